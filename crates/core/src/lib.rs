@@ -1,1 +1,15 @@
-//! linerate core
+//! The pure heart of linerate: units, statistics, schedules, trials, audits and records.
+//!
+//! Nothing here reads a file, a clock, a socket, the environment or an unseeded random number: what goes in decides what
+//! comes out, so that everything can be tested without a network.
+#![forbid(unsafe_code)]
+
+pub mod audit;
+pub mod counters;
+pub mod histogram;
+pub mod record;
+pub mod schedule;
+pub mod stats;
+pub mod summary;
+pub mod trial;
+pub mod units;

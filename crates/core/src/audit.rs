@@ -1,0 +1,230 @@
+//! The audit of a trial: may its numbers be believed? Every check says what it found, and one that fails keeps the trial
+//! out of the verdict.
+
+use crate::counters::PortCounters;
+use crate::trial::Rates;
+use serde::{Deserialize, Serialize};
+
+/// The most by which the offered load may differ from what was asked.
+pub const OFFERED_TOLERANCE: f64 = 0.005;
+
+/// A result must stay below the tester's own ceiling by this factor, or the tester may have been the limit.
+pub const CEILING_FACTOR: f64 = 1.2;
+
+/// Frames that were lost at a known place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    /// Where and why: `DUT in: receive ring full`.
+    pub place: String,
+    /// How many.
+    pub frames: u64,
+    /// Whose loss it is.
+    pub side: Side,
+}
+
+/// Whose loss or limit it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// The generator or the receiver: it says nothing about the DUT.
+    Tester,
+    /// The device under test.
+    Dut,
+}
+
+/// A second count of the same frames, taken elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecondCount {
+    /// Who counted: `generator interface`, `DUT in`, …
+    pub place: String,
+    /// What it counted.
+    pub frames: u64,
+    /// What it should have counted, from the first count.
+    pub expected: u64,
+}
+
+/// Everything that an audit looks at.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
+    /// Frames/s asked for; `None` for the maximum.
+    pub asked: Option<f64>,
+    /// What the window showed; `None` where the trial was too short to have one.
+    pub rates: Option<Rates>,
+    /// The generator's count.
+    pub generator: PortCounters,
+    /// The receiver's count.
+    pub receiver: PortCounters,
+    /// Located losses.
+    pub losses: Vec<Loss>,
+    /// Copies that the DUT says it made.
+    pub dut_duplicates: u64,
+    /// Second counts.
+    pub second_counts: Vec<SecondCount>,
+    /// A failure while the trial ran: an interface that went down, a generator that ended early.
+    pub faults: Vec<String>,
+}
+
+/// One check of an audit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// What was checked.
+    pub name: String,
+    /// Whether it held.
+    pub ok: bool,
+    /// The figures.
+    pub found: String,
+}
+
+/// The outcome: valid if every check held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audit {
+    /// Whether every check held.
+    pub valid: bool,
+    /// sent - received once - located losses; 0 when conserved, negative when more arrived than was sent.
+    pub unlocated: i64,
+    /// Every check.
+    pub checks: Vec<Check>,
+}
+
+impl Audit {
+    /// The sentences of the checks that failed.
+    pub fn failures(&self) -> impl Iterator<Item = String> + '_ {
+        self.checks.iter().filter(|c| !c.ok).map(|c| format!("{}: {}", c.name, c.found))
+    }
+}
+
+/// Audits one trial.
+pub fn audit(e: &Evidence) -> Audit {
+    let located: u64 = e.losses.iter().map(|l| l.frames).sum();
+    let unlocated = e.generator.frames as i64 - e.receiver.unique() as i64 - located as i64;
+    let mut checks = vec![conservation(e, located, unlocated), something_sent(e)];
+    checks.extend(offered_as_asked(e));
+    checks.push(no_foreign_frames(e));
+    checks.push(tester_lost_nothing(e));
+    checks.extend(e.second_counts.iter().map(counted_twice));
+    checks.extend(e.faults.iter().map(|f| Check { name: "no fault".into(), ok: false, found: f.clone() }));
+    Audit { valid: checks.iter().all(|c| c.ok), unlocated, checks }
+}
+
+fn conservation(e: &Evidence, located: u64, unlocated: i64) -> Check {
+    let too_late = e.receiver.too_late();
+    let mut found = format!(
+        "{} sent = {} received once + {located} lost at known places + {unlocated} unaccounted for",
+        e.generator.frames,
+        e.receiver.unique(),
+    );
+    if too_late > 0 {
+        found += &format!("; {too_late} came too late to tell from duplicates");
+    }
+    Check { name: "conservation".into(), ok: unlocated == 0 && too_late == 0, found }
+}
+
+fn something_sent(e: &Evidence) -> Check {
+    let ok = e.generator.frames > 0;
+    Check { name: "frames were sent".into(), ok, found: format!("{} sent", e.generator.frames) }
+}
+
+fn offered_as_asked(e: &Evidence) -> Option<Check> {
+    let asked = e.asked?;
+    let Some(rates) = e.rates else {
+        let found = "no window to measure it in".into();
+        return Some(Check { name: "offered as asked".into(), ok: false, found });
+    };
+    // Within a window, a paced generator is off by up to one frame at each end: at a few frames/s that is no error.
+    let tolerance = OFFERED_TOLERANCE * asked + 2.0 / rates.seconds;
+    let ok = (rates.offered - asked).abs() <= tolerance;
+    let off = 100.0 * (rates.offered / asked - 1.0);
+    let found = format!("{:.1} frames/s offered of {asked:.1} asked ({off:+.3} %)", rates.offered);
+    Some(Check { name: "offered as asked".into(), ok, found })
+}
+
+fn no_foreign_frames(e: &Evidence) -> Check {
+    let found = match e.receiver.foreign_total() {
+        0 => "none".to_string(),
+        _ => e.receiver.foreign.iter().map(|(k, n)| format!("{n} {k}")).collect::<Vec<_>>().join(", "),
+    };
+    Check { name: "no foreign frames".into(), ok: e.receiver.foreign_total() == 0, found }
+}
+
+fn tester_lost_nothing(e: &Evidence) -> Check {
+    let lost: Vec<String> = e
+        .losses
+        .iter()
+        .filter(|l| l.side == Side::Tester && l.frames > 0)
+        .map(|l| format!("{} at {}", l.frames, l.place))
+        .collect();
+    let found = if lost.is_empty() { "nothing".into() } else { lost.join(", ") };
+    Check { name: "the tester lost nothing".into(), ok: lost.is_empty(), found }
+}
+
+fn counted_twice(s: &SecondCount) -> Check {
+    let found = format!("{} counted {} of {} expected", s.place, s.frames, s.expected);
+    Check { name: format!("counted twice ({})", s.place), ok: s.frames == s.expected, found }
+}
+
+/// Is the tester's calibrated ceiling clearly above a result, both in frames/s? Use the lower end of the ceiling's
+/// interval and the upper end of the result's.
+pub fn ceiling_is_clear(ceiling: f64, result: f64) -> bool {
+    ceiling >= CEILING_FACTOR * result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::StreamCounters;
+
+    fn sent_and_received(sent: u64, received: u64) -> Evidence {
+        let port = |frames| PortCounters { frames, ..PortCounters::default() };
+        Evidence { generator: port(sent), receiver: port(received), ..Evidence::default() }
+    }
+
+    fn failed(e: &Evidence) -> Vec<String> {
+        audit(e).checks.into_iter().filter(|c| !c.ok).map(|c| c.name).collect()
+    }
+
+    #[test]
+    fn a_frame_that_nobody_accounts_for_fails_the_trial() {
+        assert!(audit(&sent_and_received(1000, 1000)).valid);
+        assert_eq!(failed(&sent_and_received(1000, 999)), ["conservation"]);
+        assert_eq!(failed(&sent_and_received(1000, 1001)), ["conservation"]);
+        assert_eq!(failed(&sent_and_received(0, 0)), ["frames were sent"]);
+    }
+
+    #[test]
+    fn located_losses_balance_the_account_and_are_charged_to_their_side() {
+        let mut e = sent_and_received(1000, 900);
+        e.losses.push(Loss { place: "DUT in: receive ring full".into(), frames: 100, side: Side::Dut });
+        assert!(audit(&e).valid);
+        e.losses[0].side = Side::Tester;
+        assert_eq!(failed(&e), ["the tester lost nothing"]);
+    }
+
+    #[test]
+    fn duplicates_do_not_hide_losses() {
+        let mut e = sent_and_received(1000, 1000);
+        e.receiver.streams.push(StreamCounters { duplicates: 10, ..StreamCounters::default() });
+        let a = audit(&e);
+        assert_eq!((a.valid, a.unlocated), (false, 10));
+    }
+
+    #[test]
+    fn the_offered_load_must_be_what_was_asked() {
+        let mut e = sent_and_received(1000, 1000);
+        e.asked = Some(100_000.0);
+        assert_eq!(failed(&e), ["offered as asked"]);
+        e.rates = Some(Rates { offered: 99_600.0, received: 99_600.0, seconds: 10.0 });
+        assert!(audit(&e).valid);
+        e.rates = Some(Rates { offered: 99_000.0, received: 99_000.0, seconds: 10.0 });
+        assert_eq!(failed(&e), ["offered as asked"]);
+    }
+
+    #[test]
+    fn foreign_frames_second_counts_and_faults() {
+        let mut e = sent_and_received(10, 10);
+        e.receiver.foreign.insert("ARP".into(), 2);
+        e.second_counts.push(SecondCount { place: "DUT in".into(), frames: 9, expected: 10 });
+        e.faults.push("interface g0 went down".into());
+        assert_eq!(failed(&e), ["no foreign frames", "counted twice (DUT in)", "no fault"]);
+        assert_eq!(audit(&e).failures().next().unwrap(), "no foreign frames: 2 ARP");
+    }
+}

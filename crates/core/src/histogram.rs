@@ -1,0 +1,108 @@
+//! A log-linear histogram of nanoseconds: 32 buckets for each power of two, so that a value is known to about 3 %.
+//!
+//! The receiver's eBPF program fills the same buckets (`latency_bucket` in `receiver.bpf.c`).
+
+use serde::{Deserialize, Serialize};
+
+/// Number of buckets: values below 32 ns exactly, then 32 for each power of two up to 2^43 ns (2.4 hours).
+pub const BUCKETS: usize = 1280;
+
+/// Counts of nanosecond values in log-linear buckets, kept sparsely.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// (bucket index, count), ascending, counts never 0.
+    buckets: Vec<(u16, u64)>,
+}
+
+/// The bucket of a value in nanoseconds.
+pub fn bucket(ns: u64) -> usize {
+    if ns < 32 {
+        return ns as usize;
+    }
+    let shift = 58 - ns.leading_zeros() as usize;
+    (shift * 32 + (ns >> shift) as usize).min(BUCKETS - 1)
+}
+
+/// The smallest value, in nanoseconds, of a bucket.
+pub fn lower_edge(bucket: usize) -> u64 {
+    if bucket < 64 {
+        return bucket as u64;
+    }
+    let shift = bucket / 32 - 1;
+    ((bucket - shift * 32) as u64) << shift
+}
+
+impl Histogram {
+    /// From dense counts, one per bucket; what is beyond [`BUCKETS`] is ignored.
+    pub fn from_dense(counts: &[u64]) -> Self {
+        let buckets = counts.iter().take(BUCKETS).enumerate().filter(|(_, n)| **n > 0);
+        Histogram { buckets: buckets.map(|(i, n)| (i as u16, *n)).collect() }
+    }
+
+    /// Adds one value.
+    pub fn record(&mut self, ns: u64) {
+        let index = bucket(ns) as u16;
+        match self.buckets.binary_search_by_key(&index, |b| b.0) {
+            Ok(at) => self.buckets[at].1 += 1,
+            Err(at) => self.buckets.insert(at, (index, 1)),
+        }
+    }
+
+    /// Adds all of another histogram.
+    pub fn merge(&mut self, other: &Histogram) {
+        for &(index, n) in &other.buckets {
+            match self.buckets.binary_search_by_key(&index, |b| b.0) {
+                Ok(at) => self.buckets[at].1 += n,
+                Err(at) => self.buckets.insert(at, (index, n)),
+            }
+        }
+    }
+
+    /// Number of values.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().map(|b| b.1).sum()
+    }
+
+    /// The value in nanoseconds below or at which the share `quantile` (0..=1) of all values lies: the middle of its
+    /// bucket. `None` when empty.
+    pub fn quantile(&self, quantile: f64) -> Option<u64> {
+        let total = self.count();
+        let rank = ((quantile * total as f64).ceil() as u64).clamp(1, total.max(1));
+        let mut seen = 0;
+        self.buckets.iter().find_map(|&(index, n)| {
+            seen += n;
+            let low = lower_edge(index as usize);
+            (seen >= rank).then(|| low + (lower_edge(index as usize + 1) - low) / 2)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn edges_enclose_the_value(ns in 0u64..1 << 43) {
+            let b = bucket(ns);
+            prop_assert!(lower_edge(b) <= ns && ns < lower_edge(b + 1), "{ns} in {b}");
+            prop_assert!((lower_edge(b + 1) - lower_edge(b)) as f64 <= (ns as f64 / 31.0).max(1.0));
+        }
+
+        #[test]
+        fn quantiles_are_within_a_bucket_of_the_sorted_values(mut values in prop::collection::vec(0u64..1 << 30, 1..200)) {
+            let mut h = Histogram::default();
+            values.iter().for_each(|v| h.record(*v));
+            values.sort_unstable();
+            let median = values[values.len().div_ceil(2) - 1];
+            prop_assert_eq!(bucket(h.quantile(0.5).unwrap()), bucket(median));
+            prop_assert_eq!(h.count(), values.len() as u64);
+        }
+    }
+
+    #[test]
+    fn empty_has_no_quantile() {
+        assert_eq!(Histogram::default().quantile(0.5), None);
+    }
+}

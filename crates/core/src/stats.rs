@@ -1,0 +1,206 @@
+//! Medians, their distribution-free intervals, ratios paired by block, and the seeded random numbers of a schedule.
+
+use linerate_wire::SplitMix64;
+use serde::{Deserialize, Serialize};
+
+/// An estimate with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The median.
+    pub median: f64,
+    /// Lower end of the interval; `None` where the data are too few for the confidence asked.
+    pub low: Option<f64>,
+    /// Upper end of the interval.
+    pub high: Option<f64>,
+    /// Values that it rests on.
+    pub n: usize,
+}
+
+impl Estimate {
+    /// Width of the interval relative to the median; infinite where there is no interval.
+    pub fn relative_width(&self) -> f64 {
+        match (self.low, self.high) {
+            (Some(low), Some(high)) if self.median != 0.0 => (high - low) / self.median.abs(),
+            _ => f64::INFINITY,
+        }
+    }
+}
+
+/// The median of values in any order; `None` when empty. NaN must not be among them.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    median_sorted(&sorted)
+}
+
+fn median_sorted(sorted: &[f64]) -> Option<f64> {
+    let n = sorted.len();
+    match n {
+        0 => None,
+        _ if n % 2 == 1 => Some(sorted[n / 2]),
+        _ => Some((sorted[n / 2 - 1] + sorted[n / 2]) / 2.0),
+    }
+}
+
+/// Natural logarithm of n!.
+fn ln_factorial(n: usize) -> f64 {
+    (2..=n).map(|k| (k as f64).ln()).sum()
+}
+
+/// P(X <= k) for X ~ Binomial(n, 1/2).
+fn binomial_half_cdf(n: usize, k: usize) -> f64 {
+    let total = ln_factorial(n) - n as f64 * std::f64::consts::LN_2;
+    (0..=k.min(n)).map(|i| (total - ln_factorial(i) - ln_factorial(n - i)).exp()).sum()
+}
+
+/// The median with a distribution-free interval of the given confidence (0.95, say).
+///
+/// The order statistics that enclose the median with at least that confidence are found from the binomial distribution,
+/// and interpolated towards the next pair to come close to the nominal confidence instead of exceeding it by a lot
+/// (Hettmansperger and Sheather, "Confidence intervals based on interpolated order statistics", 1986). It assumes
+/// independent values, and nothing of their distribution: two modes and outliers are fine. Fewer than 6 values cannot
+/// give 95 %: then there is no interval.
+///
+/// `None` when there are no values.
+pub fn median_interval(values: &[f64], confidence: f64) -> Option<Estimate> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let n = sorted.len();
+    let median = median_sorted(&sorted)?;
+    // Coverage of [x(k), x(n+1-k)] is 1 - 2 P(X <= k-1); find the largest k that still covers.
+    let coverage = |k: usize| 1.0 - 2.0 * binomial_half_cdf(n, k - 1);
+    let k = (1..=n / 2).take_while(|k| coverage(*k) >= confidence).last();
+    let Some(k) = k else { return Some(Estimate { median, low: None, high: None, n }) };
+    let (low, high) = (sorted[k - 1], sorted[n - k]);
+    if k == n / 2 {
+        return Some(Estimate { median, low: Some(low), high: Some(high), n });
+    }
+    let (wide, narrow) = (coverage(k), coverage(k + 1));
+    let i = (wide - confidence) / (wide - narrow);
+    let kf = k as f64;
+    let nf = n as f64;
+    let lambda = (nf - kf) * i / (kf + (nf - 2.0 * kf) * i);
+    let low = (1.0 - lambda) * low + lambda * sorted[k];
+    let high = (1.0 - lambda) * high + lambda * sorted[n - k - 1];
+    Some(Estimate { median, low: Some(low), high: Some(high), n })
+}
+
+/// The median of the ratios `numerator / denominator`, paired by block: what remains of a machine's slow drifts when
+/// both were measured within moments of each other. Pairs with a zero denominator are left out.
+pub fn paired_ratio(pairs: &[(f64, f64)], confidence: f64) -> Option<Estimate> {
+    let logs: Vec<f64> =
+        pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (a / b).ln()).collect();
+    let e = median_interval(&logs, confidence)?;
+    Some(Estimate { median: e.median.exp(), low: e.low.map(f64::exp), high: e.high.map(f64::exp), n: e.n })
+}
+
+/// Lag-1 autocorrelation of values in run order, -1..=1; 0 for fewer than 3 or constant values.
+pub fn autocorrelation(values: &[f64]) -> f64 {
+    if values.len() < 3 {
+        return 0.0;
+    }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let variance: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    let shared: f64 = values.windows(2).map(|w| (w[0] - mean) * (w[1] - mean)).sum();
+    if variance > 0.0 { shared / variance } else { 0.0 }
+}
+
+/// Coefficient of variation: standard deviation (n-1) over mean; 0 for fewer than 2 values.
+pub fn coefficient_of_variation(values: &[f64]) -> f64 {
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64;
+    variance.sqrt() / mean
+}
+
+/// Shuffles in place (Fisher and Yates), reproducibly from the generator's state.
+pub fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
+    for i in (1..items.len()).rev() {
+        let j = (((random.next_u64() >> 32) * (i as u64 + 1)) >> 32) as usize;
+        items.swap(i, j);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn normal(random: &mut SplitMix64) -> f64 {
+        let mut uniform = || (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        (-2.0 * (1.0 - uniform()).ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()
+    }
+
+    #[test]
+    fn known_interval_for_ten_values() {
+        // n = 10: [x2, x9] covers 97.85 %, [x3, x8] 89.06 %; interpolation lies between.
+        let values: Vec<f64> = (1..=10).map(f64::from).collect();
+        let e = median_interval(&values, 0.95).unwrap();
+        assert_eq!(e.median, 5.5);
+        let (low, high) = (e.low.unwrap(), e.high.unwrap());
+        assert!(low > 2.0 && low < 3.0 && high > 8.0 && high < 9.0, "{low} {high}");
+        assert!((low - (11.0 - high)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn five_values_are_too_few() {
+        let e = median_interval(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.95).unwrap();
+        assert_eq!((e.low, e.high), (None, None));
+        assert_eq!(e.relative_width(), f64::INFINITY);
+        assert!(median_interval(&[], 0.95).is_none());
+    }
+
+    #[test]
+    fn the_interval_covers_the_median_as_often_as_it_says() {
+        let mut random = SplitMix64::new(7);
+        for n in [6, 8, 15, 40, 101] {
+            let covered = (0..2000)
+                .filter(|_| {
+                    // A skewed distribution whose median is 1.
+                    let values: Vec<f64> = (0..n).map(|_| normal(&mut random).exp()).collect();
+                    let e = median_interval(&values, 0.95).unwrap();
+                    e.low.unwrap() <= 1.0 && 1.0 <= e.high.unwrap()
+                })
+                .count();
+            assert!((1860..=1960).contains(&covered), "n = {n}: {covered} of 2000");
+        }
+    }
+
+    #[test]
+    fn pairing_removes_a_drift_that_both_share() {
+        let mut random = SplitMix64::new(1);
+        let pairs: Vec<(f64, f64)> = (0..60)
+            .map(|i| {
+                let drift = if (i / 7) % 2 == 0 { 11.7 } else { 7.0 };
+                (drift * 0.75 * (1.0 + 0.02 * normal(&mut random)), drift)
+            })
+            .collect();
+        let e = paired_ratio(&pairs, 0.95).unwrap();
+        assert!((e.median - 0.75).abs() < 0.01 && e.relative_width() < 0.03, "{e:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn interval_encloses_the_median(values in prop::collection::vec(-1e9f64..1e9, 6..60)) {
+            let e = median_interval(&values, 0.95).unwrap();
+            prop_assert!(e.low.unwrap() <= e.median && e.median <= e.high.unwrap());
+        }
+
+        #[test]
+        fn shuffling_keeps_everything(seed: u64, n in 0usize..50) {
+            let mut items: Vec<usize> = (0..n).collect();
+            shuffle(&mut items, &mut SplitMix64::new(seed));
+            items.sort_unstable();
+            prop_assert_eq!(items, (0..n).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn autocorrelation_sees_a_trend() {
+        let trend: Vec<f64> = (0..50).map(f64::from).collect();
+        assert!(autocorrelation(&trend) > 0.9);
+        assert_eq!(autocorrelation(&[1.0, 1.0, 1.0]), 0.0);
+    }
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The generator: run by BPF_PROG_RUN with BPF_F_TEST_XDP_LIVE_FRAMES, once per frame, on every chosen CPU. It writes the
+ * whole header of a frame in place (the pages are recycled, and the DUT has changed them), then redirects it to the port.
+ *
+ * User space maps `states`, fills in one element per CPU before the run, and reads the counters during it. A run ends by
+ * itself: no frame leaves after `deadline_ns`, or once `frames_left` are gone, whatever happens to the process.
+ */
+#include "linerate.h"
+
+/* One cache-line-aligned element per CPU; keep in step with `GeneratorState` in ports/live.rs. */
+struct state {
+	u64 duration_ns;   /* from the first frame */
+	u64 deadline_ns;   /* CLOCK_MONOTONIC; nothing is sent from here on. Set by the program with its first frame */
+	u64 frames_left;
+	u64 rate_mfps;     /* thousandths of frames per second; 0: as fast as possible */
+	u64 credit;        /* in 1e-12 frames: rate_mfps x ns */
+	u64 last_ns;       /* the latest clock reading */
+	u64 sequence;
+	u64 flow;          /* next flow for the sequential order */
+	u64 random;        /* splitmix64 state */
+	u64 mix;           /* next entry of the frame-length pattern */
+	u64 sent;
+	u64 bytes;         /* without FCS */
+	u64 first_ns;
+	u64 stall_ns;      /* longest gap between two clock readings while frames were due */
+	u64 finished;      /* 1: deadline or count reached */
+	u64 stamp_in;      /* frames until the next stamped one */
+	u32 stream;
+	u32 spare;
+	u64 refused;       /* frames that could not be written or handed over */
+	u64 pad[14];
+};
+
+/* Addresses and ports of a flow with all that can be summed beforehand. Keep in step with ports/flow_table.rs. */
+struct flow {
+	u32 source;        /* wire order; the low 32 bits for IPv6 */
+	u32 destination;
+	u16 source_port;
+	u16 destination_port;
+	u16 ip_check;      /* finished, for the first length of the mix */
+	u16 l4_sum;        /* everything but sequence, time and length difference; not complemented */
+};
+
+struct alias {
+	u32 threshold;
+	u32 other;
+};
+
+/* One step of a frame-length pattern. */
+struct length {
+	u16 frame;         /* bytes without FCS */
+	u16 ip_length;     /* wire order: total length (IPv4) or payload length (IPv6) */
+	u16 l4_length;     /* wire order: UDP length */
+	u16 ip_delta;      /* to add to the IPv4 header's sum */
+	u32 l4_delta;      /* to add to the transport sum */
+	u32 spare;
+};
+
+#define ORDER_SEQUENTIAL 0
+#define ORDER_RANDOM 1
+#define ORDER_ZIPF 2
+
+const volatile u32 FLOWS = 1;
+const volatile u32 ORDER = ORDER_SEQUENTIAL;
+const volatile u32 LENGTHS = 1;
+const volatile u32 L4_CHECKSUM = 1;
+const volatile u32 SIGNED = 1;
+const volatile u32 STAMP_EVERY = 64;
+const volatile u32 CATCH_UP_NS = 100000000;
+const volatile u64 TEMPLATE[14] = {};
+
+struct {
+	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct state);
+	MAP_UINT(max_entries, 1);
+	MAP_UINT(map_flags, BPF_F_MMAPABLE);
+} states SEC(".maps");
+
+struct {
+	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct flow);
+	MAP_UINT(max_entries, 1);
+	MAP_UINT(map_flags, BPF_F_MMAPABLE);
+} flows SEC(".maps");
+
+struct {
+	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct alias);
+	MAP_UINT(max_entries, 1);
+	MAP_UINT(map_flags, BPF_F_MMAPABLE);
+} aliases SEC(".maps");
+
+struct {
+	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct length);
+	MAP_UINT(max_entries, 1);
+	MAP_UINT(map_flags, BPF_F_MMAPABLE);
+} lengths SEC(".maps");
+
+struct {
+	MAP_UINT(type, BPF_MAP_TYPE_DEVMAP);
+	MAP_UINT(key_size, 4);
+	MAP_UINT(value_size, 4);
+	MAP_UINT(max_entries, 1);
+} port SEC(".maps");
+
+/* splitmix64, as crates/wire/src/order.rs has it: both sides draw the same flows from the same seed. */
+inline_always u64 next_random(struct state *s)
+{
+	u64 z = (s->random += 0x9e3779b97f4a7c15ULL);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return z ^ (z >> 31);
+}
+
+inline_always u32 next_flow(struct state *s)
+{
+	u64 random;
+	u32 index;
+
+	if (ORDER == ORDER_SEQUENTIAL) {
+		u64 flow = s->flow;
+
+		s->flow = flow + 1 == FLOWS ? 0 : flow + 1;
+		return flow;
+	}
+	random = next_random(s);
+	index = ((random >> 32) * FLOWS) >> 32;
+	if (ORDER == ORDER_ZIPF) {
+		struct alias *alias = bpf_map_lookup_elem(&aliases, &index);
+
+		if (alias && (u32)random >= alias->threshold)
+			index = alias->other;
+	}
+	return index;
+}
+
+/*
+ * Is a frame due? Credit grows with time at the wanted rate, and a frame costs one. The clock is read only when the
+ * credit is used up and every STAMP_EVERY frames, because reading it costs more than writing a frame.
+ * A generator that was kept from running catches up, by no more than CATCH_UP_NS worth of frames; the gap is recorded.
+ */
+#define FRAME_CREDIT 1000000000000ULL
+
+inline_always int due(struct state *s)
+{
+	u64 now, elapsed;
+
+	if (unlikely(!s->frames_left))
+		s->finished = 1;
+	if (unlikely(s->finished))
+		return 0;
+	if (s->stamp_in > 1 && (!s->rate_mfps || s->credit >= FRAME_CREDIT))
+		return 1;
+	now = bpf_ktime_get_ns();
+	if (unlikely(!s->first_ns)) {
+		s->first_ns = now;
+		s->last_ns = now;
+		s->deadline_ns = now + s->duration_ns;
+		s->credit = FRAME_CREDIT;
+	}
+	if (unlikely(now >= s->deadline_ns)) {
+		s->finished = 1;
+		return 0;
+	}
+	elapsed = now - s->last_ns;
+	s->last_ns = now;
+	if (unlikely(elapsed > s->stall_ns))
+		s->stall_ns = elapsed;
+	if (!s->rate_mfps)
+		return 1;
+	if (unlikely(elapsed > CATCH_UP_NS))
+		elapsed = CATCH_UP_NS;
+	s->credit += elapsed * s->rate_mfps;
+	return s->credit >= FRAME_CREDIT;
+}
+
+/* The time stamp of this frame, or 0: one frame in STAMP_EVERY carries one, for which due() has just read the clock. */
+inline_always u64 stamp(struct state *s)
+{
+	if (likely(s->stamp_in > 1)) {
+		s->stamp_in--;
+		return 0;
+	}
+	s->stamp_in = STAMP_EVERY;
+	return s->last_ns & 0xffffffffffffULL;
+}
+
+#define L2(vlan) (14 + ((vlan) ? 4 : 0))
+#define L3(v6) ((v6) ? 40 : 20)
+#define L4(proto) ((proto) == PROTO_TCP ? 20 : 8)
+#define CHECK(proto) ((proto) == PROTO_TCP ? 16 : (proto) == PROTO_UDP ? 6 : 2)
+
+/* v6, vlan and proto are compile-time constants: each combination is a program of its own, without a branch on them. */
+inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, const int proto)
+{
+	const int ip = L2(vlan), l4 = ip + L3(v6), sig = l4 + L4(proto);
+	const int room = sig + SIGNATURE_LEN;
+	u32 cpu = bpf_get_smp_processor_id();
+	struct state *s = bpf_map_lookup_elem(&states, &cpu);
+	struct length *length = 0;
+	struct flow *flow;
+	u64 time, sequence, l4_sum;
+	u32 index, bytes, i;
+	u8 *data, *end;
+
+	if (!s || !due(s))
+		return XDP_DROP;
+	if (LENGTHS > 1) {
+		index = s->mix;
+		length = bpf_map_lookup_elem(&lengths, &index);
+		if (!length)
+			return XDP_DROP;
+		bytes = ctx->data_end - ctx->data;
+		if (bytes != length->frame && bpf_xdp_adjust_tail(ctx, (int)length->frame - (int)bytes)) {
+			s->refused++;
+			return XDP_DROP;
+		}
+		s->mix = index + 1 == LENGTHS ? 0 : index + 1;
+	}
+	index = next_flow(s);
+	flow = bpf_map_lookup_elem(&flows, &index);
+	data = (u8 *)(long)ctx->data;
+	end = (u8 *)(long)ctx->data_end;
+	/* The template is copied in whole words: a signed frame always has room for the last one, an unsigned one may not. */
+	if (!flow || data + (SIGNED ? room : sig) > end)
+		return XDP_DROP;
+
+#pragma clang loop unroll(full)
+	for (i = 0; i < sig / 8; i++)
+		((u64 *)data)[i] = TEMPLATE[i];
+	if (sig % 8 >= 4)
+		*(u32 *)(data + sig / 8 * 8) = ((const volatile u32 *)TEMPLATE)[sig / 8 * 2];
+	if (sig % 4 >= 2)
+		*(u16 *)(data + sig / 4 * 4) = ((const volatile u16 *)TEMPLATE)[sig / 4 * 2];
+
+	if (v6) {
+		*(u32 *)(data + ip + 20) = flow->source;
+		*(u32 *)(data + ip + 36) = flow->destination;
+		if (length)
+			*(u16 *)(data + ip + 4) = length->ip_length;
+	} else {
+		u16 check = flow->ip_check;
+
+		*(u32 *)(data + ip + 12) = flow->source;
+		*(u32 *)(data + ip + 16) = flow->destination;
+		if (length) {
+			*(u16 *)(data + ip + 2) = length->ip_length;
+			check = ~fold((u64)(u16)~check + length->ip_delta);
+		}
+		*(u16 *)(data + ip + 10) = check;
+	}
+	*(u16 *)(data + l4) = flow->source_port;
+	*(u16 *)(data + l4 + 2) = flow->destination_port;
+	if (proto == PROTO_ICMP) {
+		/* type and code stay as in the template; the identifier carries the source port, the number the other */
+		*(u16 *)(data + l4) = ((const volatile u16 *)TEMPLATE)[l4 / 2];
+		*(u16 *)(data + l4 + 2) = 0;
+		*(u16 *)(data + l4 + 4) = flow->source_port;
+		*(u16 *)(data + l4 + 6) = flow->destination_port;
+	}
+	if (length && proto == PROTO_UDP)
+		*(u16 *)(data + l4 + 4) = length->l4_length;
+
+	l4_sum = flow->l4_sum;
+	sequence = s->sequence;
+	if (SIGNED) {
+		struct signature *signature = (struct signature *)(data + sig);
+		u16 sequence_high = swap16((u16)(sequence >> 32)), time_high;
+		u32 sequence_low = swap32((u32)sequence), time_low;
+		u16 stream = swap16((u16)s->stream);
+
+		time = stamp(s);
+		time_high = swap16((u16)(time >> 32));
+		time_low = swap32((u32)time);
+		signature->magic = MAGIC;
+		signature->stream = stream;
+		signature->sequence_high = sequence_high;
+		signature->sequence_low = sequence_low;
+		signature->time_high = time_high;
+		signature->time_low = time_low;
+		/* signatures start at an even offset, so that its 16-bit words are the checksum's */
+		l4_sum += (u64)stream + sequence_high + sequence_low + time_high + time_low;
+	} else {
+		stamp(s);
+	}
+	if (L4_CHECKSUM) {
+		u16 check;
+
+		if (length)
+			l4_sum += length->l4_delta;
+		check = ~fold(l4_sum);
+		if (proto == PROTO_UDP && !check)
+			check = 0xffff;
+		*(u16 *)(data + l4 + CHECK(proto)) = check;
+	}
+
+	s->sequence = sequence + 1;
+	s->frames_left--;
+	if (s->rate_mfps)
+		s->credit -= FRAME_CREDIT;
+	s->sent++;
+	s->bytes += end - data;
+	return bpf_redirect_map(&port, 0, XDP_DROP);
+}
+
+#define GENERATOR(name, v6, vlan, proto)                                                                               \
+	SEC("xdp") int name(struct xdp_md *ctx) { return generate(ctx, v6, vlan, proto); }
+
+GENERATOR(gen_v4_udp, 0, 0, PROTO_UDP)
+GENERATOR(gen_v6_udp, 1, 0, PROTO_UDP)
+GENERATOR(gen_v4_tcp, 0, 0, PROTO_TCP)
+GENERATOR(gen_v6_tcp, 1, 0, PROTO_TCP)
+GENERATOR(gen_v4_icmp, 0, 0, PROTO_ICMP)
+GENERATOR(gen_v6_icmp, 1, 0, PROTO_ICMP)
+GENERATOR(gen_v4_udp_vlan, 0, 1, PROTO_UDP)
+GENERATOR(gen_v6_udp_vlan, 1, 1, PROTO_UDP)
+GENERATOR(gen_v4_tcp_vlan, 0, 1, PROTO_TCP)
+GENERATOR(gen_v6_tcp_vlan, 1, 1, PROTO_TCP)
+GENERATOR(gen_v4_icmp_vlan, 0, 1, PROTO_ICMP)
+GENERATOR(gen_v6_icmp_vlan, 1, 1, PROTO_ICMP)
+
+/*
+ * The limit of the machine: redirects without writing. Used by the benchmarks as the yardstick for the programs above;
+ * it ends by the same deadline.
+ */
+SEC("xdp") int gen_limit(struct xdp_md *ctx)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct state *s = bpf_map_lookup_elem(&states, &cpu);
+
+	if (!s)
+		return XDP_DROP;
+	if (unlikely(s->finished))
+		return XDP_DROP;
+	if (unlikely(!(s->sent & 63))) {
+		u64 now = bpf_ktime_get_ns();
+
+		if (!s->first_ns) {
+			s->first_ns = now;
+			s->deadline_ns = now + s->duration_ns;
+		}
+		if (now >= s->deadline_ns) {
+			s->finished = 1;
+			return XDP_DROP;
+		}
+		s->last_ns = now;
+	}
+	s->sent++;
+	return bpf_redirect_map(&port, 0, XDP_DROP);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What every program here needs, and nothing else: types, map definitions, the few helpers in use, header layouts and
+ * the signature of a test frame. Deliberately free of kernel and libbpf headers, so that clang alone builds it.
+ */
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef int s32;
+typedef unsigned long long u64;
+typedef long long s64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define inline_always static inline __attribute__((always_inline))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define barrier_var(x) asm volatile("" : "+r"(x))
+
+#define MAP_UINT(name, value) int (*name)[value]
+#define MAP_TYPE(name, value) typeof(value) *name
+
+#define BPF_MAP_TYPE_HASH 1
+#define BPF_MAP_TYPE_ARRAY 2
+#define BPF_MAP_TYPE_DEVMAP 14
+#define BPF_MAP_TYPE_XSKMAP 17
+#define BPF_F_MMAPABLE (1U << 10)
+
+enum xdp_action { XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT };
+
+struct xdp_md {
+	u32 data;
+	u32 data_end;
+	u32 data_meta;
+	u32 ingress_ifindex;
+	u32 rx_queue_index;
+	u32 egress_ifindex;
+};
+
+/* Helper numbers are kernel ABI (include/uapi/linux/bpf.h, enum bpf_func_id). */
+static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
+static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
+static long (*const bpf_redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
+static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
+static long (*const bpf_fib_lookup)(void *ctx, void *params, int plen, u32 flags) = (void *)69;
+
+#define swap16(x) __builtin_bswap16(x)
+#define swap32(x) __builtin_bswap32(x)
+#define swap64(x) __builtin_bswap64(x)
+
+#define ETH_IPV4 0x0800
+#define ETH_ARP 0x0806
+#define ETH_VLAN 0x8100
+#define ETH_IPV6 0x86dd
+#define ETH_QINQ 0x88a8
+#define PROTO_ICMP 1
+#define PROTO_TCP 6
+#define PROTO_UDP 17
+#define PROTO_ICMPV6 58
+
+/* magic "LNR1" as loaded from the wire on a little-endian machine; see crates/wire/src/signature.rs */
+#define MAGIC 0x31524e4cU
+#define SIGNATURE_LEN 18
+
+struct signature {
+	u32 magic;
+	u16 stream;
+	u16 sequence_high;
+	u32 sequence_low;
+	u16 time_high;
+	u32 time_low;
+} __attribute__((packed));
+
+inline_always u64 signature_sequence(const struct signature *s)
+{
+	return (u64)swap16(s->sequence_high) << 32 | swap32(s->sequence_low);
+}
+
+inline_always u64 signature_time(const struct signature *s)
+{
+	return (u64)swap16(s->time_high) << 32 | swap32(s->time_low);
+}
+
+/* One's complement sum of up to 32 bits folded to 16 (RFC 1071). */
+inline_always u16 fold(u64 sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}

@@ -1,0 +1,37 @@
+//! Compiles `bpf/*.bpf.c` with clang. Nothing else is needed: no kernel headers, no libbpf.
+
+use std::path::Path;
+use std::process::{Command, exit};
+
+const PROGRAMS: [&str; 3] = ["generator", "receiver", "dut"];
+
+fn main() {
+    let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
+    let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
+    println!("cargo:rerun-if-env-changed=CLANG");
+    println!("cargo:rerun-if-changed=bpf/linerate.h");
+    for program in PROGRAMS {
+        let source = format!("bpf/{program}.bpf.c");
+        println!("cargo:rerun-if-changed={source}");
+        compile(&clang, &source, &Path::new(&out).join(format!("{program}.bpf.o")));
+    }
+}
+
+fn compile(clang: &str, source: &str, object: &Path) {
+    let status = Command::new(clang)
+        .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror", "-Wno-unused-variable"])
+        .args(["-Wno-unused-const-variable", "-Wno-unknown-warning-option", "-c", source, "-o"])
+        .arg(object)
+        .status();
+    match status {
+        Ok(status) if status.success() => {}
+        Ok(status) => fail(&format!("{clang} could not compile {source} ({status}); clang 14 or newer is needed")),
+        Err(error) => fail(&format!("cannot run {clang}: {error}. Install it: apt-get install clang")),
+    }
+}
+
+fn fail(message: &str) -> ! {
+    println!("cargo:warning={message}");
+    eprintln!("{message}");
+    exit(1);
+}

@@ -1,0 +1,171 @@
+//! The tables that the generator's eBPF program looks frames up in: flows, frame lengths, the alias table of a Zipf order.
+
+use super::{PortError, Traffic};
+use linerate_wire::{AliasTable, Family, Flow, FlowOrder, FrameTemplate, Transport};
+use std::net::IpAddr;
+
+/// One flow; `struct flow` in generator.bpf.c. Multi-byte fields are in wire order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct FlowEntry {
+    source: [u8; 4],
+    destination: [u8; 4],
+    source_port: [u8; 2],
+    destination_port: [u8; 2],
+    ip_check: [u8; 2],
+    l4_sum: [u8; 2],
+}
+
+/// One step of a frame-length pattern; `struct length` in generator.bpf.c.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct LengthEntry {
+    frame: u16,
+    ip_length: [u8; 2],
+    l4_length: [u8; 2],
+    ip_delta: [u8; 2],
+    l4_delta: u32,
+    spare: u32,
+}
+
+/// `struct alias` in generator.bpf.c.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct AliasEntry {
+    threshold: u32,
+    other: u32,
+}
+
+/// One's complement sum of an address or any other even-sized field, as 16-bit words in wire order.
+fn sum_of(bytes: &[u8]) -> u32 {
+    bytes.chunks_exact(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum()
+}
+
+fn fold(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+/// Everything that the eBPF program needs to build this traffic's frames.
+pub struct Tables {
+    /// The longest frame, whole: what BPF_PROG_RUN is given.
+    pub frame: Vec<u8>,
+    /// Header words for the program's TEMPLATE.
+    pub template: [u64; 14],
+    /// Frame lengths.
+    pub lengths: Vec<LengthEntry>,
+    base: linerate_wire::BaseSums,
+    traffic: Traffic,
+}
+
+impl Tables {
+    /// Prepares the tables.
+    ///
+    /// # Errors
+    /// A frame length that these headers do not fit.
+    pub fn new(traffic: &Traffic) -> Result<Self, PortError> {
+        let unsuitable = |e: linerate_wire::FrameError| PortError::Unsuitable(e.to_string());
+        let longest = traffic.mix.pattern.iter().copied().max().unwrap_or(64);
+        let first = traffic.mix.pattern.first().copied().unwrap_or(64);
+        let template = FrameTemplate::new(&traffic.frame, longest).map_err(unsuitable)?;
+        let base = FrameTemplate::new(&traffic.frame, first).map_err(unsuitable)?.base_sums();
+        let mut frame = vec![0; usize::from(longest) - linerate_wire::FCS_LEN];
+        let signature = linerate_wire::Signature { stream: traffic.stream(0), sequence: 0, time_ns: 0 };
+        template.fill(&mut frame, &traffic.flows.flow(0), traffic.frame.signed.then_some(&signature));
+        let mut words = [0u8; 112];
+        let headers = traffic.frame.header_len();
+        // With one length, the template carries it; otherwise the program writes the length fields.
+        words[..headers].copy_from_slice(&frame[..headers]);
+        let lengths = traffic
+            .mix
+            .pattern
+            .iter()
+            .map(|len| Self::length_entry(traffic, *len, &base))
+            .collect::<Result<_, _>>()?;
+        let mut template = [0; 14];
+        for (word, bytes) in template.iter_mut().zip(words.chunks_exact(8)) {
+            *word = u64::from_ne_bytes(bytes.try_into().expect("chunks of 8"));
+        }
+        Ok(Tables { frame, template, lengths, base, traffic: traffic.clone() })
+    }
+
+    fn length_entry(
+        traffic: &Traffic,
+        len_fcs: u16,
+        base: &linerate_wire::BaseSums,
+    ) -> Result<LengthEntry, PortError> {
+        let template =
+            FrameTemplate::new(&traffic.frame, len_fcs).map_err(|e| PortError::Unsuitable(e.to_string()))?;
+        let sums = template.base_sums();
+        let frame = len_fcs - linerate_wire::FCS_LEN as u16;
+        let ip = frame - traffic.frame.l2_len() as u16;
+        let l4 = ip - traffic.frame.l3_len() as u16;
+        let ip_length = if traffic.frame.family == Family::V4 { ip } else { l4 };
+        // In one's complement arithmetic, subtracting is adding the complement.
+        let difference = |new: u32, old: u32| fold(u64::from(new) + u64::from(!fold(old.into())));
+        Ok(LengthEntry {
+            frame,
+            ip_length: ip_length.to_be_bytes(),
+            l4_length: l4.to_be_bytes(),
+            ip_delta: difference(sums.ip, base.ip).to_be_bytes(),
+            l4_delta: u32::from(difference(sums.l4, base.l4).to_be()),
+            spare: 0,
+        })
+    }
+
+    /// The table entry of one flow.
+    ///
+    /// # Errors
+    /// An IPv6 address that differs from the others in more than its low 32 bits.
+    pub fn flow_entry(&self, flow: &Flow) -> Result<FlowEntry, PortError> {
+        let (source, source_sum) = self.low_bits(flow.src, 8)?;
+        let (destination, destination_sum) = self.low_bits(flow.dst, 24)?;
+        let (source_port, destination_port) = (flow.src_port.to_be_bytes(), flow.dst_port.to_be_bytes());
+        let addresses = u64::from(source_sum) + u64::from(destination_sum);
+        let ip_check = !fold(u64::from(self.base.ip) + addresses);
+        // ICMPv4 has no pseudo-header: addresses are not part of its sum.
+        let pseudo = !(self.traffic.frame.transport == Transport::IcmpEcho && flow.src.is_ipv4());
+        let ports = sum_of(&source_port) + sum_of(&destination_port);
+        let l4_sum = fold(u64::from(self.base.l4) + u64::from(ports) + if pseudo { addresses } else { 0 });
+        Ok(FlowEntry {
+            source,
+            destination,
+            source_port,
+            destination_port,
+            ip_check: ip_check.to_be_bytes(),
+            l4_sum: l4_sum.to_be_bytes(),
+        })
+    }
+
+    /// The varying low 32 bits of an address, and the one's complement sum of all of it; `at` is its offset in the
+    /// IPv6 header, where the template has the first flow's.
+    fn low_bits(&self, address: IpAddr, at: usize) -> Result<([u8; 4], u32), PortError> {
+        match address {
+            IpAddr::V4(a) => Ok((a.octets(), sum_of(&a.octets()))),
+            IpAddr::V6(a) => {
+                let octets = a.octets();
+                let start = self.traffic.frame.l2_len() + at;
+                if octets[..12] != self.frame[start..start + 12] {
+                    return Err(PortError::Unsuitable(format!(
+                        "{a} differs from the first address in its upper 96 bits: the generator varies the lower 32"
+                    )));
+                }
+                Ok(([octets[12], octets[13], octets[14], octets[15]], sum_of(&octets)))
+            }
+        }
+    }
+}
+
+/// The alias table of a Zipf order, empty for the others.
+pub fn alias_entries(order: &FlowOrder, flows: u32) -> Vec<AliasEntry> {
+    match order {
+        FlowOrder::Zipf { exponent, .. } => AliasTable::zipf(flows, *exponent)
+            .entries()
+            .iter()
+            .map(|e| AliasEntry { threshold: e.threshold, other: e.alias })
+            .collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,445 @@
+//! XDP live frames: the generator that costs next to nothing.
+//!
+//! `BPF_PROG_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES` runs our program on pages of the kernel's own, and the frames that it
+//! redirects leave through the port's driver. One long call per CPU (each takes 13-33 ms to set up and end), ended by a
+//! signal; the program itself stops sending at its deadline, whatever happens to this process.
+
+use super::flow_table::{AliasEntry, FlowEntry, LengthEntry, Tables, alias_entries};
+use super::mapped::MappedArray;
+use super::{Load, Port, PortError, Traffic, pin_to_cpu};
+use crate::bpf;
+use crate::net::netns::Netns;
+use aya::Ebpf;
+use linerate_core::counters::{PortCounters, QueueCounters, StreamCounters};
+use linerate_wire::{Family, FlowOrder, SplitMix64, Transport};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// `struct state` in generator.bpf.c: one per CPU.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct GeneratorState {
+    duration_ns: u64,
+    deadline_ns: u64,
+    frames_left: u64,
+    rate_mfps: u64,
+    credit: u64,
+    last_ns: u64,
+    sequence: u64,
+    flow: u64,
+    random: u64,
+    mix: u64,
+    sent: u64,
+    bytes: u64,
+    first_ns: u64,
+    stall_ns: u64,
+    finished: u64,
+    stamp_in: u64,
+    stream: u32,
+    spare: u32,
+    refused: u64,
+    pad: [u64; 14],
+}
+
+const _: () = assert!(size_of::<GeneratorState>() == 256);
+
+/// Longest frame, with FCS, that live frames carry: a page less the kernel's head- and tailroom (`TEST_XDP_FRAME_SIZE` in
+/// net/bpf/test_run.c, with room for differences between kernels).
+pub const LONGEST_FCS: u16 = 3400;
+
+/// A generator of XDP live frames on chosen CPUs.
+pub struct LiveFrames {
+    namespace: Netns,
+    program: Arc<OwnedFd>,
+    states: MappedArray<GeneratorState>,
+    cpus: Vec<u32>,
+    traffic: Traffic,
+    frame: Arc<Vec<u8>>,
+    /// The counters when the present run began.
+    base: Vec<GeneratorState>,
+    workers: Vec<Worker>,
+    /// Keeps the maps that the program uses; user space does not need them again.
+    _ebpf: Ebpf,
+}
+
+struct Worker {
+    thread: Option<JoinHandle<io::Result<()>>>,
+    stop: Arc<AtomicBool>,
+    tid: Arc<AtomicI32>,
+}
+
+impl LiveFrames {
+    /// Prepares a generator that sends through the interface `ifindex` of `namespace`, one thread on each of `cpus`.
+    ///
+    /// # Errors
+    /// Frames too long for live frames, no privilege, a kernel without live frames (before 5.18).
+    pub fn new(namespace: &Netns, ifindex: u32, traffic: Traffic, cpus: Vec<u32>) -> Result<Self, PortError> {
+        Self::with_program(namespace, ifindex, traffic, cpus, None)
+    }
+
+    /// The yardstick: redirects frames without writing them. For benchmarks only: nothing recognises its frames.
+    ///
+    /// # Errors
+    /// As [`LiveFrames::new`].
+    pub fn limit(namespace: &Netns, ifindex: u32, traffic: Traffic, cpus: Vec<u32>) -> Result<Self, PortError> {
+        Self::with_program(namespace, ifindex, traffic, cpus, Some("gen_limit"))
+    }
+
+    fn with_program(
+        namespace: &Netns,
+        ifindex: u32,
+        traffic: Traffic,
+        cpus: Vec<u32>,
+        program: Option<&str>,
+    ) -> Result<Self, PortError> {
+        check_lengths(&traffic)?;
+        let tables = Tables::new(&traffic)?;
+        let program = program.map_or_else(|| program_name(&traffic), str::to_string);
+        let mut ebpf = load(&traffic, &tables, &cpus)?;
+        let states = map(&mut ebpf, "states", bpf::cpu_slots(&cpus))?;
+        fill_tables(&mut ebpf, &traffic, &tables)?;
+        let fd = bpf::load_xdp(&mut ebpf, &program)?;
+        namespace
+            .enter(|| bpf::set_devmap(&mut ebpf, "port", ifindex))
+            .map_err(PortError::system("enter", "the generator's namespace"))??;
+        let mut generator = LiveFrames {
+            namespace: namespace.clone(),
+            program: Arc::new(fd),
+            states,
+            cpus,
+            frame: Arc::new(tables.frame),
+            traffic,
+            base: Vec::new(),
+            workers: Vec::new(),
+            _ebpf: ebpf,
+        };
+        generator.initialise();
+        Ok(generator)
+    }
+
+    /// Changes the number of frames handed over at once, from the next start on.
+    pub fn set_batch(&mut self, batch: u32) {
+        self.traffic.batch = batch;
+    }
+
+    /// Changes the rate in frames/s over all threads, from the next start on.
+    pub fn set_rate(&mut self, rate: Option<f64>) {
+        self.traffic.rate = rate;
+    }
+
+    /// Streams, flows and random numbers of each thread; they go on from trial to trial.
+    fn initialise(&mut self) {
+        let seed = match self.traffic.order {
+            FlowOrder::Sequential => 0,
+            FlowOrder::Random { seed } | FlowOrder::Zipf { seed, .. } => seed,
+        };
+        for (thread, cpu) in self.cpus.iter().enumerate() {
+            let mut seeds = SplitMix64::new(seed.wrapping_add(thread as u64));
+            self.states.set(
+                *cpu as usize,
+                GeneratorState {
+                    flow: self.traffic.flows.len() * thread as u64 / self.cpus.len() as u64,
+                    random: seeds.next_u64(),
+                    stream: u32::from(self.traffic.stream(thread)),
+                    ..GeneratorState::default()
+                },
+            );
+        }
+        self.base = self.current();
+    }
+
+    fn current(&self) -> Vec<GeneratorState> {
+        self.cpus.iter().map(|cpu| self.states.get(*cpu as usize)).collect()
+    }
+
+    /// Waits for calls that are still being ended. A signal that comes before the call has begun is lost: repeat it.
+    fn join(&mut self) -> Result<(), PortError> {
+        let mut failure = None;
+        for worker in &mut self.workers {
+            let Some(thread) = worker.thread.take() else { continue };
+            worker.stop.store(true, Ordering::Relaxed);
+            while !thread.is_finished() {
+                interrupt(worker.tid.load(Ordering::Relaxed));
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            match thread.join() {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => failure = Some(error),
+                Err(_) => failure = Some(io::Error::other("a generator thread panicked")),
+            }
+        }
+        self.workers.clear();
+        failure.map_or(Ok(()), |e| Err(PortError::system("run", "live frames (BPF_PROG_RUN)")(e)))
+    }
+}
+
+fn check_lengths(traffic: &Traffic) -> Result<(), PortError> {
+    match traffic.mix.pattern.iter().find(|l| **l > LONGEST_FCS) {
+        None => Ok(()),
+        Some(long) => Err(PortError::Unsuitable(format!(
+            "XDP live frames carry frames of up to {LONGEST_FCS} bytes, not {long}: use --port af-packet for longer ones"
+        ))),
+    }
+}
+
+fn program_name(traffic: &Traffic) -> String {
+    let family = if traffic.frame.family == Family::V4 { "v4" } else { "v6" };
+    let transport = match traffic.frame.transport {
+        Transport::Udp => "udp",
+        Transport::Tcp => "tcp",
+        Transport::IcmpEcho => "icmp",
+    };
+    let vlan = if traffic.frame.vlan.is_some() { "_vlan" } else { "" };
+    format!("gen_{family}_{transport}{vlan}")
+}
+
+fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32]) -> Result<Ebpf, PortError> {
+    let flows = flow_count(traffic)?;
+    let aliases = if matches!(traffic.order, FlowOrder::Zipf { .. }) { flows } else { 1 };
+    let order: u32 = match traffic.order {
+        FlowOrder::Sequential => 0,
+        FlowOrder::Random { .. } => 1,
+        FlowOrder::Zipf { .. } => 2,
+    };
+    let lengths = tables.lengths.len() as u32;
+    let (checksum, signed) = (u32::from(traffic.frame.l4_checksum), u32::from(traffic.frame.signed));
+    let stamp_every = traffic.stamp_every.max(1);
+    bpf::loader()
+        .override_global("FLOWS", &flows, true)
+        .override_global("ORDER", &order, true)
+        .override_global("LENGTHS", &lengths, true)
+        .override_global("L4_CHECKSUM", &checksum, true)
+        .override_global("SIGNED", &signed, true)
+        .override_global("STAMP_EVERY", &stamp_every, true)
+        .override_global("TEMPLATE", &tables.template[..], true)
+        .map_max_entries("states", bpf::cpu_slots(cpus) as u32)
+        .map_max_entries("flows", flows)
+        .map_max_entries("aliases", aliases)
+        .map_max_entries("lengths", lengths)
+        .load(bpf::GENERATOR)
+        .map_err(|e| bpf::program_error("generator", &e))
+}
+
+fn flow_count(traffic: &Traffic) -> Result<u32, PortError> {
+    match u32::try_from(traffic.flows.len()) {
+        Ok(n) if (1..=linerate_wire::MAX_FLOWS as u32).contains(&n) => Ok(n),
+        _ => Err(PortError::Unsuitable(format!(
+            "{} flows: 1 to {} can be generated",
+            traffic.flows.len(),
+            linerate_wire::MAX_FLOWS
+        ))),
+    }
+}
+
+fn map<T: Copy>(ebpf: &mut Ebpf, name: &str, len: usize) -> Result<MappedArray<T>, PortError> {
+    let map = ebpf
+        .take_map(name)
+        .ok_or_else(|| PortError::Unsuitable(format!("the generator has no map '{name}'")))?;
+    MappedArray::new(name, map, len)
+}
+
+/// Fills the look-up tables; the mappings are dropped at once, the program keeps the maps.
+fn fill_tables(ebpf: &mut Ebpf, traffic: &Traffic, tables: &Tables) -> Result<(), PortError> {
+    let flows: MappedArray<FlowEntry> = map(ebpf, "flows", traffic.flows.len() as usize)?;
+    for (i, flow) in traffic.flows.iter().enumerate() {
+        flows.set(i, tables.flow_entry(&flow)?);
+    }
+    let lengths: MappedArray<LengthEntry> = map(ebpf, "lengths", tables.lengths.len())?;
+    tables.lengths.iter().enumerate().for_each(|(i, l)| lengths.set(i, *l));
+    let entries: Vec<AliasEntry> = alias_entries(&traffic.order, traffic.flows.len() as u32);
+    if !entries.is_empty() {
+        let aliases: MappedArray<AliasEntry> = map(ebpf, "aliases", entries.len())?;
+        entries.iter().enumerate().for_each(|(i, a)| aliases.set(i, *a));
+    }
+    Ok(())
+}
+
+impl Port for LiveFrames {
+    fn name(&self) -> &'static str {
+        "xdp-live-frames"
+    }
+
+    fn start(&mut self, load: &Load) -> Result<(), PortError> {
+        self.join()?;
+        let threads = self.cpus.len() as u64;
+        let rate_mfps = self.traffic.rate.map_or(0, |r| ((r * 1000.0 / threads as f64).round() as u64).max(1));
+        for (thread, cpu) in self.cpus.iter().enumerate() {
+            let old = self.states.get(*cpu as usize);
+            let extra = u64::from((thread as u64) < load.frames.unwrap_or(0) % threads);
+            self.states.set(
+                *cpu as usize,
+                GeneratorState {
+                    duration_ns: load.duration.as_nanos() as u64,
+                    deadline_ns: 0,
+                    frames_left: load.frames.map_or(u64::MAX, |n| n / threads + extra),
+                    rate_mfps,
+                    credit: 0,
+                    last_ns: 0,
+                    first_ns: 0,
+                    stall_ns: 0,
+                    finished: 0,
+                    stamp_in: 0,
+                    ..old
+                },
+            );
+        }
+        self.base = self.current();
+        for cpu in &self.cpus {
+            self.workers.push(spawn(&self.namespace, &self.program, &self.frame, *cpu, self.traffic.batch)?);
+        }
+        Ok(())
+    }
+
+    fn began_ns(&self) -> Option<u64> {
+        self.current().iter().map(|s| s.first_ns).min().filter(|ns| *ns > 0)
+    }
+
+    fn frames(&self) -> u64 {
+        self.current().iter().zip(&self.base).map(|(now, base)| now.sent - base.sent).sum()
+    }
+
+    fn counters(&self) -> PortCounters {
+        let mut counters = PortCounters::default();
+        for ((now, base), cpu) in self.current().iter().zip(&self.base).zip(&self.cpus) {
+            let frames = now.sent - base.sent;
+            counters.frames += frames;
+            counters.bytes += now.bytes - base.bytes;
+            counters.refused += now.refused - base.refused;
+            counters.stall_ns = counters.stall_ns.max(now.stall_ns);
+            counters.queues.push(QueueCounters { cpu: *cpu, queue: *cpu, frames });
+            let stream = now.stream as u16;
+            let next_sequence = now.sequence;
+            counters.streams.push(StreamCounters { stream, frames, next_sequence, ..StreamCounters::default() });
+        }
+        counters
+    }
+
+    fn finished(&self) -> bool {
+        let dead = self.workers.iter().any(|w| w.thread.as_ref().is_none_or(JoinHandle::is_finished));
+        dead || self.current().iter().all(|s| s.finished != 0)
+    }
+
+    fn stop(&mut self) -> Result<(), PortError> {
+        let finished = self.current().iter().all(|s| s.finished != 0);
+        if finished && self.workers.iter().all(|w| w.thread.as_ref().is_some_and(|t| !t.is_finished())) {
+            // Nothing is sent any more. Ending the calls takes the kernel some 20 ms, in which the trial can go on;
+            // the next start waits for it.
+            for worker in &self.workers {
+                worker.stop.store(true, Ordering::Relaxed);
+                interrupt(worker.tid.load(Ordering::Relaxed));
+            }
+            return Ok(());
+        }
+        self.join()
+    }
+}
+
+impl Drop for LiveFrames {
+    fn drop(&mut self) {
+        // An error has been reported by `stop`, or the load never mattered.
+        let _ = self.join();
+    }
+}
+
+/// Interrupts a thread's system call by a signal that has a handler and otherwise no effect.
+fn interrupt(tid: i32) {
+    if tid > 0 {
+        // SAFETY: tgkill to a thread of this very process; at worst it has ended, and the call fails.
+        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGURG) };
+    }
+}
+
+extern "C" fn nothing(_: libc::c_int) {}
+
+/// A handler that does nothing makes SIGURG interrupt BPF_PROG_RUN (an ignored signal would not).
+fn install_handler() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the handler is async-signal-safe (it does nothing), the struct is zeroed plain data.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = nothing as *const () as usize;
+            libc::sigaction(libc::SIGURG, &action, std::ptr::null_mut());
+        }
+    });
+}
+
+fn spawn(
+    namespace: &Netns,
+    program: &Arc<OwnedFd>,
+    frame: &Arc<Vec<u8>>,
+    cpu: u32,
+    batch: u32,
+) -> Result<Worker, PortError> {
+    install_handler();
+    let stop = Arc::new(AtomicBool::new(false));
+    let tid = Arc::new(AtomicI32::new(0));
+    let (namespace, program, frame) = (namespace.clone(), program.clone(), frame.clone());
+    let (stopped, my_tid) = (stop.clone(), tid.clone());
+    let thread = std::thread::Builder::new()
+        .name(format!("generator-{cpu}"))
+        .spawn(move || {
+            // SAFETY: gettid has no preconditions.
+            my_tid.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+            pin_to_cpu(cpu)?;
+            namespace.current_thread_enter()?;
+            while !stopped.load(Ordering::Relaxed) {
+                run_once(&program, &frame, batch)?;
+            }
+            Ok(())
+        })
+        .map_err(PortError::system("start", format!("the generator thread of CPU {cpu}")))?;
+    Ok(Worker { thread: Some(thread), stop, tid })
+}
+
+/// `union bpf_attr` for BPF_PROG_TEST_RUN (include/uapi/linux/bpf.h).
+#[repr(C)]
+#[derive(Default)]
+struct TestRun {
+    prog_fd: u32,
+    retval: u32,
+    data_size_in: u32,
+    data_size_out: u32,
+    data_in: u64,
+    data_out: u64,
+    repeat: u32,
+    duration: u32,
+    ctx_size_in: u32,
+    ctx_size_out: u32,
+    ctx_in: u64,
+    ctx_out: u64,
+    flags: u32,
+    cpu: u32,
+    batch_size: u32,
+    pad: u32,
+}
+
+const BPF_PROG_TEST_RUN: libc::c_int = 10;
+const BPF_F_TEST_XDP_LIVE_FRAMES: u32 = 1 << 1;
+
+/// One call; returns when it is interrupted or its repetitions are used up.
+fn run_once(program: &OwnedFd, frame: &[u8], batch: u32) -> io::Result<()> {
+    let attr = TestRun {
+        prog_fd: program.as_fd().as_raw_fd() as u32,
+        data_size_in: frame.len() as u32,
+        data_in: frame.as_ptr() as u64,
+        repeat: u32::MAX >> 1,
+        flags: BPF_F_TEST_XDP_LIVE_FRAMES,
+        batch_size: batch,
+        ..TestRun::default()
+    };
+    // SAFETY: the attribute and the frame outlive the call, and the kernel only reads them (no data_out is given).
+    let result =
+        unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_TEST_RUN, &raw const attr, size_of::<TestRun>()) };
+    if result == 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        e if e.raw_os_error() == Some(libc::EINTR) => Ok(()),
+        e => Err(e),
+    }
+}

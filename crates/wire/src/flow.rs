@@ -1,0 +1,447 @@
+//! Flow spaces: which addresses and ports the test frames carry, by number, in constant time.
+
+use crate::Family;
+use crate::flow_random::RandomSpace;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use thiserror::Error;
+
+/// The port of a range that names none: pkt-gen's default.
+pub const DEFAULT_PORT: u16 = 1234;
+
+/// The most flows that a generator takes: it keeps a table of them.
+pub const MAX_FLOWS: u32 = 5_000_000;
+
+/// The most flows that a text may describe; use [`FlowSpace::with_limit`] to send a part of them.
+pub const MAX_PARSED_FLOWS: u64 = 1 << 32;
+
+/// First port of the benchmark's flows, both source and destination: as in the published pkt-gen studies.
+const BENCHMARK_PORT: u16 = 2001;
+
+/// Addresses and ports of one flow. For ICMP echo the source port is the identifier, the destination port the sequence
+/// number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Flow {
+    /// Source address.
+    pub src: IpAddr,
+    /// Destination address, of the same family.
+    pub dst: IpAddr,
+    /// Source port.
+    pub src_port: u16,
+    /// Destination port.
+    pub dst_port: u16,
+}
+
+impl Flow {
+    /// The family of the addresses (of the source, if they differ).
+    pub fn family(&self) -> Family {
+        family_of(self.src)
+    }
+
+    /// The flow in the other direction.
+    pub fn reversed(&self) -> Flow {
+        Flow { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port }
+    }
+}
+
+/// Why a flow space cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FlowError {
+    /// The text is not in the grammar.
+    #[error("{text:?} is not a range of addresses and ports: {why}; write for example \
+             198.18.10.1:2001-198.18.10.20:2010, [2001:2::1]:2001-[2001:2::14]:2010 or 198.18.65.0/24:2000-2010")]
+    Syntax {
+        /// The text that was given.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A range ends before it starts. pkt-gen swaps the ends without a word.
+    #[error("{text:?}: the {what} run backwards; write {suggestion}")]
+    Reversed {
+        /// The text that was given.
+        text: String,
+        /// `addresses` or `ports`.
+        what: &'static str,
+        /// The range the right way round.
+        suggestion: String,
+    },
+    /// Sources and destinations, or the two ends of a range, are of different families.
+    #[error("{first} is {first_family}, {second} is {second_family}: both must be of one family")]
+    FamilyMismatch {
+        /// One range or address.
+        first: String,
+        /// Its family.
+        first_family: Family,
+        /// The other.
+        second: String,
+        /// Its family.
+        second_family: Family,
+    },
+    /// More flows than the limit.
+    #[error("{what} has {flows} flows or addresses, more than the limit of {limit}; narrow the ranges or limit the flows")]
+    TooLarge {
+        /// What is too large.
+        what: String,
+        /// How many there are (cut to 128 bits).
+        flows: u128,
+        /// How many may be.
+        limit: u64,
+    },
+    /// No flows were asked for.
+    #[error("a flow space needs at least one flow; ask for 1 to {MAX_FLOWS}")]
+    Empty,
+}
+
+/// A range of addresses times a range of ports: one side of a flow space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EndpointRange {
+    pub(crate) family: Family,
+    pub(crate) first: u128,
+    pub(crate) addresses: u64,
+    pub(crate) first_port: u16,
+    pub(crate) ports: u32,
+}
+
+impl EndpointRange {
+    /// The range from `first` to `last`, both included, with ports `first_port` to `last_port`, both included.
+    ///
+    /// # Errors
+    /// Mixed families, reversed ends, more than [`MAX_PARSED_FLOWS`] addresses.
+    pub fn new(first: IpAddr, last: IpAddr, first_port: u16, last_port: u16) -> Result<Self, FlowError> {
+        let family = family_of(first);
+        let ends = format!("{first}-{last}");
+        if family_of(last) != family {
+            return Err(FlowError::FamilyMismatch {
+                first: first.to_string(),
+                first_family: family,
+                second: last.to_string(),
+                second_family: family_of(last),
+            });
+        }
+        let (from, to) = (address_bits(first), address_bits(last));
+        if to < from {
+            return Err(FlowError::Reversed { text: ends, what: "addresses", suggestion: format!("{last}-{first}") });
+        }
+        if to - from >= u128::from(MAX_PARSED_FLOWS) {
+            let flows = (to - from).saturating_add(1);
+            return Err(FlowError::TooLarge { what: ends, flows, limit: MAX_PARSED_FLOWS });
+        }
+        if last_port < first_port {
+            let text = format!("{first_port}-{last_port}");
+            return Err(FlowError::Reversed { text, what: "ports", suggestion: format!("{last_port}-{first_port}") });
+        }
+        let (addresses, ports) = ((to - from) as u64 + 1, u32::from(last_port - first_port) + 1);
+        Ok(EndpointRange { family, first: from, addresses, first_port, ports })
+    }
+
+    /// The family of the addresses.
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Number of addresses.
+    pub fn addresses(&self) -> u64 {
+        self.addresses
+    }
+
+    /// Number of ports.
+    pub fn ports(&self) -> u32 {
+        self.ports
+    }
+
+    /// The lowest address.
+    pub fn first_address(&self) -> IpAddr {
+        self.address(0)
+    }
+
+    /// The highest address.
+    pub fn last_address(&self) -> IpAddr {
+        self.address(self.addresses - 1)
+    }
+
+    /// The lowest port.
+    pub fn first_port(&self) -> u16 {
+        self.first_port
+    }
+
+    /// The highest port.
+    pub fn last_port(&self) -> u16 {
+        self.port(u64::from(self.ports) - 1)
+    }
+
+    fn address(&self, n: u64) -> IpAddr {
+        address_from(self.family, self.first + u128::from(n))
+    }
+
+    fn port(&self, n: u64) -> u16 {
+        self.first_port + n as u16
+    }
+}
+
+/// The form that pkt-gen reads: `198.18.10.1:2001-198.18.10.20:2010`; a single port or endpoint is not repeated.
+impl fmt::Display for EndpointRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |address: IpAddr| match address {
+            IpAddr::V4(v4) => v4.to_string(),
+            IpAddr::V6(v6) => format!("[{v6}]"),
+        };
+        write!(f, "{}:{}", show(self.first_address()), self.first_port)?;
+        if self.addresses > 1 || self.ports > 1 {
+            write!(f, "-{}", show(self.last_address()))?;
+        }
+        if self.ports > 1 {
+            write!(f, ":{}", self.last_port())?;
+        }
+        Ok(())
+    }
+}
+
+/// A set of flows, numbered from 0: no table, `flow(i)` takes constant time. All flows of a space are distinct.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowSpace {
+    kind: Kind,
+    len: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Grid { src: EndpointRange, dst: EndpointRange },
+    Random(RandomSpace),
+}
+
+impl FlowSpace {
+    /// Every source with every destination. Flow numbers count as pkt-gen goes through them: source port fastest, then
+    /// source address, destination port, destination address.
+    ///
+    /// # Errors
+    /// Mixed families, or more than [`MAX_PARSED_FLOWS`] flows.
+    pub fn new(src: EndpointRange, dst: EndpointRange) -> Result<Self, FlowError> {
+        if src.family != dst.family {
+            return Err(FlowError::FamilyMismatch {
+                first: src.to_string(),
+                first_family: src.family,
+                second: dst.to_string(),
+                second_family: dst.family,
+            });
+        }
+        let side = |r: &EndpointRange| u128::from(r.addresses) * u128::from(r.ports);
+        let flows = side(&src) * side(&dst);
+        if flows > u128::from(MAX_PARSED_FLOWS) {
+            return Err(FlowError::TooLarge { what: format!("{src} > {dst}"), flows, limit: MAX_PARSED_FLOWS });
+        }
+        Ok(FlowSpace { kind: Kind::Grid { src, dst }, len: flows as u64 })
+    }
+
+    /// Reads two ranges, in pkt-gen's grammar and some more; see [`EndpointRange`]'s `FromStr`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and what is wrong with the text.
+    pub fn parse(src: &str, dst: &str) -> Result<Self, FlowError> {
+        Self::new(src.parse()?, dst.parse()?)
+    }
+
+    /// The default space of exactly `flows` flows: sources from 198.18.10.1 or 2001:2:0:10::1, destinations from
+    /// 198.19.10.1 or 2001:2:0:8010::1 (the benchmark networks of RFC 2544 C.2.2 and RFC 5180 section 8), ports from 2001.
+    ///
+    /// 2,000 flows are the 20 sources times 100 destinations of the published pkt-gen studies; fewer have fewer
+    /// destinations. More have more of all: up to 280 sources, 1,400 destinations and 13 source ports, which stays inside
+    /// 198.18.10.0/23 and 198.19.8.0/21.
+    ///
+    /// # Errors
+    /// [`FlowError::Empty`] for 0, [`FlowError::TooLarge`] above [`MAX_FLOWS`].
+    pub fn benchmark(family: Family, flows: u32) -> Result<Self, FlowError> {
+        let (src, dst): (IpAddr, IpAddr) = match family {
+            Family::V4 => (Ipv4Addr::new(198, 18, 10, 1).into(), Ipv4Addr::new(198, 19, 10, 1).into()),
+            Family::V6 => (
+                Ipv6Addr::new(0x2001, 2, 0, 0x10, 0, 0, 0, 1).into(),
+                Ipv6Addr::new(0x2001, 2, 0, 0x8010, 0, 0, 0, 1).into(),
+            ),
+        };
+        Self::benchmark_from(src, dst, flows)
+    }
+
+    /// As [`benchmark`](Self::benchmark), with other first addresses. At most 280 sources and 1,400 destinations are
+    /// counted up from them.
+    ///
+    /// # Errors
+    /// As [`benchmark`](Self::benchmark), and mixed families, and addresses that would run past the last one.
+    pub fn benchmark_from(src: IpAddr, dst: IpAddr, flows: u32) -> Result<Self, FlowError> {
+        check_count(flows)?;
+        let (sources, ports) = benchmark_shape(flows);
+        let destinations = flows.div_ceil(sources * u32::from(ports));
+        let last_port = BENCHMARK_PORT + ports - 1;
+        let src = EndpointRange::new(src, nth_after(src, sources - 1), BENCHMARK_PORT, last_port)?;
+        let dst = EndpointRange::new(dst, nth_after(dst, destinations - 1), BENCHMARK_PORT, BENCHMARK_PORT)?;
+        Ok(Self::new(src, dst)?.with_limit(flows.into()))
+    }
+
+    /// `flows` pseudo-random flows, the same for the same seed, as RFC 4814 section 4 asks: source ports 1024-65535 and
+    /// destination ports 1-49151, uniform and independent; the pairs of addresses, out of 2,048 sources from 198.18.10.1 or
+    /// 2001:2:0:10::1 and 4,096 destinations from 198.19.10.1 or 2001:2:0:8010::1, are distinct.
+    ///
+    /// # Errors
+    /// [`FlowError::Empty`] for 0, [`FlowError::TooLarge`] above [`MAX_FLOWS`].
+    pub fn rfc4814(family: Family, flows: u32, seed: u64) -> Result<Self, FlowError> {
+        check_count(flows)?;
+        Ok(FlowSpace { kind: Kind::Random(RandomSpace { family, seed }), len: flows.into() })
+    }
+
+    /// The first `flows` flows alone; at least one remains, and a larger number changes nothing.
+    #[must_use]
+    pub fn with_limit(mut self, flows: u64) -> Self {
+        self.len = self.len.min(flows.max(1));
+        self
+    }
+
+    /// The number of flows, if a generator can take them.
+    ///
+    /// # Errors
+    /// [`FlowError::TooLarge`] above [`MAX_FLOWS`].
+    pub fn usable_len(&self) -> Result<u32, FlowError> {
+        let len = u32::try_from(self.len).ok().filter(|&len| len <= MAX_FLOWS);
+        let (flows, limit) = (self.len.into(), MAX_FLOWS.into());
+        len.ok_or_else(|| FlowError::TooLarge { what: self.to_string(), flows, limit })
+    }
+
+    /// The family of the addresses.
+    pub fn family(&self) -> Family {
+        match &self.kind {
+            Kind::Grid { src, .. } => src.family,
+            Kind::Random(space) => space.family,
+        }
+    }
+
+    /// Number of flows.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Never: a space has at least one flow.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Flow number `i`; numbers from [`len`](Self::len) on start over.
+    #[inline]
+    pub fn flow(&self, i: u64) -> Flow {
+        let i = if i < self.len { i } else { i % self.len };
+        match &self.kind {
+            Kind::Grid { src, dst } => grid_flow(src, dst, i),
+            Kind::Random(space) => space.flow(i as u32),
+        }
+    }
+
+    /// All flows in the order of their numbers.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Flow> + '_ {
+        // ExactSizeIterator exists for ranges of usize alone.
+        (0..usize::try_from(self.len).unwrap_or(usize::MAX)).map(|i| self.flow(i as u64))
+    }
+
+    /// The range of sources, unless the space is pseudo-random.
+    pub fn src(&self) -> Option<&EndpointRange> {
+        match &self.kind {
+            Kind::Grid { src, .. } => Some(src),
+            Kind::Random(_) => None,
+        }
+    }
+
+    /// The range of destinations, unless the space is pseudo-random.
+    pub fn dst(&self) -> Option<&EndpointRange> {
+        match &self.kind {
+            Kind::Grid { dst, .. } => Some(dst),
+            Kind::Random(_) => None,
+        }
+    }
+
+    /// Lowest and highest source address that can occur: what routes and neighbours have to cover.
+    pub fn src_span(&self) -> (IpAddr, IpAddr) {
+        match &self.kind {
+            Kind::Grid { src, .. } => (src.first_address(), src.last_address()),
+            Kind::Random(space) => space.src_span(),
+        }
+    }
+
+    /// Lowest and highest destination address that can occur.
+    pub fn dst_span(&self) -> (IpAddr, IpAddr) {
+        match &self.kind {
+            Kind::Grid { dst, .. } => (dst.first_address(), dst.last_address()),
+            Kind::Random(space) => space.dst_span(),
+        }
+    }
+}
+
+/// `SOURCES > DESTINATIONS`, each in the grammar that [`FlowSpace::parse`] reads, and a limit if there is one.
+impl fmt::Display for FlowSpace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Grid { src, dst } => {
+                write!(f, "{src} > {dst}")?;
+                let all = src.addresses * u64::from(src.ports) * dst.addresses * u64::from(dst.ports);
+                if self.len < all { write!(f, ", the first {} flows", self.len) } else { Ok(()) }
+            }
+            Kind::Random(space) => {
+                write!(f, "{} RFC 4814 {} flows, seed {}", self.len, space.family, space.seed)
+            }
+        }
+    }
+}
+
+fn grid_flow(src: &EndpointRange, dst: &EndpointRange, i: u64) -> Flow {
+    let (rest, src_port) = (i / u64::from(src.ports), i % u64::from(src.ports));
+    let (rest, src_address) = (rest / src.addresses, rest % src.addresses);
+    let (dst_address, dst_port) = (rest / u64::from(dst.ports), rest % u64::from(dst.ports));
+    Flow {
+        src: src.address(src_address),
+        dst: dst.address(dst_address),
+        src_port: src.port(src_port),
+        dst_port: dst.port(dst_port),
+    }
+}
+
+/// How many sources and source ports carry `flows` flows.
+fn benchmark_shape(flows: u32) -> (u32, u16) {
+    if flows <= 2000 {
+        return (flows.min(20), 1);
+    }
+    // The growth over 20 x 100 is shared out evenly: source ports, sources and destinations.
+    let growth = f64::from(flows) / 2000.0;
+    let ports = growth.cbrt().floor().max(1.0);
+    let sources = 20.0 * (growth / ports).sqrt().ceil();
+    (sources as u32, ports as u16)
+}
+
+fn check_count(flows: u32) -> Result<(), FlowError> {
+    match flows {
+        0 => Err(FlowError::Empty),
+        1..=MAX_FLOWS => Ok(()),
+        _ => Err(FlowError::TooLarge { what: "the flow space".into(), flows: flows.into(), limit: MAX_FLOWS.into() }),
+    }
+}
+
+fn nth_after(address: IpAddr, n: u32) -> IpAddr {
+    // A wrap makes the range run backwards, which is refused.
+    address_from(family_of(address), address_bits(address).wrapping_add(n.into()))
+}
+
+pub(crate) fn family_of(address: IpAddr) -> Family {
+    if address.is_ipv4() { Family::V4 } else { Family::V6 }
+}
+
+pub(crate) fn address_bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => u32::from(v4).into(),
+        IpAddr::V6(v6) => v6.into(),
+    }
+}
+
+pub(crate) fn address_from(family: Family, bits: u128) -> IpAddr {
+    match family {
+        Family::V4 => Ipv4Addr::from(bits as u32).into(),
+        Family::V6 => Ipv6Addr::from(bits).into(),
+    }
+}
+
+#[cfg(test)]
+#[path = "flow_tests.rs"]
+mod tests;

@@ -1,0 +1,327 @@
+//! What test frames look like: their kind, their lengths and limits.
+
+use crate::signature::SIGNATURE_LEN;
+use crate::{EtherType, MacAddr, ethernet, icmp, ipv4};
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+pub use crate::ethernet::VlanTag;
+pub use crate::template::{BaseSums, FrameTemplate};
+
+/// Bytes of the Ethernet frame check sequence, which frame lengths count and buffers do not hold.
+pub const FCS_LEN: usize = 4;
+
+/// The longest frame, with FCS, in bytes: the longest that RFC 6985 section 4 names, beyond the 9,018 of common jumbo frames.
+pub const MAX_LEN_FCS: u16 = 16_000;
+
+/// The shortest Ethernet frame, with FCS, in bytes (IEEE 802.3 section 4.4.2).
+pub const MIN_ETHERNET_LEN_FCS: u16 = 64;
+
+/// TTL or hop limit of RFC 2544's test frame (appendix C.2.6.3).
+pub const DEFAULT_TTL: u8 = 10;
+
+/// IP version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// The Ethernet type.
+    pub fn ethertype(self) -> EtherType {
+        match self {
+            Family::V4 => EtherType::IPV4,
+            Family::V6 => EtherType::IPV6,
+        }
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Family::V4 => "IPv4",
+            Family::V6 => "IPv6",
+        })
+    }
+}
+
+/// A word that names none of the choices.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{text:?} is not {what}; write {choices}")]
+pub struct ChoiceError {
+    /// The text that was given.
+    pub text: String,
+    /// What was expected.
+    pub what: &'static str,
+    /// The words to choose from.
+    pub choices: &'static str,
+}
+
+impl FromStr for Family {
+    type Err = ChoiceError;
+
+    /// `ipv4`, `4`, `ipv6` or `6`, in any case.
+    fn from_str(text: &str) -> Result<Self, ChoiceError> {
+        match text.to_ascii_lowercase().as_str() {
+            "ipv4" | "4" => Ok(Family::V4),
+            "ipv6" | "6" => Ok(Family::V6),
+            _ => Err(ChoiceError { text: text.to_owned(), what: "an IP version", choices: "ipv4 or ipv6" }),
+        }
+    }
+}
+
+/// What test frames carry above IP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Transport {
+    /// UDP datagrams.
+    Udp,
+    /// TCP SYN segments without options, with payload.
+    Tcp,
+    /// ICMP or ICMPv6 echo requests: the flow's source port is the identifier, its destination port the sequence number.
+    IcmpEcho,
+}
+
+impl Transport {
+    /// The IP protocol number.
+    pub fn protocol(self, family: Family) -> u8 {
+        match (self, family) {
+            (Transport::Udp, _) => ipv4::protocol::UDP,
+            (Transport::Tcp, _) => ipv4::protocol::TCP,
+            (Transport::IcmpEcho, Family::V4) => ipv4::protocol::ICMP,
+            (Transport::IcmpEcho, Family::V6) => ipv4::protocol::ICMPV6,
+        }
+    }
+
+    /// Header length in bytes.
+    pub fn header_len(self) -> usize {
+        if self == Transport::Tcp { 20 } else { 8 }
+    }
+
+    /// Where the checksum stands, from the header's start.
+    pub fn checksum_offset(self) -> usize {
+        match self {
+            Transport::Udp => 6,
+            Transport::Tcp => 16,
+            Transport::IcmpEcho => 2,
+        }
+    }
+
+    /// Where the flow's source port stands, from the header's start; the destination port follows it.
+    pub fn ports_offset(self) -> usize {
+        if self == Transport::IcmpEcho { 4 } else { 0 }
+    }
+
+    pub(crate) fn echo_kind(family: Family) -> u8 {
+        match family {
+            Family::V4 => icmp::kind::ECHO_REQUEST,
+            Family::V6 => icmp::kind::V6_ECHO_REQUEST,
+        }
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Transport::Udp => "UDP",
+            Transport::Tcp => "TCP",
+            Transport::IcmpEcho => "ICMP echo",
+        })
+    }
+}
+
+impl FromStr for Transport {
+    type Err = ChoiceError;
+
+    /// `udp`, `tcp` or `icmp`, in any case.
+    fn from_str(text: &str) -> Result<Self, ChoiceError> {
+        match text.to_ascii_lowercase().as_str() {
+            "udp" => Ok(Transport::Udp),
+            "tcp" => Ok(Transport::Tcp),
+            "icmp" | "icmp echo" => Ok(Transport::IcmpEcho),
+            _ => Err(ChoiceError { text: text.to_owned(), what: "a transport", choices: "udp, tcp or icmp" }),
+        }
+    }
+}
+
+/// All about a test frame but its length, its flow and its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameSpec {
+    /// Ethernet destination: the next hop.
+    pub dst_mac: MacAddr,
+    /// Ethernet source.
+    pub src_mac: MacAddr,
+    /// 802.1Q tag.
+    pub vlan: Option<VlanTag>,
+    /// IP version.
+    pub family: Family,
+    /// What is above IP.
+    pub transport: Transport,
+    /// TTL or hop limit; 1 does not survive a router.
+    pub ttl: u8,
+    /// Whether the transport checksum is computed; only UDP over IPv4 may do without (RFC 768; RFC 8200 section 8.1).
+    pub l4_checksum: bool,
+    /// Whether the payload starts with a [`crate::Signature`].
+    pub signed: bool,
+}
+
+impl FrameSpec {
+    /// Untagged, signed frames with all checksums and [`DEFAULT_TTL`].
+    pub fn new(dst_mac: MacAddr, src_mac: MacAddr, family: Family, transport: Transport) -> Self {
+        let (vlan, ttl, l4_checksum, signed) = (None, DEFAULT_TTL, true, true);
+        FrameSpec { dst_mac, src_mac, vlan, family, transport, ttl, l4_checksum, signed }
+    }
+
+    /// Length of the Ethernet header in bytes: 14, or 18 with a tag.
+    pub fn l2_len(&self) -> usize {
+        if self.vlan.is_some() { 14 + VlanTag::LEN } else { 14 }
+    }
+
+    /// Length of the IP header in bytes: 20 or 40.
+    pub fn l3_len(&self) -> usize {
+        match self.family {
+            Family::V4 => 20,
+            Family::V6 => 40,
+        }
+    }
+
+    /// Length of the transport header in bytes: 8, or 20 for TCP.
+    pub fn l4_len(&self) -> usize {
+        self.transport.header_len()
+    }
+
+    /// Length of all headers in bytes.
+    pub fn header_len(&self) -> usize {
+        self.l2_len() + self.l3_len() + self.l4_len()
+    }
+
+    /// Where the signature starts: behind the headers.
+    pub fn signature_offset(&self) -> usize {
+        self.header_len()
+    }
+
+    /// The shortest such frame, with FCS: 64 for signed IPv4/UDP, 84 for signed IPv6/UDP, 66 for unsigned IPv6/UDP (62
+    /// without FCS, as pkt-gen counts). Never below 64.
+    pub fn min_len_fcs(&self) -> u16 {
+        let signature = if self.signed { SIGNATURE_LEN } else { 0 };
+        ((self.header_len() + signature + FCS_LEN) as u16).max(MIN_ETHERNET_LEN_FCS)
+    }
+
+    /// The Ethernet header of such frames.
+    pub fn ethernet(&self) -> ethernet::EthernetRepr {
+        let (dst_mac, src_mac, vlan) = (self.dst_mac, self.src_mac, self.vlan);
+        ethernet::EthernetRepr { dst_mac, src_mac, vlan, ethertype: self.family.ethertype() }
+    }
+
+    /// Checks everything but the length.
+    ///
+    /// # Errors
+    /// A VLAN tag out of range, or a missing checksum that must be there.
+    pub fn check(&self) -> Result<(), FrameError> {
+        match self.vlan {
+            Some(VlanTag { id, .. }) if id > 4094 => return Err(FrameError::VlanId(id)),
+            Some(VlanTag { priority, .. }) if priority > 7 => return Err(FrameError::VlanPriority(priority)),
+            _ => {}
+        }
+        let optional = self.family == Family::V4 && self.transport == Transport::Udp;
+        if !self.l4_checksum && !optional {
+            return Err(FrameError::ChecksumRequired { family: self.family, transport: self.transport });
+        }
+        Ok(())
+    }
+}
+
+/// Why there is no such frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum FrameError {
+    /// The headers, and the signature if there is one, do not fit.
+    #[error(
+        "a frame of {len_fcs} bytes is too short: {}{family}/{transport} needs at least {min_len_fcs} \
+         (headers {header_len}{}, FCS 4; Ethernet's own minimum is 64)",
+        if *.signed { "signed " } else { "" },
+        if *.signed { ", signature 18" } else { "" }
+    )]
+    TooShort {
+        /// The length asked for, with FCS.
+        len_fcs: u16,
+        /// The shortest possible, with FCS.
+        min_len_fcs: u16,
+        /// IP version.
+        family: Family,
+        /// What is above IP.
+        transport: Transport,
+        /// Bytes of all headers.
+        header_len: usize,
+        /// Whether there is a signature.
+        signed: bool,
+    },
+    /// Longer than any frame here.
+    #[error("a frame of {0} bytes is too long: at most {MAX_LEN_FCS} with FCS")]
+    TooLong(u16),
+    /// No such VLAN.
+    #[error("{0} is not a VLAN identifier: choose 0 to 4094")]
+    VlanId(u16),
+    /// No such priority.
+    #[error("{0} is not a VLAN priority: choose 0 to 7")]
+    VlanPriority(u8),
+    /// Only UDP over IPv4 may go without.
+    #[error("{family}/{transport} must have its checksum; only UDP over IPv4 can do without")]
+    ChecksumRequired {
+        /// IP version.
+        family: Family,
+        /// What is above IP.
+        transport: Transport,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(family: Family, transport: Transport, signed: bool, tagged: bool) -> FrameSpec {
+        let vlan = tagged.then_some(VlanTag { id: 7, priority: 0 });
+        FrameSpec { vlan, signed, ..FrameSpec::new(MacAddr::default(), MacAddr::default(), family, transport) }
+    }
+
+    #[test]
+    fn shortest_frames() {
+        use Family::{V4, V6};
+        use Transport::{IcmpEcho, Tcp, Udp};
+        let min = |family, transport, signed, tagged| spec(family, transport, signed, tagged).min_len_fcs();
+        assert_eq!(min(V4, Udp, true, false), 64);
+        assert_eq!(min(V4, Udp, true, true), 68);
+        assert_eq!(min(V4, Udp, false, true), 64);
+        assert_eq!(min(V4, IcmpEcho, true, false), 64);
+        assert_eq!(min(V4, Tcp, true, false), 76);
+        assert_eq!(min(V6, Udp, true, false), 84);
+        assert_eq!(min(V6, Udp, false, false), 66);
+        assert_eq!(min(V6, Tcp, true, true), 100);
+    }
+
+    #[test]
+    fn refusals_name_the_reason() {
+        let error = FrameTemplate::new(&spec(Family::V6, Transport::Udp, true, false), 64).unwrap_err();
+        let text = "a frame of 64 bytes is too short: signed IPv6/UDP needs at least 84 (headers 62, signature 18, FCS 4; \
+                    Ethernet's own minimum is 64)";
+        assert_eq!(error.to_string(), text);
+        let good = spec(Family::V4, Transport::Tcp, true, false);
+        assert_eq!(FrameTemplate::new(&good, 16_001).unwrap_err(), FrameError::TooLong(16_001));
+        let bad = FrameSpec { l4_checksum: false, ..good };
+        assert!(matches!(FrameTemplate::new(&bad, 128), Err(FrameError::ChecksumRequired { .. })));
+        let bad = FrameSpec { vlan: Some(VlanTag { id: 4095, priority: 0 }), ..good };
+        assert_eq!(FrameTemplate::new(&bad, 128).unwrap_err(), FrameError::VlanId(4095));
+        let bad = FrameSpec { vlan: Some(VlanTag { id: 1, priority: 8 }), ..good };
+        assert_eq!(FrameTemplate::new(&bad, 128).unwrap_err(), FrameError::VlanPriority(8));
+    }
+
+    #[test]
+    fn words() {
+        assert_eq!("ipv6".parse(), Ok(Family::V6));
+        assert_eq!("TCP".parse(), Ok(Transport::Tcp));
+        assert!("sctp".parse::<Transport>().is_err());
+        assert!("ipx".parse::<Family>().is_err());
+    }
+}

@@ -1,0 +1,123 @@
+//! The IMIX genome (RFC 6985): letters for frame lengths, custom sizes, run lengths.
+
+use crate::lengths::{FrameMix, LengthError, MAX_PATTERN, parse_len};
+
+/// The lengths of RFC 6985 section 4, with FCS as the RFC 2544 sizes are.
+fn standard(letter: char) -> Option<u16> {
+    Some(match letter {
+        'a' => 64,
+        'b' => 128,
+        'c' => 256,
+        'd' => 512,
+        'e' => 1024,
+        'f' => 1280,
+        'g' => 1518,
+        'h' => 2112,
+        'i' => 9000,
+        'j' => 16_000,
+        _ => return None,
+    })
+}
+
+/// Reads `letters[{table}]`. `text` is the whole for error messages.
+pub(crate) fn parse(text: &str, genome: &str) -> Result<FrameMix, LengthError> {
+    let genome = genome.trim();
+    let (letters, table) = match genome.split_once('{') {
+        Some((letters, rest)) => {
+            let table = rest.strip_suffix('}').ok_or_else(|| malformed(text, "the table must end the text with }"))?;
+            (letters.trim(), Table::parse(text, table)?)
+        }
+        None => (genome, Table(Vec::new())),
+    };
+    let pattern = expand(text, letters, &table)?;
+    if let Some((unused, _)) = table.0.iter().find(|(letter, _)| !letters.contains(*letter)) {
+        return Err(malformed(text, format!("the table has a size for {unused}, which does not occur")));
+    }
+    let custom = letters.chars().any(|c| c.is_ascii_uppercase());
+    Ok(FrameMix { name: format!("{}IMIX - {letters}{table}", if custom { "CUSTOM " } else { "" }), pattern })
+}
+
+fn malformed(text: &str, why: impl Into<String>) -> LengthError {
+    LengthError::Malformed { text: text.to_owned(), why: why.into() }
+}
+
+/// Sizes of capital letters and of z.
+struct Table(Vec<(char, u16)>);
+
+impl Table {
+    fn parse(text: &str, table: &str) -> Result<Self, LengthError> {
+        let mut sizes: Vec<(char, u16)> = Vec::new();
+        for entry in table.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+            let (letter, len) = entry
+                .split_once('=')
+                .ok_or_else(|| malformed(text, format!("{entry:?} is not LETTER=LENGTH, such as A=200")))?;
+            let letter = match letter.trim().as_bytes() {
+                [byte @ (b'A'..=b'Z' | b'z')] => char::from(*byte),
+                _ => return Err(malformed(text, format!("{letter:?} cannot have a size; use A to Z, or z for the MTU"))),
+            };
+            if sizes.iter().any(|&(known, _)| known == letter) {
+                return Err(malformed(text, format!("{letter} has two sizes")));
+            }
+            sizes.push((letter, parse_len(text, len.trim())?));
+        }
+        Ok(Table(sizes))
+    }
+
+    fn len_of(&self, text: &str, letter: char) -> Result<u16, LengthError> {
+        let custom = || self.0.iter().find(|&&(known, _)| known == letter).map(|&(_, len)| len);
+        standard(letter).or_else(custom).ok_or_else(|| {
+            let why = match letter {
+                'z' => "z stands for the MTU: say how long such a frame is with FCS, as in {z=1518} for an MTU of 1500".into(),
+                'A'..='Z' => format!("{letter} has no size: append a table, as in {{{letter}=200}}"),
+                _ => format!("{letter:?} is not a genome letter: a to j, z, or A to Z with a table"),
+            };
+            malformed(text, why)
+        })
+    }
+}
+
+impl std::fmt::Display for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, (letter, len)) in self.0.iter().enumerate() {
+            write!(f, "{}{letter}={len}", if i == 0 { "{" } else { "," })?;
+        }
+        f.write_str(if self.0.is_empty() { "" } else { "}" })
+    }
+}
+
+/// Expands `letters` and runs `count(letters)`, up to one frame more than fits.
+fn expand(text: &str, letters: &str, table: &Table) -> Result<Vec<u16>, LengthError> {
+    let mut pattern = Vec::new();
+    let mut rest = letters;
+    while let Some(first) = rest.chars().next() {
+        if first.is_ascii_digit() {
+            let (count, run, behind) = read_run(text, rest)?;
+            let run = run.chars().map(|letter| table.len_of(text, letter)).collect::<Result<Vec<u16>, _>>()?;
+            let frames = count.saturating_mul(run.len());
+            if frames > MAX_PATTERN {
+                return Err(LengthError::PatternLength { text: text.to_owned(), frames });
+            }
+            pattern.extend(run.repeat(count));
+            rest = behind;
+        } else {
+            pattern.push(table.len_of(text, first)?);
+            rest = &rest[first.len_utf8()..];
+        }
+        if pattern.len() > MAX_PATTERN {
+            return Err(LengthError::PatternLength { text: text.to_owned(), frames: pattern.len() });
+        }
+    }
+    Ok(pattern)
+}
+
+/// `count(letters)` and what is behind it.
+fn read_run<'a>(text: &str, rest: &'a str) -> Result<(usize, &'a str, &'a str), LengthError> {
+    let error = || malformed(text, "write a run as COUNT(letters), such as 20(abcd), with a count from 1 to 4096");
+    let (count, behind) = rest.split_once('(').ok_or_else(error)?;
+    let (run, behind) = behind.split_once(')').ok_or_else(error)?;
+    let count = count.parse().ok().filter(|count| (1..=MAX_PATTERN).contains(count)).ok_or_else(error)?;
+    if run.is_empty() {
+        return Err(error());
+    }
+    Ok((count, run, behind))
+}

@@ -1,0 +1,111 @@
+//! Ethernet addresses.
+
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// A 48-bit Ethernet address, in the order of the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct MacAddr(pub [u8; 6]);
+
+/// A text that is not an Ethernet address.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{text:?} is not an Ethernet address: {why}; write six pairs of hexadecimal digits, as 02:00:00:00:00:01")]
+pub struct ParseMacError {
+    /// The text that was given.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: &'static str,
+}
+
+impl MacAddr {
+    /// ff:ff:ff:ff:ff:ff, which every station accepts.
+    pub const BROADCAST: MacAddr = MacAddr([0xff; 6]);
+
+    /// Whether the group bit is set (IEEE 802-2014 section 8.2): multicast or broadcast.
+    pub fn is_multicast(&self) -> bool {
+        self.0[0] & 1 == 1
+    }
+
+    /// Whether this is the broadcast address.
+    pub fn is_broadcast(&self) -> bool {
+        *self == Self::BROADCAST
+    }
+
+    /// A unicast address out of 64 random bits for tester port `port`, as RFC 4814 section 4.2 lays it out:
+    /// `(RR & 0xFC):PP:PP:RR:RR:RR`.
+    pub fn rfc4814(random: u64, port: u16) -> MacAddr {
+        let r = random.to_be_bytes();
+        let p = port.to_be_bytes();
+        MacAddr([r[0] & 0xfc, p[0], p[1], r[1], r[2], r[3]])
+    }
+}
+
+impl fmt::Display for MacAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl FromStr for MacAddr {
+    type Err = ParseMacError;
+
+    fn from_str(text: &str) -> Result<Self, ParseMacError> {
+        let error = |why| ParseMacError { text: text.to_owned(), why };
+        let mut bytes = [0; 6];
+        let mut parts = text.split(':');
+        for byte in &mut bytes {
+            let part = parts.next().ok_or_else(|| error("it has fewer than six parts separated by colons"))?;
+            if part.len() != 2 || !part.bytes().all(|b| b.is_ascii_hexdigit()) {
+                return Err(error("a part is not two hexadecimal digits"));
+            }
+            *byte = u8::from_str_radix(part, 16).map_err(|_| error("a part is not hexadecimal"))?;
+        }
+        if parts.next().is_some() {
+            return Err(error("it has more than six parts"));
+        }
+        Ok(MacAddr(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_and_writes() {
+        let mac: MacAddr = "02:00:5E:00:00:0a".parse().unwrap();
+        assert_eq!(mac.to_string(), "02:00:5e:00:00:0a");
+        assert!(!mac.is_multicast());
+        assert!("01:00:5e:00:00:01".parse::<MacAddr>().unwrap().is_multicast());
+        assert!(MacAddr::BROADCAST.is_broadcast() && MacAddr::BROADCAST.is_multicast());
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        for bad in ["", "1:2:3:4:5:6", "02:00:00:00:00", "02:00:00:00:00:00:00", "02-00-00-00-00-00", "0g:00:00:00:00:00"] {
+            let error = bad.parse::<MacAddr>().unwrap_err().to_string();
+            assert!(error.contains("02:00:00:00:00:01"), "{error}");
+        }
+        assert!("+2:00:00:00:00:00".parse::<MacAddr>().is_err());
+    }
+
+    #[test]
+    fn rfc4814_addresses_are_unicast() {
+        assert_eq!(MacAddr::rfc4814(u64::MAX, 1).to_string(), "fc:00:01:ff:ff:ff");
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(bytes: [u8; 6]) {
+            prop_assert_eq!(MacAddr(bytes).to_string().parse::<MacAddr>().unwrap(), MacAddr(bytes));
+        }
+
+        #[test]
+        fn never_panics(text in ".*") {
+            let _ = text.parse::<MacAddr>();
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Capture files: classic pcap and pcapng are read, classic pcap with nanoseconds is written.
+//!
+//! Formats: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. Hostile input is safe: lengths are bounded before memory is
+//! taken, and errors name the place.
+
+use crate::pcapng::Blocks;
+use std::io::{self, Read, Write};
+use thiserror::Error;
+
+/// LINKTYPE_ETHERNET: frames start with their Ethernet header.
+pub const LINKTYPE_ETHERNET: u32 = 1;
+
+/// The longest record taken, in bytes, as in libpcap (MAXIMUM_SNAPLEN); longer ones mean a broken file.
+pub const MAX_RECORD: u32 = 262_144;
+
+/// What goes wrong with capture files.
+#[derive(Debug, Error)]
+pub enum PcapError {
+    /// The system's read or write failed.
+    #[error("cannot read or write the capture at byte {offset}: {source}")]
+    Io {
+        /// Bytes read or written before.
+        offset: u64,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The first bytes are of no capture file.
+    #[error("not a capture file: it starts with {0:02x?}; pcap and pcapng are read, uncompressed")]
+    UnknownFormat([u8; 4]),
+    /// The file ends in the middle of something.
+    #[error("the capture is cut short: byte {offset} is the end, within {what}; all records before it are good")]
+    Truncated {
+        /// Where the file ends.
+        offset: u64,
+        /// What is incomplete.
+        what: &'static str,
+    },
+    /// A field that cannot be.
+    #[error("the capture is damaged at byte {offset}: {what} is {value}; it cannot be read beyond")]
+    Malformed {
+        /// Where the record or block starts.
+        offset: u64,
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        value: u64,
+    },
+    /// A frame too long to be written.
+    #[error("a frame of {0} bytes does not go into a capture: at most {MAX_RECORD}")]
+    TooLong(usize),
+}
+
+/// One captured frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Nanoseconds since 1970-01-01 UTC; 0 where the file has no time (pcapng Simple Packet).
+    pub ts_ns: u64,
+    /// Length of the frame on the wire in bytes; `data` may be less.
+    pub orig_len: u32,
+    /// What was captured of it. Without FCS, as a rule.
+    pub data: Vec<u8>,
+    /// What `data` starts with, as a LINKTYPE number; [`LINKTYPE_ETHERNET`] mostly.
+    pub link_type: u32,
+}
+
+/// Reads a capture, record by record. It ends after the first error.
+#[derive(Debug)]
+pub struct Reader<R: Read> {
+    input: Input<R>,
+    format: Format,
+    done: bool,
+}
+
+#[derive(Debug)]
+enum Format {
+    Classic(Classic),
+    Blocks(Blocks),
+}
+
+/// What the header of a classic file says.
+#[derive(Debug, Clone, Copy)]
+struct Classic {
+    big_endian: bool,
+    ns_per_tick: u64,
+    link_type: u32,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the file header; which format it is, is told by the first bytes. Unbuffered: wrap files in `BufReader`.
+    ///
+    /// # Errors
+    /// It is no capture, or cut short within the header.
+    pub fn new(read: R) -> Result<Self, PcapError> {
+        let mut input = Input { read, offset: 0 };
+        let magic: [u8; 4] = input.array("the file header")?;
+        let format = match magic {
+            [0xa1, 0xb2, 0xc3, 0xd4] => Format::Classic(classic(&mut input, true, 1000)?),
+            [0xd4, 0xc3, 0xb2, 0xa1] => Format::Classic(classic(&mut input, false, 1000)?),
+            [0xa1, 0xb2, 0x3c, 0x4d] => Format::Classic(classic(&mut input, true, 1)?),
+            [0x4d, 0x3c, 0xb2, 0xa1] => Format::Classic(classic(&mut input, false, 1)?),
+            [0x0a, 0x0d, 0x0d, 0x0a] => Format::Blocks(Blocks::new(&mut input)?),
+            other => return Err(PcapError::UnknownFormat(other)),
+        };
+        Ok(Reader { input, format, done: false })
+    }
+
+    fn read_record(&mut self) -> Result<Option<Record>, PcapError> {
+        match &mut self.format {
+            Format::Classic(header) => read_classic(&mut self.input, *header),
+            Format::Blocks(blocks) => blocks.next_record(&mut self.input),
+        }
+    }
+}
+
+impl<R: Read> Iterator for Reader<R> {
+    type Item = Result<Record, PcapError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done {
+            return None;
+        }
+        let record = self.read_record().transpose();
+        self.done = !matches!(record, Some(Ok(_)));
+        record
+    }
+}
+
+fn classic<R: Read>(input: &mut Input<R>, big_endian: bool, ns_per_tick: u64) -> Result<Classic, PcapError> {
+    let header: [u8; 20] = input.array("the file header")?;
+    let version = number16(big_endian, &header[..2]);
+    if version != 2 {
+        return Err(PcapError::Malformed { offset: 4, what: "the major version", value: version.into() });
+    }
+    // The high bits of the link type's field tell of an FCS.
+    let link_type = number32(big_endian, &header[16..]) & 0xffff;
+    Ok(Classic { big_endian, ns_per_tick, link_type })
+}
+
+fn read_classic<R: Read>(input: &mut Input<R>, header: Classic) -> Result<Option<Record>, PcapError> {
+    let offset = input.offset;
+    let mut bytes = [0; 16];
+    if input.fill_or_end(&mut bytes, "a record header")? {
+        return Ok(None);
+    }
+    let field = |at: usize| number32(header.big_endian, &bytes[at..]);
+    let (seconds, ticks, captured, orig_len) = (field(0), field(4), field(8), field(12));
+    let malformed = |what, value: u32| PcapError::Malformed { offset, what, value: value.into() };
+    if u64::from(ticks) * header.ns_per_tick >= 1_000_000_000 {
+        return Err(malformed("the fraction of a second", ticks));
+    }
+    if captured > MAX_RECORD {
+        return Err(malformed("the captured length", captured));
+    }
+    let data = input.bytes(captured, "a record")?;
+    let ts_ns = u64::from(seconds) * 1_000_000_000 + u64::from(ticks) * header.ns_per_tick;
+    Ok(Some(Record { ts_ns, orig_len, data, link_type: header.link_type }))
+}
+
+/// Reads and counts.
+#[derive(Debug)]
+pub(crate) struct Input<R: Read> {
+    read: R,
+    pub offset: u64,
+}
+
+impl<R: Read> Input<R> {
+    /// Fills `bytes`; true if the file ends before the first.
+    pub fn fill_or_end(&mut self, bytes: &mut [u8], what: &'static str) -> Result<bool, PcapError> {
+        let mut have = 0;
+        while have < bytes.len() {
+            match self.read.read(&mut bytes[have..]) {
+                Ok(0) if have == 0 => return Ok(true),
+                Ok(0) => return Err(PcapError::Truncated { offset: self.offset, what }),
+                Ok(n) => {
+                    have += n;
+                    self.offset += n as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(PcapError::Io { offset: self.offset, source }),
+            }
+        }
+        Ok(false)
+    }
+
+    pub fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], PcapError> {
+        let mut bytes = [0; N];
+        if self.fill_or_end(&mut bytes, what)? {
+            return Err(PcapError::Truncated { offset: self.offset, what });
+        }
+        Ok(bytes)
+    }
+
+    /// `len` bytes; memory grows with what is really there.
+    pub fn bytes(&mut self, len: u32, what: &'static str) -> Result<Vec<u8>, PcapError> {
+        let mut data = Vec::new();
+        let result = self.read.by_ref().take(len.into()).read_to_end(&mut data);
+        self.offset += data.len() as u64;
+        match result {
+            Err(source) => Err(PcapError::Io { offset: self.offset, source }),
+            Ok(have) if have < len as usize => Err(PcapError::Truncated { offset: self.offset, what }),
+            Ok(_) => Ok(data),
+        }
+    }
+}
+
+/// The 16-bit number at the start of `bytes`, which the caller knows to be long enough.
+pub(crate) fn number16(big_endian: bool, bytes: &[u8]) -> u16 {
+    let bytes = [bytes[0], bytes[1]];
+    if big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+}
+
+/// The 32-bit number at the start of `bytes`, which the caller knows to be long enough.
+pub(crate) fn number32(big_endian: bool, bytes: &[u8]) -> u32 {
+    let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
+    if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+}
+
+/// Writes a classic little-endian pcap with nanoseconds and Ethernet frames.
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    write: W,
+    offset: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes the file header. Unbuffered: wrap files in `BufWriter`.
+    ///
+    /// # Errors
+    /// [`PcapError::Io`].
+    pub fn new(write: W) -> Result<Self, PcapError> {
+        let mut writer = Writer { write, offset: 0 };
+        let mut header = Vec::with_capacity(24);
+        header.extend(0xa1b2_3c4d_u32.to_le_bytes());
+        header.extend(2u16.to_le_bytes());
+        header.extend(4u16.to_le_bytes());
+        header.extend([0; 8]);
+        header.extend(MAX_RECORD.to_le_bytes());
+        header.extend(LINKTYPE_ETHERNET.to_le_bytes());
+        writer.put(&header)?;
+        Ok(writer)
+    }
+
+    /// Writes a whole frame without FCS. Seconds beyond 32 bits (the year 2106) wrap: the format has no more.
+    ///
+    /// # Errors
+    /// [`PcapError::TooLong`] or [`PcapError::Io`].
+    pub fn write(&mut self, ts_ns: u64, frame: &[u8]) -> Result<(), PcapError> {
+        self.write_cut(ts_ns, frame, frame.len() as u32)
+    }
+
+    /// Writes what was captured of a frame that is `orig_len` bytes long.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_cut(&mut self, ts_ns: u64, data: &[u8], orig_len: u32) -> Result<(), PcapError> {
+        if data.len() > MAX_RECORD as usize {
+            return Err(PcapError::TooLong(data.len()));
+        }
+        let (seconds, ns) = ((ts_ns / 1_000_000_000) as u32, (ts_ns % 1_000_000_000) as u32);
+        let mut header = [0; 16];
+        for (at, field) in [seconds, ns, data.len() as u32, orig_len].into_iter().enumerate() {
+            header[at * 4..at * 4 + 4].copy_from_slice(&field.to_le_bytes());
+        }
+        self.put(&header)?;
+        self.put(data)
+    }
+
+    /// Flushes, and gives back what was written to.
+    ///
+    /// # Errors
+    /// [`PcapError::Io`].
+    pub fn finish(mut self) -> Result<W, PcapError> {
+        self.write.flush().map_err(|source| PcapError::Io { offset: self.offset, source })?;
+        Ok(self.write)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), PcapError> {
+        self.write.write_all(bytes).map_err(|source| PcapError::Io { offset: self.offset, source })?;
+        self.offset += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "pcap_tests.rs"]
+mod tests;

@@ -1,0 +1,254 @@
+//! Writes test frames fast: a template is copied, and only what differs between frames is written and summed.
+
+use crate::checksum::{add, finish, partial, pseudo_v4, pseudo_v6, shorten};
+use crate::frame::{FCS_LEN, Family, FrameError, FrameSpec, MAX_LEN_FCS, Transport};
+use crate::signature::{MAGIC, SIGNATURE_LEN, Signature};
+use crate::{Flow, IcmpRepr, Ipv4Repr, Ipv6Repr, TcpRepr, UdpRepr, tcp};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// One's complement sums, not complemented, of all that is the same in every frame of a template.
+///
+/// Words are big-endian; [`crate::checksum::fold`] and swap the bytes for sums of words loaded on a little-endian machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BaseSums {
+    /// The IPv4 header with zero checksum and zero addresses; 0 for IPv6. To finish: add both addresses.
+    pub ip: u32,
+    /// Pseudo-header, transport header and payload with zero addresses, ports, checksum, and zero stream, sequence and time in
+    /// the signature (its magic is in). To finish: add both addresses ([`BaseSums::l4_covers_addresses`]), both ports, and of
+    /// the signature stream, sequence and time. UDP writes 0xffff for 0.
+    pub l4: u32,
+    /// Whether addresses count into the transport checksum: always but for ICMP over IPv4, which has no pseudo-header.
+    pub l4_covers_addresses: bool,
+}
+
+/// Frames of one kind and length, ready to be written.
+#[derive(Debug, Clone)]
+pub struct FrameTemplate {
+    spec: FrameSpec,
+    /// The frame without FCS; addresses, ports, checksums, and the signature's fields are zero.
+    bytes: Vec<u8>,
+    sums: BaseSums,
+    offsets: Offsets,
+}
+
+/// Where fields stand in the frame.
+#[derive(Debug, Clone, Copy)]
+struct Offsets {
+    l3: usize,
+    ports: usize,
+    check: usize,
+    signature: usize,
+}
+
+impl FrameTemplate {
+    /// A template for frames of `len_fcs` bytes with FCS.
+    ///
+    /// # Errors
+    /// The length is below [`FrameSpec::min_len_fcs`] or above [`MAX_LEN_FCS`], or [`FrameSpec::check`] fails.
+    pub fn new(spec: &FrameSpec, len_fcs: u16) -> Result<Self, FrameError> {
+        spec.check()?;
+        let min_len_fcs = spec.min_len_fcs();
+        if len_fcs < min_len_fcs {
+            let FrameSpec { family, transport, signed, .. } = *spec;
+            let header_len = spec.header_len();
+            return Err(FrameError::TooShort { len_fcs, min_len_fcs, family, transport, header_len, signed });
+        }
+        if len_fcs > MAX_LEN_FCS {
+            return Err(FrameError::TooLong(len_fcs));
+        }
+        let l4 = spec.l2_len() + spec.l3_len();
+        let offsets = Offsets {
+            l3: spec.l2_len(),
+            ports: l4 + spec.transport.ports_offset(),
+            check: l4 + spec.transport.checksum_offset(),
+            signature: spec.signature_offset(),
+        };
+        let bytes = static_bytes(spec, usize::from(len_fcs) - FCS_LEN);
+        let sums = base_sums(spec, &bytes);
+        Ok(FrameTemplate { spec: *spec, bytes, sums, offsets })
+    }
+
+    /// What the frames look like.
+    pub fn spec(&self) -> &FrameSpec {
+        &self.spec
+    }
+
+    /// Bytes that [`fill`](Self::fill) writes: the frame without FCS.
+    #[allow(clippy::len_without_is_empty)] // never empty
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The length of the frames with FCS.
+    pub fn len_fcs(&self) -> u16 {
+        (self.bytes.len() + FCS_LEN) as u16
+    }
+
+    /// All headers, up to where the payload starts; addresses, ports and checksums are zero.
+    pub fn header_bytes(&self) -> &[u8] {
+        &self.bytes[..self.spec.header_len()]
+    }
+
+    /// The whole frame without FCS; as [`header_bytes`](Self::header_bytes), and stream, sequence and time are zero.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Sums of all that does not change, for those who write frames themselves (the eBPF generator).
+    pub fn base_sums(&self) -> BaseSums {
+        self.sums
+    }
+
+    /// Writes a complete frame without FCS at the start of `buf`; returns its length, [`len`](Self::len).
+    ///
+    /// DF is set and the identification 0 (IPv4), TTL is as specified, the length fields fill the frame, and all checksums are
+    /// right. Behind the signature, or behind the headers if there is none, the payload counts 0, 1, ... 255, 0, ... (RFC 2544
+    /// C.2.2.5 wants it neither all zeros nor all ones). A signed template without a signature writes the default one; an
+    /// unsigned template ignores it.
+    ///
+    /// # Panics
+    /// If `buf` is shorter than the frame, or the flow's family is not the template's.
+    #[inline]
+    pub fn fill(&self, buf: &mut [u8], flow: &Flow, signature: Option<&Signature>) -> usize {
+        let len = self.bytes.len();
+        let frame = &mut buf[..len];
+        frame.copy_from_slice(&self.bytes);
+        let addresses = match (self.spec.family, flow.src, flow.dst) {
+            (Family::V4, IpAddr::V4(src), IpAddr::V4(dst)) => self.fill_v4(frame, src, dst),
+            (Family::V6, IpAddr::V6(src), IpAddr::V6(dst)) => self.fill_v6(frame, src, dst),
+            _ => panic!("a flow of another family than the frame template's"),
+        };
+        let Offsets { ports, check, .. } = self.offsets;
+        frame[ports..ports + 4].copy_from_slice(&both(flow.src_port, flow.dst_port));
+        let signature = if self.spec.signed { self.fill_signature(frame, signature) } else { 0 };
+        if self.spec.l4_checksum {
+            let addresses = if self.sums.l4_covers_addresses { addresses } else { 0 };
+            let ports = u64::from(flow.src_port) + u64::from(flow.dst_port);
+            let sum = finish(shorten(u64::from(self.sums.l4) + addresses + ports + signature));
+            let sum = if sum == 0 && self.spec.transport == Transport::Udp { 0xffff } else { sum };
+            frame[check..check + 2].copy_from_slice(&sum.to_be_bytes());
+        }
+        len
+    }
+
+    /// Writes addresses and header checksum; returns the sum of the addresses.
+    #[inline]
+    fn fill_v4(&self, frame: &mut [u8], src: Ipv4Addr, dst: Ipv4Addr) -> u64 {
+        let sum = u64::from(u32::from(src)) + u64::from(u32::from(dst));
+        let header = &mut frame[self.offsets.l3..][..20];
+        header[10..12].copy_from_slice(&finish(shorten(u64::from(self.sums.ip) + sum)).to_be_bytes());
+        header[12..16].copy_from_slice(&src.octets());
+        header[16..20].copy_from_slice(&dst.octets());
+        sum
+    }
+
+    /// Writes the addresses; returns their sum.
+    #[inline]
+    fn fill_v6(&self, frame: &mut [u8], src: Ipv6Addr, dst: Ipv6Addr) -> u64 {
+        let header = &mut frame[self.offsets.l3..][..40];
+        header[8..24].copy_from_slice(&src.octets());
+        header[24..40].copy_from_slice(&dst.octets());
+        halves(src.into()) + halves(dst.into())
+    }
+
+    /// Writes the signature; returns the sum of stream, sequence and time.
+    #[inline]
+    fn fill_signature(&self, frame: &mut [u8], signature: Option<&Signature>) -> u64 {
+        let signature = signature.copied().unwrap_or_default();
+        let at = self.offsets.signature;
+        frame[at..at + SIGNATURE_LEN].copy_from_slice(&signature.encode());
+        u64::from(signature.stream) + words48(signature.sequence) + words48(signature.time_ns)
+    }
+}
+
+#[inline]
+fn both(src_port: u16, dst_port: u16) -> [u8; 4] {
+    (u32::from(src_port) << 16 | u32::from(dst_port)).to_be_bytes()
+}
+
+/// The sum of the 32-bit words of an address.
+#[inline]
+fn halves(address: u128) -> u64 {
+    let (high, low) = ((address >> 64) as u64, address as u64);
+    (high >> 32) + (high & 0xffff_ffff) + (low >> 32) + (low & 0xffff_ffff)
+}
+
+/// The sum of the low 48 bits, as 16-bit and 32-bit words.
+#[inline]
+fn words48(value: u64) -> u64 {
+    ((value >> 32) & 0xffff) + (value & 0xffff_ffff)
+}
+
+/// The frame with zeros wherever frames differ.
+fn static_bytes(spec: &FrameSpec, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    let mut payload = &mut bytes[spec.header_len()..];
+    if spec.signed {
+        payload[..4].copy_from_slice(&MAGIC);
+        payload = &mut payload[SIGNATURE_LEN..];
+    }
+    for (i, byte) in payload.iter_mut().enumerate() {
+        *byte = i as u8;
+    }
+    spec.ethernet().emit(&mut bytes);
+    emit_l3(spec, &mut bytes[spec.l2_len()..]);
+    emit_l4(spec, &mut bytes[spec.l2_len() + spec.l3_len()..]);
+    bytes
+}
+
+fn emit_l3(spec: &FrameSpec, packet: &mut [u8]) {
+    let payload_len = (packet.len() - spec.l3_len()) as u16;
+    let protocol = spec.transport.protocol(spec.family);
+    match spec.family {
+        Family::V4 => {
+            let (src, dst) = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
+            let (ttl, ident, dont_fragment) = (spec.ttl, 0, true);
+            Ipv4Repr { src, dst, protocol, ttl, ident, dont_fragment, payload_len }.emit(packet);
+            packet[10..12].fill(0);
+        }
+        Family::V6 => {
+            let (src, dst) = (Ipv6Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED);
+            let (next_header, hop_limit, traffic_class, flow_label) = (protocol, spec.ttl, 0, 0);
+            Ipv6Repr { src, dst, next_header, hop_limit, payload_len, traffic_class, flow_label }.emit(packet);
+        }
+    }
+}
+
+fn emit_l4(spec: &FrameSpec, segment: &mut [u8]) {
+    match spec.transport {
+        Transport::Udp => {
+            let payload_len = (segment.len() - 8) as u16;
+            UdpRepr { src_port: 0, dst_port: 0, payload_len }.emit(segment, None);
+        }
+        Transport::Tcp => SYN.emit(segment, 0),
+        Transport::IcmpEcho => {
+            let kind = Transport::echo_kind(spec.family);
+            IcmpRepr { kind, identifier: 0, sequence: 0 }.emit(segment, 0);
+        }
+    }
+    segment[spec.transport.checksum_offset()..][..2].fill(0);
+}
+
+/// The TCP header of test frames, but for the ports.
+pub(crate) const SYN: TcpRepr =
+    TcpRepr { src_port: 0, dst_port: 0, sequence: 0, acknowledgment: 0, flags: tcp::flags::SYN, window: 65_535 };
+
+fn base_sums(spec: &FrameSpec, bytes: &[u8]) -> BaseSums {
+    let (l3, l4) = bytes[spec.l2_len()..].split_at(spec.l3_len());
+    let protocol = spec.transport.protocol(spec.family);
+    let l4_covers_addresses = spec.family == Family::V6 || spec.transport != Transport::IcmpEcho;
+    let (ip, pseudo) = match spec.family {
+        Family::V4 => {
+            (partial(l3), pseudo_v4(Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED, protocol, l4.len() as u16))
+        }
+        Family::V6 => {
+            (0, pseudo_v6(Ipv6Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED, protocol, l4.len() as u32))
+        }
+    };
+    let pseudo = if l4_covers_addresses { pseudo } else { 0 };
+    BaseSums { ip, l4: add(pseudo, partial(l4)), l4_covers_addresses }
+}
+
+#[cfg(test)]
+#[path = "template_tests.rs"]
+mod tests;
