@@ -1,6 +1,7 @@
 //! Receive-side accounting of one stream: what arrived, twice, out of order or too late to tell.
 
-/// Sequences that the window covers; below the highest seen by this many and more, nothing is certain.
+/// Sequences that the window holds. Words of 32 are reused whole, so a sequence is sure to be told from a
+/// duplicate if it is at most `WINDOW - 32` below the highest seen.
 pub const WINDOW: u64 = WORDS * BITS;
 
 const WORDS: u64 = 8192;
@@ -11,7 +12,7 @@ const BITS: u64 = 32;
 pub enum Observed {
     /// Above all before it.
     New,
-    /// The first of its number, after a higher one: Type-P-Reordered (RFC 4737 section 3.3).
+    /// The first of its number, after a higher one: Type-P-Reordered (RFC 4737 section 3).
     Reordered,
     /// Seen before.
     Duplicate,
@@ -21,9 +22,9 @@ pub enum Observed {
 
 /// The account of one stream.
 ///
-/// A window of [`WINDOW`] bits in 8,192 words of 32, each with the epoch of its contents: sequence `s` has bit `s % 32` of word
-/// `(s / 32) % 8192`, in epoch `s / 32 / 8192`. A word is cleared when a higher epoch first needs it, so that gaps cost nothing.
-/// The eBPF receiver keeps the same.
+/// A window of [`WINDOW`] bits in 8,192 words of 32, each with the epoch of its contents: sequence `s` has
+/// bit `s % 32` of word `(s / 32) % 8192`, in epoch `s / 32 / 8192`. A word is cleared when a higher epoch
+/// first needs it, so that gaps cost nothing. The eBPF receiver keeps the same.
 #[derive(Debug, Clone)]
 pub struct StreamAccount {
     words: Vec<Word>,
@@ -51,7 +52,15 @@ impl StreamAccount {
     /// An empty account.
     pub fn new() -> Self {
         let words = vec![Word::default(); WORDS as usize];
-        StreamAccount { words, received: 0, unique: 0, duplicates: 0, reordered: 0, too_late: 0, highest: None }
+        StreamAccount {
+            words,
+            received: 0,
+            unique: 0,
+            duplicates: 0,
+            reordered: 0,
+            too_late: 0,
+            highest: None,
+        }
     }
 
     /// Counts one frame; `sequence` has 48 bits, higher ones are dropped.
@@ -114,8 +123,8 @@ impl StreamAccount {
         self.highest
     }
 
-    /// Frames lost of `sent`: those that did not come as unique. Frames that came too late count as lost here; subtract
-    /// [`too_late`](Self::too_late) for the least that can have been lost.
+    /// Frames lost of `sent`: those that did not come as unique. Frames that came too late count as lost
+    /// here; subtract [`too_late`](Self::too_late) for the least that can have been lost.
     pub fn lost(&self, sent: u64) -> u64 {
         sent.saturating_sub(self.unique)
     }
@@ -133,7 +142,10 @@ mod tests {
         let seen = [0, 1, 3, 2, 3, 5].map(|s| account.observe(s));
         use Observed::{Duplicate, New, Reordered};
         assert_eq!(seen, [New, New, New, Reordered, Duplicate, New]);
-        assert_eq!((account.received(), account.unique(), account.duplicates(), account.reordered()), (6, 5, 1, 1));
+        assert_eq!(
+            (account.received(), account.unique(), account.duplicates(), account.reordered()),
+            (6, 5, 1, 1)
+        );
         assert_eq!((account.highest(), account.lost(8), account.lost(3)), (Some(5), 3, 0));
     }
 

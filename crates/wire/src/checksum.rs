@@ -1,13 +1,14 @@
 //! The Internet checksum (RFC 1071) in parts: partial sums that can be added, folded, finished and updated.
 //!
-//! A partial sum is a `u32` that stands for a one's complement sum of big-endian 16-bit words; all sums that are equal
-//! modulo 65,535 stand for the same, except that 0 comes from zeros only. Sums do not depend on the byte order in which they are
-//! made: the folded sum of the same bytes read as little-endian words is the byte-swapped one (RFC 1071 section 2 (B)).
+//! A partial sum is a `u32` that stands for a one's complement sum of big-endian 16-bit words; all sums that
+//! are equal modulo 65,535 stand for the same, except that 0 comes from zeros only. Sums do not depend on the
+//! byte order in which they are made: the folded sum of the same bytes read as little-endian words is the
+//! byte-swapped one (RFC 1071 section 2 (B)).
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// One's complement sum of big-endian 16-bit words; an odd last byte is padded with zero. Any length is right: carries
-/// are brought around.
+/// One's complement sum of big-endian 16-bit words; an odd last byte is padded with zero. Any length is
+/// right: carries are brought around.
 #[inline]
 pub fn partial(bytes: &[u8]) -> u32 {
     let mut sum = 0u64;
@@ -57,7 +58,8 @@ pub fn update(check: u16, old: u16, new: u16) -> u16 {
     finish(u32::from(!check) + u32::from(!old) + u32::from(new))
 }
 
-/// Partial sum of the UDP and TCP pseudo-header over IPv4 (RFC 768, RFC 9293 section 3.1). `l4_len` is in bytes.
+/// Partial sum of the UDP and TCP pseudo-header over IPv4 (RFC 768, RFC 9293 section 3.1). `l4_len` is in
+/// bytes.
 pub fn pseudo_v4(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8, l4_len: u16) -> u32 {
     let addresses = u64::from(u32::from(src)) + u64::from(u32::from(dst));
     shorten(addresses + u64::from(protocol) + u64::from(l4_len))
@@ -114,16 +116,15 @@ mod tests {
 
         #[test]
         fn incremental_is_full(mut bytes in prop::collection::vec(any::<u8>(), 2..100), at in any::<prop::sample::Index>(), new: u16) {
-            bytes.extend([0x45, 0]);
             if bytes.len() % 2 == 1 {
                 bytes.push(0);
             }
+            // The last word stays as it is and is not zero, as in every header.
+            bytes.extend([0x45, 0]);
             let before = finish(partial(&bytes));
-            let at = at.index(bytes.len() / 2 - 2) * 2;
+            let at = at.index(bytes.len() / 2 - 1) * 2;
             let old = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-            // The last words stay as they are and are not all zero.
             bytes[at..at + 2].copy_from_slice(&new.to_be_bytes());
-            prop_assume!(bytes.iter().any(|&b| b != 0));
             prop_assert_eq!(update(before, old, new), finish(partial(&bytes)));
         }
 

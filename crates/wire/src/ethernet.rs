@@ -59,7 +59,8 @@ pub struct EthernetPacket<T: AsRef<[u8]>> {
 }
 
 impl<T: AsRef<[u8]>> EthernetPacket<T> {
-    /// Takes a frame that is long enough for its header and the tags that it announces (the first two are read).
+    /// Takes a frame that is long enough for its header and the tags that it announces (the first two are
+    /// read).
     ///
     /// # Errors
     /// [`HeaderError::Truncated`] if it is not.

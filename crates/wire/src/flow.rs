@@ -18,8 +18,8 @@ pub const MAX_PARSED_FLOWS: u64 = 1 << 32;
 /// First port of the benchmark's flows, both source and destination: as in the published pkt-gen studies.
 const BENCHMARK_PORT: u16 = 2001;
 
-/// Addresses and ports of one flow. For ICMP echo the source port is the identifier, the destination port the sequence
-/// number.
+/// Addresses and ports of one flow. For ICMP echo the source port is the identifier, the destination port the
+/// sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Flow {
     /// Source address.
@@ -48,8 +48,10 @@ impl Flow {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FlowError {
     /// The text is not in the grammar.
-    #[error("{text:?} is not a range of addresses and ports: {why}; write for example \
-             198.18.10.1:2001-198.18.10.20:2010, [2001:2::1]:2001-[2001:2::14]:2010 or 198.18.65.0/24:2000-2010")]
+    #[error(
+        "{text:?} is not a range of addresses and ports: {why}; write for example \
+             198.18.10.1:2001-198.18.10.20:2010, [2001:2::1]:2001-[2001:2::14]:2010 or 198.18.65.0/24:2000-2010"
+    )]
     Syntax {
         /// The text that was given.
         text: String,
@@ -79,7 +81,9 @@ pub enum FlowError {
         second_family: Family,
     },
     /// More flows than the limit.
-    #[error("{what} has {flows} flows or addresses, more than the limit of {limit}; narrow the ranges or limit the flows")]
+    #[error(
+        "{what} has {flows} flows or addresses, more than the limit of {limit}; narrow the ranges or limit the flows"
+    )]
     TooLarge {
         /// What is too large.
         what: String,
@@ -104,7 +108,8 @@ pub struct EndpointRange {
 }
 
 impl EndpointRange {
-    /// The range from `first` to `last`, both included, with ports `first_port` to `last_port`, both included.
+    /// The range from `first` to `last`, both included, with ports `first_port` to `last_port`, both
+    /// included.
     ///
     /// # Errors
     /// Mixed families, reversed ends, more than [`MAX_PARSED_FLOWS`] addresses.
@@ -121,7 +126,11 @@ impl EndpointRange {
         }
         let (from, to) = (address_bits(first), address_bits(last));
         if to < from {
-            return Err(FlowError::Reversed { text: ends, what: "addresses", suggestion: format!("{last}-{first}") });
+            return Err(FlowError::Reversed {
+                text: ends,
+                what: "addresses",
+                suggestion: format!("{last}-{first}"),
+            });
         }
         if to - from >= u128::from(MAX_PARSED_FLOWS) {
             let flows = (to - from).saturating_add(1);
@@ -129,7 +138,11 @@ impl EndpointRange {
         }
         if last_port < first_port {
             let text = format!("{first_port}-{last_port}");
-            return Err(FlowError::Reversed { text, what: "ports", suggestion: format!("{last_port}-{first_port}") });
+            return Err(FlowError::Reversed {
+                text,
+                what: "ports",
+                suggestion: format!("{last_port}-{first_port}"),
+            });
         }
         let (addresses, ports) = ((to - from) as u64 + 1, u32::from(last_port - first_port) + 1);
         Ok(EndpointRange { family, first: from, addresses, first_port, ports })
@@ -179,7 +192,8 @@ impl EndpointRange {
     }
 }
 
-/// The form that pkt-gen reads: `198.18.10.1:2001-198.18.10.20:2010`; a single port or endpoint is not repeated.
+/// The form that pkt-gen reads: `198.18.10.1:2001-198.18.10.20:2010`; a single port or endpoint is not
+/// repeated.
 impl fmt::Display for EndpointRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |address: IpAddr| match address {
@@ -197,7 +211,8 @@ impl fmt::Display for EndpointRange {
     }
 }
 
-/// A set of flows, numbered from 0: no table, `flow(i)` takes constant time. All flows of a space are distinct.
+/// A set of flows, numbered from 0: no table, `flow(i)` takes constant time. All flows of a space are
+/// distinct.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowSpace {
     kind: Kind,
@@ -211,8 +226,8 @@ enum Kind {
 }
 
 impl FlowSpace {
-    /// Every source with every destination. Flow numbers count as pkt-gen goes through them: source port fastest, then
-    /// source address, destination port, destination address.
+    /// Every source with every destination. Flow numbers count as pkt-gen goes through them: source port
+    /// fastest, then source address, destination port, destination address.
     ///
     /// # Errors
     /// Mixed families, or more than [`MAX_PARSED_FLOWS`] flows.
@@ -228,7 +243,11 @@ impl FlowSpace {
         let side = |r: &EndpointRange| u128::from(r.addresses) * u128::from(r.ports);
         let flows = side(&src) * side(&dst);
         if flows > u128::from(MAX_PARSED_FLOWS) {
-            return Err(FlowError::TooLarge { what: format!("{src} > {dst}"), flows, limit: MAX_PARSED_FLOWS });
+            return Err(FlowError::TooLarge {
+                what: format!("{src} > {dst}"),
+                flows,
+                limit: MAX_PARSED_FLOWS,
+            });
         }
         Ok(FlowSpace { kind: Kind::Grid { src, dst }, len: flows as u64 })
     }
@@ -241,12 +260,13 @@ impl FlowSpace {
         Self::new(src.parse()?, dst.parse()?)
     }
 
-    /// The default space of exactly `flows` flows: sources from 198.18.10.1 or 2001:2:0:10::1, destinations from
-    /// 198.19.10.1 or 2001:2:0:8010::1 (the benchmark networks of RFC 2544 C.2.2 and RFC 5180 section 8), ports from 2001.
+    /// The default space of exactly `flows` flows: sources from 198.18.10.1 or 2001:2:0:10::1, destinations
+    /// from 198.19.10.1 or 2001:2:0:8010::1 (the benchmark networks of RFC 2544 C.2.2 and RFC 5180 section
+    /// 8), ports from 2001.
     ///
-    /// 2,000 flows are the 20 sources times 100 destinations of the published pkt-gen studies; fewer have fewer
-    /// destinations. More have more of all: up to 280 sources, 1,400 destinations and 13 source ports, which stays inside
-    /// 198.18.10.0/23 and 198.19.8.0/21.
+    /// 2,000 flows are the 20 sources times 100 destinations of the published pkt-gen studies; fewer have
+    /// fewer destinations. More have more of all: up to 280 sources, 1,400 destinations and 13 source ports,
+    /// which stays inside 198.18.10.0/23 and 198.19.8.0/21.
     ///
     /// # Errors
     /// [`FlowError::Empty`] for 0, [`FlowError::TooLarge`] above [`MAX_FLOWS`].
@@ -261,8 +281,8 @@ impl FlowSpace {
         Self::benchmark_from(src, dst, flows)
     }
 
-    /// As [`benchmark`](Self::benchmark), with other first addresses. At most 280 sources and 1,400 destinations are
-    /// counted up from them.
+    /// As [`benchmark`](Self::benchmark), with other first addresses. At most 280 sources and 1,400
+    /// destinations are counted up from them.
     ///
     /// # Errors
     /// As [`benchmark`](Self::benchmark), and mixed families, and addresses that would run past the last one.
@@ -276,9 +296,10 @@ impl FlowSpace {
         Ok(Self::new(src, dst)?.with_limit(flows.into()))
     }
 
-    /// `flows` pseudo-random flows, the same for the same seed, as RFC 4814 section 4 asks: source ports 1024-65535 and
-    /// destination ports 1-49151, uniform and independent; the pairs of addresses, out of 2,048 sources from 198.18.10.1 or
-    /// 2001:2:0:10::1 and 4,096 destinations from 198.19.10.1 or 2001:2:0:8010::1, are distinct.
+    /// `flows` pseudo-random flows, the same for the same seed, as RFC 4814 section 4 asks: source ports
+    /// 1024-65535 and destination ports 1-49151, uniform and independent; the pairs of addresses, out of
+    /// 2,048 sources from 198.18.10.1 or 2001:2:0:10::1 and 4,096 destinations from 198.19.10.1 or
+    /// 2001:2:0:8010::1, are distinct.
     ///
     /// # Errors
     /// [`FlowError::Empty`] for 0, [`FlowError::TooLarge`] above [`MAX_FLOWS`].
@@ -371,7 +392,8 @@ impl FlowSpace {
     }
 }
 
-/// `SOURCES > DESTINATIONS`, each in the grammar that [`FlowSpace::parse`] reads, and a limit if there is one.
+/// `SOURCES > DESTINATIONS`, each in the grammar that [`FlowSpace::parse`] reads, and a limit if there is
+/// one.
 impl fmt::Display for FlowSpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
@@ -415,7 +437,11 @@ fn check_count(flows: u32) -> Result<(), FlowError> {
     match flows {
         0 => Err(FlowError::Empty),
         1..=MAX_FLOWS => Ok(()),
-        _ => Err(FlowError::TooLarge { what: "the flow space".into(), flows: flows.into(), limit: MAX_FLOWS.into() }),
+        _ => Err(FlowError::TooLarge {
+            what: "the flow space".into(),
+            flows: flows.into(),
+            limit: MAX_FLOWS.into(),
+        }),
     }
 }
 

@@ -18,8 +18,9 @@ use std::str::FromStr;
 /// | `198.18.10.1-20` | to 198.18.10.20; ports as above, but `A:p-20` is read as `A:p-q` | |
 /// | `198.18.65.0/24`, also with `:p` or `:p-q` | hosts: no network and broadcast address up to /30, no ::0 up to /126 | as above |
 ///
-/// Three of them differ from what pkt-gen's parser does, though not from its manual: `A-B:p` has the one port p there, here
-/// as well, but pkt-gen counts from its default port to p; `A-B:p-q` loses q in pkt-gen; and `A:p-q` takes q for an address.
+/// Three of them differ from what pkt-gen's parser does, though not from its manual: `A-B:p` has the one port
+/// p there, here as well, but pkt-gen counts from its default port to p; `A-B:p-q` loses q in pkt-gen; and
+/// `A:p-q` takes q for an address.
 impl FromStr for EndpointRange {
     type Err = FlowError;
 
@@ -124,7 +125,8 @@ fn read_last(text: &str, first: IpAddr, last: &str) -> Result<IpAddr, FlowError>
         _ if last.is_empty() && text.contains("-:") => Ok(first),
         IpAddr::V4(v4) if is_number(last) => {
             let [a, b, c, _] = v4.octets();
-            let octet = last.parse().map_err(|_| syntax(text, format!("{last} is not a last octet, 0 to 255")))?;
+            let octet =
+                last.parse().map_err(|_| syntax(text, format!("{last} is not a last octet, 0 to 255")))?;
             Ok(Ipv4Addr::new(a, b, c, octet).into())
         }
         _ => read_address(text, last),
@@ -168,8 +170,9 @@ fn hosts(text: &str, address: IpAddr, free: u32) -> Result<(IpAddr, IpAddr), Flo
         let network = address_from(family, bits & !mask);
         return Err(syntax(text, format!("bits behind the prefix are set; the network is {network}")));
     }
-    // Up to /30 the first address names the network and the last is broadcast; in IPv6 the first is the routers' anycast
-    // address (RFC 4291 section 2.6.1), except on the /127 of point-to-point links (RFC 6164).
+    // Up to /30 the first address names the network and the last is broadcast; in IPv6 the first is the
+    // routers' anycast address (RFC 4291 section 2.6.1), except on the /127 of point-to-point links (RFC
+    // 6164).
     let (skip_first, skip_last) = if free < 2 { (0, 0) } else { (1, u128::from(address.is_ipv4())) };
     Ok((address_from(family, bits + skip_first), address_from(family, (bits | mask) - skip_last)))
 }

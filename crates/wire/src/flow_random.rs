@@ -19,7 +19,8 @@ pub(crate) struct RandomSpace {
 }
 
 impl RandomSpace {
-    /// Flow `i`, below 2^23: the address pair is a permutation of `i`, so that flows are distinct; the ports are drawn.
+    /// Flow `i`, below 2^23: the address pair is a permutation of `i`, so that flows are distinct; the ports
+    /// are drawn.
     pub fn flow(&self, i: u32) -> Flow {
         let pair = self.permuted(i & PAIR_MASK);
         let random = mix64(self.seed ^ mix64(u64::from(i).wrapping_add(1)));
@@ -41,8 +42,8 @@ impl RandomSpace {
         (self.nth(self.first_dst(), 0), self.nth(self.first_dst(), (1 << DST_BITS) - 1))
     }
 
-    /// A permutation of the 23-bit numbers that depends on the seed: each step (add a key, multiply by an odd number, fold
-    /// the high half into the low one) can be undone.
+    /// A permutation of the 23-bit numbers that depends on the seed: each step (add a key, multiply by an odd
+    /// number, fold the high half into the low one) can be undone.
     fn permuted(&self, i: u32) -> u32 {
         let mut x = i;
         for round in 0..4u64 {

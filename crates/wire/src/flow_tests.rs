@@ -1,1 +1,199 @@
-//! Tests of `flow`.
+//! Tests of flow spaces and their grammar.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::HashSet;
+
+fn range(text: &str) -> String {
+    let range: EndpointRange = text.parse().unwrap_or_else(|error| panic!("{error}"));
+    let (first, last) = (range.first_address(), range.last_address());
+    format!("{first} {last} {} {}", range.first_port(), range.last_port())
+}
+
+fn refusal(text: &str) -> String {
+    text.parse::<EndpointRange>().unwrap_err().to_string()
+}
+
+#[test]
+fn pkt_gen_forms() {
+    assert_eq!(range("198.18.10.1"), "198.18.10.1 198.18.10.1 1234 1234");
+    assert_eq!(range("198.18.10.1:2001"), "198.18.10.1 198.18.10.1 2001 2001");
+    assert_eq!(range("198.18.10.1:2001-198.18.10.20"), "198.18.10.1 198.18.10.20 2001 2001");
+    assert_eq!(range("198.18.10.1:2001-198.18.10.20:2010"), "198.18.10.1 198.18.10.20 2001 2010");
+    assert_eq!(range("198.18.10.1:2001-:2010"), "198.18.10.1 198.18.10.1 2001 2010");
+    assert_eq!(range("198.18.10.1-198.18.10.20"), "198.18.10.1 198.18.10.20 1234 1234");
+    assert_eq!(range("198.18.10.1-198.18.10.20:2000-2010"), "198.18.10.1 198.18.10.20 2000 2010");
+    assert_eq!(range("198.18.10.1-198.18.10.20:2000"), "198.18.10.1 198.18.10.20 2000 2000");
+    assert_eq!(range("2001:2::1-2001:2::14"), "2001:2::1 2001:2::14 1234 1234");
+    assert_eq!(range("[2001:2::1]:2001-[2001:2::14]"), "2001:2::1 2001:2::14 2001 2001");
+    assert_eq!(range("[2001:2::1]:2001-[2001:2::14]:2010"), "2001:2::1 2001:2::14 2001 2010");
+    assert_eq!(range("[2001:2::1]-[2001:2::14]:2000-2010"), "2001:2::1 2001:2::14 2000 2010");
+    assert_eq!(range("2001:2::1"), "2001:2::1 2001:2::1 1234 1234");
+}
+
+#[test]
+fn short_forms() {
+    assert_eq!(range("198.18.10.1-20"), "198.18.10.1 198.18.10.20 1234 1234");
+    assert_eq!(range("198.18.10.1-20:2000-2010"), "198.18.10.1 198.18.10.20 2000 2010");
+    assert_eq!(range("198.18.10.1:2001-20:2010"), "198.18.10.1 198.18.10.20 2001 2010");
+    assert_eq!(range("198.18.10.1:2001-2010"), "198.18.10.1 198.18.10.1 2001 2010");
+    assert_eq!(range("[2001:2::1]:2001-2010"), "2001:2::1 2001:2::1 2001 2010");
+    assert_eq!(range(" 198.18.65.0/24 "), "198.18.65.1 198.18.65.254 1234 1234");
+    assert_eq!(range("198.18.65.0/24:2000-2010"), "198.18.65.1 198.18.65.254 2000 2010");
+    assert_eq!(range("198.18.65.4/31:7"), "198.18.65.4 198.18.65.5 7 7");
+    assert_eq!(range("198.18.65.4/32"), "198.18.65.4 198.18.65.4 1234 1234");
+    assert_eq!(range("[2001:2::]/120:7"), "2001:2::1 2001:2::ff 7 7");
+    assert_eq!(range("2001:2::/127"), "2001:2:: 2001:2::1 1234 1234");
+}
+
+#[test]
+fn refusals_help() {
+    assert!(refusal("198.18.10.20:2001-198.18.10.1").contains("write 198.18.10.1:2001-198.18.10.20"));
+    assert!(
+        refusal("198.18.10.1:2010-198.18.10.20:2001").contains("write 198.18.10.1:2001-198.18.10.20:2010")
+    );
+    assert!(refusal("198.18.10.1:2001-20").contains("the ports run backwards"));
+    assert!(refusal("198.18.10.20-1").contains("write 198.18.10.1:1234-198.18.10.20"));
+    assert!(refusal("198.18.10.1-2001:2::1").contains("one family"));
+    assert!(refusal("198.18.65.7/24").contains("the network is 198.18.65.0"));
+    assert!(refusal("2001:2::/64").contains("more than the limit"));
+    for bad in [
+        "",
+        "-",
+        ":",
+        "/",
+        "198.18.10",
+        "198.18.10.1-",
+        "198.18.10.1:",
+        "198.18.10.1:0",
+        "198.18.10.1:65536",
+        "198.18.10.1-256",
+        "198.18.10.1:+7",
+        "[2001:2::1",
+        "[2001:2::1]7",
+        "198.18.0.0/33",
+        "198.18.0.0/",
+        "198.18.0.0/+8",
+        "198.18.10.1:1-198.18.10.2:3-4",
+        "2001:2::1-20",
+        "::/0",
+        "198.18.10.1-198.18.10.2-198.18.10.3",
+    ] {
+        assert!(bad.parse::<EndpointRange>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn traversal_is_pkt_gens() {
+    let space = FlowSpace::parse("10.0.0.1:1-10.0.0.2:2", "10.1.0.1:5-10.1.0.2:6").unwrap();
+    let flows: Vec<String> = space
+        .iter()
+        .take(9)
+        .map(|f| format!("{}:{} {}:{}", f.src, f.src_port, f.dst, f.dst_port).replace("10.", ""))
+        .collect();
+    let want = "0.0.1:1 1.0.1:5|0.0.1:2 1.0.1:5|0.0.2:1 1.0.1:5|0.0.2:2 1.0.1:5|0.0.1:1 1.0.1:6|0.0.1:2 1.0.1:6|\
+                0.0.2:1 1.0.1:6|0.0.2:2 1.0.1:6|0.0.1:1 1.0.2:5";
+    assert_eq!(flows.join("|"), want);
+    assert_eq!(space.len(), 16);
+    assert_eq!(space.flow(16), space.flow(0));
+}
+
+#[test]
+fn the_studies_2000_flows() {
+    let space = FlowSpace::benchmark(Family::V4, 2000).unwrap();
+    assert_eq!(space.to_string(), "198.18.10.1:2001-198.18.10.20 > 198.19.10.1:2001-198.19.10.100");
+    assert_eq!(
+        space,
+        FlowSpace::parse("198.18.10.1:2001-198.18.10.20", "198.19.10.1:2001-198.19.10.100").unwrap()
+    );
+    let space = FlowSpace::benchmark(Family::V6, 2000).unwrap();
+    let want = "[2001:2:0:10::1]:2001-[2001:2:0:10::14] > [2001:2:0:8010::1]:2001-[2001:2:0:8010::64]";
+    assert_eq!(space.to_string(), want);
+    assert_eq!(space.family(), Family::V6);
+}
+
+#[test]
+fn benchmark_spaces_are_exact_distinct_and_inside() {
+    let inside = |address: IpAddr, first: [u8; 4], bits: u32| match address {
+        IpAddr::V4(v4) => (u32::from(v4) ^ u32::from(Ipv4Addr::from(first))) >> (32 - bits) == 0,
+        IpAddr::V6(_) => true,
+    };
+    for n in [1, 7, 20, 21, 1999, 2001, 4001, 5003, 100_000, 999_983, MAX_FLOWS] {
+        let space = FlowSpace::benchmark(Family::V4, n).unwrap();
+        assert_eq!(space.usable_len().unwrap(), n);
+        assert!(inside(space.src_span().1, [198, 18, 10, 0], 23), "{space}");
+        assert!(inside(space.dst_span().1, [198, 19, 8, 0], 21), "{space}");
+        let all: HashSet<Flow> = space.iter().collect();
+        assert_eq!(all.len(), n as usize);
+        // No destination is named that is not used.
+        assert_eq!(space.flow(u64::from(n) - 1).dst, space.dst_span().1);
+    }
+    assert_eq!(FlowSpace::benchmark(Family::V4, 0), Err(FlowError::Empty));
+    assert!(matches!(FlowSpace::benchmark(Family::V6, MAX_FLOWS + 1), Err(FlowError::TooLarge { .. })));
+    let last = "255.255.255.250".parse().unwrap();
+    assert!(FlowSpace::benchmark_from(last, last, 2000).is_err());
+}
+
+#[test]
+fn limits() {
+    let space = FlowSpace::parse("10.0.0.0/16:1-100", "10.1.0.1").unwrap();
+    assert_eq!(space.len(), 6_553_400);
+    assert!(space.usable_len().unwrap_err().to_string().contains("5000000"));
+    let space = space.with_limit(3);
+    assert_eq!((space.len(), space.iter().count(), space.usable_len()), (3, 3, Ok(3)));
+    assert!(space.to_string().ends_with(", the first 3 flows"));
+    assert_eq!(space.with_limit(0).len(), 1);
+    assert!(matches!(FlowSpace::parse("10.0.0.0/8", "11.0.0.0/8"), Err(FlowError::TooLarge { .. })));
+    let error = FlowSpace::parse("10.0.0.1", "2001:2::1").unwrap_err().to_string();
+    assert_eq!(error, "10.0.0.1:1234 is IPv4, [2001:2::1]:1234 is IPv6: both must be of one family");
+    let whole = "2001:2::1-[2001:2::2]:65535";
+    assert!(whole.parse::<EndpointRange>().is_ok(), "the first is a bare address");
+}
+
+#[test]
+fn rfc4814_flows_are_distinct_and_repeat() {
+    let space = FlowSpace::rfc4814(Family::V4, MAX_FLOWS, 7).unwrap();
+    let pairs: HashSet<(IpAddr, IpAddr)> = space.iter().map(|f| (f.src, f.dst)).collect();
+    assert_eq!(pairs.len(), MAX_FLOWS as usize);
+    assert_eq!(space, FlowSpace::rfc4814(Family::V4, MAX_FLOWS, 7).unwrap());
+    assert_ne!(space.flow(0), FlowSpace::rfc4814(Family::V4, 1, 8).unwrap().flow(0));
+    let (src, dst) = (space.src_span(), space.dst_span());
+    assert!(space.iter().all(|f| src.0 <= f.src && f.src <= src.1 && dst.0 <= f.dst && f.dst <= dst.1));
+    assert!(dst.1.to_string().starts_with("198.19.") && src.1.to_string().starts_with("198.18."));
+    assert_eq!(space.to_string(), "5000000 RFC 4814 IPv4 flows, seed 7");
+}
+
+proptest! {
+    #[test]
+    fn ranges_are_written_as_read(first: u32, addresses in 0u32..1000, port in 1u16.., ports in 0u16..1000, v6: bool) {
+        let address = |bits: u32| -> IpAddr {
+            if v6 { Ipv6Addr::from(u128::from(bits) << 60).into() } else { Ipv4Addr::from(bits).into() }
+        };
+        let last = if v6 { first } else { first.saturating_add(addresses) };
+        let range = EndpointRange::new(address(first), address(last), port, port.saturating_add(ports)).unwrap();
+        prop_assert_eq!(range.to_string().parse::<EndpointRange>().unwrap(), range);
+    }
+
+    #[test]
+    fn flows_are_distinct(a in 1u64..6, b in 1u16..6, c in 1u64..6, d in 1u16..6, v6: bool) {
+        let side = |n: u64, p: u16, base: u32| {
+            let address = |n: u32| -> IpAddr {
+                if v6 { Ipv6Addr::from(u128::from(base + n)).into() } else { Ipv4Addr::from(base + n).into() }
+            };
+            EndpointRange::new(address(0), address(n as u32 - 1), 65_530, 65_530 + p - 1).unwrap()
+        };
+        let space = FlowSpace::new(side(a, b, 100), side(c, d, 200)).unwrap();
+        prop_assert_eq!(space.len(), a * c * u64::from(b * d));
+        prop_assert_eq!(space.iter().collect::<HashSet<_>>().len() as u64, space.len());
+    }
+
+    #[test]
+    fn never_panics(text in "\\[?(198\\.18\\.1\\.[0-9]{1,3}|2001:2::[0-9a-f]{0,4})?[]0-9a-f:./-]{0,30}") {
+        let _ = text.parse::<EndpointRange>();
+    }
+
+    #[test]
+    fn never_panics_at_all(text in ".*") {
+        let _ = text.parse::<EndpointRange>();
+    }
+}

@@ -12,7 +12,8 @@ pub use crate::template::{BaseSums, FrameTemplate};
 /// Bytes of the Ethernet frame check sequence, which frame lengths count and buffers do not hold.
 pub const FCS_LEN: usize = 4;
 
-/// The longest frame, with FCS, in bytes: the longest that RFC 6985 section 4 names, beyond the 9,018 of common jumbo frames.
+/// The longest frame, with FCS, in bytes: the longest that RFC 6985 section 4 names, beyond the 9,018 of
+/// common jumbo frames.
 pub const MAX_LEN_FCS: u16 = 16_000;
 
 /// The shortest Ethernet frame, with FCS, in bytes (IEEE 802.3 section 4.4.2).
@@ -81,7 +82,8 @@ pub enum Transport {
     Udp,
     /// TCP SYN segments without options, with payload.
     Tcp,
-    /// ICMP or ICMPv6 echo requests: the flow's source port is the identifier, its destination port the sequence number.
+    /// ICMP or ICMPv6 echo requests: the flow's source port is the identifier, its destination port the
+    /// sequence number.
     IcmpEcho,
 }
 
@@ -162,7 +164,8 @@ pub struct FrameSpec {
     pub transport: Transport,
     /// TTL or hop limit; 1 does not survive a router.
     pub ttl: u8,
-    /// Whether the transport checksum is computed; only UDP over IPv4 may do without (RFC 768; RFC 8200 section 8.1).
+    /// Whether the transport checksum is computed; only UDP over IPv4 may do without (RFC 768; RFC 8200
+    /// section 8.1).
     pub l4_checksum: bool,
     /// Whether the payload starts with a [`crate::Signature`].
     pub signed: bool,
@@ -203,8 +206,8 @@ impl FrameSpec {
         self.header_len()
     }
 
-    /// The shortest such frame, with FCS: 64 for signed IPv4/UDP, 84 for signed IPv6/UDP, 66 for unsigned IPv6/UDP (62
-    /// without FCS, as pkt-gen counts). Never below 64.
+    /// The shortest such frame, with FCS: 64 for signed IPv4/UDP, 84 for signed IPv6/UDP, 66 for unsigned
+    /// IPv6/UDP (62 without FCS, as pkt-gen counts). Never below 64.
     pub fn min_len_fcs(&self) -> u16 {
         let signature = if self.signed { SIGNATURE_LEN } else { 0 };
         ((self.header_len() + signature + FCS_LEN) as u16).max(MIN_ETHERNET_LEN_FCS)
@@ -283,7 +286,11 @@ mod tests {
 
     fn spec(family: Family, transport: Transport, signed: bool, tagged: bool) -> FrameSpec {
         let vlan = tagged.then_some(VlanTag { id: 7, priority: 0 });
-        FrameSpec { vlan, signed, ..FrameSpec::new(MacAddr::default(), MacAddr::default(), family, transport) }
+        FrameSpec {
+            vlan,
+            signed,
+            ..FrameSpec::new(MacAddr::default(), MacAddr::default(), family, transport)
+        }
     }
 
     #[test]

@@ -84,7 +84,12 @@ impl IcmpRepr {
     /// # Errors
     /// [`HeaderError::Invalid`] if it is no echo message.
     pub fn parse<T: AsRef<[u8]>>(packet: &IcmpPacket<T>) -> Result<Self, HeaderError> {
-        let invalid = |field, value| HeaderError::Invalid { header: HEADER, field, value, why: "no echo message has it" };
+        let invalid = |field, value| HeaderError::Invalid {
+            header: HEADER,
+            field,
+            value,
+            why: "no echo message has it",
+        };
         if !matches!(packet.kind(), 0 | 8 | 128 | 129) {
             return Err(invalid("type", packet.kind().into()));
         }
@@ -94,8 +99,8 @@ impl IcmpRepr {
         Ok(IcmpRepr { kind: packet.kind(), identifier: packet.identifier(), sequence: packet.sequence() })
     }
 
-    /// Writes the header in front of a payload that fills the rest of `bytes`, which must be the whole message. `pseudo` is
-    /// the pseudo-header's partial sum for ICMPv6 and 0 for ICMP.
+    /// Writes the header in front of a payload that fills the rest of `bytes`, which must be the whole
+    /// message. `pseudo` is the pseudo-header's partial sum for ICMPv6 and 0 for ICMP.
     ///
     /// # Panics
     /// If `bytes` is shorter than 8.

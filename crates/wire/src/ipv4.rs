@@ -25,8 +25,8 @@ pub struct Ipv4Packet<T: AsRef<[u8]>> {
 }
 
 impl<T: AsRef<[u8]>> Ipv4Packet<T> {
-    /// Takes a packet whose version, header length and total length fit the bytes. The checksum is not looked at: see
-    /// [`checksum_ok`](Self::checksum_ok).
+    /// Takes a packet whose version, header length and total length fit the bytes. The checksum is not looked
+    /// at: see [`checksum_ok`](Self::checksum_ok).
     ///
     /// # Errors
     /// What does not fit.
@@ -156,7 +156,8 @@ impl Ipv4Repr {
         })
     }
 
-    /// Writes the header with its checksum at the start of `bytes`. A total length above 65,535 is cut to that.
+    /// Writes the header with its checksum at the start of `bytes`. A total length above 65,535 is cut to
+    /// that.
     ///
     /// # Panics
     /// If `bytes` is shorter than 20.

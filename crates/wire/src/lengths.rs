@@ -12,8 +12,8 @@ pub const RFC2544_LENGTHS: [u16; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
 /// Most frames in a pattern.
 pub const MAX_PATTERN: usize = 4096;
 
-/// Simple IMIX: IP packets of 40, 576 and 1,500 bytes as 7:4:1, in Ethernet frames with 18 bytes of header and FCS; 58 is
-/// padded to the minimum of 64.
+/// Simple IMIX: IP packets of 40, 576 and 1,500 bytes as 7:4:1, in Ethernet frames with 18 bytes of header
+/// and FCS; 58 is padded to the minimum of 64.
 const IMIX: [(u16, usize); 3] = [(64, 7), (594, 4), (1518, 1)];
 
 /// A repeating pattern of frame lengths, with FCS; one length is a pattern of one.
@@ -29,11 +29,15 @@ pub struct FrameMix {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LengthError {
     /// Not the form of any.
-    #[error("{0:?} is not a frame length or mix: write a length with FCS such as 64, or imix, rfc2544, genome:aaafg, \
-             genome:aaA{{A=200}}, genome:20(abcd)5(ggga), mix:64x7+594x4")]
+    #[error(
+        "{0:?} is not a frame length or mix: write a length with FCS such as 64, or imix, rfc2544, genome:aaafg, \
+             genome:aaA{{A=200}}, genome:20(abcd)5(ggga), mix:64x7+594x4"
+    )]
     Unknown(String),
     /// A length out of range.
-    #[error("{len_fcs} in {text:?} is not a frame length: with FCS, {MIN_ETHERNET_LEN_FCS} to {MAX_LEN_FCS} bytes")]
+    #[error(
+        "{len_fcs} in {text:?} is not a frame length: with FCS, {MIN_ETHERNET_LEN_FCS} to {MAX_LEN_FCS} bytes"
+    )]
     OutOfRange {
         /// The text that was given.
         text: String,
@@ -69,13 +73,16 @@ impl FrameMix {
         Self::spread("IMIX", &IMIX)
     }
 
-    /// A pattern with `count` frames of each length, as far apart as possible, so that no length comes in bursts.
+    /// A pattern with `count` frames of each length, as far apart as possible, so that no length comes in
+    /// bursts.
     pub fn spread(name: &str, counts: &[(u16, usize)]) -> Self {
         let total: usize = counts.iter().map(|&(_, count)| count).sum();
         // Each length has its places at (k + 1/2) / count of the pattern; the frames are sorted by place.
         let mut places: Vec<(u128, usize, u16)> = Vec::with_capacity(total);
         for (order, &(len, count)) in counts.iter().enumerate() {
-            places.extend((0..count as u128).map(|k| ((2 * k + 1) * (1 << 64) / (2 * count as u128), order, len)));
+            places.extend(
+                (0..count as u128).map(|k| ((2 * k + 1) * (1 << 64) / (2 * count as u128), order, len)),
+            );
         }
         places.sort_unstable();
         FrameMix { name: name.to_owned(), pattern: places.into_iter().map(|(_, _, len)| len).collect() }
@@ -178,7 +185,8 @@ fn parse_proportions(text: &str, proportions: &str) -> Result<FrameMix, LengthEr
     Ok(FrameMix::spread(&format!("mix:{proportions}"), &counts))
 }
 
-/// Reads a list such as `64,128,imix`; commas inside braces do not separate, and `rfc2544` stands for its seven lengths.
+/// Reads a list such as `64,128,imix`; commas inside braces do not separate, and `rfc2544` stands for its
+/// seven lengths.
 ///
 /// # Errors
 /// The first entry that is wrong.
@@ -220,7 +228,7 @@ mod tests {
     fn imix_is_spread() {
         let imix: FrameMix = "IMIX".parse().unwrap();
         assert_eq!(imix.name, "IMIX");
-        assert_eq!(imix.pattern, [64, 594, 64, 64, 594, 64, 1518, 64, 594, 64, 64, 594]);
+        assert_eq!(imix.pattern, [64, 594, 64, 64, 594, 64, 1518, 594, 64, 64, 594, 64]);
         assert!((imix.average_len_fcs() - 361.833).abs() < 0.001);
         assert_eq!((imix.min_len_fcs(), imix.max_len_fcs()), (64, 1518));
         assert_eq!(pattern("mix:64x7+594x4+1518x1"), imix.pattern);
@@ -237,9 +245,23 @@ mod tests {
         assert_eq!(pattern("genome:bcdehij"), [128, 256, 512, 1024, 2112, 9000, 16000]);
         assert_eq!(pattern("genome:2(aA)b{A=100,}").len(), 5);
         for bad in [
-            "genome:", "genome:k", "genome:aA", "genome:z", "genome:A{A=63}", "genome:A{A=100", "genome:A{A=100}b",
-            "genome:a{a=100}", "genome:A{A=100,A=200}", "genome:a{B=100}", "genome:5000(a)", "genome:0(a)", "genome:2a",
-            "genome:2(a", "genome:2()", "genome:99999999999999999999(a)", "genome:é",
+            "genome:",
+            "genome:k",
+            "genome:aA",
+            "genome:z",
+            "genome:A{A=63}",
+            "genome:A{A=100",
+            "genome:A{A=100}b",
+            "genome:a{a=100}",
+            "genome:A{A=100,A=200}",
+            "genome:a{B=100}",
+            "genome:5000(a)",
+            "genome:0(a)",
+            "genome:2a",
+            "genome:2(a",
+            "genome:2()",
+            "genome:99999999999999999999(a)",
+            "genome:é",
         ] {
             assert!(bad.parse::<FrameMix>().is_err(), "{bad}");
         }
@@ -251,7 +273,20 @@ mod tests {
         assert_eq!(names("64, 128,imix"), ["64", "128", "IMIX"]);
         assert_eq!(names("64,genome:AB{A=100,B=200},1518"), ["64", "CUSTOM IMIX - AB{A=100,B=200}", "1518"]);
         assert_eq!(names("rfc2544").len(), 7);
-        for bad in ["", "63", "0", "70000", "64,,128", "jumbo", "-64", "64b", "16001", "mix:64x0", "mix:64", "mix:64x4096+65x1"] {
+        for bad in [
+            "",
+            "63",
+            "0",
+            "70000",
+            "64,,128",
+            "jumbo",
+            "-64",
+            "64b",
+            "16001",
+            "mix:64x0",
+            "mix:64",
+            "mix:64x4096+65x1",
+        ] {
             assert!(parse_sizes(bad).is_err(), "{bad}");
         }
         let error = parse_sizes("63").unwrap_err().to_string();

@@ -24,7 +24,9 @@ pub(crate) fn parse(text: &str, genome: &str) -> Result<FrameMix, LengthError> {
     let genome = genome.trim();
     let (letters, table) = match genome.split_once('{') {
         Some((letters, rest)) => {
-            let table = rest.strip_suffix('}').ok_or_else(|| malformed(text, "the table must end the text with }"))?;
+            let table = rest
+                .strip_suffix('}')
+                .ok_or_else(|| malformed(text, "the table must end the text with }"))?;
             (letters.trim(), Table::parse(text, table)?)
         }
         None => (genome, Table(Vec::new())),
@@ -53,7 +55,12 @@ impl Table {
                 .ok_or_else(|| malformed(text, format!("{entry:?} is not LETTER=LENGTH, such as A=200")))?;
             let letter = match letter.trim().as_bytes() {
                 [byte @ (b'A'..=b'Z' | b'z')] => char::from(*byte),
-                _ => return Err(malformed(text, format!("{letter:?} cannot have a size; use A to Z, or z for the MTU"))),
+                _ => {
+                    return Err(malformed(
+                        text,
+                        format!("{letter:?} cannot have a size; use A to Z, or z for the MTU"),
+                    ));
+                }
             };
             if sizes.iter().any(|&(known, _)| known == letter) {
                 return Err(malformed(text, format!("{letter} has two sizes")));
@@ -92,7 +99,8 @@ fn expand(text: &str, letters: &str, table: &Table) -> Result<Vec<u16>, LengthEr
     while let Some(first) = rest.chars().next() {
         if first.is_ascii_digit() {
             let (count, run, behind) = read_run(text, rest)?;
-            let run = run.chars().map(|letter| table.len_of(text, letter)).collect::<Result<Vec<u16>, _>>()?;
+            let run =
+                run.chars().map(|letter| table.len_of(text, letter)).collect::<Result<Vec<u16>, _>>()?;
             let frames = count.saturating_mul(run.len());
             if frames > MAX_PATTERN {
                 return Err(LengthError::PatternLength { text: text.to_owned(), frames });
@@ -112,7 +120,8 @@ fn expand(text: &str, letters: &str, table: &Table) -> Result<Vec<u16>, LengthEr
 
 /// `count(letters)` and what is behind it.
 fn read_run<'a>(text: &str, rest: &'a str) -> Result<(usize, &'a str, &'a str), LengthError> {
-    let error = || malformed(text, "write a run as COUNT(letters), such as 20(abcd), with a count from 1 to 4096");
+    let error =
+        || malformed(text, "write a run as COUNT(letters), such as 20(abcd), with a count from 1 to 4096");
     let (count, behind) = rest.split_once('(').ok_or_else(error)?;
     let (run, behind) = behind.split_once(')').ok_or_else(error)?;
     let count = count.parse().ok().filter(|count| (1..=MAX_PATTERN).contains(count)).ok_or_else(error)?;

@@ -1,19 +1,20 @@
 //! Frames, headers, checksums, flow spaces, frame-length mixes and capture files, for a forwarding benchmark.
 //!
-//! Everything here is a function of its arguments: no sockets, files, clocks, environment or unseeded randomness, and no
-//! `unsafe`. The parts, in the order in which they build on each other:
+//! Everything here is a function of its arguments: no sockets, files, clocks, environment or unseeded
+//! randomness, and no `unsafe`. The parts, in the order in which they build on each other:
 //!
 //! - [`checksum`], [`mac`], and one module per header ([`ethernet`], [`ipv4`], [`ipv6`], [`udp`], [`tcp`], [`icmp`]):
 //!   a `…Packet` view over bytes, and a `…Repr` value with `parse` and `emit`.
 //! - [`flow`]: which addresses and ports are sent; [`order`]: in what order; [`lengths`]: how long the frames are.
-//! - [`signature`]: what marks a test frame; [`frame`]: writes test frames; [`recognise`]: tells them from others.
+//! - [`signature`]: what marks a test frame; [`frame`]: writes test frames; [`mod@recognise`]: tells them from others.
 //! - [`account`]: loss, reordering and duplicates from sequence numbers; [`mod@pcap`]: capture files.
 //!
-//! Frame lengths count the Ethernet frame check sequence (FCS), as RFC 2544 does, wherever a name ends in `len_fcs`.
-//! Buffers never hold it: network hardware appends it.
+//! Frame lengths count the Ethernet frame check sequence (FCS), as RFC 2544 does, wherever a name ends in
+//! `len_fcs`. Buffers never hold it: network hardware appends it.
 //!
-//! No-panic contract: whatever the bytes or the text, nothing that parses here panics. A view made by `new_checked` has
-//! getters that do not panic. Writers panic only where they say so, if the buffer given is too short.
+//! No-panic contract: whatever the bytes or the text, nothing that parses here panics. A view made by
+//! `new_checked` has getters that do not panic. Writers panic only where they say so, if the buffer given is
+//! too short.
 #![forbid(unsafe_code)]
 
 pub mod account;

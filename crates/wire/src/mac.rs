@@ -10,7 +10,9 @@ pub struct MacAddr(pub [u8; 6]);
 
 /// A text that is not an Ethernet address.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{text:?} is not an Ethernet address: {why}; write six pairs of hexadecimal digits, as 02:00:00:00:00:01")]
+#[error(
+    "{text:?} is not an Ethernet address: {why}; write six pairs of hexadecimal digits, as 02:00:00:00:00:01"
+)]
 pub struct ParseMacError {
     /// The text that was given.
     pub text: String,
@@ -56,7 +58,8 @@ impl FromStr for MacAddr {
         let mut bytes = [0; 6];
         let mut parts = text.split(':');
         for byte in &mut bytes {
-            let part = parts.next().ok_or_else(|| error("it has fewer than six parts separated by colons"))?;
+            let part =
+                parts.next().ok_or_else(|| error("it has fewer than six parts separated by colons"))?;
             if part.len() != 2 || !part.bytes().all(|b| b.is_ascii_hexdigit()) {
                 return Err(error("a part is not two hexadecimal digits"));
             }
@@ -85,7 +88,14 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong() {
-        for bad in ["", "1:2:3:4:5:6", "02:00:00:00:00", "02:00:00:00:00:00:00", "02-00-00-00-00-00", "0g:00:00:00:00:00"] {
+        for bad in [
+            "",
+            "1:2:3:4:5:6",
+            "02:00:00:00:00",
+            "02:00:00:00:00:00:00",
+            "02-00-00-00-00-00",
+            "0g:00:00:00:00:00",
+        ] {
             let error = bad.parse::<MacAddr>().unwrap_err().to_string();
             assert!(error.contains("02:00:00:00:00:01"), "{error}");
         }

@@ -1,8 +1,8 @@
 //! In what order flows are sent: one after the other, at random, or some much more often than others (Zipf).
 //!
-//! The sampling rule is the same wherever frames are made, in user space and in eBPF: with `r` the next number of
-//! [`SplitMix64`] and `n` the number of flows, `i = ((r >> 32) * n) >> 32`; for Zipf, if the low 32 bits of `r` are not below
-//! `threshold[i]`, then `i = alias[i]`.
+//! The sampling rule is the same wherever frames are made, in user space and in eBPF: with `r` the next
+//! number of [`SplitMix64`] and `n` the number of flows, `i = ((r >> 32) * n) >> 32`; for Zipf, if the low 32
+//! bits of `r` are not below `threshold[i]`, then `i = alias[i]`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,8 +32,10 @@ pub enum FlowOrder {
 
 /// A text that is no flow order.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{text:?} is not an order of flows: {why}; write sequential, random, random:SEED, zipf:EXPONENT or \
-         zipf:EXPONENT:SEED")]
+#[error(
+    "{text:?} is not an order of flows: {why}; write sequential, random, random:SEED, zipf:EXPONENT or \
+         zipf:EXPONENT:SEED"
+)]
 pub struct OrderError {
     /// The text that was given.
     pub text: String,
@@ -47,7 +49,9 @@ impl FromStr for FlowOrder {
     fn from_str(text: &str) -> Result<Self, OrderError> {
         let error = |why| OrderError { text: text.to_owned(), why };
         let seed = |part: Option<&str>| match part {
-            Some(part) => part.parse().map_err(|_| error("the seed is not a whole number from 0 to 2^64 - 1")),
+            Some(part) => {
+                part.parse().map_err(|_| error("the seed is not a whole number from 0 to 2^64 - 1"))
+            }
             None => Ok(DEFAULT_SEED),
         };
         let mut parts = text.split(':');
@@ -62,7 +66,11 @@ impl FromStr for FlowOrder {
             }
             _ => return Err(error("the word is unknown")),
         };
-        if parts.next().is_some() { Err(error("something follows that does not belong there")) } else { Ok(order) }
+        if parts.next().is_some() {
+            Err(error("something follows that does not belong there"))
+        } else {
+            Ok(order)
+        }
     }
 }
 
@@ -83,8 +91,9 @@ impl fmt::Display for FlowOrder {
     }
 }
 
-/// The splitmix64 generator (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014; constants
-/// of Stafford's variant 13, as in the public-domain C by Vigna): a counter in steps of the golden ratio, mixed.
+/// The splitmix64 generator (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014;
+/// constants of Stafford's variant 13, as in the public-domain C by Vigna): a counter in steps of the golden
+/// ratio, mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SplitMix64 {
     state: u64,
@@ -103,8 +112,8 @@ impl SplitMix64 {
         mix(self.state)
     }
 
-    /// A number below `n`, out of the high 32 bits of the next number: multiply and shift (Lemire 2019, without rejection;
-    /// for n up to 5 million a number's probability is off by less than 0.12 %).
+    /// A number below `n`, out of the high 32 bits of the next number: multiply and shift (Lemire 2019,
+    /// without rejection; for n up to 5 million a number's probability is off by less than 0.12 %).
     #[inline]
     pub fn below(&mut self, n: u32) -> u32 {
         reduce(self.next_u64(), n)
@@ -141,15 +150,16 @@ pub struct AliasEntry {
     pub alias: u32,
 }
 
-/// Draws from a fixed distribution in constant time (Vose: A Linear Algorithm for Generating Random Numbers with a Given
-/// Distribution, IEEE TSE 1991).
+/// Draws from a fixed distribution in constant time (Vose: A Linear Algorithm for Generating Random Numbers
+/// with a Given Distribution, IEEE TSE 1991).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AliasTable {
     entries: Vec<AliasEntry>,
 }
 
 impl AliasTable {
-    /// The Zipf distribution over `n` indexes (at least 1 is made): index `i` in proportion to `(i + 1)^-exponent`.
+    /// The Zipf distribution over `n` indexes (at least 1 is made): index `i` in proportion to `(i +
+    /// 1)^-exponent`.
     pub fn zipf(n: u32, exponent: f64) -> Self {
         Self::new((1..=n.max(1)).map(|rank| f64::from(rank).powf(-exponent)).collect())
     }
@@ -160,8 +170,10 @@ impl AliasTable {
         weights.iter_mut().for_each(|weight| *weight *= scale);
         let full = |i: usize| AliasEntry { threshold: u32::MAX, alias: i as u32 };
         let mut entries: Vec<AliasEntry> = (0..weights.len()).map(full).collect();
-        let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..weights.len()).partition(|&i| weights[i] < 1.0);
-        // What a small column lacks of 1 is filled from a large one. Columns left over are full, up to rounding.
+        let (mut small, mut large): (Vec<usize>, Vec<usize>) =
+            (0..weights.len()).partition(|&i| weights[i] < 1.0);
+        // What a small column lacks of 1 is filled from a large one. Columns left over are full, up to
+        // rounding.
         while let (Some(&from), Some(to)) = (large.last(), small.pop()) {
             let threshold = (weights[to] * 4_294_967_296.0) as u32;
             entries[to] = AliasEntry { threshold, alias: from as u32 };
@@ -251,7 +263,18 @@ mod tests {
         for text in ["sequential", "random", "random:7", "zipf:1.1", "zipf:0.9:42"] {
             assert_eq!(text.parse::<FlowOrder>().unwrap().to_string(), text);
         }
-        for bad in ["", "Random", "random:", "random:-1", "zipf", "zipf:x", "zipf:NaN", "zipf:-1", "sequential:1", "zipf:1:2:3"] {
+        for bad in [
+            "",
+            "Random",
+            "random:",
+            "random:-1",
+            "zipf",
+            "zipf:x",
+            "zipf:NaN",
+            "zipf:-1",
+            "sequential:1",
+            "zipf:1:2:3",
+        ] {
             assert!(bad.parse::<FlowOrder>().is_err(), "{bad}");
         }
     }
@@ -276,7 +299,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tables_stand_for_their_weights(n in 1u32..3000, exponent in 0.0..3.0) {
+        fn tables_stand_for_their_weights(n in 1u32..3000, exponent in 0.0f64..3.0) {
             let total: f64 = (1..=n).map(|rank| f64::from(rank).powf(-exponent)).sum();
             for (i, share) in shares(&AliasTable::zipf(n, exponent)).iter().enumerate() {
                 let want = f64::from(i as u32 + 1).powf(-exponent) / total;

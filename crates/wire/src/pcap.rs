@@ -1,7 +1,7 @@
 //! Capture files: classic pcap and pcapng are read, classic pcap with nanoseconds is written.
 //!
-//! Formats: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. Hostile input is safe: lengths are bounded before memory is
-//! taken, and errors name the place.
+//! Formats: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. Hostile input is safe: lengths are bounded
+//! before memory is taken, and errors name the place.
 
 use crate::pcapng::Blocks;
 use std::io::{self, Read, Write};
@@ -28,7 +28,9 @@ pub enum PcapError {
     #[error("not a capture file: it starts with {0:02x?}; pcap and pcapng are read, uncompressed")]
     UnknownFormat([u8; 4]),
     /// The file ends in the middle of something.
-    #[error("the capture is cut short: byte {offset} is the end, within {what}; all records before it are good")]
+    #[error(
+        "the capture is cut short: byte {offset} is the end, within {what}; all records before it are good"
+    )]
     Truncated {
         /// Where the file ends.
         offset: u64,
@@ -86,7 +88,8 @@ struct Classic {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the file header; which format it is, is told by the first bytes. Unbuffered: wrap files in `BufReader`.
+    /// Reads the file header; which format it is, is told by the first bytes. Unbuffered: wrap files in
+    /// `BufReader`.
     ///
     /// # Errors
     /// It is no capture, or cut short within the header.
@@ -144,12 +147,8 @@ fn read_classic<R: Read>(input: &mut Input<R>, header: Classic) -> Result<Option
     }
     let field = |at: usize| number32(header.big_endian, &bytes[at..]);
     let (seconds, ticks, captured, orig_len) = (field(0), field(4), field(8), field(12));
-    let malformed = |what, value: u32| PcapError::Malformed { offset, what, value: value.into() };
-    if u64::from(ticks) * header.ns_per_tick >= 1_000_000_000 {
-        return Err(malformed("the fraction of a second", ticks));
-    }
     if captured > MAX_RECORD {
-        return Err(malformed("the captured length", captured));
+        return Err(PcapError::Malformed { offset, what: "the captured length", value: captured.into() });
     }
     let data = input.bytes(captured, "a record")?;
     let ts_ns = u64::from(seconds) * 1_000_000_000 + u64::from(ticks) * header.ns_per_tick;

@@ -1,4 +1,5 @@
-//! The block format of pcapng (draft-ietf-opsawg-pcapng): sections, interfaces, packets; other blocks are skipped.
+//! The block format of pcapng (draft-ietf-opsawg-pcapng): sections, interfaces, packets; other blocks are
+//! skipped.
 
 use crate::pcap::{Input, MAX_RECORD, PcapError, Record, number16, number32};
 use std::io::Read;
@@ -67,7 +68,9 @@ impl Body {
     /// The 32-bit number at `at`, if the block is long enough.
     fn number(&self, at: usize) -> Result<u32, PcapError> {
         let bytes = self.bytes.get(at..at + 4);
-        bytes.map(|b| number32(self.big_endian, b)).ok_or_else(|| self.malformed("the block length", self.bytes.len() as u64))
+        bytes
+            .map(|b| number32(self.big_endian, b))
+            .ok_or_else(|| self.malformed("the block length", self.bytes.len() as u64))
     }
 
     /// Packet data of `len` bytes at `at`.
@@ -152,8 +155,14 @@ impl Blocks {
     }
 
     /// What follows `read` bytes of a block of `len`, up to and with the repeated length at its end.
-    fn rest<R: Read>(&self, input: &mut Input<R>, offset: u64, len: u32, read: u32) -> Result<Body, PcapError> {
-        if len % 4 != 0 || len < read + 4 || len > MAX_BLOCK {
+    fn rest<R: Read>(
+        &self,
+        input: &mut Input<R>,
+        offset: u64,
+        len: u32,
+        read: u32,
+    ) -> Result<Body, PcapError> {
+        if !len.is_multiple_of(4) || len < read + 4 || len > MAX_BLOCK {
             return Err(PcapError::Malformed { offset, what: "the block length", value: len.into() });
         }
         let bytes = input.bytes(len - read - 4, "a block")?;
@@ -169,7 +178,8 @@ impl Blocks {
         }
         let snap_len = body.number(4)?;
         let link_type = number16(self.big_endian, &body.bytes).into();
-        let mut interface = Interface { link_type, snap_len, resolution: Resolution::Decimal(6), offset_s: 0 };
+        let mut interface =
+            Interface { link_type, snap_len, resolution: Resolution::Decimal(6), offset_s: 0 };
         for (code, value) in body.options(8) {
             match (code, value) {
                 (IF_TSRESOL, &[n]) if n & 0x80 != 0 => interface.resolution = Resolution::Binary(n & 0x7f),
@@ -177,7 +187,8 @@ impl Blocks {
                 (IF_TSOFFSET, value) => {
                     if let Ok(bytes) = <[u8; 8]>::try_from(value) {
                         let big = self.big_endian;
-                        interface.offset_s = if big { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) };
+                        interface.offset_s =
+                            if big { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) };
                     }
                 }
                 _ => {}
@@ -199,7 +210,8 @@ impl Blocks {
     }
 
     fn simple(&self, body: &Body) -> Result<Record, PcapError> {
-        let interface = self.interfaces.first().ok_or_else(|| body.malformed("the number of interfaces", 0u32))?;
+        let interface =
+            self.interfaces.first().ok_or_else(|| body.malformed("the number of interfaces", 0u32))?;
         let orig_len = body.number(0)?;
         let snap_len = if interface.snap_len == 0 { u32::MAX } else { interface.snap_len };
         let data = body.data(4, orig_len.min(snap_len))?;

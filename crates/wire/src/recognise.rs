@@ -40,24 +40,55 @@ pub enum ForeignKind {
     Runt,
 }
 
-/// Looks at a frame without FCS: Ethernet with up to two VLAN tags, IPv4 with or without options or IPv6 without extension
-/// headers, UDP, TCP with or without options, or an echo request, and a signature at the first byte of payload.
+/// Looks at a frame without FCS: Ethernet with up to two VLAN tags, IPv4 with or without options or IPv6
+/// without extension headers, UDP, TCP with or without options, or an echo request, and a signature at the
+/// first byte of payload.
 ///
 /// Lengths are honoured, checksums are not looked at. Never panics.
 #[inline]
 pub fn recognise(frame: &[u8]) -> Recognised {
-    match ethernet(frame) {
-        Ok((EtherType::IPV4, vlan, packet)) => {
-            ipv4(packet, vlan).unwrap_or(Recognised::Foreign(ForeignKind::Ipv4))
-        }
-        Ok((EtherType::IPV6, vlan, packet)) => ipv6(packet, vlan).unwrap_or_else(|| foreign_v6(packet)),
-        Ok((EtherType::ARP, ..)) => Recognised::Foreign(ForeignKind::Arp),
-        Ok((other, ..)) => Recognised::Foreign(ForeignKind::Other(other.0)),
-        Err(kind) => Recognised::Foreign(kind),
+    let (kind, vlan, packet) = match ethernet(frame) {
+        Ok(split) => split,
+        Err(kind) => return Recognised::Foreign(kind),
+    };
+    match kind {
+        EtherType::IPV4 => match ipv4(packet) {
+            Some((src, dst, test)) => test.found(src.into(), dst.into(), vlan),
+            None => Recognised::Foreign(ForeignKind::Ipv4),
+        },
+        EtherType::IPV6 => match ipv6(packet) {
+            Some((src, dst, test)) => test.found(src.into(), dst.into(), vlan),
+            None => foreign_v6(packet),
+        },
+        EtherType::ARP => Recognised::Foreign(ForeignKind::Arp),
+        other => Recognised::Foreign(ForeignKind::Other(other.0)),
     }
 }
 
 type Split<'a> = (EtherType, Option<u16>, &'a [u8]);
+
+/// What the transport header and the payload of a test frame say.
+struct Test {
+    signature: Signature,
+    src_port: u16,
+    dst_port: u16,
+    transport: Transport,
+}
+
+impl Test {
+    fn new(transport: Transport, [a, b, c, d]: [u8; 4], payload: &[u8]) -> Option<Test> {
+        let signature = Signature::decode(payload)?;
+        let (src_port, dst_port) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+        Some(Test { signature, src_port, dst_port, transport })
+    }
+
+    /// Put together last and once: copies of half-written addresses cost more than all the reading.
+    #[inline]
+    fn found(self, src: IpAddr, dst: IpAddr, vlan: Option<u16>) -> Recognised {
+        let Test { signature, src_port, dst_port, transport } = self;
+        Recognised::Test { signature, flow: Flow { src, dst, src_port, dst_port }, transport, vlan }
+    }
+}
 
 #[inline]
 fn ethernet(frame: &[u8]) -> Result<Split<'_>, ForeignKind> {
@@ -77,7 +108,7 @@ fn ethernet(frame: &[u8]) -> Result<Split<'_>, ForeignKind> {
 }
 
 #[inline]
-fn ipv4(packet: &[u8], vlan: Option<u16>) -> Option<Recognised> {
+fn ipv4(packet: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr, Test)> {
     let header: &[u8; 20] = packet.first_chunk()?;
     let header_len = usize::from(header[0] & 15) * 4;
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
@@ -86,31 +117,33 @@ fn ipv4(packet: &[u8], vlan: Option<u16>) -> Option<Recognised> {
         return None;
     }
     let segment = packet.get(header_len..total)?;
-    let src = IpAddr::V4(Ipv4Addr::new(header[12], header[13], header[14], header[15]));
-    let dst = IpAddr::V4(Ipv4Addr::new(header[16], header[17], header[18], header[19]));
-    match header[9] {
-        protocol::UDP => udp(segment, src, dst, vlan),
-        protocol::TCP => tcp(segment, src, dst, vlan),
-        protocol::ICMP => echo(segment, icmp::kind::ECHO_REQUEST, src, dst, vlan),
-        _ => None,
-    }
+    let test = match header[9] {
+        protocol::UDP => udp(segment)?,
+        protocol::TCP => tcp(segment)?,
+        protocol::ICMP => echo(segment, icmp::kind::ECHO_REQUEST)?,
+        _ => return None,
+    };
+    let src = Ipv4Addr::new(header[12], header[13], header[14], header[15]);
+    let dst = Ipv4Addr::new(header[16], header[17], header[18], header[19]);
+    Some((src, dst, test))
 }
 
 #[inline]
-fn ipv6(packet: &[u8], vlan: Option<u16>) -> Option<Recognised> {
+fn ipv6(packet: &[u8]) -> Option<(Ipv6Addr, Ipv6Addr, Test)> {
     let (header, rest) = packet.split_first_chunk::<40>()?;
     if header[0] >> 4 != 6 {
         return None;
     }
     let segment = rest.get(..usize::from(u16::from_be_bytes([header[4], header[5]])))?;
-    let src = IpAddr::V6(Ipv6Addr::from(*header[8..].first_chunk::<16>()?));
-    let dst = IpAddr::V6(Ipv6Addr::from(*header[24..].first_chunk::<16>()?));
-    match header[6] {
-        protocol::UDP => udp(segment, src, dst, vlan),
-        protocol::TCP => tcp(segment, src, dst, vlan),
-        protocol::ICMPV6 => echo(segment, icmp::kind::V6_ECHO_REQUEST, src, dst, vlan),
-        _ => None,
-    }
+    let test = match header[6] {
+        protocol::UDP => udp(segment)?,
+        protocol::TCP => tcp(segment)?,
+        protocol::ICMPV6 => echo(segment, icmp::kind::V6_ECHO_REQUEST)?,
+        _ => return None,
+    };
+    let src = Ipv6Addr::from(*header[8..].first_chunk::<16>()?);
+    let dst = Ipv6Addr::from(*header[24..].first_chunk::<16>()?);
+    Some((src, dst, test))
 }
 
 #[cold]
@@ -125,39 +158,28 @@ fn foreign_v6(packet: &[u8]) -> Recognised {
 }
 
 #[inline]
-fn udp(segment: &[u8], src: IpAddr, dst: IpAddr, vlan: Option<u16>) -> Option<Recognised> {
+fn udp(segment: &[u8]) -> Option<Test> {
     let (header, payload) = segment.split_first_chunk::<8>()?;
-    let signature = Signature::decode(payload)?;
-    let flow = flow(src, dst, [header[0], header[1], header[2], header[3]]);
-    Some(Recognised::Test { signature, flow, transport: Transport::Udp, vlan })
+    Test::new(Transport::Udp, [header[0], header[1], header[2], header[3]], payload)
 }
 
 #[inline]
-fn tcp(segment: &[u8], src: IpAddr, dst: IpAddr, vlan: Option<u16>) -> Option<Recognised> {
+fn tcp(segment: &[u8]) -> Option<Test> {
     let header: &[u8; 20] = segment.first_chunk()?;
     let offset = usize::from(header[12] >> 4) * 4;
     if offset < 20 {
         return None;
     }
-    let signature = Signature::decode(segment.get(offset..)?)?;
-    let flow = flow(src, dst, [header[0], header[1], header[2], header[3]]);
-    Some(Recognised::Test { signature, flow, transport: Transport::Tcp, vlan })
+    Test::new(Transport::Tcp, [header[0], header[1], header[2], header[3]], segment.get(offset..)?)
 }
 
 #[inline]
-fn echo(segment: &[u8], kind: u8, src: IpAddr, dst: IpAddr, vlan: Option<u16>) -> Option<Recognised> {
+fn echo(segment: &[u8], kind: u8) -> Option<Test> {
     let (header, payload) = segment.split_first_chunk::<8>()?;
     if header[0] != kind || header[1] != 0 {
         return None;
     }
-    let signature = Signature::decode(payload)?;
-    let flow = flow(src, dst, [header[4], header[5], header[6], header[7]]);
-    Some(Recognised::Test { signature, flow, transport: Transport::IcmpEcho, vlan })
-}
-
-#[inline]
-fn flow(src: IpAddr, dst: IpAddr, [a, b, c, d]: [u8; 4]) -> Flow {
-    Flow { src, dst, src_port: u16::from_be_bytes([a, b]), dst_port: u16::from_be_bytes([c, d]) }
+    Test::new(Transport::IcmpEcho, [header[4], header[5], header[6], header[7]], payload)
 }
 
 #[cfg(test)]

@@ -9,8 +9,9 @@
 //! | 6-11 | sequence number in the stream |
 //! | 12-17 | time of sending |
 //!
-//! Why 18: an IPv4/UDP frame of 64 bytes with FCS, the smallest there is, has 64 - 14 - 20 - 8 - 4 = 18 bytes of payload.
-//! Headers have even lengths, so the 16-bit words of the fields are words of the transport checksum as well.
+//! Why 18: an IPv4/UDP frame of 64 bytes with FCS, the smallest there is, has 64 - 14 - 20 - 8 - 4 = 18 bytes
+//! of payload. Headers have even lengths, so the 16-bit words of the fields are words of the transport
+//! checksum as well.
 
 /// Length of a signature in bytes.
 pub const SIGNATURE_LEN: usize = 18;
@@ -28,7 +29,8 @@ pub struct Signature {
     pub stream: u16,
     /// Position in the stream, from 0; the low 48 bits are sent (at 148.8 Mpps they last for 21 days).
     pub sequence: u64,
-    /// The low 48 bits of CLOCK_MONOTONIC in nanoseconds when it was sent (they wrap after 3.26 days); 0: not stamped.
+    /// The low 48 bits of CLOCK_MONOTONIC in nanoseconds when it was sent (they wrap after 3.26 days); 0: not
+    /// stamped.
     pub time_ns: u64,
 }
 
@@ -44,7 +46,8 @@ impl Signature {
         bytes
     }
 
-    /// Reads a signature at the start of `bytes`; `None` if there are fewer than 18 or the magic is not there.
+    /// Reads a signature at the start of `bytes`; `None` if there are fewer than 18 or the magic is not
+    /// there.
     #[inline]
     pub fn decode(bytes: &[u8]) -> Option<Signature> {
         let bytes: &[u8; SIGNATURE_LEN] = bytes.first_chunk()?;
@@ -59,8 +62,8 @@ impl Signature {
         })
     }
 
-    /// Nanoseconds from the stamp to `now_ns` (CLOCK_MONOTONIC of the same machine), right across a wrap of the 48 bits;
-    /// `None` if the frame is not stamped.
+    /// Nanoseconds from the stamp to `now_ns` (CLOCK_MONOTONIC of the same machine), right across a wrap of
+    /// the 48 bits; `None` if the frame is not stamped.
     pub fn age_ns(&self, now_ns: u64) -> Option<u64> {
         (self.time_ns != 0).then(|| now_ns.wrapping_sub(self.time_ns) & MAX_48)
     }
@@ -73,7 +76,8 @@ mod tests {
 
     #[test]
     fn layout() {
-        let bytes = Signature { stream: 0x0102, sequence: 0x0304_0506_0708, time_ns: 0x1112_1314_1516 }.encode();
+        let bytes =
+            Signature { stream: 0x0102, sequence: 0x0304_0506_0708, time_ns: 0x1112_1314_1516 }.encode();
         assert_eq!(bytes, *b"LNR1\x01\x02\x03\x04\x05\x06\x07\x08\x11\x12\x13\x14\x15\x16");
     }
 

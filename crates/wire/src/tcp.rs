@@ -36,7 +36,12 @@ impl<T: AsRef<[u8]>> TcpPacket<T> {
         let offset = usize::from(bytes[12] >> 4) * 4;
         if offset < 20 {
             let (field, value) = ("data offset", offset as u32);
-            return Err(HeaderError::Invalid { header: HEADER, field, value, why: "it is at least 20 bytes" });
+            return Err(HeaderError::Invalid {
+                header: HEADER,
+                field,
+                value,
+                why: "it is at least 20 bytes",
+            });
         }
         at_least(HEADER, offset, bytes.len())?;
         Ok(TcpPacket { buffer })
@@ -125,8 +130,8 @@ impl TcpRepr {
         })
     }
 
-    /// Writes the header in front of a payload that fills the rest of `bytes`, which must be the whole segment. `pseudo`
-    /// is the pseudo-header's partial sum.
+    /// Writes the header in front of a payload that fills the rest of `bytes`, which must be the whole
+    /// segment. `pseudo` is the pseudo-header's partial sum.
     ///
     /// # Panics
     /// If `bytes` is shorter than 20.

@@ -8,16 +8,19 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// One's complement sums, not complemented, of all that is the same in every frame of a template.
 ///
-/// Words are big-endian; [`crate::checksum::fold`] and swap the bytes for sums of words loaded on a little-endian machine.
+/// Words are big-endian; [`crate::checksum::fold`] and swap the bytes for sums of words loaded on a
+/// little-endian machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BaseSums {
     /// The IPv4 header with zero checksum and zero addresses; 0 for IPv6. To finish: add both addresses.
     pub ip: u32,
-    /// Pseudo-header, transport header and payload with zero addresses, ports, checksum, and zero stream, sequence and time in
-    /// the signature (its magic is in). To finish: add both addresses ([`BaseSums::l4_covers_addresses`]), both ports, and of
-    /// the signature stream, sequence and time. UDP writes 0xffff for 0.
+    /// Pseudo-header, transport header and payload with zero addresses, ports, checksum, and zero stream,
+    /// sequence and time in the signature (its magic is in). To finish: add both addresses
+    /// ([`BaseSums::l4_covers_addresses`]), both ports, and of the signature stream, sequence and time. UDP
+    /// writes 0xffff for 0.
     pub l4: u32,
-    /// Whether addresses count into the transport checksum: always but for ICMP over IPv4, which has no pseudo-header.
+    /// Whether addresses count into the transport checksum: always but for ICMP over IPv4, which has no
+    /// pseudo-header.
     pub l4_covers_addresses: bool,
 }
 
@@ -44,7 +47,8 @@ impl FrameTemplate {
     /// A template for frames of `len_fcs` bytes with FCS.
     ///
     /// # Errors
-    /// The length is below [`FrameSpec::min_len_fcs`] or above [`MAX_LEN_FCS`], or [`FrameSpec::check`] fails.
+    /// The length is below [`FrameSpec::min_len_fcs`] or above [`MAX_LEN_FCS`], or [`FrameSpec::check`]
+    /// fails.
     pub fn new(spec: &FrameSpec, len_fcs: u16) -> Result<Self, FrameError> {
         spec.check()?;
         let min_len_fcs = spec.min_len_fcs();
@@ -89,7 +93,8 @@ impl FrameTemplate {
         &self.bytes[..self.spec.header_len()]
     }
 
-    /// The whole frame without FCS; as [`header_bytes`](Self::header_bytes), and stream, sequence and time are zero.
+    /// The whole frame without FCS; as [`header_bytes`](Self::header_bytes), and stream, sequence and time
+    /// are zero.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -101,10 +106,10 @@ impl FrameTemplate {
 
     /// Writes a complete frame without FCS at the start of `buf`; returns its length, [`len`](Self::len).
     ///
-    /// DF is set and the identification 0 (IPv4), TTL is as specified, the length fields fill the frame, and all checksums are
-    /// right. Behind the signature, or behind the headers if there is none, the payload counts 0, 1, ... 255, 0, ... (RFC 2544
-    /// C.2.2.5 wants it neither all zeros nor all ones). A signed template without a signature writes the default one; an
-    /// unsigned template ignores it.
+    /// DF is set and the identification 0 (IPv4), TTL is as specified, the length fields fill the frame, and
+    /// all checksums are right. Behind the signature, or behind the headers if there is none, the payload
+    /// counts 0, 1, ... 255, 0, ... (neither all zeros nor all ones, and counting as in RFC 2544 C.2.6.4). A signed
+    /// template without a signature writes the default one; an unsigned template ignores it.
     ///
     /// # Panics
     /// If `buf` is shorter than the frame, or the flow's family is not the template's.
@@ -209,7 +214,8 @@ fn emit_l3(spec: &FrameSpec, packet: &mut [u8]) {
         Family::V6 => {
             let (src, dst) = (Ipv6Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED);
             let (next_header, hop_limit, traffic_class, flow_label) = (protocol, spec.ttl, 0, 0);
-            Ipv6Repr { src, dst, next_header, hop_limit, payload_len, traffic_class, flow_label }.emit(packet);
+            Ipv6Repr { src, dst, next_header, hop_limit, payload_len, traffic_class, flow_label }
+                .emit(packet);
         }
     }
 }
@@ -230,8 +236,14 @@ fn emit_l4(spec: &FrameSpec, segment: &mut [u8]) {
 }
 
 /// The TCP header of test frames, but for the ports.
-pub(crate) const SYN: TcpRepr =
-    TcpRepr { src_port: 0, dst_port: 0, sequence: 0, acknowledgment: 0, flags: tcp::flags::SYN, window: 65_535 };
+pub(crate) const SYN: TcpRepr = TcpRepr {
+    src_port: 0,
+    dst_port: 0,
+    sequence: 0,
+    acknowledgment: 0,
+    flags: tcp::flags::SYN,
+    window: 65_535,
+};
 
 fn base_sums(spec: &FrameSpec, bytes: &[u8]) -> BaseSums {
     let (l3, l4) = bytes[spec.l2_len()..].split_at(spec.l3_len());
@@ -241,9 +253,7 @@ fn base_sums(spec: &FrameSpec, bytes: &[u8]) -> BaseSums {
         Family::V4 => {
             (partial(l3), pseudo_v4(Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED, protocol, l4.len() as u16))
         }
-        Family::V6 => {
-            (0, pseudo_v6(Ipv6Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED, protocol, l4.len() as u32))
-        }
+        Family::V6 => (0, pseudo_v6(Ipv6Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED, protocol, l4.len() as u32)),
     };
     let pseudo = if l4_covers_addresses { pseudo } else { 0 };
     BaseSums { ip, l4: add(pseudo, partial(l4)), l4_covers_addresses }

@@ -48,8 +48,8 @@ impl<T: AsRef<[u8]>> UdpPacket<T> {
         word(self.buffer.as_ref(), 6)
     }
 
-    /// Whether the checksum is right; `pseudo` is the pseudo-header's partial sum. Absent counts as right, which is true
-    /// over IPv4 alone (RFC 8200 section 8.1).
+    /// Whether the checksum is right; `pseudo` is the pseudo-header's partial sum. Absent counts as right,
+    /// which is true over IPv4 alone (RFC 8200 section 8.1).
     pub fn checksum_ok(&self, pseudo: u32) -> bool {
         let len = usize::from(self.datagram_len());
         let sum = checksum::add(pseudo, checksum::partial(&self.buffer.as_ref()[..len]));
@@ -89,8 +89,8 @@ impl UdpRepr {
         })
     }
 
-    /// Writes the header in front of a payload that is already in `bytes[8..]`. `pseudo` is the pseudo-header's partial
-    /// sum; `None` writes 0 for no checksum.
+    /// Writes the header in front of a payload that is already in `bytes[8..]`. `pseudo` is the
+    /// pseudo-header's partial sum; `None` writes 0 for no checksum.
     ///
     /// # Panics
     /// If `bytes` is shorter than header and payload.
