@@ -25,7 +25,9 @@ fn compile(clang: &str, source: &str, object: &Path) {
         .status();
     match status {
         Ok(status) if status.success() => {}
-        Ok(status) => fail(&format!("{clang} could not compile {source} ({status}); clang 14 or newer is needed")),
+        Ok(status) => {
+            fail(&format!("{clang} could not compile {source} ({status}); clang 14 or newer is needed"))
+        }
         Err(error) => fail(&format!("cannot run {clang}: {error}. Install it: apt-get install clang")),
     }
 }

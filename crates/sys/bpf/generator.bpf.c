@@ -27,9 +27,12 @@ struct state {
 	u64 finished;      /* 1: deadline or count reached */
 	u64 stamp_in;      /* frames until the next stamped one */
 	u32 stream;
-	u32 spare;
+	u32 target;        /* element of `ports` */
 	u64 refused;       /* frames that could not be written or handed over */
-	u64 pad[14];
+	u64 macs_low;      /* the first eight bytes of the frame: destination and half of the source address */
+	u32 macs_high;     /* the other half */
+	u32 spare;
+	u64 pad[12];
 };
 
 /* Addresses and ports of a flow with all that can be summed beforehand. Keep in step with ports/flow_table.rs. */
@@ -107,7 +110,7 @@ struct {
 	MAP_UINT(key_size, 4);
 	MAP_UINT(value_size, 4);
 	MAP_UINT(max_entries, 1);
-} port SEC(".maps");
+} ports SEC(".maps");
 
 /* splitmix64, as crates/wire/src/order.rs has it: both sides draw the same flows from the same seed. */
 inline_always u64 next_random(struct state *s)
@@ -232,8 +235,10 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 	if (!flow || data + (SIGNED ? room : sig) > end)
 		return XDP_DROP;
 
+	*(u64 *)data = s->macs_low;
+	*(u64 *)(data + 8) = (TEMPLATE[1] & 0xffffffff00000000ULL) | s->macs_high;
 #pragma clang loop unroll(full)
-	for (i = 0; i < sig / 8; i++)
+	for (i = 2; i < sig / 8; i++)
 		((u64 *)data)[i] = TEMPLATE[i];
 	if (sig % 8 >= 4)
 		*(u32 *)(data + sig / 8 * 8) = ((const volatile u32 *)TEMPLATE)[sig / 8 * 2];
@@ -307,7 +312,7 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 		s->credit -= FRAME_CREDIT;
 	s->sent++;
 	s->bytes += end - data;
-	return bpf_redirect_map(&port, 0, XDP_DROP);
+	return bpf_redirect_map(&ports, s->target, XDP_DROP);
 }
 
 #define GENERATOR(name, v6, vlan, proto)                                                                               \
@@ -353,7 +358,7 @@ SEC("xdp") int gen_limit(struct xdp_md *ctx)
 		s->last_ns = now;
 	}
 	s->sent++;
-	return bpf_redirect_map(&port, 0, XDP_DROP);
+	return bpf_redirect_map(&ports, s->target, XDP_DROP);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,1 +1,9 @@
-//! linerate sys
+//! Everything that touches the system: packet I/O, the embedded lab, host facts, records on disk. The only crate with
+//! unsafe code, each block with its reason.
+#![cfg(target_os = "linux")]
+
+pub mod bpf;
+pub mod lab;
+pub mod net;
+pub mod ports;
+pub mod trial;

@@ -1,11 +1,11 @@
 //! The eBPF programs, as clang made them, and how they are loaded.
 
 use crate::ports::PortError;
-use aya::maps::{Map, MapData};
+use aya::maps::xdp::DevMap;
 use aya::programs::{Program, Xdp};
 use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 /// The generator's programs.
 pub const GENERATOR: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/generator.bpf.o"));
@@ -75,38 +75,12 @@ pub fn xdp<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, PortError>
     }
 }
 
-/// Sets element 0 of a device map to an interface of the calling thread's namespace.
+/// Sets an element of a device map to an interface of the calling thread's namespace.
 ///
 /// # Errors
 /// The interface cannot transmit redirected frames.
-pub fn set_devmap(ebpf: &mut Ebpf, name: &str, ifindex: u32) -> Result<(), PortError> {
-    let Some(Map::DevMap(map)) = ebpf.map_mut(name) else {
-        return Err(PortError::Unsuitable(format!("there is no device map '{name}'")));
-    };
-    update_element(map, 0, ifindex)
-        .map_err(PortError::system("redirect frames to", format!("interface number {ifindex}")))
-}
-
-/// BPF_MAP_UPDATE_ELEM for maps of u32 -> u32.
-fn update_element(map: &MapData, key: u32, value: u32) -> io::Result<()> {
-    #[repr(C)]
-    struct Element {
-        map_fd: u32,
-        pad: u32,
-        key: u64,
-        value: u64,
-        flags: u64,
-    }
-    const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
-    let attr = Element {
-        map_fd: map.fd().as_fd().as_raw_fd() as u32,
-        pad: 0,
-        key: &raw const key as u64,
-        value: &raw const value as u64,
-        flags: 0,
-    };
-    // SAFETY: key and value are u32, as the map's definition has them, and outlive the call.
-    let result =
-        unsafe { libc::syscall(libc::SYS_bpf, BPF_MAP_UPDATE_ELEM, &raw const attr, size_of::<Element>()) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+pub fn set_devmap(ebpf: &mut Ebpf, name: &str, element: u32, ifindex: u32) -> Result<(), PortError> {
+    let missing = || PortError::Unsuitable(format!("there is no device map '{name}'"));
+    let mut map = DevMap::try_from(ebpf.map_mut(name).ok_or_else(missing)?).map_err(|_| missing())?;
+    map.set(element, ifindex, None, 0).map_err(|e| program_error(name, &e))
 }

@@ -40,9 +40,11 @@ struct GeneratorState {
     finished: u64,
     stamp_in: u64,
     stream: u32,
-    spare: u32,
+    target: u32,
     refused: u64,
-    pad: [u64; 14],
+    macs: [u8; 12],
+    spare: u32,
+    pad: [u64; 12],
 }
 
 const _: () = assert!(size_of::<GeneratorState>() == 256);
@@ -50,6 +52,17 @@ const _: () = assert!(size_of::<GeneratorState>() == 256);
 /// Longest frame, with FCS, that live frames carry: a page less the kernel's head- and tailroom (`TEST_XDP_FRAME_SIZE` in
 /// net/bpf/test_run.c, with room for differences between kernels).
 pub const LONGEST_FCS: u16 = 3400;
+
+/// Where frames are sent to: one of the interfaces that a generator was made for, and the addresses to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// Interface number in the generator's namespace.
+    pub ifindex: u32,
+    /// Its Ethernet address.
+    pub source: [u8; 6],
+    /// The Ethernet address to send to.
+    pub destination: [u8; 6],
+}
 
 /// A generator of XDP live frames on chosen CPUs.
 pub struct LiveFrames {
@@ -59,6 +72,8 @@ pub struct LiveFrames {
     cpus: Vec<u32>,
     traffic: Traffic,
     frame: Arc<Vec<u8>>,
+    targets: Vec<Target>,
+    aim: usize,
     /// The counters when the present run began.
     base: Vec<GeneratorState>,
     workers: Vec<Worker>,
@@ -73,25 +88,36 @@ struct Worker {
 }
 
 impl LiveFrames {
-    /// Prepares a generator that sends through the interface `ifindex` of `namespace`, one thread on each of `cpus`.
+    /// Prepares a generator in `namespace`, one thread on each of `cpus`. It can send to each of `targets` ([`Self::aim`]),
+    /// the first to begin with: the same traffic for several DUTs, with one table of flows.
     ///
     /// # Errors
     /// Frames too long for live frames, no privilege, a kernel without live frames (before 5.18).
-    pub fn new(namespace: &Netns, ifindex: u32, traffic: Traffic, cpus: Vec<u32>) -> Result<Self, PortError> {
-        Self::with_program(namespace, ifindex, traffic, cpus, None)
+    pub fn new(
+        namespace: &Netns,
+        targets: Vec<Target>,
+        traffic: Traffic,
+        cpus: Vec<u32>,
+    ) -> Result<Self, PortError> {
+        Self::with_program(namespace, targets, traffic, cpus, None)
     }
 
     /// The yardstick: redirects frames without writing them. For benchmarks only: nothing recognises its frames.
     ///
     /// # Errors
     /// As [`LiveFrames::new`].
-    pub fn limit(namespace: &Netns, ifindex: u32, traffic: Traffic, cpus: Vec<u32>) -> Result<Self, PortError> {
-        Self::with_program(namespace, ifindex, traffic, cpus, Some("gen_limit"))
+    pub fn limit(
+        namespace: &Netns,
+        targets: Vec<Target>,
+        traffic: Traffic,
+        cpus: Vec<u32>,
+    ) -> Result<Self, PortError> {
+        Self::with_program(namespace, targets, traffic, cpus, Some("gen_limit"))
     }
 
     fn with_program(
         namespace: &Netns,
-        ifindex: u32,
+        targets: Vec<Target>,
         traffic: Traffic,
         cpus: Vec<u32>,
         program: Option<&str>,
@@ -99,12 +125,16 @@ impl LiveFrames {
         check_lengths(&traffic)?;
         let tables = Tables::new(&traffic)?;
         let program = program.map_or_else(|| program_name(&traffic), str::to_string);
-        let mut ebpf = load(&traffic, &tables, &cpus)?;
+        let mut ebpf = load(&traffic, &tables, &cpus, targets.len() as u32)?;
+        // Once loaded, the program holds its maps; before, their descriptors must stay open.
+        let fd = bpf::load_xdp(&mut ebpf, &program)?;
         let states = map(&mut ebpf, "states", bpf::cpu_slots(&cpus))?;
         fill_tables(&mut ebpf, &traffic, &tables)?;
-        let fd = bpf::load_xdp(&mut ebpf, &program)?;
         namespace
-            .enter(|| bpf::set_devmap(&mut ebpf, "port", ifindex))
+            .enter(|| {
+                let mut numbered = targets.iter().enumerate();
+                numbered.try_for_each(|(i, t)| bpf::set_devmap(&mut ebpf, "ports", i as u32, t.ifindex))
+            })
             .map_err(PortError::system("enter", "the generator's namespace"))??;
         let mut generator = LiveFrames {
             namespace: namespace.clone(),
@@ -113,12 +143,20 @@ impl LiveFrames {
             cpus,
             frame: Arc::new(tables.frame),
             traffic,
+            targets,
+            aim: 0,
             base: Vec::new(),
             workers: Vec::new(),
             _ebpf: ebpf,
         };
         generator.initialise();
         Ok(generator)
+    }
+
+    /// Sends to another of the targets, from the next start on.
+    pub fn aim(&mut self, target: usize) {
+        assert!(target < self.targets.len(), "a target that the generator was made for");
+        self.aim = target;
     }
 
     /// Changes the number of frames handed over at once, from the next start on.
@@ -197,7 +235,7 @@ fn program_name(traffic: &Traffic) -> String {
     format!("gen_{family}_{transport}{vlan}")
 }
 
-fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32]) -> Result<Ebpf, PortError> {
+fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32], ports: u32) -> Result<Ebpf, PortError> {
     let flows = flow_count(traffic)?;
     let aliases = if matches!(traffic.order, FlowOrder::Zipf { .. }) { flows } else { 1 };
     let order: u32 = match traffic.order {
@@ -220,6 +258,7 @@ fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32]) -> Result<Ebpf, PortEr
         .map_max_entries("flows", flows)
         .map_max_entries("aliases", aliases)
         .map_max_entries("lengths", lengths)
+        .map_max_entries("ports", ports)
         .load(bpf::GENERATOR)
         .map_err(|e| bpf::program_error("generator", &e))
 }
@@ -266,7 +305,12 @@ impl Port for LiveFrames {
     fn start(&mut self, load: &Load) -> Result<(), PortError> {
         self.join()?;
         let threads = self.cpus.len() as u64;
-        let rate_mfps = self.traffic.rate.map_or(0, |r| ((r * 1000.0 / threads as f64).round() as u64).max(1));
+        let rate_mfps =
+            self.traffic.rate.map_or(0, |r| ((r * 1000.0 / threads as f64).round() as u64).max(1));
+        let target = self.targets[self.aim];
+        let mut macs = [0; 12];
+        macs[..6].copy_from_slice(&target.destination);
+        macs[6..].copy_from_slice(&target.source);
         for (thread, cpu) in self.cpus.iter().enumerate() {
             let old = self.states.get(*cpu as usize);
             let extra = u64::from((thread as u64) < load.frames.unwrap_or(0) % threads);
@@ -283,6 +327,8 @@ impl Port for LiveFrames {
                     stall_ns: 0,
                     finished: 0,
                     stamp_in: 0,
+                    target: self.aim as u32,
+                    macs,
                     ..old
                 },
             );
@@ -313,7 +359,12 @@ impl Port for LiveFrames {
             counters.queues.push(QueueCounters { cpu: *cpu, queue: *cpu, frames });
             let stream = now.stream as u16;
             let next_sequence = now.sequence;
-            counters.streams.push(StreamCounters { stream, frames, next_sequence, ..StreamCounters::default() });
+            counters.streams.push(StreamCounters {
+                stream,
+                frames,
+                next_sequence,
+                ..StreamCounters::default()
+            });
         }
         counters
     }
@@ -324,17 +375,21 @@ impl Port for LiveFrames {
     }
 
     fn stop(&mut self) -> Result<(), PortError> {
-        let finished = self.current().iter().all(|s| s.finished != 0);
-        if finished && self.workers.iter().all(|w| w.thread.as_ref().is_some_and(|t| !t.is_finished())) {
-            // Nothing is sent any more. Ending the calls takes the kernel some 20 ms, in which the trial can go on;
-            // the next start waits for it.
-            for worker in &self.workers {
-                worker.stop.store(true, Ordering::Relaxed);
-                interrupt(worker.tid.load(Ordering::Relaxed));
-            }
-            return Ok(());
+        for cpu in &self.cpus {
+            self.states.set_field(*cpu as usize, std::mem::offset_of!(GeneratorState, finished), 1);
         }
-        self.join()
+        if self.workers.iter().any(|w| w.thread.as_ref().is_none_or(JoinHandle::is_finished)) {
+            return self.join(); // one has died: say why
+        }
+        // The program sends nothing any more. Ending the calls takes the kernel some 20 ms, in which the trial can go on;
+        // the next start waits for it.
+        for worker in &self.workers {
+            worker.stop.store(true, Ordering::Relaxed);
+            interrupt(worker.tid.load(Ordering::Relaxed));
+        }
+        // A frame that was being written when `finished` was set is handed over with its batch.
+        std::thread::sleep(Duration::from_micros(100));
+        Ok(())
     }
 }
 

@@ -35,7 +35,14 @@ impl<T: Copy> MappedArray<T> {
         let fd = map.fd().as_fd().as_raw_fd();
         // SAFETY: a fresh mapping chosen by the kernel; the result is checked below.
         let base = unsafe {
-            libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd, 0)
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                fd,
+                0,
+            )
         };
         if base == libc::MAP_FAILED {
             return Err(PortError::system("map", format!("BPF array {name}"))(io::Error::last_os_error()));
@@ -66,6 +73,14 @@ impl<T: Copy> MappedArray<T> {
         assert!(index < self.len);
         // SAFETY: as in `get`.
         unsafe { self.base.as_ptr().add(index).write_volatile(value) }
+    }
+
+    /// Sets one 64-bit field of element `index`, at `offset` bytes, and touches nothing else of it: for fields that user
+    /// space changes while the kernel side is at work on the others. Panics beyond the end.
+    pub fn set_field(&self, index: usize, offset: usize, value: u64) {
+        assert!(index < self.len && offset % 8 == 0 && offset + 8 <= size_of::<T>());
+        // SAFETY: within the element, and aligned because elements are multiples of 8 bytes.
+        unsafe { self.base.as_ptr().add(index).cast::<u8>().add(offset).cast::<u64>().write_volatile(value) }
     }
 
     /// Copies of all elements.

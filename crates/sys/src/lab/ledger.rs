@@ -1,0 +1,240 @@
+//! Where every frame of a trial went: the kernel's counters at each interface of a lane, before and after.
+//!
+//! A frame passes, in this order: the generator's program; its interface; the DUT's inside interface; the DUT; the DUT's
+//! outside interface; the receiver's interface; the receiver's program. Each counts on its own, so that a loss is located
+//! between two neighbours, and each count is checked against the next.
+
+use super::variant::{DROP_COUNTER, Variant};
+use super::{DutEnd, EmbeddedLab, LabError, Lane};
+use crate::net::netlink::LinkStats;
+use crate::net::procnet;
+use linerate_core::audit::{Loss, SecondCount, Side};
+use linerate_core::counters::PortCounters;
+use std::collections::BTreeMap;
+
+/// The counters of a lane at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    generator: LinkStats,
+    receiver: LinkStats,
+    dut: Option<DutSnapshot>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct DutSnapshot {
+    inside: LinkStats,
+    outside: LinkStats,
+    drops: BTreeMap<String, u64>,
+    known_drops: u64,
+}
+
+/// Where the frames of a trial went.
+#[derive(Debug, Clone, Default)]
+pub struct Account {
+    /// Losses by place.
+    pub losses: Vec<Loss>,
+    /// Second counts of the same frames.
+    pub second_counts: Vec<SecondCount>,
+    /// All counters of the DUT that changed.
+    pub dut: BTreeMap<String, u64>,
+}
+
+impl EmbeddedLab {
+    /// Reads all counters of a lane.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn snapshot(&self, lane: &Lane) -> Result<Snapshot, LabError> {
+        let (generator, receiver) = self.tester_links(lane)?;
+        let dut = lane.dut.as_ref().map(dut_snapshot).transpose()?;
+        Ok(Snapshot { generator: generator.stats, receiver: receiver.stats, dut })
+    }
+}
+
+fn dut_snapshot(dut: &DutEnd) -> Result<DutSnapshot, LabError> {
+    Ok(DutSnapshot {
+        inside: dut.route.link_by_index(dut.inside.index)?.stats,
+        outside: dut.route.link_by_index(dut.outside.index)?.stats,
+        drops: procnet::drop_counters(&dut.namespace)?,
+        known_drops: dut.known.as_ref().map_or(0, |k| k.iter().map(|k| k.dropped).sum()),
+    })
+}
+
+/// Compares two snapshots with what generator and receiver counted in between.
+pub fn account(
+    lane: &Lane,
+    before: &Snapshot,
+    after: &Snapshot,
+    generator: &PortCounters,
+    receiver: &PortCounters,
+) -> Account {
+    let mut account = reckon(&lane.variant, before, after, generator, receiver);
+    if let Some(dut) = &lane.dut
+        && dut.rules
+        && let Some(unexplained) = account.losses.iter_mut().find(|l| l.place == UNEXPLAINED)
+    {
+        explain_by_rules(dut, unexplained);
+    }
+    account
+}
+
+const UNEXPLAINED: &str = "inside the DUT (no counter says why)";
+
+fn reckon(
+    variant: &Variant,
+    before: &Snapshot,
+    after: &Snapshot,
+    generator: &PortCounters,
+    receiver: &PortCounters,
+) -> Account {
+    let mut account = Account::default();
+    let grown =
+        |field: fn(&LinkStats) -> u64, a: &LinkStats, b: &LinkStats| field(b).saturating_sub(field(a));
+    let (tx, tx_dropped, rx) =
+        (|l: &LinkStats| l.tx_packets, |l: &LinkStats| l.tx_dropped, |l: &LinkStats| l.rx_packets);
+    let handed_over = grown(tx, &before.generator, &after.generator);
+    let refused = grown(tx_dropped, &before.generator, &after.generator);
+    let mut arrived = grown(rx, &before.receiver, &after.receiver);
+    second(&mut account, "generator interface", handed_over + refused, generator.frames);
+    match (&before.dut, &after.dut) {
+        (Some(b), Some(a)) => {
+            lose(&mut account, "DUT in: receive ring full", refused, Side::Dut);
+            let entered = grown(rx, &b.inside, &a.inside);
+            let (left, ring_full) =
+                (grown(tx, &b.outside, &a.outside), grown(tx_dropped, &b.outside, &a.outside));
+            second(&mut account, "DUT in", entered, handed_over);
+            second(&mut account, "receiver interface", arrived, left);
+            lose(&mut account, "receiver: receive ring full", ring_full, Side::Tester);
+            // Copies that the DUT made, and frames of its own, left it without having entered.
+            let made = receiver.duplicates() + receiver.foreign_total();
+            let inside = (entered + made).saturating_sub(left + ring_full);
+            account.dut = changed(&b.drops, &a.drops);
+            locate_inside(&mut account, variant, inside, a.known_drops - b.known_drops);
+        }
+        _ => {
+            lose(&mut account, "receiver: receive ring full", refused, Side::Tester);
+            second(&mut account, "receiver interface", arrived, handed_over);
+        }
+    }
+    // What a socket receiver's ring had no room for had arrived at its interface.
+    lose(&mut account, "receiver: socket ring full", receiver.refused, Side::Tester);
+    arrived = arrived.saturating_sub(receiver.refused);
+    second(&mut account, "receiver program", receiver.frames + receiver.foreign_total(), arrived);
+    account
+}
+
+fn second(account: &mut Account, place: &str, frames: u64, expected: u64) {
+    account.second_counts.push(SecondCount { place: place.into(), frames, expected });
+}
+
+fn lose(account: &mut Account, place: &str, frames: u64, side: Side) {
+    if frames > 0 {
+        account.losses.push(Loss { place: place.into(), frames, side });
+    }
+}
+
+fn changed(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let grown = after.iter().map(|(k, v)| (k.clone(), v.saturating_sub(before.get(k).copied().unwrap_or(0))));
+    grown.filter(|(_, n)| *n > 0).collect()
+}
+
+/// Gives the frames lost between the DUT's interfaces their reasons, as far as its counters have any. Interface counters
+/// are not reasons: the same frames appear there and under what the program or the stack did with them.
+fn locate_inside(account: &mut Account, variant: &Variant, lost: u64, known_drops: u64) {
+    let mut left = lost;
+    let mut reasons: Vec<(String, u64)> = Vec::new();
+    if known_drops > 0 {
+        reasons.push((format!("DUT: dropped by {variant}"), known_drops));
+    }
+    let stack = account.dut.iter().filter(|(name, _)| is_reason(name, known_drops > 0));
+    reasons.extend(stack.map(|(name, n)| (format!("DUT: {name}"), *n)));
+    for (place, frames) in reasons {
+        let frames = frames.min(left);
+        left -= frames;
+        lose(account, &place, frames, Side::Dut);
+    }
+    lose(account, UNEXPLAINED, left, Side::Dut);
+}
+
+fn is_reason(counter: &str, known: bool) -> bool {
+    let protocol = ["Ip.", "Ip6.", "IpExt.", "conntrack."].iter().any(|p| counter.starts_with(p));
+    protocol || (counter.ends_with("_xdp_drops") && !known)
+}
+
+/// Rule sets count what they drop; asking nft takes milliseconds, so only when frames are missing.
+fn explain_by_rules(dut: &DutEnd, loss: &mut Loss) {
+    let output = dut.namespace.command("nft").args(["-j", "list", "counters"]).output();
+    let dropped = output.ok().and_then(|o| dropped_by_rules(&o.stdout)).unwrap_or(0);
+    if dropped >= loss.frames {
+        loss.place =
+            format!("DUT: dropped by the rule set (counter {DROP_COUNTER}, {dropped} since it was loaded)");
+    }
+}
+
+fn dropped_by_rules(json: &[u8]) -> Option<u64> {
+    let document: serde_json::Value = serde_json::from_slice(json).ok()?;
+    let objects = document.get("nftables")?.as_array()?;
+    objects
+        .iter()
+        .filter_map(|o| o.get("counter"))
+        .filter(|c| c.get("name").and_then(|n| n.as_str()) == Some(DROP_COUNTER))
+        .find_map(|c| c.get("packets")?.as_u64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_core::audit::{Evidence, audit};
+
+    fn stats(rx: u64, tx: u64, tx_dropped: u64) -> LinkStats {
+        LinkStats { rx_packets: rx, tx_packets: tx, tx_dropped, ..LinkStats::default() }
+    }
+
+    fn ports(sent: u64, received: u64) -> (PortCounters, PortCounters) {
+        let port = |frames| PortCounters { frames, ..PortCounters::default() };
+        (port(sent), port(received))
+    }
+
+    fn valid(a: &Account, g: PortCounters, r: PortCounters) -> bool {
+        let (losses, second_counts) = (a.losses.clone(), a.second_counts.clone());
+        audit(&Evidence { generator: g, receiver: r, losses, second_counts, ..Evidence::default() }).valid
+    }
+
+    #[test]
+    fn a_dut_that_is_overrun_loses_at_its_ring_and_the_account_balances() {
+        let before = Snapshot { dut: Some(DutSnapshot::default()), ..Snapshot::default() };
+        let dut =
+            DutSnapshot { inside: stats(700, 0, 0), outside: stats(0, 690, 0), ..DutSnapshot::default() };
+        let dut = DutSnapshot { drops: [("Ip.InDiscards".to_string(), 10)].into(), ..dut };
+        let after = Snapshot { generator: stats(0, 700, 300), receiver: stats(690, 0, 0), dut: Some(dut) };
+        let (g, r) = ports(1000, 690);
+        let a = reckon(&Variant::Forwarding, &before, &after, &g, &r);
+        let places: Vec<(&str, u64)> = a.losses.iter().map(|l| (l.place.as_str(), l.frames)).collect();
+        assert_eq!(places, [("DUT in: receive ring full", 300), ("DUT: Ip.InDiscards", 10)]);
+        assert!(valid(&a, g, r));
+    }
+
+    #[test]
+    fn a_receiver_that_is_overrun_is_the_testers_fault() {
+        let after = Snapshot { generator: stats(0, 900, 100), receiver: stats(900, 0, 0), dut: None };
+        let (g, r) = ports(1000, 900);
+        let a = reckon(&Variant::CardToCard, &Snapshot::default(), &after, &g, &r);
+        assert_eq!(a.losses[0].side, Side::Tester);
+        assert!(!valid(&a, g, r));
+    }
+
+    #[test]
+    fn a_program_that_miscounts_is_found_out() {
+        let after = Snapshot { generator: stats(0, 1000, 0), receiver: stats(1000, 0, 0), dut: None };
+        let (g, r) = ports(1001, 1001);
+        let a = reckon(&Variant::CardToCard, &Snapshot::default(), &after, &g, &r);
+        assert!(!valid(&a, g, r));
+    }
+
+    #[test]
+    fn nfts_counter_is_read() {
+        let json = br#"{"nftables":[{"metainfo":{}},{"counter":{"name":"dropped","packets":7,"bytes":9}}]}"#;
+        assert_eq!(dropped_by_rules(json), Some(7));
+        assert_eq!(dropped_by_rules(b"{"), None);
+    }
+}

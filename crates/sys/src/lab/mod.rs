@@ -1,0 +1,274 @@
+//! The embedded lab: generator, DUT and receiver in network namespaces, joined by veth pairs.
+//!
+//! One generator and one receiver namespace serve all lanes; a lane is a variant with a DUT namespace and links of its own,
+//! so that variants stand side by side and can alternate within fractions of a second. The namespaces have no names: they
+//! exist as long as this process does, and the kernel removes them with everything inside, also after kill -9.
+
+pub mod addresses;
+mod dut;
+pub mod ledger;
+pub mod variant;
+
+pub use dut::DutEnd;
+pub use variant::Variant;
+
+use crate::net::ethtool::Ethtool;
+use crate::net::netlink::{Route, VethSpec};
+use crate::net::sysfs::NetSysfs;
+use crate::net::{self, MacAddr, Netns, napi, sysctl};
+use crate::ports::PortError;
+use linerate_core::record::Mode;
+
+/// What can go wrong with a lab.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A namespace, link, address or setting.
+    #[error(transparent)]
+    Net(#[from] net::Error),
+    /// An eBPF program or a port.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// A tool that loads rule sets.
+    #[error("cannot load the rule set of {variant}: {reason}")]
+    Rules {
+        /// The variant.
+        variant: String,
+        /// What the tool says, or what to install.
+        reason: String,
+    },
+    /// This kernel or machine lacks something.
+    #[error("{0}")]
+    Unsuitable(String),
+}
+
+/// How a lab is laid out.
+#[derive(Debug, Clone)]
+pub struct LabSpec {
+    /// Inline or threaded.
+    pub mode: Mode,
+    /// CPUs of the generator's threads; one queue for each CPU number up to the highest, when there are several.
+    pub generator_cpus: Vec<u32>,
+    /// CPUs of the DUT's NAPI threads, in threaded mode.
+    pub dut_cpus: Vec<u32>,
+    /// Longest frame in bytes with FCS.
+    pub longest_fcs: u16,
+    /// Flows that connection tracking must have room for.
+    pub flows: u64,
+}
+
+impl LabSpec {
+    /// Queues of every link: an XDP redirect on CPU c uses queue c modulo their number, so several generator CPUs need as
+    /// many as the highest number plus one to keep out of each other's way.
+    pub fn queues(&self) -> u32 {
+        match self.generator_cpus.len() {
+            0 | 1 => 1,
+            _ => self.generator_cpus.iter().max().map_or(1, |m| m + 1),
+        }
+    }
+
+    fn mtu(&self) -> u32 {
+        u32::from(self.longest_fcs).saturating_sub(18).max(1500)
+    }
+}
+
+/// One end of a link.
+#[derive(Debug, Clone)]
+pub struct Interface {
+    /// Name in its namespace.
+    pub name: String,
+    /// Number in its namespace.
+    pub index: u32,
+    /// Ethernet address.
+    pub mac: MacAddr,
+}
+
+/// A variant with its links.
+pub struct Lane {
+    /// What the DUT is.
+    pub variant: Variant,
+    /// Where frames leave.
+    pub generator: Interface,
+    /// Where they arrive.
+    pub receiver: Interface,
+    /// What is between; none for card to card.
+    pub dut: Option<DutEnd>,
+}
+
+impl Lane {
+    /// Where a generator addresses its frames to.
+    pub fn destination_mac(&self) -> MacAddr {
+        match &self.dut {
+            Some(dut) if self.variant.routes() => dut.inside.mac,
+            _ => self.receiver.mac,
+        }
+    }
+}
+
+/// A lab that is up.
+pub struct EmbeddedLab {
+    /// Where the generator's interfaces are.
+    pub generator: Netns,
+    /// Where the receiver's interfaces are.
+    pub receiver: Netns,
+    /// The variants, in the order they were asked for.
+    pub lanes: Vec<Lane>,
+    /// The layout.
+    pub spec: LabSpec,
+    generator_route: Route,
+    receiver_route: Route,
+}
+
+/// The tester's namespaces have no IP at all: a stack that answered or announced itself would send foreign frames.
+const QUIET: [(&str, &str); 2] =
+    [("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1")];
+
+impl EmbeddedLab {
+    /// Builds a lab with a lane for each variant.
+    ///
+    /// # Errors
+    /// No privilege, or something that the kernel does not have; what was built is gone with the error.
+    pub fn build(spec: LabSpec, variants: &[Variant]) -> Result<Self, LabError> {
+        let generator = Netns::anonymous()?.with_label("generator");
+        let receiver = Netns::anonymous()?.with_label("receiver");
+        for namespace in [&generator, &receiver] {
+            quieten(namespace)?;
+        }
+        let mut lab = EmbeddedLab {
+            generator_route: Route::open(&generator)?,
+            receiver_route: Route::open(&receiver)?,
+            generator,
+            receiver,
+            lanes: Vec::new(),
+            spec,
+        };
+        for variant in variants {
+            let lane = lab.lane(variant)?;
+            lab.lanes.push(lane);
+        }
+        Ok(lab)
+    }
+
+    fn lane(&self, variant: &Variant) -> Result<Lane, LabError> {
+        let number = self.lanes.len();
+        let (g, r) = (format!("g{number}"), format!("r{number}"));
+        let macs = [1, 2, 3, 4].map(|role| addresses::mac(number, role));
+        let dut = if *variant == Variant::CardToCard {
+            self.link(&self.generator_route, (&g, macs[0]), (&r, macs[3]), &self.receiver)?;
+            None
+        } else {
+            let namespace = Netns::anonymous()?.with_label(&format!("DUT of {variant}"));
+            let route = dut::prepare(&namespace)?;
+            let (inside, outside) = (format!("in{number}"), format!("out{number}"));
+            self.link(&self.generator_route, (&g, macs[0]), (&inside, macs[1]), &namespace)?;
+            self.link(&route, (&outside, macs[2]), (&r, macs[3]), &self.receiver)?;
+            Some(DutEnd::new(namespace, route, &inside, &outside)?)
+        };
+        let generator = interface(&self.generator_route, &g)?;
+        let receiver = interface(&self.receiver_route, &r)?;
+        self.generator_route.set_up(generator.index, true)?;
+        self.receiver_route.set_up(receiver.index, true)?;
+        let mut lane = Lane { variant: variant.clone(), generator, receiver, dut };
+        if let Some(dut) = &mut lane.dut {
+            dut.configure(&lane.variant, &self.spec, lane.generator.mac, lane.receiver.mac)?;
+        }
+        Ok(lane)
+    }
+
+    fn link(
+        &self,
+        route: &Route,
+        (name, mac): (&str, MacAddr),
+        (peer_name, peer_mac): (&str, MacAddr),
+        peer_ns: &Netns,
+    ) -> Result<(), LabError> {
+        let (queues, mtu) = (self.spec.queues(), self.spec.mtu());
+        Ok(route.create_veth(&VethSpec {
+            name,
+            mac,
+            peer_name,
+            peer_mac,
+            peer_ns,
+            queues,
+            mtu,
+            txqueuelen: None,
+        })?)
+    }
+
+    /// The generator's and receiver's links as the kernel counts them.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn tester_links(
+        &self,
+        lane: &Lane,
+    ) -> Result<(net::netlink::LinkInfo, net::netlink::LinkInfo), LabError> {
+        let generator = self.generator_route.link_by_index(lane.generator.index)?;
+        let receiver = self.receiver_route.link_by_index(lane.receiver.index)?;
+        Ok((generator, receiver))
+    }
+
+    /// Gives the namespaces names, so that they outlive the process and `ip netns exec` reaches them. Returns role, name and
+    /// inode of each.
+    ///
+    /// # Errors
+    /// A name is taken, or /run/netns cannot be written.
+    pub fn persist(&self, prefix: &str) -> Result<Vec<(String, String, u64)>, LabError> {
+        let mut all =
+            vec![("generator".to_string(), &self.generator), ("receiver".to_string(), &self.receiver)];
+        all.extend(
+            self.lanes
+                .iter()
+                .filter_map(|l| Some((format!("dut {}", l.variant), &l.dut.as_ref()?.namespace))),
+        );
+        let mut named: Vec<(String, String, u64)> = Vec::new();
+        for (number, (role, namespace)) in all.into_iter().enumerate() {
+            let name = match number {
+                0 => format!("{prefix}-generator"),
+                1 => format!("{prefix}-receiver"),
+                n => format!("{prefix}-dut{}", n - 2),
+            };
+            if let Err(error) = namespace.persist(&name) {
+                for (_, name, _) in &named {
+                    // The first error is the one to report.
+                    let _ = Netns::remove_persistent(name);
+                }
+                return Err(error.into());
+            }
+            named.push((role, name, namespace.inode()));
+        }
+        Ok(named)
+    }
+}
+
+fn quieten(namespace: &Netns) -> Result<(), LabError> {
+    if sysctl::get(namespace, QUIET[0].0).is_err() {
+        return Ok(()); // a kernel without IPv6 has nothing to be quietened
+    }
+    Ok(sysctl::apply(namespace, &QUIET)?)
+}
+
+fn interface(route: &Route, name: &str) -> Result<Interface, LabError> {
+    let link = route.link(name)?;
+    Ok(Interface { name: name.into(), index: link.index, mac: link.mac })
+}
+
+/// Turns GRO on, which gives a veth the NAPI that redirected frames need.
+fn enable_napi(namespace: &Netns, name: &str) -> Result<(), LabError> {
+    Ok(Ethtool::open(namespace)?.set_feature(name, "rx-gro", true)?)
+}
+
+/// Lets NAPI threads do the receiving of an interface, each bound to one of `cpus`.
+fn thread_napi(namespace: &Netns, name: &str, cpus: &[u32]) -> Result<(), LabError> {
+    let sysfs = NetSysfs::mount(namespace)?;
+    napi::set_threaded(&sysfs, name, true)?;
+    let threads = napi::threads(namespace, name)?;
+    if threads.is_empty() {
+        return Err(LabError::Unsuitable(format!(
+            "the kernel made no NAPI threads for {name}: threaded mode needs Linux 5.17 or newer"
+        )));
+    }
+    for (thread, cpu) in threads.iter().zip(cpus.iter().cycle()) {
+        napi::pin(thread.pid, *cpu as usize)?;
+    }
+    Ok(())
+}

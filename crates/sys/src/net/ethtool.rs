@@ -1,0 +1,307 @@
+//! What `ethtool` shows and sets, by the SIOCETHTOOL ioctl on a socket of the device's namespace.
+//!
+//! Requests are byte buffers in the layout of linux/ethtool.h: the kernel copies them, so alignment does not matter,
+//! and structures that end in an array need no unsafe code of their own.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::netlink::attributes::{text, u32_at, u64_at};
+use super::netns::check;
+use super::{Error, Netns};
+
+const SIOCETHTOOL: libc::c_ulong = 0x8946;
+const GDRVINFO: u32 = 0x03;
+const GRINGPARAM: u32 = 0x10;
+const SRINGPARAM: u32 = 0x11;
+const GSTRINGS: u32 = 0x1b;
+const GSTATS: u32 = 0x1d;
+const GSSET_INFO: u32 = 0x37;
+const GFEATURES: u32 = 0x3a;
+const SFEATURES: u32 = 0x3b;
+const GCHANNELS: u32 = 0x3c;
+const SCHANNELS: u32 = 0x3d;
+const GLINKSETTINGS: u32 = 0x4c;
+
+/// Sets of strings (ETH_SS_STATS, ETH_SS_FEATURES) and the length of each string in them.
+const STATS: u32 = 1;
+const FEATURES: u32 = 4;
+const STRING: usize = 32;
+/// `struct ethtool_drvinfo`, `struct ethtool_link_settings` without its masks.
+const DRVINFO_SIZE: usize = 196;
+const LINK_SETTINGS_SIZE: usize = 48;
+/// Offset of `link_mode_masks_nwords`.
+const LINK_MASK_WORDS: usize = 15;
+/// More strings than any card has; a limit on what is allocated at a driver's word.
+const MOST_STRINGS: u32 = 1 << 16;
+
+/// The ethtool calls of one namespace.
+#[derive(Debug)]
+pub struct Ethtool {
+    socket: OwnedFd,
+    label: String,
+}
+
+/// Which driver a device has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DriverInfo {
+    /// Name of the driver.
+    pub driver: String,
+    /// Its version; of most drivers the kernel's.
+    pub version: String,
+    /// Version of the card's firmware; often empty.
+    pub firmware: String,
+    /// Place on the bus, such as `0000:01:00.0`; empty for virtual devices.
+    pub bus: String,
+}
+
+/// An offload or other switch of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Feature {
+    /// The kernel's name, such as `rx-gro`.
+    pub name: String,
+    /// In force now.
+    pub active: bool,
+    /// Asked for by the administrator; may differ from `active` while something else forbids it.
+    pub requested: bool,
+    /// Can be changed.
+    pub changeable: bool,
+}
+
+/// Numbers of queues: in use, and the most the device has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Channels {
+    /// Receive-only queues.
+    pub rx: u32,
+    /// Transmit-only queues.
+    pub tx: u32,
+    /// Queues for both directions.
+    pub combined: u32,
+    /// Most receive-only queues.
+    pub max_rx: u32,
+    /// Most transmit-only queues.
+    pub max_tx: u32,
+    /// Most queues for both directions.
+    pub max_combined: u32,
+}
+
+/// Lengths of a card's rings: in use, and the longest possible.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rings {
+    /// Receive descriptors.
+    pub rx: u32,
+    /// Transmit descriptors.
+    pub tx: u32,
+    /// Most receive descriptors.
+    pub max_rx: u32,
+    /// Most transmit descriptors.
+    pub max_tx: u32,
+}
+
+impl Ethtool {
+    /// Opens a socket for the calls inside `ns`.
+    pub fn open(ns: &Netns) -> Result<Ethtool, Error> {
+        let failed = |e| Error::kernel(format!("open a control socket in namespace {}", ns.label()), e);
+        let socket = ns.run(|| control_socket().map_err(failed))?;
+        Ok(Ethtool { socket, label: ns.label().to_owned() })
+    }
+
+    /// The switches of a device, in the kernel's order.
+    pub fn features(&self, dev: &str) -> Result<Vec<Feature>, Error> {
+        let what = "read the features of";
+        let names = self.strings(dev, FEATURES, what)?;
+        let blocks = names.len().div_ceil(32);
+        let mut request = request(GFEATURES, &[blocks as u32], blocks * 16);
+        self.call(dev, &mut request, what)?;
+        let bit = |nth: usize, field: usize| {
+            let word = u32_at(&request, 8 + nth / 32 * 16 + field * 4).unwrap_or(0);
+            word >> (nth % 32) & 1 == 1
+        };
+        let feature = |(nth, name)| Feature {
+            name,
+            active: bit(nth, 2),
+            requested: bit(nth, 1),
+            changeable: bit(nth, 0) && !bit(nth, 3),
+        };
+        Ok(names.into_iter().enumerate().map(feature).filter(|feature| !feature.name.is_empty()).collect())
+    }
+
+    /// Sets one switch, such as `rx-gro`; an error if the kernel did not do what was asked.
+    pub fn set_feature(&self, dev: &str, name: &str, on: bool) -> Result<(), Error> {
+        let what = format!("switch feature {name} {} on", if on { "on" } else { "off" });
+        let names = self.strings(dev, FEATURES, &what)?;
+        let nth = names.iter().position(|known| known == name).ok_or_else(|| Error::NotFound {
+            what: format!("feature {name}"),
+            place: format!("this kernel for interface {dev} in namespace {}", self.label),
+        })?;
+        let blocks = names.len().div_ceil(32);
+        let mut request = request(SFEATURES, &[blocks as u32], blocks * 8);
+        let (block, mask) = (8 + nth / 32 * 8, 1u32 << (nth % 32));
+        put(&mut request, block, mask);
+        put(&mut request, block + 4, if on { mask } else { 0 });
+        match self.call(dev, &mut request, &what)? {
+            0 => Ok(()),
+            // One that cannot be changed may well be as wanted.
+            _ if self.features(dev)?.iter().any(|feature| feature.name == name && feature.active == on) => {
+                Ok(())
+            }
+            _ => Err(Error::Unsupported {
+                operation: self.operation(&what, dev),
+                reason: "the driver, or another feature it depends on, does not allow it".to_owned(),
+            }),
+        }
+    }
+
+    /// The driver's counters, in its order.
+    pub fn stats(&self, dev: &str) -> Result<Vec<(String, u64)>, Error> {
+        let what = "read the statistics of";
+        let names = self.strings(dev, STATS, what)?;
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut request = request(GSTATS, &[names.len() as u32], names.len() * 8);
+        self.call(dev, &mut request, what)?;
+        let given = u32_at(&request, 4).unwrap_or(0) as usize;
+        let value = |nth: usize| u64_at(&request, 8 + nth * 8).unwrap_or(0);
+        Ok(names.into_iter().take(given).enumerate().map(|(nth, name)| (name, value(nth))).collect())
+    }
+
+    /// The numbers of queues.
+    pub fn channels(&self, dev: &str) -> Result<Channels, Error> {
+        let words = self.words(dev, GCHANNELS, "read the channels of")?;
+        let [max_rx, max_tx, _, max_combined, rx, tx, _, combined] = words;
+        Ok(Channels { rx, tx, combined, max_rx, max_tx, max_combined })
+    }
+
+    /// Sets the numbers of receive and transmit queues; on a card whose queues serve both directions, both must be
+    /// the same.
+    pub fn set_channels(&self, dev: &str, rx: u32, tx: u32) -> Result<(), Error> {
+        let what = format!("set {rx} receive and {tx} transmit channels of");
+        let mut words = self.words(dev, GCHANNELS, &what)?;
+        let [max_rx, max_tx, _, max_combined, ..] = words;
+        if max_rx == 0 && max_tx == 0 && max_combined > 0 {
+            if rx != tx {
+                let reason =
+                    "this card's channels serve both directions: the numbers must be equal".to_owned();
+                return Err(Error::Unsupported { operation: self.operation(&what, dev), reason });
+            }
+            words[7] = rx;
+        } else {
+            (words[4], words[5]) = (rx, tx);
+        }
+        self.call(dev, &mut request(SCHANNELS, &words, 0), &what).map(drop)
+    }
+
+    /// The lengths of the rings.
+    pub fn rings(&self, dev: &str) -> Result<Rings, Error> {
+        let [max_rx, _, _, max_tx, rx, _, _, tx] = self.words(dev, GRINGPARAM, "read the rings of")?;
+        Ok(Rings { rx, tx, max_rx, max_tx })
+    }
+
+    /// Sets the lengths of the receive and transmit rings.
+    pub fn set_rings(&self, dev: &str, rx: u32, tx: u32) -> Result<(), Error> {
+        let what = format!("set rings of {rx} receive and {tx} transmit descriptors on");
+        let mut words = self.words(dev, GRINGPARAM, &what)?;
+        (words[4], words[7]) = (rx, tx);
+        self.call(dev, &mut request(SRINGPARAM, &words, 0), &what).map(drop)
+    }
+
+    /// The device's driver.
+    pub fn driver(&self, dev: &str) -> Result<DriverInfo, Error> {
+        let mut request = request(GDRVINFO, &[], DRVINFO_SIZE - 4);
+        self.call(dev, &mut request, "read the driver of")?;
+        let field = |nth: usize| text(&request[4 + nth * STRING..4 + (nth + 1) * STRING]);
+        Ok(DriverInfo { driver: field(0), version: field(1), firmware: field(2), bus: field(3) })
+    }
+
+    /// The speed of the link; `None` if it is unknown or the link is down.
+    pub fn speed_mbps(&self, dev: &str) -> Result<Option<u32>, Error> {
+        let what = "read the speed of";
+        // The kernel first tells how long its masks are, as a negative number, and gives values when asked with that.
+        let mut ask = request(GLINKSETTINGS, &[], LINK_SETTINGS_SIZE - 4);
+        self.call(dev, &mut ask, what)?;
+        let words = (ask[LINK_MASK_WORDS] as i8).unsigned_abs();
+        let mut ask = request(GLINKSETTINGS, &[], LINK_SETTINGS_SIZE - 4 + usize::from(words) * 12);
+        ask[LINK_MASK_WORDS] = words;
+        self.call(dev, &mut ask, what)?;
+        Ok(u32_at(&ask, 4).filter(|speed| !matches!(*speed, 0 | u32::MAX)))
+    }
+
+    /// The strings of a set, by position.
+    fn strings(&self, dev: &str, set: u32, what: &str) -> Result<Vec<String>, Error> {
+        let mut info = request(GSSET_INFO, &[0, 1 << set, 0], 4);
+        self.call(dev, &mut info, what)?;
+        // The kernel clears the bits of sets that the device does not have.
+        let there = u32_at(&info, 8).unwrap_or(0) & (1 << set) != 0;
+        let count = u32_at(&info, 16).filter(|_| there).unwrap_or(0).min(MOST_STRINGS);
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let mut strings = request(GSTRINGS, &[set, count], count as usize * STRING);
+        self.call(dev, &mut strings, what)?;
+        let given = u32_at(&strings, 8).unwrap_or(0) as usize;
+        Ok(strings[12..].chunks_exact(STRING).take(given).map(text).collect())
+    }
+
+    /// The eight numbers of the structures for channels and for rings.
+    fn words(&self, dev: &str, command: u32, what: &str) -> Result<[u32; 8], Error> {
+        let mut request = request(command, &[], 32);
+        self.call(dev, &mut request, what)?;
+        Ok(std::array::from_fn(|nth| u32_at(&request, 4 + nth * 4).unwrap_or(0)))
+    }
+
+    fn call(&self, dev: &str, request: &mut [u8], what: &str) -> Result<i32, Error> {
+        super::netlink::check_name(dev)?;
+        ioctl(&self.socket, dev, request).map_err(|e| Error::kernel(self.operation(what, dev), e))
+    }
+
+    fn operation(&self, what: &str, dev: &str) -> String {
+        format!("{what} interface {dev} in namespace {}", self.label)
+    }
+}
+
+/// A request: the command, its first numbers, and room for the answer.
+fn request(command: u32, words: &[u32], room: usize) -> Vec<u8> {
+    let mut bytes: Vec<u8> = [command].iter().chain(words).flat_map(|word| word.to_ne_bytes()).collect();
+    bytes.resize(bytes.len() + room, 0);
+    bytes
+}
+
+fn put(request: &mut [u8], at: usize, word: u32) {
+    request[at..at + 4].copy_from_slice(&word.to_ne_bytes());
+}
+
+fn control_socket() -> io::Result<OwnedFd> {
+    // SAFETY: three integers; the result is checked.
+    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    check(fd)?;
+    // SAFETY: the descriptor has just been made and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn ioctl(socket: &OwnedFd, dev: &str, request: &mut [u8]) -> io::Result<i32> {
+    // SAFETY: all-zero is a valid ifreq.
+    let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in ifreq.ifr_name.iter_mut().zip(dev.bytes()) {
+        *to = from as libc::c_char;
+    }
+    ifreq.ifr_ifru.ifru_data = request.as_mut_ptr().cast();
+    // SAFETY: the name is shorter than IFNAMSIZ (checked by the caller), so it ends in NUL; the data pointer is to a
+    // buffer sized for the command in its first word, and both outlive the call.
+    let status = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut ifreq) };
+    check(status).map(|()| status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_have_the_kernels_layout() {
+        let mut bytes = request(GSTRINGS, &[FEATURES, 2], 2 * STRING);
+        assert_eq!(bytes.len(), 12 + 64);
+        assert_eq!(u32_at(&bytes, 4), Some(FEATURES));
+        put(&mut bytes, 12, 7);
+        assert_eq!(u32_at(&bytes, 12), Some(7));
+    }
+}

@@ -1,0 +1,225 @@
+//! Benchmark traffic must not leave an isolated lab (RFC 6815): an interface is examined before anything is sent.
+//!
+//! Frames sent by one link may leave by another: a bridge's other ports, the card under a VLAN. So all links of the
+//! namespace that stand on, under or beside the interface are examined with it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::netlink::{LinkInfo, Route};
+use super::{Error, Netns};
+
+/// Why nothing should be sent by an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refusal {
+    /// It is the loopback interface.
+    Loopback,
+    /// A default route leaves by it, or by a link it is connected with.
+    DefaultRoute,
+    /// It, or a link it is connected with, has an address that is not of a benchmarking range.
+    ForeignAddress(IpAddr),
+    /// It is not in a namespace that this program made as a lab.
+    NotInLabNamespace,
+}
+
+/// What was found about an interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Examination {
+    /// The interface.
+    pub iface: String,
+    /// Links of the namespace that it is connected with: bridge or bond, ports, VLANs, the card below.
+    pub connected: Vec<String>,
+    /// What speaks against sending; empty if nothing does.
+    pub reasons: Vec<Refusal>,
+}
+
+/// Test traffic was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardError {
+    /// The interface.
+    pub iface: String,
+    /// What speaks against sending by it, and was not overruled.
+    pub reasons: Vec<Refusal>,
+}
+
+/// Examines an interface. `lab_namespaces`: the inodes of the namespaces that this program made as labs.
+pub fn examine(ns: &Netns, iface: &str, lab_namespaces: &[u64]) -> Result<Examination, Error> {
+    let route = Route::open(ns)?;
+    let link = route.link(iface)?;
+    let links = route.links()?;
+    let group = connected(&links, link.index);
+    let mut reasons = BTreeSet::new();
+    if link.loopback {
+        reasons.insert(Refusal::Loopback);
+    }
+    if route.default_route_interfaces()?.iter().any(|index| group.contains(index)) {
+        reasons.insert(Refusal::DefaultRoute);
+    }
+    let addresses = route.addresses()?.into_iter().filter(|(index, ..)| group.contains(index));
+    reasons
+        .extend(addresses.filter(|(_, ip, _)| is_foreign(*ip)).map(|(_, ip, _)| Refusal::ForeignAddress(ip)));
+    if !lab_namespaces.contains(&ns.inode()) {
+        reasons.insert(Refusal::NotInLabNamespace);
+    }
+    let others = links.into_iter().filter(|other| other.index != link.index && group.contains(&other.index));
+    Ok(Examination {
+        iface: iface.to_owned(),
+        connected: others.map(|other| other.name).collect(),
+        reasons: reasons.into_iter().collect(),
+    })
+}
+
+/// Decides: nothing found is permitted; something found only if the user named the interface (`--isolated-lab`), and
+/// then it comes back as warnings. Loopback leads to no lab, and naming it does not help.
+pub fn permit(examination: &Examination, named: &[String]) -> Result<Vec<String>, GuardError> {
+    let Examination { iface, reasons, .. } = examination;
+    let overruled = named.contains(iface) && !reasons.contains(&Refusal::Loopback);
+    if reasons.is_empty() || overruled {
+        let warning =
+            |reason: &Refusal| format!("{iface} {reason}; sending because --isolated-lab {iface} was given");
+        return Ok(reasons.iter().map(warning).collect());
+    }
+    Err(GuardError { iface: iface.clone(), reasons: reasons.clone() })
+}
+
+/// Whether an address lies outside the ranges set aside for benchmarks (RFC 2544: 198.18.0.0/15; RFC 5180:
+/// 2001:2::/48) and is not one that every IPv6 link has (fe80::/10).
+pub fn is_foreign(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => !in_v4(v4),
+        IpAddr::V6(v6) => !in_v6(v6),
+    }
+}
+
+fn in_v4(address: Ipv4Addr) -> bool {
+    matches!(address.octets(), [198, 18 | 19, ..])
+}
+
+fn in_v6(address: Ipv6Addr) -> bool {
+    matches!(address.segments(), [0x2001, 2, 0, ..]) || address.segments()[0] & 0xffc0 == 0xfe80
+}
+
+/// The indexes of all links that `start` is connected with inside the namespace, itself among them.
+fn connected(links: &[LinkInfo], start: u32) -> BTreeSet<u32> {
+    let mut group = BTreeSet::from([start]);
+    loop {
+        let touches = |link: &LinkInfo| [Some(link.index), link.master, link.lower].into_iter().flatten();
+        let near = links.iter().filter(|link| touches(link).any(|index| group.contains(&index)));
+        let grown: BTreeSet<u32> = near.flat_map(touches).chain([start]).collect();
+        if grown == group {
+            return group;
+        }
+        group = grown;
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Loopback => f.write_str("is the loopback interface, which leads to no lab"),
+            Refusal::DefaultRoute => f.write_str("carries a default route, so it leads to other networks"),
+            Refusal::ForeignAddress(address) => write!(
+                f,
+                "is connected with address {address}, which is not of a benchmarking range (198.18.0.0/15, 2001:2::/48)"
+            ),
+            Refusal::NotInLabNamespace => f.write_str("is not in a lab that linerate made"),
+        }
+    }
+}
+
+impl fmt::Display for Examination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.reasons.is_empty() {
+            return write!(f, "{} is in an isolated lab", self.iface);
+        }
+        explain(f, &self.iface, &self.reasons)
+    }
+}
+
+impl fmt::Display for GuardError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        explain(f, &self.iface, &self.reasons)
+    }
+}
+
+impl std::error::Error for GuardError {}
+
+fn explain(f: &mut fmt::Formatter<'_>, iface: &str, reasons: &[Refusal]) -> fmt::Result {
+    let clauses: Vec<String> = reasons.iter().map(Refusal::to_string).collect();
+    write!(f, "will not send test traffic by {iface}: it {}", clauses.join("; it "))?;
+    f.write_str(". Benchmark traffic must stay in an isolated lab (RFC 6815). ")?;
+    match reasons.contains(&Refusal::Loopback) {
+        true => f.write_str("Choose an interface that leads to the device under test."),
+        false => write!(f, "If {iface} leads to nothing else, say so: --isolated-lab {iface}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn examination(reasons: &[Refusal]) -> Examination {
+        Examination { iface: "eth7".into(), connected: vec![], reasons: reasons.to_vec() }
+    }
+
+    #[test]
+    fn only_benchmarking_and_link_local_addresses_are_ours() {
+        for ours in ["198.18.0.0", "198.19.255.255", "2001:2::1", "2001:2:0:ffff::1", "fe80::1", "febf::1"] {
+            assert!(!is_foreign(ours.parse().unwrap()), "{ours}");
+        }
+        let foreign = [
+            "198.17.255.255",
+            "198.20.0.0",
+            "10.0.0.1",
+            "127.0.0.1",
+            "::1",
+            "2001:2:1::1",
+            "2001:20::",
+            "fec0::1",
+            "::ffff:198.18.0.1",
+        ];
+        for foreign in foreign {
+            assert!(is_foreign(foreign.parse().unwrap()), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_finding_is_refused_unless_the_interface_was_named() {
+        let found =
+            examination(&[Refusal::DefaultRoute, Refusal::ForeignAddress("10.0.0.1".parse().unwrap())]);
+        let error = permit(&found, &["eth8".into()]).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "will not send test traffic by eth7: it carries a default route, so it leads to other networks; it is \
+             connected with address 10.0.0.1, which is not of a benchmarking range (198.18.0.0/15, 2001:2::/48). \
+             Benchmark traffic must stay in an isolated lab (RFC 6815). If eth7 leads to nothing else, say so: \
+             --isolated-lab eth7"
+        );
+        assert_eq!(permit(&found, &["eth7".into()]).unwrap().len(), 2);
+        assert_eq!(permit(&examination(&[]), &[]), Ok(vec![]));
+    }
+
+    #[test]
+    fn loopback_is_never_permitted() {
+        let error = permit(&examination(&[Refusal::Loopback]), &["eth7".into()]).unwrap_err();
+        assert!(error.to_string().ends_with("Choose an interface that leads to the device under test."));
+    }
+
+    #[test]
+    fn bridges_ports_and_vlans_are_connected() {
+        let link = |index, master, lower| LinkInfo { index, master, lower, ..LinkInfo::default() };
+        let links = [
+            link(1, Some(5), None),
+            link(2, Some(5), None),
+            link(3, None, Some(2)),
+            link(5, None, None),
+            link(9, None, None),
+        ];
+        for start in [1, 2, 3, 5] {
+            assert_eq!(connected(&links, start), BTreeSet::from([1, 2, 3, 5]));
+        }
+        assert_eq!(connected(&links, 9), BTreeSet::from([9]));
+        assert_eq!(connected(&links, 7), BTreeSet::from([7]));
+    }
+}

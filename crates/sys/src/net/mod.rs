@@ -1,0 +1,22 @@
+//! Network namespaces and what stands in them: links, addresses, routes, knobs, counters; the guard that keeps
+//! test traffic inside a lab (RFC 6815), and the register of labs left up on purpose.
+//!
+//! Reading order: [`netns`] (where), [`netlink`] (what stands there), [`ethtool`], [`sysfs`], [`sysctl`], [`napi`] (its
+//! knobs), [`procnet`] (its counters), [`guard`] and [`registry`] (what keeps it safe).
+
+mod error;
+pub mod ethtool;
+pub mod guard;
+pub mod napi;
+pub mod netlink;
+pub mod netns;
+pub mod procnet;
+pub mod registry;
+pub mod sysctl;
+pub mod sysfs;
+
+pub use error::Error;
+pub use netns::Netns;
+
+/// An Ethernet address.
+pub type MacAddr = [u8; 6];

@@ -1,0 +1,167 @@
+//! Threaded NAPI: a device's kernel threads, found, pinned and given a priority.
+//!
+//! Two labs side by side may have devices of the same name, and a thread's name (`napi/DEV-ID`) does not say in which
+//! namespace its device is. So the kernel is asked first ("netdev" netlink family, Linux 6.8), the names come second.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::netlink::Route;
+use super::netlink::attributes::{attributes, attributes_after, push, u16_at, u32_at};
+use super::netlink::check_name;
+use super::netlink::socket::{Failure, Socket};
+use super::netns::check;
+use super::sysfs::NetSysfs;
+use super::{Error, Netns};
+
+/// linux/genetlink.h: `GENL_ID_CTRL`, `CTRL_CMD_GETFAMILY`, its attributes, and the length of its header.
+const CTRL: u16 = 0x10;
+const CTRL_GETFAMILY: u8 = 3;
+const CTRL_FAMILY_ID: u16 = 1;
+const CTRL_FAMILY_NAME: u16 = 2;
+const HEADER: usize = 4;
+/// linux/netdev.h: `NETDEV_CMD_NAPI_GET` and its attributes.
+const NAPI_GET: u8 = 11;
+const NAPI_IFINDEX: u16 = 1;
+const NAPI_ID: u16 = 2;
+const NAPI_PID: u16 = 4;
+/// A task's name on kernels that keep only 15 bytes of it.
+const SHORT_NAME: usize = 15;
+
+/// A kernel thread that polls one queue of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NapiThread {
+    /// NAPI number, which grows with the queue's; unknown if the thread's name was cut.
+    pub napi_id: Option<u32>,
+    /// Process number of the thread.
+    pub pid: i32,
+}
+
+/// The NAPI threads of a device, in the order of its queues; none if it is not threaded.
+pub fn threads(ns: &Netns, dev: &str) -> Result<Vec<NapiThread>, Error> {
+    let index = Route::open(ns)?.link(dev)?.index;
+    let asked = ns.run(|| Ok(ask_kernel(index)))?;
+    match asked {
+        Ok(threads) => Ok(threads),
+        Err(_) => threads_by_name(Path::new("/proc"), dev),
+    }
+}
+
+/// The NAPI threads of all devices of that name, in whatever namespace, by the names of tasks under `proc_root`.
+pub fn threads_by_name(proc_root: &Path, dev: &str) -> Result<Vec<NapiThread>, Error> {
+    check_name(dev)?;
+    let tasks = fs::read_dir(proc_root);
+    let tasks = tasks.map_err(|e| Error::kernel(format!("list tasks in {}", proc_root.display()), e))?;
+    let mut threads: Vec<NapiThread> = tasks
+        .flatten()
+        .filter_map(|task| {
+            let pid = task.file_name().to_str()?.parse().ok()?;
+            let name = fs::read_to_string(task.path().join("comm")).ok()?;
+            parse_name(name.trim_end_matches('\n'), dev).map(|napi_id| NapiThread { napi_id, pid })
+        })
+        .collect();
+    threads.sort();
+    Ok(threads)
+}
+
+/// Pins a thread (NAPI or other) to one CPU.
+pub fn pin(pid: i32, cpu: usize) -> Result<(), Error> {
+    let failed = |e| Error::kernel(format!("pin task {pid} to CPU {cpu}"), e);
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(failed(io::Error::from_raw_os_error(libc::EINVAL)));
+    }
+    // SAFETY: all-zero is an empty cpu_set_t.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `cpu` is below CPU_SETSIZE.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: pointer and length describe `set`, which outlives the call.
+    check(unsafe { libc::sched_setaffinity(pid, size_of::<libc::cpu_set_t>(), &set) }).map_err(failed)
+}
+
+/// Gives a thread real-time priority (SCHED_FIFO, 1 to 99), or takes it away (`None`).
+pub fn set_priority(pid: i32, priority: Option<u8>) -> Result<(), Error> {
+    // SAFETY: all-zero is a valid sched_param.
+    let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
+    param.sched_priority = priority.unwrap_or(0).into();
+    let policy = if priority.is_some() { libc::SCHED_FIFO } else { libc::SCHED_OTHER };
+    // SAFETY: `param` outlives the call.
+    check(unsafe { libc::sched_setscheduler(pid, policy, &param) })
+        .map_err(|e| Error::kernel(format!("set the scheduling of task {pid}"), e))
+}
+
+/// Moves a device's NAPI into kernel threads, or back into soft interrupts.
+pub fn set_threaded(sysfs: &NetSysfs, dev: &str, threaded: bool) -> Result<(), Error> {
+    check_name(dev)?;
+    sysfs.write(&format!("class/net/{dev}/threaded"), if threaded { "1" } else { "0" })
+}
+
+/// `Some(id)` if a task of this name serves `dev`: `napi/DEV-ID`, or as much of that as fits into 15 bytes.
+fn parse_name(name: &str, dev: &str) -> Option<Option<u32>> {
+    let expected = format!("napi/{dev}-");
+    if let Some(id) = name.strip_prefix(&expected) {
+        let cut = name.len() == SHORT_NAME;
+        let id = id.bytes().all(|b| b.is_ascii_digit()).then(|| id.parse().ok())?;
+        // Fifteen bytes may be all of the name or only its beginning: the number is then not to be trusted.
+        return if cut { Some(None) } else { id.map(Some) };
+    }
+    (name.len() == SHORT_NAME && expected.starts_with(name)).then_some(None)
+}
+
+/// Called inside the namespace. A kernel that does not know the family, or the question, gives an error.
+fn ask_kernel(index: u32) -> Result<Vec<NapiThread>, Failure> {
+    let mut socket = Socket::open(libc::NETLINK_GENERIC)?;
+    let family = family(&mut socket, b"netdev\0")?;
+    let mut body = vec![NAPI_GET, 1, 0, 0];
+    push(&mut body, NAPI_IFINDEX, &index.to_ne_bytes());
+    let answers = socket.collect(family, netlink_packet_core::NLM_F_DUMP, &body)?;
+    let mut threads: Vec<_> = answers.iter().filter_map(|(_, body)| parse_napi(body)).collect();
+    threads.sort();
+    Ok(threads)
+}
+
+/// The number under which a generic netlink family is known on this machine.
+fn family(socket: &mut Socket, name: &[u8]) -> Result<u16, Failure> {
+    let mut body = vec![CTRL_GETFAMILY, 1, 0, 0];
+    push(&mut body, CTRL_FAMILY_NAME, name);
+    let answers = socket.collect(CTRL, 0, &body)?;
+    let id = answers
+        .iter()
+        .flat_map(|(_, body)| attributes_after(body, HEADER))
+        .find(|(k, _)| *k == CTRL_FAMILY_ID);
+    id.and_then(|(_, value)| u16_at(value, 0))
+        .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT).into())
+}
+
+fn parse_napi(body: &[u8]) -> Option<NapiThread> {
+    let number =
+        |wanted| attributes(body.get(HEADER..)?).find(|(k, _)| *k == wanted).and_then(|(_, v)| u32_at(v, 0));
+    Some(NapiThread { napi_id: number(NAPI_ID), pid: number(NAPI_PID)?.try_into().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_matched_whole_and_cut() {
+        assert_eq!(parse_name("napi/d0-8193", "d0"), Some(Some(8193)));
+        assert_eq!(parse_name("napi/d0-8193", "d"), None);
+        assert_eq!(parse_name("napi/d0-x", "d0"), None);
+        assert_eq!(parse_name("napi/d0", "d0"), None);
+        assert_eq!(parse_name("napi/a-very-lon", "a-very-long-dev"), Some(None));
+        assert_eq!(parse_name("napi/enp1s0f0-81", "enp1s0f0"), Some(Some(81)));
+        assert_eq!(parse_name("napi/enp1s0f0-8", "enp1s0f0"), Some(None));
+        assert_eq!(parse_name("kworker/0:1", "d0"), None);
+    }
+
+    #[test]
+    fn an_answer_without_a_thread_gives_none() {
+        let mut body = vec![NAPI_GET, 1, 0, 0];
+        push(&mut body, NAPI_ID, &8193u32.to_ne_bytes());
+        assert_eq!(parse_napi(&body), None);
+        push(&mut body, NAPI_PID, &77u32.to_ne_bytes());
+        assert_eq!(parse_napi(&body), Some(NapiThread { napi_id: Some(8193), pid: 77 }));
+        assert_eq!(parse_napi(&[]), None);
+    }
+}

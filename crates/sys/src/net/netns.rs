@@ -1,0 +1,254 @@
+//! Network namespaces: made without a name on disk, so that a killed process leaves nothing behind; named on request.
+
+use std::ffi::{CString, OsStr};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::process::CommandExt;
+use std::panic;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::thread;
+
+use super::Error;
+
+/// Where `ip netns` keeps its names.
+const NAMES: &str = "/run/netns";
+
+/// `ioctl` that tells what kind of namespace a file is (linux/nsfs.h: `_IO(0xb7, 3)`).
+const NS_GET_NSTYPE: libc::c_ulong = 0xb703;
+
+/// A network namespace, kept alive by an open file. Clones share that file; when the last one goes, and no thread,
+/// socket or name holds the namespace, the kernel removes it with all its links.
+#[derive(Debug, Clone)]
+pub struct Netns {
+    file: Arc<OwnedFd>,
+    label: Arc<str>,
+    inode: u64,
+}
+
+impl Netns {
+    /// Makes a new namespace that has no name anywhere: it cannot outlive the processes that hold it.
+    pub fn anonymous() -> Result<Netns, Error> {
+        let made = thread::scope(|scope| scope.spawn(unshare_network).join());
+        let file = made.unwrap_or_else(|panic| panic::resume_unwind(panic));
+        let file = file.map_err(|e| Error::kernel("create a network namespace", e))?;
+        Netns::from_file(file, None)
+    }
+
+    /// The namespace of the calling thread.
+    pub fn current() -> Result<Netns, Error> {
+        let path = "/proc/thread-self/ns/net";
+        let file = File::open(path).map_err(|e| Error::kernel(format!("open {path}"), e))?;
+        Netns::from_file(file, None)
+    }
+
+    /// Opens a namespace by path, or by the name under which `ip netns` knows it.
+    pub fn open(path_or_name: impl AsRef<Path>) -> Result<Netns, Error> {
+        let given = path_or_name.as_ref();
+        let path = if given.as_os_str().as_bytes().contains(&b'/') {
+            given.to_path_buf()
+        } else {
+            name_path(&given.to_string_lossy())?
+        };
+        let open = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
+        let file =
+            open.map_err(|e| Error::kernel(format!("open network namespace {}", path.display()), e))?;
+        check_kind(&file, &path)?;
+        Netns::from_file(file, Some(&given.to_string_lossy()))
+    }
+
+    fn from_file(file: File, label: Option<&str>) -> Result<Netns, Error> {
+        let inode = file.metadata().map_err(|e| Error::kernel("examine a network namespace", e))?.ino();
+        let label = label.map_or_else(|| format!("net:[{inode}]"), str::to_owned);
+        Ok(Netns { file: Arc::new(file.into()), label: label.into(), inode })
+    }
+
+    /// The same namespace under a name for error messages, such as `linerate-dut`. Nothing appears on disk.
+    pub fn with_label(mut self, label: &str) -> Netns {
+        self.label = label.into();
+        self
+    }
+
+    /// What error messages call this namespace.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The namespace's number, the same for every handle on it while it lives.
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// Gives the namespace a name, so that `ip netns exec NAME` works and it outlives this process.
+    pub fn persist(&self, name: &str) -> Result<(), Error> {
+        let path = name_path(name)?;
+        prepare_names()?;
+        let create = OpenOptions::new().write(true).create_new(true).mode(0).open(&path);
+        create.map_err(|e| Error::kernel(format!("create {}", path.display()), e))?;
+        let source = PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
+        mount(Some(&source), &path, libc::MS_BIND).map_err(|e| {
+            let _ = fs::remove_file(&path);
+            Error::kernel(format!("name network namespace {} as {}", self.label, path.display()), e)
+        })
+    }
+
+    /// Takes away a name given by [`Netns::persist`]. The namespace itself goes when nothing else holds it.
+    pub fn remove_persistent(name: &str) -> Result<(), Error> {
+        let path = name_path(name)?;
+        unmount(&path).map_err(|e| Error::kernel(format!("unmount {}", path.display()), e))?;
+        fs::remove_file(&path).map_err(|e| Error::kernel(format!("remove {}", path.display()), e))
+    }
+
+    /// Runs `f` on a thread inside the namespace and hands back its result; a panic in `f` goes on in the caller.
+    pub fn enter<T: Send>(&self, f: impl FnOnce() -> T + Send) -> io::Result<T> {
+        let inside = || self.current_thread_enter().map(|()| f());
+        thread::scope(|scope| scope.spawn(inside).join()).unwrap_or_else(|panic| panic::resume_unwind(panic))
+    }
+
+    /// [`Netns::enter`] for work that has errors of its own.
+    pub(crate) fn run<T: Send>(&self, f: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+        self.enter(f).map_err(|e| Error::kernel(format!("work in network namespace {}", self.label), e))?
+    }
+
+    /// Moves the calling thread into the namespace for good: for long-lived worker threads only.
+    pub fn current_thread_enter(&self) -> io::Result<()> {
+        set_namespace(&self.file)
+            .map_err(|e| Error::kernel(format!("enter network namespace {}", self.label), e).into())
+    }
+
+    /// A command whose process runs inside the namespace. Its /sys remains that of the caller: see
+    /// [`NetSysfs`](super::sysfs::NetSysfs) for that.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let file = Arc::clone(&self.file);
+        let mut command = Command::new(program);
+        // SAFETY: between fork and exec the closure makes one system call and neither allocates nor locks; the file
+        // it uses is owned by the closure, so it is open for as long as the command exists.
+        unsafe { command.pre_exec(move || set_namespace(&file)) };
+        command
+    }
+}
+
+impl AsFd for Netns {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl PartialEq for Netns {
+    fn eq(&self, other: &Netns) -> bool {
+        self.inode == other.inode
+    }
+}
+
+impl Eq for Netns {}
+
+fn unshare_network() -> io::Result<File> {
+    // SAFETY: takes a flag and changes only the calling thread, which ends right after.
+    check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+    File::open("/proc/thread-self/ns/net")
+}
+
+fn set_namespace(file: &OwnedFd) -> io::Result<()> {
+    // SAFETY: the descriptor is open; the call changes only the calling thread's network namespace.
+    check(unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) })
+}
+
+/// Refuses a file that is not a network namespace: an unrelated file under /run/netns would fail much later.
+fn check_kind(file: &File, path: &Path) -> Result<(), Error> {
+    // SAFETY: the request takes no argument and fails with ENOTTY on other files.
+    let kind = unsafe { libc::ioctl(file.as_raw_fd(), NS_GET_NSTYPE) };
+    if kind == libc::CLONE_NEWNET {
+        return Ok(());
+    }
+    let value = path.display().to_string();
+    Err(Error::Invalid { what: "the file", value, reason: "it is not a network namespace" })
+}
+
+fn name_path(name: &str) -> Result<PathBuf, Error> {
+    let wrong = |reason| Error::Invalid { what: "the namespace name", value: name.into(), reason };
+    if name.is_empty() || name == "." || name == ".." {
+        return Err(wrong("it names no file"));
+    }
+    if name.len() > 200 || name.bytes().any(|b| b == b'/' || b.is_ascii_control()) {
+        return Err(wrong("it may have no slash and no control character, and at most 200 bytes"));
+    }
+    Ok(Path::new(NAMES).join(name))
+}
+
+/// Makes /run/netns as `ip netns add` does: a shared mount of its own, so that names appear in (and disappear from)
+/// every mount namespace. A lock on the folder keeps two programs from mounting it upon itself twice.
+fn prepare_names() -> Result<(), Error> {
+    let failed = |e| Error::kernel(format!("prepare {NAMES}"), e);
+    let names = Path::new(NAMES);
+    fs::create_dir_all(names).map_err(failed)?;
+    let folder = File::open(names).map_err(failed)?;
+    // SAFETY: the descriptor is open; the lock ends when it is closed.
+    check(unsafe { libc::flock(folder.as_raw_fd(), libc::LOCK_EX) }).map_err(failed)?;
+    let share = || mount(None, names, libc::MS_SHARED | libc::MS_REC);
+    match share() {
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+            mount(Some(names), names, libc::MS_BIND | libc::MS_REC).and_then(|()| share()).map_err(failed)
+        }
+        other => other.map_err(failed),
+    }
+}
+
+fn mount(source: Option<&Path>, target: &Path, flags: libc::c_ulong) -> io::Result<()> {
+    let source = c_path(source.unwrap_or(Path::new("none")))?;
+    let target = c_path(target)?;
+    // SAFETY: both strings are NUL-terminated and outlive the call; type and data may be null for these flags.
+    check(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), std::ptr::null(), flags, std::ptr::null()) })
+}
+
+/// Unmounts all that is stacked on `path`; nothing mounted there is no error.
+fn unmount(path: &Path) -> io::Result<()> {
+    let path = c_path(path)?;
+    loop {
+        // SAFETY: the string is NUL-terminated and outlives the call.
+        match check(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW) }) {
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => return Ok(()),
+            Err(e) => return Err(e),
+            Ok(()) => {}
+        }
+    }
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    Ok(CString::new(path.as_os_str().as_bytes())?)
+}
+
+/// Turns the C convention (-1 and errno) into a result.
+pub(crate) fn check(status: libc::c_int) -> io::Result<()> {
+    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_would_leave_the_folder_are_refused() {
+        for name in ["", ".", "..", "a/b", "/etc/passwd", "a\0b", "a\nb"] {
+            assert!(name_path(name).is_err(), "{name:?}");
+        }
+        assert_eq!(name_path("linerate-dut").unwrap(), Path::new("/run/netns/linerate-dut"));
+    }
+
+    #[test]
+    fn a_file_that_is_no_namespace_is_refused() {
+        let error = Netns::open("/proc/self/comm").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the file `/proc/self/comm` is not usable: it is not a network namespace"
+        );
+    }
+
+    #[test]
+    fn the_current_namespace_is_itself() {
+        assert_eq!(Netns::current().unwrap(), Netns::open("/proc/thread-self/ns/net").unwrap());
+    }
+}

@@ -1,0 +1,278 @@
+//! The counters of a namespace under /proc/net, by name; and those among them that mean "a packet was lost here".
+//!
+//! The parsers are pure: text in, numbers out; what does not fit the form is left out, nothing panics.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+
+use super::ethtool::Ethtool;
+use super::netlink::{LinkInfo, Route};
+use super::{Error, Netns};
+
+/// Counters by name, such as `Ip.InDiscards`.
+pub type Counters = BTreeMap<String, u64>;
+
+/// The files, and how each is read.
+const FILES: [(&str, fn(&str) -> Counters); 4] = [
+    ("snmp", parse_snmp),
+    ("netstat", parse_snmp),
+    ("snmp6", parse_snmp6),
+    ("stat/nf_conntrack", parse_conntrack),
+];
+
+/// Counters of the network layer and of connection tracking that mean a lost packet. `Conntrack.invalid` is a packet
+/// that tracking did not accept: lost if the rule set says so.
+const DROPS: [(&str, &[&str]); 5] = [
+    (
+        "Ip",
+        &[
+            "InHdrErrors",
+            "InAddrErrors",
+            "InUnknownProtos",
+            "InDiscards",
+            "OutDiscards",
+            "OutNoRoutes",
+            "ReasmFails",
+            "FragFails",
+        ],
+    ),
+    (
+        "Ip6",
+        &[
+            "InHdrErrors",
+            "InTooBigErrors",
+            "InNoRoutes",
+            "InAddrErrors",
+            "InUnknownProtos",
+            "InTruncatedPkts",
+            "InDiscards",
+            "OutDiscards",
+            "OutNoRoutes",
+            "ReasmFails",
+            "FragFails",
+        ],
+    ),
+    ("IpExt", &["InNoRoutes", "InTruncatedPkts"]),
+    ("TcpExt", &["IPReversePathFilter"]),
+    ("Conntrack", &["drop", "early_drop", "insert_failed", "invalid"]),
+];
+
+/// Endings of drivers' counters that mean a lost packet. An XDP program that drops on purpose counts as well.
+const DRIVER_DROPS: [&str; 4] = ["_drops", "_xdp_drops", "_xmit_errors", "xdp_tx_errors"];
+
+/// One CPU's line of softnet_stat. These counters belong to the machine, not to a namespace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Softnet {
+    /// The CPU; the line's position on kernels that do not say.
+    pub cpu: u32,
+    /// Packets processed.
+    pub processed: u64,
+    /// Packets dropped because the CPU's backlog was full (also counted by their interface).
+    pub dropped: u64,
+    /// Times the soft interrupt ended with work left to do.
+    pub time_squeeze: u64,
+    /// Packets dropped by the flow limit.
+    pub flow_limit: u64,
+}
+
+/// All counters of snmp, snmp6, netstat and stat/nf_conntrack in the namespace. Files the kernel does not have are
+/// left out.
+pub fn counters(ns: &Netns) -> Result<Counters, Error> {
+    ns.run(|| {
+        let mut all = Counters::new();
+        for (file, parse) in FILES {
+            let path = format!("/proc/thread-self/net/{file}");
+            match fs::read_to_string(&path) {
+                Ok(text) => all.append(&mut parse(&text)),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(Error::kernel(format!("read {path} in namespace {}", ns.label()), e)),
+            }
+        }
+        Ok(all)
+    })
+}
+
+/// The machine's softnet counters, a line for each CPU.
+pub fn softnet() -> Result<Vec<Softnet>, Error> {
+    let path = "/proc/net/softnet_stat";
+    let text = fs::read_to_string(path).map_err(|e| Error::kernel(format!("read {path}"), e))?;
+    Ok(parse_softnet(&text))
+}
+
+/// Every counter of the namespace that means a lost packet, to be compared with a later reading: `Ip.InDiscards`,
+/// `Conntrack.drop`, `g0.rx_dropped` (links), `g0.ethtool.rx_queue_0_drops` (their drivers). One loss may be counted in
+/// several places, so they say where, and do not add up.
+pub fn drop_counters(ns: &Netns) -> Result<Counters, Error> {
+    let mut drops: Counters = counters(ns)?.into_iter().filter(|(name, _)| is_drop(name)).collect();
+    let ethtool = Ethtool::open(ns)?;
+    for link in Route::open(ns)?.links()? {
+        drops.extend(link_drops(&link));
+        // Drivers without counters say so with an error; a link may be gone by now.
+        let stats = ethtool.stats(&link.name).unwrap_or_default();
+        let lost = stats.into_iter().filter(|(name, _)| DRIVER_DROPS.iter().any(|end| name.ends_with(end)));
+        drops.extend(lost.map(|(name, value)| (format!("{}.ethtool.{name}", link.name), value)));
+    }
+    Ok(drops)
+}
+
+/// What grew from `before` to `after`. A counter that is new counts from 0; one that shrank (its device was made anew)
+/// is left out.
+pub fn difference(before: &Counters, after: &Counters) -> Counters {
+    let grown = |(name, &value): (&String, &u64)| {
+        let more = value.checked_sub(before.get(name).copied().unwrap_or(0))?;
+        (more > 0).then(|| (name.clone(), more))
+    };
+    after.iter().filter_map(grown).collect()
+}
+
+fn is_drop(name: &str) -> bool {
+    let Some((group, counter)) = name.split_once('.') else { return false };
+    DROPS.iter().any(|(known, counters)| *known == group && counters.contains(&counter))
+}
+
+fn link_drops(link: &LinkInfo) -> [(String, u64); 5] {
+    let stats = &link.stats;
+    [
+        ("rx_dropped", stats.rx_dropped),
+        ("tx_dropped", stats.tx_dropped),
+        ("rx_errors", stats.rx_errors),
+        ("tx_errors", stats.tx_errors),
+        ("rx_missed", stats.rx_missed),
+    ]
+    .map(|(counter, value)| (format!("{}.{counter}", link.name), value))
+}
+
+/// snmp and netstat: pairs of lines, `Ip: NAME NAME` and `Ip: 1 2`. Negative values (limits) are left out.
+pub fn parse_snmp(text: &str) -> Counters {
+    let mut counters = Counters::new();
+    let mut lines = text.lines().peekable();
+    while let Some((group, names)) = lines.next().and_then(|line| line.split_once(':')) {
+        let of_group = |line: &&str| line.split_once(':').is_some_and(|(other, _)| other == group);
+        let Some((_, values)) = lines.next_if(of_group).and_then(|line| line.split_once(':')) else {
+            continue;
+        };
+        for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
+            counters.extend(value.parse().ok().map(|value| (format!("{group}.{name}"), value)));
+        }
+    }
+    counters
+}
+
+/// snmp6: a line `Ip6InDiscards 1` for each counter, named `Ip6.InDiscards` here as its IPv4 brother is.
+pub fn parse_snmp6(text: &str) -> Counters {
+    let line = |line: &str| {
+        let (name, value) = line.split_once(char::is_whitespace)?;
+        let (group, counter) = name.split_at(name.find('6')? + 1);
+        Some((format!("{group}.{counter}"), value.trim().parse().ok()?))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// stat/nf_conntrack: a line of names, then a line of hexadecimal numbers for each CPU, summed up. `entries` is the
+/// same number on every line.
+pub fn parse_conntrack(text: &str) -> Counters {
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
+    let mut counters = Counters::new();
+    for line in lines {
+        for (name, value) in names.iter().zip(line.split_whitespace()) {
+            let Ok(value) = u64::from_str_radix(value, 16) else { continue };
+            let sum = counters.entry(format!("Conntrack.{name}")).or_insert(0);
+            *sum = if *name == "entries" { value } else { sum.saturating_add(value) };
+        }
+    }
+    counters
+}
+
+/// softnet_stat: a line of hexadecimal numbers for each CPU that is online.
+pub fn parse_softnet(text: &str) -> Vec<Softnet> {
+    let line = |(nth, line): (usize, &str)| {
+        let numbers: Vec<u64> =
+            line.split_whitespace().map_while(|n| u64::from_str_radix(n, 16).ok()).collect();
+        let at = |column: usize| numbers.get(column).copied();
+        let cpu = at(12).unwrap_or(nth as u64).try_into().ok()?;
+        Some(Softnet {
+            cpu,
+            processed: at(0)?,
+            dropped: at(1)?,
+            time_squeeze: at(2)?,
+            flow_limit: at(10).unwrap_or(0),
+        })
+    };
+    text.lines().enumerate().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_of_lines_become_named_counters() {
+        let text = "Ip: Forwarding InDiscards\nIp: 1 7\nTcp: MaxConn InSegs\nTcp: -1 3\n";
+        let expected = [("Ip.Forwarding", 1), ("Ip.InDiscards", 7), ("Tcp.InSegs", 3)];
+        assert_eq!(parse_snmp(text), expected.map(|(name, value)| (name.to_owned(), value)).into());
+    }
+
+    #[test]
+    fn a_group_without_values_does_not_take_those_of_the_next() {
+        let counters = parse_snmp("Ip: A\nTcp: B\nTcp: 2\n");
+        assert_eq!(counters, Counters::from([("Tcp.B".to_owned(), 2)]));
+    }
+
+    #[test]
+    fn ipv6_counters_are_named_like_those_of_ipv4() {
+        let counters = parse_snmp6("Ip6InDiscards                   \t4\nIcmp6OutType143\t2\nnonsense\n");
+        assert_eq!(counters["Ip6.InDiscards"], 4);
+        assert_eq!(counters["Icmp6.OutType143"], 2);
+        assert_eq!(counters.len(), 2);
+    }
+
+    #[test]
+    fn conntrack_is_summed_over_cpus_but_entries_is_not() {
+        let counters =
+            parse_conntrack("entries  drop early_drop\n00000010 00000001 0000000a\n00000010 00000002 0\n");
+        assert_eq!(counters["Conntrack.entries"], 16);
+        assert_eq!(counters["Conntrack.drop"], 3);
+        assert_eq!(counters["Conntrack.early_drop"], 10);
+    }
+
+    #[test]
+    fn softnet_lines_of_old_and_new_kernels_are_read() {
+        let new = "0000000a 00000001 00000002 0 0 0 0 0 0 0 00000003 0 00000005 0 0\n";
+        let expected = Softnet { cpu: 5, processed: 10, dropped: 1, time_squeeze: 2, flow_limit: 3 };
+        assert_eq!(parse_softnet(new), [expected]);
+        assert_eq!(parse_softnet("1 2 3\n").first().map(|line| line.cpu), Some(0));
+        assert!(parse_softnet("x\n\n1 2\n").is_empty());
+    }
+
+    #[test]
+    fn hostile_text_never_panics() {
+        let texts = [
+            "",
+            ":",
+            "::\n::\n",
+            "Ip:\nIp:",
+            "Ip: a\nIp: 99999999999999999999999",
+            "6 1",
+            "é6 é\n\u{0}6\t-1",
+            "a b\n",
+        ];
+        for text in texts {
+            parse_snmp(text);
+            parse_snmp6(text);
+            parse_conntrack(text);
+            parse_softnet(text);
+        }
+        parse_conntrack("a a\nffffffffffffffff ffffffffffffffff\n");
+    }
+
+    #[test]
+    fn only_growth_is_reported() {
+        let reading =
+            |values: &[(&str, u64)]| values.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect::<Counters>();
+        let before = reading(&[("same", 1), ("grown", 2), ("shrunk", 9)]);
+        let after = reading(&[("same", 1), ("grown", 5), ("shrunk", 1), ("new", 4)]);
+        assert_eq!(difference(&before, &after), reading(&[("grown", 3), ("new", 4)]));
+    }
+}

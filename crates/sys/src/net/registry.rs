@@ -1,0 +1,254 @@
+//! Labs that are left up on purpose, or were half-made when their process died: a small file for each.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Error, Netns};
+
+/// Where records are kept; memory that a restart of the machine empties, as it does the namespaces.
+pub const DEFAULT_ROOT: &str = "/run/linerate";
+
+/// The form of records that this program writes.
+pub const VERSION: u32 = 1;
+
+/// No record is nearly this long.
+const LONGEST: u64 = 1 << 20;
+
+/// A lab, as recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabRecord {
+    /// The form of this record.
+    pub version: u32,
+    /// Name of the lab.
+    pub name: String,
+    /// The process that makes, or made, the lab.
+    pub pid: u32,
+    /// When that process began, in ticks since the machine was started: tells it from a later one of the same number.
+    #[serde(default)]
+    pub pid_started: Option<u64>,
+    /// When the lab was made, in seconds since 1970.
+    pub created: u64,
+    /// Made to the end. A record that says `false`, of a process that is gone, is a remainder.
+    pub complete: bool,
+    /// The namespaces by role, such as `dut`.
+    pub namespaces: BTreeMap<String, NamespaceRecord>,
+}
+
+/// A namespace of a lab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamespaceRecord {
+    /// The name under which `ip netns` knows it.
+    pub name: String,
+    /// Its inode: a namespace made later under the same name is not ours to remove.
+    pub inode: u64,
+}
+
+/// What a registry holds.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The records, by name.
+    pub records: Vec<LabRecord>,
+    /// Files that could not be understood, and why.
+    pub damaged: Vec<(PathBuf, String)>,
+}
+
+/// The folder of records.
+#[derive(Debug, Clone)]
+pub struct Registry {
+    labs: PathBuf,
+}
+
+impl LabRecord {
+    /// A record, not yet complete, of a lab that this process is making.
+    pub fn begin(name: &str, created: u64) -> LabRecord {
+        let pid = std::process::id();
+        LabRecord {
+            version: VERSION,
+            name: name.to_owned(),
+            pid,
+            pid_started: process_start(pid),
+            created,
+            complete: false,
+            namespaces: BTreeMap::new(),
+        }
+    }
+
+    /// Whether the process that made the lab still runs.
+    pub fn owner_runs(&self) -> bool {
+        match (process_start(self.pid), self.pid_started) {
+            (None, _) => false,
+            (Some(now), Some(then)) => now == then,
+            (Some(_), None) => true,
+        }
+    }
+}
+
+impl Registry {
+    /// The registry under `root` ([`DEFAULT_ROOT`], or a folder of a test).
+    pub fn at(root: impl AsRef<Path>) -> Registry {
+        Registry { labs: root.as_ref().join("labs") }
+    }
+
+    /// Writes a record, in one step: a reader sees the old one or the new one.
+    pub fn write(&self, record: &LabRecord) -> Result<(), Error> {
+        let path = self.path(&record.name)?;
+        let draft = self.labs.join(format!(".{}.{}.draft", record.name, std::process::id()));
+        let write = || {
+            fs::create_dir_all(&self.labs)?;
+            let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&draft)?;
+            file.set_permissions(Permissions::from_mode(0o644))?;
+            serde_json::to_writer_pretty(&mut file, record)?;
+            file.write_all(b"\n")?;
+            file.sync_all()?;
+            fs::rename(&draft, &path)
+        };
+        write().map_err(|e: io::Error| {
+            let _ = fs::remove_file(&draft);
+            Error::kernel(format!("write lab record {}", path.display()), e)
+        })
+    }
+
+    /// One lab by name.
+    pub fn get(&self, name: &str) -> Result<LabRecord, Error> {
+        let path = self.path(name)?;
+        let place = || self.labs.display().to_string();
+        match read(&path) {
+            Ok(record) => Ok(record),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                Err(Error::NotFound { what: format!("lab {name}"), place: place() })
+            }
+            Err(e) => Err(Error::kernel(format!("read lab record {}", path.display()), e)),
+        }
+    }
+
+    /// All records; a damaged file does not hide the others.
+    pub fn list(&self) -> Result<Listing, Error> {
+        let failed = |e| Error::kernel(format!("list lab records in {}", self.labs.display()), e);
+        let mut listing = Listing::default();
+        let files = match fs::read_dir(&self.labs) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(listing),
+            other => other.map_err(failed)?,
+        };
+        let mut paths: Vec<PathBuf> = files.flatten().map(|file| file.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|end| end == "json"));
+        paths.sort();
+        for path in paths {
+            match read(&path) {
+                Ok(record) => listing.records.push(record),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => listing.damaged.push((path, e.to_string())),
+            }
+        }
+        Ok(listing)
+    }
+
+    /// Removes a record and nothing else; one that is not there is no error.
+    pub fn remove(&self, name: &str) -> Result<(), Error> {
+        let path = self.path(name)?;
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(Error::kernel(format!("remove lab record {}", path.display()), e))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the names of a lab's namespaces, and then its record.
+    pub fn take_down(&self, record: &LabRecord) -> Result<(), Error> {
+        for namespace in record.namespaces.values() {
+            remove_if_ours(namespace)?;
+        }
+        self.remove(&record.name)
+    }
+
+    /// Takes down the labs that were never completed and whose process is gone; gives their names.
+    pub fn clear_remains(&self) -> Result<Vec<String>, Error> {
+        let mut cleared = Vec::new();
+        for record in self.list()?.records {
+            if !record.complete && !record.owner_runs() {
+                self.take_down(&record)?;
+                cleared.push(record.name);
+            }
+        }
+        Ok(cleared)
+    }
+
+    fn path(&self, name: &str) -> Result<PathBuf, Error> {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+        if name.is_empty() || name.len() > 100 || name.starts_with('.') || !name.bytes().all(allowed) {
+            let reason =
+                "letters, digits, `-`, `_` and `.` are allowed, at most 100, not beginning with a dot";
+            return Err(Error::Invalid { what: "the lab name", value: name.to_owned(), reason });
+        }
+        Ok(self.labs.join(format!("{name}.json")))
+    }
+}
+
+/// Removes a persistent name if it still leads to the recorded namespace, or to none (its mount was never made).
+fn remove_if_ours(namespace: &NamespaceRecord) -> Result<(), Error> {
+    match Netns::open(&namespace.name) {
+        Ok(found) if found.inode() != namespace.inode => Ok(()),
+        Ok(_) | Err(Error::Invalid { what: "the file", .. }) => Netns::remove_persistent(&namespace.name),
+        // A file of mode 0, never mounted upon, is closed even to its owner.
+        Err(e) if e.errno() == Some(libc::EACCES) => Netns::remove_persistent(&namespace.name),
+        Err(e) if e.is_missing() => Ok(()),
+        Err(e) => Err(e),
+    }
+}
+
+fn read(path: &Path) -> io::Result<LabRecord> {
+    let mut text = String::new();
+    File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
+    let record: LabRecord = serde_json::from_str(&text)?;
+    let named_alike = path.file_stem().is_some_and(|stem| stem == record.name.as_str());
+    match record.version {
+        VERSION if named_alike => Ok(record),
+        VERSION => Err(io::Error::new(io::ErrorKind::InvalidData, "the name inside is not that of the file")),
+        other => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("version {other} is not known, only {VERSION}"),
+        )),
+    }
+}
+
+/// When a process began, in ticks since the machine's start; `None` if it is gone (a zombie is).
+fn process_start(pid: u32) -> Option<u64> {
+    parse_start(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Field 22 of /proc/PID/stat. The name, field 2, is in brackets and may itself contain brackets and blanks.
+fn parse_start(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_leave_the_folder_are_refused() {
+        for name in ["", ".", "..", "../x", "a/b", ".hidden", "a b", "ü", "a\0"] {
+            assert!(Registry::at("/nowhere").path(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn the_start_of_a_process_is_field_22() {
+        let fields: Vec<String> = (4..30).map(|n| n.to_string()).collect();
+        assert_eq!(parse_start(&format!("7 (a) b) c) S {}", fields.join(" "))), Some(22));
+        assert_eq!(parse_start(&format!("7 (a) Z {}", fields.join(" "))), None);
+        for hostile in ["", ")", "7 (a) S", "7 (a) S x x"] {
+            assert_eq!(parse_start(hostile), None);
+        }
+        assert!(process_start(std::process::id()).is_some());
+        assert!(process_start(0).is_none());
+    }
+}

@@ -1,0 +1,131 @@
+//! Drives one trial: does what the pure state machine in `linerate_core::trial` asks for, with a real clock and real ports.
+
+use crate::ports::{Load, Port, PortError, monotonic_ns};
+use linerate_core::trial::{Event, Machine, Sample, Step, Timing};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What a trial showed, before anyone judged it.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// Samples of the window.
+    pub samples: Vec<Sample>,
+    /// CLOCK_MONOTONIC, in nanoseconds, of the first frame.
+    pub began_ns: u64,
+    /// What went wrong while it ran.
+    pub faults: Vec<String>,
+}
+
+/// The generator stops by itself this long after the window, should nobody stop it.
+const OVERRUN: Duration = Duration::from_millis(100);
+/// How long the first frame may take.
+const START_WITHIN_NS: u64 = 5_000_000_000;
+/// A sample whose two counters were read further apart than this is taken again.
+const SAMPLE_SPREAD_NS: u64 = 20_000;
+
+/// Runs one trial. `at_stop` is called the moment that the load ends. Returns early when `interrupted` becomes true: the
+/// load is stopped in any case.
+///
+/// # Errors
+/// A port could not be started, or no frame left.
+pub fn run(
+    timing: Timing,
+    frames: Option<u64>,
+    generator: &mut dyn Port,
+    receiver: &mut dyn Port,
+    interrupted: &AtomicBool,
+    mut at_stop: impl FnMut(),
+) -> Result<Outcome, PortError> {
+    let mut machine = Machine::new(timing);
+    let mut outcome = Outcome::default();
+    let load = Load { duration: Duration::from_nanos(timing.load_ns()) + OVERRUN, frames };
+    loop {
+        let began = outcome.began_ns;
+        let event = match machine.step() {
+            Step::Start => {
+                receiver.start(&load)?;
+                generator.start(&load)?;
+                outcome.began_ns = first_frame(generator, interrupted)?;
+                Event::Done
+            }
+            Step::Sample(at) => {
+                sleep_until(began + at, interrupted);
+                if interrupted.load(Ordering::Relaxed) || (generator.finished() && !machine.sampled_any()) {
+                    Event::Done
+                } else {
+                    Event::Sampled(sample(began, generator, receiver))
+                }
+            }
+            Step::Stop => {
+                if let Err(error) = generator.stop() {
+                    outcome.faults.push(error.to_string());
+                }
+                at_stop();
+                Event::Done
+            }
+            Step::Drain(at) => {
+                sleep_until(began + at, &AtomicBool::new(false));
+                Event::Sampled(sample(began, generator, receiver))
+            }
+            Step::Read => {
+                receiver.stop()?;
+                Event::Done
+            }
+            Step::Settle(ns) => {
+                sleep_until(monotonic_ns() + ns, interrupted);
+                Event::Done
+            }
+            Step::Done => break,
+        };
+        machine.done(event, monotonic_ns().saturating_sub(outcome.began_ns));
+    }
+    outcome.samples = machine.into_samples();
+    Ok(outcome)
+}
+
+fn first_frame(generator: &mut dyn Port, interrupted: &AtomicBool) -> Result<u64, PortError> {
+    let asked = monotonic_ns();
+    loop {
+        if let Some(began) = generator.began_ns() {
+            return Ok(began);
+        }
+        let waited = monotonic_ns() - asked;
+        if generator.finished() || waited > START_WITHIN_NS || interrupted.load(Ordering::Relaxed) {
+            generator.stop()?; // says why, where there is a reason
+            if interrupted.load(Ordering::Relaxed) {
+                return Ok(monotonic_ns());
+            }
+            return Err(PortError::Unsuitable(format!(
+                "no frame left the generator ({}) within {} ms: is the interface up?",
+                generator.name(),
+                waited / 1_000_000
+            )));
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+/// Both counters at one moment. A thread that was kept from running between the two readings takes them again.
+fn sample(began_ns: u64, generator: &dyn Port, receiver: &dyn Port) -> Sample {
+    for _ in 0..5 {
+        let before = monotonic_ns();
+        let (sent, received) = (generator.frames(), receiver.frames());
+        let after = monotonic_ns();
+        if after - before < SAMPLE_SPREAD_NS {
+            return Sample { t_ns: (before + (after - before) / 2).saturating_sub(began_ns), sent, received };
+        }
+    }
+    let (sent, received) = (generator.frames(), receiver.frames());
+    Sample { t_ns: monotonic_ns().saturating_sub(began_ns), sent, received }
+}
+
+/// Sleeps until a moment on CLOCK_MONOTONIC, looking for an interrupt every 50 ms.
+fn sleep_until(at_ns: u64, interrupted: &AtomicBool) {
+    while !interrupted.load(Ordering::Relaxed) {
+        let now = monotonic_ns();
+        if now >= at_ns {
+            return;
+        }
+        std::thread::sleep(Duration::from_nanos((at_ns - now).min(50_000_000)));
+    }
+}
