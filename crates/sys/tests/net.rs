@@ -40,6 +40,8 @@ impl Pair {
     fn up(self) -> Pair {
         self.route_a.set_up(self.index_a(), true).unwrap();
         self.route_b.set_up(self.index_b(), true).unwrap();
+        self.route_a.wait_running(self.index_a(), Duration::from_secs(5)).unwrap();
+        self.route_b.wait_running(self.index_b(), Duration::from_secs(5)).unwrap();
         self
     }
 
@@ -153,11 +155,18 @@ fn a_veth_pair_has_what_was_asked_on_both_ends() {
         assert_eq!((link.num_rx_queues, link.num_tx_queues), (3, 3));
         assert_eq!(link.kind.as_deref(), Some("veth"));
         assert!(
-            !link.up && !link.carrier && !link.xdp_attached && link.master.is_none() && link.lower.is_none()
+            !link.up
+                && !link.carrier
+                && !link.running
+                && !link.xdp_attached
+                && link.master.is_none()
+                && link.lower.is_none()
         );
     }
+    let waited = pair.route_a.wait_running(pair.index_a(), Duration::from_millis(1)).unwrap_err();
+    assert_eq!(waited.to_string(), "cannot wait for interface a0 in namespace test-a: Connection timed out");
     let pair = pair.up();
-    until("carrier", || pair.route_a.link("a0").unwrap().carrier);
+    assert!(pair.route_a.link("a0").unwrap().carrier);
     pair.route_a.set_mtu(pair.index_a(), 9000).unwrap();
     pair.route_a.set_gso_max_segments(pair.index_a(), 1).unwrap();
     assert_eq!(pair.route_a.link_by_index(pair.index_a()).unwrap().mtu, 9000);
@@ -233,9 +242,13 @@ fn a_bridge_forwards_by_static_entries() {
     assert_eq!(bridge.link("br0").unwrap().kind.as_deref(), Some("bridge"));
     assert_eq!(bridge.link("p1").unwrap().master, Some(master));
     let (from, to) = (bind(&ends[0], "198.18.0.1:0"), bind(&ends[1], "198.18.0.2:7000"));
-    until("bridge port forwarding", || {
-        bridge.link("p2").unwrap().carrier && bridge.link("p1").unwrap().carrier
-    });
+    for port in ["p1", "p2"] {
+        bridge.wait_running(bridge.link(port).unwrap().index, Duration::from_secs(5)).unwrap();
+    }
+    for end in &ends {
+        let end = Route::open(end).unwrap();
+        end.wait_running(end.link("e0").unwrap().index, Duration::from_secs(5)).unwrap();
+    }
     from.send_to(b"xy", "198.18.0.2:7000").unwrap();
     assert_eq!(to.recv(&mut [0; 8]).unwrap(), 2);
     let port = bridge.link("p1").unwrap().index;

@@ -108,6 +108,16 @@ impl DutEnd {
         self.steer(spec)
     }
 
+    /// Whether the DUT can be left to itself: its programs are held by this process, and go with it.
+    pub(super) fn outlive(&self) -> Result<(), LabError> {
+        if self.programs.is_empty() {
+            return Ok(());
+        }
+        Err(LabError::Unsuitable(
+            "a DUT that is an eBPF program (xdp, known-...) ends with linerate and cannot be left up".into(),
+        ))
+    }
+
     fn routes(&self, generator: MacAddr, receiver: MacAddr) -> Result<(), LabError> {
         let families = if has_ipv6(&self.namespace) { 2 } else { 1 };
         let sides = [(&self.inside, &GENERATOR_SIDE, generator), (&self.outside, &RECEIVER_SIDE, receiver)];

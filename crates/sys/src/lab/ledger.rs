@@ -108,7 +108,7 @@ fn reckon(
             // Copies that the DUT made, and frames of its own, left it without having entered.
             let made = receiver.duplicates() + receiver.foreign_total();
             let inside = (entered + made).saturating_sub(left + ring_full);
-            account.dut = changed(&b.drops, &a.drops);
+            account.dut = procnet::difference(&b.drops, &a.drops);
             locate_inside(&mut account, variant, inside, a.known_drops - b.known_drops);
         }
         _ => {
@@ -133,11 +133,6 @@ fn lose(account: &mut Account, place: &str, frames: u64, side: Side) {
     }
 }
 
-fn changed(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
-    let grown = after.iter().map(|(k, v)| (k.clone(), v.saturating_sub(before.get(k).copied().unwrap_or(0))));
-    grown.filter(|(_, n)| *n > 0).collect()
-}
-
 /// Gives the frames lost between the DUT's interfaces their reasons, as far as its counters have any. Interface counters
 /// are not reasons: the same frames appear there and under what the program or the stack did with them.
 fn locate_inside(account: &mut Account, variant: &Variant, lost: u64, known_drops: u64) {
@@ -157,7 +152,7 @@ fn locate_inside(account: &mut Account, variant: &Variant, lost: u64, known_drop
 }
 
 fn is_reason(counter: &str, known: bool) -> bool {
-    let protocol = ["Ip.", "Ip6.", "IpExt.", "conntrack."].iter().any(|p| counter.starts_with(p));
+    let protocol = ["Ip.", "Ip6.", "IpExt.", "Conntrack."].iter().any(|p| counter.starts_with(p));
     protocol || (counter.ends_with("_xdp_drops") && !known)
 }
 

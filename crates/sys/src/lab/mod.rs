@@ -207,36 +207,32 @@ impl EmbeddedLab {
         Ok((generator, receiver))
     }
 
-    /// Gives the namespaces names, so that they outlive the process and `ip netns exec` reaches them. Returns role, name and
-    /// inode of each.
+    /// The names that [`EmbeddedLab::persist`] gives: role, name and inode of each namespace.
+    pub fn names(&self, prefix: &str) -> Vec<(String, String, u64)> {
+        self.named(prefix).map(|(role, name, namespace)| (role, name, namespace.inode())).collect()
+    }
+
+    fn named<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (String, String, &'a Netns)> {
+        let tester = [("generator", &self.generator), ("receiver", &self.receiver)];
+        let tester = tester.map(|(role, ns)| (role.to_string(), format!("{prefix}-{role}"), ns));
+        let duts = self.lanes.iter().filter_map(|lane| Some((&lane.variant, &lane.dut.as_ref()?.namespace)));
+        let duts = duts.enumerate().map(move |(n, (variant, ns))| {
+            (format!("dut {n} ({variant})"), format!("{prefix}-dut{n}"), ns)
+        });
+        tester.into_iter().chain(duts)
+    }
+
+    /// Gives the namespaces names, so that they outlive the process and `ip netns exec` reaches them.
     ///
     /// # Errors
     /// A name is taken, or /run/netns cannot be written.
-    pub fn persist(&self, prefix: &str) -> Result<Vec<(String, String, u64)>, LabError> {
-        let mut all =
-            vec![("generator".to_string(), &self.generator), ("receiver".to_string(), &self.receiver)];
-        all.extend(
-            self.lanes
-                .iter()
-                .filter_map(|l| Some((format!("dut {}", l.variant), &l.dut.as_ref()?.namespace))),
-        );
-        let mut named: Vec<(String, String, u64)> = Vec::new();
-        for (number, (role, namespace)) in all.into_iter().enumerate() {
-            let name = match number {
-                0 => format!("{prefix}-generator"),
-                1 => format!("{prefix}-receiver"),
-                n => format!("{prefix}-dut{}", n - 2),
-            };
-            if let Err(error) = namespace.persist(&name) {
-                for (_, name, _) in &named {
-                    // The first error is the one to report.
-                    let _ = Netns::remove_persistent(name);
-                }
-                return Err(error.into());
+    pub fn persist(&self, prefix: &str) -> Result<(), LabError> {
+        for lane in &self.lanes {
+            if let Some(dut) = &lane.dut {
+                dut.outlive()?;
             }
-            named.push((role, name, namespace.inode()));
         }
-        Ok(named)
+        Ok(self.named(prefix).try_for_each(|(_, name, namespace)| namespace.persist(&name))?)
     }
 }
 

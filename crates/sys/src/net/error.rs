@@ -33,14 +33,6 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// An answer that does not have the form it should have.
-    #[error("cannot {operation}: unexpected answer: {reason}")]
-    Malformed {
-        /// What was tried.
-        operation: String,
-        /// What was wrong with the answer.
-        reason: String,
-    },
     /// The kernel does not have this.
     #[error("cannot {operation}: {reason}")]
     Unsupported {
@@ -82,7 +74,6 @@ impl From<Error> for io::Error {
             Error::Kernel { source, .. } => source.kind(),
             Error::NotFound { .. } => io::ErrorKind::NotFound,
             Error::Invalid { .. } => io::ErrorKind::InvalidInput,
-            Error::Malformed { .. } => io::ErrorKind::InvalidData,
             Error::Unsupported { .. } => io::ErrorKind::Unsupported,
         };
         io::Error::new(kind, error)

@@ -87,7 +87,7 @@ impl Netns {
     pub fn persist(&self, name: &str) -> Result<(), Error> {
         let path = name_path(name)?;
         prepare_names()?;
-        let create = OpenOptions::new().write(true).create_new(true).mode(0).open(&path);
+        let create = OpenOptions::new().write(true).create_new(true).mode(0o000).open(&path);
         create.map_err(|e| Error::kernel(format!("create {}", path.display()), e))?;
         let source = PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
         mount(Some(&source), &path, libc::MS_BIND).map_err(|e| {

@@ -13,8 +13,11 @@ use super::{Error, Netns};
 /// Counters by name, such as `Ip.InDiscards`.
 pub type Counters = BTreeMap<String, u64>;
 
+/// From text to counters.
+type Parser = fn(&str) -> Counters;
+
 /// The files, and how each is read.
-const FILES: [(&str, fn(&str) -> Counters); 4] = [
+const FILES: [(&str, Parser); 4] = [
     ("snmp", parse_snmp),
     ("netstat", parse_snmp),
     ("snmp6", parse_snmp6),

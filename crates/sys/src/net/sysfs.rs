@@ -139,4 +139,17 @@ mod tests {
         }
         assert!(relative("class/net/g0.5/threaded").is_ok());
     }
+
+    #[test]
+    #[ignore = "needs root: run by make test as root"]
+    fn the_way_of_old_kernels_gives_the_same_and_leaves_no_mount() {
+        let mounts = || std::fs::read_to_string("/proc/self/mountinfo").unwrap().matches(" - sysfs ").count();
+        let before = mounts();
+        let ns = Netns::anonymous().unwrap();
+        let root = ns.enter(|| own_mount_namespace().and_then(|()| mount_over_sys())).unwrap().unwrap();
+        let sysfs = NetSysfs { root, label: "test".to_owned() };
+        assert!(sysfs.exists("class/net/lo"));
+        assert_eq!(sysfs.read("class/net/lo/mtu").unwrap(), "65536");
+        assert_eq!(mounts(), before);
+    }
 }

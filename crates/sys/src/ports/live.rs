@@ -344,6 +344,11 @@ impl Port for LiveFrames {
         self.current().iter().map(|s| s.first_ns).min().filter(|ns| *ns > 0)
     }
 
+    fn active_ns(&self) -> Option<u64> {
+        let began = self.began_ns()?;
+        self.current().iter().map(|s| s.last_ns).max().map(|last| last.saturating_sub(began))
+    }
+
     fn frames(&self) -> u64 {
         self.current().iter().zip(&self.base).map(|(now, base)| now.sent - base.sent).sum()
     }

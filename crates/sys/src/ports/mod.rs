@@ -107,6 +107,16 @@ pub trait Port: Send {
     /// CLOCK_MONOTONIC, in nanoseconds, of a generator's first frame; `None` before it, and for receivers.
     fn began_ns(&self) -> Option<u64>;
 
+    /// Nanoseconds from a generator's first frame to its last, where it knows; `None` otherwise, and for receivers.
+    fn active_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// The first bytes of the first foreign frame since the start, where a receiver keeps them.
+    fn foreign_sample(&self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Test frames sent or received since the start: cheap, for samples.
     fn frames(&self) -> u64;
 

@@ -124,13 +124,6 @@ impl XdpReceiver {
         Ok(receiver)
     }
 
-    /// The first bytes of the first foreign frame since the start, for the user to see what it was.
-    pub fn foreign_sample(&self) -> Option<Vec<u8>> {
-        let sample = self.sample.get(0);
-        let length = (sample.length as usize).min(sample.bytes.len());
-        (length > 0).then(|| sample.bytes[..length].to_vec())
-    }
-
     fn snapshot(&self) -> Snapshot {
         Snapshot {
             queues: self.queues.iter().collect(),
@@ -222,6 +215,12 @@ impl Port for XdpReceiver {
 
     fn began_ns(&self) -> Option<u64> {
         None
+    }
+
+    fn foreign_sample(&self) -> Option<Vec<u8>> {
+        let sample = self.sample.get(0);
+        let length = (sample.length as usize).min(sample.bytes.len());
+        (length > 0).then(|| sample.bytes[..length].to_vec())
     }
 
     fn frames(&self) -> u64 {

@@ -1,6 +1,9 @@
 //! Links: make, change, remove and list them.
 
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
@@ -15,6 +18,8 @@ use crate::net::{Error, MacAddr, Netns};
 
 /// `struct ifinfomsg`.
 const HEADER: usize = 16;
+/// linux/if.h: the operational state of a link that has not been told.
+const IF_OPER_UNKNOWN: u8 = 0;
 /// Seconds to the unit in which the kernel takes a bridge's ageing time (USER_HZ).
 const USER_HZ: u32 = 100;
 
@@ -52,8 +57,12 @@ pub struct LinkInfo {
     pub mtu: u32,
     /// Set up by the administrator (IFF_UP).
     pub up: bool,
-    /// Able to carry frames: carrier there, and up (IFF_LOWER_UP).
+    /// The wire, or the peer, is there (IFF_LOWER_UP).
     pub carrier: bool,
+    /// Ready to send (IFF_RUNNING, and for veth: said to be up, not merely not known to be down). It may come some
+    /// milliseconds after `carrier`: the kernel gives the link its queues in the background, and until then all that
+    /// the network stack sends is lost without being counted.
+    pub running: bool,
     /// The loopback device (IFF_LOOPBACK).
     pub loopback: bool,
     /// Kind of a virtual link, such as `veth` or `bridge`.
@@ -161,6 +170,22 @@ impl Route {
         self.set_link(message, |name| format!("set interface {name} {state}"))
     }
 
+    /// Waits until a link can send ([`LinkInfo::running`]); both ends of a veth pair must have been set up.
+    pub fn wait_running(&self, index: u32, longest: Duration) -> Result<(), Error> {
+        let end = Instant::now() + longest;
+        loop {
+            let link = self.link_by_index(index)?;
+            if link.running {
+                return Ok(());
+            }
+            if Instant::now() >= end {
+                let operation = format!("wait for interface {} in namespace {}", link.name, self.label);
+                return Err(Error::kernel(operation, io::Error::from_raw_os_error(libc::ETIMEDOUT)));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Sets the MTU.
     pub fn set_mtu(&self, index: u32, mtu: u32) -> Result<(), Error> {
         let mut message = indexed(index);
@@ -256,14 +281,18 @@ fn parse_link(body: &[u8]) -> Option<LinkInfo> {
         index: u32_at(body, 4)?,
         up: is(libc::IFF_UP),
         carrier: is(libc::IFF_LOWER_UP),
+        running: is(libc::IFF_RUNNING),
         loopback: is(libc::IFF_LOOPBACK),
         ..LinkInfo::default()
     };
-    let mut lower_elsewhere = false;
+    let (mut lower_elsewhere, mut state_known) = (false, true);
     for (kind, value) in attributes_after(body, HEADER) {
         lower_elsewhere |= kind == libc::IFLA_LINK_NETNSID;
+        state_known &= kind != libc::IFLA_OPERSTATE || value != [IF_OPER_UNKNOWN];
         read_attribute(&mut link, kind, value);
     }
+    // Other drivers may never say more than "unknown"; a veth always does, once the kernel has made it ready.
+    link.running &= state_known || link.kind.as_deref() != Some("veth");
     // A veth's peer, or a VLAN's card, in another namespace: that number means nothing here.
     link.lower = link.lower.filter(|&lower| !lower_elsewhere && lower != 0 && lower != link.index);
     Some(link)

@@ -27,6 +27,11 @@ const NHA_ID: u16 = 1;
 const NHA_GROUP: u16 = 2;
 const NHA_OIF: u16 = 5;
 
+/// A next-hop object: its link, or the numbers of its members.
+type NextHop = (Option<u32>, Vec<u32>);
+/// All of them, by number.
+type NextHops = BTreeMap<u32, NextHop>;
+
 /// Where a default route leads.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Exits {
@@ -67,8 +72,7 @@ impl Route {
         Ok(exits.links.into_iter().collect())
     }
 
-    /// The next-hop objects: number, and either a link or the members of a group.
-    fn next_hops(&self) -> Result<BTreeMap<u32, (Option<u32>, Vec<u32>)>, Error> {
+    fn next_hops(&self) -> Result<NextHops, Error> {
         let answers = self.ask_raw(RTM_GETNEXTHOP, &[0; 8], NLM_F_DUMP);
         let answers = answers.map_err(|failure| self.error("list next hops".to_owned(), failure))?;
         Ok(answers.iter().filter_map(|(_, body)| parse_next_hop(body)).collect())
@@ -121,7 +125,7 @@ fn hop_links(mut bytes: &[u8]) -> Vec<u32> {
     links
 }
 
-fn parse_next_hop(body: &[u8]) -> Option<(u32, (Option<u32>, Vec<u32>))> {
+fn parse_next_hop(body: &[u8]) -> Option<(u32, NextHop)> {
     let (mut id, mut link, mut members) = (None, None, Vec::new());
     for (kind, value) in attributes(body.get(8..)?) {
         match kind {
@@ -135,7 +139,7 @@ fn parse_next_hop(body: &[u8]) -> Option<(u32, (Option<u32>, Vec<u32>))> {
 }
 
 /// The links a next-hop object leads to: its own, or its members' (groups are not nested).
-fn resolve(hops: &BTreeMap<u32, (Option<u32>, Vec<u32>)>, id: u32) -> Vec<u32> {
+fn resolve(hops: &NextHops, id: u32) -> Vec<u32> {
     let Some((link, members)) = hops.get(&id) else { return Vec::new() };
     let of_members = members.iter().filter_map(|member| hops.get(member)?.0);
     link.iter().copied().chain(of_members).collect()

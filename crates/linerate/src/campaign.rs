@@ -1,0 +1,152 @@
+//! Runs a campaign on a stand: takes trials from the schedule, audits each, records it at once, and sums up.
+
+use crate::interrupt::{INTERRUPTED, interrupted};
+use crate::progress::Progress;
+use crate::stand::{Shown, Stand};
+use anyhow::{Context, Result};
+use linerate_core::audit::{Evidence, audit};
+use linerate_core::record::{Campaign, HostFacts, Summary, TrialRecord, VERSION};
+use linerate_core::schedule::{Schedule, Stopped, Stopping};
+use linerate_core::summary::summarise;
+use linerate_core::trial::{Timing, rates};
+use linerate_sys::host::memory::peak_rss_bytes;
+use linerate_sys::records::RecordStore;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What a campaign came to.
+pub struct Finished {
+    /// The verdict.
+    pub summary: Summary,
+    /// Where the records are.
+    pub directory: PathBuf,
+    /// What ended it early.
+    pub failure: Option<anyhow::Error>,
+}
+
+/// Runs the campaign to its end. A failure in the middle is reported with what was measured until then.
+///
+/// # Errors
+/// The records cannot be written at all.
+pub fn run(
+    campaign: &Campaign,
+    host: &HostFacts,
+    stopping: Stopping,
+    stand: &mut dyn Stand,
+    store: RecordStore,
+    progress: &Progress,
+) -> Result<Finished> {
+    store.write_campaign(campaign)?;
+    store.write_host(host)?;
+    let mut conductor = Conductor { campaign, stand, store, trials: Vec::new(), began: Instant::now() };
+    let mut schedule = Schedule::new(campaign.slots.len(), comparisons(campaign), stopping, campaign.asked.seed);
+    let (stopped, failure) = conductor.all_trials(&mut schedule, progress);
+    let Conductor { mut store, trials, .. } = conductor;
+    let summary = summarise(campaign, &trials, stopped, peak_rss_bytes());
+    let directory = store.directory().to_path_buf();
+    let written = store.write_summary(&summary).and_then(|()| store.finish());
+    let failure = failure.or(written.err().map(|e| anyhow::Error::from(e).context("writing the records")));
+    Ok(Finished { summary, directory, failure })
+}
+
+/// The pairs whose ratio decides when enough is known: each variant with its baseline, or with the tester's ceiling where
+/// there is only one.
+fn comparisons(campaign: &Campaign) -> Vec<(usize, usize)> {
+    let baselines: Vec<_> = campaign.slots.iter().filter_map(|s| Some((s.id, s.baseline?))).collect();
+    if !baselines.is_empty() {
+        return baselines;
+    }
+    campaign.slots.iter().filter_map(|s| Some((s.id, s.ceiling?))).collect()
+}
+
+struct Conductor<'a> {
+    campaign: &'a Campaign,
+    stand: &'a mut dyn Stand,
+    store: RecordStore,
+    trials: Vec<TrialRecord>,
+    began: Instant,
+}
+
+impl Conductor<'_> {
+    fn all_trials(&mut self, schedule: &mut Schedule, progress: &Progress) -> (Stopped, Option<anyhow::Error>) {
+        loop {
+            if interrupted() {
+                return (Stopped::Interrupted, None);
+            }
+            let elapsed = self.began.elapsed();
+            progress.advance(elapsed);
+            let (block, slot) = match schedule.next(elapsed.as_nanos() as u64) {
+                Ok(next) => next,
+                Err(stopped) => return (stopped, None),
+            };
+            progress.say(describe(self.campaign, schedule, slot));
+            match self.one_trial(block, slot) {
+                Ok(rate) => schedule.observe(block, slot, rate),
+                Err(_) if interrupted() => return (Stopped::Interrupted, None),
+                Err(error) => return (Stopped::Failed, Some(error)),
+            }
+        }
+    }
+
+    /// Runs one trial and records it. Its forwarding rate, if the audit holds.
+    fn one_trial(&mut self, block: u32, slot: usize) -> Result<Option<f64>> {
+        let timing = self.campaign.asked.timing;
+        let began_ns = self.began.elapsed().as_nanos() as u64;
+        let title = || format!("trial {} ({})", self.trials.len(), self.campaign.slots[slot].title());
+        let shown = self.stand.run(slot, timing, &INTERRUPTED).with_context(title)?;
+        if interrupted() {
+            return Ok(None); // cut short: its window is not what was asked for
+        }
+        let record = self.record(block, slot, began_ns, timing, shown);
+        let rate = record.rates.filter(|_| record.audit.valid).map(|r| r.received);
+        self.store.append_trial(&record)?;
+        self.trials.push(record);
+        Ok(rate)
+    }
+
+    fn record(&self, block: u32, slot: usize, began_ns: u64, timing: Timing, shown: Shown) -> TrialRecord {
+        let rates = rates(&shown.outcome.samples);
+        let evidence = Evidence {
+            asked: self.campaign.slots[slot].asked_fps,
+            rates,
+            generator: shown.generator,
+            receiver: shown.receiver,
+            losses: shown.account.losses,
+            second_counts: shown.account.second_counts,
+            faults: shown.outcome.faults,
+        };
+        let sent = evidence.generator.frames;
+        let once = evidence.receiver.unique();
+        TrialRecord {
+            version: VERSION,
+            trial: self.trials.len() as u64,
+            block,
+            slot,
+            began_ns,
+            timing,
+            rates,
+            loss_ratio: if sent > 0 { 1.0 - once as f64 / sent as f64 } else { 0.0 },
+            audit: audit(&evidence),
+            generator: evidence.generator,
+            receiver: evidence.receiver,
+            losses: evidence.losses,
+            dut: shown.account.dut,
+            cpus: shown.cpus,
+            samples: shown.outcome.samples,
+        }
+    }
+}
+
+fn describe(campaign: &Campaign, schedule: &Schedule, slot: usize) -> String {
+    let title = campaign.slots[slot].title();
+    match schedule.widest().filter(|w| w.is_finite()) {
+        Some(width) => format!("block {}: {title}; ratios known to {:.1} %", schedule.blocks(), 100.0 * width),
+        None => format!("block {}: {title}", schedule.blocks()),
+    }
+}
+
+/// How long a campaign will take at most, for the progress line.
+pub fn expected(stopping: &Stopping, slots: usize, timing: &Timing) -> Duration {
+    let trials = u64::from(stopping.most_blocks) * slots as u64 * (timing.load_ns() + 30_000_000);
+    Duration::from_nanos(stopping.budget_ns.min(trials))
+}

@@ -1,0 +1,530 @@
+//! The command line: what can be asked, and help that teaches by example.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use linerate_core::units::{Rate, parse_duration_ns, parse_link_speed};
+use linerate_sys::lab::Variant;
+use linerate_wire::{FlowOrder, FrameMix, MacAddr, Transport, parse_sizes};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How many packets does this router or firewall forward, why not more, and which setting makes it faster?
+#[derive(Debug, Parser)]
+#[command(name = "linerate", version, max_term_width = 100, propagate_version = true)]
+#[command(after_help = "Start here:
+  sudo linerate bench                           this machine's kernel, in half a minute
+  sudo linerate bench --variant nft-stateful    what does a stateful firewall cost?
+  linerate show linerate-results/NAME           the tables of an earlier campaign
+
+Frame lengths include the FCS, as RFC 2544 counts them. Nothing is sent outside namespaces that
+linerate made, unless you name an interface as an isolated lab (RFC 6815).")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure how many frames a second this machine's kernel forwards.
+    Bench(Box<Bench>),
+    /// Send test frames from an interface, as pkt-gen and trafgen do.
+    Send(Box<Send>),
+    /// Count test frames at an interface: rate, loss, duplicates, reordering, latency.
+    Receive(Box<Receive>),
+    /// Keep an embedded lab up, to look at it or to work in it by hand.
+    Lab(Lab),
+    /// Print the tables of a recorded campaign again.
+    Show(Show),
+    /// Write the man page and shell completions into a directory (used by `make install`).
+    #[command(hide = true)]
+    Documents(Documents),
+}
+
+/// Measure how many frames a second this machine's kernel forwards.
+///
+/// Builds a lab of network namespaces (generator, DUT, receiver), measures the tester without a DUT and the kernel's forwarding
+/// in short alternating slices, audits every slice (every frame sent is received or its loss located), and prints rates with
+/// 95 % intervals, what the limit was, and where the records are. Nothing outside the lab is changed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo linerate bench                                       IPv4 and IPv6, smallest frames, 2,000 flows
+  sudo linerate bench --variant nft-stateless --variant nft-stateful
+  sudo linerate bench --sizes 64,512,1518,imix --family 4
+  sudo linerate bench --mode threaded --rate 500kpps        open loop: loss and latency at a given load
+  sudo linerate bench --variant known-loss=1000             does linerate find exactly one loss in 1,000?
+  linerate bench --simulate loss=1000                       no privileges, no packets: a simulated DUT
+
+Variants:
+  forwarding           the kernel's routing, nothing else (always measured, as the baseline)
+  nft-stateless        nftables filter without connection tracking
+  nft-stateful         nftables filter with connection tracking
+  nat                  nftables masquerade
+  bridge               a bridge instead of a router
+  xdp                  an XDP program that forwards by the kernel's routing table
+  known-rate=R         passes exactly R frames/s on each CPU: a DUT with a known answer
+  known-loss=N         loses exactly every N-th frame
+  known-duplication=N  sends exactly every N-th frame twice
+  known-delay=T        holds every frame up for T, up to 200us
+
+Exit status: 0 measured; 1 something failed, or no trial of a slot was valid; 2 bad arguments;
+130 interrupted (what was measured until then is recorded and shown).")]
+pub struct Bench {
+    /// What the DUT is; may be repeated. Twice the same compares a variant with itself
+    #[arg(long = "variant", value_name = "VARIANT")]
+    pub variants: Vec<Variant>,
+
+    /// Frame lengths in bytes with FCS, measured side by side: 64,1518,imix,genome:aaafg,rfc2544
+    #[arg(long, value_name = "LIST", value_parser = sizes, default_value = "64")]
+    pub sizes: Sizes,
+
+    /// IP version
+    #[arg(long, value_enum, default_value = "both")]
+    pub family: FamilyChoice,
+
+    /// Flows, up to 5,000,000
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
+    pub flows: u32,
+
+    /// Order of flows: sequential, random (RFC 4814: uniform), zipf:EXPONENT
+    #[arg(long, value_name = "ORDER", default_value = "sequential")]
+    pub order: FlowOrder,
+
+    /// Offered load: max, 500kpps, 1Gbit/s:l1 (with preamble and gap), 1Gbit/s:l2, 50% (of --link-speed)
+    #[arg(long, value_name = "RATE", default_value = "max")]
+    pub rate: Rate,
+
+    /// What 100 % of line rate is
+    #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
+    pub link_speed: Option<f64>,
+
+    /// Length of one trial; trials of all slots alternate
+    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = duration)]
+    pub duration: Duration,
+
+    /// Trials of each slot; without it, until the ratios are known to 2 % or the budget is used up
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub trials: Option<u32>,
+
+    /// Time for all trials
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub budget: Duration,
+
+    /// inline: closed loop on the generator's CPU, cost per frame. threaded: open loop, the DUT has CPUs of its own
+    #[arg(long, value_enum, default_value = "inline")]
+    pub mode: ModeChoice,
+
+    /// CPUs of the generator, one thread each: 1 or 0,2-3
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    pub cpus: Option<Cpus>,
+
+    /// CPUs of the DUT, in threaded mode
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    pub dut_cpus: Option<Cpus>,
+
+    /// What is above IP: udp, tcp (SYN segments) or icmp (echo requests)
+    #[arg(long, default_value = "udp")]
+    pub transport: Transport,
+
+    /// Leave the UDP checksum of IPv4 frames zero (permitted, RFC 768); GRO verifies one that is not
+    #[arg(long)]
+    pub no_udp_checksum: bool,
+
+    /// Frames handed over at once, instead of the number that measures best
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub batch: Option<u32>,
+
+    /// One frame in N carries a time stamp
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub stamp_every: u32,
+
+    /// Seed of the order of trials
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// Name of the campaign, part of the records' directory
+    #[arg(long, default_value = "bench")]
+    pub name: String,
+
+    /// Directory for the records, instead of ./linerate-results/TIME-NAME
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Leave the lab up afterwards (`linerate lab status` shows it, `linerate lab down` removes it)
+    #[arg(long)]
+    pub keep: bool,
+
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// A simulated DUT in memory instead of a lab: ok, or loss=N,duplication=N,delay=T,rate=R. No privileges needed;
+    /// its figures say nothing of any machine
+    #[arg(long, value_name = "WHAT")]
+    pub simulate: Option<String>,
+}
+
+/// Where to send to, and what: shared by `send` and its dry run.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples (spellings of pkt-gen where it has them):
+  sudo linerate lab up                          an embedded lab to send in
+  sudo linerate send --netns linerate-generator -i g1 -n 1000000
+  sudo linerate send --netns linerate-generator -i g1 -R 100k --duration 5s
+  sudo linerate send -i ix0 --isolated-lab ix0 -D 00:1b:21:aa:bb:cc -s 198.18.10.1:2001-198.18.10.20 \\
+       -d 198.19.10.1:2001-198.19.10.100 -l 60
+  linerate send --write frames.pcap -n 1000     the same frames into a file: no interface, no privileges
+
+An interface with a default route, with addresses outside 198.18.0.0/15 and 2001:2::/48, or outside
+linerate's own namespaces is refused unless --isolated-lab names it (RFC 6815).")]
+pub struct Send {
+    /// Interface to send from
+    #[arg(short = 'i', long = "interface", visible_alias = "dev", value_name = "IFACE", required_unless_present = "write")]
+    pub interface: Option<String>,
+
+    /// Namespace of the interface: a name that `ip netns` knows, or a path
+    #[arg(long, value_name = "NAME")]
+    pub netns: Option<String>,
+
+    /// Yes, this interface is part of an isolated lab
+    #[arg(long, value_name = "IFACE")]
+    pub isolated_lab: Vec<String>,
+
+    /// Frame length without FCS, as pkt-gen and trafgen count
+    #[arg(short = 'l', long = "len", value_name = "BYTES", conflicts_with = "size", value_parser = clap::value_parser!(u16).range(14..=16_000))]
+    pub length: Option<u16>,
+
+    /// Frame length with FCS, or a mix: 64, imix, genome:aaafg
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<FrameMix>,
+
+    /// Source addresses and ports: 198.18.10.1:2001-198.18.10.20
+    #[arg(short = 's', long, value_name = "RANGE", requires = "destination")]
+    pub source: Option<String>,
+
+    /// Destination addresses and ports
+    #[arg(short = 'd', long, value_name = "RANGE", requires = "source")]
+    pub destination: Option<String>,
+
+    /// Source Ethernet address [default: the interface's]
+    #[arg(short = 'S', long, value_name = "MAC")]
+    pub source_mac: Option<MacAddr>,
+
+    /// Destination Ethernet address [default in a lab of ours: the DUT's or receiver's; elsewhere required]
+    #[arg(short = 'D', long, value_name = "MAC")]
+    pub destination_mac: Option<MacAddr>,
+
+    /// Frames to send, all threads together [default: until --duration is over]
+    #[arg(short = 'n', long, value_name = "N", value_parser = count)]
+    pub count: Option<u64>,
+
+    /// Offered load: max, 100k (frames/s), 1Gbit/s:l1, 50%
+    #[arg(short = 'R', long, value_name = "RATE", default_value = "max")]
+    pub rate: Rate,
+
+    /// What 100 % of line rate is [default: the interface's speed]
+    #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
+    pub link_speed: Option<f64>,
+
+    /// End after this long: every load is bounded
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub duration: Duration,
+
+    /// Frames handed over at once
+    #[arg(short = 'b', long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub batch: u32,
+
+    /// CPUs to send from, one thread each
+    #[arg(short = 'a', long, value_name = "LIST", value_parser = cpu_list)]
+    pub cpus: Option<Cpus>,
+
+    /// Flows of the benchmark's own address ranges, where -s and -d are not given
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
+    pub flows: u32,
+
+    /// Order of flows: sequential, random, zipf:EXPONENT
+    #[arg(long, value_name = "ORDER", default_value = "sequential")]
+    pub order: FlowOrder,
+
+    /// IPv4 frames
+    #[arg(short = '4', conflicts_with = "ipv6")]
+    pub ipv4: bool,
+
+    /// IPv6 frames
+    #[arg(short = '6')]
+    pub ipv6: bool,
+
+    /// What is above IP: udp, tcp or icmp
+    #[arg(long, default_value = "udp")]
+    pub transport: Transport,
+
+    /// 802.1Q VLAN identifier
+    #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(1..=4094))]
+    pub vlan: Option<u16>,
+
+    /// Frames without linerate's signature, such as pkt-gen sends: shorter IPv6 frames, but only counted, not checked
+    #[arg(long)]
+    pub unsigned: bool,
+
+    /// Leave the UDP checksum of IPv4 frames zero
+    #[arg(long)]
+    pub no_udp_checksum: bool,
+
+    /// One frame in N carries a time stamp
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub stamp_every: u32,
+
+    /// Number that tells this sender's frames from others'; `linerate receive --campaign` wants the same
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub campaign: u8,
+
+    /// How frames leave: xdp (live frames), af-xdp or af-packet
+    #[arg(long, value_enum, default_value = "xdp")]
+    pub port: PortChoice,
+
+    /// Milliseconds between two lines
+    #[arg(short = 'T', long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=3_600_000))]
+    pub report_ms: u64,
+
+    /// Write the frames to a capture file instead of sending them
+    #[arg(long, value_name = "FILE", conflicts_with = "interface")]
+    pub write: Option<PathBuf>,
+
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Count test frames at an interface, or in a capture file.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo linerate receive --netns linerate-receiver -i r1
+  sudo linerate receive -i ix1 --isolated-lab ix1 --duration 60s --json
+  sudo linerate receive -i ix1 --isolated-lab ix1 --unsigned    count what pkt-gen or trafgen sends
+  linerate receive --read capture.pcap                          count in a capture: no privileges")]
+pub struct Receive {
+    /// Interface to receive at
+    #[arg(short = 'i', long = "interface", visible_alias = "dev", value_name = "IFACE", required_unless_present = "read")]
+    pub interface: Option<String>,
+
+    /// Namespace of the interface: a name that `ip netns` knows, or a path
+    #[arg(long, value_name = "NAME")]
+    pub netns: Option<String>,
+
+    /// Yes, this interface is part of an isolated lab: its frames are dropped while linerate counts
+    #[arg(long, value_name = "IFACE")]
+    pub isolated_lab: Vec<String>,
+
+    /// End after this many test frames
+    #[arg(short = 'n', long, value_name = "N", value_parser = count)]
+    pub count: Option<u64>,
+
+    /// End after this long [default: until Ctrl-C]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub duration: Option<Duration>,
+
+    /// Count every UDP, TCP and ICMP frame, signed or not: what pkt-gen and trafgen send
+    #[arg(long)]
+    pub unsigned: bool,
+
+    /// Only this sender's frames: the number that `linerate send` prints
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub campaign: u8,
+
+    /// How frames are counted: xdp, af-xdp or af-packet
+    #[arg(long, value_enum, default_value = "xdp")]
+    pub port: PortChoice,
+
+    /// Milliseconds between two lines
+    #[arg(short = 'T', long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=3_600_000))]
+    pub report_ms: u64,
+
+    /// Count the frames of a capture file (pcap or pcapng) instead
+    #[arg(long, value_name = "FILE", conflicts_with = "interface")]
+    pub read: Option<PathBuf>,
+
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// An embedded lab by hand.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo linerate lab up --variant nft-stateful     card to card is lane 0, the variant lane 1
+  sudo ip netns exec linerate-dut0 nft list ruleset
+  sudo linerate send --netns linerate-generator -i g1 -n 1000 &
+  sudo linerate receive --netns linerate-receiver -i r1 -n 1000
+  sudo linerate lab down")]
+pub struct Lab {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub action: LabAction,
+}
+
+/// What to do with a lab.
+#[derive(Debug, Subcommand)]
+pub enum LabAction {
+    /// Build a lab whose namespaces have names, and leave it up
+    Up {
+        /// What the DUTs are; may be repeated
+        #[arg(long = "variant", value_name = "VARIANT", default_value = "forwarding")]
+        variants: Vec<Variant>,
+        /// Name of the lab: the namespaces are called NAME-generator, NAME-receiver, NAME-dut0, …
+        #[arg(long, default_value = "linerate", value_parser = lab_name)]
+        name: String,
+        /// Longest frame, in bytes with FCS
+        #[arg(long, value_name = "BYTES", default_value_t = 1518, value_parser = clap::value_parser!(u16).range(64..=16_000))]
+        longest: u16,
+    },
+    /// Remove labs that were left up
+    Down {
+        /// Name of the lab [default: all]
+        #[arg(long, value_parser = lab_name)]
+        name: Option<String>,
+    },
+    /// Show the labs that are up
+    Status {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Print the tables of a recorded campaign again.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  linerate show linerate-results/20260101T120000Z-bench --trials")]
+pub struct Show {
+    /// The campaign's directory
+    pub directory: PathBuf,
+    /// A line for each trial as well
+    #[arg(long)]
+    pub trials: bool,
+    /// The summary as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Write documents.
+#[derive(Debug, Args)]
+pub struct Documents {
+    /// Where to
+    pub directory: PathBuf,
+}
+
+/// IP versions to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FamilyChoice {
+    /// IPv4 alone
+    #[value(name = "4", alias = "ipv4")]
+    V4,
+    /// IPv6 alone
+    #[value(name = "6", alias = "ipv6")]
+    V6,
+    /// IPv4 and IPv6 side by side
+    Both,
+}
+
+/// How the lab's CPUs are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ModeChoice {
+    /// Closed loop
+    Inline,
+    /// Open loop
+    Threaded,
+}
+
+/// How frames leave or arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PortChoice {
+    /// XDP live frames, or the XDP receiver: the fastest; needs root
+    Xdp,
+    /// AF_XDP sockets: zero copy where the driver has it
+    AfXdp,
+    /// AF_PACKET sockets: work everywhere
+    AfPacket,
+}
+
+/// Frame lengths to measure side by side.
+#[derive(Debug, Clone)]
+pub struct Sizes(pub Vec<FrameMix>);
+
+fn sizes(text: &str) -> Result<Sizes, String> {
+    parse_sizes(text).map(Sizes).map_err(|e| e.to_string())
+}
+
+/// CPU numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cpus(pub Vec<u32>);
+
+fn cpu_list(text: &str) -> Result<Cpus, String> {
+    let wrong = |part: &str| format!("'{part}' is not a CPU number or range: write 1 or 0,2-3");
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |t: &str| t.trim().parse::<u32>().ok().filter(|n| *n < 8192).ok_or_else(|| wrong(part));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(format!("'{part}' runs backwards: write {last}-{first}"));
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(Cpus(cpus))
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration_ns(text).map(Duration::from_nanos)
+}
+
+/// A count such as 1000, 80_000_000 or 1M.
+fn count(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is not a number of frames: write 1000, 500k or 10M");
+    let plain = text.trim().replace('_', "");
+    let (digits, scale) = match plain.chars().last() {
+        Some('k' | 'K') => (&plain[..plain.len() - 1], 1_000),
+        Some('m' | 'M') => (&plain[..plain.len() - 1], 1_000_000),
+        Some('g' | 'G') => (&plain[..plain.len() - 1], 1_000_000_000),
+        _ => (plain.as_str(), 1),
+    };
+    let n = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).ok_or_else(wrong)?;
+    if n == 0 { Err(format!("'{text}' frames are none: leave it out to go on until --duration")) } else { Ok(n) }
+}
+
+fn lab_name(text: &str) -> Result<String, String> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !text.is_empty() && text.len() <= 40 && text.chars().all(fine) && !text.starts_with(['-', '.']) {
+        Ok(text.to_string())
+    } else {
+        Err(format!("'{text}' is no name for a lab: up to 40 letters, digits, '-', '_', '.'"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn lists_and_counts() {
+        assert_eq!(cpu_list("3,0-1,1"), Ok(Cpus(vec![0, 1, 3])));
+        assert!(cpu_list("1-0").is_err() && cpu_list("").is_err() && cpu_list("a").is_err());
+        assert_eq!(count("10M"), Ok(10_000_000));
+        assert!(count("0").is_err() && count("").is_err() && count("µ").is_err());
+        assert!(lab_name("../x").is_err() && lab_name("").is_err() && lab_name("a b").is_err());
+    }
+
+    #[test]
+    fn every_variant_is_in_the_help() {
+        let help = Cli::command().find_subcommand_mut("bench").unwrap().render_long_help().to_string();
+        for (name, _) in Variant::HELP {
+            assert!(help.contains(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! `linerate bench`: this machine's forwarding, in an embedded lab.
+
+use super::{FAILED, INTERRUPTED, plan, print, style, usage};
+use crate::campaign::{self, Finished};
+use crate::cli::{Bench, ModeChoice};
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::stand::{Embedded, EmbeddedPlan, Simulated, Stand, parse_simulation};
+use anyhow::{Context, Result};
+use linerate_core::record::{Asked, Campaign, HostFacts, Mode, Roles, VERSION};
+use linerate_core::schedule::Stopped;
+use linerate_core::trial::Timing;
+use linerate_core::units::Rate;
+use linerate_sys::host::{self, cpu};
+use linerate_sys::records::{RecordStore, utc_now};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs the verb.
+///
+/// # Errors
+/// What kept it from measuring.
+pub fn run(args: &Bench) -> Result<ExitCode> {
+    interrupt::install();
+    let mode = match args.mode {
+        ModeChoice::Inline => Mode::Inline,
+        ModeChoice::Threaded => Mode::Threaded,
+    };
+    let roles = roles(args, mode)?;
+    let ipv6 = Path::new("/proc/sys/net/ipv6").exists() || args.simulate.is_some();
+    let plan = plan::plan(args, roles.generator.len(), ipv6)?;
+    let timing = plan::timing(args, plan.slots.len())?;
+    let stopping = plan::stopping(args);
+    let progress = Progress::new(campaign::expected(&stopping, plan.slots.len(), &timing));
+    let mut session = Session { args, mode, roles, timing, seed: plan::seed(args)?, plan };
+    let store = RecordStore::create(Path::new("linerate-results"), &args.name, args.out.as_deref())?;
+    let facts = host::facts(Path::new("/"));
+    match &args.simulate {
+        Some(what) => {
+            let dut = parse_simulation(what).map_err(usage)?;
+            let mut stand = Simulated::new(dut, &session.plan, args.order)?;
+            let campaign = session.campaign("simulated", "memory", 1);
+            let finished = campaign::run(&campaign, &facts, stopping, &mut stand, store, &progress)?;
+            drop(progress);
+            report(args, &campaign, &facts, finished)
+        }
+        None => session.embedded(facts, stopping, store, progress),
+    }
+}
+
+struct Session<'a> {
+    args: &'a Bench,
+    mode: Mode,
+    roles: Roles,
+    timing: Timing,
+    seed: u64,
+    plan: plan::Plan,
+}
+
+impl Session<'_> {
+    fn embedded(
+        &mut self,
+        facts: HostFacts,
+        stopping: linerate_core::schedule::Stopping,
+        store: RecordStore,
+        progress: Progress,
+    ) -> Result<ExitCode> {
+        let (stop, result) = (&interrupt::INTERRUPTED, self.prepared(&progress));
+        let (mut stand, batch) = match result {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                store.abandon();
+                if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    return Ok(ExitCode::from(INTERRUPTED));
+                }
+                return Err(error);
+            }
+        };
+        let campaign = self.campaign("namespaces", "xdp-live-frames", batch);
+        let finished =
+            campaign::run(&campaign, &facts, stopping, &mut stand as &mut dyn Stand, store, &progress)?;
+        drop(progress);
+        if self.args.keep {
+            let kept = super::lab::keep(stand.lab(), "linerate")?;
+            eprintln!("{kept}");
+        }
+        report(self.args, &campaign, &facts, finished)
+    }
+
+    /// Builds the lab, sends the learning frames, and chooses the batch size.
+    fn prepared(&mut self, progress: &Progress) -> Result<(Embedded, u32)> {
+        progress.say("building the lab");
+        super::lab::clear_remains()?;
+        let mut stand = Embedded::build(EmbeddedPlan {
+            mode: self.mode,
+            roles: self.roles.clone(),
+            variants: self.plan.variants.clone(),
+            kinds: self.plan.kinds.clone(),
+            slots: self.plan.layout.clone(),
+            order: self.args.order,
+            stamp_every: self.args.stamp_every,
+            campaign: self.seed as u8,
+            flows: u64::from(self.args.flows),
+        })?;
+        let stop = &interrupt::INTERRUPTED;
+        progress.say("sending the learning frames");
+        stand.learn(&self.plan.slots, stop)?;
+        let batch = match (self.args.batch, self.args.rate) {
+            (Some(batch), _) => batch,
+            (None, Rate::Max) => {
+                progress.say("choosing the batch size");
+                let slot = self.plan.slots.iter().position(|s| !s.is_calibration()).unwrap_or(0);
+                let (batch, measured) = stand.choose_batch(slot, stop)?;
+                self.plan.notes.push(format!("batch size {batch} chosen by measurement ({measured})"));
+                batch
+            }
+            // Paced frames wait for their batch: a small one keeps latencies honest.
+            (None, _) => 8,
+        };
+        stand.set_batch(batch);
+        Ok((stand, batch))
+    }
+
+    fn campaign(&self, lab: &str, generator: &str, batch: u32) -> Campaign {
+        let args = self.args;
+        Campaign {
+            version: VERSION,
+            linerate: env!("CARGO_PKG_VERSION").into(),
+            name: args.name.clone(),
+            started: utc_now(),
+            asked: Asked {
+                command: std::env::args().collect(),
+                mode: self.mode,
+                lab: lab.into(),
+                generator: generator.into(),
+                receiver: if lab == "simulated" { "memory" } else { "xdp" }.into(),
+                flows: args.flows.into(),
+                order: args.order.to_string(),
+                rate: args.rate.to_string(),
+                timing: self.timing,
+                budget_ns: args.budget.as_nanos() as u64,
+                trials: args.trials,
+                batch,
+                seed: self.seed,
+            },
+            roles: self.roles.clone(),
+            slots: self.plan.slots.clone(),
+            notes: self.plan.notes.clone(),
+        }
+    }
+}
+
+fn roles(args: &Bench, mode: Mode) -> Result<Roles> {
+    let online = cpu::online_cpus().context("asking which CPUs this process may use")?;
+    let asked = args.cpus.as_ref().map(|c| c.0.clone());
+    let dut = args.dut_cpus.as_ref().map(|c| c.0.clone());
+    for cpu in asked.iter().flatten().chain(dut.iter().flatten()) {
+        if !online.contains(cpu) {
+            return Err(usage(format!("CPU {cpu} is not online, or not allowed to this process: there are {online:?}")));
+        }
+    }
+    if dut.is_some() && mode == Mode::Inline {
+        return Err(usage("--dut-cpus is for --mode threaded: inline, the DUT works on the generator's CPUs"));
+    }
+    let mut roles = cpu::default_roles(&online, mode, asked);
+    if let Some(dut) = dut {
+        roles.receiver.clone_from(&dut);
+        roles.dut = dut;
+    }
+    Ok(roles)
+}
+
+fn report(args: &Bench, campaign: &Campaign, facts: &HostFacts, finished: Finished) -> Result<ExitCode> {
+    let Finished { summary, directory, failure } = finished;
+    if args.json {
+        let document = serde_json::json!({
+            "directory": directory, "campaign": campaign, "host": facts, "summary": summary,
+        });
+        print(&format!("{document:#}\n"));
+    } else {
+        print(&linerate_report::summary(campaign, facts, &summary, style()));
+        print(&format!("Records: {}\n", directory.display()));
+    }
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    if summary.stopped == Stopped::Interrupted {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let nothing = summary.rows.iter().any(|r| r.valid_trials == 0);
+    Ok(if nothing { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,58 @@
+//! May this interface be used? Opens a namespace and an interface by name, past the guard (RFC 6815).
+
+use anyhow::{Result, bail};
+use linerate_sys::net::netlink::{LinkInfo, Route};
+use linerate_sys::net::registry::{DEFAULT_ROOT, Registry};
+use linerate_sys::net::{Netns, guard};
+
+/// An interface that may be used.
+pub struct Allowed {
+    /// Its namespace.
+    pub namespace: Netns,
+    /// The link.
+    pub link: LinkInfo,
+    /// Whether the namespace is one of our labs.
+    pub in_lab: bool,
+}
+
+/// Opens the interface, or says why it must not be used.
+///
+/// # Errors
+/// There is no such interface, it is down, or the guard refuses.
+pub fn open(netns: Option<&str>, interface: &str, named: &[String]) -> Result<Allowed> {
+    let namespace = netns.map_or_else(Netns::current, Netns::open)?;
+    let link = Route::open(&namespace)?.link(interface)?;
+    let labs: Vec<u64> = Registry::at(DEFAULT_ROOT)
+        .list()
+        .map(|l| l.records.iter().flat_map(|r| r.namespaces.values()).map(|n| n.inode).collect())
+        .unwrap_or_default();
+    let examination = guard::examine(&namespace, interface, &labs)?;
+    for warning in guard::permit(&examination, named)? {
+        eprintln!("linerate: warning: {warning}");
+    }
+    if !link.up {
+        bail!("interface {interface} is down: ip link set {interface} up");
+    }
+    if !link.carrier {
+        bail!("interface {interface} has no carrier: is the cable in, and the other end up?");
+    }
+    Ok(Allowed { in_lab: labs.contains(&namespace.inode()), namespace, link })
+}
+
+/// Refuses frames that the interface's MTU does not take: the kernel would drop every one of them.
+///
+/// # Errors
+/// The MTU is too small.
+pub fn check_mtu(link: &LinkInfo, longest_fcs: u16, tagged: bool) -> Result<()> {
+    let overhead = if tagged { 22 } else { 18 };
+    let needed = u32::from(longest_fcs).saturating_sub(overhead);
+    if needed > link.mtu {
+        bail!(
+            "frames of {longest_fcs} bytes need an MTU of {needed}, and {} has {}: ip link set {} mtu {needed}",
+            link.name,
+            link.mtu,
+            link.name
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! `linerate lab`: an embedded lab by hand.
+
+use super::print;
+use crate::cli::{Lab, LabAction};
+use anyhow::{Context, Result, bail};
+use linerate_core::record::Mode;
+use linerate_sys::host::cpu;
+use linerate_sys::lab::{EmbeddedLab, LabSpec, Variant};
+use linerate_sys::net::registry::{DEFAULT_ROOT, LabRecord, NamespaceRecord, Registry};
+use std::process::ExitCode;
+
+/// Runs the verb.
+///
+/// # Errors
+/// The lab cannot be built, found or removed.
+pub fn run(args: &Lab) -> Result<ExitCode> {
+    match &args.action {
+        LabAction::Up { variants, name, longest } => up(variants, name, *longest),
+        LabAction::Down { name } => down(name.as_deref()),
+        LabAction::Status { json } => status(*json),
+    }
+}
+
+fn registry() -> Registry {
+    Registry::at(DEFAULT_ROOT)
+}
+
+/// Removes what a killed linerate left of a lab that was being named. Labs without names leave nothing.
+///
+/// # Errors
+/// The remains cannot be removed.
+pub fn clear_remains() -> Result<()> {
+    for name in registry().clear_remains().context("clearing the remains of an earlier run")? {
+        eprintln!("linerate: cleared the remains of lab {name}, whose linerate had been killed");
+    }
+    Ok(())
+}
+
+fn up(variants: &[Variant], name: &str, longest_fcs: u16) -> Result<ExitCode> {
+    clear_remains()?;
+    let cpus = cpu::online_cpus().context("asking which CPUs this process may use")?;
+    let mut lanes = vec![Variant::CardToCard];
+    lanes.extend(variants.iter().cloned());
+    let spec = LabSpec {
+        mode: Mode::Inline,
+        generator_cpus: cpus.clone(),
+        dut_cpus: cpus,
+        longest_fcs,
+        flows: 0,
+    };
+    let lab = EmbeddedLab::build(spec, &lanes)?;
+    print(&keep(&lab, name)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Gives the lab's namespaces names and writes them down. Returns what to tell the user.
+///
+/// # Errors
+/// A lab of this name exists, or the names cannot be made.
+pub fn keep(lab: &EmbeddedLab, name: &str) -> Result<String> {
+    let registry = registry();
+    if registry.list()?.records.iter().any(|r| r.name == name) {
+        bail!("a lab named {name} is up already: linerate lab down --name {name}, or choose another --name");
+    }
+    let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_secs());
+    let mut record = Registry::begin(name, now);
+    for (role, name, inode) in lab.names(name) {
+        record.namespaces.insert(role, NamespaceRecord { name, inode });
+    }
+    // Written before the first name is made: whatever happens next, the next run knows what to look for.
+    registry.write(&record)?;
+    if let Err(error) = lab.persist(name) {
+        registry.take_down(&record)?;
+        return Err(error.into());
+    }
+    record.complete = true;
+    registry.write(&record)?;
+    Ok(describe(&record, Some(lab)))
+}
+
+fn describe(record: &LabRecord, lab: Option<&EmbeddedLab>) -> String {
+    let mut text = format!("Lab {} is up; `linerate lab down --name {}` removes it.\n", record.name, record.name);
+    for (role, namespace) in &record.namespaces {
+        text += &format!("  {role:<20} ip netns exec {}\n", namespace.name);
+    }
+    for (number, lane) in lab.iter().flat_map(|l| &l.lanes).enumerate() {
+        let between = lane.dut.as_ref().map_or_else(String::new, |dut| {
+            format!("{} | {} -> ", dut.inside.name, dut.outside.name)
+        });
+        text += &format!(
+            "  lane {number}: {:<15} {} -> {between}{}\n",
+            lane.variant.to_string(),
+            lane.generator.name,
+            lane.receiver.name
+        );
+    }
+    text
+}
+
+fn down(name: Option<&str>) -> Result<ExitCode> {
+    let registry = registry();
+    clear_remains()?;
+    let records = registry.list()?.records;
+    let chosen: Vec<&LabRecord> = records.iter().filter(|r| name.is_none_or(|n| r.name == n)).collect();
+    if let (Some(name), true) = (name, chosen.is_empty()) {
+        bail!("there is no lab named {name}: linerate lab status lists those that are up");
+    }
+    for record in chosen {
+        registry.take_down(record).with_context(|| format!("taking lab {} down", record.name))?;
+        print(&format!("Lab {} is down.\n", record.name));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status(json: bool) -> Result<ExitCode> {
+    let listing = registry().list()?;
+    if json {
+        print(&format!("{:#}\n", serde_json::to_value(&listing.records)?));
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (path, reason) in &listing.damaged {
+        eprintln!("linerate: {} is damaged: {reason}", path.display());
+    }
+    if listing.records.is_empty() {
+        print("No lab is up.\n");
+    }
+    for record in &listing.records {
+        print(&describe(record, None));
+    }
+    Ok(ExitCode::SUCCESS)
+}

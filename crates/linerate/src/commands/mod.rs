@@ -1,0 +1,86 @@
+//! One file per verb.
+
+mod bench;
+mod documents;
+mod guard;
+mod lab;
+mod plan;
+mod receive;
+mod send;
+mod show;
+mod tally;
+
+use crate::cli::{Cli, Command};
+use anyhow::Result;
+use std::process::ExitCode;
+
+/// Exit status of a command that could not do its job.
+pub const FAILED: u8 = 1;
+/// Exit status for arguments that do not make sense together, as clap's own.
+pub const USAGE: u8 = 2;
+/// Exit status after Ctrl-C, as shells have it (128 + SIGINT).
+pub const INTERRUPTED: u8 = 130;
+
+/// Arguments that do not make sense: exit status [`USAGE`].
+#[derive(Debug)]
+pub struct UsageError(pub String);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// Makes a usage error of anything that can be shown.
+pub fn usage(error: impl std::fmt::Display) -> anyhow::Error {
+    UsageError(error.to_string()).into()
+}
+
+/// Runs what was asked for.
+///
+/// # Errors
+/// What kept it from doing its job.
+pub fn run(cli: Cli) -> Result<ExitCode> {
+    let done = match cli.command {
+        Command::Bench(args) => bench::run(&args),
+        Command::Send(args) => send::run(&args),
+        Command::Receive(args) => receive::run(&args),
+        Command::Lab(args) => lab::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Documents(args) => documents::run(&args),
+    };
+    match done {
+        Err(error) if error.is::<UsageError>() => {
+            eprintln!("linerate: {error}");
+            Ok(ExitCode::from(USAGE))
+        }
+        other => other,
+    }
+}
+
+/// Prints to standard output; a reader that has gone away (`| head`) is no error.
+pub fn print(text: &str) {
+    use std::io::Write;
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// How text is laid out: colour on terminals only, and not where NO_COLOR asks for none.
+pub fn style() -> linerate_report::Style {
+    use std::io::IsTerminal;
+    let terminal = std::io::stdout().is_terminal();
+    linerate_report::Style { color: terminal && std::env::var_os("NO_COLOR").is_none(), width: width() }
+}
+
+fn width() -> usize {
+    // SAFETY: winsize is plain data, and TIOCGWINSZ writes nothing else.
+    let columns = unsafe {
+        let mut size: libc::winsize = std::mem::zeroed();
+        match libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) {
+            0 => size.ws_col,
+            _ => 0,
+        }
+    };
+    if columns >= 60 { usize::from(columns.min(160)) } else { 120 }
+}

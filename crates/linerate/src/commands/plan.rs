@@ -1,0 +1,184 @@
+//! From the arguments of `bench` to slots: which variants, frames and rates stand side by side.
+
+use super::usage;
+use crate::cli::{Bench, FamilyChoice};
+use crate::stand::TrafficKind;
+use anyhow::{Context, Result};
+use linerate_core::record::Slot;
+use linerate_core::schedule::Stopping;
+use linerate_core::trial::Timing;
+use linerate_sys::lab::Variant;
+use linerate_wire::{Family, FlowSpace, FrameMix, FrameSpec, MacAddr, Transport};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What will be measured.
+pub struct Plan {
+    /// Lanes; the first is card to card.
+    pub variants: Vec<Variant>,
+    /// Kinds of traffic.
+    pub kinds: Vec<TrafficKind>,
+    /// Which lane and kind each slot is, and its rate.
+    pub layout: Vec<(usize, usize, Option<f64>)>,
+    /// The slots as they are recorded.
+    pub slots: Vec<Slot>,
+    /// What a reader should know about the choice of frames.
+    pub notes: Vec<String>,
+}
+
+/// Lays out the slots. `threads`: generator threads; `ipv6`: whether this kernel has it.
+///
+/// # Errors
+/// Frames, flows or rates that cannot be.
+pub fn plan(args: &Bench, threads: usize, ipv6: bool) -> Result<Plan> {
+    let variants = variants(args);
+    let mut plan = Plan { variants, kinds: Vec::new(), layout: Vec::new(), slots: Vec::new(), notes: Vec::new() };
+    let names = lane_names(&plan.variants);
+    for size in &args.sizes.0 {
+        let first_slot = plan.slots.len();
+        for family in families(args, ipv6)? {
+            let kind = kind(args, family, size, &mut plan.notes)?;
+            let asked = rate(args, &kind.mix, threads)?;
+            plan.kinds.push(kind);
+            plan.add_kind(&names, asked, first_slot);
+        }
+    }
+    Ok(plan)
+}
+
+impl Plan {
+    /// Adds a slot per lane for the kind added last. `first_slot` is the first of the same size, whatever its family.
+    fn add_kind(&mut self, names: &[String], asked: Option<f64>, first_slot: usize) {
+        let kind_number = self.kinds.len() - 1;
+        let kind = &self.kinds[kind_number];
+        let ceiling = self.slots.len();
+        for (lane, name) in names.iter().enumerate() {
+            let id = self.slots.len();
+            let other_family = ceiling > first_slot;
+            let baseline = match lane {
+                0 => None,
+                1 if other_family => Some(first_slot + 1),
+                1 => None,
+                _ => Some(ceiling + 1),
+            };
+            let asked_fps = if lane == 0 { None } else { asked };
+            self.layout.push((lane, kind_number, asked_fps));
+            self.slots.push(Slot {
+                id,
+                variant: name.clone(),
+                family: kind.frame.family.to_string(),
+                transport: kind.frame.transport.to_string(),
+                frame: kind.mix.name.clone(),
+                lengths_fcs: kind.mix.pattern.clone(),
+                l4_checksum: kind.frame.l4_checksum,
+                signed: kind.frame.signed,
+                asked_fps,
+                ceiling: (lane > 0).then_some(ceiling),
+                baseline,
+            });
+        }
+    }
+}
+
+/// Card to card, then what was asked for. Plain forwarding is the baseline of every other variant, unless the user compares
+/// something by hand or checks linerate with a DUT whose answer is known.
+fn variants(args: &Bench) -> Vec<Variant> {
+    let known = |v: &Variant| {
+        use Variant::{KnownDelay, KnownDuplication, KnownLoss, KnownRate};
+        matches!(v, KnownRate(_) | KnownLoss(_) | KnownDuplication(_) | KnownDelay(_))
+    };
+    let mut all = vec![Variant::CardToCard];
+    if !args.variants.contains(&Variant::Forwarding) && !args.variants.iter().any(known) {
+        all.push(Variant::Forwarding);
+    }
+    all.extend(args.variants.iter().cloned());
+    all
+}
+
+/// The same variant twice gets a number, so that the two can be told apart.
+fn lane_names(variants: &[Variant]) -> Vec<String> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut name = |v: &Variant| {
+        let n = seen.entry(v.to_string()).or_default();
+        *n += 1;
+        if *n == 1 { v.to_string() } else { format!("{v}#{n}") }
+    };
+    variants.iter().map(&mut name).collect()
+}
+
+fn families(args: &Bench, ipv6: bool) -> Result<Vec<Family>> {
+    match args.family {
+        FamilyChoice::V4 => Ok(vec![Family::V4]),
+        FamilyChoice::V6 if !ipv6 => Err(usage("this kernel has no IPv6: leave --family 6 out")),
+        FamilyChoice::V6 => Ok(vec![Family::V6]),
+        FamilyChoice::Both if ipv6 => Ok(vec![Family::V4, Family::V6]),
+        FamilyChoice::Both => Ok(vec![Family::V4]),
+    }
+}
+
+fn kind(args: &Bench, family: Family, size: &FrameMix, notes: &mut Vec<String>) -> Result<TrafficKind> {
+    let nowhere = MacAddr([2, 0, 0, 0, 0, 0]);
+    let mut frame = FrameSpec::new(nowhere, nowhere, family, args.transport);
+    frame.l4_checksum = !(args.no_udp_checksum && family == Family::V4 && args.transport == Transport::Udp);
+    let mix = long_enough(size, &frame, notes);
+    let flows = FlowSpace::benchmark(family, args.flows).map_err(usage)?;
+    Ok(TrafficKind { frame, mix, flows: Arc::new(flows) })
+}
+
+/// The smallest frame that carries a signature is longer than 64 bytes for IPv6 and TCP: it is used instead, and named.
+fn long_enough(size: &FrameMix, frame: &FrameSpec, notes: &mut Vec<String>) -> FrameMix {
+    let least = frame.min_len_fcs();
+    if size.min_len_fcs() >= least {
+        return size.clone();
+    }
+    let pattern: Vec<u16> = size.pattern.iter().map(|l| (*l).max(least)).collect();
+    let name = if pattern.len() == 1 { least.to_string() } else { format!("{} (least {least})", size.name) };
+    notes.push(format!(
+        "{} {} frames are at least {least} bytes long where they carry linerate's signature; {} was asked for",
+        frame.family, frame.transport, size.name
+    ));
+    FrameMix { name, pattern }
+}
+
+fn rate(args: &Bench, mix: &FrameMix, threads: usize) -> Result<Option<f64>> {
+    args.rate.frames_per_second(mix.average_len_fcs(), args.link_speed, threads).map_err(usage)
+}
+
+/// When to stop: the number of trials asked for, or precision and budget.
+pub fn stopping(args: &Bench) -> Stopping {
+    let budget_ns = args.budget.as_nanos() as u64;
+    match args.trials {
+        Some(trials) => {
+            Stopping { relative_width: 0.0, least_blocks: trials, most_blocks: trials, budget_ns: u64::MAX / 4 }
+        }
+        None => Stopping { relative_width: 0.02, least_blocks: 1, most_blocks: u32::MAX, budget_ns },
+    }
+}
+
+/// The times of one trial.
+///
+/// # Errors
+/// Trials that do not fit the budget.
+pub fn timing(args: &Bench, slots: usize) -> Result<Timing> {
+    let run_ns = args.duration.as_nanos() as u64;
+    if run_ns < 10_000_000 {
+        return Err(usage("--duration: a trial of less than 10ms measures how it starts, not how it runs"));
+    }
+    let block_ns = Timing::slice(run_ns).load_ns().saturating_mul(slots as u64);
+    if args.trials.is_none() && block_ns > args.budget.as_nanos() as u64 {
+        return Err(usage(format!(
+            "one block of {slots} trials takes {:.1} s, more than --budget: give it more time, or use fewer --sizes and --variant, a shorter --duration, or --trials",
+            block_ns as f64 / 1e9
+        )));
+    }
+    Ok(Timing::slice(run_ns))
+}
+
+/// A seed for those who gave none.
+///
+/// # Errors
+/// The clock is before 1970.
+pub fn seed(args: &Bench) -> Result<u64> {
+    let since = || std::time::UNIX_EPOCH.elapsed().context("reading the clock");
+    args.seed.map_or_else(|| Ok(since()?.as_nanos() as u64), Ok)
+}

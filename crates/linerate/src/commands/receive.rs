@@ -1,0 +1,178 @@
+//! `linerate receive`: the receiver by hand.
+
+use super::guard::{self, Allowed};
+use super::tally::{self, Tally};
+use super::{FAILED, INTERRUPTED, print};
+use crate::cli::{PortChoice, Receive};
+use crate::interrupt;
+use anyhow::{Context, Result};
+use linerate_core::counters::{PortCounters, StreamCounters};
+use linerate_sys::host::cpu;
+use linerate_sys::ports::af_packet::AfPacketReceiver;
+use linerate_sys::ports::af_xdp::AfXdpReceiver;
+use linerate_sys::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
+use linerate_sys::ports::{Load, Port, monotonic_ns};
+use linerate_wire::{Reader, Recognised, StreamAccount, recognise};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Runs the verb.
+///
+/// # Errors
+/// What kept it from counting.
+pub fn run(args: &Receive) -> Result<ExitCode> {
+    interrupt::install();
+    if let Some(file) = &args.read {
+        return read(args, file);
+    }
+    let interface = args.interface.as_deref().unwrap_or_default();
+    let allowed = guard::open(args.netns.as_deref(), interface, &args.isolated_lab)?;
+    let mut port = open(args, &allowed)?;
+    receive(args, port.as_mut())
+}
+
+fn open(args: &Receive, allowed: &Allowed) -> Result<Box<dyn Port>> {
+    let (namespace, index) = (&allowed.namespace, allowed.link.index);
+    let options = ReceiverOptions {
+        campaign: args.campaign,
+        streams: 256,
+        queues: allowed.link.num_rx_queues.max(1),
+        pass_foreign: !allowed.in_lab,
+        unsigned: args.unsigned,
+    };
+    let cpus = cpu::online_cpus().context("asking which CPUs this process may use")?;
+    Ok(match args.port {
+        PortChoice::Xdp => Box::new(XdpReceiver::new(namespace, index, options)?),
+        PortChoice::AfXdp => Box::new(AfXdpReceiver::new(namespace, index, options, cpus)?),
+        PortChoice::AfPacket => Box::new(AfPacketReceiver::new(namespace, index, options, cpus)?),
+    })
+}
+
+fn receive(args: &Receive, port: &mut dyn Port) -> Result<ExitCode> {
+    port.start(&Load { duration: Duration::MAX, frames: None })?;
+    let began = monotonic_ns();
+    let mut tally = Tally::new(args.json, args.report_ms);
+    // The mean rate is over the time in which frames came, as far as polling sees it.
+    let (mut first, mut last, mut seen) = (None, began, 0);
+    let over = |seen: u64| {
+        let long = args.duration.is_some_and(|d| monotonic_ns() - began >= d.as_nanos() as u64);
+        long || args.count.is_some_and(|n| seen >= n) || interrupt::interrupted()
+    };
+    while !over(seen) {
+        std::thread::sleep(Duration::from_millis(args.report_ms.min(5)));
+        let frames = port.frames();
+        if frames != seen {
+            last = monotonic_ns();
+            first.get_or_insert(last);
+            seen = frames;
+        }
+        tally.tick("received", frames);
+    }
+    port.stop()?;
+    let counters = port.counters();
+    let seconds = first.map_or(0.0, |f| (last - f) as f64 / 1e9);
+    report(args, &counters, seconds, port.foreign_sample());
+    // Without a count or a duration to reach, Ctrl-C is how it is meant to end.
+    let bounded = args.duration.is_some() || args.count.is_some();
+    match (counters.frames, interrupt::interrupted() && bounded) {
+        (_, true) => Ok(ExitCode::from(INTERRUPTED)),
+        (0, _) => Ok(ExitCode::from(FAILED)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Frames missing from a stream by its sequence numbers, which begin at 0 with each `linerate send`.
+fn missing(stream: &StreamCounters) -> u64 {
+    stream.next_sequence.saturating_sub(stream.frames - stream.duplicates)
+}
+
+fn report(args: &Receive, counters: &PortCounters, seconds: f64, sample: Option<Vec<u8>>) {
+    let lost: u64 = counters.streams.iter().map(missing).sum();
+    if args.json {
+        let mut document = tally::totals(counters, seconds);
+        document["lost_by_sequence"] = lost.into();
+        document["duplicates"] = counters.duplicates().into();
+        document["reordered"] = counters.reordered().into();
+        document["foreign"] = serde_json::json!(counters.foreign);
+        document["counters"] = serde_json::to_value(counters).unwrap_or_default();
+        print(&format!("{document:#}\n"));
+        return;
+    }
+    print(&format!("Received {}\n", tally::sentence(counters, seconds)));
+    if !args.unsigned {
+        print(&format!(
+            "{} streams: {lost} lost (by sequence numbers), {} duplicates, {} reordered, {} too late to judge\n",
+            counters.streams.len(),
+            counters.duplicates(),
+            counters.reordered(),
+            counters.too_late(),
+        ));
+    }
+    if counters.refused > 0 {
+        print(&format!("{} frames found the receiver's ring full: the receiver was too slow for them\n", counters.refused));
+    }
+    let micro = |q| counters.latency.quantile(q).map(|ns| ns as f64 / 1e3);
+    if let (Some(p50), Some(p99), Some(p999)) = (micro(0.5), micro(0.99), micro(0.999)) {
+        print(&format!(
+            "Latency of {} stamped frames: p50 {p50:.1} us, p99 {p99:.1} us, p99.9 {p999:.1} us (same clock only)\n",
+            counters.latency.count()
+        ));
+    }
+    for queue in &counters.queues {
+        print(&format!("  CPU {} queue {}: {} frames\n", queue.cpu, queue.queue, queue.frames));
+    }
+    if counters.foreign_total() > 0 {
+        let kinds: Vec<String> = counters.foreign.iter().map(|(k, n)| format!("{n} {k}")).collect();
+        print(&format!("Other frames: {}\n", kinds.join(", ")));
+    }
+    if let Some(bytes) = sample {
+        let hex: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
+        print(&format!("  the first of them begins {}\n", hex.join(" ")));
+    }
+}
+
+/// Counts the frames of a capture.
+fn read(args: &Receive, file: &Path) -> Result<ExitCode> {
+    let failed = || format!("reading {}", file.display());
+    let input = std::fs::File::open(file).with_context(failed)?;
+    let mut counters = PortCounters::default();
+    let mut streams: BTreeMap<u16, StreamAccount> = BTreeMap::new();
+    let (mut first, mut last) = (None, 0);
+    for record in Reader::new(std::io::BufReader::new(input)).with_context(failed)? {
+        let record = record.with_context(failed)?;
+        if interrupt::interrupted() {
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        match recognise(&record.data) {
+            Recognised::Test { signature, .. } => {
+                streams.entry(signature.stream).or_default().observe(signature.sequence);
+            }
+            Recognised::Foreign(_) if args.unsigned => {}
+            Recognised::Foreign(kind) => {
+                *counters.foreign.entry(kind.to_string()).or_default() += 1;
+                continue;
+            }
+        }
+        counters.frames += 1;
+        counters.bytes += u64::from(record.orig_len);
+        first.get_or_insert(record.ts_ns);
+        last = record.ts_ns;
+    }
+    counters.streams = streams.iter().map(|(id, account)| stream(*id, account)).collect();
+    let seconds = first.map_or(0.0, |f| last.saturating_sub(f) as f64 / 1e9);
+    report(args, &counters, seconds, None);
+    Ok(if counters.frames == 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+fn stream(id: u16, account: &StreamAccount) -> StreamCounters {
+    StreamCounters {
+        stream: id,
+        frames: account.received(),
+        duplicates: account.duplicates(),
+        reordered: account.reordered(),
+        too_late: account.too_late(),
+        next_sequence: account.highest().map_or(0, |h| h + 1),
+    }
+}

@@ -1,0 +1,36 @@
+//! `linerate show`: the tables of a recorded campaign.
+
+use super::{print, style};
+use crate::cli::Show;
+use anyhow::Result;
+use linerate_core::schedule::Stopped;
+use linerate_core::summary::summarise;
+use linerate_sys::records;
+use std::process::ExitCode;
+
+/// Runs the verb.
+///
+/// # Errors
+/// The directory is no record.
+pub fn run(args: &Show) -> Result<ExitCode> {
+    let stored = records::read(&args.directory)?;
+    // A campaign that was killed has no summary: what it measured until then is whole.
+    let ended = stored.summary.is_some();
+    let summary =
+        stored.summary.unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0));
+    if args.json {
+        print(&format!("{:#}\n", serde_json::to_value(&summary)?));
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&linerate_report::summary(&stored.campaign, &stored.host, &summary, style()));
+    if args.trials {
+        print(&linerate_report::trials(&stored.campaign, &stored.trials, style()));
+    }
+    if !ended {
+        eprintln!("linerate: this campaign did not come to its end; the above is computed from its {} trials", stored.trials.len());
+    }
+    if stored.cut_off {
+        eprintln!("linerate: the last line of trials.jsonl is cut off and left out");
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,215 @@
+//! The embedded lab as a stand: one generator for each kind of traffic, one receiver for each lane.
+
+use super::{Shown, Stand};
+use anyhow::{Context, Result, bail};
+use linerate_core::record::{Mode, Roles, Slot};
+use linerate_core::stats::median;
+use linerate_core::trial::{Timing, rates};
+use linerate_sys::host::cpu::CpuTimes;
+use linerate_sys::lab::{EmbeddedLab, LabSpec, Variant, ledger};
+use linerate_sys::ports::live::{LiveFrames, Target};
+use linerate_sys::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
+use linerate_sys::ports::{Port, Traffic};
+use linerate_sys::trial;
+use linerate_wire::{FlowOrder, FlowSpace, FrameMix, FrameSpec, MacAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A kind of traffic: the slots that differ in nothing but the variant share it.
+#[derive(Debug, Clone)]
+pub struct TrafficKind {
+    /// Headers; the addresses are filled in per lane.
+    pub frame: FrameSpec,
+    /// Lengths.
+    pub mix: FrameMix,
+    /// Flows.
+    pub flows: Arc<FlowSpace>,
+}
+
+/// What an embedded stand is built from.
+pub struct EmbeddedPlan {
+    /// Inline or threaded.
+    pub mode: Mode,
+    /// CPUs.
+    pub roles: Roles,
+    /// Lanes, the first without a DUT.
+    pub variants: Vec<Variant>,
+    /// Kinds of traffic.
+    pub kinds: Vec<TrafficKind>,
+    /// Which lane and kind each slot is, and its rate in frames/s (`None` for the maximum).
+    pub slots: Vec<(usize, usize, Option<f64>)>,
+    /// Order of flows.
+    pub order: FlowOrder,
+    /// One frame in this many carries a time stamp.
+    pub stamp_every: u32,
+    /// High byte of the stream ids.
+    pub campaign: u8,
+    /// Flows that connection tracking must have room for.
+    pub flows: u64,
+}
+
+/// Streams that a receiver tells apart.
+const STREAMS: usize = 256;
+
+/// The embedded lab, ready for trials.
+pub struct Embedded {
+    plan: EmbeddedPlan,
+    /// Generators before receivers before the lab: dropped in this order.
+    generators: Vec<LiveFrames>,
+    receivers: Vec<XdpReceiver>,
+    lab: EmbeddedLab,
+}
+
+impl Embedded {
+    /// Builds the lab and loads the programs.
+    ///
+    /// # Errors
+    /// No privilege, or something that this kernel does not have.
+    pub fn build(plan: EmbeddedPlan) -> Result<Self> {
+        let threads = plan.roles.generator.len();
+        let streams = plan.kinds.len() * threads;
+        if streams > STREAMS {
+            bail!(
+                "{} kinds of frames on {threads} generator CPUs are {streams} streams, and a receiver tells {STREAMS} apart: use fewer --sizes or CPUs",
+                plan.kinds.len()
+            );
+        }
+        let longest = plan.kinds.iter().map(|k| k.mix.max_len_fcs()).max().unwrap_or(64);
+        let spec = LabSpec {
+            mode: plan.mode,
+            generator_cpus: plan.roles.generator.clone(),
+            dut_cpus: plan.roles.dut.clone(),
+            longest_fcs: longest,
+            flows: plan.flows,
+        };
+        let queues = spec.queues();
+        let lab = EmbeddedLab::build(spec, &plan.variants).context("building the embedded lab")?;
+        let options =
+            ReceiverOptions { campaign: plan.campaign, streams, queues, pass_foreign: false, unsigned: false };
+        let receivers = lab
+            .lanes
+            .iter()
+            .map(|lane| XdpReceiver::new(&lab.receiver, lane.receiver.index, options))
+            .collect::<Result<Vec<_>, _>>()
+            .context("setting up the receiver")?;
+        let targets: Vec<Target> = lab
+            .lanes
+            .iter()
+            .map(|lane| Target {
+                ifindex: lane.generator.index,
+                source: lane.generator.mac,
+                destination: lane.destination_mac(),
+            })
+            .collect();
+        let mut stand = Embedded { plan, generators: Vec::new(), receivers, lab };
+        for kind in 0..stand.plan.kinds.len() {
+            let traffic = stand.traffic(kind, &targets[0]);
+            let cpus = stand.plan.roles.generator.clone();
+            let generator = LiveFrames::new(&stand.lab.generator, targets.clone(), traffic, cpus)
+                .context("setting up the generator")?;
+            stand.generators.push(generator);
+        }
+        Ok(stand)
+    }
+
+    fn traffic(&self, number: usize, target: &Target) -> Traffic {
+        let kind = &self.plan.kinds[number];
+        let mut frame = kind.frame;
+        (frame.dst_mac, frame.src_mac) = (MacAddr(target.destination), MacAddr(target.source));
+        Traffic {
+            frame,
+            mix: kind.mix.clone(),
+            flows: kind.flows.clone(),
+            order: self.plan.order,
+            rate: None,
+            campaign: self.plan.campaign,
+            first_stream: (number * self.plan.roles.generator.len()) as u8,
+            stamp_every: self.plan.stamp_every,
+            batch: 64,
+        }
+    }
+
+    /// Sends every flow once through every DUT, so that no trial pays for what only the first frames cost (states, learned
+    /// addresses, caches): RFC 2544's learning frames.
+    ///
+    /// # Errors
+    /// The load could not be run.
+    pub fn learn(&mut self, slots: &[Slot], interrupted: &AtomicBool) -> Result<()> {
+        for slot in slots.iter().filter(|s| !s.is_calibration()) {
+            let (lane, kind, _) = self.plan.slots[slot.id];
+            let flows = self.plan.kinds[kind].flows.len();
+            let generator = &mut self.generators[kind];
+            generator.aim(lane);
+            generator.set_rate(None);
+            let most_ns = 20_000_000 + flows * 5_000;
+            let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
+            trial::run(timing, Some(flows), generator, &mut self.receivers[lane], interrupted, || {})
+                .context("sending the learning frames")?;
+        }
+        Ok(())
+    }
+
+    /// Chooses how many frames the generators hand over at once, by trying on the slot given: the smallest number that comes
+    /// within 2 % of the best. Returns it with what was measured.
+    ///
+    /// # Errors
+    /// The load could not be run.
+    pub fn choose_batch(&mut self, slot: usize, interrupted: &AtomicBool) -> Result<(u32, String)> {
+        const CANDIDATES: [u32; 4] = [16, 64, 128, 256];
+        const ROUNDS: usize = 3;
+        let timing = Timing { warm_up_ns: 5_000_000, interval_ns: 25_000_000, ..Timing::slice(25_000_000) };
+        let (lane, kind, _) = self.plan.slots[slot];
+        let mut found = vec![Vec::new(); CANDIDATES.len()];
+        for round in 0..ROUNDS {
+            for i in 0..CANDIDATES.len() {
+                let i = (i + round) % CANDIDATES.len();
+                let generator = &mut self.generators[kind];
+                generator.aim(lane);
+                generator.set_rate(None);
+                generator.set_batch(CANDIDATES[i]);
+                let receiver = &mut self.receivers[lane];
+                let outcome = trial::run(timing, None, generator, receiver, interrupted, || {})?;
+                found[i].extend(rates(&outcome.samples).map(|r| r.received));
+            }
+        }
+        let medians: Vec<f64> = found.iter().map(|f| median(f).unwrap_or(0.0)).collect();
+        let best = medians.iter().copied().fold(0.0, f64::max);
+        let chosen = medians.iter().position(|m| *m >= 0.98 * best).unwrap_or(0);
+        self.set_batch(CANDIDATES[chosen]);
+        let measured: Vec<String> =
+            CANDIDATES.iter().zip(&medians).map(|(c, m)| format!("{c}: {:.3} Mpps", m / 1e6)).collect();
+        Ok((CANDIDATES[chosen], measured.join(", ")))
+    }
+
+    /// Sets how many frames are handed over at once.
+    pub fn set_batch(&mut self, batch: u32) {
+        self.generators.iter_mut().for_each(|g| g.set_batch(batch));
+    }
+
+    /// The lab itself, to be kept up.
+    pub fn lab(&self) -> &EmbeddedLab {
+        &self.lab
+    }
+}
+
+impl Stand for Embedded {
+    fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<Shown> {
+        let (lane_number, kind, rate) = self.plan.slots[slot];
+        let lane = &self.lab.lanes[lane_number];
+        let (generator, receiver) = (&mut self.generators[kind], &mut self.receivers[lane_number]);
+        generator.aim(lane_number);
+        generator.set_rate(rate);
+        let before = self.lab.snapshot(lane)?;
+        let root = Path::new("/");
+        let (cpu_before, mut cpu_after) = (CpuTimes::read(root)?, None);
+        let outcome = trial::run(timing, None, generator, receiver, interrupted, || {
+            cpu_after = CpuTimes::read(root).ok();
+        })?;
+        let after = self.lab.snapshot(lane)?;
+        let (sent, received) = (generator.counters(), receiver.counters());
+        let account = ledger::account(lane, &before, &after, &sent, &received);
+        let cpus = cpu_after.map(|after| after.since(&cpu_before)).unwrap_or_default();
+        Ok(Shown { outcome, generator: sent, receiver: received, account, cpus })
+    }
+}
