@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, exit};
 
-const PROGRAMS: [&str; 3] = ["generator", "receiver", "dut"];
+const PROGRAMS: [&str; 4] = ["generator", "receiver", "dut", "xsk"];
 
 fn main() {
     let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");

@@ -98,9 +98,10 @@ impl Schedule {
             return Some(Stopped::Budget);
         }
         let precise = !self.comparisons.is_empty()
-            && self.comparisons.iter().all(|c| {
-                self.ratio(*c).is_some_and(|e| e.relative_width() < s.relative_width)
-            });
+            && self
+                .comparisons
+                .iter()
+                .all(|c| self.ratio(*c).is_some_and(|e| e.relative_width() < s.relative_width));
         precise.then_some(Stopped::Precise)
     }
 

@@ -105,14 +105,17 @@ pub fn autocorrelation(values: &[f64]) -> f64 {
     if variance > 0.0 { shared / variance } else { 0.0 }
 }
 
-/// Coefficient of variation: standard deviation (n-1) over mean; 0 for fewer than 2 values.
+/// Coefficient of variation: standard deviation (n-1) over mean; 0 for fewer than 2 values, or a mean of 0.
 pub fn coefficient_of_variation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
     }
     let mean = values.iter().sum::<f64>() / values.len() as f64;
+    if mean == 0.0 {
+        return 0.0;
+    }
     let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64;
-    variance.sqrt() / mean
+    variance.sqrt() / mean.abs()
 }
 
 /// Shuffles in place (Fisher and Yates), reproducibly from the generator's state.

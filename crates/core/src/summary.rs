@@ -4,7 +4,9 @@ use crate::audit::ceiling_is_clear;
 use crate::histogram::Histogram;
 use crate::record::{Campaign, Mode, Slot, Summary, TrialRecord, VERSION};
 use crate::schedule::Stopped;
-use crate::stats::{Estimate, autocorrelation, coefficient_of_variation, median, median_interval, paired_ratio};
+use crate::stats::{
+    Estimate, autocorrelation, coefficient_of_variation, median, median_interval, paired_ratio,
+};
 use crate::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, line_rate};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -182,14 +184,14 @@ fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<Estimate>, mode: Mode
         _ if paced => Limit::OfferedLoad,
         None => Limit::Calibration,
         Some(c) => {
-            let (low, high) =
-                (c.low.unwrap_or(c.median), row.received.high.unwrap_or(row.received.median));
+            let (low, high) = (c.low.unwrap_or(c.median), row.received.high.unwrap_or(row.received.median));
             if c.n > 0 && ceiling_is_clear(low, high) { Limit::Dut } else { Limit::Tester }
         }
     };
     if let (Some(c), Mode::Inline, true) = (ceiling, mode, slot.asked_fps.is_none()) {
         let tester = row.ns_per_frame * row.received.median / c.median;
-        row.dut_ns_per_frame = (c.median > 0.0 && row.received.median > 0.0).then(|| row.ns_per_frame - tester);
+        row.dut_ns_per_frame =
+            (c.median > 0.0 && row.received.median > 0.0).then_some(row.ns_per_frame - tester);
     }
 }
 
@@ -217,7 +219,9 @@ fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> V
     let steal = median(&trials.iter().flat_map(|t| &t.cpus).map(|c| c.steal).collect::<Vec<_>>());
     if steal >= Some(0.01) {
         let percent = 100.0 * steal.unwrap_or(0.0);
-        out.push(format!("the hypervisor took {percent:.1} % of the CPUs' time (steal): absolute rates are too low"));
+        out.push(format!(
+            "the hypervisor took {percent:.1} % of the CPUs' time (steal): absolute rates are too low"
+        ));
     }
     out
 }
@@ -240,10 +244,16 @@ fn slot_warnings(row: &Row, slot: &Slot, trials: &[TrialRecord]) -> Vec<String> 
         ));
     }
     if row.received.low.is_none() && row.valid_trials > 0 {
-        out.push(format!("{title}: {} valid trials are too few for a 95 % interval (6 are needed)", row.valid_trials));
+        out.push(format!(
+            "{title}: {} valid trials are too few for a 95 % interval (6 are needed)",
+            row.valid_trials
+        ));
     }
-    let series: Vec<f64> =
-        trials.iter().filter(|t| t.slot == slot.id && t.audit.valid).filter_map(|t| Some(t.rates?.received)).collect();
+    let series: Vec<f64> = trials
+        .iter()
+        .filter(|t| t.slot == slot.id && t.audit.valid)
+        .filter_map(|t| Some(t.rates?.received))
+        .collect();
     if series.len() >= 8 && autocorrelation(&series) > 0.5 && row.variation > 0.05 {
         out.push(format!(
             "{title}: the machine's speed drifted between trials (variation {:.0} %): trust the ratios, which are paired, more than the absolute rates",

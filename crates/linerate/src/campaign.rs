@@ -39,9 +39,10 @@ pub fn run(
     store.write_campaign(campaign)?;
     store.write_host(host)?;
     let mut conductor = Conductor { campaign, stand, store, trials: Vec::new(), began: Instant::now() };
-    let mut schedule = Schedule::new(campaign.slots.len(), comparisons(campaign), stopping, campaign.asked.seed);
+    let mut schedule =
+        Schedule::new(campaign.slots.len(), comparisons(campaign), stopping, campaign.asked.seed);
     let (stopped, failure) = conductor.all_trials(&mut schedule, progress);
-    let Conductor { mut store, trials, .. } = conductor;
+    let Conductor { store, trials, .. } = conductor;
     let summary = summarise(campaign, &trials, stopped, peak_rss_bytes());
     let directory = store.directory().to_path_buf();
     let written = store.write_summary(&summary).and_then(|()| store.finish());
@@ -68,7 +69,11 @@ struct Conductor<'a> {
 }
 
 impl Conductor<'_> {
-    fn all_trials(&mut self, schedule: &mut Schedule, progress: &Progress) -> (Stopped, Option<anyhow::Error>) {
+    fn all_trials(
+        &mut self,
+        schedule: &mut Schedule,
+        progress: &Progress,
+    ) -> (Stopped, Option<anyhow::Error>) {
         loop {
             if interrupted() {
                 return (Stopped::Interrupted, None);
@@ -113,6 +118,7 @@ impl Conductor<'_> {
             receiver: shown.receiver,
             losses: shown.account.losses,
             second_counts: shown.account.second_counts,
+            calibration: self.campaign.slots[slot].is_calibration(),
             faults: shown.outcome.faults,
         };
         let sent = evidence.generator.frames;
@@ -140,7 +146,9 @@ impl Conductor<'_> {
 fn describe(campaign: &Campaign, schedule: &Schedule, slot: usize) -> String {
     let title = campaign.slots[slot].title();
     match schedule.widest().filter(|w| w.is_finite()) {
-        Some(width) => format!("block {}: {title}; ratios known to {:.1} %", schedule.blocks(), 100.0 * width),
+        Some(width) => {
+            format!("block {}: {title}; ratios known to {:.1} %", schedule.blocks(), 100.0 * width)
+        }
         None => format!("block {}: {title}", schedule.blocks()),
     }
 }

@@ -178,7 +178,13 @@ An interface with a default route, with addresses outside 198.18.0.0/15 and 2001
 linerate's own namespaces is refused unless --isolated-lab names it (RFC 6815).")]
 pub struct Send {
     /// Interface to send from
-    #[arg(short = 'i', long = "interface", visible_alias = "dev", value_name = "IFACE", required_unless_present = "write")]
+    #[arg(
+        short = 'i',
+        long = "interface",
+        visible_alias = "dev",
+        value_name = "IFACE",
+        required_unless_present = "write"
+    )]
     pub interface: Option<String>,
 
     /// Namespace of the interface: a name that `ip netns` knows, or a path
@@ -303,7 +309,13 @@ pub struct Send {
   linerate receive --read capture.pcap                          count in a capture: no privileges")]
 pub struct Receive {
     /// Interface to receive at
-    #[arg(short = 'i', long = "interface", visible_alias = "dev", value_name = "IFACE", required_unless_present = "read")]
+    #[arg(
+        short = 'i',
+        long = "interface",
+        visible_alias = "dev",
+        value_name = "IFACE",
+        required_unless_present = "read"
+    )]
     pub interface: Option<String>,
 
     /// Namespace of the interface: a name that `ip netns` knows, or a path
@@ -489,7 +501,11 @@ fn count(text: &str) -> Result<u64, String> {
         _ => (plain.as_str(), 1),
     };
     let n = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).ok_or_else(wrong)?;
-    if n == 0 { Err(format!("'{text}' frames are none: leave it out to go on until --duration")) } else { Ok(n) }
+    if n == 0 {
+        Err(format!("'{text}' frames are none: leave it out to go on until --duration"))
+    } else {
+        Ok(n)
+    }
 }
 
 fn lab_name(text: &str) -> Result<String, String> {

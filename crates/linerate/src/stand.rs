@@ -3,7 +3,7 @@
 mod embedded;
 mod simulated;
 
-pub use embedded::{Embedded, EmbeddedPlan};
+pub use embedded::{Embedded, EmbeddedPlan, TrafficKind};
 pub use simulated::{Simulated, parse_simulation};
 
 use anyhow::Result;

@@ -45,6 +45,7 @@ static u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static long (*const bpf_redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
 static long (*const bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
+static long (*const bpf_loop)(u32 iterations, void *callback, void *context, u64 flags) = (void *)181;
 static long (*const bpf_fib_lookup)(void *ctx, void *params, int plen, u32 flags) = (void *)69;
 
 #define swap16(x) __builtin_bswap16(x)

@@ -3,7 +3,9 @@
 #![cfg(target_os = "linux")]
 
 pub mod bpf;
+pub mod host;
 pub mod lab;
 pub mod net;
 pub mod ports;
+pub mod records;
 pub mod trial;

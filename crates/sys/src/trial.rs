@@ -90,7 +90,12 @@ fn first_frame(generator: &mut dyn Port, interrupted: &AtomicBool) -> Result<u64
             return Ok(began);
         }
         let waited = monotonic_ns() - asked;
-        if generator.finished() || waited > START_WITHIN_NS || interrupted.load(Ordering::Relaxed) {
+        let finished = generator.finished();
+        // A short load may have begun and ended since.
+        if let Some(began) = generator.began_ns() {
+            return Ok(began);
+        }
+        if finished || waited > START_WITHIN_NS || interrupted.load(Ordering::Relaxed) {
             generator.stop()?; // says why, where there is a reason
             if interrupted.load(Ordering::Relaxed) {
                 return Ok(monotonic_ns());

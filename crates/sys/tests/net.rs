@@ -76,6 +76,7 @@ fn spec<'a>(name: &'a str, peer_name: &'a str, peer_ns: &'a Netns, queues: u32) 
         queues,
         mtu: 1400,
         txqueuelen: Some(77),
+        indexes: None,
     }
 }
 

@@ -156,11 +156,15 @@ fn roles(args: &Bench, mode: Mode) -> Result<Roles> {
     let dut = args.dut_cpus.as_ref().map(|c| c.0.clone());
     for cpu in asked.iter().flatten().chain(dut.iter().flatten()) {
         if !online.contains(cpu) {
-            return Err(usage(format!("CPU {cpu} is not online, or not allowed to this process: there are {online:?}")));
+            return Err(usage(format!(
+                "CPU {cpu} is not online, or not allowed to this process: there are {online:?}"
+            )));
         }
     }
     if dut.is_some() && mode == Mode::Inline {
-        return Err(usage("--dut-cpus is for --mode threaded: inline, the DUT works on the generator's CPUs"));
+        return Err(usage(
+            "--dut-cpus is for --mode threaded: inline, the DUT works on the generator's CPUs",
+        ));
     }
     let mut roles = cpu::default_roles(&online, mode, asked);
     if let Some(dut) = dut {
@@ -178,7 +182,7 @@ fn report(args: &Bench, campaign: &Campaign, facts: &HostFacts, finished: Finish
         });
         print(&format!("{document:#}\n"));
     } else {
-        print(&linerate_report::summary(campaign, facts, &summary, style()));
+        print(&linerate_report::text::summary(campaign, facts, &summary, style()));
         print(&format!("Records: {}\n", directory.display()));
     }
     if let Some(failure) = failure {

@@ -41,13 +41,8 @@ fn up(variants: &[Variant], name: &str, longest_fcs: u16) -> Result<ExitCode> {
     let cpus = cpu::online_cpus().context("asking which CPUs this process may use")?;
     let mut lanes = vec![Variant::CardToCard];
     lanes.extend(variants.iter().cloned());
-    let spec = LabSpec {
-        mode: Mode::Inline,
-        generator_cpus: cpus.clone(),
-        dut_cpus: cpus,
-        longest_fcs,
-        flows: 0,
-    };
+    let spec =
+        LabSpec { mode: Mode::Inline, generator_cpus: cpus.clone(), dut_cpus: cpus, longest_fcs, flows: 0 };
     let lab = EmbeddedLab::build(spec, &lanes)?;
     print(&keep(&lab, name)?);
     Ok(ExitCode::SUCCESS)
@@ -63,7 +58,7 @@ pub fn keep(lab: &EmbeddedLab, name: &str) -> Result<String> {
         bail!("a lab named {name} is up already: linerate lab down --name {name}, or choose another --name");
     }
     let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_secs());
-    let mut record = Registry::begin(name, now);
+    let mut record = LabRecord::begin(name, now);
     for (role, name, inode) in lab.names(name) {
         record.namespaces.insert(role, NamespaceRecord { name, inode });
     }
@@ -79,14 +74,16 @@ pub fn keep(lab: &EmbeddedLab, name: &str) -> Result<String> {
 }
 
 fn describe(record: &LabRecord, lab: Option<&EmbeddedLab>) -> String {
-    let mut text = format!("Lab {} is up; `linerate lab down --name {}` removes it.\n", record.name, record.name);
+    let mut text =
+        format!("Lab {} is up; `linerate lab down --name {}` removes it.\n", record.name, record.name);
     for (role, namespace) in &record.namespaces {
         text += &format!("  {role:<20} ip netns exec {}\n", namespace.name);
     }
     for (number, lane) in lab.iter().flat_map(|l| &l.lanes).enumerate() {
-        let between = lane.dut.as_ref().map_or_else(String::new, |dut| {
-            format!("{} | {} -> ", dut.inside.name, dut.outside.name)
-        });
+        let between = lane
+            .dut
+            .as_ref()
+            .map_or_else(String::new, |dut| format!("{} | {} -> ", dut.inside.name, dut.outside.name));
         text += &format!(
             "  lane {number}: {:<15} {} -> {between}{}\n",
             lane.variant.to_string(),

@@ -4,7 +4,7 @@ mod bench;
 mod documents;
 mod guard;
 mod lab;
-mod plan;
+pub mod plan;
 mod receive;
 mod send;
 mod show;
@@ -67,10 +67,10 @@ pub fn print(text: &str) {
 }
 
 /// How text is laid out: colour on terminals only, and not where NO_COLOR asks for none.
-pub fn style() -> linerate_report::Style {
+pub fn style() -> linerate_report::text::Style {
     use std::io::IsTerminal;
     let terminal = std::io::stdout().is_terminal();
-    linerate_report::Style { color: terminal && std::env::var_os("NO_COLOR").is_none(), width: width() }
+    linerate_report::text::Style { color: terminal && std::env::var_os("NO_COLOR").is_none(), width: width() }
 }
 
 fn width() -> usize {

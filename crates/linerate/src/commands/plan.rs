@@ -32,7 +32,8 @@ pub struct Plan {
 /// Frames, flows or rates that cannot be.
 pub fn plan(args: &Bench, threads: usize, ipv6: bool) -> Result<Plan> {
     let variants = variants(args);
-    let mut plan = Plan { variants, kinds: Vec::new(), layout: Vec::new(), slots: Vec::new(), notes: Vec::new() };
+    let mut plan =
+        Plan { variants, kinds: Vec::new(), layout: Vec::new(), slots: Vec::new(), notes: Vec::new() };
     let names = lane_names(&plan.variants);
     for size in &args.sizes.0 {
         let first_slot = plan.slots.len();
@@ -148,9 +149,12 @@ fn rate(args: &Bench, mix: &FrameMix, threads: usize) -> Result<Option<f64>> {
 pub fn stopping(args: &Bench) -> Stopping {
     let budget_ns = args.budget.as_nanos() as u64;
     match args.trials {
-        Some(trials) => {
-            Stopping { relative_width: 0.0, least_blocks: trials, most_blocks: trials, budget_ns: u64::MAX / 4 }
-        }
+        Some(trials) => Stopping {
+            relative_width: 0.0,
+            least_blocks: trials,
+            most_blocks: trials,
+            budget_ns: u64::MAX / 4,
+        },
         None => Stopping { relative_width: 0.02, least_blocks: 1, most_blocks: u32::MAX, budget_ns },
     }
 }

@@ -12,7 +12,7 @@ use linerate_sys::ports::af_packet::AfPacketReceiver;
 use linerate_sys::ports::af_xdp::AfXdpReceiver;
 use linerate_sys::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
 use linerate_sys::ports::{Load, Port, monotonic_ns};
-use linerate_wire::{Reader, Recognised, StreamAccount, recognise};
+use linerate_wire::{ForeignKind, Reader, Recognised, StreamAccount, recognise};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
@@ -39,14 +39,14 @@ fn open(args: &Receive, allowed: &Allowed) -> Result<Box<dyn Port>> {
         campaign: args.campaign,
         streams: 256,
         queues: allowed.link.num_rx_queues.max(1),
-        pass_foreign: !allowed.in_lab,
+        pass_foreign: !allowed.in_lab && args.port == PortChoice::Xdp,
         unsigned: args.unsigned,
     };
-    let cpus = cpu::online_cpus().context("asking which CPUs this process may use")?;
+    let cpu = cpu::online_cpus().context("asking which CPUs this process may use")?.first().copied();
     Ok(match args.port {
         PortChoice::Xdp => Box::new(XdpReceiver::new(namespace, index, options)?),
-        PortChoice::AfXdp => Box::new(AfXdpReceiver::new(namespace, index, options, cpus)?),
-        PortChoice::AfPacket => Box::new(AfPacketReceiver::new(namespace, index, options, cpus)?),
+        PortChoice::AfXdp => Box::new(AfXdpReceiver::new(namespace, index, options, cpu)?.0),
+        PortChoice::AfPacket => Box::new(AfPacketReceiver::new(namespace, index, options, cpu)?),
     })
 }
 
@@ -111,7 +111,10 @@ fn report(args: &Receive, counters: &PortCounters, seconds: f64, sample: Option<
         ));
     }
     if counters.refused > 0 {
-        print(&format!("{} frames found the receiver's ring full: the receiver was too slow for them\n", counters.refused));
+        print(&format!(
+            "{} frames found the receiver's ring full: the receiver was too slow for them\n",
+            counters.refused
+        ));
     }
     let micro = |q| counters.latency.quantile(q).map(|ns| ns as f64 / 1e3);
     if let (Some(p50), Some(p99), Some(p999)) = (micro(0.5), micro(0.99), micro(0.999)) {
@@ -151,7 +154,7 @@ fn read(args: &Receive, file: &Path) -> Result<ExitCode> {
             }
             Recognised::Foreign(_) if args.unsigned => {}
             Recognised::Foreign(kind) => {
-                *counters.foreign.entry(kind.to_string()).or_default() += 1;
+                *counters.foreign.entry(foreign_name(kind).into()).or_default() += 1;
                 continue;
             }
         }
@@ -164,6 +167,16 @@ fn read(args: &Receive, file: &Path) -> Result<ExitCode> {
     let seconds = first.map_or(0.0, |f| last.saturating_sub(f) as f64 / 1e9);
     report(args, &counters, seconds, None);
     Ok(if counters.frames == 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+fn foreign_name(kind: ForeignKind) -> &'static str {
+    match kind {
+        ForeignKind::Arp => "ARP",
+        ForeignKind::Ipv4 => "IPv4",
+        ForeignKind::Ipv6 => "IPv6",
+        ForeignKind::Icmpv6 => "ICMPv6",
+        ForeignKind::Other(_) | ForeignKind::Runt => "other",
+    }
 }
 
 fn stream(id: u16, account: &StreamAccount) -> StreamCounters {

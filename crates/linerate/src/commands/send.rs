@@ -49,10 +49,14 @@ pub fn run(args: &Send) -> Result<ExitCode> {
 fn traffic(args: &Send) -> Result<Traffic> {
     let flows = match (&args.source, &args.destination) {
         (Some(source), Some(destination)) => FlowSpace::parse(source, destination).map_err(usage)?,
-        _ => FlowSpace::benchmark(if args.ipv6 { Family::V6 } else { Family::V4 }, args.flows).map_err(usage)?,
+        _ => FlowSpace::benchmark(if args.ipv6 { Family::V6 } else { Family::V4 }, args.flows)
+            .map_err(usage)?,
     };
     if (args.ipv6 && flows.family() == Family::V4) || (args.ipv4 && flows.family() == Family::V6) {
-        return Err(usage(format!("-s and -d are {} addresses, and -4 or -6 says otherwise", flows.family())));
+        return Err(usage(format!(
+            "-s and -d are {} addresses, and -4 or -6 says otherwise",
+            flows.family()
+        )));
     }
     flows.usable_len().map_err(usage)?;
     let nowhere = MacAddr([0; 6]);
@@ -97,10 +101,11 @@ fn write(args: &Send, traffic: &Traffic, file: &Path) -> Result<ExitCode> {
         if interrupt::interrupted() {
             bail!("interrupted after {number} of {frames} frames: {} is incomplete", file.display());
         }
-        let length = source.next(&mut buffer, 0);
+        let length = source.fill(&mut buffer, 0);
         writer.write(number * 1000, &buffer[..length]).with_context(failed)?;
     }
-    writer.finish().into_inner().with_context(failed)?.sync_all().with_context(failed)?;
+    let file_written = writer.finish().with_context(failed)?.into_inner().with_context(failed)?;
+    file_written.sync_all().with_context(failed)?;
     print(&format!("{frames} frames written to {}\n", file.display()));
     Ok(ExitCode::SUCCESS)
 }
@@ -157,8 +162,8 @@ fn open(args: &Send, allowed: &Allowed, traffic: &Traffic, cpus: Vec<u32>) -> Re
             let target = Target { ifindex: index, source, destination };
             Box::new(LiveFrames::new(namespace, vec![target], traffic.clone(), cpus)?)
         }
-        PortChoice::AfXdp => Box::new(AfXdpGenerator::new(namespace, index, traffic.clone(), cpus)?),
-        PortChoice::AfPacket => Box::new(AfPacketGenerator::new(namespace, index, traffic.clone(), cpus)?),
+        PortChoice::AfXdp => Box::new(AfXdpGenerator::new(namespace, index, traffic.clone(), &cpus)?),
+        PortChoice::AfPacket => Box::new(AfPacketGenerator::new(namespace, index, traffic.clone(), &cpus)?),
     })
 }
 
@@ -215,6 +220,9 @@ fn report(args: &Send, counters: &PortCounters, seconds: f64, sent: u64, refused
     print(&format!("Sent {}\n", tally::sentence(counters, seconds)));
     print(&format!("Interface: {sent} sent, {refused} refused (the other end's ring was full)\n"));
     if counters.stall_ns > 10_000_000 {
-        print(&format!("The generator was kept from running for up to {} ms at a time\n", counters.stall_ns / 1_000_000));
+        print(&format!(
+            "The generator was kept from running for up to {} ms at a time\n",
+            counters.stall_ns / 1_000_000
+        ));
     }
 }

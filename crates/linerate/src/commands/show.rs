@@ -22,12 +22,15 @@ pub fn run(args: &Show) -> Result<ExitCode> {
         print(&format!("{:#}\n", serde_json::to_value(&summary)?));
         return Ok(ExitCode::SUCCESS);
     }
-    print(&linerate_report::summary(&stored.campaign, &stored.host, &summary, style()));
+    print(&linerate_report::text::summary(&stored.campaign, &stored.host, &summary, style()));
     if args.trials {
-        print(&linerate_report::trials(&stored.campaign, &stored.trials, style()));
+        print(&linerate_report::text::trials(&stored.campaign, &stored.trials, style()));
     }
     if !ended {
-        eprintln!("linerate: this campaign did not come to its end; the above is computed from its {} trials", stored.trials.len());
+        eprintln!(
+            "linerate: this campaign did not come to its end; the above is computed from its {} trials",
+            stored.trials.len()
+        );
     }
     if stored.cut_off {
         eprintln!("linerate: the last line of trials.jsonl is cut off and left out");

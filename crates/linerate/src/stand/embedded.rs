@@ -2,11 +2,13 @@
 
 use super::{Shown, Stand};
 use anyhow::{Context, Result, bail};
+use linerate_core::counters::PortCounters;
 use linerate_core::record::{Mode, Roles, Slot};
 use linerate_core::stats::median;
 use linerate_core::trial::{Timing, rates};
 use linerate_sys::host::cpu::CpuTimes;
-use linerate_sys::lab::{EmbeddedLab, LabSpec, Variant, ledger};
+use linerate_sys::lab::ledger::{self, Account, Snapshot};
+use linerate_sys::lab::{EmbeddedLab, LabSpec, Lane, Variant};
 use linerate_sys::ports::live::{LiveFrames, Target};
 use linerate_sys::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
 use linerate_sys::ports::{Port, Traffic};
@@ -15,6 +17,7 @@ use linerate_wire::{FlowOrder, FlowSpace, FrameMix, FrameSpec, MacAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 /// A kind of traffic: the slots that differ in nothing but the variant share it.
 #[derive(Debug, Clone)]
@@ -85,14 +88,22 @@ impl Embedded {
         };
         let queues = spec.queues();
         let lab = EmbeddedLab::build(spec, &plan.variants).context("building the embedded lab")?;
-        let options =
-            ReceiverOptions { campaign: plan.campaign, streams, queues, pass_foreign: false, unsigned: false };
+        let options = ReceiverOptions {
+            campaign: plan.campaign,
+            streams,
+            queues,
+            pass_foreign: false,
+            unsigned: false,
+        };
         let receivers = lab
             .lanes
             .iter()
             .map(|lane| XdpReceiver::new(&lab.receiver, lane.receiver.index, options))
             .collect::<Result<Vec<_>, _>>()
             .context("setting up the receiver")?;
+        if plan.mode == Mode::Threaded && plan.roles.receiver != plan.roles.dut {
+            lab.thread_receivers(&plan.roles.receiver).context("giving the receiver its CPU")?;
+        }
         let targets: Vec<Target> = lab
             .lanes
             .iter()
@@ -206,10 +217,34 @@ impl Stand for Embedded {
         let outcome = trial::run(timing, None, generator, receiver, interrupted, || {
             cpu_after = CpuTimes::read(root).ok();
         })?;
-        let after = self.lab.snapshot(lane)?;
-        let (sent, received) = (generator.counters(), receiver.counters());
-        let account = ledger::account(lane, &before, &after, &sent, &received);
         let cpus = cpu_after.map(|after| after.since(&cpu_before)).unwrap_or_default();
+        let sent = generator.counters();
+        let (received, account) = settle(&self.lab, lane, &before, &sent, receiver)?;
         Ok(Shown { outcome, generator: sent, receiver: received, account, cpus })
+    }
+}
+
+/// How long frames may be under way after the load has ended, before they count as lost without trace.
+const SETTLE_WITHIN: Duration = Duration::from_millis(500);
+
+/// Reads the final counters. Where they do not balance, frames may still be in a ring whose thread has not been scheduled:
+/// looks again, for a while.
+fn settle(
+    lab: &EmbeddedLab,
+    lane: &Lane,
+    before: &Snapshot,
+    sent: &PortCounters,
+    receiver: &mut XdpReceiver,
+) -> Result<(PortCounters, Account)> {
+    let began = Instant::now();
+    loop {
+        receiver.stop()?;
+        let after = lab.snapshot(lane)?;
+        let received = receiver.counters();
+        let account = ledger::account(lane, before, &after, sent, &received);
+        if account.balances(sent, &received) || began.elapsed() > SETTLE_WITHIN {
+            return Ok((received, account));
+        }
+        std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -37,12 +37,12 @@ pub fn program_error(program: &str, error: &dyn std::error::Error) -> PortError 
     let mut source = error.source();
     while let Some(inner) = source {
         if let Some(io) = inner.downcast_ref::<io::Error>()
-            && matches!(io.raw_os_error(), Some(libc::EPERM | libc::EACCES))
+            && io.raw_os_error() == Some(libc::EPERM)
         {
             return PortError::System {
                 operation: "load",
                 object: format!("the eBPF program {program}"),
-                source: io::Error::from_raw_os_error(io.raw_os_error().unwrap_or(libc::EPERM)),
+                source: io::Error::from_raw_os_error(libc::EPERM),
             };
         }
         reason = format!("{reason}: {inner}");

@@ -39,6 +39,15 @@ pub struct Account {
     pub dut: BTreeMap<String, u64>,
 }
 
+impl Account {
+    /// Whether every frame sent is received or lost at a known place, and every count agrees with its neighbour.
+    pub fn balances(&self, generator: &PortCounters, receiver: &PortCounters) -> bool {
+        let lost: u64 = self.losses.iter().map(|l| l.frames).sum();
+        generator.frames == receiver.unique() + lost
+            && self.second_counts.iter().all(|s| s.frames == s.expected)
+    }
+}
+
 impl EmbeddedLab {
     /// Reads all counters of a lane.
     ///

@@ -18,6 +18,7 @@ use crate::net::sysfs::NetSysfs;
 use crate::net::{self, MacAddr, Netns, napi, sysctl};
 use crate::ports::PortError;
 use linerate_core::record::Mode;
+use std::time::Duration;
 
 /// What can go wrong with a lab.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +83,13 @@ pub struct Interface {
     pub mac: MacAddr,
 }
 
+/// One end of a link to be made.
+struct End {
+    name: String,
+    mac: MacAddr,
+    index: u32,
+}
+
 /// A variant with its links.
 pub struct Lane {
     /// What the DUT is.
@@ -118,6 +126,9 @@ pub struct EmbeddedLab {
     receiver_route: Route,
 }
 
+/// How long a new link may take to come up.
+const START_WITHIN: Duration = Duration::from_secs(2);
+
 /// The tester's namespaces have no IP at all: a stack that answered or announced itself would send foreign frames.
 const QUIET: [(&str, &str); 2] =
     [("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1")];
@@ -150,48 +161,58 @@ impl EmbeddedLab {
 
     fn lane(&self, variant: &Variant) -> Result<Lane, LabError> {
         let number = self.lanes.len();
-        let (g, r) = (format!("g{number}"), format!("r{number}"));
-        let macs = [1, 2, 3, 4].map(|role| addresses::mac(number, role));
+        let end = |prefix: &str, role: u8| End {
+            name: format!("{prefix}{number}"),
+            mac: addresses::mac(number, role),
+            index: 10 * (number as u32 + 1) + u32::from(role),
+        };
+        let (g, inside, outside, r) = (end("g", 1), end("in", 2), end("out", 3), end("r", 4));
         let dut = if *variant == Variant::CardToCard {
-            self.link(&self.generator_route, (&g, macs[0]), (&r, macs[3]), &self.receiver)?;
+            self.link(&self.generator_route, &g, &r, &self.receiver)?;
             None
         } else {
             let namespace = Netns::anonymous()?.with_label(&format!("DUT of {variant}"));
             let route = dut::prepare(&namespace)?;
-            let (inside, outside) = (format!("in{number}"), format!("out{number}"));
-            self.link(&self.generator_route, (&g, macs[0]), (&inside, macs[1]), &namespace)?;
-            self.link(&route, (&outside, macs[2]), (&r, macs[3]), &self.receiver)?;
-            Some(DutEnd::new(namespace, route, &inside, &outside)?)
+            self.link(&self.generator_route, &g, &inside, &namespace)?;
+            self.link(&route, &outside, &r, &self.receiver)?;
+            Some(DutEnd::new(namespace, route, &inside.name, &outside.name)?)
         };
-        let generator = interface(&self.generator_route, &g)?;
-        let receiver = interface(&self.receiver_route, &r)?;
+        let generator = interface(&self.generator_route, &g.name)?;
+        let receiver = interface(&self.receiver_route, &r.name)?;
         self.generator_route.set_up(generator.index, true)?;
         self.receiver_route.set_up(receiver.index, true)?;
         let mut lane = Lane { variant: variant.clone(), generator, receiver, dut };
+        // A veth shows a carrier before its queues are live, and loses what is sent in between.
         if let Some(dut) = &mut lane.dut {
             dut.configure(&lane.variant, &self.spec, lane.generator.mac, lane.receiver.mac)?;
+            dut.route.wait_running(dut.inside.index, START_WITHIN)?;
+            dut.route.wait_running(dut.outside.index, START_WITHIN)?;
         }
+        self.generator_route.wait_running(lane.generator.index, START_WITHIN)?;
+        self.receiver_route.wait_running(lane.receiver.index, START_WITHIN)?;
         Ok(lane)
     }
 
-    fn link(
-        &self,
-        route: &Route,
-        (name, mac): (&str, MacAddr),
-        (peer_name, peer_mac): (&str, MacAddr),
-        peer_ns: &Netns,
-    ) -> Result<(), LabError> {
-        let (queues, mtu) = (self.spec.queues(), self.spec.mtu());
+    fn link(&self, route: &Route, end: &End, peer: &End, peer_ns: &Netns) -> Result<(), LabError> {
         Ok(route.create_veth(&VethSpec {
-            name,
-            mac,
-            peer_name,
-            peer_mac,
+            name: &end.name,
+            mac: end.mac,
+            peer_name: &peer.name,
+            peer_mac: peer.mac,
             peer_ns,
-            queues,
-            mtu,
+            queues: self.spec.queues(),
+            mtu: self.spec.mtu(),
             txqueuelen: None,
+            indexes: Some((end.index, peer.index)),
         })?)
+    }
+
+    /// Gives the receivers CPUs of their own: their interfaces' NAPI threads. Their XDP programs must be attached.
+    ///
+    /// # Errors
+    /// The kernel has no threaded NAPI.
+    pub fn thread_receivers(&self, cpus: &[u32]) -> Result<(), LabError> {
+        self.lanes.iter().try_for_each(|lane| thread_napi(&self.receiver, &lane.receiver.name, cpus))
     }
 
     /// The generator's and receiver's links as the kernel counts them.
@@ -216,9 +237,9 @@ impl EmbeddedLab {
         let tester = [("generator", &self.generator), ("receiver", &self.receiver)];
         let tester = tester.map(|(role, ns)| (role.to_string(), format!("{prefix}-{role}"), ns));
         let duts = self.lanes.iter().filter_map(|lane| Some((&lane.variant, &lane.dut.as_ref()?.namespace)));
-        let duts = duts.enumerate().map(move |(n, (variant, ns))| {
-            (format!("dut {n} ({variant})"), format!("{prefix}-dut{n}"), ns)
-        });
+        let duts = duts
+            .enumerate()
+            .map(move |(n, (variant, ns))| (format!("dut {n} ({variant})"), format!("{prefix}-dut{n}"), ns));
         tester.into_iter().chain(duts)
     }
 

@@ -265,7 +265,7 @@ fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32], ports: u32) -> Result<
 
 fn flow_count(traffic: &Traffic) -> Result<u32, PortError> {
     match u32::try_from(traffic.flows.len()) {
-        Ok(n) if (1..=linerate_wire::MAX_FLOWS as u32).contains(&n) => Ok(n),
+        Ok(n) if (1..=linerate_wire::MAX_FLOWS).contains(&n) => Ok(n),
         _ => Err(PortError::Unsuitable(format!(
             "{} flows: 1 to {} can be generated",
             traffic.flows.len(),

@@ -78,7 +78,7 @@ impl<T: Copy> MappedArray<T> {
     /// Sets one 64-bit field of element `index`, at `offset` bytes, and touches nothing else of it: for fields that user
     /// space changes while the kernel side is at work on the others. Panics beyond the end.
     pub fn set_field(&self, index: usize, offset: usize, value: u64) {
-        assert!(index < self.len && offset % 8 == 0 && offset + 8 <= size_of::<T>());
+        assert!(index < self.len && offset.is_multiple_of(8) && offset + 8 <= size_of::<T>());
         // SAFETY: within the element, and aligned because elements are multiples of 8 bytes.
         unsafe { self.base.as_ptr().add(index).cast::<u8>().add(offset).cast::<u64>().write_volatile(value) }
     }

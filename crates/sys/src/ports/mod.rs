@@ -1,9 +1,15 @@
 //! Ports: where frames leave and arrive. One trait; behind it XDP live frames, AF_XDP, AF_PACKET, an XDP receiver and an
 //! in-memory port.
 
+pub mod af_packet;
+pub mod af_xdp;
 pub mod flow_table;
 pub mod live;
 pub mod mapped;
+pub mod memory;
+mod socket;
+pub mod user_generator;
+pub mod user_receiver;
 pub mod xdp_receiver;
 
 use linerate_core::counters::PortCounters;

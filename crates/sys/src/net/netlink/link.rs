@@ -42,6 +42,10 @@ pub struct VethSpec<'a> {
     pub mtu: u32,
     /// Length of the transmit queue of both ends; the kernel's default if `None`.
     pub txqueuelen: Option<u32>,
+    /// Numbers of this end and of the other, each in its namespace; the kernel's choice if `None`. Ends whose numbers are
+    /// equal come up a second late: the kernel takes such a link for one that is not stacked, and puts its news off
+    /// (`linkwatch_urgent_event` in net/core/link_watch.c).
+    pub indexes: Option<(u32, u32)>,
 }
 
 /// A link as the kernel describes it.
@@ -111,9 +115,9 @@ impl Route {
     pub fn create_veth(&self, spec: &VethSpec<'_>) -> Result<(), Error> {
         check_name(spec.name)?;
         check_name(spec.peer_name)?;
-        let mut peer = veth_end(spec.peer_name, spec.peer_mac, spec);
+        let mut peer = veth_end(spec.peer_name, spec.peer_mac, spec.indexes.map(|i| i.1), spec);
         peer.attributes.push(LinkAttribute::NetNsFd(spec.peer_ns.as_fd().as_raw_fd()));
-        let mut message = veth_end(spec.name, spec.mac, spec);
+        let mut message = veth_end(spec.name, spec.mac, spec.indexes.map(|i| i.0), spec);
         message.attributes.push(LinkAttribute::LinkInfo(vec![
             Info::Kind(InfoKind::Veth),
             Info::Data(InfoData::Veth(InfoVeth::Peer(peer))),
@@ -239,8 +243,8 @@ impl Route {
     }
 }
 
-fn veth_end(name: &str, mac: MacAddr, spec: &VethSpec<'_>) -> LinkMessage {
-    let mut end = LinkMessage::default();
+fn veth_end(name: &str, mac: MacAddr, index: Option<u32>, spec: &VethSpec<'_>) -> LinkMessage {
+    let mut end = indexed(index.unwrap_or(0));
     end.attributes = vec![
         LinkAttribute::IfName(name.to_owned()),
         LinkAttribute::Address(mac.to_vec()),

@@ -1,0 +1,53 @@
+# make bench    install what is missing, build, and measure this machine's forwarding (asks for sudo where needed)
+# make test     install what is missing, and run all tests; those that need root run as root
+# make install  put the binary, man pages and shell completions in place (PREFIX=/usr/local, DESTDIR=)
+# make peers    compare the generator with those that are installed (trafgen, tcpreplay, iperf3, ...)
+
+PREFIX ?= /usr/local
+CARGO ?= cargo
+# Root needs no sudo, and a plain user without it still gets everything that needs no root.
+SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo || true)
+BENCH_ARGS ?=
+
+.PHONY: bench build test lint install uninstall peers setup setup-test clean
+
+bench: build
+	$(SUDO) target/release/linerate bench $(BENCH_ARGS)
+
+build: setup
+	$(CARGO) build --release --locked
+
+setup:
+	@scripts/setup build
+
+setup-test:
+	@scripts/setup test
+
+test: setup-test
+	CARGO=$(CARGO) scripts/run-tests
+
+lint: setup
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	scripts/check-dependencies
+
+peers: build
+	$(SUDO) benches/peers
+
+install: build
+	rm -rf target/documents
+	target/release/linerate documents target/documents
+	install -Dm755 target/release/linerate $(DESTDIR)$(PREFIX)/bin/linerate
+	for page in target/documents/*.1; do install -Dm644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$$(basename $$page); done
+	install -Dm644 target/documents/linerate.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/linerate
+	install -Dm644 target/documents/_linerate $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_linerate
+	install -Dm644 target/documents/linerate.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/linerate.fish
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/linerate $(DESTDIR)$(PREFIX)/share/man/man1/linerate*.1
+	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/linerate
+	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_linerate
+	rm -f $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/linerate.fish
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,113 @@
+//! A simulated DUT in memory as a stand: the whole command line without privileges. Its figures say nothing of any machine,
+//! and every result says so.
+
+use super::{Shown, Stand};
+use crate::commands::plan::Plan;
+use anyhow::Result;
+use linerate_core::audit::SecondCount;
+use linerate_core::trial::Timing;
+use linerate_core::units::{Rate, parse_duration_ns};
+use linerate_sys::lab::ledger::Account;
+use linerate_sys::ports::memory::{MemoryDut, MemoryGenerator, MemoryLink, MemoryReceiver};
+use linerate_sys::ports::{Port, Traffic};
+use linerate_sys::trial;
+use linerate_wire::FlowOrder;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// One link per kind of traffic.
+pub struct Simulated {
+    links: Vec<(MemoryGenerator, MemoryReceiver)>,
+    /// Which lane and link each slot is, and its rate.
+    layout: Vec<(usize, usize, Option<f64>)>,
+    dut: MemoryDut,
+}
+
+impl Simulated {
+    /// Links for every kind of traffic in the plan.
+    ///
+    /// # Errors
+    /// Frames that cannot be built.
+    pub fn new(dut: MemoryDut, plan: &Plan, order: FlowOrder) -> Result<Self> {
+        let links = plan.kinds.iter().map(|kind| {
+            let traffic = Traffic {
+                frame: kind.frame,
+                mix: kind.mix.clone(),
+                flows: kind.flows.clone(),
+                order,
+                rate: None,
+                campaign: 1,
+                first_stream: 0,
+                stamp_every: 64,
+                batch: 64,
+            };
+            MemoryLink::pair(traffic, MemoryDut::default())
+        });
+        Ok(Simulated { links: links.collect::<Result<_, _>>()?, layout: plan.layout.clone(), dut })
+    }
+}
+
+impl Stand for Simulated {
+    fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<Shown> {
+        let (lane, link, rate) = self.layout[slot];
+        let (generator, receiver) = &mut self.links[link];
+        generator.set_dut(if lane == 0 { MemoryDut::default() } else { self.dut });
+        generator.set_rate(rate);
+        let outcome = trial::run(timing, None, generator, receiver, interrupted, || {})?;
+        let (sent, received) = (generator.counters(), receiver.counters());
+        // The DUT's own count of copies is the second count here.
+        let copies = SecondCount {
+            place: "simulated DUT: copies".into(),
+            frames: received.duplicates(),
+            expected: generator.duplicates(),
+        };
+        let account =
+            Account { losses: generator.losses(), second_counts: vec![copies], ..Account::default() };
+        Ok(Shown { outcome, generator: sent, receiver: received, account, cpus: Vec::new() })
+    }
+}
+
+/// Reads `ok`, or `loss=N,duplication=N,delay=T,rate=R`.
+///
+/// # Errors
+/// Says which part is wrong.
+pub fn parse_simulation(text: &str) -> Result<MemoryDut, String> {
+    let mut dut = MemoryDut::default();
+    if text == "ok" {
+        return Ok(dut);
+    }
+    for part in text.split(',') {
+        let wrong = || format!("--simulate: '{part}' is not ok, loss=N, duplication=N, delay=T or rate=R");
+        let (name, value) = part.split_once('=').ok_or_else(wrong)?;
+        let one_in = || value.parse::<u64>().ok().filter(|n| *n > 0).ok_or_else(wrong);
+        match name {
+            "loss" => dut.loss_one_in = Some(one_in()?),
+            "duplication" => dut.duplicate_one_in = Some(one_in()?),
+            "delay" => dut.delay = Duration::from_nanos(parse_duration_ns(value)?),
+            "rate" => match value.parse::<Rate>().map_err(|e| e.to_string())? {
+                Rate::Frames(fps) => dut.rate = Some(fps),
+                _ => return Err(format!("--simulate: rate wants frames/s, such as 500kpps, not '{value}'")),
+            },
+            _ => return Err(wrong()),
+        }
+    }
+    Ok(dut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simulations_are_read() {
+        assert_eq!(parse_simulation("ok"), Ok(MemoryDut::default()));
+        let dut = parse_simulation("loss=1000,delay=50us,rate=500kpps").unwrap();
+        assert_eq!(
+            (dut.loss_one_in, dut.delay, dut.rate),
+            (Some(1000), Duration::from_micros(50), Some(5e5))
+        );
+        for text in ["", "loss", "loss=0", "rate=max", "speed=1", "loss=1,"] {
+            assert!(parse_simulation(text).is_err(), "{text}");
+        }
+    }
+}

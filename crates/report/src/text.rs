@@ -1,0 +1,51 @@
+//! What `linerate bench` and `linerate show` print: the answer first, then the figures it rests on, then what to beware of.
+
+mod answer;
+mod names;
+mod numbers;
+mod page;
+mod setup;
+mod tables;
+mod trials;
+
+use linerate_core::record::{Campaign, HostFacts, Summary};
+use linerate_core::summary::Row;
+use names::Names;
+use page::{Ink, Page};
+
+pub use page::Style;
+pub use trials::trials;
+
+/// The verdict of a campaign for a person to read. ASCII only; no line exceeds the style's width, paths excepted.
+pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary, style: Style) -> String {
+    let names = Names::of(campaign);
+    let mut page = Page::new(style);
+    if simulated(campaign) {
+        let loud =
+            "SIMULATED: all figures below are of a simulated DUT inside linerate, NOT of this machine.";
+        page.paragraph(loud, Ink::Warning);
+        page.gap();
+    }
+    page.paragraph(&answer::answer(campaign, summary), Ink::Bold);
+    tables::rates(&mut page, campaign, summary, &names);
+    tables::line_rates(&mut page, campaign, summary, &names);
+    tables::comparisons(&mut page, campaign, summary, &names);
+    tables::latency(&mut page, campaign, summary, &names);
+    tables::losses(&mut page, summary, &names);
+    setup::measured(&mut page, campaign, host, summary, &names);
+    setup::warnings(&mut page, summary);
+    setup::stopped(&mut page, summary);
+    page.finish()
+}
+
+fn simulated(campaign: &Campaign) -> bool {
+    campaign.asked.lab == "simulated"
+}
+
+/// Whether a row has a rate at all: a trial can be valid, and still too short to have a window.
+fn has_rate(row: &Row) -> bool {
+    row.valid_trials > 0 && row.received.n > 0
+}
+
+#[cfg(test)]
+mod tests;

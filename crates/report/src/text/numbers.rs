@@ -1,0 +1,166 @@
+//! Numbers as a person reads them: as many digits as mean something, never a lost one shown as none.
+
+use linerate_core::stats::Estimate;
+
+/// Decimals that give `value` this many significant digits, at most 9.
+pub fn decimals(value: f64, digits: usize) -> usize {
+    if value == 0.0 || !value.is_finite() {
+        return 0;
+    }
+    // The exponent after rounding: 9.9996 to four digits is 10.00, not 10.000.
+    let rounded = format!("{:.*e}", digits.saturating_sub(1), value.abs());
+    let exponent: i32 = rounded.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
+    (digits as i32 - 1 - exponent).clamp(0, 9) as usize
+}
+
+/// A number with this many significant digits, without an exponent: `1.490`, `671.2`, `0`.
+pub fn significant(value: f64, digits: usize) -> String {
+    if !value.is_finite() {
+        return "?".into();
+    }
+    format!("{value:.*}", decimals(value, digits))
+}
+
+/// Significant digits that an estimate deserves by the width of its interval: 2 to 5, 3 where there is none.
+pub fn digits(estimate: &Estimate) -> usize {
+    match estimate.relative_width() {
+        w if !w.is_finite() => 3,
+        w if w >= 0.5 => 2,
+        w if w >= 0.01 => 3,
+        w if w >= 0.001 => 4,
+        _ => 5,
+    }
+}
+
+/// `1.47..1.51`, as many decimals as the median has with so many significant digits; `None` without an interval.
+pub fn interval(estimate: &Estimate, scale: f64, digits: usize) -> Option<String> {
+    let (low, high) = (estimate.low?, estimate.high?);
+    let places = decimals(estimate.median / scale, digits);
+    Some(format!("{:.places$}..{:.places$}", low / scale, high / scale))
+}
+
+/// A share as a percentage without its sign. What is not 0 never reads 0, what is not all never reads 100.
+pub fn percent(share: f64) -> String {
+    let value = 100.0 * share;
+    match value {
+        v if !v.is_finite() => "?".into(),
+        v if v <= 0.0 => "0".into(),
+        v if v < 0.0001 => "<0.0001".into(),
+        v if v < 1.0 => significant(v, 2),
+        v if v < 99.95 => significant(v, 3),
+        v if v < 100.0 => ">99.9".into(),
+        v => format!("{v:.0}"),
+    }
+}
+
+/// A rate in words: divisor and what it is called.
+pub fn in_words(fps: f64) -> (f64, &'static str) {
+    match fps.abs() {
+        v if v >= 999.5e6 => (1e9, " billion"),
+        v if v >= 999.5e3 => (1e6, " million"),
+        v if v >= 999.5 => (1e3, " thousand"),
+        _ => (1.0, ""),
+    }
+}
+
+/// `1.49 million`, `850 thousand`, `743`.
+pub fn words(fps: f64, digits: usize) -> String {
+    let (scale, name) = in_words(fps);
+    format!("{}{name}", significant(fps / scale, digits))
+}
+
+/// The unit that a table's rates are given in: divisor and name. Mpps unless all are far below.
+pub fn rate_unit(largest: f64) -> (f64, &'static str) {
+    match largest {
+        v if v >= 1e5 || v <= 0.0 => (1e6, "Mpps"),
+        v if v >= 100.0 => (1e3, "kpps"),
+        _ => (1.0, "pps"),
+    }
+}
+
+/// `12,345,678`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Nanoseconds with a unit that suits them: `671 ns`, `1.05 us`, `2.30 ms`.
+pub fn time(ns: f64) -> String {
+    match ns {
+        v if v < 999.5 => format!("{} ns", significant(v, 3)),
+        v if v < 999.5e3 => format!("{} us", significant(v / 1e3, 3)),
+        v if v < 999.5e6 => format!("{} ms", significant(v / 1e6, 3)),
+        v => format!("{} s", significant(v / 1e9, 3)),
+    }
+}
+
+/// `30.1 s`, `12 min 5 s`, `2 h 0 min`.
+pub fn seconds(s: f64) -> String {
+    match s {
+        v if v < 120.0 => format!("{v:.1} s"),
+        v if v < 7200.0 => format!("{:.0} min {:.0} s", (v / 60.0).floor(), (v % 60.0).floor()),
+        v => format!("{:.0} h {:.0} min", (v / 3600.0).floor(), (v % 3600.0 / 60.0).floor()),
+    }
+}
+
+/// Bytes with a binary unit: `12.3 MiB`.
+pub fn bytes(n: u64) -> String {
+    match n as f64 {
+        v if v >= 1024f64.powi(3) => format!("{} GiB", significant(v / 1024f64.powi(3), 3)),
+        v if v >= 1024f64.powi(2) => format!("{} MiB", significant(v / 1024f64.powi(2), 3)),
+        v => format!("{} KiB", significant(v / 1024.0, 3)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_that_mean_something() {
+        for (value, n, text) in [
+            (1.4899, 3, "1.49"),
+            (9.9996, 4, "10.00"),
+            (671.23, 3, "671"),
+            (10_049.0, 3, "10049"),
+            (0.000_123_4, 2, "0.00012"),
+            (0.0, 3, "0"),
+            (f64::NAN, 3, "?"),
+            (-4.12, 2, "-4.1"),
+        ] {
+            assert_eq!(significant(value, n), text);
+        }
+        assert_eq!(words(1.4899e6, 3), "1.49 million");
+        assert_eq!(words(999_900.0, 3), "1.00 million");
+        assert_eq!(words(743.0, 3), "743");
+        assert_eq!(grouped(12_345_678), "12,345,678");
+        assert_eq!((grouped(0), grouped(999), grouped(1000)), ("0".into(), "999".into(), "1,000".into()));
+    }
+
+    #[test]
+    fn little_is_not_nothing_and_nearly_all_is_not_all() {
+        let percents = [0.0, 1e-9, 0.000_012, 0.034_5, 0.999_99, 1.0, 1.006].map(percent);
+        assert_eq!(percents, ["0", "<0.0001", "0.0012", "3.45", ">99.9", "100", "101"]);
+    }
+
+    #[test]
+    fn an_interval_has_the_medians_decimals() {
+        let e = Estimate { median: 1.49e6, low: Some(1.468e6), high: Some(1.512e6), n: 9 };
+        assert_eq!(interval(&e, 1e6, digits(&e)).unwrap(), "1.47..1.51");
+        assert_eq!(interval(&Estimate { low: None, ..e }, 1e6, 3), None);
+    }
+
+    #[test]
+    fn times_and_sizes() {
+        assert_eq!([time(671.4), time(1049.0), time(2.3e6)], ["671 ns", "1.05 us", "2.30 ms"]);
+        assert_eq!([seconds(30.12), seconds(725.0), seconds(7260.0)], ["30.1 s", "12 min 5 s", "2 h 1 min"]);
+        assert_eq!(bytes(12_900_000), "12.3 MiB");
+    }
+}

@@ -1,0 +1,127 @@
+//! How it was measured, on what, what to beware of, and why it ended.
+
+use super::names::Names;
+use super::numbers::{bytes, grouped, seconds};
+use super::page::{Ink, Page};
+use linerate_core::record::{Campaign, HostFacts, Mode, Summary};
+use linerate_core::schedule::Stopped;
+use std::collections::BTreeMap;
+
+/// Mode, CPUs, traffic, machine.
+pub fn measured(page: &mut Page, campaign: &Campaign, host: &HostFacts, summary: &Summary, names: &Names) {
+    page.heading("How it was measured");
+    page.item("mode     ", mode(campaign.asked.mode), Ink::Plain);
+    page.item("CPUs     ", &cpus(campaign, summary, names), Ink::Plain);
+    page.item("traffic  ", &traffic(campaign), Ink::Plain);
+    page.item("host     ", &machine(host), Ink::Plain);
+    for note in &campaign.notes {
+        page.item("note     ", note, Ink::Plain);
+    }
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Inline => {
+            "inline, a closed loop: generator, DUT and receiver take turns on the same CPU, so the load is what the DUT takes. It shows the cost per frame, not loss or overload."
+        }
+        Mode::Threaded => {
+            "threaded, an open loop: the DUT has CPUs of its own and the load does not wait for it. It shows loss, overload and latency."
+        }
+    }
+}
+
+fn cpus(campaign: &Campaign, summary: &Summary, names: &Names) -> String {
+    let roles = &campaign.roles;
+    let mut text = [
+        ("generator", &roles.generator),
+        ("DUT", &roles.dut),
+        ("receiver", &roles.receiver),
+        ("control", &roles.control),
+    ]
+    .map(|(role, cpus)| format!("{role} {}", list(cpus)))
+    .join(", ");
+    let mut full: BTreeMap<&[u32], Vec<&str>> = BTreeMap::new();
+    for row in summary.rows.iter().filter(|r| !r.full_cpus.is_empty()) {
+        full.entry(&row.full_cpus).or_default().push(names.get(row.slot));
+    }
+    for (cpus, slots) in full {
+        let always = slots.len() == summary.rows.len();
+        let slots = if always { "all slots".into() } else { slots.join("; ") };
+        text += &format!(". CPU {} at least 95 % busy in {slots}", list(cpus));
+    }
+    text
+}
+
+/// CPU numbers as the kernel lists them: `0-3,8`.
+fn list(cpus: &[u32]) -> String {
+    let mut sorted = cpus.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let runs = sorted.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+        [one] => one.to_string(),
+        _ => format!("{}-{}", run[0], run[run.len() - 1]),
+    });
+    let text = runs.collect::<Vec<_>>().join(",");
+    if text.is_empty() { "none".into() } else { text }
+}
+
+fn traffic(campaign: &Campaign) -> String {
+    let asked = &campaign.asked;
+    let mut transports: Vec<&str> = campaign.slots.iter().map(|s| s.transport.as_str()).collect();
+    transports.sort_unstable();
+    transports.dedup();
+    let flows = if asked.flows == 1 { "1 flow".into() } else { format!("{} flows", grouped(asked.flows)) };
+    format!(
+        "{flows} of {}, {}, rate {}, batches of {}, from {} to {} in {}; trials of {} ms, seed {}",
+        transports.join(" and "),
+        asked.order,
+        asked.rate,
+        asked.batch,
+        asked.generator,
+        asked.receiver,
+        asked.lab,
+        asked.timing.run_ns / 1_000_000,
+        asked.seed,
+    )
+}
+
+fn machine(host: &HostFacts) -> String {
+    let hypervisor = host.hypervisor.as_deref().map_or(String::new(), |h| format!(" under {h}"));
+    let text = format!(
+        "{}, {} CPUs{hypervisor}; Linux {}; {}; clock {}",
+        host.cpu_model, host.cpus, host.kernel, host.os, host.clock_source
+    );
+    if host.cpu_model.is_empty() { "not recorded".into() } else { text }
+}
+
+/// What a reader must know before believing.
+pub fn warnings(page: &mut Page, summary: &Summary) {
+    if summary.warnings.is_empty() {
+        return;
+    }
+    page.heading("Warnings");
+    for warning in &summary.warnings {
+        page.item("! ", warning, Ink::Warning);
+    }
+}
+
+/// Why it ended and what it cost.
+pub fn stopped(page: &mut Page, summary: &Summary) {
+    let why = match summary.stopped {
+        Stopped::Precise => "all intervals are narrow enough",
+        Stopped::Budget => "the time is used up",
+        Stopped::Trials => "the trials asked for have been run",
+        Stopped::Interrupted => "it was interrupted",
+        Stopped::Failed => "something failed",
+    };
+    let mut text = format!("Ended after {}: {why}.", seconds(summary.seconds));
+    if summary.seconds > 0.0 {
+        let load = summary.load_share.clamp(0.0, 1.0);
+        text += &format!(" Under load {:.1} % of it, overhead {:.1} %.", 100.0 * load, 100.0 * (1.0 - load));
+    }
+    if summary.peak_memory > 0 {
+        text += &format!(" linerate held {} of memory at most.", bytes(summary.peak_memory));
+    }
+    page.gap();
+    page.paragraph(&text, Ink::Plain);
+}

@@ -1,0 +1,232 @@
+//! AF_XDP: frames in memory that this process shares with the driver. The main way on cards whose drivers have zero copy;
+//! everywhere else in copy mode, which needs no privilege beyond a namespace of one's own.
+//!
+//! Reading order: af_xdp/rings.rs, af_xdp/socket.rs, the generator here, af_xdp/receiver.rs.
+
+mod receiver;
+mod rings;
+mod socket;
+
+pub use receiver::AfXdpReceiver;
+
+use self::rings::Producer;
+use self::socket::{Direction, Socket};
+use super::socket::{check_length, inside, set_option};
+use super::user_generator::crew::{Tally, Transmit, UserGenerator};
+use super::user_generator::{FrameSource, Pacer};
+use super::{PortError, Traffic, monotonic_ns, xdp_receiver};
+use crate::bpf;
+use crate::net::netns::Netns;
+use aya::Ebpf;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// xsk.bpf.c.
+const PROGRAMS: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/xsk.bpf.o"));
+
+/// Memory for each thread's frames.
+const MEMORY: u32 = 4 << 20;
+
+/// Longest frame, with FCS, that AF_XDP carries: a chunk is at most a page.
+pub const LONGEST_FCS: u16 = 4096 + linerate_wire::frame::FCS_LEN as u16;
+
+/// How long the last frames may take to leave.
+const LAST_FRAMES: Duration = Duration::from_secs(1);
+
+/// `XDP_MAX_TX_SKB_BUDGET` (include/uapi/linux/if_xdp.h, since Linux 6.17): frames sent per call in copy mode, else 32.
+const XDP_MAX_TX_SKB_BUDGET: i32 = 9;
+
+/// A generator that sends through AF_XDP sockets: thread number `i` has one on queue `i` of the interface.
+///
+/// Frames count as sent when the kernel reports them as completed. In copy mode a frame that the driver dropped (a veth's
+/// ring is full) counts as refused: its sequence number is used up, and the interface's own drop counter shows it as well.
+pub type AfXdpGenerator = UserGenerator<XdpSender>;
+
+impl AfXdpGenerator {
+    /// A generator for the interface `ifindex` of `namespace`, with one thread on each of `cpus`. No XDP program is needed,
+    /// and none loaded, in copy mode.
+    ///
+    /// # Errors
+    /// Frames too long for AF_XDP or the interface, fewer queues than CPUs, no privilege (CAP_NET_RAW).
+    pub fn new(namespace: &Netns, ifindex: u32, traffic: Traffic, cpus: &[u32]) -> Result<Self, PortError> {
+        let longest = traffic.mix.max_len_fcs();
+        if longest > LONGEST_FCS {
+            return Err(PortError::Unsuitable(format!(
+                "AF_XDP carries frames of up to {LONGEST_FCS} bytes, not {longest}: use --port af-packet for longer ones"
+            )));
+        }
+        check_length(namespace, ifindex, &traffic)?;
+        let (cpus, batch): (Vec<Option<u32>>, u32) =
+            (cpus.iter().copied().map(Some).collect(), traffic.batch);
+        let generator = Self::with("af-xdp", traffic, &cpus, |thread, longest| {
+            let open = || XdpSender::open(ifindex, thread as u32, longest, batch);
+            inside(namespace, open)
+        })?;
+        if generator.zero_copy() {
+            // Drivers such as i40e do not send from a zero-copy queue before an XDP program is attached. Where another one
+            // is attached already, or none may be, this is no error: the first load shows whether frames leave.
+            let program = attach_pass(namespace, ifindex).ok();
+            generator.with_transmitter(0, |sender| sender.program = program);
+        }
+        Ok(generator)
+    }
+
+    /// Whether the driver sends out of our memory, on all queues; otherwise the kernel copies every frame. To be asked
+    /// between loads.
+    pub fn zero_copy(&self) -> bool {
+        (0..self.threads()).all(|thread| self.with_transmitter(thread, |sender| sender.socket.zero_copy))
+    }
+}
+
+fn attach_pass(namespace: &Netns, ifindex: u32) -> Result<Ebpf, PortError> {
+    let mut ebpf = bpf::loader().load(PROGRAMS).map_err(|e| bpf::program_error("pass", &e))?;
+    xdp_receiver::attach(&mut ebpf, "pass", namespace, ifindex)?;
+    Ok(ebpf)
+}
+
+/// One thread's socket and frames.
+pub struct XdpSender {
+    socket: Socket,
+    /// Chunks that the kernel does not have.
+    free: Vec<u64>,
+    /// Length of the frame in each chunk, by its number.
+    lengths: Vec<u16>,
+    chunk: u32,
+    /// Frames in the kernel's hands that it has said it dropped: their completions are still to come.
+    dropped: u64,
+    name: String,
+    /// An XDP program that the driver wants attached.
+    program: Option<Ebpf>,
+}
+
+impl XdpSender {
+    fn open(ifindex: u32, queue: u32, longest: usize, batch: u32) -> Result<Self, PortError> {
+        let chunk = if longest <= 2048 { 2048 } else { 4096 };
+        let socket = Socket::open(ifindex, queue, Direction::Transmit, chunk, MEMORY / chunk)?;
+        // Where the kernel does not know it, more calls are made.
+        let _ = set_option(
+            &socket.fd,
+            libc::SOL_XDP,
+            XDP_MAX_TX_SKB_BUDGET,
+            &batch.clamp(32, socket.umem.chunks()),
+        );
+        let free = socket.umem.addresses().collect();
+        let lengths = vec![0; socket.umem.chunks() as usize];
+        let name = format!("queue {queue} of interface number {ifindex}");
+        Ok(XdpSender { socket, free, lengths, chunk, dropped: 0, name, program: None })
+    }
+
+    /// Builds up to `due` frames and puts them into the tx ring; returns how many. In copy mode the ring is no place to
+    /// queue in: what the kernel has not taken by now is there because the link is slower, and would only grow stale.
+    fn submit(&mut self, source: &mut FrameSource, due: u32) -> u32 {
+        let Some(tx) = &mut self.socket.tx else { return 0 };
+        if !self.socket.zero_copy && tx.pending() >= due {
+            return 0;
+        }
+        let frames = due.min(tx.room(due)).min(self.free.len() as u32);
+        let now_ns = monotonic_ns();
+        for addr in self.free.drain(self.free.len() - frames as usize..) {
+            let len = source.fill(self.socket.umem.chunk(addr), now_ns);
+            self.lengths[(addr / u64::from(self.chunk)) as usize] = len as u16;
+            tx.push(libc::xdp_desc { addr, len: len as u32, options: 0 });
+        }
+        tx.submit();
+        frames
+    }
+
+    /// Makes the kernel take what is in the tx ring. In copy mode this is where the work is done, a budget of frames per
+    /// call; in zero-copy mode the driver is woken if it sleeps.
+    fn kick(&mut self, tally: &Tally) -> Result<(), PortError> {
+        // Each call takes at least one frame, or there is no point in another.
+        for _ in 0..=self.lengths.len() {
+            let Some(tx) = self.socket.tx.as_mut().filter(|tx| tx.needs_wakeup()) else { return Ok(()) };
+            let before = tx.pending();
+            let result = self.socket.kick(Direction::Transmit);
+            let after = self.socket.tx.as_mut().map_or(0, Producer::pending);
+            match result.map_err(|e| (e.raw_os_error(), e)) {
+                Err((Some(libc::EBUSY), _)) if !self.socket.zero_copy => {
+                    // "SKB completed but not sent" (net/xdp/xsk.c, __xsk_generic_xmit).
+                    self.dropped += 1;
+                    tally.refused(1);
+                }
+                Ok(()) | Err((Some(libc::EAGAIN | libc::ENOBUFS | libc::EBUSY | libc::EINTR), _))
+                    if after == before =>
+                {
+                    return Ok(());
+                }
+                Ok(()) | Err((Some(libc::EAGAIN | libc::ENOBUFS | libc::EBUSY | libc::EINTR), _)) => {}
+                Err((_, error)) => return Err(PortError::system("send frames through", &*self.name)(error)),
+            }
+            if after == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back the chunks of frames that have left, and counts these.
+    fn reap(&mut self, tally: &Tally) {
+        let (mut frames, mut bytes) = (0, 0);
+        while let Some(address) = self.socket.completion.pop() {
+            let address = self.socket.umem.chunk_of(address);
+            self.free.push(address);
+            if self.dropped > 0 {
+                self.dropped -= 1;
+                continue;
+            }
+            frames += 1;
+            bytes +=
+                self.lengths.get((address / u64::from(self.chunk)) as usize).map_or(0, |len| u64::from(*len));
+        }
+        self.socket.completion.release();
+        tally.sent(frames, bytes);
+    }
+
+    fn under_way(&self) -> usize {
+        self.lengths.len() - self.free.len()
+    }
+}
+
+impl Transmit for XdpSender {
+    fn send(
+        &mut self,
+        source: &mut FrameSource,
+        due: u32,
+        _: &Pacer,
+        tally: &Tally,
+    ) -> Result<u32, PortError> {
+        if self.free.len() < due as usize {
+            self.reap(tally);
+        }
+        let frames = self.submit(source, due);
+        self.kick(tally)?;
+        self.reap(tally);
+        if frames == 0 {
+            std::thread::yield_now();
+        }
+        Ok(frames)
+    }
+
+    fn idle(&mut self, tally: &Tally) -> u64 {
+        if self.under_way() > 0 {
+            // An error comes back with the next frame.
+            let _ = self.kick(tally);
+            self.reap(tally);
+        }
+        u64::MAX
+    }
+
+    fn finish(&mut self, tally: &Tally) -> Result<(), PortError> {
+        let until = Instant::now() + LAST_FRAMES;
+        while self.under_way() > 0 {
+            self.kick(tally)?;
+            self.reap(tally);
+            if self.under_way() > 0 && Instant::now() > until {
+                let object = format!("{} frames through {}", self.under_way(), self.name);
+                return Err(PortError::system("send the last", object)(io::ErrorKind::TimedOut.into()));
+            }
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+}

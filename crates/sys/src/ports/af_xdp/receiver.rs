@@ -1,0 +1,151 @@
+//! The AF_XDP receiver: an XDP program hands every frame of a queue to the queue's socket.
+
+use super::PROGRAMS;
+use super::socket::{Direction, Socket};
+use crate::bpf;
+use crate::net::netns::Netns;
+use crate::ports::socket::{inside, mtu, wait_readable};
+use crate::ports::user_receiver::{Receive, Shared, UserReceiver};
+use crate::ports::xdp_receiver::{ReceiverOptions, attach};
+use crate::ports::{PortError, monotonic_ns};
+use aya::Ebpf;
+use aya::maps::{Map, XskMap};
+use std::os::fd::AsRawFd;
+
+/// Bytes in front of a received frame (XDP_PACKET_HEADROOM).
+const HEADROOM: usize = 256;
+/// Chunks for each queue.
+const CHUNKS: u32 = 4096;
+/// Frames that are counted at once, with one look at the clock.
+const BATCH: usize = 64;
+/// The longest wait, so that the end is noticed.
+const WAIT_MS: i32 = 50;
+
+/// A receiver with an AF_XDP socket on every queue of an interface and one thread for all of them.
+///
+/// All frames end here, foreign ones too: nothing goes up the network stack. Latency is taken when a frame is read, at most
+/// 64 frames to a look at the clock. Frames that found no room in a socket are reported as `refused`: the tester lost them,
+/// not the DUT.
+pub struct AfXdpReceiver;
+
+impl AfXdpReceiver {
+    /// A receiver on the interface `ifindex` of `namespace`, which has `options.queues` queues; its thread on `cpu` if one is
+    /// given. Says also whether all queues receive without a copy.
+    ///
+    /// # Errors
+    /// No privilege (XDP programs need root, or CAP_BPF and CAP_NET_ADMIN), another XDP program on the interface, an MTU above
+    /// what a page holds; `options.pass_foreign`.
+    #[allow(clippy::new_ret_no_self)] // all receivers in user space are one type
+    pub fn new(
+        namespace: &Netns,
+        ifindex: u32,
+        options: ReceiverOptions,
+        cpu: Option<u32>,
+    ) -> Result<(UserReceiver, bool), PortError> {
+        if options.pass_foreign {
+            let why = "an AF_XDP receiver passes nothing up the stack: use --port xdp or af-packet where others need ARP";
+            return Err(PortError::Unsuitable(why.into()));
+        }
+        let chunk = chunk_for(mtu(namespace, ifindex)?)?;
+        let queues = options.queues.max(1);
+        let error = |e: &dyn std::error::Error| bpf::program_error("to_socket", e);
+        let mut loader = bpf::loader();
+        let mut ebpf = loader.map_max_entries("sockets", queues).load(PROGRAMS).map_err(|e| error(&e))?;
+        let open = |queue| Socket::open(ifindex, queue, Direction::Receive, chunk, CHUNKS);
+        let mut sockets = inside(namespace, || (0..queues).map(open).collect::<Result<Vec<_>, _>>())?;
+        sockets.iter_mut().for_each(give_all_chunks);
+        let zero_copy = sockets.iter().all(|s| s.zero_copy);
+        redirect(&mut ebpf, &sockets)?;
+        attach(&mut ebpf, "to_socket", namespace, ifindex)?;
+        let descriptors: Vec<_> = sockets.iter().map(|s| s.fd.clone()).collect();
+        let dropped = move || descriptors.iter().map(|fd| Socket::dropped(fd)).sum();
+        let receiver = XdpQueues { sockets, batch: Vec::with_capacity(BATCH) };
+        // The program is taken off the interface when the receiver goes.
+        let port = UserReceiver::spawn("af-xdp", &options, cpu, receiver, Box::new(dropped), Box::new(ebpf))?;
+        Ok((port, zero_copy))
+    }
+}
+
+/// The smallest chunk that holds the interface's longest frame.
+fn chunk_for(mtu: usize) -> Result<u32, PortError> {
+    let longest = mtu + 14 + 8 + HEADROOM;
+    match longest {
+        0..=2048 => Ok(2048),
+        2049..=4096 => Ok(4096),
+        _ => Err(PortError::Unsuitable(format!(
+            "AF_XDP receives frames of up to {} bytes, the interface's MTU is {mtu}: lower it, or use --port xdp or af-packet",
+            4096 - HEADROOM
+        ))),
+    }
+}
+
+/// Lets the kernel receive into every chunk.
+fn give_all_chunks(socket: &mut Socket) {
+    socket.umem.addresses().for_each(|address| socket.fill.push(address));
+    socket.fill.submit();
+}
+
+/// Tells the XDP program which socket is whose.
+fn redirect(ebpf: &mut Ebpf, sockets: &[Socket]) -> Result<(), PortError> {
+    let error = |e: &dyn std::error::Error| bpf::program_error("to_socket", e);
+    let map: &mut Map =
+        ebpf.map_mut("sockets").ok_or_else(|| PortError::Unsuitable("there is no map 'sockets'".into()))?;
+    let mut map = XskMap::try_from(map).map_err(|e| error(&e))?;
+    for (queue, socket) in sockets.iter().enumerate() {
+        map.set(queue as u32, socket.fd.as_raw_fd(), 0).map_err(|e| error(&e))?;
+    }
+    Ok(())
+}
+
+/// The sockets by queue.
+struct XdpQueues {
+    sockets: Vec<Socket>,
+    batch: Vec<libc::xdp_desc>,
+}
+
+impl XdpQueues {
+    /// Counts up to a batch of frames of one queue and gives their chunks back; returns how many there were.
+    fn drain(&mut self, queue: usize, shared: &Shared) -> usize {
+        let socket = &mut self.sockets[queue];
+        self.batch.clear();
+        self.batch.extend(std::iter::from_fn(|| socket.rx.as_mut()?.pop()).take(BATCH));
+        if self.batch.is_empty() {
+            return 0;
+        }
+        let now_ns = monotonic_ns();
+        // SAFETY: no preconditions.
+        let cpu = unsafe { libc::sched_getcpu() }.max(0) as u32;
+        shared.count(|account| {
+            let before = account.frames();
+            for frame in &self.batch {
+                let len = frame.len as usize;
+                account.observe(socket.umem.bytes(frame.addr, len), len, now_ns);
+            }
+            account.add_to_queue(cpu, queue as u32, account.frames() - before);
+        });
+        for frame in &self.batch {
+            socket.fill.push(socket.umem.chunk_of(frame.addr));
+        }
+        socket.fill.submit();
+        socket.rx.as_mut().into_iter().for_each(|rx| rx.release());
+        if socket.fill.needs_wakeup() {
+            // A failure is no loss: `poll` wakes the driver as well.
+            let _ = socket.kick(Direction::Receive);
+        }
+        self.batch.len()
+    }
+}
+
+impl Receive for XdpQueues {
+    fn receive(&mut self, shared: &Shared) -> Result<(), PortError> {
+        while !shared.stopping() {
+            let frames: usize = (0..self.sockets.len()).map(|queue| self.drain(queue, shared)).sum();
+            if frames == 0 {
+                break;
+            }
+        }
+        let entry = |s: &Socket| libc::pollfd { fd: s.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut poll: Vec<libc::pollfd> = self.sockets.iter().map(entry).collect();
+        wait_readable(&mut poll, WAIT_MS).map_err(PortError::system("wait for", "AF_XDP sockets"))
+    }
+}

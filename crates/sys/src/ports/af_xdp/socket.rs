@@ -1,0 +1,235 @@
+//! An AF_XDP socket with frame memory (UMEM) of its own, bound to one queue of one interface.
+
+use super::rings::{Consumer, Producer};
+use crate::ports::PortError;
+use crate::ports::socket::{Mapping, bind, get_option, new_socket, set_option};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a queue may still be busy with a socket that has just been closed.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// The fewest chunks that are worth a socket.
+const FEWEST_CHUNKS: u32 = 64;
+
+/// What a socket is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Receive,
+    Transmit,
+}
+
+/// The memory that frames stand in: chunks of equal size. The kernel names a place in it by its offset.
+pub(super) struct Umem {
+    memory: Mapping,
+    chunk: u32,
+    chunks: u32,
+}
+
+impl Umem {
+    pub(super) fn chunks(&self) -> u32 {
+        self.chunks
+    }
+
+    /// Addresses of all chunks.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = u64> + use<> {
+        let chunk = u64::from(self.chunk);
+        (0..u64::from(self.chunks)).map(move |i| i * chunk)
+    }
+
+    /// Bytes at an address that the kernel named; empty if it is none of ours.
+    pub(super) fn bytes(&mut self, address: u64, len: usize) -> &mut [u8] {
+        let start = usize::try_from(address).unwrap_or(usize::MAX);
+        if start.checked_add(len).is_none_or(|end| end > self.memory.len()) {
+            return &mut [];
+        }
+        // SAFETY: inside the mapping, as just checked. Whoever calls has got the chunk out of the rx or completion ring (or
+        // never put it in another), so the kernel does not touch it; `&mut self` keeps out everybody else.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.base().add(start), len) }
+    }
+
+    /// The whole chunk at an address.
+    pub(super) fn chunk(&mut self, address: u64) -> &mut [u8] {
+        self.bytes(address, self.chunk as usize)
+    }
+
+    /// The address of the chunk that an address is in: frames are received behind some headroom.
+    pub(super) fn chunk_of(&self, address: u64) -> u64 {
+        address - address % u64::from(self.chunk)
+    }
+}
+
+/// The socket. Of `rx` with `fill`, and `tx` with `completion`, one pair is in use; the kernel wants fill and completion
+/// rings of every socket.
+pub(super) struct Socket {
+    pub(super) fill: Producer<u64>,
+    pub(super) completion: Consumer<u64>,
+    pub(super) rx: Option<Consumer<libc::xdp_desc>>,
+    pub(super) tx: Option<Producer<libc::xdp_desc>>,
+    pub(super) umem: Umem,
+    pub(super) zero_copy: bool,
+    pub(super) fd: Arc<OwnedFd>,
+}
+
+impl Socket {
+    /// A socket on queue `queue` of the interface `ifindex`, in the namespace of the calling thread, with up to `chunks`
+    /// chunks (a power of two) of `chunk` bytes: half as many, and so on, if no more memory may be locked.
+    pub(super) fn open(
+        ifindex: u32,
+        queue: u32,
+        direction: Direction,
+        chunk: u32,
+        chunks: u32,
+    ) -> Result<Self, PortError> {
+        let object = || format!("an AF_XDP socket on queue {queue} of interface number {ifindex}");
+        let fd = new_socket(libc::AF_XDP, libc::SOCK_RAW, 0).map_err(PortError::system("open", object()))?;
+        let umem = register(&fd, chunk, chunks).map_err(|error| match error.raw_os_error() {
+            Some(libc::ENOBUFS) => PortError::Unsuitable(format!(
+                "{} would need more locked memory than the limit (ulimit -l) allows: raise it, ask for fewer CPUs, or use \
+                 --port af-packet",
+                object()
+            )),
+            _ => PortError::system("give memory to", object())(error),
+        })?;
+        let mut socket =
+            rings(fd, umem, direction).map_err(PortError::system("make the rings of", object()))?;
+        bind_to_queue(&socket.fd, ifindex, queue).map_err(|error| match error.raw_os_error() {
+            Some(libc::EINVAL) => PortError::Unsuitable(format!(
+                "interface number {ifindex} has no queue {queue}: ask for fewer CPUs, or give it more queues (ethtool -L)"
+            )),
+            _ => PortError::system("bind", object())(error),
+        })?;
+        let options =
+            get_option(&socket.fd, libc::SOL_XDP, libc::XDP_OPTIONS, libc::xdp_options { flags: 0 });
+        socket.zero_copy = options.is_ok_and(|o| o.flags & libc::XDP_OPTIONS_ZEROCOPY != 0);
+        Ok(socket)
+    }
+
+    /// Frames that were dropped because the socket had no room for them, since it was made.
+    pub(super) fn dropped(fd: &OwnedFd) -> u64 {
+        let zero = libc::xdp_statistics {
+            rx_dropped: 0,
+            rx_invalid_descs: 0,
+            tx_invalid_descs: 0,
+            rx_ring_full: 0,
+            rx_fill_ring_empty_descs: 0,
+            tx_ring_empty_descs: 0,
+        };
+        // An empty fill ring is in `rx_dropped` as well (net/xdp/xsk.c, __xsk_rcv).
+        let statistics = get_option(fd, libc::SOL_XDP, libc::XDP_STATISTICS, zero);
+        statistics.map_or(0, |s| s.rx_dropped + s.rx_ring_full)
+    }
+
+    /// Lets the kernel send or receive, by a call that moves no data itself.
+    pub(super) fn kick(&self, direction: Direction) -> io::Result<()> {
+        let (fd, flags, null) = (self.fd.as_raw_fd(), libc::MSG_DONTWAIT, std::ptr::null_mut());
+        let result = match direction {
+            // SAFETY: no data and no address.
+            Direction::Transmit => unsafe { libc::sendto(fd, null, 0, flags, std::ptr::null(), 0) },
+            // SAFETY: no data and no address.
+            Direction::Receive => unsafe {
+                libc::recvfrom(fd, null, 0, flags, std::ptr::null_mut(), std::ptr::null_mut())
+            },
+        };
+        if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+/// XDP_UMEM_REG. Its pages are locked: without CAP_IPC_LOCK, RLIMIT_MEMLOCK (often 8 MiB) holds for all of a user's. Those of
+/// a socket that has just been closed count for a while; after that, less has to do.
+fn register(fd: &OwnedFd, chunk: u32, mut chunks: u32) -> io::Result<Umem> {
+    let until = Instant::now() + BUSY / 2;
+    loop {
+        let memory = Mapping::anonymous(chunk as usize * chunks as usize)?;
+        let request = libc::xdp_umem_reg {
+            addr: memory.base() as u64,
+            len: memory.len() as u64,
+            chunk_size: chunk,
+            headroom: 0,
+            flags: 0,
+            tx_metadata_len: 0,
+        };
+        match set_option(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &request) {
+            Ok(()) => return Ok(Umem { memory, chunk, chunks }),
+            Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) && chunks > FEWEST_CHUNKS => chunks /= 2,
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// Sizes the rings and maps them: each at its own offset, its parts where XDP_MMAP_OFFSETS says.
+fn rings(fd: OwnedFd, umem: Umem, direction: Direction) -> io::Result<Socket> {
+    let level = libc::SOL_XDP;
+    let all = umem.chunks;
+    // The kernel takes many chunks out of the fill ring before it says so in the shared counter: until then those count
+    // twice, there and where their frames have gone. With twice the room, giving a chunk back never finds the ring full.
+    let (fill, completion) = match direction {
+        Direction::Receive => (2 * all, FEWEST_CHUNKS),
+        Direction::Transmit => (FEWEST_CHUNKS, all),
+    };
+    set_option(&fd, level, libc::XDP_UMEM_FILL_RING, &fill)?;
+    set_option(&fd, level, libc::XDP_UMEM_COMPLETION_RING, &completion)?;
+    let frames = if direction == Direction::Receive { libc::XDP_RX_RING } else { libc::XDP_TX_RING };
+    set_option(&fd, level, frames, &all)?;
+    // SAFETY: plain data; zero is a valid value of every field.
+    let zero: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
+    let offsets = get_option(&fd, level, libc::XDP_MMAP_OFFSETS, zero)?;
+    let map = |ring: &libc::xdp_ring_offset, entry: usize, size: u32, at: i64| {
+        Mapping::of_socket(&fd, ring.desc as usize + size as usize * entry, at).map(Arc::new)
+    };
+    let (address, descriptor) = (size_of::<u64>(), size_of::<libc::xdp_desc>());
+    let fill_memory = map(&offsets.fr, address, fill, libc::XDP_UMEM_PGOFF_FILL_RING as i64)?;
+    let done_memory = map(&offsets.cr, address, completion, libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64)?;
+    let (mut rx, mut tx) = (None, None);
+    match direction {
+        Direction::Receive => {
+            rx = Some(Consumer::new(
+                map(&offsets.rx, descriptor, all, libc::XDP_PGOFF_RX_RING)?,
+                &offsets.rx,
+                all,
+            ));
+        }
+        Direction::Transmit => {
+            tx = Some(Producer::new(
+                map(&offsets.tx, descriptor, all, libc::XDP_PGOFF_TX_RING)?,
+                &offsets.tx,
+                all,
+            ));
+        }
+    }
+    Ok(Socket {
+        fill: Producer::new(fill_memory, &offsets.fr, fill),
+        completion: Consumer::new(done_memory, &offsets.cr, completion),
+        rx,
+        tx,
+        umem,
+        zero_copy: false,
+        fd: Arc::new(fd),
+    })
+}
+
+/// Binds; without XDP_COPY or XDP_ZEROCOPY the kernel takes zero copy where the driver has it. A queue stays busy for up to
+/// a second after its last socket was closed, because the kernel tears that down later.
+fn bind_to_queue(fd: &OwnedFd, ifindex: u32, queue: u32) -> io::Result<()> {
+    let address = libc::sockaddr_xdp {
+        sxdp_family: libc::AF_XDP as u16,
+        sxdp_flags: libc::XDP_USE_NEED_WAKEUP,
+        sxdp_ifindex: ifindex,
+        sxdp_queue_id: queue,
+        sxdp_shared_umem_fd: 0,
+    };
+    let until = Instant::now() + BUSY;
+    loop {
+        match bind(fd, &address) {
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            result => return result,
+        }
+    }
+}

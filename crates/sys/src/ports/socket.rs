@@ -1,0 +1,149 @@
+//! What sockets with shared memory (AF_PACKET, AF_XDP) have in common: options, addresses, mappings, namespaces.
+
+use super::{PortError, Traffic};
+use crate::net::netns::Netns;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+
+/// Runs `f` in a namespace: a socket stays in the one where it was made.
+pub(crate) fn inside<T: Send>(
+    namespace: &Netns,
+    f: impl FnOnce() -> Result<T, PortError> + Send,
+) -> Result<T, PortError> {
+    namespace.enter(f).map_err(PortError::system("enter", "the port's network namespace"))?
+}
+
+/// The interface's MTU.
+pub(crate) fn mtu(namespace: &Netns, ifindex: u32) -> Result<usize, PortError> {
+    let ask = || {
+        // SAFETY: plain data; zero is a valid value of every field.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        // SAFETY: the name has IF_NAMESIZE bytes, as the call wants.
+        if unsafe { libc::if_indextoname(ifindex, request.ifr_name.as_mut_ptr()) }.is_null() {
+            return Err(io::Error::last_os_error());
+        }
+        let socket = new_socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
+        // SAFETY: the request is a valid ifreq, with a terminated name, that outlives the call.
+        if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &mut request) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: SIOCGIFMTU has just written this member.
+        Ok(unsafe { request.ifr_ifru.ifru_mtu } as usize)
+    };
+    inside(namespace, || {
+        ask().map_err(PortError::system("read the MTU of", format!("interface number {ifindex}")))
+    })
+}
+
+/// Refuses frames that the interface would refuse one by one.
+pub(crate) fn check_length(namespace: &Netns, ifindex: u32, traffic: &Traffic) -> Result<(), PortError> {
+    let mtu = mtu(namespace, ifindex)?;
+    let (longest, header) =
+        (usize::from(traffic.mix.max_len_fcs()), traffic.frame.l2_len() + linerate_wire::frame::FCS_LEN);
+    if longest <= mtu + header {
+        return Ok(());
+    }
+    let need = longest - header;
+    Err(PortError::Unsuitable(format!(
+        "frames of {longest} bytes (with FCS) need an MTU of {need}; interface number {ifindex} has {mtu}"
+    )))
+}
+
+/// A socket that is closed on exec.
+pub(crate) fn new_socket(domain: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    let fd = unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// `setsockopt` with a plain value.
+pub(crate) fn set_option<T: Copy>(socket: &OwnedFd, level: i32, option: i32, value: &T) -> io::Result<()> {
+    let (pointer, len) = (std::ptr::from_ref(value).cast(), size_of::<T>() as libc::socklen_t);
+    // SAFETY: `value` is plain data of that many bytes, and outlives the call.
+    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, pointer, len) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// `getsockopt` into a plain value; what the kernel does not fill in stays.
+pub(crate) fn get_option<T: Copy>(socket: &OwnedFd, level: i32, option: i32, mut value: T) -> io::Result<T> {
+    let mut len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` is plain data (only integers are asked for in this crate) of `len` bytes, and outlives the call.
+    let result =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut len) };
+    if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+}
+
+/// `bind` with an address of any family.
+pub(crate) fn bind<T: Copy>(socket: &OwnedFd, address: &T) -> io::Result<()> {
+    let (pointer, len) = (std::ptr::from_ref(address).cast(), size_of::<T>() as libc::socklen_t);
+    // SAFETY: `address` is a plain socket address of that many bytes, and outlives the call.
+    let result = unsafe { libc::bind(socket.as_raw_fd(), pointer, len) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Memory shared with the kernel, unmapped when dropped.
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping belongs to no thread; whoever follows the pointers says how it keeps apart from other users.
+unsafe impl Send for Mapping {}
+// SAFETY: as above: a shared reference gives out nothing but a raw pointer and a length.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Memory of our own: page-aligned, zero, in place already.
+    pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
+        Self::map(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1, 0)
+    }
+
+    /// What a socket offers at `offset`.
+    pub(crate) fn of_socket(socket: &OwnedFd, len: usize, offset: i64) -> io::Result<Self> {
+        Self::map(len, libc::MAP_SHARED | libc::MAP_POPULATE, socket.as_raw_fd(), offset)
+    }
+
+    fn map(len: usize, flags: i32, fd: i32, offset: i64) -> io::Result<Self> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice; the result is checked.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, fd, offset) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        NonNull::new(base.cast())
+            .map(|base| Mapping { base, len })
+            .ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+    }
+
+    /// Its first byte.
+    pub(crate) fn base(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    /// Its length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map` with this length; whoever has pointers into it owns this value as well.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Waits until one of the descriptors is readable, or `ms` milliseconds.
+pub(crate) fn wait_readable(descriptors: &mut [libc::pollfd], ms: i32) -> io::Result<()> {
+    // SAFETY: a slice of that many plain structs, which outlives the call.
+    let result = unsafe { libc::poll(descriptors.as_mut_ptr(), descriptors.len() as libc::nfds_t, ms) };
+    match io::Error::last_os_error() {
+        error if result < 0 && error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,156 @@
+//! Tests of frames and pacing, on a clock that only moves when told.
+
+use super::*;
+use linerate_wire::{Family, FrameMix, FrameSpec, MacAddr, Recognised, Transport, recognise};
+use std::time::Duration;
+
+fn traffic(flows: u32, order: FlowOrder) -> Traffic {
+    Traffic {
+        frame: FrameSpec::new(MacAddr::BROADCAST, MacAddr([2, 0, 0, 0, 0, 1]), Family::V4, Transport::Udp),
+        mix: FrameMix::single(64),
+        flows: Arc::new(FlowSpace::benchmark(Family::V4, flows).unwrap()),
+        order,
+        rate: None,
+        campaign: 7,
+        first_stream: 3,
+        stamp_every: 4,
+        batch: 8,
+    }
+}
+
+fn frames(source: &mut FrameSource, n: usize) -> Vec<(Signature, Flow, usize)> {
+    let mut buf = [0; 2000];
+    let mut one = |now| {
+        let len = source.fill(&mut buf, now);
+        let Recognised::Test { signature, flow, .. } = recognise(&buf[..len]) else {
+            panic!("not a test frame")
+        };
+        (signature, flow, len)
+    };
+    (0..n).map(|i| one(1000 + i as u64)).collect()
+}
+
+#[test]
+fn frames_carry_stream_sequence_stamp_and_length() {
+    let mut traffic = traffic(10, FlowOrder::Sequential);
+    traffic.mix = "genome:aab".parse().unwrap();
+    let mut source = FrameSource::new(&traffic, 1, 2).unwrap();
+    let all = frames(&mut source, 9);
+    assert!(all.iter().all(|(s, ..)| s.stream == 0x0704));
+    assert_eq!(all.iter().map(|(s, ..)| s.sequence).collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());
+    assert_eq!(all.iter().map(|(s, ..)| s.time_ns).collect::<Vec<_>>(), [1000, 0, 0, 0, 1004, 0, 0, 0, 1008]);
+    assert_eq!(all.iter().map(|a| a.2).collect::<Vec<_>>(), [60, 60, 124, 60, 60, 124, 60, 60, 124]);
+    let flows: Vec<Flow> = [5, 6, 7, 8, 9, 0, 1, 2, 3].map(|i| traffic.flows.flow(i)).to_vec();
+    assert_eq!(
+        all.iter().map(|a| a.1).collect::<Vec<_>>(),
+        flows,
+        "the second of two threads starts in the middle"
+    );
+    source.unsent(2);
+    source.begin();
+    let next = frames(&mut source, 1)[0];
+    assert_eq!((next.0.sequence, next.0.time_ns, source.sequence(), source.longest()), (7, 1000, 8, 124));
+}
+
+#[test]
+fn threads_draw_different_flows_and_the_same_again() {
+    let order = FlowOrder::Random { seed: 5 };
+    let drawn = |thread| {
+        let mut source = FrameSource::new(&traffic(1000, order), thread, 2).unwrap();
+        frames(&mut source, 20).into_iter().map(|(_, flow, _)| flow).collect::<Vec<_>>()
+    };
+    assert_ne!(drawn(0), drawn(1));
+    assert_eq!(drawn(1), drawn(1));
+}
+
+#[test]
+fn many_flows_are_computed_as_the_table_has_them() {
+    let big = traffic(20_000, FlowOrder::Sequential);
+    let mut source = FrameSource::new(&big, 1, 2).unwrap();
+    let (_, flow, _) = frames(&mut source, 1)[0];
+    assert_eq!(flow, big.flows.flow(10_000));
+}
+
+#[test]
+fn refusals() {
+    let mut bad = traffic(1, FlowOrder::Sequential);
+    bad.mix = FrameMix::single(63);
+    assert!(matches!(FrameSource::new(&bad, 0, 1), Err(PortError::Unsuitable(_))));
+    bad.mix.pattern.clear();
+    assert!(matches!(FrameSource::new(&bad, 0, 1), Err(PortError::Unsuitable(_))));
+    let mut bad = traffic(1, FlowOrder::Sequential);
+    bad.flows = Arc::new(FlowSpace::benchmark(Family::V6, 1).unwrap());
+    assert!(matches!(FrameSource::new(&bad, 0, 1), Err(PortError::Unsuitable(_))));
+}
+
+fn load(ms: u64, frames: Option<u64>) -> Load {
+    Load { duration: Duration::from_millis(ms), frames }
+}
+
+/// Lets a pacer run on a clock that moves by `step` nanoseconds; returns how many frames left.
+fn run(pacer: &mut Pacer, start: u64, step: u64, batch: u32) -> u64 {
+    let (mut now, mut sent) = (start, 0);
+    loop {
+        match pacer.due(now, batch) {
+            Due::Over => return sent,
+            Due::Wait(_) => {}
+            Due::Frames(n) => {
+                pacer.spent(n);
+                sent += u64::from(n);
+            }
+        }
+        now += step;
+    }
+}
+
+#[test]
+fn the_rate_is_met_exactly() {
+    for (rate, step, want) in [(1000.0, 700, 1000), (127_251.0, 3_000, 127_251), (1e6, 25_000, 999_976)] {
+        let mut pacer = Pacer::new(Some(rate), &load(1000, None), 0, 1);
+        let sent = run(&mut pacer, 77, step, 64);
+        assert!(sent.abs_diff(want) <= 26, "{rate}: {sent}");
+    }
+    let mut pacer = Pacer::new(Some(148_809_523.0), &load(10, None), 0, 1);
+    assert!(run(&mut pacer, 0, 100, 64).abs_diff(1_488_095) <= 16);
+}
+
+#[test]
+fn the_load_is_shared_out() {
+    let sent = |thread| run(&mut Pacer::new(Some(3000.0), &load(1000, Some(100)), thread, 3), 1, 1000, 8);
+    assert_eq!([sent(0), sent(1), sent(2)], [34, 33, 33]);
+    assert_eq!(run(&mut Pacer::new(None, &load(1000, Some(100)), 0, 1), 1, 1000, 64), 100);
+    assert_eq!(run(&mut Pacer::new(None, &load(1, None), 0, 1), 1, 1000, 64), 64_000);
+    assert_eq!(run(&mut Pacer::new(None, &load(0, None), 0, 1), 1, 1000, 64), 0);
+}
+
+#[test]
+fn waits_are_until_the_next_frame_or_the_end() {
+    let mut pacer = Pacer::new(Some(1000.0), &load(10, None), 0, 1);
+    assert_eq!(pacer.due(5, 8), Due::Frames(1));
+    pacer.spent(1);
+    assert_eq!(pacer.due(5, 8), Due::Wait(1_000_000));
+    assert_eq!(pacer.due(400_005, 8), Due::Wait(600_000));
+    assert_eq!(pacer.due(1_000_005, 8), Due::Frames(1));
+    assert_eq!(pacer.stall_ns(), 0, "waiting for a frame that is not due is no stall");
+    assert_eq!(pacer.due(10_000_005, 8), Due::Over);
+    assert_eq!((pacer.first_ns(), pacer.deadline_ns()), (Some(5), 10_000_005));
+}
+
+#[test]
+fn a_stalled_generator_catches_up_with_a_limit() {
+    let mut pacer = Pacer::new(Some(1_000_000.0), &load(10_000, None), 0, 1);
+    assert_eq!(pacer.due(0, 64), Due::Frames(1));
+    pacer.spent(1);
+    assert_eq!(pacer.due(50_000_000, u32::MAX), Due::Frames(50_000));
+    assert_eq!(pacer.stall_ns(), 50_000_000 - 1000);
+    pacer.spent(50_000);
+    assert_eq!(pacer.due(3_000_000_000, u32::MAX), Due::Frames(100_001), "100 ms and the next one");
+    assert_eq!(pacer.scheduled_ns(0), 2_900_000_000);
+    assert_eq!(pacer.scheduled_ns(100_000), 3_000_000_000);
+}
+
+#[test]
+fn slow_rates_survive_long_waits() {
+    let mut pacer = Pacer::new(Some(0.5), &load(10_000, None), 0, 1);
+    assert_eq!(run(&mut pacer, 1, 1_000_000_000, 8), 5);
+}

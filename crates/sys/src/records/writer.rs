@@ -1,0 +1,107 @@
+//! The thread that puts trials on the disk while the next one runs.
+
+use super::RecordsError;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Builder, JoinHandle};
+
+/// Lines that may wait for the disk. Beyond that the campaign waits: memory is not filled with what a disk cannot take.
+const WAITING: usize = 1024;
+
+/// A trial's number and its line, newline included.
+type Line = (u64, String);
+
+/// The campaign's end of the thread.
+#[derive(Debug)]
+pub struct Writer {
+    path: PathBuf,
+    lines: Option<SyncSender<Line>>,
+    thread: Option<JoinHandle<Result<(), RecordsError>>>,
+}
+
+impl Writer {
+    /// Starts the thread on an empty file that was opened for appending.
+    pub fn start(file: File, path: PathBuf) -> io::Result<Self> {
+        let (sender, receiver) = sync_channel(WAITING);
+        let mut log = Log { file, path: path.clone(), bytes: 0, trials: 0, safe: 0 };
+        let thread = Builder::new().name("records".into()).spawn(move || log.run(&receiver))?;
+        Ok(Writer { path, lines: Some(sender), thread: Some(thread) })
+    }
+
+    /// Hands a line over.
+    pub fn append(&mut self, trial: u64, line: String) -> Result<(), RecordsError> {
+        let ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        let handed_over = !ended && self.lines.as_ref().is_some_and(|l| l.send((trial, line)).is_ok());
+        if handed_over {
+            return Ok(());
+        }
+        // The thread ends before the last line only when it fails.
+        self.finish()?;
+        Err(RecordsError::Closed(self.path.clone()))
+    }
+
+    /// Waits for everything that was handed over. A failure is reported once.
+    pub fn finish(&mut self) -> Result<(), RecordsError> {
+        drop(self.lines.take());
+        match self.thread.take().map(JoinHandle::join) {
+            None => Ok(()),
+            Some(Ok(result)) => result,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.lines.take());
+        // Whoever wants to know of failures calls `finish`; here it only matters that the lines reach the disk.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+struct Log {
+    file: File,
+    path: PathBuf,
+    /// Length of the whole lines.
+    bytes: u64,
+    /// Their number.
+    trials: u64,
+    /// How many of them the disk has confirmed.
+    safe: u64,
+}
+
+impl Log {
+    fn run(&mut self, lines: &Receiver<Line>) -> Result<(), RecordsError> {
+        while let Ok((mut last, line)) = lines.recv() {
+            self.append(last, &line)?;
+            // What has come in meanwhile goes to the disk by the same fdatasync.
+            while let Ok((trial, line)) = lines.try_recv() {
+                self.append(trial, &line)?;
+                last = trial;
+            }
+            self.file.sync_data().map_err(|e| self.failure(last, e))?;
+            self.safe = self.trials;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, trial: u64, line: &str) -> Result<(), RecordsError> {
+        if let Err(error) = self.file.write_all(line.as_bytes()) {
+            // A part of the line may be there. Without it, the file holds whole trials only. Should this fail too, the
+            // reader leaves an incomplete last line out.
+            if self.file.set_len(self.bytes).and_then(|()| self.file.sync_data()).is_ok() {
+                self.safe = self.trials;
+            }
+            return Err(self.failure(trial, error));
+        }
+        self.bytes += line.len() as u64;
+        self.trials += 1;
+        Ok(())
+    }
+
+    fn failure(&self, trial: u64, source: io::Error) -> RecordsError {
+        RecordsError::Trial { trial, path: self.path.clone(), kept: self.safe, source }
+    }
+}
