@@ -53,6 +53,7 @@ pub enum Command {
   sudo linerate bench --sizes 64,512,1518,imix --family 4
   sudo linerate bench --mode threaded --rate 500kpps        open loop: loss and latency at a given load
   sudo linerate bench --variant known-loss=1000             does linerate find exactly one loss in 1,000?
+  linerate bench                                            without root: a slower tester, in a user namespace
   linerate bench --simulate loss=1000                       no privileges, no packets: a simulated DUT
 
 Variants:
@@ -125,6 +126,10 @@ pub struct Bench {
     /// What is above IP: udp, tcp (SYN segments) or icmp (echo requests)
     #[arg(long, default_value = "udp")]
     pub transport: Transport,
+
+    /// How frames leave and arrive [default: xdp for root, af-packet in a user namespace for everyone else]
+    #[arg(long, value_enum)]
+    pub port: Option<BenchPort>,
 
     /// Leave the UDP checksum of IPv4 frames zero (permitted, RFC 768); GRO verifies one that is not
     #[arg(long)]
@@ -444,6 +449,15 @@ pub enum ModeChoice {
     Inline,
     /// Open loop
     Threaded,
+}
+
+/// How a bench's frames leave and arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BenchPort {
+    /// XDP live frames, and an XDP receiver; needs root
+    Xdp,
+    /// AF_PACKET sockets: slower
+    AfPacket,
 }
 
 /// How frames leave or arrive.

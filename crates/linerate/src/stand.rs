@@ -2,9 +2,11 @@
 
 mod embedded;
 mod simulated;
+mod tester;
 
 pub use embedded::{Embedded, EmbeddedPlan, TrafficKind};
 pub use simulated::{Simulated, parse_simulation};
+pub use tester::Means;
 
 use anyhow::Result;
 use linerate_core::counters::PortCounters;

@@ -24,7 +24,7 @@ const START_WITHIN_NS: u64 = 5_000_000_000;
 const SAMPLE_SPREAD_NS: u64 = 20_000;
 
 /// Runs one trial. `at_stop` is called the moment that the load ends. Returns early when `interrupted` becomes true: the
-/// load is stopped in any case.
+/// load is stopped in any case. The receiver goes on counting: the caller stops it when its counters balance.
 ///
 /// # Errors
 /// A port could not be started, or no frame left.
@@ -67,10 +67,8 @@ pub fn run(
                 sleep_until(began + at, &AtomicBool::new(false));
                 Event::Sampled(sample(began, generator, receiver))
             }
-            Step::Read => {
-                receiver.stop()?;
-                Event::Done
-            }
+            // The caller reads: frames may still be in a ring whose thread has not been scheduled, so the receiver goes on.
+            Step::Read => Event::Done,
             Step::Settle(ns) => {
                 sleep_until(monotonic_ns() + ns, interrupted);
                 Event::Done

@@ -2,16 +2,17 @@
 
 use super::{FAILED, INTERRUPTED, plan, print, style, usage};
 use crate::campaign::{self, Finished};
-use crate::cli::{Bench, ModeChoice};
+use crate::cli::{Bench, BenchPort, ModeChoice};
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::stand::{Embedded, EmbeddedPlan, Simulated, Stand, parse_simulation};
+use crate::stand::{Embedded, EmbeddedPlan, Means, Simulated, Stand, parse_simulation};
 use anyhow::{Context, Result};
 use linerate_core::record::{Asked, Campaign, HostFacts, Mode, Roles, VERSION};
 use linerate_core::schedule::Stopped;
 use linerate_core::trial::Timing;
 use linerate_core::units::Rate;
 use linerate_sys::host::{self, cpu};
+use linerate_sys::net::userns;
 use linerate_sys::records::{RecordStore, utc_now};
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,6 +23,7 @@ use std::process::ExitCode;
 /// What kept it from measuring.
 pub fn run(args: &Bench) -> Result<ExitCode> {
     interrupt::install();
+    let means = means(args)?;
     let mode = match args.mode {
         ModeChoice::Inline => Mode::Inline,
         ModeChoice::Threaded => Mode::Threaded,
@@ -32,14 +34,14 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     let timing = plan::timing(args, plan.slots.len())?;
     let stopping = plan::stopping(args);
     let progress = Progress::new(campaign::expected(&stopping, plan.slots.len(), &timing));
-    let mut session = Session { args, mode, roles, timing, seed: plan::seed(args)?, plan };
+    let mut session = Session { args, mode, means, roles, timing, seed: plan::seed(args)?, plan };
     let store = RecordStore::create(Path::new("linerate-results"), &args.name, args.out.as_deref())?;
     let facts = host::facts(Path::new("/"));
     match &args.simulate {
         Some(what) => {
             let dut = parse_simulation(what).map_err(usage)?;
             let mut stand = Simulated::new(dut, &session.plan, args.order)?;
-            let campaign = session.campaign("simulated", "memory", 1);
+            let campaign = session.campaign("simulated", ["memory", "memory"], 1);
             let finished = campaign::run(&campaign, &facts, stopping, &mut stand, store, &progress)?;
             drop(progress);
             report(args, &campaign, &facts, finished)
@@ -51,6 +53,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
 struct Session<'a> {
     args: &'a Bench,
     mode: Mode,
+    means: Means,
     roles: Roles,
     timing: Timing,
     seed: u64,
@@ -76,7 +79,14 @@ impl Session<'_> {
                 return Err(error);
             }
         };
-        let campaign = self.campaign("namespaces", "xdp-live-frames", batch);
+        let campaign = self.campaign(
+            "namespaces",
+            match self.means {
+                Means::Xdp => ["xdp-live-frames", "xdp"],
+                Means::Packet => ["af-packet", "af-packet"],
+            },
+            batch,
+        );
         let finished =
             campaign::run(&campaign, &facts, stopping, &mut stand as &mut dyn Stand, store, &progress)?;
         drop(progress);
@@ -101,6 +111,7 @@ impl Session<'_> {
             stamp_every: self.args.stamp_every,
             campaign: self.seed as u8,
             flows: u64::from(self.args.flows),
+            means: self.means,
         })?;
         let stop = &interrupt::INTERRUPTED;
         progress.say("sending the learning frames");
@@ -121,7 +132,7 @@ impl Session<'_> {
         Ok((stand, batch))
     }
 
-    fn campaign(&self, lab: &str, generator: &str, batch: u32) -> Campaign {
+    fn campaign(&self, lab: &str, [generator, receiver]: [&str; 2], batch: u32) -> Campaign {
         let args = self.args;
         Campaign {
             version: VERSION,
@@ -133,7 +144,7 @@ impl Session<'_> {
                 mode: self.mode,
                 lab: lab.into(),
                 generator: generator.into(),
-                receiver: if lab == "simulated" { "memory" } else { "xdp" }.into(),
+                receiver: receiver.into(),
                 flows: args.flows.into(),
                 order: args.order.to_string(),
                 rate: args.rate.to_string(),
@@ -148,6 +159,25 @@ impl Session<'_> {
             notes: self.plan.notes.clone(),
         }
     }
+}
+
+/// XDP for those who may; others get a user namespace of their own, in which sockets are all they need. That must happen
+/// while this process has one thread.
+fn means(args: &Bench) -> Result<Means> {
+    let may = userns::may_administer_networks();
+    let means = match args.port {
+        Some(BenchPort::Xdp) => Means::Xdp,
+        Some(BenchPort::AfPacket) => Means::Packet,
+        None if may => Means::Xdp,
+        None => Means::Packet,
+    };
+    if means == Means::Packet && !may && args.simulate.is_none() {
+        userns::enter().context("measuring without root, in a user namespace")?;
+        eprintln!(
+            "linerate: not root: the tester uses AF_PACKET sockets in a user namespace, and is several times slower than with sudo"
+        );
+    }
+    Ok(means)
 }
 
 fn roles(args: &Bench, mode: Mode) -> Result<Roles> {

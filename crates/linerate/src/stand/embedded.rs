@@ -1,5 +1,6 @@
-//! The embedded lab as a stand: one generator for each kind of traffic, one receiver for each lane.
+//! The embedded lab as a stand.
 
+use super::tester::{Means, STREAMS, Tester};
 use super::{Shown, Stand};
 use anyhow::{Context, Result, bail};
 use linerate_core::counters::PortCounters;
@@ -9,11 +10,9 @@ use linerate_core::trial::{Timing, rates};
 use linerate_sys::host::cpu::CpuTimes;
 use linerate_sys::lab::ledger::{self, Account, Snapshot};
 use linerate_sys::lab::{EmbeddedLab, LabSpec, Lane, Variant};
-use linerate_sys::ports::live::{LiveFrames, Target};
-use linerate_sys::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
-use linerate_sys::ports::{Port, Traffic};
+use linerate_sys::ports::Port;
 use linerate_sys::trial;
-use linerate_wire::{FlowOrder, FlowSpace, FrameMix, FrameSpec, MacAddr};
+use linerate_wire::{FlowOrder, FlowSpace, FrameMix, FrameSpec};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -50,22 +49,20 @@ pub struct EmbeddedPlan {
     pub campaign: u8,
     /// Flows that connection tracking must have room for.
     pub flows: u64,
+    /// How frames leave and arrive.
+    pub means: Means,
 }
-
-/// Streams that a receiver tells apart.
-const STREAMS: usize = 256;
 
 /// The embedded lab, ready for trials.
 pub struct Embedded {
     plan: EmbeddedPlan,
-    /// Generators before receivers before the lab: dropped in this order.
-    generators: Vec<LiveFrames>,
-    receivers: Vec<XdpReceiver>,
+    /// Before the lab: dropped in this order.
+    tester: Tester,
     lab: EmbeddedLab,
 }
 
 impl Embedded {
-    /// Builds the lab and loads the programs.
+    /// Builds the lab and makes the tester's ports.
     ///
     /// # Errors
     /// No privilege, or something that this kernel does not have.
@@ -78,67 +75,19 @@ impl Embedded {
                 plan.kinds.len()
             );
         }
-        let longest = plan.kinds.iter().map(|k| k.mix.max_len_fcs()).max().unwrap_or(64);
         let spec = LabSpec {
             mode: plan.mode,
             generator_cpus: plan.roles.generator.clone(),
             dut_cpus: plan.roles.dut.clone(),
-            longest_fcs: longest,
+            longest_fcs: plan.kinds.iter().map(|k| k.mix.max_len_fcs()).max().unwrap_or(64),
             flows: plan.flows,
         };
-        let queues = spec.queues();
         let lab = EmbeddedLab::build(spec, &plan.variants).context("building the embedded lab")?;
-        let options = ReceiverOptions {
-            campaign: plan.campaign,
-            streams,
-            queues,
-            pass_foreign: false,
-            unsigned: false,
-        };
-        let receivers = lab
-            .lanes
-            .iter()
-            .map(|lane| XdpReceiver::new(&lab.receiver, lane.receiver.index, options))
-            .collect::<Result<Vec<_>, _>>()
-            .context("setting up the receiver")?;
+        let tester = Tester::new(&lab, &plan)?;
         if plan.mode == Mode::Threaded && plan.roles.receiver != plan.roles.dut {
             lab.thread_receivers(&plan.roles.receiver).context("giving the receiver its CPU")?;
         }
-        let targets: Vec<Target> = lab
-            .lanes
-            .iter()
-            .map(|lane| Target {
-                ifindex: lane.generator.index,
-                source: lane.generator.mac,
-                destination: lane.destination_mac(),
-            })
-            .collect();
-        let mut stand = Embedded { plan, generators: Vec::new(), receivers, lab };
-        for kind in 0..stand.plan.kinds.len() {
-            let traffic = stand.traffic(kind, &targets[0]);
-            let cpus = stand.plan.roles.generator.clone();
-            let generator = LiveFrames::new(&stand.lab.generator, targets.clone(), traffic, cpus)
-                .context("setting up the generator")?;
-            stand.generators.push(generator);
-        }
-        Ok(stand)
-    }
-
-    fn traffic(&self, number: usize, target: &Target) -> Traffic {
-        let kind = &self.plan.kinds[number];
-        let mut frame = kind.frame;
-        (frame.dst_mac, frame.src_mac) = (MacAddr(target.destination), MacAddr(target.source));
-        Traffic {
-            frame,
-            mix: kind.mix.clone(),
-            flows: kind.flows.clone(),
-            order: self.plan.order,
-            rate: None,
-            campaign: self.plan.campaign,
-            first_stream: (number * self.plan.roles.generator.len()) as u8,
-            stamp_every: self.plan.stamp_every,
-            batch: 64,
-        }
+        Ok(Embedded { plan, tester, lab })
     }
 
     /// Sends every flow once through every DUT, so that no trial pays for what only the first frames cost (states, learned
@@ -150,13 +99,13 @@ impl Embedded {
         for slot in slots.iter().filter(|s| !s.is_calibration()) {
             let (lane, kind, _) = self.plan.slots[slot.id];
             let flows = self.plan.kinds[kind].flows.len();
-            let generator = &mut self.generators[kind];
-            generator.aim(lane);
+            let (generator, receiver) = self.tester.pair(kind, lane);
             generator.set_rate(None);
             let most_ns = 20_000_000 + flows * 5_000;
             let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
-            trial::run(timing, Some(flows), generator, &mut self.receivers[lane], interrupted, || {})
+            trial::run(timing, Some(flows), generator, receiver, interrupted, || {})
                 .context("sending the learning frames")?;
+            receiver.stop()?;
         }
         Ok(())
     }
@@ -175,12 +124,11 @@ impl Embedded {
         for round in 0..ROUNDS {
             for i in 0..CANDIDATES.len() {
                 let i = (i + round) % CANDIDATES.len();
-                let generator = &mut self.generators[kind];
-                generator.aim(lane);
+                let (generator, receiver) = self.tester.pair(kind, lane);
                 generator.set_rate(None);
                 generator.set_batch(CANDIDATES[i]);
-                let receiver = &mut self.receivers[lane];
                 let outcome = trial::run(timing, None, generator, receiver, interrupted, || {})?;
+                receiver.stop()?;
                 found[i].extend(rates(&outcome.samples).map(|r| r.received));
             }
         }
@@ -195,7 +143,7 @@ impl Embedded {
 
     /// Sets how many frames are handed over at once.
     pub fn set_batch(&mut self, batch: u32) {
-        self.generators.iter_mut().for_each(|g| g.set_batch(batch));
+        self.tester.set_batch(batch);
     }
 
     /// The lab itself, to be kept up.
@@ -208,8 +156,7 @@ impl Stand for Embedded {
     fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<Shown> {
         let (lane_number, kind, rate) = self.plan.slots[slot];
         let lane = &self.lab.lanes[lane_number];
-        let (generator, receiver) = (&mut self.generators[kind], &mut self.receivers[lane_number]);
-        generator.aim(lane_number);
+        let (generator, receiver) = self.tester.pair(kind, lane_number);
         generator.set_rate(rate);
         let before = self.lab.snapshot(lane)?;
         let root = Path::new("/");
@@ -234,15 +181,15 @@ fn settle(
     lane: &Lane,
     before: &Snapshot,
     sent: &PortCounters,
-    receiver: &mut XdpReceiver,
+    receiver: &mut dyn Port,
 ) -> Result<(PortCounters, Account)> {
     let began = Instant::now();
     loop {
-        receiver.stop()?;
         let after = lab.snapshot(lane)?;
         let received = receiver.counters();
         let account = ledger::account(lane, before, &after, sent, &received);
         if account.balances(sent, &received) || began.elapsed() > SETTLE_WITHIN {
+            receiver.stop()?;
             return Ok((received, account));
         }
         std::thread::sleep(Duration::from_millis(2));

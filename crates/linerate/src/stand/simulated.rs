@@ -9,7 +9,7 @@ use linerate_core::trial::Timing;
 use linerate_core::units::{Rate, parse_duration_ns};
 use linerate_sys::lab::ledger::Account;
 use linerate_sys::ports::memory::{MemoryDut, MemoryGenerator, MemoryLink, MemoryReceiver};
-use linerate_sys::ports::{Port, Traffic};
+use linerate_sys::ports::{Generator, Port, Traffic};
 use linerate_sys::trial;
 use linerate_wire::FlowOrder;
 use std::sync::atomic::AtomicBool;
@@ -54,6 +54,7 @@ impl Stand for Simulated {
         generator.set_dut(if lane == 0 { MemoryDut::default() } else { self.dut });
         generator.set_rate(rate);
         let outcome = trial::run(timing, None, generator, receiver, interrupted, || {})?;
+        receiver.stop()?;
         let (sent, received) = (generator.counters(), receiver.counters());
         // The DUT's own count of copies is the second count here.
         let copies = SecondCount {

@@ -104,7 +104,9 @@ fn reckon(
     let handed_over = grown(tx, &before.generator, &after.generator);
     let refused = grown(tx_dropped, &before.generator, &after.generator);
     let mut arrived = grown(rx, &before.receiver, &after.receiver);
-    second(&mut account, "generator interface", handed_over + refused, generator.frames);
+    // A socket is told of a full ring and counts such a frame as refused: it was never sent. Live frames are not told.
+    second(&mut account, "generator interface", handed_over + refused, generator.frames + generator.refused);
+    let refused = refused.saturating_sub(generator.refused);
     match (&before.dut, &after.dut) {
         (Some(b), Some(a)) => {
             lose(&mut account, "DUT in: receive ring full", refused, Side::Dut);

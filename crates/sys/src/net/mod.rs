@@ -14,6 +14,7 @@ pub mod procnet;
 pub mod registry;
 pub mod sysctl;
 pub mod sysfs;
+pub mod userns;
 
 pub use error::Error;
 pub use netns::Netns;

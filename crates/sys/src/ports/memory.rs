@@ -8,7 +8,7 @@ use super::user_generator::crew::{Tally, Transmit, UserGenerator, rest};
 use super::user_generator::{FrameSource, Pacer};
 use super::user_receiver::{Account, Shared, UserReceiver};
 use super::xdp_receiver::ReceiverOptions;
-use super::{Load, Port, PortError, Traffic, monotonic_ns};
+use super::{Generator, Load, Port, PortError, Traffic, monotonic_ns};
 use linerate_core::audit::{Loss, Side};
 use linerate_core::counters::PortCounters;
 use std::collections::VecDeque;
@@ -96,14 +96,15 @@ impl MemoryGenerator {
     pub fn set_dut(&mut self, dut: MemoryDut) {
         self.dut = dut;
     }
+}
 
-    /// Changes the rate in frames/s, from the next start on; `None` is [`MAXIMUM`].
-    pub fn set_rate(&mut self, rate: Option<f64>) {
+impl Generator for MemoryGenerator {
+    /// `None` is [`MAXIMUM`].
+    fn set_rate(&mut self, rate: Option<f64>) {
         self.generator.set_rate(Some(rate.unwrap_or(MAXIMUM)));
     }
 
-    /// Changes the number of frames handed over at once, from the next start on.
-    pub fn set_batch(&mut self, batch: u32) {
+    fn set_batch(&mut self, batch: u32) {
         self.generator.set_batch(batch);
     }
 }

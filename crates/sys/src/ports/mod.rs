@@ -139,6 +139,15 @@ pub trait Port: Send {
     fn stop(&mut self) -> Result<(), PortError>;
 }
 
+/// A port that sends, and whose load can be changed between starts.
+pub trait Generator: Port {
+    /// Changes the rate in frames/s over all threads, from the next start on; `None` is as fast as possible.
+    fn set_rate(&mut self, rate: Option<f64>);
+
+    /// Changes the number of frames handed over at once, from the next start on.
+    fn set_batch(&mut self, batch: u32);
+}
+
 /// CLOCK_MONOTONIC in nanoseconds: the clock of all time stamps.
 pub fn monotonic_ns() -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };

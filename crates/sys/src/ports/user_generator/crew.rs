@@ -1,7 +1,7 @@
 //! The threads of a user-space generator, one per CPU: each asks its pacer what is due and hands that to its transmitter.
 
 use super::{Due, FrameSource, Pacer};
-use crate::ports::{Load, Port, PortError, Traffic, monotonic_ns, pin_to_cpu};
+use crate::ports::{Generator, Load, Port, PortError, Traffic, monotonic_ns, pin_to_cpu};
 use linerate_core::counters::{PortCounters, QueueCounters, StreamCounters};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -144,16 +144,6 @@ impl<T: Transmit> UserGenerator<T> {
             return Err(PortError::Unsuitable("a generator needs at least one CPU".into()));
         }
         Ok(UserGenerator { name, traffic, members })
-    }
-
-    /// Changes the number of frames handed over at once, from the next start on.
-    pub fn set_batch(&mut self, batch: u32) {
-        self.traffic.batch = batch;
-    }
-
-    /// Changes the rate in frames/s over all threads, from the next start on.
-    pub fn set_rate(&mut self, rate: Option<f64>) {
-        self.traffic.rate = rate;
     }
 
     /// Number of threads.
@@ -312,6 +302,16 @@ impl<T: Transmit> Port for UserGenerator<T> {
 
     fn stop(&mut self) -> Result<(), PortError> {
         self.join()
+    }
+}
+
+impl<T: Transmit> Generator for UserGenerator<T> {
+    fn set_rate(&mut self, rate: Option<f64>) {
+        self.traffic.rate = rate;
+    }
+
+    fn set_batch(&mut self, batch: u32) {
+        self.traffic.batch = batch;
     }
 }
 

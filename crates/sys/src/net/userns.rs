@@ -1,0 +1,43 @@
+//! Root's powers over namespaces of one's own, without being root: a user namespace.
+
+use super::Error;
+use std::fs;
+use std::io;
+
+/// Whether this process may make network namespaces as it is: CAP_SYS_ADMIN and CAP_NET_ADMIN are effective.
+pub fn may_administer_networks() -> bool {
+    const NEEDED: u64 = 1 << 12 | 1 << 21; // CAP_NET_ADMIN, CAP_SYS_ADMIN (include/uapi/linux/capability.h)
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    effective.is_some_and(|mask| mask & NEEDED == NEEDED)
+}
+
+/// Moves this process, which must have a single thread, into a user namespace in which it is root over the network
+/// namespaces that it makes from now on. Files are still made as the user.
+///
+/// # Errors
+/// The host forbids it (some distributions do), or there are several threads.
+pub fn enter() -> Result<(), Error> {
+    // SAFETY: these have no preconditions.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    // SAFETY: unshare takes a flag and changes this process alone.
+    if unsafe { libc::unshare(libc::CLONE_NEWUSER) } != 0 {
+        return Err(refused(io::Error::last_os_error()));
+    }
+    let write = |path: &str, text: String| {
+        fs::write(path, text).map_err(|e| Error::kernel(format!("write {path}"), e))
+    };
+    write("/proc/self/setgroups", "deny".into())?;
+    write("/proc/self/uid_map", format!("0 {user} 1"))?;
+    write("/proc/self/gid_map", format!("0 {group} 1"))
+}
+
+fn refused(error: io::Error) -> Error {
+    Error::Unsupported {
+        operation: "make a user namespace".into(),
+        reason: format!(
+            "{error}; run as root (sudo), or let users make namespaces: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns"
+        ),
+    }
+}
