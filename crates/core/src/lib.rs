@@ -4,6 +4,7 @@
 //! comes out, so that everything can be tested without a network.
 #![forbid(unsafe_code)]
 
+pub mod advice;
 pub mod audit;
 pub mod counters;
 pub mod histogram;

@@ -28,4 +28,7 @@ pub fn install() {
             libc::sigaction(signal, &action, std::ptr::null_mut());
         }
     }
+    // A limit on file sizes (ulimit -f) is then an error of the write, reported with the file, and not the program's end.
+    // SAFETY: ignoring a signal has no handler that could be wrong.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }

@@ -34,6 +34,7 @@ pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary, style: 
     tables::losses(&mut page, summary, &names);
     setup::measured(&mut page, campaign, host, summary, &names);
     setup::warnings(&mut page, summary);
+    setup::next_steps(&mut page, campaign, host, summary);
     setup::stopped(&mut page, summary);
     page.finish()
 }

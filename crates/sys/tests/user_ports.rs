@@ -8,7 +8,7 @@ use linerate_sys::ports::af_packet::{AfPacketGenerator, AfPacketReceiver};
 use linerate_sys::ports::af_xdp::{AfXdpGenerator, AfXdpReceiver};
 use linerate_sys::ports::memory::{MemoryDut, MemoryGenerator, MemoryLink, MemoryReceiver};
 use linerate_sys::ports::xdp_receiver::ReceiverOptions;
-use linerate_sys::ports::{Load, Port, PortError, Traffic};
+use linerate_sys::ports::{Generator, Load, Port, PortError, Traffic};
 use linerate_wire::{Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MacAddr, Transport};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -105,6 +105,18 @@ pub fn warnings(page: &mut Page, summary: &Summary) {
     }
 }
 
+/// What to run next, and why.
+pub fn next_steps(page: &mut Page, campaign: &Campaign, host: &HostFacts, summary: &Summary) {
+    let steps = linerate_core::advice::next_steps(campaign, host.cpus, summary);
+    if steps.is_empty() {
+        return;
+    }
+    page.heading("Where to look next");
+    for step in &steps {
+        page.item("- ", step, Ink::Plain);
+    }
+}
+
 /// Why it ended and what it cost.
 pub fn stopped(page: &mut Page, summary: &Summary) {
     let why = match summary.stopped {

@@ -185,6 +185,11 @@ traffic  1,024 flows of UDP, sequential, rate max, batches of 64, from xdp-live-
          250 ms, seed 7
 host     Example CPU, 4 CPUs under KVM; Linux 6.12.0; Debian GNU/Linux 13; clock tsc
 
+Where to look next
+- one CPU was full; how it scales over all of them: linerate bench --cpus 0-3
+- loss and latency at a load that does not wait for the DUT: linerate bench --mode threaded --rate 750kpps
+- what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful
+
 Ended after 9.0 s: all intervals are narrow enough. Under load 91.9 % of it, overhead 8.1 %. linerate held 12.3 MiB of
 memory at most.
 ",
@@ -236,6 +241,9 @@ CPUs     generator 1, DUT 2, receiver 3, control 0. CPU 1 at least 95 % busy in 
 traffic  1,024 flows of UDP, sequential, rate max, batches of 64, from xdp-live-frames to xdp in namespaces; trials of
          250 ms, seed 7
 host     Example CPU, 4 CPUs under KVM; Linux 6.12.0; Debian GNU/Linux 13; clock tsc
+
+Where to look next
+- what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful
 
 Ended after 9.0 s: all intervals are narrow enough. Under load 91.9 % of it, overhead 8.1 %. linerate held 12.3 MiB of
 memory at most.
@@ -290,6 +298,12 @@ Warnings
 ! forwarding IPv4 64 B: too close to what the tester can do without a DUT; the DUT may be faster than this
 ! forwarding IPv6 84 B: too close to what the tester can do without a DUT; the DUT may be faster than this
 
+Where to look next
+- the tester was the limit: its part of the time per frame is what a cheaper DUT cannot go below here; --mode threaded
+  gives it a CPU of its own
+- loss and latency at a load that does not wait for the DUT: linerate bench --mode threaded --rate 4.8Mpps
+- what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful
+
 Ended after 9.0 s: all intervals are narrow enough. Under load 91.9 % of it, overhead 8.1 %. linerate held 12.3 MiB of
 memory at most.
 ",
@@ -332,6 +346,10 @@ Warnings
   sent = 0 received once + 0 lost at known places + 373058 unaccounted for)
 ! forwarding IPv6 84 B: 10 of 10 trials failed their audit and are not in the verdict (the first: conservation: 357678
   sent = 0 received once + 0 lost at known places + 357678 unaccounted for)
+
+Where to look next
+- why 20 trials failed their audit: linerate show DIRECTORY --trials, and trials.jsonl has every check
+- what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful
 
 Ended after 9.0 s: all intervals are narrow enough. Under load 91.9 % of it, overhead 8.1 %. linerate held 12.3 MiB of
 memory at most.

@@ -286,6 +286,7 @@ fn thread_napi(namespace: &Netns, name: &str, cpus: &[u32]) -> Result<(), LabErr
     }
     for (thread, cpu) in threads.iter().zip(cpus.iter().cycle()) {
         napi::pin(thread.pid, *cpu as usize)?;
+        napi::favour(thread.pid)?;
     }
     Ok(())
 }
