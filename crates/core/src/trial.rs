@@ -174,11 +174,6 @@ impl Machine {
         self.next_ns = now_ns + self.timing.quiet_ns / 10;
     }
 
-    /// Whether a sample has been taken.
-    pub fn sampled_any(&self) -> bool {
-        !self.samples.is_empty()
-    }
-
     /// The samples of the measured window, the first at its beginning.
     pub fn into_samples(self) -> Vec<Sample> {
         self.samples

@@ -49,12 +49,10 @@ pub fn run(
                 Event::Done
             }
             Step::Sample(at) => {
-                sleep_until(began + at, interrupted);
-                if interrupted.load(Ordering::Relaxed) || (generator.finished() && !machine.sampled_any()) {
-                    Event::Done
-                } else {
-                    Event::Sampled(sample(began, generator, receiver))
-                }
+                let over =
+                    || interrupted.load(Ordering::Relaxed) || (frames.is_some() && generator.finished());
+                sleep_until(began + at, if frames.is_some() { LOOK_AT_COUNT } else { LOOK }, over);
+                if over() { Event::Done } else { Event::Sampled(sample(began, generator, receiver)) }
             }
             Step::Stop => {
                 if let Err(error) = generator.stop() {
@@ -64,13 +62,13 @@ pub fn run(
                 Event::Done
             }
             Step::Drain(at) => {
-                sleep_until(began + at, &AtomicBool::new(false));
+                sleep_until(began + at, LOOK, || false);
                 Event::Sampled(sample(began, generator, receiver))
             }
             // The caller reads: frames may still be in a ring whose thread has not been scheduled, so the receiver goes on.
             Step::Read => Event::Done,
             Step::Settle(ns) => {
-                sleep_until(monotonic_ns() + ns, interrupted);
+                sleep_until(monotonic_ns() + ns, LOOK, || interrupted.load(Ordering::Relaxed));
                 Event::Done
             }
             Step::Done => break,
@@ -122,13 +120,18 @@ fn sample(began_ns: u64, generator: &dyn Port, receiver: &dyn Port) -> Sample {
     Sample { t_ns: monotonic_ns().saturating_sub(began_ns), sent, received }
 }
 
-/// Sleeps until a moment on CLOCK_MONOTONIC, looking for an interrupt every 50 ms.
-fn sleep_until(at_ns: u64, interrupted: &AtomicBool) {
-    while !interrupted.load(Ordering::Relaxed) {
+/// How often a sleeper looks whether it is over: for an interrupt…
+const LOOK: Duration = Duration::from_millis(50);
+/// …and for the last of a number of frames.
+const LOOK_AT_COUNT: Duration = Duration::from_millis(1);
+
+/// Sleeps until a moment on CLOCK_MONOTONIC, or until it is over.
+fn sleep_until(at_ns: u64, look: Duration, over: impl Fn() -> bool) {
+    while !over() {
         let now = monotonic_ns();
         if now >= at_ns {
             return;
         }
-        std::thread::sleep(Duration::from_nanos((at_ns - now).min(50_000_000)));
+        std::thread::sleep(Duration::from_nanos(at_ns - now).min(look));
     }
 }

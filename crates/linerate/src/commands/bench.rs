@@ -23,6 +23,7 @@ use std::process::ExitCode;
 /// What kept it from measuring.
 pub fn run(args: &Bench) -> Result<ExitCode> {
     interrupt::install();
+    let simulated = args.simulate.as_deref().map(parse_simulation).transpose().map_err(usage)?;
     let means = means(args)?;
     let mode = match args.mode {
         ModeChoice::Inline => Mode::Inline,
@@ -37,9 +38,8 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     let mut session = Session { args, mode, means, roles, timing, seed: plan::seed(args)?, plan };
     let store = RecordStore::create(Path::new("linerate-results"), &args.name, args.out.as_deref())?;
     let facts = host::facts(Path::new("/"));
-    match &args.simulate {
-        Some(what) => {
-            let dut = parse_simulation(what).map_err(usage)?;
+    match simulated {
+        Some(dut) => {
             let mut stand = Simulated::new(dut, &session.plan, args.order)?;
             let campaign = session.campaign("simulated", ["memory", "memory"], 1);
             let finished = campaign::run(&campaign, &facts, stopping, &mut stand, store, &progress)?;

@@ -5,6 +5,7 @@ use crate::bars::{Report, Wanted};
 use crate::blocks::{CONFIDENCE, Series, alternate, ratio};
 use crate::memory;
 use crate::options::Options;
+use crate::session::go_first;
 use crate::stand::{GENERATOR_CPU, Kind, Stand};
 use crate::tools::{Tool, Toolbox};
 use linerate_core::stats::{Estimate, median_interval};
@@ -62,6 +63,7 @@ struct Arena<'a> {
 pub fn run(options: &Options, report: &mut Report) -> Result<(), Failure> {
     // The benchmark sleeps on another CPU than the generators, where there is one.
     let _ = pin_to_cpu(GENERATOR_CPU + 1);
+    go_first();
     let alone = ["card", "limit", "forwarding", "receiver", "pacing"];
     if alone.iter().any(|c| options.wants(c)) {
         one_queue(options, report)?;

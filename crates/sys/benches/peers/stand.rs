@@ -26,6 +26,8 @@ const START_WITHIN: Duration = Duration::from_secs(2);
 const EDGE_NS: u64 = 20_000;
 /// Edges of which the median counts, at either end of that window.
 const EDGES: usize = 15;
+/// Between those edges: longer than a turn on the CPU.
+const APART: Duration = Duration::from_millis(5);
 /// High byte of our stream ids.
 const CAMPAIGN: u8 = 1;
 
@@ -153,7 +155,7 @@ impl Stand {
         generator.set_batch(64);
         generator.set_rate(Some(rate));
         receiver.reset()?;
-        generator.start(&load(window + Duration::from_secs(1)))?;
+        generator.start(&load(window * 2 + START_WITHIN))?;
         let rates = paced_rates(generator, receiver, rate, window);
         generator.set_rate(None);
         generator.stop()?;
@@ -186,10 +188,14 @@ fn between((frames, ns): (u64, u64), (later_frames, later_ns): (u64, u64)) -> f6
     (later_frames - frames) as f64 / (later_ns - ns) as f64 * 1e9
 }
 
-/// The edge with the median delay of several: one that another process's turn on the CPU held up by some milliseconds, and
-/// that the generator has made good since, says nothing of the rate.
+/// The edge with the median delay of several, taken apart: one that another process's turn on the CPU held up by some
+/// milliseconds, and that the generator has made good since, says nothing of the rate.
 fn typical_edge(counter: impl Fn() -> u64, asked: f64) -> Result<(u64, u64), Failure> {
-    let mut edges = (0..EDGES).map(|_| edge(&counter)).collect::<Result<Vec<_>, _>>()?;
+    let mut edges = Vec::new();
+    for _ in 0..EDGES {
+        edges.push(edge(&counter)?);
+        std::thread::sleep(APART);
+    }
     let (first, began) = edges[0];
     let delay = |(frames, ns): &(u64, u64)| (ns - began) as f64 - (frames - first) as f64 / asked * 1e9;
     edges.sort_by(|a, b| delay(a).total_cmp(&delay(b)));
