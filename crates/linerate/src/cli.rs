@@ -245,8 +245,24 @@ pub struct Send {
     pub batch: u32,
 
     /// CPUs to send from, one thread each
-    #[arg(short = 'a', long, value_name = "LIST", value_parser = cpu_list)]
+    #[arg(short = 'a', long, value_name = "LIST", value_parser = cpu_list, conflicts_with = "threads")]
     pub cpus: Option<Cpus>,
+
+    /// Threads, on as many CPUs
+    #[arg(short = 'p', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub threads: u32,
+
+    /// Seconds to wait for the link
+    #[arg(short = 'w', long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(0..=600))]
+    pub wait_link: u64,
+
+    /// pkt-gen's function: sending is tx
+    #[arg(short = 'f', value_name = "tx", value_parser = ["tx"], hide = true)]
+    pub function: Option<String>,
+
+    /// Plain numbers, without k, M and G
+    #[arg(short = 'N', long)]
+    pub normalize: bool,
 
     /// Flows of the benchmark's own address ranges, where -s and -d are not given
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
@@ -342,6 +358,18 @@ pub struct Receive {
     /// Count every UDP, TCP and ICMP frame, signed or not: what pkt-gen and trafgen send
     #[arg(long)]
     pub unsigned: bool,
+
+    /// Seconds to wait for the link
+    #[arg(short = 'w', long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(0..=600))]
+    pub wait_link: u64,
+
+    /// pkt-gen's function: receiving is rx
+    #[arg(short = 'f', value_name = "rx", value_parser = ["rx"], hide = true)]
+    pub function: Option<String>,
+
+    /// Plain numbers, without k, M and G
+    #[arg(short = 'N', long)]
+    pub normalize: bool,
 
     /// Only this sender's frames: the number that `linerate send` prints
     #[arg(long, value_name = "N", default_value_t = 1)]

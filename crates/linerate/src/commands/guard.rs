@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use linerate_sys::net::netlink::{LinkInfo, Route};
 use linerate_sys::net::registry::{DEFAULT_ROOT, Registry};
 use linerate_sys::net::{Netns, guard};
+use std::time::Duration;
 
 /// An interface that may be used.
 pub struct Allowed {
@@ -18,10 +19,11 @@ pub struct Allowed {
 /// Opens the interface, or says why it must not be used.
 ///
 /// # Errors
-/// There is no such interface, it is down, or the guard refuses.
-pub fn open(netns: Option<&str>, interface: &str, named: &[String]) -> Result<Allowed> {
+/// There is no such interface, it is down, its link does not come up within `wait`, or the guard refuses.
+pub fn open(netns: Option<&str>, interface: &str, named: &[String], wait: Duration) -> Result<Allowed> {
     let namespace = netns.map_or_else(Netns::current, Netns::open)?;
-    let link = Route::open(&namespace)?.link(interface)?;
+    let route = Route::open(&namespace)?;
+    let mut link = route.link(interface)?;
     let labs: Vec<u64> = Registry::at(DEFAULT_ROOT)
         .list()
         .map(|l| l.records.iter().flat_map(|r| r.namespaces.values()).map(|n| n.inode).collect())
@@ -32,6 +34,10 @@ pub fn open(netns: Option<&str>, interface: &str, named: &[String]) -> Result<Al
     }
     if !link.up {
         bail!("interface {interface} is down: ip link set {interface} up");
+    }
+    // Opening a card for testing can take its link down for a moment (netmap and XDP do).
+    if !link.running && route.wait_running(link.index, wait).is_ok() {
+        link = route.link(interface)?;
     }
     if !link.carrier {
         bail!("interface {interface} has no carrier: is the cable in, and the other end up?");

@@ -28,7 +28,12 @@ pub fn run(args: &Receive) -> Result<ExitCode> {
         return read(args, file);
     }
     let interface = args.interface.as_deref().unwrap_or_default();
-    let allowed = guard::open(args.netns.as_deref(), interface, &args.isolated_lab)?;
+    let allowed = guard::open(
+        args.netns.as_deref(),
+        interface,
+        &args.isolated_lab,
+        Duration::from_secs(args.wait_link),
+    )?;
     let mut port = open(args, &allowed)?;
     receive(args, port.as_mut())
 }
@@ -53,7 +58,7 @@ fn open(args: &Receive, allowed: &Allowed) -> Result<Box<dyn Port>> {
 fn receive(args: &Receive, port: &mut dyn Port) -> Result<ExitCode> {
     port.start(&Load { duration: Duration::MAX, frames: None })?;
     let began = monotonic_ns();
-    let mut tally = Tally::new(args.json, args.report_ms);
+    let mut tally = Tally::new(args.json, args.normalize, args.report_ms);
     // The mean rate is over the time in which frames came, as far as polling sees it.
     let (mut first, mut last, mut seen) = (None, began, 0);
     let over = |seen: u64| {

@@ -36,7 +36,12 @@ pub fn run(args: &Send) -> Result<ExitCode> {
         return write(args, &traffic, file);
     }
     let interface = args.interface.as_deref().unwrap_or_default();
-    let allowed = guard::open(args.netns.as_deref(), interface, &args.isolated_lab)?;
+    let allowed = guard::open(
+        args.netns.as_deref(),
+        interface,
+        &args.isolated_lab,
+        Duration::from_secs(args.wait_link),
+    )?;
     guard::check_mtu(&allowed.link, traffic.mix.max_len_fcs(), args.vlan.is_some())?;
     let cpus = cpus(args)?;
     traffic.frame.src_mac = args.source_mac.unwrap_or(MacAddr(allowed.link.mac));
@@ -113,7 +118,13 @@ fn write(args: &Send, traffic: &Traffic, file: &Path) -> Result<ExitCode> {
 fn cpus(args: &Send) -> Result<Vec<u32>> {
     let online = cpu::online_cpus().context("asking which CPUs this process may use")?;
     match &args.cpus {
-        None => Ok(online.last().copied().into_iter().collect()),
+        None if args.threads as usize > online.len() => Err(usage(format!(
+            "-p {} threads want as many CPUs, and there are {}",
+            args.threads,
+            online.len()
+        ))),
+        // From the last on: the first has the machine's interrupts.
+        None => Ok(online.into_iter().rev().take(args.threads as usize).collect()),
         Some(cpus) => match cpus.0.iter().find(|c| !online.contains(c)) {
             Some(cpu) => Err(usage(format!("CPU {cpu} is not online, or not allowed to this process"))),
             None => Ok(cpus.0.clone()),
@@ -174,7 +185,7 @@ fn transmit(args: &Send, allowed: &Allowed, traffic: &Traffic, port: &mut dyn Po
         announce(args, allowed, traffic, port.name());
     }
     port.start(&Load { duration: args.duration, frames: args.count })?;
-    let mut tally = Tally::new(args.json, args.report_ms);
+    let mut tally = Tally::new(args.json, args.normalize, args.report_ms);
     while !port.finished() && !interrupt::interrupted() {
         std::thread::sleep(Duration::from_millis(args.report_ms.min(10)));
         tally.tick("sent", port.frames());

@@ -9,6 +9,7 @@ use linerate_wire::FCS_LEN;
 /// Prints what was counted since the last line.
 pub struct Tally {
     quiet: bool,
+    plain: bool,
     every_ns: u64,
     began_ns: u64,
     last_ns: u64,
@@ -16,10 +17,10 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Begins now.
-    pub fn new(quiet: bool, every_ms: u64) -> Self {
+    /// Begins now. `quiet`: no lines. `plain`: numbers without SI prefixes.
+    pub fn new(quiet: bool, plain: bool, every_ms: u64) -> Self {
         let now = monotonic_ns();
-        Tally { quiet, every_ns: every_ms * 1_000_000, began_ns: now, last_ns: now, last_frames: 0 }
+        Tally { quiet, plain, every_ns: every_ms * 1_000_000, began_ns: now, last_ns: now, last_frames: 0 }
     }
 
     /// Prints a line if one is due. `name`: `sent` or `received`.
@@ -30,7 +31,8 @@ impl Tally {
         }
         let (seconds, new) = ((now - self.last_ns) as f64 / 1e9, frames.saturating_sub(self.last_frames));
         if !self.quiet {
-            let rate = Si(new as f64 / seconds);
+            let rate = new as f64 / seconds;
+            let rate = if self.plain { format!("{rate:.0} ") } else { Si(rate).to_string() };
             let at = (now - self.began_ns) as f64 / 1e9;
             print(&format!("{at:8.3} s  {rate:>9}pps  ({new} frames {name} in {:.1} ms)\n", seconds * 1e3));
         }
