@@ -40,7 +40,7 @@ pub struct Row {
     pub line_share_imix: BTreeMap<String, f64>,
     /// What the limit was.
     pub limit: Limit,
-    /// CPUs that were at least 95 % busy in the median trial.
+    /// CPUs that were at least 95 % busy in the median trial, to the tick: the kernel counts in hundredths of a second.
     pub full_cpus: Vec<u32>,
     /// Latency quantiles in nanoseconds: p50, p99, p99.9 of stamped frames; empty where none arrived.
     pub latency_ns: BTreeMap<String, u64>,

@@ -16,12 +16,11 @@ struct state {
 	u64 rate_mfps;     /* thousandths of frames per second; 0: as fast as possible */
 	u64 credit;        /* in 1e-12 frames: rate_mfps x ns */
 	u64 last_ns;       /* the latest clock reading */
-	u64 sequence;
+	u64 sequence;      /* of the next frame: as many have been sent */
 	u64 flow;          /* next flow for the sequential order */
 	u64 random;        /* splitmix64 state */
 	u64 mix;           /* next entry of the frame-length pattern */
-	u64 sent;
-	u64 bytes;         /* without FCS */
+	u64 bytes;         /* without FCS; counted only where lengths differ */
 	u64 first_ns;
 	u64 stall_ns;      /* longest gap between two clock readings while frames were due */
 	u64 finished;      /* 1: deadline or count reached */
@@ -32,7 +31,7 @@ struct state {
 	u64 macs_low;      /* the first eight bytes of the frame: destination and half of the source address */
 	u32 macs_high;     /* the other half */
 	u32 spare;
-	u64 pad[12];
+	u64 pad[13];
 };
 
 /* Addresses and ports of a flow with all that can be summed beforehand. Keep in step with ports/flow_table.rs. */
@@ -310,8 +309,8 @@ inline_always int generate(struct xdp_md *ctx, const int v6, const int vlan, con
 	s->frames_left--;
 	if (s->rate_mfps)
 		s->credit -= FRAME_CREDIT;
-	s->sent++;
-	s->bytes += end - data;
+	if (LENGTHS > 1)
+		s->bytes += end - data;
 	return bpf_redirect_map(&ports, s->target, XDP_DROP);
 }
 
@@ -344,7 +343,7 @@ SEC("xdp") int gen_limit(struct xdp_md *ctx)
 		return XDP_DROP;
 	if (unlikely(s->finished))
 		return XDP_DROP;
-	if (unlikely(!(s->sent & 63))) {
+	if (unlikely(!(s->sequence & 63))) {
 		u64 now = bpf_ktime_get_ns();
 
 		if (!s->first_ns) {
@@ -357,7 +356,7 @@ SEC("xdp") int gen_limit(struct xdp_md *ctx)
 		}
 		s->last_ns = now;
 	}
-	s->sent++;
+	s->sequence++;
 	return bpf_redirect_map(&ports, s->target, XDP_DROP);
 }
 

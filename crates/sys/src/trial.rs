@@ -16,6 +16,15 @@ pub struct Outcome {
     pub faults: Vec<String>,
 }
 
+/// What a caller may want to take note of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// The first frame has left.
+    Began,
+    /// The load has ended.
+    Ended,
+}
+
 /// The generator stops by itself this long after the window, should nobody stop it.
 const OVERRUN: Duration = Duration::from_millis(100);
 /// How long the first frame may take.
@@ -23,7 +32,7 @@ const START_WITHIN_NS: u64 = 5_000_000_000;
 /// A sample whose two counters were read further apart than this is taken again.
 const SAMPLE_SPREAD_NS: u64 = 20_000;
 
-/// Runs one trial. `at_stop` is called the moment that the load ends. Returns early when `interrupted` becomes true: the
+/// Runs one trial. `at` is called at the moments that the load begins and ends. Returns early when `interrupted` becomes true: the
 /// load is stopped in any case. The receiver goes on counting: the caller stops it when its counters balance.
 ///
 /// # Errors
@@ -34,7 +43,7 @@ pub fn run(
     generator: &mut dyn Port,
     receiver: &mut dyn Port,
     interrupted: &AtomicBool,
-    mut at_stop: impl FnMut(),
+    mut at: impl FnMut(Moment),
 ) -> Result<Outcome, PortError> {
     let mut machine = Machine::new(timing);
     let mut outcome = Outcome::default();
@@ -46,6 +55,7 @@ pub fn run(
                 receiver.start(&load)?;
                 generator.start(&load)?;
                 outcome.began_ns = first_frame(generator, interrupted)?;
+                at(Moment::Began);
                 Event::Done
             }
             Step::Sample(at) => {
@@ -58,7 +68,7 @@ pub fn run(
                 if let Err(error) = generator.stop() {
                     outcome.faults.push(error.to_string());
                 }
-                at_stop();
+                at(Moment::Ended);
                 Event::Done
             }
             Step::Drain(at) => {

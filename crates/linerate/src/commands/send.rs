@@ -200,6 +200,12 @@ fn transmit(args: &Send, allowed: &Allowed, traffic: &Traffic, port: &mut dyn Po
     let seconds = port.active_ns().map_or(ended - began, |ns| ns) as f64 / 1e9;
     let (sent, refused) = (after.tx_packets - before.tx_packets, after.tx_dropped - before.tx_dropped);
     report(args, &counters, seconds, sent, refused);
+    if counters.frames > 0 && sent + refused == 0 {
+        eprintln!(
+            "linerate: warning: {name} counted none of these frames. Where it is a veth, its other end takes redirected frames only with GRO on or an XDP program: ethtool -K PEER gro on",
+            name = allowed.link.name
+        );
+    }
     if interrupt::interrupted() {
         return Ok(ExitCode::from(INTERRUPTED));
     }

@@ -11,7 +11,7 @@ use linerate_sys::host::cpu::CpuTimes;
 use linerate_sys::lab::ledger::{self, Account, Snapshot};
 use linerate_sys::lab::{EmbeddedLab, LabSpec, Lane, Variant};
 use linerate_sys::ports::Port;
-use linerate_sys::trial;
+use linerate_sys::trial::{self, Moment};
 use linerate_wire::{FlowOrder, FlowSpace, FrameMix, FrameSpec};
 use std::path::Path;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ impl Embedded {
             generator.set_rate(None);
             let most_ns = 20_000_000 + flows * 5_000;
             let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
-            trial::run(timing, Some(flows), generator, receiver, interrupted, || {})
+            trial::run(timing, Some(flows), generator, receiver, interrupted, |_| {})
                 .context("sending the learning frames")?;
             receiver.stop()?;
         }
@@ -129,7 +129,7 @@ impl Embedded {
                 let (generator, receiver) = self.tester.pair(kind, lane);
                 generator.set_rate(None);
                 generator.set_batch(CANDIDATES[i]);
-                let outcome = trial::run(timing, None, generator, receiver, interrupted, || {})?;
+                let outcome = trial::run(timing, None, generator, receiver, interrupted, |_| {})?;
                 receiver.stop()?;
                 found[i].extend(rates(&outcome.samples).map(|r| r.received));
             }
@@ -162,11 +162,12 @@ impl Stand for Embedded {
         generator.set_rate(rate);
         let before = self.lab.snapshot(lane)?;
         let root = Path::new("/");
-        let (cpu_before, mut cpu_after) = (CpuTimes::read(root)?, None);
-        let outcome = trial::run(timing, None, generator, receiver, interrupted, || {
-            cpu_after = CpuTimes::read(root).ok();
+        let (mut cpu_before, mut cpu_after) = (None, None);
+        let outcome = trial::run(timing, None, generator, receiver, interrupted, |moment| match moment {
+            Moment::Began => cpu_before = CpuTimes::read(root).ok(),
+            Moment::Ended => cpu_after = CpuTimes::read(root).ok(),
         })?;
-        let cpus = cpu_after.map(|after| after.since(&cpu_before)).unwrap_or_default();
+        let cpus = cpu_after.zip(cpu_before).map(|(after, before)| after.since(&before)).unwrap_or_default();
         let sent = generator.counters();
         let (received, account) = settle(&self.lab, lane, &before, &sent, receiver)?;
         Ok(Shown { outcome, generator: sent, receiver: received, account, cpus })

@@ -53,7 +53,7 @@ impl Stand for Simulated {
         let (generator, receiver) = &mut self.links[link];
         generator.set_dut(if lane == 0 { MemoryDut::default() } else { self.dut });
         generator.set_rate(rate);
-        let outcome = trial::run(timing, None, generator, receiver, interrupted, || {})?;
+        let outcome = trial::run(timing, None, generator, receiver, interrupted, |_| {})?;
         receiver.stop()?;
         let (sent, received) = (generator.counters(), receiver.counters());
         // The DUT's own count of copies is the second count here.

@@ -87,7 +87,7 @@ fn one_queue(options: &Options, report: &mut Report) -> Result<(), Failure> {
     let random = SplitMix64::new(options.seed);
     let mut arena = Arena { options, random, stand, tools: Toolbox::new()?, full, limit };
     if options.wants("card") {
-        arena.peers("card to card", CARD, &Tool::ALL, |_| Wanted::Above(1.0), report);
+        arena.peers("card to card", CARD, &Tool::ALL, card_to_card_bar, report);
     }
     if options.wants("limit") {
         arena.against_the_limit(report);
@@ -295,4 +295,15 @@ fn memory(report: &mut Report) {
 /// A value that was measured once.
 fn single(value: f64) -> Estimate {
     Estimate { median: value, low: None, high: None, n: 1 }
+}
+
+/// How many times faster than each peer the generator is meant to be.
+fn card_to_card_bar(tool: Tool) -> Wanted {
+    match tool {
+        Tool::Trafgen | Tool::Tcpreplay => Wanted::AtLeast(8.0),
+        Tool::Testpmd => Wanted::AtLeast(7.0),
+        Tool::XdpTrafficgen => Wanted::AtLeast(1.1),
+        Tool::Iperf3 => Wanted::AtLeast(25.0),
+        Tool::Hping3 => Wanted::Above(1.0),
+    }
 }

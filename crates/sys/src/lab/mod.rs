@@ -252,6 +252,8 @@ impl EmbeddedLab {
             if let Some(dut) = &lane.dut {
                 dut.outlive()?;
             }
+            // Whoever receives by other means than an XDP program (tcpdump, sockets) needs the NAPI that one brings along.
+            enable_napi(&self.receiver, &lane.receiver.name)?;
         }
         Ok(self.named(prefix).try_for_each(|(_, name, namespace)| namespace.persist(&name))?)
     }

@@ -33,7 +33,6 @@ struct GeneratorState {
     flow: u64,
     random: u64,
     mix: u64,
-    sent: u64,
     bytes: u64,
     first_ns: u64,
     stall_ns: u64,
@@ -44,7 +43,7 @@ struct GeneratorState {
     refused: u64,
     macs: [u8; 12],
     spare: u32,
-    pad: [u64; 12],
+    pad: [u64; 13],
 }
 
 const _: () = assert!(size_of::<GeneratorState>() == 256);
@@ -340,15 +339,18 @@ impl Port for LiveFrames {
     }
 
     fn frames(&self) -> u64 {
-        self.current().iter().zip(&self.base).map(|(now, base)| now.sent - base.sent).sum()
+        self.current().iter().zip(&self.base).map(|(now, base)| now.sequence - base.sequence).sum()
     }
 
     fn counters(&self) -> PortCounters {
         let mut counters = PortCounters::default();
         for ((now, base), cpu) in self.current().iter().zip(&self.base).zip(&self.cpus) {
-            let frames = now.sent - base.sent;
+            let frames = now.sequence - base.sequence;
             counters.frames += frames;
-            counters.bytes += now.bytes - base.bytes;
+            counters.bytes += match self.traffic.mix.pattern.len() {
+                1 => frames * self.frame.len() as u64,
+                _ => now.bytes - base.bytes,
+            };
             counters.refused += now.refused - base.refused;
             counters.stall_ns = counters.stall_ns.max(now.stall_ns);
             counters.queues.push(QueueCounters { cpu: *cpu, queue: *cpu, frames });

@@ -1,0 +1,240 @@
+//! Programs that end: by themselves, at their time limit, or with the test.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A program to be run.
+pub struct Program {
+    command: Command,
+    within: Duration,
+}
+
+impl Program {
+    /// A program that may take a minute.
+    pub fn new(program: &str) -> Self {
+        let mut command = Command::new(program);
+        command.stdin(Stdio::null()).env("LC_ALL", "C").env_remove("COLUMNS").process_group(0);
+        // SAFETY: prctl is async-signal-safe, and changes only the child.
+        unsafe {
+            command.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                Ok(())
+            })
+        };
+        Program { command, within: Duration::from_secs(60) }
+    }
+
+    /// Arguments.
+    pub fn args<S: AsRef<str>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        args.into_iter().for_each(|a| {
+            self.command.arg(a.as_ref());
+        });
+        self
+    }
+
+    /// The folder it works in.
+    pub fn dir(mut self, dir: &Path) -> Self {
+        self.command.current_dir(dir);
+        self
+    }
+
+    /// How long it may take before it is killed and the test fails.
+    pub fn within(mut self, seconds: u64) -> Self {
+        self.within = Duration::from_secs(seconds);
+        self
+    }
+
+    /// Runs as another user, without any privilege.
+    pub fn user(mut self, id: u32) -> Self {
+        self.command.uid(id).gid(id);
+        self
+    }
+
+    /// Runs before other programs of the machine: for what would otherwise measure how busy the others are.
+    pub fn first(mut self) -> Self {
+        // SAFETY: setpriority is async-signal-safe, and changes only the child.
+        unsafe {
+            self.command.pre_exec(|| {
+                libc::setpriority(libc::PRIO_PROCESS, 0, -20);
+                Ok(())
+            })
+        };
+        self
+    }
+
+    /// Files that it writes may have this length at most.
+    pub fn file_limit(mut self, bytes: u64) -> Self {
+        // SAFETY: setrlimit is async-signal-safe, and changes only the child.
+        unsafe {
+            self.command.pre_exec(move || {
+                let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+                match libc::setrlimit(libc::RLIMIT_FSIZE, &limit) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                }
+            })
+        };
+        self
+    }
+
+    /// Starts it.
+    pub fn start(mut self) -> Running {
+        let name = format!("{:?}", self.command);
+        let spawned = self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = spawned.unwrap_or_else(|e| panic!("cannot start {name}: {e}"));
+        let stderr = collect(child.stderr.take().unwrap());
+        let stdout = child.stdout.take();
+        Running { name, stdout, stderr: Some(stderr), began: Instant::now(), within: self.within, child }
+    }
+
+    /// Runs it to its end.
+    pub fn run(self) -> Ended {
+        self.start().wait()
+    }
+}
+
+fn collect(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = from.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// A program that has been started. It is killed when this goes.
+pub struct Running {
+    name: String,
+    child: Child,
+    stdout: Option<ChildStdout>,
+    stderr: Option<JoinHandle<String>>,
+    began: Instant,
+    within: Duration,
+}
+
+impl Running {
+    /// Its process.
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: the child has not been waited for, so that its number is still its own.
+        assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0, "signal {signal} to {}", self.name);
+    }
+
+    /// Waits until a line with this text appears on its standard output, and leaves the rest to be read.
+    pub fn wait_for_line(&mut self, text: &str) -> String {
+        let mut stdout = BufReader::with_capacity(1, self.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "{} ended without '{text}'", self.name);
+        }
+        self.stdout = Some(stdout.into_inner());
+        line
+    }
+
+    /// Closes the reading end of its standard output.
+    pub fn close_stdout(&mut self) {
+        self.stdout = None;
+    }
+
+    /// Whether it still runs.
+    pub fn runs(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Waits for its end.
+    pub fn wait(mut self) -> Ended {
+        let stdout = self.stdout.take().map(collect);
+        let status = self.wait_status();
+        self.kill_group(); // what it left behind holds the pipes open
+        let text = |t: Option<JoinHandle<String>>| t.map_or_else(String::new, |t| t.join().unwrap());
+        let (stdout, stderr) = (text(stdout), text(self.stderr.take()));
+        let Some(status) = status else {
+            panic!("{} did not end within {:?}\n{stdout}\n{stderr}", self.name, self.within)
+        };
+        Ended { name: self.name.clone(), status, stdout, stderr, took: self.began.elapsed() }
+    }
+
+    fn wait_status(&mut self) -> Option<ExitStatus> {
+        while self.began.elapsed() < self.within {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return Some(status);
+            }
+            std::thread::sleep(Duration::from_millis(3));
+        }
+        None
+    }
+
+    fn kill_group(&mut self) {
+        // SAFETY: the group was made for this child alone, and its number is not reused while a member is left.
+        unsafe { libc::kill(-self.pid(), libc::SIGKILL) };
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill_group();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a program came to.
+#[derive(Debug)]
+pub struct Ended {
+    /// The command.
+    pub name: String,
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained of.
+    pub stderr: String,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Ended {
+    /// It succeeded.
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        self.status(0)
+    }
+
+    /// It ended with this status.
+    #[track_caller]
+    pub fn status(self, code: i32) -> Self {
+        let Ended { name, status, stdout, stderr, .. } = &self;
+        assert_eq!(status.code(), Some(code), "{name}\nsignal {:?}\n{stdout}\n{stderr}", status.signal());
+        self.no_panic()
+    }
+
+    /// It failed with this status, and its complaint has all of these in it.
+    #[track_caller]
+    pub fn fails(self, code: i32, says: &[&str]) -> Self {
+        let ended = self.status(code);
+        for part in says {
+            assert!(ended.stderr.contains(part), "{}: no '{part}' in:\n{}", ended.name, ended.stderr);
+        }
+        ended
+    }
+
+    /// It did not panic.
+    #[track_caller]
+    pub fn no_panic(self) -> Self {
+        assert!(!self.stderr.contains("panicked"), "{}\n{}", self.name, self.stderr);
+        self
+    }
+
+    /// What it printed, as JSON.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{}: {e}\n{}", self.name, self.stdout))
+    }
+}

@@ -1,0 +1,239 @@
+//! The command line without privileges: simulated campaigns, their records, and what interrupts them.
+
+mod common;
+
+use common::campaign::{duplicates, failures, located, rates, sent_and_received, valid};
+use common::{Bench, Campaign, Scratch, linerate, linerate_line, median, wait_for};
+use serde_json::Value;
+
+const QUICK: &str = "--simulate ok --family 4 --trials 1 --duration 20ms";
+
+fn simulated(what: &str, more: &str) -> Campaign {
+    Bench::new(&format!("--simulate {what} --family 4 --json {more}")).run()
+}
+
+#[track_caller]
+fn all_valid(trials: &[Value]) {
+    for trial in trials {
+        assert!(valid(trial), "{:?}", failures(trial));
+    }
+}
+
+#[test]
+fn a_simulated_dut_that_is_fine_loses_nothing() {
+    let campaign = simulated("ok", "--duration 50ms --trials 2");
+    all_valid(&campaign.trials);
+    assert_eq!(campaign.trials.len(), 4);
+    for trial in &campaign.trials {
+        let (sent, received) = sent_and_received(trial);
+        assert!(sent > 0 && sent == received && duplicates(trial) == 0, "{sent} {received}");
+    }
+}
+
+#[test]
+fn simulated_loss_is_found_to_the_frame() {
+    let campaign = simulated("loss=1000", "--trials 4 --duration 50ms");
+    all_valid(&campaign.trials);
+    for trial in campaign.of("forwarding") {
+        let (sent, received) = sent_and_received(trial);
+        assert!(sent > 1000, "{sent}");
+        assert_eq!(sent - received, sent / 1000);
+        assert_eq!(located(trial, "simulated DUT: random loss"), sent / 1000);
+    }
+    for trial in campaign.of("card-to-card") {
+        let (sent, received) = sent_and_received(trial);
+        assert_eq!(sent, received, "only the DUT loses");
+    }
+    let loss = campaign.row("forwarding")["loss_ratio"].as_f64().unwrap();
+    assert!((0.000_9..=0.001).contains(&loss), "{loss}");
+}
+
+#[test]
+fn simulated_duplicates_are_counted_and_hide_no_loss() {
+    let campaign = simulated("loss=50,duplication=100", "--trials 3 --duration 30ms");
+    all_valid(&campaign.trials);
+    for trial in campaign.of("forwarding") {
+        let (sent, received) = sent_and_received(trial);
+        assert_eq!(sent - received, sent / 50);
+        assert_eq!(duplicates(trial), received / 100);
+    }
+}
+
+#[test]
+fn a_simulated_rate_is_measured() {
+    let campaign = simulated("rate=50kpps", "--rate 100kpps --trials 7 --duration 100ms");
+    let received = median(&rates(&campaign.of("forwarding"), "received"));
+    assert!((received / 5e4 - 1.0).abs() < 0.02, "{received}");
+    assert!(campaign.of("forwarding").iter().all(|t| located(t, "simulated DUT: rate limit") > 0));
+}
+
+#[test]
+fn a_simulated_delay_is_measured() {
+    let campaign = simulated("delay=20ms", "--rate 10kpps --trials 3 --duration 100ms");
+    let p50 = |variant: &str| campaign.row(variant)["latency_ns"]["p50"].as_u64().unwrap();
+    // A busy machine adds, and the buckets of the histogram are some per cent wide; nothing takes away.
+    assert!(p50("forwarding") >= 19_000_000, "{}", p50("forwarding"));
+    assert!(p50("card-to-card") < 19_000_000, "{}", p50("card-to-card"));
+}
+
+#[test]
+fn records_are_whole_and_show_prints_the_same() {
+    let bench = Bench::new("--simulate loss=1000 --trials 2 --duration 20ms --sizes 64,imix").run();
+    let folder = std::fs::read_dir(&bench.directory).unwrap();
+    let mut found: Vec<String> = folder.map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
+    found.sort();
+    assert_eq!(found, ["campaign.json", "host.json", "summary.json", "trials.jsonl"]);
+    let printed = &bench.ended.stdout;
+    assert!(printed.starts_with("SIMULATED: all figures below are of a simulated DUT"), "{printed}");
+    let records = format!("Records: {}\n", bench.path());
+    assert!(printed.ends_with(&records), "{printed}");
+    let shown = linerate(["show", bench.path()]).run().ok();
+    assert_eq!(shown.stdout, printed.replace(&records, ""));
+    assert_eq!(shown.stderr, "");
+    let json = linerate(["show", bench.path(), "--json"]).run().ok().json();
+    assert_eq!(json, bench.document("summary.json"));
+    let with_trials = linerate(["show", bench.path(), "--trials"]).run().ok().stdout;
+    assert!(with_trials.starts_with(&shown.stdout));
+    // A block is every size in every family, with the DUT and without.
+    assert_eq!(bench.trials.len(), 2 * 2 * 2 * 2);
+    let lines = with_trials.lines().filter(|l| l.contains(" ok ") || l.contains(" FAILED ")).count();
+    assert_eq!(lines, bench.trials.len(), "{with_trials}");
+}
+
+#[test]
+fn json_is_the_whole_campaign() {
+    let bench = Bench::new(&format!("{QUICK} --json")).run();
+    let document = bench.ended.json();
+    for (key, file) in [("campaign", "campaign.json"), ("host", "host.json"), ("summary", "summary.json")] {
+        assert_eq!(document[key], bench.document(file), "{key}");
+    }
+    assert_eq!(document["directory"], bench.path());
+    assert_eq!(document["campaign"]["asked"]["lab"], "simulated");
+}
+
+#[test]
+fn records_without_out_are_under_linerate_results() {
+    let scratch = Scratch::new();
+    let bench = format!("bench {QUICK}");
+    for name in ["mine", "../../a/b"] {
+        linerate_line(&bench).args(["--name", name]).dir(scratch.path()).run().ok();
+    }
+    let results: Vec<_> = std::fs::read_dir(scratch.path().join("linerate-results")).unwrap().collect();
+    assert_eq!(results.len(), 2);
+    for folder in results {
+        let folder = folder.unwrap();
+        let name = folder.file_name().into_string().unwrap();
+        assert!(name.contains("Z-"), "TIME-NAME: {name}");
+        assert!(folder.path().join("summary.json").exists());
+    }
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1, "a name leads out of the folder");
+}
+
+#[test]
+fn a_cut_off_last_trial_is_left_out_and_said() {
+    let bench = Bench::new(QUICK).run();
+    let path = bench.directory.join("trials.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("{text}{}", &text[..100])).unwrap();
+    let shown = linerate(["show", bench.path(), "--trials"]).run().ok();
+    assert!(
+        shown.stderr.contains("the last line of trials.jsonl is cut off and left out"),
+        "{}",
+        shown.stderr
+    );
+    // Without a summary, as after kill -9, it is computed from what is there.
+    std::fs::remove_file(bench.directory.join("summary.json")).unwrap();
+    let shown = linerate(["show", bench.path()]).run().ok();
+    assert!(shown.stderr.contains("did not come to its end"), "{}", shown.stderr);
+    assert!(shown.stderr.contains(&format!("its {} trials", bench.trials.len())), "{}", shown.stderr);
+    // A broken line in the middle is another matter.
+    std::fs::write(&path, format!("{}\n{text}", &text[..100])).unwrap();
+    linerate(["show", bench.path()]).run().fails(1, &["trials.jsonl", "line 1"]);
+}
+
+#[test]
+fn records_are_not_mixed_with_others_and_not_taken_from_the_future() {
+    let bench = Bench::new(QUICK).run();
+    let before = std::fs::read(bench.directory.join("trials.jsonl")).unwrap();
+    let again = linerate_line(&format!("bench {QUICK} --out {}", bench.path())).run();
+    again.fails(1, &[bench.path(), "is not empty", "name a new folder"]);
+    assert_eq!(std::fs::read(bench.directory.join("trials.jsonl")).unwrap(), before);
+    let path = bench.directory.join("campaign.json");
+    let mut campaign = bench.document("campaign.json");
+    campaign["version"] = 99.into();
+    std::fs::write(&path, campaign.to_string()).unwrap();
+    linerate(["show", bench.path()]).run().fails(1, &["campaign.json", "99", "use a newer linerate"]);
+}
+
+#[test]
+fn show_of_something_else_says_what_is_there() {
+    let scratch = Scratch::new();
+    let here = scratch.path().to_str().unwrap();
+    linerate(["show", here]).run().fails(1, &[here, "not a record", "no campaign.json"]);
+    linerate(["show", &scratch.file("nope")]).run().fails(1, &["nope", "no such folder"]);
+}
+
+#[test]
+fn ctrl_c_keeps_what_was_measured() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let bench = Bench::new("--simulate loss=1000 --family 4 --duration 20ms --budget 50s");
+        let running = bench.program().start();
+        wait_for("two trials", || (common::campaign::trials(&bench.directory()).len() >= 2).then_some(()));
+        running.signal(signal);
+        let ended = running.wait().status(130);
+        assert!(ended.stdout.starts_with("SIMULATED"), "{}", ended.stdout);
+        assert!(ended.took.as_secs() < 40, "it went on for {:?}", ended.took);
+        let campaign = bench.read(ended);
+        all_valid(&campaign.trials);
+        assert_eq!(campaign.document("summary.json")["stopped"], "interrupted");
+        let text = std::fs::read_to_string(campaign.directory.join("trials.jsonl")).unwrap();
+        assert!(text.ends_with('\n') && text.lines().count() == campaign.trials.len());
+        let shown = linerate(["show", campaign.path()]).run().ok().stdout;
+        assert!(campaign.ended.stdout.starts_with(&shown));
+    }
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_named_and_earlier_trials_are_safe() {
+    let bench = Bench::new("--simulate ok --family 4 --duration 10ms --trials 1000");
+    let ended = bench.program().file_limit(48 << 10).run();
+    let ended = ended.fails(1, &["trials.jsonl", "File too large", "trials are safe", "ulimit -f"]);
+    let campaign = bench.read(ended);
+    all_valid(&campaign.trials);
+    assert!(campaign.trials.len() > 3, "{}", campaign.trials.len());
+    let safe = format!("the first {} trials are safe", campaign.trials.len());
+    assert!(campaign.ended.stderr.contains(&safe), "{safe}: {}", campaign.ended.stderr);
+    assert_eq!(campaign.document("summary.json")["stopped"], "failed");
+    let shown = linerate(["show", campaign.path()]).run().ok();
+    assert!(!shown.stderr.contains("cut off"), "{}", shown.stderr);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let bench = Bench::new(QUICK);
+    let mut running = bench.program().start();
+    running.close_stdout();
+    let ended = running.wait().ok();
+    let bench = bench.read(ended);
+    assert_eq!(bench.trials.len(), 2);
+    let show = format!("show {} --trials", bench.path());
+    for line in [&show, &format!("{show} --json"), "bench --help", "help send", "lab status --json"] {
+        let mut running = linerate_line(line).start();
+        running.close_stdout();
+        running.wait().ok();
+    }
+}
+
+#[test]
+fn the_records_say_what_was_asked_of_which_machine() {
+    let line = "--simulate ok --order zipf:1.2 --flows 5000 --seed 7 --trials 1 --duration 20ms";
+    let bench = Bench::new(line).run();
+    let asked = &bench.document("campaign.json")["asked"];
+    assert_eq!((&asked["flows"], &asked["seed"]), (&5000.into(), &7.into()));
+    assert_eq!(asked["order"], "zipf:1.2");
+    assert_eq!(asked["command"][1], "bench");
+    let host = bench.document("host.json");
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert!(host["kernel"].as_str().unwrap().contains(release.trim()));
+    assert!(host["memory"].as_u64() > Some(1 << 20) && host["cpus"].as_u64() > Some(0));
+}

@@ -1,0 +1,142 @@
+//! Bad arguments: each is refused with exit status 2 and a message that names it and says what to do. And the help.
+
+mod common;
+
+use common::{Scratch, linerate, linerate_line};
+
+/// What is asked, and what the answer must name.
+const REFUSED: [(&str, &[&str]); 25] = [
+    ("bench --rate 0", &["--rate", "'0'", "sends nothing", "0.001pps"]),
+    ("bench --rate 10Tbit/s:l1", &["14880952381", "use more CPUs, longer frames or a lower rate"]),
+    ("bench --rate 1Gbit/s", &["1Gbit/s", ":l1", ":l2"]),
+    ("bench --rate 50%", &["share of line rate", "--link-speed 10G"]),
+    ("bench --rate fast", &["--rate", "fast"]),
+    ("bench --sizes 63", &["--sizes", "63", "64 to 16000"]),
+    ("bench --sizes 16001", &["16001", "64 to 16000"]),
+    ("bench --variant pf", &["'pf'", "nft-stateful", "known-loss=N"]),
+    ("bench --variant known-rate=0", &["known-rate", "from 1"]),
+    ("bench --variant known-delay=1s", &["known-delay", "200us"]),
+    ("bench --cpus 999", &["CPU 999", "not online", "there are [0"]),
+    ("bench --cpus 1-0", &["1-0", "write 0-1"]),
+    ("bench --dut-cpus 0", &["--dut-cpus", "--mode threaded"]),
+    ("bench --duration 1ms", &["--duration", "10ms"]),
+    ("bench --flows 0", &["--flows", "5000000"]),
+    ("bench --flows 5000001", &["--flows", "5000000"]),
+    ("bench --trials 0", &["--trials", "1..="]),
+    ("bench --budget 100ms", &["--budget", "more time"]),
+    ("bench --simulate bogus", &["--simulate", "bogus", "loss=N"]),
+    ("bench --simulate rate=10%", &["--simulate", "500kpps"]),
+    ("send -n 5", &["--interface"]),
+    ("send --write out.pcap -n 0", &["--count", "--duration"]),
+    ("send --write out.pcap -l 13", &["--len", "14"]),
+    ("send --write out.pcap -6 --size 64", &["64 bytes is too short", "at least 84"]),
+    ("receive", &["--interface"]),
+];
+
+#[test]
+fn bad_arguments_are_refused_with_what_to_do() {
+    let scratch = Scratch::new();
+    for (line, says) in REFUSED {
+        linerate_line(line).dir(scratch.path()).run().fails(2, says);
+    }
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "something was left behind");
+}
+
+#[test]
+fn bad_flow_ranges_are_refused() {
+    let scratch = Scratch::new();
+    let cases: [(&str, &str, &[&str]); 6] = [
+        (
+            "198.18.10.20-198.18.10.1",
+            "198.19.10.1",
+            &["198.18.10.20-198.18.10.1", "backwards", "write 198.18.10.1"],
+        ),
+        ("198.18.10.1:20-198.18.10.1:10", "198.19.10.1", &["backwards"]),
+        ("198.18.10.1", "2001:2::1", &["IPv"]),
+        ("198.18.10.300", "198.19.10.1", &["198.18.10.300"]),
+        ("198.18.10.1:70000", "198.19.10.1", &["70000"]),
+        ("", "198.19.10.1", &[]),
+    ];
+    for (source, destination, says) in cases {
+        let program = linerate(["send", "--write", "out.pcap", "-s", source, "-d", destination]);
+        program.dir(scratch.path()).run().fails(2, says);
+    }
+    let wrong = "send --write out.pcap -6 -s 198.18.10.1:1-198.18.10.2 -d 198.19.10.1";
+    linerate_line(wrong).dir(scratch.path()).run().fails(2, &["IPv4", "-4 or -6"]);
+    assert!(!scratch.path().join("out.pcap").exists());
+}
+
+#[test]
+fn files_that_cannot_be_are_named() {
+    linerate_line("send --write /nonexistent/out.pcap")
+        .run()
+        .fails(1, &["/nonexistent/out.pcap", "No such file"]);
+    linerate_line("receive --read /nonexistent/in.pcap")
+        .run()
+        .fails(1, &["/nonexistent/in.pcap", "No such file"]);
+    let scratch = Scratch::new();
+    let file = scratch.file("noise");
+    for noise in ["", "no capture at all, but long enough for a header", "\u{0}"] {
+        std::fs::write(&file, noise).unwrap();
+        linerate(["receive", "--read", &file]).run().fails(1, &[&file]);
+    }
+    linerate_line("bench --simulate ok --trials 1 --out /proc/no").run().fails(1, &["/proc/no"]);
+}
+
+#[test]
+fn interfaces_that_are_not_there_are_named() {
+    for verb in ["send", "receive"] {
+        linerate_line(&format!("{verb} -i nosuch0")).run().fails(1, &["nosuch0"]);
+        linerate_line(&format!("{verb} -i lo --isolated-lab lo")).run().fails(1, &["loopback", "RFC 6815"]);
+        linerate_line(&format!("{verb} -i x0 --netns nosuchns")).run().fails(1, &["nosuchns"]);
+    }
+}
+
+#[test]
+fn help_teaches_by_example() {
+    let verbs = ["bench", "send", "receive", "lab", "show"];
+    let overview = linerate_line("--help").run().ok().stdout;
+    for verb in verbs {
+        assert!(overview.contains(verb), "{verb}");
+        let help = linerate([verb, "--help"]).run().ok().stdout;
+        assert!(help.contains("Example"), "{verb}: {help}");
+        assert!(help.contains(&format!("linerate {verb}")), "{verb}: {help}");
+        assert!(linerate([verb, "-h"]).run().ok().stdout.starts_with(help.lines().next().unwrap()));
+    }
+    for action in ["up", "down", "status"] {
+        linerate(["lab", action, "--help"]).run().ok();
+    }
+    let version = linerate_line("--version").run().ok().stdout;
+    assert_eq!(version, format!("linerate {}\n", env!("CARGO_PKG_VERSION")));
+    linerate([""; 0]).run().fails(2, &["bench"]);
+    linerate(["bensch"]).run().fails(2, &["bensch", "bench"]);
+}
+
+/// Every example of the help that needs no privilege does what it says.
+#[test]
+fn examples_of_the_help_work() {
+    let scratch = Scratch::new();
+    let help =
+        linerate_line("bench --help").run().ok().stdout + &linerate_line("send --help").run().ok().stdout;
+    let unprivileged = help.lines().map(str::trim).filter(|l| l.starts_with("linerate ")).filter_map(|l| {
+        let command = l.split("   ").next().unwrap();
+        let unprivileged = command.contains("--simulate") || command.contains("--write");
+        command.strip_prefix("linerate ").filter(|_| unprivileged)
+    });
+    let mut ran = 0;
+    for line in unprivileged {
+        let bounded = if line.starts_with("bench") { format!("{line} --trials 1") } else { line.into() };
+        linerate_line(&bounded).dir(scratch.path()).run().ok();
+        ran += 1;
+    }
+    assert_eq!(ran, 2, "{help}");
+}
+
+#[test]
+fn the_documents_of_make_install_are_written() {
+    let scratch = Scratch::new();
+    linerate(["documents", scratch.path().to_str().unwrap()]).run().ok();
+    for file in ["linerate.1", "linerate-bench.1", "linerate.bash", "_linerate", "linerate.fish"] {
+        assert!(std::fs::metadata(scratch.path().join(file)).unwrap().len() > 100, "{file}");
+    }
+}
