@@ -185,6 +185,9 @@ pub struct CpuShare {
     pub softirq: f64,
     /// Taken by the hypervisor, as far as the guest is told.
     pub steal: f64,
+    /// In user programs: linerate itself needs next to nothing of it where XDP does the work.
+    #[serde(default)]
+    pub user: f64,
 }
 
 /// `summary.json`: the verdict.

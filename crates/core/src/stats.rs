@@ -53,13 +53,12 @@ fn binomial_half_cdf(n: usize, k: usize) -> f64 {
     (0..=k.min(n)).map(|i| (total - ln_factorial(i) - ln_factorial(n - i)).exp()).sum()
 }
 
-/// The median with a distribution-free interval of the given confidence (0.95, say).
+/// The median with a distribution-free interval of at least the given confidence (0.95, say).
 ///
-/// The order statistics that enclose the median with at least that confidence are found from the binomial distribution,
-/// and interpolated towards the next pair to come close to the nominal confidence instead of exceeding it by a lot
-/// (Hettmansperger and Sheather, "Confidence intervals based on interpolated order statistics", 1986). It assumes
-/// independent values, and nothing of their distribution: two modes and outliers are fine. Fewer than 6 values cannot
-/// give 95 %: then there is no interval.
+/// It lies between two order statistics: the narrowest symmetric pair that encloses the median with that confidence by the
+/// binomial distribution (Conover, "Practical Nonparametric Statistics", the sign test turned round). It assumes independent
+/// values, and nothing of their distribution: two modes and outliers are fine. Fewer than 6 values cannot give 95 %: then
+/// there is no interval.
 ///
 /// `None` when there are no values.
 pub fn median_interval(values: &[f64], confidence: f64) -> Option<Estimate> {
@@ -68,21 +67,10 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<Estimate> {
     let n = sorted.len();
     let median = median_sorted(&sorted)?;
     // Coverage of [x(k), x(n+1-k)] is 1 - 2 P(X <= k-1); find the largest k that still covers.
-    let coverage = |k: usize| 1.0 - 2.0 * binomial_half_cdf(n, k - 1);
-    let k = (1..=n / 2).take_while(|k| coverage(*k) >= confidence).last();
-    let Some(k) = k else { return Some(Estimate { median, low: None, high: None, n }) };
-    let (low, high) = (sorted[k - 1], sorted[n - k]);
-    if k == n / 2 {
-        return Some(Estimate { median, low: Some(low), high: Some(high), n });
-    }
-    let (wide, narrow) = (coverage(k), coverage(k + 1));
-    let i = (wide - confidence) / (wide - narrow);
-    let kf = k as f64;
-    let nf = n as f64;
-    let lambda = (nf - kf) * i / (kf + (nf - 2.0 * kf) * i);
-    let low = (1.0 - lambda) * low + lambda * sorted[k];
-    let high = (1.0 - lambda) * high + lambda * sorted[n - k - 1];
-    Some(Estimate { median, low: Some(low), high: Some(high), n })
+    let covers = |k: &usize| 1.0 - 2.0 * binomial_half_cdf(n, k - 1) >= confidence;
+    let k = (1..=n / 2).take_while(covers).last();
+    let (low, high) = (k.map(|k| sorted[k - 1]), k.map(|k| sorted[n - k]));
+    Some(Estimate { median, low, high, n })
 }
 
 /// The median of the ratios `numerator / denominator`, paired by block: what remains of a machine's slow drifts when
@@ -138,13 +126,10 @@ mod tests {
 
     #[test]
     fn known_interval_for_ten_values() {
-        // n = 10: [x2, x9] covers 97.85 %, [x3, x8] 89.06 %; interpolation lies between.
+        // n = 10: [x2, x9] covers 97.85 %, [x3, x8] only 89.06 %.
         let values: Vec<f64> = (1..=10).map(f64::from).collect();
         let e = median_interval(&values, 0.95).unwrap();
-        assert_eq!(e.median, 5.5);
-        let (low, high) = (e.low.unwrap(), e.high.unwrap());
-        assert!(low > 2.0 && low < 3.0 && high > 8.0 && high < 9.0, "{low} {high}");
-        assert!((low - (11.0 - high)).abs() < 1e-12);
+        assert_eq!((e.median, e.low, e.high), (5.5, Some(2.0), Some(9.0)));
     }
 
     #[test]
@@ -167,7 +152,8 @@ mod tests {
                     e.low.unwrap() <= 1.0 && 1.0 <= e.high.unwrap()
                 })
                 .count();
-            assert!((1860..=1960).contains(&covered), "n = {n}: {covered} of 2000");
+            assert!(covered >= 1880, "n = {n}: {covered} of 2000");
+            assert!(n < 40 || covered <= 1960, "n = {n}: {covered} of 2000 is too cautious");
         }
     }
 

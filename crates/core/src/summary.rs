@@ -216,6 +216,7 @@ fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> V
     for (row, slot) in summary.rows.iter().zip(&campaign.slots) {
         out.extend(slot_warnings(row, slot, trials));
     }
+    out.extend(other_programs(campaign, trials));
     let steal = median(&trials.iter().flat_map(|t| &t.cpus).map(|c| c.steal).collect::<Vec<_>>());
     if steal >= Some(0.01) {
         let percent = 100.0 * steal.unwrap_or(0.0);
@@ -224,6 +225,24 @@ fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> V
         ));
     }
     out
+}
+
+/// XDP does its work inside the kernel: user time on the lab's CPUs is that of other programs, and it is charged to the DUT.
+fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Option<String> {
+    const NOTICEABLE: f64 = 0.04;
+    if campaign.asked.receiver != "xdp" {
+        return None;
+    }
+    let roles = &campaign.roles;
+    let ours = |cpu: &u32| [&roles.generator, &roles.dut, &roles.receiver].iter().any(|r| r.contains(cpu));
+    let of = |t: &TrialRecord| t.cpus.iter().filter(|c| ours(&c.cpu)).map(|c| c.user).fold(0.0, f64::max);
+    let user = trials.iter().map(of).sum::<f64>() / trials.len().max(1) as f64;
+    (user >= NOTICEABLE).then(|| {
+        format!(
+            "other programs used {:.0} % of a CPU that the lab was working on: rates are too low and losses too high; stop them, or give the lab other CPUs with --cpus",
+            100.0 * user
+        )
+    })
 }
 
 fn slot_warnings(row: &Row, slot: &Slot, trials: &[TrialRecord]) -> Vec<String> {

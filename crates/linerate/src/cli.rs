@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// How many packets does this router or firewall forward, why not more, and which setting makes it faster?
 #[derive(Debug, Parser)]
-#[command(name = "linerate", version, max_term_width = 100, propagate_version = true)]
+#[command(name = "linerate", version, max_term_width = 110, propagate_version = true)]
 #[command(after_help = "Start here:
   sudo linerate bench                           this machine's kernel, in half a minute
   sudo linerate bench --variant nft-stateful    what does a stateful firewall cost?
@@ -48,13 +48,13 @@ pub enum Command {
 /// 95 % intervals, what the limit was, and where the records are. Nothing outside the lab is changed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  sudo linerate bench                                       IPv4 and IPv6, smallest frames, 2,000 flows
+  sudo linerate bench                            IPv4 and IPv6, smallest frames, 2,000 flows
   sudo linerate bench --variant nft-stateless --variant nft-stateful
   sudo linerate bench --sizes 64,512,1518,imix --family 4
-  sudo linerate bench --mode threaded --rate 500kpps        open loop: loss and latency at a given load
-  sudo linerate bench --variant known-loss=1000             does linerate find exactly one loss in 1,000?
-  linerate bench                                            without root: a slower tester, in a user namespace
-  linerate bench --simulate loss=1000                       no privileges, no packets: a simulated DUT
+  sudo linerate bench --mode threaded --rate 500k    open loop: loss and latency at a load
+  sudo linerate bench --variant known-loss=1000  is exactly one loss in 1,000 found?
+  linerate bench                                 without root: a slower tester
+  linerate bench --simulate loss=1000            no packets at all: a simulated DUT
 
 Variants:
   forwarding           the kernel's routing, nothing else (always measured, as the baseline)
@@ -156,7 +156,7 @@ pub struct Bench {
     pub out: Option<PathBuf>,
 
     /// Leave the lab up afterwards (`linerate lab status` shows it, `linerate lab down` removes it)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "simulate")]
     pub keep: bool,
 
     /// Print the summary as JSON
@@ -423,9 +423,12 @@ pub enum LabAction {
     },
     /// Remove labs that were left up
     Down {
-        /// Name of the lab [default: all]
+        /// Name of the lab [default: the only one]
         #[arg(long, value_parser = lab_name)]
         name: Option<String>,
+        /// All labs
+        #[arg(long, conflicts_with = "name")]
+        all: bool,
     },
     /// Show the labs that are up
     Status {

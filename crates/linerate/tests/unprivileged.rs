@@ -38,7 +38,7 @@ fn simulated_loss_is_found_to_the_frame() {
         let (sent, received) = sent_and_received(trial);
         assert!(sent > 1000, "{sent}");
         assert_eq!(sent - received, sent / 1000);
-        assert_eq!(located(trial, "simulated DUT: random loss"), sent / 1000);
+        assert_eq!(located(trial, "simulated DUT: planned loss"), sent / 1000);
     }
     for trial in campaign.of("card-to-card") {
         let (sent, received) = sent_and_received(trial);

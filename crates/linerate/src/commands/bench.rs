@@ -172,6 +172,11 @@ fn means(args: &Bench) -> Result<Means> {
         None => Means::Packet,
     };
     if means == Means::Packet && !may && args.simulate.is_none() {
+        if args.mode == ModeChoice::Threaded {
+            return Err(usage(
+                "--mode threaded binds kernel threads to CPUs, which needs root: sudo linerate bench",
+            ));
+        }
         userns::enter().context("measuring without root, in a user namespace")?;
         eprintln!(
             "linerate: not root: the tester uses AF_PACKET sockets in a user namespace, and is several times slower than with sudo"

@@ -6,7 +6,9 @@ use anyhow::{Context, Result, bail};
 use linerate_core::record::Mode;
 use linerate_sys::host::cpu;
 use linerate_sys::lab::{EmbeddedLab, LabSpec, Variant};
+use linerate_sys::net::netlink::Route;
 use linerate_sys::net::registry::{DEFAULT_ROOT, LabRecord, NamespaceRecord, Registry};
+use linerate_sys::net::{Netns, userns};
 use std::process::ExitCode;
 
 /// Runs the verb.
@@ -16,7 +18,7 @@ use std::process::ExitCode;
 pub fn run(args: &Lab) -> Result<ExitCode> {
     match &args.action {
         LabAction::Up { variants, name, longest } => up(variants, name, *longest),
-        LabAction::Down { name } => down(name.as_deref()),
+        LabAction::Down { name, all } => down(name.as_deref(), *all),
         LabAction::Status { json } => status(*json),
     }
 }
@@ -37,6 +39,9 @@ pub fn clear_remains() -> Result<()> {
 }
 
 fn up(variants: &[Variant], name: &str, longest_fcs: u16) -> Result<ExitCode> {
+    if !userns::may_administer_networks() {
+        bail!("a lab that stays up needs root: sudo linerate lab up");
+    }
     clear_remains()?;
     let cpus = cpu::online_cpus().context("asking which CPUs this process may use")?;
     let mut lanes = vec![Variant::CardToCard];
@@ -77,7 +82,9 @@ fn describe(record: &LabRecord, lab: Option<&EmbeddedLab>) -> String {
     let mut text =
         format!("Lab {} is up; `linerate lab down --name {}` removes it.\n", record.name, record.name);
     for (role, namespace) in &record.namespaces {
-        text += &format!("  {role:<20} ip netns exec {}\n", namespace.name);
+        let links = Netns::open(&namespace.name).and_then(|ns| Route::open(&ns)?.links()).unwrap_or_default();
+        let names: Vec<&str> = links.iter().map(|l| l.name.as_str()).filter(|n| *n != "lo").collect();
+        text += &format!("  {role:<20} ip netns exec {:<22} {}\n", namespace.name, names.join(" "));
     }
     for (number, lane) in lab.iter().flat_map(|l| &l.lanes).enumerate() {
         let between = lane
@@ -94,13 +101,17 @@ fn describe(record: &LabRecord, lab: Option<&EmbeddedLab>) -> String {
     text
 }
 
-fn down(name: Option<&str>) -> Result<ExitCode> {
+fn down(name: Option<&str>, all: bool) -> Result<ExitCode> {
     let registry = registry();
     clear_remains()?;
     let records = registry.list()?.records;
     let chosen: Vec<&LabRecord> = records.iter().filter(|r| name.is_none_or(|n| r.name == n)).collect();
     if let (Some(name), true) = (name, chosen.is_empty()) {
         bail!("there is no lab named {name}: linerate lab status lists those that are up");
+    }
+    if name.is_none() && !all && chosen.len() > 1 {
+        let names: Vec<&str> = chosen.iter().map(|r| r.name.as_str()).collect();
+        bail!("{} labs are up ({}): say which with --name, or --all", names.len(), names.join(", "));
     }
     for record in chosen {
         registry.take_down(record).with_context(|| format!("taking lab {} down", record.name))?;

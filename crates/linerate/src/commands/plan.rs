@@ -155,7 +155,7 @@ pub fn stopping(args: &Bench) -> Stopping {
             most_blocks: trials,
             budget_ns: u64::MAX / 4,
         },
-        None => Stopping { relative_width: 0.02, least_blocks: 1, most_blocks: u32::MAX, budget_ns },
+        None => Stopping { relative_width: 0.02, least_blocks: 12, most_blocks: u32::MAX, budget_ns },
     }
 }
 

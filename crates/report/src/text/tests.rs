@@ -103,8 +103,8 @@ fn trial(number: u64, block: u32, slot: usize, offered: f64, received: f64) -> T
         losses,
         dut: BTreeMap::new(),
         cpus: vec![
-            CpuShare { cpu: 0, busy: 0.02, softirq: 0.0, steal: 0.0 },
-            CpuShare { cpu: 1, busy: 0.99, softirq: 0.9, steal: 0.0 },
+            CpuShare { cpu: 0, busy: 0.02, softirq: 0.0, steal: 0.0, user: 0.0 },
+            CpuShare { cpu: 1, busy: 0.99, softirq: 0.9, steal: 0.0, user: 0.0 },
         ],
         audit: audit(&evidence),
         samples: vec![],
@@ -148,15 +148,15 @@ fn normal() {
     same(
         &text(&campaign(Mode::Inline), &blocks(&INLINE), WIDE),
         r"
-This machine's kernel forwards 1.498 million 64-byte IPv4 frames a second on one CPU (95 % interval 1.494..1.503
+This machine's kernel forwards 1.498 million 64-byte IPv4 frames a second on one CPU (95 % interval 1.492..1.504
 million), 667 ns per frame, of which 99.5 ns are the tester's own. The DUT was the limit: the tester alone does 10.1
 million.
 
                         offered  received          95 %  lost   Gbit/s   Gbit/s  ns per  of it  trials
 frame lengths with FCS     Mpps      Mpps      interval     %  layer 1  layer 2   frame    DUT   valid   limit
-card-to-card IPv4 64 B    10.05     10.05  10.03..10.09     0     6.76     5.15    99.5      -   10/10  no DUT
-forwarding IPv4 64 B      1.498     1.498  1.494..1.503     0     1.01    0.767     667    568   10/10     DUT
-forwarding IPv6 84 B      1.438     1.438  1.433..1.441     0     1.20    0.966     695    596   10/10     DUT
+card-to-card IPv4 64 B    10.05     10.05  10.02..10.09     0     6.76     5.15    99.5      -   10/10  no DUT
+forwarding IPv4 64 B      1.498     1.498  1.492..1.504     0     1.01    0.767     667    568   10/10     DUT
+forwarding IPv6 84 B      1.438     1.438  1.433..1.443     0     1.20    0.966     695    596   10/10     DUT
 
 % of line rate                   1G   10G   25G   40G  100G
 forwarding IPv4 64 B            101  10.1  4.03  2.52  1.01
@@ -202,15 +202,15 @@ fn threaded_with_losses() {
     same(
         &text(&c, &blocks(&[(5e6, 5e6), (4.6e6, 1.2e6), (4.4e6, 1.201e6)]), WIDE),
         r"
-This machine's kernel forwards 1.207 million 64-byte IPv4 frames a second on one CPU (95 % interval 1.203..1.210
+This machine's kernel forwards 1.207 million 64-byte IPv4 frames a second on one CPU (95 % interval 1.202..1.211
 million), of 4.63 million offered; 73.9 % of what was sent is lost. The DUT was the limit: the tester alone does 5.03
 million.
 
                         offered  received          95 %  lost   Gbit/s   Gbit/s  ns per  trials
 frame lengths with FCS     Mpps      Mpps      interval     %  layer 1  layer 2   frame   valid   limit
-card-to-card IPv4 64 B    5.026     5.026  5.015..5.043     0     3.38     2.57     199   10/10  no DUT
-forwarding IPv4 64 B      4.625     1.207  1.203..1.210  73.9    0.811    0.618     829   10/10     DUT
-forwarding IPv6 84 B      4.425     1.208  1.204..1.211  72.7     1.00    0.812     828   10/10     DUT
+card-to-card IPv4 64 B    5.026     5.026  5.010..5.045     0     3.38     2.57     199   10/10  no DUT
+forwarding IPv4 64 B      4.625     1.207  1.202..1.211  73.9    0.811    0.618     829   10/10     DUT
+forwarding IPv6 84 B      4.425     1.208  1.203..1.212  72.7     1.00    0.812     828   10/10     DUT
 
 % of line rate                    1G   10G   25G   40G  100G
 forwarding IPv4 64 B            81.1  8.11  3.24  2.03  0.81
@@ -257,15 +257,15 @@ fn the_tester_was_the_limit() {
     same(
         &t,
         r"
-This machine's kernel forwards 9.552 million 64-byte IPv4 frames a second on one CPU (95 % interval 9.524..9.581
+This machine's kernel forwards 9.552 million 64-byte IPv4 frames a second on one CPU (95 % interval 9.514..9.590
 million), 105 ns per frame, of which 99.5 ns are the tester's own. The tester, which does 10.1 million alone, was too
 close to its own limit: the DUT may be faster.
 
                         offered  received          95 %  lost   Gbit/s   Gbit/s  ns per  of it  trials
 frame lengths with FCS     Mpps      Mpps      interval     %  layer 1  layer 2   frame    DUT   valid   limit
-card-to-card IPv4 64 B    10.05     10.05  10.03..10.09     0     6.76     5.15    99.5      -   10/10  no DUT
-forwarding IPv4 64 B      9.552     9.552  9.524..9.581     0     6.42     4.89     105   5.21   10/10  tester
-forwarding IPv6 84 B      9.454     9.454  9.422..9.475     0     7.87     6.35     106   6.30   10/10  tester
+card-to-card IPv4 64 B    10.05     10.05  10.02..10.09     0     6.76     5.15    99.5      -   10/10  no DUT
+forwarding IPv4 64 B      9.552     9.552  9.514..9.590     0     6.42     4.89     105   5.21   10/10  tester
+forwarding IPv6 84 B      9.454     9.454  9.419..9.485     0     7.87     6.35     106   6.30   10/10  tester
 
 % of line rate                    1G   10G   25G   40G  100G
 forwarding IPv4 64 B             642  64.2  25.7  16.0  6.42
@@ -369,7 +369,7 @@ fn simulated_is_said_first_and_loudly() {
         r"
 SIMULATED: all figures below are of a simulated DUT inside linerate, NOT of this machine.
 
-The simulated DUT (forwarding) passes 1.498 million 64-byte IPv4 frames a second on one CPU (95 % interval 1.494..1.503
+The simulated DUT (forwarding) passes 1.498 million 64-byte IPv4 frames a second on one CPU (95 % interval 1.492..1.504
 million), 667 ns per frame, of which 99.5 ns are the tester's own. The DUT was the limit: the tester alone does 10.1
 million.
 ",
@@ -390,13 +390,13 @@ fn paced_low_rates_and_imix() {
         &t.lines().take(8).collect::<Vec<_>>().join("\n"),
         r"
 This machine's kernel forwards 502.8 IPv4 frames of IMIX (560.0 bytes on average) a second on one CPU (95 % interval
-501.2..504.3). More was not offered: 500 frames a second were asked for.
+500.8..504.8). More was not offered: 500 frames a second were asked for.
 
                                               offered  received            95 %  lost   Gbit/s   Gbit/s  ns per  trials
 frame lengths with FCS                           kpps      kpps        interval     %  layer 1  layer 2   frame   valid
-card-to-card IPv4 IMIX (560.0 B avg), 500pps   0.5026    0.5026  0.5015..0.5043     0  0.00233  0.00225       -   10/10
-forwarding IPv4 IMIX (560.0 B avg), 500pps     0.5028    0.5028  0.5012..0.5043     0  0.00233  0.00225       -   10/10
-forwarding IPv6 IMIX (560.0 B avg), 250pps     0.2514    0.2514  0.2506..0.2520     0  0.00117  0.00113       -   10/10
+card-to-card IPv4 IMIX (560.0 B avg), 500pps   0.5026    0.5026  0.5010..0.5045     0  0.00233  0.00225       -   10/10
+forwarding IPv4 IMIX (560.0 B avg), 500pps     0.5028    0.5028  0.5008..0.5048     0  0.00233  0.00225       -   10/10
+forwarding IPv6 IMIX (560.0 B avg), 250pps     0.2514    0.2514  0.2505..0.2523     0  0.00117  0.00113       -   10/10
 ",
     );
 }
@@ -410,12 +410,12 @@ fn a_trial_table() {
     same(
         &trials(&campaign(Mode::Inline), &list, WIDE),
         r"
-                                      began    offered   received  lost            lost  DUT CPU  steal
-trial and slot                 block      s       Mpps       Mpps     %   audit  frames   % busy      %
-    0 card-to-card IPv4 64 B       0   0.00      10.00      10.00     0      ok       0       99      0
-    1 forwarding IPv4 64 B         0   0.30      1.492      1.492     0      ok       0       99      0
-    2 card-to-card IPv4 64 B       1   0.60      10.02      10.02     0      ok       0       99      0
-    3 forwarding IPv4 64 B         1   0.90  no window  no window     0  FAILED       0       99      0
+                                      began    offered   received  lost               sent    lost  DUT CPU  steal
+trial and slot                 block      s       Mpps       Mpps     %   audit     frames  frames   % busy      %
+    0 card-to-card IPv4 64 B       0   0.00      10.00      10.00     0      ok  2,500,000       0       99      0
+    1 forwarding IPv4 64 B         0   0.30      1.492      1.492     0      ok    373,058       0       99      0
+    2 card-to-card IPv4 64 B       1   0.60      10.02      10.02     0      ok  2,505,002       0       99      0
+    3 forwarding IPv4 64 B         1   0.90  no window  no window     0  FAILED    372,872       0       99      0
 
 1 of 4 trials failed their audit
     3  frames were sent: 0 sent; no fault: interface g0 went down

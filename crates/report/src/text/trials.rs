@@ -27,6 +27,7 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord], style: Style) -> Stri
         .column("received", unit)
         .column("lost", "%")
         .column("", "audit")
+        .optional("sent", "frames")
         .optional("lost", "frames")
         .optional("DUT CPU", "% busy")
         .optional("steal", "%");
@@ -63,6 +64,7 @@ fn row(campaign: &Campaign, trial: &TrialRecord, names: &Names, scale: f64) -> V
         rate(|r| r.received),
         percent(trial.loss_ratio),
         if trial.audit.valid { "ok".into() } else { "FAILED".into() },
+        grouped(trial.generator.frames),
         grouped(lost),
         most(&mut dut.into_iter()),
         most(&mut steal.into_iter()),

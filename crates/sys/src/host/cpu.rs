@@ -13,6 +13,8 @@ pub struct CpuTimes(BTreeMap<u32, Ticks>);
 struct Ticks {
     /// User, nice and system.
     working: u64,
+    /// User and nice alone.
+    user: u64,
     /// Idle, and waiting for disks.
     idle: u64,
     irq: u64,
@@ -59,8 +61,9 @@ fn parse_line(line: &str) -> Option<(u32, Ticks)> {
     let mut next = || values.next();
     let (user, nice, system, idle) = (next()?, next()?, next()?, next()?);
     let [iowait, irq, softirq, steal] = [(); 4].map(|()| next().unwrap_or(0));
-    let working = user.saturating_add(nice).saturating_add(system);
-    Some((number.parse().ok()?, Ticks { working, idle: idle.saturating_add(iowait), irq, softirq, steal }))
+    let user = user.saturating_add(nice);
+    let (working, idle) = (user.saturating_add(system), idle.saturating_add(iowait));
+    Some((number.parse().ok()?, Ticks { working, user, idle, irq, softirq, steal }))
 }
 
 fn share(cpu: u32, now: &Ticks, then: &Ticks) -> Option<CpuShare> {
@@ -74,6 +77,7 @@ fn share(cpu: u32, now: &Ticks, then: &Ticks) -> Option<CpuShare> {
         busy: busy / total,
         softirq: softirq / total,
         steal: steal / total,
+        user: gone(|t| t.user) / total,
     })
 }
 

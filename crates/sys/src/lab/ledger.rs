@@ -1,8 +1,10 @@
 //! Where every frame of a trial went: the kernel's counters at each interface of a lane, before and after.
 //!
 //! A frame passes, in this order: the generator's program; its interface; the DUT's inside interface; the DUT; the DUT's
-//! outside interface; the receiver's interface; the receiver's program. Each counts on its own, so that a loss is located
-//! between two neighbours, and each count is checked against the next.
+//! outside interface; the receiver's interface; the receiver's program. A loss is located between two neighbours, and each
+//! count is checked against the next. On a veth, both ends of a link show one and the same kernel counter
+//! (`veth_get_stats64`), so that there are four independent counts: the generator's program, the DUT's inside queue, the
+//! receiver's queue, the receiver's program.
 
 use super::variant::{DROP_COUNTER, Variant};
 use super::{DutEnd, EmbeddedLab, LabError, Lane};

@@ -83,7 +83,7 @@ impl MemoryGenerator {
             Loss { place: format!("simulated DUT: {place}"), frames, side: Side::Dut }
         };
         let Counts { lost, over_rate, no_room, .. } = &*self.counts;
-        let all = [count("random loss", lost), count("rate limit", over_rate), count("queue full", no_room)];
+        let all = [count("planned loss", lost), count("rate limit", over_rate), count("queue full", no_room)];
         all.into_iter().filter(|loss| loss.frames > 0).collect()
     }
 
