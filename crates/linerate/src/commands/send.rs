@@ -6,6 +6,7 @@ use super::{FAILED, INTERRUPTED, print, usage};
 use crate::cli::{PortChoice, Send};
 use crate::interrupt;
 use anyhow::{Context, Result, bail};
+use linerate_core::audit::OFFERED_TOLERANCE;
 use linerate_core::counters::PortCounters;
 use linerate_sys::host::cpu;
 use linerate_sys::lab::{Variant, addresses};
@@ -200,6 +201,7 @@ fn transmit(args: &Send, allowed: &Allowed, traffic: &Traffic, port: &mut dyn Po
     let seconds = port.active_ns().map_or(ended - began, |ns| ns) as f64 / 1e9;
     let (sent, refused) = (after.tx_packets - before.tx_packets, after.tx_dropped - before.tx_dropped);
     report(args, &counters, seconds, sent, refused);
+    warn_of_rate(traffic.rate, counters.frames, seconds);
     if counters.frames > 0 && sent + refused == 0 {
         eprintln!(
             "linerate: warning: {name} counted none of these frames. Where it is a veth, its other end takes redirected frames only with GRO on or an XDP program: ethtool -K PEER gro on",
@@ -224,6 +226,19 @@ fn announce(args: &Send, allowed: &Allowed, traffic: &Traffic, port: &str) {
         allowed.link.name,
         args.campaign,
     ));
+}
+
+/// What was offered is measured, never assumed: says so where it is not what was asked.
+fn warn_of_rate(asked: Option<f64>, frames: u64, seconds: f64) {
+    let Some(asked) = asked.filter(|_| seconds > 0.0) else { return };
+    let offered = frames as f64 / seconds;
+    // A frame at each end of a short run is no error.
+    if (offered - asked).abs() > OFFERED_TOLERANCE * asked + 2.0 / seconds {
+        let off = 100.0 * (offered / asked - 1.0);
+        eprintln!(
+            "linerate: warning: {asked:.1} frames/s were asked for, and {offered:.1} were sent ({off:+.2} %)"
+        );
+    }
 }
 
 fn report(args: &Send, counters: &PortCounters, seconds: f64, sent: u64, refused: u64) {
