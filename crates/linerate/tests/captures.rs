@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Ended, Scratch, linerate};
+use common::{Ended, Scratch, frames_of, linerate};
 
 const TRANSPORTS: [&str; 3] = ["udp", "tcp", "icmp"];
 
@@ -23,25 +23,12 @@ fn written_and_read(options: &str, frames: u64) -> Vec<Vec<u8>> {
         assert_eq!(read[none], 0, "{options}: {none}");
     }
     assert_eq!(read["foreign"], serde_json::json!({}), "{options}");
-    let found = frames_of(&std::fs::read(&file).unwrap());
+    let found = frames_of(&file);
     assert_eq!(found.len() as u64, frames);
     let bytes: usize = found.iter().map(Vec::len).sum();
     let average = read["average_len_fcs"].as_f64().unwrap();
     assert!((average - (bytes as f64 / frames as f64 + 4.0)).abs() < 1e-6, "{options}");
     found
-}
-
-/// The frames of a capture in the machine's own byte order, read without linerate's parser.
-fn frames_of(capture: &[u8]) -> Vec<Vec<u8>> {
-    let word = |at: usize| u32::from_ne_bytes(capture[at..at + 4].try_into().unwrap()) as usize;
-    let mut frames = Vec::new();
-    let mut at = 24;
-    while at < capture.len() {
-        let length = word(at + 8);
-        frames.push(capture[at + 16..at + 16 + length].to_vec());
-        at += 16 + length;
-    }
-    frames
 }
 
 #[test]

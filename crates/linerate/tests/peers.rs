@@ -1,0 +1,265 @@
+//! Others' judgement of our frames: tcpdump counts what we send, tshark finds every checksum right, and we count what trafgen
+//! sends. All inside labs that the tests put up.
+
+mod common;
+
+use common::{Ended, Lab, Running, Scratch, frames_of, linerate};
+use std::collections::HashMap;
+
+/// A capture of UDP, TCP and ICMP at `r0`, or in the DUT at its inside interface, being taken.
+struct Capture {
+    tcpdump: Running,
+    file: String,
+    _scratch: Scratch,
+}
+
+impl Capture {
+    fn begin(lab: &Lab, role: &str, interface: &str) -> Self {
+        let scratch = Scratch::new();
+        let file = scratch.file("capture.pcap");
+        let args =
+            ["tcpdump", "-i", interface, "-Q", "in", "-w", &file, "-U", "-s", "0", "-B", "32768", "-n"];
+        // What it counts is what linerate's frames are, with a tag or without.
+        let filter = ["-Z", "root", "udp or tcp or icmp or icmp6 or vlan"];
+        let tcpdump = lab.exec(role, &[&args[..], &filter[..]].concat()).start();
+        common::wait_for("tcpdump to listen", || {
+            let sockets = lab.exec(role, &["cat", "/proc/net/packet"]).run().ok().stdout;
+            (sockets.lines().count() > 1).then_some(())
+        });
+        Capture { tcpdump, file, _scratch: scratch }
+    }
+
+    /// Ends when `frames` have been written, or after a while; gives the frames.
+    fn end(self, frames: usize) -> (Vec<Vec<u8>>, String, Scratch) {
+        let began = std::time::Instant::now();
+        while frames_of(&self.file).len() < frames && began.elapsed().as_secs() < 5 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        self.tcpdump.signal(libc::SIGINT);
+        let ended = self.tcpdump.wait().ok();
+        assert!(ended.stderr.contains("0 packets dropped by kernel"), "{}", ended.stderr);
+        (frames_of(&self.file), self.file, self._scratch)
+    }
+}
+
+/// tshark's verdict on a capture: how many frames it finds good, and the complaints about the others.
+fn tshark(file: &str) -> Ended {
+    let checks = ["ip.check_checksum", "udp.check_checksum", "tcp.check_checksum"];
+    let options = checks.iter().flat_map(|c| ["-o".to_string(), format!("{c}:TRUE")]);
+    let fields = ["frame.number", "_ws.expert.severity", "_ws.expert.message", "_ws.malformed"];
+    let fields = fields.iter().flat_map(|f| ["-e", *f]).map(String::from);
+    let bad = [
+        "ip.checksum.status == 0",
+        "udp.checksum.status == 0",
+        "tcp.checksum.status == 0",
+        "icmp.checksum.status == 0",
+        "icmpv6.checksum.status == 0",
+        "_ws.malformed",
+        "_ws.short",
+        "_ws.expert.severity == \"Error\"",
+    ];
+    common::Program::new("tshark")
+        .args(["-n", "-r", file, "-T", "fields", "-Y", &bad.join(" || ")])
+        .args(options)
+        .args(fields)
+        .run()
+        .ok()
+}
+
+/// How many frames tshark finds to carry a checksum of each protocol that is good.
+fn good(file: &str, filter: &str) -> usize {
+    let checks = ["ip.check_checksum:TRUE", "udp.check_checksum:TRUE", "tcp.check_checksum:TRUE"];
+    let program = common::Program::new("tshark").args([
+        "-n",
+        "-r",
+        file,
+        "-Y",
+        filter,
+        "-T",
+        "fields",
+        "-e",
+        "frame.number",
+    ]);
+    program.args(checks.iter().flat_map(|c| ["-o", *c])).run().ok().stdout.lines().count()
+}
+
+/// A dry run knows no interface, and has other Ethernet addresses.
+fn without_addresses(frame: &[u8]) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    frame[..12].fill(0);
+    frame
+}
+
+const FRAMES: usize = 2000;
+
+/// Options of `send` and the filter by which tshark knows that every checksum is there and good.
+const KINDS: [(&str, &str); 8] = [
+    ("-4 --size imix", "ip.checksum.status == 1 && udp.checksum.status == 1"),
+    ("-4 --transport tcp --order random", "ip.checksum.status == 1 && tcp.checksum.status == 1"),
+    ("-4 --transport icmp --order zipf:1.1", "ip.checksum.status == 1 && icmp.checksum.status == 1"),
+    ("-6 --order random", "ipv6 && udp.checksum.status == 1"),
+    ("-6 --transport tcp --order zipf:1.2", "ipv6 && tcp.checksum.status == 1"),
+    ("-6 --transport icmp --size genome:bcg", "ipv6 && icmpv6.checksum.status == 1"),
+    (
+        "-4 --size genome:bbbbbbbddddg --vlan 42",
+        "vlan.id == 42 && ip.checksum.status == 1 && udp.checksum.status == 1",
+    ),
+    ("-6 --size genome:bbdg --vlan 4094 --flows 17", "vlan.id == 4094 && ipv6 && udp.checksum.status == 1"),
+];
+
+#[test]
+#[ignore = "needs root, tcpdump and tshark: run by make test as root"]
+fn others_find_our_frames_and_every_checksum_right() {
+    let lab = Lab::up(&["forwarding"]);
+    for (options, filter) in KINDS {
+        let capture = Capture::begin(&lab, "receiver", "r0");
+        let sent = lab.send("g0", &format!("-n {FRAMES} -R 200k --json {options}")).run().ok().json();
+        assert_eq!(
+            (&sent["frames"], &sent["interface"]["sent"]),
+            (&FRAMES.into(), &FRAMES.into()),
+            "{options}"
+        );
+        let (frames, file, _scratch) = capture.end(FRAMES);
+        assert_eq!(frames.len(), FRAMES, "{options}: tcpdump");
+        let complaints = tshark(&file).stdout;
+        assert_eq!(complaints, "", "{options}");
+        assert_eq!(good(&file, filter), FRAMES, "{options}: {filter}");
+        let read = linerate(["receive", "--read", &file, "--json"]).run().ok().json();
+        let counts =
+            ["frames", "lost_by_sequence", "duplicates", "reordered"].map(|k| read[k].as_u64().unwrap());
+        assert_eq!(counts, [FRAMES as u64, 0, 0, 0], "{options}");
+        same_as_written(&frames, options);
+    }
+}
+
+/// The frames that were captured are those that the same options write into a file: the same flows in the same order, the same
+/// sequence numbers, lengths and checksums. The stamp of one frame in 64 differs, and its checksum with it.
+fn same_as_written(captured: &[Vec<u8>], options: &str) {
+    let scratch = Scratch::new();
+    let file = scratch.file("written.pcap");
+    let options_of_write = options.split_whitespace();
+    linerate(["send", "--write", &file, "-n", &captured.len().to_string()]).args(options_of_write).run().ok();
+    let written = frames_of(&file);
+    assert_eq!(written.len(), captured.len());
+    let mut different = 0;
+    for (number, (sent, written)) in captured.iter().zip(&written).enumerate() {
+        assert_eq!(sent.len(), written.len(), "{options}: length of frame {number}");
+        let differ =
+            without_addresses(sent).iter().zip(&without_addresses(written)).filter(|(a, b)| a != b).count();
+        // A stamp has four bytes at most, the checksum two.
+        assert!(differ <= 8, "{options}: frame {number}\n{sent:02x?}\n{written:02x?}");
+        different += usize::from(differ > 0);
+    }
+    let stamped = captured.len().div_ceil(64);
+    assert!(different <= stamped + 1, "{options}: {different} frames differ, and {stamped} have a stamp");
+}
+
+#[test]
+#[ignore = "needs root and tcpdump: run by make test as root"]
+fn tcpdump_in_the_dut_sees_what_we_send_and_the_dut_forwards_it() {
+    let lab = Lab::up(&["forwarding", "bridge"]);
+    for (interface, dut, inside, out) in [("g1", "dut0", "in1", "r1"), ("g2", "dut1", "in2", "r2")] {
+        for family in ["-4", "-6"] {
+            let receiver = lab.receive(out, "-n 2000 --duration 20s --json").start();
+            let capture = Capture::begin(&lab, dut, inside);
+            wait_for_receiver(&lab, out);
+            lab.send(interface, &format!("-n {FRAMES} -R 100k {family}")).run().ok();
+            let (frames, _, _scratch) = capture.end(FRAMES);
+            assert_eq!(frames.len(), FRAMES, "{dut} {family}");
+            let received = receiver.wait().ok().json();
+            assert_eq!(received["frames"], FRAMES, "{dut} {family}");
+            assert_eq!(received["lost_by_sequence"], 0);
+        }
+    }
+}
+
+/// An XDP receiver is there when its program is.
+fn wait_for_receiver(lab: &Lab, interface: &str) {
+    common::wait_for("the receiver", || {
+        let link = lab.exec("receiver", &["ip", "link", "show", interface]).run().ok().stdout;
+        link.contains("xdp").then_some(())
+    });
+}
+
+/// Who sends what is spread over the flows as their order says.
+#[test]
+#[ignore = "needs root and tcpdump: run by make test as root"]
+fn orders_spread_frames_over_flows() {
+    let lab = Lab::up(&["forwarding"]);
+    for (order, least, most) in [("sequential", 20, 20), ("random", 1, 60), ("zipf:1.1", 0, 1200)] {
+        let capture = Capture::begin(&lab, "receiver", "r0");
+        lab.send("g0", &format!("-n {FRAMES} -R 200k --flows 100 --order {order}")).run().ok();
+        let (frames, _, _scratch) = capture.end(FRAMES);
+        let mut flows: HashMap<&[u8], usize> = HashMap::new();
+        frames.iter().for_each(|f| *flows.entry(&f[26..38]).or_default() += 1);
+        assert!(flows.len() <= 100 && flows.len() > 30, "{order}: {}", flows.len());
+        let counts = flows.values();
+        assert!(counts.clone().all(|n| (least..=most).contains(n)), "{order}: {flows:?}");
+        let top = counts.max().unwrap();
+        assert_eq!(order.starts_with("zipf"), *top > 150, "{order}: the most frequent flow has {top}");
+    }
+}
+
+#[test]
+#[ignore = "needs root and trafgen (netsniff-ng): run by make test as root"]
+fn we_count_what_trafgen_sends() {
+    let lab = Lab::up(&["forwarding"]);
+    let packet = "{ eth(da=02:4c:52:00:00:04, sa=02:4c:52:00:00:01), ipv4(sa=198.18.0.9, da=198.19.0.9, ttl=64), \
+                  udp(sp=2001, dp=9), fill(0x55, 18) }";
+    for port in ["xdp", "af-xdp", "af-packet"] {
+        let frames = 30_000;
+        let receiver =
+            lab.receive("r0", &format!("--unsigned -n {frames} --duration 30s --json --port {port}"));
+        let receiver = receiver.start();
+        std::thread::sleep(std::time::Duration::from_millis(1500)); // trafgen must not begin before it
+        let count = frames.to_string();
+        let scratch = Scratch::new();
+        let config = scratch.file("trafgen.cfg");
+        std::fs::write(&config, packet).unwrap();
+        let args = [
+            "trafgen", "--dev", "g0", "--cpus", "1", "--num", &count, "--rate", "50000pps", "--conf", &config,
+        ];
+        let sent = lab.exec("generator", &args).within(40).run().ok();
+        let received = receiver.wait().ok().json();
+        assert_eq!(received["frames"], frames, "{port}: {}", sent.stdout);
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn every_sender_and_every_receiver_agree() {
+    let lab = Lab::up(&["forwarding"]);
+    for sender in ["xdp", "af-xdp", "af-packet"] {
+        for receiver in ["xdp", "af-xdp", "af-packet"] {
+            let counting =
+                lab.receive("r0", &format!("-n 5000 --duration 20s --json --port {receiver}")).start();
+            std::thread::sleep(std::time::Duration::from_millis(1200)); // AF_XDP sockets may be busy for a second
+            let options = format!("-n 5000 -R 20k --json --port {sender}");
+            let sent = lab.send("g0", &options).run().ok().json();
+            assert_eq!(sent["frames"], 5000, "{sender}");
+            let received = counting.wait().ok().json();
+            let found = ["frames", "lost_by_sequence", "duplicates"].map(|k| received[k].as_u64().unwrap());
+            assert_eq!(found, [5000, 0, 0], "{sender} to {receiver}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_line_a_second_and_a_summary() {
+    let lab = Lab::up(&["forwarding"]);
+    let receiver = lab.receive("r1", "--duration 4s -T 200").start();
+    wait_for_receiver(&lab, "r1");
+    let sent = lab.send("g1", "--duration 1500ms -R 10k -T 300").run().ok().stdout;
+    let lines = sent.lines().filter(|l| l.contains("frames sent in")).count();
+    assert!((2..=6).contains(&lines), "{sent}");
+    assert!(
+        sent.contains("from g1 by ") && sent.contains("\nSent ") && sent.contains("\nInterface: "),
+        "{sent}"
+    );
+    let received = receiver.wait().ok().stdout;
+    assert!(received.lines().filter(|l| l.contains("frames received in")).count() >= 5, "{received}");
+    for part in ["Received ", "0 lost (by sequence numbers), 0 duplicates", "Latency of "] {
+        assert!(received.contains(part), "{part}: {received}");
+    }
+}

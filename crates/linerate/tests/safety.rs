@@ -1,0 +1,237 @@
+//! Nothing outside the lab is touched, whatever happens: the guard of RFC 6815, signals, missing privileges, full disks.
+
+mod common;
+
+use common::{Bench, Lab, Namespace, Program, Scratch, linerate, linerate_line, wait_for};
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+const NOBODY: u32 = 65534;
+
+/// What must be the same before and after: links, namespaces with names, forwarding.
+fn outside() -> (String, String, String) {
+    let links = common::lab::ip("-o link").ok().stdout;
+    let names = common::lab::ip("netns list").ok().stdout;
+    let forwarding = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding", "net/ipv4/conf/all/rp_filter"];
+    let read = |name: &&str| std::fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default();
+    (links, names, forwarding.iter().map(read).collect())
+}
+
+fn send_in(namespace: &Namespace, more: &str) -> Program {
+    let line = format!("send --netns {} -i t0 -n 100 -D 02:00:00:00:00:01 {more}", namespace.name);
+    linerate_line(&line)
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn an_interface_that_leads_elsewhere_is_refused_with_the_reason() {
+    let namespace = Namespace::new();
+    let refused = |says: &[&str]| {
+        let remedy = ["t0", "RFC 6815", "--isolated-lab t0"];
+        let receive = linerate_line(&format!("receive --netns {} -i t0 -n 1 --duration 1s", namespace.name));
+        for program in [send_in(&namespace, ""), receive, send_in(&namespace, "--isolated-lab t1")] {
+            program.run().fails(1, &[says, &remedy].concat());
+        }
+        assert_eq!(namespace.sent(), 0, "it was refused and yet sent");
+    };
+    refused(&["is not in a lab that linerate made"]);
+    namespace.ip("addr add 192.0.2.1/24 dev t0").ok();
+    refused(&["address 192.0.2.1", "198.18.0.0/15"]);
+    namespace.ip("route add default via 192.0.2.2").ok();
+    refused(&["default route", "192.0.2.1"]);
+    namespace.ip("addr flush dev t0").ok();
+    namespace.ip("addr add 198.18.0.1/24 dev t0").ok();
+    namespace.ip("route add default via 198.18.0.2").ok();
+    refused(&["default route"]);
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn an_interface_named_as_an_isolated_lab_is_used_with_a_warning() {
+    let namespace = Namespace::new();
+    namespace.ip("addr add 192.0.2.1/24 dev t0").ok();
+    let sent = send_in(&namespace, "--isolated-lab t0 --port af-packet").run().ok();
+    for part in ["warning", "192.0.2.1", "--isolated-lab t0 was given"] {
+        assert!(sent.stderr.contains(part), "{}", sent.stderr);
+    }
+    assert_eq!(namespace.sent(), 100);
+}
+
+/// The bridge or card below counts as well as the interface itself.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn what_an_interface_is_connected_with_is_examined() {
+    let namespace = Namespace::new();
+    for line in ["link add br0 type bridge", "link set t0 master br0", "addr add 203.0.113.1/24 dev br0"] {
+        namespace.ip(line).ok();
+    }
+    send_in(&namespace, "").run().fails(1, &["203.0.113.1", "connected with"]);
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn interfaces_that_cannot_carry_the_frames_are_named_with_the_remedy() {
+    let namespace = Namespace::new();
+    let long = send_in(&namespace, "--isolated-lab t0 --size 3000").run();
+    long.fails(1, &["MTU of 2982", "t0 has 1500", "ip link set t0 mtu 2982"]);
+    namespace.ip("link set t1 down").ok();
+    send_in(&namespace, "--isolated-lab t0").run().fails(1, &["t0 has no carrier"]);
+    namespace.ip("link set t0 down").ok();
+    send_in(&namespace, "--isolated-lab t0").run().fails(1, &["t0 is down", "ip link set t0 up"]);
+    let missing = format!("send --netns {} -i t9 -n 1", namespace.name);
+    linerate_line(&missing).run().fails(1, &["no interface t9", &namespace.name]);
+    let no_mac = format!("send --netns {} -i t0 --isolated-lab t0 -n 1", namespace.name);
+    namespace.ip("link set t0 up").ok();
+    namespace.ip("link set t1 up").ok();
+    linerate_line(&no_mac).run().fails(2, &["-D MAC"]);
+}
+
+/// A copy of linerate that every user can run.
+fn copy_for_all(scratch: &Scratch) -> String {
+    let copy = scratch.file("linerate");
+    std::fs::copy(common::LINERATE, &copy).unwrap();
+    std::fs::set_permissions(&copy, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(scratch.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    copy
+}
+
+#[test]
+#[ignore = "needs root, to become another user: run by make test as root"]
+fn without_privilege_there_is_a_clear_message() {
+    let scratch = Scratch::new();
+    let copy = copy_for_all(&scratch);
+    let as_nobody =
+        |line: &str| Program::new(&copy).args(line.split_whitespace()).user(NOBODY).dir(scratch.path());
+    as_nobody("bench --simulate ok --trials 1 --duration 20ms").run().ok();
+    for line in ["bench --port xdp --trials 1", "lab up"] {
+        let refused = as_nobody(line).run().fails(1, &["linerate: "]);
+        let says = refused.stderr.to_lowercase();
+        assert!(says.contains("root") && says.contains("sudo"), "{line}: {says}");
+    }
+    // Without a port named, a user namespace will do, where users may have one; else the message says what to allow.
+    let bench = as_nobody("bench --family 4 --trials 1 --duration 50ms --out records").run().no_panic();
+    match bench.status.code() {
+        Some(0) => assert!(bench.stderr.contains("not root"), "{}", bench.stderr),
+        _ => drop(bench.fails(1, &["root"])),
+    }
+    let lab = Lab::up(&["forwarding"]);
+    let send = as_nobody(&format!("send --netns {} -i g0 -n 1", lab.namespace("generator"))).run();
+    let says = send.fails(1, &["linerate: "]).stderr.to_lowercase();
+    assert!(says.contains("root") && says.contains("sudo"), "{says}");
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn after_kill_9_nothing_is_left_and_the_next_run_is_fine() {
+    let before = outside();
+    let bench = Bench::new("--family 4 --budget 40s --variant nft-stateful");
+    let running = bench.program().start();
+    wait_for("two trials", || (common::campaign::trials(&bench.directory()).len() >= 2).then_some(()));
+    let namespaces = namespaces_of(running.pid());
+    assert!(namespaces >= 3, "generator, receiver and DUTs: {namespaces}");
+    running.signal(libc::SIGKILL);
+    let ended = running.wait().no_panic();
+    let campaign = bench.read(ended);
+    assert_eq!(outside(), before);
+    let shown = linerate(["show", campaign.path()]).run().ok();
+    assert!(shown.stderr.contains("did not come to its end"), "{}", shown.stderr);
+    assert!(shown.stdout.contains("forwarding IPv4 64 B"), "{}", shown.stdout);
+    Bench::new("--family 4 --trials 1 --duration 50ms").run();
+    assert_eq!(outside(), before);
+}
+
+/// Network namespaces that a process has open, other than the one it is in.
+fn namespaces_of(pid: i32) -> usize {
+    let links = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let targets = links.flatten().filter_map(|l| std::fs::read_link(l.path()).ok());
+    let names: std::collections::BTreeSet<_> =
+        targets.map(|t| t.display().to_string()).filter(|t| t.starts_with("net:[")).collect();
+    names.len()
+}
+
+/// At any moment: while the lab is built, while it measures, twice.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn ctrl_c_at_any_moment_puts_everything_back() {
+    let before = outside();
+    for after_ms in [5, 60, 200, 500, 900, 2500] {
+        let bench = Bench::new("--family 4 --budget 40s");
+        let running = bench.program().start();
+        std::thread::sleep(Duration::from_millis(after_ms));
+        running.signal(libc::SIGINT);
+        let ended = running.wait().no_panic();
+        let code = ended.status.code();
+        // Within the first milliseconds the program has not begun to listen, and ends by the signal itself.
+        let by_signal = code.is_none() && after_ms < 100;
+        assert!(code == Some(130) || by_signal, "after {after_ms} ms: {ended:?}");
+        assert!(ended.took < Duration::from_secs(20), "{after_ms} ms: {:?}", ended.took);
+        assert_eq!(outside(), before, "after {after_ms} ms");
+        let campaign = bench.read(ended);
+        if !campaign.trials.is_empty() {
+            assert_eq!(campaign.document("summary.json")["stopped"], "interrupted");
+            linerate(["show", campaign.path()]).run().ok();
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn the_records_of_an_interrupted_campaign_are_whole() {
+    let bench = Bench::new("--family 4 --budget 40s --duration 50ms");
+    let running = bench.program().start();
+    wait_for("six trials", || (common::campaign::trials(&bench.directory()).len() >= 6).then_some(()));
+    running.signal(libc::SIGINT);
+    let campaign = bench.read(running.wait().status(130));
+    let rows = campaign.document("summary.json")["rows"].clone();
+    let counted: u64 = rows.as_array().unwrap().iter().map(|r| r["trials"].as_u64().unwrap()).sum();
+    assert_eq!(counted, campaign.trials.len() as u64, "a trial was lost");
+    assert!(campaign.ended.stdout.contains("frames a second"), "{}", campaign.ended.stdout);
+}
+
+/// The deadline of a load is in the generator's program: it holds even if nobody is there to stop it.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_load_ends_by_itself_when_its_program_is_stopped() {
+    let lab = Lab::up(&["forwarding"]);
+    let _receiver = lab.receive("r1", "").start();
+    let sent = || {
+        let shown = lab.exec("generator", &["ip", "-j", "-s", "link", "show", "g1"]).run().ok().json();
+        shown[0]["stats64"]["tx"]["packets"].as_u64().unwrap()
+    };
+    let running = lab.send("g1", "--duration 1s -R 50k").start();
+    wait_for("the load", || (sent() > 0).then_some(()));
+    let began = Instant::now();
+    running.signal(libc::SIGSTOP);
+    while began.elapsed() < Duration::from_millis(1200) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let then = sent();
+    std::thread::sleep(Duration::from_millis(700));
+    assert_eq!(sent(), then, "it still sends");
+    assert!(then <= 51_000, "{then} frames in a second of 50,000");
+    running.signal(libc::SIGCONT);
+    running.wait().ok();
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn killing_a_sender_ends_its_load() {
+    let lab = Lab::up(&["forwarding"]);
+    let _receiver = lab.receive("r1", "").start();
+    let sent = || {
+        let shown = lab.exec("generator", &["ip", "-j", "-s", "link", "show", "g1"]).run().ok().json();
+        shown[0]["stats64"]["tx"]["packets"].as_u64().unwrap()
+    };
+    for (signal, code) in [(libc::SIGKILL, None), (libc::SIGINT, Some(130))] {
+        let before = sent();
+        let running = lab.send("g1", "--duration 30s -R 50k").start();
+        wait_for("the load", || (sent() > before).then_some(()));
+        running.signal(signal);
+        let ended = running.wait();
+        assert_eq!(ended.status.code(), code);
+        assert!(ended.took < Duration::from_secs(25));
+        let then = sent();
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(sent(), then, "signal {signal}: it still sends");
+    }
+}
