@@ -8,11 +8,12 @@ CARGO ?= cargo
 # Root needs no sudo, and a plain user without it still gets everything that needs no root.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo || true)
 BENCH_ARGS ?=
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .PHONY: bench build test lint install uninstall peers setup setup-test clean
 
 bench: build
-	$(SUDO) target/release/linerate bench $(BENCH_ARGS)
+	$(SUDO) $(TARGET)/release/linerate bench $(BENCH_ARGS)
 
 build: setup
 	$(CARGO) build --release --locked
@@ -35,13 +36,13 @@ peers: build
 	$(SUDO) benches/peers
 
 install: build
-	rm -rf target/documents
-	target/release/linerate documents target/documents
-	install -Dm755 target/release/linerate $(DESTDIR)$(PREFIX)/bin/linerate
-	for page in target/documents/*.1; do install -Dm644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$$(basename $$page); done
-	install -Dm644 target/documents/linerate.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/linerate
-	install -Dm644 target/documents/_linerate $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_linerate
-	install -Dm644 target/documents/linerate.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/linerate.fish
+	rm -rf $(TARGET)/documents
+	$(TARGET)/release/linerate documents $(TARGET)/documents
+	install -Dm755 $(TARGET)/release/linerate $(DESTDIR)$(PREFIX)/bin/linerate
+	for page in $(TARGET)/documents/*.1; do install -Dm644 $$page $(DESTDIR)$(PREFIX)/share/man/man1/$$(basename $$page); done
+	install -Dm644 $(TARGET)/documents/linerate.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/linerate
+	install -Dm644 $(TARGET)/documents/_linerate $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_linerate
+	install -Dm644 $(TARGET)/documents/linerate.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/linerate.fish
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/linerate $(DESTDIR)$(PREFIX)/share/man/man1/linerate*.1

@@ -51,8 +51,15 @@ fn lost_inside(duts: &[&Row]) -> Option<String> {
 fn uncertain(campaign: &Campaign, summary: &Summary) -> Option<String> {
     let widest = summary.comparisons.iter().map(|c| c.ratio.relative_width()).fold(0.0, f64::max);
     (widest > 0.02 && campaign.asked.trials.is_none()).then(|| {
-        let seconds = (campaign.asked.budget_ns / 1_000_000_000).max(1);
-        format!("the widest ratio is not known to 2 % yet: --budget {}s", seconds * 4)
+        // An interval shrinks with the square root of the trials.
+        let seconds = campaign.asked.budget_ns as f64 / 1e9 * (widest / 0.02).powi(2);
+        match seconds {
+            s if s <= 1800.0 => format!("the widest ratio is not known to 2 % yet: --budget {:.0}s", s.ceil()),
+            _ => format!(
+                "the widest ratio is only known to {:.0} %, and this machine is too noisy for much more: try a quieter time, or other CPUs",
+                100.0 * widest
+            ),
+        }
     })
 }
 

@@ -69,7 +69,7 @@ const volatile u32 LENGTHS = 1;
 const volatile u32 L4_CHECKSUM = 1;
 const volatile u32 SIGNED = 1;
 const volatile u32 STAMP_EVERY = 64;
-const volatile u32 CATCH_UP_NS = 100000000;
+const volatile u64 CATCH_UP_NS = 100000000;
 const volatile u64 TEMPLATE[14] = {};
 
 struct {
@@ -180,6 +180,8 @@ inline_always int due(struct state *s)
 	if (unlikely(elapsed > CATCH_UP_NS))
 		elapsed = CATCH_UP_NS;
 	s->credit += elapsed * s->rate_mfps;
+	if (unlikely(s->credit > CATCH_UP_NS * s->rate_mfps + FRAME_CREDIT))
+		s->credit = CATCH_UP_NS * s->rate_mfps + FRAME_CREDIT;
 	return s->credit >= FRAME_CREDIT;
 }
 

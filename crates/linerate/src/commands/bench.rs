@@ -29,6 +29,9 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         ModeChoice::Inline => Mode::Inline,
         ModeChoice::Threaded => Mode::Threaded,
     };
+    if args.keep {
+        super::lab::can_keep(KEPT, &args.variants)?;
+    }
     let roles = roles(args, mode)?;
     let ipv6 = Path::new("/proc/sys/net/ipv6").exists() || args.simulate.is_some();
     let plan = plan::plan(args, roles.generator.len(), ipv6)?;
@@ -49,6 +52,9 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
         None => session.embedded(facts, stopping, store, progress),
     }
 }
+
+/// Name of a lab that `--keep` leaves up.
+const KEPT: &str = "linerate";
 
 struct Session<'a> {
     args: &'a Bench,
@@ -90,17 +96,19 @@ impl Session<'_> {
         let finished =
             campaign::run(&campaign, &facts, stopping, &mut stand as &mut dyn Stand, store, &progress)?;
         drop(progress);
+        let code = report(self.args, &campaign, &facts, finished)?;
         if self.args.keep {
-            let kept = super::lab::keep(stand.lab(), "linerate")?;
-            eprintln!("{kept}");
+            eprintln!("{}", super::lab::keep(stand.lab(), KEPT)?);
         }
-        report(self.args, &campaign, &facts, finished)
+        Ok(code)
     }
 
     /// Builds the lab, sends the learning frames, and chooses the batch size.
     fn prepared(&mut self, progress: &Progress) -> Result<(Embedded, u32)> {
         progress.say("building the lab");
-        super::lab::clear_remains()?;
+        if userns::may_administer_networks() {
+            super::lab::clear_remains()?;
+        }
         let mut stand = Embedded::build(EmbeddedPlan {
             mode: self.mode,
             roles: self.roles.clone(),

@@ -1,6 +1,6 @@
 //! `linerate lab`: an embedded lab by hand.
 
-use super::print;
+use super::{print, usage};
 use crate::cli::{Lab, LabAction};
 use anyhow::{Context, Result, bail};
 use linerate_core::record::Mode;
@@ -51,6 +51,24 @@ fn up(variants: &[Variant], name: &str, longest_fcs: u16) -> Result<ExitCode> {
     let lab = EmbeddedLab::build(spec, &lanes)?;
     print(&keep(&lab, name)?);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says before a long measurement what would keep its lab from being left up.
+///
+/// # Errors
+/// A lab of this name exists, or a DUT that ends with this process.
+pub fn can_keep(name: &str, variants: &[Variant]) -> Result<()> {
+    if registry().list()?.records.iter().any(|r| r.name == name) {
+        return Err(usage(format!(
+            "--keep: a lab named {name} is up already: sudo linerate lab down --name {name}"
+        )));
+    }
+    match variants.iter().find(|v| v.is_program()) {
+        Some(v) => Err(usage(format!(
+            "--keep: {v} is an eBPF program, which ends with linerate and cannot be left up"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Gives the lab's namespaces names and writes them down. Returns what to tell the user.

@@ -15,7 +15,7 @@ use linerate_sys::trial::{self, Moment};
 use linerate_wire::{FlowOrder, FlowSpace, FrameMix, FrameSpec};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A kind of traffic: the slots that differ in nothing but the variant share it.
@@ -102,8 +102,13 @@ impl Embedded {
             let flows =
                 if self.plan.variants[lane].tracks_connections() { all } else { all.min(ENOUGH_TO_LEARN) };
             let (generator, receiver) = self.tester.pair(kind, lane);
-            generator.set_rate(None);
-            let most_ns = 20_000_000 + flows * 5_000;
+            // A DUT with CPUs of its own would lose what comes faster than it forwards, and learn nothing from it.
+            let (rate, each_ns) = match self.plan.mode {
+                Mode::Inline => (None, 5_000),
+                Mode::Threaded => (Some(50_000.0), 30_000),
+            };
+            generator.set_rate(rate);
+            let most_ns = 20_000_000 + flows * each_ns;
             let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
             trial::run(timing, Some(flows), generator, receiver, interrupted, |_| {})
                 .context("sending the learning frames")?;
@@ -127,6 +132,9 @@ impl Embedded {
         let mut found = vec![Vec::new(); CANDIDATES.len()];
         for round in 0..ROUNDS {
             for i in 0..CANDIDATES.len() {
+                if interrupted.load(Ordering::Relaxed) {
+                    bail!("interrupted while the batch size was being chosen");
+                }
                 let i = (i + round) % CANDIDATES.len();
                 let (generator, receiver) = self.tester.pair(kind, lane);
                 generator.set_rate(None);

@@ -15,6 +15,7 @@ use aya::programs::{Program, TcAttachType};
 use linerate_core::record::Mode;
 use std::io::Write;
 use std::process::Stdio;
+use std::sync::atomic::AtomicU64;
 
 /// A router that answers no one and announces nothing; these exist in every network namespace with IP version 4…
 const ROUTER_V4: [(&str, &str); 5] = [
@@ -73,15 +74,26 @@ pub struct DutEnd {
     pub outside: Interface,
     pub(super) route: Route,
     pub(super) known: Option<MappedArray<Known>>,
-    /// Whether an XDP program on the inside interface takes the frames before the kernel counts them.
+    /// Whether a rule set is loaded, which may drop frames.
     pub(super) rules: bool,
+    /// What the rule set's own counter showed when it was last read.
+    pub(super) rule_drops: AtomicU64,
     programs: Vec<Ebpf>,
 }
 
 impl DutEnd {
     pub(super) fn new(namespace: Netns, route: Route, inside: &str, outside: &str) -> Result<Self, LabError> {
         let (inside, outside) = (interface(&route, inside)?, interface(&route, outside)?);
-        Ok(DutEnd { namespace, inside, outside, route, known: None, rules: false, programs: Vec::new() })
+        Ok(DutEnd {
+            namespace,
+            inside,
+            outside,
+            route,
+            known: None,
+            rules: false,
+            rule_drops: AtomicU64::new(0),
+            programs: Vec::new(),
+        })
     }
 
     pub(super) fn configure(
@@ -91,7 +103,6 @@ impl DutEnd {
         generator: MacAddr,
         receiver: MacAddr,
     ) -> Result<(), LabError> {
-        self.room_for_states(variant, spec)?;
         self.route.set_up(self.inside.index, true)?;
         self.route.set_up(self.outside.index, true)?;
         enable_napi(&self.namespace, &self.inside.name)?;
@@ -103,6 +114,8 @@ impl DutEnd {
         if let Some(rules) = variant.ruleset() {
             load_ruleset(&self.namespace, variant, rules)?;
             self.rules = true;
+            // The limit is there once the rules have loaded connection tracking.
+            self.room_for_states(variant, spec)?;
         }
         self.program(variant)?;
         self.steer(spec)

@@ -13,6 +13,7 @@ use crate::net::procnet;
 use linerate_core::audit::{Loss, SecondCount, Side};
 use linerate_core::counters::PortCounters;
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 /// The counters of a lane at one moment.
 #[derive(Debug, Clone, Default)]
@@ -172,10 +173,11 @@ fn is_reason(counter: &str, known: bool) -> bool {
 /// Rule sets count what they drop; asking nft takes milliseconds, so only when frames are missing.
 fn explain_by_rules(dut: &DutEnd, loss: &mut Loss) {
     let output = dut.namespace.command("nft").args(["-j", "list", "counters"]).output();
-    let dropped = output.ok().and_then(|o| dropped_by_rules(&o.stdout)).unwrap_or(0);
+    let Some(now) = output.ok().and_then(|o| dropped_by_rules(&o.stdout)) else { return };
+    // Read whenever frames are missing, and only then: what it grew by since belongs to this trial.
+    let dropped = now - dut.rule_drops.swap(now, Ordering::Relaxed).min(now);
     if dropped >= loss.frames {
-        loss.place =
-            format!("DUT: dropped by the rule set (counter {DROP_COUNTER}, {dropped} since it was loaded)");
+        loss.place = format!("DUT: dropped by the rule set (counter {DROP_COUNTER})");
     }
 }
 

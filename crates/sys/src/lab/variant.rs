@@ -66,6 +66,12 @@ impl Variant {
         }
     }
 
+    /// Whether the DUT is an eBPF program, which ends with this process.
+    pub fn is_program(&self) -> bool {
+        use Variant::{KnownDelay, KnownDuplication, KnownLoss, KnownRate, Xdp};
+        matches!(self, Xdp | KnownRate(_) | KnownLoss(_) | KnownDuplication(_) | KnownDelay(_))
+    }
+
     /// Whether connection tracking keeps an entry per flow.
     pub fn tracks_connections(&self) -> bool {
         matches!(self, Variant::NftStateful | Variant::Nat)

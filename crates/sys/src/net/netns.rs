@@ -116,6 +116,9 @@ impl Netns {
 
     /// Moves the calling thread into the namespace for good: for long-lived worker threads only.
     pub fn current_thread_enter(&self) -> io::Result<()> {
+        if Netns::current().is_ok_and(|here| here == *self) {
+            return Ok(()); // entering needs privileges, staying does not
+        }
         set_namespace(&self.file)
             .map_err(|e| Error::kernel(format!("enter network namespace {}", self.label), e).into())
     }

@@ -276,6 +276,7 @@ fn fill_tables(ebpf: &mut Ebpf, traffic: &Traffic, tables: &Tables) -> Result<()
     for (i, flow) in traffic.flows.iter().enumerate() {
         flows.set(i, tables.flow_entry(&flow)?);
     }
+    drop(flows); // with millions of flows, one table in this process's memory at a time is enough
     let lengths: MappedArray<LengthEntry> = map(ebpf, "lengths", tables.lengths.len())?;
     tables.lengths.iter().enumerate().for_each(|(i, l)| lengths.set(i, *l));
     let entries: Vec<AliasEntry> = alias_entries(&traffic.order, traffic.flows.len() as u32);
@@ -330,7 +331,10 @@ impl Port for LiveFrames {
     }
 
     fn began_ns(&self) -> Option<u64> {
-        self.current().iter().map(|s| s.first_ns).min().filter(|ns| *ns > 0)
+        // A thread whose share of a small number of frames is none never begins.
+        let current = self.current();
+        let begun = |s: &&GeneratorState| s.first_ns > 0 || s.finished == 0;
+        current.iter().filter(begun).map(|s| s.first_ns).min().filter(|ns| *ns > 0)
     }
 
     fn active_ns(&self) -> Option<u64> {
