@@ -251,7 +251,7 @@ fn several_generator_cpus_account_for_every_frame() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn counters_agree_with_each_other() {
-    let campaign = Bench::new("--sizes 64,1518 --family 4 --trials 3 --duration 50ms").run();
+    let campaign = Bench::new("--sizes 64,1518 --family 4 --trials 3 --duration 200ms").run();
     let slots = campaign.document("campaign.json")["slots"].clone();
     for trial in &campaign.trials {
         let length = slots[trial["slot"].as_u64().unwrap() as usize]["lengths_fcs"][0].as_u64().unwrap() - 4;
