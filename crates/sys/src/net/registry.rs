@@ -189,16 +189,17 @@ impl Registry {
     }
 }
 
-/// Removes a persistent name if it still leads to the recorded namespace, or to none (its mount was never made).
+/// Removes a persistent name if it still leads to the recorded namespace, or to none (its mount was never made). Another
+/// linerate may be doing the same at this moment: what is gone is gone.
 fn remove_if_ours(namespace: &NamespaceRecord) -> Result<(), Error> {
-    match Netns::open(&namespace.name) {
+    let removed = match Netns::open(&namespace.name) {
         Ok(found) if found.inode() != namespace.inode => Ok(()),
         Ok(_) | Err(Error::Invalid { what: "the file", .. }) => Netns::remove_persistent(&namespace.name),
         // A file of mode 0, never mounted upon, is closed even to its owner.
         Err(e) if e.errno() == Some(libc::EACCES) => Netns::remove_persistent(&namespace.name),
-        Err(e) if e.is_missing() => Ok(()),
         Err(e) => Err(e),
-    }
+    };
+    removed.or_else(|e| if e.is_missing() { Ok(()) } else { Err(e) })
 }
 
 fn read(path: &Path) -> io::Result<LabRecord> {
