@@ -22,9 +22,9 @@ impl Capture {
         // What it counts is what linerate's frames are, with a tag or without.
         let filter = ["-Z", "root", "udp or tcp or icmp or icmp6 or vlan"];
         let tcpdump = lab.exec(role, &[&args[..], &filter[..]].concat()).start();
+        // It writes the file's header when its socket, ring and filter are in place.
         common::wait_for("tcpdump to listen", || {
-            let sockets = lab.exec(role, &["cat", "/proc/net/packet"]).run().ok().stdout;
-            (sockets.lines().count() > 1).then_some(())
+            std::fs::metadata(&file).is_ok_and(|f| f.len() >= 24).then_some(())
         });
         Capture { tcpdump, file, _scratch: scratch }
     }

@@ -8,13 +8,29 @@ use std::time::{Duration, Instant};
 
 const NOBODY: u32 = 65534;
 
-/// What must be the same before and after: links, namespaces with names, forwarding.
-fn outside() -> (String, String, String) {
-    let links = common::lab::ip("-o link").ok().stdout;
-    let names = common::lab::ip("netns list").ok().stdout;
-    let forwarding = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding", "net/ipv4/conf/all/rp_filter"];
-    let read = |name: &&str| std::fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default();
-    (links, names, forwarding.iter().map(read).collect())
+/// What must be the same before and after: links, forwarding, namespaces with names.
+struct Outside {
+    links: String,
+    settings: String,
+    names: String,
+}
+
+impl Outside {
+    fn now() -> Self {
+        let settings = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding", "net/ipv4/conf/all/rp_filter"];
+        let read = |name: &&str| std::fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default();
+        let links = common::lab::ip("-o link").ok().stdout;
+        Outside { links, settings: settings.iter().map(read).collect(), names: common::lab::names() }
+    }
+
+    #[track_caller]
+    fn is_untouched(&self, when: &str) {
+        let now = Outside::now();
+        assert_eq!((&now.links, &now.settings), (&self.links, &self.settings), "{when}");
+        // Other programs' names may go meanwhile; none may come.
+        let new: Vec<_> = now.names.lines().filter(|l| !self.names.contains(*l)).collect();
+        assert!(new.is_empty(), "{when}: {new:?} are left");
+    }
 }
 
 fn send_in(namespace: &Namespace, more: &str) -> Program {
@@ -123,7 +139,7 @@ fn without_privilege_there_is_a_clear_message() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn after_kill_9_nothing_is_left_and_the_next_run_is_fine() {
-    let before = outside();
+    let before = Outside::now();
     let bench = Bench::new("--family 4 --budget 40s --variant nft-stateful");
     let running = bench.program().start();
     wait_for("two trials", || (common::campaign::trials(&bench.directory()).len() >= 2).then_some(()));
@@ -132,12 +148,12 @@ fn after_kill_9_nothing_is_left_and_the_next_run_is_fine() {
     running.signal(libc::SIGKILL);
     let ended = running.wait().no_panic();
     let campaign = bench.read(ended);
-    assert_eq!(outside(), before);
+    before.is_untouched("after kill -9");
     let shown = linerate(["show", campaign.path()]).run().ok();
     assert!(shown.stderr.contains("did not come to its end"), "{}", shown.stderr);
     assert!(shown.stdout.contains("forwarding IPv4 64 B"), "{}", shown.stdout);
     Bench::new("--family 4 --trials 1 --duration 50ms").run();
-    assert_eq!(outside(), before);
+    before.is_untouched("after the next run");
 }
 
 /// Network namespaces that a process has open, other than the one it is in.
@@ -153,7 +169,7 @@ fn namespaces_of(pid: i32) -> usize {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn ctrl_c_at_any_moment_puts_everything_back() {
-    let before = outside();
+    let before = Outside::now();
     for after_ms in [5, 60, 200, 500, 900, 2500] {
         let bench = Bench::new("--family 4 --budget 40s");
         let running = bench.program().start();
@@ -165,7 +181,7 @@ fn ctrl_c_at_any_moment_puts_everything_back() {
         let by_signal = code.is_none() && after_ms < 100;
         assert!(code == Some(130) || by_signal, "after {after_ms} ms: {ended:?}");
         assert!(ended.took < Duration::from_secs(20), "{after_ms} ms: {:?}", ended.took);
-        assert_eq!(outside(), before, "after {after_ms} ms");
+        before.is_untouched(&format!("after {after_ms} ms"));
         let campaign = bench.read(ended);
         if !campaign.trials.is_empty() {
             assert_eq!(campaign.document("summary.json")["stopped"], "interrupted");

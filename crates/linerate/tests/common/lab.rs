@@ -42,7 +42,10 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        linerate(["lab", "down", "--name", &self.name]).start().wait();
+        let down = linerate(["lab", "down", "--name", &self.name]).run();
+        if !std::thread::panicking() && names().contains(&self.name) {
+            panic!("the lab cannot be taken down: {}", down.stderr);
+        }
     }
 }
 
@@ -92,6 +95,11 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         ip(&format!("netns del {}", self.name));
     }
+}
+
+/// The names of the network namespaces that have one.
+pub fn names() -> String {
+    ip("netns list").ok().stdout
 }
 
 /// `ip` with arguments that are separated by blanks.
