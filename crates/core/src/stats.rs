@@ -1,7 +1,24 @@
 //! Medians, their distribution-free intervals, ratios paired by block, and the seeded random numbers of a schedule.
+//!
+//! Below this module: the tests and estimates that [`analysis`] puts together, one per file.
+
+pub mod analysis;
+pub mod bootstrap;
+pub mod distribution;
+pub mod effect;
+pub mod hodges_lehmann;
+pub mod mann_whitney;
+pub mod moments;
+pub mod outliers;
+pub mod power;
+pub mod rank;
+mod select;
+pub mod signed_rank;
+pub mod welch;
 
 use linerate_wire::SplitMix64;
 use serde::{Deserialize, Serialize};
+use statrs::function::gamma::ln_gamma;
 
 /// An estimate with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -38,19 +55,30 @@ fn median_sorted(sorted: &[f64]) -> Option<f64> {
     match n {
         0 => None,
         _ if n % 2 == 1 => Some(sorted[n / 2]),
-        _ => Some((sorted[n / 2 - 1] + sorted[n / 2]) / 2.0),
+        _ => Some(f64::midpoint(sorted[n / 2 - 1], sorted[n / 2])),
     }
+}
+
+/// The largest k with 1 - 2 P(X < k) >= `confidence` for X ~ Binomial(n, 1/2); 0 where there is none.
+fn binomial_half_cut(n: usize, confidence: f64) -> usize {
+    // Farther than 20 standard deviations from the middle there is nothing that counts, and near 0 nothing that f64 holds.
+    let start = (n / 2).saturating_sub(10 * (n as f64).sqrt() as usize + 10);
+    let choose = |k: usize| ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k);
+    let mut share = (choose(start) - n as f64 * std::f64::consts::LN_2).exp();
+    let mut below = 0.0;
+    for k in start..=n / 2 {
+        below += share;
+        if 1.0 - 2.0 * below < confidence {
+            return k;
+        }
+        share *= (n - k) as f64 / (k + 1) as f64;
+    }
+    n / 2
 }
 
 /// Natural logarithm of n!.
 fn ln_factorial(n: usize) -> f64 {
-    (2..=n).map(|k| (k as f64).ln()).sum()
-}
-
-/// P(X <= k) for X ~ Binomial(n, 1/2).
-fn binomial_half_cdf(n: usize, k: usize) -> f64 {
-    let total = ln_factorial(n) - n as f64 * std::f64::consts::LN_2;
-    (0..=k.min(n)).map(|i| (total - ln_factorial(i) - ln_factorial(n - i)).exp()).sum()
+    ln_gamma(n as f64 + 1.0)
 }
 
 /// The median with a distribution-free interval of at least the given confidence (0.95, say).
@@ -64,11 +92,15 @@ fn binomial_half_cdf(n: usize, k: usize) -> f64 {
 pub fn median_interval(values: &[f64], confidence: f64) -> Option<Estimate> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
+    interval_sorted(&sorted, confidence)
+}
+
+/// [`median_interval`] of sorted values.
+fn interval_sorted(sorted: &[f64], confidence: f64) -> Option<Estimate> {
     let n = sorted.len();
-    let median = median_sorted(&sorted)?;
-    // Coverage of [x(k), x(n+1-k)] is 1 - 2 P(X <= k-1); find the largest k that still covers.
-    let covers = |k: &usize| 1.0 - 2.0 * binomial_half_cdf(n, k - 1) >= confidence;
-    let k = (1..=n / 2).take_while(covers).last();
+    let median = median_sorted(sorted)?;
+    // Coverage of [x(k), x(n+1-k)] is 1 - 2 P(X < k).
+    let k = Some(binomial_half_cut(n, confidence)).filter(|k| *k > 0);
     let (low, high) = (k.map(|k| sorted[k - 1]), k.map(|k| sorted[n - k]));
     Some(Estimate { median, low, high, n })
 }
