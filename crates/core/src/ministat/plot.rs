@@ -90,18 +90,28 @@ fn write_stacks(out: &mut impl Write, sets: &[Dataset], scale: &Scale) -> Result
         seen = seen.min(stack.height);
         stack.height = seen;
     }
-    let height = stacks.last().map_or(0, |stack| stack.height);
-    for row in (0..height).rev() {
-        let line = (0..scale.width).map(|column| {
-            let there = |stack: &Stacks| row < stack.counts[column].min(stack.height);
-            let sets = stacks.iter().zip(1..).filter(|(stack, _)| there(stack));
-            let meeting = sets.fold(0, |all, (_, number)| all | number);
-            // Numbers of sets beyond the seventh share its symbol, as in the rows.
-            if meeting == 0 { ' ' } else { SYMBOLS[(meeting - 1).min(SYMBOLS.len() - 1)] }
-        });
-        writeln!(out, "|{}|", line.collect::<String>())?;
+    let tops = stacks.iter().flat_map(|stack| stack.counts.iter().map(|count| stack.height.min(*count)));
+    let mut levels: Vec<usize> = tops.chain([0]).collect();
+    levels.sort_unstable_by(|a, b| b.cmp(a));
+    levels.dedup();
+    // Between two levels, where no stack ends, all rows are the same.
+    for (row, below) in levels.iter().zip(levels.iter().skip(1)) {
+        let line: String = (0..scale.width).map(|column| meeting(&stacks, *row, column)).collect();
+        for _ in *below..*row {
+            writeln!(out, "|{line}|")?;
+        }
     }
     Ok(())
+}
+
+/// The symbol of the sets that have a point in a column of a row, which is counted from 1 at the bottom.
+fn meeting(stacks: &[Stacks], row: usize, column: usize) -> char {
+    let there = |stack: &Stacks| stack.counts[column].min(stack.height) >= row;
+    let sets = stacks.iter().zip(1..).filter(|(stack, _)| there(stack));
+    match sets.fold(0, |all, (_, number)| all | number) {
+        0 => ' ',
+        number => SYMBOLS[(number - 1).min(SYMBOLS.len() - 1)],
+    }
 }
 
 /// Later marks cover earlier ones, but the line itself covers nothing.
