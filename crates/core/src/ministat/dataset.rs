@@ -32,14 +32,13 @@ pub struct Summary {
 
 impl Dataset {
     /// A set of points, in the order in which they came: the sums of the one-pass eras depend on it in their last digits.
-    pub fn new(name: impl Into<String>, mut points: Vec<f64>) -> Self {
+    pub fn new(name: impl Into<String>, points: Vec<f64>) -> Self {
         let (mut sum, mut sum_squares) = (0.0, 0.0);
         for &point in &points {
             sum += point;
             sum_squares += point * point;
         }
-        points.sort_unstable_by(f64::total_cmp);
-        Dataset { name: name.into(), sorted: points, sum, sum_squares }
+        Dataset { name: name.into(), sorted: sorted(points), sum, sum_squares }
     }
 
     /// Its name: a file's, usually.
@@ -87,9 +86,35 @@ impl Dataset {
     }
 }
 
+/// Sorts as ministat does. Zeros of both signs are equal there and keep their order, which shows in what is printed.
+fn sorted(mut points: Vec<f64>) -> Vec<f64> {
+    if points.iter().any(|point| *point == 0.0 && point.is_sign_negative()) {
+        points.sort_by(|a, b| a.partial_cmp(b).unwrap_or_else(|| a.total_cmp(b)));
+        return points;
+    }
+    // Integers of the same order: they sort twice as fast. Both conversions stay in the memory of the points.
+    let mut keys: Vec<u64> = points.into_iter().map(key).collect();
+    keys.sort_unstable();
+    keys.into_iter().map(point).collect()
+}
+
+/// An integer that is ordered as [`f64::total_cmp`] orders the point.
+fn key(point: f64) -> u64 {
+    let bits = point.to_bits();
+    if point.is_sign_negative() { !bits } else { bits | SIGN }
+}
+
+/// The point of a [`key`].
+fn point(key: u64) -> f64 {
+    f64::from_bits(if key & SIGN == 0 { !key } else { key ^ SIGN })
+}
+
+const SIGN: u64 = 1 << 63;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_eras_differ_in_median_and_variance() {
@@ -105,6 +130,24 @@ mod tests {
         let far = Dataset::new("b", vec![1e9, 1e9 + 1.0, 1e9 + 2.0]);
         assert_eq!(far.summary(Era::New).variance, 1.0);
         assert_ne!(far.summary(Era::Fb11).variance, 1.0);
+    }
+
+    proptest! {
+        #[test]
+        fn points_are_sorted(points in proptest::collection::vec(any::<f64>(), 0..50)) {
+            let mut expected = points.clone();
+            expected.sort_by(f64::total_cmp);
+            let found = Dataset::new("", points);
+            prop_assert!(found.sorted().iter().zip(&expected).all(|(a, b)| a == b || a.is_nan() && b.is_nan()));
+            prop_assert_eq!(found.sorted().len(), expected.len());
+        }
+    }
+
+    #[test]
+    fn zeros_keep_their_order() {
+        let first = |points: &[f64]| Dataset::new("", points.to_vec()).sorted()[0].to_bits();
+        assert_eq!(first(&[1.0, 0.0, -0.0]), 0f64.to_bits());
+        assert_eq!(first(&[1.0, -0.0, 0.0]), (-0f64).to_bits());
     }
 
     #[test]
