@@ -1,5 +1,6 @@
 //! Everything that can be said about sets of numbers: each set alone, each against the first, and in words.
 
+mod figures;
 mod paired;
 mod verdict;
 mod warnings;
@@ -15,6 +16,7 @@ use super::welch::{Welch, welch};
 use super::{Estimate, interval_sorted};
 use serde::Serialize;
 
+pub use figures::{figure, p_value};
 pub use paired::{Paired, paired};
 
 /// What is asked of an analysis.

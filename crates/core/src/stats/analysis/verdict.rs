@@ -1,6 +1,6 @@
 //! A comparison in a sentence.
 
-use super::{Comparison, Settings};
+use super::{Comparison, Settings, figure, p_value};
 use crate::stats::hodges_lehmann::Shift;
 
 /// The sentence of a comparison of sets of `n` values.
@@ -117,31 +117,4 @@ fn places(width: f64) -> usize {
 /// `95 %`, `99.5 %`.
 pub fn confidence(settings: &Settings) -> String {
     format!("{} %", figure(100.0 * settings.confidence, 4))
-}
-
-/// A p value: two digits, never 0.
-pub fn p_value(p: f64) -> String {
-    match p {
-        p if p < 1e-15 => "< 1e-15".into(),
-        p if p < 0.001 => format!("{p:.0e}"),
-        p => figure(p, 2),
-    }
-}
-
-/// A number with so many significant digits, trailing zeros of the fraction left out.
-pub fn figure(value: f64, digits: usize) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return format!("{value}");
-    }
-    let scientific = format!("{:.*e}", digits.saturating_sub(1), value);
-    let exponent: i32 = scientific.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
-    if !(-5..15).contains(&exponent) {
-        return scientific;
-    }
-    let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
-    let text = format!("{value:.decimals$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-        false => text,
-    }
 }

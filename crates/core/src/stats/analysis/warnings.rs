@@ -1,7 +1,7 @@
 //! What to beware of in sets and comparisons.
 
-use super::verdict::{confidence, p_value};
-use super::{Prepared, Settings, Warning, WarningKind, level};
+use super::verdict::confidence;
+use super::{Prepared, Settings, Warning, WarningKind, level, p_value};
 use crate::stats::mann_whitney::MannWhitney;
 use crate::stats::outliers::Outliers;
 
