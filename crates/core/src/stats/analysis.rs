@@ -310,7 +310,8 @@ fn compare(
         values_needed: values_needed(first, other, comparisons, settings),
         warnings: warnings::of_comparison(first, other, test, comparisons, settings),
     };
-    comparison.verdict = verdict::sentence(&comparison, (first.values.len(), other.values.len()), settings);
+    let counts = (first.values.len(), other.values.len());
+    comparison.verdict = verdict::sentence(&comparison, counts, comparisons, settings);
     comparison
 }
 

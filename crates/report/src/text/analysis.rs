@@ -169,38 +169,41 @@ fn reach(page: &mut Page, analysis: &Analysis) {
         };
         let Some(smallest) = c.smallest_difference else { continue };
         let mut text = format!(
-            "{} against {}: the smallest difference of means that so many values show with {:.0} % probability is {}.",
+            "{}: differences of {} and more show with {:.0} % probability.",
             c.other,
-            c.reference,
+            share(smallest.percent, smallest.difference),
             100.0 * smallest.power,
-            share(smallest.percent, smallest.difference)
         );
         for needed in &c.values_needed {
-            let what = if needed.observed { "The observed one, of" } else { "One of" };
+            let what = if needed.observed { "the observed " } else { "" };
             let size = share(needed.percent, needed.difference);
-            text += &format!(" {what} {size}, takes {} values in each set.", grouped(needed.per_set));
+            text += &format!(" To show {what}{size} takes {} values in each set.", grouped(needed.per_set));
         }
         lines.push(text);
     }
     if lines.is_empty() {
         return;
     }
-    page.heading("What this many values can show");
+    page.heading("What so many values can show, of the difference of means");
     for line in lines {
         page.item("- ", &line, Ink::Plain);
     }
 }
 
+/// What several have in common is said once.
 fn warnings<'a>(page: &mut Page, of: impl Iterator<Item = (String, &'a Vec<Warning>)>) {
-    let mut headed = false;
-    for (name, warnings) in of {
-        for warning in warnings {
-            if !headed {
-                page.heading("Warnings");
-                headed = true;
-            }
-            page.item("! ", &format!("{name}: {}", warning.text), Ink::Warning);
+    let mut by_text: Vec<(&str, Vec<String>)> = Vec::new();
+    for (name, warning) in of.flat_map(|(name, all)| all.iter().map(move |w| (name.clone(), w))) {
+        match by_text.iter_mut().find(|(text, _)| *text == warning.text) {
+            Some((_, names)) => names.push(name),
+            None => by_text.push((&warning.text, vec![name])),
         }
+    }
+    if !by_text.is_empty() {
+        page.heading("Warnings");
+    }
+    for (text, names) in by_text {
+        page.item("! ", &format!("{}: {text}", names.join(", ")), Ink::Warning);
     }
 }
 
