@@ -4,16 +4,20 @@
 
 pub mod analysis;
 pub mod bootstrap;
+pub mod dip;
 pub mod distribution;
 pub mod effect;
 pub mod hodges_lehmann;
 pub mod mann_whitney;
+pub mod modes;
 pub mod moments;
 pub mod outliers;
 pub mod power;
 pub mod rank;
 mod select;
 pub mod signed_rank;
+pub mod spread;
+pub mod trend;
 pub mod welch;
 
 use linerate_wire::SplitMix64;
@@ -151,9 +155,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn normal(random: &mut SplitMix64) -> f64 {
-        let mut uniform = || (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        (-2.0 * (1.0 - uniform()).ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()
+    pub fn uniform(random: &mut SplitMix64) -> f64 {
+        (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    pub fn normal(random: &mut SplitMix64) -> f64 {
+        let length = (-2.0 * (1.0 - uniform(random)).ln()).sqrt();
+        length * (std::f64::consts::TAU * uniform(random)).cos()
     }
 
     #[test]

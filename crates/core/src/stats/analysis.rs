@@ -1,5 +1,6 @@
 //! Everything that can be said about sets of numbers: each set alone, each against the first, and in words.
 
+mod figures;
 mod paired;
 mod verdict;
 mod warnings;
@@ -15,6 +16,7 @@ use super::welch::{Welch, welch};
 use super::{Estimate, interval_sorted};
 use serde::Serialize;
 
+pub use figures::{figure, p_value};
 pub use paired::{Paired, paired};
 
 /// What is asked of an analysis.
@@ -308,7 +310,8 @@ fn compare(
         values_needed: values_needed(first, other, comparisons, settings),
         warnings: warnings::of_comparison(first, other, test, comparisons, settings),
     };
-    comparison.verdict = verdict::sentence(&comparison, (first.values.len(), other.values.len()), settings);
+    let counts = (first.values.len(), other.values.len());
+    comparison.verdict = verdict::sentence(&comparison, counts, comparisons, settings);
     comparison
 }
 

@@ -1,7 +1,7 @@
 //! Two variants whose trials were interleaved by block: what their ratios say.
 
-use super::verdict::{confidence, p_value, ratio_claim, ratio_interval};
-use super::{Settings, Warning, WarningKind};
+use super::verdict::{confidence, ratio_claim, ratio_interval};
+use super::{Settings, Warning, WarningKind, p_value};
 use crate::stats::hodges_lehmann::Shift;
 use crate::stats::signed_rank::{SignedRank, centre, signed_rank};
 use crate::stats::{Estimate, paired_ratio};

@@ -1,10 +1,11 @@
 //! A comparison in a sentence.
 
-use super::{Comparison, Settings};
+use super::{Comparison, Settings, figure, level, p_value};
+use crate::stats::effect::Magnitude;
 use crate::stats::hodges_lehmann::Shift;
 
-/// The sentence of a comparison of sets of `n` values.
-pub fn sentence(c: &Comparison, n: (usize, usize), settings: &Settings) -> String {
+/// The sentence of a comparison of sets of `n` values, one of so many comparisons.
+pub fn sentence(c: &Comparison, n: (usize, usize), comparisons: usize, settings: &Settings) -> String {
     let (reference, other) = (&c.reference, &c.other);
     let Some(test) = c.mann_whitney else {
         return format!("{other} cannot be compared with {reference}: a set is empty.");
@@ -13,20 +14,35 @@ pub fn sentence(c: &Comparison, n: (usize, usize), settings: &Settings) -> Strin
     let p = format!("p {}", p_value(c.p_holm.unwrap_or(test.p)));
     if c.shown {
         let (claim, interval) = claim(c, settings);
-        return format!("{other} is {claim} {reference}{interval}, {counted}, {p}.");
+        let negligible = c.cliffs_delta.is_some_and(|d| d.magnitude == Magnitude::Negligible);
+        let negligible = if negligible { "; the sets overlap so much that it is negligible" } else { "" };
+        return format!("{other} is {claim} {reference}{interval}, {counted}, {p}{negligible}.");
+    }
+    if test.smallest_p > level(comparisons, settings) {
+        return too_few(c, &counted, settings);
     }
     let interval = relative(c).and_then(|r| r.signed_interval(settings));
     let interval = interval.map_or(String::new(), |i| format!("{i}, "));
-    let rest = match c.smallest_difference.filter(|_| test.smallest_p <= settings.alpha()) {
-        Some(s) => match s.percent {
-            Some(percent) => {
-                format!("; these data would have shown one of {} %", figure(percent, 2))
-            }
-            None => format!("; these data would have shown one of {}", figure(s.difference, 2)),
-        },
-        None => String::new(),
+    let reach = c.smallest_difference.map_or(String::new(), |s| match s.percent {
+        Some(percent) => format!("; these data would have shown one of {} %", figure(percent, 2)),
+        None => format!("; these data would have shown one of {}", figure(s.difference, 2)),
+    });
+    format!("No difference shown between {reference} and {other} ({interval}{counted}, {p}){reach}.")
+}
+
+/// Where no outcome of the test could have shown a difference, what there is: it may still be plain to see.
+fn too_few(c: &Comparison, counted: &str, settings: &Settings) -> String {
+    let (reference, other) = (&c.reference, &c.other);
+    let welch = c.welch.filter(|w| w.p <= settings.alpha()).map_or(String::new(), |w| {
+        format!(" (p {} by Welch's t test, which takes the values for normal)", p_value(w.p))
+    });
+    let so_far = match relative(c) {
+        Some(told) if told.difference().0.value != 0.0 => {
+            format!("; so far {other} is {} {reference}{welch}", told_claim(&told, settings).0)
+        }
+        _ => String::new(),
     };
-    format!("No difference shown between {reference} and {other} ({interval}{counted}, {p}){rest}.")
+    format!("{counted} are too few to show a difference between {reference} and {other}{so_far}.")
 }
 
 /// A difference as it is best told: in percent, in multiples or in units.
@@ -117,31 +133,4 @@ fn places(width: f64) -> usize {
 /// `95 %`, `99.5 %`.
 pub fn confidence(settings: &Settings) -> String {
     format!("{} %", figure(100.0 * settings.confidence, 4))
-}
-
-/// A p value: two digits, never 0.
-pub fn p_value(p: f64) -> String {
-    match p {
-        p if p < 1e-15 => "< 1e-15".into(),
-        p if p < 0.001 => format!("{p:.0e}"),
-        p => figure(p, 2),
-    }
-}
-
-/// A number with so many significant digits, trailing zeros of the fraction left out.
-pub fn figure(value: f64, digits: usize) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return format!("{value}");
-    }
-    let scientific = format!("{:.*e}", digits.saturating_sub(1), value);
-    let exponent: i32 = scientific.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
-    if !(-5..15).contains(&exponent) {
-        return scientific;
-    }
-    let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
-    let text = format!("{value:.decimals$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-        false => text,
-    }
 }
