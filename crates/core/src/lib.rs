@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+pub mod archive;
 pub mod audit;
 pub mod counters;
 pub mod histogram;
