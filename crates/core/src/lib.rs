@@ -9,6 +9,7 @@ pub mod archive;
 pub mod audit;
 pub mod counters;
 pub mod histogram;
+pub mod pktgen;
 pub mod record;
 pub mod schedule;
 pub mod stats;

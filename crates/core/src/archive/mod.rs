@@ -2,6 +2,20 @@
 //!
 //! docs/netbenches.md says what is read and how agreement is decided.
 
+pub mod agreement;
+pub mod assemble;
+pub mod config;
+pub mod configs;
+pub mod equilibrium;
+pub mod info;
+pub mod layout;
+mod matching;
+pub mod method;
+pub mod runs;
+pub mod shell;
+pub mod tables;
+
+use crate::pktgen::Sample;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -77,8 +91,26 @@ pub struct Set {
     pub facts: BTreeMap<String, String>,
     /// Configuration file -> its settings and rules, in their order.
     pub description: BTreeMap<String, Vec<Setting>>,
+    /// Whether these are profiling runs, which are no part of any medians.
+    pub profiling: bool,
+    /// Length of the frames in bytes without FCS, as far as the logs tell.
+    pub frame_length: Option<u64>,
     /// What is wrong with the set as a whole.
     pub problems: Vec<String>,
+}
+
+impl Set {
+    /// The folder, relative to the one that was read, that holds the medians, or without medians the logs; `.` for the one
+    /// that was read.
+    pub fn directory(&self) -> &str {
+        let file = self.published.as_ref().map(|p| &p.file).or(self.runs.first().map(|r| &r.log));
+        file.map_or(".", |f| folder(f))
+    }
+}
+
+/// The folder of a path; `.` where it has none.
+fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or(".", |(folder, _)| folder)
 }
 
 /// Keys of [`Set::facts`]. Those of a pkt-gen command line are `receiver.<option>` and `sender.<option>`.
@@ -112,6 +144,8 @@ pub struct Run {
     pub number: Option<u32>,
     /// How many samples entered the archive's median.
     pub samples: usize,
+    /// First and last line of the log, from 1, between which they stand.
+    pub lines: Option<(u64, u64)>,
     /// The archive's figure in frames/s as it prints it (8 significant digits), by the set's rule ([`Rule::Mean`] where
     /// none is known); `None` where there were fewer than three samples.
     pub median_pps: Option<f64>,
@@ -119,10 +153,15 @@ pub struct Run {
     pub sound_pps: Option<f64>,
     /// How many samples are in the steady part.
     pub sound_samples: usize,
+    /// How many samples of the log stand before it.
+    pub sound_first: usize,
     /// Offered load in frames/s, from the sender's log.
     pub offered_pps: Option<f64>,
     /// What is wrong with the log.
     pub problems: Vec<String>,
+    /// All samples of the log, each with its line, where the reader was asked to keep them.
+    #[serde(skip)]
+    pub log_samples: Vec<(u64, Sample)>,
 }
 
 /// The middle of an even number of samples.
