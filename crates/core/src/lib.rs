@@ -5,11 +5,13 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+pub mod archive;
 pub mod audit;
 pub mod compare;
 pub mod counters;
 pub mod histogram;
 pub mod ministat;
+pub mod pktgen;
 pub mod record;
 pub mod schedule;
 pub mod stats;

@@ -2,6 +2,8 @@
 //! unsafe code, each block with its reason.
 #![cfg(target_os = "linux")]
 
+pub mod archive;
+pub mod archive;
 pub mod bpf;
 pub mod host;
 pub mod lab;

@@ -1,0 +1,149 @@
+//! `.info` files: what was measured, on which system, when. Two grammars.
+
+use super::facts;
+use super::shell::{Item, items};
+use std::collections::BTreeMap;
+
+/// What an `.info` file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Info {
+    /// Facts by the keys of [`facts`].
+    pub facts: BTreeMap<String, String>,
+    /// What is wrong with it.
+    pub problems: Vec<String>,
+}
+
+/// No file of this kind is larger.
+const LONGEST_VALUE: usize = 4096;
+
+impl Info {
+    /// Reads either grammar; the last line needs no newline.
+    pub fn read(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let mut info = Info::default();
+        let assignments =
+            text.lines().any(|l| ["IMAGE=", "CFG=", "PKTGEN=", "UNAME="].iter().any(|p| l.starts_with(p)));
+        if assignments {
+            info.assignments(&text)
+        } else {
+            info.lines(&text)
+        }
+        if info.facts.is_empty() {
+            let what = if text.trim().is_empty() { "empty" } else { "nothing known in it" };
+            info.problems.push(what.into());
+        }
+        info
+    }
+
+    /// `IMAGE="..."`, `CFG="..."`, `PKTGEN="..."`, `UNAME="..."`.
+    fn assignments(&mut self, text: &str) {
+        for item in items(text) {
+            let Item::Assignment { name, value, closed } = item else {
+                self.problems.push("a line that is no assignment".into());
+                continue;
+            };
+            if !closed {
+                self.problems.push(format!("cut off: the quote of {name} is not closed"));
+            }
+            match name.as_str() {
+                "IMAGE" => self.put(facts::IMAGE, &value),
+                "CFG" => self.put(facts::CONFIG, base(&value)),
+                "PKTGEN" => self.put(facts::PKTGEN, base(&value)),
+                "UNAME" => self.uname(&value),
+                other => self.put(&other.to_lowercase(), &value),
+            }
+        }
+    }
+
+    /// `Image: ...`, `CFG: ...`, the line of uname, `Start time: ...`, `End time: ...`.
+    fn lines(&mut self, text: &str) {
+        for line in text.lines().map(str::trim).filter(|l| !l.is_empty()) {
+            match line.split_once(": ").map(|(key, value)| (key, value.trim())) {
+                Some(("Image", "none")) => {}
+                Some(("Image", value)) => self.put(facts::IMAGE, value),
+                Some(("CFG", value)) => self.put(facts::CONFIG, base(value)),
+                Some(("PKTGEN" | "Pktgen", value)) => self.put(facts::PKTGEN, base(value)),
+                Some(("Start time", value)) => self.put(facts::START, value),
+                Some(("End time", value)) => self.put(facts::END, value),
+                _ if line.starts_with("FreeBSD ") => self.uname(line),
+                _ => self.problems.push("a line of unknown meaning".into()),
+            }
+        }
+        self.problems.dedup();
+    }
+
+    fn put(&mut self, key: &str, value: &str) {
+        if !value.is_empty() {
+            let cut = value.char_indices().nth(LONGEST_VALUE).map_or(value, |(at, _)| &value[..at]);
+            self.facts.insert(key.into(), cut.into());
+        }
+    }
+
+    /// `FreeBSD host 11.1-RELEASE-p1 FreeBSD 11.1-RELEASE-p1 #2 r322489M: Fri Sep  8 00:32:53 CEST 2017     olivier@...`.
+    fn uname(&mut self, text: &str) {
+        self.put(facts::UNAME, text);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        self.put(facts::RELEASE, words.get(2).unwrap_or(&""));
+        let Some(build) = words.iter().position(|w| w.starts_with('#')) else { return };
+        // A kernel built outside a repository has the date there instead.
+        if let Some(revision) = words.get(build + 1).and_then(|w| w.strip_suffix(':')) {
+            self.put(facts::REVISION, revision);
+            let built = text.split_once(&format!("{revision}: ")).map_or("", |(_, date)| date);
+            self.put(facts::BUILT, built.split("    ").next().unwrap_or("").trim());
+        }
+    }
+
+    /// Source revision in an image's name, as the archive's script of 2015 cuts it out:
+    /// `/images/BSDRP-291909-upgrade-amd64-serial.img.xz` is 291909.
+    pub fn image_revision(&self) -> Option<&str> {
+        let image = base(self.facts.get(facts::IMAGE)?);
+        Some(image.split('-').nth(1).unwrap_or(image))
+    }
+}
+
+/// The last part of a path.
+fn base(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grammar_of_lines() {
+        let text = "Image: /root/images.2015//BSDRP-291909-upgrade-amd64-serial.img.xz\nCFG: fastforwarding-pf-ipfw/configs//fastforwarding\n\
+            FreeBSD netgate.bsdrp.net 11.0-CURRENT FreeBSD 11.0-CURRENT #0 r291909: Tue Jan 26 05:12:36 CET 2016     root@lame4:/usr/obj  amd64\n\
+            Start time: January 28, 2016 at 09:08:08 PM CET\nEnd time: Fri Sep 25 08:04:18 CEST 2015\n";
+        let info = Info::read(text.as_bytes());
+        assert_eq!(info.problems, [""; 0]);
+        let fact = |key: &str| info.facts[key].as_str();
+        assert_eq!((fact(facts::CONFIG), info.image_revision()), ("fastforwarding", Some("291909")));
+        assert_eq!((fact(facts::RELEASE), fact(facts::REVISION)), ("11.0-CURRENT", "r291909"));
+        assert_eq!(fact(facts::BUILT), "Tue Jan 26 05:12:36 CET 2016");
+        assert_eq!(fact(facts::END), "Fri Sep 25 08:04:18 CEST 2015");
+    }
+
+    #[test]
+    fn the_grammar_of_assignments() {
+        let text = "IMAGE=\"\"\nCFG=\"forwarding\"\nPKTGEN=\"inet4\"\nUNAME=\"FreeBSD sm1 15.0-PRERELEASE FreeBSD 15.0-PRERELEASE BSDRP-AMD64 amd64\"";
+        let info = Info::read(text.as_bytes());
+        assert_eq!(info.facts.get(facts::IMAGE), None);
+        assert_eq!(
+            (info.facts[facts::PKTGEN].as_str(), info.facts[facts::RELEASE].as_str()),
+            ("inet4", "15.0-PRERELEASE")
+        );
+        assert!(!info.facts.contains_key(facts::REVISION) && info.problems.is_empty());
+        let cut = Info::read(&text.as_bytes()[..70]);
+        assert_eq!(cut.problems, ["cut off: the quote of UNAME is not closed"]);
+    }
+
+    #[test]
+    fn empty_and_foreign_files_are_told() {
+        assert_eq!(Info::read(b"").problems, ["empty"]);
+        assert_eq!(
+            Info::read(b"hello\nworld\n").problems,
+            ["a line of unknown meaning", "nothing known in it"]
+        );
+    }
+}

@@ -1,0 +1,288 @@
+//! What a file is, and what it is about, from its path: `<CPU>/<card>/<topic>/{configs,results}/<label>/...`, or the older
+//! `<CPU>-<card>/<topic>/...`; in results `bench.<image>.<config>.<pktgen>.<n>.{receiver,sender,info,...}`.
+
+/// Kind of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A receiver's log.
+    Receiver,
+    /// A generator's log.
+    Sender,
+    /// What was measured, on which system.
+    Info,
+    /// Medians, one a line.
+    Medians,
+    /// Equilibrium throughputs, one a line.
+    Equilibrium,
+    /// A table over sets.
+    Series,
+    /// A part of a DUT's configuration.
+    Config,
+    /// A call graph of pmcstat.
+    Graph,
+    /// Folded stacks.
+    Stack,
+    /// What pmcstat said while it converted.
+    PmcLog,
+    /// Counters taken during a run.
+    During,
+    /// Counters of netstat.
+    Netstat,
+    /// A page about the results.
+    Page,
+    /// A picture, or the script that draws it.
+    Picture,
+    /// An older version of another file.
+    Backup,
+    /// Named like a log without suffix, or nothing known: the content decides.
+    Unknown,
+}
+
+impl Kind {
+    /// Its name in lists and records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Receiver => "receiver",
+            Kind::Sender => "sender",
+            Kind::Info => "info",
+            Kind::Medians => "medians",
+            Kind::Equilibrium => "equilibrium",
+            Kind::Series => "series",
+            Kind::Config => "config",
+            Kind::Graph => "graph",
+            Kind::Stack => "stack",
+            Kind::PmcLog => "pmc log",
+            Kind::During => "during",
+            Kind::Netstat => "netstat",
+            Kind::Page => "page",
+            Kind::Picture => "picture",
+            Kind::Backup => "backup",
+            Kind::Unknown => "other",
+        }
+    }
+
+    /// How much of such a file has to be read.
+    pub fn reading(self) -> Reading {
+        match self {
+            Kind::Receiver | Kind::Sender | Kind::Info | Kind::Medians | Kind::Equilibrium => Reading::Whole,
+            Kind::Series | Kind::Config | Kind::Unknown => Reading::Whole,
+            Kind::Graph | Kind::Stack => Reading::End,
+            Kind::PmcLog | Kind::During | Kind::Netstat | Kind::Page | Kind::Picture | Kind::Backup => {
+                Reading::Nothing
+            }
+        }
+    }
+
+    /// The largest file of this kind that is read. What is larger is no such file.
+    pub fn largest(self) -> u64 {
+        match self {
+            Kind::Receiver | Kind::Sender => 64 << 20,
+            Kind::Unknown => 64 << 10,
+            _ => 1 << 20,
+        }
+    }
+}
+
+/// How much of a file is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// All of it.
+    Whole,
+    /// Its length and last byte.
+    End,
+    /// Nothing.
+    Nothing,
+}
+
+/// The kind of a file by its path below a results or configuration folder.
+pub fn kind(path: &str) -> Kind {
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    if folders.split('/').any(is_configs) {
+        return Kind::Config;
+    }
+    if let Some(stem) = name.strip_prefix("netstat.") {
+        return if stem.is_empty() { Kind::Unknown } else { Kind::Netstat };
+    }
+    if name.starts_with("pps.") || name.starts_with("none.") {
+        // `pps.fastforwarding`; `none.data` and `pps.bak` are what their ends say.
+        let by_end = by_end(name);
+        return if by_end == Kind::Unknown { Kind::Medians } else { by_end };
+    }
+    by_end(name)
+}
+
+fn by_end(name: &str) -> Kind {
+    const ENDS: [(&str, Kind); 26] = [
+        (".receiver", Kind::Receiver),
+        (".info", Kind::Info),
+        (".pps", Kind::Medians),
+        (".equilibrium", Kind::Equilibrium),
+        (".equilibrium.max", Kind::Equilibrium),
+        (".throughpt", Kind::Equilibrium),
+        (".data", Kind::Series),
+        (".data.max", Kind::Series),
+        (".graph", Kind::Graph),
+        (".stack", Kind::Stack),
+        (".folded", Kind::Stack),
+        (".folded.txt", Kind::Stack),
+        (".pmc.log", Kind::PmcLog),
+        (".during", Kind::During),
+        (".md", Kind::Page),
+        (".txt", Kind::Page),
+        (".html", Kind::Page),
+        (".svg", Kind::Picture),
+        (".png", Kind::Picture),
+        (".plt", Kind::Picture),
+        (".gnuplot", Kind::Picture),
+        (".pdf", Kind::Picture),
+        (".bak", Kind::Backup),
+        (".orig", Kind::Backup),
+        (".old", Kind::Backup),
+        ("~", Kind::Backup),
+    ];
+    let ends = ENDS.iter().filter(|(end, _)| name.ends_with(end));
+    if let Some((_, kind)) = ends.max_by_key(|(end, _)| end.len()) {
+        return *kind;
+    }
+    if sender(name).is_some() { Kind::Sender } else { Kind::Unknown }
+}
+
+/// The part of a generator's log before `.sender...`, and which generator it is (`""`, `_2`, `_gen2`, `_gen2_2`).
+pub fn sender(name: &str) -> Option<(&str, &str)> {
+    let at = name.rfind(".sender")?;
+    let which = &name[at + ".sender".len()..];
+    (which.is_empty() || (which.starts_with('_') && !which.contains('.'))).then(|| (&name[..at], which))
+}
+
+/// A folder of configurations: `configs`, `configs.dco`.
+pub fn is_configs(folder: &str) -> bool {
+    folder == "configs" || folder.starts_with("configs.")
+}
+
+/// A folder of logs below the one with their medians: `RAW`, `RAW.1rx`.
+pub fn is_raw(folder: &str) -> bool {
+    folder == "RAW" || folder.starts_with("RAW.")
+}
+
+/// A folder of profiling runs: `PMC`, `pmc`.
+pub fn is_profiling(folder: &str) -> bool {
+    folder.eq_ignore_ascii_case("PMC") || folder.get(..4).is_some_and(|f| f.eq_ignore_ascii_case("PMC."))
+}
+
+/// What a folder is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The DUT: `Xeon_E5-2650_8Cores`.
+    pub machine: Option<String>,
+    /// Its card: `Chelsio_T540-CR`.
+    pub card: Option<String>,
+    /// What was looked into.
+    pub topic: Option<String>,
+    /// Name of the series.
+    pub label: Option<String>,
+}
+
+/// Derives machine, card, topic and label from the parts of a folder's absolute path.
+pub fn place(parts: &[&str]) -> Place {
+    let some = |text: String| (!text.is_empty()).then_some(text);
+    let results = parts.iter().rposition(|p| matches!(*p, "results" | "result"));
+    let before = &parts[..results.unwrap_or(parts.len())];
+    let label = results.and_then(|at| some(parts[at + 1..].join("/")));
+    let Some(at) = before.iter().rposition(|p| machine(p).is_some()) else {
+        // A machine that no rule knows: the topic stands before the results all the same.
+        let topic = results.and_then(|_| before.last()).map(|t| t.to_string());
+        return Place { topic, label, ..Place::default() };
+    };
+    let (name, card) = machine(before[at]).expect("this part is a machine");
+    let (card, topic) = match card {
+        Some(card) => (Some(card), &before[at + 1..]),
+        None => (before.get(at + 1).copied(), before.get(at + 2..).unwrap_or_default()),
+    };
+    Place {
+        machine: Some(name.into()),
+        card: card.and_then(|c| some(c.into())),
+        topic: some(topic.join("/")),
+        label,
+    }
+}
+
+/// `Xeon_E5-2650_8Cores`, `Xeon_E5-2650v4_2x12Cores`, or with the card behind it: `AMD_GX-412TC_4Cores-Intel_i210AT`.
+fn machine(part: &str) -> Option<(&str, Option<&str>)> {
+    let end = part.find("Cores")? + "Cores".len();
+    let counted = part[..end - "Cores".len()].ends_with(|c: char| c.is_ascii_digit());
+    match &part[end..] {
+        _ if !counted => None,
+        "" => Some((part, None)),
+        rest => rest.strip_prefix(['-', '_']).map(|card| (&part[..end], Some(card))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parts(path: &str) -> Place {
+        place(&path.split('/').collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn kinds_by_name() {
+        for (path, found) in [
+            ("x/results/l/bench.forwarding.1.receiver", Kind::Receiver),
+            ("bench.a.1.sender_gen2_2", Kind::Sender),
+            ("bench.a.1.sender", Kind::Sender),
+            ("bench.a.sender.pmc.log", Kind::PmcLog),
+            ("pps.fastforwarding", Kind::Medians),
+            ("none.nobind", Kind::Medians),
+            ("none.data", Kind::Series),
+            ("gnuplot.data.max", Kind::Series),
+            ("null.equilibrium.max", Kind::Equilibrium),
+            ("equilibrium.throughpt", Kind::Equilibrium),
+            ("gnuplot.bak", Kind::Backup),
+            ("PMC/netstat.off.after.txt", Kind::Netstat),
+            ("PMC/forwarding.folded.txt", Kind::Stack),
+            ("bench.aes-cbc-128.aesni.1", Kind::Unknown),
+            ("285702.fastforwarding", Kind::Unknown),
+            ("t/configs/351/etc/rc.conf", Kind::Config),
+            ("t/configs.dco/null/etc/x.info", Kind::Config),
+        ] {
+            assert_eq!(kind(path), found, "{path}");
+        }
+        assert_eq!(sender("bench.a.1.sender_gen2_2"), Some(("bench.a.1", "_gen2_2")));
+    }
+
+    #[test]
+    fn places_of_both_layouts() {
+        let place = parts("/data/Xeon_E5-2650_8Cores/Chelsio_T540-CR/firewalls/results/fbsd.2017");
+        let found = [place.machine, place.card, place.topic, place.label].map(Option::unwrap);
+        assert_eq!(found, ["Xeon_E5-2650_8Cores", "Chelsio_T540-CR", "firewalls", "fbsd.2017"]);
+        for joined in ["AMD_GX-412TC_4Cores-Intel_i210AT", "AMD_GX-412TC_4Cores_Intel_i210AT"] {
+            let place = parts(&format!("{joined}/ipsec/result/a/b"));
+            let found = [place.machine, place.card, place.topic, place.label].map(Option::unwrap);
+            assert_eq!(found, ["AMD_GX-412TC_4Cores", "Intel_i210AT", "ipsec", "a/b"]);
+        }
+        let dual = parts("Xeon_E5-2650v4_2x12Cores/Mellanox_ConnectX-3");
+        assert_eq!((dual.card.as_deref(), dual.topic), (Some("Mellanox_ConnectX-3"), None));
+    }
+
+    #[test]
+    fn unknown_places_are_left_open() {
+        assert_eq!(parts("/tmp/a"), Place::default());
+        let place = parts("/tmp/MyRouter/ix0/forwarding/results/x");
+        assert_eq!(
+            (place.machine, place.topic.as_deref(), place.label.as_deref()),
+            (None, Some("forwarding"), Some("x"))
+        );
+        assert_eq!(parts("synthesis"), Place::default());
+    }
+
+    proptest! {
+        #[test]
+        fn any_path_is_taken(path in "\\PC{0,80}") {
+            kind(&path);
+            place(&path.split('/').collect::<Vec<_>>());
+            is_profiling(&path);
+        }
+    }
+}

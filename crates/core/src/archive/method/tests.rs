@@ -1,0 +1,163 @@
+use super::*;
+use proptest::prelude::*;
+
+fn line(pps: u64) -> String {
+    format!(
+        "022.940404 main_thread [2277] {pps} pps ({pps} pkts 164872800 bps in 1000000 usec) 2.57 avg_batch 0 min_space"
+    )
+}
+
+/// A log with a header of 10 lines, these rates, and a last line.
+fn log(rates: &[u64]) -> String {
+    let mut text = "000.000000 main [1] header\n".repeat(10);
+    for rate in rates {
+        text += &line(*rate);
+        text.push('\n');
+    }
+    text + "Terminated\n"
+}
+
+fn archive(text: &str) -> (usize, Option<Medians>) {
+    ReceiverLog::read(text.as_bytes()).archive()
+}
+
+#[test]
+fn lines_are_dropped_not_samples() {
+    // 31 lines: 16 to 21 are kept, which are samples 6 to 11.
+    let rates: Vec<u64> = (1..=20).collect();
+    assert_eq!(archive(&log(&rates)), (6, Some(Medians { mean: 8.5, upper: 9.0 })));
+    let chatty = "+ eval ssh\n".repeat(5) + &log(&rates);
+    assert_eq!(archive(&chatty).1.unwrap().mean, 6.0);
+}
+
+#[test]
+fn zeros_do_not_count_and_three_points_are_needed() {
+    let mut rates = vec![0; 20];
+    rates[7] = 5;
+    rates[8] = 7;
+    assert_eq!(archive(&log(&rates)), (2, None));
+    rates[9] = 6;
+    assert_eq!(archive(&log(&rates)).1.unwrap().mean, 6.0);
+    assert_eq!(archive(&log(&[0; 20])), (0, None));
+}
+
+#[test]
+fn short_logs_keep_what_freebsds_head_and_tail_keep() {
+    assert_eq!([0, 9, 10, 25].map(kept_lines), [None; 4]);
+    assert_eq!(kept_lines(26), Some((16, 16)));
+    assert_eq!(kept_lines(24), Some((14, 14)));
+    assert_eq!(kept_lines(20), Some((6, 10)));
+    assert_eq!(kept_lines(11), Some((1, 1)));
+    let all: String = (1..=20).map(|r| line(r) + "\n").collect();
+    assert_eq!(archive(&all).1.unwrap().mean, 8.0);
+}
+
+#[test]
+fn a_last_line_without_newline_is_never_kept() {
+    let text = log(&(1..=20).collect::<Vec<u64>>());
+    assert_eq!(archive(text.trim_end()).0, 5);
+}
+
+#[test]
+fn eight_digits_remain() {
+    let rates: Vec<u64> =
+        [vec![1; 6], vec![14_880_952, 14_880_953], vec![14_880_952, 14_880_953], vec![9; 9]].concat();
+    let (n, medians) = archive(&log(&rates[1..]));
+    assert_eq!((n, medians.unwrap().mean), (4, 14_880_952.0));
+    assert_eq!(printed(123_456_789.0), 123_456_790.0);
+    assert_eq!(printed(1_203_006.5), 1_203_006.5);
+}
+
+#[test]
+fn the_expression_matches_anywhere_and_the_field_is_cut_at_blanks() {
+    let field = |text: &str| fourth_field(text.as_bytes());
+    assert_eq!(field("x main_thread [1] 5 pps"), Some(Field::Number(5.0)));
+    assert_eq!(field("+ x y main_thread [1] 5 pps"), Some(Field::Invalid));
+    assert_eq!(field("1 2 3 44 main_thread [1] 5 pps"), Some(Field::Number(44.0)));
+    assert_eq!(field("x main_thread [1] 0 pps"), None);
+    assert_eq!(field("x main_thread [] 5 pps"), None);
+    assert_eq!(field("x main_thread [1]  5 pps"), None);
+    assert_eq!(field("x main_thread\t[1]\t5pps"), Some(Field::Skipped));
+    assert_eq!(field("main_thread\t[1]\t5pps"), Some(Field::Invalid));
+    assert_eq!(field("x main_thread [1] 1.488 Mpps (1 Mpkts"), Some(Field::Number(1.488)));
+}
+
+#[test]
+fn a_field_that_is_no_number_fails_the_run() {
+    let mut lines: Vec<String> = log(&[5; 20]).lines().map(String::from).collect();
+    lines[17] = format!("junk {}", lines[17]);
+    assert_eq!(archive(&(lines.join("\n") + "\n")).1, None);
+}
+
+fn steady_of(rates: &[u64]) -> Option<Steady> {
+    let samples: Vec<(u64, Sample)> =
+        rates.iter().map(|r| (0, Sample { pps: *r, ..Sample::default() })).collect();
+    steady(&samples)
+}
+
+#[test]
+fn ramp_and_tail_are_cut_where_the_rate_changes() {
+    let mut rates = vec![0, 0, 401_221];
+    rates.extend((0..40).map(|i| 561_000 + (i * 7919) % 3000));
+    rates.extend([402_307, 12, 0, 0]);
+    let steady = steady_of(&rates).unwrap();
+    assert_eq!((steady.first, steady.samples), (3, 40));
+    assert!((561_000.0..564_000.0).contains(&steady.median));
+}
+
+#[test]
+fn a_dip_in_the_middle_stays_and_a_slow_start_goes() {
+    let mut rates = vec![100_000, 200_000, 300_000, 700_000, 900_000];
+    rates.extend([1_000_000; 30]);
+    rates[20] = 0;
+    rates[21] = 500_000;
+    let steady = steady_of(&rates).unwrap();
+    assert_eq!((steady.first, steady.samples, steady.median), (5, 30, 1_000_000.0));
+}
+
+#[test]
+fn a_run_without_ramp_keeps_every_sample() {
+    let rates: Vec<u64> = (0..60).map(|i| 1_000_000 + (i * 7919) % 9000).collect();
+    assert_eq!(steady_of(&rates).map(|s| (s.first, s.samples)), Some((0, 60)));
+    // A slow drift is no ramp.
+    let drift: Vec<u64> = (0..60).map(|i| 1_000_000 + i * 500 + (i * 7919) % 20_000).collect();
+    assert_eq!(steady_of(&drift).map(|s| s.samples), Some(60));
+}
+
+#[test]
+fn what_mostly_received_nothing_has_no_sound_figure() {
+    let mut rates = [0; 67];
+    rates[10] = 9000;
+    rates[50] = 12_000;
+    assert_eq!(steady_of(&rates), None);
+    assert_eq!(steady_of(&[]), None);
+    assert_eq!(steady_of(&[0; 9]), None);
+    assert_eq!(steady_of(&[5, 5]), None);
+}
+
+proptest! {
+    #[test]
+    fn the_median_is_that_of_sorting(rates in prop::collection::vec(1u64..20_000_000, 15..60)) {
+        let (n, medians) = archive(&log(&rates));
+        let kept = &rates[5..rates.len() - 9];
+        let mut sorted: Vec<f64> = kept.iter().map(|r| *r as f64).collect();
+        sorted.sort_by(f64::total_cmp);
+        prop_assert_eq!(n, sorted.len());
+        if n >= 3 {
+            let upper = sorted[n / 2];
+            let lower = sorted[(n - 1) / 2];
+            prop_assert_eq!(medians, Some(Medians { mean: printed((lower + upper) / 2.0), upper }));
+        }
+    }
+
+    #[test]
+    fn the_steady_part_is_a_part(rates in prop::collection::vec(0u64..3_000_000, 0..400)) {
+        if let Some(s) = steady_of(&rates) {
+            prop_assert!(s.first + s.samples <= rates.len() && s.samples >= 3);
+            let part = &rates[s.first..s.first + s.samples];
+            let least = *part.iter().min().unwrap() as f64;
+            let most = *part.iter().max().unwrap() as f64;
+            prop_assert!((least..=most).contains(&s.median));
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! One line of a pkt-gen log.
+
+use super::scan::{after, decimal, integer, quantity, split};
+
+/// What pkt-gen reports of one interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// End of the interval in microseconds. As parsed, modulo 1000 s; from a [`super::Reader`], since the log's first second.
+    pub time_us: u64,
+    /// Frames a second, as pkt-gen divided them.
+    pub pps: u64,
+    /// Frames in the interval.
+    pub packets: u64,
+    /// Bits a second, of frames without FCS; the old grammar has none.
+    pub bps: Option<u64>,
+    /// Length of the interval in microseconds.
+    pub interval_us: u64,
+}
+
+/// What pkt-gen says at its end, by line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SummaryLine {
+    /// `Sent ...` or `Received ... packets, ... bytes each, in ... seconds.`
+    Total {
+        /// Frames.
+        packets: u64,
+        /// Length of a frame in bytes without FCS.
+        length: u64,
+        /// How long it took; negative where pkt-gen crashed.
+        seconds: f64,
+    },
+    /// `Speed: ... pps Bandwidth: ... bps`.
+    Speed {
+        /// Frames a second; negative where pkt-gen crashed.
+        pps: f64,
+        /// Bits a second, of frames without FCS.
+        bps: f64,
+    },
+}
+
+/// What makes a log's figures doubtful.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    /// `poll err`: the receiver gave up.
+    PollError,
+    /// `poll error on queue`, `poll error/timeout on queue`: the sender found a ring full for too long.
+    QueuePollError,
+    /// `ouch, thread 0 exited with error`.
+    ThreadExited,
+    /// A negative speed or time: the counters' clock was never started.
+    NegativeTime,
+    /// The interface could not be opened: `Unable to open`, `failed`, `aborting`.
+    NotOpened,
+    /// `Unable to get virtio-net header length`: harmless, and a sign of an interface without that feature.
+    NoVirtioHeader,
+}
+
+impl Fault {
+    /// In words, for a reader.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Fault::PollError => "pkt-gen crashed: poll err",
+            Fault::QueuePollError => "pkt-gen waited in vain for room in a ring: poll error on a queue",
+            Fault::ThreadExited => "pkt-gen crashed: ouch, thread exited with error",
+            Fault::NegativeTime => "pkt-gen crashed: negative speed or time in its summary",
+            Fault::NotOpened => "pkt-gen could not open the interface",
+            Fault::NoVirtioHeader => "pkt-gen could not get the virtio-net header length",
+        }
+    }
+
+    /// Whether it ends a run.
+    pub fn is_crash(self) -> bool {
+        !matches!(self, Fault::QueuePollError | Fault::NoVirtioHeader)
+    }
+}
+
+/// What stands between pkt-gen's lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Noise {
+    /// A shell's trace (`set -x`): `+ return 0`, `+ eval /usr/bin/ssh ...`.
+    Trace,
+    /// `Terminated`: the usual end of a receiver.
+    Terminated,
+    /// A shell's complaint about a terminal it has not got.
+    Terminal,
+    /// What else nobody knows.
+    Unknown,
+}
+
+/// A line of a log.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Line<'a> {
+    /// An interval.
+    Sample(Sample),
+    /// An interval whose quantities have unit prefixes, and so few digits: `14.880 Mpps`.
+    ScaledSample(Sample),
+    /// `CMD: ...` or `CMD on HOST: ...`: the host and the command line.
+    Command(Option<&'a [u8]>, &'a [u8]),
+    /// A part of the summary.
+    Summary(SummaryLine),
+    /// Something went wrong.
+    Fault(Fault),
+    /// pkt-gen's own messages: what it opens, waits for, flushes.
+    Message,
+    /// Nothing of pkt-gen's.
+    Noise(Noise),
+    /// Nothing at all.
+    Empty,
+}
+
+const MAIN_THREAD: &[u8] = b" main_thread [";
+
+/// Parses a line without its newline.
+#[inline]
+pub fn parse(line: &[u8]) -> Line<'_> {
+    match sample(line) {
+        Some(sample) => Line::Sample(sample),
+        None => other(line),
+    }
+}
+
+/// A time stamp `SSS.uuuuuu` in microseconds, and what follows it.
+#[inline(always)]
+fn stamp(line: &[u8]) -> Option<(u64, &[u8])> {
+    // Ten bytes of known shape: their digits are summed without a loop.
+    let (stamp, rest) = line.split_at_checked(10)?;
+    let stamp: &[u8; 10] = stamp.try_into().ok()?;
+    let digit = |at: usize| u64::from(stamp[at].wrapping_sub(b'0'));
+    let [a, b, c] = [digit(0), digit(1), digit(2)];
+    let [d, e, f, g, h, i] = [digit(4), digit(5), digit(6), digit(7), digit(8), digit(9)];
+    if stamp[3] != b'.' || [a, b, c, d, e, f, g, h, i].iter().any(|digit| *digit > 9) {
+        return None;
+    }
+    let seconds = a * 100 + b * 10 + c;
+    let micros = d * 100_000 + e * 10_000 + f * 1000 + g * 100 + h * 10 + i;
+    Some((seconds * 1_000_000 + micros, rest))
+}
+
+/// A sample in the grammars without unit prefixes: the hot path.
+#[inline]
+fn sample(line: &[u8]) -> Option<Sample> {
+    let (time_us, rest) = stamp(line)?;
+    let (_, rest) = integer(after(rest, MAIN_THREAD)?)?;
+    let (pps, rest) = integer(after(rest, b"] ")?)?;
+    let (packets, rest) = integer(after(rest, b" pps (")?)?;
+    let rest = after(rest, b" pkts ")?;
+    let (bps, rest) = match integer(rest) {
+        Some((bps, rest)) => (Some(bps), after(rest, b" bps in ")?),
+        None => (None, after(rest, b"in ")?),
+    };
+    let (interval_us, rest) = integer(rest)?;
+    after(rest, b" usec)")?;
+    Some(Sample { time_us, pps, packets, bps, interval_us })
+}
+
+/// A sample whose quantities have unit prefixes (`14.880 Mpps`), as pkt-gen writes them without -N.
+fn scaled_sample(time_us: u64, rest: &[u8]) -> Option<Sample> {
+    let (_, rest) = integer(after(rest, MAIN_THREAD)?)?;
+    let (pps, rest) = quantity(after(rest, b"] ")?, b"pps (")?;
+    let (packets, rest) = quantity(rest, b"pkts ")?;
+    let (bps, rest) = match quantity(rest, b"bps ") {
+        Some((bps, rest)) => (Some(bps as u64), rest),
+        None => (None, rest),
+    };
+    let (interval_us, rest) = integer(after(rest, b"in ")?)?;
+    after(rest, b" usec)")?;
+    let sane = [pps, packets].iter().all(|q| (0.0..1e18).contains(q));
+    sane.then_some(Sample { time_us, pps: pps as u64, packets: packets as u64, bps, interval_us })
+}
+
+#[cold]
+fn other(line: &[u8]) -> Line<'_> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Line::Empty;
+    }
+    if let Some((time_us, rest)) = stamp(line) {
+        return match scaled_sample(time_us, rest) {
+            Some(sample) => Line::ScaledSample(sample),
+            None => message(rest),
+        };
+    }
+    command(line).or_else(|| summary(line)).unwrap_or_else(|| Line::Noise(noise(line)))
+}
+
+/// pkt-gen's messages, behind their time stamp: ` function [line] text`.
+fn message(rest: &[u8]) -> Line<'_> {
+    // What a busy sender writes thousands of times; the rest is searched.
+    const COMMON: [&[u8]; 4] =
+        [b"flush tail", b"pending tx tail", b"waiting for initial", b"truncating packet"];
+    let text = memchr::memchr(b']', rest).map_or(rest, |end| rest[end + 1..].trim_ascii_start());
+    if COMMON.iter().any(|c| text.starts_with(c)) {
+        return Line::Message;
+    }
+    const FAULTS: [(&[u8], Fault); 8] = [
+        (b"poll error", Fault::QueuePollError),
+        (b"poll err", Fault::PollError),
+        (b"ouch, thread", Fault::ThreadExited),
+        (b"virtio-net header length", Fault::NoVirtioHeader),
+        (b"nable to open", Fault::NotOpened),
+        (b"NIOCREGIF failed", Fault::NotOpened),
+        (b"could not open", Fault::NotOpened),
+        (b"aborting", Fault::NotOpened),
+    ];
+    let found = FAULTS.iter().find(|(text, _)| memchr::memmem::find(rest, text).is_some());
+    found.map_or(Line::Message, |(_, fault)| Line::Fault(*fault))
+}
+
+/// `CMD: pkt-gen ...`, `CMD on HOST: sudo pkt-gen ...`, wherever in the line: a terminal's title may stand before it.
+fn command(line: &[u8]) -> Option<Line<'_>> {
+    let (_, rest) = split(line, b"CMD")?;
+    if let Some(command) = after(rest, b":") {
+        return Some(Line::Command(None, command.trim_ascii()));
+    }
+    let (host, command) = split(after(rest, b" on ")?, b": ").or_else(|| {
+        // A command that was left empty has lost its blank.
+        Some((after(rest, b" on ")?.strip_suffix(b":")?, &b""[..]))
+    })?;
+    Some(Line::Command(Some(host), command.trim_ascii()))
+}
+
+fn summary(line: &[u8]) -> Option<Line<'_>> {
+    if let Some(rest) = after(line, b"Speed: ") {
+        return speed(rest).map(Line::Summary);
+    }
+    if let Some(rest) = after(line, b"Sent ").or_else(|| after(line, b"Received ")) {
+        return total(rest).map(Line::Summary);
+    }
+    let known: [&[u8]; 2] = [b"Sending on ", b"Receiving from "];
+    // `198.18.10.1 -> 198.19.10.1 (00:00:... -> 00:0d:...)`.
+    let flows = split(line, b" -> ").is_some() && line.ends_with(b")");
+    (flows || known.iter().any(|k| line.starts_with(k))).then_some(Line::Message)
+}
+
+/// `14.88 Mpps Bandwidth: 7.14 Gbps (raw 9.99 Gbps)`.
+fn speed(rest: &[u8]) -> Option<SummaryLine> {
+    let (pps, rest) = quantity(rest, b"pps Bandwidth: ")?;
+    let (bps, _) = quantity(rest, b"bps")?;
+    Some(SummaryLine::Speed { pps, bps })
+}
+
+/// `80000000 packets, 60 bytes each, in 94.72 seconds.`,
+/// `1000 packets 60000 bytes 8 events 60 bytes each in 1.00 seconds.`
+fn total(rest: &[u8]) -> Option<SummaryLine> {
+    let (packets, rest) = integer(rest)?;
+    let rest = match after(rest, b" packets, ") {
+        Some(rest) => rest,
+        None => {
+            let (_, rest) = integer(after(rest, b" packets ")?)?;
+            let (_, rest) = integer(after(rest, b" bytes ")?)?;
+            after(rest, b" events ")?
+        }
+    };
+    let (length, rest) = integer(rest)?;
+    let rest = after(rest, b" bytes each")?;
+    let (seconds, _) = decimal(after(rest, b", in ").or_else(|| after(rest, b" in "))?)?;
+    Some(SummaryLine::Total { packets, length, seconds })
+}
+
+fn noise(line: &[u8]) -> Noise {
+    const TERMINAL: [&[u8]; 2] = [b"no access to tty", b"no job control in this shell"];
+    match line {
+        b"Terminated" => Noise::Terminated,
+        [b'+', ..] => Noise::Trace,
+        _ if TERMINAL.iter().any(|t| memchr::memmem::find(line, t).is_some()) => Noise::Terminal,
+        _ => Noise::Unknown,
+    }
+}
