@@ -272,13 +272,14 @@ fn compare_all(first: &Prepared, others: &[Prepared], settings: &Settings) -> Ve
     let tests: Vec<Option<MannWhitney>> =
         others.iter().map(|o| mann_whitney(&first.sorted, &o.sorted)).collect();
     let p: Vec<f64> = tests.iter().flatten().map(|t| t.p).collect();
+    let comparisons = p.len();
     let mut adjusted = holm(&p).into_iter();
     others
         .iter()
         .zip(tests)
         .map(|(other, test)| {
             let p_holm = test.and_then(|_| adjusted.next());
-            compare(first, other, test, p_holm, others.len(), settings)
+            compare(first, other, test, p_holm, comparisons, settings)
         })
         .collect()
 }
@@ -318,8 +319,7 @@ fn compare(
 
 /// In percent of a median, which may be below 0: then a rise is still a rise.
 fn percent_of(shift: Shift, median: f64) -> Option<Shift> {
-    let percent = shift.map(|v| v / median.abs() * 100.0);
-    percent.value.is_finite().then_some(percent)
+    shift.map(|v| v / median.abs() * 100.0).finite()
 }
 
 fn both<'a>(first: &'a Prepared, other: &'a Prepared) -> Option<(&'a Moments, &'a Moments)> {

@@ -7,6 +7,9 @@ use serde::Serialize;
 /// Replicates unless told otherwise: the ends of a 95 % interval then vary by some 2 % of its width with the seed.
 pub const REPLICATES: usize = 10_000;
 
+/// Fewer values have no interval: even the whole range of 4 encloses the median only seven times in eight.
+const FEWEST: usize = 5;
+
 /// A bootstrap interval of a median.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bootstrap {
@@ -18,7 +21,7 @@ pub struct Bootstrap {
     pub replicates: usize,
 }
 
-/// BCa interval of the median of sorted values: `None` for fewer than 3 values or where one of them is infinite.
+/// BCa interval of the median of sorted values: `None` for fewer than 5 values or where one of them is infinite.
 ///
 /// Efron, "Better bootstrap confidence intervals", J. Am. Stat. Assoc. 82 (1987). A replicate's median is an order
 /// statistic of n draws with replacement, so its rank is drawn at once: the uniform order statistic is a Beta deviate
@@ -27,16 +30,16 @@ pub struct Bootstrap {
 /// correction, since the replicates of an odd count are values of the set. The acceleration follows from the jackknife
 /// of the median, which has at most three distinct values; it is 0 for even n.
 ///
-/// Equal values give an interval without width. For few values (below 10, say) it covers the median less often than it
-/// says; the interval of order statistics does not.
+/// Equal values give an interval without width. For few values it covers the median less often than it says: at 95 %,
+/// 88 to 94 of 100 times for 5 to 12 values, whatever their distribution, 92 to 95 for more. The interval of order
+/// statistics does not, and is wider.
 pub fn median_bca(sorted: &[f64], confidence: f64, replicates: usize, seed: u64) -> Option<Bootstrap> {
     let n = sorted.len();
-    if n < 3 || !sorted[0].is_finite() || !sorted[n - 1].is_finite() {
+    if n < FEWEST || !sorted[0].is_finite() || !sorted[n - 1].is_finite() {
         return None;
     }
     let median = super::median_sorted(sorted)?;
-    let mut random = Deviates(SplitMix64::new(seed));
-    let mut drawn: Vec<f64> = (0..replicates).map(|_| replicate(sorted, &mut random)).collect();
+    let mut drawn = medians(sorted, replicates, seed);
     drawn.sort_unstable_by(f64::total_cmp);
     let (below, up_to) = (drawn.partition_point(|v| *v < median), drawn.partition_point(|v| *v <= median));
     let bias = normal_quantile((below + up_to) as f64 / (2 * replicates) as f64);
@@ -50,6 +53,12 @@ pub fn median_bca(sorted: &[f64], confidence: f64, replicates: usize, seed: u64)
     };
     let tail = (1.0 - confidence) / 2.0;
     Some(Bootstrap { low: at(tail), high: at(1.0 - tail), replicates })
+}
+
+/// The medians of so many resamples, as they are drawn.
+pub(super) fn medians(sorted: &[f64], replicates: usize, seed: u64) -> Vec<f64> {
+    let mut random = Deviates(SplitMix64::new(seed));
+    (0..replicates).map(|_| replicate(sorted, &mut random)).collect()
 }
 
 /// The median of n values drawn with replacement.

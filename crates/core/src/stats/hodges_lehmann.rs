@@ -26,6 +26,11 @@ impl Shift {
     pub fn map(self, f: impl Fn(f64) -> f64) -> Shift {
         Shift { value: f(self.value), low: self.low.map(&f), high: self.high.map(&f), ..self }
     }
+
+    /// Itself if f64 holds all of it.
+    pub fn finite(self) -> Option<Shift> {
+        [Some(self.value), self.low, self.high].into_iter().flatten().all(f64::is_finite).then_some(self)
+    }
 }
 
 /// The median of all differences `second - first`, of two sorted sets, with an interval of at least the confidence.
@@ -65,12 +70,12 @@ fn cut(n: usize, m: usize, alpha: f64) -> (u64, bool) {
 }
 
 /// The median of all ratios `second / first`, of two sorted sets of positive values, with its interval: the shift of
-/// the logarithms. `None` where a value is not above 0 or infinite.
+/// the logarithms. `None` where a value is not above 0 or infinite, or f64 does not hold the ratios.
 pub fn ratio(first: &[f64], second: &[f64], confidence: f64) -> Option<Shift> {
     let positive = |values: &[f64]| values.first().is_some_and(|v| *v > 0.0);
     if !positive(first) || !positive(second) {
         return None;
     }
     let logs = |values: &[f64]| values.iter().map(|v| v.ln()).collect::<Vec<f64>>();
-    Some(shift(&logs(first), &logs(second), confidence)?.map(f64::exp))
+    shift(&logs(first), &logs(second), confidence)?.map(f64::exp).finite()
 }

@@ -89,7 +89,8 @@ fn exact_with_ties(first: &[f64], second: &[f64]) -> (f64, f64) {
     (null.two_sided((sum - least) as usize), null.smallest_p())
 }
 
-fn approximate(u: f64, n: usize, m: usize, ties: u128) -> f64 {
+/// Two-sided p by the normal approximation.
+pub(super) fn approximate(u: f64, n: usize, m: usize, ties: u128) -> f64 {
     let (n, m) = (n as f64, m as f64);
     let all = n + m;
     let variance = n * m / 12.0 * (all + 1.0 - ties as f64 / (all * (all - 1.0)));

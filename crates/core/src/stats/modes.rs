@@ -127,13 +127,8 @@ fn best_cut(sorted: &[f64]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::tests::{normal, uniform};
+    use crate::stats::tests::{normal, sorted, uniform};
     use linerate_wire::SplitMix64;
-
-    fn sorted(mut values: Vec<f64>) -> Vec<f64> {
-        values.sort_unstable_by(f64::total_cmp);
-        values
-    }
 
     #[test]
     fn dips_known_in_closed_form() {

@@ -24,30 +24,53 @@ struct Bracket {
 impl Bracket {
     /// Around all pairs from `least` to `most`.
     fn around(least: f64, most: f64, pairs: u64) -> Bracket {
+        // 0 and -0 are two keys and one number.
+        let least = if least == 0.0 { -0.0 } else { least };
         Bracket { below: key(least) - 1, pairs_below: 0, at: key(most), pairs_at: pairs }
     }
 
-    /// Narrows it until it holds one value or at most `enough` pairs. `count` tells how many pairs are at most a value.
-    fn narrow(&mut self, k: u64, enough: u64, count: impl Fn(f64) -> u64) {
+    /// The k-th smallest. `count` tells how many pairs are at most a value, and `within` finds all pairs above one value
+    /// and at most another, of which there are then at most `enough`.
+    fn select(
+        mut self,
+        k: u64,
+        enough: u64,
+        count: impl Fn(f64) -> u64,
+        within: impl Fn(f64, f64) -> Vec<f64>,
+    ) -> f64 {
         let mut steps = 0;
         while self.at - 1 > self.below && self.pairs_at - self.pairs_below > enough {
-            let middle = self.middle(steps);
-            let pairs = count(value(middle));
+            let probe = self.probe(k, steps);
+            let pairs = count(value(probe));
             if pairs >= k {
-                (self.at, self.pairs_at) = (middle, pairs);
+                (self.at, self.pairs_at) = (probe, pairs);
             } else {
-                (self.below, self.pairs_below) = (middle, pairs);
+                (self.below, self.pairs_below) = (probe, pairs);
             }
             steps += 1;
         }
+        if self.at - 1 == self.below {
+            return value(self.at);
+        }
+        let mut left = within(value(self.below), value(self.at));
+        let (_, found, _) = left.select_nth_unstable_by((k - self.pairs_below - 1) as usize, f64::total_cmp);
+        *found
     }
 
-    /// The arithmetic mean first, which suits most data; later the middle of the representable values, of which there
-    /// are never more than 64 halves.
-    fn middle(&self, steps: usize) -> i64 {
-        let mean = key(f64::midpoint(value(self.below), value(self.at)));
-        if steps < 32 && mean > self.below && mean < self.at {
-            return mean;
+    /// Where to look next. By turns a little above and a little below where the k-th pair would lie if the pairs were
+    /// spread evenly, so that it gets caught between, and in the middle, lest an uneven spread make it slow. If that
+    /// was not enough, the middle of the representable values, of which there are never more than 64 halves.
+    fn probe(&self, k: u64, steps: usize) -> i64 {
+        let share = (k - self.pairs_below) as f64 / (self.pairs_at - self.pairs_below) as f64;
+        let margin = 0.1 * share.min(1.0 - share);
+        let share = match steps % 3 {
+            0 => share + margin,
+            1 => share - margin,
+            _ => 0.5,
+        };
+        let guess = key(value(self.below) * (1.0 - share) + value(self.at) * share);
+        if steps < 48 && guess > self.below && guess < self.at {
+            return guess;
         }
         self.below + (self.at.wrapping_sub(self.below) as u64 / 2) as i64
     }
@@ -61,14 +84,13 @@ impl Bracket {
 pub fn difference(first: &[f64], second: &[f64], k: u64) -> f64 {
     let (n, m) = (first.len(), second.len());
     let (least, most) = (second[0] - first[n - 1], second[m - 1] - first[0]);
-    let mut bracket = Bracket::around(least, most, n as u64 * m as u64);
-    bracket.narrow(k, (n + m) as u64, |v| differences_up_to(first, second, v));
-    if bracket.at - 1 == bracket.below {
-        return value(bracket.at);
-    }
-    let mut left = differences_within(first, second, value(bracket.below), value(bracket.at));
-    let (_, found, _) = left.select_nth_unstable_by((k - bracket.pairs_below - 1) as usize, f64::total_cmp);
-    *found
+    let bracket = Bracket::around(least, most, n as u64 * m as u64);
+    bracket.select(
+        k,
+        (n + m) as u64,
+        |v| differences_up_to(first, second, v),
+        |below, most| differences_within(first, second, below, most),
+    )
 }
 
 fn differences_up_to(first: &[f64], second: &[f64], most: f64) -> u64 {
@@ -99,9 +121,13 @@ fn differences_within(first: &[f64], second: &[f64], below: f64, most: f64) -> V
 /// The k-th smallest (from 1) of the Walsh sums `values[i] + values[j]`, i <= j, of sorted finite values.
 pub fn walsh_sum(values: &[f64], k: u64) -> f64 {
     let n = values.len();
-    let mut bracket = Bracket::around(2.0 * values[0], 2.0 * values[n - 1], (n * (n + 1) / 2) as u64);
-    bracket.narrow(k, 0, |v| walsh_sums_up_to(values, v));
-    value(bracket.at)
+    let bracket = Bracket::around(2.0 * values[0], 2.0 * values[n - 1], n as u64 * (n as u64 + 1) / 2);
+    bracket.select(
+        k,
+        n as u64,
+        |v| walsh_sums_up_to(values, v),
+        |below, most| walsh_sums_within(values, below, most),
+    )
 }
 
 fn walsh_sums_up_to(values: &[f64], most: f64) -> u64 {
@@ -115,6 +141,22 @@ fn walsh_sums_up_to(values: &[f64], most: f64) -> u64 {
     }
     let diagonal = values.partition_point(|a| a + a <= most) as u64;
     (ordered + diagonal) / 2
+}
+
+/// All Walsh sums above `below` and at most `most`.
+fn walsh_sums_within(values: &[f64], below: f64, most: f64) -> Vec<f64> {
+    let mut found = Vec::new();
+    let mut end = values.len();
+    for (i, a) in values.iter().enumerate() {
+        while end > i && a + values[end - 1] > most {
+            end -= 1;
+        }
+        if end <= i {
+            break;
+        }
+        found.extend(values[i..end].iter().rev().map(|b| a + b).take_while(|sum| *sum > below));
+    }
+    found
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ pub fn centre(differences: &[f64], confidence: f64) -> Option<Shift> {
     sorted.sort_unstable_by(f64::total_cmp);
     let n = sorted.len();
     let sums = n as u64 * (n as u64 + 1) / 2;
-    if n == 0 || !(sorted[n - 1] - sorted[0]).is_finite() {
+    if n == 0 || !(2.0 * sorted[0]).is_finite() || !(2.0 * sorted[n - 1]).is_finite() {
         return None;
     }
     let nth = |k: u64| select::walsh_sum(&sorted, k) / 2.0;

@@ -4,13 +4,18 @@ use super::distribution::t_two_sided;
 use super::median_sorted;
 use super::moments::Moments;
 
-/// Two-sided p of equal spreads; `None` for fewer than 3 values in a set, infinite ones, or where neither varies.
+/// Fewer values are not tested: distances from a median that is made of them come in equal pairs, which makes false
+/// alarms of 4 sets in 100 at a level of 1 %.
+const FEWEST: usize = 7;
+
+/// Two-sided p of equal spreads, of sorted sets; `None` for fewer than 7 values in one, infinite ones, or where neither
+/// varies.
 ///
 /// Brown & Forsythe, "Robust tests for the equality of variances", J. Am. Stat. Assoc. 69 (1974): Student's pooled t
 /// test of the distances from the medians. It holds its level for skewed and heavy-tailed values, where the F test of
-/// two variances does not; for fewer than 10 values it is timid.
+/// two variances does not.
 pub fn brown_forsythe(first: &[f64], second: &[f64]) -> Option<f64> {
-    if first.len() < 3 || second.len() < 3 {
+    if first.len() < FEWEST || second.len() < FEWEST {
         return None;
     }
     let (a, b) = (distances(first)?, distances(second)?);

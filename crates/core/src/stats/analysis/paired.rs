@@ -30,12 +30,13 @@ pub fn paired(pairs: &[(f64, f64)], settings: &Settings) -> Paired {
     let usable = |v: f64| v > 0.0 && v.is_finite();
     let kept: Vec<(f64, f64)> = pairs.iter().copied().filter(|(a, b)| usable(*a) && usable(*b)).collect();
     let logs: Vec<f64> = kept.iter().map(|(a, b)| a.ln() - b.ln()).collect();
-    let ratio = paired_ratio(&kept, settings.confidence);
+    let fits = |e: &Estimate| [Some(e.median), e.low, e.high].into_iter().flatten().all(f64::is_finite);
+    let ratio = paired_ratio(&kept, settings.confidence).filter(fits);
     let shown = ratio.is_some_and(|r| matches!((r.low, r.high), (Some(l), Some(h)) if l > 1.0 || h < 1.0));
     Paired {
         n: kept.len(),
         ratio,
-        hodges_lehmann: centre(&logs, settings.confidence).map(|s| s.map(f64::exp)),
+        hodges_lehmann: centre(&logs, settings.confidence).and_then(|s| s.map(f64::exp).finite()),
         wilcoxon: signed_rank(&logs),
         shown,
         warnings: warnings(pairs.len(), &logs, ratio, settings),

@@ -23,9 +23,9 @@ pub fn sentence(c: &Comparison, n: (usize, usize), comparisons: usize, settings:
     }
     let interval = relative(c).and_then(|r| r.signed_interval(settings));
     let interval = interval.map_or(String::new(), |i| format!("{i}, "));
-    let reach = c.smallest_difference.map_or(String::new(), |s| match s.percent {
-        Some(percent) => format!("; these data would have shown one of {} %", figure(percent, 2)),
-        None => format!("; these data would have shown one of {}", figure(s.difference, 2)),
+    let reach = c.smallest_difference.map_or(String::new(), |s| {
+        let size = s.percent.map_or(figure(s.difference, 2), |p| format!("{} %", figure(p, 2)));
+        format!("; a t test of these would show one of {size} with {:.0} % probability", 100.0 * s.power)
     });
     format!("No difference shown between {reference} and {other} ({interval}{counted}, {p}){reach}.")
 }

@@ -57,7 +57,7 @@ fn too_few(set: &Prepared, settings: &Settings) -> Found {
     let needed = (1.0 - settings.alpha().log2()).ceil();
     set.median.is_some_and(|m| m.low.is_none()).then(|| {
         let text = format!(
-            "{} cannot give a {} interval of the median without assuming a distribution; {needed} can",
+            "{} cannot give a {} interval of the median without assuming a distribution, {needed} can; the bootstrap's covers it less often",
             counted(n, settings),
             confidence(settings)
         );
@@ -179,9 +179,10 @@ fn too_few_for_ranks(
     let smallest = test.map(|t| t.smallest_p).filter(|p| *p > level(comparisons, settings))?;
     let several = if comparisons > 1 { format!(", of {comparisons} comparisons,") } else { String::new() };
     let text = format!(
-        "{} and {} cannot show a difference by their ranks: the smallest p they can reach{several} is {}",
+        "{} and {} {} cannot show a difference by their ranks: the smallest p they can reach{several} is {}",
         first.values.len(),
-        counted(other.values.len(), settings),
+        other.values.len(),
+        settings.words.many,
         p_value(smallest)
     );
     Some((WarningKind::TooFew, text))
