@@ -1,6 +1,10 @@
-//! Statistics from the command line.
+//! Statistics of files of numbers: held against ministat itself, and against what was published.
 
 mod common;
 
 #[path = "statistics/compare.rs"]
 mod compare;
+#[path = "statistics/published.rs"]
+mod published;
+#[path = "statistics/stat.rs"]
+mod stat;

@@ -14,6 +14,9 @@ use std::process::ExitCode;
 /// Fewest points of a set that ministat takes.
 const FEWEST: usize = 3;
 
+/// Share of a variance that may be lost in rounding before it is said.
+const CANCELLED: f64 = 0.001;
+
 /// Runs the verb.
 ///
 /// # Errors
@@ -82,10 +85,12 @@ fn check(set: &Dataset, args: &Stat) -> Result<()> {
             "{name}: the numbers are too large, the sum of their squares overflows; divide them, by 1e200 say"
         );
     }
-    if summary.variance < 0.0 {
-        let (era, new) = (args.era, Era::New);
+    let exact = set.summary(Era::New).variance;
+    // Also where it is less than zero, and its root no number.
+    if (summary.variance - exact).abs() > CANCELLED * exact {
+        let era = args.era;
         eprintln!(
-            "linerate: {name}: the deviation is lost in rounding: the one-pass arithmetic of era {era} cancels; see --era {new}"
+            "linerate: {name}: the one-pass arithmetic of era {era} has lost the deviation in rounding; --era new has not"
         );
     }
     Ok(())
