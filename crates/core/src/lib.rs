@@ -13,6 +13,7 @@ pub mod histogram;
 pub mod ministat;
 pub mod pktgen;
 pub mod record;
+pub mod reproduce;
 pub mod schedule;
 pub mod stats;
 pub mod summary;

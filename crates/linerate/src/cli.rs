@@ -1,9 +1,11 @@
 //! The command line: what can be asked, and help that teaches by example.
 
 mod compare;
+mod reproduce;
 mod stat;
 
 pub use compare::{Compare, Share};
+pub use reproduce::Reproduce;
 pub use stat::Stat;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -44,6 +46,8 @@ pub enum Command {
     Show(Show),
     /// Which one is faster, by how much, and how sure is that? Campaigns, variants or files.
     Compare(Compare),
+    /// Do published figures follow from the published data?
+    Reproduce(Reproduce),
     /// Statistics of files of numbers, as ministat(1) prints them.
     Stat(Stat),
     /// Write the man page and shell completions into a directory (used by `make install`).

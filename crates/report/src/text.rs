@@ -6,6 +6,8 @@ mod comparisons;
 mod names;
 mod numbers;
 mod page;
+mod plot;
+mod reproduction;
 mod setup;
 mod tables;
 mod trials;
@@ -18,6 +20,7 @@ use page::{Ink, Page};
 pub use analysis::{analysis, paired};
 pub use comparisons::comparisons;
 pub use page::Style;
+pub use reproduction::reproduction;
 pub use trials::trials;
 
 /// The verdict of a campaign for a person to read. ASCII only; no line exceeds the style's width, paths excepted.

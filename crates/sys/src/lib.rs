@@ -3,7 +3,6 @@
 #![cfg(target_os = "linux")]
 
 pub mod archive;
-pub mod archive;
 pub mod bpf;
 pub mod host;
 pub mod lab;

@@ -7,6 +7,7 @@ mod guard;
 mod lab;
 pub mod plan;
 mod receive;
+mod reproduce;
 mod send;
 mod show;
 mod stat;
@@ -52,6 +53,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Lab(args) => lab::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Documents(args) => documents::run(&args),
     };

@@ -1,0 +1,68 @@
+//! `linerate reproduce`: published figures held against the published data.
+
+use super::{print, style, usage};
+use crate::cli::Reproduce;
+use anyhow::{Context, Result, bail};
+use linerate_core::reproduce::{Evidence, Mapping, Reproduction, reproduce};
+use linerate_sys::archive::read_archive;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The mappings that come with linerate.
+const BUILT_IN: [(&str, &str); 2] = [
+    ("tuning-2018.toml", include_str!("../../mappings/tuning-2018.toml")),
+    ("lab-pages.toml", include_str!("../../mappings/lab-pages.toml")),
+];
+
+/// Runs the verb.
+///
+/// # Errors
+/// An archive or a mapping cannot be read, or holds nothing.
+pub fn run(args: &Reproduce) -> Result<ExitCode> {
+    let mappings = mappings(args)?;
+    let mut evidence = Evidence::default();
+    for directory in &args.archives {
+        evidence.add(&read_archive(directory, &mut |_| {})?);
+    }
+    if evidence.is_empty() {
+        bail!(
+            "{} holds no results: name the folder of the archive, the one with the machines in it",
+            args.archives[0].display()
+        );
+    }
+    let found: Vec<Reproduction> = mappings.iter().map(|m| only(reproduce(m, &evidence), args)).collect();
+    let found: Vec<Reproduction> = found.into_iter().filter(|r| !is_empty(r)).collect();
+    if found.is_empty() {
+        return Err(usage(format!("there is no illustration {}", args.only.join(", "))));
+    }
+    if args.json {
+        print(&format!("{:#}\n", serde_json::to_value(&found)?));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let pages = found.iter().map(|r| linerate_report::text::reproduction(r, style()));
+    print(&pages.collect::<Vec<_>>().join("\n"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn mappings(args: &Reproduce) -> Result<Vec<Mapping>> {
+    if args.mappings.is_empty() {
+        return BUILT_IN.iter().map(|(name, text)| Ok(Mapping::read(name, text)?)).collect();
+    }
+    args.mappings.iter().map(|path| read(path)).collect()
+}
+
+fn read(path: &Path) -> Result<Mapping> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(Mapping::read(&path.display().to_string(), &text)?)
+}
+
+fn only(mut found: Reproduction, args: &Reproduce) -> Reproduction {
+    if !args.only.is_empty() {
+        found.only(&args.only);
+    }
+    found
+}
+
+fn is_empty(found: &Reproduction) -> bool {
+    found.figures.is_empty() && found.blocks.is_empty() && found.plots.is_empty()
+}
