@@ -8,6 +8,7 @@ pub mod advice;
 pub mod audit;
 pub mod counters;
 pub mod histogram;
+pub mod ministat;
 pub mod record;
 pub mod schedule;
 pub mod stats;

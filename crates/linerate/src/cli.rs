@@ -1,5 +1,9 @@
 //! The command line: what can be asked, and help that teaches by example.
 
+mod stat;
+
+pub use stat::Stat;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_core::units::{Rate, parse_duration_ns, parse_link_speed};
 use linerate_sys::lab::Variant;
@@ -36,6 +40,8 @@ pub enum Command {
     Lab(Lab),
     /// Print the tables of a recorded campaign again.
     Show(Show),
+    /// Statistics of files of numbers, as ministat(1) prints them.
+    Stat(Stat),
     /// Write the man page and shell completions into a directory (used by `make install`).
     #[command(hide = true)]
     Documents(Documents),

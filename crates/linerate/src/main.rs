@@ -4,6 +4,7 @@ mod campaign;
 mod cli;
 mod commands;
 mod interrupt;
+mod points;
 mod progress;
 mod stand;
 

@@ -8,6 +8,7 @@ pub mod plan;
 mod receive;
 mod send;
 mod show;
+mod stat;
 mod tally;
 
 use crate::cli::{Cli, Command};
@@ -49,6 +50,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Receive(args) => receive::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Stat(args) => stat::run(&args),
         Command::Documents(args) => documents::run(&args),
     };
     match done {
@@ -74,6 +76,11 @@ pub fn style() -> linerate_report::text::Style {
 }
 
 fn width() -> usize {
+    terminal_columns().filter(|columns| *columns >= 60).map_or(120, |columns| columns.min(160))
+}
+
+/// Columns of the terminal that standard output is; `None` if it is none, or does not know.
+fn terminal_columns() -> Option<usize> {
     // SAFETY: winsize is plain data, and TIOCGWINSZ writes nothing else.
     let columns = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
@@ -82,5 +89,5 @@ fn width() -> usize {
             _ => 0,
         }
     };
-    if columns >= 60 { usize::from(columns.min(160)) } else { 120 }
+    (columns > 0).then_some(usize::from(columns))
 }

@@ -1,0 +1,68 @@
+//! The generations of ministat's arithmetic.
+
+use std::str::FromStr;
+
+/// A generation of ministat's arithmetic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Era {
+    /// To 2015, and Debian's package 20150715: the upper middle point is the median, the variance is summed in one pass.
+    Old,
+    /// Late 2015 to early 2016: the median is the mean of the two middle points.
+    Mid,
+    /// FreeBSD 11: in addition, the relative error takes into account that the reference is uncertain as well.
+    Fb11,
+    /// FreeBSD 12 and later: in addition, the variance is summed in two passes, over the sorted points.
+    #[default]
+    New,
+}
+
+impl Era {
+    /// All of them, the oldest first.
+    pub const ALL: [Era; 4] = [Era::Old, Era::Mid, Era::Fb11, Era::New];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Era::Old => "old",
+            Era::Mid => "mid",
+            Era::Fb11 => "fb11",
+            Era::New => "new",
+        }
+    }
+
+    /// Whether the median of an even count is the mean of the two middle points.
+    pub(super) fn averages_middle(self) -> bool {
+        self != Era::Old
+    }
+
+    /// Whether the relative error is propagated from both sets.
+    pub(super) fn propagates_error(self) -> bool {
+        matches!(self, Era::Fb11 | Era::New)
+    }
+
+    /// Whether the variance is summed around the average.
+    pub(super) fn has_two_passes(self) -> bool {
+        self == Era::New
+    }
+}
+
+impl std::fmt::Display for Era {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A word that names no era.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no generation of ministat is called {0:?}: old (to 2015, Debian), mid (2015-16), fb11 (FreeBSD 11) or new (FreeBSD 12 and later)"
+)]
+pub struct ParseEraError(String);
+
+impl FromStr for Era {
+    type Err = ParseEraError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Era::ALL.into_iter().find(|e| e.name() == text).ok_or_else(|| ParseEraError(text.into()))
+    }
+}

@@ -1,0 +1,94 @@
+//! Arguments of `linerate stat`.
+
+use clap::Args;
+use linerate_core::ministat::{Confidence, Era};
+use std::path::PathBuf;
+
+/// Statistics of sets of numbers, as ministat(1) prints them: a drop-in, and quicker.
+///
+/// Each file is a set: one number a line, or a column of many. All sets are held against the first by Student's t test. `-` is
+/// standard input, as is no file at all. Up to 7 sets.
+///
+/// Empty lines, and what stands behind a word that begins with #, do not count. The output is ministat's, byte for byte, with
+/// the arithmetic of the generation that --era names: published figures can be checked.
+#[derive(Debug, Args)]
+#[command(args_override_self = true)]
+#[command(after_help = "Examples:
+  linerate stat before.pps after.pps              is there a difference, and how large?
+  linerate stat -s -w 100 a.pps b.pps c.pps       a wider plot, a bar for each set on its own line
+  linerate stat -qn results/*.pps                 the figures alone, for scripts
+  linerate stat -C 3 -d , table.csv               the third column of a table
+  seq 1 100 | linerate stat -c 99                 standard input, another level of confidence
+  linerate stat --era fb11 before.pps after.pps   the arithmetic of FreeBSD 11
+
+Generations of ministat's arithmetic:
+  old    to 2015, and Debian's package: the median of an even count is the upper middle point
+  mid    2015-16: it is the mean of the two middle points
+  fb11   FreeBSD 11: in addition, the relative error takes in that the reference is uncertain too
+  new    FreeBSD 12 and later: in addition, the variance is summed in two passes
+
+Where ministat prints nonsense or crashes, linerate says what is wrong and in which line: NaN, infinity,
+sums that overflow, zero bytes, lines of megabytes. docs/statistics.md has the list.
+
+Exit status: 0 printed; 1 a file cannot be read, a line has no number, or a set fewer than 3;
+2 bad arguments.")]
+pub struct Stat {
+    /// Files of numbers; - is standard input
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// No plot: figures and differences only
+    #[arg(short = 'A', long)]
+    pub no_plot: bool,
+
+    /// Column of the numbers, counted from 1
+    #[arg(short = 'C', long, value_name = "N", default_value_t = 1, value_parser = column)]
+    pub column: usize,
+
+    /// Confidence of the differences in percent: 80, 90, 95, 98, 99 or 99.5
+    #[arg(short = 'c', long, value_name = "PERCENT", default_value_t = Confidence::default())]
+    pub confidence: Confidence,
+
+    /// Characters that separate columns, any number of them [default: blank and tab]
+    #[arg(short = 'd', long, value_name = "CHARS", default_value = " \t", hide_default_value = true, value_parser = delimiters)]
+    pub delimiters: String,
+
+    /// Figures only: no plot, no differences
+    #[arg(short = 'n', long)]
+    pub no_differences: bool,
+
+    /// No names of sets and no headings: with -n, what scripts read
+    #[arg(short = 'q', long)]
+    pub quiet: bool,
+
+    /// A line of its own for each set's bar: M median, A average, |___| a standard deviation each way
+    #[arg(short = 's', long)]
+    pub separate_bars: bool,
+
+    /// Width of the plot [default: the terminal's, or 74]
+    #[arg(short = 'w', long, value_name = "N", value_parser = width)]
+    pub width: Option<usize>,
+
+    /// Generation of ministat's arithmetic: old, mid, fb11 or new
+    #[arg(long, value_name = "ERA", default_value_t = Era::default())]
+    pub era: Era,
+}
+
+fn column(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(column @ 1..) => Ok(column),
+        _ => Err("columns are counted from 1".into()),
+    }
+}
+
+fn delimiters(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("name at least one character".into()) } else { Ok(text.into()) }
+}
+
+/// Narrower plots have no scale (ministat crashes or draws nothing), and wider ones no reader.
+fn width(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(width @ linerate_core::ministat::MIN_WIDTH..=100_000) => Ok(width),
+        _ => Err("a plot is 2 to 100000 characters wide".into()),
+    }
+}

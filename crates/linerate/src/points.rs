@@ -1,0 +1,46 @@
+//! Files of numbers, read piece by piece: a file of any length needs no more memory than its points.
+
+use anyhow::{Context, Result, anyhow};
+use linerate_core::ministat::{Columns, PointReader};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+/// Bytes read at once: few calls, and still in the cache when they are looked at.
+const PIECE: usize = 128 << 10;
+
+/// Whether a path stands for standard input.
+pub fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// The name of a set that comes from a file.
+pub fn name(path: &Path) -> String {
+    if is_stdin(path) { "<stdin>".into() } else { path.to_string_lossy().into_owned() }
+}
+
+/// The points of a file, in the order in which they stand there; `-` is standard input.
+///
+/// # Errors
+/// The file cannot be read, or a line has something else than a number; the error names both.
+pub fn read(path: &Path, columns: &Columns) -> Result<Vec<f64>> {
+    if is_stdin(path) {
+        return read_from(std::io::stdin().lock(), &name(path), columns);
+    }
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    read_from(file, &name(path), columns)
+}
+
+fn read_from(mut source: impl Read, name: &str, columns: &Columns) -> Result<Vec<f64>> {
+    let mut reader = PointReader::new(columns.clone());
+    let mut piece = vec![0; PIECE];
+    loop {
+        match source.read(&mut piece) {
+            Ok(0) => break,
+            Ok(length) => reader.feed(&piece[..length]).map_err(|error| anyhow!("{name}, {error}"))?,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error).with_context(|| format!("cannot read {name}")),
+        }
+    }
+    reader.finish().map_err(|error| anyhow!("{name}, {error}"))
+}
