@@ -6,7 +6,7 @@ use crate::stats::autocorrelation;
 use crate::stats::mann_whitney::MannWhitney;
 use crate::stats::median_sorted;
 use crate::stats::modes::two_modes;
-use crate::stats::outliers::Outliers;
+use crate::stats::outliers::{Outliers, outliers};
 use crate::stats::spread::brown_forsythe;
 use crate::stats::trend::{mann_kendall, neighbours_alike, runs};
 
@@ -28,6 +28,13 @@ pub fn of_set(set: &Prepared, outliers: &Outliers, settings: &Settings) -> Vec<W
         modes(set),
         order(set),
     ];
+    found.into_iter().flatten().map(|(kind, text)| Warning { kind, text }).collect()
+}
+
+/// Of values that are themselves figures of a comparison: what their shape and order say.
+pub fn of_values(set: &Prepared, settings: &Settings) -> Vec<Warning> {
+    let outliers = outliers(set.values, &set.sorted);
+    let found = [far(&outliers, settings), modes(set), order(set)];
     found.into_iter().flatten().map(|(kind, text)| Warning { kind, text }).collect()
 }
 
