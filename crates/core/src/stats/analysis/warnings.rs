@@ -3,6 +3,7 @@
 use super::verdict::confidence;
 use super::{Prepared, Settings, Warning, WarningKind, figure, level, p_value};
 use crate::stats::autocorrelation;
+use crate::stats::bootstrap::FEWEST;
 use crate::stats::mann_whitney::MannWhitney;
 use crate::stats::median_sorted;
 use crate::stats::modes::two_modes;
@@ -63,8 +64,9 @@ fn too_few(set: &Prepared, settings: &Settings) -> Found {
     // [smallest, largest] covers the median with 1 - 2^(1-n).
     let needed = (1.0 - settings.alpha().log2()).ceil();
     set.median.is_some_and(|m| m.low.is_none()).then(|| {
+        let bootstrap = if n < FEWEST { "" } else { "; the bootstrap's covers it less often" };
         let text = format!(
-            "{} cannot give a {} interval of the median without assuming a distribution, {needed} can; the bootstrap's covers it less often",
+            "{} cannot give a {} interval of the median without assuming a distribution, {needed} can{bootstrap}",
             counted(n, settings),
             confidence(settings)
         );
