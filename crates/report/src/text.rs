@@ -17,7 +17,7 @@ use linerate_core::summary::Row;
 use names::Names;
 use page::{Ink, Page};
 
-pub use analysis::{analysis, paired};
+pub use analysis::analysis;
 pub use comparisons::comparisons;
 pub use page::Style;
 pub use reproduction::reproduction;

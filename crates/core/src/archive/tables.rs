@@ -168,6 +168,7 @@ mod tests {
         assert!(!is_numbers(b"") && !is_numbers(b"\n") && !is_numbers(b"1 2\n") && !is_numbers(b"x\n"));
     }
 
+    #[allow(clippy::type_complexity, reason = "a table in a test")]
     fn rows(text: &str) -> Vec<(String, Option<f64>, Option<f64>, Option<f64>)> {
         let rows = series("f", text.as_bytes()).rows;
         rows.into_iter().map(|r| (r.key, r.median, r.min, r.max)).collect()

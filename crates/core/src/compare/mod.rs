@@ -5,12 +5,12 @@ mod select;
 pub use select::{Rates, chosen, partners, same_traffic};
 
 use crate::ministat::{Dataset, Era, Summary};
+use crate::stats::analysis::{self, Paired, WarningKind, Words, paired as analyse_pairs};
 use crate::stats::distribution::t_critical;
 use crate::stats::effect::holm;
 use crate::stats::hodges_lehmann::{self, Shift};
 use crate::stats::mann_whitney::mann_whitney;
-use crate::stats::signed_rank::signed_rank;
-use crate::stats::{autocorrelation, median, paired_ratio};
+use crate::stats::{autocorrelation, median};
 use serde::Serialize;
 
 /// The fewest pairs for which order statistics can give 95 %.
@@ -78,6 +78,8 @@ pub struct Comparison {
     /// Change of the share of what the tester did alone at the same time, where both were measured with their ceiling: the machine's own
     /// drift between two campaigns is not in it.
     pub change_of_share: Option<Change>,
+    /// The ratios of the blocks, other over reference, where it is paired.
+    pub pairs: Option<Paired>,
     /// The verdict, by the interval of the share where there is one.
     pub outcome: Outcome,
     /// Two-sided p of Wilcoxon's signed-rank test where it is paired, of Mann and Whitney's where not; after [`correct`], by Holm.
@@ -123,27 +125,39 @@ impl Comparison {
 /// Holds `other` against `reference`. `paired`: both are of one campaign, whose trials were interleaved. `None` where one of them
 /// has no rate above 0, or paired ones have no block in common.
 pub fn compare(reference: &Rates, other: &Rates, paired: bool, settings: &Settings) -> Option<Comparison> {
-    let (change, blocks) = if paired {
-        let pairs = other.paired_with(reference);
-        (of_pairs(&pairs, settings.confidence)?, Some(pairs.len()))
-    } else {
-        (unpaired(&reference.values, &other.values, settings.confidence)?, None)
-    };
-    let mut comparison = Comparison {
+    let mut found = Comparison {
         reference: reference.name.clone(),
         other: other.name.clone(),
-        blocks,
+        blocks: None,
         reference_rates: reference.values.clone(),
         other_rates: other.values.clone(),
-        outcome: change.outcome(),
-        change,
+        change: Change { value: 0.0, low: None, high: None, method: Method::HodgesLehmann },
         change_of_share: None,
-        p: p_value(reference, other, paired),
+        pairs: None,
+        outcome: Outcome::NotShown,
+        p: None,
         confidence: settings.confidence,
         warnings: Vec::new(),
     };
-    comparison.warnings = warnings(&comparison, [reference, other]);
-    Some(comparison)
+    if paired {
+        let pairs = other.paired_with(reference);
+        let words = analysis::Settings {
+            confidence: settings.confidence,
+            words: Words::RATES,
+            ..analysis::Settings::default()
+        };
+        let analysed = analyse_pairs(&pairs, &words);
+        found.change = of_pairs(&analysed, &pairs, settings.confidence)?;
+        found.blocks = Some(analysed.n);
+        found.p = analysed.wilcoxon.map(|w| w.p);
+        found.pairs = Some(analysed);
+    } else {
+        found.change = unpaired(&reference.values, &other.values, settings.confidence)?;
+        found.p = p_unpaired(reference, other);
+    }
+    found.outcome = found.change.outcome();
+    found.warnings = warnings(&found, [reference, other]);
+    Some(found)
 }
 
 /// Adds what the shares of the testers' ceilings say, and lets the verdict go by them.
@@ -155,7 +169,7 @@ pub fn with_shares(
 ) -> Comparison {
     if let Some(change) = unpaired(&reference.values, &other.values, settings.confidence) {
         comparison.outcome = change.outcome();
-        comparison.p = p_value(reference, other, false);
+        comparison.p = p_unpaired(reference, other);
         comparison.change_of_share = Some(change);
     }
     comparison
@@ -180,10 +194,7 @@ pub fn correct(comparisons: &mut [Comparison]) {
     }
 }
 
-fn p_value(reference: &Rates, other: &Rates, paired: bool) -> Option<f64> {
-    if paired {
-        return signed_rank(&logs_of_ratios(&other.paired_with(reference))).map(|t| t.p);
-    }
+fn p_unpaired(reference: &Rates, other: &Rates) -> Option<f64> {
     mann_whitney(&sorted(reference.values.clone()), &sorted(other.values.clone())).map(|t| t.p)
 }
 
@@ -196,18 +207,18 @@ fn logs_of_ratios(pairs: &[(f64, f64)]) -> Vec<f64> {
     pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (a / b).ln()).collect()
 }
 
-fn of_pairs(pairs: &[(f64, f64)], confidence: f64) -> Option<Change> {
-    let ratio = paired_ratio(pairs, confidence)?;
-    if ratio.n >= ENOUGH_FOR_ORDER {
-        let less = |v: f64| v - 1.0;
-        return Some(Change {
-            value: less(ratio.median),
-            low: ratio.low.map(less),
-            high: ratio.high.map(less),
-            method: Method::OrderStatistics,
-        });
+fn of_pairs(analysed: &Paired, pairs: &[(f64, f64)], confidence: f64) -> Option<Change> {
+    let ratio = analysed.ratio?;
+    if ratio.n < ENOUGH_FOR_ORDER {
+        return Some(of_few(&logs_of_ratios(pairs), confidence));
     }
-    Some(of_few(&logs_of_ratios(pairs), confidence))
+    let less = |v: f64| v - 1.0;
+    Some(Change {
+        value: less(ratio.median),
+        low: ratio.low.map(less),
+        high: ratio.high.map(less),
+        method: Method::OrderStatistics,
+    })
 }
 
 /// The mean of a few logarithms with Student's interval: exact for normal ones, and all there is for fewer than six pairs.
@@ -254,6 +265,11 @@ fn warnings(comparison: &Comparison, sides: [&Rates; 2]) -> Vec<String> {
         }
     }
     out.extend(about_intervals(comparison));
+    // What is said of too few pairs has been said above, and better: there is an interval for these, too.
+    let pairs = comparison.pairs.iter().flat_map(|p| &p.warnings).filter(|w| w.kind != WarningKind::TooFew);
+    out.extend(
+        pairs.map(|w| format!("{}, ratios to {}: {}", comparison.other, comparison.reference, w.text)),
+    );
     out
 }
 

@@ -2,9 +2,7 @@
 
 use super::numbers::{decimals, grouped};
 use super::page::{Ink, Page, Style, Table};
-use linerate_core::stats::analysis::{
-    Analysis, Comparison, Paired, Reach, SetAnalysis, Settings, Warning, figure, p_value,
-};
+use linerate_core::stats::analysis::{Analysis, Comparison, Reach, SetAnalysis, Warning, figure, p_value};
 use linerate_core::stats::hodges_lehmann::Shift;
 
 const NONE: &str = "-";
@@ -25,35 +23,6 @@ pub fn analysis(analysis: &Analysis, style: Style) -> String {
     let of_comparisons =
         analysis.comparisons.iter().map(|c| (format!("{} against {}", c.other, c.reference), &c.warnings));
     warnings(&mut page, of_sets.chain(of_comparisons));
-    page.finish()
-}
-
-/// Comparisons paired by block with one reference, each with the name of the other variant.
-pub fn paired(reference: &str, others: &[(&str, &Paired)], settings: &Settings, style: Style) -> String {
-    let mut page = Page::new(style);
-    for (name, paired) in others {
-        page.paragraph(&paired.verdict(reference, name, settings), Ink::Bold);
-    }
-    let confidence = percents(settings.confidence);
-    let mut table = Table::default()
-        .column(&format!("ratio to {reference}"), "paired by block")
-        .column("pairs", "")
-        .column("median", "")
-        .column(&confidence, "interval")
-        .column("Hodges-", "Lehmann")
-        .column(&confidence, "interval")
-        .column("signed-rank", "p");
-    for (name, paired) in others {
-        let median = paired.ratio.map(|r| Shift { value: r.median, low: r.low, high: r.high, exact: true });
-        let mut cells = vec![name.to_string(), paired.n.to_string()];
-        cells.extend(estimate(median));
-        cells.extend(estimate(paired.hodges_lehmann));
-        cells.push(paired.wilcoxon.map_or(NONE.into(), |w| p_cell(w.p, w.exact)));
-        table.row(cells);
-    }
-    page.gap();
-    page.table(&table);
-    warnings(&mut page, others.iter().map(|(name, paired)| (name.to_string(), &paired.warnings)));
     page.finish()
 }
 

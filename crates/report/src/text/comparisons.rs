@@ -161,6 +161,7 @@ mod tests {
             other_rates: vec![0.69e6; 5],
             change: Change { value: value.unwrap(), low, high, method: Method::PairedT },
             change_of_share: None,
+            pairs: None,
             outcome,
             p: Some(0.0625),
             confidence: 0.95,

@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_record_cannot_command_the_terminal() {
-        assert_eq!(ascii("a\x1b[2Jb\u{2026}\u{b5}\u{e9}"), "a?[2Jb...u?");
+        assert_eq!(ascii("a\x1b[2Jb\u{2026}\u{b5}\u{e9}\u{f1}"), "a?[2Jb...ue?");
         let mut page = Page::new(Style { color: true, width: 80 });
         page.paragraph("x\x1by", Ink::Bold);
         assert_eq!(page.finish(), "\x1b[1mx?y\x1b[0m\n");

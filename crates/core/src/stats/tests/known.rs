@@ -237,11 +237,9 @@ fn pairs_see_through_what_both_share() {
         .collect();
     let settings = Settings { words: Words::RATES, ..Settings::default() };
     let found = paired(&pairs, &settings);
-    assert!(found.shown && found.warnings.is_empty(), "{found:?}");
-    assert!(
-        found.verdict("plain", "ruled", &settings).starts_with("ruled is 9.6 % slower than plain, "),
-        "{found:?}"
-    );
+    let ratio = found.ratio.unwrap();
+    assert!(ratio.high.unwrap() < 1.0 && (ratio.median - 0.904).abs() < 0.001, "{found:?}");
+    assert!(found.warnings.is_empty(), "{found:?}");
     let centre = found.hodges_lehmann.unwrap();
     assert!((centre.value - 0.9).abs() < 0.01 && centre.low.unwrap() < 0.9 && centre.high.unwrap() > 0.9);
     assert!(found.wilcoxon.unwrap().p < 0.001);
@@ -251,10 +249,5 @@ fn pairs_see_through_what_both_share() {
     assert!(found.warnings.iter().any(|w| w.kind == WarningKind::Drift), "{found:?}");
     // What has no ratio is left out, and said to be.
     let found = paired(&[(1.0, 0.0), (f64::INFINITY, 1.0), (2.0, 1.0)], &settings);
-    assert_eq!((found.n, found.shown, found.warnings[0].kind), (1, false, WarningKind::NotFinite));
-    let verdict = found.verdict("a", "b", &settings);
-    assert_eq!(
-        verdict,
-        "1 pair is too few to show a difference between a and b; so far b is 2 times as fast as a."
-    );
+    assert_eq!((found.n, found.warnings[0].kind), (1, WarningKind::NotFinite));
 }

@@ -124,7 +124,6 @@ proptest! {
         }
         let pairs: Vec<(f64, f64)> = x.iter().copied().zip(y.iter().copied()).collect();
         let compared = paired(&pairs, &settings);
-        prop_assert!(!compared.verdict("x", "y", &settings).contains("NaN"));
         prop_assert!(!serde_json::to_string(&compared).unwrap().contains("NaN"));
     }
 }

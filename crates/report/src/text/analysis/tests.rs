@@ -1,7 +1,7 @@
 //! An analysis as a person sees it.
 
 use super::*;
-use linerate_core::stats::analysis::{Words, analyse, paired as pair};
+use linerate_core::stats::analysis::{Settings, Words, analyse};
 
 const FORWARDING: [f64; 8] = [7.01e6, 7.05e6, 6.98e6, 7.02e6, 7.04e6, 6.99e6, 7.03e6, 7.00e6];
 const STATEFUL: [f64; 8] = [4.85e6, 4.91e6, 4.80e6, 5.02e6, 4.88e6, 4.86e6, 4.93e6, 4.84e6];
@@ -62,15 +62,6 @@ fn numbers_of_which_nothing_is_known_are_higher_or_lower() {
         text.starts_with("b is 2.5 times as fast as a, 95 % interval 2.49..2.51 times, 8 and 8 trials"),
         "{text}"
     );
-}
-
-#[test]
-fn pairs_of_blocks() {
-    let pairs: Vec<(f64, f64)> = STATEFUL.iter().copied().zip(FORWARDING).collect();
-    let same: Vec<(f64, f64)> = WITH_A_SLIP[..4].iter().copied().zip(FORWARDING).collect();
-    let (a, b) = (pair(&pairs, &rates()), pair(&same, &rates()));
-    let text = paired("forwarding", &[("stateful", &a), ("slip", &b)], &rates(), Style::default());
-    assert_eq!(text, include_str!("paired.txt"));
 }
 
 #[test]
