@@ -1,7 +1,28 @@
 //! Medians, their distribution-free intervals, ratios paired by block, and the seeded random numbers of a schedule.
+//!
+//! Below this module: the tests and estimates that [`analysis`] puts together, one per file.
+
+pub mod analysis;
+pub mod bootstrap;
+pub mod dip;
+pub mod distribution;
+pub mod effect;
+pub mod hodges_lehmann;
+pub mod mann_whitney;
+pub mod modes;
+pub mod moments;
+pub mod outliers;
+pub mod power;
+pub mod rank;
+mod select;
+pub mod signed_rank;
+pub mod spread;
+pub mod trend;
+pub mod welch;
 
 use linerate_wire::SplitMix64;
 use serde::{Deserialize, Serialize};
+use statrs::function::gamma::ln_gamma;
 
 /// An estimate with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -38,19 +59,30 @@ fn median_sorted(sorted: &[f64]) -> Option<f64> {
     match n {
         0 => None,
         _ if n % 2 == 1 => Some(sorted[n / 2]),
-        _ => Some((sorted[n / 2 - 1] + sorted[n / 2]) / 2.0),
+        _ => Some(f64::midpoint(sorted[n / 2 - 1], sorted[n / 2])),
     }
+}
+
+/// The largest k with 1 - 2 P(X < k) >= `confidence` for X ~ Binomial(n, 1/2); 0 where there is none.
+fn binomial_half_cut(n: usize, confidence: f64) -> usize {
+    // Farther than 20 standard deviations from the middle there is nothing that counts, and near 0 nothing that f64 holds.
+    let start = (n / 2).saturating_sub(10 * (n as f64).sqrt() as usize + 10);
+    let choose = |k: usize| ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k);
+    let mut share = (choose(start) - n as f64 * std::f64::consts::LN_2).exp();
+    let mut below = 0.0;
+    for k in start..=n / 2 {
+        below += share;
+        if 1.0 - 2.0 * below < confidence {
+            return k;
+        }
+        share *= (n - k) as f64 / (k + 1) as f64;
+    }
+    n / 2
 }
 
 /// Natural logarithm of n!.
 fn ln_factorial(n: usize) -> f64 {
-    (2..=n).map(|k| (k as f64).ln()).sum()
-}
-
-/// P(X <= k) for X ~ Binomial(n, 1/2).
-fn binomial_half_cdf(n: usize, k: usize) -> f64 {
-    let total = ln_factorial(n) - n as f64 * std::f64::consts::LN_2;
-    (0..=k.min(n)).map(|i| (total - ln_factorial(i) - ln_factorial(n - i)).exp()).sum()
+    ln_gamma(n as f64 + 1.0)
 }
 
 /// The median with a distribution-free interval of at least the given confidence (0.95, say).
@@ -64,11 +96,15 @@ fn binomial_half_cdf(n: usize, k: usize) -> f64 {
 pub fn median_interval(values: &[f64], confidence: f64) -> Option<Estimate> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
+    interval_sorted(&sorted, confidence)
+}
+
+/// [`median_interval`] of sorted values.
+fn interval_sorted(sorted: &[f64], confidence: f64) -> Option<Estimate> {
     let n = sorted.len();
-    let median = median_sorted(&sorted)?;
-    // Coverage of [x(k), x(n+1-k)] is 1 - 2 P(X <= k-1); find the largest k that still covers.
-    let covers = |k: &usize| 1.0 - 2.0 * binomial_half_cdf(n, k - 1) >= confidence;
-    let k = (1..=n / 2).take_while(covers).last();
+    let median = median_sorted(sorted)?;
+    // Coverage of [x(k), x(n+1-k)] is 1 - 2 P(X < k).
+    let k = Some(binomial_half_cut(n, confidence)).filter(|k| *k > 0);
     let (low, high) = (k.map(|k| sorted[k - 1]), k.map(|k| sorted[n - k]));
     Some(Estimate { median, low, high, n })
 }
@@ -115,81 +151,4 @@ pub fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn normal(random: &mut SplitMix64) -> f64 {
-        let mut uniform = || (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        (-2.0 * (1.0 - uniform()).ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()
-    }
-
-    #[test]
-    fn known_interval_for_ten_values() {
-        // n = 10: [x2, x9] covers 97.85 %, [x3, x8] only 89.06 %.
-        let values: Vec<f64> = (1..=10).map(f64::from).collect();
-        let e = median_interval(&values, 0.95).unwrap();
-        assert_eq!((e.median, e.low, e.high), (5.5, Some(2.0), Some(9.0)));
-    }
-
-    #[test]
-    fn five_values_are_too_few() {
-        let e = median_interval(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.95).unwrap();
-        assert_eq!((e.low, e.high), (None, None));
-        assert_eq!(e.relative_width(), f64::INFINITY);
-        assert!(median_interval(&[], 0.95).is_none());
-    }
-
-    #[test]
-    fn the_interval_covers_the_median_as_often_as_it_says() {
-        let mut random = SplitMix64::new(7);
-        for n in [6, 8, 15, 40, 101] {
-            let covered = (0..2000)
-                .filter(|_| {
-                    // A skewed distribution whose median is 1.
-                    let values: Vec<f64> = (0..n).map(|_| normal(&mut random).exp()).collect();
-                    let e = median_interval(&values, 0.95).unwrap();
-                    e.low.unwrap() <= 1.0 && 1.0 <= e.high.unwrap()
-                })
-                .count();
-            assert!(covered >= 1880, "n = {n}: {covered} of 2000");
-            assert!(n < 40 || covered <= 1960, "n = {n}: {covered} of 2000 is too cautious");
-        }
-    }
-
-    #[test]
-    fn pairing_removes_a_drift_that_both_share() {
-        let mut random = SplitMix64::new(1);
-        let pairs: Vec<(f64, f64)> = (0..60)
-            .map(|i| {
-                let drift = if (i / 7) % 2 == 0 { 11.7 } else { 7.0 };
-                (drift * 0.75 * (1.0 + 0.02 * normal(&mut random)), drift)
-            })
-            .collect();
-        let e = paired_ratio(&pairs, 0.95).unwrap();
-        assert!((e.median - 0.75).abs() < 0.01 && e.relative_width() < 0.03, "{e:?}");
-    }
-
-    proptest! {
-        #[test]
-        fn interval_encloses_the_median(values in prop::collection::vec(-1e9f64..1e9, 6..60)) {
-            let e = median_interval(&values, 0.95).unwrap();
-            prop_assert!(e.low.unwrap() <= e.median && e.median <= e.high.unwrap());
-        }
-
-        #[test]
-        fn shuffling_keeps_everything(seed: u64, n in 0usize..50) {
-            let mut items: Vec<usize> = (0..n).collect();
-            shuffle(&mut items, &mut SplitMix64::new(seed));
-            items.sort_unstable();
-            prop_assert_eq!(items, (0..n).collect::<Vec<_>>());
-        }
-    }
-
-    #[test]
-    fn autocorrelation_sees_a_trend() {
-        let trend: Vec<f64> = (0..50).map(f64::from).collect();
-        assert!(autocorrelation(&trend) > 0.9);
-        assert_eq!(autocorrelation(&[1.0, 1.0, 1.0]), 0.0);
-    }
-}
+mod tests;

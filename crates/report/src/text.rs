@@ -1,5 +1,6 @@
 //! What `linerate bench` and `linerate show` print: the answer first, then the figures it rests on, then what to beware of.
 
+mod analysis;
 mod answer;
 mod names;
 mod numbers;
@@ -13,6 +14,7 @@ use linerate_core::summary::Row;
 use names::Names;
 use page::{Ink, Page};
 
+pub use analysis::{analysis, paired};
 pub use page::Style;
 pub use trials::trials;
 

@@ -1,0 +1,365 @@
+//! Everything that can be said about sets of numbers: each set alone, each against the first, and in words.
+
+mod figures;
+mod paired;
+mod verdict;
+mod warnings;
+
+use super::bootstrap::{self, Bootstrap};
+use super::effect::{CliffsDelta, cliffs_delta, holm};
+use super::hodges_lehmann::{self, Shift};
+use super::mann_whitney::{MannWhitney, mann_whitney};
+use super::moments::Moments;
+use super::outliers::{Outliers, outliers};
+use super::power::{self, POWER};
+use super::welch::{Welch, welch};
+use super::{Estimate, interval_sorted};
+use serde::Serialize;
+
+pub use figures::{figure, p_value};
+pub use paired::{Paired, paired};
+
+/// What is asked of an analysis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// Confidence of all intervals, and 1 minus the level of all tests: 0.95.
+    pub confidence: f64,
+    /// Start of the bootstrap's random numbers.
+    pub seed: u64,
+    /// A difference in percent of the first set's mean for which the number of values needed is asked; 1 if `None`.
+    pub show_percent: Option<f64>,
+    /// How to speak of the values.
+    pub words: Words,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { confidence: 0.95, seed: 1, show_percent: None, words: Words::NUMBERS }
+    }
+}
+
+impl Settings {
+    /// The level of the tests: 0.05.
+    pub fn alpha(&self) -> f64 {
+        1.0 - self.confidence
+    }
+}
+
+/// Words for values and their differences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Words {
+    /// Of the larger: `higher`, as in "3 % higher than".
+    pub more: &'static str,
+    /// Of the smaller: `lower`.
+    pub less: &'static str,
+    /// Of a multiple: `high`, as in "2.5 times as high as".
+    pub as_much: &'static str,
+    /// A value: `point`.
+    pub one: &'static str,
+    /// Values: `points`.
+    pub many: &'static str,
+}
+
+impl Words {
+    /// For numbers of which nothing is known.
+    pub const NUMBERS: Words =
+        Words { more: "higher", less: "lower", as_much: "high", one: "point", many: "points" };
+    /// For rates of forwarding.
+    pub const RATES: Words =
+        Words { more: "faster", less: "slower", as_much: "fast", one: "trial", many: "trials" };
+}
+
+/// The analysis of one or several sets. Numbers that do not exist or exceed what f64 holds are `null` in JSON.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Analysis {
+    /// Confidence of all intervals.
+    pub confidence: f64,
+    /// Start of the bootstrap's random numbers.
+    pub seed: u64,
+    /// Each set alone, in the order given.
+    pub sets: Vec<SetAnalysis>,
+    /// Each further set against the first.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// One set alone. All but counts are in the values' own unit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SetAnalysis {
+    /// The name given.
+    pub name: String,
+    /// Number of values.
+    pub n: usize,
+    /// Smallest value.
+    pub min: Option<f64>,
+    /// Largest value.
+    pub max: Option<f64>,
+    /// Median: the mean of the two middle values of an even count.
+    pub median: Option<f64>,
+    /// Interval of the median by order statistics, which assumes nothing of the distribution; absent for too few values.
+    pub median_interval: Option<Interval>,
+    /// Interval of the median by the bootstrap (BCa).
+    pub median_bootstrap: Option<Bootstrap>,
+    /// Arithmetic mean.
+    pub mean: Option<f64>,
+    /// Standard deviation with n - 1.
+    pub stddev: Option<f64>,
+    /// Values far from the others. They are part of all other figures.
+    pub outliers: Outliers,
+    /// What to beware of.
+    pub warnings: Vec<Warning>,
+}
+
+/// Both ends of an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// Something to beware of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// What it is about.
+    pub kind: WarningKind,
+    /// In words, without the set's name.
+    pub text: String,
+}
+
+/// What a warning is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WarningKind {
+    /// Too few values for what was asked.
+    TooFew,
+    /// Values far from the others.
+    Outliers,
+    /// The values gather in two places.
+    TwoModes,
+    /// The values rise or fall in the order of the runs.
+    Drift,
+    /// Neighbours in the order of the runs resemble each other.
+    Autocorrelation,
+    /// Values above and below the median do not alternate by chance.
+    Runs,
+    /// The spreads of two sets differ.
+    UnequalVariances,
+    /// All values of a set are equal.
+    NoSpread,
+    /// Infinite values, or numbers too large to compute with.
+    NotFinite,
+}
+
+/// A set against the first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Name of the first set.
+    pub reference: String,
+    /// Name of the other.
+    pub other: String,
+    /// The answer in words, a sentence.
+    pub verdict: String,
+    /// Whether a difference is shown: the Mann-Whitney test's p after Holm's correction is at most 1 - confidence.
+    pub shown: bool,
+    /// Hodges-Lehmann shift, other minus reference, in the values' unit.
+    pub shift: Option<Shift>,
+    /// The shift in percent of the first set's median.
+    pub shift_percent: Option<Shift>,
+    /// Hodges-Lehmann ratio, other over reference; absent unless all values are above 0.
+    pub ratio: Option<Shift>,
+    /// The Mann-Whitney test.
+    pub mann_whitney: Option<MannWhitney>,
+    /// The Mann-Whitney test's p after Holm's correction for the number of comparisons.
+    pub p_holm: Option<f64>,
+    /// Difference of means by Welch's t test.
+    pub welch: Option<Welch>,
+    /// How much the sets overlap.
+    pub cliffs_delta: Option<CliffsDelta>,
+    /// The smallest difference that these sets could have shown.
+    pub smallest_difference: Option<SmallestDifference>,
+    /// How many values it would take to show differences of some sizes.
+    pub values_needed: Vec<ValuesNeeded>,
+    /// What to beware of.
+    pub warnings: Vec<Warning>,
+}
+
+/// The smallest difference of means that sets like these show with a given power.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SmallestDifference {
+    /// In the values' unit.
+    pub difference: f64,
+    /// In percent of the first set's mean.
+    pub percent: Option<f64>,
+    /// The chance to find it.
+    pub power: f64,
+}
+
+/// Values needed in each set to show a difference of means.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ValuesNeeded {
+    /// The difference, in the values' unit.
+    pub difference: f64,
+    /// The difference in percent of the first set's mean.
+    pub percent: Option<f64>,
+    /// Whether it is the difference that was observed, rather than one asked for.
+    pub observed: bool,
+    /// Values in each set.
+    pub per_set: u64,
+    /// The chance to find it with so many.
+    pub power: f64,
+}
+
+/// A set with what several steps need of it.
+struct Prepared<'a> {
+    name: &'a str,
+    values: &'a [f64],
+    sorted: Vec<f64>,
+    moments: Option<Moments>,
+    median: Option<Estimate>,
+}
+
+impl<'a> Prepared<'a> {
+    fn of(name: &'a str, values: &'a [f64], settings: &Settings) -> Self {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let median = interval_sorted(&sorted, settings.confidence);
+        Prepared { name, values, moments: Moments::of(values), median, sorted }
+    }
+}
+
+/// Analyses sets of values, each in the order of the runs. NaN must not be among them.
+pub fn analyse(sets: &[(&str, &[f64])], settings: &Settings) -> Analysis {
+    let prepared: Vec<Prepared> = sets.iter().map(|(name, v)| Prepared::of(name, v, settings)).collect();
+    let comparisons = match prepared.split_first() {
+        Some((first, others)) => compare_all(first, others, settings),
+        None => Vec::new(),
+    };
+    Analysis {
+        confidence: settings.confidence,
+        seed: settings.seed,
+        sets: prepared.iter().map(|p| analyse_set(p, settings)).collect(),
+        comparisons,
+    }
+}
+
+fn analyse_set(set: &Prepared, settings: &Settings) -> SetAnalysis {
+    let outliers = outliers(set.values, &set.sorted);
+    let bootstrap =
+        bootstrap::median_bca(&set.sorted, settings.confidence, bootstrap::REPLICATES, settings.seed);
+    let ends = |e: &Estimate| Some(Interval { low: finite(e.low?)?, high: finite(e.high?)? });
+    SetAnalysis {
+        name: set.name.to_string(),
+        n: set.values.len(),
+        min: set.sorted.first().copied().and_then(finite),
+        max: set.sorted.last().copied().and_then(finite),
+        median: set.median.and_then(|m| finite(m.median)),
+        median_interval: set.median.as_ref().and_then(ends),
+        median_bootstrap: bootstrap,
+        mean: set.moments.map(|m| m.mean),
+        stddev: set.moments.and_then(|m| m.stddev).and_then(finite),
+        warnings: warnings::of_set(set, &outliers, settings),
+        outliers,
+    }
+}
+
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+fn compare_all(first: &Prepared, others: &[Prepared], settings: &Settings) -> Vec<Comparison> {
+    let tests: Vec<Option<MannWhitney>> =
+        others.iter().map(|o| mann_whitney(&first.sorted, &o.sorted)).collect();
+    let p: Vec<f64> = tests.iter().flatten().map(|t| t.p).collect();
+    let comparisons = p.len();
+    let mut adjusted = holm(&p).into_iter();
+    others
+        .iter()
+        .zip(tests)
+        .map(|(other, test)| {
+            let p_holm = test.and_then(|_| adjusted.next());
+            compare(first, other, test, p_holm, comparisons, settings)
+        })
+        .collect()
+}
+
+fn compare(
+    first: &Prepared,
+    other: &Prepared,
+    test: Option<MannWhitney>,
+    p_holm: Option<f64>,
+    comparisons: usize,
+    settings: &Settings,
+) -> Comparison {
+    let confidence = settings.confidence;
+    let shift = hodges_lehmann::shift(&first.sorted, &other.sorted, confidence);
+    let of_first = first.median.map(|m| m.median).filter(|m| *m != 0.0 && m.is_finite());
+    let welch = both(first, other).and_then(|(a, b)| welch(a, b, confidence));
+    let mut comparison = Comparison {
+        reference: first.name.to_string(),
+        other: other.name.to_string(),
+        verdict: String::new(),
+        shown: p_holm.is_some_and(|p| p <= settings.alpha() * (1.0 + 1e-12)),
+        shift,
+        shift_percent: shift.zip(of_first).and_then(|(s, m)| percent_of(s, m)),
+        ratio: hodges_lehmann::ratio(&first.sorted, &other.sorted, confidence),
+        mann_whitney: test,
+        p_holm,
+        welch,
+        cliffs_delta: cliffs_delta(&first.sorted, &other.sorted),
+        smallest_difference: smallest_difference(first, other, comparisons, settings),
+        values_needed: values_needed(first, other, comparisons, settings),
+        warnings: warnings::of_comparison(first, other, test, comparisons, settings),
+    };
+    let counts = (first.values.len(), other.values.len());
+    comparison.verdict = verdict::sentence(&comparison, counts, comparisons, settings);
+    comparison
+}
+
+/// In percent of a median, which may be below 0: then a rise is still a rise.
+fn percent_of(shift: Shift, median: f64) -> Option<Shift> {
+    shift.map(|v| v / median.abs() * 100.0).finite()
+}
+
+fn both<'a>(first: &'a Prepared, other: &'a Prepared) -> Option<(&'a Moments, &'a Moments)> {
+    first.moments.as_ref().zip(other.moments.as_ref())
+}
+
+/// The level of one of several tests: that of Holm's first step, so that what is promised holds for each of them.
+fn level(comparisons: usize, settings: &Settings) -> f64 {
+    settings.alpha() / comparisons.max(1) as f64
+}
+
+fn percent_of_mean(difference: f64, first: &Moments) -> Option<f64> {
+    finite(difference / first.mean.abs() * 100.0)
+}
+
+fn smallest_difference(
+    first: &Prepared,
+    other: &Prepared,
+    comparisons: usize,
+    settings: &Settings,
+) -> Option<SmallestDifference> {
+    let (a, b) = both(first, other)?;
+    let difference = power::smallest_difference(a, b, level(comparisons, settings), POWER)?;
+    Some(SmallestDifference { difference, percent: percent_of_mean(difference, a), power: POWER })
+}
+
+fn values_needed(
+    first: &Prepared,
+    other: &Prepared,
+    comparisons: usize,
+    settings: &Settings,
+) -> Vec<ValuesNeeded> {
+    let Some((a, b)) = both(first, other) else { return Vec::new() };
+    let Some(deviations) = a.stddev.zip(b.stddev) else { return Vec::new() };
+    let alpha = level(comparisons, settings);
+    let asked = settings.show_percent.unwrap_or(1.0) / 100.0 * a.mean.abs();
+    let needed = |difference: f64, observed: bool| {
+        let n = power::trials_needed(difference, deviations, alpha, POWER)?.ceil() as u64;
+        let per_set = n.max(power::least_for_ranks(alpha) as u64);
+        let percent = percent_of_mean(difference, a);
+        Some(ValuesNeeded { difference, percent, observed, per_set, power: POWER })
+    };
+    [needed(b.mean - a.mean, true), needed(asked, false)].into_iter().flatten().collect()
+}
