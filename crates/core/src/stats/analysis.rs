@@ -2,6 +2,7 @@
 
 mod figures;
 mod paired;
+mod reach;
 mod verdict;
 mod warnings;
 
@@ -11,13 +12,14 @@ use super::hodges_lehmann::{self, Shift};
 use super::mann_whitney::{MannWhitney, mann_whitney};
 use super::moments::Moments;
 use super::outliers::{Outliers, outliers};
-use super::power::{self, POWER};
 use super::welch::{Welch, welch};
 use super::{Estimate, interval_sorted};
 use serde::Serialize;
 
 pub use figures::{figure, p_value};
 pub use paired::{Paired, paired};
+pub use reach::{Reach, ValuesNeeded};
+pub use verdict::{ratio_claim, ratio_interval};
 
 /// What is asked of an analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -176,38 +178,12 @@ pub struct Comparison {
     pub welch: Option<Welch>,
     /// How much the sets overlap.
     pub cliffs_delta: Option<CliffsDelta>,
-    /// The smallest difference that these sets could have shown.
-    pub smallest_difference: Option<SmallestDifference>,
-    /// How many values it would take to show differences of some sizes.
-    pub values_needed: Vec<ValuesNeeded>,
+    /// What the Mann-Whitney test of such sets can show; in percent of the first set's median.
+    pub reach_of_ranks: Option<Reach>,
+    /// What Welch's test of such sets can show; in percent of the first set's mean.
+    pub reach_of_means: Option<Reach>,
     /// What to beware of.
     pub warnings: Vec<Warning>,
-}
-
-/// The smallest difference of means that sets like these show with a given power.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct SmallestDifference {
-    /// In the values' unit.
-    pub difference: f64,
-    /// In percent of the first set's mean.
-    pub percent: Option<f64>,
-    /// The chance to find it.
-    pub power: f64,
-}
-
-/// Values needed in each set to show a difference of means.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ValuesNeeded {
-    /// The difference, in the values' unit.
-    pub difference: f64,
-    /// The difference in percent of the first set's mean.
-    pub percent: Option<f64>,
-    /// Whether it is the difference that was observed, rather than one asked for.
-    pub observed: bool,
-    /// Values in each set.
-    pub per_set: u64,
-    /// The chance to find it with so many.
-    pub power: f64,
 }
 
 /// A set with what several steps need of it.
@@ -307,8 +283,8 @@ fn compare(
         p_holm,
         welch,
         cliffs_delta: cliffs_delta(&first.sorted, &other.sorted),
-        smallest_difference: smallest_difference(first, other, comparisons, settings),
-        values_needed: values_needed(first, other, comparisons, settings),
+        reach_of_ranks: reach::of_ranks(first, other, shift, comparisons, settings),
+        reach_of_means: reach::of_means(first, other, comparisons, settings),
         warnings: warnings::of_comparison(first, other, test, comparisons, settings),
     };
     let counts = (first.values.len(), other.values.len());
@@ -328,38 +304,4 @@ fn both<'a>(first: &'a Prepared, other: &'a Prepared) -> Option<(&'a Moments, &'
 /// The level of one of several tests: that of Holm's first step, so that what is promised holds for each of them.
 fn level(comparisons: usize, settings: &Settings) -> f64 {
     settings.alpha() / comparisons.max(1) as f64
-}
-
-fn percent_of_mean(difference: f64, first: &Moments) -> Option<f64> {
-    finite(difference / first.mean.abs() * 100.0)
-}
-
-fn smallest_difference(
-    first: &Prepared,
-    other: &Prepared,
-    comparisons: usize,
-    settings: &Settings,
-) -> Option<SmallestDifference> {
-    let (a, b) = both(first, other)?;
-    let difference = power::smallest_difference(a, b, level(comparisons, settings), POWER)?;
-    Some(SmallestDifference { difference, percent: percent_of_mean(difference, a), power: POWER })
-}
-
-fn values_needed(
-    first: &Prepared,
-    other: &Prepared,
-    comparisons: usize,
-    settings: &Settings,
-) -> Vec<ValuesNeeded> {
-    let Some((a, b)) = both(first, other) else { return Vec::new() };
-    let Some(deviations) = a.stddev.zip(b.stddev) else { return Vec::new() };
-    let alpha = level(comparisons, settings);
-    let asked = settings.show_percent.unwrap_or(1.0) / 100.0 * a.mean.abs();
-    let needed = |difference: f64, observed: bool| {
-        let n = power::trials_needed(difference, deviations, alpha, POWER)?.ceil() as u64;
-        let per_set = n.max(power::least_for_ranks(alpha) as u64);
-        let percent = percent_of_mean(difference, a);
-        Some(ValuesNeeded { difference, percent, observed, per_set, power: POWER })
-    };
-    [needed(b.mean - a.mean, true), needed(asked, false)].into_iter().flatten().collect()
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub const REPLICATES: usize = 10_000;
 
 /// Fewer values have no interval: even the whole range of 4 encloses the median only seven times in eight.
-const FEWEST: usize = 5;
+pub const FEWEST: usize = 5;
 
 /// A bootstrap interval of a median.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

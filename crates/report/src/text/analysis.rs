@@ -3,7 +3,7 @@
 use super::numbers::{decimals, grouped};
 use super::page::{Ink, Page, Style, Table};
 use linerate_core::stats::analysis::{
-    Analysis, Comparison, Paired, SetAnalysis, Settings, Warning, figure, p_value,
+    Analysis, Comparison, Paired, Reach, SetAnalysis, Settings, Warning, figure, p_value,
 };
 use linerate_core::stats::hodges_lehmann::Shift;
 
@@ -93,7 +93,7 @@ fn set_cells(set: &SetAnalysis) -> Vec<String> {
         set.median_interval.map_or("too few".into(), |i| range(i.low, i.high)),
         one(set.max),
         one(set.mean),
-        set.stddev.map_or(NONE.into(), |v| number(v, v * 100.0)),
+        set.stddev.map_or(NONE.into(), |v| number(v, v * 10.0)),
         set.median_bootstrap.map_or("too few".into(), |b| range(b.low, b.high)),
         set.outliers.count.to_string(),
     ]
@@ -105,20 +105,23 @@ fn shifts(page: &mut Page, analysis: &Analysis) {
     let mut table = against(analysis)
         .column("Hodges-Lehmann", "shift")
         .column(&confidence, "interval")
-        .column("in percent", "of median")
-        .column(&confidence, "interval")
-        .column("as a", "ratio")
+        .column("in", "percent")
         .column(&confidence, "interval")
         .column("Cliff's", "delta");
     for c in &analysis.comparisons {
         let mut cells = vec![c.other.clone()];
-        cells.extend([c.shift, c.shift_percent, c.ratio].into_iter().flat_map(estimate));
+        cells.extend([c.shift, percent(c)].into_iter().flat_map(estimate));
         let delta = c.cliffs_delta.map_or(NONE.into(), |d| format!("{:+.2} {}", d.delta, d.magnitude.word()));
         cells.push(delta);
         table.row(cells);
     }
     page.gap();
     page.table(&table);
+}
+
+/// The difference in percent, as the verdict has it: by the ratio, or where there is none of the first set's median.
+fn percent(c: &Comparison) -> Option<Shift> {
+    c.ratio.map(|r| r.map(|v| 100.0 * (v - 1.0))).or(c.shift_percent)
 }
 
 /// How sure that is.
@@ -161,33 +164,38 @@ fn welch_cells(c: &Comparison) -> [String; 5] {
 
 /// What these data could have shown, and what it would take.
 fn reach(page: &mut Page, analysis: &Analysis) {
-    let mut lines = Vec::new();
-    for c in &analysis.comparisons {
-        let share = |percent: Option<f64>, difference: f64| match percent {
-            Some(p) => format!("{} %", figure(p.abs(), 2)),
-            None => figure(difference.abs(), 2),
-        };
-        let Some(smallest) = c.smallest_difference else { continue };
-        let mut text = format!(
-            "{}: differences of {} and more show with {:.0} % probability.",
-            c.other,
-            share(smallest.percent, smallest.difference),
-            100.0 * smallest.power,
-        );
-        for needed in &c.values_needed {
-            let what = if needed.observed { "the observed " } else { "" };
-            let size = share(needed.percent, needed.difference);
-            text += &format!(" To show {what}{size} takes {} values in each set.", grouped(needed.per_set));
-        }
-        lines.push(text);
-    }
+    let lines: Vec<String> = analysis
+        .comparisons
+        .iter()
+        .flat_map(|c| {
+            let tests = [("ranks", &c.reach_of_ranks), ("means", &c.reach_of_means)];
+            tests.map(|(what, reach)| Some(format!("{} by {what}: {}", c.other, reach_text(reach.as_ref()?))))
+        })
+        .flatten()
+        .collect();
     if lines.is_empty() {
         return;
     }
-    page.heading("What so many values can show, of the difference of means");
+    page.heading("What so many values can show, and how many it would take");
     for line in lines {
         page.item("- ", &line, Ink::Plain);
     }
+}
+
+fn reach_text(reach: &Reach) -> String {
+    let share = |percent: Option<f64>, difference: f64| match percent {
+        Some(p) => format!("{} %", figure(p.abs(), 2)),
+        None => figure(difference.abs(), 2),
+    };
+    let smallest = share(reach.smallest_percent, reach.smallest_difference);
+    let mut text = format!("{smallest} with {:.0} % probability", 100.0 * reach.power);
+    for (i, needed) in reach.values_needed.iter().enumerate() {
+        let (start, unit) = if i == 0 { ("; it takes ", " values in each set") } else { (", ", "") };
+        let which = if needed.observed { "the observed " } else { "" };
+        let size = share(needed.percent, needed.difference);
+        text += &format!("{start}{}{unit} to show {which}{size}", grouped(needed.per_set));
+    }
+    text
 }
 
 /// What several have in common is said once.
@@ -230,3 +238,6 @@ fn number(value: f64, like: f64) -> String {
     }
     format!("{value:.*}", decimals(like, 4))
 }
+
+#[cfg(test)]
+mod tests;

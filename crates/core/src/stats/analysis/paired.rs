@@ -1,7 +1,8 @@
 //! Two variants whose trials were interleaved by block: what their ratios say.
 
 use super::verdict::{confidence, ratio_claim, ratio_interval};
-use super::{Settings, Warning, WarningKind, p_value};
+use super::warnings::of_values;
+use super::{Prepared, Settings, Warning, WarningKind, Words, p_value};
 use crate::stats::hodges_lehmann::Shift;
 use crate::stats::signed_rank::{SignedRank, centre, signed_rank};
 use crate::stats::{Estimate, paired_ratio};
@@ -51,11 +52,17 @@ fn warnings(given: usize, logs: &[f64], ratio: Option<Estimate>, settings: &Sett
         found.push(Warning { kind: WarningKind::NotFinite, text });
     }
     if ratio.is_some_and(|r| r.low.is_none()) {
-        let blocks = if n == 1 { "1 pair".into() } else { format!("{n} pairs") };
-        let text = format!("{blocks} cannot give a {} interval", confidence(settings));
+        let text = format!("{} cannot give a {} interval", counted(n), confidence(settings));
         found.push(Warning { kind: WarningKind::TooFew, text });
     }
+    let ratios: Vec<f64> = logs.iter().map(|l| l.exp()).collect();
+    let settings = Settings { words: Words { one: "pair", many: "pairs", ..settings.words }, ..*settings };
+    found.extend(of_values(&Prepared::of("", &ratios, &settings), &settings));
     found
+}
+
+fn counted(n: usize) -> String {
+    if n == 1 { "1 pair".into() } else { format!("{n} pairs") }
 }
 
 impl Paired {
@@ -64,14 +71,24 @@ impl Paired {
         let Some(ratio) = self.ratio else {
             return format!("{other} cannot be compared with {reference}: there is no pair of their values.");
         };
-        let pairs = if self.n == 1 { "1 pair".into() } else { format!("{} pairs", self.n) };
+        let pairs = counted(self.n);
         let p = self.wilcoxon.map_or(String::new(), |w| format!(", p {}", p_value(w.p)));
         let ratio = Shift { value: ratio.median, low: ratio.low, high: ratio.high, exact: true };
+        let (claim, interval) = ratio_claim(ratio, settings);
         if self.shown {
-            let (claim, interval) = ratio_claim(ratio, settings);
             return format!("{other} is {claim} {reference}{interval}, {pairs}{p}.");
         }
-        let interval = ratio_interval(ratio, settings).map_or(String::new(), |i| format!("{i}, "));
-        format!("No difference shown between {reference} and {other} ({interval}{pairs}{p}).")
+        match ratio_interval(ratio, settings) {
+            Some(i) => format!("No difference shown between {reference} and {other} ({i}, {pairs}{p})."),
+            None => {
+                let are = if self.n == 1 { "is" } else { "are" };
+                let so_far = if ratio.value == 1.0 {
+                    String::new()
+                } else {
+                    format!("; so far {other} is {claim} {reference}")
+                };
+                format!("{pairs} {are} too few to show a difference between {reference} and {other}{so_far}.")
+            }
+        }
     }
 }

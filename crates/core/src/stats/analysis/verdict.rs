@@ -23,9 +23,10 @@ pub fn sentence(c: &Comparison, n: (usize, usize), comparisons: usize, settings:
     }
     let interval = relative(c).and_then(|r| r.signed_interval(settings));
     let interval = interval.map_or(String::new(), |i| format!("{i}, "));
-    let reach = c.smallest_difference.map_or(String::new(), |s| {
-        let size = s.percent.map_or(figure(s.difference, 2), |p| format!("{} %", figure(p, 2)));
-        format!("; a t test of these would show one of {size} with {:.0} % probability", 100.0 * s.power)
+    let reach = c.reach_of_ranks.as_ref().map_or(String::new(), |r| {
+        let size =
+            r.smallest_percent.map_or(figure(r.smallest_difference, 2), |p| format!("{} %", figure(p, 2)));
+        format!("; one of {size} would have shown with {:.0} % probability", 100.0 * r.power)
     });
     format!("No difference shown between {reference} and {other} ({interval}{counted}, {p}){reach}.")
 }

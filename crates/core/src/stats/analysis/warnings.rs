@@ -3,10 +3,11 @@
 use super::verdict::confidence;
 use super::{Prepared, Settings, Warning, WarningKind, figure, level, p_value};
 use crate::stats::autocorrelation;
+use crate::stats::bootstrap::FEWEST;
 use crate::stats::mann_whitney::MannWhitney;
 use crate::stats::median_sorted;
 use crate::stats::modes::two_modes;
-use crate::stats::outliers::Outliers;
+use crate::stats::outliers::{Outliers, outliers};
 use crate::stats::spread::brown_forsythe;
 use crate::stats::trend::{mann_kendall, neighbours_alike, runs};
 
@@ -28,6 +29,13 @@ pub fn of_set(set: &Prepared, outliers: &Outliers, settings: &Settings) -> Vec<W
         modes(set),
         order(set),
     ];
+    found.into_iter().flatten().map(|(kind, text)| Warning { kind, text }).collect()
+}
+
+/// Of values that are themselves figures of a comparison: what their shape and order say.
+pub fn of_values(set: &Prepared, settings: &Settings) -> Vec<Warning> {
+    let outliers = outliers(set.values, &set.sorted);
+    let found = [far(&outliers, settings), modes(set), order(set)];
     found.into_iter().flatten().map(|(kind, text)| Warning { kind, text }).collect()
 }
 
@@ -56,8 +64,9 @@ fn too_few(set: &Prepared, settings: &Settings) -> Found {
     // [smallest, largest] covers the median with 1 - 2^(1-n).
     let needed = (1.0 - settings.alpha().log2()).ceil();
     set.median.is_some_and(|m| m.low.is_none()).then(|| {
+        let bootstrap = if n < FEWEST { "" } else { "; the bootstrap's covers it less often" };
         let text = format!(
-            "{} cannot give a {} interval of the median without assuming a distribution, {needed} can; the bootstrap's covers it less often",
+            "{} cannot give a {} interval of the median without assuming a distribution, {needed} can{bootstrap}",
             counted(n, settings),
             confidence(settings)
         );

@@ -1,6 +1,7 @@
 //! Figures that were published, and distributions counted out by hand.
 
 use super::*;
+use crate::stats::analysis::{Settings, WarningKind, Words, paired};
 use crate::stats::distribution::t_two_sided;
 use crate::stats::effect::{Magnitude, cliffs_delta, holm};
 use crate::stats::hodges_lehmann::{ratio, shift};
@@ -222,4 +223,38 @@ fn the_level_of_student() {
     // Student's own table, 1908 and 1925: t of 2.262 at 9 degrees of freedom, 4.032 at 5 and 1 %.
     close(t_two_sided(2.262, 9.0), 0.05, 5e-5);
     close(t_two_sided(4.032, 5.0), 0.01, 5e-5);
+}
+
+#[test]
+fn pairs_see_through_what_both_share() {
+    let mut random = SplitMix64::new(11);
+    // The machine doubles its speed half-way; one variant costs a tenth.
+    let pairs: Vec<(f64, f64)> = (0..16)
+        .map(|i| {
+            let speed = if i < 8 { 5e6 } else { 10e6 };
+            (0.9 * speed * (1.0 + 0.01 * normal(&mut random)), speed * (1.0 + 0.01 * normal(&mut random)))
+        })
+        .collect();
+    let settings = Settings { words: Words::RATES, ..Settings::default() };
+    let found = paired(&pairs, &settings);
+    assert!(found.shown && found.warnings.is_empty(), "{found:?}");
+    assert!(
+        found.verdict("plain", "ruled", &settings).starts_with("ruled is 9.6 % slower than plain, "),
+        "{found:?}"
+    );
+    let centre = found.hodges_lehmann.unwrap();
+    assert!((centre.value - 0.9).abs() < 0.01 && centre.low.unwrap() < 0.9 && centre.high.unwrap() > 0.9);
+    assert!(found.wilcoxon.unwrap().p < 0.001);
+    // A ratio that drifts is told.
+    let drifting: Vec<(f64, f64)> = (0..16).map(|i| (1.0 + 0.01 * f64::from(i), 1.0)).collect();
+    let found = paired(&drifting, &settings);
+    assert!(found.warnings.iter().any(|w| w.kind == WarningKind::Drift), "{found:?}");
+    // What has no ratio is left out, and said to be.
+    let found = paired(&[(1.0, 0.0), (f64::INFINITY, 1.0), (2.0, 1.0)], &settings);
+    assert_eq!((found.n, found.shown, found.warnings[0].kind), (1, false, WarningKind::NotFinite));
+    let verdict = found.verdict("a", "b", &settings);
+    assert_eq!(
+        verdict,
+        "1 pair is too few to show a difference between a and b; so far b is 2 times as fast as a."
+    );
 }

@@ -66,8 +66,10 @@ proptest! {
         prop_assert_eq!(plain.mann_whitney.unwrap().u, scaled.mann_whitney.unwrap().u);
         prop_assert!(near(plain.shift.unwrap().value * unit, scaled.shift.unwrap().value, 20.0 * unit));
         prop_assert!(near(plain.ratio.unwrap().value, scaled.ratio.unwrap().value, 1.0));
-        if let (Some(p), Some(s)) = (plain.smallest_difference, scaled.smallest_difference) {
-            prop_assert!(near(p.percent.unwrap(), s.percent.unwrap(), 1.0));
+        let reaches =
+            |c: Comparison| [c.reach_of_ranks, c.reach_of_means].map(|r| r.and_then(|r| r.smallest_percent));
+        for (p, s) in reaches(plain).into_iter().zip(reaches(scaled)) {
+            prop_assert!(near(p.unwrap_or(0.0), s.unwrap_or(0.0), 1.0));
         }
     }
 
