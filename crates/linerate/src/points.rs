@@ -1,5 +1,6 @@
 //! Files of numbers, read piece by piece: a file of any length needs no more memory than its points.
 
+use crate::progress::Progress;
 use anyhow::{Context, Result, anyhow};
 use linerate_core::ministat::{Columns, PointReader};
 use std::fs::File;
@@ -8,6 +9,9 @@ use std::path::Path;
 
 /// Bytes read at once: few calls, and still in the cache when they are looked at.
 const PIECE: usize = 128 << 10;
+
+/// Bytes after which it may take a while, and progress is shown: some 200 MB are read in a second.
+const MUCH: u64 = 100 << 20;
 
 /// Whether a path stands for standard input.
 pub fn is_stdin(path: &Path) -> bool {
@@ -25,21 +29,29 @@ pub fn name(path: &Path) -> String {
 /// The file cannot be read, or a line has something else than a number; the error names both.
 pub fn read(path: &Path, columns: &Columns) -> Result<Vec<f64>> {
     if is_stdin(path) {
-        return read_from(std::io::stdin().lock(), &name(path), columns);
+        return read_from(std::io::stdin().lock(), None, &name(path), columns);
     }
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    read_from(file, &name(path), columns)
+    let length = file.metadata().ok().filter(|facts| facts.is_file()).map(|facts| facts.len());
+    read_from(file, length, &name(path), columns)
 }
 
-fn read_from(mut source: impl Read, name: &str, columns: &Columns) -> Result<Vec<f64>> {
+fn read_from(mut source: impl Read, length: Option<u64>, name: &str, columns: &Columns) -> Result<Vec<f64>> {
     let mut reader = PointReader::new(columns.clone());
     let mut piece = vec![0; PIECE];
+    let (mut done, mut progress) = (0, None);
     loop {
         match source.read(&mut piece) {
             Ok(0) => break,
-            Ok(length) => reader.feed(&piece[..length]).map_err(|error| anyhow!("{name}, {error}"))?,
+            Ok(got) => {
+                reader.feed(&piece[..got]).map_err(|error| anyhow!("{name}, {error}"))?;
+                done += got as u64;
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error).with_context(|| format!("cannot read {name}")),
+        }
+        if done > MUCH {
+            progress.get_or_insert_with(|| Progress::reading(name, length)).advance_bytes(done);
         }
     }
     reader.finish().map_err(|error| anyhow!("{name}, {error}"))

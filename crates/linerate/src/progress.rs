@@ -1,4 +1,4 @@
-//! A line that says how far a campaign is: on terminals only, and never on standard output.
+//! A line that says how far something is: on terminals only, and never on standard output.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -11,14 +11,26 @@ impl Progress {
     /// A line for a campaign of about `budget`.
     pub fn new(budget: Duration) -> Self {
         let bar = ProgressBar::new(budget.as_millis() as u64);
-        if std::io::stderr().is_terminal() {
-            let style = ProgressStyle::with_template("{bar:24} {elapsed:>3} of at most {prefix}  {msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar.set_prefix(format!("{} s", budget.as_secs()));
-        } else {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
+        shown(bar, "{bar:24} {elapsed:>3} of at most {prefix}  {msg}", &format!("{} s", budget.as_secs()))
+    }
+
+    /// A line for reading: of `total` bytes, or of nobody knows how many.
+    pub fn reading(name: &str, total: Option<u64>) -> Self {
+        let template = match total {
+            Some(_) => "{bar:24} {percent:>3} % of {prefix}",
+            None => "{bytes} of {prefix}",
+        };
+        let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
+        shown(bar, template, name)
+    }
+
+    /// A line for something that says nothing of how far it is.
+    pub fn busy(what: &str) -> Self {
+        let line = shown(ProgressBar::no_length(), "{spinner} {elapsed:>3}  {prefix}", what);
+        if !line.0.is_hidden() {
+            line.0.enable_steady_tick(Duration::from_millis(200));
         }
-        Progress(bar)
+        line
     }
 
     /// Says what is going on now.
@@ -31,6 +43,23 @@ impl Progress {
     pub fn advance(&self, elapsed: Duration) {
         self.0.set_position(elapsed.as_millis() as u64);
     }
+
+    /// Moves to so many bytes read.
+    pub fn advance_bytes(&self, bytes: u64) {
+        self.0.set_position(bytes);
+    }
+}
+
+/// A line of this shape, where standard error is a terminal.
+fn shown(bar: ProgressBar, template: &str, prefix: &str) -> Progress {
+    if std::io::stderr().is_terminal() {
+        let style = ProgressStyle::with_template(template);
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_prefix(prefix.to_owned());
+    } else {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    Progress(bar)
 }
 
 impl Drop for Progress {

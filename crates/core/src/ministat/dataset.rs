@@ -1,6 +1,7 @@
 //! A set of points and what ministat says of it.
 
 use super::Era;
+use serde::Serialize;
 
 /// Points under a name, with the sums that ministat makes of them.
 #[derive(Debug, Clone)]
@@ -9,10 +10,12 @@ pub struct Dataset {
     sorted: Vec<f64>,
     sum: f64,
     sum_squares: f64,
+    /// Sum of the squares around the average, over the sorted points.
+    squares_around: f64,
 }
 
 /// The figures of a set that ministat prints.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Summary {
     /// Number of points.
     pub n: usize,
@@ -38,7 +41,10 @@ impl Dataset {
             sum += point;
             sum_squares += point * point;
         }
-        Dataset { name: name.into(), sorted: sorted(points), sum, sum_squares }
+        let average = sum / points.len() as f64;
+        let sorted = sorted(points);
+        let squares_around = sorted.iter().fold(0.0, |sum, p| sum + (p - average) * (p - average));
+        Dataset { name: name.into(), sorted, sum, sum_squares, squares_around }
     }
 
     /// Its name: a file's, usually.
@@ -77,17 +83,19 @@ impl Dataset {
 
     fn variance(&self, era: Era) -> f64 {
         let n = self.sorted.len() as f64;
-        if !era.has_two_passes() {
-            return (self.sum_squares - self.sum * self.sum / n) / (n - 1.0);
-        }
-        let average = self.sum / n;
-        let squares = self.sorted.iter().fold(0.0, |sum, p| sum + (p - average) * (p - average));
+        let squares = match era.has_two_passes() {
+            true => self.squares_around,
+            false => self.sum_squares - self.sum * self.sum / n,
+        };
         squares / (n - 1.0)
     }
 }
 
 /// Sorts as ministat does. Zeros of both signs are equal there and keep their order, which shows in what is printed.
 fn sorted(mut points: Vec<f64>) -> Vec<f64> {
+    if points.is_sorted() {
+        return points;
+    }
     if points.iter().any(|point| *point == 0.0 && point.is_sign_negative()) {
         points.sort_by(|a, b| a.partial_cmp(b).unwrap_or_else(|| a.total_cmp(b)));
         return points;
@@ -137,6 +145,8 @@ mod tests {
         fn points_are_sorted(points in proptest::collection::vec(any::<f64>(), 0..50)) {
             let mut expected = points.clone();
             expected.sort_by(f64::total_cmp);
+            let in_order = Dataset::new("", expected.clone());
+            prop_assert!(in_order.sorted().is_sorted() || expected.iter().any(|point| point.is_nan()));
             let found = Dataset::new("", points);
             prop_assert!(found.sorted().iter().zip(&expected).all(|(a, b)| a == b || a.is_nan() && b.is_nan()));
             prop_assert_eq!(found.sorted().len(), expected.len());

@@ -1,9 +1,10 @@
 //! Student's t test as ministat does it: against the first set, with one pooled variance.
 
 use super::{Confidence, Era, Summary};
+use serde::Serialize;
 
 /// How a set differs from the reference.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Difference {
     /// Whether the difference is larger than its error.
     pub proven: bool,

@@ -66,3 +66,18 @@ impl FromStr for Era {
         Era::ALL.into_iter().find(|e| e.name() == text).ok_or_else(|| ParseEraError(text.into()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_and_others_refused_with_a_list() {
+        for era in Era::ALL {
+            assert_eq!(era.name().parse(), Ok(era));
+        }
+        let error = "2015".parse::<Era>().unwrap_err().to_string();
+        assert!(error.contains("2015") && Era::ALL.iter().all(|era| error.contains(era.name())), "{error}");
+        assert_eq!(Era::default().to_string(), "new");
+    }
+}

@@ -20,32 +20,36 @@ const POWERS: [f64; 23] = [
 /// Whole numbers up to this are exact.
 const MAX_EXACT: u64 = 1 << 53;
 
-/// A plain decimal number (`-12.5`) at the beginning of `bytes`, with what follows; `None` if there is none, or one whose exact
-/// value needs more care. A whole number of up to 53 bits divided by an exact power of ten is rounded once, and thus the
-/// nearest: W. D. Clinger, "How to Read Floating Point Numbers Accurately", PLDI 1990.
+/// A plain decimal number (`-12.5`) at the beginning of `bytes`, with what follows; `None` if there is none. A whole number of
+/// up to 53 bits divided by an exact power of ten is rounded once, and thus the nearest: W. D. Clinger, "How to Read Floating
+/// Point Numbers Accurately", PLDI 1990.
 pub(super) fn plain_decimal(bytes: &[u8]) -> Option<(f64, &[u8])> {
     let (negative, unsigned) = match bytes {
         [b'-', rest @ ..] => (true, rest),
         _ => (false, bytes),
     };
-    let (mantissa, mut rest) = digits(0, unsigned);
+    let (whole, mut rest) = digits(0, unsigned);
+    let (mut mantissa, mut decimals) = (whole, 0);
     let mut count = unsigned.len() - rest.len();
-    let mut value = mantissa;
-    let mut decimals = 0;
     if let [b'.', fraction @ ..] = rest {
-        (value, rest) = digits(mantissa, fraction);
+        (mantissa, rest) = digits(whole, fraction);
         decimals = fraction.len() - rest.len();
         count += decimals;
     }
-    // 19 digits cannot overflow.
-    if count == 0 || count > 19 || value > MAX_EXACT {
+    if count == 0 {
         return None;
     }
-    let value = value as f64 / POWERS[decimals];
+    // 19 digits cannot overflow.
+    if count > 19 || mantissa > MAX_EXACT {
+        let number = &bytes[..bytes.len() - rest.len()];
+        return Some((std::str::from_utf8(number).ok()?.parse().ok()?, rest));
+    }
+    let value = mantissa as f64 / POWERS[decimals];
     Some((if negative { -value } else { value }, rest))
 }
 
-/// Appends the digits at the beginning of `bytes` to a number, modulo 2^64; returns what follows them.
+/// Appends the digits at the beginning of `bytes` to a number, modulo 2^64; returns what follows them. Joining eight at a time
+/// in a register was measured to be no quicker.
 fn digits(mut number: u64, mut bytes: &[u8]) -> (u64, &[u8]) {
     while let [digit @ b'0'..=b'9', rest @ ..] = bytes {
         number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));

@@ -27,8 +27,21 @@ impl Columns {
     /// The word in the column: none in a line that is shorter or where a comment begins before. A word that begins with `#`
     /// is a comment, up to the end of the line.
     fn word<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
-        let words = line.split(|byte| self.delimiters[usize::from(*byte)]).filter(|word| !word.is_empty());
-        words.take_while(|word| word[0] != b'#').nth(self.column - 1)
+        let mut rest = line;
+        for column in 1.. {
+            let start = rest.iter().position(|byte| !self.delimiters[usize::from(*byte)])?;
+            rest = &rest[start..];
+            if rest[0] == b'#' {
+                return None;
+            }
+            let end = rest.iter().position(|byte| self.delimiters[usize::from(*byte)]);
+            let (word, behind) = rest.split_at(end.unwrap_or(rest.len()));
+            if column == self.column {
+                return Some(word);
+            }
+            rest = behind;
+        }
+        None
     }
 }
 
@@ -125,7 +138,7 @@ impl PointReader {
     /// Reads lines of a plain decimal number and nothing else; returns what stands behind the last of them.
     fn plain_lines<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
         while let Some((point, rest)) = plain_decimal(bytes) {
-            let Some((b'\n', rest)) = rest.split_first() else { break };
+            let ([b'\n', rest @ ..] | [b'\r', b'\n', rest @ ..]) = rest else { break };
             self.points.push(point);
             self.lines += 1;
             bytes = rest;
@@ -148,9 +161,6 @@ impl PointReader {
         if line.len() > MAX_LINE {
             return Err(of(Problem::TooLong));
         }
-        if memchr::memchr(0, line).is_some() {
-            return Err(of(Problem::ZeroByte));
-        }
         // As C's isspace: carriage returns of other systems go as well.
         let blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
         let length = line.iter().rposition(|byte| !blank(byte)).map_or(0, |last| last + 1);
@@ -158,6 +168,7 @@ impl PointReader {
         let shown = || String::from_utf8_lossy(&word[..word.len().min(40)]).into_owned();
         let point = number(word).map_err(|error| {
             of(match error {
+                _ if word.contains(&0) => Problem::ZeroByte,
                 NumberError::None => Problem::NotANumber(shown()),
                 NumberError::NotFinite => Problem::NotFinite(shown()),
                 NumberError::TooLarge => Problem::TooLarge(shown()),
@@ -217,6 +228,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200), piece in 1usize..30) {
+            let whole = read_in_pieces(&Columns::default(), &bytes, usize::MAX);
+            prop_assert_eq!(read_in_pieces(&Columns::default(), &bytes, piece), whole);
+        }
+
         /// Neither pieces nor the fast way through plain lines change what is read.
         #[test]
         fn pieces_do_not_matter(

@@ -20,6 +20,8 @@ use std::path::PathBuf;
   linerate stat -C 3 -d , table.csv               the third column of a table
   seq 1 100 | linerate stat -c 99                 standard input, another level of confidence
   linerate stat --era fb11 before.pps after.pps   the arithmetic of FreeBSD 11
+  linerate stat --full before.pps after.pps       verdict in words, robust tests, warnings
+  linerate stat --json --show 0.5 a.pps b.pps     all of it as JSON; points needed to show 0.5 %
 
 Generations of ministat's arithmetic:
   old    to 2015, and Debian's package: the median of an even count is the upper middle point
@@ -72,6 +74,22 @@ pub struct Stat {
     /// Generation of ministat's arithmetic: old, mid, fb11 or new
     #[arg(long, value_name = "ERA", default_value_t = Era::default())]
     pub era: Era,
+
+    /// Behind ministat's output: verdicts in words, Mann-Whitney and Welch's tests, shifts and their intervals, warnings
+    #[arg(long)]
+    pub full: bool,
+
+    /// ministat's figures and the analysis of --full as JSON, instead of text
+    #[arg(long, conflicts_with = "full")]
+    pub json: bool,
+
+    /// With --full or --json: difference in percent for which the number of points needed is told
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
+    pub show: f64,
+
+    /// With --full or --json: start of the bootstrap's random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
 }
 
 fn column(text: &str) -> Result<usize, String> {
@@ -83,6 +101,13 @@ fn column(text: &str) -> Result<usize, String> {
 
 fn delimiters(text: &str) -> Result<String, String> {
     if text.is_empty() { Err("name at least one character".into()) } else { Ok(text.into()) }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent.is_finite() => Ok(percent),
+        _ => Err("a difference is a number of percent above 0".into()),
+    }
 }
 
 /// Narrower plots have no scale (ministat crashes or draws nothing), and wider ones no reader.

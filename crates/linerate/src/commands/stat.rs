@@ -1,14 +1,17 @@
-//! `linerate stat`: ministat's output, for files of numbers.
+//! `linerate stat`: ministat's output, for files of numbers, and what else there is to say of them.
 
-use super::{terminal_columns, usage};
+use super::{print, style, terminal_columns, usage};
 use crate::cli::Stat;
 use crate::points;
+use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use linerate_core::ministat::{
-    Columns, DEFAULT_WIDTH, Dataset, Era, MAX_SETS, MIN_WIDTH, Options, write_block,
+    Columns, DEFAULT_WIDTH, Dataset, Era, MAX_SETS, MIN_WIDTH, Options, Summary, difference, write_block,
 };
+use linerate_core::stats::analysis::{Analysis, Settings, analyse};
+use serde_json::{Value, json};
 use std::io::{BufWriter, ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
 /// Fewest points of a set that ministat takes.
@@ -17,6 +20,9 @@ const FEWEST: usize = 3;
 /// Share of a variance that may be lost in rounding before it is said.
 const CANCELLED: f64 = 0.001;
 
+/// More points than this are analysed for more than a moment.
+const MANY: usize = 1_000_000;
+
 /// Runs the verb.
 ///
 /// # Errors
@@ -24,17 +30,78 @@ const CANCELLED: f64 = 0.001;
 pub fn run(args: &Stat) -> Result<ExitCode> {
     let files = files(args)?;
     let columns = Columns::new(args.column, &args.delimiters);
-    let options = options(args);
-    let sets = files
-        .iter()
-        .map(|path| {
-            let set = Dataset::new(points::name(path), points::read(path, &columns)?);
-            check(&set, args)?;
-            Ok(set)
-        })
-        .collect::<Result<Vec<Dataset>>>()?;
-    print_block(&sets, &options)?;
+    let read = files.iter().map(|path| read(path, &columns, args)).collect::<Result<Vec<_>>>()?;
+    let (sets, in_order): (Vec<Dataset>, Vec<Vec<f64>>) = read.into_iter().unzip();
+    if args.json {
+        let names: Vec<&str> = sets.iter().map(Dataset::name).collect();
+        let all = json!({ "ministat": figures(&sets, args), "analysis": analysis(&names, &in_order, args) });
+        print(&format!("{all:#}\n"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    print_block(&sets, &options(args))?;
+    if args.full {
+        let names = distinct_ends(&files);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let analysis = analysis(&names, &in_order, args);
+        print(&format!("\n{}", linerate_report::text::analysis(&analysis, style())));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A set, and its points in the order of the runs where that is looked at.
+fn read(path: &Path, columns: &Columns, args: &Stat) -> Result<(Dataset, Vec<f64>)> {
+    let points = points::read(path, columns)?;
+    let in_order = if args.full || args.json { points.clone() } else { Vec::new() };
+    let set = Dataset::new(points::name(path), points);
+    check(&set, args)?;
+    Ok((set, in_order))
+}
+
+fn analysis(names: &[&str], in_order: &[Vec<f64>], args: &Stat) -> Analysis {
+    let sets: Vec<(&str, &[f64])> = names.iter().copied().zip(in_order.iter().map(Vec::as_slice)).collect();
+    let settings = Settings {
+        confidence: args.confidence.percent() / 100.0,
+        seed: args.seed,
+        show_percent: Some(args.show),
+        ..Settings::default()
+    };
+    let points: usize = in_order.iter().map(Vec::len).sum();
+    let _progress = (points > MANY).then(|| Progress::busy("tests and intervals of all points"));
+    analyse(&sets, &settings)
+}
+
+/// What is left of paths without the folders that they have in common: sentences and tables have little room.
+fn distinct_ends(paths: &[PathBuf]) -> Vec<String> {
+    let parts: Vec<Vec<_>> = paths.iter().map(|path| path.components().collect()).collect();
+    let shortest = parts.iter().map(Vec::len).min().unwrap_or_default();
+    let common = |depth: &usize| parts.iter().all(|path| path[*depth] == parts[0][*depth]);
+    let common = (0..shortest.saturating_sub(1)).take_while(common).count();
+    let end = |path: &Vec<Component>| points::name(&path[common..].iter().collect::<PathBuf>());
+    parts.iter().map(end).collect()
+}
+
+/// ministat's figures, not rounded.
+fn figures(sets: &[Dataset], args: &Stat) -> Value {
+    let summaries: Vec<Summary> = sets.iter().map(|set| set.summary(args.era)).collect();
+    let named = |name: &str, figures: Value| {
+        let mut all = json!({ "name": name });
+        if let (Value::Object(all), Value::Object(figures)) = (&mut all, figures) {
+            all.extend(figures);
+        }
+        all
+    };
+    let rows = sets.iter().zip(&summaries).map(|(set, summary)| named(set.name(), json!(summary)));
+    let others = sets.iter().zip(&summaries).skip(1);
+    let differences = others.map(|(set, summary)| {
+        let found = difference(&summaries[0], summary, args.confidence, args.era);
+        named(set.name(), json!(found))
+    });
+    json!({
+        "era": args.era.name(),
+        "confidence_percent": args.confidence.percent(),
+        "sets": rows.collect::<Vec<_>>(),
+        "differences": differences.collect::<Vec<_>>(),
+    })
 }
 
 /// The files asked for, or standard input.
@@ -120,5 +187,21 @@ impl<W: Write> std::fmt::Write for Output<W> {
             self.error = Some(error);
             std::fmt::Error
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_told_apart_by_their_ends() {
+        let ends = |paths: &[&str]| distinct_ends(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(ends(&["/a/b/c.pps", "/a/b/d.pps"]), ["c.pps", "d.pps"]);
+        assert_eq!(ends(&["/a/b/c.pps", "/a/x/c.pps"]), ["b/c.pps", "x/c.pps"]);
+        assert_eq!(ends(&["a/b", "a/b/c"]), ["b", "b/c"]);
+        assert_eq!(ends(&["a/b", "a/b"]), ["b", "b"]);
+        assert_eq!(ends(&["a/b"]), ["b"]);
+        assert_eq!(ends(&["-", "a"]), ["<stdin>", "a"]);
     }
 }

@@ -221,7 +221,7 @@ fn what_has_no_figures_is_named_with_file_and_line() {
         ("1\n-inf\n3\n", &["a.txt, line 2", "\"-inf\""]),
         ("1\n2\n1e309\n", &["a.txt, line 3", "too large"]),
         ("1e308\n1.7e308\n1.6e308\n", &["a.txt", "overflows", "divide"]),
-        ("1\n2\n3\n4\0\n", &["a.txt, line 4", "zero byte"]),
+        ("1\n2\n3\n4\0 5\n", &["a.txt, line 4", "zero byte"]),
     ];
     for (text, says) in cases {
         for era in ["old", "new"] {
@@ -250,7 +250,7 @@ fn a_deviation_lost_in_rounding_is_said() {
 
 #[test]
 fn arguments_that_make_no_sense_are_refused() {
-    let cases: [(&str, &[&str]); 11] = [
+    let cases: [(&str, &[&str]); 13] = [
         ("-c 94", &["94", "99.5"]),
         ("-c 95%", &["95%", "99.5"]),
         ("-C 0", &["--column", "from 1"]),
@@ -262,6 +262,8 @@ fn arguments_that_make_no_sense_are_refused() {
         ("a b c d e f g h", &["8 files", "7 sets"]),
         ("- -", &["standard input", "once"]),
         ("-x a", &["-x"]),
+        ("--full --json a", &["--json", "--full"]),
+        ("--show 0 a", &["--show", "above 0"]),
     ];
     for (line, says) in cases {
         linerate(["stat"]).args(line.split(' ')).run().fails(2, says);
@@ -307,4 +309,51 @@ fn the_width_is_the_terminals() {
     assert_eq!(width(""), Some(100));
     assert_eq!(width("COLUMNS=50"), Some(52));
     assert_eq!(width("COLUMNS=none"), Some(100));
+}
+
+/// Three sets of the archive: Xeon E5-2650, Chelsio T540, machdep.hyperthreading_allowed, in packets/s.
+fn with_three_sets() -> Scratch {
+    let scratch = Scratch::new();
+    for (name, text) in [
+        ("8rxq.pps", "4648451\n4735822\n4724896\n4632222\n4500078\n"),
+        ("16rxq.pps", "4925106\n5070589.5\n5104512\n5198632\n5142971\n"),
+        ("disabled.pps", "5801231.5\n5783115\n5765684\n5780396\n5794597\n"),
+    ] {
+        std::fs::write(scratch.file(name), text).unwrap();
+    }
+    scratch
+}
+
+#[test]
+fn full_is_the_block_and_then_the_analysis() {
+    let scratch = with_three_sets();
+    let sets = ["8rxq.pps", "16rxq.pps", "disabled.pps"];
+    let run = |args: &[&str]| linerate(["stat"]).args(args).args(sets).dir(scratch.path()).run().ok().stdout;
+    let (block, full) = (run(&["-s"]), run(&["-s", "--full"]));
+    let analysis = full.strip_prefix(&block).unwrap_or_else(|| panic!("{full}"));
+    for part in
+        ["\n16rxq.pps is 9.5 % higher than 8rxq.pps", "Mann-Whitney", "Welch", "Cliff", "Holm", "Warnings"]
+    {
+        assert!(analysis.contains(part), "no '{part}' in:\n{analysis}");
+    }
+    assert_eq!(run(&["-s", "--full"]), full, "the bootstrap has a seed");
+}
+
+#[test]
+fn json_has_ministats_figures_and_the_analysis() {
+    let scratch = with_three_sets();
+    let json = linerate(["stat", "--json", "--era", "fb11", "8rxq.pps", "16rxq.pps", "disabled.pps"]);
+    let json = json.dir(scratch.path()).run().ok().json();
+    let ministat = &json["ministat"];
+    assert_eq!((&ministat["era"], &ministat["confidence_percent"]), (&"fb11".into(), &95.0.into()));
+    let first = &ministat["sets"][0];
+    assert_eq!(
+        (&first["name"], &first["n"], &first["max"]),
+        (&"8rxq.pps".into(), &5.into(), &4_735_822.0.into())
+    );
+    let difference = &ministat["differences"][1];
+    assert_eq!((&difference["name"], &difference["proven"]), (&"disabled.pps".into(), &true.into()));
+    assert!((difference["percent_error"].as_f64().unwrap() - 2.62824).abs() < 1e-5, "{difference}");
+    assert_eq!(json["analysis"]["comparisons"].as_array().unwrap().len(), 2);
+    assert_eq!(json["analysis"]["sets"][2]["name"], "disabled.pps");
 }
