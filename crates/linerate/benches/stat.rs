@@ -25,6 +25,7 @@ struct Run {
 
 fn run(program: &str, args: &[&str], output: &Path) -> Run {
     let began = Instant::now();
+    #[allow(clippy::zombie_processes, reason = "wait4 waits for it, and tells what it used")]
     let child = Command::new(program).args(args).stdout(File::create(output).unwrap()).spawn().unwrap();
     let mut status = 0;
     // SAFETY: rusage is plain data; the child has not been waited for, so its number is still its own.
