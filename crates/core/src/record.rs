@@ -1,5 +1,9 @@
 //! What is kept of a campaign, and the reader of every version of it. docs/records.md describes the files.
 
+mod imported;
+
+pub use imported::{Imported, ImportedSlot, ImportedTrial};
+
 use crate::audit::{Audit, Loss};
 use crate::counters::PortCounters;
 use crate::schedule::Stopped;
@@ -29,6 +33,9 @@ pub struct Campaign {
     pub slots: Vec<Slot>,
     /// What was found out before the first trial: the batch size, say.
     pub notes: Vec<String>,
+    /// Whose results these are, where linerate did not measure them itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Box<Imported>>,
 }
 
 /// What the user asked for, defaults filled in.
@@ -119,6 +126,9 @@ pub struct Slot {
     pub ceiling: Option<usize>,
     /// The slot that this one is compared with.
     pub baseline: Option<usize>,
+    /// Where an imported slot comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Box<ImportedSlot>>,
 }
 
 impl Slot {
@@ -127,15 +137,18 @@ impl Slot {
         self.lengths_fcs.iter().map(|l| f64::from(*l)).sum::<f64>() / self.lengths_fcs.len().max(1) as f64
     }
 
-    /// Whether this is the tester alone.
+    /// Whether this is the tester alone. What was imported never is.
     pub fn is_calibration(&self) -> bool {
-        self.ceiling.is_none()
+        self.ceiling.is_none() && self.imported.is_none()
     }
 
     /// `forwarding IPv4 64 B`.
     pub fn title(&self) -> String {
         let unit = if self.lengths_fcs.len() == 1 { " B" } else { "" };
-        format!("{} {} {}{unit}", self.variant, self.family, self.frame)
+        let frame = format!("{}{unit}", self.frame);
+        // Of an imported slot, family and frame length may not be known.
+        let parts = [self.variant.as_str(), &self.family, &frame];
+        parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -172,6 +185,9 @@ pub struct TrialRecord {
     pub audit: Audit,
     /// Raw samples of the window.
     pub samples: Vec<Sample>,
+    /// Where an imported figure comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Box<ImportedTrial>>,
 }
 
 /// How busy a CPU was during a trial, as shares of the time.

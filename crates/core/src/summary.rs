@@ -180,7 +180,8 @@ fn losses_by_place(trials: &[&TrialRecord]) -> Vec<(String, u64)> {
 fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<Estimate>, mode: Mode) {
     let paced = slot.asked_fps.is_some_and(|asked| row.offered >= asked * 0.995 && row.loss_ratio < 0.001);
     row.limit = match ceiling {
-        _ if row.valid_trials == 0 => Limit::Unknown,
+        // Nobody knows what the tester of an imported slot could do.
+        _ if row.valid_trials == 0 || slot.imported.is_some() => Limit::Unknown,
         _ if paced => Limit::OfferedLoad,
         None => Limit::Calibration,
         Some(c) => {
@@ -249,7 +250,11 @@ fn slot_warnings(row: &Row, slot: &Slot, trials: &[TrialRecord]) -> Vec<String> 
     let title = slot.title();
     let mut out = Vec::new();
     let invalid = row.trials - row.valid_trials;
-    if invalid > 0 {
+    if invalid > 0 && slot.imported.is_some() {
+        let first = trials.iter().find(|t| t.slot == slot.id && !t.audit.valid);
+        let why = first.and_then(|t| t.audit.checks.first()).map_or("", |c| &c.found);
+        out.push(format!("{title}: {invalid} of {} runs have no figure (the first: {why})", row.trials));
+    } else if invalid > 0 {
         let of_slot = trials.iter().filter(|t| t.slot == slot.id);
         let why = of_slot.flat_map(|t| t.audit.failures()).next().unwrap_or_default();
         out.push(format!(
@@ -262,7 +267,7 @@ fn slot_warnings(row: &Row, slot: &Slot, trials: &[TrialRecord]) -> Vec<String> 
             "{title}: too close to what the tester can do without a DUT; the DUT may be faster than this"
         ));
     }
-    if row.received.low.is_none() && row.valid_trials > 0 {
+    if row.received.low.is_none() && row.valid_trials > 0 && slot.imported.is_none() {
         out.push(format!(
             "{title}: {} valid trials are too few for a 95 % interval (6 are needed)",
             row.valid_trials

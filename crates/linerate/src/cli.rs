@@ -7,6 +7,9 @@ mod stat;
 pub use compare::{Compare, Share};
 pub use reproduce::Reproduce;
 pub use stat::Stat;
+mod import;
+
+pub use import::{Import, ImportFrom, Netbenches};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_core::units::{Rate, parse_duration_ns, parse_link_speed};
@@ -50,6 +53,8 @@ pub enum Command {
     Reproduce(Reproduce),
     /// Statistics of files of numbers, as ministat(1) prints them.
     Stat(Stat),
+    /// Read results of other tools: check them, recompute their figures, turn them into records.
+    Import(Import),
     /// Write the man page and shell completions into a directory (used by `make install`).
     #[command(hide = true)]
     Documents(Documents),

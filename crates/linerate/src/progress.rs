@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A progress line; silent when standard error is not a terminal.
 pub struct Progress(ProgressBar);
@@ -60,6 +60,39 @@ fn shown(bar: ProgressBar, template: &str, prefix: &str) -> Progress {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
     Progress(bar)
+}
+
+/// A line that says how much was read, for what takes longer than two seconds and has no known end.
+pub struct Counting {
+    bar: ProgressBar,
+    began: Instant,
+}
+
+impl Counting {
+    /// Nothing is shown for the first two seconds, nor without a terminal.
+    pub fn new() -> Self {
+        let bar = ProgressBar::new_spinner();
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+        Counting { bar, began: Instant::now() }
+    }
+
+    /// Says what is going on now.
+    pub fn say(&mut self, text: impl FnOnce() -> String) {
+        if self.bar.is_hidden() {
+            if self.began.elapsed() < Duration::from_secs(2) || !std::io::stderr().is_terminal() {
+                return;
+            }
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.set_message(text());
+        self.bar.tick();
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
 }
 
 impl Drop for Progress {

@@ -1,6 +1,8 @@
-//! The public archive of FreeBSD forwarding results: read, checked and reproduced.
+//! The public archive of FreeBSD forwarding results: imported, checked, reproduced, searched for changes.
 
 mod common;
 
+#[path = "archive/import.rs"]
+mod import;
 #[path = "archive/reproduce.rs"]
 mod reproduce;

@@ -2,7 +2,9 @@
 
 mod analysis;
 mod answer;
+mod archive;
 mod comparisons;
+mod imported;
 mod names;
 mod numbers;
 mod page;
@@ -18,6 +20,7 @@ use names::Names;
 use page::{Ink, Page};
 
 pub use analysis::analysis;
+pub use archive::archive;
 pub use comparisons::comparisons;
 pub use page::Style;
 pub use reproduction::reproduction;
@@ -27,6 +30,10 @@ pub use trials::trials;
 pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary, style: Style) -> String {
     let names = Names::of(campaign);
     let mut page = Page::new(style);
+    if let Some(origin) = &campaign.imported {
+        imported::page(&mut page, campaign, origin, host, summary, &names);
+        return page.finish();
+    }
     if simulated(campaign) {
         let loud =
             "SIMULATED: all figures below are of a simulated DUT inside linerate, NOT of this machine.";

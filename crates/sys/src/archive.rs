@@ -227,7 +227,7 @@ impl<F> Reader<'_, F> {
     }
 
     fn problem(&mut self, path: &str, kind: &'static str, reason: String) {
-        self.archive.problems.push(FileProblem { path: path.into(), kind, reason });
+        self.archive.problems.push(FileProblem { path: path.into(), kind, reason, set: None });
     }
 }
 

@@ -3,6 +3,7 @@
 //! Files: `campaign.json`, `host.json`, `trials.jsonl` (one line per trial, only ever appended to), `summary.json`.
 
 mod error;
+mod imported;
 mod reader;
 mod time;
 mod writer;
@@ -15,6 +16,7 @@ use std::time::SystemTime;
 use writer::Writer;
 
 pub use error::RecordsError;
+pub use imported::ImportStore;
 pub use reader::{StoredCampaign, read};
 pub use time::{rfc3339_utc, stamp_utc, utc_now};
 

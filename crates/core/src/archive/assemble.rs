@@ -3,11 +3,12 @@
 use super::configs::Configs;
 use super::info::Info;
 use super::layout::{self, Kind, Place};
-use super::runs::{KnownSets, Received, Sent, set_stem};
+use super::runs::{KnownSets, Received, Sent, raw_suffix, set_stem};
 use super::{
-    Equilibrium, EquilibriumRun, FileProblem, Published, ResultDirectory, Series, equilibrium, tables,
+    Equilibrium, EquilibriumRun, FileProblem, Published, ResultDirectory, Series, Set, equilibrium, tables,
 };
-use crate::pktgen::Reader;
+use crate::pktgen::{Command, Reader};
+use std::collections::HashMap;
 
 mod sets;
 
@@ -34,7 +35,7 @@ pub struct Assembly {
     infos: Vec<Filed<Info>>,
     medians: Vec<Published>,
     throughputs: Vec<Published>,
-    searches: Vec<Filed<EquilibriumRun>>,
+    searches: Vec<Filed<(EquilibriumRun, Option<Command>)>>,
     series: Vec<Series>,
     /// Stems of profiles: `bench.311848.1.pmc`.
     profiles: Vec<(String, String)>,
@@ -103,7 +104,7 @@ impl Assembly {
     fn search(&mut self, path: &str, bytes: &[u8]) -> &'static str {
         let name = path.rsplit('/').next().unwrap_or(path);
         let stem = layout::sender(name).map_or(name, |(stem, _)| stem);
-        let content = equilibrium::read(path, bytes);
+        let content = (equilibrium::read(path, bytes), equilibrium::command(bytes));
         let folder = super::folder(path).to_string();
         self.searches.push(Filed { path: path.into(), folder, stem: stem.into(), content });
         "equilibrium log"
@@ -117,7 +118,7 @@ impl Assembly {
 
     /// A file that is broken.
     pub fn problem(&mut self, path: &str, kind: &'static str, reason: impl Into<String>) {
-        self.problems.push(FileProblem { path: path.into(), kind, reason: reason.into() });
+        self.problems.push(FileProblem { path: path.into(), kind, reason: reason.into(), set: None });
     }
 
     /// Judges a file by its length and last byte: graphs end with a newline, or were cut when a buffer was full.
@@ -137,6 +138,7 @@ impl Assembly {
     /// The folder with its sets, and every problem of its files; `None` for the folder where there is nothing in it.
     pub fn finish(mut self, configs: &Configs) -> (Option<ResultDirectory>, Vec<FileProblem>) {
         self.tell_problems();
+        let known = self.known();
         let equilibria = self.equilibria();
         let mut directory = ResultDirectory {
             path: std::mem::take(&mut self.path),
@@ -150,6 +152,7 @@ impl Assembly {
         };
         let mut problems = std::mem::take(&mut self.problems);
         directory.sets = self.sets(&directory.path, configs);
+        attach(&mut problems, &known, &mut directory.sets);
         problems.sort_by(|a, b| (&a.path, &a.reason).cmp(&(&b.path, &b.reason)));
         let nothing =
             directory.sets.is_empty() && directory.series.is_empty() && directory.equilibria.is_empty();
@@ -160,12 +163,15 @@ impl Assembly {
     fn tell_problems(&mut self) {
         let mut told: Vec<FileProblem> = Vec::new();
         let mut tell = |path: &str, kind: &'static str, reasons: &[String]| {
-            told.extend(reasons.iter().map(|r| FileProblem { path: path.into(), kind, reason: r.clone() }));
+            if !reasons.is_empty() {
+                let reason = reasons.join("; ");
+                told.push(FileProblem { path: path.into(), kind, reason, set: None });
+            }
         };
         self.received.iter().for_each(|f| tell(&f.path, "receiver", &f.content.problems));
         self.sent.iter().for_each(|f| tell(&f.path, "sender", &f.content.1.problems));
         self.infos.iter().for_each(|f| tell(&f.path, "info", &f.content.problems));
-        self.searches.iter().for_each(|f| tell(&f.path, "equilibrium log", &f.content.problems));
+        self.searches.iter().for_each(|f| tell(&f.path, "equilibrium log", &f.content.0.problems));
         self.medians.iter().for_each(|p| tell(&p.file, "medians", &p.problems));
         self.throughputs.iter().for_each(|p| tell(&p.file, "equilibrium", &p.problems));
         self.series.iter().for_each(|s| tell(&s.file, "series", &s.problems));
@@ -202,7 +208,17 @@ impl Assembly {
         let published: Vec<(usize, Published)> =
             throughputs.into_iter().map(|p| (at(throughput_stem(&p.file)), p)).collect();
         for (owner, search) in owners.into_iter().zip(searches) {
-            all[owner].runs.push(search.content);
+            let (run, command) = search.content;
+            all[owner].runs.push(run);
+            for (name, value) in command.iter().flat_map(Command::facts) {
+                all[owner].facts.entry(format!("sender.{name}")).or_insert(value);
+            }
+        }
+        for info in &self.infos {
+            let name = shown_name("", set_stem(&info.stem));
+            if let Some(set) = all.iter_mut().find(|e| e.name == name) {
+                set.facts.extend(info.content.facts.clone());
+            }
         }
         for (owner, file) in published {
             let slot = if file.file.ends_with(".max") {
@@ -215,6 +231,50 @@ impl Assembly {
         all.iter_mut().for_each(judge);
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
+    }
+}
+
+/// Tells each set what is wrong with its files. Runs and tables know already.
+fn attach(problems: &mut [FileProblem], known: &KnownSets, sets: &mut [Set]) {
+    let runs: HashMap<String, usize> =
+        sets.iter().enumerate().flat_map(|(i, s)| s.runs.iter().map(move |r| (r.log.clone(), i))).collect();
+    for problem in problems {
+        let (folder, name) = (super::folder(&problem.path), problem.path.rsplit('/').next().unwrap_or(""));
+        if let Some(owner) = runs.get(&problem.path) {
+            problem.set = Some(sets[*owner].name.clone());
+            continue;
+        }
+        let published = |s: &Set| s.published.as_ref().is_some_and(|p| p.file == problem.path);
+        let wanted = shown_name(folder, &known.split(folder, stem_of(name)).set);
+        let here = |s: &Set| s.name == wanted && s.runs.iter().any(|r| super::folder(&r.log) == folder);
+        let owner = sets.iter().position(published).or_else(|| {
+            let of_log = name.starts_with("bench");
+            sets.iter()
+                .position(here)
+                .or_else(|| sets.iter().position(|s| s.name == wanted))
+                .filter(|_| of_log)
+        });
+        if let Some(owner) = owner {
+            sets[owner].problems.push(format!("{name}: {}", problem.reason));
+            problem.set = Some(sets[owner].name.clone());
+        }
+    }
+}
+
+/// A file's name without its ending: `bench.a.1` of `bench.a.1.sender_gen2`, `bench.a.1.pmc.graph`, `bench.a.1.graph`.
+fn stem_of(name: &str) -> &str {
+    let name = layout::sender(name).map_or(name, |(stem, _)| stem);
+    let ends = [".info", ".receiver", ".graph", ".stack", ".folded"];
+    let name = ends.iter().find_map(|e| name.strip_suffix(e)).unwrap_or(name);
+    name.strip_suffix(".pmc").unwrap_or(name)
+}
+
+/// A set's name: that of its `.info`, with the `<x>` of its folder `RAW.<x>`.
+fn shown_name(folder: &str, set: &str) -> String {
+    let name = if set.is_empty() { "bench" } else { set };
+    match raw_suffix(folder) {
+        Some(suffix) => format!("{name}.{suffix}"),
+        None => name.to_string(),
     }
 }
 

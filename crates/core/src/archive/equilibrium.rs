@@ -1,12 +1,22 @@
 //! Logs of the archive's `equilibrium`: it halves its steps until the offered load is what the DUT forwards.
 
 use super::{EquilibriumRun, EquilibriumStep};
+use crate::pktgen::{self, Command, Line};
 
 /// Whether a sender's log is one of these: its command line or its own texts say so within the first lines.
 pub fn is_log(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(4096)];
     // Both `equilibrium` and `Equilibrium`.
     memchr::memmem::find(head, b"quilibrium").is_some()
+}
+
+/// The command line, which the log begins with.
+pub fn command(bytes: &[u8]) -> Option<Command> {
+    let head = &bytes[..bytes.len().min(4096)];
+    head.split(|b| *b == b'\n').find_map(|line| match pktgen::parse(line) {
+        Line::Command(host, command) => Some(Command::parse(host, command)),
+        _ => None,
+    })
 }
 
 /// Reads a log. Steps and the final estimate are in Mb/s.
@@ -59,6 +69,7 @@ mod tests {
         let run = read("x", LOG.as_bytes());
         assert!(is_log(LOG.as_bytes()) && !is_log(b"CMD: pkt-gen -f tx"));
         assert_eq!((run.estimate, run.maximum), (Some(189.0), Some(190.0)));
+        assert_eq!(command(LOG.as_bytes()).unwrap().program, "equilibrium");
         assert_eq!(run.steps[1], EquilibriumStep { offered: 189.0, measured: Some(188.0) });
         assert_eq!(run.problems, ["Generated only 188Mb/s in place of 189Mb/s"]);
     }

@@ -2,6 +2,7 @@
 
 use super::facts;
 use super::shell::{Item, items};
+use super::when::utc;
 use std::collections::BTreeMap;
 
 /// What an `.info` file says.
@@ -63,7 +64,10 @@ impl Info {
                 Some(("Image", value)) => self.put(facts::IMAGE, value),
                 Some(("CFG", value)) => self.put(facts::CONFIG, base(value)),
                 Some(("PKTGEN" | "Pktgen", value)) => self.put(facts::PKTGEN, base(value)),
-                Some(("Start time", value)) => self.put(facts::START, value),
+                Some(("Start time", value)) => {
+                    self.put(facts::START, value);
+                    self.put(facts::START_UTC, &utc(value).unwrap_or_default());
+                }
                 Some(("End time", value)) => self.put(facts::END, value),
                 _ if line.starts_with("FreeBSD ") => self.uname(line),
                 _ => self.problems.push("a line of unknown meaning".into()),
@@ -89,7 +93,9 @@ impl Info {
         if let Some(revision) = words.get(build + 1).and_then(|w| w.strip_suffix(':')) {
             self.put(facts::REVISION, revision);
             let built = text.split_once(&format!("{revision}: ")).map_or("", |(_, date)| date);
-            self.put(facts::BUILT, built.split("    ").next().unwrap_or("").trim());
+            let built = built.split("     ").next().unwrap_or("").trim();
+            self.put(facts::BUILT, built);
+            self.put(facts::BUILT_UTC, &utc(built).unwrap_or_default());
         }
     }
 
@@ -121,6 +127,7 @@ mod tests {
         assert_eq!((fact(facts::CONFIG), info.image_revision()), ("fastforwarding", Some("291909")));
         assert_eq!((fact(facts::RELEASE), fact(facts::REVISION)), ("11.0-CURRENT", "r291909"));
         assert_eq!(fact(facts::BUILT), "Tue Jan 26 05:12:36 CET 2016");
+        assert_eq!(fact(facts::START_UTC), "2016-01-28T20:08:08Z");
         assert_eq!(fact(facts::END), "Fri Sep 25 08:04:18 CEST 2015");
     }
 

@@ -1,11 +1,11 @@
-//! The archive's own figure of a run, exactly as its script comes to it, and a sounder one.
+//! The archive's own figure of a run, exactly as its script comes to it. The sounder one is in [`super::steady`].
 //!
 //! Of a receiver's log of L newlines the script keeps `head -n L-10 | tail -n L-25`, of these the lines that match
 //! `main_thread[[:space:]]\[[[:digit:]]+\][[:space:]][1-9].*pps`, of these the fourth field between single blanks; ministat
 //! takes the median and prints it with `%.8g`. So what is dropped are 15 and 10 lines, not samples, and with each sample of 0.
 
 use super::Rule;
-use crate::pktgen::{Line, Log, Reader, Sample};
+use crate::pktgen::{Line, Log, Reader};
 
 /// ministat refuses to work with fewer points.
 pub const LEAST_POINTS: usize = 3;
@@ -153,93 +153,6 @@ fn matches_after(rest: &[u8]) -> bool {
         }
         _ => false,
     }
-}
-
-/// The steady part of a run, and its median.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Steady {
-    /// The median of the steady part, frames/s.
-    pub median: f64,
-    /// First sample of the steady part, from 0.
-    pub first: usize,
-    /// Samples in it.
-    pub samples: usize,
-}
-
-/// At most so many samples at either end are looked through for a change: more would be no ramp.
-const LONGEST_END: usize = 256;
-/// Values further from the level than this many deviations count as if they were that far: one wild value moves no boundary.
-const CLAMP: f64 = 6.0;
-/// A part at the end differs from the steady part when its mean is this many deviations away...
-const DEVIATIONS: f64 = 3.0;
-/// ...and at least this share of the level.
-const LEAST_SHARE: f64 = 0.01;
-
-/// The sounder figure: the median of the steady part, which begins and ends where the rate changes.
-///
-/// The level is the median of the samples that are not 0, its deviation 1.4826 times their median absolute deviation, at
-/// least 0.2 %. Samples are clamped to the level +/- 6 deviations. Of all ways to cut off up to a third at the beginning
-/// and up to a third at the end, the one with the least sum of squares around the three means is taken; an end is cut off
-/// only if its mean differs from that of the middle by more than 3 deviations and 1 %. Samples of 0 at the very ends
-/// (before the first and after the last frame) are cut off before. `None` with fewer than three steady samples, or where
-/// most of them are 0.
-pub fn steady(samples: &[(u64, Sample)]) -> Option<Steady> {
-    let rates: Vec<f64> = samples.iter().map(|(_, s)| s.pps as f64).collect();
-    let first = rates.iter().position(|r| *r > 0.0)?;
-    let last = rates.iter().rposition(|r| *r > 0.0)?;
-    let rates = &rates[first..=last];
-    let mut flowing: Vec<f64> = rates.iter().copied().filter(|r| *r > 0.0).collect();
-    let level = middle(&mut flowing);
-    flowing.iter_mut().for_each(|r| *r = (*r - level).abs());
-    let deviation = (1.4826 * middle(&mut flowing)).max(0.002 * level);
-    let reach = CLAMP * deviation;
-    let clamped: Vec<f64> = rates.iter().map(|r| r.clamp(level - reach, level + reach) - level).collect();
-    let (from, to) = segment(&clamped, (DEVIATIONS * deviation).max(LEAST_SHARE * level));
-    let mut part = rates[from..to].to_vec();
-    let median = if part.len() < LEAST_POINTS { 0.0 } else { middle(&mut part) };
-    (median > 0.0).then_some(Steady { median, first: first + from, samples: to - from })
-}
-
-/// The median, mean of the two middle points; 0 of nothing.
-fn middle(values: &mut [f64]) -> f64 {
-    if values.is_empty() {
-        return 0.0;
-    }
-    let m = values.len() / 2;
-    let even = values.len().is_multiple_of(2);
-    let (below, upper, _) = values.select_nth_unstable_by(m, f64::total_cmp);
-    let upper = *upper;
-    if even { (below.iter().copied().fold(f64::NEG_INFINITY, f64::max) + upper) / 2.0 } else { upper }
-}
-
-/// Where the middle of three parts begins and ends (exclusive).
-fn segment(values: &[f64], least: f64) -> (usize, usize) {
-    let n = values.len();
-    let mut sums = Vec::with_capacity(n + 1);
-    sums.push(0.0);
-    for v in values {
-        sums.push(sums[sums.len() - 1] + v);
-    }
-    // The sum of squares within parts is least where that between them, sum^2 / length over the parts, is greatest.
-    let between = |from: usize, to: usize| match to - from {
-        0 => 0.0,
-        length => (sums[to] - sums[from]).powi(2) / length as f64,
-    };
-    let end = (n / 3).min(LONGEST_END);
-    let (mut best, mut from, mut to) = (f64::NEG_INFINITY, 0, n);
-    for i in 0..=end {
-        for j in n - end..=n {
-            let explained = between(0, i) + between(i, j) + between(j, n);
-            if explained > best {
-                (best, from, to) = (explained, i, j);
-            }
-        }
-    }
-    let mean = |from: usize, to: usize| (sums[to] - sums[from]) / (to - from).max(1) as f64;
-    let differs = |part: f64| (part - mean(from, to)).abs() > least;
-    let cut_start = from > 0 && differs(mean(0, from));
-    let cut_end = to < n && differs(mean(to, n));
-    (if cut_start { from } else { 0 }, if cut_end { to } else { n })
 }
 
 #[cfg(test)]

@@ -7,16 +7,20 @@ pub mod assemble;
 pub mod config;
 pub mod configs;
 pub mod equilibrium;
+pub mod export;
 pub mod info;
 pub mod layout;
 mod matching;
 pub mod method;
+pub mod records;
 pub mod runs;
 pub mod shell;
+pub mod steady;
 pub mod tables;
+pub mod when;
 
 use crate::pktgen::Sample;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A tree that has been read, or the part of one.
@@ -41,6 +45,8 @@ pub struct FileProblem {
     pub kind: &'static str,
     /// What is wrong, for a reader.
     pub reason: String,
+    /// The set that it belongs to, where there is one: then that set, or its run, has the problem as well.
+    pub set: Option<String>,
 }
 
 /// A folder that holds medians, or logs without medians: one campaign of the archive.
@@ -123,8 +129,12 @@ pub mod facts {
     pub const RELEASE: &str = "release";
     /// When the kernel was built, as `uname` has it.
     pub const BUILT: &str = "built";
+    /// The same, RFC 3339, UTC, where it could be read.
+    pub const BUILT_UTC: &str = "built_utc";
     /// Beginning of the set, as `.info` has it.
     pub const START: &str = "start";
+    /// The same, RFC 3339, UTC, where it could be read.
+    pub const START_UTC: &str = "start_utc";
     /// End of the set, as `.info` has it.
     pub const END: &str = "end";
     /// Image of the DUT, as `.info` has it.
@@ -165,7 +175,7 @@ pub struct Run {
 }
 
 /// The middle of an even number of samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rule {
     /// Mean of the two middle points: ministat since late 2015.
@@ -175,7 +185,7 @@ pub enum Rule {
 }
 
 /// A file of medians, one a line.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Published {
     /// Path of the file, relative to the folder that was read.
     pub file: String,
@@ -188,7 +198,7 @@ pub struct Published {
 }
 
 /// A table over sets: `gnuplot.data` and the like.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Path of the file, relative to the folder that was read.
     pub file: String,
@@ -201,7 +211,7 @@ pub struct Series {
 }
 
 /// A row of such a table.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SeriesRow {
     /// Line in the file, from 1.
     pub line: usize,
@@ -218,7 +228,7 @@ pub struct SeriesRow {
 }
 
 /// Searches for the greatest rate without loss, of one configuration (Mb/s, Ethernet).
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Equilibrium {
     /// Name of the set.
     pub name: String,
@@ -228,6 +238,9 @@ pub struct Equilibrium {
     pub published: Option<Published>,
     /// Greatest values seen, committed to the archive.
     pub published_max: Option<Published>,
+    /// Facts from `.info` and the command line; see [`facts`].
+    #[serde(default)]
+    pub facts: BTreeMap<String, String>,
     /// Whether the published estimates end with those of the logs; `None` where there is nothing to compare.
     pub agrees: Option<bool>,
     /// What is wrong: stale values, say.
@@ -235,7 +248,7 @@ pub struct Equilibrium {
 }
 
 /// One search.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EquilibriumRun {
     /// Path of the log, relative to the folder that was read.
     pub log: String,
@@ -250,7 +263,7 @@ pub struct EquilibriumRun {
 }
 
 /// One step of a search, in Mb/s.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct EquilibriumStep {
     /// Offered load.
     pub offered: f64,
@@ -259,7 +272,7 @@ pub struct EquilibriumStep {
 }
 
 /// A line of a configuration file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
     /// Name of the setting; empty for a rule.
     pub name: String,

@@ -1,7 +1,8 @@
 //! From the files of a results folder to sets of runs: which log belongs to which set, as which run.
 
 use super::layout;
-use super::method::{Medians, ReceiverLog, Steady, kept_lines, steady};
+use super::method::{LEAST_POINTS, Medians, ReceiverLog, kept_lines};
+use super::steady::{Steady, steady};
 use crate::pktgen::{Command, Fault, Log, Sample};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +33,8 @@ impl Received {
         let read = ReceiverLog::read(bytes);
         let (points, medians) = read.archive();
         let steady = steady(&read.log.samples);
-        let problems = problems(&read.log, bytes, points, medians.is_some(), steady.is_some());
+        let mut problems = problems(&read.log, bytes, points, medians.is_some(), steady.is_some());
+        problems.extend(steady.and_then(|s| s.change).map(|change| change.to_string()));
         Received {
             points,
             lines: kept_lines(read.log.newlines),
@@ -59,11 +61,11 @@ fn problems(log: &Log, bytes: &[u8], points: usize, figure: bool, steady: bool) 
         problems.push(format!("nothing arrived: all {total} samples are 0"));
     } else if zeros * 2 > total {
         problems.push(format!("next to nothing arrived: {zeros} of {total} samples are 0"));
-    } else if points < super::method::LEAST_POINTS {
+    } else if points < LEAST_POINTS {
         problems.push(format!("cut off or too short: {total} samples"));
     }
     if !figure {
-        problems.push(match points < super::method::LEAST_POINTS {
+        problems.push(match points < LEAST_POINTS {
             true => format!("no figure: {points} usable samples, ministat needs 3"),
             false => "no figure: a field of its samples is no number".into(),
         });

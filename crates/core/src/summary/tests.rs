@@ -17,6 +17,7 @@ fn slot(id: usize, variant: &str, ceiling: Option<usize>, baseline: Option<usize
         asked_fps: None,
         ceiling,
         baseline,
+        imported: None,
     }
 }
 
@@ -48,6 +49,7 @@ fn campaign() -> Campaign {
             slot(2, "nft-stateful", Some(0), Some(1)),
         ],
         notes: vec![],
+        imported: None,
     }
 }
 
@@ -72,6 +74,7 @@ fn trial(number: u64, block: u32, slot: usize, fps: f64, lost: u64) -> TrialReco
         cpus: vec![],
         audit: audit(&evidence),
         samples: vec![],
+        imported: None,
     }
 }
 

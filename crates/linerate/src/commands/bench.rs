@@ -165,6 +165,7 @@ impl Session<'_> {
             roles: self.roles.clone(),
             slots: self.plan.slots.clone(),
             notes: self.plan.notes.clone(),
+            imported: None,
         }
     }
 }

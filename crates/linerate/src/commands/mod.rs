@@ -4,6 +4,7 @@ mod bench;
 mod compare;
 mod documents;
 mod guard;
+mod import;
 mod lab;
 pub mod plan;
 mod receive;
@@ -55,6 +56,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Compare(args) => compare::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Stat(args) => stat::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Documents(args) => documents::run(&args),
     };
     match done {

@@ -76,6 +76,7 @@ impl Plan {
                 asked_fps,
                 ceiling: (lane > 0).then_some(ceiling),
                 baseline,
+                imported: None,
             });
         }
     }

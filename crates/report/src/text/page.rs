@@ -76,7 +76,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
             line.push(' ');
         }
         let mut rest = word;
-        while rest.len() > width && !rest.starts_with(['/', '.']) {
+        while rest.len() > width && !word.contains('/') {
             lines.push(rest[..width].to_string());
             rest = &rest[width..];
         }

@@ -25,6 +25,7 @@ fn slot(id: usize, variant: &str, length: u16, ceiling: Option<usize>, baseline:
         asked_fps: None,
         ceiling,
         baseline,
+        imported: None,
     }
 }
 
@@ -60,6 +61,7 @@ fn campaign(mode: Mode) -> Campaign {
             slot(2, "forwarding", 84, Some(0), Some(1)),
         ],
         notes: vec![],
+        imported: None,
     }
 }
 
@@ -108,6 +110,7 @@ fn trial(number: u64, block: u32, slot: usize, offered: f64, received: f64) -> T
         ],
         audit: audit(&evidence),
         samples: vec![],
+        imported: None,
     }
 }
 

@@ -37,7 +37,8 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord], style: Style) -> Stri
     page.table(&table);
     let failed: Vec<&TrialRecord> = trials.iter().filter(|t| !t.audit.valid).collect();
     if !failed.is_empty() {
-        page.heading(&format!("{} of {} trials failed their audit", failed.len(), trials.len()));
+        let what = if campaign.imported.is_some() { "have no figure" } else { "failed their audit" };
+        page.heading(&format!("{} of {} trials {what}", failed.len(), trials.len()));
         for trial in failed {
             let why = trial.audit.failures().collect::<Vec<_>>().join("; ");
             page.item(&format!("{:>5}  ", trial.trial), &why, Ink::Warning);
@@ -48,7 +49,18 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord], style: Style) -> Stri
 
 fn row(campaign: &Campaign, trial: &TrialRecord, names: &Names, scale: f64) -> Vec<String> {
     let rate = |pick: fn(&linerate_core::trial::Rates) -> f64| {
-        trial.rates.as_ref().map_or("no window".into(), |r| significant(pick(r) / scale, 4))
+        let unknown = |r: &f64| trial.imported.is_some() && *r == 0.0;
+        match trial.rates.as_ref().map(pick) {
+            None if trial.imported.is_some() => "no figure".into(),
+            None => "no window".into(),
+            Some(r) if unknown(&r) => "-".into(),
+            Some(r) => significant(r / scale, 4),
+        }
+    };
+    let audit = match (trial.audit.valid, trial.imported.is_some()) {
+        (true, true) => "none",
+        (true, false) => "ok",
+        (false, _) => "FAILED",
     };
     let lost = trial.generator.frames.saturating_sub(trial.receiver.unique());
     let dut = trial.cpus.iter().filter(|c| campaign.roles.dut.contains(&c.cpu)).map(|c| c.busy);
@@ -63,7 +75,7 @@ fn row(campaign: &Campaign, trial: &TrialRecord, names: &Names, scale: f64) -> V
         rate(|r| r.offered),
         rate(|r| r.received),
         percent(trial.loss_ratio),
-        if trial.audit.valid { "ok".into() } else { "FAILED".into() },
+        audit.into(),
         grouped(trial.generator.frames),
         grouped(lost),
         most(&mut dut.into_iter()),

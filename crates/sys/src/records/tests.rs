@@ -55,6 +55,7 @@ fn campaign() -> Campaign {
         roles: Roles { generator: vec![0], dut: vec![0], receiver: vec![0], control: vec![0] },
         slots: vec![],
         notes: vec![],
+        imported: None,
     }
 }
 
@@ -75,6 +76,7 @@ fn trial(number: u64) -> TrialRecord {
         cpus: vec![],
         audit: audit(&Evidence::default()),
         samples: vec![],
+        imported: None,
     }
 }
 

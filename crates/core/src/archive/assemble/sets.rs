@@ -26,14 +26,6 @@ struct Logs {
 }
 
 impl Logs {
-    fn shown_name(&self) -> String {
-        let name = if self.name.is_empty() { "bench" } else { &self.name };
-        match raw_suffix(&self.folder) {
-            Some(suffix) => format!("{name}.{suffix}"),
-            None => name.to_string(),
-        }
-    }
-
     fn medians(&self, pick: impl Fn(Option<u32>) -> bool) -> Vec<Option<Medians>> {
         self.runs.iter().filter(|(number, _)| pick(*number)).map(|(_, f)| f.content.medians).collect()
     }
@@ -118,7 +110,7 @@ impl Context {
             published.as_ref().map_or(Rule::Mean, |p| agreement::likelier(&all, &p.values))
         });
         let mut set = Set {
-            name: logs.shown_name(),
+            name: super::shown_name(&logs.folder, &logs.name),
             profiling: logs.profiling,
             agrees: found.map(|f| f.agrees.is_some()),
             rule,

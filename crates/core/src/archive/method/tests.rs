@@ -89,52 +89,6 @@ fn a_field_that_is_no_number_fails_the_run() {
     assert_eq!(archive(&(lines.join("\n") + "\n")).1, None);
 }
 
-fn steady_of(rates: &[u64]) -> Option<Steady> {
-    let samples: Vec<(u64, Sample)> =
-        rates.iter().map(|r| (0, Sample { pps: *r, ..Sample::default() })).collect();
-    steady(&samples)
-}
-
-#[test]
-fn ramp_and_tail_are_cut_where_the_rate_changes() {
-    let mut rates = vec![0, 0, 401_221];
-    rates.extend((0..40).map(|i| 561_000 + (i * 7919) % 3000));
-    rates.extend([402_307, 12, 0, 0]);
-    let steady = steady_of(&rates).unwrap();
-    assert_eq!((steady.first, steady.samples), (3, 40));
-    assert!((561_000.0..564_000.0).contains(&steady.median));
-}
-
-#[test]
-fn a_dip_in_the_middle_stays_and_a_slow_start_goes() {
-    let mut rates = vec![100_000, 200_000, 300_000, 700_000, 900_000];
-    rates.extend([1_000_000; 30]);
-    rates[20] = 0;
-    rates[21] = 500_000;
-    let steady = steady_of(&rates).unwrap();
-    assert_eq!((steady.first, steady.samples, steady.median), (5, 30, 1_000_000.0));
-}
-
-#[test]
-fn a_run_without_ramp_keeps_every_sample() {
-    let rates: Vec<u64> = (0..60).map(|i| 1_000_000 + (i * 7919) % 9000).collect();
-    assert_eq!(steady_of(&rates).map(|s| (s.first, s.samples)), Some((0, 60)));
-    // A slow drift is no ramp.
-    let drift: Vec<u64> = (0..60).map(|i| 1_000_000 + i * 500 + (i * 7919) % 20_000).collect();
-    assert_eq!(steady_of(&drift).map(|s| s.samples), Some(60));
-}
-
-#[test]
-fn what_mostly_received_nothing_has_no_sound_figure() {
-    let mut rates = [0; 67];
-    rates[10] = 9000;
-    rates[50] = 12_000;
-    assert_eq!(steady_of(&rates), None);
-    assert_eq!(steady_of(&[]), None);
-    assert_eq!(steady_of(&[0; 9]), None);
-    assert_eq!(steady_of(&[5, 5]), None);
-}
-
 proptest! {
     #[test]
     fn the_median_is_that_of_sorting(rates in prop::collection::vec(1u64..20_000_000, 15..60)) {
@@ -147,17 +101,6 @@ proptest! {
             let upper = sorted[n / 2];
             let lower = sorted[(n - 1) / 2];
             prop_assert_eq!(medians, Some(Medians { mean: printed((lower + upper) / 2.0), upper }));
-        }
-    }
-
-    #[test]
-    fn the_steady_part_is_a_part(rates in prop::collection::vec(0u64..3_000_000, 0..400)) {
-        if let Some(s) = steady_of(&rates) {
-            prop_assert!(s.first + s.samples <= rates.len() && s.samples >= 3);
-            let part = &rates[s.first..s.first + s.samples];
-            let least = *part.iter().min().unwrap() as f64;
-            let most = *part.iter().max().unwrap() as f64;
-            prop_assert!((least..=most).contains(&s.median));
         }
     }
 }

@@ -1,0 +1,145 @@
+//! `linerate import`: results of other tools.
+
+use super::{print, style};
+use crate::cli::{Import, ImportFrom, Netbenches};
+use crate::progress::Counting;
+use anyhow::{Result, bail};
+use linerate_core::archive::records::records;
+use linerate_core::archive::{Archive, FileProblem, ResultDirectory, export};
+use linerate_core::schedule::Stopped;
+use linerate_core::summary::summarise;
+use linerate_sys::archive::{Progress, visit};
+use linerate_sys::records::ImportStore;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs the verb.
+///
+/// # Errors
+/// Nothing can be read, or the records cannot be written.
+pub fn run(args: &Import) -> Result<ExitCode> {
+    match &args.from {
+        ImportFrom::Netbenches(args) => netbenches(args),
+    }
+}
+
+fn netbenches(args: &Netbenches) -> Result<ExitCode> {
+    let mut line = Counting::new();
+    let mut progress = |seen: Progress| {
+        // A clock for each file would cost more than the file.
+        if seen.files.is_multiple_of(64) {
+            line.say(|| format!("{} files, {} MB read", seen.files, seen.bytes / 1_000_000));
+        }
+    };
+    let mut out = args.out.as_deref().map(Output::create).transpose()?;
+    let mut directories = Vec::new();
+    let mut lines = JsonLines::new();
+    let archive = visit(&args.directory, out.is_some(), &mut progress, |mut directory| {
+        if args.json {
+            lines.write(&directory)?;
+        }
+        if let Some(out) = &mut out {
+            out.write(directory.clone())?;
+            directory.sets.iter_mut().flat_map(|s| &mut s.runs).for_each(|run| run.log_samples = Vec::new());
+        }
+        directories.push(directory);
+        Ok::<(), anyhow::Error>(())
+    });
+    drop(line);
+    let archive = match archive {
+        Ok(archive) => archive,
+        Err(error) => {
+            out.map(Output::abandon);
+            return Err(error);
+        }
+    };
+    if directories.is_empty() {
+        out.map(Output::abandon);
+        bail!(
+            "{} holds no results: no logs (bench.*.receiver), medians (*.pps) or tables (*.data) in {} files",
+            args.directory.display(),
+            archive.files.values().sum::<u64>()
+        );
+    }
+    let written = out.map(Output::finish).transpose()?;
+    directories.sort_by(|a, b| a.path.cmp(&b.path));
+    let archive = Archive { directories, ..archive };
+    if args.json {
+        lines.finish();
+        archive.problems.iter().filter(|p| p.set.is_none()).for_each(tell);
+    } else {
+        print(&linerate_report::text::archive(&archive, style()));
+        print(&format!(
+            "\n{}\n",
+            written.unwrap_or("Nothing was written: --out RECORDS writes records.".into())
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Records that are being written.
+struct Output {
+    store: ImportStore,
+    campaigns: usize,
+    trials: usize,
+}
+
+impl Output {
+    fn create(directory: &Path) -> Result<Self> {
+        Ok(Output { store: ImportStore::create(directory)?, campaigns: 0, trials: 0 })
+    }
+
+    fn write(&mut self, directory: ResultDirectory) -> Result<()> {
+        let Some(records) = records(directory, env!("CARGO_PKG_VERSION")) else { return Ok(()) };
+        let summary = summarise(&records.campaign, &records.trials, Stopped::Trials, 0);
+        self.store.write(&records, &summary)?;
+        self.campaigns += 1;
+        self.trials += records.trials.len();
+        Ok(())
+    }
+
+    /// Takes the folder away again where nothing was written into it.
+    fn abandon(self) {
+        if self.campaigns == 0 {
+            let _ = std::fs::remove_dir(self.store.directory());
+        }
+    }
+
+    /// What was written, and how to look at it.
+    fn finish(self) -> Result<String> {
+        let path = self.store.directory().display().to_string();
+        self.store.finish()?;
+        Ok(format!(
+            "{} campaigns with {} trials are in {path}: linerate show {path}/NAME prints one.",
+            self.campaigns, self.trials
+        ))
+    }
+}
+
+fn tell(problem: &FileProblem) {
+    eprintln!("linerate: {}: {}", problem.path.escape_debug(), problem.reason);
+}
+
+/// Lines on standard output. A reader that has gone away (`| head`) is no error, and ends the printing.
+struct JsonLines {
+    out: std::io::BufWriter<std::io::Stdout>,
+    closed: bool,
+}
+
+impl JsonLines {
+    fn new() -> Self {
+        JsonLines { out: std::io::BufWriter::new(std::io::stdout()), closed: false }
+    }
+
+    fn write(&mut self, directory: &ResultDirectory) -> Result<()> {
+        for line in export::lines(directory)? {
+            self.closed = self.closed || writeln!(self.out, "{line}").is_err();
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) {
+        let _ = self.out.flush();
+    }
+}

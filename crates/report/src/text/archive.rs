@@ -1,0 +1,156 @@
+//! What `linerate import netbenches` prints: what was read, which medians agree, what differs, what is broken.
+
+use super::numbers::{bytes, grouped, significant};
+use super::page::{Ink, Page, Style, Table};
+use linerate_core::archive::{Archive, FileProblem, ResultDirectory, Rule, Run, Set};
+use std::collections::BTreeMap;
+
+/// The sounder figure is told where it differs from the archive's by more.
+const REMARKABLE: f64 = 0.01;
+/// So many of the runs that differ most are listed.
+const LISTED_RUNS: usize = 20;
+
+/// The result of an import for a person to read. ASCII only.
+pub fn archive(archive: &Archive, style: Style) -> String {
+    let mut page = Page::new(style);
+    let all = Sets::of(archive);
+    page.paragraph(&all.answer(archive), Ink::Bold);
+    counts(&mut page, &all);
+    disagreements(&mut page, &all);
+    differing_runs(&mut page, archive);
+    files(&mut page, archive);
+    problems(&mut page, archive);
+    page.finish()
+}
+
+/// Sets by what became of them.
+struct Sets<'a> {
+    all: Vec<(&'a ResultDirectory, &'a Set)>,
+    runs: usize,
+}
+
+impl<'a> Sets<'a> {
+    fn of(archive: &'a Archive) -> Self {
+        let all: Vec<_> =
+            archive.directories.iter().flat_map(|d| d.sets.iter().map(move |s| (d, s))).collect();
+        let runs = all.iter().map(|(_, s)| s.runs.len()).sum();
+        Sets { all, runs }
+    }
+
+    fn count(&self, is: impl Fn(&Set) -> bool) -> usize {
+        self.all.iter().filter(|(_, s)| is(s)).count()
+    }
+
+    fn answer(&self, archive: &Archive) -> String {
+        let both = self.count(|s| s.agrees.is_some());
+        let agree = self.count(|s| s.agrees == Some(true));
+        format!(
+            "{} runs of {} sets in {} results folders: of {} sets with logs and published medians, {} agree exactly{}.",
+            grouped(self.runs as u64),
+            grouped(self.all.len() as u64),
+            grouped(archive.directories.len() as u64),
+            grouped(both as u64),
+            grouped(agree as u64),
+            match both - agree {
+                0 => String::new(),
+                n => format!(", {} do not", grouped(n as u64)),
+            },
+        )
+    }
+}
+
+fn counts(page: &mut Page, all: &Sets<'_>) {
+    page.heading("Sets");
+    let mut table = Table::default().column("", "").column("", "sets");
+    let mut row = |what: &str, n: usize| table.row(vec![what.into(), grouped(n as u64)]);
+    row("agree, mean of the two middle samples", all.count(|s| s.rule == Some(Rule::Mean)));
+    row("agree, upper of the two (2015)", all.count(|s| s.rule == Some(Rule::Upper)));
+    row("disagree", all.count(|s| s.agrees == Some(false)));
+    row("logs without published medians", all.count(|s| s.published.is_none() && !s.profiling));
+    row("profiling runs", all.count(|s| s.profiling));
+    row("published medians without logs", all.count(|s| s.runs.is_empty()));
+    page.table(&table);
+}
+
+fn disagreements(page: &mut Page, all: &Sets<'_>) {
+    let disagree: Vec<_> =
+        all.all.iter().filter_map(|(d, s)| Some((d, s, s.disagreement.as_ref()?))).collect();
+    if disagree.is_empty() {
+        return;
+    }
+    page.heading("Sets that disagree with what was published");
+    for (_, set, what) in disagree {
+        page.item("- ", &format!("{}, {}: {what}", set.directory(), set.name), Ink::Plain);
+    }
+}
+
+fn differing_runs(page: &mut Page, archive: &Archive) {
+    let ratio = |run: &Run| Some(run.sound_pps? / run.median_pps? - 1.0);
+    let sets = archive.directories.iter().flat_map(|d| &d.sets);
+    let runs: Vec<(f64, &Run)> =
+        sets.flat_map(|s| &s.runs).filter_map(|run| Some((ratio(run)?, run))).collect();
+    let mut differ: Vec<(f64, &Run)> = runs.iter().copied().filter(|(r, _)| r.abs() > REMARKABLE).collect();
+    if runs.is_empty() {
+        return;
+    }
+    page.heading("The steady part against the archive's lines");
+    let text = format!(
+        "The archive drops the first 15 and the last 10 lines of a log, linerate what stands before and after the rate settles. The two medians differ by more than 1 % in {} of {} runs.",
+        grouped(differ.len() as u64),
+        grouped(runs.len() as u64),
+    );
+    page.paragraph(&text, Ink::Plain);
+    differ.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
+    for (ratio, run) in differ.iter().take(LISTED_RUNS) {
+        let text = format!(
+            "{}: {} by the archive, {} steady ({:+.1} %)",
+            run.log,
+            significant(run.median_pps.unwrap_or(0.0), 4),
+            significant(run.sound_pps.unwrap_or(0.0), 4),
+            100.0 * ratio
+        );
+        page.item("- ", &text, Ink::Plain);
+    }
+    if differ.len() > LISTED_RUNS {
+        page.item("- ", &format!("and {} more; --json has them all", differ.len() - LISTED_RUNS), Ink::Dim);
+    }
+}
+
+fn files(page: &mut Page, archive: &Archive) {
+    page.heading("Files");
+    let broken: BTreeMap<&str, usize> = archive.problems.iter().fold(BTreeMap::new(), |mut all, problem| {
+        *all.entry(problem.kind).or_default() += 1;
+        all
+    });
+    let mut table = Table::default().column("", "kind").column("", "files").column("", "problems");
+    let mut kinds: Vec<&str> = archive.files.keys().copied().chain(broken.keys().copied()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    for kind in kinds {
+        let files = archive.files.get(kind).copied().unwrap_or(0);
+        let broken = broken.get(kind).map_or(String::new(), |n| grouped(*n as u64));
+        table.row(vec![kind.into(), grouped(files), broken]);
+    }
+    page.table(&table);
+    page.paragraph(&format!("{} read.", bytes(archive.bytes)), Ink::Dim);
+}
+
+/// Every problem of every file: what is broken must not be overlooked among what is not.
+fn problems(page: &mut Page, archive: &Archive) {
+    if archive.problems.is_empty() {
+        return;
+    }
+    let mut by_kind: BTreeMap<&str, Vec<&FileProblem>> = BTreeMap::new();
+    for problem in &archive.problems {
+        by_kind.entry(problem.kind).or_default().push(problem);
+    }
+    for (kind, problems) in by_kind {
+        page.heading(&format!("Problems: {kind}"));
+        for problem in problems {
+            page.item("! ", &format!("{}: {}", problem.path, problem.reason), Ink::Plain);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

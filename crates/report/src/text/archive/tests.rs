@@ -1,0 +1,62 @@
+use super::*;
+use linerate_core::archive::Published;
+
+fn run(log: &str, median: Option<f64>, sound: Option<f64>) -> Run {
+    Run { log: log.into(), median_pps: median, sound_pps: sound, ..Run::default() }
+}
+
+fn example() -> Archive {
+    let agreeing = Set {
+        name: "a".into(),
+        runs: vec![run("r/bench.a.1.receiver", Some(1000.0), Some(1030.0))],
+        published: Some(Published { file: "r/a.pps".into(), values: vec![1000.0], ..Published::default() }),
+        agrees: Some(true),
+        rule: Some(Rule::Upper),
+        ..Set::default()
+    };
+    let mut edited = agreeing.clone();
+    edited.name = "b".into();
+    edited.runs = vec![run("r/bench.b.1.receiver", Some(1000.0), Some(1001.0))];
+    (edited.agrees, edited.rule) = (Some(false), None);
+    edited.disagreement = Some("dropped by hand: run 2 (1)".into());
+    let alone = Set { name: "c".into(), runs: Vec::new(), agrees: None, rule: None, ..agreeing.clone() };
+    let directory =
+        ResultDirectory { path: "r".into(), sets: vec![agreeing, edited, alone], ..Default::default() };
+    let problem = FileProblem {
+        path: "r/bench.b.1.receiver".into(),
+        kind: "receiver",
+        reason: "nothing arrived: all 60 samples are 0".into(),
+        set: Some("b".into()),
+    };
+    Archive {
+        directories: vec![directory],
+        problems: vec![problem],
+        files: [("receiver", 2)].into(),
+        bytes: 5000,
+    }
+}
+
+#[test]
+fn the_answer_the_counts_the_disagreements_and_what_is_broken() {
+    let text = archive(&example(), Style::default());
+    for expected in [
+        "2 runs of 3 sets in 1 results folders: of 2 sets with logs and published medians, 1 agree exactly, 1 do not.",
+        "r, b: dropped by hand: run 2 (1)",
+        "published medians without logs",
+        "differ by more than 1 % in 1 of 2 runs",
+        "r/bench.a.1.receiver: 1000 by the archive, 1030 steady (+3.0 %)",
+        "Problems: receiver",
+        "nothing arrived: all 60 samples are 0",
+    ] {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+    assert!(!text.contains("bench.b.1.receiver: 1000"));
+}
+
+#[test]
+fn lines_keep_within_the_width_and_are_ascii() {
+    let mut odd = example();
+    odd.directories[0].sets[1].disagreement = Some("\u{1b}[31m\u{e9} differs".repeat(20));
+    let text = archive(&odd, Style { color: false, width: 60 });
+    assert!(text.lines().all(|l| l.len() <= 60 && l.bytes().all(|b| (b' '..=b'~').contains(&b))), "{text}");
+}

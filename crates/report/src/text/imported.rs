@@ -1,0 +1,185 @@
+//! The page of an imported campaign: somebody else's figures, as far as they can be checked.
+
+use super::names::Names;
+use super::numbers::{decimals, digits, in_words, interval, rate_unit, significant, words};
+use super::page::{Ink, Page, Table};
+use super::{has_rate, setup};
+use linerate_core::record::{Campaign, HostFacts, Imported, ImportedSlot, Summary};
+use linerate_core::summary::Row;
+use std::collections::BTreeMap;
+
+const NONE: &str = "-";
+/// So many settings are listed.
+const LISTED_SETTINGS: usize = 20;
+
+/// The whole page.
+pub fn page(
+    page: &mut Page,
+    campaign: &Campaign,
+    origin: &Imported,
+    host: &HostFacts,
+    summary: &Summary,
+    names: &Names,
+) {
+    page.paragraph("Imported, not audited by linerate.", Ink::Warning);
+    page.gap();
+    page.paragraph(&answer(origin, summary, names), Ink::Bold);
+    rates(page, campaign, summary, names);
+    disagreements(page, campaign, names);
+    settings(page, campaign);
+    equilibria(page, origin);
+    where_from(page, campaign, origin, host);
+    setup::warnings(page, summary);
+}
+
+/// The fastest and the slowest set, in a sentence.
+fn answer(origin: &Imported, summary: &Summary, names: &Names) -> String {
+    let mut rows: Vec<&Row> = summary.rows.iter().filter(|r| has_rate(r)).collect();
+    rows.sort_by(|a, b| b.received.median.total_cmp(&a.received.median));
+    let who = origin.machine.as_deref().unwrap_or("The DUT");
+    let with = origin.card.as_deref().map_or(String::new(), |c| format!(" with {c}"));
+    let rate = |row: &Row| format!("{} a second ({})", words(row.received.median, 3), names.get(row.slot));
+    match rows[..] {
+        [] if !origin.equilibria.is_empty() => {
+            format!("{who}{with}: searches for an equilibrium throughput.")
+        }
+        [] => "No run has a figure.".into(),
+        [only] => format!("{who}{with} forwarded {}.", rate(only)),
+        [first, .., last] => format!("{who}{with} forwarded from {} to {}.", rate(last), rate(first)),
+    }
+}
+
+fn rates(page: &mut Page, campaign: &Campaign, summary: &Summary, names: &Names) {
+    if summary.rows.is_empty() {
+        return;
+    }
+    let rates = summary.rows.iter().filter(|r| has_rate(r)).map(|r| r.received.median.max(r.offered));
+    let (scale, unit) = rate_unit(rates.fold(0.0, f64::max));
+    let mut table = Table::default()
+        .column("", "frame lengths with FCS")
+        .column("offered", unit)
+        .column("received", unit)
+        .column("95 %", "interval")
+        .column("runs with", "a figure")
+        .column("as", "published");
+    for row in &summary.rows {
+        let slot = campaign.slots.get(row.slot).and_then(|s| s.imported.as_deref());
+        let digits = digits(&row.received).clamp(4, 5);
+        let offered = if row.offered > 0.0 { significant(row.offered / scale, digits) } else { NONE.into() };
+        let received = match has_rate(row) {
+            true => {
+                format!("{:.*}", decimals(row.received.median / scale, digits), row.received.median / scale)
+            }
+            false => NONE.into(),
+        };
+        let interval = interval(&row.received, scale, digits).unwrap_or_else(|| "too few".into());
+        let runs = format!("{}/{}", row.valid_trials, row.trials);
+        table.row(vec![
+            names.get(row.slot).into(),
+            offered,
+            received,
+            interval,
+            runs,
+            agreement(slot).into(),
+        ]);
+    }
+    page.gap();
+    page.table(&table);
+}
+
+fn agreement(slot: Option<&ImportedSlot>) -> &'static str {
+    match slot.map(|s| (s.agrees, s.published.is_some())) {
+        Some((Some(true), _)) => "yes",
+        Some((Some(false), _)) => "NO",
+        Some((None, true)) => "no logs",
+        _ => NONE,
+    }
+}
+
+fn disagreements(page: &mut Page, campaign: &Campaign, names: &Names) {
+    let slots =
+        campaign.slots.iter().filter_map(|s| Some((s.id, s.imported.as_ref()?.disagreement.as_ref()?)));
+    let slots: Vec<_> = slots.collect();
+    if !slots.is_empty() {
+        page.heading("Sets that disagree with what was published");
+    }
+    for (slot, what) in slots {
+        page.item("- ", &format!("{}: {what}", names.get(slot)), Ink::Plain);
+    }
+}
+
+/// What tells the sets' configurations apart.
+fn settings(page: &mut Page, campaign: &Campaign) {
+    let described: Vec<(&str, &ImportedSlot)> = campaign
+        .slots
+        .iter()
+        .filter_map(|s| Some((s.variant.as_str(), s.imported.as_deref()?)))
+        .filter(|(_, s)| !s.description.is_empty())
+        .collect();
+    let mut by_setting: BTreeMap<(&str, &str), BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
+    for (variant, slot) in &described {
+        for (file, settings) in &slot.description {
+            for setting in settings.iter().filter(|s| !s.name.is_empty()) {
+                let values = by_setting.entry((file, &setting.name)).or_default();
+                values.entry(&setting.value).or_default().push(variant);
+            }
+        }
+    }
+    let everywhere = |values: &BTreeMap<&str, Vec<&str>>| {
+        values.len() == 1 && values.values().all(|variants| variants.len() >= described.len())
+    };
+    let differ: Vec<_> = by_setting.iter().filter(|(_, values)| !everywhere(values)).collect();
+    if differ.is_empty() {
+        return;
+    }
+    page.heading("Settings that differ");
+    for ((file, name), values) in differ.iter().take(LISTED_SETTINGS) {
+        let values = values.iter().map(|(value, variants)| format!("{value} ({})", variants.join(", ")));
+        page.item("- ", &format!("{file}: {name}={}", values.collect::<Vec<_>>().join("; ")), Ink::Plain);
+    }
+    if differ.len() > LISTED_SETTINGS {
+        let text = format!("and {} more; campaign.json has them all", differ.len() - LISTED_SETTINGS);
+        page.item("- ", &text, Ink::Dim);
+    }
+}
+
+fn equilibria(page: &mut Page, origin: &Imported) {
+    if origin.equilibria.is_empty() {
+        return;
+    }
+    page.heading("Equilibrium throughput, Ethernet");
+    let mut table = Table::default().column("", "").column("Mb/s", "by search").column("Mb/s", "published");
+    for set in &origin.equilibria {
+        let list = |values: Vec<f64>| match values.len() {
+            0 => NONE.to_string(),
+            1..=10 => values.iter().map(f64::to_string).collect::<Vec<_>>().join(" "),
+            n => format!("{n} values"),
+        };
+        let found = list(set.runs.iter().filter_map(|r| r.estimate).collect());
+        let published = list(set.published.as_ref().map(|p| p.values.clone()).unwrap_or_default());
+        table.row(vec![set.name.clone(), found, published]);
+    }
+    page.table(&table);
+}
+
+fn where_from(page: &mut Page, campaign: &Campaign, origin: &Imported, host: &HostFacts) {
+    page.heading("Where it comes from");
+    let mut item = |name: &str, text: &str| {
+        if !text.is_empty() {
+            page.item(&format!("{name:9}"), text, Ink::Plain);
+        }
+    };
+    item("source", &format!("{}, {}", origin.source, origin.path));
+    item("method", &origin.method);
+    item("began", &campaign.started);
+    item("machine", &host.cpu_model);
+    item("card", origin.card.as_deref().unwrap_or_default());
+    item("topic", origin.topic.as_deref().unwrap_or_default());
+    item("system", &host.kernel);
+    let facts = campaign.slots.iter().find_map(|s| s.imported.as_ref()?.facts.get("sender.command"));
+    item("traffic", facts.map_or("", String::as_str));
+    if campaign.asked.flows > 0 {
+        let (scale, name) = in_words(campaign.asked.flows as f64);
+        item("flows", &format!("{}{name}", significant(campaign.asked.flows as f64 / scale, 3)));
+    }
+}
