@@ -41,6 +41,11 @@ pub enum Command {
     /// Print the tables of a recorded campaign again.
     Show(Show),
     /// Statistics of files of numbers, as ministat(1) prints them.
+    ///
+    /// A drop-in for ministat, and quicker. Each file is a set of numbers, one a line or a column of many; - is standard input, as
+    /// is no file at all. Up to 7 sets. All are held against the first by Student's t test. Empty lines, and what stands behind a
+    /// word that begins with #, do not count. The output is ministat's, byte for byte, with the arithmetic of the generation that
+    /// --era names: published figures can be checked.
     Stat(Stat),
     /// Write the man page and shell completions into a directory (used by `make install`).
     #[command(hide = true)]
