@@ -40,7 +40,7 @@ pub enum Command {
     Lab(Lab),
     /// Print the tables of a recorded campaign again.
     Show(Show),
-    /// Statistics of files of numbers, as ministat(1) prints them.
+    /// Statistics of files of numbers, as ministat(1) prints them
     ///
     /// A drop-in for ministat, and quicker. Each file is a set of numbers, one a line or a column of many; - is standard input, as
     /// is no file at all. Up to 7 sets. All are held against the first by Student's t test. Empty lines, and what stands behind a
