@@ -6,6 +6,7 @@
 
 pub mod advice;
 pub mod audit;
+pub mod compare;
 pub mod counters;
 pub mod histogram;
 pub mod ministat;

@@ -1,7 +1,9 @@
 //! The command line: what can be asked, and help that teaches by example.
 
+mod compare;
 mod stat;
 
+pub use compare::{Compare, Share};
 pub use stat::Stat;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -40,6 +42,8 @@ pub enum Command {
     Lab(Lab),
     /// Print the tables of a recorded campaign again.
     Show(Show),
+    /// Which one is faster, by how much, and how sure is that? Campaigns, variants or files.
+    Compare(Compare),
     /// Statistics of files of numbers, as ministat(1) prints them
     ///
     /// A drop-in for ministat, and quicker. Each file is a set of numbers, one a line or a column of many; - is standard input, as

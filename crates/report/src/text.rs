@@ -2,6 +2,7 @@
 
 mod analysis;
 mod answer;
+mod comparisons;
 mod names;
 mod numbers;
 mod page;
@@ -15,6 +16,7 @@ use names::Names;
 use page::{Ink, Page};
 
 pub use analysis::{analysis, paired};
+pub use comparisons::comparisons;
 pub use page::Style;
 pub use trials::trials;
 

@@ -1,6 +1,7 @@
 //! One file per verb.
 
 mod bench;
+mod compare;
 mod documents;
 mod guard;
 mod lab;
@@ -50,6 +51,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Receive(args) => receive::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Documents(args) => documents::run(&args),
     };

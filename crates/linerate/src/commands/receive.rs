@@ -108,8 +108,9 @@ fn report(args: &Receive, counters: &PortCounters, seconds: f64, sample: Option<
     print(&format!("Received {}\n", tally::sentence(counters, seconds)));
     if !args.unsigned {
         print(&format!(
-            "{} streams: {lost} lost (by sequence numbers), {} duplicates, {} reordered, {} too late to judge\n",
+            "{} stream{}: {lost} lost (by sequence numbers), {} duplicates, {} reordered, {} too late to judge\n",
             counters.streams.len(),
+            if counters.streams.len() == 1 { "" } else { "s" },
             counters.duplicates(),
             counters.reordered(),
             counters.too_late(),

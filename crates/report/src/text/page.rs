@@ -135,6 +135,12 @@ impl Page {
         }
     }
 
+    /// A line of somebody else's layout: neither broken nor cut, its tabs kept.
+    pub fn verbatim(&mut self, line: &str) {
+        let parts: Vec<String> = line.split('\t').map(ascii).collect();
+        self.line(&parts.join("\t"), Ink::Plain);
+    }
+
     /// A table; see [`Table`].
     pub fn table(&mut self, table: &Table) {
         for (line, ink) in table.lines(self.style.width) {

@@ -1,0 +1,148 @@
+//! Which slot of a campaign is held against which: by what the user named, and by traffic that is the same.
+
+use crate::record::{Campaign, Slot, TrialRecord};
+use std::collections::BTreeMap;
+
+/// The rates of one thing, in the order in which they were measured.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rates {
+    /// What it is called.
+    pub name: String,
+    /// Frames/s of the valid trials, or whatever a plain file holds.
+    pub values: Vec<f64>,
+    /// The block of each value; empty for a plain file.
+    pub blocks: Vec<u32>,
+    /// Trials that are left out because their audit failed, or because they were too short to have a rate.
+    pub left_out: usize,
+}
+
+impl Rates {
+    /// The rates of a campaign's slot.
+    pub fn of_slot(name: String, slot: usize, trials: &[TrialRecord]) -> Self {
+        let mut rates = Rates { name, ..Rates::default() };
+        for trial in trials.iter().filter(|t| t.slot == slot) {
+            match trial.rates.filter(|_| trial.audit.valid) {
+                Some(found) => {
+                    rates.values.push(found.received);
+                    rates.blocks.push(trial.block);
+                }
+                None => rates.left_out += 1,
+            }
+        }
+        rates
+    }
+
+    /// Values of the blocks that both have, as (`self`, `other`), in the order of blocks.
+    pub fn paired_with(&self, other: &Rates) -> Vec<(f64, f64)> {
+        let of = |rates: &Rates| -> BTreeMap<u32, f64> {
+            rates.blocks.iter().copied().zip(rates.values.iter().copied()).collect()
+        };
+        let others = of(other);
+        of(self).into_iter().filter_map(|(block, value)| Some((value, *others.get(&block)?))).collect()
+    }
+
+    /// These rates as shares of another's in the same block: what is left of a DUT's rate when the machine's drift is taken out.
+    pub fn as_share_of(&self, ceiling: &Rates) -> Rates {
+        let of: BTreeMap<u32, f64> =
+            ceiling.blocks.iter().copied().zip(ceiling.values.iter().copied()).collect();
+        let mut shares =
+            Rates { name: self.name.clone(), left_out: self.left_out + ceiling.left_out, ..Rates::default() };
+        for (value, block) in self.values.iter().zip(&self.blocks) {
+            if let Some(top) = of.get(block).filter(|top| **top > 0.0) {
+                shares.values.push(value / top);
+                shares.blocks.push(*block);
+            }
+        }
+        shares
+    }
+}
+
+/// Slots that `wanted` names: a number, a variant, or the beginning of a title (`forwarding IPv6`). All of them without a name.
+pub fn chosen<'a>(campaign: &'a Campaign, wanted: Option<&str>) -> Vec<&'a Slot> {
+    let slots = campaign.slots.iter();
+    let Some(wanted) = wanted else { return slots.collect() };
+    let lower = wanted.to_lowercase();
+    if let Some(slot) = lower.parse().ok().and_then(|n: usize| campaign.slots.get(n)) {
+        return vec![slot];
+    }
+    let exact: Vec<&Slot> = slots.clone().filter(|s| s.variant.to_lowercase() == lower).collect();
+    if !exact.is_empty() {
+        return exact;
+    }
+    slots.filter(|s| s.title().to_lowercase().starts_with(&lower)).collect()
+}
+
+/// Whether two slots were given the same frames at the same load, so that a difference is the DUT's.
+pub fn same_traffic(a: &Slot, b: &Slot) -> bool {
+    a.family == b.family
+        && a.transport == b.transport
+        && a.frame == b.frame
+        && a.lengths_fcs == b.lengths_fcs
+        && a.l4_checksum == b.l4_checksum
+        && a.signed == b.signed
+        && a.asked_fps == b.asked_fps
+}
+
+/// Pairs (reference, other) of slots to compare: each of `others` with the one of `references` that had the same traffic and, where
+/// `same_variant` is asked for, is the same variant. What has no partner comes second.
+pub fn partners<'a>(
+    references: &[&'a Slot],
+    others: &[&'a Slot],
+    same_variant: bool,
+) -> (Vec<(&'a Slot, &'a Slot)>, Vec<&'a Slot>) {
+    let fits = |a: &Slot, b: &Slot| same_traffic(a, b) && (!same_variant || a.variant == b.variant);
+    let mut pairs = Vec::new();
+    let mut alone = Vec::new();
+    for other in others {
+        match references.iter().find(|r| fits(r, other)) {
+            Some(reference) => pairs.push((*reference, *other)),
+            None => alone.push(*other),
+        }
+    }
+    (pairs, alone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(id: usize, variant: &str, family: &str) -> Slot {
+        Slot {
+            id,
+            variant: variant.into(),
+            family: family.into(),
+            transport: "UDP".into(),
+            frame: "64".into(),
+            lengths_fcs: vec![64],
+            l4_checksum: true,
+            signed: true,
+            asked_fps: None,
+            ceiling: None,
+            baseline: None,
+        }
+    }
+
+    #[test]
+    fn slots_pair_by_traffic_and_by_variant_where_asked() {
+        let [a, b, c] =
+            [slot(0, "forwarding", "IPv4"), slot(1, "forwarding", "IPv6"), slot(2, "nat", "IPv4")];
+        let (pairs, alone) = partners(&[&a, &b], &[&c], false);
+        assert_eq!((pairs, alone.len()), (vec![(&a, &c)], 0));
+        let (pairs, alone) = partners(&[&a, &b], &[&c, &b], true);
+        assert_eq!((pairs, alone), (vec![(&b, &b)], vec![&c]));
+    }
+
+    #[test]
+    fn shares_and_pairs_go_by_block() {
+        let rates = |values: &[f64], blocks: &[u32]| Rates {
+            name: "x".into(),
+            values: values.into(),
+            blocks: blocks.into(),
+            left_out: 0,
+        };
+        let (dut, top) = (rates(&[3.0, 1.0, 5.0], &[2, 0, 7]), rates(&[4.0, 6.0, 0.0], &[0, 2, 7]));
+        assert_eq!(dut.paired_with(&top), [(1.0, 4.0), (3.0, 6.0), (5.0, 0.0)]);
+        let shares = dut.as_share_of(&top);
+        assert_eq!((shares.values, shares.blocks), (vec![0.5, 0.25], vec![2, 0]));
+    }
+}

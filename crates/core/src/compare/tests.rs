@@ -1,0 +1,79 @@
+use super::*;
+
+const SETTINGS: Settings = Settings { confidence: 0.95 };
+
+fn rates(name: &str, values: &[f64]) -> Rates {
+    let blocks = (0..values.len() as u32).collect();
+    Rates { name: name.into(), values: values.into(), blocks, left_out: 0 }
+}
+
+#[test]
+fn a_drift_that_both_share_is_taken_out_by_pairing() {
+    let drift: Vec<f64> = (0..12).map(|i| 7.0e6 + 0.4e6 * f64::from(i)).collect();
+    let slower: Vec<f64> =
+        drift.iter().enumerate().map(|(i, v)| v * (0.69 + 0.001 * (i % 3) as f64)).collect();
+    let (a, b) = (rates("a", &drift), rates("b", &slower));
+    let paired = compare(&a, &b, true, &SETTINGS).unwrap();
+    assert_eq!((paired.outcome, paired.blocks), (Outcome::Slower, Some(12)));
+    assert!((paired.change.value + 0.31).abs() < 0.002, "{:?}", paired.change);
+    assert!(paired.slower_by(0.3) && !paired.slower_by(0.35) && !paired.may_be_slower_by(0.35));
+    let unpaired = compare(&a, &b, false, &SETTINGS).unwrap();
+    let width = |c: &Comparison| c.change.high.unwrap() - c.change.low.unwrap();
+    assert!(width(&unpaired) > 20.0 * width(&paired));
+    assert!(unpaired.warnings.iter().any(|w| w.contains("drifted")), "{:?}", unpaired.warnings);
+}
+
+#[test]
+fn five_blocks_have_an_interval_that_says_what_it_assumes() {
+    let a = rates("a", &[100.0, 110.0, 90.0, 105.0, 95.0]);
+    let b = rates("b", &[70.0, 75.9, 63.0, 72.0, 66.0]);
+    let found = compare(&a, &b, true, &SETTINGS).unwrap();
+    assert_eq!((found.outcome, found.change.method), (Outcome::Slower, Method::PairedT));
+    assert!(found.warnings.iter().any(|w| w.contains("near normal")));
+    let one = compare(&rates("a", &[1.0]), &rates("b", &[0.5]), true, &SETTINGS).unwrap();
+    assert_eq!((one.outcome, one.change.low), (Outcome::NotShown, None));
+    assert!(one.may_be_slower_by(0.03));
+}
+
+#[test]
+fn nothing_in_common_is_no_comparison() {
+    let a = Rates { blocks: vec![0], ..rates("a", &[1.0]) };
+    let b = Rates { blocks: vec![1], ..rates("b", &[1.0]) };
+    assert!(compare(&a, &b, true, &SETTINGS).is_none());
+    assert!(compare(&rates("a", &[]), &rates("b", &[1.0]), false, &SETTINGS).is_none());
+    assert!(compare(&rates("a", &[0.0; 6]), &rates("b", &[1.0; 6]), true, &SETTINGS).is_none());
+}
+
+#[test]
+fn shares_decide_where_there_are_any() {
+    let (a, b) =
+        (rates("a", &[10.0, 10.1, 9.9, 10.0, 10.2, 9.8]), rates("b", &[8.0, 8.1, 7.9, 8.0, 8.2, 7.8]));
+    let absolute = compare(&a, &b, false, &SETTINGS).unwrap();
+    assert_eq!(absolute.outcome, Outcome::Slower);
+    let (share_a, share_b) = (
+        rates("a", &[0.5, 0.51, 0.49, 0.5, 0.505, 0.495]),
+        rates("b", &[0.5, 0.505, 0.495, 0.51, 0.49, 0.5]),
+    );
+    let relative = with_shares(absolute, &share_a, &share_b, &SETTINGS);
+    assert_eq!(relative.outcome, Outcome::NotShown);
+    assert!(!relative.slower_by(0.0));
+}
+
+#[test]
+fn equal_sets_are_told_apart_as_rarely_as_promised() {
+    let mut random = linerate_wire::SplitMix64::new(11);
+    let mut normal = || {
+        let mut uniform = || (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        (-2.0 * (1.0 - uniform()).ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()
+    };
+    for (n, paired) in [(5, true), (12, true), (5, false), (12, false)] {
+        let wrong = (0..1000)
+            .filter(|_| {
+                let mut set = || (0..n).map(|_| (0.02 * normal()).exp()).collect::<Vec<_>>();
+                let (a, b) = (rates("a", &set()), rates("b", &set()));
+                compare(&a, &b, paired, &SETTINGS).unwrap().outcome != Outcome::NotShown
+            })
+            .count();
+        assert!(wrong <= 65, "n = {n}, paired {paired}: {wrong} of 1000");
+    }
+}

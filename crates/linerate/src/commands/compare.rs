@@ -1,0 +1,279 @@
+//! `linerate compare`: campaigns, variants or plain files held against the first of them.
+
+use super::{print, style, usage};
+use crate::cli::{Compare, Share};
+use crate::points;
+use anyhow::{Context, Result, bail};
+use linerate_core::compare::{Comparison, Rates, Settings, chosen, compare, correct, partners, with_shares};
+use linerate_core::ministat::{self, Columns, Dataset, Options};
+use linerate_core::record::Slot;
+use linerate_sys::records::{self, StoredCampaign};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Exit status of `--fail-if-slower` where something is.
+const SLOWER: u8 = 3;
+
+/// ministat takes no set of fewer.
+const ENOUGH_FOR_MINISTAT: usize = 3;
+
+/// Runs the verb.
+///
+/// # Errors
+/// Something cannot be read, or has nothing that can be compared.
+pub fn run(args: &Compare) -> Result<ExitCode> {
+    let sources = args.what.iter().map(|what| Source::open(what)).collect::<Result<Vec<_>>>()?;
+    let settings = Settings { confidence: args.confidence.percent() / 100.0 };
+    let mut found = Found::default();
+    match &sources[..] {
+        [Source::Campaign(only)] if only.wanted.is_none() => found.within(only, &settings),
+        [only] => {
+            return Err(usage(format!("{} alone: name what it is to be compared with", only.name())));
+        }
+        [first, others @ ..] => {
+            others.iter().for_each(|other| found.against(first, other, &settings));
+        }
+        [] => unreachable!("clap asks for at least one"),
+    }
+    if found.comparisons.is_empty() {
+        bail!("nothing to compare: {}", found.notes.join("; "));
+    }
+    correct(&mut found.comparisons);
+    show(args, &found)?;
+    Ok(verdict(args, &found.comparisons))
+}
+
+fn show(args: &Compare, found: &Found) -> Result<()> {
+    let Found { comparisons, notes } = found;
+    if args.json {
+        let document = serde_json::json!({ "comparisons": comparisons, "warnings": notes });
+        print(&format!("{document:#}\n"));
+        return Ok(());
+    }
+    let options = Options { confidence: args.confidence, ..Options::default() };
+    let block = |c: &Comparison| {
+        let sets = [(&c.reference, &c.reference_rates), (&c.other, &c.other_rates)];
+        let enough = sets.iter().all(|(_, rates)| rates.len() >= ENOUGH_FOR_MINISTAT);
+        let sets = sets.map(|(name, rates)| Dataset::new(name.clone(), rates.clone()));
+        enough.then(|| ministat::block(&sets, &options))
+    };
+    let blocks: Vec<String> = comparisons.iter().filter_map(block).collect();
+    print(&linerate_report::text::comparisons(comparisons, &blocks, notes, style()));
+    Ok(())
+}
+
+fn verdict(args: &Compare, comparisons: &[Comparison]) -> ExitCode {
+    let Some(Share(limit)) = args.fail_if_slower else { return ExitCode::SUCCESS };
+    let percent = 100.0 * limit;
+    for comparison in comparisons.iter().filter(|c| c.may_be_slower_by(limit)) {
+        eprintln!(
+            "linerate: {}: a slow-down of {percent} % is not proven, and not excluded either: more trials would tell",
+            comparison.other
+        );
+    }
+    let slower: Vec<_> = comparisons.iter().filter(|c| c.slower_by(limit)).collect();
+    for comparison in &slower {
+        eprintln!(
+            "linerate: {} is slower than {} by {percent} % or more",
+            comparison.other, comparison.reference
+        );
+    }
+    if slower.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(SLOWER) }
+}
+
+/// What has been compared so far, and what could not be.
+#[derive(Default)]
+struct Found {
+    comparisons: Vec<Comparison>,
+    notes: Vec<String>,
+}
+
+impl Found {
+    /// Every slot of a campaign against its baseline.
+    fn within(&mut self, campaign: &OpenCampaign, settings: &Settings) {
+        let slots = &campaign.stored.campaign.slots;
+        let compared = slots.iter().filter_map(|s| Some((slots.get(s.baseline?)?, s)));
+        for (reference, other) in compared.collect::<Vec<_>>() {
+            let rates = |s: &Slot| campaign.rates(s, s.title());
+            self.push(&rates(reference), &rates(other), true, settings);
+        }
+        if self.comparisons.is_empty() && self.notes.is_empty() {
+            self.notes.push(format!("{} has no variant with a baseline", campaign.name));
+        }
+    }
+
+    fn against(&mut self, first: &Source, other: &Source, settings: &Settings) {
+        match (first, other) {
+            (Source::Campaign(first), Source::Campaign(other)) => self.campaigns(first, other, settings),
+            (first, other) => match (first.alone(), other.alone()) {
+                (Ok(first), Ok(other)) => self.push(&first, &other, false, settings),
+                (first, other) => self.notes.extend([first.err(), other.err()].into_iter().flatten()),
+            },
+        }
+    }
+
+    fn campaigns(&mut self, first: &OpenCampaign, other: &OpenCampaign, settings: &Settings) {
+        let one_campaign = first.path == other.path;
+        let same_variant = first.wanted.is_none() && other.wanted.is_none();
+        let (pairs, alone) = partners(&first.slots(), &other.slots(), same_variant);
+        for slot in alone {
+            self.notes.push(format!(
+                "{} of {}: {} has nothing with the same frames at the same load",
+                slot.title(),
+                other.name,
+                first.name
+            ));
+        }
+        if !one_campaign {
+            self.notes.extend(differences(first, other));
+        }
+        for (a, b) in pairs {
+            let name = |campaign: &OpenCampaign, slot: &Slot| match one_campaign {
+                true => slot.title(),
+                false => format!("{} ({})", slot.title(), campaign.short_name()),
+            };
+            let (reference, rates) = (first.rates(a, name(first, a)), other.rates(b, name(other, b)));
+            self.push(&reference, &rates, one_campaign, settings);
+            // The same machine on another day is another machine: what its tester did alone tells by how much.
+            if !one_campaign
+                && first.same_machine(other)
+                && let (Some(last), Some(x), Some(y)) =
+                    (self.comparisons.pop_if(|c| c.other == rates.name), first.shares(a), other.shares(b))
+            {
+                self.comparisons.push(with_shares(last, &x, &y, settings));
+            }
+        }
+    }
+
+    fn push(&mut self, reference: &Rates, other: &Rates, paired: bool, settings: &Settings) {
+        match compare(reference, other, paired, settings) {
+            Some(comparison) => self.comparisons.push(comparison),
+            None => self.notes.push(format!(
+                "{} and {} cannot be compared: {}",
+                other.name,
+                reference.name,
+                if paired { "no block in which both are valid" } else { "one of them has no rate above 0" }
+            )),
+        }
+    }
+}
+
+/// What else differs between two campaigns: a reader must know before blaming the DUT.
+fn differences(first: &OpenCampaign, other: &OpenCampaign) -> Vec<String> {
+    let facts = |c: &OpenCampaign| {
+        let host = &c.stored.host;
+        let asked = &c.stored.campaign.asked;
+        [
+            ("kernel", host.kernel.clone()),
+            ("CPU", host.cpu_model.clone()),
+            ("CPUs online", host.cpus.to_string()),
+            ("linerate", c.stored.campaign.linerate.clone()),
+            ("mode", asked.mode.to_string()),
+            ("generator", asked.generator.clone()),
+            ("flows", asked.flows.to_string()),
+            ("order of flows", asked.order.clone()),
+            ("batch", asked.batch.to_string()),
+        ]
+    };
+    let (a, b) = (facts(first), facts(other));
+    let differ = a.iter().zip(&b).filter(|(a, b)| a != b);
+    differ.map(|((name, a), (_, b))| format!("the campaigns differ in {name}: {a} and {b}")).collect()
+}
+
+/// What one argument names.
+enum Source {
+    /// A campaign, or some of its slots.
+    Campaign(Box<OpenCampaign>),
+    /// Numbers.
+    File(Rates),
+}
+
+struct OpenCampaign {
+    /// As the user wrote it.
+    name: String,
+    /// To tell whether two are the same.
+    path: PathBuf,
+    wanted: Option<String>,
+    stored: StoredCampaign,
+}
+
+impl Source {
+    fn open(what: &str) -> Result<Self> {
+        let (path, wanted) = match what.rsplit_once(':') {
+            Some((path, wanted)) if !Path::new(what).exists() => (path, Some(wanted.to_string())),
+            _ => (what, None),
+        };
+        let path = Path::new(path);
+        if !path.is_dir() {
+            if wanted.is_some() {
+                return Err(usage(format!("{what}: only a campaign's folder has variants to choose from")));
+            }
+            return Ok(Source::File(numbers(path)?));
+        }
+        let stored = records::read(path)?;
+        let path = path.canonicalize().with_context(|| format!("looking up {}", path.display()))?;
+        let open = OpenCampaign { name: what.into(), path, wanted, stored };
+        if open.slots().is_empty() {
+            let there: Vec<String> = open.stored.campaign.slots.iter().map(Slot::title).collect();
+            return Err(usage(format!("{what}: no such variant; there are {}", there.join(", "))));
+        }
+        Ok(Source::Campaign(Box::new(open)))
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Source::Campaign(campaign) => &campaign.name,
+            Source::File(rates) => &rates.name,
+        }
+    }
+
+    /// The only rates that it has, or why it has others.
+    fn alone(&self) -> Result<Rates, String> {
+        match self {
+            Source::File(rates) => Ok(rates.clone()),
+            Source::Campaign(campaign) => match &campaign.slots()[..] {
+                [slot] => Ok(campaign.rates(slot, slot.title())),
+                slots => Err(format!(
+                    "{} has {} variants: choose one to hold a file against, {}:{}",
+                    campaign.name,
+                    slots.len(),
+                    campaign.name,
+                    slots.last().map(|s| s.id).unwrap_or_default()
+                )),
+            },
+        }
+    }
+}
+
+fn numbers(path: &Path) -> Result<Rates> {
+    let values = points::read(path, &Columns::default())?;
+    if values.is_empty() {
+        bail!("{} has no numbers", points::name(path));
+    }
+    Ok(Rates { name: points::name(path), values, ..Rates::default() })
+}
+
+impl OpenCampaign {
+    fn slots(&self) -> Vec<&Slot> {
+        chosen(&self.stored.campaign, self.wanted.as_deref())
+    }
+
+    fn short_name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    fn same_machine(&self, other: &OpenCampaign) -> bool {
+        let machine = |c: &OpenCampaign| (c.stored.host.cpu_model.clone(), c.stored.host.cpus);
+        machine(self) == machine(other)
+    }
+
+    fn rates(&self, slot: &Slot, name: String) -> Rates {
+        Rates::of_slot(name, slot.id, &self.stored.trials)
+    }
+
+    /// The slot's rates as shares of the tester's own, taken in the same block.
+    fn shares(&self, slot: &Slot) -> Option<Rates> {
+        let ceiling = self.stored.campaign.slots.get(slot.ceiling?)?;
+        Some(self.rates(slot, slot.title()).as_share_of(&self.rates(ceiling, ceiling.title())))
+    }
+}

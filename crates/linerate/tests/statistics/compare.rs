@@ -1,0 +1,76 @@
+//! `linerate compare`: campaigns, their variants, and plain files.
+
+use crate::common::{Bench, Campaign, Scratch, linerate};
+use serde_json::Value;
+
+fn simulated(dut: &str) -> Campaign {
+    Bench::new(&format!("--simulate {dut} --family 4 --variant nat --trials 6 --duration 40ms")).run()
+}
+
+fn path(campaign: &Campaign) -> &str {
+    campaign.path()
+}
+
+#[test]
+fn the_variants_of_a_campaign_are_paired_by_block() {
+    let campaign = simulated("rate=400kpps");
+    let folder = path(&campaign);
+    let whole = linerate(["compare", folder]).run().ok();
+    let two = linerate(["compare", &format!("{folder}:forwarding"), &format!("{folder}:nat")]).run().ok();
+    assert_eq!(whole.stdout, two.stdout);
+    assert!(two.stdout.contains("6 blocks") && two.stdout.contains("nat IPv4 64 B"), "{}", two.stdout);
+    assert!(two.stdout.contains("    N           Min           Max"), "{}", two.stdout);
+    let json = linerate(["compare", "--json", folder]).run().ok().stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["comparisons"][0]["blocks"], 6);
+    assert_eq!(json["comparisons"][0]["change"]["method"], "order-statistics");
+}
+
+#[test]
+fn a_slower_campaign_fails_where_that_is_asked_for() {
+    let (fast, slow) = (simulated("rate=800kpps"), simulated("rate=200kpps"));
+    let (fast, slow) = (path(&fast), path(&slow));
+    let gate = |a: &str, b: &str| linerate(["compare", a, b, "--fail-if-slower", "30%"]).run();
+    let ended = gate(fast, slow).fails(3, &["slower", "30 %"]);
+    assert!(ended.stdout.contains("% slower than forwarding IPv4 64 B"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("as shares of what the tester did alone"), "{}", ended.stdout);
+    let other_way = gate(slow, fast).ok();
+    assert!(other_way.stdout.contains("times as fast as"), "{}", other_way.stdout);
+    linerate(["compare", fast, slow]).run().ok();
+}
+
+#[test]
+fn plain_files_are_rates() {
+    let scratch = Scratch::new();
+    let file = |name: &str, text: &str| {
+        std::fs::write(scratch.path().join(name), text).unwrap();
+        scratch.file(name)
+    };
+    let a = file("a", "100\n101\n99\n100.5\n100\n");
+    let b = file("b", "# later\n90\n91\n89\n90\r\n90.5\n");
+    let shown = linerate(["compare", &a, &b]).run().ok().stdout;
+    let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("% slower than") && flat.contains("5 against 5 values"), "{shown}");
+    linerate(["compare", &a, &b, "--fail-if-slower", "5%"]).run().fails(3, &["slower"]);
+    let unsure = linerate(["compare", &a, &a, "--fail-if-slower", "0.1%"]).run().ok();
+    assert!(unsure.stderr.contains("not excluded"), "{}", unsure.stderr);
+    linerate(["compare", &a]).run().fails(2, &["alone"]);
+    linerate(["compare", &a, &file("none", "")]).run().fails(1, &["none has no numbers"]);
+    linerate(["compare", &a, &file("word", "1\nx\n")]).run().fails(1, &["line 2", "not a number"]);
+    linerate(["compare", &a, &b, "--fail-if-slower", "3"]).run().fails(2, &["write 3%"]);
+    linerate(["compare", &a, &b, "-c", "97"]).run().fails(2, &["97", "95"]);
+    linerate(["compare", &a, "/nonexistent"]).run().fails(1, &["/nonexistent"]);
+}
+
+#[test]
+fn what_cannot_be_compared_is_named() {
+    let campaign = simulated("ok");
+    let folder = path(&campaign);
+    linerate(["compare", folder, &format!("{folder}:bridge")])
+        .run()
+        .fails(2, &["no such variant", "nat IPv4"]);
+    let scratch = Scratch::new();
+    std::fs::write(scratch.path().join("x"), "1\n2\n3\n").unwrap();
+    linerate(["compare", &scratch.file("x"), folder]).run().fails(1, &["has 3 variants", "choose one"]);
+    linerate(["compare", &scratch.file("x"), &format!("{folder}:nat")]).run().ok();
+}

@@ -1,0 +1,202 @@
+//! What `linerate compare` prints: a verdict in words for each comparison, then the figures, ministat's rows, and what to beware of.
+
+use super::numbers::{rate_unit, significant};
+use super::page::{Ink, Page, Style, Table};
+use linerate_core::compare::{Change, Comparison, Method, Outcome, middle};
+use linerate_core::stats::analysis::{Settings, Words, ratio_claim, ratio_interval};
+use linerate_core::stats::hodges_lehmann::Shift;
+
+/// Verdicts, figures and warnings. `blocks` are ministat's output for each comparison, already laid out; `notes` are about
+/// what could not be compared.
+pub fn comparisons(comparisons: &[Comparison], blocks: &[String], notes: &[String], style: Style) -> String {
+    let mut page = Page::new(style);
+    for comparison in comparisons {
+        page.paragraph(&verdict(comparison), Ink::Bold);
+    }
+    figures(&mut page, comparisons);
+    if !blocks.is_empty() {
+        page.heading("As ministat has it (unpaired, Student's t)");
+    }
+    for (i, block) in blocks.iter().enumerate() {
+        if i > 0 {
+            page.gap();
+        }
+        block.lines().for_each(|line| page.verbatim(line));
+    }
+    let warnings: Vec<&String> = comparisons.iter().flat_map(|c| &c.warnings).chain(notes).collect();
+    if !warnings.is_empty() {
+        page.heading("Warnings");
+        let mut said: Vec<&String> = Vec::new();
+        for warning in warnings {
+            if !said.contains(&warning) {
+                page.item("- ", warning, Ink::Warning);
+                said.push(warning);
+            }
+        }
+    }
+    page.finish()
+}
+
+/// `nft-stateful IPv4 64 B is 31 % slower than forwarding IPv4 64 B, 95 % interval 28..34 %, 5 blocks.`
+pub fn verdict(comparison: &Comparison) -> String {
+    let Comparison { reference, other, .. } = comparison;
+    let change = comparison.deciding();
+    let basis = if comparison.change_of_share.is_some() {
+        ", as shares of what the tester did alone at the same time"
+    } else {
+        ""
+    };
+    let data = data(comparison);
+    let settings = Settings { confidence: comparison.confidence, words: Words::RATES, ..Settings::default() };
+    let ratio = shift(change);
+    match (comparison.outcome, ratio_interval(ratio, &settings)) {
+        (Outcome::NotShown, Some(interval)) => {
+            format!("No difference between {other} and {reference} is shown: {interval}, {data}{basis}.")
+        }
+        (Outcome::NotShown, None) => {
+            format!("Nothing can be said about {other} and {reference}: too few values, {data}.")
+        }
+        _ => {
+            let (claim, interval) = ratio_claim(ratio, &settings);
+            format!("{other} is {claim} {reference}{interval}, {data}{basis}.")
+        }
+    }
+}
+
+/// The change as a ratio with its interval.
+fn shift(change: &Change) -> Shift {
+    let ratio = |v: f64| 1.0 + v;
+    Shift {
+        value: ratio(change.value),
+        low: change.low.map(ratio),
+        high: change.high.map(ratio),
+        exact: change.method != Method::PairedT,
+    }
+}
+
+fn data(comparison: &Comparison) -> String {
+    match comparison.blocks {
+        Some(1) => "1 block".into(),
+        Some(n) => format!("{n} blocks"),
+        None => {
+            let (n, m) = (comparison.other_rates.len(), comparison.reference_rates.len());
+            format!("{n} against {m} values")
+        }
+    }
+}
+
+fn signed(share: f64) -> String {
+    format!("{:+.1}", 100.0 * share)
+}
+
+fn figures(page: &mut Page, comparisons: &[Comparison]) {
+    let medians = |c: &Comparison| [middle(&c.reference_rates), middle(&c.other_rates)];
+    let (scale, unit) = rate_unit(comparisons.iter().flat_map(medians).fold(0.0, f64::max));
+    let shares = comparisons.iter().any(|c| c.change_of_share.is_some());
+    let mut table = Table::default()
+        .column("", "")
+        .column("reference", unit)
+        .column("this", unit)
+        .column("change", "%")
+        .column("interval", "%");
+    if shares {
+        table = table.column("of ceiling", "%").column("interval", "%");
+    }
+    table = table.column("blocks or", "values");
+    for comparison in comparisons {
+        let [reference, other] = medians(comparison);
+        let mut cells = vec![
+            format!("{} / {}", comparison.other, comparison.reference),
+            significant(reference / scale, 4),
+            significant(other / scale, 4),
+        ];
+        cells.extend(change_cells(Some(&comparison.change)));
+        if shares {
+            cells.extend(change_cells(comparison.change_of_share.as_ref()));
+        }
+        cells.push(match comparison.blocks {
+            Some(blocks) => blocks.to_string(),
+            None => format!("{}/{}", comparison.other_rates.len(), comparison.reference_rates.len()),
+        });
+        table.row(cells);
+    }
+    page.gap();
+    page.table(&table);
+    let mut methods: Vec<&str> = comparisons.iter().map(|c| method(c.deciding().method)).collect();
+    methods.dedup();
+    let p = |c: &Comparison| c.p.map_or("-".into(), |p| significant(p, 2));
+    let ps: Vec<String> = comparisons.iter().map(p).collect();
+    let told =
+        format!("Change of the rate, and its interval by {}. p {}.", methods.join(" and "), ps.join(", "));
+    page.paragraph(&told, Ink::Dim);
+}
+
+fn change_cells(change: Option<&Change>) -> [String; 2] {
+    let interval = |c: &Change| Some(format!("{}..{}", signed(c.low?), signed(c.high?)));
+    match change {
+        None => ["-".into(), "-".into()],
+        Some(c) => [signed(c.value), interval(c).unwrap_or_else(|| "too few".into())],
+    }
+}
+
+fn method(method: Method) -> &'static str {
+    match method {
+        Method::OrderStatistics => "order statistics of the paired ratios",
+        Method::PairedT => "Student's t on the logarithms of the paired ratios",
+        Method::HodgesLehmann => "Hodges and Lehmann's ratio",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparison(change: [Option<f64>; 3], outcome: Outcome) -> Comparison {
+        let [value, low, high] = change;
+        Comparison {
+            reference: "forwarding".into(),
+            other: "nft-stateful".into(),
+            blocks: Some(5),
+            reference_rates: vec![1e6; 5],
+            other_rates: vec![0.69e6; 5],
+            change: Change { value: value.unwrap(), low, high, method: Method::PairedT },
+            change_of_share: None,
+            outcome,
+            p: Some(0.0625),
+            confidence: 0.95,
+            warnings: vec!["few blocks".into()],
+        }
+    }
+
+    #[test]
+    fn verdicts_are_sentences() {
+        let slower = comparison([Some(-0.31), Some(-0.44), Some(-0.18)], Outcome::Slower);
+        assert_eq!(
+            verdict(&slower),
+            "nft-stateful is 31 % slower than forwarding, 95 % interval 18..44 %, 5 blocks."
+        );
+        let equal = comparison([Some(0.001), Some(-0.02), Some(0.03)], Outcome::NotShown);
+        assert!(
+            verdict(&equal).starts_with("No difference between nft-stateful and forwarding is shown: 95 %")
+        );
+        let nothing = comparison([Some(-0.5), None, None], Outcome::NotShown);
+        assert!(verdict(&nothing).starts_with("Nothing can be said"), "{}", verdict(&nothing));
+        let double = comparison([Some(1.5), Some(1.2), Some(1.9)], Outcome::Faster);
+        assert!(verdict(&double).contains("2.5 times as fast as forwarding"), "{}", verdict(&double));
+    }
+
+    #[test]
+    fn a_page_has_the_verdict_first_and_each_warning_once() {
+        let slower = comparison([Some(-0.31), Some(-0.44), Some(-0.18)], Outcome::Slower);
+        let page = comparisons(
+            &[slower.clone(), slower],
+            &["x\ty\n".into()],
+            &["a note".into()],
+            Style { color: false, width: 80 },
+        );
+        assert!(page.starts_with("nft-stateful is 31 %"), "{page}");
+        assert_eq!(page.matches("few blocks").count(), 1);
+        assert!(page.contains("\nx\ty\n") && page.contains("- a note"), "{page}");
+        assert!(page.lines().all(|l| l.len() <= 80), "{page}");
+    }
+}
