@@ -23,6 +23,7 @@ struct Run {
     peak_kib: i64,
 }
 
+#[allow(clippy::zombie_processes, reason = "wait4 waits, and tells what was used as well")]
 fn run(program: &str, args: &[&str], output: &Path) -> Run {
     let began = Instant::now();
     #[allow(clippy::zombie_processes, reason = "wait4 waits for it, and tells what it used")]

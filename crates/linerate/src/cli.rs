@@ -47,11 +47,24 @@ pub enum Command {
     Lab(Lab),
     /// Print the tables of a recorded campaign again.
     Show(Show),
-    /// Which one is faster, by how much, and how sure is that? Campaigns, variants or files.
+    /// Say which campaign, variant or file of rates is faster, by how much, and how sure that is
+    ///
+    /// Takes campaigns, variants of one campaign, or plain files with a number on each line. What was measured side by side is
+    /// paired by block, so that drifts of the machine cancel; everything else is compared unpaired. The first is the reference.
     Compare(Compare),
-    /// Do published figures follow from the published data?
+    /// Hold published figures against the published data
+    ///
+    /// The tables, ministat blocks and plots of the 2018 paper "Tuning FreeBSD for routing and firewalling" and of the BSD Router
+    /// Project's lab pages, recomputed from the public archive of runs: the printed figure beside the recomputed one, and whether it
+    /// agrees, was cut off where one would round, is wrong in print, or has no data. What else a wrong figure may be (the maximum,
+    /// another set's median, a slip) is looked for in the data.
     Reproduce(Reproduce),
-    /// Statistics of files of numbers, as ministat(1) prints them.
+    /// Statistics of files of numbers, as ministat(1) prints them
+    ///
+    /// A drop-in for ministat, and quicker. Each file is a set of numbers, one a line or a column of many; - is standard input, as
+    /// is no file at all. Up to 7 sets. All are held against the first by Student's t test. Empty lines, and what stands behind a
+    /// word that begins with #, do not count. The output is ministat's, byte for byte, with the arithmetic of the generation that
+    /// --era names: published figures can be checked.
     Stat(Stat),
     /// Read results of other tools: check them, recompute their figures, turn them into records.
     Import(Import),

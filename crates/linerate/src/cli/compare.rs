@@ -4,10 +4,7 @@ use clap::Args;
 use linerate_core::ministat::Confidence;
 use std::str::FromStr;
 
-/// Which one is faster, by how much, and how sure is that?
-///
-/// Takes campaigns, variants of one campaign, or plain files with a number on each line. What was measured side by side is paired
-/// by block, so that drifts of the machine cancel; everything else is compared unpaired. The first is the reference.
+/// What to compare, and how.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate compare linerate-results/X               every variant of a campaign with its baseline

@@ -3,12 +3,7 @@
 use clap::Args;
 use std::path::PathBuf;
 
-/// Do published figures follow from the published data?
-///
-/// Holds the tables, ministat blocks and plots of the 2018 paper "Tuning FreeBSD for routing and firewalling" and of the BSD
-/// Router Project's lab pages against the public archive of runs: the printed figure beside the recomputed one, and whether it
-/// agrees, was cut off where one would round, is wrong in print, or has no data. What else a wrong figure may be (the maximum,
-/// another set's median, a slip) is looked for in the data.
+/// What to hold against what.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate reproduce netbenches                       everything

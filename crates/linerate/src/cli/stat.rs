@@ -4,13 +4,7 @@ use clap::Args;
 use linerate_core::ministat::{Confidence, Era};
 use std::path::PathBuf;
 
-/// Statistics of sets of numbers, as ministat(1) prints them: a drop-in, and quicker.
-///
-/// Each file is a set: one number a line, or a column of many. All sets are held against the first by Student's t test. `-` is
-/// standard input, as is no file at all. Up to 7 sets.
-///
-/// Empty lines, and what stands behind a word that begins with #, do not count. The output is ministat's, byte for byte, with
-/// the arithmetic of the generation that --era names: published figures can be checked.
+/// Statistics of files of numbers, as ministat(1) prints them.
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 #[command(after_help = "Examples:
@@ -29,8 +23,8 @@ Generations of ministat's arithmetic:
   fb11   FreeBSD 11: in addition, the relative error takes in that the reference is uncertain too
   new    FreeBSD 12 and later: in addition, the variance is summed in two passes
 
-Where ministat prints nonsense or crashes, linerate says what is wrong and in which line: NaN, infinity,
-sums that overflow, zero bytes, lines of megabytes. docs/statistics.md has the list.
+Where ministat prints nonsense or crashes, linerate says what is wrong, and in which line: NaN,
+infinity, sums that overflow, zero bytes, lines of megabytes. docs/statistics.md has the list.
 
 Exit status: 0 printed; 1 a file cannot be read, a line has no number, or a set fewer than 3;
 2 bad arguments.")]
