@@ -10,6 +10,7 @@ pub mod audit;
 pub mod compare;
 pub mod counters;
 pub mod histogram;
+pub mod history;
 pub mod ministat;
 pub mod pktgen;
 pub mod record;

@@ -4,6 +4,7 @@
 
 pub mod analysis;
 pub mod bootstrap;
+pub mod changepoint;
 pub mod dip;
 pub mod distribution;
 pub mod effect;

@@ -10,6 +10,9 @@ pub use stat::Stat;
 mod import;
 
 pub use import::{Import, ImportFrom, Netbenches};
+mod history;
+
+pub use history::History;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_core::units::{Rate, parse_duration_ns, parse_link_speed};
@@ -68,6 +71,8 @@ pub enum Command {
     Stat(Stat),
     /// Read results of other tools: check them, recompute their figures, turn them into records.
     Import(Import),
+    /// Find where results changed from campaign to campaign, or from revision to revision.
+    History(History),
     /// Write the man page and shell completions into a directory (used by `make install`).
     #[command(hide = true)]
     Documents(Documents),

@@ -33,6 +33,18 @@ impl Progress {
         line
     }
 
+    /// A line for work of unknown length, which [`Progress::say`] fills.
+    pub fn of_steps() -> Self {
+        let bar = ProgressBar::no_length();
+        if std::io::stderr().is_terminal() {
+            let style = ProgressStyle::with_template("{elapsed:>3}  {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        } else {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        Progress(bar)
+    }
+
     /// Says what is going on now.
     pub fn say(&self, text: impl Into<String>) {
         self.0.set_message(text.into());

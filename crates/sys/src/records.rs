@@ -3,6 +3,7 @@
 //! Files: `campaign.json`, `host.json`, `trials.jsonl` (one line per trial, only ever appended to), `summary.json`.
 
 mod error;
+mod find;
 mod imported;
 mod reader;
 mod time;
@@ -16,6 +17,7 @@ use std::time::SystemTime;
 use writer::Writer;
 
 pub use error::RecordsError;
+pub use find::find;
 pub use imported::ImportStore;
 pub use reader::{StoredCampaign, read};
 pub use time::{rfc3339_utc, stamp_utc, utc_now};

@@ -4,6 +4,7 @@ mod bench;
 mod compare;
 mod documents;
 mod guard;
+mod history;
 mod import;
 mod lab;
 pub mod plan;
@@ -57,6 +58,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Import(args) => import::run(&args),
+        Command::History(args) => history::run(&args),
         Command::Documents(args) => documents::run(&args),
     };
     match done {

@@ -21,7 +21,7 @@ pub fn comparisons(comparisons: &[Comparison], blocks: &[String], notes: &[Strin
         if i > 0 {
             page.gap();
         }
-        block.lines().for_each(|line| page.verbatim(line));
+        block.lines().for_each(|line| page.verbatim(line, Ink::Plain));
     }
     let warnings: Vec<&String> = comparisons.iter().flat_map(|c| &c.warnings).chain(notes).collect();
     if !warnings.is_empty() {

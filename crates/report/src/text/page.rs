@@ -124,6 +124,12 @@ impl Page {
         self.paragraph(text, Ink::Bold);
     }
 
+    /// A line of a layout of its own, a plot or somebody else's table: neither broken nor cut, its tabs kept.
+    pub fn verbatim(&mut self, text: &str, ink: Ink) {
+        let parts: Vec<String> = text.split('\t').map(ascii).collect();
+        self.line(&parts.join("\t"), ink);
+    }
+
     /// Text broken at the width.
     pub fn paragraph(&mut self, text: &str, ink: Ink) {
         self.item("", text, ink);
@@ -137,12 +143,6 @@ impl Page {
             let start = if i == 0 { &mark } else { &indent };
             self.line(&format!("{start}{line}"), ink);
         }
-    }
-
-    /// A line of somebody else's layout: neither broken nor cut, its tabs kept.
-    pub fn verbatim(&mut self, line: &str) {
-        let parts: Vec<String> = line.split('\t').map(ascii).collect();
-        self.line(&parts.join("\t"), Ink::Plain);
     }
 
     /// A table; see [`Table`].

@@ -158,6 +158,6 @@ fn draw(page: &mut Page, plot: &PlotFound, style: Style) {
             .iter()
             .map(|p| Bar { name: &p.at, runs: p.runs.map(|r| r.map(|v| v / scale)) })
             .collect();
-        bars(&rows, top / scale, style.width.max(40)).iter().for_each(|line| page.verbatim(line));
+        bars(&rows, top / scale, style.width.max(40)).iter().for_each(|line| page.verbatim(line, Ink::Plain));
     }
 }

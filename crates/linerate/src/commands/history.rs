@@ -1,0 +1,97 @@
+//! `linerate history`: where the level of results changed, and what else changed there.
+
+use super::{print, style};
+use crate::cli::History;
+use crate::progress::Progress;
+use anyhow::{Result, bail};
+use linerate_core::history::{Collector, archive, campaigns, judge};
+use linerate_sys::{archive::read_archive, records};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Something that was found and could not be used.
+#[derive(Debug, Serialize)]
+struct Skipped {
+    path: PathBuf,
+    reason: String,
+}
+
+/// What was read.
+#[derive(Default)]
+struct Input {
+    collector: Collector,
+    skipped: Vec<Skipped>,
+    /// Files of archives that are broken.
+    broken: usize,
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// A folder cannot be read, or holds nothing to judge.
+pub fn run(args: &History) -> Result<ExitCode> {
+    let progress = Progress::of_steps();
+    let mut input = Input::default();
+    for directory in &args.directories {
+        input.read(directory, &progress)?;
+    }
+    let timelines = input.collector.finish();
+    if timelines.is_empty() {
+        input.skipped.iter().for_each(tell);
+        let names: Vec<String> = args.directories.iter().map(|d| d.display().to_string()).collect();
+        bail!(
+            "nothing to judge in {}: neither campaigns of linerate nor results laid out as the archive's are there",
+            names.join(", ")
+        );
+    }
+    let history = judge(&timelines, |i| progress.say(format!("time line {} of {}", i + 1, timelines.len())));
+    drop(progress);
+    if args.json {
+        let mut json = serde_json::to_value(&history)?;
+        json["skipped"] = serde_json::to_value(&input.skipped)?;
+        print(&format!("{json:#}\n"));
+    } else {
+        print(&linerate_report::text::history(&history, style()));
+    }
+    input.skipped.iter().for_each(tell);
+    if input.broken > 0 {
+        eprintln!(
+            "linerate: {} problems in files of the archive (`linerate import` lists them)",
+            input.broken
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(skipped: &Skipped) {
+    eprintln!("linerate: left out {}: {}", skipped.path.display(), skipped.reason);
+}
+
+impl Input {
+    /// Takes campaigns at any depth, and what is laid out as the archive is.
+    fn read(&mut self, directory: &Path, progress: &Progress) -> Result<()> {
+        let found = records::find(directory)?;
+        for (i, path) in found.iter().enumerate() {
+            progress.say(format!("campaign {} of {}", i + 1, found.len()));
+            match records::read(path) {
+                Ok(stored) => {
+                    let source = path.display().to_string();
+                    let (campaign, host) = (&stored.campaign, &stored.host);
+                    campaigns::add(&mut self.collector, &source, campaign, host, &stored.trials);
+                }
+                Err(error) => self.skipped.push(Skipped { path: path.clone(), reason: error.to_string() }),
+            }
+        }
+        let read = read_archive(directory, &mut |seen| {
+            if seen.files % 64 == 0 {
+                progress.say(format!("{} files, {} MB", seen.files, seen.bytes / 1_000_000));
+            }
+        })?;
+        archive::add(&mut self.collector, &read);
+        if !read.directories.is_empty() {
+            self.broken += read.problems.len();
+        }
+        Ok(())
+    }
+}
