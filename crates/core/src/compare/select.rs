@@ -119,6 +119,7 @@ mod tests {
             asked_fps: None,
             ceiling: None,
             baseline: None,
+            imported: None,
         }
     }
 

@@ -50,12 +50,12 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
     let archive = match archive {
         Ok(archive) => archive,
         Err(error) => {
-            out.map(Output::abandon);
+            out.into_iter().for_each(Output::abandon);
             return Err(error);
         }
     };
     if directories.is_empty() {
-        out.map(Output::abandon);
+        out.into_iter().for_each(Output::abandon);
         bail!(
             "{} holds no results: no logs (bench.*.receiver), medians (*.pps) or tables (*.data) in {} files",
             args.directory.display(),
