@@ -2,6 +2,8 @@
 
 mod common;
 
+#[path = "archive/history.rs"]
+mod history;
 #[path = "archive/import.rs"]
 mod import;
 #[path = "archive/reproduce.rs"]

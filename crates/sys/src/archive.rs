@@ -7,8 +7,11 @@ use linerate_core::archive::assemble::Assembly;
 use linerate_core::archive::configs::Configs;
 use linerate_core::archive::layout::{self, Kind, Reading};
 use linerate_core::archive::{Archive, FileProblem, ResultDirectory};
-use std::fs::{File, OpenOptions};
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -148,21 +151,25 @@ impl<F> Reader<'_, F> {
             self.problem(path, "folder", format!("more than {DEEPEST} folders deep: not read"));
             return Vec::new();
         }
-        let mut entries = match std::fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
-            Ok(entries) => entries,
+        let (handle, mut entries) = match list(folder) {
+            Ok(listed) => listed,
             Err(error) => {
                 self.problem(path, "folder", format!("cannot be read: {error}"));
                 return Vec::new();
             }
         };
-        entries.sort_by_cached_key(std::fs::DirEntry::file_name);
+        entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         let mut folders = Vec::new();
-        for entry in entries {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let sub = join(path, &name);
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(Sub { name, path: entry.path() }),
-                Ok(kind) if kind.is_file() => self.file(&entry.path(), &sub, assembly),
+        let mut sub = if path == "." { String::new() } else { format!("{path}/") };
+        let prefix = sub.len();
+        for (name, kind) in entries {
+            sub.truncate(prefix);
+            sub.push_str(&name.to_string_lossy());
+            match kind {
+                Ok(kind) if kind.is_dir() => {
+                    folders.push(Sub { name: sub[prefix..].to_string(), path: folder.join(name) });
+                }
+                Ok(kind) if kind.is_file() => self.file(&handle, &name, &sub, assembly),
                 Ok(kind) => {
                     self.count(if kind.is_symlink() { "link, not followed" } else { "special, not read" })
                 }
@@ -172,7 +179,7 @@ impl<F> Reader<'_, F> {
         folders
     }
 
-    fn file(&mut self, file: &Path, path: &str, assembly: &mut Assembly) {
+    fn file(&mut self, folder: &File, name: &OsStr, path: &str, assembly: &mut Assembly) {
         let kind = layout::kind(path);
         let reading = match kind {
             Kind::Config if !Configs::wants(path) => Reading::Nothing,
@@ -180,16 +187,18 @@ impl<F> Reader<'_, F> {
         };
         let read = match reading {
             Reading::Nothing => Ok(assembly.file(path, kind, &[])),
-            Reading::End => end_of(file).map(|(length, last)| {
+            Reading::End => end_of(folder, name).map(|(length, last)| {
                 assembly.end(path, kind, length, last);
                 kind.name()
             }),
-            Reading::Whole => self.whole(file, kind).map(|()| match kind {
-                Kind::Config => {
-                    self.configs.file(path, &self.buffer);
-                    kind.name()
+            Reading::Whole => self.whole(folder, name, kind).map(|length| {
+                self.seen.bytes += length as u64;
+                let bytes = &self.buffer[..length];
+                if kind == Kind::Config {
+                    self.configs.file(path, bytes);
+                    return kind.name();
                 }
-                _ => assembly.file(path, kind, &self.buffer),
+                assembly.file(path, kind, bytes)
             }),
         };
         match read {
@@ -201,24 +210,33 @@ impl<F> Reader<'_, F> {
                 assembly.problem(path, kind.name(), error.reason(kind));
             }
         }
-        if reading == Reading::Whole {
-            self.seen.bytes += self.buffer.len() as u64;
-        }
         (self.progress)(self.seen);
     }
 
-    /// Fills the buffer.
-    fn whole(&mut self, file: &Path, kind: Kind) -> Result<(), Unreadable> {
-        self.buffer.clear();
-        let (file, length) = open(file)?;
+    /// Fills the buffer, and returns how much of it.
+    fn whole(&mut self, folder: &File, name: &OsStr, kind: Kind) -> Result<usize, Unreadable> {
+        let (mut file, length) = open(folder, name)?;
         if length > kind.largest() {
             return Err(Unreadable::TooLarge);
         }
-        // With a byte to spare, the end is found without another allocation.
-        self.buffer.reserve(length as usize + 1);
-        // A file that grows meanwhile is not read for ever.
-        let read = file.take(kind.largest()).read_to_end(&mut self.buffer);
-        read.map(drop).map_err(Unreadable::System)
+        // A file that grows meanwhile is read as far as it was; with a byte to spare its end shows without another call.
+        let wanted = length as usize + 1;
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        let mut filled = 0;
+        while filled < wanted {
+            match file.read(&mut self.buffer[filled..wanted]) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Unreadable::System(error)),
+            }
+            if filled == length as usize {
+                break;
+            }
+        }
+        Ok(filled.min(length as usize))
     }
 
     fn count(&mut self, kind: &'static str) {
@@ -255,18 +273,39 @@ impl Unreadable {
     }
 }
 
-/// Opens a plain file, and nothing else: no link, no FIFO that would wait for a writer.
-fn open(path: &Path) -> Result<(File, u64), Unreadable> {
+/// A folder's entry: its name and what it is.
+type Entry = (OsString, io::Result<FileType>);
+
+/// A folder, to open its files by, and what is in it.
+fn list(folder: &Path) -> io::Result<(File, Vec<Entry>)> {
     let mut options = OpenOptions::new();
-    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let file = options.open(path).map_err(Unreadable::System)?;
+    let handle = options.read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(folder)?;
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        entries.push((entry.file_name(), entry.file_type()));
+    }
+    Ok((handle, entries))
+}
+
+/// Opens a plain file of a folder, and nothing else: no link, no FIFO that would wait for a writer.
+fn open(folder: &File, name: &OsStr) -> Result<(File, u64), Unreadable> {
+    let name = CString::new(name.as_bytes()).map_err(|e| Unreadable::System(e.into()))?;
+    let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    // SAFETY: the descriptor and the terminated name live until after the call, which writes no memory.
+    let descriptor = unsafe { libc::openat(folder.as_raw_fd(), name.as_ptr(), flags) };
+    if descriptor < 0 {
+        return Err(Unreadable::System(io::Error::last_os_error()));
+    }
+    // SAFETY: the descriptor was just opened, and nobody else owns it.
+    let file = unsafe { File::from_raw_fd(descriptor) };
     let metadata = file.metadata().map_err(Unreadable::System)?;
     if metadata.is_file() { Ok((file, metadata.len())) } else { Err(Unreadable::NoFile) }
 }
 
 /// Length and last byte.
-fn end_of(path: &Path) -> Result<(u64, Option<u8>), Unreadable> {
-    let (file, length) = open(path)?;
+fn end_of(folder: &File, name: &OsStr) -> Result<(u64, Option<u8>), Unreadable> {
+    let (file, length) = open(folder, name)?;
     let mut last = [0];
     let read = match length.checked_sub(1) {
         Some(at) => file.read_at(&mut last, at).map_err(Unreadable::System)?,

@@ -69,7 +69,7 @@ mod tests {
         let run = read("x", LOG.as_bytes());
         assert!(is_log(LOG.as_bytes()) && !is_log(b"CMD: pkt-gen -f tx"));
         assert_eq!((run.estimate, run.maximum), (Some(189.0), Some(190.0)));
-        assert_eq!(command(LOG.as_bytes()).unwrap().program, "equilibrium");
+        assert_eq!(command(LOG.as_bytes()).unwrap().program(), "equilibrium");
         assert_eq!(run.steps[1], EquilibriumStep { offered: 189.0, measured: Some(188.0) });
         assert_eq!(run.problems, ["Generated only 188Mb/s in place of 189Mb/s"]);
     }

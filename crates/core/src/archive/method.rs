@@ -6,6 +6,7 @@
 
 use super::Rule;
 use crate::pktgen::{Line, Log, Reader};
+use memchr::memmem::Finder;
 
 /// ministat refuses to work with fewer points.
 pub const LEAST_POINTS: usize = 3;
@@ -66,10 +67,11 @@ impl ReceiverLog {
     /// Reads a whole log.
     pub fn read(bytes: &[u8]) -> Self {
         let mut odd = Vec::new();
+        let main_thread = Finder::new(b"main_thread");
         let mut see = |number: u64, line: &[u8], parsed: &Line<'_>| match parsed {
             // Its rate is the fourth field.
             Line::Sample(_) => {}
-            _ => odd.extend(fourth_field(line).map(|field| (number, field))),
+            _ => odd.extend(fourth_field(line, &main_thread).map(|field| (number, field))),
         };
         let mut reader = Reader::new();
         reader.feed_with(bytes, &mut see);
@@ -122,8 +124,8 @@ pub fn printed(value: f64) -> f64 {
 
 /// The fourth field of a line that matches the script's expression.
 #[cold]
-fn fourth_field(line: &[u8]) -> Option<Field> {
-    let matches = memchr::memmem::find_iter(line, b"main_thread").any(|at| matches_after(&line[at + 11..]));
+fn fourth_field(line: &[u8], main_thread: &Finder<'_>) -> Option<Field> {
+    let matches = main_thread.find_iter(line).any(|at| matches_after(&line[at + 11..]));
     if !matches {
         return None;
     }

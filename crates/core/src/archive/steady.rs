@@ -118,21 +118,28 @@ fn median(values: &mut [f64]) -> f64 {
 
 /// Each value within `reach` of the median of the five around it.
 fn clamped(values: &[f64], reach: f64) -> Vec<f64> {
-    let around = |i: usize| {
-        let from = i.saturating_sub(2).min(values.len().saturating_sub(5));
-        let mut five = [0.0; 5];
-        let near = &values[from..values.len().min(from + 5)];
-        five[..near.len()].copy_from_slice(near);
-        let five = &mut five[..near.len()];
-        five.sort_unstable_by(f64::total_cmp);
-        five[five.len() / 2]
+    let near = |i: usize| match values.len() {
+        0..5 => values[i],
+        n => {
+            let from = i.saturating_sub(2).min(n - 5);
+            middle_of_five([
+                values[from],
+                values[from + 1],
+                values[from + 2],
+                values[from + 3],
+                values[from + 4],
+            ])
+        }
     };
-    (0..values.len())
-        .map(|i| {
-            let near = around(i);
-            values[i].clamp(near - reach, near + reach)
-        })
-        .collect()
+    (0..values.len()).map(|i| values[i].clamp(near(i) - reach, near(i) + reach)).collect()
+}
+
+/// The middle of five values, without sorting: the median of the fifth, the greater of the lesser and the lesser of the
+/// greater of two pairs.
+fn middle_of_five([a, b, c, d, e]: [f64; 5]) -> f64 {
+    let low = a.min(b).max(c.min(d));
+    let high = a.max(b).min(c.max(d));
+    low.max(high).min(low.min(high).max(e))
 }
 
 /// Where the parts begin, and the end of the last one: binary segmentation.
@@ -247,6 +254,16 @@ mod tests {
         // Nor is the alternation of two rates.
         let two: Vec<u64> = (0..60).map(|i| if i % 2 == 0 { 360_000 } else { 560_000 }).collect();
         assert_eq!(steady_of(&two).map(|s| s.samples), Some(60));
+    }
+
+    #[test]
+    fn the_middle_of_five_in_any_order() {
+        for i in 0..3125u32 {
+            let five = [i % 5, i / 5 % 5, i / 25 % 5, i / 125 % 5, i / 625].map(f64::from);
+            let mut sorted = five;
+            sorted.sort_by(f64::total_cmp);
+            assert_eq!(middle_of_five(five), sorted[2], "{five:?}");
+        }
     }
 
     #[test]

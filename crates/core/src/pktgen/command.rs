@@ -1,27 +1,27 @@
 //! pkt-gen's command line, as the logs' first line has it, and the facts in it.
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 
-/// A command line.
+/// A command line. A log of thousands has one, so it is taken apart without a string for each word.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Command {
     /// The host it ran on, where the log says it.
     pub host: Option<String>,
     /// Whether it was run by sudo.
     pub sudo: bool,
-    /// The program: `pkt-gen`, `equilibrium`; empty where the log names none.
-    pub program: String,
-    /// Option -> its value, empty for a flag.
-    pub options: BTreeMap<char, String>,
     /// The command line as it stands in the log.
     pub text: String,
+    /// Where in `text` the program stands.
+    program: Range<usize>,
+    /// Option, and where in `text` its value stands; empty for a flag.
+    options: Vec<(u8, Range<usize>)>,
 }
 
 /// pkt-gen's options that take a value, by its usage text.
-const PKT_GEN_VALUES: &str = "ifntrlxdsDSabcopTwRXCHPFM";
+const PKT_GEN_VALUES: &[u8] = b"ifntrlxdsDSabcopTwRXCHPFM";
 /// Those of the archive's `equilibrium`.
-const EQUILIBRIUM_VALUES: &str = "dtrlp";
+const EQUILIBRIUM_VALUES: &[u8] = b"dtrlp";
 
 /// The frame length of pkt-gen without -l, in bytes without FCS.
 const DEFAULT_LENGTH: u64 = 60;
@@ -30,18 +30,30 @@ impl Command {
     /// Takes apart what follows `CMD` in a log.
     pub fn parse(host: Option<&[u8]>, command: &[u8]) -> Self {
         let text = String::from_utf8_lossy(command).into_owned();
-        let words = words(&text);
-        let sudo = words.first().is_some_and(|w| w == "sudo");
-        let mut words = words.into_iter().skip(usize::from(sudo));
-        let program = words.next().unwrap_or_default();
-        let values = if program.ends_with("pkt-gen") { PKT_GEN_VALUES } else { EQUILIBRIUM_VALUES };
-        let options = options(words, values);
         let host = host.map(|h| String::from_utf8_lossy(h).trim().to_string());
+        let mut words = Words { text: &text, at: 0 };
+        let first = words.next().unwrap_or_default();
+        let sudo = &text[first.clone()] == "sudo";
+        let program = if sudo { words.next().unwrap_or_default() } else { first };
+        let values =
+            if text[program.clone()].ends_with("pkt-gen") { PKT_GEN_VALUES } else { EQUILIBRIUM_VALUES };
+        let options = options(&text, &mut words, values);
         Command { host, sudo, program, options, text }
     }
 
+    /// The program: `pkt-gen`, `equilibrium`; empty where the log names none.
+    pub fn program(&self) -> &str {
+        &self.text[self.program.clone()]
+    }
+
+    /// The value of an option, without quotes, empty for a flag; `None` where the option is not given. The last one counts.
+    pub fn option(&self, option: char) -> Option<&str> {
+        let (_, range) = self.options.iter().rev().find(|(o, _)| char::from(*o) == option)?;
+        Some(self.text[range.clone()].trim_matches(['"', '\'']))
+    }
+
     fn value(&self, option: char) -> Option<&str> {
-        self.options.get(&option).map(String::as_str).filter(|v| !v.is_empty())
+        self.option(option).filter(|v| !v.is_empty())
     }
 
     /// `tx`, `rx`, ...
@@ -54,7 +66,7 @@ impl Command {
         if self.function() != Some("tx") {
             return None;
         }
-        match self.options.get(&'l') {
+        match self.option('l') {
             Some(value) => value.parse().ok(),
             None => Some(DEFAULT_LENGTH),
         }
@@ -73,10 +85,10 @@ impl Command {
 
     /// `inet4` or `inet6`: by -4 and -6, or by the addresses.
     pub fn family(&self) -> Option<&'static str> {
-        if self.options.contains_key(&'6') {
+        if self.option('6').is_some() {
             return Some("inet6");
         }
-        if self.options.contains_key(&'4') {
+        if self.option('4').is_some() {
             return Some("inet4");
         }
         let destination = self.value('d')?;
@@ -106,7 +118,7 @@ impl Command {
             ('C', "rings"),
         ];
         let mut facts: Vec<(&'static str, String)> = Vec::new();
-        if self.program.ends_with("pkt-gen") {
+        if self.program().ends_with("pkt-gen") {
             let said = NAMES.iter().filter_map(|(o, name)| Some((*name, self.value(*o)?.to_string())));
             facts.extend(said);
         }
@@ -123,48 +135,56 @@ impl Command {
     }
 }
 
-/// Splits at blanks; quotes keep a word together and are taken off.
-fn words(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word = String::new();
-    let (mut quote, mut begun) = (None, false);
-    for c in text.chars() {
-        match (c, quote) {
-            (c, Some(q)) if c == q => quote = None,
-            ('"' | '\'', None) => (quote, begun) = (Some(c), true),
-            (c, None) if c.is_whitespace() => {
-                if begun {
-                    words.push(std::mem::take(&mut word));
-                }
-                begun = false;
+/// Where the words of a text stand. Blanks separate them, but not within quotes.
+struct Words<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Iterator for Words<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        let bytes = self.text.as_bytes();
+        let begin = self.at + bytes[self.at..].iter().position(|b| !b.is_ascii_whitespace())?;
+        let mut quote = None;
+        let mut end = begin;
+        while end < bytes.len() {
+            match (bytes[end], quote) {
+                (b, Some(q)) if b == q => quote = None,
+                (b'"' | b'\'', None) => quote = Some(bytes[end]),
+                (b, None) if b.is_ascii_whitespace() => break,
+                _ => {}
             }
-            (c, _) => {
-                word.push(c);
-                begun = true;
-            }
+            end += 1;
         }
+        self.at = end;
+        Some(begin..end)
     }
-    if begun {
-        words.push(word);
-    }
-    words
 }
 
 /// `-f tx`, `-ftx` and `-N`, as getopt reads them.
-fn options(words: impl Iterator<Item = String>, values: &str) -> BTreeMap<char, String> {
-    let mut options = BTreeMap::new();
-    let mut words = words.peekable();
+fn options(text: &str, words: &mut Words<'_>, values: &[u8]) -> Vec<(u8, Range<usize>)> {
+    let mut options = Vec::with_capacity(16);
     while let Some(word) = words.next() {
-        let Some(letters) = word.strip_prefix('-') else { continue };
-        let mut letters = letters.chars();
-        while let Some(option) = letters.next() {
-            if !values.contains(option) {
-                options.insert(option, String::new());
+        if !text[word.clone()].starts_with('-') {
+            continue;
+        }
+        let mut at = word.start + 1;
+        while at < word.end {
+            let option = text.as_bytes()[at];
+            at += 1;
+            if !option.is_ascii() {
+                break;
+            }
+            if !values.contains(&option) {
+                options.push((option, at..at));
                 continue;
             }
-            let attached: String = letters.by_ref().collect();
-            let value = if attached.is_empty() { words.next().unwrap_or_default() } else { attached };
-            options.insert(option, value);
+            let attached = at..word.end;
+            options
+                .push((option, if attached.is_empty() { words.next().unwrap_or(at..at) } else { attached }));
+            break;
         }
     }
     options

@@ -185,30 +185,26 @@ fn other(line: &[u8]) -> Line<'_> {
 
 /// pkt-gen's messages, behind their time stamp: ` function [line] text`.
 fn message(rest: &[u8]) -> Line<'_> {
-    // What a busy sender writes thousands of times; the rest is searched.
-    const COMMON: [&[u8]; 4] =
-        [b"flush tail", b"pending tx tail", b"waiting for initial", b"truncating packet"];
-    let text = memchr::memchr(b']', rest).map_or(rest, |end| rest[end + 1..].trim_ascii_start());
-    if COMMON.iter().any(|c| text.starts_with(c)) {
-        return Line::Message;
-    }
-    const FAULTS: [(&[u8], Fault); 8] = [
+    const FAULTS: [(&[u8], Fault); 9] = [
         (b"poll error", Fault::QueuePollError),
         (b"poll err", Fault::PollError),
         (b"ouch, thread", Fault::ThreadExited),
-        (b"virtio-net header length", Fault::NoVirtioHeader),
-        (b"nable to open", Fault::NotOpened),
+        (b"Unable to get virtio-net header length", Fault::NoVirtioHeader),
+        (b"Unable to open", Fault::NotOpened),
         (b"NIOCREGIF failed", Fault::NotOpened),
         (b"could not open", Fault::NotOpened),
+        (b"cannot open", Fault::NotOpened),
         (b"aborting", Fault::NotOpened),
     ];
-    let found = FAULTS.iter().find(|(text, _)| memchr::memmem::find(rest, text).is_some());
+    let text = memchr::memchr(b']', rest).map_or(rest, |end| rest[end + 1..].trim_ascii_start());
+    let found = FAULTS.iter().find(|(beginning, _)| text.starts_with(beginning));
     found.map_or(Line::Message, |(_, fault)| Line::Fault(*fault))
 }
 
 /// `CMD: pkt-gen ...`, `CMD on HOST: sudo pkt-gen ...`, wherever in the line: a terminal's title may stand before it.
 fn command(line: &[u8]) -> Option<Line<'_>> {
-    let (_, rest) = split(line, b"CMD")?;
+    let at = memchr::memchr_iter(b'C', line).find(|at| line[*at..].starts_with(b"CMD"))?;
+    let rest = &line[at + 3..];
     if let Some(command) = after(rest, b":") {
         return Some(Line::Command(None, command.trim_ascii()));
     }
@@ -258,11 +254,11 @@ fn total(rest: &[u8]) -> Option<SummaryLine> {
 }
 
 fn noise(line: &[u8]) -> Noise {
-    const TERMINAL: [&[u8]; 2] = [b"no access to tty", b"no job control in this shell"];
+    const TERMINAL: [&[u8]; 2] = [b"Warning: no access to tty", b"Thus no job control in this shell"];
     match line {
         b"Terminated" => Noise::Terminated,
         [b'+', ..] => Noise::Trace,
-        _ if TERMINAL.iter().any(|t| memchr::memmem::find(line, t).is_some()) => Noise::Terminal,
+        _ if TERMINAL.iter().any(|t| line.starts_with(t)) => Noise::Terminal,
         _ => Noise::Unknown,
     }
 }

@@ -77,6 +77,10 @@ impl Reader {
     /// its bytes without newline, and what it is.
     #[inline]
     pub fn feed_with(&mut self, bytes: &[u8], mut see: impl FnMut(u64, &[u8], &Line<'_>)) {
+        if self.log.samples.is_empty() {
+            // A guess, bounded by the input: a line of the new grammar has some 120 bytes.
+            self.log.samples.reserve(bytes.len() / 110);
+        }
         let mut rest = bytes;
         while let Some(end) = memchr::memchr(b'\n', rest) {
             if self.partial.is_empty() {

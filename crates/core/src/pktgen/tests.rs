@@ -52,15 +52,15 @@ fn what_is_cut_or_garbled_is_no_sample() {
 #[test]
 fn headers_with_and_without_host_and_sudo() {
     let plain = read("CMD: pkt-gen -N -f rx -i igb3 -w 4\n").command.unwrap();
-    assert_eq!((plain.host.as_deref(), plain.sudo, plain.program.as_str()), (None, false, "pkt-gen"));
+    assert_eq!((plain.host.as_deref(), plain.sudo, plain.program()), (None, false, "pkt-gen"));
     let remote = read("CMD on bigone: sudo pkt-gen -N -f rx -i ix1 -w 2 -W\n").command.unwrap();
     assert_eq!((remote.host.as_deref(), remote.sudo), (Some("bigone"), true));
     let titled =
         read("\x1bkpxetest1\x1b\\CMD on pxetest1: pkt-gen -N -f rx -i vcxl0 -w 2 -W\n").command.unwrap();
-    assert_eq!(titled.options[&'i'], "vcxl0");
+    assert_eq!(titled.option('i'), Some("vcxl0"));
     let v6 = read("CMD on 192.168.1.2:: pkt-gen -f rx\n").command.unwrap();
-    assert_eq!(v6.program, "pkt-gen");
-    assert_eq!(read("CMD on pxetest4: \n").command.unwrap().program, "");
+    assert_eq!(v6.program(), "pkt-gen");
+    assert_eq!(read("CMD on pxetest4: \n").command.unwrap().program(), "");
 }
 
 #[test]
@@ -89,6 +89,24 @@ fn flows_of_address_and_port_ranges() {
     assert_eq!(flows("198.18.1.9-198.18.1.1", "198.19.0.1"), None);
     assert_eq!(flows("::", "-"), None);
     assert_eq!(flows("[::]-[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]", "198.19.0.1"), None);
+}
+
+#[test]
+fn options_as_getopt_reads_them() {
+    let command = Command::parse(None, b"pkt-gen -Nftx -i \"a b\" -l60 -l 61 - x -\xc3\xa9 -w");
+    assert_eq!(
+        (command.option('N'), command.option('f'), command.option('i')),
+        (Some(""), Some("tx"), Some("a b"))
+    );
+    assert_eq!((command.length(), command.option('w'), command.option('q')), (Some(61), Some(""), None));
+}
+
+proptest! {
+    #[test]
+    fn any_command_is_taken(text in "\\PC{0,80}") {
+        Command::parse(None, text.as_bytes()).facts();
+        Command::parse(None, format!("pkt-gen -f tx -s {text} -d {text} -R {text}").as_bytes()).facts();
+    }
 }
 
 #[test]

@@ -10,8 +10,7 @@ use std::path::Path;
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/netbenches");
 
 fn import(directory: &str, more: &[&str]) -> Ended {
-    let args = ["import", "netbenches", directory].iter().chain(more);
-    linerate(args.map(|a| a.to_string()).collect::<Vec<_>>()).within(120).run()
+    linerate(["import", "netbenches", directory].iter().chain(more)).within(120).run()
 }
 
 #[track_caller]

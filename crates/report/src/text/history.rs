@@ -146,20 +146,10 @@ fn timeline(page: &mut Page, timeline: &Judged, width: usize) {
     for (i, change) in timeline.changes.iter().enumerate() {
         tell(page, timeline, change, &format!("{}  ", letter(i)));
     }
-    for change in &timeline.of_the_machine {
-        let text = format!(
-            "the rate itself went by {} % at {} ({} -> {}), which the ratio does not show: the machine or the tester changed there, not what is measured{}",
-            signed(change.relative.value),
-            short_time(&change.at),
-            rate(change.from),
-            rate(change.to),
-            told(&change.causes, timeline.points.len()).map_or(String::new(), |c| format!(". {c}"))
-        );
-        page.item("-  ", &text, Ink::Dim);
-    }
+    of_the_machine(page, timeline, "-  ");
     for outlier in &timeline.outliers {
         let off = format!(
-            "{}: {} is {} % off its level, alone",
+            "{}: {} is {} % off its level",
             short_time(&outlier.place),
             level(timeline, outlier.value),
             signed(outlier.relative)
@@ -167,6 +157,21 @@ fn timeline(page: &mut Page, timeline: &Judged, width: usize) {
         page.item("o  ", &off, Ink::Dim);
     }
     timeline.warnings.iter().for_each(|w| page.item("!  ", w, Ink::Warning));
+}
+
+/// What only the absolute rate shows.
+fn of_the_machine(page: &mut Page, timeline: &Judged, mark: &str) {
+    for change in &timeline.of_the_machine {
+        let causes = told(&change.causes, timeline.points.len()).map_or(String::new(), |c| format!(". {c}"));
+        let text = format!(
+            "the rate itself went by {} % at {} ({} -> {}), which the ratio does not show: the machine or the tester changed there, not what is measured{causes}",
+            signed(change.relative.value),
+            short_time(&change.at),
+            rate(change.from),
+            rate(change.to),
+        );
+        page.item(mark, &text, Ink::Dim);
+    }
 }
 
 /// One change in words.
@@ -257,6 +262,7 @@ fn unchanged(page: &mut Page, history: &History) {
             timeline.p.unwrap_or(1.0)
         );
         page.item("=  ", &line, Ink::Plain);
+        of_the_machine(page, timeline, "   -  ");
         timeline.warnings.iter().for_each(|w| page.item("   !  ", w, Ink::Warning));
     }
 }

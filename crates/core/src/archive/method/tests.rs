@@ -70,7 +70,8 @@ fn eight_digits_remain() {
 
 #[test]
 fn the_expression_matches_anywhere_and_the_field_is_cut_at_blanks() {
-    let field = |text: &str| fourth_field(text.as_bytes());
+    let main_thread = Finder::new(b"main_thread");
+    let field = |text: &str| fourth_field(text.as_bytes(), &main_thread);
     assert_eq!(field("x main_thread [1] 5 pps"), Some(Field::Number(5.0)));
     assert_eq!(field("+ x y main_thread [1] 5 pps"), Some(Field::Invalid));
     assert_eq!(field("1 2 3 44 main_thread [1] 5 pps"), Some(Field::Number(44.0)));

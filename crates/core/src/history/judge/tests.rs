@@ -140,7 +140,7 @@ fn what_to_beware_of() {
 
     let mut gap = days(6);
     gap.iter_mut().skip(12).for_each(|p| p.place = Place::at_time(&p.place.name.replace("2026-", "2027-")));
-    assert!(warned(&one(gap), "a gap of 365 times the usual distance between 2026-01-12"));
+    assert!(warned(&one(gap), "a gap of 366 times the usual distance between 2026-01-12"));
 
     let mut setup = days(6);
     setup.iter_mut().enumerate().for_each(|(i, p)| {
