@@ -168,18 +168,14 @@ mod tests {
         assert!(!is_numbers(b"") && !is_numbers(b"\n") && !is_numbers(b"1 2\n") && !is_numbers(b"x\n"));
     }
 
-    #[allow(clippy::type_complexity, reason = "a table in a test")]
-    fn rows(text: &str) -> Vec<(String, Option<f64>, Option<f64>, Option<f64>)> {
+    type Read = (String, Option<f64>, Option<f64>, Option<f64>);
+
+    fn rows(text: &str) -> Vec<Read> {
         let rows = series("f", text.as_bytes()).rows;
         rows.into_iter().map(|r| (r.key, r.median, r.min, r.max)).collect()
     }
 
-    fn expected(
-        key: &str,
-        median: f64,
-        min: f64,
-        max: f64,
-    ) -> (String, Option<f64>, Option<f64>, Option<f64>) {
+    fn expected(key: &str, median: f64, min: f64, max: f64) -> Read {
         (key.into(), Some(median), Some(min), Some(max))
     }
 

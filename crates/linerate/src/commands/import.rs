@@ -45,17 +45,9 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
         }
         directories.push(directory);
         Ok::<(), anyhow::Error>(())
-    });
+    })?;
     drop(line);
-    let archive = match archive {
-        Ok(archive) => archive,
-        Err(error) => {
-            out.into_iter().for_each(Output::abandon);
-            return Err(error);
-        }
-    };
     if directories.is_empty() {
-        out.into_iter().for_each(Output::abandon);
         bail!(
             "{} holds no results: no logs (bench.*.receiver), medians (*.pps) or tables (*.data) in {} files",
             args.directory.display(),
@@ -97,13 +89,6 @@ impl Output {
         self.campaigns += 1;
         self.trials += records.trials.len();
         Ok(())
-    }
-
-    /// Takes the folder away again where nothing was written into it.
-    fn abandon(self) {
-        if self.campaigns == 0 {
-            let _ = std::fs::remove_dir(self.store.directory());
-        }
     }
 
     /// What was written, and how to look at it.

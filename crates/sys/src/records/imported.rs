@@ -16,6 +16,8 @@ const LONGEST_NAME: usize = 200;
 #[derive(Debug)]
 pub struct ImportStore {
     directory: PathBuf,
+    /// The folder was not there before.
+    made: bool,
     taken: BTreeSet<String>,
 }
 
@@ -25,7 +27,8 @@ impl ImportStore {
     /// # Errors
     /// It cannot be made, or has something in it.
     pub fn create(directory: &Path) -> Result<Self, RecordsError> {
-        Ok(ImportStore { directory: make_empty(directory)?, taken: BTreeSet::new() })
+        let made = !directory.exists();
+        Ok(ImportStore { directory: make_empty(directory)?, made, taken: BTreeSet::new() })
     }
 
     /// Where the campaigns are.
@@ -83,6 +86,16 @@ impl ImportStore {
             number += 1;
         }
         name
+    }
+}
+
+impl Drop for ImportStore {
+    /// An import that came to nothing leaves nothing behind.
+    fn drop(&mut self) {
+        if self.made && self.taken.is_empty() {
+            // Fails, and may, where something has got into it.
+            let _ = fs::remove_dir(&self.directory);
+        }
     }
 }
 
