@@ -2,6 +2,7 @@
 
 use super::{print, style, usage};
 use crate::cli::Reproduce;
+use crate::progress::Counting;
 use anyhow::{Context, Result, bail};
 use linerate_core::reproduce::{Evidence, Mapping, Reproduction, reproduce};
 use linerate_sys::archive::read_archive;
@@ -21,9 +22,17 @@ const BUILT_IN: [(&str, &str); 2] = [
 pub fn run(args: &Reproduce) -> Result<ExitCode> {
     let mappings = mappings(args)?;
     let mut evidence = Evidence::default();
+    let mut line = Counting::new();
     for directory in &args.archives {
-        evidence.add(&read_archive(directory, &mut |_| {})?);
+        let archive = read_archive(directory, &mut |seen| {
+            // A clock for each file would cost more than the file.
+            if seen.files.is_multiple_of(64) {
+                line.say(|| format!("{} files, {} MB read", seen.files, seen.bytes / 1_000_000));
+            }
+        })?;
+        evidence.add(&archive);
     }
+    drop(line);
     if evidence.is_empty() {
         bail!(
             "{} holds no results: name the folder of the archive, the one with the machines in it",
