@@ -15,6 +15,7 @@ pub mod ministat;
 pub mod pktgen;
 pub mod record;
 pub mod reproduce;
+pub mod rules;
 pub mod schedule;
 pub mod stats;
 pub mod summary;

@@ -2,10 +2,12 @@
 
 mod compare;
 mod reproduce;
+mod rules;
 mod stat;
 
 pub use compare::{Compare, Share};
 pub use reproduce::Reproduce;
+pub use rules::Rules;
 pub use stat::Stat;
 mod import;
 
@@ -69,10 +71,17 @@ pub enum Command {
     /// word that begins with #, do not count. The output is ministat's, byte for byte, with the arithmetic of the generation that
     /// --era names: published figures can be checked.
     Stat(Stat),
-    /// Read results of other tools: check them, recompute their figures, turn them into records.
+    /// Read results of other tools: check them, recompute their figures, turn them into records
     Import(Import),
-    /// Find where results changed from campaign to campaign, or from revision to revision.
+    /// Find where results changed from campaign to campaign, or from revision to revision
+    ///
+    /// Campaigns of the same machine, variant and frames are put in order of time, results of an archive in order of source
+    /// revisions and versions. In each such time line of 8 points or more, changes of the level are looked for; outliers and two
+    /// modes are told from them, and of a hundred time lines without a change two to five will seem to have one. Of campaigns the
+    /// ratio to card-to-card is followed, which a machine's drift does not move. docs/history.md says how, why, and how well.
     History(History),
+    /// Write rule sets of firewalls, to measure what they cost: pf, ipfw, ipf, iptables, nftables
+    Rules(Box<Rules>),
     /// Write the man page and shell completions into a directory (used by `make install`).
     #[command(hide = true)]
     Documents(Documents),

@@ -94,7 +94,7 @@ fn interfaces_that_are_not_there_are_named() {
 
 #[test]
 fn help_teaches_by_example() {
-    let verbs = ["bench", "send", "receive", "lab", "show", "stat"];
+    let verbs = ["bench", "send", "receive", "lab", "show", "stat", "rules"];
     let overview = linerate_line("--help").run().ok().stdout;
     for verb in verbs {
         assert!(overview.contains(verb), "{verb}");

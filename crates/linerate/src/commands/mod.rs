@@ -10,6 +10,7 @@ mod lab;
 pub mod plan;
 mod receive;
 mod reproduce;
+mod rules;
 mod send;
 mod show;
 mod stat;
@@ -59,6 +60,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Stat(args) => stat::run(&args),
         Command::Import(args) => import::run(&args),
         Command::History(args) => history::run(&args),
+        Command::Rules(args) => rules::run(&args),
         Command::Documents(args) => documents::run(&args),
     };
     match done {

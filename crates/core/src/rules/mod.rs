@@ -1,0 +1,330 @@
+//! Rule sets of firewalls, as text that their own tools read: pf, ipfw, IP Filter, iptables (with ipset), nftables.
+//!
+//! A [`RuleSet`] says what is wanted, [`RuleSet::write`] streams it, [`RuleSet::loads`] names the programs that read it. Sets of
+//! the BSD firewalls are byte for byte those of the netbenches archive (github.com/ocochard/netbenches) where it has them;
+//! docs/rules.md names the source of each.
+
+mod entries;
+mod faults;
+mod ipf;
+mod ipfw;
+mod iptables;
+mod loading;
+mod nftables;
+mod pf;
+pub mod sizing;
+#[cfg(test)]
+mod tests;
+
+pub use entries::{Entries, Entry, EntryKind};
+pub use faults::Fault;
+pub use loading::{Load, Part};
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::io::{self, BufWriter, Write};
+use std::str::FromStr;
+
+/// Rules that match nothing, at most.
+pub const MAX_RULES: u32 = 100_000;
+/// Entries of a table, at most; for each IP version.
+pub const MAX_ENTRIES: u32 = 10_000_000;
+/// States, at most: the counters of the systems are 32 bits wide, and Linux' is signed.
+pub const MAX_STATES: u64 = i32::MAX as u64;
+
+/// The networks of benchmarks (RFC 2544, C.2.2, and RFC 5180): all test traffic is from and to them.
+pub const TEST_NETWORKS: [&str; 2] = ["198.18.0.0/15", "2001:2::/48"];
+/// The halves of them that the generator sends from, whose addresses are translated.
+const INSIDE_NETWORKS: [&str; 2] = ["198.18.0.0/16", "2001:2::/49"];
+/// The interfaces of the embedded lab's DUTs that lead to the receiver.
+const LAB_OUTSIDE: &str = "out*";
+
+/// A firewall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Firewall {
+    /// nftables, on Linux.
+    Nftables,
+    /// iptables and ip6tables, on Linux; tables are ipsets.
+    Iptables,
+    /// pf, on FreeBSD.
+    Pf,
+    /// pf, on OpenBSD, which translates addresses in other words.
+    OpenbsdPf,
+    /// ipfw, on FreeBSD.
+    Ipfw,
+    /// IP Filter, on FreeBSD.
+    Ipf,
+}
+
+impl Firewall {
+    /// All of them, with their names.
+    pub const ALL: [(Firewall, &str); 6] = [
+        (Firewall::Nftables, "nftables"),
+        (Firewall::Iptables, "iptables"),
+        (Firewall::Pf, "pf"),
+        (Firewall::OpenbsdPf, "openbsd-pf"),
+        (Firewall::Ipfw, "ipfw"),
+        (Firewall::Ipf, "ipf"),
+    ];
+
+    /// Whether it is a firewall of Linux.
+    pub fn is_linux(self) -> bool {
+        matches!(self, Firewall::Nftables | Firewall::Iptables)
+    }
+
+    /// Whether it is pf of some system.
+    pub fn is_pf(self) -> bool {
+        matches!(self, Firewall::Pf | Firewall::OpenbsdPf)
+    }
+}
+
+impl fmt::Display for Firewall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::ALL.iter().find(|(firewall, _)| firewall == self).map_or("", |(_, name)| name))
+    }
+}
+
+impl FromStr for Firewall {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(_, name)| *name == text).map(|(firewall, _)| *firewall);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|(_, name)| *name).collect();
+            format!("'{text}' is no firewall: there are {}", names.join(", "))
+        })
+    }
+}
+
+/// What a rule set does with a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Looks at each frame by itself.
+    Stateless,
+    /// Keeps a state for each connection.
+    Stateful,
+    /// Keeps states, and replaces the generator's addresses by its own.
+    Nat,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Stateless => "stateless",
+            Kind::Stateful => "stateful",
+            Kind::Nat => "nat",
+        })
+    }
+}
+
+/// The IP versions whose addresses are in a rule set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Families {
+    /// IPv4.
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+    /// Both.
+    Both,
+}
+
+impl Families {
+    /// Whether IPv4 is one of them.
+    pub fn has_v4(self) -> bool {
+        self != Families::Ipv6
+    }
+
+    /// Whether IPv6 is one of them.
+    pub fn has_v6(self) -> bool {
+        self != Families::Ipv4
+    }
+}
+
+/// How a set of ipfw is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IpfwFormat {
+    /// A shell script that starts ipfw for each line, as the archive has it.
+    #[default]
+    Script,
+    /// A file that one ipfw reads: a table of millions is loaded in seconds, not hours.
+    Commands,
+}
+
+/// A rule set. A plan embeds it as a table of these fields in kebab case; only `firewall` and `kind` must be there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RuleSet {
+    /// Whose rules.
+    pub firewall: Firewall,
+    /// What they do with a frame.
+    pub kind: Kind,
+    /// IP versions; `None` is both for Linux, and IPv4 for the others: so the archive has it, and rules without addresses are for
+    /// all versions there.
+    #[serde(default)]
+    pub families: Option<Families>,
+    /// Rules that match nothing, in front of those that let frames pass; for each IP version.
+    #[serde(default)]
+    pub rules_before: u32,
+    /// Entries of a table that each frame's source is looked up in; for each IP version.
+    #[serde(default)]
+    pub table: Option<u32>,
+    /// Whether rules and entries are for networks or hosts.
+    #[serde(default)]
+    pub entries: EntryKind,
+    /// Draws rules and entries at random; `None` counts them up, as the archive does.
+    #[serde(default)]
+    pub seed: Option<u64>,
+    /// The table's last entry is the test network, and a frame that is in the table passes: a lookup that finds something.
+    #[serde(default)]
+    pub hit: bool,
+    /// States that the firewall must have room for.
+    #[serde(default)]
+    pub states: Option<u64>,
+    /// Whether the hash is to be sized for these states.
+    #[serde(default = "yes")]
+    pub hash_sized: bool,
+    /// The interface that translated frames leave by; the embedded lab's where there is none.
+    #[serde(default)]
+    pub interface: Option<String>,
+    /// Whether pf may make a table of the rules, as it does by default.
+    #[serde(default = "yes")]
+    pub optimize: bool,
+    /// How a set of ipfw is written.
+    #[serde(default)]
+    pub ipfw_format: IpfwFormat,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl RuleSet {
+    /// The minimal set.
+    pub fn new(firewall: Firewall, kind: Kind) -> Self {
+        RuleSet {
+            firewall,
+            kind,
+            families: None,
+            rules_before: 0,
+            table: None,
+            entries: EntryKind::default(),
+            seed: None,
+            hit: false,
+            states: None,
+            hash_sized: true,
+            interface: None,
+            optimize: true,
+            ipfw_format: IpfwFormat::default(),
+        }
+    }
+
+    /// The IP versions of its addresses.
+    pub fn families(&self) -> Families {
+        self.families.unwrap_or(if self.firewall.is_linux() { Families::Both } else { Families::Ipv4 })
+    }
+
+    /// Writes the rules, as [`Part::Rules`] and without comments of its own.
+    ///
+    /// # Errors
+    /// What `out` failed with; [`io::ErrorKind::InvalidInput`] with the first of [`RuleSet::faults`] if there is one.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        self.write_part(Part::Rules, &[], out)
+    }
+
+    /// Writes a part with these lines as comments at its head. Takes time in proportion to its length, and no memory to speak of.
+    ///
+    /// # Errors
+    /// As [`RuleSet::write`]; and `InvalidInput` where there is no such part.
+    pub fn write_part(&self, part: Part, comments: &[String], out: &mut impl Write) -> io::Result<()> {
+        let invalid = |fault: Fault| io::Error::new(io::ErrorKind::InvalidInput, fault);
+        if let Some(fault) = self.faults().into_iter().next() {
+            return Err(invalid(fault));
+        }
+        let mut out = BufWriter::with_capacity(1 << 16, out);
+        match part {
+            Part::Rules => match self.firewall {
+                Firewall::Nftables => nftables::write(self, comments, &mut out),
+                Firewall::Iptables => iptables::write(self, comments, &mut out),
+                Firewall::Pf | Firewall::OpenbsdPf => pf::write(self, comments, &mut out),
+                Firewall::Ipfw => ipfw::write(self, comments, &mut out),
+                Firewall::Ipf => ipf::write(self, comments, &mut out),
+            },
+            Part::Ipset if self.has_ipset() => iptables::write_ipset(self, comments, &mut out),
+            Part::Ipset => Err(invalid(Fault::NoIpset)),
+            Part::Sysctl => loading::write_settings(&self.sysctls(), comments, "", &mut out),
+            Part::Loader => loading::write_settings(&self.loader_settings(), comments, "\"", &mut out),
+        }?;
+        out.flush()
+    }
+
+    /// Whether there is an ipset beside the rules.
+    pub fn has_ipset(&self) -> bool {
+        self.firewall == Firewall::Iptables && self.table.is_some()
+    }
+
+    /// The rules that match nothing.
+    fn rules(&self) -> Entries {
+        Entries { count: self.rules_before, kind: self.entries, seed: self.seed }
+    }
+
+    /// The table's entries that match nothing.
+    fn table_misses(&self) -> Option<Entries> {
+        let count = self.table?.saturating_sub(u32::from(self.hit));
+        Some(Entries { count, kind: self.entries, seed: self.seed })
+    }
+
+    /// The entries of the table for each IP version, with its last one, and none for a version that is not asked for.
+    fn tables(&self) -> Option<(impl Iterator<Item = Entry>, impl Iterator<Item = Entry>)> {
+        let misses = self.table_misses()?;
+        let hit = |version: usize| self.hit.then_some(Entry::Test(TEST_NETWORKS[version]));
+        let only = |asked: bool| if asked { usize::MAX } else { 0 };
+        let v4 = misses.v4().chain(hit(0)).take(only(self.families().has_v4()));
+        let v6 = misses.v6().chain(hit(1)).take(only(self.families().has_v6()));
+        Some((v4, v6))
+    }
+
+    /// The rules that match nothing, of all IP versions.
+    fn all_rules(&self) -> impl Iterator<Item = Entry> {
+        let only = |asked: bool| if asked { usize::MAX } else { 0 };
+        let rules = self.rules();
+        let v4 = rules.v4().take(only(self.families().has_v4()));
+        v4.chain(rules.v6().take(only(self.families().has_v6())))
+    }
+}
+
+/// A short name: `nft-stateless+1000 rules`.
+impl fmt::Display for RuleSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.firewall {
+            Firewall::Nftables => write!(f, "nft-{}", self.kind)?,
+            other => write!(f, "{other}-{}", self.kind)?,
+        }
+        match self.families {
+            Some(Families::Ipv4) => f.write_str(" IPv4")?,
+            Some(Families::Ipv6) => f.write_str(" IPv6")?,
+            Some(Families::Both) => f.write_str(" IPv4 and IPv6")?,
+            None => {}
+        }
+        if self.rules_before > 0 {
+            write!(f, "+{} rules", self.rules_before)?;
+            f.write_str(if self.optimize { "" } else { " as rules" })?;
+        }
+        if let Some(entries) = self.table {
+            write!(f, "+table of {entries}{}", if self.hit { ", hit" } else { "" })?;
+        }
+        if self.rules_before > 0 || self.table.is_some() {
+            f.write_str(if self.entries == EntryKind::Hosts { ", hosts" } else { "" })?;
+        }
+        if let Some(seed) = self.seed {
+            write!(f, ", seed {seed}")?;
+        }
+        if let Some(states) = self.states {
+            write!(f, "+{states} states{}", if self.hash_sized { "" } else { ", hash not sized" })?;
+        }
+        Ok(())
+    }
+}

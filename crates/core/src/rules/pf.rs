@@ -1,0 +1,129 @@
+//! pf.conf, of FreeBSD and OpenBSD.
+
+use super::loading::comment_lines;
+use super::sizing::PF_DEFAULT_ENTRIES;
+use super::{Families, Firewall, INSIDE_NETWORKS, Kind, RuleSet};
+use std::io::{Result, Write};
+
+pub(super) fn write(set: &RuleSet, comments: &[String], out: &mut impl Write) -> Result<()> {
+    comment_lines(comments, out)?;
+    options(set, out)?;
+    if let Some((v4, v6)) = set.tables() {
+        out.write_all(b"table <t> const{")?;
+        for (number, entry) in v4.chain(v6).enumerate() {
+            write!(out, "{}{entry}", if number == 0 { "" } else { "," })?;
+        }
+        out.write_all(b"}\n")?;
+    }
+    if set.kind == Kind::Nat {
+        translation(set, out)?;
+    }
+    if set.table.is_some() {
+        let verdict = match (set.hit, set.kind) {
+            (false, _) => "block quick from <t>",
+            (true, Kind::Stateless) => "pass quick from <t> no state",
+            (true, _) => "pass quick from <t>",
+        };
+        writeln!(out, "{verdict}")?;
+    }
+    for entry in set.all_rules() {
+        writeln!(out, "block from {entry} to any")?;
+    }
+    out.write_all(match set.kind {
+        Kind::Stateless => b"pass no state\n",
+        Kind::Stateful => b"pass\n",
+        // As in figures 9 and 10 of "Measure Twice, Code Once".
+        Kind::Nat => b"pass in quick all keep state\npass out quick all keep state\n",
+    })
+}
+
+fn options(set: &RuleSet, out: &mut impl Write) -> Result<()> {
+    let families = if set.families() == Families::Both { 2 } else { 1 };
+    let entries = set.table.map(|n| u64::from(n) * families).filter(|n| *n > PF_DEFAULT_ENTRIES);
+    match (set.states, entries) {
+        (None, None) => {}
+        (Some(states), None) => writeln!(out, "set limit {{ states {states} }}")?,
+        (None, Some(entries)) => writeln!(out, "set limit {{ table-entries {entries} }}")?,
+        (Some(states), Some(entries)) => {
+            writeln!(out, "set limit {{ states {states}, table-entries {entries} }}")?
+        }
+    }
+    if !set.optimize {
+        out.write_all(b"set ruleset-optimization none\n")?;
+    }
+    match set.kind {
+        Kind::Nat => Ok(()),
+        _ => out.write_all(b"set skip on lo0\n"),
+    }
+}
+
+fn translation(set: &RuleSet, out: &mut impl Write) -> Result<()> {
+    let interface = set.interface.as_deref().unwrap_or_default();
+    let asked = [set.families().has_v4(), set.families().has_v6()];
+    for (inside, _) in INSIDE_NETWORKS.iter().zip(asked).filter(|(_, asked)| *asked) {
+        match set.firewall {
+            Firewall::OpenbsdPf => {
+                writeln!(out, "match out on {interface} from {inside} to any nat-to {interface}")?
+            }
+            _ => writeln!(out, "nat on {interface} from {inside} to any -> {interface}")?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::text;
+    use super::*;
+
+    fn set(kind: Kind) -> RuleSet {
+        RuleSet::new(Firewall::Pf, kind)
+    }
+
+    #[test]
+    fn limits_are_raised_where_they_must_be() {
+        let large = RuleSet { table: Some(200_001), ..set(Kind::Stateless) };
+        assert!(text(&large).starts_with("set limit { table-entries 200001 }\nset skip on lo0\ntable <t> "));
+        let both = RuleSet { table: Some(100_001), families: Some(Families::Both), ..set(Kind::Stateless) };
+        assert!(text(&both).starts_with("set limit { table-entries 200002 }\n"));
+        let small = RuleSet { table: Some(200_000), ..set(Kind::Stateless) };
+        assert!(text(&small).starts_with("set skip on lo0\n"));
+        let states = RuleSet { table: Some(300_000), states: Some(5), ..set(Kind::Stateful) };
+        assert!(text(&states).starts_with("set limit { states 5, table-entries 300000 }\n"));
+    }
+
+    #[test]
+    fn rules_that_stay_rules() {
+        let rules = RuleSet { rules_before: 1, optimize: false, ..set(Kind::Stateless) };
+        let expected =
+            "set ruleset-optimization none\nset skip on lo0\nblock from 1.1.1.0/24 to any\npass no state\n";
+        assert_eq!(text(&rules), expected);
+    }
+
+    #[test]
+    fn translation_in_the_words_of_each_system() {
+        let nat = RuleSet { interface: Some("ix0".into()), ..set(Kind::Nat) };
+        let passes = "pass in quick all keep state\npass out quick all keep state\n";
+        assert_eq!(text(&nat), format!("nat on ix0 from 198.18.0.0/16 to any -> ix0\n{passes}"));
+        let openbsd = RuleSet { firewall: Firewall::OpenbsdPf, states: Some(1_000_000_000), ..nat.clone() };
+        let expected =
+            "set limit { states 1000000000 }\nmatch out on ix0 from 198.18.0.0/16 to any nat-to ix0\n";
+        assert_eq!(text(&openbsd), format!("{expected}{passes}"));
+        let v6 = RuleSet { families: Some(Families::Ipv6), ..nat };
+        assert!(text(&v6).starts_with("nat on ix0 from 2001:2::/49 to any -> ix0\n"));
+    }
+
+    #[test]
+    fn tables_of_both_versions_and_hits() {
+        let hit =
+            RuleSet { table: Some(2), hit: true, families: Some(Families::Both), ..set(Kind::Stateless) };
+        let expected = "set skip on lo0\n\
+            table <t> const{1.1.1.0/24,198.18.0.0/15,2001:db8:0:1::/64,2001:2::/48}\n\
+            pass quick from <t> no state\npass no state\n";
+        assert_eq!(text(&hit), expected);
+        let stateful = RuleSet { kind: Kind::Stateful, ..hit };
+        assert!(text(&stateful).ends_with("pass quick from <t>\npass\n"));
+        let empty = RuleSet { table: Some(0), ..set(Kind::Stateless) };
+        assert_eq!(text(&empty), "set skip on lo0\ntable <t> const{}\nblock quick from <t>\npass no state\n");
+    }
+}

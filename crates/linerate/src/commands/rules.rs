@@ -1,0 +1,79 @@
+//! `linerate rules`: rule sets of firewalls, as text.
+
+use super::usage;
+use crate::cli::Rules;
+use crate::progress::Progress;
+use anyhow::{Context, Result};
+use linerate_core::rules::{Fault, Part};
+use std::fs::File;
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Bytes after which it may take a while, and progress is shown: some 100 MB are written in a second.
+const MUCH: u64 = 100 << 20;
+
+/// Runs the verb.
+///
+/// # Errors
+/// There is no such set, or it cannot be written.
+pub fn run(args: &Rules) -> Result<ExitCode> {
+    let set = args.set();
+    let mut faults = set.faults();
+    if args.part == Part::Ipset && !set.has_ipset() {
+        faults.push(Fault::NoIpset);
+    }
+    if !faults.is_empty() {
+        let faults: Vec<String> = faults.iter().map(Fault::to_string).collect();
+        return Err(usage(faults.join("\nlinerate: ")));
+    }
+    let comments = if args.plain { Vec::new() } else { set.comments(args.part) };
+    let written = match &args.output {
+        Some(path) => {
+            let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            let mut out = Output::new(file, true);
+            set.write_part(args.part, &comments, &mut out)
+                .with_context(|| format!("cannot write {}: what is in it is not complete", path.display()))
+        }
+        None => {
+            let stdout = std::io::stdout();
+            let mut out = Output::new(stdout.lock(), !stdout.is_terminal());
+            match set.write_part(args.part, &comments, &mut out) {
+                // A reader that has gone away (`| head`) is no error.
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+                other => other.context("cannot write to standard output"),
+            }
+        }
+    };
+    written.map(|()| ExitCode::SUCCESS)
+}
+
+/// Where the text goes, with a line that says how much it was once that is much.
+struct Output<W> {
+    out: W,
+    bytes: u64,
+    shows: bool,
+    progress: Option<Progress>,
+}
+
+impl<W: Write> Output<W> {
+    /// `shows`: a line of progress would not be in the text's way.
+    fn new(out: W, shows: bool) -> Self {
+        Output { out, bytes: 0, shows, progress: None }
+    }
+}
+
+impl<W: Write> Write for Output<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        if self.shows && self.bytes > MUCH {
+            let progress = self.progress.get_or_insert_with(|| Progress::reading("the rule set", None));
+            progress.advance_bytes(self.bytes);
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}

@@ -1,0 +1,226 @@
+//! Every set of a Linux firewall is loaded by its own tools, read back, and let test traffic through.
+
+use crate::common::{LINERATE, Lab, Namespace, Program, linerate_line, wait_for};
+use linerate_core::rules::{Firewall, Kind, RuleSet};
+use linerate_sys::lab::Variant;
+use serde_json::Value;
+use std::io::Write;
+
+/// What to add to `linerate rules nftables`, and how many rules, sets and elements there are then.
+const NFTABLES: [(&str, [usize; 3]); 13] = [
+    ("--stateless", [3, 0, 0]),
+    ("--stateful", [4, 0, 0]),
+    ("--nat", [1, 0, 0]),
+    ("--nat --family 6 --interface eth1", [1, 0, 0]),
+    ("--stateless --family 4", [2, 0, 0]),
+    ("--stateful --family 6 --rules 100", [103, 0, 0]),
+    ("--stateless --rules 500", [1003, 0, 0]),
+    ("--stateless --rules 10 --entries hosts --seed 3", [23, 0, 0]),
+    ("--stateless --table 1000", [5, 2, 2000]),
+    ("--stateless --table 1000 --hit --family 4", [3, 1, 1000]),
+    ("--stateful --table 1000 --entries hosts --seed 1", [6, 2, 2000]),
+    ("--stateless --table 0", [5, 2, 0]),
+    ("--nat --table 10 --rules 10", [23, 2, 20]),
+];
+
+/// The same for iptables: how many rules each IP version has, and how many entries its ipset.
+const IPTABLES: [(&str, [usize; 2], usize); 9] = [
+    ("--stateless", [2, 2], 0),
+    ("--stateful", [3, 3], 0),
+    ("--nat", [3, 3], 0),
+    ("--nat --family 4 --interface eth1", [3, 0], 0),
+    ("--stateful --family 6 --rules 100", [0, 103], 0),
+    ("--stateless --rules 200", [202, 202], 0),
+    ("--stateless --table 1000", [3, 3], 1000),
+    ("--stateful --table 70000 --entries hosts --seed 2", [4, 4], 70_000),
+    ("--stateless --table 1000 --hit", [3, 3], 1000),
+];
+
+/// The command of `rules` into the program that reads it, as the help shows it.
+fn pipeline(line: &str, program: &str) -> String {
+    format!("{LINERATE} rules {line} | {program}")
+}
+
+/// A program reads a part of a set, from its standard input, in a namespace.
+fn load(namespace: &Namespace, line: &str, program: &str) {
+    namespace.exec(&["sh", "-c", &pipeline(line, program)]).run().ok();
+}
+
+/// Whether a program can be started at all.
+fn is_installed(program: &str) -> bool {
+    Program::new("sh").args(["-c", &format!("command -v {program}")]).run().status.success()
+}
+
+/// What keeps ipsets from being tried: neither the tool nor this part of the kernel is everywhere.
+fn why_no_ipset() -> Option<String> {
+    if !is_installed("ipset") {
+        return Some("ipset is not installed".into());
+    }
+    let tried = Namespace::new().exec(&["ipset", "create", "tried", "hash:net"]).run();
+    (!tried.status.success()).then(|| tried.stderr.trim().to_string())
+}
+
+/// Says at once, past what the test harness keeps to itself, that something was not tried.
+fn not_tried(what: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "NOT TRIED: {what}: {why}");
+}
+
+fn nft_json(namespace: &Namespace) -> Vec<Value> {
+    let listed = namespace.exec(&["nft", "-j", "list", "ruleset"]).run().ok().json();
+    listed["nftables"].as_array().unwrap().clone()
+}
+
+#[test]
+#[ignore = "needs root and nft: run by make test as root"]
+fn nft_loads_every_set_in_place_of_the_last() {
+    let namespace = Namespace::new();
+    for (line, expected) in NFTABLES {
+        let line = format!("nftables {line}");
+        load(&namespace, &line, "nft -c -f -");
+        load(&namespace, &line, "nft -f -");
+        let listed = nft_json(&namespace);
+        let all = |what: &str| listed.iter().filter_map(|o| o.get(what)).cloned().collect::<Vec<Value>>();
+        let elements = |set: &Value| set["elem"].as_array().map_or(0, Vec::len);
+        let sets = all("set");
+        let found = [all("rule").len(), sets.len(), sets.iter().map(elements).sum()];
+        assert_eq!((found, all("table").len()), (expected, 1), "{line}");
+        assert!(all("chain").iter().all(|chain| chain["policy"] == "accept"), "{line}");
+    }
+    namespace.exec(&["nft", "delete", "table", "inet", "linerate"]).run().ok();
+    assert_eq!(nft_json(&namespace).len(), 1, "the set says how it is removed, and something is left");
+}
+
+/// The lab's own variants are the same rules, as nft understands both.
+#[test]
+#[ignore = "needs root and nft: run by make test as root"]
+fn minimal_sets_are_the_lab_s_variants() {
+    let namespace = Namespace::new();
+    let understood = |rules: &str| {
+        let script = format!("printf '%s' '{rules}' | nft -f - && nft list ruleset && nft flush ruleset");
+        namespace.exec(&["sh", "-c", &script]).run().ok().stdout
+    };
+    for (variant, kind) in [
+        (Variant::NftStateless, Kind::Stateless),
+        (Variant::NftStateful, Kind::Stateful),
+        (Variant::Nat, Kind::Nat),
+    ] {
+        let mut rules = Vec::new();
+        RuleSet::new(Firewall::Nftables, kind).write(&mut rules).unwrap();
+        let ours = understood(&String::from_utf8(rules).unwrap());
+        assert!(ours.contains("table inet linerate"), "{ours}");
+        assert_eq!(ours, understood(variant.ruleset().unwrap()), "{variant}");
+    }
+}
+
+/// Rules as `iptables-save` shows them, for the IP version of this mark.
+fn written(line: &str, mark: &str, other: &str) -> Vec<String> {
+    let text = linerate_line(&format!("rules iptables {line}")).run().ok().stdout;
+    let own = text.lines().filter(|l| l.contains("-A ") && !l.starts_with(other));
+    own.map(|l| l.trim_start_matches(mark).replace("ESTABLISHED,RELATED", "RELATED,ESTABLISHED")).collect()
+}
+
+fn saved(namespace: &Namespace, program: &str) -> Vec<String> {
+    let text = namespace.exec(&[program]).run().ok().stdout;
+    text.lines().filter(|l| l.starts_with("-A ")).map(String::from).collect()
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn iptables_loads_every_set() {
+    let no_ipset = why_no_ipset();
+    for backend in ["nft", "legacy"] {
+        let restore = format!("iptables-{backend}-restore");
+        if !is_installed(&restore) {
+            not_tried(&format!("rule sets of {restore}"), "it is not installed");
+            continue;
+        }
+        for (line, rules, entries) in IPTABLES {
+            if let Some(why) = no_ipset.as_ref().filter(|_| entries > 0) {
+                not_tried(&format!("iptables-{backend} {line}"), why);
+                continue;
+            }
+            loaded_by(backend, line, rules, entries);
+        }
+    }
+}
+
+fn loaded_by(backend: &str, line: &str, rules: [usize; 2], entries: usize) {
+    let namespace = Namespace::new();
+    if entries > 0 {
+        load(&namespace, &format!("iptables {line} --part ipset"), "ipset restore");
+        let sets = namespace.exec(&["ipset", "list", "-t"]).run().ok().stdout;
+        assert_eq!(sets.matches(&format!("Number of entries: {entries}\n")).count(), 2, "{line}: {sets}");
+    }
+    for (program, mark, other, expected) in
+        [("iptables", "-4 ", "-6 ", rules[0]), ("ip6tables", "-6 ", "-4 ", rules[1])]
+    {
+        if expected == 0 {
+            continue;
+        }
+        load(&namespace, &format!("iptables {line}"), &format!("{program}-{backend}-restore"));
+        let mut found = saved(&namespace, &format!("{program}-{backend}-save"));
+        assert_eq!(found.len(), expected, "{backend} {line}: {found:?}");
+        let mut written = written(line, mark, other);
+        // The tables are shown in an order of their own.
+        found.sort();
+        written.sort();
+        assert_eq!(found, written, "{backend} {line}");
+    }
+}
+
+const FRAMES: u64 = 300;
+
+/// How many frames the lab's DUT sends on while the generator sends some of this IP version to it.
+fn forwarded(lab: &Lab, family: &str) -> u64 {
+    let out = || {
+        let shown = lab.exec("dut0", &["ip", "-j", "-s", "link", "show", "out1"]).run().ok().json();
+        shown[0]["stats64"]["tx"]["packets"].as_u64().unwrap()
+    };
+    let before = out();
+    lab.send("g1", &format!("-n {FRAMES} -R 20k {family}")).run().ok();
+    out() - before
+}
+
+/// Rules and tables are in the way of no test frame, whatever they are; on a busy machine a ring may run over.
+#[test]
+#[ignore = "needs root and nft: run by make test as root"]
+fn test_traffic_passes_every_set() {
+    let lab = Lab::up(&["forwarding"]);
+    let load = |line: &str, program: &str| {
+        lab.exec("dut0", &["sh", "-c", &pipeline(line, program)]).run().ok();
+    };
+    let sets = [
+        "nftables --stateless --rules 100 --table 1000 --seed 1",
+        "nftables --stateful --rules 100 --entries hosts",
+        "nftables --stateless --table 100 --hit",
+        "nftables --nat",
+        "iptables --stateless --rules 100 --seed 2",
+        "iptables --stateful",
+        "iptables --nat",
+    ];
+    for line in sets {
+        if line.starts_with("iptables") && !is_installed("iptables-restore") {
+            not_tried(&format!("test traffic through {line}"), "iptables is not installed");
+            continue;
+        }
+        if line.starts_with("iptables") {
+            lab.exec("dut0", &["nft", "flush", "ruleset"]).run().ok();
+            load(line, "iptables-restore");
+            load(line, "ip6tables-restore");
+        } else {
+            load(line, "nft -f -");
+        }
+        for family in ["-4", "-6"] {
+            wait_for(&format!("all frames to pass {line} {family}"), || {
+                (forwarded(&lab, family) >= FRAMES).then_some(())
+            });
+        }
+    }
+    lab.exec("dut0", &["nft", "flush", "ruleset"]).run().ok();
+    load("nftables --stateless --family 4", "nft -f -");
+    assert!(forwarded(&lab, "-6") < FRAMES / 10, "IPv6 passes a set for IPv4");
+    let counter = ["nft", "-j", "list", "counter", "inet", "linerate", "dropped"];
+    let counter = lab.exec("dut0", &counter).run().ok().json();
+    let dropped = counter["nftables"][1]["counter"]["packets"].as_u64().unwrap();
+    assert!(dropped > FRAMES / 2, "{dropped} are counted as dropped: {counter}");
+}
