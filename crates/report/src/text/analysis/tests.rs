@@ -68,7 +68,7 @@ fn numbers_of_which_nothing_is_known_are_higher_or_lower() {
 fn no_line_is_wider_than_the_page_whatever_the_values() {
     let odd = [f64::INFINITY, -1e308, 1e308, 5e-324, 0.0, 12_345.678, -0.0, f64::MAX];
     let long =
-        "a/very/long/path/to/a/file/of/numbers/that/goes/on/and/on/and/on/for/more/than/a/line/of/text.pps";
+        "a-very-long-path-to-a-file-of-numbers-that-goes-on-and-on-and-on-for-more-than-a-line-of-text.pps";
     let none: [f64; 0] = [];
     for width in [60, 80, 100, 120] {
         for words in [Words::RATES, Words::NUMBERS] {
