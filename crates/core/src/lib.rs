@@ -13,6 +13,7 @@ pub mod histogram;
 pub mod history;
 pub mod ministat;
 pub mod pktgen;
+pub mod plan;
 pub mod record;
 pub mod reproduce;
 pub mod rules;

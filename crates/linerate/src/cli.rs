@@ -1,20 +1,20 @@
 //! The command line: what can be asked, and help that teaches by example.
 
 mod compare;
+mod history;
+mod import;
+mod plan;
 mod reproduce;
 mod rules;
 mod stat;
 
 pub use compare::{Compare, Share};
+pub use history::History;
+pub use import::{Import, ImportFrom, Netbenches};
+pub use plan::{Plan, PlanAction};
 pub use reproduce::Reproduce;
 pub use rules::Rules;
 pub use stat::Stat;
-mod import;
-
-pub use import::{Import, ImportFrom, Netbenches};
-mod history;
-
-pub use history::History;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_core::units::{Rate, parse_duration_ns, parse_link_speed};
@@ -71,6 +71,8 @@ pub enum Command {
     /// word that begins with #, do not count. The output is ministat's, byte for byte, with the arithmetic of the generation that
     /// --era names: published figures can be checked.
     Stat(Stat),
+    /// Experiments as files: check them, or see what they will do
+    Plan(Plan),
     /// Read results of other tools: check them, recompute their figures, turn them into records
     Import(Import),
     /// Find where results changed from campaign to campaign, or from revision to revision

@@ -9,6 +9,7 @@ mod imported;
 mod names;
 mod numbers;
 mod page;
+mod plan;
 mod plot;
 mod reproduction;
 mod setup;
@@ -25,6 +26,7 @@ pub use archive::archive;
 pub use comparisons::comparisons;
 pub use history::history;
 pub use page::Style;
+pub use plan::{plan, plan_faults, plan_line};
 pub use reproduction::reproduction;
 pub use trials::trials;
 

@@ -8,6 +8,7 @@ mod history;
 mod import;
 mod lab;
 pub mod plan;
+mod plan_file;
 mod receive;
 mod reproduce;
 mod rules;
@@ -54,6 +55,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Send(args) => send::run(&args),
         Command::Receive(args) => receive::run(&args),
         Command::Lab(args) => lab::run(&args),
+        Command::Plan(args) => plan_file::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),

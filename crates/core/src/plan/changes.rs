@@ -1,0 +1,217 @@
+//! What a campaign will change, host by host, so that it can be read before it happens.
+
+use super::campaign::{Campaign, Lab};
+use super::needs::is_namespaced;
+use super::scalar::duration_text;
+use super::settings::{End, Filter, Interface, Rules, Settings, Tool, cpu_list};
+use serde::Serialize;
+
+/// How far a change reaches, and what undoes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// A network namespace of the embedded lab: it is gone with the lab.
+    Namespace,
+    /// The host: put back afterwards.
+    Host,
+    /// The host, from its next boot on: put back, and rebooted.
+    Boot,
+    /// The host, and it stays: a loaded module.
+    Stays,
+}
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What is changed: `sysctl net.ipv4.ip_forward`.
+    pub what: String,
+    /// To what; empty where `what` says it all.
+    pub to: String,
+    /// How far that reaches.
+    pub reach: Reach,
+}
+
+/// The changes of one host for some variants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostChanges {
+    /// Its role: DUT, generator, receiver.
+    pub host: String,
+    /// The lane, as an index into [`Campaign::lanes`]; none where it is for all of them.
+    pub lane: Option<usize>,
+    /// The changes, in the order in which they are made.
+    pub changes: Vec<Change>,
+}
+
+/// Everything that a campaign changes.
+pub fn changes(campaign: &Campaign) -> Vec<HostChanges> {
+    let embedded = matches!(campaign.lab, Lab::Embedded { .. });
+    let longest =
+        campaign.kinds.iter().map(|k| u32::from(k.size.max_len_fcs())).max().unwrap_or(64).saturating_sub(18);
+    let mut all = Vec::new();
+    if !embedded && longest > 1500 {
+        for host in ["generator", "receiver"] {
+            let mtu = Change { what: "MTU".into(), to: format!("{longest} B"), reach: Reach::Host };
+            all.push(HostChanges { host: host.into(), lane: None, changes: vec![mtu] });
+        }
+    }
+    for (at, lane) in campaign.lanes.iter().enumerate() {
+        let mut list = List { embedded, changes: Vec::new() };
+        list.settings(&lane.settings);
+        if !list.changes.is_empty() {
+            all.push(HostChanges { host: "DUT".into(), lane: Some(at), changes: list.changes });
+        }
+    }
+    all
+}
+
+struct List {
+    embedded: bool,
+    changes: Vec<Change>,
+}
+
+impl List {
+    fn add(&mut self, what: impl Into<String>, to: impl Into<String>) {
+        let reach = if self.embedded { Reach::Namespace } else { Reach::Host };
+        self.reaching(what, to, reach);
+    }
+
+    fn reaching(&mut self, what: impl Into<String>, to: impl Into<String>, reach: Reach) {
+        self.changes.push(Change { what: what.into(), to: to.into(), reach });
+    }
+
+    fn settings(&mut self, settings: &Settings) {
+        for module in &settings.modules {
+            self.reaching(format!("module {module}"), "loaded", Reach::Stays);
+        }
+        for (name, value) in &settings.boot {
+            self.reaching(format!("boot setting {name}"), value, Reach::Boot);
+        }
+        for file in &settings.files {
+            let lines = file.text.lines().count();
+            self.add(format!("file {}", file.path), format!("{lines} line{}", plural(lines as u64)));
+        }
+        for (name, value) in &settings.sysctls {
+            let reach = if self.embedded && is_namespaced(name) { Reach::Namespace } else { Reach::Host };
+            self.reaching(format!("sysctl {name}"), value, reach);
+        }
+        self.interfaces(settings);
+        self.tables(settings);
+        if let Some(rules) = &settings.rules {
+            self.rules(rules);
+        }
+        for command in &settings.commands {
+            let undo = command.undo.as_ref().map_or("a reboot".to_string(), |undo| format!("`{undo}`"));
+            self.add(format!("command `{}`", command.run), format!("undone by {undo}"));
+        }
+    }
+
+    fn interfaces(&mut self, settings: &Settings) {
+        let (inside, outside) = (interface(&settings.inside), interface(&settings.outside));
+        for (what, to) in &inside {
+            let both = outside.contains(&(what.clone(), to.clone()));
+            self.add(format!("{} {what}", if both { "interfaces" } else { "interface in" }), to);
+        }
+        for (what, to) in outside.iter().filter(|change| !inside.contains(change)) {
+            self.add(format!("interface out {what}"), to);
+        }
+        if let Some(entries) = settings.inside.rfs.max(settings.outside.rfs) {
+            self.reaching("sysctl net.core.rps_sock_flow_entries", entries.to_string(), Reach::Host);
+        }
+    }
+
+    fn tables(&mut self, settings: &Settings) {
+        let counted = |n: u32, one: &str, many: &str| {
+            format!("{} {}", super::fault::thousands(n.into()), if n == 1 { one } else { many })
+        };
+        if let Some(n) = settings.route_count {
+            self.add(
+                "routing table",
+                format!("{} more, which no frame takes", counted(n, "route", "routes")),
+            );
+        }
+        for route in &settings.routes {
+            let via = route.via.clone().unwrap_or_else(|| "the tester".into());
+            self.add(format!("route {}", route.to), format!("via {via} ({})", end(route.end)));
+        }
+        if let Some(n) = settings.neighbour_count {
+            self.add("neighbour table", format!("{} more", counted(n, "entry", "entries")));
+        }
+        for neighbour in &settings.neighbours {
+            self.add(
+                format!("neighbour {}", neighbour.address),
+                format!("{} ({})", neighbour.mac, end(neighbour.end)),
+            );
+        }
+    }
+
+    fn rules(&mut self, rules: &Rules) {
+        let mut to = match rules.filter {
+            Filter::Stateless => "stateless".to_string(),
+            Filter::Stateful => "stateful".to_string(),
+            Filter::Nat => "address translation".to_string(),
+        };
+        if rules.before > 0 {
+            to += &format!(", {} rules that match nothing", super::fault::thousands(rules.before.into()));
+        }
+        if let Some(entries) = rules.table {
+            to += &format!(", a table of {} entries", super::fault::thousands(entries.into()));
+        }
+        if !rules.optimize {
+            to += ", without pf making a table of the rules";
+        }
+        self.add(format!("rule set of {}", tool(rules.tool)), to);
+        if let Some(states) = rules.states {
+            let hash = if rules.hash_sized { "with the hash sized for it" } else { "with the hash as it is" };
+            let linux = matches!(rules.tool, Tool::Nftables | Tool::Iptables);
+            let reach = if linux || !self.embedded { Reach::Host } else { Reach::Namespace };
+            self.reaching(
+                "limit of states",
+                format!("at least {}, {hash}", super::fault::thousands(states.into())),
+                reach,
+            );
+        }
+    }
+}
+
+fn plural(n: u64) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
+fn end(end: End) -> &'static str {
+    if end == End::In { "in" } else { "out" }
+}
+
+/// The name of a firewall.
+fn tool(tool: Tool) -> &'static str {
+    match tool {
+        Tool::Nftables => "nftables",
+        Tool::Iptables => "iptables",
+        Tool::Ipfw => "ipfw",
+        Tool::Pf => "pf",
+        Tool::Ipf => "ipf",
+    }
+}
+
+fn interface(settings: &Interface) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    let mut add = |what: &str, to: Option<String>| all.extend(to.map(|to| (what.to_string(), to)));
+    let cpus = |list: &Option<Vec<u32>>| list.as_ref().map(|l| format!("CPUs {}", cpu_list(l)));
+    let on = |on: bool| if on { "on" } else { "off" }.to_string();
+    add("MTU", settings.mtu.map(|n| format!("{n} B")));
+    for (feature, value) in &settings.features {
+        add(feature.key(), Some(on(*value)));
+    }
+    for (flag, value) in &settings.private_flags {
+        add(&format!("private flag {flag}"), Some(on(*value)));
+    }
+    add("queues", settings.queues.map(|n| n.to_string()));
+    add("rx ring", settings.rx_ring.map(|n| format!("{n} descriptors")));
+    add("tx ring", settings.tx_ring.map(|n| format!("{n} descriptors")));
+    add("rx interrupt waits", settings.rx_wait_ns.map(duration_text));
+    add("rx interrupt waits for", settings.rx_wait_frames.map(|n| format!("{n} frames")));
+    add("receive packet steering", cpus(&settings.rps));
+    add("receive flow steering", settings.rfs.map(|n| format!("{n} flows")));
+    add("transmit packet steering", cpus(&settings.xps));
+    add("interrupts or NAPI threads", cpus(&settings.irq));
+    all
+}

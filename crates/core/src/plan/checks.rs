@@ -1,0 +1,257 @@
+//! What can be wrong although the form is right: values that do not go together, cannot be reached, or would never end.
+
+mod settings;
+
+use super::draft::Draft;
+use super::expand::{MOST_CELLS, MOST_TRIALS};
+use super::fault::{Problem, Span, thousands};
+use super::settings::{Cpus, System};
+use super::timetable::block_ns;
+use super::value::{Tree, Value};
+use super::{lower, quantity, scalar};
+use crate::units::{MOST_PER_THREAD, Rate, bits_layer_1, line_rate};
+use linerate_wire::Family;
+pub(super) use settings::settings;
+
+const DAY: u64 = 86_400_000_000_000;
+/// A campaign takes a year at most.
+const LONGEST: u64 = 366 * DAY;
+
+/// Where a cell stands: what its faults are about.
+pub(super) struct Place<'a> {
+    pub(super) draft: &'a Draft,
+    pub(super) variant: usize,
+    pub(super) system: System,
+    pub(super) embedded: bool,
+    pub(super) levels: &'a [(usize, usize)],
+    /// IP version of its frames.
+    pub(super) family: Family,
+}
+
+impl Place<'_> {
+    fn name(&self) -> &str {
+        &self.draft.variants[self.variant].name
+    }
+
+    fn span(&self) -> Span {
+        self.draft.variants[self.variant].span
+    }
+}
+
+/// What concerns the plan as a whole.
+pub(super) fn plan(draft: &Draft, problems: &mut Vec<Problem>) {
+    lab(draft, problems);
+    for (table, key) in [("trials", "blocks"), ("quick", "blocks")] {
+        let Some(table) = draft.tree.table(table) else { continue };
+        if let (Some(1), Some(entry)) = (table.number(key), table.entry("until")) {
+            problems.push(
+                Problem::new(entry.key_span, "one block has no interval to stop at")
+                    .help("leave one of the two out"),
+            );
+        }
+    }
+    let Some(trials) = draft.tree.entry("trials") else { return };
+    let Value::Table(tree) = &trials.node.value else { return };
+    if tree.get("blocks").is_none() && tree.get("budget").is_none() {
+        let help = "add blocks = 100, or budget = \"60 s\"";
+        problems.push(Problem::new(trials.key_span, "nothing says when the trials end").help(help));
+    }
+}
+
+fn lab(draft: &Draft, problems: &mut Vec<Problem>) {
+    let empty = Tree::default();
+    let lab = draft.tree.table("lab").unwrap_or(&empty);
+    let mut refuse = |key: &str, why: &str, help: &str| {
+        if let Some(entry) = lab.entry(key) {
+            problems.push(Problem::new(entry.key_span, why).help(help));
+        }
+    };
+    if draft.is_embedded() {
+        if draft.systems != [System::Linux] {
+            refuse(
+                "systems",
+                "the embedded lab is Linux",
+                "add file = \"lab.toml\" for a real lab, or leave systems out",
+            );
+        }
+        if lab.text("mode") != Some("threaded") {
+            refuse(
+                "dut-cpus",
+                "inline, the DUT works on the generator's CPUs",
+                "add mode = \"threaded\", or leave it out",
+            );
+        }
+        let trials = draft.tree.table("trials");
+        if let Some(node) = trials.filter(|t| t.text("reboot") != Some("never")).and_then(|t| t.get("reboot"))
+        {
+            let help = "leave it out, or name a real lab: file = \"lab.toml\"";
+            problems.push(Problem::new(node.span, "the embedded lab cannot reboot this machine").help(help));
+        }
+    } else {
+        let help = "leave it out: the lab file says which host does what";
+        for key in ["mode", "generator-cpus", "dut-cpus"] {
+            refuse(key, "this is for the embedded lab alone", help);
+        }
+    }
+}
+
+/// How many cells and trials a plan comes to, before any of them is made.
+pub(super) fn sizes(
+    draft: &Draft,
+    quick: bool,
+    cells: u128,
+    too_much_text: bool,
+    problems: &mut Vec<Problem>,
+) {
+    let trials = lower::trials(&draft.tree, quick);
+    let all = cells.saturating_mul(u128::from(trials.blocks.unwrap_or(1)));
+    let first = draft.factors.iter().max_by_key(|f| f.levels(quick).len());
+    let variants = draft.tree.entry("variants").map(|e| e.key_span).unwrap_or_default();
+    let span = first.map_or(variants, |f| f.span);
+    let counts: Vec<String> =
+        draft.factors.iter().map(|f| format!("{} of {}", f.levels(quick).len(), f.name)).collect();
+    let product = format!("{} variants with {}", draft.variants.len(), counts.join(" x "));
+    let form = if quick { "the quick form" } else { "this plan" };
+    let help = "use fewer levels, sweep factors alone (combine = \"alone\"), or write several plans";
+    if cells > MOST_CELLS {
+        let message =
+            format!("{form} has {} cells ({product}): at most {}", thousands(cells), thousands(MOST_CELLS));
+        problems.push(Problem::new(span, message).help(help));
+    } else if all > MOST_TRIALS {
+        let blocks = draft.tree.table("trials").and_then(|t| t.entry("blocks")).map_or(span, |e| e.node.span);
+        let message = format!(
+            "{form} has {} trials ({} cells x {} blocks): at most {}",
+            thousands(all),
+            thousands(cells),
+            thousands(trials.blocks.unwrap_or(1).into()),
+            thousands(MOST_TRIALS)
+        );
+        problems.push(Problem::new(blocks, message).help("use fewer blocks, or a budget"));
+    } else if too_much_text {
+        let message = format!("{} cells with all this text are more than fits into memory", thousands(cells));
+        problems.push(Problem::new(span, message).help("use fewer levels, or shorter files"));
+    }
+    if cells == 0 && !draft.variants.is_empty() && draft.factors.iter().all(|f| !f.levels.is_empty()) && quick
+    {
+        problems.push(
+            Problem::new(variants, "the quick form has nothing to measure")
+                .help("name variants that exist on each system"),
+        );
+    }
+}
+
+/// Whether one block fits the time there is.
+pub(super) fn times(draft: &Draft, quick: bool, cells: usize, groups: usize, problems: &mut Vec<Problem>) {
+    let trials = lower::trials(&draft.tree, quick);
+    let block = block_ns(&trials, cells, groups, draft.is_embedded());
+    let of = |key: &str| {
+        let of = |table: &str| draft.tree.table(table).and_then(|t| t.entry(key)).map(|e| e.node.span);
+        if quick { of("quick").or_else(|| of("trials")) } else { of("trials") }
+    };
+    let form = if quick { " of the quick form" } else { "" };
+    let Some(budget) = trials.budget_ns else {
+        let all = block.saturating_mul(trials.blocks.unwrap_or(1).into());
+        if all > LONGEST {
+            let message =
+                format!("the trials{form} take {} days, a year at most", thousands((all / DAY).into()));
+            let help = "use fewer blocks, a shorter duration, or a budget";
+            problems.push(Problem::new(of("blocks").unwrap_or_default(), message).help(help));
+        }
+        return;
+    };
+    if block <= budget {
+        return;
+    }
+    let span = of("budget");
+    let message = format!(
+        "one block{form}, {cells} trials, takes {:.1} s: more than the budget of {}",
+        block as f64 / 1e9,
+        scalar::duration_text(budget)
+    );
+    problems.push(
+        Problem::new(span.unwrap_or_default(), message)
+            .help("give it more time, a shorter duration, or fewer levels"),
+    );
+}
+
+/// Whether the load of a cell can be offered, and its frames pass.
+pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, problems: &mut Vec<Problem>) {
+    let (kind, rate) = lower::traffic(traffic);
+    let span = |key: &str| traffic.get(key).map_or_else(|| place.span(), |n| n.span);
+    let average = kind.size.average_len_fcs();
+    let link = lower::link_speed(&place.draft.tree);
+    if let Some(problem) = unreachable(rate, average, link, threads(place, settings), span("rate")) {
+        problems.push(problem);
+    }
+    let mtu = lower::settings(settings).inside.mtu;
+    let longest = u32::from(kind.size.max_len_fcs()).saturating_sub(18);
+    let allowed = if place.embedded { mtu } else { Some(mtu.unwrap_or(1500)) };
+    if allowed.is_some_and(|mtu| longest > mtu) {
+        let message = format!(
+            "frames of {} B do not fit an MTU of {} B",
+            kind.size.max_len_fcs(),
+            allowed.unwrap_or(0)
+        );
+        let help = format!(
+            "set interface.mtu = \"{longest} B\", or send frames of at most {} B",
+            allowed.unwrap_or(0) + 18
+        );
+        problems.push(Problem::new(span("size"), message).help(help));
+    }
+    if traffic.flag("checksum") == Some(false) && kind.checksum {
+        let message = format!("{} {} frames must have a checksum", kind.family, kind.transport);
+        problems
+            .push(Problem::new(span("checksum"), message).help("leave it out: only IPv4 UDP can do without"));
+    }
+}
+
+/// Generator threads that a cell has at most.
+fn threads(place: &Place<'_>, settings: &Tree) -> usize {
+    let lab = place.draft.tree.table("lab").and_then(|l| l.cpu_list("generator-cpus")).map(|c| c.len());
+    match (lab, lower::settings(settings).cpus) {
+        (Some(cpus), _) => cpus,
+        (None, Some(Cpus::Count(n))) => n as usize,
+        _ => 1,
+    }
+}
+
+fn unreachable(rate: Rate, average: f64, link: Option<f64>, threads: usize, span: Span) -> Option<Problem> {
+    let wanted = match rate.frames_per_second(average, link, usize::MAX >> 11) {
+        Ok(None) => return None,
+        Ok(Some(wanted)) => wanted,
+        Err(_) if link.is_none() => {
+            let help = "add link-speed = \"10 Gbit/s\" to [lab], or write the rate in pps";
+            return Some(
+                Problem::new(span, "a share of line rate needs to know the link's speed").help(help),
+            );
+        }
+        Err(error) => return Some(Problem::new(span, error.to_string())),
+    };
+    if let Some(speed) = link {
+        let line = line_rate(speed, average);
+        if wanted <= line * 1.000_001 {
+            return None;
+        }
+        let message = format!(
+            "{} frames/s of {average:.0} B are more than a link of {} carries: {} frames/s",
+            thousands(wanted as u128),
+            quantity::speed_text(speed),
+            thousands(line as u128)
+        );
+        return Some(Problem::new(span, message).help("ask for less, for shorter frames, or say \"max\""));
+    }
+    let most = MOST_PER_THREAD * threads as f64;
+    if wanted <= most {
+        return None;
+    }
+    let message = format!(
+        "{} frames/s ({} bit/s with preamble and gap) are more than {threads} generator CPU(s) can ever be asked for: {}",
+        thousands(wanted as u128),
+        thousands(bits_layer_1(wanted, average) as u128),
+        thousands(most as u128)
+    );
+    Some(
+        Problem::new(span, message)
+            .help("use a lower rate, longer frames, more generator-cpus, or say \"max\""),
+    )
+}

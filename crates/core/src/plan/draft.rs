@@ -1,0 +1,185 @@
+//! A plan whose form is right: its parts found, and the names that refer to each other resolved.
+
+mod factors;
+mod selectors;
+
+use super::campaign::Interest;
+use super::fault::{Problem, Span, listed, meant};
+use super::settings::System;
+use super::value::{Entry, Tree, Value};
+pub(super) use factors::FactorDraft;
+pub(super) use selectors::{Expected, Selector, Who};
+
+/// The name that the tester without a DUT goes by.
+pub(super) const CARD_TO_CARD: &str = "card-to-card";
+
+/// A plan in parts.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) tree: Tree,
+    pub(super) systems: Vec<System>,
+    pub(super) variants: Vec<VariantDraft>,
+    pub(super) factors: Vec<FactorDraft>,
+    /// The variant that the others are compared with.
+    pub(super) baseline: usize,
+    pub(super) expected: Vec<Expected>,
+    /// Variants of the quick form.
+    pub(super) quick_variants: Option<Vec<usize>>,
+}
+
+/// A variant with its place in the text.
+#[derive(Debug)]
+pub(super) struct VariantDraft {
+    pub(super) name: String,
+    pub(super) span: Span,
+    pub(super) tree: Tree,
+    /// The variant it is from.
+    pub(super) parent: Option<usize>,
+    pub(super) systems: Vec<System>,
+}
+
+impl Draft {
+    /// Resolves what a tree's names refer to.
+    pub(super) fn new(tree: Tree, problems: &mut Vec<Problem>) -> Draft {
+        let systems = match systems(tree.table("lab")) {
+            empty if empty.is_empty() => vec![System::Linux],
+            named => named,
+        };
+        let mut draft = Draft {
+            systems,
+            variants: Vec::new(),
+            factors: Vec::new(),
+            baseline: 0,
+            expected: Vec::new(),
+            quick_variants: None,
+            tree,
+        };
+        draft.variants(problems);
+        draft.baseline(problems);
+        draft.factors = factors::factors(&draft, problems);
+        draft.quick_variants(problems);
+        draft.expected = selectors::expected(&draft, problems);
+        draft
+    }
+
+    pub(super) fn is_embedded(&self) -> bool {
+        self.tree.table("lab").is_none_or(|lab| lab.get("file").is_none())
+    }
+
+    /// Which comparisons the stopping rule waits for.
+    pub(super) fn decides(&self, interest: Interest) -> bool {
+        let word = match interest {
+            Interest::Variants => "variants",
+            Interest::Levels(_) => "levels",
+            Interest::Expectation(_) => "expectations",
+        };
+        let named = self.tree.table("compare").map(|c| c.texts("what")).unwrap_or_default();
+        if named.is_empty() { word != "levels" } else { named.iter().any(|n| n == word) }
+    }
+
+    /// A variant by its name, or the fault that there is none.
+    pub(super) fn variant(&self, name: &str, span: Span) -> Result<usize, Problem> {
+        let names = || self.variants.iter().map(|v| v.name.as_str());
+        names().position(|n| n == name).ok_or_else(|| {
+            let help = match meant(name, names()) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => format!("there are {}", listed(&names().collect::<Vec<_>>(), "and")),
+            };
+            Problem::new(span, format!("there is no variant '{name}'")).help(help)
+        })
+    }
+
+    fn variants(&mut self, problems: &mut Vec<Problem>) {
+        let Some(named) = self.tree.get("variants") else { return };
+        let Value::Table(table) = &named.value else { return };
+        for Entry { key, key_span, node } in &table.entries {
+            let Value::Table(tree) = &node.value else { continue };
+            let own = systems(Some(tree));
+            let systems = if own.is_empty() { self.systems.clone() } else { own };
+            let variant = VariantDraft {
+                name: key.clone(),
+                span: *key_span,
+                tree: tree.clone(),
+                parent: None,
+                systems,
+            };
+            self.variants.push(variant);
+        }
+        if self.variants.is_empty() {
+            problems.push(
+                Problem::new(named.span, "a plan needs at least one variant")
+                    .help("add [variants.forwarding]"),
+            );
+        }
+        self.parents(problems);
+    }
+
+    fn parents(&mut self, problems: &mut Vec<Problem>) {
+        for at in 0..self.variants.len() {
+            let Some(from) = self.variants[at].tree.entry("from") else { continue };
+            let Value::Text(name) = &from.node.value else { continue };
+            match self.variant(name, from.node.span) {
+                Ok(parent) => self.variants[at].parent = Some(parent),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        for at in 0..self.variants.len() {
+            if let Some(circle) = self.circle(at) {
+                // Told once, at its first member; then cut, so that the rest can be checked.
+                let span = self.variants[at].tree.get("from").map_or(self.variants[at].span, |n| n.span);
+                let help = "one of them must not have `from`";
+                problems.push(
+                    Problem::new(span, format!("these variants are from each other: {circle}")).help(help),
+                );
+                self.variants[at].parent = None;
+            }
+        }
+    }
+
+    /// The names of a circle that leads from a variant back to itself.
+    fn circle(&self, start: usize) -> Option<String> {
+        let mut names = vec![self.variants[start].name.as_str()];
+        let mut at = self.variants[start].parent;
+        while let Some(next) = at {
+            names.push(&self.variants[next].name);
+            if next == start {
+                return Some(names.join(" from "));
+            }
+            if names.len() > self.variants.len() + 1 {
+                return None; // a circle further up, told at its own members
+            }
+            at = self.variants[next].parent;
+        }
+        None
+    }
+
+    fn baseline(&mut self, problems: &mut Vec<Problem>) {
+        let Some(with) = self.tree.table("compare").and_then(|c| c.get("with")) else { return };
+        let Value::Text(name) = &with.value else { return };
+        match self.variant(name, with.span) {
+            Ok(at) => self.baseline = at,
+            Err(problem) => problems.push(problem),
+        }
+    }
+
+    fn quick_variants(&mut self, problems: &mut Vec<Problem>) {
+        let Some(quick) = self.tree.table("quick").filter(|q| q.get("variants").is_some()) else { return };
+        let mut chosen = Vec::new();
+        for node in quick.list("variants") {
+            let Value::Text(name) = &node.value else { continue };
+            match self.variant(name, node.span) {
+                Ok(at) => chosen.push(at),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        self.quick_variants = Some(chosen);
+    }
+}
+
+fn systems(tree: Option<&Tree>) -> Vec<System> {
+    let mut systems: Vec<System> = Vec::new();
+    for name in tree.map(|t| t.texts("systems")).unwrap_or_default() {
+        systems.extend(System::of_key(&name).filter(|s| !systems.contains(s)));
+    }
+    systems
+}

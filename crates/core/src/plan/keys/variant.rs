@@ -1,0 +1,289 @@
+//! The keys of a variant: what it is, and what it sets.
+
+use super::super::grammar::{Key, Kind, Table};
+use crate::rules::{MAX_ENTRIES, MAX_RULES, MAX_STATES};
+
+const US: u64 = 1000;
+const S: u64 = 1_000_000_000;
+
+pub(in super::super) static VARIANT: Table =
+    Table { what: "a variant", keys: &[&DESCRIPTION, &FIELDS, &SECTIONS] };
+
+/// What a variant, and each of its sections for an operating system, may set.
+pub(in super::super) static SETTINGS: Table =
+    Table { what: "the settings for one operating system", keys: &[&FIELDS] };
+
+static DESCRIPTION: [Key; 5] = [
+    Key::new("about", Kind::Line, "What it is, in words."),
+    Key::new(
+        "from",
+        Kind::Line,
+        "The variant whose settings it takes over. What it says itself wins; lists are added to.",
+    ),
+    Key::new(
+        "systems",
+        Kind::List(&Kind::Choice(&SYSTEMS)),
+        "The operating systems that it exists on. Default: all of the plan's.",
+    ),
+    Key::new(
+        "apart",
+        Kind::Flag,
+        "Whether it stands in a lane of its own although another variant's settings are the same: for A/A comparisons. Default: false.",
+    ),
+    Key::new(
+        "requires",
+        Kind::Table(&REQUIRES),
+        "What it cannot do without; where that is lacking it is skipped, with the reason.",
+    ),
+];
+
+static FIELDS: [Key; 11] = [
+    Key::new("dut", Kind::Dut, "What stands between the tester's ends. Default: forwarding."),
+    Key::new(
+        "cpus",
+        Kind::CpuCount,
+        "How many CPUs forward: a number, or \"all\". Default: the lab's choice.",
+    ),
+    Key::new(
+        "sysctls",
+        Kind::Named(&Kind::Setting, "kernel settings by name"),
+        "Kernel settings. Names may contain {in}, {out}, {in.driver}, {in.unit}, {out.driver} and {out.unit}.",
+    ),
+    Key::new(
+        "boot",
+        Kind::Named(&Kind::Setting, "boot settings by name"),
+        "Settings that take effect at boot: loader tunables on FreeBSD, the kernel's command line on Linux.",
+    ),
+    Key::new(
+        "interface",
+        Kind::Table(&INTERFACE),
+        "What is set at both interfaces of the device under test.",
+    ),
+    Key::new("routes", Kind::Table(&ROUTES), "Routes beyond those that the traffic needs."),
+    Key::new(
+        "neighbours",
+        Kind::Table(&NEIGHBOURS),
+        "ARP and neighbour entries beyond those that the traffic needs.",
+    ),
+    Key::new("rules", Kind::Table(&RULES), "The firewall's rule set."),
+    Key::new("modules", Kind::List(&Kind::Line), "Kernel modules to load."),
+    Key::new("files", Kind::Tables(&FILE), "Files to write. What was there comes back afterwards."),
+    Key::new(
+        "commands",
+        Kind::Tables(&COMMAND),
+        "Commands to run before the trials, in this order, after everything else.",
+    ),
+];
+
+pub(super) static SYSTEMS: [(&str, &str); 6] = [
+    ("linux", "Linux"),
+    ("vyos", "VyOS: the settings for linux, then its own"),
+    ("freebsd", "FreeBSD"),
+    ("pfsense", "pfSense: the settings for freebsd, then its own"),
+    ("opnsense", "OPNsense: the settings for freebsd, then its own"),
+    ("openbsd", "OpenBSD"),
+];
+
+static SECTIONS: [Key; 6] = [
+    Key::new("linux", Kind::Table(&SETTINGS), "What is different, or more, on Linux."),
+    Key::new("vyos", Kind::Table(&SETTINGS), "What is different, or more, on VyOS than on Linux."),
+    Key::new("freebsd", Kind::Table(&SETTINGS), "What is different, or more, on FreeBSD."),
+    Key::new("pfsense", Kind::Table(&SETTINGS), "What is different, or more, on pfSense than on FreeBSD."),
+    Key::new("opnsense", Kind::Table(&SETTINGS), "What is different, or more, on OPNsense than on FreeBSD."),
+    Key::new("openbsd", Kind::Table(&SETTINGS), "What is different, or more, on OpenBSD."),
+];
+
+static INTERFACE: Table = Table { what: "[interface]", keys: &[&ENDS, &END_FIELDS] };
+
+static END: Table = Table { what: "the settings of one interface", keys: &[&END_FIELDS] };
+
+static ENDS: [Key; 2] = [
+    Key::new("in", Kind::Table(&END), "What is different at the interface towards the generator."),
+    Key::new("out", Kind::Table(&END), "What is different at the interface towards the receiver."),
+];
+
+static END_FIELDS: [Key; 23] = [
+    Key::new(
+        "mtu",
+        Kind::Length { least: 576, most: 15_982 },
+        "Largest packet, without Ethernet header and FCS.",
+    ),
+    Key::new("gro", Kind::Flag, "Generic receive offload (Linux)."),
+    Key::new("gso", Kind::Flag, "Generic segmentation offload (Linux)."),
+    Key::new("tso", Kind::Flag, "TCP segmentation offload."),
+    Key::new("lro", Kind::Flag, "Large receive offload: to be off on a router."),
+    Key::new("rx-checksum", Kind::Flag, "The card verifies checksums."),
+    Key::new("tx-checksum", Kind::Flag, "The card writes checksums."),
+    Key::new("vlan-offload", Kind::Flag, "The card takes VLAN tags off and puts them on."),
+    Key::new("vlan-tso", Kind::Flag, "TCP segmentation offload of tagged frames (FreeBSD: vlanhwtso)."),
+    Key::new("udp-gro-forwarding", Kind::Flag, "UDP frames of a flow are merged to be forwarded (Linux)."),
+    Key::new("flow-control", Kind::Flag, "Ethernet pause frames (Linux)."),
+    Key::new("adaptive-interrupts", Kind::Flag, "The interrupt rate adapts itself (Linux)."),
+    Key::new("threaded-napi", Kind::Flag, "NAPI polls in kernel threads instead of softirqs (Linux)."),
+    Key::new(
+        "private-flags",
+        Kind::Named(&Kind::Flag, "a driver's private flags by name"),
+        "Features of this driver alone (Linux).",
+    ),
+    Key::new("queues", Kind::Count { least: 1, most: 1024 }, "Receive and transmit queues (Linux)."),
+    Key::new("rx-ring", Kind::Count { least: 1, most: 65_536 }, "Descriptors of each receive queue (Linux)."),
+    Key::new(
+        "tx-ring",
+        Kind::Count { least: 1, most: 65_536 },
+        "Descriptors of each transmit queue (Linux).",
+    ),
+    Key::new(
+        "rx-wait",
+        Kind::Duration { least: US, most: S },
+        "A receive interrupt waits at most this long for more frames (Linux).",
+    ),
+    Key::new(
+        "rx-wait-frames",
+        Kind::Count { least: 1, most: 65_535 },
+        "A receive interrupt waits for at most this many frames (Linux).",
+    ),
+    Key::new("rps", Kind::CpuList, "CPUs that received frames are spread over in software (Linux)."),
+    Key::new(
+        "rfs",
+        Kind::Count { least: 0, most: 1 << 24 },
+        "Flows that each queue remembers the CPU of (Linux).",
+    ),
+    Key::new(
+        "xps",
+        Kind::CpuList,
+        "CPUs that use the transmit queues: queue n serves the n-th of them (Linux).",
+    ),
+    Key::new(
+        "irq",
+        Kind::CpuList,
+        "CPUs that serve the queues, in turn: their interrupts or NAPI threads (Linux).",
+    ),
+];
+
+static ROUTES: Table = Table {
+    what: "[routes]",
+    keys: &[&[
+        Key::new(
+            "count",
+            Kind::Count { least: 0, most: 1_000_000 },
+            "Routes to generate that no frame takes.",
+        ),
+        Key::new("explicit", Kind::Tables(&ROUTE), "Routes by hand."),
+    ]],
+};
+
+static ROUTE: Table = Table {
+    what: "a route",
+    keys: &[&[
+        Key::required("to", Kind::Network, "The network."),
+        Key::new("via", Kind::Address, "The next hop. Default: the tester's address at that end."),
+        Key::new("end", Kind::Choice(&END_NAMES), "The interface that it leaves through. Default: out."),
+    ]],
+};
+
+static END_NAMES: [(&str, &str); 2] = [("in", "towards the generator"), ("out", "towards the receiver")];
+
+static NEIGHBOURS: Table = Table {
+    what: "[neighbours]",
+    keys: &[&[
+        Key::new(
+            "count",
+            Kind::Count { least: 0, most: 1_000_000 },
+            "Entries to generate that no frame is sent to.",
+        ),
+        Key::new("explicit", Kind::Tables(&NEIGHBOUR), "Entries by hand."),
+    ]],
+};
+
+static NEIGHBOUR: Table = Table {
+    what: "a neighbour",
+    keys: &[&[
+        Key::required("address", Kind::Address, "Its IP address."),
+        Key::required("mac", Kind::Mac, "Its Ethernet address."),
+        Key::new("end", Kind::Choice(&END_NAMES), "The interface that it is at. Default: out."),
+    ]],
+};
+
+static RULES: Table = Table {
+    what: "[rules]",
+    keys: &[&[
+        Key::new("tool", Kind::Choice(&TOOLS), "Which firewall."),
+        Key::new("filter", Kind::Choice(&FILTERS), "What it does with a frame."),
+        Key::new(
+            "before",
+            Kind::Count { least: 0, most: MAX_RULES as u64 },
+            "Rules that match nothing, in front of the last, which lets everything pass. Default: 0.",
+        ),
+        Key::new(
+            "table",
+            Kind::Count { least: 0, most: MAX_ENTRIES as u64 },
+            "Entries of a table (set) that match nothing, looked up for each frame.",
+        ),
+        Key::new(
+            "states",
+            Kind::Count { least: 1, most: MAX_STATES },
+            "Connections that the state table is to hold.",
+        ),
+        Key::new(
+            "hash",
+            Kind::Choice(&HASHES),
+            "Whether the state table's hash is sized for them. Default: sized.",
+        ),
+        Key::new(
+            "optimize",
+            Kind::Flag,
+            "pf: whether it may make a table of rules that differ in their addresses alone. Default: true.",
+        ),
+    ]],
+};
+
+static TOOLS: [(&str, &str); 5] = [
+    ("nftables", "Linux"),
+    ("iptables", "Linux; tables are ipsets"),
+    ("ipfw", "FreeBSD"),
+    ("pf", "FreeBSD and OpenBSD"),
+    ("ipf", "FreeBSD; has no tables"),
+];
+
+static FILTERS: [(&str, &str); 4] = [
+    ("none", "no firewall, although the variant that this one is from has one"),
+    ("stateless", "looks at each frame by itself"),
+    ("stateful", "keeps a state for each connection"),
+    ("nat", "keeps states, and replaces the source address by its own"),
+];
+
+static HASHES: [(&str, &str); 2] = [("sized", "for the states"), ("default", "left as the system has it")];
+
+static FILE: Table = Table {
+    what: "a file",
+    keys: &[&[
+        Key::required(
+            "path",
+            Kind::Line,
+            "Its path: from the root, or in the embedded lab a name in the folder where commands run.",
+        ),
+        Key::required("text", Kind::Text, "Its content; may contain placeholders."),
+    ]],
+};
+
+static COMMAND: Table = Table {
+    what: "a command",
+    keys: &[&[
+        Key::required("run", Kind::Line, "A line for the system's shell; may contain placeholders."),
+        Key::new("undo", Kind::Line, "The line that undoes it."),
+        Key::new("undone-by-reboot", Kind::Flag, "Instead of `undo`: a reboot undoes it. Default: false."),
+    ]],
+};
+
+pub(in super::super) static REQUIRES: Table = Table {
+    what: "[requires]",
+    keys: &[&[
+        Key::new("tools", Kind::List(&Kind::Line), "Programs on the path."),
+        Key::new("modules", Kind::List(&Kind::Line), "Kernel modules, loaded, built in or loadable."),
+        Key::new("sysctls", Kind::List(&Kind::Line), "Kernel settings that exist."),
+        Key::new("files", Kind::List(&Kind::Line), "Files or devices that exist."),
+        Key::new("kernel", Kind::Version, "Kernel version, at least."),
+        Key::new("cpus", Kind::Count { least: 1, most: 8192 }, "CPUs, at least."),
+        Key::new("memory", Kind::Memory, "Memory, at least."),
+    ]],
+};

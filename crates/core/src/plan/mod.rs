@@ -1,0 +1,197 @@
+//! Plans: experiments as files that a person can read aloud.
+//!
+//! A plan is read in steps: [`reader`] finds faults of form against the tables of [`keys`], [`draft`] resolves names, [`expand`] and
+//! [`checks`] multiply everything out for each operating system and form, and find what cannot be. What comes out is a
+//! [`campaign::Campaign`], which an executor needs nothing else for. docs/plans.md has the format.
+
+pub mod campaign;
+pub mod changes;
+mod checks;
+mod draft;
+mod expand;
+mod fault;
+mod field;
+mod grammar;
+pub mod judge;
+mod keys;
+mod lower;
+mod needs;
+pub mod placeholders;
+mod quantity;
+mod reader;
+mod rule_sets;
+mod scalar;
+pub mod schema;
+pub mod settings;
+mod text_form;
+pub mod timetable;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use campaign::Campaign;
+use draft::Draft;
+pub use fault::{Fault, Span};
+use fault::{Lines, Problem};
+use settings::System;
+use timetable::Timetable;
+
+/// Bytes of a plan at most. Rules, tables and routes are generated, so that no plan needs more.
+pub const MOST_BYTES: usize = 1 << 20;
+
+/// A plan to begin with, that explains itself.
+pub const EXAMPLE: &str = include_str!("example.toml");
+
+/// Fewer blocks cannot give a 95 % interval of a median (see [`crate::stats`]).
+const LEAST_BLOCKS: u64 = 6;
+
+/// A plan without faults.
+#[derive(Debug)]
+pub struct Plan {
+    title: String,
+    systems: Vec<System>,
+    /// For each system its full and its quick form.
+    campaigns: Vec<(Campaign, Option<Campaign>)>,
+    remarks: Vec<Fault>,
+}
+
+impl Plan {
+    /// Reads a plan.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, in the order of the text.
+    pub fn read(bytes: &[u8]) -> Result<Plan, Vec<Fault>> {
+        let text = text(bytes).map_err(|fault| vec![fault])?;
+        let lines = Lines::new(text);
+        let (tree, mut problems) = reader::read(text);
+        if tree.entries.is_empty() && !problems.is_empty() {
+            return Err(faults(&lines, problems));
+        }
+        let draft = Draft::new(tree, &mut problems);
+        checks::plan(&draft, &mut problems);
+        let campaigns = campaigns(&draft, &lines, &mut problems);
+        if problems.is_empty() {
+            unjudged(&draft, &campaigns, &mut problems);
+        }
+        if !problems.is_empty() {
+            return Err(faults(&lines, problems));
+        }
+        let mut remarks = Vec::new();
+        remark(&draft, &campaigns, &mut remarks);
+        let title = draft.tree.text("title").unwrap_or_default().to_string();
+        Ok(Plan { title, systems: draft.systems, campaigns, remarks: faults(&lines, remarks) })
+    }
+
+    /// What it is called.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// The systems that it is for.
+    pub fn systems(&self) -> &[System] {
+        &self.systems
+    }
+
+    /// What is no fault, but should be known.
+    pub fn remarks(&self) -> &[Fault] {
+        &self.remarks
+    }
+
+    /// Whether it has a quick form.
+    pub fn has_quick(&self) -> bool {
+        self.campaigns.iter().any(|(_, quick)| quick.is_some())
+    }
+
+    /// What becomes of it on a system, in the full or the quick form; `None` where it is not for that system, or has no quick form.
+    pub fn campaign(&self, system: System, quick: bool) -> Option<&Campaign> {
+        let (full, short) = &self.campaigns[self.systems.iter().position(|s| *s == system)?];
+        if quick { short.as_ref() } else { Some(full) }
+    }
+}
+
+fn text(bytes: &[u8]) -> Result<&str, Fault> {
+    if bytes.len() > MOST_BYTES {
+        let message = format!("a plan has at most {MOST_BYTES} bytes, and this file has more");
+        let problem = Problem::new(Span::default(), message);
+        return Err(
+            Lines::new("").fault(problem.help("say how many rules or routes there are: they are generated"))
+        );
+    }
+    std::str::from_utf8(bytes).map_err(|error| {
+        let right = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+        let end = Span { start: right.len(), end: right.len() };
+        let problem = Problem::new(end, format!("byte {} is not UTF-8 text", error.valid_up_to()));
+        Lines::new(right).fault(problem.help("save the file as UTF-8"))
+    })
+}
+
+/// Each fault once, in the order of the text.
+fn faults(lines: &Lines<'_>, mut problems: Vec<Problem>) -> Vec<Fault> {
+    problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
+    // One fault for each place: what is inherited, or wrong at several levels, would be told again and again.
+    problems.dedup_by(|a, b| a.span == b.span && (a.span.end > a.span.start || a.message == b.message));
+    problems.truncate(reader::MOST_FAULTS);
+    problems.into_iter().map(|problem| lines.fault(problem)).collect()
+}
+
+fn campaigns(
+    draft: &Draft,
+    lines: &Lines<'_>,
+    problems: &mut Vec<Problem>,
+) -> Vec<(Campaign, Option<Campaign>)> {
+    let has_quick = draft.tree.table("quick").is_some();
+    let mut all = Vec::new();
+    for &system in &draft.systems {
+        let full = expand::expand(draft, system, false, lines, problems);
+        let quick = if has_quick { expand::expand(draft, system, true, lines, problems) } else { None };
+        all.extend(full.map(|full| (full, quick)));
+    }
+    all
+}
+
+/// Expectations that are about no cells, whatever the form and the system.
+fn unjudged(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], problems: &mut Vec<Problem>) {
+    for (at, expected) in draft.expected.iter().enumerate() {
+        let judged = |c: &Campaign| !c.expectations[at].pairs.is_empty();
+        if !campaigns.iter().any(|(full, quick)| judged(full) || quick.as_ref().is_some_and(judged)) {
+            let help = "name levels that factors have for these variants; `than` must differ from `of`";
+            problems.push(Problem::new(expected.span, "no two cells of this plan are like that").help(help));
+        }
+    }
+}
+
+fn remark(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], remarks: &mut Vec<Problem>) {
+    let forms = campaigns
+        .iter()
+        .flat_map(|(full, quick)| [Some((full, "")), quick.as_ref().map(|q| (q, "quick form: "))]);
+    let span = |table: &str| draft.tree.entry(table).map(|e| e.key_span);
+    for (campaign, form) in forms.flatten() {
+        let times = Timetable::new(campaign);
+        if times.blocks < LEAST_BLOCKS {
+            let table = if form.is_empty() { "trials" } else { "quick" };
+            let message = format!(
+                "{form}{} block{} of {} trials will be run: a 95 % interval needs {LEAST_BLOCKS}",
+                times.blocks,
+                if times.blocks == 1 { "" } else { "s" },
+                campaign.cells.len()
+            );
+            remarks.push(
+                Problem::new(span(table).unwrap_or_default(), message)
+                    .help("give it more blocks or a larger budget"),
+            );
+        }
+    }
+    let sequential = draft
+        .tree
+        .table("trials")
+        .and_then(|t| t.get("order"))
+        .filter(|_| draft.tree.table("trials").and_then(|t| t.text("order")) == Some("sequential"));
+    if let Some(node) = sequential {
+        let message = "one variant after the other measures the drift of the machine as well";
+        remarks.push(
+            Problem::new(node.span, message)
+                .help("use order = \"blocks\" for results that are to be believed"),
+        );
+    }
+}

@@ -1,0 +1,138 @@
+//! What a configuration needs, and what of it reaches beyond a network namespace: both follow from the settings.
+
+use super::campaign::Requirement;
+use super::settings::{Cpus, Dut, Feature, Settings, Tool};
+use std::collections::BTreeSet;
+
+/// Settings of the whole host although their names begin with `net.`: a namespace sees them read-only or not at all (net/core/sysctl_net_core.c
+/// and net/netfilter/nf_conntrack_standalone.c of Linux 6).
+const HOST_WIDE: [&str; 13] = [
+    "net.netfilter.nf_conntrack_max",
+    "net.netfilter.nf_conntrack_buckets",
+    "net.netfilter.nf_conntrack_expect_max",
+    "net.nf_conntrack_max",
+    "net.core.netdev_budget",
+    "net.core.netdev_budget_usecs",
+    "net.core.netdev_max_backlog",
+    "net.core.dev_weight",
+    "net.core.dev_weight_rx_bias",
+    "net.core.dev_weight_tx_bias",
+    "net.core.rps_sock_flow_entries",
+    "net.core.flow_limit_cpu_bitmap",
+    "net.core.busy_poll",
+];
+
+/// Whether a Linux kernel setting belongs to a network namespace.
+pub(super) fn is_namespaced(sysctl: &str) -> bool {
+    let dotted = sysctl.replace('/', ".");
+    dotted.starts_with("net.") && !HOST_WIDE.contains(&dotted.as_str()) && !dotted.starts_with("net.bpf")
+}
+
+/// What of the settings all namespaces of a host share. Two lanes that differ in it cannot stand side by side. Limits that are
+/// raised (of states, of steered flows) are not among them: the largest suits all.
+pub(super) fn host_wide(settings: &Settings) -> Vec<String> {
+    let host = settings.sysctls.iter().filter(|(name, _)| !is_namespaced(name));
+    let mut shared: Vec<String> = host.map(|(name, value)| format!("{name}={value}")).collect();
+    let sized = settings.rules.as_ref().filter(|rules| rules.hash_sized);
+    shared.extend(sized.and_then(|rules| rules.states).map(|states| format!("hash of {states} states")));
+    shared
+}
+
+/// What of the settings takes effect at boot. Lanes that differ in it have a reboot between them.
+pub(super) fn of_boot(settings: &Settings) -> Vec<String> {
+    let mut all: Vec<String> = settings.boot.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    // The hash of FreeBSD's pf is a loader tunable, net.pf.states_hashsize.
+    let sized = settings.rules.as_ref().filter(|rules| rules.hash_sized && rules.tool == Tool::Pf);
+    all.extend(sized.and_then(|rules| rules.states).map(|states| format!("hash of {states} states")));
+    all
+}
+
+/// What cannot be done without, on Linux; elsewhere the plan must name it, because nothing can be assumed.
+pub(super) fn of_settings(settings: &Settings, linux: bool) -> Vec<Requirement> {
+    let mut needs = BTreeSet::new();
+    if let Some(Cpus::Count(n)) = settings.cpus {
+        needs.insert(Requirement::Cpus(n));
+    }
+    needs.extend(settings.modules.iter().cloned().map(Requirement::Module));
+    if linux {
+        of_linux(settings, &mut needs);
+    }
+    if let Some(rules) = &settings.rules {
+        let tools: &[&str] = match rules.tool {
+            Tool::Nftables => &["nft"],
+            Tool::Iptables if rules.table.is_some() => &["iptables-restore", "ip6tables-restore", "ipset"],
+            Tool::Iptables => &["iptables-restore", "ip6tables-restore"],
+            Tool::Ipfw => &["ipfw"],
+            Tool::Pf => &["pfctl"],
+            Tool::Ipf => &["ipf"],
+        };
+        needs.extend(tools.iter().map(|t| Requirement::Tool((*t).into())));
+    }
+    needs.into_iter().collect()
+}
+
+fn of_linux(settings: &Settings, needs: &mut BTreeSet<Requirement>) {
+    let link = match settings.dut {
+        Dut::Bridge | Dut::RoutedBridge => Some("bridge"),
+        Dut::Macvlan => Some("macvlan"),
+        Dut::Vxlan => Some("vxlan"),
+        Dut::Vlan => Some("vlan"),
+        _ => None,
+    };
+    needs.extend(link.map(|l| Requirement::Link(l.into())));
+    let ends = [&settings.inside, &settings.outside];
+    let has = |feature: Feature| ends.iter().any(|e| e.features.get(&feature) == Some(&true));
+    if has(Feature::ThreadedNapi) {
+        // veth has it since then; see drivers/net/veth.c and dev_set_threaded.
+        needs.insert(Requirement::Kernel(5, 17));
+    }
+    if ends.iter().any(|e| e.rps.is_some() || e.rfs.is_some()) {
+        needs.insert(Requirement::File("/sys/class/net/lo/queues/rx-0/rps_cpus".into()));
+    }
+    let cpus = ends.iter().flat_map(|e| [&e.rps, &e.xps, &e.irq]).flatten().flatten();
+    needs.extend(cpus.max().map(|highest| Requirement::Cpus(highest + 1)));
+    needs.extend(settings.sysctls.keys().filter(|n| !n.contains('{')).cloned().map(Requirement::Sysctl));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::settings::{Filter, Interface, Rules};
+
+    #[test]
+    fn settings_of_a_namespace_and_of_the_host() {
+        assert!(is_namespaced("net.ipv4.ip_forward") && is_namespaced("net/ipv6/conf/all/forwarding"));
+        assert!(!is_namespaced("net.netfilter.nf_conntrack_max") && !is_namespaced("kernel.numa_balancing"));
+        assert!(!is_namespaced("net/core/netdev_budget"));
+        let mut settings = Settings::default();
+        settings.sysctls.insert("net.ipv4.ip_forward".into(), "1".into());
+        assert!(host_wide(&settings).is_empty());
+        settings.sysctls.insert("net.core.netdev_budget".into(), "600".into());
+        assert_eq!(host_wide(&settings), ["net.core.netdev_budget=600"]);
+    }
+
+    #[test]
+    fn needs_follow_from_settings() {
+        let rules = Rules {
+            tool: Tool::Iptables,
+            filter: Filter::Stateless,
+            before: 0,
+            table: Some(10),
+            states: None,
+            hash_sized: true,
+            optimize: true,
+        };
+        let inside = Interface { rps: Some(vec![1, 3]), ..Interface::default() };
+        let settings = Settings { dut: Dut::Vlan, rules: Some(rules), inside, ..Settings::default() };
+        let needs = of_settings(&settings, true);
+        for need in [
+            Requirement::Link("vlan".into()),
+            Requirement::Tool("ipset".into()),
+            Requirement::Cpus(4),
+            Requirement::File("/sys/class/net/lo/queues/rx-0/rps_cpus".into()),
+        ] {
+            assert!(needs.contains(&need), "{need:?}");
+        }
+        assert!(!of_settings(&settings, false).contains(&Requirement::Link("vlan".into())));
+    }
+}

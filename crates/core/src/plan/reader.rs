@@ -1,0 +1,272 @@
+//! From TOML to a tree of typed values: every fault of form is found, and what is right is kept, so that the rest can be checked too.
+
+use super::fault::{Problem, Span, listed, meant};
+use super::grammar::{Key, Kind, Table};
+use super::keys::PLAN;
+use super::quantity::Wrong;
+use super::scalar;
+use super::value::{Entry, Node, Raw, Tree, Value};
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+/// Faults that are told of one plan.
+pub(super) const MOST_FAULTS: usize = 1000;
+/// Entries of one list or table at most.
+const MOST_ENTRIES: usize = 1000;
+
+/// Reads a plan's text.
+pub(super) fn read(text: &str) -> (Tree, Vec<Problem>) {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        // What follows a syntax error may have been understood wrongly: only syntax is told.
+        return (Tree::default(), errors.iter().take(MOST_FAULTS).map(|e| syntax(e, text.len())).collect());
+    }
+    let mut reader = Reader { problems: Vec::new() };
+    let tree = reader.table(table.get_ref(), &PLAN, &[], Span::default());
+    (tree, reader.problems)
+}
+
+fn syntax(error: &toml::de::Error, length: usize) -> Problem {
+    let span = error.span().map_or(Span { start: length, end: length }, Span::from);
+    let problem = Problem::new(span, error.message().to_string());
+    let helps = [
+        ("string values must be quoted", "put texts, and numbers with a unit, in quotes: \"250 ms\""),
+        ("invalid basic string", "the text does not end: close the quotes"),
+        ("invalid literal string", "the text does not end: close the quotes"),
+        ("missing escaped value", "write \\\\ for a backslash, or put the text in single quotes"),
+        ("duplicate key", "a name can be given once: remove one, or rename it"),
+        ("key with no value", "write KEY = VALUE"),
+        ("unclosed", "close the bracket"),
+        ("unexpected key or value", "one KEY = VALUE to a line"),
+        ("recurs", "a plan has no need of so many levels"),
+    ];
+    match helps.into_iter().find(|(part, _)| error.message().contains(part)) {
+        Some((_, help)) => problem.help(help),
+        None => problem,
+    }
+}
+
+struct Reader {
+    problems: Vec<Problem>,
+}
+
+impl Reader {
+    fn fault(&mut self, span: Span, message: String, help: Option<String>) {
+        if self.problems.len() < MOST_FAULTS {
+            self.problems.push(Problem { span, message, help });
+        }
+    }
+
+    fn wrong(&mut self, span: Span, wrong: Wrong) {
+        self.fault(span, wrong.message, wrong.help);
+    }
+
+    /// A table of known keys. `path` are the keys that lead to it; `at` is where it stands, for what is missing in it.
+    fn table(&mut self, table: &DeTable<'_>, grammar: &'static Table, path: &[&str], at: Span) -> Tree {
+        let mut tree = Tree::default();
+        for (name, value) in in_order(table) {
+            let key_span = Span::from(name.span());
+            let Some(key) = grammar.find(name.get_ref()) else {
+                self.unknown(name.get_ref(), key_span, grammar, path);
+                continue;
+            };
+            let path: Vec<&str> = path.iter().copied().chain([key.name]).collect();
+            let node = self.value(value, &key.kind, &path);
+            tree.entries.push(Entry { key: key.name.to_string(), key_span, node });
+        }
+        for key in grammar.all().filter(|key| key.required) {
+            if !table.iter().any(|(name, _)| name.get_ref() == key.name) {
+                self.missing(key, grammar, path, at);
+            }
+        }
+        tree
+    }
+
+    fn missing(&mut self, key: &Key, grammar: &Table, path: &[&str], at: Span) {
+        let place = if path.is_empty() { String::new() } else { format!(" in {}", dotted(path)) };
+        let message = format!("{} needs {}{place}", grammar.what, key.name);
+        self.fault(at, message, Some(format!("add {} = ... ({})", key.name, key.kind.wants())));
+    }
+
+    fn unknown(&mut self, name: &str, span: Span, grammar: &Table, path: &[&str]) {
+        if self.problems.len() >= MOST_FAULTS {
+            return; // looking for what was meant takes a while
+        }
+        let shown: String = name.chars().take(60).collect();
+        let place = if path.is_empty() { "a plan".to_string() } else { format!("[{}]", dotted(path)) };
+        let names = || grammar.all().map(|key| key.name);
+        let help = match (meant(name, names()), elsewhere(name, path)) {
+            (Some(near), _) => format!("did you mean '{near}'?"),
+            (None, Some(place)) => format!("it belongs in {place}"),
+            (None, None) => format!("there are {}", listed(&names().collect::<Vec<_>>(), "and")),
+        };
+        self.fault(span, format!("{place} has no key '{shown}'"), Some(help));
+    }
+
+    fn value(&mut self, value: &Spanned<DeValue<'_>>, kind: &'static Kind, path: &[&str]) -> Node {
+        let span = Span::from(value.span());
+        let value = match (kind, value.get_ref()) {
+            (Kind::Table(grammar), DeValue::Table(table)) => {
+                Value::Table(self.table(table, grammar, path, head(span)))
+            }
+            (Kind::Tables(grammar), DeValue::Array(items)) => Value::List(self.tables(items, grammar, path)),
+            (Kind::Named(of, _), DeValue::Table(table)) => Value::Table(self.named(table, of, path)),
+            (Kind::Selector, DeValue::Table(table)) => Value::Table(self.named(table, &Kind::Levels, path)),
+            (Kind::Levels, DeValue::Array(items)) => Value::List(self.items(items, &Kind::Levels, path)),
+            (Kind::List(of) | Kind::OneOrMore(of), DeValue::Array(items)) => {
+                if items.is_empty() {
+                    let help = format!("write {}, or leave the key out", kind.wants());
+                    self.fault(span, "this list is empty".into(), Some(help));
+                }
+                Value::List(self.items(items, of, path))
+            }
+            (Kind::OneOrMore(of), _) => Value::List(vec![self.value(value, of, path)]),
+            (Kind::List(of), DeValue::String(_) | DeValue::Integer(_)) => {
+                let help = format!("put it in brackets: [...], {}", of.wants());
+                self.fault(span, "a list is wanted here".into(), Some(help));
+                Value::Broken
+            }
+            (Kind::Table(_) | Kind::Tables(_) | Kind::Named(..), _)
+            | (_, DeValue::Table(_) | DeValue::Array(_)) => {
+                let found = value.get_ref().type_str();
+                let article = if found.starts_with(['a', 'i']) { "an" } else { "a" };
+                let message = format!("'{}' does not take {article} {found}", dotted(path));
+                self.fault(head(span), message, Some(format!("write {}", kind.wants())));
+                Value::Broken
+            }
+            (_, scalar) => self.scalar(scalar, kind, span),
+        };
+        Node { span, value }
+    }
+
+    fn scalar(&mut self, value: &DeValue<'_>, kind: &Kind, span: Span) -> Value {
+        raw(value).and_then(|raw| scalar::read(kind, &raw)).unwrap_or_else(|wrong| {
+            self.wrong(span, wrong);
+            Value::Broken
+        })
+    }
+
+    fn items(&mut self, items: &[Spanned<DeValue<'_>>], of: &'static Kind, path: &[&str]) -> Vec<Node> {
+        self.too_many(items.len(), items.first().map(Spanned::span), path);
+        items.iter().take(MOST_ENTRIES).map(|item| self.value(item, of, path)).collect()
+    }
+
+    fn tables(
+        &mut self,
+        items: &[Spanned<DeValue<'_>>],
+        grammar: &'static Table,
+        path: &[&str],
+    ) -> Vec<Node> {
+        self.too_many(items.len(), items.first().map(Spanned::span), path);
+        let mut nodes = Vec::new();
+        for item in items.iter().take(MOST_ENTRIES) {
+            let span = Span::from(item.span());
+            match item.get_ref() {
+                DeValue::Table(table) => {
+                    let tree = self.table(table, grammar, path, head(span));
+                    nodes.push(Node { span, value: Value::Table(tree) });
+                }
+                other => {
+                    let message = format!("'{}' takes tables, not {}", dotted(path), other.type_str());
+                    self.fault(span, message, Some(format!("write {}", grammar.what)));
+                }
+            }
+        }
+        nodes
+    }
+
+    /// A table with names of the author's choice.
+    fn named(&mut self, table: &DeTable<'_>, of: &'static Kind, path: &[&str]) -> Tree {
+        let mut tree = Tree::default();
+        let entries = in_order(table);
+        self.too_many(entries.len(), entries.first().map(|(name, _)| name.span()), path);
+        for (name, value) in entries.into_iter().take(MOST_ENTRIES) {
+            let key_span = Span::from(name.span());
+            let name: &str = name.get_ref();
+            if let Some(why) = bad_name(name) {
+                self.fault(key_span, why, Some("use letters, digits and simple signs".into()));
+                continue;
+            }
+            let path: Vec<&str> = path.iter().copied().chain([name]).collect();
+            let node = self.value(value, of, &path);
+            tree.entries.push(Entry { key: name.to_string(), key_span, node });
+        }
+        tree
+    }
+}
+
+impl Reader {
+    fn too_many(&mut self, entries: usize, first: Option<std::ops::Range<usize>>, path: &[&str]) {
+        if entries > MOST_ENTRIES {
+            let message = format!("'{}' has {entries} entries: at most {MOST_ENTRIES}", dotted(path));
+            let help = "rules, tables and routes are generated: say how many";
+            self.fault(first.map(Span::from).unwrap_or_default(), message, Some(help.into()));
+        }
+    }
+}
+
+/// A table's span reaches over all of its lines: its first characters are enough to show.
+fn head(span: Span) -> Span {
+    Span { start: span.start, end: span.end.min(span.start + 60) }
+}
+
+fn bad_name(name: &str) -> Option<String> {
+    if name.trim().is_empty() {
+        return Some("a name must not be empty".into());
+    }
+    if name.chars().count() > 100 {
+        return Some("a name of more than 100 characters".into());
+    }
+    name.chars().any(char::is_control).then(|| "a name must not contain control characters".into())
+}
+
+fn dotted(path: &[&str]) -> String {
+    path.join(".")
+}
+
+fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t Spanned<DeString<'i>>, &'t Spanned<DeValue<'i>>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(name, _)| name.span().start);
+    entries
+}
+
+fn raw(value: &DeValue<'_>) -> Result<Raw, Wrong> {
+    match value {
+        DeValue::Boolean(flag) => Ok(Raw::Flag(*flag)),
+        DeValue::String(text) => Ok(Raw::Text(text.to_string())),
+        DeValue::Integer(n) => match i128::from_str_radix(n.as_str(), n.radix()) {
+            Ok(n) => Ok(Raw::Integer(n)),
+            Err(_) => Err(Wrong::new("this number is far too large")),
+        },
+        DeValue::Float(n) => match n.as_str().parse::<f64>() {
+            Ok(n) if n.is_finite() => Ok(Raw::Float(n)),
+            _ => Err(Wrong::new("this is no finite number")),
+        },
+        _ => Err(Wrong::new("dates and times have no use in a plan").help("put a text in quotes")),
+    }
+}
+
+/// Where else in the grammar a key of this name is.
+fn elsewhere(name: &str, path: &[&str]) -> Option<String> {
+    fn search(table: &'static Table, name: &str, place: &str, depth: usize) -> Option<String> {
+        let here = table.find(name).is_some() && !place.is_empty();
+        if here {
+            return Some(format!("[{place}]"));
+        }
+        let deeper = |key: &'static Key| {
+            let place = if place.is_empty() { key.name.to_string() } else { format!("{place}.{}", key.name) };
+            match key.kind {
+                _ if depth == 0 => None,
+                Kind::Table(inner) => search(inner, name, &place, depth - 1),
+                Kind::Tables(inner) => search(inner, name, &place, depth - 1).map(|p| format!("[{p}]")),
+                Kind::Named(Kind::Table(inner), _) => {
+                    search(inner, name, &format!("{place}.NAME"), depth - 1)
+                }
+                _ => None,
+            }
+        };
+        table.all().find_map(deeper)
+    }
+    let place = search(&PLAN, name, "", 4)?;
+    (place != format!("[{}]", dotted(path))).then_some(place)
+}

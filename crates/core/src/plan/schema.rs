@@ -1,0 +1,134 @@
+//! The JSON Schema of plans, for editors: made from the tables that the reader uses.
+
+use super::field;
+use super::grammar::{Key, Kind, Table};
+use super::keys::PLAN;
+use super::scalar::DUTS;
+use serde_json::{Map, Value, json};
+
+/// The schema, draft 2020-12. TOML's integers are JSON's, its tables are objects.
+pub fn schema() -> Value {
+    let mut definitions = Map::new();
+    let mut root = table(&PLAN, &mut definitions);
+    let object = root.as_object_mut().expect("tables are objects");
+    object.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
+    object.insert("title".into(), json!("A plan of linerate"));
+    object.insert(
+        "description".into(),
+        json!(
+            "An experiment: what is compared with what, under which load, how often, and what is expected."
+        ),
+    );
+    object.insert("$defs".into(), Value::Object(definitions));
+    root
+}
+
+fn table(table: &'static Table, definitions: &mut Map<String, Value>) -> Value {
+    let mut properties = Map::new();
+    for key in table.all() {
+        properties.insert(key.name.into(), property(key, definitions));
+    }
+    let required: Vec<&str> = table.all().filter(|key| key.required).map(|key| key.name).collect();
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+fn property(key: &'static Key, definitions: &mut Map<String, Value>) -> Value {
+    let mut schema = kind(&key.kind, definitions);
+    let object = schema.as_object_mut().expect("schemas are objects");
+    let words = match &key.kind {
+        Kind::Choice(words) => Some(*words),
+        Kind::List(Kind::Choice(words)) => Some(*words),
+        Kind::Dut => Some(&DUTS[..]),
+        _ => None,
+    };
+    let meanings = words
+        .unwrap_or_default()
+        .iter()
+        .map(|(word, meaning)| format!(" {word}: {meaning}."))
+        .collect::<String>();
+    object.insert("description".into(), json!(format!("{}{meanings}", key.about)));
+    schema
+}
+
+/// A table that occurs in several places is defined once and referred to.
+fn defined(of: &'static Table, definitions: &mut Map<String, Value>) -> Value {
+    let name: String = of
+        .what
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || *c == ' ')
+        .collect::<String>()
+        .replace(' ', "-");
+    if !definitions.contains_key(&name) {
+        definitions.insert(name.clone(), Value::Null);
+        let schema = table(of, definitions);
+        definitions.insert(name.clone(), schema);
+    }
+    json!({ "$ref": format!("#/$defs/{name}") })
+}
+
+fn kind(kind: &'static Kind, definitions: &mut Map<String, Value>) -> Value {
+    let text =
+        |pattern: &str, example: &str| json!({ "type": "string", "pattern": pattern, "examples": [example] });
+    match kind {
+        Kind::Text => json!({ "type": "string" }),
+        Kind::Line => json!({ "type": "string", "minLength": 1 }),
+        Kind::Flag => json!({ "type": "boolean" }),
+        Kind::Count { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
+        Kind::Duration { .. } => text("^[0-9._]+ *(ns|us|ms|s|min|h)$", "250 ms"),
+        Kind::Length { .. } => text("^[0-9._]+ *B$", "1500 B"),
+        Kind::Size => text("^([0-9._]+ *B|imix|IMIX|genome:.+|mix:.+)$", "64 B"),
+        Kind::Rate => text("^(max|[0-9._]+ *[kKmMgGtT]?(pps|bit/s:l[12])|[0-9._]+ *%)$", "500 kpps"),
+        Kind::Speed => text("^[0-9._]+ *[MG]bit/s$", "10 Gbit/s"),
+        Kind::Share => text("^[0-9._]+ *%$", "2 %"),
+        Kind::Memory => text("^[0-9._]+ *[KMG]iB$", "4 GiB"),
+        Kind::CpuList => text("^[0-9, -]+$", "0,2-3"),
+        Kind::CpuCount => {
+            json!({ "anyOf": [{ "type": "integer", "minimum": 1, "maximum": 8192 }, { "const": "all" }] })
+        }
+        Kind::FlowOrder => text("^(sequential|random(:[0-9]+)?|zipf:[0-9.]+(:[0-9]+)?)$", "zipf:1.1"),
+        Kind::Dut => dut(),
+        Kind::Version => text("^[0-9]+\\.[0-9]+$", "5.17"),
+        Kind::Network => text("^[0-9a-fA-F:.]+/[0-9]+$", "203.0.113.0/24"),
+        Kind::Address => text("^[0-9a-fA-F:.]+$", "198.19.0.2"),
+        Kind::Mac => text("^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$", "02:00:00:00:00:01"),
+        Kind::Setting => json!({ "type": ["integer", "number", "boolean", "string"] }),
+        Kind::Choice(words) => json!({ "enum": words.iter().map(|(word, _)| *word).collect::<Vec<_>>() }),
+        Kind::Levels => json!({ "type": "array", "items": scalar(), "minItems": 1 }),
+        Kind::Selector => selector(),
+        Kind::List(of) => json!({ "type": "array", "items": self::kind(of, definitions), "minItems": 1 }),
+        Kind::OneOrMore(of) => {
+            let one = if matches!(of, Kind::Line) { fields() } else { self::kind(of, definitions) };
+            json!({ "anyOf": [one.clone(), { "type": "array", "items": one, "minItems": 1 }] })
+        }
+        Kind::Table(of) => defined(of, definitions),
+        Kind::Tables(of) => json!({ "type": "array", "items": defined(of, definitions) }),
+        Kind::Named(of, _) => {
+            json!({ "type": "object", "additionalProperties": self::kind(of, definitions) })
+        }
+    }
+}
+
+fn scalar() -> Value {
+    json!({ "type": ["integer", "number", "boolean", "string"] })
+}
+
+fn dut() -> Value {
+    let plain: Vec<&str> = DUTS.iter().map(|(name, _)| *name).filter(|name| !name.contains('=')).collect();
+    json!({ "anyOf": [{ "enum": plain }, { "type": "string", "pattern": "^known-(rate|loss|duplication|delay)=.+$" }] })
+}
+
+fn selector() -> Value {
+    let cells = json!({
+        "type": "object",
+        "properties": { "variant": { "type": "string", "description": "A variant's name." } },
+        "additionalProperties": scalar(),
+        "minProperties": 1
+    });
+    json!({ "anyOf": [{ "type": "string", "minLength": 1 }, cells] })
+}
+
+/// The fields that a factor may set.
+fn fields() -> Value {
+    let open: Vec<String> = field::open().iter().map(|start| start.replace('.', "\\.")).collect();
+    json!({ "anyOf": [{ "enum": field::all() }, { "type": "string", "pattern": format!("^({}).+$", open.join("|")) }] })
+}

@@ -1,0 +1,182 @@
+//! Everything that can be wrong, each with what is said of it and where.
+
+use super::{Fault, Plan, plan};
+
+/// The fault that a plan must have, found by a part of its message.
+fn fault(lines: &str, says: &str) -> Fault {
+    let faults = plan(lines).expect_err(lines);
+    let found = faults.iter().find(|f| f.message.contains(says));
+    found.unwrap_or_else(|| panic!("no fault says '{says}':\n{lines}\n{faults:#?}")).clone()
+}
+
+/// Lines, what the message says, and what the help says.
+#[rustfmt::skip]
+const BAD: [(&str, &str, &str); 65] = [
+    // Names.
+    ("[variants.a]\nabout = \"x\"\nrulse = 1", "[variants.a] has no key 'rulse'", "did you mean 'rules'?"),
+    ("flows = 5\n[variants.a]", "a plan has no key 'flows'", "it belongs in [traffic]"),
+    ("[variants.a]\n[traffic]\nqueues = 1", "has no key 'queues'", "it belongs in [variants.NAME.interface]"),
+    ("[variants.a]\nfrom = \"b\"", "there is no variant 'b'", "there are a"),
+    ("[variants.forward]\n[variants.b]\nfrom = \"forwrad\"", "there is no variant 'forwrad'", "did you mean \"forward\"?"),
+    ("[variants.a]\n[compare]\nwith = \"c\"", "there is no variant 'c'", "there are a"),
+    ("[variants.card-to-card]", "'card-to-card' is the tester", "dut = \"card-to-card\""),
+    ("[variants.a]\n[variants.a]", "duplicate", "a name can be given once"),
+    ("[variants]", "at least one variant", "[variants.forwarding]"),
+    ("[variants.\"\"]", "a name must not be empty", "letters"),
+    // Circles.
+    ("[variants.a]\nfrom = \"b\"\n[variants.b]\nfrom = \"c\"\n[variants.c]\nfrom = \"a\"", "a from b from c from a", "one of them"),
+    ("[variants.a]\nfrom = \"a\"", "a from a", "one of them"),
+    // Units and types.
+    ("[variants.a]\n[traffic]\nsize = \"64\"", "64 of what?", "\"64 B\""),
+    ("[variants.a]\n[traffic]\nsize = \"63 B\"", "63 B is no frame length", ""),
+    ("[variants.a]\n[traffic]\nrate = \"500k\"", "500k of what?", "500kpps"),
+    ("[variants.a]\n[traffic]\nrate = \"10 Gbit/s\"", "which bits", ":l1"),
+    ("[variants.a]\n[traffic]\nrate = \"500 kpbs\"", "is not a rate", "\"500 kpps\""),
+    ("[variants.a]\n[traffic]\nflows = \"2000\"", "the text \"2000\" does not belong here", "2000 without quotes"),
+    ("[variants.a]\n[traffic]\nflows = 0", "0 is too few", "from 1 to 5000000"),
+    ("[variants.a]\n[traffic]\nflows = 2.5", "the number 2.5 does not belong", "whole number"),
+    ("[variants.a]\n[traffic]\nflows = 99999999999999999999999999999999999999999", "far too large", ""),
+    ("[variants.a]\n[traffic]\nfamily = \"ipv5\"", "is not one of", "did you mean \"IPv4\"?"),
+    ("[variants.a]\ninterface.mtu = 9000", "9000 of what?", "\"9000 B\""),
+    ("[variants.a]\ninterface.gro = \"off\"", "does not belong here", "true or false"),
+    ("[variants.a]\nmodules = \"x\"", "a list is wanted", "brackets"),
+    ("[variants.a]\nmodules = []", "this list is empty", "leave the key out"),
+    ("[variants.a]\nsysctls = 5", "'variants.a.sysctls' does not take an integer", "kernel settings by name"),
+    ("[variants.a]\ncpus = \"two\"", "does not belong", "number of CPUs, or \"all\""),
+    ("[variants.a]\nabout = 1979-05-27", "dates and times", "quotes"),
+    ("[variants.a]\nabout = \"x", "invalid basic string", "close the quotes"),
+    ("[variants.a]\ndut = \"brigde\"", "no kind of DUT", "did you mean \"bridge\"?"),
+    // Things that do not go together.
+    ("[variants.a]\nrules = { before = 5 }", "lacks tool and filter", "nftables"),
+    ("[variants.a]\nrules = { tool = \"pf\", filter = \"stateless\" }", "Linux has no pf", "nftables or iptables"),
+    ("[variants.a]\nrules = { tool = \"nftables\", filter = \"stateless\", states = 5 }", "keeps no states", "stateful"),
+    ("[variants.a]\nrules = { tool = \"nftables\", filter = \"stateful\", hash = \"sized\" }", "for a number of states", "states = "),
+    ("lab = { file = \"x\", systems = [\"freebsd\"] }\n[variants.a]\nrules = { tool = \"ipf\", filter = \"stateless\", table = 5 }", "ipf has no tables", "pf or ipfw"),
+    ("lab = { file = \"x\", systems = [\"freebsd\"] }\ntraffic.family = \"IPv6\"\n[variants.a]\nrules = { tool = \"ipfw\", filter = \"nat\" }", "translates IPv4 only", "IPv4"),
+    ("[variants.a]\nrules = { tool = \"nftables\", filter = \"stateless\", optimize = false }", "only pf makes tables", ""),
+    ("[variants.a]\nboot = { x = 1 }", "cannot reboot", "lab.toml"),
+    ("[variants.a]\ninterface.rx-ring = 512", "cannot be set on a veth", "lab.toml"),
+    ("[variants.a]\ninterface.irq = \"1\"", "threaded-napi", ""),
+    ("[variants.a]\ndut = \"bridge\"\nroutes.count = 5", "it has no routes", ""),
+    ("[variants.a]\nroutes.explicit = [{ to = \"10.0.0.0/8\", via = \"2001:2::1\" }]", "other IP version", ""),
+    ("[variants.a]\ndut = \"card-to-card\"\nroutes.count = 5", "nothing to set routes of", "leave it out"),
+    ("[variants.a]\ncommands = [{ run = \"true\" }]", "how this command is undone", "undo = "),
+    ("[variants.a]\ncommands = [{ run = \"ifconfig {inside} up\", undo = \"true\" }]", "no placeholder {inside}", "{in}"),
+    ("[variants.a]\nfiles = [{ path = \"/etc/x\", text = \"\" }]", "no files of this host", ""),
+    ("[variants.a]\nsysctls = { \"../x\" = 1 }", "no name of a kernel setting", ""),
+    ("lab.dut-cpus = \"1\"\n[variants.a]", "inline", "threaded"),
+    ("lab.systems = [\"openbsd\"]\n[variants.a]", "the embedded lab is Linux", "lab.toml"),
+    ("lab = { file = \"x\", mode = \"inline\" }\n[variants.a]", "for the embedded lab alone", ""),
+    ("lab = { file = \"x\", systems = [\"openbsd\"] }\n[variants.a]\ninterface.rps = \"0\"", "OpenBSD have no rps", "mtu and lro"),
+    // Rates that cannot be reached.
+    ("[variants.a]\n[traffic]\nrate = \"1 Gpps\"", "1,000,000,000 frames/s", "lower rate"),
+    ("[variants.a]\n[traffic]\nrate = \"50 %\"", "needs to know the link's speed", "link-speed"),
+    ("lab.link-speed = \"10 Gbit/s\"\n[variants.a]\n[traffic]\nrate = \"15 Mpps\"", "a link of 10 Gbit/s carries: 14,880,952", "ask for less"),
+    ("[variants.a]\ninterface.mtu = \"1500 B\"\n[traffic]\nsize = \"9018 B\"", "do not fit an MTU of 1500", "interface.mtu = \"9000 B\""),
+    // Factors.
+    ("[variants.a]\n[factors.f]\nsets = \"rule.before\"\nlevels = [1]", "no field 'rule.before'", "\"rules.before\""),
+    ("[variants.a]\n[factors.f]\nsets = \"interface\"\nlevels = [1]", "is a table", "interface.mtu"),
+    ("[variants.a]\n[factors.f]\nsets = \"traffic.size\"\nlevels = [64]", "traffic.size: 64 of what?", "\"64 B\""),
+    ("[variants.a]\n[factors.f]\nsets = \"traffic.flows\"\nlevels = [5, 5]", "the level 5 is there twice", "apart"),
+    ("[variants.a]\n[factors.f]\nsets = \"traffic.flows\"\nlevels = []", "1 to 1000 levels", ""),
+    ("[variants.a]\n[factors.f]\nsets = \"rules.before\"\nlevels = [5]", "the rule set of 'a' lacks", "variants = [...]"),
+    ("[variants.a]\n[factors.f]\nsets = \"traffic.flows\"\nlevels = [5]\n[factors.g]\nsets = \"traffic.flows\"\nlevels = [6]", "the factor 'f' sets traffic.flows already", ""),
+    ("[variants.a]\n[factors.variant]\nsets = \"traffic.flows\"\nlevels = [5]", "'variant' names the variants", ""),
+    ("[variants.a]\n[quick]\nlevels.x = [1]", "there is no factor 'x'", "no factors"),
+];
+
+#[test]
+fn each_fault_is_found_and_says_what_to_do() {
+    for (lines, says, help) in BAD {
+        let fault = fault(lines, says);
+        let told = fault.help.clone().unwrap_or_default();
+        assert!(told.contains(help), "{lines}\nhelp is '{told}', without '{help}'");
+        assert!(fault.line >= 1 && fault.column >= 1 && fault.width >= 1);
+    }
+}
+
+/// The same for expectations.
+#[test]
+fn expectations_that_cannot_be_judged() {
+    let with = |expect: &str| {
+        let start = "[variants.a]\n[variants.b]\ndut = \"bridge\"\n[factors.f]\nsets = \"traffic.flows\"\nlevels = [1, 10]\n";
+        format!("{start}[[expect]]\nbecause = \"w\"\n{expect}")
+    };
+    for (expect, says, help) in [
+        ("of = \"c\"\nis = \"slower\"\nthan = \"a\"", "there is no variant 'c'", "there are a and b"),
+        ("of = { f = 11 }\nis = \"slower\"\nthan = { f = 1 }", "'f' has no level 11", "there are 1 and 10"),
+        ("of = { g = 1 }\nis = \"slower\"\nthan = { f = 1 }", "there is no factor 'g'", "a factor: f"),
+        ("of = \"a\"\nis = \"slower\"", "'slower' needs than", "than = "),
+        ("of = \"a\"\nis = \"same\"\nthan = \"b\"", "'same' needs within", "15 %"),
+        ("of = \"a\"\nis = \"at-least\"", "'at-least' needs rate", "kpps"),
+        ("of = \"a\"\nis = \"at-least\"\nrate = \"max\"", "one of frames", "kpps"),
+        (
+            "of = \"a\"\nis = \"faster\"\nthan = \"b\"\nrate = \"1 kpps\"",
+            "'faster' does not take rate",
+            "than and by",
+        ),
+        ("of = \"a\"\nis = \"slower\"\nthan = \"b\"\nby = \"100 %\"", "100 % or more", "below"),
+        ("of = \"a\"\nis = \"slower\"\nthan = \"a\"", "no two cells", "differ"),
+        ("of = \"a\"\nis = \"slow\"\nthan = \"b\"", "is not one of", "\"slower\""),
+        ("of = 5\nis = \"slower\"\nthan = \"b\"", "names no cells", "variant"),
+        ("of = { f = [1, 10] }\nis = \"slower\"\nthan = \"b\"", "one level", "another"),
+    ] {
+        let lines = with(expect);
+        let fault = fault(&lines, says);
+        assert!(fault.help.as_ref().is_some_and(|h| h.contains(help)), "{expect}: {fault:?}");
+    }
+}
+
+#[test]
+fn plans_that_would_never_end_are_refused_with_their_number() {
+    let factor = |name: &str, path: &str| {
+        let levels: Vec<String> = (1..=1000).map(|n| n.to_string()).collect();
+        format!("[factors.{name}]\nsets = \"{path}\"\nlevels = [{}]\n", levels.join(", "))
+    };
+    let lines = format!(
+        "[variants.a]\nrules = {{ tool = \"nftables\", filter = \"stateless\" }}\n{}{}{}{}",
+        factor("flows", "traffic.flows"),
+        factor("rules", "rules.before"),
+        factor("table", "rules.table"),
+        factor("routes", "routes.count")
+    );
+    let fault = fault(&lines, "1,000,000,000,000 cells");
+    assert!(
+        fault.message.contains("1000 of flows x 1000 of rules") && fault.message.contains("at most 4,096")
+    );
+    let long = "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"1 s\"\nblocks = 1000000\n[factors.f]\nsets = \"traffic.flows\"\nlevels = [1, 2, 3, 4, 5, 6]";
+    let faults = Plan::read(long.as_bytes()).unwrap_err();
+    assert!(faults[0].message.contains("6,000,000 trials (6 cells x 1,000,000 blocks)"), "{faults:#?}");
+    let faults = Plan::read(long.replace("1 s", "10 h").replace("1000000", "1000").as_bytes()).unwrap_err();
+    assert!(faults[0].message.contains("days, a year at most"), "{faults:#?}");
+}
+
+#[test]
+fn a_budget_must_hold_a_block() {
+    let text =
+        "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"10 s\"\nbudget = \"5 s\"";
+    let faults = Plan::read(text.as_bytes()).unwrap_err();
+    assert!(faults[0].message.contains("more than the budget of 5 s") && faults[0].line == 6, "{faults:#?}");
+    let text = "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"10 s\"";
+    let faults = Plan::read(text.as_bytes()).unwrap_err();
+    assert!(faults[0].message.contains("when the trials end"), "{faults:#?}");
+}
+
+#[test]
+fn all_faults_are_told_at_once_in_the_order_of_the_text_and_none_twice() {
+    let lines = "[traffic]\nsize = 64\nflows = -1\nrate = \"1 Gbit/s\"\n[variants.a]\nabuot = \"x\"\nfrom = \"b\"\n\
+                 [variants.b]\nfrom = \"a\"\nrules = { before = 2 }\n[variants.c]\nfrom = \"b\"";
+    let faults = plan(lines).unwrap_err();
+    let places: Vec<(usize, usize)> = faults.iter().map(|f| (f.line, f.column)).collect();
+    assert_eq!(places, [(5, 8), (6, 9), (7, 8), (9, 1), (10, 8), (13, 11)], "{faults:#?}");
+    assert_eq!(faults[0].excerpt, "size = 64");
+    assert_eq!((faults[0].indent, faults[0].width), (7, 2));
+}
+
+#[test]
+fn a_wrong_value_is_not_reported_as_missing_too() {
+    let faults = plan("[variants.a]\nrules = { tool = \"nft\", filter = \"stateless\" }").unwrap_err();
+    assert_eq!(faults.len(), 1, "{faults:#?}");
+    let text = "title = 5\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"5\"\nblocks = \"x\"";
+    assert_eq!(Plan::read(text.as_bytes()).unwrap_err().len(), 3);
+}

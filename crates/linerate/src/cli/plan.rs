@@ -1,0 +1,66 @@
+//! Arguments of `linerate plan`.
+
+use clap::{Args, Subcommand};
+use linerate_core::plan::settings::System;
+use std::path::PathBuf;
+
+/// Experiments as files: check them, see what they will do, or get the schema for an editor.
+///
+/// A plan is a TOML file that says which variants of a device under test are compared, under which traffic, how often, and
+/// what its author expects. docs/plans.md describes the format by example; plans/ has the experiments of the literature.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate plan check plans/*.toml             every fault, with its line, column and what to write instead
+  linerate plan show plans/firewalls.toml      cells, schedule, duration, and every change on every host
+  linerate plan show plans/firewalls.toml --quick
+  linerate plan example > my.toml              a plan to begin with
+  linerate plan schema > plan.schema.json      for editors that complete and check TOML
+
+Nothing is run and nothing is changed by any of these.
+
+Exit status: 0 no faults; 1 a file cannot be read; 2 a plan has faults, or bad arguments.")]
+pub struct Plan {
+    /// What to do with plans.
+    #[command(subcommand)]
+    pub action: PlanAction,
+}
+
+/// What to do with plans.
+#[derive(Debug, Subcommand)]
+pub enum PlanAction {
+    /// List all faults of plans: file, line, column, and what to write instead
+    Check {
+        /// Plans
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// As JSON: an array of faults
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what a plan will do: cells, schedule, duration, changes, needs and expectations
+    Show {
+        /// The plan
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Its quick form
+        #[arg(long)]
+        quick: bool,
+        /// Operating system of the device under test, where the plan is for several [default: its first]
+        #[arg(long, value_name = "NAME", value_parser = system)]
+        system: Option<System>,
+        /// As JSON: the expanded campaign, timetable, first blocks and changes
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a plan to begin with, that explains itself
+    Example,
+    /// Print the JSON Schema of plans
+    Schema,
+}
+
+fn system(text: &str) -> Result<System, String> {
+    System::of_key(text).ok_or_else(|| {
+        let names: Vec<&str> = System::ALL.iter().map(|s| s.key()).collect();
+        format!("'{text}' is no system: there are {}", names.join(", "))
+    })
+}

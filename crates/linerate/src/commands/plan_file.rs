@@ -1,0 +1,127 @@
+//! `linerate plan`: experiments as files, read and shown, never run.
+
+use super::{FAILED, USAGE, print, style, usage};
+use crate::cli::{Plan, PlanAction};
+use anyhow::{Context, Result};
+use linerate_core::plan::changes::changes;
+use linerate_core::plan::schema::schema;
+use linerate_core::plan::settings::System;
+use linerate_core::plan::timetable::{Timetable, first_blocks};
+use linerate_core::plan::{self, Fault, MOST_BYTES};
+use linerate_report::text;
+use serde_json::json;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Blocks whose order is shown.
+const BLOCKS_SHOWN: u32 = 3;
+
+/// Runs the verb.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn run(args: &Plan) -> Result<ExitCode> {
+    match &args.action {
+        PlanAction::Check { files, json } => check(files, *json),
+        PlanAction::Show { file, quick, system, json } => show(file, *quick, *system, *json),
+        PlanAction::Example => {
+            print(plan::EXAMPLE);
+            Ok(ExitCode::SUCCESS)
+        }
+        PlanAction::Schema => {
+            print(&format!("{:#}\n", schema()));
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Reads a plan's file. One byte more than a plan may have is enough to know that it is too large.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read(file: &Path) -> Result<Vec<u8>> {
+    let reading = || format!("cannot read the plan {}", file.display());
+    let mut bytes = Vec::new();
+    let opened = std::fs::File::open(file).with_context(reading)?;
+    opened.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).with_context(reading)?;
+    Ok(bytes)
+}
+
+fn check(files: &[PathBuf], json: bool) -> Result<ExitCode> {
+    let (mut faulty, mut unreadable) = (false, false);
+    let mut listed = Vec::new();
+    for file in files {
+        let bytes = match read(file) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                eprintln!("linerate: {error:#}");
+                unreadable = true;
+                continue;
+            }
+        };
+        let name = file.display().to_string();
+        let (faults, remarks, plan) = match plan::Plan::read(&bytes) {
+            Ok(plan) => (Vec::new(), plan.remarks().to_vec(), Some(plan)),
+            Err(faults) => (faults, Vec::new(), None),
+        };
+        faulty |= !faults.is_empty();
+        if json {
+            let as_json = |kind: &'static str, fault: &Fault| {
+                let mut value = serde_json::to_value(fault).expect("a fault is plain data");
+                value["file"] = json!(name);
+                value["kind"] = json!(kind);
+                value
+            };
+            listed.extend(faults.iter().map(|f| as_json("fault", f)));
+            listed.extend(remarks.iter().map(|f| as_json("remark", f)));
+        } else {
+            print(&text::plan_faults(&name, &faults, &remarks, style()));
+            if let Some(plan) = plan {
+                print(&text::plan_line(&name, &plan, style()));
+            }
+        }
+    }
+    if json {
+        print(&format!("{:#}\n", json!(listed)));
+    }
+    Ok(match (faulty, unreadable) {
+        (true, _) => ExitCode::from(USAGE),
+        (false, true) => ExitCode::from(FAILED),
+        (false, false) => ExitCode::SUCCESS,
+    })
+}
+
+fn show(file: &Path, quick: bool, system: Option<System>, json: bool) -> Result<ExitCode> {
+    let name = file.display().to_string();
+    let plan = match plan::Plan::read(&read(file)?) {
+        Ok(plan) => plan,
+        Err(faults) => {
+            eprint!("{}", text::plan_faults(&name, &faults, &[], style()));
+            return Ok(ExitCode::from(USAGE));
+        }
+    };
+    let system = system.unwrap_or(plan.systems()[0]);
+    if quick && !plan.has_quick() {
+        return Err(usage(format!("{name} has no quick form: add [quick]")));
+    }
+    let Some(campaign) = plan.campaign(system, quick) else {
+        let names: Vec<&str> = plan.systems().iter().map(|s| s.key()).collect();
+        return Err(usage(format!("{name} is not for {system}: it is for {}", names.join(", "))));
+    };
+    // Without a seed in the plan, the run draws one; an example shows what an order looks like.
+    let blocks = first_blocks(campaign, campaign.trials.seed.unwrap_or(1), BLOCKS_SHOWN);
+    if json {
+        let shown = json!({
+            "campaign": campaign,
+            "timetable": Timetable::new(campaign),
+            "first_blocks": blocks,
+            "changes": changes(campaign),
+            "remarks": plan.remarks(),
+        });
+        print(&format!("{shown:#}\n"));
+    } else {
+        print(&text::plan(&plan, campaign, &blocks, style()));
+    }
+    Ok(ExitCode::SUCCESS)
+}

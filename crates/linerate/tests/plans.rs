@@ -1,0 +1,250 @@
+//! `linerate plan`, and the plans that come with it.
+
+mod common;
+
+use common::{Scratch, linerate};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+#[path = "plans/schema.rs"]
+mod schema;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans");
+
+/// The plans of a folder.
+fn plans(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(Path::new(ROOT).join(folder)).unwrap().map(|e| e.unwrap().path());
+    let mut plans: Vec<PathBuf> = entries.filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
+    plans.sort();
+    plans
+}
+
+fn name(plan: &Path) -> String {
+    plan.file_stem().unwrap().to_string_lossy().into_owned()
+}
+
+fn show(plan: &Path, more: &[&str]) -> Value {
+    let args = ["plan", "show", plan.to_str().unwrap(), "--json"];
+    linerate(args.iter().chain(more)).run().ok().json()
+}
+
+#[test]
+fn shipped_plans_have_no_faults() {
+    let all: Vec<PathBuf> = plans(".").into_iter().chain(plans("lab")).collect();
+    let files = all.iter().map(|p| p.to_str().unwrap());
+    let ended = linerate(["plan", "check"].into_iter().chain(files)).run().ok();
+    assert_eq!(ended.stdout.matches(": no faults; ").count(), all.len(), "{}", ended.stdout);
+}
+
+#[test]
+fn every_experiment_is_there() {
+    let embedded = [
+        "a-a",
+        "baseline",
+        "bridge",
+        "families",
+        "firewalls",
+        "flows",
+        "forwarding",
+        "macvlan",
+        "mtu",
+        "nat",
+        "nested",
+        "new-states",
+        "offloads",
+        "planted",
+        "queues",
+        "routes",
+        "rps",
+        "rules",
+        "states",
+        "tables",
+        "threaded-napi",
+        "vlan",
+        "vxlan",
+        "xdp",
+    ];
+    let lab = [
+        "baseline",
+        "bridge",
+        "card-features",
+        "families",
+        "firewalls",
+        "forwarding",
+        "harvest",
+        "hyper-threading",
+        "interrupts",
+        "jail",
+        "mtu",
+        "nat",
+        "new-states",
+        "offloads",
+        "queues",
+        "queues-cxgbe",
+        "receive-limit",
+        "rules",
+        "states",
+        "tables",
+        "tuning",
+        "vlan",
+    ];
+    for (folder, names) in [(".", &embedded[..]), ("lab", &lab[..])] {
+        let there: Vec<String> = plans(folder).iter().map(|p| name(p)).collect();
+        for wanted in names {
+            assert!(there.iter().any(|n| n == wanted), "{folder}/{wanted}");
+        }
+    }
+}
+
+#[test]
+fn quick_forms_take_less_than_a_minute_each_and_eight_together() {
+    let mut all = 0.0;
+    for plan in plans(".") {
+        let shown = show(&plan, &["--quick"]);
+        let seconds = shown["timetable"]["total_ns"].as_f64().unwrap() / 1e9;
+        assert!(seconds < 60.0, "{}: {seconds} s", plan.display());
+        assert!(shown["timetable"]["blocks"].as_u64().unwrap() >= 6, "{}: too few blocks", plan.display());
+        all += seconds;
+    }
+    assert!(all > 60.0 && all < 480.0, "{all} s");
+}
+
+/// A plan is a test as well: of what is measured in its quick form something must be expected, except where the order of trials is
+/// known to be wrong.
+#[test]
+fn quick_forms_judge_what_their_authors_expect() {
+    for plan in plans(".").iter().filter(|p| name(p) != "sequential") {
+        let campaign = &show(plan, &["--quick"])["campaign"];
+        let judged = |e: &&Value| !e["pairs"].as_array().unwrap().is_empty();
+        let expectations = campaign["expectations"].as_array().unwrap();
+        assert!(expectations.iter().filter(judged).count() >= 1, "{}", plan.display());
+        let ceilings = campaign["cells"].as_array().unwrap().iter().filter(|c| c["ceiling"].is_null());
+        assert!(ceilings.count() >= 1, "{}: what can the tester do?", plan.display());
+    }
+}
+
+#[test]
+fn every_plan_is_shown_for_every_system_and_form() {
+    for plan in plans(".").into_iter().chain(plans("lab")) {
+        let text = fs::read_to_string(&plan).unwrap();
+        let path = plan.to_str().unwrap();
+        for system in ["linux", "vyos", "freebsd", "pfsense", "opnsense", "openbsd"] {
+            let ended = linerate(["plan", "show", path, "--system", system]).run();
+            let named =
+                text.lines().any(|l| l.starts_with("systems") && l.contains(&format!("\"{system}\"")));
+            if !named && (system != "linux" || text.contains("file = \"lab.toml\"")) {
+                ended.fails(2, &["is not for", "it is for"]);
+                continue;
+            }
+            let shown = ended.ok().stdout;
+            for part in ["What is measured", "Schedule", "What will be changed", "time      about"] {
+                assert!(shown.contains(part), "{path}: no '{part}' in\n{shown}");
+            }
+            assert!(shown.is_ascii(), "{path}");
+            let too_long = |line: &&str| line.len() > 120 && !line.contains('/');
+            assert_eq!(shown.lines().find(too_long), None, "{path}");
+        }
+        if text.contains("\n[quick]") {
+            let quick = linerate(["plan", "show", path, "--quick"]).run().ok();
+            assert!(quick.stdout.contains("(quick form)"), "{path}");
+        } else {
+            linerate(["plan", "show", path, "--quick"]).run().fails(2, &["has no quick form"]);
+        }
+    }
+}
+
+const BAD: &str = "title = \"t\"\nquestion = \"q\"\n[traffic]\nsize = 64\n[variants.a]\nfrom = \"b\"\n[variants.b]\nfrom = \"a\"\n\
+                   [trials]\ndurration = \"1 s\"\nblocks = -1\n";
+
+#[test]
+fn bad_plans_are_told_with_their_places_and_nothing_is_touched() {
+    let scratch = Scratch::new();
+    let file = scratch.file("bad.toml");
+    fs::write(&file, BAD).unwrap();
+    let ended = linerate(["plan", "check", &file]).dir(scratch.path()).run().status(2);
+    for part in [
+        "bad.toml:4:8: 64 of what? The unit is missing",
+        "     4 | size = 64\n       |        ^^\n       = write \"64 B\"",
+        "bad.toml:6:8: these variants are from each other: a from b from a",
+        "bad.toml:10:1: [trials] has no key 'durration'",
+        "did you mean 'duration'?",
+        "bad.toml:11:10: -1 is negative",
+    ] {
+        assert!(ended.stdout.contains(part), "no '{part}' in\n{}", ended.stdout);
+    }
+    linerate(["plan", "show", &file]).run().fails(2, &["bad.toml:4:8", "did you mean 'duration'?"]);
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1, "something was left behind");
+    assert_eq!(fs::read_to_string(&file).unwrap(), BAD);
+}
+
+#[test]
+fn faults_as_json() {
+    let scratch = Scratch::new();
+    let (bad, good) = (scratch.file("bad.toml"), scratch.file("good.toml"));
+    fs::write(&bad, BAD).unwrap();
+    fs::write(&good, linerate(["plan", "example"]).run().ok().stdout).unwrap();
+    let faults = linerate(["plan", "check", "--json", &good, &bad]).run().status(2).json();
+    let list = faults.as_array().unwrap();
+    assert!(
+        list.len() >= 4 && list.iter().all(|f| f["file"] == bad.as_str() && f["kind"] == "fault"),
+        "{faults:#}"
+    );
+    let unit = list.iter().find(|f| f["line"] == 4).unwrap();
+    assert_eq!((unit["column"].as_u64(), unit["excerpt"].as_str()), (Some(8), Some("size = 64")));
+    assert!(unit["help"].as_str().unwrap().contains("64 B"));
+    assert_eq!(linerate(["plan", "check", "--json", &good]).run().ok().json(), serde_json::json!([]));
+}
+
+#[test]
+fn files_that_are_no_plans() {
+    let scratch = Scratch::new();
+    linerate(["plan", "check", "/nonexistent.toml"]).run().fails(1, &["/nonexistent.toml", "No such file"]);
+    linerate(["plan", "show", scratch.path().to_str().unwrap()])
+        .run()
+        .fails(1, &["cannot read the plan", "directory"]);
+    linerate(["plan", "check"]).run().fails(2, &["FILE"]);
+    let large = scratch.file("large.toml");
+    fs::File::create(&large).unwrap().set_len(100 << 20).unwrap();
+    let (noise, endless) = (scratch.file("noise.toml"), "/dev/zero".to_string());
+    fs::write(&noise, b"title = \"\xff\xfe\"\n").unwrap();
+    for (file, says) in [
+        (&large, "at most 1048576 bytes"),
+        (&endless, "at most 1048576 bytes"),
+        (&noise, "byte 9 is not UTF-8"),
+    ] {
+        let ended = linerate(["plan", "check", file]).run().status(2);
+        assert!(ended.stdout.contains(says), "{}", ended.stdout);
+    }
+    // A good plan beside a file that cannot be read is checked all the same.
+    let good = plans(".").remove(0);
+    let ended = linerate(["plan", "check", "/nonexistent.toml", good.to_str().unwrap()]).run().status(1);
+    assert!(ended.stdout.contains("no faults"), "{}", ended.stdout);
+}
+
+/// Every key is described.
+#[test]
+fn the_document_has_every_key() {
+    fn keys(schema: &Value, out: &mut Vec<String>) {
+        match schema {
+            Value::Object(members) => {
+                if let Some(properties) = members.get("properties").and_then(Value::as_object) {
+                    out.extend(properties.keys().cloned());
+                }
+                members.values().for_each(|member| keys(member, out));
+            }
+            Value::Array(items) => items.iter().for_each(|item| keys(item, out)),
+            _ => {}
+        }
+    }
+    let text = fs::read_to_string(Path::new(ROOT).join("../docs/plans.md")).unwrap();
+    let mut all = Vec::new();
+    keys(&linerate(["plan", "schema"]).run().ok().json(), &mut all);
+    all.sort();
+    all.dedup();
+    assert!(all.len() > 80, "{all:?}");
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let words: std::collections::HashSet<&str> = text.split(|c| !is_word(c)).collect();
+    let missing: Vec<&String> = all.iter().filter(|key| !words.contains(key.as_str())).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}

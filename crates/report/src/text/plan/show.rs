@@ -1,0 +1,317 @@
+//! `linerate plan show`: what will be measured, how long that takes, what will be changed, what is expected.
+
+use super::super::numbers::grouped;
+use super::super::page::{Ink, Page, Style, Table};
+use super::span;
+use linerate_core::plan::Plan;
+use linerate_core::plan::campaign::{
+    Campaign, Cell, Expectation, Figures, Interest, Lab, Order, Reboot, Requirement,
+};
+use linerate_core::plan::changes::{Change, Reach, changes};
+use linerate_core::plan::placeholders::PLACEHOLDERS;
+use linerate_core::plan::timetable::{Bound, Timetable};
+use linerate_core::record::Mode;
+use std::collections::BTreeMap;
+
+/// The whole page. `blocks`: the cells of the first blocks, in the order of their trials.
+pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>], style: Style) -> String {
+    let mut page = Page::new(style);
+    let form = if campaign.quick { " (quick form)" } else { "" };
+    page.paragraph(&format!("{}{form}", campaign.title), Ink::Bold);
+    page.paragraph(&campaign.question, Ink::Plain);
+    if let Some(source) = &campaign.source {
+        page.paragraph(&format!("From: {source}"), Ink::Dim);
+    }
+    page.gap();
+    place(&mut page, plan, campaign);
+    cells(&mut page, campaign);
+    schedule(&mut page, campaign, blocks);
+    comparisons(&mut page, campaign);
+    changed(&mut page, campaign);
+    needs(&mut page, campaign);
+    expected(&mut page, campaign);
+    for remark in plan.remarks() {
+        page.gap();
+        page.item("Remark: ", &format!("line {}: {}", remark.line, remark.message), Ink::Warning);
+    }
+    page.finish()
+}
+
+fn place(page: &mut Page, plan: &Plan, campaign: &Campaign) {
+    let lab = match &campaign.lab {
+        Lab::Embedded { mode: Mode::Inline, .. } => {
+            "embedded: network namespaces of this machine, inline (closed loop)".to_string()
+        }
+        Lab::Embedded { mode: Mode::Threaded, .. } => {
+            "embedded: network namespaces of this machine, threaded (open loop)".to_string()
+        }
+        Lab::File { path } => format!("the hosts of {path}"),
+    };
+    page.item("lab       ", &lab, Ink::Plain);
+    let others: Vec<&str> =
+        plan.systems().iter().filter(|s| **s != campaign.system).map(|s| s.key()).collect();
+    let also =
+        if others.is_empty() { String::new() } else { format!(" (--system for {})", others.join(", ")) };
+    page.item("DUT       ", &format!("{}{also}", campaign.system), Ink::Plain);
+    for kind in &campaign.kinds {
+        let unit = if kind.size.pattern.len() == 1 { " B" } else { "" };
+        let checksum = if kind.checksum { "" } else { ", without UDP checksum" };
+        let flows = grouped(kind.flows.into());
+        let plural = if kind.flows == 1 { "" } else { "s" };
+        let text = format!(
+            "{}{unit} {} {}, {flows} flow{plural}, {}{checksum}",
+            kind.size, kind.family, kind.transport, kind.order
+        );
+        page.item("traffic   ", &text, Ink::Plain);
+    }
+    for factor in &campaign.factors {
+        let alone = if factor.alone { ", swept alone" } else { "" };
+        let about = factor.about.as_ref().map(|a| format!("{a}; ")).unwrap_or_default();
+        let sets = factor.sets.join(" and ");
+        let text = format!("{}: {} ({about}sets {sets}{alone})", factor.name, factor.levels.join(", "));
+        page.item("factor    ", &text, Ink::Plain);
+    }
+    let collected: Vec<&str> = campaign.collect.what.iter().map(|f| figures(*f)).collect();
+    page.item("collected ", &format!("counters of every frame, {}", collected.join(", ")), Ink::Plain);
+    for command in &campaign.collect.commands {
+        page.item("          ", &format!("the output of `{command}`"), Ink::Plain);
+    }
+}
+
+fn figures(figures: Figures) -> &'static str {
+    match figures {
+        Figures::Cpus => "how busy each CPU was",
+        Figures::Latency => "latency",
+        Figures::Queues => "frames by queue",
+        Figures::Interrupts => "interrupts by CPU",
+    }
+}
+
+fn cells(page: &mut Page, campaign: &Campaign) {
+    page.heading("What is measured");
+    let mut table = Table::default()
+        .column("cell", "")
+        .column("frames", "")
+        .column("load", "")
+        .column("lane", "")
+        .optional("ceiling", "");
+    for (at, cell) in campaign.cells.iter().enumerate() {
+        let kind = &campaign.kinds[cell.kind];
+        let unit = if kind.size.pattern.len() == 1 { " B" } else { "" };
+        table.row(vec![
+            format!("{} {}", at + 1, cell.name),
+            format!("{}{unit} {}", kind.size, kind.family),
+            cell.rate.to_string(),
+            (cell.lane + 1).to_string(),
+            cell.ceiling.map_or("-".into(), |c| (c + 1).to_string()),
+        ]);
+    }
+    page.table(&table);
+}
+
+fn schedule(page: &mut Page, campaign: &Campaign, blocks: &[Vec<usize>]) {
+    page.heading("Schedule");
+    let (times, trials) = (Timetable::new(campaign), &campaign.trials);
+    let order = match trials.order {
+        Order::Blocks => "randomised complete blocks",
+        Order::Sequential => "one cell after the other, which measures the drift as well",
+    };
+    let seed = match (trials.order, trials.seed) {
+        (Order::Sequential, _) => String::new(),
+        (_, Some(seed)) => format!(", seed {seed}"),
+        (_, None) => ", the seed drawn by the run and recorded (below, 1 as an example)".into(),
+    };
+    page.item("order     ", &format!("{order}{seed}"), Ink::Plain);
+    let pause = if trials.pause_ns > 0 {
+        format!(" after a pause of {}", precise(trials.pause_ns))
+    } else {
+        String::new()
+    };
+    let reboot = match trials.reboot {
+        Reboot::Never => "",
+        Reboot::WhenNeeded => ", rebooted where settings for the boot change",
+        Reboot::EachTrial => ", rebooted before each trial",
+    };
+    let trial = format!(
+        "{}{pause}{reboot}; {} with all around it",
+        precise(trials.duration_ns),
+        precise(times.trial_ns)
+    );
+    page.item("trial     ", &trial, Ink::Plain);
+    let block = format!("{} trials, about {}", grouped(campaign.cells.len() as u64), precise(times.block_ns));
+    page.item("block     ", &block, Ink::Plain);
+    let bound = match times.bound {
+        Bound::Blocks => "as many as were asked for".to_string(),
+        Bound::Budget => format!("as many as fit into {}", precise(trials.budget_ns.unwrap_or(0))),
+    };
+    let blocks_text = format!("{} at most, {bound}: {} trials", grouped(times.blocks), grouped(times.trials));
+    page.item("blocks    ", &blocks_text, Ink::Plain);
+    if let Some(until) = trials.until {
+        let deciding = campaign.comparisons.iter().filter(|c| c.decides).count();
+        let text = format!(
+            "earlier, once the 95 % interval of each of {deciding} comparisons is narrower than {} %",
+            (until * 1e6).round() / 1e4
+        );
+        page.item("ends      ", &text, Ink::Plain);
+    }
+    let total = format!(
+        "about {} ({} of set-up, {} of trials)",
+        span(times.total_ns),
+        span(times.set_up_ns),
+        span(times.trials_ns)
+    );
+    page.item("time      ", &total, Ink::Bold);
+    for (at, block) in blocks.iter().enumerate() {
+        let shown = block.iter().take(40).map(|cell| (cell + 1).to_string()).collect::<Vec<_>>().join(" ");
+        let more = if block.len() > 40 { " ..." } else { "" };
+        let name = if trials.order == Order::Blocks {
+            format!("block {}", at + 1)
+        } else {
+            format!("cell {}", at + 1)
+        };
+        page.item(&format!("{name:10}"), &format!("cells {shown}{more}"), Ink::Dim);
+        if at + 1 == 12 {
+            break;
+        }
+    }
+}
+
+/// A time of a trial: `250 ms`, `1.5 s`, `2 min`.
+fn precise(ns: u64) -> String {
+    match ns {
+        0..1_000_000_000 => format!("{} ms", ns.div_ceil(1_000_000)),
+        1_000_000_000..120_000_000_000 => {
+            let text = format!("{:.1}", ns as f64 / 1e9);
+            format!("{} s", text.strip_suffix(".0").unwrap_or(&text))
+        }
+        _ => span(ns),
+    }
+}
+
+fn comparisons(page: &mut Page, campaign: &Campaign) {
+    if campaign.comparisons.is_empty() {
+        return;
+    }
+    page.heading("What is compared");
+    let mut groups: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for comparison in &campaign.comparisons {
+        let name = match comparison.why {
+            Interest::Variants => "variants with the baseline, at the same levels".to_string(),
+            Interest::Levels(factor) => format!("levels of {} with its first", campaign.factors[factor].name),
+            Interest::Expectation(_) => "what else is expected".to_string(),
+        };
+        let counts = groups.entry(name).or_default();
+        counts.0 += 1;
+        counts.1 += usize::from(comparison.decides);
+    }
+    for (name, (all, deciding)) in groups {
+        let decide = match deciding {
+            0 => "reported only".to_string(),
+            n if n == all => "the stopping rule waits for them".to_string(),
+            n => format!("the stopping rule waits for {n} of them"),
+        };
+        page.item("  ", &format!("{name}: {all} ({decide})"), Ink::Plain);
+    }
+}
+
+fn changed(page: &mut Page, campaign: &Campaign) {
+    page.heading("What will be changed");
+    let all = changes(campaign);
+    if matches!(campaign.lab, Lab::Embedded { .. }) {
+        let text = "A lab of network namespaces is made and gone with the run: routing, addresses, static neighbours.";
+        page.paragraph(text, Ink::Plain);
+    }
+    for host in &all {
+        let lane = host
+            .lane
+            .map(|lane| format!(" for lane {}: {}", lane + 1, campaign.lanes[lane].variants.join(", ")));
+        page.paragraph(&format!("{}{}", host.host, lane.unwrap_or_default()), Ink::Bold);
+        for change in &host.changes {
+            page.item("  ", &one_change(change), Ink::Plain);
+        }
+    }
+    if all.is_empty() {
+        page.paragraph("Nothing else, on no host.", Ink::Plain);
+    }
+    let text = all.iter().flat_map(|h| &h.changes).map(|c| format!("{}{}", c.what, c.to)).collect::<String>();
+    for (name, meaning) in PLACEHOLDERS.iter().filter(|(name, _)| text.contains(&format!("{{{name}}}"))) {
+        page.item("  ", &format!("{{{name}}} is {meaning}, say"), Ink::Dim);
+    }
+}
+
+fn one_change(change: &Change) -> String {
+    let reach = match change.reach {
+        Reach::Namespace => "",
+        Reach::Host => " [on the host, put back afterwards]",
+        Reach::Boot => " [from the next boot on, put back afterwards]",
+        Reach::Stays => " [on the host, stays]",
+    };
+    let to = if change.to.is_empty() { String::new() } else { format!(": {}", change.to) };
+    format!("{}{to}{reach}", change.what)
+}
+
+fn needs(page: &mut Page, campaign: &Campaign) {
+    let mut by_need: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for need in &campaign.requirements {
+        by_need.entry(requirement(need)).or_default().push("everything".into());
+    }
+    for lane in &campaign.lanes {
+        for need in &lane.requirements {
+            let names = by_need.entry(requirement(need)).or_default();
+            let new = lane.variants.iter().filter(|v| !names.contains(v)).cloned().collect::<Vec<_>>();
+            names.extend(new);
+        }
+    }
+    if by_need.is_empty() {
+        return;
+    }
+    page.heading("What is needed (what lacks it is skipped, with the reason)");
+    for (need, who) in by_need {
+        page.item("  ", &format!("{need}: for {}", who.join(", ")), Ink::Plain);
+    }
+}
+
+fn requirement(need: &Requirement) -> String {
+    match need {
+        Requirement::Tool(name) => format!("the program {name}"),
+        Requirement::Link(kind) => format!("links of the kind {kind}"),
+        Requirement::Module(name) => format!("the kernel module {name}"),
+        Requirement::Sysctl(name) => format!("the kernel setting {name}"),
+        Requirement::Kernel(major, minor) => format!("kernel {major}.{minor} or newer"),
+        Requirement::Cpus(1) => "a CPU".into(),
+        Requirement::Cpus(n) => format!("{n} CPUs"),
+        Requirement::Memory(bytes) => format!("{} MiB of memory", grouped(bytes >> 20)),
+        Requirement::File(path) => format!("the file {path}"),
+    }
+}
+
+fn expected(page: &mut Page, campaign: &Campaign) {
+    if campaign.expectations.is_empty() {
+        return;
+    }
+    page.heading("What is expected");
+    for expectation in &campaign.expectations {
+        page.item("  ", &format!("{}, because {}", expectation.words, expectation.because), Ink::Plain);
+        let cells = judged(expectation, &campaign.cells);
+        page.item("    ", &cells, Ink::Dim);
+    }
+}
+
+fn judged(expectation: &Expectation, cells: &[Cell]) -> String {
+    const SHOWN: usize = 4;
+    let pair = |(of, than): &(usize, Option<usize>)| match than {
+        Some(than) => format!("{} against {}", of + 1, than + 1),
+        None => format!("{}", of + 1),
+    };
+    debug_assert!(expectation.pairs.iter().all(|(of, _)| *of < cells.len()));
+    match expectation.pairs.as_slice() {
+        [] => "not judged in this form, or on this system".into(),
+        pairs if pairs.len() <= SHOWN => {
+            format!("cells {}", pairs.iter().map(pair).collect::<Vec<_>>().join(", "))
+        }
+        pairs => {
+            let first = pairs.iter().take(SHOWN).map(pair).collect::<Vec<_>>().join(", ");
+            format!("cells {first} and {} more", pairs.len() - SHOWN)
+        }
+    }
+}
