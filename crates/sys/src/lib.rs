@@ -8,5 +8,6 @@ pub mod host;
 pub mod lab;
 pub mod net;
 pub mod ports;
+pub mod process;
 pub mod records;
 pub mod trial;

@@ -75,6 +75,7 @@ fn spec<'a>(name: &'a str, peer_name: &'a str, peer_ns: &'a Netns, queues: u32) 
         peer_ns,
         queues,
         mtu: 1400,
+        peer_mtu: None,
         txqueuelen: Some(77),
         indexes: None,
     }

@@ -11,7 +11,9 @@ use linerate_core::record::{Asked, Campaign, HostFacts, Mode, Roles, VERSION};
 use linerate_core::schedule::Stopped;
 use linerate_core::trial::Timing;
 use linerate_core::units::Rate;
+use linerate_sys::host::journal::Consent;
 use linerate_sys::host::{self, cpu};
+use linerate_sys::lab::Setup;
 use linerate_sys::net::userns;
 use linerate_sys::records::{RecordStore, utc_now};
 use std::path::Path;
@@ -112,13 +114,14 @@ impl Session<'_> {
         let mut stand = Embedded::build(EmbeddedPlan {
             mode: self.mode,
             roles: self.roles.clone(),
-            variants: self.plan.variants.clone(),
+            setups: self.plan.variants.iter().map(Setup::from).collect(),
             kinds: self.plan.kinds.clone(),
             slots: self.plan.layout.clone(),
             order: self.args.order,
             stamp_every: self.args.stamp_every,
             campaign: self.seed as u8,
             flows: u64::from(self.args.flows),
+            host_changes: Consent::Refused,
             means: self.means,
         })?;
         let stop = &interrupt::INTERRUPTED;

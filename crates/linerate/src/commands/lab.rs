@@ -5,6 +5,7 @@ use crate::cli::{Lab, LabAction};
 use anyhow::{Context, Result, bail};
 use linerate_core::record::Mode;
 use linerate_sys::host::cpu;
+use linerate_sys::host::journal::{Consent, Journal};
 use linerate_sys::lab::{EmbeddedLab, LabSpec, Variant};
 use linerate_sys::net::netlink::Route;
 use linerate_sys::net::registry::{DEFAULT_ROOT, LabRecord, NamespaceRecord, Registry};
@@ -27,13 +28,20 @@ fn registry() -> Registry {
     Registry::at(DEFAULT_ROOT)
 }
 
-/// Removes what a killed linerate left of a lab that was being named. Labs without names leave nothing.
+/// Removes what a killed linerate left of a lab that was being named, and puts back what it had changed on the host. Labs without
+/// names leave nothing.
 ///
 /// # Errors
 /// The remains cannot be removed.
 pub fn clear_remains() -> Result<()> {
     for name in registry().clear_remains().context("clearing the remains of an earlier run")? {
         eprintln!("linerate: cleared the remains of lab {name}, whose linerate had been killed");
+    }
+    let journal = Journal::of_this_host();
+    for words in
+        journal.restore_remains().context("putting back what a killed linerate changed on this host")?
+    {
+        eprintln!("linerate: put back what a killed linerate had changed: {words}");
     }
     Ok(())
 }
@@ -46,8 +54,15 @@ fn up(variants: &[Variant], name: &str, longest_fcs: u16) -> Result<ExitCode> {
     let cpus = cpu::online_cpus().context("asking which CPUs this process may use")?;
     let mut lanes = vec![Variant::CardToCard];
     lanes.extend(variants.iter().cloned());
-    let spec =
-        LabSpec { mode: Mode::Inline, generator_cpus: cpus.clone(), dut_cpus: cpus, longest_fcs, flows: 0 };
+    let spec = LabSpec {
+        mode: Mode::Inline,
+        generator_cpus: cpus.clone(),
+        dut_cpus: cpus,
+        longest_fcs,
+        flows: 0,
+        host_changes: Consent::Refused,
+        interrupted: None,
+    };
     let lab = EmbeddedLab::build(spec, &lanes)?;
     print(&keep(&lab, name)?);
     Ok(ExitCode::SUCCESS)
@@ -111,9 +126,7 @@ fn describe(record: &LabRecord, lab: Option<&EmbeddedLab>) -> String {
             .map_or_else(String::new, |dut| format!("{} | {} -> ", dut.inside.name, dut.outside.name));
         text += &format!(
             "  lane {number}: {:<15} {} -> {between}{}\n",
-            lane.variant.to_string(),
-            lane.generator.name,
-            lane.receiver.name
+            lane.setup.name, lane.generator.name, lane.receiver.name
         );
     }
     text

@@ -8,8 +8,9 @@ use linerate_core::record::{Mode, Roles, Slot};
 use linerate_core::stats::median;
 use linerate_core::trial::{Timing, rates};
 use linerate_sys::host::cpu::CpuTimes;
+use linerate_sys::host::journal::Consent;
 use linerate_sys::lab::ledger::{self, Account, Snapshot};
-use linerate_sys::lab::{EmbeddedLab, LabSpec, Lane, Variant};
+use linerate_sys::lab::{EmbeddedLab, LabSpec, Lane, Setup};
 use linerate_sys::ports::Port;
 use linerate_sys::trial::{self, Moment};
 use linerate_wire::{FlowOrder, FlowSpace, FrameMix, FrameSpec};
@@ -36,7 +37,7 @@ pub struct EmbeddedPlan {
     /// CPUs.
     pub roles: Roles,
     /// Lanes, the first without a DUT.
-    pub variants: Vec<Variant>,
+    pub setups: Vec<Setup>,
     /// Kinds of traffic.
     pub kinds: Vec<TrafficKind>,
     /// Which lane and kind each slot is, and its rate in frames/s (`None` for the maximum).
@@ -49,6 +50,8 @@ pub struct EmbeddedPlan {
     pub campaign: u8,
     /// Flows that connection tracking must have room for.
     pub flows: u64,
+    /// Whether settings of the whole host may be changed.
+    pub host_changes: Consent,
     /// How frames leave and arrive.
     pub means: Means,
 }
@@ -81,8 +84,10 @@ impl Embedded {
             dut_cpus: plan.roles.dut.clone(),
             longest_fcs: plan.kinds.iter().map(|k| k.mix.max_len_fcs()).max().unwrap_or(64),
             flows: plan.flows,
+            host_changes: plan.host_changes,
+            interrupted: Some(&crate::interrupt::INTERRUPTED),
         };
-        let lab = EmbeddedLab::build(spec, &plan.variants).context("building the embedded lab")?;
+        let lab = EmbeddedLab::build(spec, &plan.setups).context("building the embedded lab")?;
         let tester = Tester::new(&lab, &plan)?;
         if plan.mode == Mode::Threaded && plan.roles.receiver != plan.roles.dut {
             lab.thread_receivers(&plan.roles.receiver).context("giving the receiver its CPU")?;
@@ -99,8 +104,7 @@ impl Embedded {
         for slot in slots.iter().filter(|s| !s.is_calibration()) {
             let (lane, kind, _) = self.plan.slots[slot.id];
             let all = self.plan.kinds[kind].flows.len();
-            let flows =
-                if self.plan.variants[lane].tracks_connections() { all } else { all.min(ENOUGH_TO_LEARN) };
+            let flows = if self.plan.setups[lane].tracks { all } else { all.min(ENOUGH_TO_LEARN) };
             let (generator, receiver) = self.tester.pair(kind, lane);
             // A DUT with CPUs of its own would lose what comes faster than it forwards, and learn nothing from it.
             let (rate, each_ns) = match self.plan.mode {

@@ -71,14 +71,15 @@ fn receivers(lab: &EmbeddedLab, plan: &EmbeddedPlan) -> Result<Vec<Box<dyn Port>
     let options = ReceiverOptions {
         campaign: plan.campaign,
         streams: plan.kinds.len() * plan.roles.generator.len(),
-        queues: lab.spec.queues(),
+        queues: 1,
         pass_foreign: false,
         unsigned: false,
     };
     let cpu = plan.roles.receiver.first().copied();
     let mut all: Vec<Box<dyn Port>> = Vec::new();
     for lane in &lab.lanes {
-        let index = lane.receiver.index;
+        let (index, options) =
+            (lane.receiver.index, ReceiverOptions { queues: lane.receiver_queues, ..options });
         all.push(match plan.means {
             Means::Xdp => Box::new(XdpReceiver::new(&lab.receiver, index, options)?),
             Means::Packet => Box::new(AfPacketReceiver::new(&lab.receiver, index, options, cpu)?),

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use linerate_core::record::Mode;
+use linerate_sys::host::journal::Consent;
 use linerate_sys::lab::{EmbeddedLab, LabSpec, Lane, Variant};
 use linerate_sys::ports::live::{LiveFrames, Target};
 use linerate_sys::ports::xdp_receiver::{ReceiverOptions, XdpReceiver, bare_drop};
@@ -69,6 +70,8 @@ impl Stand {
             dut_cpus: Vec::new(),
             longest_fcs: FRAME_FCS,
             flows: u64::from(FLOWS),
+            host_changes: Consent::Refused,
+            interrupted: None,
         };
         Ok(Stand { generators: Vec::new(), receivers: Vec::new(), lab: EmbeddedLab::build(spec, variants)? })
     }

@@ -277,6 +277,7 @@ impl Pair {
             peer_ns: &server,
             queues: 1,
             mtu: 1500,
+            peer_mtu: None,
             txqueuelen: None,
             indexes: Some((2, 3)),
         })?;

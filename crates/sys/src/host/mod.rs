@@ -3,6 +3,7 @@
 pub mod cpu;
 mod facts;
 mod interfaces;
+pub mod journal;
 pub mod memory;
 mod tools;
 

@@ -1,21 +1,21 @@
-//! The DUT's side of a lane: settings, addresses, routes, rule sets, programs.
+//! The DUT's side of a lane: settings, addresses, routes, and what can be exchanged while it stands.
 
 use super::addresses::{GENERATOR_SIDE, RECEIVER_SIDE, Side};
-use super::variant::Variant;
-use super::{Interface, LabError, LabSpec, enable_napi, interface, thread_napi};
-use crate::bpf;
+use super::filler::Filler;
+use super::rules::RuleSet;
+use super::topology::Node;
+use super::{Interface, LabError, LabSpec, Setup, cards, enable_napi, interface, program, room};
+use crate::host::journal::Change;
 use crate::net::netlink::Route;
-use crate::net::sysfs::NetSysfs;
-use crate::net::{MacAddr, Netns, sysctl};
-use crate::ports::PortError;
+use crate::net::sysctl::{self, Scope};
+use crate::net::{MacAddr, Netns};
 use crate::ports::mapped::MappedArray;
-use crate::ports::xdp_receiver::attach;
 use aya::Ebpf;
-use aya::programs::{Program, TcAttachType};
-use linerate_core::record::Mode;
-use std::io::Write;
-use std::process::Stdio;
-use std::sync::atomic::AtomicU64;
+use linerate_core::plan::settings::End;
+use linerate_wire::Family;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A router that answers no one and announces nothing; these exist in every network namespace with IP version 4…
 const ROUTER_V4: [(&str, &str); 5] = [
@@ -47,7 +47,7 @@ pub(super) fn prepare(namespace: &Netns) -> Result<Route, LabError> {
     Ok(Route::open(namespace)?)
 }
 
-fn has_ipv6(namespace: &Netns) -> bool {
+pub(super) fn has_ipv6(namespace: &Netns) -> bool {
     sysctl::get(namespace, "net/ipv6/conf/all/forwarding").is_ok()
 }
 
@@ -64,220 +64,243 @@ pub struct Known {
     pad: [u64; 5],
 }
 
+/// A sysctl that was set, and what it was before.
+struct Changed {
+    key: String,
+    before: String,
+}
+
 /// The DUT of a lane.
 pub struct DutEnd {
-    /// Its namespace.
+    /// The namespace that forwards: where rule sets, sysctls, routes and commands belong.
     pub namespace: Netns,
-    /// Towards the generator.
+    /// The card towards the generator.
     pub inside: Interface,
-    /// Towards the receiver.
+    /// The card towards the receiver.
     pub outside: Interface,
-    pub(super) route: Route,
+    /// What forwards, towards either side: the cards themselves for most kinds.
+    pub(super) router: [Interface; 2],
+    nodes: Vec<Node>,
+    cards_at: [usize; 2],
     pub(super) known: Option<MappedArray<Known>>,
-    /// Whether a rule set is loaded, which may drop frames.
-    pub(super) rules: bool,
-    /// What the rule set's own counter showed when it was last read.
-    pub(super) rule_drops: AtomicU64,
+    pub(super) rules: RuleSet,
+    pub(super) room: Option<room::Room>,
+    sysctls: Vec<Changed>,
     programs: Vec<Ebpf>,
+    /// Namespaces that have names are left to themselves.
+    kept: AtomicBool,
 }
 
 impl DutEnd {
-    pub(super) fn new(namespace: Netns, route: Route, inside: &str, outside: &str) -> Result<Self, LabError> {
-        let (inside, outside) = (interface(&route, inside)?, interface(&route, outside)?);
+    /// `inside`, `outside`: the cards, each with its place among `nodes`; `router`: what the first of `nodes` forwards by (for a
+    /// bridge, the cards as well).
+    pub(super) fn new(
+        nodes: Vec<Node>,
+        inside: (usize, &str),
+        outside: (usize, &str),
+        router: &[String; 2],
+    ) -> Result<Self, LabError> {
+        let card = |(node, name): (usize, &str)| interface(&nodes[node].route, name);
+        let forwards = |name: &String| interface(&nodes[0].route, name);
         Ok(DutEnd {
-            namespace,
-            inside,
-            outside,
-            route,
+            namespace: nodes[0].namespace.clone(),
+            inside: card(inside)?,
+            outside: card(outside)?,
+            router: [forwards(&router[0])?, forwards(&router[1])?],
+            cards_at: [inside.0, outside.0],
+            nodes,
             known: None,
-            rules: false,
-            rule_drops: AtomicU64::new(0),
+            rules: RuleSet::default(),
+            room: None,
+            sysctls: Vec::new(),
             programs: Vec::new(),
+            kept: AtomicBool::new(false),
         })
     }
 
+    /// Sets everything but what belongs to the host. Returns the settings that are the host's.
     pub(super) fn configure(
         &mut self,
-        variant: &Variant,
+        setup: &Setup,
         spec: &LabSpec,
         generator: MacAddr,
         receiver: MacAddr,
-    ) -> Result<(), LabError> {
-        self.route.set_up(self.inside.index, true)?;
-        self.route.set_up(self.outside.index, true)?;
-        enable_napi(&self.namespace, &self.inside.name)?;
-        if variant.routes() {
-            self.routes(generator, receiver)?
-        } else {
-            self.bridge(receiver)?
+    ) -> Result<Vec<Change>, LabError> {
+        for (card, node) in [(&self.inside, self.cards_at[0]), (&self.outside, self.cards_at[1])] {
+            self.nodes[node].route.set_up(card.index, true)?;
         }
-        if let Some(rules) = variant.ruleset() {
-            load_ruleset(&self.namespace, variant, rules)?;
-            self.rules = true;
-            // The limit is there once the rules have loaded connection tracking.
-            self.room_for_states(variant, spec)?;
+        for interface in &self.router {
+            self.nodes[0].route.set_up(interface.index, true)?;
         }
-        self.program(variant)?;
-        self.steer(spec)
+        enable_napi(&self.inside_node().namespace, &self.inside.name)?;
+        let mut later = wanted_sysctls(setup)?;
+        self.set_sysctls(&mut later)?;
+        if setup.routes() {
+            self.addresses(generator, receiver)?;
+            self.tables(setup, spec)?;
+        }
+        self.rules.load(&self.namespace, setup, spec.interrupted)?;
+        // Rules load modules, and these bring settings of their own.
+        self.set_sysctls(&mut later)?;
+        cards::set_queues(self, setup)?;
+        let attached = program::attach(self, setup)?;
+        self.programs.extend(attached.programs);
+        self.known = attached.known;
+        cards::apply(self, setup, spec)?;
+        later.iter().map(Wanted::of_host).collect()
+    }
+
+    /// Writes the files and runs the commands.
+    pub(super) fn furnish(&mut self, setup: &Setup, spec: &LabSpec) -> Result<(), LabError> {
+        if setup.files.is_empty() && setup.commands.is_empty() {
+            return Ok(());
+        }
+        // In its place before the first command: whatever fails, what was done is undone.
+        let room = self.room.insert(room::Room::new(&self.namespace, &setup.files)?);
+        setup.commands.iter().try_for_each(|step| room.run_step(step, spec.interrupted))
+    }
+
+    /// The namespaces, the one that forwards first: what each is, and where.
+    pub(super) fn namespaces(&self) -> impl Iterator<Item = (&'static str, &Netns)> {
+        self.nodes.iter().map(|node| (node.role, &node.namespace))
+    }
+
+    pub(super) fn routes(&self) -> impl Iterator<Item = &Route> {
+        self.nodes.iter().map(|node| &node.route)
+    }
+
+    pub(super) fn inside_node(&self) -> &Node {
+        &self.nodes[self.cards_at[0]]
+    }
+
+    pub(super) fn outside_node(&self) -> &Node {
+        &self.nodes[self.cards_at[1]]
     }
 
     /// Whether the DUT can be left to itself: its programs are held by this process, and go with it.
     pub(super) fn outlive(&self) -> Result<(), LabError> {
-        if self.programs.is_empty() {
-            return Ok(());
+        if !self.programs.is_empty() {
+            return Err(LabError::Unsuitable(
+                "a DUT that is an eBPF program (xdp, known-...) ends with linerate and cannot be left up"
+                    .into(),
+            ));
         }
-        Err(LabError::Unsuitable(
-            "a DUT that is an eBPF program (xdp, known-...) ends with linerate and cannot be left up".into(),
-        ))
+        self.kept.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
-    fn routes(&self, generator: MacAddr, receiver: MacAddr) -> Result<(), LabError> {
-        let families = if has_ipv6(&self.namespace) { 2 } else { 1 };
-        let sides = [(&self.inside, &GENERATOR_SIDE, generator), (&self.outside, &RECEIVER_SIDE, receiver)];
-        for (interface, side, mac) in sides {
-            for Side { dut, tester, network } in side.iter().take(families) {
-                self.route.add_address(interface.index, dut.0, dut.1)?;
-                self.route.add_neighbour(interface.index, *tester, mac)?;
-                self.route.add_route(network.0, network.1, Some(*tester), interface.index)?;
+    fn families(&self) -> usize {
+        if has_ipv6(&self.namespace) { 2 } else { 1 }
+    }
+
+    fn addresses(&self, generator: MacAddr, receiver: MacAddr) -> Result<(), LabError> {
+        let [inside, outside] = &self.router;
+        let route = &self.nodes[0].route;
+        for (interface, side, mac) in
+            [(inside, &GENERATOR_SIDE, generator), (outside, &RECEIVER_SIDE, receiver)]
+        {
+            for Side { dut, tester, network } in side.iter().take(self.families()) {
+                route.add_address(interface.index, dut.0, dut.1)?;
+                route.add_neighbour(interface.index, *tester, mac)?;
+                route.add_route(network.0, network.1, Some(*tester), interface.index)?;
             }
         }
         Ok(())
     }
 
-    fn bridge(&self, receiver: MacAddr) -> Result<(), LabError> {
-        let bridge = self.route.create_bridge("br0", None)?;
-        self.route.set_master(self.inside.index, Some(bridge))?;
-        self.route.set_master(self.outside.index, Some(bridge))?;
-        self.route.add_fdb(self.outside.index, receiver)?;
-        Ok(self.route.set_up(bridge, true)?)
-    }
-
-    /// The states' limit is the host's, not the namespace's, and nothing outside a namespace is changed: say what is missing.
-    fn room_for_states(&self, variant: &Variant, spec: &LabSpec) -> Result<(), LabError> {
-        if !variant.tracks_connections() {
-            return Ok(());
-        }
-        let limit = sysctl::get(&self.namespace, "net/netfilter/nf_conntrack_max").unwrap_or_default();
-        match limit.trim().parse::<u64>() {
-            Ok(limit) if limit > 0 && limit < spec.flows => Err(LabError::Unsuitable(format!(
-                "{variant} keeps a state for each of {} flows, and this host's limit is {limit}: sysctl net.netfilter.nf_conntrack_max={} raises it (linerate changes nothing outside its namespaces)",
-                spec.flows,
-                spec.flows * 2
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    fn program(&mut self, variant: &Variant) -> Result<(), LabError> {
-        let (rate, one_in, delay, name) = match variant {
-            Variant::Xdp => (0, 0, 0, "xdp_forward"),
-            Variant::KnownRate(r) => (*r, 0, 0, "known_rate"),
-            Variant::KnownLoss(n) => (0, *n, 0, "known_loss"),
-            Variant::KnownDuplication(n) => (0, *n, 0, "known_duplication"),
-            Variant::KnownDelay(t) => (0, 0, t.as_nanos() as u32, "known_delay"),
-            _ => return Ok(()),
+    /// Routes and neighbours beyond those that the traffic needs.
+    fn tables(&self, setup: &Setup, spec: &LabSpec) -> Result<(), LabError> {
+        let route = &self.nodes[0].route;
+        let end = |end: End| match end {
+            End::In => (&self.router[0], &GENERATOR_SIDE),
+            End::Out => (&self.router[1], &RECEIVER_SIDE),
         };
-        let cpus = bpf::possible_cpus();
-        let mut ebpf = bpf::loader()
-            .override_global("RATE", &rate, true)
-            .override_global("ONE_IN", &one_in, true)
-            .override_global("DELAY_NS", &delay, true)
-            .map_max_entries("known", cpus as u32)
-            .map_max_entries("buckets", cpus as u32)
-            .load(bpf::DUT)
-            .map_err(|e| bpf::program_error(name, &e))?;
-        if name == "known_duplication" {
-            self.attach_egress(&mut ebpf, name)?;
-        } else {
-            attach(&mut ebpf, name, &self.namespace, self.inside.index)?;
+        let tester = |side: &[Side; 2], v4: bool| side[usize::from(!v4)].tester;
+        for neighbour in &setup.neighbours {
+            route.add_neighbour(end(neighbour.end).0.index, neighbour.address, neighbour.mac)?;
         }
-        if *variant == Variant::Xdp {
-            let entered =
-                self.namespace.enter(|| bpf::set_devmap(&mut ebpf, "egress", 0, self.outside.index));
-            entered.map_err(PortError::system("enter", "the DUT's namespace"))??;
-        } else {
-            let map = ebpf.take_map("known").expect("dut.bpf.c defines it");
-            self.known = Some(MappedArray::new("known", map, cpus)?);
+        for wanted in &setup.routes {
+            let (interface, side) = end(wanted.end);
+            let via = wanted.via.unwrap_or_else(|| tester(side, wanted.to.0.is_ipv4()));
+            route.add_route(wanted.to.0, wanted.to.1, Some(via), interface.index)?;
         }
-        self.programs.push(ebpf);
-        Ok(())
-    }
-
-    fn attach_egress(&self, ebpf: &mut Ebpf, name: &str) -> Result<(), LabError> {
-        let Some(Program::SchedClassifier(program)) = ebpf.program_mut(name) else {
-            return Err(LabError::Unsuitable(format!("there is no classifier '{name}'")));
-        };
-        program.load().map_err(|e| bpf::program_error(name, &e))?;
-        let attached = self.namespace.enter(|| {
-            // Kernels before 6.6 need the qdisc that later ones do without.
-            let _ = aya::programs::tc::qdisc_add_clsact(&self.outside.name);
-            program.attach(&self.outside.name, TcAttachType::Egress)
-        });
-        let attached = attached.map_err(PortError::system("enter", "the DUT's namespace"))?;
-        attached.map_err(|e| bpf::program_error(name, &e))?;
-        Ok(())
-    }
-
-    /// Who forwards, and through which queue it leaves.
-    fn steer(&self, spec: &LabSpec) -> Result<(), LabError> {
-        let queues = spec.queues();
-        let forwarding_cpus = match spec.mode {
-            Mode::Inline => &spec.generator_cpus,
-            Mode::Threaded => {
-                thread_napi(&self.namespace, &self.inside.name, &spec.dut_cpus)?;
-                &spec.dut_cpus
+        let go_on = || !spec.interrupted.is_some_and(|i| i.load(Ordering::Relaxed));
+        let Filler { v4, v6, .. } = setup.more_routes;
+        for (family, count) in [(Family::V4, v4), (Family::V6, v6)] {
+            let (outside, gateway): (_, IpAddr) =
+                (&self.router[1], tester(&RECEIVER_SIDE, family == Family::V4));
+            if count > 0 {
+                let routes = setup.more_routes.routes(family);
+                route.add_routes(routes, Some(gateway), outside.index, go_on)?;
             }
-        };
-        if queues > 1 {
-            let sysfs = NetSysfs::mount(&self.namespace)?;
-            for queue in 0..queues {
-                let cpus = forwarding_cpus.iter().filter(|c| **c % queues == queue);
-                let path = format!("class/net/{}/queues/tx-{queue}/xps_cpus", self.outside.name);
-                sysfs.write(&path, &cpu_mask(cpus))?;
+            let neighbours = setup.more_neighbours.neighbours(family);
+            route.add_neighbours(outside.index, neighbours, go_on)?;
+        }
+        if go_on() { Ok(()) } else { Err(LabError::Interrupted) }
+    }
+
+    /// Sets those sysctls that are the namespace's, and leaves the others in the list.
+    fn set_sysctls(&mut self, wanted: &mut Vec<Wanted>) -> Result<(), LabError> {
+        let keys: Vec<&str> =
+            wanted.iter().map(|w| w.path.as_str()).filter(|p| p.starts_with("net/")).collect();
+        let scopes: BTreeMap<String, Scope> =
+            keys.iter().map(|k| (*k).to_owned()).zip(sysctl::scopes(&self.namespace, &keys)?).collect();
+        for one in std::mem::take(wanted) {
+            if scopes.get(&one.path) != Some(&Scope::Namespace) {
+                wanted.push(one);
+                continue;
             }
+            let before = sysctl::get(&self.namespace, &one.path)?;
+            sysctl::set(&self.namespace, &one.path, &one.value)?;
+            self.sysctls.push(Changed { key: one.path, before });
         }
         Ok(())
     }
-}
 
-/// A CPU mask as sysfs wants it: hexadecimal words of 32 bits, the highest first, separated by commas.
-fn cpu_mask<'a>(cpus: impl Iterator<Item = &'a u32>) -> String {
-    let mut words = vec![0u32];
-    for cpu in cpus {
-        let word = *cpu as usize / 32;
-        words.resize(words.len().max(word + 1), 0);
-        words[word] |= 1 << (cpu % 32);
+    /// Puts back the sysctls that were set, and sets those and the rules of another setup; gives what is the host's. The old rules
+    /// must be gone.
+    pub(super) fn exchange_rules(
+        &mut self,
+        setup: &Setup,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<Vec<Change>, LabError> {
+        while let Some(changed) = self.sysctls.pop() {
+            sysctl::set(&self.namespace, &changed.key, &changed.before)?;
+        }
+        let mut later = wanted_sysctls(setup)?;
+        self.set_sysctls(&mut later)?;
+        self.rules.load(&self.namespace, setup, interrupted)?;
+        self.set_sysctls(&mut later)?;
+        later.iter().map(Wanted::of_host).collect()
     }
-    words.iter().rev().map(|w| format!("{w:08x}")).collect::<Vec<_>>().join(",")
 }
 
-/// Loads a rule set by nft itself, which reads it from its standard input: no shell, no file.
-fn load_ruleset(namespace: &Netns, variant: &Variant, rules: &str) -> Result<(), LabError> {
-    let failed = |reason: String| LabError::Rules { variant: variant.to_string(), reason };
-    let mut command = namespace.command("nft");
-    command.args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => failed("nft is not installed: apt-get install nftables".into()),
-        _ => failed(e.to_string()),
-    })?;
-    let mut stdin = child.stdin.take().expect("stdin is piped");
-    stdin.write_all(rules.as_bytes()).map_err(|e| failed(e.to_string()))?;
-    drop(stdin);
-    let output = child.wait_with_output().map_err(|e| failed(e.to_string()))?;
-    if output.status.success() {
-        return Ok(());
+/// A sysctl that a setup wants.
+struct Wanted {
+    path: String,
+    value: String,
+}
+
+impl Wanted {
+    fn of_host(&self) -> Result<Change, LabError> {
+        Ok(Change::sysctl(&self.path, &self.value)?)
     }
-    Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_string()))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn wanted_sysctls(setup: &Setup) -> Result<Vec<Wanted>, LabError> {
+    let wanted = |(key, value): (&String, &String)| {
+        Ok(Wanted { path: sysctl::path_of(key)?, value: value.trim().to_owned() })
+    };
+    setup.sysctls.iter().map(wanted).collect()
+}
 
-    #[test]
-    fn masks() {
-        assert_eq!(cpu_mask([].iter()), "00000000");
-        assert_eq!(cpu_mask([0, 1].iter()), "00000003");
-        assert_eq!(cpu_mask([33].iter()), "00000002,00000000");
+impl Drop for DutEnd {
+    fn drop(&mut self) {
+        if let Some(room) = &mut self.room {
+            room.undo();
+            if !*self.kept.get_mut() {
+                room::end_stragglers(self.nodes.iter().map(|node| node.namespace.inode()));
+            }
+        }
     }
 }

@@ -6,14 +6,12 @@
 //! (`veth_get_stats64`), so that there are four independent counts: the generator's program, the DUT's inside queue, the
 //! receiver's queue, the receiver's program.
 
-use super::variant::{DROP_COUNTER, Variant};
-use super::{DutEnd, EmbeddedLab, LabError, Lane};
+use super::{DutEnd, EmbeddedLab, LabError, Lane, Setup};
 use crate::net::netlink::LinkStats;
 use crate::net::procnet;
 use linerate_core::audit::{Loss, SecondCount, Side};
 use linerate_core::counters::PortCounters;
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 
 /// The counters of a lane at one moment.
 #[derive(Debug, Clone, Default)]
@@ -64,10 +62,16 @@ impl EmbeddedLab {
 }
 
 fn dut_snapshot(dut: &DutEnd) -> Result<DutSnapshot, LabError> {
+    let mut drops = BTreeMap::new();
+    for (role, namespace) in dut.namespaces() {
+        let prefix = if role.is_empty() { String::new() } else { format!("{role}: ") };
+        let counters = procnet::drop_counters(namespace)?.into_iter();
+        drops.extend(counters.map(|(name, value)| (format!("{prefix}{name}"), value)));
+    }
     Ok(DutSnapshot {
-        inside: dut.route.link_by_index(dut.inside.index)?.stats,
-        outside: dut.route.link_by_index(dut.outside.index)?.stats,
-        drops: procnet::drop_counters(&dut.namespace)?,
+        inside: dut.inside_node().route.link_by_index(dut.inside.index)?.stats,
+        outside: dut.outside_node().route.link_by_index(dut.outside.index)?.stats,
+        drops,
         known_drops: dut.known.as_ref().map_or(0, |k| k.iter().map(|k| k.dropped).sum()),
     })
 }
@@ -80,9 +84,9 @@ pub fn account(
     generator: &PortCounters,
     receiver: &PortCounters,
 ) -> Account {
-    let mut account = reckon(&lane.variant, before, after, generator, receiver);
+    let mut account = reckon(&lane.setup, before, after, generator, receiver);
     if let Some(dut) = &lane.dut
-        && dut.rules
+        && !dut.rules.is_empty()
         && let Some(unexplained) = account.losses.iter_mut().find(|l| l.place == UNEXPLAINED)
     {
         explain_by_rules(dut, unexplained);
@@ -92,8 +96,11 @@ pub fn account(
 
 const UNEXPLAINED: &str = "inside the DUT (no counter says why)";
 
+/// Where frames wait that were steered to another CPU (`netdev_max_backlog`).
+const BACKLOG: &str = "DUT: backlog of the CPU that frames are steered to full";
+
 fn reckon(
-    variant: &Variant,
+    setup: &Setup,
     before: &Snapshot,
     after: &Snapshot,
     generator: &PortCounters,
@@ -123,7 +130,16 @@ fn reckon(
             let made = receiver.duplicates() + receiver.foreign_total();
             let inside = (entered + made).saturating_sub(left + ring_full);
             account.dut = procnet::difference(&b.drops, &a.drops);
-            locate_inside(&mut account, variant, inside, a.known_drops - b.known_drops);
+            // A card counts as dropped what its ring, its program and the backlog had no room for: the first two are known.
+            let by_program: u64 =
+                account.dut.iter().filter(|(n, _)| n.ends_with("_xdp_drops")).map(|(_, n)| n).sum();
+            let dropped = grown(|l| l.rx_dropped, &b.inside, &a.inside);
+            let ring = grown(tx_dropped, &before.generator, &after.generator);
+            let backlog =
+                if setup.inside.rps.is_some() { dropped.saturating_sub(ring + by_program) } else { 0 };
+            let backlog = backlog.min(inside);
+            lose(&mut account, BACKLOG, backlog, Side::Dut);
+            locate_inside(&mut account, &setup.name, inside - backlog, a.known_drops - b.known_drops);
         }
         _ => {
             lose(&mut account, "receiver: receive ring full", refused, Side::Tester);
@@ -149,7 +165,7 @@ fn lose(account: &mut Account, place: &str, frames: u64, side: Side) {
 
 /// Gives the frames lost between the DUT's interfaces their reasons, as far as its counters have any. Interface counters
 /// are not reasons: the same frames appear there and under what the program or the stack did with them.
-fn locate_inside(account: &mut Account, variant: &Variant, lost: u64, known_drops: u64) {
+fn locate_inside(account: &mut Account, variant: &str, lost: u64, known_drops: u64) {
     let mut left = lost;
     let mut reasons: Vec<(String, u64)> = Vec::new();
     if known_drops > 0 {
@@ -166,35 +182,24 @@ fn locate_inside(account: &mut Account, variant: &Variant, lost: u64, known_drop
 }
 
 fn is_reason(counter: &str, known: bool) -> bool {
+    let counter = counter.rsplit_once(": ").map_or(counter, |(_, name)| name);
     let protocol = ["Ip.", "Ip6.", "IpExt.", "Conntrack."].iter().any(|p| counter.starts_with(p));
     protocol || (counter.ends_with("_xdp_drops") && !known)
 }
 
-/// Rule sets count what they drop; asking nft takes milliseconds, so only when frames are missing.
+/// Rule sets count what they drop.
 fn explain_by_rules(dut: &DutEnd, loss: &mut Loss) {
-    let output = dut.namespace.command("nft").args(["-j", "list", "counters"]).output();
-    let Some(now) = output.ok().and_then(|o| dropped_by_rules(&o.stdout)) else { return };
-    // Read whenever frames are missing, and only then: what it grew by since belongs to this trial.
-    let dropped = now - dut.rule_drops.swap(now, Ordering::Relaxed).min(now);
+    let Some(dropped) = dut.rules.dropped_since(&dut.namespace) else { return };
     if dropped >= loss.frames {
-        loss.place = format!("DUT: dropped by the rule set (counter {DROP_COUNTER})");
+        loss.place = dut.rules.place();
     }
-}
-
-fn dropped_by_rules(json: &[u8]) -> Option<u64> {
-    let document: serde_json::Value = serde_json::from_slice(json).ok()?;
-    let objects = document.get("nftables")?.as_array()?;
-    objects
-        .iter()
-        .filter_map(|o| o.get("counter"))
-        .filter(|c| c.get("name").and_then(|n| n.as_str()) == Some(DROP_COUNTER))
-        .find_map(|c| c.get("packets")?.as_u64())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use linerate_core::audit::{Evidence, audit};
+    use linerate_core::plan::settings::Dut;
 
     fn stats(rx: u64, tx: u64, tx_dropped: u64) -> LinkStats {
         LinkStats { rx_packets: rx, tx_packets: tx, tx_dropped, ..LinkStats::default() }
@@ -218,17 +223,31 @@ mod tests {
         let dut = DutSnapshot { drops: [("Ip.InDiscards".to_string(), 10)].into(), ..dut };
         let after = Snapshot { generator: stats(0, 700, 300), receiver: stats(690, 0, 0), dut: Some(dut) };
         let (g, r) = ports(1000, 690);
-        let a = reckon(&Variant::Forwarding, &before, &after, &g, &r);
+        let a = reckon(&Setup::of(Dut::Forwarding), &before, &after, &g, &r);
         let places: Vec<(&str, u64)> = a.losses.iter().map(|l| (l.place.as_str(), l.frames)).collect();
         assert_eq!(places, [("DUT in: receive ring full", 300), ("DUT: Ip.InDiscards", 10)]);
         assert!(valid(&a, g, r));
     }
 
     #[test]
+    fn what_a_steered_card_drops_beyond_its_ring_was_the_backlogs() {
+        let before = Snapshot { dut: Some(DutSnapshot::default()), ..Snapshot::default() };
+        let inside = LinkStats { rx_dropped: 340, ..stats(700, 0, 0) };
+        let dut = DutSnapshot { inside, outside: stats(0, 660, 0), ..DutSnapshot::default() };
+        let after = Snapshot { generator: stats(0, 700, 300), receiver: stats(660, 0, 0), dut: Some(dut) };
+        let (g, r) = ports(1000, 660);
+        let mut setup = Setup::of(Dut::Forwarding);
+        setup.inside.rps = Some(vec![1]);
+        let losses = reckon(&setup, &before, &after, &g, &r).losses;
+        let places: Vec<(&str, u64)> = losses.iter().map(|l| (l.place.as_str(), l.frames)).collect();
+        assert_eq!(places, [("DUT in: receive ring full", 300), (BACKLOG, 40)]);
+    }
+
+    #[test]
     fn a_receiver_that_is_overrun_is_the_testers_fault() {
         let after = Snapshot { generator: stats(0, 900, 100), receiver: stats(900, 0, 0), dut: None };
         let (g, r) = ports(1000, 900);
-        let a = reckon(&Variant::CardToCard, &Snapshot::default(), &after, &g, &r);
+        let a = reckon(&Setup::of(Dut::CardToCard), &Snapshot::default(), &after, &g, &r);
         assert_eq!(a.losses[0].side, Side::Tester);
         assert!(!valid(&a, g, r));
     }
@@ -237,14 +256,7 @@ mod tests {
     fn a_program_that_miscounts_is_found_out() {
         let after = Snapshot { generator: stats(0, 1000, 0), receiver: stats(1000, 0, 0), dut: None };
         let (g, r) = ports(1001, 1001);
-        let a = reckon(&Variant::CardToCard, &Snapshot::default(), &after, &g, &r);
+        let a = reckon(&Setup::of(Dut::CardToCard), &Snapshot::default(), &after, &g, &r);
         assert!(!valid(&a, g, r));
-    }
-
-    #[test]
-    fn nfts_counter_is_read() {
-        let json = br#"{"nftables":[{"metainfo":{}},{"counter":{"name":"dropped","packets":7,"bytes":9}}]}"#;
-        assert_eq!(dropped_by_rules(json), Some(7));
-        assert_eq!(dropped_by_rules(b"{"), None);
     }
 }

@@ -5,20 +5,38 @@
 //! exist as long as this process does, and the kernel removes them with everything inside, also after kill -9.
 
 pub mod addresses;
+mod cards;
 mod dut;
+pub mod filler;
+mod from_plan;
+mod lane;
 pub mod ledger;
+mod program;
+pub mod room;
+mod rules;
+pub mod setup;
+pub mod support;
+mod topology;
 pub mod variant;
 
 pub use dut::DutEnd;
+pub use lane::Lane;
+pub use rules::DROP_COUNTER;
+pub use setup::Setup;
+pub use topology::interface_names;
 pub use variant::Variant;
 
+use crate::host::journal::{Change, Consent, HostChanges, Journal, JournalError};
 use crate::net::ethtool::Ethtool;
-use crate::net::netlink::{Route, VethSpec};
+use crate::net::netlink::Route;
 use crate::net::sysfs::NetSysfs;
 use crate::net::{self, MacAddr, Netns, napi, sysctl};
 use crate::ports::PortError;
+use crate::process::ProcessError;
 use linerate_core::record::Mode;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use topology::Wiring;
 
 /// What can go wrong with a lab.
 #[derive(Debug, thiserror::Error)]
@@ -37,9 +55,34 @@ pub enum LabError {
         /// What the tool says, or what to install.
         reason: String,
     },
+    /// Another program.
+    #[error("cannot {doing}: {source}")]
+    Tool {
+        /// What it was run for.
+        doing: String,
+        /// What went wrong.
+        source: ProcessError,
+    },
+    /// A setup that cannot be, whatever the kernel.
+    #[error("{setup} cannot be set up: {}", .faults.join("; "))]
+    Setup {
+        /// Its name.
+        setup: String,
+        /// All that is wrong with it.
+        faults: Vec<String>,
+    },
+    /// Settings of the host that are not as they must be, and that nobody agreed to have changed.
+    #[error("this lab needs other settings of the whole host, and linerate changes nothing outside its namespaces without consent. By hand: {}", .0.join("; "))]
+    Consent(Vec<String>),
+    /// Changes to the host.
+    #[error(transparent)]
+    Host(#[from] JournalError),
     /// This kernel or machine lacks something.
     #[error("{0}")]
     Unsuitable(String),
+    /// The user wants to stop.
+    #[error("interrupted while the lab was being built")]
+    Interrupted,
 }
 
 /// How a lab is laid out.
@@ -55,6 +98,10 @@ pub struct LabSpec {
     pub longest_fcs: u16,
     /// Flows that connection tracking must have room for.
     pub flows: u64,
+    /// Whether settings of the whole host may be changed, while the lab stands.
+    pub host_changes: Consent,
+    /// Set when the user wants to stop: programs that are running are then ended.
+    pub interrupted: Option<&'static AtomicBool>,
 }
 
 impl LabSpec {
@@ -83,47 +130,20 @@ pub struct Interface {
     pub mac: MacAddr,
 }
 
-/// One end of a link to be made.
-struct End {
-    name: String,
-    mac: MacAddr,
-    index: u32,
-}
-
-/// A variant with its links.
-pub struct Lane {
-    /// What the DUT is.
-    pub variant: Variant,
-    /// Where frames leave.
-    pub generator: Interface,
-    /// Where they arrive.
-    pub receiver: Interface,
-    /// What is between; none for card to card.
-    pub dut: Option<DutEnd>,
-}
-
-impl Lane {
-    /// Where a generator addresses its frames to.
-    pub fn destination_mac(&self) -> MacAddr {
-        match &self.dut {
-            Some(dut) if self.variant.routes() => dut.inside.mac,
-            _ => self.receiver.mac,
-        }
-    }
-}
-
 /// A lab that is up.
 pub struct EmbeddedLab {
     /// Where the generator's interfaces are.
     pub generator: Netns,
     /// Where the receiver's interfaces are.
     pub receiver: Netns,
-    /// The variants, in the order they were asked for.
+    /// The DUTs, in the order they were asked for.
     pub lanes: Vec<Lane>,
     /// The layout.
     pub spec: LabSpec,
     generator_route: Route,
     receiver_route: Route,
+    /// Dropped last: the host is put back when nothing needs it any more.
+    host: HostChanges,
 }
 
 /// How long a new link may take to come up.
@@ -134,11 +154,26 @@ const QUIET: [(&str, &str); 2] =
     [("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1")];
 
 impl EmbeddedLab {
-    /// Builds a lab with a lane for each variant.
+    /// Builds a lab with a lane for each setup (or variant).
     ///
     /// # Errors
-    /// No privilege, or something that the kernel does not have; what was built is gone with the error.
-    pub fn build(spec: LabSpec, variants: &[Variant]) -> Result<Self, LabError> {
+    /// No privilege, a setup that cannot be, no consent to what it needs, or something that the kernel does not have; what was
+    /// built is gone with the error, and the host as it was.
+    pub fn build<'a, S>(spec: LabSpec, setups: &'a [S]) -> Result<Self, LabError>
+    where
+        Setup: From<&'a S>,
+    {
+        let setups: Vec<Setup> = setups.iter().map(Setup::from).collect();
+        for setup in &setups {
+            let faults = setup.faults();
+            if !faults.is_empty() {
+                return Err(LabError::Setup { setup: setup.name.clone(), faults });
+            }
+        }
+        let mut host = Journal::of_this_host().begin();
+        for name in setups.iter().flat_map(|setup| &setup.modules) {
+            need_module(&mut host, name, spec.host_changes)?;
+        }
         let generator = Netns::anonymous()?.with_label("generator");
         let receiver = Netns::anonymous()?.with_label("receiver");
         for namespace in [&generator, &receiver] {
@@ -151,63 +186,101 @@ impl EmbeddedLab {
             receiver,
             lanes: Vec::new(),
             spec,
+            host,
         };
-        for variant in variants {
-            let lane = lab.lane(variant)?;
+        for setup in setups {
+            let lane = lab.lane(setup)?;
             lab.lanes.push(lane);
+        }
+        lab.change_host()?;
+        for lane in &mut lab.lanes {
+            if let Some(dut) = &mut lane.dut {
+                dut.furnish(&lane.setup, &lab.spec)?;
+            }
         }
         Ok(lab)
     }
 
-    fn lane(&self, variant: &Variant) -> Result<Lane, LabError> {
-        let number = self.lanes.len();
-        let end = |prefix: &str, role: u8| End {
-            name: format!("{prefix}{number}"),
-            mac: addresses::mac(number, role),
-            index: 10 * (number as u32 + 1) + u32::from(role),
-        };
-        let (g, inside, outside, r) = (end("g", 1), end("in", 2), end("out", 3), end("r", 4));
-        let dut = if *variant == Variant::CardToCard {
-            self.link(&self.generator_route, &g, &r, &self.receiver)?;
-            None
-        } else {
-            let namespace = Netns::anonymous()?.with_label(&format!("DUT of {variant}"));
-            let route = dut::prepare(&namespace)?;
-            if !variant.routes() {
-                quieten(&namespace)?; // a bridge with IPv6 reports its multicast groups, at times in the middle of a trial
+    fn lane(&self, setup: Setup) -> Result<Lane, LabError> {
+        let wiring = Wiring { lab: self, number: self.lanes.len(), setup: &setup };
+        let mut dut = match setup.dut {
+            linerate_core::plan::settings::Dut::CardToCard => {
+                wiring.card_to_card()?;
+                None
             }
-            self.link(&self.generator_route, &g, &inside, &namespace)?;
-            self.link(&route, &outside, &r, &self.receiver)?;
-            Some(DutEnd::new(namespace, route, &inside.name, &outside.name)?)
+            _ => Some(wiring.dut()?),
         };
+        let [g, r] = wiring.tester();
         let generator = interface(&self.generator_route, &g.name)?;
         let receiver = interface(&self.receiver_route, &r.name)?;
         self.generator_route.set_up(generator.index, true)?;
         self.receiver_route.set_up(receiver.index, true)?;
-        let mut lane = Lane { variant: variant.clone(), generator, receiver, dut };
+        let mut host = Vec::new();
         // A veth shows a carrier before its queues are live, and loses what is sent in between.
-        if let Some(dut) = &mut lane.dut {
-            dut.configure(&lane.variant, &self.spec, lane.generator.mac, lane.receiver.mac)?;
-            dut.route.wait_running(dut.inside.index, START_WITHIN)?;
-            dut.route.wait_running(dut.outside.index, START_WITHIN)?;
+        if let Some(dut) = &mut dut {
+            if let Some(queues) = setup.inside.queues {
+                // The generator redirects, which needs no queue of its own end.
+                let own = self.spec.queues().max(queues);
+                Ethtool::open(&self.generator)?.set_channels(&generator.name, own, queues)?;
+            }
+            host = dut.configure(&setup, &self.spec, generator.mac, receiver.mac)?;
+            host.extend(setup.host_changes()?);
+            for route in dut.routes() {
+                route.wait_all_running(START_WITHIN)?;
+            }
         }
-        self.generator_route.wait_running(lane.generator.index, START_WITHIN)?;
-        self.receiver_route.wait_running(lane.receiver.index, START_WITHIN)?;
-        Ok(lane)
+        self.generator_route.wait_running(generator.index, START_WITHIN)?;
+        self.receiver_route.wait_running(receiver.index, START_WITHIN)?;
+        let receiver_queues = self.receiver_route.link_by_index(receiver.index)?.num_rx_queues;
+        let (flows, interrupted) = (self.spec.flows, self.spec.interrupted);
+        Ok(Lane { setup, generator, receiver, receiver_queues, dut, host, flows, interrupted })
     }
 
-    fn link(&self, route: &Route, end: &End, peer: &End, peer_ns: &Netns) -> Result<(), LabError> {
-        Ok(route.create_veth(&VethSpec {
-            name: &end.name,
-            mac: end.mac,
-            peer_name: &peer.name,
-            peer_mac: peer.mac,
-            peer_ns,
-            queues: self.spec.queues(),
-            mtu: self.spec.mtu(),
-            txqueuelen: None,
-            indexes: Some((end.index, peer.index)),
-        })?)
+    /// Makes the changes to the host that the lanes want, if they are agreed to.
+    fn change_host(&mut self) -> Result<(), LabError> {
+        let mut wanted: Vec<Change> = Vec::new();
+        for change in self.lanes.iter().flat_map(|lane| &lane.host) {
+            if let Some(other) =
+                wanted.iter().find(|w| w.file == change.file && !w.at_least && !change.at_least)
+                && other.value != change.value
+            {
+                return Err(LabError::Unsuitable(format!(
+                    "/{} cannot be {} and {} at once: it is the whole host's, so these lanes cannot stand side by side",
+                    change.file, other.value, change.value
+                )));
+            }
+            if !wanted.contains(change) {
+                wanted.push(change.clone());
+            }
+        }
+        if self.spec.host_changes == Consent::Refused {
+            let outstanding = Journal::of_this_host().outstanding(&wanted)?;
+            if !outstanding.is_empty() {
+                return Err(LabError::Consent(outstanding.iter().map(Change::by_hand).collect()));
+            }
+            wanted.clear();
+        }
+        // Minima last: a number that is to be at least so much may have been set to less.
+        let (minima, exact): (Vec<Change>, Vec<Change>) = wanted.into_iter().partition(|c| c.at_least);
+        for change in exact.iter().chain(&minima) {
+            self.host.set(change)?;
+        }
+        for lane in &self.lanes {
+            let Some(room) = lane.room_for_states() else { continue };
+            match self.spec.host_changes {
+                Consent::Refused => return Err(room.refusal()),
+                Consent::Allowed => self.host.set(&room.change()?)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the host back as it was, and says what was done. It happens by itself when the lab is dropped, without a word.
+    ///
+    /// # Errors
+    /// The journal cannot be written; the next start tries again.
+    pub fn put_host_back(&mut self) -> Result<Vec<String>, LabError> {
+        Ok(self.host.undo()?)
     }
 
     /// Gives the receivers CPUs of their own: their interfaces' NAPI threads. Their XDP programs must be attached.
@@ -239,10 +312,13 @@ impl EmbeddedLab {
     fn named<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (String, String, &'a Netns)> {
         let tester = [("generator", &self.generator), ("receiver", &self.receiver)];
         let tester = tester.map(|(role, ns)| (role.to_string(), format!("{prefix}-{role}"), ns));
-        let duts = self.lanes.iter().filter_map(|lane| Some((&lane.variant, &lane.dut.as_ref()?.namespace)));
-        let duts = duts
-            .enumerate()
-            .map(move |(n, (variant, ns))| (format!("dut {n} ({variant})"), format!("{prefix}-dut{n}"), ns));
+        let duts = self.lanes.iter().filter_map(|lane| Some((&lane.setup.name, lane.dut.as_ref()?)));
+        let duts = duts.enumerate().flat_map(move |(n, (setup, dut))| {
+            dut.namespaces().enumerate().map(move |(part, (role, ns))| match part {
+                0 => (format!("dut {n} ({setup})"), format!("{prefix}-dut{n}"), ns),
+                _ => (format!("dut {n}, {role} ({setup})"), format!("{prefix}-dut{n}-{part}"), ns),
+            })
+        });
         tester.into_iter().chain(duts)
     }
 
@@ -259,6 +335,18 @@ impl EmbeddedLab {
             enable_napi(&self.receiver, &lane.receiver.name)?;
         }
         Ok(self.named(prefix).try_for_each(|(_, name, namespace)| namespace.persist(&name))?)
+    }
+}
+
+/// A module must be there; loading it changes the host.
+fn need_module(host: &mut HostChanges, name: &str, consent: Consent) -> Result<(), LabError> {
+    match (support::module(name), consent) {
+        (Ok(support::Module::Present), _) => Ok(()),
+        (Ok(support::Module::Loadable), Consent::Allowed) => Ok(host.load_module(name)?),
+        (Ok(support::Module::Loadable), Consent::Refused) => {
+            Err(LabError::Consent(vec![format!("modprobe {name}")]))
+        }
+        (Err(reason), _) => Err(LabError::Unsuitable(reason)),
     }
 }
 
@@ -279,7 +367,7 @@ fn enable_napi(namespace: &Netns, name: &str) -> Result<(), LabError> {
     Ok(Ethtool::open(namespace)?.set_feature(name, "rx-gro", true)?)
 }
 
-/// Lets NAPI threads do the receiving of an interface, each bound to one of `cpus`.
+/// Lets NAPI threads do the receiving of an interface, each bound to one of `cpus`, or to none if there are none.
 fn thread_napi(namespace: &Netns, name: &str, cpus: &[u32]) -> Result<(), LabError> {
     let sysfs = NetSysfs::mount(namespace)?;
     napi::set_threaded(&sysfs, name, true)?;
@@ -291,7 +379,6 @@ fn thread_napi(namespace: &Netns, name: &str, cpus: &[u32]) -> Result<(), LabErr
     }
     for (thread, cpu) in threads.iter().zip(cpus.iter().cycle()) {
         napi::pin(thread.pid, *cpu as usize)?;
-        napi::favour(thread.pid)?;
     }
-    Ok(())
+    Ok(threads.iter().try_for_each(|thread| napi::favour(thread.pid))?)
 }

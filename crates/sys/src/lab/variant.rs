@@ -78,9 +78,6 @@ impl Variant {
     }
 }
 
-/// Name of the counter in front of a policy drop.
-pub const DROP_COUNTER: &str = "dropped";
-
 const STATELESS: &str = "table inet linerate {
   counter dropped { }
   chain forward {

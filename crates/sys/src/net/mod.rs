@@ -4,6 +4,7 @@
 //! Reading order: [`netns`] (where), [`netlink`] (what stands there), [`ethtool`], [`sysfs`], [`sysctl`], [`napi`] (its
 //! knobs), [`procnet`] (its counters), [`guard`] and [`registry`] (what keeps it safe).
 
+pub mod conntrack;
 mod error;
 pub mod ethtool;
 pub mod guard;

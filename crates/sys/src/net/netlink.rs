@@ -5,10 +5,12 @@
 
 mod address;
 pub(crate) mod attributes;
+mod bulk;
 mod link;
 mod neighbour;
 mod route;
 pub(crate) mod socket;
+mod virtual_links;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,9 +18,11 @@ use netlink_packet_core::NetlinkSerializable;
 use netlink_packet_route::RouteNetlinkMessage;
 
 use super::{Error, Netns};
+pub use bulk::Prefix;
 pub(crate) use link::check_name;
 pub use link::{LinkInfo, LinkStats, VethSpec};
 use socket::{Failure, Socket};
+pub use virtual_links::VxlanSpec;
 
 /// A NETLINK_ROUTE socket of one namespace. Any thread may use it: a socket stays in the namespace it was made in.
 #[derive(Debug)]

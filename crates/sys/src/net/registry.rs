@@ -218,7 +218,7 @@ fn read(path: &Path) -> io::Result<LabRecord> {
 }
 
 /// When a process began, in ticks since the machine's start; `None` if it is gone (a zombie is).
-fn process_start(pid: u32) -> Option<u64> {
+pub(crate) fn process_start(pid: u32) -> Option<u64> {
     parse_start(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 

@@ -34,6 +34,64 @@ pub fn apply(ns: &Netns, settings: &[(&str, &str)]) -> Result<(), Error> {
     })
 }
 
+/// Whose a key is, seen from inside a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The namespace's own: it can be set there.
+    Namespace,
+    /// It is there, and cannot be set: the host's, shown to the namespace, or a mere counter.
+    ReadOnly,
+    /// It is not there: the host's alone, or unknown to this kernel.
+    Missing,
+}
+
+/// Whose these keys are. Nothing is written.
+pub fn scopes(ns: &Netns, keys: &[&str]) -> Result<Vec<Scope>, Error> {
+    let paths = keys.iter().map(|key| key_path(key)).collect::<Result<Vec<_>, _>>()?;
+    ns.run(|| {
+        let scope = |path: &PathBuf| match fs::OpenOptions::new().write(true).open(path) {
+            Ok(_) => Scope::Namespace,
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => Scope::ReadOnly,
+            Err(_) => Scope::Missing,
+        };
+        Ok(paths.iter().map(scope).collect())
+    })
+}
+
+/// A key as its path below /proc/sys, from either spelling that sysctl(8) takes: `net.ipv4.ip_forward`, in which a slash stands
+/// for a dot, and `net/ipv4/ip_forward`. The one whose separator comes first counts.
+pub fn path_of(name: &str) -> Result<String, Error> {
+    let dotted = name.find(['.', '/']).is_none_or(|at| name.as_bytes()[at] == b'.');
+    let swap = |c| match c {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    let path: String = if dotted { name.chars().map(swap).collect() } else { name.to_owned() };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-@:+".contains(c);
+    if !path.contains('/')
+        || path.split('/').any(|part| matches!(part, "" | "." | ".."))
+        || !path.chars().all(plain)
+    {
+        let reason = "it must be a plain name such as net.ipv4.ip_forward";
+        return Err(Error::Invalid { what: "the sysctl key", value: name.into(), reason });
+    }
+    Ok(path)
+}
+
+/// Refuses a value that is more than one line.
+pub fn check_value(key: &str, value: &str) -> Result<(), Error> {
+    if value.trim().is_empty() || value.len() > 4096 || value.chars().any(|c| c.is_control() && c != '\t') {
+        let value = format!("{key} = {value:?}");
+        return Err(Error::Invalid {
+            what: "the sysctl value",
+            value,
+            reason: "it must be one line, not empty",
+        });
+    }
+    Ok(())
+}
+
 /// Only keys under `net/` belong to a namespace; any other would change the whole machine.
 fn key_path(key: &str) -> Result<PathBuf, Error> {
     let wrong = |reason| Error::Invalid { what: "the sysctl key", value: key.into(), reason };
@@ -66,5 +124,46 @@ mod tests {
             assert!(key_path(key).is_err(), "{key:?}");
         }
         assert!(key_path("net/ipv4/conf/g0.100/rp_filter").is_ok());
+    }
+
+    #[test]
+    fn both_spellings_of_sysctl_are_read() {
+        for (name, path) in [
+            ("net.ipv4.ip_forward", "net/ipv4/ip_forward"),
+            ("net/ipv4/ip_forward", "net/ipv4/ip_forward"),
+            ("net.ipv4.conf.g0/100.rp_filter", "net/ipv4/conf/g0.100/rp_filter"),
+            ("net/ipv4/conf/g0.100/rp_filter", "net/ipv4/conf/g0.100/rp_filter"),
+            ("kernel.panic", "kernel/panic"),
+        ] {
+            assert_eq!(path_of(name).unwrap(), path);
+        }
+    }
+
+    #[test]
+    fn hostile_keys_and_values_are_refused() {
+        for name in [
+            "",
+            "net",
+            ".",
+            "/",
+            "..",
+            "net..ipv4",
+            "net.ipv4.",
+            ".net.ipv4",
+            "/proc/sys/net/ipv4/ip_forward",
+            "net/../kernel/panic",
+            "net.ipv4./.x",
+            "net.//.kernel.panic",
+            "net.ipv4.ip_forward\n",
+            "net.ipv4.ip forward",
+            "net.ipv4.ip_forward\0",
+            "net.ipv4.ip_forward=1",
+        ] {
+            assert!(path_of(name).is_err(), "{name:?}");
+        }
+        for value in ["", " ", "1\n2", "1\0", "\u{7f}"] {
+            assert!(check_value("net/x", value).is_err(), "{value:?}");
+        }
+        check_value("net/ipv4/tcp_rmem", "4096\t131072\t6291456").unwrap();
     }
 }

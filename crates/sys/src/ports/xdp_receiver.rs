@@ -108,7 +108,7 @@ impl XdpReceiver {
             .map_max_entries("latencies", (cpus * BUCKETS) as u32)
             .load(bpf::RECEIVER)
             .map_err(|e| bpf::program_error("receiver", &e))?;
-        attach(&mut ebpf, "receive", namespace, ifindex)?;
+        attach_for_any_mtu(&mut ebpf, namespace, ifindex)?;
         let mut receiver = XdpReceiver {
             queues: map(&mut ebpf, "queues", cpus * queues as usize)?,
             streams: map(&mut ebpf, "streams", cpus * STREAMS)?,
@@ -160,6 +160,16 @@ impl XdpReceiver {
             }
         }
         all
+    }
+}
+
+/// A veth whose other end has a large MTU takes only programs that know of frames in several pieces (Linux 5.18).
+fn attach_for_any_mtu(ebpf: &mut Ebpf, namespace: &Netns, ifindex: u32) -> Result<(), PortError> {
+    match attach(ebpf, "receive", namespace, ifindex) {
+        Err(PortError::System { source, .. }) if source.raw_os_error() == Some(libc::ERANGE) => {
+            attach(ebpf, "receive_frags", namespace, ifindex)
+        }
+        other => other,
     }
 }
 

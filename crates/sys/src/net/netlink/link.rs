@@ -38,8 +38,10 @@ pub struct VethSpec<'a> {
     pub peer_ns: &'a Netns,
     /// Number of transmit and of receive queues, on both ends.
     pub queues: u32,
-    /// MTU of both ends, in bytes without Ethernet header.
+    /// MTU in bytes without Ethernet header.
     pub mtu: u32,
+    /// MTU of the other end; the same if `None`.
+    pub peer_mtu: Option<u32>,
     /// Length of the transmit queue of both ends; the kernel's default if `None`.
     pub txqueuelen: Option<u32>,
     /// Numbers of this end and of the other, each in its namespace; the kernel's choice if `None`. Ends whose numbers are
@@ -116,8 +118,10 @@ impl Route {
         check_name(spec.name)?;
         check_name(spec.peer_name)?;
         let mut peer = veth_end(spec.peer_name, spec.peer_mac, spec.indexes.map(|i| i.1), spec);
+        peer.attributes.push(LinkAttribute::Mtu(spec.peer_mtu.unwrap_or(spec.mtu)));
         peer.attributes.push(LinkAttribute::NetNsFd(spec.peer_ns.as_fd().as_raw_fd()));
         let mut message = veth_end(spec.name, spec.mac, spec.indexes.map(|i| i.0), spec);
+        message.attributes.push(LinkAttribute::Mtu(spec.mtu));
         message.attributes.push(LinkAttribute::LinkInfo(vec![
             Info::Kind(InfoKind::Veth),
             Info::Data(InfoData::Veth(InfoVeth::Peer(peer))),
@@ -190,6 +194,12 @@ impl Route {
         }
     }
 
+    /// Waits until all links of the namespace that are set up can send, the loopback device aside.
+    pub fn wait_all_running(&self, longest: Duration) -> Result<(), Error> {
+        let wanted = self.links()?.into_iter().filter(|link| link.up && !link.loopback);
+        wanted.into_iter().try_for_each(|link| self.wait_running(link.index, longest))
+    }
+
     /// Sets the MTU.
     pub fn set_mtu(&self, index: u32, mtu: u32) -> Result<(), Error> {
         let mut message = indexed(index);
@@ -248,7 +258,6 @@ fn veth_end(name: &str, mac: MacAddr, index: Option<u32>, spec: &VethSpec<'_>) -
     end.attributes = vec![
         LinkAttribute::IfName(name.to_owned()),
         LinkAttribute::Address(mac.to_vec()),
-        LinkAttribute::Mtu(spec.mtu),
         LinkAttribute::NumTxQueues(spec.queues),
         LinkAttribute::NumRxQueues(spec.queues),
     ];

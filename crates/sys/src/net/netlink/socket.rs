@@ -18,6 +18,10 @@ const HEADER: usize = 16;
 const ACK_TEXT: u16 = 1;
 /// The kernel fills at most 32 KiB per read of a dump; single answers about cards with many functions can be longer.
 const BUFFER: usize = 256 * 1024;
+/// Bytes of requests that are sent at once; a socket's default send buffer holds three times as many.
+const BATCH: usize = 64 * 1024;
+/// No request of a pipeline is longer.
+const LARGEST: usize = 256;
 /// How long the kernel may take to answer.
 const TIMEOUT_SECONDS: libc::time_t = 2;
 /// How often a dump is begun again because the table changed meanwhile.
@@ -112,7 +116,7 @@ impl Socket {
         self.send(kind, flags, body)?;
         let mut consistent = true;
         loop {
-            let length = self.receive()?;
+            let length = self.receive(0)?;
             let mut rest = &self.buffer[..length];
             while let Some((header, payload, next)) = split(rest) {
                 rest = next;
@@ -127,24 +131,80 @@ impl Socket {
         }
     }
 
+    /// Sends requests, as many in each message as [`BATCH`] holds, until `next` has none or `go_on` says no. The kernel carries a
+    /// message out while it is being sent, and answers only errors: all answers are there when the call returns. Gives the number
+    /// of requests, or of the first that failed (counted from 1).
+    pub(crate) fn pipeline(
+        &mut self,
+        Pipeline { kind, flags }: Pipeline,
+        go_on: &mut dyn FnMut() -> bool,
+        mut next: impl FnMut(&mut Vec<u8>) -> bool,
+    ) -> Result<u64, (u64, Failure)> {
+        let (mut done, mut more) = (0, true);
+        let (mut message, mut body) = (Vec::with_capacity(BATCH), Vec::new());
+        while more && go_on() {
+            let first = self.sequence.wrapping_add(1);
+            message.clear();
+            while more && message.len() < BATCH - LARGEST {
+                body.clear();
+                more = next(&mut body);
+                if more {
+                    self.sequence = self.sequence.wrapping_add(1);
+                    put_message(&mut message, kind, flags | NLM_F_REQUEST, self.sequence, &body);
+                }
+            }
+            if message.is_empty() {
+                break;
+            }
+            self.transmit(&message).map_err(|e| (done + 1, e.into()))?;
+            if let Some((sequence, failure)) = self.first_error(first)? {
+                return Err((done + u64::from(sequence.wrapping_sub(first)) + 1, failure));
+            }
+            done += u64::from(self.sequence.wrapping_sub(first)) + 1;
+        }
+        Ok(done)
+    }
+
     fn send(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let ack = if flags & NLM_F_DUMP == NLM_F_DUMP { 0 } else { NLM_F_ACK };
         let mut message = Vec::with_capacity(HEADER + body.len());
-        message.extend_from_slice(&((HEADER + body.len()) as u32).to_ne_bytes());
-        message.extend_from_slice(&kind.to_ne_bytes());
-        message.extend_from_slice(&(flags | NLM_F_REQUEST | ack).to_ne_bytes());
-        message.extend_from_slice(&self.sequence.to_ne_bytes());
-        message.extend_from_slice(&0u32.to_ne_bytes());
-        message.extend_from_slice(body);
+        put_message(&mut message, kind, flags | NLM_F_REQUEST | ack, self.sequence, body);
+        self.transmit(&message)
+    }
+
+    fn transmit(&self, message: &[u8]) -> io::Result<()> {
         // SAFETY: pointer and length describe `message`, which outlives the call. An unconnected netlink socket sends
         // to the kernel.
         let sent = unsafe { libc::send(self.fd.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
+    /// The first error among the answers that are there, to requests from number `first` on.
+    fn first_error(&mut self, first: u32) -> Result<Option<(u32, Failure)>, (u64, Failure)> {
+        let mut found: Option<(u32, Failure)> = None;
+        loop {
+            let length = match self.receive(libc::MSG_DONTWAIT) {
+                Ok(length) => length,
+                Err(e) if e.raw_os_error() == Some(libc::ETIMEDOUT) => return Ok(found),
+                // More errors than the socket holds: the first ones are there.
+                Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => continue,
+                Err(e) => return Err((0, e.into())),
+            };
+            let mut rest = &self.buffer[..length];
+            while let Some((header, payload, next)) = split(rest) {
+                rest = next;
+                let ours = header.sequence.wrapping_sub(first) <= self.sequence.wrapping_sub(first);
+                if ours && found.is_none() {
+                    let failure = step(&header, payload, &mut |_, _| {}).err();
+                    found = failure.map(|failure| (header.sequence, failure));
+                }
+            }
+        }
+    }
+
     /// Reads one datagram from the kernel; those of other processes are passed over.
-    fn receive(&mut self) -> io::Result<usize> {
+    fn receive(&mut self, flags: libc::c_int) -> io::Result<usize> {
         loop {
             // SAFETY: all-zero is a valid sockaddr_nl.
             let mut from: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
@@ -155,7 +215,7 @@ impl Socket {
                     self.fd.as_raw_fd(),
                     self.buffer.as_mut_ptr().cast(),
                     self.buffer.len(),
-                    libc::MSG_TRUNC,
+                    libc::MSG_TRUNC | flags,
                     (&raw mut from).cast(),
                     &mut from_length,
                 )
@@ -177,6 +237,23 @@ impl Socket {
             }
         }
     }
+}
+
+/// What all requests of a pipeline have in common.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pipeline {
+    pub(crate) kind: u16,
+    pub(crate) flags: u16,
+}
+
+fn put_message(bytes: &mut Vec<u8>, kind: u16, flags: u16, sequence: u32, body: &[u8]) {
+    bytes.extend_from_slice(&((HEADER + body.len()) as u32).to_ne_bytes());
+    bytes.extend_from_slice(&kind.to_ne_bytes());
+    bytes.extend_from_slice(&flags.to_ne_bytes());
+    bytes.extend_from_slice(&sequence.to_ne_bytes());
+    bytes.extend_from_slice(&0u32.to_ne_bytes());
+    bytes.extend_from_slice(body);
+    bytes.resize(align(bytes.len()), 0);
 }
 
 struct Header {

@@ -1,0 +1,186 @@
+//! A journal on disk: a file for each lab that changes the host, a line for each step, synchronised before the step is taken.
+
+use super::JournalError;
+use crate::net::registry::process_start;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The form of journals that this program writes.
+const VERSION: u32 = 1;
+/// No journal is nearly this long.
+const LONGEST: u64 = 1 << 20;
+
+/// Something that is done to the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Step {
+    /// A setting gets another value.
+    Set {
+        /// The file below /.
+        file: String,
+        /// What was in it.
+        old: String,
+        /// What is written to it.
+        new: String,
+    },
+    /// A module is loaded that was not.
+    Module(String),
+}
+
+/// A step as it was written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The step.
+    pub step: Step,
+    /// What it led to, if the process lived to see it.
+    pub became: Option<String>,
+}
+
+/// A line of a journal.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Line {
+    /// The first: who writes.
+    Begin {
+        version: u32,
+        pid: u32,
+        pid_started: Option<u64>,
+    },
+    Step(Step),
+    /// What the step before it led to.
+    Became(String),
+}
+
+/// The journal of one lab.
+#[derive(Debug)]
+pub struct Book {
+    pub pid: u32,
+    pid_started: Option<u64>,
+    pub steps: Vec<Written>,
+}
+
+impl Book {
+    pub fn create(path: &Path) -> Result<Book, JournalError> {
+        let pid = std::process::id();
+        let book = Book { pid, pid_started: process_start(pid), steps: Vec::new() };
+        let begin = Line::Begin { version: VERSION, pid, pid_started: book.pid_started };
+        append(path, &begin, true)?;
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        // The name must last as long as what is written under it.
+        let synced = File::open(folder).and_then(|f| f.sync_all());
+        synced.map_err(JournalError::system("synchronise", folder))?;
+        Ok(book)
+    }
+
+    pub fn append(&mut self, path: &Path, step: Step) -> Result<(), JournalError> {
+        append(path, &Line::Step(step.clone()), false)?;
+        self.steps.push(Written { step, became: None });
+        Ok(())
+    }
+
+    pub fn became(&mut self, path: &Path, found: &str) -> Result<(), JournalError> {
+        append(path, &Line::Became(found.to_owned()), false)?;
+        if let Some(last) = self.steps.last_mut() {
+            last.became = Some(found.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether the process that wrote it still runs.
+    pub fn owner_runs(&self) -> bool {
+        match (process_start(self.pid), self.pid_started) {
+            (None, _) => false,
+            (Some(now), Some(then)) => now == then,
+            (Some(_), None) => true,
+        }
+    }
+}
+
+fn append(path: &Path, line: &Line, new: bool) -> Result<(), JournalError> {
+    let write = || {
+        let mut text = serde_json::to_string(line)?;
+        text.push('\n');
+        let mut file = OpenOptions::new().append(true).create_new(new).mode(0o600).open(path)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    };
+    write().map_err(JournalError::system("write", path))
+}
+
+/// A journal's file, and what is in it, or what is wrong with it.
+pub type Found = (PathBuf, Result<Book, String>);
+
+/// All journals in a folder.
+pub fn list(folder: &Path) -> Result<Vec<Found>, JournalError> {
+    let failed = JournalError::system("list the journals in", folder);
+    let entries = fs::read_dir(folder).map_err(failed)?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|end| end == "journal"));
+    paths.sort();
+    let gone = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
+    let read = |path: PathBuf| match read(&path) {
+        Err(e) if gone(&e) => None,
+        other => Some((path, other.map_err(|e| e.to_string()))),
+    };
+    Ok(paths.into_iter().filter_map(read).collect())
+}
+
+fn read(path: &Path) -> io::Result<Book> {
+    let mut text = String::new();
+    File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
+    parse(&text).map_err(|reason| io::Error::new(io::ErrorKind::InvalidData, reason))
+}
+
+/// Reads a journal. A last line that was cut off in the middle is of a step that was not taken: steps are taken only once their
+/// line is complete.
+pub fn parse(text: &str) -> Result<Book, String> {
+    let complete = text.rfind('\n').map_or("", |end| &text[..end]);
+    let mut lines = complete.lines().map(serde_json::from_str::<Line>);
+    let (version, pid, pid_started) = match lines.next() {
+        Some(Ok(Line::Begin { version, pid, pid_started })) => (version, pid, pid_started),
+        // Killed before it had written its first line: nothing was changed, by a process that is not known.
+        None => (VERSION, 0, None),
+        _ => return Err("it does not begin with who writes".into()),
+    };
+    if version != VERSION {
+        return Err(format!("version {version} is not known, only {VERSION}"));
+    }
+    let mut book = Book { pid, pid_started, steps: Vec::new() };
+    for (number, line) in lines.enumerate() {
+        match line {
+            Ok(Line::Step(step)) => book.steps.push(Written { step, became: None }),
+            Ok(Line::Became(found)) if !book.steps.is_empty() => {
+                book.steps.last_mut().expect("not empty").became = Some(found);
+            }
+            _ => return Err(format!("line {} makes no sense", number + 2)),
+        }
+    }
+    Ok(book)
+}
+
+/// Only one process at a time changes the host or undoes what another changed. The kernel gives the lock back when the process
+/// is gone.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "held, not read")] File);
+
+impl Lock {
+    pub fn take(folder: &Path) -> Result<Lock, JournalError> {
+        let path = folder.join("lock");
+        let open = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let file = open.map_err(JournalError::system("open", &path))?;
+        loop {
+            // SAFETY: the descriptor is open.
+            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } == 0 {
+                return Ok(Lock(file));
+            }
+            match io::Error::last_os_error() {
+                e if e.kind() == io::ErrorKind::Interrupted => {}
+                e => return Err(JournalError::system("lock", path)(e)),
+            }
+        }
+    }
+}

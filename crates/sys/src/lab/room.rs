@@ -1,0 +1,184 @@
+//! Where a DUT's commands run and its files are: the DUT's network namespace, with mounts of its own.
+//!
+//! Like namespaces, the mounts have no names outside and go with the process: a scratch folder in memory, and the /sys of the
+//! namespace (`ip netns exec` does that as well). Everything else of the file system is the host's.
+
+use super::LabError;
+use super::setup::Step;
+use crate::net::{self, Netns};
+use crate::process::{Finished, Job};
+use std::ffi::{CStr, CString};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// The scratch folder as commands see it. The folder itself, on the host, stays empty.
+pub const SCRATCH: &str = "/run/linerate/scratch";
+/// Where there is no right to make that folder: a folder that every system has, and that only commands see covered.
+const SCRATCH_WITHOUT_ROOT: &str = "/mnt";
+
+/// What a command said.
+#[derive(Debug, Clone)]
+pub struct Said {
+    /// The command.
+    pub command: String,
+    /// How it ended, and its output.
+    pub finished: Finished,
+}
+
+/// A room for commands.
+pub struct Room {
+    namespace: Netns,
+    mounts: Arc<OwnedFd>,
+    scratch: CString,
+    /// What commands said, in order.
+    pub said: Vec<Said>,
+    undo: Vec<Job>,
+}
+
+impl Room {
+    /// Makes the room, with these files in its scratch folder.
+    pub(super) fn new(namespace: &Netns, files: &[(String, String)]) -> Result<Room, LabError> {
+        let scratch = match fs::create_dir_all(SCRATCH) {
+            Ok(()) => SCRATCH,
+            Err(_) => SCRATCH_WITHOUT_ROOT,
+        };
+        let furnished = namespace.enter(|| furnish(scratch, files));
+        let mounts = furnished.and_then(|mounts| mounts).map_err(|e| {
+            let operation = format!("make a scratch folder for commands in namespace {}", namespace.label());
+            net::Error::kernel(operation, e)
+        })?;
+        Ok(Room {
+            namespace: namespace.clone(),
+            mounts: Arc::new(mounts),
+            scratch: CString::new(scratch).expect("a constant"),
+            said: Vec::new(),
+            undo: Vec::new(),
+        })
+    }
+
+    /// A command that runs in the room.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = self.namespace.command(program);
+        let (mounts, scratch) = (Arc::clone(&self.mounts), self.scratch.clone());
+        let enter = move || {
+            // SAFETY: the descriptor is owned by the closure; setns changes the calling process, which has one thread.
+            net::netns::check(unsafe { libc::setns(mounts.as_raw_fd(), libc::CLONE_NEWNS) })?;
+            // SAFETY: the string is NUL-terminated and owned by the closure.
+            net::netns::check(unsafe { libc::chdir(scratch.as_ptr()) })
+        };
+        // SAFETY: between fork and exec the closure makes two system calls and neither allocates nor locks.
+        unsafe { command.pre_exec(enter) };
+        command
+    }
+
+    pub(super) fn run_step(&mut self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<(), LabError> {
+        // Even a command that fails may have done half of its work.
+        self.undo.extend(step.undo.clone());
+        let finished = self.run(&step.run, interrupted)?;
+        self.said.push(Said { command: words(&step.run), finished });
+        Ok(())
+    }
+
+    pub(super) fn run(&self, job: &Job, interrupted: Option<&AtomicBool>) -> Result<Finished, LabError> {
+        let run = job.run(|path| self.command(path), interrupted);
+        run.map_err(|source| LabError::Tool { doing: format!("run '{}'", words(job)), source })
+    }
+
+    /// Runs what undoes the commands, the last first. There is nobody left to tell of an error.
+    pub(super) fn undo(&mut self) {
+        while let Some(job) = self.undo.pop() {
+            let _ = self.run(&job, None);
+        }
+    }
+}
+
+/// A command as a user would know it again.
+fn words(job: &Job) -> String {
+    match job.args.as_slice() {
+        [dash, line] if job.program == "sh" && dash == "-c" => line.clone(),
+        args => [std::slice::from_ref(&job.program), args].concat().join(" "),
+    }
+}
+
+/// Whether a file can be in the scratch folder: below it, by a plain path.
+pub(super) fn check_file(path: &str) -> Result<(), &'static str> {
+    if path.starts_with('/') {
+        return Err("the embedded lab writes files only below its scratch folder: leave the first slash out");
+    }
+    if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return Err("its path must be plain");
+    }
+    if path.chars().any(char::is_control) || path.len() > 1000 {
+        return Err("its path must be a short line");
+    }
+    Ok(())
+}
+
+/// Called on a thread inside the namespace, which ends afterwards: the mounts live on through the descriptor.
+fn furnish(scratch: &str, files: &[(String, String)]) -> io::Result<OwnedFd> {
+    // SAFETY: takes a flag and changes only the calling thread.
+    net::netns::check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+    // What is unmounted on the host goes here as well; what is mounted here stays here.
+    mount(c"none", c"/", c"none", libc::MS_REC | libc::MS_SLAVE, c"")?;
+    mount(c"sysfs", c"/sys", c"sysfs", 0, c"")?;
+    let at = CString::new(scratch)?;
+    mount(c"linerate", &at, c"tmpfs", libc::MS_NOSUID | libc::MS_NODEV, c"mode=0700,size=128m")?;
+    for (path, text) in files {
+        let path = Path::new(scratch).join(path);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&path, text)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(File::open("/proc/thread-self/ns/mnt")?.into())
+}
+
+fn mount(source: &CStr, target: &CStr, kind: &CStr, flags: libc::c_ulong, data: &CStr) -> io::Result<()> {
+    // SAFETY: four NUL-terminated strings that outlive the call.
+    net::netns::check(unsafe {
+        libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, data.as_ptr().cast())
+    })
+}
+
+/// Ends what commands have left running in the lab's namespaces (a daemon that left its group), so that these can go.
+pub(super) fn end_stragglers(namespaces: impl Iterator<Item = u64>) {
+    let ours: Vec<u64> = namespaces.collect();
+    let Ok(tasks) = fs::read_dir("/proc") else { return };
+    for task in tasks.flatten() {
+        let Some(pid) = task.file_name().to_str().and_then(|name| name.parse::<libc::pid_t>().ok()) else {
+            continue;
+        };
+        let inside = fs::metadata(task.path().join("ns/net")).is_ok_and(|ns| ours.contains(&ns.ino()));
+        if inside && pid as u32 != std::process::id() {
+            // SAFETY: takes numbers only.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_stay_in_the_scratch_folder() {
+        for path in ["", "/etc/passwd", "..", "a/../../b", "a//b", "./a", "a/", "a\nb", "a\0"] {
+            assert!(check_file(path).is_err(), "{path:?}");
+        }
+        check_file("etc/frr/frr.conf").unwrap();
+    }
+
+    #[test]
+    fn commands_are_named_as_they_were_written() {
+        assert_eq!(words(&Job::new("sh", &["-c", "ip link | wc -l"])), "ip link | wc -l");
+        assert_eq!(words(&Job::new("ip", &["link"])), "ip link");
+    }
+}

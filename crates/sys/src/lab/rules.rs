@@ -1,0 +1,294 @@
+//! Rule sets: loaded by the tools that administrators use, taken away again, and asked how much they have dropped.
+
+use super::{LabError, Setup};
+use crate::net::Netns;
+use crate::net::conntrack;
+use crate::process::{self, Input, Job};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Name of the nftables counter in front of a drop.
+pub const DROP_COUNTER: &str = "dropped";
+
+/// How long clearing a rule set may take: one of a million entries is not gone in an instant.
+const CLEAR_WITHIN: Duration = Duration::from_secs(60);
+
+/// What holds rules in the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Holder {
+    /// nf_tables: of nft, and of iptables where it is iptables-nft.
+    NfTables,
+    /// The older tables, of one IP version.
+    Legacy {
+        /// `iptables` or `ip6tables`, as the program was called.
+        family: &'static str,
+        /// The program that restores them.
+        restore: String,
+    },
+    /// Sets of ipset. They come last: rules refer to them.
+    IpSet,
+}
+
+/// What counts what a rule set drops.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Count {
+    /// nftables' named counter [`DROP_COUNTER`].
+    Nft,
+    /// Rules and policies that drop, by this iptables-save.
+    Save(String),
+}
+
+/// The rule set of a DUT.
+#[derive(Debug, Default)]
+pub(super) struct RuleSet {
+    holders: BTreeSet<Holder>,
+    counts: BTreeSet<Count>,
+    tracks: bool,
+    /// What its own counters showed when they were last read.
+    drops: AtomicU64,
+}
+
+impl RuleSet {
+    /// Runs a setup's loaders.
+    pub fn load(
+        &mut self,
+        namespace: &Netns,
+        setup: &Setup,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<(), LabError> {
+        self.tracks |= setup.tracks;
+        for job in &setup.rules {
+            // Noted before it runs: what it has done by the time that it fails must be taken away as well.
+            self.note(job);
+            let run = job.run(|path| namespace.command(path), interrupted);
+            run.map_err(|e| LabError::Rules { variant: setup.name.clone(), reason: e.to_string() })?;
+        }
+        Ok(())
+    }
+
+    /// Takes all rules away, and forgets the connections that they tracked: a state made under one rule set must not decide what
+    /// happens under the next.
+    pub fn clear(&mut self, namespace: &Netns, interrupted: Option<&AtomicBool>) -> Result<(), LabError> {
+        for holder in std::mem::take(&mut self.holders) {
+            let result = match &holder {
+                Holder::NfTables => {
+                    let job = Job::new("nft", &["-f", "-"]).with_input(Input::text("flush ruleset\n"));
+                    run_clear(&job, namespace, interrupted)
+                }
+                Holder::Legacy { family, restore } => clear_legacy(family, restore, namespace, interrupted),
+                Holder::IpSet => run_clear(&Job::new("ipset", &["destroy"]), namespace, interrupted),
+            };
+            if let Err(error) = result {
+                self.holders.insert(holder);
+                return Err(error);
+            }
+        }
+        if std::mem::take(&mut self.tracks) {
+            conntrack::flush(namespace)?;
+        }
+        self.counts.clear();
+        self.drops.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// What the rules have dropped since the last time that they were asked. That takes milliseconds, so it is done only when frames
+    /// are missing: what it grew by since belongs to this trial.
+    pub fn dropped_since(&self, namespace: &Netns) -> Option<u64> {
+        let counts = self.counts.iter().map(|count| match count {
+            Count::Nft => nft_drops(namespace),
+            Count::Save(program) => saved_drops(program, namespace),
+        });
+        let now: u64 = counts.sum::<Option<u64>>()?;
+        Some(now - self.drops.swap(now, Ordering::Relaxed).min(now))
+    }
+
+    /// What to say of frames that the rules dropped.
+    pub fn place(&self) -> String {
+        match self.counts.iter().all(|count| *count == Count::Nft) {
+            true => format!("DUT: dropped by the rule set (counter {DROP_COUNTER})"),
+            false => "DUT: dropped by the rule set (rules and policies that drop)".into(),
+        }
+    }
+
+    fn note(&mut self, job: &Job) {
+        let name = job.name();
+        if name == "nft" {
+            self.holders.insert(Holder::NfTables);
+            self.counts.insert(Count::Nft);
+        } else if name == "ipset" {
+            self.holders.insert(Holder::IpSet);
+        } else if let Some(family) = ["iptables", "ip6tables"].into_iter().find(|f| name.starts_with(f)) {
+            let flavour = Flavour::of(&job.program);
+            let tool = |verb: &str| flavour.tool(&job.program, family, verb);
+            self.holders.insert(match flavour {
+                Flavour::Nft => Holder::NfTables,
+                Flavour::Legacy => Holder::Legacy { family, restore: tool("restore") },
+            });
+            self.counts.insert(Count::Save(tool("save")));
+        }
+    }
+}
+
+/// Which tables an iptables works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flavour {
+    Nft,
+    Legacy,
+}
+
+impl Flavour {
+    /// By its name, or by what its name leads to: distributions have links (alternatives) to either.
+    fn of(program: &str) -> Flavour {
+        let target = process::find(program).and_then(|path| path.canonicalize().ok()).unwrap_or_default();
+        let name =
+            |path: &Path| path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let names = [name(Path::new(program)), name(&target)];
+        if names.iter().any(|name| name.contains("-nft")) { Flavour::Nft } else { Flavour::Legacy }
+    }
+
+    /// The brother of a program that saves or restores, in the same folder where one was named.
+    fn tool(self, program: &str, family: &str, verb: &str) -> String {
+        let folder = match Path::new(program).parent() {
+            Some(folder) if program.contains('/') => format!("{}/", folder.display()),
+            _ => String::new(),
+        };
+        let infix = if program.contains(self.infix()) { self.infix() } else { "" };
+        format!("{folder}{family}{infix}-{verb}")
+    }
+
+    fn infix(self) -> &'static str {
+        match self {
+            Flavour::Nft => "-nft",
+            Flavour::Legacy => "-legacy",
+        }
+    }
+}
+
+fn run_clear(job: &Job, namespace: &Netns, interrupted: Option<&AtomicBool>) -> Result<(), LabError> {
+    let run = job.clone().within(CLEAR_WITHIN).run(|path| namespace.command(path), interrupted);
+    run.map(drop).map_err(|e| LabError::Tool { doing: "take the rule set away".into(), source: e })
+}
+
+/// Restores the tables that are in use to nothing. They are listed in /proc/net of the namespace.
+fn clear_legacy(
+    family: &str,
+    restore: &str,
+    namespace: &Netns,
+    interrupted: Option<&AtomicBool>,
+) -> Result<(), LabError> {
+    let list = if family == "iptables" { "ip_tables_names" } else { "ip6_tables_names" };
+    let path = format!("/proc/thread-self/net/{list}");
+    let read = namespace.enter(|| std::fs::read_to_string(&path));
+    let tables = read.and_then(|text| text).unwrap_or_default();
+    let text: String = tables.lines().map(empty_table).collect();
+    if text.is_empty() {
+        return Ok(());
+    }
+    run_clear(&Job::new(restore, &[]).with_input(Input::text(text)), namespace, interrupted)
+}
+
+/// A table without rules, in the words of iptables-restore: chains of users go by being left out.
+fn empty_table(table: &str) -> String {
+    let chains: &[&str] = match table {
+        "filter" | "security" => &["INPUT", "FORWARD", "OUTPUT"],
+        "nat" => &["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"],
+        "raw" => &["PREROUTING", "OUTPUT"],
+        "mangle" => &["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"],
+        _ => return String::new(),
+    };
+    let chains: String = chains.iter().map(|chain| format!(":{chain} ACCEPT [0:0]\n")).collect();
+    format!("*{table}\n{chains}COMMIT\n")
+}
+
+fn nft_drops(namespace: &Netns) -> Option<u64> {
+    let job = Job::new("nft", &["-j", "list", "counters"]);
+    let finished = job.run(|path| namespace.command(path), None).ok()?;
+    counted_by_nft(&finished.stdout)
+}
+
+fn counted_by_nft(json: &str) -> Option<u64> {
+    let document: serde_json::Value = serde_json::from_str(json).ok()?;
+    let objects = document.get("nftables")?.as_array()?;
+    let counters = objects.iter().filter_map(|o| o.get("counter"));
+    let dropped = counters.filter(|c| c.get("name").and_then(|n| n.as_str()) == Some(DROP_COUNTER));
+    Some(dropped.filter_map(|c| c.get("packets")?.as_u64()).sum())
+}
+
+fn saved_drops(save: &str, namespace: &Netns) -> Option<u64> {
+    let mut dropped = 0;
+    let job = Job::new(save, &["-c"]);
+    job.run_lines(|path| namespace.command(path), None, |line| dropped += dropped_by_line(line)).ok()?;
+    Some(dropped)
+}
+
+/// Packets that a line of `iptables-save -c` says were dropped: `:FORWARD DROP [7:420]`, `[7:420] -A FORWARD -j DROP`.
+fn dropped_by_line(line: &str) -> u64 {
+    let packets = |counts: &str| counts.trim_start_matches('[').split(':').next()?.parse::<u64>().ok();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let counted = match words.as_slice() {
+        [chain, "DROP", counts] if chain.starts_with(':') => packets(counts),
+        [counts, "-A", rule @ ..] if counts.starts_with('[') => {
+            let drops = rule.windows(2).any(|pair| matches!(pair, ["-j", "DROP" | "REJECT"]));
+            if drops { packets(counts) } else { None }
+        }
+        _ => None,
+    };
+    counted.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nfts_counters_are_read() {
+        let json = r#"{"nftables":[{"metainfo":{}},{"counter":{"name":"dropped","packets":7,"bytes":9}},
+            {"counter":{"name":"other","packets":5}},{"counter":{"name":"dropped","family":"ip6","packets":2}}]}"#;
+        assert_eq!(counted_by_nft(json), Some(9));
+        assert_eq!(counted_by_nft(r#"{"nftables":[]}"#), Some(0));
+        assert_eq!(counted_by_nft("{"), None);
+    }
+
+    #[test]
+    fn iptables_rules_and_policies_that_drop_are_counted() {
+        for (line, dropped) in [
+            (":FORWARD DROP [7:420]", 7),
+            (":FORWARD ACCEPT [9:420]", 0),
+            (":USER - [9:420]", 0),
+            ("[5:300] -A FORWARD -s 198.18.0.0/15 -j DROP", 5),
+            ("[6:300] -A FORWARD -j REJECT --reject-with icmp-port-unreachable", 6),
+            ("[5:300] -A FORWARD -j ACCEPT", 0),
+            ("[5:300] -A FORWARD -m comment --comment \"-j DROP\" -j ACCEPT", 0),
+            ("*filter", 0),
+            ("# Generated by iptables-save", 0),
+            ("[x:300] -A FORWARD -j DROP", 0),
+            ("[", 0),
+            ("", 0),
+        ] {
+            assert_eq!(dropped_by_line(line), dropped, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_brothers_of_an_iptables_are_of_its_kind() {
+        let legacy = Flavour::of("iptables-legacy-restore");
+        assert_eq!(legacy, Flavour::Legacy);
+        assert_eq!(legacy.tool("iptables-legacy-restore", "iptables", "save"), "iptables-legacy-save");
+        assert_eq!(Flavour::of("/x/ip6tables-nft-restore"), Flavour::Nft);
+        let save = Flavour::Nft.tool("/x/ip6tables-nft-restore", "ip6tables", "save");
+        assert_eq!(save, "/x/ip6tables-nft-save");
+        assert_eq!(Flavour::Nft.tool("iptables-restore", "iptables", "save"), "iptables-save");
+    }
+
+    #[test]
+    fn an_empty_table_has_all_its_chains() {
+        assert_eq!(empty_table("raw"), "*raw\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n");
+        assert_eq!(empty_table("..."), "");
+    }
+}

@@ -1,0 +1,102 @@
+use super::*;
+
+fn shell(line: &str) -> Job {
+    Job::new("sh", &["-c", line])
+}
+
+fn run(job: &Job) -> Result<Finished, ProcessError> {
+    job.run(|path| Command::new(path), None)
+}
+
+#[test]
+fn output_status_and_input_come_through() {
+    let finished = run(&shell("cat; echo no >&2").with_input(Input::text("in"))).unwrap();
+    assert_eq!((finished.stdout.as_str(), finished.stderr.as_str()), ("in", "no\n"));
+    let error = run(&shell("echo wrong >&2; exit 3")).unwrap_err();
+    assert_eq!(error.to_string(), "sh failed (exit status: 3): wrong");
+}
+
+#[test]
+fn arguments_are_not_seen_by_a_shell() {
+    let finished = run(&Job::new("echo", &["$HOME;`id`", "*"])).unwrap();
+    assert_eq!(finished.stdout, "$HOME;`id` *\n");
+}
+
+#[test]
+fn a_large_input_is_streamed_while_output_is_read() {
+    let lines = |out: &mut dyn Write| (0..300_000).try_for_each(|n| writeln!(out, "line {n}"));
+    let job = Job::new("cat", &[]).with_input(Input::writer(lines));
+    let mut seen = 0u64;
+    job.run_lines(
+        |path| Command::new(path),
+        None,
+        |line| {
+            assert_eq!(line, format!("line {seen}"));
+            seen += 1;
+        },
+    )
+    .unwrap();
+    assert_eq!(seen, 300_000);
+    let kept = run(&job).unwrap();
+    assert_eq!(kept.stdout.len(), KEPT);
+}
+
+#[test]
+fn what_hangs_is_killed_with_all_that_it_started() {
+    let began = Instant::now();
+    // The child of the shell holds the pipes open, and nobody reads the input.
+    let endless = |out: &mut dyn Write| loop {
+        out.write_all(&[b'x'; 4096])?;
+    };
+    let job = shell("echo begun >&2; sleep 77 & sleep 78").with_input(Input::writer(endless));
+    let error = run(&job.within(Duration::from_millis(200))).unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(10));
+    assert_eq!(error.to_string(), "sh did not end within 0.2 s and was killed: begun");
+}
+
+#[test]
+fn what_a_program_leaves_running_does_not_hold_it_up() {
+    let began = Instant::now();
+    let finished = run(&shell("sleep 79 & echo $!")).unwrap();
+    assert!(began.elapsed() < Duration::from_secs(10));
+    let left = PathBuf::from(format!("/proc/{}/stat", finished.stdout.trim()));
+    let gone = || std::fs::read_to_string(&left).map_or(true, |stat| stat.contains(") Z "));
+    let end = Instant::now() + Duration::from_secs(10);
+    while !gone() {
+        assert!(Instant::now() < end, "it still runs");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn an_interrupt_ends_it() {
+    let stop = AtomicBool::new(false);
+    let error = std::thread::scope(|scope| {
+        let job = scope.spawn(|| shell("sleep 80").run(|path| Command::new(path), Some(&stop)));
+        stop.store(true, Ordering::Relaxed);
+        job.join().unwrap().unwrap_err()
+    });
+    assert!(matches!(error, ProcessError::Cancelled { .. }), "{error}");
+}
+
+#[test]
+fn an_input_that_fails_or_is_not_read_is_an_error() {
+    let broken = Input::writer(|_| Err(io::Error::other("no more entries")));
+    let error = run(&Job::new("cat", &[]).with_input(broken)).unwrap_err();
+    assert_eq!(error.to_string(), "cat did not get all of its input: no more entries");
+    let much = Input::writer(|out| (0..1000).try_for_each(|_| out.write_all(&[b'x'; 4096])));
+    let error = run(&Job::new("true", &[]).with_input(much)).unwrap_err();
+    assert!(matches!(error, ProcessError::Input { .. }), "{error}");
+}
+
+#[test]
+fn missing_programs_are_named_with_their_package() {
+    for hostile in ["", "a\0b", "/", "/etc", "/nonexistent/nft"] {
+        assert!(matches!(run(&Job::new(hostile, &[])), Err(ProcessError::NotInstalled(_))), "{hostile:?}");
+    }
+    assert_eq!(
+        ProcessError::NotInstalled("iptables-legacy-restore".into()).to_string(),
+        "iptables-legacy-restore is not installed: apt-get install iptables"
+    );
+    assert!(find("sh").is_some());
+}
