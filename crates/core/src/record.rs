@@ -6,6 +6,7 @@ pub use imported::{Imported, ImportedSlot, ImportedTrial};
 
 use crate::audit::{Audit, Loss};
 use crate::counters::PortCounters;
+use crate::plan;
 use crate::schedule::Stopped;
 use crate::trial::{Rates, Sample, Timing};
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,37 @@ pub struct Campaign {
     /// Whose results these are, where linerate did not measure them itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Box<Imported>>,
+    /// The plan that it carries out, where there is one. Slots are its cells, by the same numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<Box<Planned>>,
+}
+
+/// The plan of a campaign.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    /// The plan's file, as it was named.
+    pub file: String,
+    /// The plan, expanded.
+    pub plan: plan::campaign::Campaign,
+    /// Cells that are not measured, because something is lacking.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<Skipped>,
+}
+
+/// A cell that is not measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Its number.
+    pub cell: usize,
+    /// What is lacking, or what would have to be allowed.
+    pub reasons: Vec<String>,
+}
+
+impl Planned {
+    /// Why a cell is not measured; empty where it is.
+    pub fn lacking(&self, cell: usize) -> &[String] {
+        self.skipped.iter().find(|s| s.cell == cell).map_or(&[], |s| &s.reasons)
+    }
 }
 
 /// What the user asked for, defaults filled in.
@@ -126,6 +158,12 @@ pub struct Slot {
     pub ceiling: Option<usize>,
     /// The slot that this one is compared with.
     pub baseline: Option<usize>,
+    /// Flows, where the campaign's slots differ in them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<u64>,
+    /// The generator's CPUs, where they are not the campaign's: inline, as many forward.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<Vec<u32>>,
     /// Where an imported slot comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Box<ImportedSlot>>,
@@ -185,9 +223,21 @@ pub struct TrialRecord {
     pub audit: Audit,
     /// Raw samples of the window.
     pub samples: Vec<Sample>,
+    /// What a plan's commands said after the trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collected: Vec<Collected>,
     /// Where an imported figure comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Box<ImportedTrial>>,
+}
+
+/// What a command said after a trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collected {
+    /// The command.
+    pub command: String,
+    /// Its output, or why there is none.
+    pub output: Result<String, String>,
 }
 
 /// How busy a CPU was during a trial, as shares of the time.

@@ -139,6 +139,7 @@ impl Conductor<'_> {
             dut: shown.account.dut,
             cpus: shown.cpus,
             samples: shown.outcome.samples,
+            collected: Vec::new(),
             imported: None,
         }
     }

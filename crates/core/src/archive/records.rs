@@ -76,6 +76,7 @@ pub fn records(directory: ResultDirectory, linerate: &str) -> Option<Records> {
         roles: Roles { generator: Vec::new(), dut: Vec::new(), receiver: Vec::new(), control: Vec::new() },
         slots,
         notes: Vec::new(),
+        planned: None,
         imported: Some(Box::new(imported)),
     };
     Some(Records { campaign, host, trials })
@@ -172,6 +173,8 @@ fn slot(id: usize, set: Set, taken: &mut BTreeSet<(String, String)>) -> Slot {
         asked_fps: set.facts.get("sender.rate_pps").and_then(|r| r.parse().ok()),
         ceiling: None,
         baseline: None,
+        flows: None,
+        cpus: None,
         imported: Some(Box::new(ImportedSlot {
             set: set.name,
             profiling: set.profiling,
@@ -232,6 +235,7 @@ fn trial(slot: usize, block: usize, run: Run, rule: Rule, length: Option<u64>) -
         cpus: Vec::new(),
         audit: not_audited(rates.is_some(), &run.problems),
         samples,
+        collected: Vec::new(),
         imported: Some(Box::new(ImportedTrial {
             file: run.log,
             lines: run.lines,

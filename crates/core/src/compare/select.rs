@@ -119,6 +119,8 @@ mod tests {
             asked_fps: None,
             ceiling: None,
             baseline: None,
+            flows: None,
+            cpus: None,
             imported: None,
         }
     }

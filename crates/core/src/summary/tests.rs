@@ -17,6 +17,8 @@ fn slot(id: usize, variant: &str, ceiling: Option<usize>, baseline: Option<usize
         asked_fps: None,
         ceiling,
         baseline,
+        flows: None,
+        cpus: None,
         imported: None,
     }
 }
@@ -49,6 +51,7 @@ fn campaign() -> Campaign {
             slot(2, "nft-stateful", Some(0), Some(1)),
         ],
         notes: vec![],
+        planned: None,
         imported: None,
     }
 }
@@ -74,6 +77,7 @@ fn trial(number: u64, block: u32, slot: usize, fps: f64, lost: u64) -> TrialReco
         cpus: vec![],
         audit: audit(&evidence),
         samples: vec![],
+        collected: Vec::new(),
         imported: None,
     }
 }

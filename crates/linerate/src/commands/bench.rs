@@ -168,6 +168,7 @@ impl Session<'_> {
             roles: self.roles.clone(),
             slots: self.plan.slots.clone(),
             notes: self.plan.notes.clone(),
+            planned: None,
             imported: None,
         }
     }

@@ -76,6 +76,8 @@ impl Plan {
                 asked_fps,
                 ceiling: (lane > 0).then_some(ceiling),
                 baseline,
+                flows: None,
+                cpus: None,
                 imported: None,
             });
         }

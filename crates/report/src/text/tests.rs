@@ -25,6 +25,8 @@ fn slot(id: usize, variant: &str, length: u16, ceiling: Option<usize>, baseline:
         asked_fps: None,
         ceiling,
         baseline,
+        flows: None,
+        cpus: None,
         imported: None,
     }
 }
@@ -61,6 +63,7 @@ fn campaign(mode: Mode) -> Campaign {
             slot(2, "forwarding", 84, Some(0), Some(1)),
         ],
         notes: vec![],
+        planned: None,
         imported: None,
     }
 }
@@ -110,6 +113,7 @@ fn trial(number: u64, block: u32, slot: usize, offered: f64, received: f64) -> T
         ],
         audit: audit(&evidence),
         samples: vec![],
+        collected: Vec::new(),
         imported: None,
     }
 }

@@ -55,6 +55,7 @@ fn campaign() -> Campaign {
         roles: Roles { generator: vec![0], dut: vec![0], receiver: vec![0], control: vec![0] },
         slots: vec![],
         notes: vec![],
+        planned: None,
         imported: None,
     }
 }
@@ -76,6 +77,7 @@ fn trial(number: u64) -> TrialRecord {
         cpus: vec![],
         audit: audit(&Evidence::default()),
         samples: vec![],
+        collected: Vec::new(),
         imported: None,
     }
 }
