@@ -12,6 +12,7 @@ mod writer;
 use linerate_core::record::{Campaign, HostFacts, Summary, TrialRecord};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use writer::Writer;
@@ -48,13 +49,33 @@ impl RecordStore {
         let path = directory.join(TRIALS);
         let file = OpenOptions::new().append(true).create_new(true).open(&path);
         let file = file.map_err(|e| RecordsError::system("make", &path, e))?;
+        lock(&file, &directory, &path)?;
         sync_directory(&directory)?;
         if let Some(parent) = directory.parent().filter(|p| !p.as_os_str().is_empty()) {
             sync_directory(parent)?;
         }
         let writer =
-            Writer::start(file, path.clone()).map_err(|e| RecordsError::system("write", &path, e))?;
+            Writer::start(file, path.clone(), 0).map_err(|e| RecordsError::system("write", &path, e))?;
         Ok(RecordStore { directory, writer })
+    }
+
+    /// Opens the folder of a campaign that was stopped, to go on with it, and reads what it has. A last line that was cut off is
+    /// cut away; everything before it stays.
+    ///
+    /// # Errors
+    /// It is no record, it cannot be written, or another process is going on with it.
+    pub fn reopen(directory: &Path) -> Result<(Self, StoredCampaign), RecordsError> {
+        read(directory)?; // before anything is opened for writing
+        let path = directory.join(TRIALS);
+        let file = OpenOptions::new().append(true).create(true).open(&path);
+        let file = file.map_err(|e| RecordsError::system("open", &path, e))?;
+        lock(&file, directory, &path)?;
+        let stored = read(directory)?;
+        let whole = reader::whole_lines(&path)?;
+        file.set_len(whole).map_err(|e| RecordsError::system("shorten", &path, e))?;
+        let writer = Writer::start(file, path.clone(), stored.trials.len() as u64)
+            .map_err(|e| RecordsError::system("write", &path, e))?;
+        Ok((RecordStore { directory: directory.to_path_buf(), writer }, stored))
     }
 
     /// Nothing was measured: takes the folder away again, if nothing has been written into it.
@@ -137,6 +158,21 @@ impl RecordStore {
             RecordsError::system("write", &path, e)
         })?;
         sync_directory(&self.directory)
+    }
+}
+
+/// Holds the trials' file for this process, as long as it is open.
+fn lock(file: &File, directory: &Path, path: &Path) -> Result<(), RecordsError> {
+    // SAFETY: flock takes a descriptor and a constant.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EWOULDBLOCK) => Err(RecordsError::InUse(directory.into())),
+        // Some network file systems have no locks.
+        Some(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS) => Ok(()),
+        _ => Err(RecordsError::system("lock", path, error)),
     }
 }
 

@@ -34,6 +34,7 @@ use campaign::Campaign;
 use draft::Draft;
 pub use fault::{Fault, Span};
 use fault::{Lines, Problem};
+pub use needs::is_namespaced;
 use settings::System;
 use timetable::Timetable;
 

@@ -23,7 +23,7 @@ const HOST_WIDE: [&str; 13] = [
 ];
 
 /// Whether a Linux kernel setting belongs to a network namespace.
-pub(super) fn is_namespaced(sysctl: &str) -> bool {
+pub fn is_namespaced(sysctl: &str) -> bool {
     let dotted = sysctl.replace('/', ".");
     dotted.starts_with("net.") && !HOST_WIDE.contains(&dotted.as_str()) && !dotted.starts_with("net.bpf")
 }
@@ -33,10 +33,18 @@ pub(super) fn is_namespaced(sysctl: &str) -> bool {
 pub(super) fn host_wide(settings: &Settings) -> Vec<String> {
     let host = settings.sysctls.iter().filter(|(name, _)| !is_namespaced(name));
     let mut shared: Vec<String> = host.map(|(name, value)| format!("{name}={value}")).collect();
-    let sized = settings.rules.as_ref().filter(|rules| rules.hash_sized);
-    shared.extend(sized.and_then(|rules| rules.states).map(|states| format!("hash of {states} states")));
+    let states = settings.rules.as_ref().and_then(|rules| Some((rules.states?, rules.hash_sized)));
+    shared.extend(states.and_then(|(states, sized)| match sized {
+        true => Some(format!("hash of {states} states")),
+        // One hash holds the states of all namespaces: many of one lane lengthen the chains that another's frames walk.
+        false => (states > FEW_STATES).then(|| format!("{states} states in the hash as it is")),
+    }));
     shared
 }
+
+/// So many states do not fill the smallest hash that Linux makes by itself (1,024 buckets, and 65,536 and more with a gigabyte of
+/// memory; nf_conntrack_init_start in net/netfilter/nf_conntrack_core.c).
+const FEW_STATES: u64 = 10_000;
 
 /// What of the settings takes effect at boot. Lanes that differ in it have a reboot between them.
 pub(super) fn of_boot(settings: &Settings) -> Vec<String> {

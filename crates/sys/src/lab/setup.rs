@@ -3,7 +3,7 @@
 use super::LabError;
 use super::filler::{self, Filler};
 use super::variant::Variant;
-use crate::host::journal::{self, Change};
+use crate::host::journal::{self, Change, Journal};
 use crate::net::{MacAddr, sysctl};
 use crate::process::{Input, Job};
 use linerate_core::plan::settings::{Dut, End, Feature, Interface};
@@ -146,6 +146,31 @@ impl Setup {
             changes.push(Change::sysctl("net.core.rps_sock_flow_entries", &flows.to_string())?.or_more());
         }
         Ok(changes)
+    }
+
+    /// What of the host it wants that is not so, as commands that would make it so; they need consent. `flows`: connections that
+    /// must find room where it keeps a state for each.
+    ///
+    /// # Errors
+    /// A name that is none.
+    pub fn outstanding(&self, flows: u64) -> Result<Vec<String>, LabError> {
+        let mut changes = self.host_changes()?;
+        for (key, value) in self.sysctls.iter().filter(|(key, _)| !linerate_core::plan::is_namespaced(key)) {
+            changes.push(Change::sysctl(key, value)?);
+        }
+        let states = self.states.unwrap_or(0).max(if self.tracks { flows } else { 0 });
+        if states > 0 {
+            changes.push(Change::sysctl("net.netfilter.nf_conntrack_max", &states.to_string())?.or_more());
+        }
+        let journal = Journal::of_this_host();
+        // What is not there yet comes with a module, and may not be as it must be.
+        let open =
+            |c: &&Change| journal.outstanding(std::slice::from_ref(*c)).map_or(true, |o| !o.is_empty());
+        let mut wanted: Vec<String> = changes.iter().filter(open).map(Change::by_hand).collect();
+        let loadable =
+            |m: &&String| matches!(super::support::module(m), Ok(super::support::Module::Loadable));
+        wanted.extend(self.modules.iter().filter(loadable).map(|m| format!("modprobe {m}")));
+        Ok(wanted)
     }
 
     /// Everything about it that cannot be, on a veth or at all; empty if it is sound. What this kernel lacks is another question

@@ -38,6 +38,9 @@ pub enum RecordsError {
     /// The folder asked for has something in it.
     #[error("{} is not empty: name a new folder for the records, or an empty one", .0.display())]
     NotEmpty(PathBuf),
+    /// Another process writes there.
+    #[error("{} is being written by another linerate: wait for it, or end it", .0.display())]
+    InUse(PathBuf),
     /// The folder holds no record.
     #[error("{} is not a record of linerate: {reason}", directory.display())]
     NotARecord {

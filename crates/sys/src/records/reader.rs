@@ -40,6 +40,12 @@ pub fn read(directory: &Path) -> Result<StoredCampaign, RecordsError> {
     })
 }
 
+/// How many bytes of a file are whole lines.
+pub(super) fn whole_lines(path: &Path) -> Result<u64, RecordsError> {
+    let bytes = fs::read(path).map_err(|e| RecordsError::system("read", path, e))?;
+    Ok(bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at as u64 + 1))
+}
+
 fn document<T: serde::de::DeserializeOwned>(directory: &Path, name: &str) -> Result<Option<T>, RecordsError> {
     let path = directory.join(name);
     match text(&path)? {

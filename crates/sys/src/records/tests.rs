@@ -255,3 +255,28 @@ fn on_a_full_disk_nothing_recorded_is_lost() {
     let (kept, error) = filled.join().unwrap();
     assert_says_what_is_kept(kept, &error, "Free space there");
 }
+
+#[test]
+fn a_stopped_campaign_goes_on_after_its_whole_trials() {
+    let folder = Folder::new();
+    let out = folder.0.join("record");
+    let campaign = campaign();
+    let mut store = RecordStore::create(&folder.0, "x", Some(&out)).unwrap();
+    store.write_campaign(&campaign).unwrap();
+    store.append_trial(&trial(0)).unwrap();
+    let refused = RecordStore::reopen(&out).unwrap_err();
+    assert!(matches!(refused, RecordsError::InUse(_)), "{refused}");
+    store.finish().unwrap();
+    let mut file = OpenOptions::new().append(true).open(out.join(TRIALS)).unwrap();
+    file.write_all(b"{\"version\":1,\"tri").unwrap();
+    drop(file);
+    let (mut store, stored) = RecordStore::reopen(&out).unwrap();
+    assert_eq!((stored.trials.len(), stored.cut_off, &stored.campaign), (1, true, &campaign));
+    store.append_trial(&trial(1)).unwrap();
+    store.finish().unwrap();
+    let again = read(&out).unwrap();
+    assert_eq!(again.trials, [trial(0), trial(1)]);
+    assert!(!again.cut_off);
+    assert!(matches!(RecordStore::reopen(&folder.0), Err(RecordsError::NotARecord { .. })));
+    assert!(!folder.0.join(TRIALS).exists(), "nothing is made where there is no record");
+}

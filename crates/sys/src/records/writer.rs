@@ -22,10 +22,11 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread on an empty file that was opened for appending.
-    pub fn start(file: File, path: PathBuf) -> io::Result<Self> {
+    /// Starts the thread on a file that was opened for appending and has so many whole trials.
+    pub fn start(file: File, path: PathBuf, trials: u64) -> io::Result<Self> {
+        let bytes = file.metadata()?.len();
         let (sender, receiver) = sync_channel(WAITING);
-        let mut log = Log { file, path: path.clone(), bytes: 0, trials: 0, safe: 0 };
+        let mut log = Log { file, path: path.clone(), bytes, trials, safe: trials };
         let thread = Builder::new().name("records".into()).spawn(move || log.run(&receiver))?;
         Ok(Writer { path, lines: Some(sender), thread: Some(thread) })
     }
