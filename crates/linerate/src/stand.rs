@@ -4,7 +4,7 @@ mod embedded;
 mod simulated;
 mod tester;
 
-pub use embedded::{Embedded, EmbeddedPlan, TrafficKind};
+pub use embedded::{Embedded, EmbeddedPlan, PACED_BATCH, TrafficKind};
 pub use simulated::{Simulated, parse_simulation};
 pub use tester::Means;
 

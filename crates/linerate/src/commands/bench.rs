@@ -5,7 +5,7 @@ use crate::campaign::{self, Finished};
 use crate::cli::{Bench, BenchPort, ModeChoice};
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::stand::{Embedded, EmbeddedPlan, Means, Simulated, Stand, parse_simulation};
+use crate::stand::{Embedded, EmbeddedPlan, Means, PACED_BATCH, Simulated, Stand, parse_simulation};
 use anyhow::{Context, Result};
 use linerate_core::record::{Asked, Campaign, HostFacts, Mode, Roles, VERSION};
 use linerate_core::schedule::Stopped;
@@ -36,7 +36,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     }
     let roles = roles(args, mode)?;
     let ipv6 = Path::new("/proc/sys/net/ipv6").exists() || args.simulate.is_some();
-    let plan = plan::plan(args, roles.generator.len(), ipv6)?;
+    let plan = plan::plan(args, &roles.generator, ipv6)?;
     let timing = plan::timing(args, plan.slots.len())?;
     let stopping = plan::stopping(args);
     let progress = Progress::new(campaign::expected(&stopping, plan.slots.len(), &timing));
@@ -45,7 +45,8 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     let facts = host::facts(Path::new("/"));
     match simulated {
         Some(dut) => {
-            let mut stand = Simulated::new(dut, &session.plan, args.order)?;
+            let duts = (0..session.plan.variants.len()).map(|lane| (lane > 0).then_some(dut)).collect();
+            let mut stand = Simulated::new(duts, &session.plan.kinds, session.plan.layout.clone())?;
             let campaign = session.campaign("simulated", ["memory", "memory"], 1);
             let finished = campaign::run(&campaign, &facts, stopping, &mut stand, store, &progress)?;
             drop(progress);
@@ -117,7 +118,6 @@ impl Session<'_> {
             setups: self.plan.variants.iter().map(Setup::from).collect(),
             kinds: self.plan.kinds.clone(),
             slots: self.plan.layout.clone(),
-            order: self.args.order,
             stamp_every: self.args.stamp_every,
             campaign: self.seed as u8,
             flows: u64::from(self.args.flows),
@@ -126,7 +126,7 @@ impl Session<'_> {
         })?;
         let stop = &interrupt::INTERRUPTED;
         progress.say("sending the learning frames");
-        stand.learn(&self.plan.slots, stop)?;
+        stand.learn(stop)?;
         let batch = match (self.args.batch, self.args.rate) {
             (Some(batch), _) => batch,
             (None, Rate::Max) => {
@@ -136,8 +136,7 @@ impl Session<'_> {
                 self.plan.notes.push(format!("batch size {batch} chosen by measurement ({measured})"));
                 batch
             }
-            // Paced frames wait for their batch: a small one keeps latencies honest.
-            (None, _) => 8,
+            (None, _) => PACED_BATCH,
         };
         stand.set_batch(batch);
         Ok((stand, batch))

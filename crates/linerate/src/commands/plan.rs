@@ -26,11 +26,11 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
-/// Lays out the slots. `threads`: generator threads; `ipv6`: whether this kernel has it.
+/// Lays out the slots. `cpus`: the generator's; `ipv6`: whether this kernel has it.
 ///
 /// # Errors
 /// Frames, flows or rates that cannot be.
-pub fn plan(args: &Bench, threads: usize, ipv6: bool) -> Result<Plan> {
+pub fn plan(args: &Bench, cpus: &[u32], ipv6: bool) -> Result<Plan> {
     let variants = variants(args);
     let mut plan =
         Plan { variants, kinds: Vec::new(), layout: Vec::new(), slots: Vec::new(), notes: Vec::new() };
@@ -38,8 +38,8 @@ pub fn plan(args: &Bench, threads: usize, ipv6: bool) -> Result<Plan> {
     for size in &args.sizes.0 {
         let first_slot = plan.slots.len();
         for family in families(args, ipv6)? {
-            let kind = kind(args, family, size, &mut plan.notes)?;
-            let asked = rate(args, &kind.mix, threads)?;
+            let kind = kind(args, family, size, cpus, &mut plan.notes)?;
+            let asked = rate(args, &kind.mix, cpus.len())?;
             plan.kinds.push(kind);
             plan.add_kind(&names, asked, first_slot);
         }
@@ -120,17 +120,23 @@ fn families(args: &Bench, ipv6: bool) -> Result<Vec<Family>> {
     }
 }
 
-fn kind(args: &Bench, family: Family, size: &FrameMix, notes: &mut Vec<String>) -> Result<TrafficKind> {
+fn kind(
+    args: &Bench,
+    family: Family,
+    size: &FrameMix,
+    cpus: &[u32],
+    notes: &mut Vec<String>,
+) -> Result<TrafficKind> {
     let nowhere = MacAddr([2, 0, 0, 0, 0, 0]);
     let mut frame = FrameSpec::new(nowhere, nowhere, family, args.transport);
     frame.l4_checksum = !(args.no_udp_checksum && family == Family::V4 && args.transport == Transport::Udp);
     let mix = long_enough(size, &frame, notes);
     let flows = FlowSpace::benchmark(family, args.flows).map_err(usage)?;
-    Ok(TrafficKind { frame, mix, flows: Arc::new(flows) })
+    Ok(TrafficKind { frame, mix, flows: Arc::new(flows), order: args.order, cpus: cpus.to_vec() })
 }
 
 /// The smallest frame that carries a signature is longer than 64 bytes for IPv6 and TCP: it is used instead, and named.
-fn long_enough(size: &FrameMix, frame: &FrameSpec, notes: &mut Vec<String>) -> FrameMix {
+pub fn long_enough(size: &FrameMix, frame: &FrameSpec, notes: &mut Vec<String>) -> FrameMix {
     let least = frame.min_len_fcs();
     if size.min_len_fcs() >= least {
         return size.clone();

@@ -4,7 +4,8 @@ use super::tester::{Means, STREAMS, Tester};
 use super::{Shown, Stand};
 use anyhow::{Context, Result, bail};
 use linerate_core::counters::PortCounters;
-use linerate_core::record::{Mode, Roles, Slot};
+use linerate_core::plan::settings::Dut;
+use linerate_core::record::{Mode, Roles};
 use linerate_core::stats::median;
 use linerate_core::trial::{Timing, rates};
 use linerate_sys::host::cpu::CpuTimes;
@@ -28,22 +29,25 @@ pub struct TrafficKind {
     pub mix: FrameMix,
     /// Flows.
     pub flows: Arc<FlowSpace>,
+    /// Their order.
+    pub order: FlowOrder,
+    /// The generator's CPUs, one thread on each.
+    pub cpus: Vec<u32>,
 }
 
 /// What an embedded stand is built from.
+#[derive(Debug, Clone)]
 pub struct EmbeddedPlan {
     /// Inline or threaded.
     pub mode: Mode,
-    /// CPUs.
+    /// CPUs; the generator's are those of all kinds together.
     pub roles: Roles,
-    /// Lanes, the first without a DUT.
+    /// Lanes.
     pub setups: Vec<Setup>,
     /// Kinds of traffic.
     pub kinds: Vec<TrafficKind>,
     /// Which lane and kind each slot is, and its rate in frames/s (`None` for the maximum).
     pub slots: Vec<(usize, usize, Option<f64>)>,
-    /// Order of flows.
-    pub order: FlowOrder,
     /// One frame in this many carries a time stamp.
     pub stamp_every: u32,
     /// High byte of the stream ids.
@@ -62,6 +66,10 @@ pub struct Embedded {
     /// Before the lab: dropped in this order.
     tester: Tester,
     lab: EmbeddedLab,
+    /// Frames handed over at once.
+    batch: u32,
+    /// Frames/s that each slot's DUT took while it learned.
+    pace: Vec<Option<f64>>,
 }
 
 impl Embedded {
@@ -70,11 +78,10 @@ impl Embedded {
     /// # Errors
     /// No privilege, or something that this kernel does not have.
     pub fn build(plan: EmbeddedPlan) -> Result<Self> {
-        let threads = plan.roles.generator.len();
-        let streams = plan.kinds.len() * threads;
+        let streams: usize = plan.kinds.iter().map(|k| k.cpus.len()).sum();
         if streams > STREAMS {
             bail!(
-                "{} kinds of frames on {threads} generator CPUs are {streams} streams, and a receiver tells {STREAMS} apart: use fewer --sizes or CPUs",
+                "{} kinds of frames, each on its generator CPUs, are {streams} streams, and a receiver tells {STREAMS} apart: use fewer kinds or CPUs",
                 plan.kinds.len()
             );
         }
@@ -92,19 +99,24 @@ impl Embedded {
         if plan.mode == Mode::Threaded && plan.roles.receiver != plan.roles.dut {
             lab.thread_receivers(&plan.roles.receiver).context("giving the receiver its CPU")?;
         }
-        Ok(Embedded { plan, tester, lab })
+        let pace = vec![None; plan.slots.len()];
+        Ok(Embedded { plan, tester, lab, batch: 64, pace })
     }
 
-    /// Sends every flow (where the DUT keeps a state for each) once through every DUT, so that no trial pays for what only the first frames cost (states, learned
-    /// addresses, caches): RFC 2544's learning frames.
+    /// Sends every flow (where the DUT keeps a state for each) once through every DUT, so that no trial pays for what only the
+    /// first frames cost (states, learned addresses, caches): RFC 2544's learning frames.
     ///
     /// # Errors
     /// The load could not be run.
-    pub fn learn(&mut self, slots: &[Slot], interrupted: &AtomicBool) -> Result<()> {
-        for slot in slots.iter().filter(|s| !s.is_calibration()) {
-            let (lane, kind, _) = self.plan.slots[slot.id];
+    pub fn learn(&mut self, interrupted: &AtomicBool) -> Result<()> {
+        for slot in 0..self.plan.slots.len() {
+            let (lane, kind, _) = self.plan.slots[slot];
+            let setup = &self.plan.setups[lane];
+            if setup.dut == Dut::CardToCard {
+                continue;
+            }
             let all = self.plan.kinds[kind].flows.len();
-            let flows = if self.plan.setups[lane].tracks { all } else { all.min(ENOUGH_TO_LEARN) };
+            let flows = if setup.tracks { all } else { all.min(ENOUGH_TO_LEARN) };
             let (generator, receiver) = self.tester.pair(kind, lane);
             // A DUT with CPUs of its own would lose what comes faster than it forwards, and learn nothing from it.
             let (rate, each_ns) = match self.plan.mode {
@@ -112,11 +124,15 @@ impl Embedded {
                 Mode::Threaded => (Some(50_000.0), 30_000),
             };
             generator.set_rate(rate);
+            generator.set_batch(LEARNING_BATCH);
             let most_ns = 20_000_000 + flows * each_ns;
             let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
+            let began = Instant::now();
             trial::run(timing, Some(flows), generator, receiver, interrupted, |_| {})
                 .context("sending the learning frames")?;
+            let took = began.elapsed().as_secs_f64();
             receiver.stop()?;
+            self.pace[slot] = rate.is_none().then(|| receiver.counters().unique() as f64 / took);
         }
         Ok(())
     }
@@ -151,15 +167,28 @@ impl Embedded {
         let medians: Vec<f64> = found.iter().map(|f| median(f).unwrap_or(0.0)).collect();
         let best = medians.iter().copied().fold(0.0, f64::max);
         let chosen = medians.iter().position(|m| *m >= 0.98 * best).unwrap_or(0);
-        self.set_batch(CANDIDATES[chosen]);
+        self.batch = CANDIDATES[chosen];
         let measured: Vec<String> =
             CANDIDATES.iter().zip(&medians).map(|(c, m)| format!("{c}: {:.3} Mpps", m / 1e6)).collect();
         Ok((CANDIDATES[chosen], measured.join(", ")))
     }
 
-    /// Sets how many frames are handed over at once.
+    /// Sets how many frames are handed over at once, where nothing calls for fewer.
     pub fn set_batch(&mut self, batch: u32) {
-        self.tester.set_batch(batch);
+        self.batch = batch;
+    }
+
+    /// A batch is counted when it is through: of a DUT that takes a tenth of a millisecond for a frame, a large one would be a
+    /// good part of a trial. And paced frames wait for their batch: a small one keeps latencies honest.
+    fn batch_of(&self, slot: usize) -> u32 {
+        let most = match (self.plan.slots[slot].2, self.pace[slot]) {
+            (Some(_), _) => PACED_BATCH,
+            (None, Some(pace)) if pace < 2_000.0 => 1,
+            (None, Some(pace)) if pace < 8_000.0 => 4,
+            (None, Some(pace)) if pace < 32_000.0 => 16,
+            _ => u32::MAX,
+        };
+        self.batch.min(most)
     }
 
     /// The lab itself, to be kept up.
@@ -171,9 +200,11 @@ impl Embedded {
 impl Stand for Embedded {
     fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<Shown> {
         let (lane_number, kind, rate) = self.plan.slots[slot];
+        let batch = self.batch_of(slot);
         let lane = &self.lab.lanes[lane_number];
         let (generator, receiver) = self.tester.pair(kind, lane_number);
         generator.set_rate(rate);
+        generator.set_batch(batch);
         let before = self.lab.snapshot(lane)?;
         let root = Path::new("/");
         let (mut cpu_before, mut cpu_after) = (None, None);
@@ -187,6 +218,12 @@ impl Stand for Embedded {
         Ok(Shown { outcome, generator: sent, receiver: received, account, cpus })
     }
 }
+
+/// Frames handed over at once while a DUT learns.
+const LEARNING_BATCH: u32 = 64;
+
+/// Frames handed over at once where a rate was asked for.
+pub const PACED_BATCH: u32 = 8;
 
 /// Flows that a DUT without states is shown before the first trial: neighbours, caches and branch predictors.
 const ENOUGH_TO_LEARN: u64 = 10_000;

@@ -1,8 +1,7 @@
 //! A simulated DUT in memory as a stand: the whole command line without privileges. Its figures say nothing of any machine,
 //! and every result says so.
 
-use super::{Shown, Stand};
-use crate::commands::plan::Plan;
+use super::{Shown, Stand, TrafficKind};
 use anyhow::Result;
 use linerate_core::audit::SecondCount;
 use linerate_core::trial::Timing;
@@ -11,7 +10,6 @@ use linerate_sys::lab::ledger::Account;
 use linerate_sys::ports::memory::{MemoryDut, MemoryGenerator, MemoryLink, MemoryReceiver};
 use linerate_sys::ports::{Generator, Port, Traffic};
 use linerate_sys::trial;
-use linerate_wire::FlowOrder;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -20,21 +18,27 @@ pub struct Simulated {
     links: Vec<(MemoryGenerator, MemoryReceiver)>,
     /// Which lane and link each slot is, and its rate.
     layout: Vec<(usize, usize, Option<f64>)>,
-    dut: MemoryDut,
+    /// By lane; none for card to card.
+    duts: Vec<Option<MemoryDut>>,
 }
 
 impl Simulated {
-    /// Links for every kind of traffic in the plan.
+    /// Links for every kind of traffic; `duts` by lane, none for card to card; `layout`: which lane and kind each slot is, and its
+    /// rate.
     ///
     /// # Errors
     /// Frames that cannot be built.
-    pub fn new(dut: MemoryDut, plan: &Plan, order: FlowOrder) -> Result<Self> {
-        let links = plan.kinds.iter().map(|kind| {
+    pub fn new(
+        duts: Vec<Option<MemoryDut>>,
+        kinds: &[TrafficKind],
+        layout: Vec<(usize, usize, Option<f64>)>,
+    ) -> Result<Self> {
+        let links = kinds.iter().map(|kind| {
             let traffic = Traffic {
                 frame: kind.frame,
                 mix: kind.mix.clone(),
                 flows: kind.flows.clone(),
-                order,
+                order: kind.order,
                 rate: None,
                 campaign: 1,
                 first_stream: 0,
@@ -43,7 +47,7 @@ impl Simulated {
             };
             MemoryLink::pair(traffic, MemoryDut::default())
         });
-        Ok(Simulated { links: links.collect::<Result<_, _>>()?, layout: plan.layout.clone(), dut })
+        Ok(Simulated { links: links.collect::<Result<_, _>>()?, layout, duts })
     }
 }
 
@@ -51,7 +55,7 @@ impl Stand for Simulated {
     fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<Shown> {
         let (lane, link, rate) = self.layout[slot];
         let (generator, receiver) = &mut self.links[link];
-        generator.set_dut(if lane == 0 { MemoryDut::default() } else { self.dut });
+        generator.set_dut(self.duts[lane].unwrap_or_default());
         generator.set_rate(rate);
         let outcome = trial::run(timing, None, generator, receiver, interrupted, |_| {})?;
         receiver.stop()?;

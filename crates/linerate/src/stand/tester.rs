@@ -57,20 +57,12 @@ impl Tester {
             Generators::Packet(by_kind) => (&mut by_kind[kind][lane], receiver),
         }
     }
-
-    /// Sets how many frames are handed over at once.
-    pub fn set_batch(&mut self, batch: u32) {
-        match &mut self.generators {
-            Generators::Live(all) => all.iter_mut().for_each(|g| g.set_batch(batch)),
-            Generators::Packet(all) => all.iter_mut().flatten().for_each(|g| g.set_batch(batch)),
-        }
-    }
 }
 
 fn receivers(lab: &EmbeddedLab, plan: &EmbeddedPlan) -> Result<Vec<Box<dyn Port>>> {
     let options = ReceiverOptions {
         campaign: plan.campaign,
-        streams: plan.kinds.len() * plan.roles.generator.len(),
+        streams: plan.kinds.iter().map(|k| k.cpus.len()).sum(),
         queues: 1,
         pass_foreign: false,
         unsigned: false,
@@ -98,13 +90,12 @@ fn generators(lab: &EmbeddedLab, plan: &EmbeddedPlan) -> Result<Generators> {
             destination: lane.destination_mac(),
         })
         .collect();
-    let cpus = &plan.roles.generator;
     let kinds = 0..plan.kinds.len();
     Ok(match plan.means {
         Means::Xdp => {
             let live = |kind| {
                 let traffic = traffic(plan, kind, &targets[0]);
-                LiveFrames::new(&lab.generator, targets.clone(), traffic, cpus.clone())
+                LiveFrames::new(&lab.generator, targets.clone(), traffic, plan.kinds[kind].cpus.clone())
             };
             Generators::Live(kinds.map(live).collect::<Result<_, _>>()?)
         }
@@ -112,7 +103,7 @@ fn generators(lab: &EmbeddedLab, plan: &EmbeddedPlan) -> Result<Generators> {
             let of_kind = |kind| {
                 let lanes = targets.iter().map(|target| {
                     let traffic = traffic(plan, kind, target);
-                    AfPacketGenerator::new(&lab.generator, target.ifindex, traffic, cpus)
+                    AfPacketGenerator::new(&lab.generator, target.ifindex, traffic, &plan.kinds[kind].cpus)
                 });
                 lanes.collect::<Result<Vec<_>, _>>()
             };
@@ -129,10 +120,10 @@ fn traffic(plan: &EmbeddedPlan, number: usize, target: &Target) -> Traffic {
         frame,
         mix: kind.mix.clone(),
         flows: kind.flows.clone(),
-        order: plan.order,
+        order: kind.order,
         rate: None,
         campaign: plan.campaign,
-        first_stream: (number * plan.roles.generator.len()) as u8,
+        first_stream: plan.kinds[..number].iter().map(|k| k.cpus.len()).sum::<usize>() as u8,
         stamp_every: plan.stamp_every,
         batch: 64,
     }
