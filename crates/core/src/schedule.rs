@@ -1,23 +1,27 @@
-//! Which slot runs next, and when enough is known: randomised complete blocks, sans-I/O.
+//! Which slot runs next, and when enough is known: randomised blocks with a group-sequential stopping rule, sans-I/O.
 //!
-//! A block is one trial of every slot, in an order drawn anew for each block from a recorded seed, so that whatever the
-//! machine does in the meantime hits all of them alike.
+//! A block is one trial of every slot that is still needed, in an order drawn anew for each block from a recorded seed, so that
+//! whatever the machine does in the meantime hits all of them alike. At set shares of the campaign the intervals are looked at;
+//! what is known well enough then takes no more trials. All of it follows from the design and the recorded trials, so a campaign
+//! can be replayed from its records, and taken up again where it was broken off.
 
-use crate::stats::{Estimate, paired_ratio, shuffle};
-use linerate_wire::SplitMix64;
+mod comparison;
+mod design;
+mod order;
+mod replay;
 
-/// When to stop.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stopping {
-    /// Stop once the 95 % interval of every comparison is narrower than this share (0.02 = 2 %).
-    pub relative_width: f64,
-    /// Blocks to run at least before the intervals are looked at.
-    pub least_blocks: u32,
-    /// Blocks to run at most.
-    pub most_blocks: u32,
-    /// Time for trials, in nanoseconds; a block is not begun that would probably exceed it.
-    pub budget_ns: u64,
-}
+pub use comparison::{Known, State};
+pub use design::{Design, Place, Stopping, Watched};
+pub use replay::Mismatch;
+
+use crate::plan::campaign::Order;
+use crate::stats::Estimate;
+use comparison::{Comparison, Look, Outcomes};
+use order::Turns;
+
+/// The intervals are looked at when another of so many equal shares of the campaign is over. More looks would find the moment to
+/// stop sooner, and make the last interval wider: by 4 % for 6 of them (docs/method.md).
+const LOOKS: f64 = 6.0;
 
 /// Why a campaign ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -38,188 +42,206 @@ pub enum Stopped {
 /// A schedule of trials: ask [`Schedule::next`] what to run, tell [`Schedule::observe`] what came out.
 #[derive(Debug, Clone)]
 pub struct Schedule {
-    slots: usize,
-    /// Pairs (numerator, denominator) of slots whose ratio is of interest.
-    comparisons: Vec<(usize, usize)>,
-    stopping: Stopping,
-    random: SplitMix64,
-    queue: Vec<usize>,
-    block: u32,
-    /// Once the intervals are narrow enough: when to stop.
-    enough: Option<u32>,
-    /// Rates by block and slot; `None` where the trial was not valid.
-    outcomes: Vec<Vec<Option<f64>>>,
+    design: Design,
+    turns: Turns,
+    comparisons: Vec<Comparison>,
+    outcomes: Outcomes,
+    /// By slot: after how many looks it was no longer needed.
+    dropped: Vec<Option<usize>>,
+    looks: Vec<Look>,
+    /// The trial handed out last.
+    last: Option<(u32, usize)>,
+    /// When that was, since the first trial.
+    elapsed_ns: u64,
+    /// Blocks that are over.
+    complete: u32,
 }
 
 impl Schedule {
-    /// A schedule over slots 0..`slots`, which compares the given pairs of them.
-    pub fn new(slots: usize, comparisons: Vec<(usize, usize)>, stopping: Stopping, seed: u64) -> Self {
-        Schedule {
-            slots,
+    /// A schedule by this design. References to slots that do not exist are left out.
+    pub fn new(design: Design) -> Schedule {
+        let design = design.sound();
+        let comparisons = design.watched.iter().map(|w| Comparison::new(*w, &design)).collect();
+        let mut schedule = Schedule {
+            turns: Turns::new(&design),
+            outcomes: Outcomes::new(design.slots.len()),
+            dropped: design.slots.iter().map(|s| s.skipped.then_some(0)).collect(),
             comparisons,
-            stopping,
-            random: SplitMix64::new(seed),
-            queue: Vec::new(),
-            block: 0,
-            enough: None,
-            outcomes: Vec::new(),
-        }
+            design,
+            looks: Vec::new(),
+            last: None,
+            elapsed_ns: 0,
+            complete: 0,
+        };
+        schedule.drop_slots();
+        schedule
     }
 
-    /// The next (block, slot) to run, or why to stop. `elapsed_ns` is the time since the first trial began.
+    /// The next (block, slot) to run, or why to stop. `elapsed_ns` is the time since the first trial began; it must be what is
+    /// recorded as the trial's beginning, or a replay will differ.
+    ///
+    /// # Errors
+    /// The campaign is over.
     pub fn next(&mut self, elapsed_ns: u64) -> Result<(u32, usize), Stopped> {
-        if self.queue.is_empty() {
-            if let Some(stopped) = self.stopped(elapsed_ns) {
-                return Err(stopped);
+        let next = match self.design.order {
+            Order::Blocks => self.next_in_block(elapsed_ns),
+            Order::Sequential => self.turns.next_in_sequence(&self.design, elapsed_ns),
+        };
+        match next {
+            Ok((block, slot)) => {
+                self.outcomes.begin(block);
+                self.last = Some((block, slot));
+                self.elapsed_ns = elapsed_ns;
             }
-            self.queue = (0..self.slots).collect();
-            shuffle(&mut self.queue, &mut self.random);
-            self.outcomes.push(vec![None; self.slots]);
-            self.block += 1;
+            Err(stopped) => self.finish(stopped),
         }
-        let slot = self.queue.pop().expect("a block has at least one slot");
-        Ok((self.block - 1, slot))
+        next
+    }
+
+    fn next_in_block(&mut self, elapsed_ns: u64) -> Result<(u32, usize), Stopped> {
+        if self.turns.block_is_over() {
+            self.settle();
+            if self.decided() {
+                return Err(Stopped::Precise);
+            }
+            let (design, dropped) = (&self.design, &self.dropped);
+            self.turns.begin_block(design, |slot| dropped[slot].is_none(), elapsed_ns)?;
+        }
+        Ok(self.turns.take())
     }
 
     /// Records the forwarding rate of a trial, or `None` if its audit failed.
     pub fn observe(&mut self, block: u32, slot: usize, rate: Option<f64>) {
-        if let Some(outcome) = self.outcomes.get_mut(block as usize).and_then(|b| b.get_mut(slot)) {
-            *outcome = rate;
+        self.outcomes.set(block, slot, rate);
+        if self.last == Some((block, slot)) && self.turns.block_is_over() {
+            self.settle();
         }
     }
 
-    fn stopped(&mut self, elapsed_ns: u64) -> Option<Stopped> {
-        let s = self.stopping;
-        if self.slots == 0 || self.block >= s.most_blocks {
-            return Some(Stopped::Trials);
+    /// Ends the campaign for this reason. Where it went to its bound, all of the error may now be spent: there is a last look.
+    /// [`Schedule::next`] does this by itself; a replay needs to be told, since the end is in no trial.
+    pub fn finish(&mut self, stopped: Stopped) {
+        let at_its_bound = matches!(stopped, Stopped::Budget | Stopped::Trials);
+        if at_its_bound && self.looks.last().is_none_or(|l| l.share < 1.0) {
+            if self.design.order == Order::Sequential {
+                self.complete = self.blocks();
+            }
+            self.look(1.0);
         }
-        let block_ns = elapsed_ns / u64::from(self.block.max(1));
-        if self.block > 0 && elapsed_ns + block_ns > s.budget_ns {
-            return Some(Stopped::Budget);
-        }
-        if self.enough.is_none() && self.block >= s.least_blocks && self.precise() {
-            self.enough = Some(self.block + self.block.div_ceil(4));
-        }
-        self.enough.is_some_and(|enough| self.block >= enough).then_some(Stopped::Precise)
     }
 
-    /// Whether every interval is narrow enough. Looking after each block would pick out the moments at which an interval is
-    /// narrow by chance, and err too often; so a quarter more blocks follow, which had no part in the decision
-    /// (docs/method.md has the error rates).
-    fn precise(&self) -> bool {
-        let narrow = |c: &(usize, usize)| {
-            self.ratio(*c).is_some_and(|e| e.relative_width() < self.stopping.relative_width)
-        };
-        !self.comparisons.is_empty() && self.comparisons.iter().all(narrow)
+    /// After a block: the look that is due, if one is.
+    fn settle(&mut self) {
+        let blocks = self.turns.blocks();
+        if self.design.order == Order::Sequential || self.complete == blocks {
+            return;
+        }
+        self.complete = blocks;
+        let share = self.design.stopping.share(blocks, self.elapsed_ns);
+        let looked = self.looks.last().map_or(0.0, |l| (l.share * LOOKS).floor());
+        if (share * LOOKS).floor() > looked {
+            self.look(share);
+        }
     }
 
-    /// The paired ratio of two slots so far.
-    pub fn ratio(&self, (numerator, denominator): (usize, usize)) -> Option<Estimate> {
-        let pairs: Vec<(f64, f64)> =
-            self.outcomes.iter().filter_map(|b| Some((b[numerator]?, b[denominator]?))).collect();
-        paired_ratio(&pairs, 0.95)
+    fn look(&mut self, share: f64) {
+        let look = Look { blocks: self.complete, share };
+        self.looks.push(look);
+        for comparison in &mut self.comparisons {
+            let (of, than) = comparison.slots();
+            if self.dropped[of].is_none() && self.dropped[than].is_none() {
+                comparison.look(look, &self.outcomes, self.design.stopping.relative_width);
+            }
+        }
+        self.drop_slots();
     }
 
-    /// The widest relative interval of all comparisons so far; `None` without comparisons.
+    /// Whether there was something to decide, and all of it is.
+    fn decided(&self) -> bool {
+        let mut deciding = self.comparisons.iter().filter(|c| c.decides()).peekable();
+        deciding.peek().is_some() && deciding.all(|c| c.state() == State::Precise)
+    }
+
+    /// Slots whose comparisons are all known well enough take no more trials.
+    fn drop_slots(&mut self) {
+        let needed = self.needed();
+        for (dropped, needed) in self.dropped.iter_mut().zip(needed) {
+            if !needed && dropped.is_none() {
+                *dropped = Some(self.looks.len());
+            }
+        }
+    }
+
+    /// By slot, whether it is part of an open comparison that decides, or of none that decides, or the ceiling of one that is.
+    fn needed(&self) -> Vec<bool> {
+        let slots = &self.design.slots;
+        let mut deciding = vec![false; slots.len()];
+        let mut needed = vec![false; slots.len()];
+        for comparison in self.comparisons.iter().filter(|c| c.decides()) {
+            let open = comparison.state() == State::Open;
+            for slot in <[usize; 2]>::from(comparison.slots()) {
+                deciding[slot] = true;
+                needed[slot] |= open;
+            }
+        }
+        let ceilings: Vec<usize> = slots.iter().filter(|s| !s.skipped).filter_map(|s| s.ceiling).collect();
+        for (slot, needed) in needed.iter_mut().enumerate() {
+            *needed |= !deciding[slot] && !ceilings.contains(&slot);
+            *needed &= !slots[slot].skipped;
+        }
+        // A ceiling has none of its own, so once is enough.
+        let served: Vec<usize> =
+            (0..slots.len()).filter(|s| needed[*s]).filter_map(|s| slots[s].ceiling).collect();
+        for ceiling in served {
+            needed[ceiling] = !slots[ceiling].skipped;
+        }
+        needed
+    }
+
+    /// The median of the ratios of two slots paired by block, with the repeated interval that is valid now: that of the last
+    /// look at which both slots were still taking trials, and no interval before the first. `None` without pairs.
+    pub fn ratio(&self, of: usize, than: usize) -> Option<Estimate> {
+        let slots = self.dropped.len();
+        if of >= slots || than >= slots {
+            return None;
+        }
+        if let Some(known) = self.comparisons.iter().find(|c| c.slots() == (of, than)).and_then(|c| c.known())
+        {
+            return Some(known);
+        }
+        let until = self.dropped[of].into_iter().chain(self.dropped[than]).min().unwrap_or(self.looks.len());
+        comparison::repeated(&self.outcomes, (of, than), &self.looks[..until])
+    }
+
+    /// The comparisons that are watched, and what is known of each.
+    pub fn watched(&self) -> impl Iterator<Item = Known> + '_ {
+        self.comparisons.iter().map(|c| {
+            let (of, than) = c.slots();
+            Known { of, than, decides: c.decides(), state: c.state(), ratio: self.ratio(of, than) }
+        })
+    }
+
+    /// The widest relative interval of the comparisons that decide, or of all that are watched where none does. `None` without
+    /// any, infinite before each has an interval.
     pub fn widest(&self) -> Option<f64> {
-        let widths =
-            self.comparisons.iter().map(|c| self.ratio(*c).map_or(f64::INFINITY, |e| e.relative_width()));
-        widths.max_by(f64::total_cmp)
+        let some_decide = self.comparisons.iter().any(Comparison::decides);
+        self.comparisons
+            .iter()
+            .filter(|c| c.state() != State::Nothing && (c.decides() || !some_decide))
+            .map(|c| c.known().map_or(f64::INFINITY, |e| e.relative_width()))
+            .max_by(f64::total_cmp)
     }
 
     /// Blocks begun so far.
     pub fn blocks(&self) -> u32 {
-        self.block
+        self.outcomes.blocks()
+    }
+
+    /// The group of a slot.
+    pub fn group(&self, slot: usize) -> usize {
+        self.design.slots[slot].group
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const STOPPING: Stopping =
-        Stopping { relative_width: 0.02, least_blocks: 6, most_blocks: 1000, budget_ns: 30_000_000_000 };
-
-    #[test]
-    fn every_block_has_every_slot_once_and_orders_differ() {
-        let mut schedule = Schedule::new(4, vec![], Stopping { most_blocks: 50, ..STOPPING }, 1);
-        let mut orders = Vec::new();
-        for block in 0..50 {
-            let mut order = Vec::new();
-            for _ in 0..4 {
-                let (b, slot) = schedule.next(0).unwrap();
-                assert_eq!(b, block);
-                order.push(slot);
-            }
-            let mut sorted = order.clone();
-            sorted.sort_unstable();
-            assert_eq!(sorted, [0, 1, 2, 3]);
-            orders.push(order);
-        }
-        assert_eq!(schedule.next(0), Err(Stopped::Trials));
-        orders.sort();
-        orders.dedup();
-        assert!(orders.len() > 10, "{} orders", orders.len());
-    }
-
-    #[test]
-    fn stops_when_the_interval_is_narrow() {
-        let mut schedule = Schedule::new(2, vec![(1, 0)], STOPPING, 3);
-        let mut trials = 0;
-        while let Ok((block, slot)) = schedule.next(0) {
-            let noise = 1.0 + 0.02 * ((trials * 7919) % 13) as f64 / 13.0;
-            schedule.observe(block, slot, Some(if slot == 0 { 10.0 } else { 7.0 } * noise));
-            trials += 1;
-        }
-        assert!(schedule.widest().unwrap() < 0.02 && schedule.blocks() >= 6 && schedule.blocks() < 100);
-    }
-
-    #[test]
-    fn stops_at_the_budget_and_ignores_invalid_trials() {
-        let mut schedule = Schedule::new(2, vec![(1, 0)], STOPPING, 3);
-        let mut elapsed = 0;
-        let stopped = loop {
-            match schedule.next(elapsed) {
-                Ok((block, slot)) => schedule.observe(block, slot, (slot == 0).then_some(1.0)),
-                Err(stopped) => break stopped,
-            }
-            elapsed += 250_000_000;
-        };
-        assert_eq!(stopped, Stopped::Budget);
-        assert!(elapsed <= 30_000_000_000 && elapsed > 29_000_000_000);
-        assert_eq!(schedule.widest(), Some(f64::INFINITY));
-    }
-}
-
-#[cfg(test)]
-mod error_rate {
-    use super::*;
-
-    /// Two slots that are the same, with noise: how often does the campaign end with an interval that excludes 1?
-    fn told_apart(noise: f64, campaigns: u64) -> f64 {
-        let mut random = SplitMix64::new(42);
-        let mut uniform = move || (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        let mut wrong = 0;
-        for seed in 0..campaigns {
-            let stopping =
-                Stopping { relative_width: 0.02, least_blocks: 12, most_blocks: 36, budget_ns: u64::MAX / 2 };
-            let mut schedule = Schedule::new(2, vec![(1, 0)], stopping, seed);
-            while let Ok((block, slot)) = schedule.next(0) {
-                let normal =
-                    (-2.0 * (1.0 - uniform()).ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
-                schedule.observe(block, slot, Some((noise * normal).exp()));
-            }
-            let e = schedule.ratio((1, 0)).unwrap();
-            wrong += u64::from(e.low > Some(1.0) || e.high < Some(1.0));
-        }
-        wrong as f64 / campaigns as f64
-    }
-
-    #[test]
-    fn identical_variants_are_told_apart_in_no_more_than_one_campaign_in_twenty() {
-        for noise in [0.004, 0.01, 0.02, 0.1] {
-            let rate = told_apart(noise, 2000);
-            assert!(rate <= 0.05, "noise {noise}: {rate}");
-        }
-    }
-}
+mod tests;

@@ -16,6 +16,7 @@ pub mod outliers;
 pub mod power;
 pub mod rank;
 mod select;
+pub mod sequential;
 pub mod signed_rank;
 pub mod spread;
 pub mod trend;
@@ -102,10 +103,15 @@ pub fn median_interval(values: &[f64], confidence: f64) -> Option<Estimate> {
 
 /// [`median_interval`] of sorted values.
 fn interval_sorted(sorted: &[f64], confidence: f64) -> Option<Estimate> {
+    // Coverage of [x(k), x(n+1-k)] is 1 - 2 P(X < k).
+    between(sorted, binomial_half_cut(sorted.len(), confidence))
+}
+
+/// The median of sorted values, from the `k`-th smallest to the `k`-th largest of them; no interval where `k` is 0.
+fn between(sorted: &[f64], k: usize) -> Option<Estimate> {
     let n = sorted.len();
     let median = median_sorted(sorted)?;
-    // Coverage of [x(k), x(n+1-k)] is 1 - 2 P(X < k).
-    let k = Some(binomial_half_cut(n, confidence)).filter(|k| *k > 0);
+    let k = Some(k).filter(|k| (1..=n).contains(k));
     let (low, high) = (k.map(|k| sorted[k - 1]), k.map(|k| sorted[n - k]));
     Some(Estimate { median, low, high, n })
 }
@@ -113,9 +119,16 @@ fn interval_sorted(sorted: &[f64], confidence: f64) -> Option<Estimate> {
 /// The median of the ratios `numerator / denominator`, paired by block: what remains of a machine's slow drifts when
 /// both were measured within moments of each other. Pairs with a zero denominator are left out.
 pub fn paired_ratio(pairs: &[(f64, f64)], confidence: f64) -> Option<Estimate> {
-    let logs: Vec<f64> =
+    paired_ratio_between(pairs, |n| binomial_half_cut(n, confidence))
+}
+
+/// [`paired_ratio`] with the interval from the k-th smallest to the k-th largest ratio, where `k` is told how many there are;
+/// no interval where it is 0.
+pub fn paired_ratio_between(pairs: &[(f64, f64)], k: impl FnOnce(usize) -> usize) -> Option<Estimate> {
+    let mut logs: Vec<f64> =
         pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (a / b).ln()).collect();
-    let e = median_interval(&logs, confidence)?;
+    logs.sort_unstable_by(f64::total_cmp);
+    let e = between(&logs, k(logs.len()))?;
     Some(Estimate { median: e.median.exp(), low: e.low.map(f64::exp), high: e.high.map(f64::exp), n: e.n })
 }
 

@@ -3,7 +3,7 @@
 use crate::audit::ceiling_is_clear;
 use crate::histogram::Histogram;
 use crate::record::{Campaign, Mode, Slot, Summary, TrialRecord, VERSION};
-use crate::schedule::Stopped;
+use crate::schedule::{Design, Schedule, Stopped};
 use crate::stats::{
     Estimate, autocorrelation, coefficient_of_variation, median, median_interval, paired_ratio,
 };
@@ -95,7 +95,9 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
     for (row, slot) in rows.iter_mut().zip(&campaign.slots) {
         judge_limit(row, slot, slot.ceiling.map(|c| ceilings[c]), campaign.asked.mode);
     }
-    let comparisons = campaign.slots.iter().filter_map(|slot| compare(slot, trials)).collect();
+    let schedule = replayed(campaign, trials, stopped);
+    let comparisons =
+        campaign.slots.iter().filter_map(|slot| compare(slot, trials, schedule.as_ref())).collect();
     let seconds = trials.iter().map(|t| t.began_ns + t.timing.load_ns()).max().unwrap_or(0) as f64 / 1e9;
     let load: u64 = trials.iter().map(|t| t.timing.load_ns()).sum();
     let mut summary = Summary {
@@ -196,8 +198,22 @@ fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<Estimate>, mode: Mode
     }
 }
 
-fn compare(slot: &Slot, trials: &[TrialRecord]) -> Option<Comparison> {
+/// The schedule at the end of the campaign, whose intervals allow for having been looked at before. `None` where another one chose
+/// the trials: in imported records, and those of older versions.
+fn replayed(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped) -> Option<Schedule> {
+    if campaign.imported.is_some() {
+        return None;
+    }
+    let mut schedule = Schedule::replay(Design::of(campaign), trials).ok()?;
+    schedule.finish(stopped);
+    Some(schedule)
+}
+
+fn compare(slot: &Slot, trials: &[TrialRecord], schedule: Option<&Schedule>) -> Option<Comparison> {
     let with = slot.baseline?;
+    if let Some(schedule) = schedule {
+        return Some(Comparison { slot: slot.id, with, ratio: schedule.ratio(slot.id, with)? });
+    }
     let rate = |t: &TrialRecord| t.audit.valid.then_some(t.rates?.received);
     let mut blocks: BTreeMap<u32, (Option<f64>, Option<f64>)> = BTreeMap::new();
     for trial in trials {

@@ -6,13 +6,13 @@ use crate::stand::{Shown, Stand};
 use anyhow::{Context, Result};
 use linerate_core::audit::{Evidence, audit};
 use linerate_core::record::{Campaign, HostFacts, Summary, TrialRecord, VERSION};
-use linerate_core::schedule::{Schedule, Stopped, Stopping};
+use linerate_core::schedule::{Design, Schedule, Stopped};
 use linerate_core::summary::summarise;
 use linerate_core::trial::{Timing, rates};
 use linerate_sys::host::memory::peak_rss_bytes;
 use linerate_sys::records::RecordStore;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What a campaign came to.
 pub struct Finished {
@@ -31,7 +31,6 @@ pub struct Finished {
 pub fn run(
     campaign: &Campaign,
     host: &HostFacts,
-    stopping: Stopping,
     stand: &mut dyn Stand,
     store: RecordStore,
     progress: &Progress,
@@ -39,8 +38,7 @@ pub fn run(
     store.write_campaign(campaign)?;
     store.write_host(host)?;
     let mut conductor = Conductor { campaign, stand, store, trials: Vec::new(), began: Instant::now() };
-    let mut schedule =
-        Schedule::new(campaign.slots.len(), comparisons(campaign), stopping, campaign.asked.seed);
+    let mut schedule = Schedule::new(Design::of(campaign));
     let (stopped, failure) = conductor.all_trials(&mut schedule, progress);
     let Conductor { store, trials, .. } = conductor;
     let summary = summarise(campaign, &trials, stopped, peak_rss_bytes());
@@ -48,16 +46,6 @@ pub fn run(
     let written = store.write_summary(&summary).and_then(|()| store.finish());
     let failure = failure.or(written.err().map(|e| anyhow::Error::from(e).context("writing the records")));
     Ok(Finished { summary, directory, failure })
-}
-
-/// The pairs whose ratio decides when enough is known: each variant with its baseline, or with the tester's ceiling where
-/// there is only one.
-fn comparisons(campaign: &Campaign) -> Vec<(usize, usize)> {
-    let baselines: Vec<_> = campaign.slots.iter().filter_map(|s| Some((s.id, s.baseline?))).collect();
-    if !baselines.is_empty() {
-        return baselines;
-    }
-    campaign.slots.iter().filter_map(|s| Some((s.id, s.ceiling?))).collect()
 }
 
 struct Conductor<'a> {
@@ -80,12 +68,14 @@ impl Conductor<'_> {
             }
             let elapsed = self.began.elapsed();
             progress.advance(elapsed);
-            let (block, slot) = match schedule.next(elapsed.as_nanos() as u64) {
+            // The schedule's time is what is recorded: so it can be replayed.
+            let began_ns = elapsed.as_nanos() as u64;
+            let (block, slot) = match schedule.next(began_ns) {
                 Ok(next) => next,
                 Err(stopped) => return (stopped, None),
             };
             progress.say(describe(self.campaign, schedule, slot));
-            match self.one_trial(block, slot) {
+            match self.one_trial(block, slot, began_ns) {
                 Ok(rate) => schedule.observe(block, slot, rate),
                 Err(_) if interrupted() => return (Stopped::Interrupted, None),
                 Err(error) => return (Stopped::Failed, Some(error)),
@@ -94,9 +84,8 @@ impl Conductor<'_> {
     }
 
     /// Runs one trial and records it. Its forwarding rate, if the audit holds.
-    fn one_trial(&mut self, block: u32, slot: usize) -> Result<Option<f64>> {
+    fn one_trial(&mut self, block: u32, slot: usize, began_ns: u64) -> Result<Option<f64>> {
         let timing = self.campaign.asked.timing;
-        let began_ns = self.began.elapsed().as_nanos() as u64;
         let title = || format!("trial {} ({})", self.trials.len(), self.campaign.slots[slot].title());
         let shown = self.stand.run(slot, timing, &INTERRUPTED).with_context(title)?;
         if interrupted() {
@@ -153,10 +142,4 @@ fn describe(campaign: &Campaign, schedule: &Schedule, slot: usize) -> String {
         }
         None => format!("block {}: {title}", schedule.blocks()),
     }
-}
-
-/// How long a campaign will take at most, for the progress line.
-pub fn expected(stopping: &Stopping, slots: usize, timing: &Timing) -> Duration {
-    let trials = u64::from(stopping.most_blocks) * slots as u64 * (timing.load_ns() + 30_000_000);
-    Duration::from_nanos(stopping.budget_ns.min(trials))
 }

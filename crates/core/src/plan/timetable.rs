@@ -2,7 +2,7 @@
 
 use super::campaign::{Campaign, Lab, Order, Reboot, Trials};
 use super::settings::{Dut, Filter, Settings};
-use crate::schedule::{Schedule, Stopping};
+use crate::schedule::{Design, Schedule, Stopping};
 use crate::trial::Timing;
 use serde::Serialize;
 
@@ -132,8 +132,8 @@ pub fn first_blocks(campaign: &Campaign, seed: u64, blocks: u32) -> Vec<Vec<usiz
         return (0..cells).map(|cell| vec![cell; trials]).collect();
     }
     let most_blocks = Timetable::new(campaign).blocks.min(u64::from(blocks)) as u32;
-    let stopping = Stopping { relative_width: 0.0, least_blocks: 1, most_blocks, budget_ns: u64::MAX / 4 };
-    let mut schedule = Schedule::new(cells, Vec::new(), stopping, seed);
+    let stopping = Stopping { most_blocks: Some(most_blocks), ..Stopping::default() };
+    let mut schedule = Schedule::new(Design { stopping, ..Design::of_plan(campaign, |_| false, seed) });
     let mut order: Vec<Vec<usize>> = Vec::new();
     while let Ok((block, cell)) = schedule.next(0) {
         order.resize(block as usize + 1, Vec::new());

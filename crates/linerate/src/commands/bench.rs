@@ -38,8 +38,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     let ipv6 = Path::new("/proc/sys/net/ipv6").exists() || args.simulate.is_some();
     let plan = plan::plan(args, &roles.generator, ipv6)?;
     let timing = plan::timing(args, plan.slots.len())?;
-    let stopping = plan::stopping(args);
-    let progress = Progress::new(campaign::expected(&stopping, plan.slots.len(), &timing));
+    let progress = Progress::new(plan::expected(args, plan.slots.len(), &timing));
     let mut session = Session { args, mode, means, roles, timing, seed: plan::seed(args)?, plan };
     let store = RecordStore::create(Path::new("linerate-results"), &args.name, args.out.as_deref())?;
     let facts = host::facts(Path::new("/"));
@@ -48,11 +47,11 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
             let duts = (0..session.plan.variants.len()).map(|lane| (lane > 0).then_some(dut)).collect();
             let mut stand = Simulated::new(duts, &session.plan.kinds, session.plan.layout.clone())?;
             let campaign = session.campaign("simulated", ["memory", "memory"], 1);
-            let finished = campaign::run(&campaign, &facts, stopping, &mut stand, store, &progress)?;
+            let finished = campaign::run(&campaign, &facts, &mut stand, store, &progress)?;
             drop(progress);
             report(args, &campaign, &facts, finished)
         }
-        None => session.embedded(facts, stopping, store, progress),
+        None => session.embedded(facts, store, progress),
     }
 }
 
@@ -70,13 +69,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn embedded(
-        &mut self,
-        facts: HostFacts,
-        stopping: linerate_core::schedule::Stopping,
-        store: RecordStore,
-        progress: Progress,
-    ) -> Result<ExitCode> {
+    fn embedded(&mut self, facts: HostFacts, store: RecordStore, progress: Progress) -> Result<ExitCode> {
         let (stop, result) = (&interrupt::INTERRUPTED, self.prepared(&progress));
         let (mut stand, batch) = match result {
             Ok(prepared) => prepared,
@@ -96,8 +89,7 @@ impl Session<'_> {
             },
             batch,
         );
-        let finished =
-            campaign::run(&campaign, &facts, stopping, &mut stand as &mut dyn Stand, store, &progress)?;
+        let finished = campaign::run(&campaign, &facts, &mut stand as &mut dyn Stand, store, &progress)?;
         drop(progress);
         let code = report(self.args, &campaign, &facts, finished)?;
         if self.args.keep {

@@ -5,12 +5,12 @@ use crate::cli::{Bench, FamilyChoice};
 use crate::stand::TrafficKind;
 use anyhow::{Context, Result};
 use linerate_core::record::Slot;
-use linerate_core::schedule::Stopping;
 use linerate_core::trial::Timing;
 use linerate_sys::lab::Variant;
 use linerate_wire::{Family, FlowSpace, FrameMix, FrameSpec, MacAddr, Transport};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What will be measured.
 pub struct Plan {
@@ -154,18 +154,10 @@ fn rate(args: &Bench, mix: &FrameMix, threads: usize) -> Result<Option<f64>> {
     args.rate.frames_per_second(mix.average_len_fcs(), args.link_speed, threads).map_err(usage)
 }
 
-/// When to stop: the number of trials asked for, or precision and budget.
-pub fn stopping(args: &Bench) -> Stopping {
-    let budget_ns = args.budget.as_nanos() as u64;
-    match args.trials {
-        Some(trials) => Stopping {
-            relative_width: 0.0,
-            least_blocks: trials,
-            most_blocks: trials,
-            budget_ns: u64::MAX / 4,
-        },
-        None => Stopping { relative_width: 0.02, least_blocks: 12, most_blocks: u32::MAX, budget_ns },
-    }
+/// How long all trials will take at most, for the progress line.
+pub fn expected(args: &Bench, slots: usize, timing: &Timing) -> Duration {
+    let block_ns = slots as u64 * (timing.load_ns() + 30_000_000);
+    args.trials.map_or(args.budget, |trials| Duration::from_nanos(u64::from(trials).saturating_mul(block_ns)))
 }
 
 /// The times of one trial.
