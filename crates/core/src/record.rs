@@ -201,7 +201,7 @@ pub struct TrialRecord {
     pub block: u32,
     /// Slot, an index into [`Campaign::slots`].
     pub slot: usize,
-    /// When the load began, nanoseconds since the campaign's first trial.
+    /// When its turn came, nanoseconds since the campaign's first trial; the time between a stop and going on is not counted.
     pub began_ns: u64,
     /// Times of this trial.
     pub timing: Timing,

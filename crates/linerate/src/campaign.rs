@@ -12,7 +12,7 @@ use linerate_core::trial::{Timing, rates};
 use linerate_sys::host::memory::peak_rss_bytes;
 use linerate_sys::records::RecordStore;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What a campaign came to.
 pub struct Finished {
@@ -24,21 +24,35 @@ pub struct Finished {
     pub failure: Option<anyhow::Error>,
 }
 
+/// What a campaign that is gone on with has measured before.
+pub struct Earlier {
+    /// Its trials.
+    pub trials: Vec<TrialRecord>,
+}
+
 /// Runs the campaign to its end. A failure in the middle is reported with what was measured until then.
 ///
 /// # Errors
-/// The records cannot be written at all.
+/// The records cannot be written at all; or the trials before do not belong to this campaign.
 pub fn run(
     campaign: &Campaign,
     host: &HostFacts,
     stand: &mut dyn Stand,
     store: RecordStore,
+    earlier: Option<Earlier>,
     progress: &Progress,
 ) -> Result<Finished> {
-    store.write_campaign(campaign)?;
-    store.write_host(host)?;
-    let mut conductor = Conductor { campaign, stand, store, trials: Vec::new(), began: Instant::now() };
-    let mut schedule = Schedule::new(Design::of(campaign));
+    if earlier.is_none() {
+        store.write_campaign(campaign)?;
+        store.write_host(host)?;
+    }
+    let trials = earlier.map_or(Vec::new(), |e| e.trials);
+    let design = Design::of(campaign);
+    let mut schedule =
+        Schedule::replay(design, &trials).context("going on where the campaign was stopped")?;
+    let before = trials.last().map_or(0, |t| t.began_ns + t.timing.load_ns());
+    let before = Duration::from_nanos(before);
+    let mut conductor = Conductor { campaign, stand, store, trials, began: Instant::now(), before };
     let (stopped, failure) = conductor.all_trials(&mut schedule, progress);
     let Conductor { store, trials, .. } = conductor;
     let summary = summarise(campaign, &trials, stopped, peak_rss_bytes());
@@ -54,6 +68,8 @@ struct Conductor<'a> {
     store: RecordStore,
     trials: Vec<TrialRecord>,
     began: Instant,
+    /// Time that the campaign had taken when it was stopped.
+    before: Duration,
 }
 
 impl Conductor<'_> {
@@ -66,7 +82,7 @@ impl Conductor<'_> {
             if interrupted() {
                 return (Stopped::Interrupted, None);
             }
-            let elapsed = self.began.elapsed();
+            let elapsed = self.before + self.began.elapsed();
             progress.advance(elapsed);
             // The schedule's time is what is recorded: so it can be replayed.
             let began_ns = elapsed.as_nanos() as u64;
@@ -75,6 +91,7 @@ impl Conductor<'_> {
                 Err(stopped) => return (stopped, None),
             };
             progress.say(describe(self.campaign, schedule, slot));
+            pause(self.campaign);
             match self.one_trial(block, slot, began_ns) {
                 Ok(rate) => schedule.observe(block, slot, rate),
                 Err(_) if interrupted() => return (Stopped::Interrupted, None),
@@ -128,9 +145,18 @@ impl Conductor<'_> {
             dut: shown.account.dut,
             cpus: shown.cpus,
             samples: shown.outcome.samples,
-            collected: Vec::new(),
+            collected: shown.collected,
             imported: None,
         }
+    }
+}
+
+/// The pause that a plan wants before each trial.
+fn pause(campaign: &Campaign) {
+    let pause = campaign.planned.as_ref().map_or(0, |p| p.plan.trials.pause_ns);
+    let until = Instant::now() + Duration::from_nanos(pause);
+    while Instant::now() < until && !interrupted() {
+        std::thread::sleep((until - Instant::now()).min(Duration::from_millis(50)));
     }
 }
 

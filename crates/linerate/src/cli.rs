@@ -6,6 +6,7 @@ mod import;
 mod plan;
 mod reproduce;
 mod rules;
+mod run;
 mod stat;
 
 pub use compare::{Compare, Share};
@@ -14,6 +15,7 @@ pub use import::{Import, ImportFrom, Netbenches};
 pub use plan::{Plan, PlanAction};
 pub use reproduce::Reproduce;
 pub use rules::Rules;
+pub use run::Run;
 pub use stat::Stat;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -73,6 +75,12 @@ pub enum Command {
     Stat(Stat),
     /// Experiments as files: check them, or see what they will do
     Plan(Plan),
+    /// Carry out a plan: variants and factors side by side, in randomised blocks
+    ///
+    /// A plan (a TOML file) says what is compared with what, under which traffic, how often, and what its author expects. Each
+    /// variant gets a DUT of its own in an embedded lab, all take short trials in turn, in blocks of random order, until the
+    /// answers are known well enough or the time is used up. A campaign that was stopped goes on with --resume.
+    Run(Run),
     /// Read results of other tools: check them, recompute their figures, turn them into records
     Import(Import),
     /// Find where results changed from campaign to campaign, or from revision to revision

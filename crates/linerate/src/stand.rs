@@ -3,14 +3,16 @@
 mod embedded;
 mod simulated;
 mod tester;
+mod turns;
 
 pub use embedded::{Embedded, EmbeddedPlan, PACED_BATCH, TrafficKind};
 pub use simulated::{Simulated, parse_simulation};
 pub use tester::Means;
+pub use turns::{Places, Turns};
 
 use anyhow::Result;
 use linerate_core::counters::PortCounters;
-use linerate_core::record::CpuShare;
+use linerate_core::record::{Collected, CpuShare};
 use linerate_core::trial::Timing;
 use linerate_sys::lab::ledger::Account;
 use linerate_sys::trial::Outcome;
@@ -29,6 +31,8 @@ pub struct Shown {
     pub account: Account,
     /// How busy the CPUs were.
     pub cpus: Vec<CpuShare>,
+    /// What the plan's commands said.
+    pub collected: Vec<Collected>,
 }
 
 /// Somewhere that trials can be run.

@@ -130,7 +130,7 @@ struct Build<'d> {
     embedded: bool,
     lanes: Vec<Lane>,
     lane_of: HashMap<String, usize>,
-    groups: HashMap<Vec<String>, usize>,
+    groups: Vec<needs::Shared>,
     kinds: Vec<Kind>,
     cells: Vec<Cell>,
     /// The cell without a DUT, by kind of traffic and CPUs.
@@ -146,7 +146,7 @@ impl<'d> Build<'d> {
             embedded: draft.is_embedded(),
             lanes: Vec::new(),
             lane_of: HashMap::new(),
-            groups: HashMap::new(),
+            groups: Vec::new(),
             kinds: Vec::new(),
             cells: Vec::new(),
             ceilings: HashMap::new(),
@@ -225,10 +225,24 @@ impl<'d> Build<'d> {
         requirements.sort();
         requirements.dedup();
         let shared = if self.embedded { needs::host_wide(&settings) } else { needs::of_boot(&settings) };
-        let next = self.groups.len();
-        let group = *self.groups.entry(shared).or_insert(next);
+        let group = self.group(shared);
         self.lanes.push(Lane { variants: vec![variant], settings, apart, requirements, group });
         self.lanes.len() - 1
+    }
+
+    /// The group of lanes that agree on what is shared.
+    fn group(&mut self, shared: needs::Shared) -> usize {
+        match self.groups.iter().position(|group| group.agrees(&shared)) {
+            Some(group) => {
+                let hash = &mut self.groups[group].hash;
+                *hash = hash.take().or(shared.hash);
+                group
+            }
+            None => {
+                self.groups.push(shared);
+                self.groups.len() - 1
+            }
+        }
     }
 
     /// The cell that shows what the tester does without a DUT, with these frames on as many CPUs.

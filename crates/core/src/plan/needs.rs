@@ -1,7 +1,7 @@
 //! What a configuration needs, and what of it reaches beyond a network namespace: both follow from the settings.
 
 use super::campaign::Requirement;
-use super::settings::{Cpus, Dut, Feature, Settings, Tool};
+use super::settings::{Cpus, Dut, Feature, Filter, Settings, Tool};
 use std::collections::BTreeSet;
 
 /// Settings of the whole host although their names begin with `net.`: a namespace sees them read-only or not at all (net/core/sysctl_net_core.c
@@ -28,18 +28,35 @@ pub fn is_namespaced(sysctl: &str) -> bool {
     dotted.starts_with("net.") && !HOST_WIDE.contains(&dotted.as_str()) && !dotted.starts_with("net.bpf")
 }
 
+/// What lanes of one group must agree on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Shared {
+    /// Settings of the whole host, or those that take effect at boot.
+    pub settings: Vec<String>,
+    /// What connection tracking's hash is like, which all namespaces share; none where nothing is tracked, and it does not matter.
+    pub hash: Option<String>,
+}
+
+impl Shared {
+    /// Whether both can be had at once.
+    pub fn agrees(&self, other: &Shared) -> bool {
+        let hash = self.hash.as_ref().zip(other.hash.as_ref()).is_none_or(|(a, b)| a == b);
+        self.settings == other.settings && hash
+    }
+}
+
 /// What of the settings all namespaces of a host share. Two lanes that differ in it cannot stand side by side. Limits that are
 /// raised (of states, of steered flows) are not among them: the largest suits all.
-pub(super) fn host_wide(settings: &Settings) -> Vec<String> {
+pub(super) fn host_wide(settings: &Settings) -> Shared {
     let host = settings.sysctls.iter().filter(|(name, _)| !is_namespaced(name));
-    let mut shared: Vec<String> = host.map(|(name, value)| format!("{name}={value}")).collect();
-    let states = settings.rules.as_ref().and_then(|rules| Some((rules.states?, rules.hash_sized)));
-    shared.extend(states.and_then(|(states, sized)| match sized {
-        true => Some(format!("hash of {states} states")),
+    let tracking = settings.rules.as_ref().filter(|rules| rules.filter != Filter::Stateless);
+    let hash = tracking.map(|rules| match (rules.states, rules.hash_sized) {
+        (Some(states), true) => format!("for {states} states"),
         // One hash holds the states of all namespaces: many of one lane lengthen the chains that another's frames walk.
-        false => (states > FEW_STATES).then(|| format!("{states} states in the hash as it is")),
-    }));
-    shared
+        (Some(states), false) if states > FEW_STATES => format!("as it is, with {states} states"),
+        _ => "as it is".into(),
+    });
+    Shared { settings: host.map(|(name, value)| format!("{name}={value}")).collect(), hash }
 }
 
 /// So many states do not fill the smallest hash that Linux makes by itself (1,024 buckets, and 65,536 and more with a gigabyte of
@@ -47,12 +64,12 @@ pub(super) fn host_wide(settings: &Settings) -> Vec<String> {
 const FEW_STATES: u64 = 10_000;
 
 /// What of the settings takes effect at boot. Lanes that differ in it have a reboot between them.
-pub(super) fn of_boot(settings: &Settings) -> Vec<String> {
+pub(super) fn of_boot(settings: &Settings) -> Shared {
     let mut all: Vec<String> = settings.boot.iter().map(|(name, value)| format!("{name}={value}")).collect();
     // The hash of FreeBSD's pf is a loader tunable, net.pf.states_hashsize.
     let sized = settings.rules.as_ref().filter(|rules| rules.hash_sized && rules.tool == Tool::Pf);
     all.extend(sized.and_then(|rules| rules.states).map(|states| format!("hash of {states} states")));
-    all
+    Shared { settings: all, hash: None }
 }
 
 /// What cannot be done without, on Linux; elsewhere the plan must name it, because nothing can be assumed.
@@ -105,7 +122,7 @@ fn of_linux(settings: &Settings, needs: &mut BTreeSet<Requirement>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::settings::{Filter, Interface, Rules};
+    use crate::plan::settings::{Interface, Rules};
 
     #[test]
     fn settings_of_a_namespace_and_of_the_host() {
@@ -114,9 +131,24 @@ mod tests {
         assert!(!is_namespaced("net/core/netdev_budget"));
         let mut settings = Settings::default();
         settings.sysctls.insert("net.ipv4.ip_forward".into(), "1".into());
-        assert!(host_wide(&settings).is_empty());
+        assert!(host_wide(&settings).settings.is_empty());
         settings.sysctls.insert("net.core.netdev_budget".into(), "600".into());
-        assert_eq!(host_wide(&settings), ["net.core.netdev_budget=600"]);
+        assert_eq!(host_wide(&settings).settings, ["net.core.netdev_budget=600"]);
+    }
+
+    #[test]
+    fn what_tracks_nothing_stands_beside_any_hash() {
+        let tracking = |states: Option<u64>, hash_sized| {
+            let (tool, filter) = (Tool::Nftables, Filter::Stateful);
+            let rules = Rules { tool, filter, before: 0, table: None, states, hash_sized, optimize: true };
+            host_wide(&Settings { rules: Some(rules), ..Settings::default() })
+        };
+        let plain = host_wide(&Settings::default());
+        let (small, large, sized) =
+            (tracking(Some(100), false), tracking(Some(1_000_000), false), tracking(Some(100), true));
+        assert!([&small, &large, &sized].iter().all(|other| plain.agrees(other)));
+        assert!(small.agrees(&tracking(None, true)));
+        assert!(!small.agrees(&large) && !small.agrees(&sized) && !large.agrees(&sized));
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub enum PlanAction {
     Schema,
 }
 
-fn system(text: &str) -> Result<System, String> {
+pub(super) fn system(text: &str) -> Result<System, String> {
     System::of_key(text).ok_or_else(|| {
         let names: Vec<&str> = System::ALL.iter().map(|s| s.key()).collect();
         format!("'{text}' is no system: there are {}", names.join(", "))

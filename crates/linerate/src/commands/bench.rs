@@ -5,8 +5,9 @@ use crate::campaign::{self, Finished};
 use crate::cli::{Bench, BenchPort, ModeChoice};
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::stand::{Embedded, EmbeddedPlan, Means, PACED_BATCH, Simulated, Stand, parse_simulation};
+use crate::stand::{Embedded, EmbeddedPlan, Means, PACED_BATCH, Simulated, parse_simulation};
 use anyhow::{Context, Result};
+use linerate_core::plan::campaign::Collect;
 use linerate_core::record::{Asked, Campaign, HostFacts, Mode, Roles, VERSION};
 use linerate_core::schedule::Stopped;
 use linerate_core::trial::Timing;
@@ -47,7 +48,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
             let duts = (0..session.plan.variants.len()).map(|lane| (lane > 0).then_some(dut)).collect();
             let mut stand = Simulated::new(duts, &session.plan.kinds, session.plan.layout.clone())?;
             let campaign = session.campaign("simulated", ["memory", "memory"], 1);
-            let finished = campaign::run(&campaign, &facts, &mut stand, store, &progress)?;
+            let finished = campaign::run(&campaign, &facts, &mut stand, store, None, &progress)?;
             drop(progress);
             report(args, &campaign, &facts, finished)
         }
@@ -89,7 +90,7 @@ impl Session<'_> {
             },
             batch,
         );
-        let finished = campaign::run(&campaign, &facts, &mut stand as &mut dyn Stand, store, &progress)?;
+        let finished = campaign::run(&campaign, &facts, &mut stand, store, None, &progress)?;
         drop(progress);
         let code = report(self.args, &campaign, &facts, finished)?;
         if self.args.keep {
@@ -115,6 +116,7 @@ impl Session<'_> {
             flows: u64::from(self.args.flows),
             host_changes: Consent::Refused,
             means: self.means,
+            collect: Collect::default(),
         })?;
         let stop = &interrupt::INTERRUPTED;
         progress.say("sending the learning frames");

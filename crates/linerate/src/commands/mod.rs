@@ -12,6 +12,7 @@ mod plan_file;
 mod receive;
 mod reproduce;
 mod rules;
+mod run;
 mod send;
 mod show;
 mod stat;
@@ -56,6 +57,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Receive(args) => receive::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Plan(args) => plan_file::run(&args),
+        Command::Run(args) => run::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),

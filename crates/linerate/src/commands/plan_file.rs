@@ -3,6 +3,7 @@
 use super::{FAILED, USAGE, print, style, usage};
 use crate::cli::{Plan, PlanAction};
 use anyhow::{Context, Result};
+use linerate_core::plan::campaign::Campaign;
 use linerate_core::plan::changes::changes;
 use linerate_core::plan::schema::schema;
 use linerate_core::plan::settings::System;
@@ -46,6 +47,26 @@ pub fn read(file: &Path) -> Result<Vec<u8>> {
     let opened = std::fs::File::open(file).with_context(reading)?;
     opened.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).with_context(reading)?;
     Ok(bytes)
+}
+
+/// The form of a plan that is asked for, on a system.
+///
+/// # Errors
+/// It is not for that system, or has no quick form.
+pub fn campaign<'p>(
+    plan: &'p plan::Plan,
+    name: &str,
+    system: Option<System>,
+    quick: bool,
+) -> Result<&'p Campaign> {
+    let system = system.unwrap_or(plan.systems()[0]);
+    if quick && !plan.has_quick() {
+        return Err(usage(format!("{name} has no quick form: add [quick]")));
+    }
+    plan.campaign(system, quick).ok_or_else(|| {
+        let names: Vec<&str> = plan.systems().iter().map(|s| s.key()).collect();
+        usage(format!("{name} is not for {system}: it is for {}", names.join(", ")))
+    })
 }
 
 fn check(files: &[PathBuf], json: bool) -> Result<ExitCode> {
@@ -101,14 +122,7 @@ fn show(file: &Path, quick: bool, system: Option<System>, json: bool) -> Result<
             return Ok(ExitCode::from(USAGE));
         }
     };
-    let system = system.unwrap_or(plan.systems()[0]);
-    if quick && !plan.has_quick() {
-        return Err(usage(format!("{name} has no quick form: add [quick]")));
-    }
-    let Some(campaign) = plan.campaign(system, quick) else {
-        let names: Vec<&str> = plan.systems().iter().map(|s| s.key()).collect();
-        return Err(usage(format!("{name} is not for {system}: it is for {}", names.join(", "))));
-    };
+    let campaign = campaign(&plan, &name, system, quick)?;
     // Without a seed in the plan, the run draws one; an example shows what an order looks like.
     let blocks = first_blocks(campaign, campaign.trials.seed.unwrap_or(1), BLOCKS_SHOWN);
     if json {

@@ -4,15 +4,18 @@ use super::tester::{Means, STREAMS, Tester};
 use super::{Shown, Stand};
 use anyhow::{Context, Result, bail};
 use linerate_core::counters::PortCounters;
+use linerate_core::plan::campaign::Collect;
+use linerate_core::plan::placeholders::fill;
 use linerate_core::plan::settings::Dut;
-use linerate_core::record::{Mode, Roles};
+use linerate_core::record::{Collected, Mode, Roles};
 use linerate_core::stats::median;
 use linerate_core::trial::{Timing, rates};
 use linerate_sys::host::cpu::CpuTimes;
 use linerate_sys::host::journal::Consent;
 use linerate_sys::lab::ledger::{self, Account, Snapshot};
-use linerate_sys::lab::{EmbeddedLab, LabSpec, Lane, Setup};
+use linerate_sys::lab::{EmbeddedLab, LabSpec, Lane, Setup, collect};
 use linerate_sys::ports::Port;
+use linerate_sys::process::Job;
 use linerate_sys::trial::{self, Moment};
 use linerate_wire::{FlowOrder, FlowSpace, FrameMix, FrameSpec};
 use std::path::Path;
@@ -58,6 +61,8 @@ pub struct EmbeddedPlan {
     pub host_changes: Consent,
     /// How frames leave and arrive.
     pub means: Means,
+    /// What is collected with each trial, beyond the counters.
+    pub collect: Collect,
 }
 
 /// The embedded lab, ready for trials.
@@ -205,8 +210,10 @@ impl Stand for Embedded {
         let (generator, receiver) = self.tester.pair(kind, lane_number);
         generator.set_rate(rate);
         generator.set_batch(batch);
-        let before = self.lab.snapshot(lane)?;
         let root = Path::new("/");
+        let what = &self.plan.collect.what;
+        let figures = collect::read(lane, what, root)?;
+        let before = self.lab.snapshot(lane)?;
         let (mut cpu_before, mut cpu_after) = (None, None);
         let outcome = trial::run(timing, None, generator, receiver, interrupted, |moment| match moment {
             Moment::Began => cpu_before = CpuTimes::read(root).ok(),
@@ -214,8 +221,11 @@ impl Stand for Embedded {
         })?;
         let cpus = cpu_after.zip(cpu_before).map(|(after, before)| after.since(&before)).unwrap_or_default();
         let sent = generator.counters();
-        let (received, account) = settle(&self.lab, lane, &before, &sent, receiver)?;
-        Ok(Shown { outcome, generator: sent, receiver: received, account, cpus })
+        let (received, mut account) = settle(&self.lab, lane, &before, &sent, receiver)?;
+        account.dut.extend(collect::grown(&figures, &collect::read(lane, what, root)?));
+        let said = self.plan.collect.commands.iter().filter(|_| lane.dut.is_some());
+        let collected = said.map(|command| ask(lane, command)).collect();
+        Ok(Shown { outcome, generator: sent, receiver: received, account, cpus, collected })
     }
 }
 
@@ -224,6 +234,18 @@ const LEARNING_BATCH: u32 = 64;
 
 /// Frames handed over at once where a rate was asked for.
 pub const PACED_BATCH: u32 = 8;
+
+/// Runs one of the plan's commands on a DUT.
+fn ask(lane: &Lane, command: &str) -> Collected {
+    let [inside, outside] = lane.dut.as_ref().map_or(["", ""], |dut| [&dut.inside.name, &dut.outside.name]);
+    let command = fill(command, inside, outside);
+    let job = Job::new("sh", &["-c", &command]).within(COMMAND_WITHIN);
+    let output = lane.run(&job).map(|finished| finished.stdout).map_err(|e| e.to_string());
+    Collected { command, output }
+}
+
+/// How long a command after a trial may take.
+const COMMAND_WITHIN: Duration = Duration::from_secs(10);
 
 /// Flows that a DUT without states is shown before the first trial: neighbours, caches and branch predictors.
 const ENOUGH_TO_LEARN: u64 = 10_000;

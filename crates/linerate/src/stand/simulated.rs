@@ -68,7 +68,7 @@ impl Stand for Simulated {
         };
         let account =
             Account { losses: generator.losses(), second_counts: vec![copies], ..Account::default() };
-        Ok(Shown { outcome, generator: sent, receiver: received, account, cpus: Vec::new() })
+        Ok(Shown { outcome, generator: sent, receiver: received, account, ..Shown::default() })
     }
 }
 

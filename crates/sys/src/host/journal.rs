@@ -329,10 +329,7 @@ impl HostChanges {
         self.journal.write(&file, &new)?;
         let found = self.journal.read(&file)?;
         self.became(&found)?;
-        // The kernel rounds the size of a hash table, and says so; what it made of a number must still be one near it.
-        let near = |a: f64, b: f64| (a - b).abs() <= 0.1 * b.max(4096.0);
-        let rounded = found.parse().ok().zip(new.parse().ok()).is_some_and(|(a, b)| near(a, b));
-        if same(&found, &new) || rounded {
+        if same(&found, &new) || rounded_up(&file, &new, &found) {
             return Ok(());
         }
         Err(JournalError::NotTaken { file, wanted: new, found })
@@ -401,6 +398,14 @@ impl Drop for HostChanges {
         // What fails now stays written down for the next start.
         let _ = self.undo();
     }
+}
+
+/// The kernel makes a hash table as large as its pages are, at least (`nf_ct_alloc_hashtable` in net/netfilter/nf_conntrack_core.c:
+/// 512 buckets with pages of 4 KiB).
+fn rounded_up(file: &str, wanted: &str, found: &str) -> bool {
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    let more = number(found).zip(number(wanted)).and_then(|(found, wanted)| found.checked_sub(wanted));
+    file.ends_with("_buckets") && more.is_some_and(|more| more < 8192)
 }
 
 /// Numbers and words are compared, not the white space between them.

@@ -6,6 +6,7 @@
 
 pub mod addresses;
 mod cards;
+pub mod collect;
 mod dut;
 pub mod filler;
 mod from_plan;

@@ -1,0 +1,70 @@
+//! Arguments of `linerate run`.
+
+use super::duration;
+use clap::Args;
+use linerate_core::plan::settings::System;
+use std::path::PathBuf;
+
+/// Arguments.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate plan show plans/firewalls.toml         what it would do, how long, and what it would change
+  sudo linerate run plans/firewalls.toml --quick  below a minute
+  sudo linerate run plans/firewalls.toml
+  sudo linerate run --resume linerate-results/20260101T120000Z-firewalls
+  linerate run plans/firewalls.toml --simulate ok no packets at all: a simulated DUT
+  linerate show linerate-results/NAME             the tables again
+
+What this machine lacks is skipped, with the reason, and the rest is measured. Settings of the whole host
+(the size of the connection table, say) are changed with --allow-host-changes only; they are written down
+first, and put back at the end, or by the next linerate should this one be killed.
+
+Exit status: 0 measured, and nothing that the plan expects was missed; 1 something failed; 2 the plan has
+faults, or bad arguments (nothing is touched); 3 an expectation was missed; 4 everything is skipped;
+130 interrupted (what was measured until then is recorded and shown, and --resume goes on).")]
+pub struct Run {
+    /// The plan; docs/plans.md has the format, and plans/ the experiments of the literature
+    #[arg(value_name = "PLAN", required_unless_present = "resume")]
+    pub plan: Option<PathBuf>,
+
+    /// Go on with a campaign that was stopped: no trial is lost, and the order stays as it was drawn
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["plan", "quick", "system", "name", "out", "seed", "budget"])]
+    pub resume: Option<PathBuf>,
+
+    /// The plan's quick form
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Operating system of the device under test, where the plan is for several [default: its first]
+    #[arg(long, value_name = "NAME", value_parser = super::plan::system)]
+    pub system: Option<System>,
+
+    /// Let linerate change settings of the whole host while it measures, where the plan needs that
+    #[arg(long)]
+    pub allow_host_changes: bool,
+
+    /// Time for all trials, instead of the plan's
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub budget: Option<std::time::Duration>,
+
+    /// Seed of the order of trials, instead of the plan's
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// Name of the campaign, part of the records' directory [default: the plan's file name]
+    #[arg(long)]
+    pub name: Option<String>,
+
+    /// Directory for the records, instead of ./linerate-results/TIME-NAME
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// A simulated DUT in memory instead of a lab: ok, or loss=N,duplication=N,delay=T,rate=R. No privileges needed;
+    /// its figures say nothing of any machine
+    #[arg(long, value_name = "WHAT", conflicts_with = "allow_host_changes")]
+    pub simulate: Option<String>,
+}

@@ -1,0 +1,352 @@
+//! `linerate run`: a plan, carried out.
+
+mod prepare;
+
+use super::plan_file::{self, read};
+use super::{FAILED, INTERRUPTED, USAGE, print, style, usage};
+use crate::campaign::{self, Earlier, Finished};
+use crate::cli::Run;
+use crate::interrupt::{self, INTERRUPTED as STOP, interrupted};
+use crate::progress::Progress;
+use crate::stand::{Means, PACED_BATCH, Simulated, Stand, Turns, parse_simulation};
+use anyhow::{Context, Result, bail};
+use linerate_core::plan::campaign::Campaign as Plan;
+use linerate_core::plan::settings::Dut;
+use linerate_core::plan::timetable::Timetable;
+use linerate_core::plan::{self};
+use linerate_core::record::{Asked, Campaign, HostFacts, Planned, VERSION};
+use linerate_core::schedule::Stopped;
+use linerate_core::trial::Timing;
+use linerate_core::units::Rate;
+use linerate_report::text;
+use linerate_sys::host;
+use linerate_sys::host::journal::Consent;
+use linerate_sys::net::userns;
+use linerate_sys::ports::memory::MemoryDut;
+use linerate_sys::records::{RecordStore, StoredCampaign, utc_now};
+use prepare::{Prepared, prepare};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Exit status where this machine can measure nothing of the plan.
+const SKIPPED: u8 = 4;
+
+/// Runs the verb.
+///
+/// # Errors
+/// What kept it from measuring.
+pub fn run(args: &Run) -> Result<ExitCode> {
+    interrupt::install();
+    let consent = if args.allow_host_changes { Consent::Allowed } else { Consent::Refused };
+    let session = match (&args.resume, &args.plan) {
+        (Some(directory), _) => Session::resumed(args, directory, consent)?,
+        (None, Some(file)) => match Session::fresh(args, file, consent)? {
+            Some(session) => session,
+            None => return Ok(ExitCode::from(USAGE)),
+        },
+        (None, None) => return Err(usage("name a plan, or --resume and a campaign's folder")),
+    };
+    session.run(args, consent)
+}
+
+/// Everything that is known before the first frame.
+struct Session {
+    planned: Planned,
+    prepared: Prepared,
+    facts: HostFacts,
+    simulated: Option<MemoryDut>,
+    /// The campaign that is gone on with.
+    earlier: Option<(RecordStore, StoredCampaign)>,
+}
+
+impl Session {
+    /// A new campaign; `None` where the plan has faults, which have been told.
+    fn fresh(args: &Run, file: &Path, consent: Consent) -> Result<Option<Session>> {
+        let simulated = args.simulate.as_deref().map(parse_simulation).transpose().map_err(usage)?;
+        let Some(mut plan) = chosen(args, file)? else { return Ok(None) };
+        if let Some(budget) = args.budget {
+            (plan.trials.budget_ns, plan.trials.blocks) = (Some(budget.as_nanos() as u64), None);
+        }
+        plan.trials.seed = Some(seed(args.seed.or(plan.trials.seed))?);
+        may_run(simulated.is_some())?;
+        let prepared = prepare(&plan, consent, simulated.is_some())?;
+        let planned = Planned { file: file.display().to_string(), plan, skipped: prepared.skipped.clone() };
+        Ok(Some(Session { planned, prepared, facts: host::facts(Path::new("/")), simulated, earlier: None }))
+    }
+
+    /// A campaign that was stopped.
+    fn resumed(args: &Run, directory: &Path, consent: Consent) -> Result<Session> {
+        let (store, stored) = RecordStore::reopen(directory)?;
+        let Some(planned) = stored.campaign.planned.as_deref().cloned() else {
+            return Err(usage(format!(
+                "{} is no campaign of a plan: only `linerate run` can be gone on with",
+                directory.display()
+            )));
+        };
+        if let Some(summary) = stored.summary.as_ref().filter(|s| is_over(s.stopped)) {
+            return Err(usage(format!(
+                "this campaign came to its end ({}): `linerate show {}` prints it, `linerate run {}` begins a new one",
+                serde_json::to_value(summary.stopped)?.as_str().unwrap_or_default(),
+                directory.display(),
+                planned.file
+            )));
+        }
+        let simulated = args.simulate.as_deref().map(parse_simulation).transpose().map_err(usage)?;
+        if simulated.is_some() != (stored.campaign.asked.lab == SIMULATED) {
+            return Err(usage("a simulated campaign goes on with the same --simulate, and no other with it"));
+        }
+        check_unchanged_plan(&planned)?;
+        let facts = host::facts(Path::new("/"));
+        let differences = host_differences(&stored.host, &facts);
+        if !differences.is_empty() {
+            bail!(
+                "this is not the machine that it was, and its rates would not belong together: {}; begin a new campaign",
+                differences.join("; ")
+            );
+        }
+        may_run(simulated.is_some())?;
+        let prepared = prepare(&planned.plan, consent, simulated.is_some())?;
+        let cells =
+            |skipped: &[linerate_core::record::Skipped]| skipped.iter().map(|s| s.cell).collect::<Vec<_>>();
+        if cells(&prepared.skipped) != cells(&planned.skipped) {
+            let now = prepared.skipped.iter().flat_map(|s| &s.reasons).next();
+            bail!(
+                "what can be measured here has changed since the campaign began: then {} cells were skipped, now {}{}",
+                planned.skipped.len(),
+                prepared.skipped.len(),
+                now.map_or(String::new(), |reason| format!(" ({reason})"))
+            );
+        }
+        Ok(Session { planned, prepared, facts, simulated, earlier: Some((store, stored)) })
+    }
+
+    fn run(self, args: &Run, consent: Consent) -> Result<ExitCode> {
+        let Session { planned, mut prepared, facts, simulated, earlier } = self;
+        let plan = &planned.plan;
+        if prepared.skipped.len() == plan.cells.len() {
+            for reason in reasons(&planned) {
+                eprintln!("linerate: {}: skipped: {reason}", planned.file);
+            }
+            return Ok(ExitCode::from(SKIPPED));
+        }
+        let timetable = Timetable::new(plan);
+        let progress = Progress::new(Duration::from_nanos(timetable.trials_ns));
+        let stored_batch = earlier.as_ref().map(|(_, stored)| stored.campaign.asked.batch);
+        let (mut stand, batch): (Box<dyn Stand>, u32) = match simulated {
+            Some(dut) => (Box::new(simulate(plan, &prepared, dut)?), 1),
+            None => {
+                let (turns, batch) = match embedded(plan, &mut prepared, consent, stored_batch, &progress) {
+                    Err(_) if interrupted() => return Ok(ExitCode::from(INTERRUPTED)),
+                    other => other?,
+                };
+                (Box::new(turns), batch)
+            }
+        };
+        let (campaign, store, earlier) = match earlier {
+            Some((store, stored)) => {
+                let trials = stored.trials;
+                eprintln!("linerate: going on after {} trials", trials.len());
+                (stored.campaign, store, Some(Earlier { trials }))
+            }
+            None => {
+                let base = Path::new("linerate-results");
+                let campaign = record(args, planned, &prepared, simulated.is_some(), batch)?;
+                let store = RecordStore::create(base, &campaign.name, args.out.as_deref())?;
+                (campaign, store, None)
+            }
+        };
+        let finished = campaign::run(&campaign, &facts, stand.as_mut(), store, earlier, &progress)?;
+        drop(progress);
+        drop(stand); // the host is put back before anything is said
+        report(args, &campaign, &facts, finished)
+    }
+}
+
+/// The plan's campaign that was asked for; `None` where the plan has faults, which are told here.
+fn chosen(args: &Run, file: &Path) -> Result<Option<Plan>> {
+    let name = file.display().to_string();
+    let read = match plan::Plan::read(&read(file)?) {
+        Ok(read) => read,
+        Err(faults) => {
+            eprint!("{}", text::plan_faults(&name, &faults, &[], style()));
+            return Ok(None);
+        }
+    };
+    Ok(Some(plan_file::campaign(&read, &name, args.system, args.quick)?.clone()))
+}
+
+/// Without root there is no lab. Nothing has been touched yet.
+fn may_run(simulated: bool) -> Result<()> {
+    if simulated {
+        return Ok(());
+    }
+    if !userns::may_administer_networks() {
+        bail!("plans set up namespaces, rule sets and eBPF programs: run it with sudo");
+    }
+    super::lab::clear_remains()
+}
+
+fn seed(wanted: Option<u64>) -> Result<u64> {
+    let drawn = || Ok(std::time::UNIX_EPOCH.elapsed().context("reading the clock")?.as_nanos() as u64);
+    wanted.map_or_else(drawn, Ok)
+}
+
+fn is_over(stopped: Stopped) -> bool {
+    !matches!(stopped, Stopped::Interrupted | Stopped::Failed)
+}
+
+/// The plan's file as it is now must come to the plan that was recorded.
+fn check_unchanged_plan(planned: &Planned) -> Result<()> {
+    let file = Path::new(&planned.file);
+    if !file.exists() {
+        eprintln!("linerate: {} is gone: going on by the plan that was recorded", planned.file);
+        return Ok(());
+    }
+    let then = &planned.plan;
+    let now = plan::Plan::read(&read(file)?).ok();
+    let now = now.as_ref().and_then(|now| now.campaign(then.system, then.quick)).cloned();
+    let same = now.is_some_and(|mut now| {
+        // What the command line may have set.
+        now.trials.seed = then.trials.seed;
+        (now.trials.budget_ns, now.trials.blocks) = (then.trials.budget_ns, then.trials.blocks);
+        now == *then
+    });
+    if !same {
+        return Err(usage(format!(
+            "{} has changed since this campaign began, and its trials would not belong together: put the plan back, or begin a new campaign",
+            planned.file
+        )));
+    }
+    Ok(())
+}
+
+/// What of a machine must not change in the middle of a campaign.
+fn host_differences(then: &HostFacts, now: &HostFacts) -> Vec<String> {
+    let facts = |f: &HostFacts| {
+        [
+            ("kernel", f.kernel.clone()),
+            ("machine", f.machine.clone()),
+            ("CPU", f.cpu_model.clone()),
+            ("CPUs", f.cpus.to_string()),
+            ("hypervisor", f.hypervisor.clone().unwrap_or_default()),
+            ("governor", f.governor.clone()),
+        ]
+    };
+    let pairs = facts(then).into_iter().zip(facts(now));
+    let changed = pairs.filter(|((_, then), (_, now))| then != now);
+    changed.map(|((what, then), (_, now))| format!("{what} was '{then}' and is '{now}'")).collect()
+}
+
+/// Each reason once.
+fn reasons(planned: &Planned) -> Vec<&String> {
+    let mut all: Vec<&String> = planned.skipped.iter().flat_map(|s| &s.reasons).collect();
+    let mut seen = std::collections::HashSet::new();
+    all.retain(|reason| seen.insert(*reason));
+    all
+}
+
+/// What is recorded as the lab of a simulated campaign.
+const SIMULATED: &str = "simulated";
+
+fn simulate(plan: &Plan, prepared: &Prepared, dut: MemoryDut) -> Result<Simulated> {
+    let duts = plan.lanes.iter().map(|lane| (lane.settings.dut != Dut::CardToCard).then_some(dut));
+    Simulated::new(duts.collect(), &prepared.kinds, prepared.layout.clone())
+}
+
+/// The labs, the first of them built, with the batch size: chosen by trying, or as it was when the campaign began.
+fn embedded(
+    plan: &Plan,
+    prepared: &mut Prepared,
+    consent: Consent,
+    batch: Option<u32>,
+    progress: &Progress,
+) -> Result<(Turns, u32)> {
+    progress.say("building the lab");
+    let campaign = plan.trials.seed.unwrap_or_default() as u8;
+    let (labs, places) = prepared.labs(plan, consent, campaign)?;
+    let mut turns = Turns::new(labs, places);
+    let measured = |cell: &usize| !prepared.is_skipped(*cell);
+    let is_dut = |cell: &usize| measured(cell) && !plan.is_ceiling(*cell);
+    let fastest = (0..plan.cells.len()).find(|cell| is_dut(cell) && plan.cells[*cell].rate == Rate::Max);
+    let batch = match (batch, fastest) {
+        (Some(batch), _) => batch,
+        (None, Some(cell)) => {
+            progress.say("sending the learning frames, choosing the batch size");
+            let (batch, measured) = turns.choose_batch(cell, &STOP)?;
+            prepared.notes.push(format!("batch size {batch} chosen by measurement ({measured})"));
+            batch
+        }
+        (None, None) => PACED_BATCH,
+    };
+    turns.set_batch(batch);
+    Ok((turns, batch))
+}
+
+fn record(
+    args: &Run,
+    planned: Planned,
+    prepared: &Prepared,
+    simulated: bool,
+    batch: u32,
+) -> Result<Campaign> {
+    let file = Path::new(&planned.file);
+    let stem = file.file_stem().map_or("plan".into(), |stem| stem.to_string_lossy().into_owned());
+    let plan = &planned.plan;
+    let (lab, [generator, receiver]) = match (simulated, prepared.means) {
+        (true, _) => (SIMULATED, ["memory", "memory"]),
+        (false, Means::Xdp) => ("namespaces", ["xdp-live-frames", "xdp"]),
+        (false, Means::Packet) => ("namespaces", ["af-packet", "af-packet"]),
+    };
+    Ok(Campaign {
+        version: VERSION,
+        linerate: env!("CARGO_PKG_VERSION").into(),
+        name: args.name.clone().unwrap_or(stem),
+        started: utc_now(),
+        asked: Asked {
+            command: std::env::args().collect(),
+            mode: prepared.mode,
+            lab: lab.into(),
+            generator: generator.into(),
+            receiver: receiver.into(),
+            flows: plan.kinds.iter().map(|k| u64::from(k.flows)).max().unwrap_or(0),
+            order: plan.kinds.first().map_or(String::new(), |k| k.order.to_string()),
+            rate: "max".into(),
+            timing: Timing::slice(plan.trials.duration_ns),
+            budget_ns: plan.trials.budget_ns.unwrap_or(0),
+            trials: plan.trials.blocks,
+            batch,
+            seed: plan.trials.seed.unwrap_or_default(),
+        },
+        roles: prepared.roles.clone(),
+        slots: prepared.slots.clone(),
+        notes: prepared.notes.clone(),
+        planned: Some(Box::new(planned)),
+        imported: None,
+    })
+}
+
+fn report(args: &Run, campaign: &Campaign, facts: &HostFacts, finished: Finished) -> Result<ExitCode> {
+    let Finished { summary, directory, failure } = finished;
+    if args.json {
+        let document = serde_json::json!({
+            "directory": directory, "campaign": campaign, "host": facts, "summary": summary,
+        });
+        print(&format!("{document:#}\n"));
+    } else {
+        print(&text::summary(campaign, facts, &summary, style()));
+        print(&format!("Records: {}\n", directory.display()));
+    }
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    if summary.stopped == Stopped::Interrupted {
+        eprintln!("linerate: stopped; linerate run --resume {} goes on", directory.display());
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let skipped = |slot: usize| campaign.planned.as_ref().is_some_and(|p| !p.lacking(slot).is_empty());
+    if summary.rows.iter().any(|r| r.valid_trials == 0 && !skipped(r.slot)) {
+        return Ok(ExitCode::from(FAILED));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,367 @@
+//! From a plan's campaign to what can be measured on this machine: which cells, on which CPUs, in which labs; what is skipped, and
+//! why.
+
+use crate::commands::plan::long_enough;
+use crate::stand::{EmbeddedPlan, Means, Places, TrafficKind};
+use anyhow::{Context, Result};
+use linerate_core::plan::campaign::{Campaign, Kind, Lab};
+use linerate_core::plan::settings::{Cpus, Dut};
+use linerate_core::record::{Mode, Roles, Skipped, Slot};
+use linerate_sys::host::cpu;
+use linerate_sys::host::journal::Consent;
+use linerate_sys::lab::{Setup, support};
+use linerate_sys::ports::live::LONGEST_FCS;
+use linerate_wire::{Family, FlowSpace, FrameSpec, MacAddr};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What will be measured.
+pub struct Prepared {
+    /// The cells as slots.
+    pub slots: Vec<Slot>,
+    /// Cells that are not measured.
+    pub skipped: Vec<Skipped>,
+    /// What a reader should know about the frames.
+    pub notes: Vec<String>,
+    /// Who runs where.
+    pub roles: Roles,
+    /// How the CPUs are shared.
+    pub mode: Mode,
+    /// How frames leave and arrive.
+    pub means: Means,
+    /// Kinds of traffic, each on its CPUs.
+    pub kinds: Vec<TrafficKind>,
+    /// Which lane of the plan and which of `kinds` each cell is, and its rate.
+    pub layout: Vec<(usize, usize, Option<f64>)>,
+}
+
+/// Works out what can be measured. `simulated`: nothing is asked of this machine.
+///
+/// # Errors
+/// The plan is for a lab of hosts, or wants rates or flows that cannot be.
+pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool) -> Result<Prepared> {
+    let cpus = CpuChoice::new(plan)?;
+    let mut prepared = Prepared {
+        slots: Vec::new(),
+        skipped: Vec::new(),
+        notes: Vec::new(),
+        roles: cpus.roles(plan),
+        mode: cpus.mode,
+        means: Means::Xdp,
+        kinds: Vec::new(),
+        layout: Vec::new(),
+    };
+    let mut flows: HashMap<(u8, u32), Arc<FlowSpace>> = HashMap::new();
+    for cell in 0..plan.cells.len() {
+        prepared.cell(plan, cell, cpus.generator(plan, cell), &mut flows)?;
+    }
+    if !simulated {
+        prepared.skipped = skipped(plan, consent);
+        let longest = |cell: &usize| prepared.kinds[prepared.layout[*cell].1].mix.max_len_fcs();
+        let measured = (0..plan.cells.len()).filter(|cell| !prepared.is_skipped(*cell));
+        if let Some(longest) = measured.map(|cell| longest(&cell)).max().filter(|l| *l > LONGEST_FCS) {
+            prepared.means = Means::Packet;
+            prepared.notes.push(format!(
+                "frames of {longest} bytes: the tester uses AF_PACKET sockets, which are several times slower than XDP live frames, because these carry {LONGEST_FCS} bytes at most"
+            ));
+        }
+    }
+    prepared.notes.dedup();
+    Ok(prepared)
+}
+
+impl Prepared {
+    fn cell(
+        &mut self,
+        plan: &Campaign,
+        number: usize,
+        cpus: Vec<u32>,
+        flows: &mut HashMap<(u8, u32), Arc<FlowSpace>>,
+    ) -> Result<()> {
+        let cell = &plan.cells[number];
+        let kind = self.kind(&plan.kinds[cell.kind], &cpus, flows)?;
+        let TrafficKind { frame, mix, .. } = &self.kinds[kind];
+        let asked_fps = cell
+            .rate
+            .frames_per_second(mix.average_len_fcs(), plan.link_speed, cpus.len())
+            .with_context(|| format!("the rate of {} cannot be", cell.name))?;
+        self.slots.push(Slot {
+            id: number,
+            variant: cell.name.clone(),
+            family: frame.family.to_string(),
+            transport: frame.transport.to_string(),
+            frame: mix.name.clone(),
+            lengths_fcs: mix.pattern.clone(),
+            l4_checksum: frame.l4_checksum,
+            signed: frame.signed,
+            asked_fps,
+            ceiling: cell.ceiling,
+            baseline: cell.baseline,
+            flows: Some(plan.kinds[cell.kind].flows.into()),
+            cpus: (cpus != self.roles.generator).then_some(cpus),
+            imported: None,
+        });
+        self.layout.push((cell.lane, kind, asked_fps));
+        Ok(())
+    }
+
+    /// The number of a kind of traffic on these CPUs.
+    fn kind(
+        &mut self,
+        kind: &Kind,
+        cpus: &[u32],
+        flows: &mut HashMap<(u8, u32), Arc<FlowSpace>>,
+    ) -> Result<usize> {
+        let nowhere = MacAddr([2, 0, 0, 0, 0, 0]);
+        let mut frame = FrameSpec::new(nowhere, nowhere, kind.family, kind.transport);
+        frame.l4_checksum = kind.checksum;
+        let mix = long_enough(&kind.size, &frame, &mut self.notes);
+        let space = match flows.entry((u8::from(kind.family == Family::V6), kind.flows)) {
+            std::collections::hash_map::Entry::Occupied(there) => there.get().clone(),
+            std::collections::hash_map::Entry::Vacant(free) => {
+                free.insert(Arc::new(FlowSpace::benchmark(kind.family, kind.flows)?)).clone()
+            }
+        };
+        let same = |k: &TrafficKind| {
+            k.frame == frame
+                && k.mix == mix
+                && Arc::ptr_eq(&k.flows, &space)
+                && k.order == kind.order
+                && k.cpus == cpus
+        };
+        Ok(self.kinds.iter().position(same).unwrap_or_else(|| {
+            self.kinds.push(TrafficKind { frame, mix, flows: space, order: kind.order, cpus: cpus.to_vec() });
+            self.kinds.len() - 1
+        }))
+    }
+
+    /// Whether a cell is not measured.
+    pub fn is_skipped(&self, cell: usize) -> bool {
+        self.skipped.iter().any(|s| s.cell == cell)
+    }
+
+    /// The labs, one for each group of lanes of which a cell is measured, and the place of each cell: its lab, and its number there.
+    ///
+    /// # Errors
+    /// A setup that has faults although it had none before.
+    pub fn labs(
+        &self,
+        plan: &Campaign,
+        consent: Consent,
+        campaign: u8,
+    ) -> Result<(Vec<EmbeddedPlan>, Places)> {
+        let mut labs: Vec<LabDraft> = Vec::new();
+        let mut places = vec![None; plan.cells.len()];
+        for (cell, &(lane, kind, rate)) in self.layout.iter().enumerate() {
+            if self.is_skipped(cell) {
+                continue;
+            }
+            let group = plan.lanes[lane].group;
+            let at = labs.iter().position(|lab| lab.group == group).unwrap_or_else(|| {
+                labs.push(LabDraft { group, ..LabDraft::default() });
+                labs.len() - 1
+            });
+            let lab = &mut labs[at];
+            let (lane, kind) = (position(&mut lab.lanes, lane), position(&mut lab.kinds, kind));
+            lab.slots.push((lane, kind, rate));
+            places[cell] = Some((at, lab.slots.len() - 1));
+        }
+        let labs = labs.iter().map(|lab| self.lab(plan, lab, consent, campaign)).collect::<Result<_>>()?;
+        Ok((labs, places))
+    }
+
+    fn lab(&self, plan: &Campaign, lab: &LabDraft, consent: Consent, campaign: u8) -> Result<EmbeddedPlan> {
+        let mut setups = Vec::new();
+        for (number, &lane) in lab.lanes.iter().enumerate() {
+            let mut setup = setup(plan, lane, number).map_err(|faults| {
+                anyhow::anyhow!(
+                    "{} cannot be set up: {}",
+                    plan.lanes[lane].variants.join(", "),
+                    faults.join("; ")
+                )
+            })?;
+            if setup.tracks {
+                setup.states = Some(setup.states.unwrap_or(0).max(flows(plan, lane)));
+            }
+            if self.mode == Mode::Threaded
+                && let Some(Cpus::Count(count)) = plan.lanes[lane].settings.cpus
+            {
+                let of_lane = self.roles.dut.iter().copied().take(count as usize).collect();
+                setup.inside.irq.get_or_insert(of_lane);
+            }
+            setups.push(setup);
+        }
+        let kinds: Vec<TrafficKind> = lab.kinds.iter().map(|k| self.kinds[*k].clone()).collect();
+        Ok(EmbeddedPlan {
+            mode: self.mode,
+            roles: self.roles.clone(),
+            setups,
+            flows: kinds.iter().map(|k| k.flows.len()).max().unwrap_or(0),
+            kinds,
+            slots: lab.slots.clone(),
+            stamp_every: 64,
+            campaign,
+            host_changes: consent,
+            means: self.means,
+            collect: plan.collect.clone(),
+        })
+    }
+}
+
+/// A lab under construction: lanes and kinds by their numbers in the plan.
+#[derive(Default)]
+struct LabDraft {
+    group: usize,
+    lanes: Vec<usize>,
+    kinds: Vec<usize>,
+    slots: Vec<(usize, usize, Option<f64>)>,
+}
+
+fn position(list: &mut Vec<usize>, item: usize) -> usize {
+    list.iter().position(|i| *i == item).unwrap_or_else(|| {
+        list.push(item);
+        list.len() - 1
+    })
+}
+
+/// The setup of a lane, as lane `number` of a lab.
+fn setup(plan: &Campaign, lane: usize, number: usize) -> Result<Setup, Vec<String>> {
+    let families = plan.families(lane);
+    let mut settings = plan.lanes[lane].settings.clone();
+    if settings.dut == Dut::CardToCard {
+        // Its CPUs are those of its frames; there is no DUT that would have any.
+        settings.cpus = None;
+    }
+    Setup::from_settings(&plan.lanes[lane].variants.join(", "), number, &settings, &families)
+}
+
+/// Flows of all kinds of traffic that a lane sees, together.
+fn flows(plan: &Campaign, lane: usize) -> u64 {
+    let mut kinds: Vec<usize> = plan.cells.iter().filter(|c| c.lane == lane).map(|c| c.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds.iter().map(|k| u64::from(plan.kinds[*k].flows)).sum()
+}
+
+/// The cells that cannot be measured here, with the reasons.
+fn skipped(plan: &Campaign, consent: Consent) -> Vec<Skipped> {
+    let unmet = |needs: &[_]| needs.iter().filter_map(support::unmet).collect::<Vec<String>>();
+    let of_plan = unmet(&plan.requirements);
+    let of_lanes: Vec<Vec<String>> = (0..plan.lanes.len())
+        .map(|lane| [unmet(&plan.lanes[lane].requirements), lacking(plan, lane, consent)].concat())
+        .collect();
+    let ipv6 = Path::new("/proc/sys/net/ipv6").exists();
+    let mut all: Vec<Vec<String>> = Vec::new();
+    for cell in &plan.cells {
+        let mut reasons = [of_plan.as_slice(), &of_lanes[cell.lane]].concat();
+        if plan.kinds[cell.kind].family == Family::V6 && !ipv6 {
+            reasons.push("this kernel has no IPv6".into());
+        }
+        let mut seen: Vec<String> = Vec::new();
+        reasons.retain(|r| {
+            !seen.contains(r) && {
+                seen.push(r.clone());
+                true
+            }
+        });
+        all.push(reasons);
+    }
+    // A ceiling for nothing is not measured either.
+    for ceiling in 0..all.len() {
+        let mut users = plan.cells.iter().enumerate().filter(|(_, c)| c.ceiling == Some(ceiling)).peekable();
+        if all[ceiling].is_empty() && users.peek().is_some() && users.all(|(user, _)| !all[user].is_empty()) {
+            all[ceiling].push("nothing is held against it".into());
+        }
+    }
+    all.into_iter()
+        .enumerate()
+        .filter(|(_, r)| !r.is_empty())
+        .map(|(cell, reasons)| Skipped { cell, reasons })
+        .collect()
+}
+
+/// What a lane lacks here: faults, what the kernel does not have, and what of the host nobody has agreed to change.
+fn lacking(plan: &Campaign, lane: usize, consent: Consent) -> Vec<String> {
+    let setup = match setup(plan, lane, 0) {
+        Ok(setup) => setup,
+        Err(faults) => return faults,
+    };
+    let mut reasons = setup.lacking();
+    if reasons.is_empty() && consent == Consent::Refused {
+        match setup.outstanding(flows(plan, lane)) {
+            Ok(wanted) if wanted.is_empty() => {}
+            Ok(wanted) => reasons.push(format!(
+                "it needs other settings of the whole host: {} (--allow-host-changes lets linerate set them, and put them back)",
+                wanted.join("; ")
+            )),
+            Err(error) => reasons.push(error.to_string()),
+        }
+    }
+    reasons
+}
+
+/// Which CPUs there are for what.
+struct CpuChoice {
+    mode: Mode,
+    /// Generator CPUs in the order in which they are taken, and how many where nobody says.
+    generator: (Vec<u32>, usize),
+    /// The DUT's, in threaded mode.
+    dut: Option<Vec<u32>>,
+    online: Vec<u32>,
+}
+
+impl CpuChoice {
+    fn new(plan: &Campaign) -> Result<Self> {
+        let Lab::Embedded { mode, generator_cpus, dut_cpus } = &plan.lab else {
+            anyhow::bail!(
+                "this plan is for a lab of real hosts, which linerate cannot drive yet: `linerate plan show` prints what to do there"
+            );
+        };
+        let online = cpu::online_cpus().context("asking which CPUs this process may use")?;
+        let usual = cpu::default_roles(&online, *mode, generator_cpus.clone()).generator;
+        let mut order = usual.clone();
+        if generator_cpus.is_none() {
+            order.extend(online.iter().rev().filter(|c| !usual.contains(c)));
+        }
+        Ok(CpuChoice { mode: *mode, generator: (order, usual.len()), dut: dut_cpus.clone(), online })
+    }
+
+    /// The generator's CPUs for a cell: inline, these are the DUT's as well.
+    fn generator(&self, plan: &Campaign, cell: usize) -> Vec<u32> {
+        let (order, usual) = &self.generator;
+        let count = match (self.mode, plan.cpus(cell)) {
+            (Mode::Inline, Some(Cpus::All)) => order.len(),
+            (Mode::Inline, Some(Cpus::Count(count))) => *count as usize,
+            _ => *usual,
+        };
+        let mut cpus: Vec<u32> = order.iter().copied().take(count).collect();
+        cpus.sort_unstable();
+        cpus
+    }
+
+    fn roles(&self, plan: &Campaign) -> Roles {
+        let mut generator: Vec<u32> =
+            (0..plan.cells.len()).flat_map(|cell| self.generator(plan, cell)).collect();
+        generator.sort_unstable();
+        generator.dedup();
+        let mut roles = cpu::default_roles(&self.online, self.mode, Some(generator));
+        let most = plan.lanes.iter().filter_map(|lane| match lane.settings.cpus {
+            Some(Cpus::All) => Some(usize::MAX),
+            Some(Cpus::Count(count)) => Some(count as usize),
+            None => None,
+        });
+        if self.mode == Mode::Threaded {
+            let others = self.online.iter().copied().filter(|c| !roles.generator.contains(c));
+            let pool: Vec<u32> = self.dut.clone().unwrap_or_else(|| others.collect());
+            if let Some(most) = most.max().filter(|_| !pool.is_empty()) {
+                roles.dut = pool.into_iter().take(most).collect();
+                roles.receiver.clone_from(&roles.dut);
+            } else if let Some(dut) = &self.dut {
+                roles.dut.clone_from(dut);
+                roles.receiver.clone_from(dut);
+            }
+        }
+        roles
+    }
+}
