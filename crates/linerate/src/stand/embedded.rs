@@ -135,11 +135,27 @@ impl Embedded {
             let began = Instant::now();
             trial::run(timing, Some(flows), generator, receiver, interrupted, |_| {})
                 .context("sending the learning frames")?;
-            let took = began.elapsed().as_secs_f64();
+            let at_least = receiver.counters().unique() as f64 / began.elapsed().as_secs_f64();
             receiver.stop()?;
-            self.pace[slot] = rate.is_none().then(|| receiver.counters().unique() as f64 / took);
+            if rate.is_none() {
+                // Setting a load up and ending it takes longer than a thousand frames do: only a large number shows a pace.
+                let slow = at_least < SLOW;
+                self.pace[slot] = if slow { self.probe(slot, interrupted)? } else { Some(at_least) };
+            }
         }
         Ok(())
+    }
+
+    /// Frames/s that a slot's DUT takes, roughly.
+    fn probe(&mut self, slot: usize, interrupted: &AtomicBool) -> Result<Option<f64>> {
+        let timing = Timing { warm_up_ns: 5_000_000, interval_ns: 20_000_000, ..Timing::slice(20_000_000) };
+        let (lane, kind, _) = self.plan.slots[slot];
+        let (generator, receiver) = self.tester.pair(kind, lane);
+        generator.set_rate(None);
+        generator.set_batch(16);
+        let outcome = trial::run(timing, None, generator, receiver, interrupted, |_| {})?;
+        receiver.stop()?;
+        Ok(rates(&outcome.samples).map(|r| r.received))
     }
 
     /// Chooses how many frames the generators hand over at once, by trying on the slot given: the smallest number that comes
@@ -190,7 +206,7 @@ impl Embedded {
             (Some(_), _) => PACED_BATCH,
             (None, Some(pace)) if pace < 2_000.0 => 1,
             (None, Some(pace)) if pace < 8_000.0 => 4,
-            (None, Some(pace)) if pace < 32_000.0 => 16,
+            (None, Some(pace)) if pace < SLOW => 16,
             _ => u32::MAX,
         };
         self.batch.min(most)
@@ -228,6 +244,9 @@ impl Stand for Embedded {
         Ok(Shown { outcome, generator: sent, receiver: received, account, cpus, collected })
     }
 }
+
+/// Frames/s below which a batch takes long enough to matter.
+const SLOW: f64 = 32_000.0;
 
 /// Frames handed over at once while a DUT learns.
 const LEARNING_BATCH: u32 = 64;
