@@ -1,4 +1,5 @@
-//! Tells the tests what they can be held against: real inputs that stand beside the project, and other people's tools.
+//! Puts the shipped plans into the binary, and tells the tests what they can be held against: real inputs that stand beside the
+//! project, and other people's tools.
 //!
 //! Tests that need one say `#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]`: they show as ignored where it is absent.
 
@@ -7,9 +8,32 @@ use std::path::{Path, PathBuf};
 fn main() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
     announce("corpus", &corpus);
+    ship(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans"));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let ministat = std::env::split_paths(&path).map(|d| d.join("ministat")).find(|p| p.is_file());
     announce("ministat", &ministat.unwrap_or(PathBuf::from("/usr/bin/ministat")));
+}
+
+/// A table of the plans' names and texts.
+fn ship(plans: &Path) {
+    println!("cargo::rerun-if-changed={}", plans.display());
+    let mut all = Vec::new();
+    for (folder, prefix) in [(plans.to_path_buf(), ""), (plans.join("lab"), "lab/")] {
+        for entry in std::fs::read_dir(&folder).expect("the folder of the plans") {
+            let path = entry.expect("an entry of the folder of the plans").path();
+            if path.extension().is_some_and(|e| e == "toml") {
+                let stem = path.file_stem().expect("a file has a name").to_string_lossy().into_owned();
+                let path = path.canonicalize().expect("the plan is there");
+                let line = format!("    ({:?}, include_str!({:?})),\n", format!("{prefix}{stem}"), path);
+                all.push((!prefix.is_empty(), line));
+            }
+        }
+    }
+    all.sort();
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("shipped.rs");
+    let lines: String = all.into_iter().map(|(_, line)| line).collect();
+    let text = format!("&[\n{lines}]\n");
+    std::fs::write(out, text).expect("writing the table of plans");
 }
 
 fn announce(name: &str, path: &Path) {

@@ -26,7 +26,7 @@ pub use archive::archive;
 pub use comparisons::comparisons;
 pub use history::history;
 pub use page::Style;
-pub use plan::{plan, plan_faults, plan_line};
+pub use plan::{plan, plan_faults, plan_line, plan_list};
 pub use reproduction::reproduction;
 pub use trials::trials;
 

@@ -10,10 +10,12 @@ use std::path::PathBuf;
 /// what its author expects. docs/plans.md describes the format by example; plans/ has the experiments of the literature.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  linerate plan check plans/*.toml             every fault, with its line, column and what to write instead
-  linerate plan show plans/firewalls.toml      cells, schedule, duration, and every change on every host
-  linerate plan show plans/firewalls.toml --quick
+  linerate plan list                           the plans that come with linerate, by name
+  linerate plan show firewalls                 cells, schedule, duration, and every change on every host
+  linerate plan show firewalls --quick
   linerate plan example > my.toml              a plan to begin with
+  linerate plan example firewalls > my.toml    one of those that come with linerate
+  linerate plan check my.toml                  every fault, with its line, column and what to write instead
   linerate plan schema > plan.schema.json      for editors that complete and check TOML
 
 Nothing is run and nothing is changed by any of these.
@@ -39,8 +41,8 @@ pub enum PlanAction {
     },
     /// Print what a plan will do: cells, schedule, duration, changes, needs and expectations
     Show {
-        /// The plan
-        #[arg(value_name = "FILE")]
+        /// The plan: a file, or a name that `plan list` shows
+        #[arg(value_name = "PLAN")]
         file: PathBuf,
         /// Its quick form
         #[arg(long)]
@@ -52,8 +54,18 @@ pub enum PlanAction {
         #[arg(long)]
         json: bool,
     },
-    /// Print a plan to begin with, that explains itself
-    Example,
+    /// List the plans that come with linerate: the experiments of the literature
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a plan to begin with, that explains itself; or one of those that come with linerate
+    Example {
+        /// A name that `plan list` shows
+        #[arg(value_name = "NAME")]
+        name: Option<PathBuf>,
+    },
     /// Print the JSON Schema of plans
     Schema,
 }

@@ -8,12 +8,14 @@ use std::path::PathBuf;
 /// Arguments.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  linerate plan show plans/firewalls.toml         what it would do, how long, and what it would change
-  sudo linerate run plans/firewalls.toml --quick  below a minute
-  sudo linerate run plans/firewalls.toml
+  linerate plan list                       the plans that come with linerate
+  linerate plan show firewalls             what it would do, how long, and what it would change
+  sudo linerate run firewalls --quick      below a minute
+  sudo linerate run firewalls
+  sudo linerate run my.toml                a plan of your own
   sudo linerate run --resume linerate-results/20260101T120000Z-firewalls
-  linerate run plans/firewalls.toml --simulate ok no packets at all: a simulated DUT
-  linerate show linerate-results/NAME             the tables again
+  linerate run my.toml --simulate ok       no packets at all: a simulated DUT
+  linerate show linerate-results/NAME      the tables again
 
 What this machine lacks is skipped, with the reason, and the rest is measured. Settings of the whole host
 (the size of the connection table, say) are changed with --allow-host-changes only; they are written down
@@ -23,7 +25,7 @@ Exit status: 0 measured, and nothing that the plan expects was missed; 1 somethi
 faults, or bad arguments (nothing is touched); 3 an expectation was missed; 4 everything is skipped;
 130 interrupted (what was measured until then is recorded and shown, and --resume goes on).")]
 pub struct Run {
-    /// The plan; docs/plans.md has the format, and plans/ the experiments of the literature
+    /// The plan: a file (docs/plans.md has the format), or the name of one that comes with linerate
     #[arg(value_name = "PLAN", required_unless_present = "resume")]
     pub plan: Option<PathBuf>,
 

@@ -26,10 +26,8 @@ pub fn run(args: &Plan) -> Result<ExitCode> {
     match &args.action {
         PlanAction::Check { files, json } => check(files, *json),
         PlanAction::Show { file, quick, system, json } => show(file, *quick, *system, *json),
-        PlanAction::Example => {
-            print(plan::EXAMPLE);
-            Ok(ExitCode::SUCCESS)
-        }
+        PlanAction::Example { name } => example(name.as_deref()),
+        PlanAction::List { json } => list(*json),
         PlanAction::Schema => {
             print(&format!("{:#}\n", schema()));
             Ok(ExitCode::SUCCESS)
@@ -37,12 +35,30 @@ pub fn run(args: &Plan) -> Result<ExitCode> {
     }
 }
 
-/// Reads a plan's file. One byte more than a plan may have is enough to know that it is too large.
+/// The plans that come with linerate: name and text.
+const SHIPPED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
+
+/// The text of a shipped plan.
+fn shipped(name: &Path) -> Option<&'static str> {
+    SHIPPED.iter().find(|(shipped, _)| Path::new(shipped) == name).map(|(_, text)| *text)
+}
+
+/// Reads a plan: a file, or else a shipped plan by its name. Of a file, one byte more than a plan may have is enough to know that it is too large.
 ///
 /// # Errors
 /// The file cannot be read.
 pub fn read(file: &Path) -> Result<Vec<u8>> {
-    let reading = || format!("cannot read the plan {}", file.display());
+    if let Some(text) = shipped(file).filter(|_| !file.exists()) {
+        return Ok(text.into());
+    }
+    let reading = || {
+        let hint = if file.components().count() == 1 && file.extension().is_none() {
+            " (`linerate plan list` has the names of those that come with linerate)"
+        } else {
+            ""
+        };
+        format!("cannot read the plan {}{hint}", file.display())
+    };
     let mut bytes = Vec::new();
     let opened = std::fs::File::open(file).with_context(reading)?;
     opened.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).with_context(reading)?;
@@ -67,6 +83,42 @@ pub fn campaign<'p>(
         let names: Vec<&str> = plan.systems().iter().map(|s| s.key()).collect();
         usage(format!("{name} is not for {system}: it is for {}", names.join(", ")))
     })
+}
+
+fn example(name: Option<&Path>) -> Result<ExitCode> {
+    let unknown = |name: &Path| {
+        usage(format!("no plan '{}' comes with linerate: `linerate plan list` names them", name.display()))
+    };
+    print(match name {
+        None => plan::EXAMPLE,
+        Some(name) => shipped(name).ok_or_else(|| unknown(name))?,
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(json: bool) -> Result<ExitCode> {
+    let plans: Vec<(&str, plan::Plan)> = SHIPPED
+        .iter()
+        .map(|(name, text)| {
+            let plan = plan::Plan::read(text.as_bytes());
+            (*name, plan.unwrap_or_else(|faults| unreachable!("the tests check shipped plans: {faults:?}")))
+        })
+        .collect();
+    if json {
+        let one = |(name, plan): &(&str, plan::Plan)| {
+            let systems = plan.systems();
+            let campaign = |quick| plan.campaign(systems[0], quick);
+            let seconds = |quick| campaign(quick).map(|c| Timetable::new(c).total_ns / 1_000_000_000);
+            json!({
+                "name": name, "title": plan.title(), "systems": systems, "seconds": seconds(false),
+                "quick_seconds": seconds(true), "source": campaign(false).and_then(|c| c.source.clone()),
+            })
+        };
+        print(&format!("{:#}\n", json!(plans.iter().map(one).collect::<Vec<_>>())));
+    } else {
+        print(&text::plan_list(&plans, style()));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn check(files: &[PathBuf], json: bool) -> Result<ExitCode> {

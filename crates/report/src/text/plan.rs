@@ -57,6 +57,24 @@ pub fn plan_line(file: &str, plan: &Plan, style: Style) -> String {
     page.finish()
 }
 
+/// Plans by name, each with how long it takes in its full and its quick form, and its title.
+pub fn plan_list(plans: &[(&str, Plan)], style: Style) -> String {
+    let time = |plan: &Plan, quick| {
+        let campaign = plan.campaign(plan.systems()[0], quick);
+        campaign.map_or("-".into(), |c| span(Timetable::new(c).total_ns))
+    };
+    let width = plans.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut page = Page::new(style);
+    for (name, plan) in plans {
+        let [full, quick] = [false, true].map(|quick| time(plan, quick));
+        let systems: Vec<&str> = plan.systems().iter().map(|s| s.key()).collect();
+        let lead = format!("{name:width$}  {full:>11}  {quick:>5}  ");
+        let of = if name.starts_with("lab/") { format!(" ({})", systems.join(", ")) } else { String::new() };
+        page.item(&lead, &format!("{}{of}", ascii(plan.title())), Ink::Plain);
+    }
+    page.finish()
+}
+
 /// A time of a campaign: `17 s`, `10 min`, `2 h 5 min`.
 fn span(ns: u64) -> String {
     let s = ns.div_ceil(1_000_000_000);
