@@ -3,7 +3,7 @@
 use linerate_core::stats::analysis::{Settings, analyse, paired};
 use linerate_core::stats::{
     bootstrap, dip, effect, hodges_lehmann, mann_whitney, median, median_interval, modes, moments, outliers,
-    rank, signed_rank, spread, trend,
+    rank, sequential, signed_rank, spread, trend,
 };
 use linerate_wire::SplitMix64;
 use std::hint::black_box;
@@ -57,6 +57,10 @@ fn main() {
     measure("brown_forsythe", || spread::brown_forsythe(&a, &b));
     let logs: Vec<f64> = x.iter().zip(&y).map(|(x, y)| (y / x).ln()).collect();
     measure("signed_rank", || signed_rank::signed_rank(&logs));
+    measure("sequential::Boundary, 6 looks", || {
+        let mut boundary = sequential::Boundary::default();
+        (1..=6).map(|look| boundary.look(n * look / 6, look as f64 / 6.0)).max()
+    });
     measure("signed_rank::centre", || signed_rank::centre(&logs, 0.95));
     measure("mann_whitney_null of 100 and 100", || rank::mann_whitney_null(100, 100));
     measure("analyse, all of both sets", || analyse(&[("a", &x), ("b", &y)], &Settings::default()));

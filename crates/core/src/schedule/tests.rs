@@ -181,3 +181,6 @@ fn an_interval_waits_for_the_next_look() {
     assert_eq!(schedule.ratio(0, 1).unwrap().n, 30);
     assert_eq!(schedule.ratio(1, 0).unwrap().low, Some(1.0));
 }
+
+mod error_rate;
+mod replay;

@@ -127,3 +127,26 @@ fn nothing_measured_is_no_number() {
     assert!(s.rows.iter().all(|r| r.limit == Limit::Unknown && r.received.n == 0));
     assert!(s.comparisons.is_empty());
 }
+
+#[test]
+fn intervals_allow_for_the_looks_of_the_schedule_that_ran_and_for_none_without_one() {
+    let campaign = campaign();
+    let mut schedule = Schedule::new(Design::of(&campaign));
+    let mut all = Vec::new();
+    for number in 0..99 {
+        let (block, slot) = schedule.next(number * 250_000_000).unwrap();
+        let fps = 1e6 * if slot == 2 { 0.75 + 0.1 * f64::from(block % 3) } else { 1.0 };
+        all.push(trial(number, block, slot, fps, 0));
+        schedule.observe(block, slot, Some(fps));
+    }
+    let interrupted = |trials: &[TrialRecord]| {
+        let summary = summarise(&campaign, trials, Stopped::Interrupted, 0);
+        summary.comparisons[0].ratio
+    };
+    // Of 30 s, the fourth sixth is over after 20 s, within block 26.
+    assert_eq!(interrupted(&all).n, 27);
+    assert_eq!(Some(interrupted(&all)), schedule.ratio(2, 1));
+    // In an order that no schedule drew, the interval is that of a sample whose size was fixed.
+    all.sort_by_key(|t| (t.block, t.slot));
+    assert_eq!(interrupted(&all).n, 33);
+}
