@@ -55,6 +55,7 @@ fn uncertain(campaign: &Campaign, summary: &Summary) -> Option<String> {
         let seconds = campaign.asked.budget_ns as f64 / 1e9 * (widest / 0.02).powi(2);
         match seconds {
             s if s <= 1800.0 => format!("the widest ratio is not known to 2 % yet: --budget {:.0}s", s.ceil()),
+            _ if widest.is_infinite() => "not every ratio has an interval yet: let it run to its end, with a longer --budget if it did".into(),
             _ => format!(
                 "the widest ratio is only known to {:.0} %, and this machine is too noisy for much more: try a quieter time, or other CPUs",
                 100.0 * widest

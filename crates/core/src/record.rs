@@ -201,7 +201,8 @@ pub struct TrialRecord {
     pub block: u32,
     /// Slot, an index into [`Campaign::slots`].
     pub slot: usize,
-    /// When its turn came, nanoseconds since the campaign's first trial; the time between a stop and going on is not counted.
+    /// When the trial began, nanoseconds since the campaign's first: the time that the schedule was told. The time between a stop
+    /// and going on is not counted.
     pub began_ns: u64,
     /// Times of this trial.
     pub timing: Timing,
