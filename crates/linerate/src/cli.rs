@@ -31,6 +31,8 @@ use std::time::Duration;
 #[command(after_help = "Start here:
   sudo linerate bench                           this machine's kernel, in half a minute
   sudo linerate bench --variant nft-stateful    what does a stateful firewall cost?
+  linerate plan list                            experiments that come with linerate
+  sudo linerate run rules --quick               one of them: does the number of rules matter?
   linerate show linerate-results/NAME           the tables of an earlier campaign
 
 Frame lengths include the FCS, as RFC 2544 counts them. Nothing is sent outside namespaces that
@@ -44,15 +46,39 @@ pub struct Cli {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure how many frames a second this machine's kernel forwards.
+    /// Measure how many frames a second this machine's kernel forwards
+    ///
+    /// Builds a lab of network namespaces (generator, DUT, receiver), measures the tester without a DUT and the kernel's forwarding
+    /// in short alternating slices, audits every slice (every frame sent is received or its loss located), and prints rates with
+    /// 95 % intervals, what the limit was, and where the records are. Nothing outside the lab is changed.
     Bench(Box<Bench>),
-    /// Send test frames from an interface, as pkt-gen and trafgen do.
+    /// Carry out a plan: variants and factors side by side, in randomised blocks
+    ///
+    /// A plan (a TOML file) says what is compared with what, under which traffic, how often, and what its author expects. Each
+    /// variant gets a DUT of its own in an embedded lab, all take short trials in turn, in blocks of random order, until the
+    /// answers are known well enough or the time is used up. A campaign that was stopped goes on with --resume.
+    Run(Run),
+    /// Experiments as files: list them, check them, or see what they will do
+    ///
+    /// A plan is a TOML file that says which variants of a device under test are compared, under which traffic, how often, and
+    /// what its author expects. docs/plans.md describes the format by example; the experiments of the literature come with linerate.
+    Plan(Plan),
+    /// Send test frames from an interface, as pkt-gen and trafgen do
+    ///
+    /// At most so many frames, for at most so long, at a rate or as fast as possible, from a lab of linerate's own or from an
+    /// interface that you name as an isolated lab. Every frame carries a sequence number, so that a receiver can tell losses,
+    /// duplicates and reordering.
     Send(Box<Send>),
-    /// Count test frames at an interface: rate, loss, duplicates, reordering, latency.
+    /// Count test frames at an interface: rate, loss, duplicates, reordering, latency
+    ///
+    /// Takes the frames of `linerate send` (and, without signature, anybody's) from an interface or a capture file.
     Receive(Box<Receive>),
-    /// Keep an embedded lab up, to look at it or to work in it by hand.
+    /// Keep an embedded lab up, to look at it or to work in it by hand
+    ///
+    /// The namespaces get names that `ip netns` knows, and stay until they are taken down. They are written down before they are
+    /// made, so that what a killed linerate leaves is cleared by the next.
     Lab(Lab),
-    /// Print the tables of a recorded campaign again.
+    /// Print the tables of a recorded campaign again
     Show(Show),
     /// Say which campaign, variant or file of rates is faster, by how much, and how sure that is
     ///
@@ -73,14 +99,6 @@ pub enum Command {
     /// word that begins with #, do not count. The output is ministat's, byte for byte, with the arithmetic of the generation that
     /// --era names: published figures can be checked.
     Stat(Stat),
-    /// Experiments as files: check them, or see what they will do
-    Plan(Plan),
-    /// Carry out a plan: variants and factors side by side, in randomised blocks
-    ///
-    /// A plan (a TOML file) says what is compared with what, under which traffic, how often, and what its author expects. Each
-    /// variant gets a DUT of its own in an embedded lab, all take short trials in turn, in blocks of random order, until the
-    /// answers are known well enough or the time is used up. A campaign that was stopped goes on with --resume.
-    Run(Run),
     /// Read results of other tools: check them, recompute their figures, turn them into records
     Import(Import),
     /// Find where results changed from campaign to campaign, or from revision to revision
@@ -91,17 +109,20 @@ pub enum Command {
     /// ratio to card-to-card is followed, which a machine's drift does not move. docs/history.md says how, why, and how well.
     History(History),
     /// Write rule sets of firewalls, to measure what they cost: pf, ipfw, ipf, iptables, nftables
+    ///
+    /// Writes a minimal set, stateless, stateful or translating addresses, for the networks of benchmarks, 198.18.0.0/15 (RFC 2544)
+    /// and 2001:2::/48 (RFC 5180). To it come rules that match nothing, a table of as many entries as you like, and the settings for
+    /// as many states. It goes to standard output while it is made: ten million entries take seconds and no memory.
+    ///
+    /// Nothing is loaded. Sets of the BSD firewalls let everything else pass; those of Linux drop forwarded frames that are not test
+    /// traffic, so load them in a lab.
     Rules(Box<Rules>),
     /// Write the man page and shell completions into a directory (used by `make install`).
     #[command(hide = true)]
     Documents(Documents),
 }
 
-/// Measure how many frames a second this machine's kernel forwards.
-///
-/// Builds a lab of network namespaces (generator, DUT, receiver), measures the tester without a DUT and the kernel's forwarding
-/// in short alternating slices, audits every slice (every frame sent is received or its loss located), and prints rates with
-/// 95 % intervals, what the limit was, and where the records are. Nothing outside the lab is changed.
+/// Arguments of `linerate bench`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   sudo linerate bench                            IPv4 and IPv6, smallest frames, 2,000 flows

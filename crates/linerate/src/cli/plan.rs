@@ -4,10 +4,7 @@ use clap::{Args, Subcommand};
 use linerate_core::plan::settings::System;
 use std::path::PathBuf;
 
-/// Experiments as files: check them, see what they will do, or get the schema for an editor.
-///
-/// A plan is a TOML file that says which variants of a device under test are compared, under which traffic, how often, and
-/// what its author expects. docs/plans.md describes the format by example; plans/ has the experiments of the literature.
+/// Arguments of `linerate plan`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate plan list                           the plans that come with linerate, by name

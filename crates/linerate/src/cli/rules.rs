@@ -7,14 +7,7 @@ use linerate_core::rules::{
 };
 use std::path::PathBuf;
 
-/// Rule sets of firewalls, to measure what they cost: pf, ipfw, ipf, iptables, nftables.
-///
-/// Writes a minimal set, stateless, stateful or translating addresses, for the networks of benchmarks, 198.18.0.0/15 (RFC 2544)
-/// and 2001:2::/48 (RFC 5180). To it come rules that match nothing, a table of as many entries as you like, and the settings for
-/// as many states. It goes to standard output while it is made: ten million entries take seconds and no memory.
-///
-/// Nothing is loaded. Sets of the BSD firewalls let everything else pass; those of Linux drop forwarded frames that are not test
-/// traffic, so load them in a lab.
+/// Arguments of `linerate rules`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate rules nftables --stateless                   the smallest filter
