@@ -198,13 +198,15 @@ fn is_over(stopped: Stopped) -> bool {
 
 /// The plan's file as it is now must come to the plan that was recorded.
 fn check_unchanged_plan(planned: &Planned) -> Result<()> {
-    let file = Path::new(&planned.file);
-    if !file.exists() {
-        eprintln!("linerate: {} is gone: going on by the plan that was recorded", planned.file);
+    let Ok(bytes) = read(Path::new(&planned.file)) else {
+        eprintln!(
+            "linerate: {} cannot be read any more: going on by the plan that was recorded",
+            planned.file
+        );
         return Ok(());
-    }
+    };
     let then = &planned.plan;
-    let now = plan::Plan::read(&read(file)?).ok();
+    let now = plan::Plan::read(&bytes).ok();
     let now = now.as_ref().and_then(|now| now.campaign(then.system, then.quick)).cloned();
     let same = now.is_some_and(|mut now| {
         // What the command line may have set.
