@@ -83,7 +83,9 @@ impl Reader {
     }
 
     fn missing(&mut self, key: &Key, grammar: &Table, path: &[&str], at: Span) {
-        let place = if path.is_empty() { String::new() } else { format!(" in {}", dotted(path)) };
+        // `[trials]` says where it is; `a factor` does not.
+        let told = path.is_empty() || grammar.what.starts_with('[');
+        let place = if told { String::new() } else { format!(" in {}", dotted(path)) };
         let message = format!("{} needs {}{place}", grammar.what, key.name);
         self.fault(at, message, Some(format!("add {} = ... ({})", key.name, key.kind.wants())));
     }
