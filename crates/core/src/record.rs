@@ -184,9 +184,14 @@ impl Slot {
     pub fn title(&self) -> String {
         let unit = if self.lengths_fcs.len() == 1 { " B" } else { "" };
         let frame = format!("{}{unit}", self.frame);
-        // Of an imported slot, family and frame length may not be known.
-        let parts = [self.variant.as_str(), &self.family, &frame];
-        parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" ")
+        // Of an imported slot, family and frame length may not be known. The name of a plan's cell may have them already.
+        let cell = self.variant.split_once(", ").filter(|_| self.imported.is_none());
+        let (variant, levels) = cell.unwrap_or((&self.variant, ""));
+        let said = |part: &&str| levels.split(", ").any(|level| level.ends_with(&format!(" {part}")));
+        let traffic = [self.family.as_str(), &frame].into_iter().filter(|p| !p.is_empty() && !said(p));
+        let traffic = traffic.collect::<Vec<_>>().join(" ");
+        let parts = [variant, &traffic].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" ");
+        if levels.is_empty() { parts } else { format!("{parts}, {levels}") }
     }
 }
 
@@ -277,6 +282,9 @@ pub struct Summary {
     pub comparisons: Vec<crate::summary::Comparison>,
     /// What a reader must know before believing.
     pub warnings: Vec<String>,
+    /// What became of the campaign's plan, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub results: Option<Box<plan::results::Results>>,
 }
 
 /// `host.json`: the machine.

@@ -2,6 +2,7 @@
 
 use crate::audit::ceiling_is_clear;
 use crate::histogram::Histogram;
+use crate::plan::results::results;
 use crate::record::{Campaign, Mode, Slot, Summary, TrialRecord, VERSION};
 use crate::schedule::{Design, Schedule, Stopped};
 use crate::stats::{
@@ -109,7 +110,12 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
         rows,
         comparisons,
         warnings: Vec::new(),
+        results: None,
     };
+    summary.results = campaign.planned.as_deref().map(|planned| {
+        let ratio = |of: usize, than: usize| ratio(of, than, trials, schedule.as_ref());
+        Box::new(results(planned, &summary.rows, trials, &ratio))
+    });
     summary.warnings = warnings(campaign, trials, &summary);
     summary
 }
@@ -122,7 +128,8 @@ fn row(campaign: &Campaign, slot: &Slot, trials: &[TrialRecord]) -> Row {
     let nothing = Estimate { median: 0.0, low: None, high: None, n: 0 };
     let rate = median_interval(&received, 0.95).unwrap_or(nothing);
     let length = slot.average_len_fcs();
-    let cpus = if campaign.asked.mode == Mode::Inline { campaign.roles.generator.len() } else { 1 };
+    let generator = slot.cpus.as_ref().unwrap_or(&campaign.roles.generator);
+    let cpus = if campaign.asked.mode == Mode::Inline { generator.len() } else { 1 };
     let sent: u64 = valid.iter().map(|t| t.generator.frames).sum();
     let lost: u64 = valid.iter().map(|t| t.generator.frames.saturating_sub(t.receiver.unique())).sum();
     let mut latency = Histogram::default();
@@ -211,27 +218,34 @@ fn replayed(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped) -> Op
 
 fn compare(slot: &Slot, trials: &[TrialRecord], schedule: Option<&Schedule>) -> Option<Comparison> {
     let with = slot.baseline?;
+    Some(Comparison { slot: slot.id, with, ratio: ratio(slot.id, with, trials, schedule)? })
+}
+
+/// The ratio of two slots' rates by the schedule, or of all blocks that have both where there is none.
+fn ratio(of: usize, than: usize, trials: &[TrialRecord], schedule: Option<&Schedule>) -> Option<Estimate> {
     if let Some(schedule) = schedule {
-        return Some(Comparison { slot: slot.id, with, ratio: schedule.ratio(slot.id, with)? });
+        return schedule.ratio(of, than);
     }
     let rate = |t: &TrialRecord| t.audit.valid.then_some(t.rates?.received);
     let mut blocks: BTreeMap<u32, (Option<f64>, Option<f64>)> = BTreeMap::new();
     for trial in trials {
         let entry = blocks.entry(trial.block).or_default();
-        if trial.slot == slot.id {
+        if trial.slot == of {
             entry.0 = rate(trial);
-        } else if trial.slot == with {
+        } else if trial.slot == than {
             entry.1 = rate(trial);
         }
     }
     let pairs: Vec<(f64, f64)> = blocks.into_values().filter_map(|(a, b)| Some((a?, b?))).collect();
-    Some(Comparison { slot: slot.id, with, ratio: paired_ratio(&pairs, 0.95)? })
+    paired_ratio(&pairs, 0.95)
 }
 
 fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> Vec<String> {
     let mut out = Vec::new();
     for (row, slot) in summary.rows.iter().zip(&campaign.slots) {
-        out.extend(slot_warnings(row, slot, trials));
+        // A plan gives each of its cells a name of its own.
+        let name = if campaign.planned.is_some() { slot.variant.clone() } else { slot.title() };
+        out.extend(slot_warnings(&name, row, slot, trials));
     }
     out.extend(other_programs(campaign, trials));
     let steal = median(&trials.iter().flat_map(|t| &t.cpus).map(|c| c.steal).collect::<Vec<_>>());
@@ -262,8 +276,7 @@ fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Option<String>
     })
 }
 
-fn slot_warnings(row: &Row, slot: &Slot, trials: &[TrialRecord]) -> Vec<String> {
-    let title = slot.title();
+fn slot_warnings(title: &str, row: &Row, slot: &Slot, trials: &[TrialRecord]) -> Vec<String> {
     let mut out = Vec::new();
     let invalid = row.trials - row.valid_trials;
     if invalid > 0 && slot.imported.is_some() {

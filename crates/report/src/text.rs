@@ -12,6 +12,7 @@ mod page;
 mod plan;
 mod plot;
 mod reproduction;
+mod results;
 mod setup;
 mod tables;
 mod trials;
@@ -43,6 +44,10 @@ pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary, style: 
             "SIMULATED: all figures below are of a simulated DUT inside linerate, NOT of this machine.";
         page.paragraph(loud, Ink::Warning);
         page.gap();
+    }
+    if let (Some(planned), Some(found)) = (&campaign.planned, &summary.results) {
+        results::page(&mut page, &results::Shown { campaign, planned, host, summary, results: found });
+        return page.finish();
     }
     page.paragraph(&answer::answer(campaign, summary), Ink::Bold);
     tables::rates(&mut page, campaign, summary, &names);

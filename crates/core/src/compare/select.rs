@@ -135,6 +135,26 @@ mod tests {
         assert_eq!((pairs, alone), (vec![(&b, &b)], vec![&c]));
     }
 
+    /// Cells of a plan: `nft, rules 10` is not `nft, rules 1000`.
+    #[test]
+    fn a_plans_cells_are_found_by_their_names() {
+        let timing = serde_json::json!({ "warm_up_ns": 0, "run_ns": 1, "interval_ns": 1, "quiet_ns": 0, "drain_ns": 0, "settle_ns": 0 });
+        let campaign = serde_json::json!({
+            "version": 1, "linerate": "0", "name": "n", "started": "", "notes": [],
+            "asked": {
+                "command": [], "mode": "inline", "lab": "simulated", "generator": "", "receiver": "", "flows": 1,
+                "order": "sequential", "rate": "max", "timing": timing, "budget_ns": 1, "trials": null, "batch": 1, "seed": 1
+            },
+            "roles": { "generator": [], "dut": [], "receiver": [], "control": [] },
+            "slots": [slot(0, "nft, rules 10", "IPv4"), slot(1, "nft, rules 1000", "IPv4"), slot(2, "nft, order zipf:1.1", "IPv4")],
+        });
+        let campaign: Campaign = serde_json::from_value(campaign).unwrap();
+        let ids = |wanted| chosen(&campaign, Some(wanted)).iter().map(|s| s.id).collect::<Vec<_>>();
+        assert_eq!((ids("nft, rules 10"), ids("NFT, Rules 1000")), (vec![0], vec![1]));
+        assert_eq!((ids("nft, order zipf:1.1"), ids("nft")), (vec![2], vec![0, 1, 2]));
+        assert!(ids("nft, rules 100").is_empty());
+    }
+
     #[test]
     fn shares_and_pairs_go_by_block() {
         let rates = |values: &[f64], blocks: &[u32]| Rates {

@@ -19,6 +19,7 @@ mod needs;
 pub mod placeholders;
 mod quantity;
 mod reader;
+pub mod results;
 mod rule_sets;
 mod scalar;
 pub mod schema;

@@ -197,12 +197,19 @@ struct OpenCampaign {
     stored: StoredCampaign,
 }
 
+/// A path, and what is chosen of it. Both may have colons: `DIR:forwarding, order zipf:1.1`.
+fn split(what: &str) -> (&str, Option<String>) {
+    if Path::new(what).exists() {
+        return (what, None);
+    }
+    let at_colons = what.match_indices(':').map(|(at, _)| (&what[..at], &what[at + 1..]));
+    let existing = at_colons.rev().find(|(path, _)| Path::new(path).is_dir());
+    existing.or(what.rsplit_once(':')).map_or((what, None), |(path, wanted)| (path, Some(wanted.into())))
+}
+
 impl Source {
     fn open(what: &str) -> Result<Self> {
-        let (path, wanted) = match what.rsplit_once(':') {
-            Some((path, wanted)) if !Path::new(what).exists() => (path, Some(wanted.to_string())),
-            _ => (what, None),
-        };
+        let (path, wanted) = split(what);
         let path = Path::new(path);
         if !path.is_dir() {
             if wanted.is_some() {

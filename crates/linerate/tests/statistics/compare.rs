@@ -75,3 +75,37 @@ fn what_cannot_be_compared_is_named() {
     linerate(["compare", &scratch.file("x"), folder]).run().fails(1, &["has 3 variants", "choose one"]);
     linerate(["compare", &scratch.file("x"), &format!("{folder}:nat")]).run().ok();
 }
+
+/// The campaign of a plan: its page, and its cells by name, colons included.
+#[test]
+fn a_plans_campaign_is_shown_and_its_cells_compared() {
+    let scratch = Scratch::new();
+    let folder = scratch.file("campaign");
+    let plan = r#"
+        title = "Order of flows"
+        question = "Does it matter?"
+        trials = { duration = "20 ms", blocks = 8 }
+        [variants.forwarding]
+        [factors.order]
+        sets = "traffic.order"
+        levels = ["sequential", "random", "zipf:1.1"]
+    "#;
+    let file = scratch.file("plan.toml");
+    std::fs::write(&file, plan).unwrap();
+    linerate(["run", &file, "--simulate", "rate=400kpps", "--seed", "1", "--out", &folder]).run().ok();
+    let shown = linerate(["show", &folder]).run().ok().stdout;
+    assert!(shown.contains("NOT of this machine") && shown.contains("forwarding over order"), "{shown}");
+    let json: Value = serde_json::from_str(&linerate(["show", "--json", &folder]).run().ok().stdout).unwrap();
+    assert_eq!(json["results"]["cells"][1]["name"], "forwarding, order sequential");
+    let cell = |level: &str| format!("{folder}:forwarding, order {level}");
+    let compared = linerate(["compare", &cell("random"), &cell("zipf:1.1")]).run().ok().stdout;
+    assert!(compared.contains("order zipf:1.1"), "{compared}");
+    std::fs::remove_file(format!("{folder}/summary.json")).unwrap();
+    let killed = linerate(["show", &folder, "--trials"]).run().ok();
+    assert!(killed.stderr.contains("did not come to its end"), "{}", killed.stderr);
+    assert!(
+        killed.stdout.contains("forwarding over order") && killed.stdout.contains("   0 "),
+        "{}",
+        killed.stdout
+    );
+}

@@ -11,6 +11,10 @@ impl Names {
     /// Names for all slots of `campaign`.
     pub fn of(campaign: &Campaign) -> Self {
         let slots = &campaign.slots;
+        if campaign.planned.is_some() {
+            // A plan gives each of its cells a name of its own.
+            return Names(slots.iter().map(|s| s.variant.clone()).collect());
+        }
         let differ = |part: fn(&Slot) -> String| slots.windows(2).any(|w| part(&w[0]) != part(&w[1]));
         let parts: [fn(&Slot) -> String; 4] = [transport, rate, checksum, signature];
         let telling: Vec<fn(&Slot) -> String> = parts.into_iter().filter(|p| differ(*p)).collect();

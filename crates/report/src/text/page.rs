@@ -101,6 +101,11 @@ impl Page {
         Page { style: Style { width: style.width.max(40), ..style }, out: String::new() }
     }
 
+    /// Its columns.
+    pub fn width(&self) -> usize {
+        self.style.width
+    }
+
     fn line(&mut self, text: &str, ink: Ink) {
         let text = text.trim_end();
         if self.style.color && ink != Ink::Plain && !text.is_empty() {

@@ -19,7 +19,7 @@ pub fn measured(page: &mut Page, campaign: &Campaign, host: &HostFacts, summary:
     }
 }
 
-fn mode(mode: Mode) -> &'static str {
+pub(super) fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Inline => {
             "inline, a closed loop: generator, DUT and receiver take turns on the same CPU, so the load is what the DUT takes. It shows the cost per frame, not loss or overload."
@@ -30,16 +30,21 @@ fn mode(mode: Mode) -> &'static str {
     }
 }
 
-fn cpus(campaign: &Campaign, summary: &Summary, names: &Names) -> String {
+/// Which CPUs do what.
+pub(super) fn roles(campaign: &Campaign) -> String {
     let roles = &campaign.roles;
-    let mut text = [
+    [
         ("generator", &roles.generator),
         ("DUT", &roles.dut),
         ("receiver", &roles.receiver),
         ("control", &roles.control),
     ]
     .map(|(role, cpus)| format!("{role} {}", list(cpus)))
-    .join(", ");
+    .join(", ")
+}
+
+fn cpus(campaign: &Campaign, summary: &Summary, names: &Names) -> String {
+    let mut text = roles(campaign);
     let mut full: BTreeMap<&[u32], Vec<&str>> = BTreeMap::new();
     for row in summary.rows.iter().filter(|r| !r.full_cpus.is_empty()) {
         full.entry(&row.full_cpus).or_default().push(names.get(row.slot));
@@ -53,7 +58,7 @@ fn cpus(campaign: &Campaign, summary: &Summary, names: &Names) -> String {
 }
 
 /// CPU numbers as the kernel lists them: `0-3,8`.
-fn list(cpus: &[u32]) -> String {
+pub(super) fn list(cpus: &[u32]) -> String {
     let mut sorted = cpus.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
@@ -85,7 +90,7 @@ fn traffic(campaign: &Campaign) -> String {
     )
 }
 
-fn machine(host: &HostFacts) -> String {
+pub(super) fn machine(host: &HostFacts) -> String {
     let hypervisor = host.hypervisor.as_deref().map_or(String::new(), |h| format!(" under {h}"));
     let text = format!(
         "{}, {} CPUs{hypervisor}; Linux {}; {}; clock {}",

@@ -12,7 +12,13 @@ use std::collections::BTreeMap;
 
 const WIDE: Style = Style { color: false, width: 120 };
 
-fn slot(id: usize, variant: &str, length: u16, ceiling: Option<usize>, baseline: Option<usize>) -> Slot {
+pub(super) fn slot(
+    id: usize,
+    variant: &str,
+    length: u16,
+    ceiling: Option<usize>,
+    baseline: Option<usize>,
+) -> Slot {
     Slot {
         id,
         variant: variant.into(),
@@ -31,7 +37,7 @@ fn slot(id: usize, variant: &str, length: u16, ceiling: Option<usize>, baseline:
     }
 }
 
-fn campaign(mode: Mode) -> Campaign {
+pub(super) fn campaign(mode: Mode) -> Campaign {
     let roles = match mode {
         Mode::Inline => Roles { generator: vec![1], dut: vec![1], receiver: vec![1], control: vec![0] },
         Mode::Threaded => Roles { generator: vec![1], dut: vec![2], receiver: vec![3], control: vec![0] },
@@ -68,7 +74,7 @@ fn campaign(mode: Mode) -> Campaign {
     }
 }
 
-fn host() -> HostFacts {
+pub(super) fn host() -> HostFacts {
     HostFacts {
         kernel: "6.12.0".into(),
         os: "Debian GNU/Linux 13".into(),
@@ -81,7 +87,7 @@ fn host() -> HostFacts {
 }
 
 /// A trial that offered and received so many frames/s for a quarter of a second.
-fn trial(number: u64, block: u32, slot: usize, offered: f64, received: f64) -> TrialRecord {
+pub(super) fn trial(number: u64, block: u32, slot: usize, offered: f64, received: f64) -> TrialRecord {
     let (sent, got) = ((offered / 4.0) as u64, (received / 4.0) as u64);
     let port = |frames| PortCounters { frames, ..PortCounters::default() };
     let place = "DUT in: receive ring full".to_string();
@@ -144,7 +150,7 @@ fn text(campaign: &Campaign, trials: &[TrialRecord], style: Style) -> String {
 
 /// `expected` begins on a line of its own, so that its columns show.
 #[track_caller]
-fn same(text: &str, expected: &str) {
+pub(super) fn same(text: &str, expected: &str) {
     assert_eq!(text.trim_end(), expected.trim_matches('\n'), "this was printed:\n{text}");
 }
 

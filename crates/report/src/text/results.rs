@@ -1,0 +1,129 @@
+//! What a campaign that carried out a plan came to: the answer, the cells, the papers' tables, sweeps, and what was expected.
+
+mod answer;
+mod expectations;
+mod measured;
+mod sweeps;
+mod tables;
+mod words;
+
+use super::numbers::rate_unit;
+use super::page::{Ink, Page};
+use super::setup;
+use linerate_core::plan::results::Results;
+use linerate_core::record::{Campaign, HostFacts, Planned, Summary};
+
+/// What there is to show.
+pub struct Shown<'a> {
+    /// The record.
+    pub campaign: &'a Campaign,
+    /// Its plan.
+    pub planned: &'a Planned,
+    /// The machine.
+    pub host: &'a HostFacts,
+    /// The verdict.
+    pub summary: &'a Summary,
+    /// What became of the plan.
+    pub results: &'a Results,
+}
+
+impl Shown<'_> {
+    /// The name of a cell.
+    fn name(&self, cell: usize) -> String {
+        self.results.cells.get(cell).map_or("unknown cell".into(), |c| self.shortened(&c.name))
+    }
+
+    /// A name without factors that have one level only in this form of the plan.
+    fn shortened(&self, name: &str) -> String {
+        let factors = self.planned.plan.factors.iter().filter(|f| f.levels.len() == 1);
+        factors.fold(name.to_string(), |name, f| {
+            let level = format!(", {} {}", f.name, f.levels[0]);
+            match name.split_once(&level) {
+                Some((before, after)) if after.is_empty() || after.starts_with([',', '#']) => {
+                    format!("{before}{after}")
+                }
+                _ => name,
+            }
+        })
+    }
+
+    /// The unit of all rates: divisor and name.
+    fn unit(&self) -> (f64, &'static str) {
+        rate_unit(self.results.cells.iter().map(|c| c.rate.median).fold(0.0, f64::max))
+    }
+}
+
+/// The whole page, behind what says whether it is simulated.
+pub fn page(page: &mut Page, shown: &Shown<'_>) {
+    let plan = &shown.planned.plan;
+    let form = if plan.quick { " (quick form)" } else { "" };
+    page.paragraph(&format!("{}{form}", plan.title), Ink::Bold);
+    page.paragraph(&plan.question, Ink::Plain);
+    if let Some(source) = &plan.source {
+        page.paragraph(&format!("From: {source}"), Ink::Dim);
+    }
+    page.gap();
+    answer::answer(page, shown);
+    tables::cells(page, shown);
+    tables::papers(page, shown);
+    sweeps::series(page, shown);
+    sweeps::speed_ups(page, shown);
+    expectations::expectations(page, shown);
+    skipped(page, shown);
+    warnings(page, shown);
+    measured::measured(page, shown);
+    setup::stopped(page, shown.summary);
+}
+
+/// Cells by the reason why they were not measured.
+fn skipped(page: &mut Page, shown: &Shown<'_>) {
+    if shown.results.skipped.is_empty() {
+        return;
+    }
+    page.heading("Not measured");
+    for group in &shown.results.skipped {
+        let names: Vec<String> = group.cells.iter().map(|c| shown.name(*c)).collect();
+        page.item("- ", &format!("{}: {}", names.join("; "), group.reasons.join("; ")), Ink::Plain);
+    }
+}
+
+/// Names that are listed at most.
+const MOST_NAMES: usize = 3;
+
+/// What a reader must know before believing; what is said of several cells, once, with the figures of the first.
+fn warnings(page: &mut Page, shown: &Shown<'_>) {
+    let mut groups: Vec<(String, Vec<String>, &str)> = Vec::new();
+    for warning in &shown.summary.warnings {
+        let named = shown
+            .results
+            .cells
+            .iter()
+            .find_map(|c| Some((shown.shortened(&c.name), after(warning, &c.name)?)));
+        let (names, text) = named.map_or((vec![], warning.as_str()), |(name, text)| (vec![name], text));
+        let key: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
+        match groups.iter_mut().find(|g| g.0 == key && !names.is_empty()) {
+            Some(group) => group.1.extend(names),
+            None => groups.push((key, names, text)),
+        }
+    }
+    if !groups.is_empty() {
+        page.heading("Warnings");
+    }
+    for (_, names, text) in groups {
+        let more = names.len().saturating_sub(MOST_NAMES);
+        let mut who = names[..names.len() - more].join("; ");
+        if more > 0 {
+            who += &format!(" and {more} more");
+        }
+        let text = if who.is_empty() { text.to_string() } else { format!("{who}: {text}") };
+        page.item("! ", &text, Ink::Warning);
+    }
+}
+
+/// What a warning says of a cell.
+fn after<'a>(warning: &'a str, name: &str) -> Option<&'a str> {
+    warning.strip_prefix(name)?.strip_prefix(": ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! What the plan's author expects, and whether it is so.
+
+use super::super::numbers::{digits, in_words, interval, words as rate_words};
+use super::super::page::{Ink, Page};
+use super::Shown;
+use super::words::change_with_interval;
+use linerate_core::plan::judge::Judgement;
+use linerate_core::plan::results::{Expected, JudgedPair};
+
+/// Pairs that are told one by one at most.
+const MOST: usize = 6;
+
+/// One item for each expectation, with the pairs that decide it.
+pub fn expectations(page: &mut Page, shown: &Shown<'_>) {
+    if shown.results.expectations.is_empty() {
+        return;
+    }
+    page.heading("What was expected");
+    for expected in &shown.results.expectations {
+        let (mark, ink) = match expected.judgement {
+            Some(Judgement::Met) => ("met         ", Ink::Plain),
+            Some(Judgement::Missed) => ("MISSED      ", Ink::Warning),
+            Some(Judgement::Undecided) => ("undecided   ", Ink::Plain),
+            None => ("not judged  ", Ink::Dim),
+        };
+        page.item(mark, &format!("{}, because {}", expected.words, expected.because), ink);
+        for pair in telling(expected).iter().take(MOST) {
+            page.item("            ", &told(shown, pair), ink);
+        }
+        let more = telling(expected).len().saturating_sub(MOST);
+        if more > 0 {
+            page.item("            ", &format!("and {more} more"), ink);
+        }
+        for reason in &expected.reasons {
+            let partly = if expected.judgement.is_some() { "not judged for all: " } else { "" };
+            page.item("            ", &format!("{partly}{reason}"), Ink::Dim);
+        }
+    }
+}
+
+/// The pairs that made it what it is.
+fn telling(expected: &Expected) -> Vec<&JudgedPair> {
+    let decides = |p: &&JudgedPair| p.judgement.is_some() && p.judgement == expected.judgement;
+    expected.pairs.iter().filter(decides).collect()
+}
+
+fn told(shown: &Shown<'_>, pair: &JudgedPair) -> String {
+    let of = shown.name(pair.of);
+    match (pair.than, &pair.estimate) {
+        (_, None) => format!("{of}: not measured"),
+        (Some(than), Some(ratio)) => {
+            format!("{of} against {}: {}", shown.name(than), change_with_interval(ratio))
+        }
+        (None, Some(rate)) => {
+            let (scale, unit) = in_words(rate.median);
+            let digits = digits(rate);
+            let known = interval(rate, scale, digits)
+                .map_or("too few trials for an interval".into(), |i| format!("95 % interval {i}{unit}"));
+            format!("{of}: {} frames a second ({known})", rate_words(rate.median, digits))
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! How it was measured: lab, CPUs, frames, trials and machine.
+
+use super::super::numbers::grouped;
+use super::super::page::{Ink, Page};
+use super::super::setup::{machine, mode, roles};
+use super::Shown;
+use linerate_core::plan::campaign::{Campaign as Plan, Order};
+use linerate_core::record::Mode;
+
+/// Levels of the traffic that are listed one by one at most.
+const MOST: usize = 8;
+
+/// The section.
+pub fn measured(page: &mut Page, shown: &Shown<'_>) {
+    page.heading("How it was measured");
+    let (campaign, plan) = (shown.campaign, &shown.planned.plan);
+    page.item("plan     ", &shown.planned.file, Ink::Plain);
+    page.item("mode     ", mode(campaign.asked.mode), Ink::Plain);
+    page.item("CPUs     ", &roles(campaign), Ink::Plain);
+    page.item("traffic  ", &traffic(plan), Ink::Plain);
+    page.item("trials   ", &trials(shown), Ink::Plain);
+    page.item("host     ", &machine(shown.host), Ink::Plain);
+    for note in &campaign.notes {
+        page.item("note     ", note, Ink::Plain);
+    }
+    page.item("figures  ", figures(campaign.asked.mode), Ink::Plain);
+}
+
+/// What the frames are, each of their properties once.
+fn traffic(plan: &Plan) -> String {
+    let each = |of: fn(&linerate_core::plan::campaign::Kind) -> String| {
+        let mut all: Vec<String> = Vec::new();
+        for text in plan.kinds.iter().map(of) {
+            if !all.contains(&text) {
+                all.push(text);
+            }
+        }
+        let more = all.len().saturating_sub(MOST);
+        all.truncate(MOST);
+        if more > 0 {
+            all.push(format!("{more} more"));
+        }
+        all.join(", ")
+    };
+    let size = each(|k| format!("{}{}", k.size, if k.size.pattern.len() == 1 { " B" } else { "" }));
+    let flows = each(|k| grouped(k.flows.into()));
+    let orders = each(|k| k.order.to_string());
+    let (family, transport) = (each(|k| k.family.to_string()), each(|k| k.transport.to_string()));
+    format!("{size}; {family}; {transport}; {flows} flows; {orders}")
+}
+
+fn trials(shown: &Shown<'_>) -> String {
+    let asked = &shown.campaign.asked;
+    let count: usize = shown.results.cells.iter().map(|c| c.trials).sum();
+    let order = match shown.planned.plan.trials.order {
+        Order::Blocks => "in randomised blocks",
+        Order::Sequential => "one cell after the other, which measures the machine's drift as well",
+    };
+    format!(
+        "{} of {} ms, {order}, seed {}, batches of {}, from {} to {} in {}",
+        grouped(count as u64),
+        asked.timing.run_ns / 1_000_000,
+        asked.seed,
+        asked.batch,
+        asked.generator,
+        asked.receiver,
+        asked.lab,
+    )
+}
+
+/// What the figures do not say.
+fn figures(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Inline => {
+            "rates are medians of received frames/s; changes are medians of ratios paired by block, their intervals hold although they are looked at several times. The tester's own part is in all rates: between the DUTs alone the differences are larger."
+        }
+        Mode::Threaded => {
+            "rates are medians of received frames/s; changes are medians of ratios paired by block, their intervals hold although they are looked at several times."
+        }
+    }
+}

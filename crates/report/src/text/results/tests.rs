@@ -1,0 +1,126 @@
+//! The texts of plans that were carried out, as a person sees them.
+
+use super::super::summary;
+use super::super::tests::{campaign as bench, host, same, slot, trial};
+use crate::text::Style;
+use linerate_core::audit::{Evidence, audit};
+use linerate_core::plan::Plan;
+use linerate_core::plan::settings::System;
+use linerate_core::record::{Campaign, Mode, Planned, Skipped, TrialRecord};
+use linerate_core::schedule::Stopped;
+use linerate_core::summary::summarise;
+
+const WIDE: Style = Style { color: false, width: 120 };
+
+macro_rules! plan {
+    ($name:literal) => {
+        include_bytes!(concat!("../../../../../plans/", $name, ".toml"))
+    };
+}
+
+fn campaign(text: &[u8], quick: bool) -> Campaign {
+    let plan = Plan::read(text).unwrap().campaign(System::Linux, quick).unwrap().clone();
+    let mut campaign = bench(Mode::Inline);
+    let cells = plan.cells.iter().enumerate();
+    campaign.slots = cells.map(|(id, c)| slot(id, &c.name, 64, c.ceiling, c.baseline)).collect();
+    campaign.planned = Some(Box::new(Planned { file: "plan.toml".into(), plan, skipped: Vec::new() }));
+    campaign
+}
+
+/// Ten blocks of what is not skipped, with a machine that slows down by 20 % and a wobble of up to 1 %.
+fn blocks(campaign: &Campaign, rate: impl Fn(&str) -> f64) -> Vec<TrialRecord> {
+    let planned = campaign.planned.as_ref().unwrap();
+    let mut all = Vec::new();
+    for block in 0..10u32 {
+        for slot in campaign.slots.iter().filter(|s| planned.lacking(s.id).is_empty()) {
+            let wobble = 1.0 + 0.002 * f64::from((block * block * (slot.id as u32 + 3) + 5 * block) % 7);
+            let fps = rate(&slot.variant) * wobble * (1.0 - 0.02 * f64::from(block));
+            all.push(trial(all.len() as u64, block, slot.id, fps, fps));
+        }
+    }
+    all
+}
+
+fn text(campaign: &Campaign, trials: &[TrialRecord], style: Style) -> String {
+    summary(campaign, &host(), &summarise(campaign, trials, Stopped::Budget, 0), style)
+}
+
+fn firewalls(name: &str) -> f64 {
+    match name.split_once(',').map_or(name, |(variant, _)| variant) {
+        "card-to-card" => 5e6,
+        "forwarding" | "iptables-stateless" => 1e6,
+        "nft-stateless" => 0.97e6,
+        "nft-nat" => 1.2e6,
+        _ => 0.7e6,
+    }
+}
+
+#[test]
+fn variants() {
+    let mut c = campaign(plan!("firewalls"), true);
+    let planned = c.planned.as_mut().unwrap();
+    let last = planned.plan.cells.len() - 1;
+    planned.skipped = vec![Skipped { cell: last, reasons: vec!["there is no program iptables".into()] }];
+    let mut trials = blocks(&c, firewalls);
+    trials[0].audit =
+        audit(&Evidence { faults: vec!["interface g0 went down".into()], ..Evidence::default() });
+    same(&text(&c, &trials, WIDE), include_str!("firewalls.txt"));
+}
+
+#[test]
+fn sweeps_and_speed_ups() {
+    let c = campaign(plan!("rules"), true);
+    let rate = |name: &str| match name.rsplit_once(' ').map_or("", |(_, level)| level) {
+        "10000" => 0.01e6,
+        "1000" => 0.2e6,
+        "0" | "10" => 1e6,
+        _ => 5e6,
+    };
+    let rules = text(&c, &blocks(&c, rate), Style { color: false, width: 100 });
+    let c = campaign(plan!("nat"), false);
+    let rate = |name: &str| if name.ends_with("all") { 1.9e6 } else { 1e6 };
+    let nat = text(&c, &blocks(&c, rate), Style { color: false, width: 100 });
+    let until = |text: &str, end: &str| text.split_once(end).map(|(t, _)| t.to_string()).unwrap();
+    let both = until(&rules, "What was expected") + "\n---\n" + &until(&nat, "What was expected");
+    same(&both, include_str!("sweeps.txt"));
+}
+
+#[test]
+fn many_cells_fit_any_width_and_all_is_ascii() {
+    let mut c = campaign(plan!("flows"), false);
+    let all = blocks(&c, |name| 1e6 + name.len() as f64);
+    c.planned.as_mut().unwrap().plan.title = "a \u{1b}[31m title".into();
+    for width in [40, 60, 80, 100, 200] {
+        for trials in [&all[..], &all[..1], &[]] {
+            let text = text(&c, trials, Style { color: false, width });
+            assert!(text.chars().all(|c| c == '\n' || (' '..='~').contains(&c)));
+            let longest = text.lines().max_by_key(|l| l.len()).unwrap();
+            assert!(longest.len() <= width, "{width}: {longest}");
+        }
+    }
+    let lines = text(&c, &all, WIDE).lines().count();
+    assert!(lines < 150, "{lines} lines for {} cells:\n{}", c.slots.len(), text(&c, &all, WIDE));
+}
+
+#[test]
+fn nothing_measured_is_said_and_nothing_is_claimed() {
+    let mut c = campaign(plan!("firewalls"), true);
+    let none = text(&c, &[], WIDE);
+    assert!(none.contains("\nNo trial was run, so there is no figure.\n"), "{none}");
+    assert!(none.contains("4 not judged") && !none.contains("proven"), "{none}");
+    let mut failed = blocks(&c, firewalls);
+    failed.iter_mut().for_each(|t| t.audit = audit(&Evidence::default()));
+    let failed = text(&c, &failed, Style { color: false, width: 400 });
+    assert!(failed.contains("No valid trial, so no figure: all 80 failed their audit"), "{failed}");
+    assert_eq!(failed.matches("are not in the verdict").count(), 1, "{failed}");
+    let few = text(&c, &blocks(&c, firewalls)[..16], WIDE);
+    assert!(
+        few.contains("\nToo few blocks for intervals of 8 comparisons: nothing is shown of them yet.\n"),
+        "{few}"
+    );
+    let planned = c.planned.as_mut().unwrap();
+    let cells = 0..planned.plan.cells.len();
+    planned.skipped = cells.map(|cell| Skipped { cell, reasons: vec!["no nft".into()] }).collect();
+    let skipped = text(&c, &[], WIDE);
+    assert!(skipped.contains("            no nft\n") && skipped.contains("Not measured"), "{skipped}");
+}
