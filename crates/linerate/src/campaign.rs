@@ -43,8 +43,9 @@ pub fn run(
     progress: &Progress,
 ) -> Result<Finished> {
     if earlier.is_none() {
-        store.write_campaign(campaign)?;
+        // The campaign last: what has one can be gone on with, and that needs the host.
         store.write_host(host)?;
+        store.write_campaign(campaign)?;
     }
     let trials = earlier.map_or(Vec::new(), |e| e.trials);
     let design = Design::of(campaign);
@@ -54,10 +55,12 @@ pub fn run(
     let before = Duration::from_nanos(before);
     let mut conductor = Conductor { campaign, stand, store, trials, began: Instant::now(), before };
     let (stopped, failure) = conductor.all_trials(&mut schedule, progress);
-    let Conductor { store, trials, .. } = conductor;
+    let Conductor { mut store, trials, .. } = conductor;
+    // Before the summary, which says that the campaign came to its end: the trials that it is about must be there by then.
+    let kept = store.finish();
     let summary = summarise(campaign, &trials, stopped, peak_rss_bytes());
     let directory = store.directory().to_path_buf();
-    let written = store.write_summary(&summary).and_then(|()| store.finish());
+    let written = kept.and(store.write_summary(&summary));
     let failure = failure.or(written.err().map(|e| anyhow::Error::from(e).context("writing the records")));
     Ok(Finished { summary, directory, failure })
 }

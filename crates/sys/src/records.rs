@@ -132,11 +132,11 @@ impl RecordStore {
         self.write_document(SUMMARY, summary)
     }
 
-    /// Waits until every trial is on the disk.
+    /// Waits until every trial is on the disk. After that, none can be added.
     ///
     /// # Errors
     /// A trial could not be written.
-    pub fn finish(mut self) -> Result<(), RecordsError> {
+    pub fn finish(&mut self) -> Result<(), RecordsError> {
         self.writer.finish()
     }
 

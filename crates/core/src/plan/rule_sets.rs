@@ -2,7 +2,7 @@
 
 use super::campaign::Campaign;
 use super::settings::{Filter, Rules, System, Tool};
-use crate::rules::{Families, Firewall, Kind, RuleSet};
+use crate::rules::{EntryKind, Families, Firewall, Kind, RuleSet};
 use linerate_wire::Family;
 
 impl Rules {
@@ -23,6 +23,8 @@ impl Rules {
             Filter::Nat => Kind::Nat,
         };
         let has = |family| families.contains(&family);
+        // Networks would be intervals to nft, in a tree: what is to be measured is a hash of so many entries.
+        let in_hash = matches!(firewall, Firewall::Nftables | Firewall::Iptables) && self.table.is_some();
         RuleSet {
             families: match (has(Family::V4), has(Family::V6)) {
                 (true, true) => Some(Families::Both),
@@ -32,6 +34,7 @@ impl Rules {
             },
             rules_before: self.before,
             table: self.table,
+            entries: if in_hash { EntryKind::Hosts } else { EntryKind::default() },
             states: self.states,
             hash_sized: self.hash_sized,
             optimize: self.optimize,
@@ -54,5 +57,33 @@ impl Campaign {
     pub fn rule_set(&self, lane: usize, outside: Option<&str>) -> Option<RuleSet> {
         let rules = self.lanes[lane].settings.rules.as_ref()?;
         Some(rules.rule_set(self.system, &self.families(lane), outside))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_linux_are_hashes_of_addresses() {
+        let rules = |tool, table| Rules {
+            tool,
+            filter: Filter::Stateless,
+            before: 1,
+            table,
+            states: None,
+            hash_sized: true,
+            optimize: true,
+        };
+        let entries = |tool, system, table| rules(tool, table).rule_set(system, &[Family::V4], None).entries;
+        for tool in [Tool::Nftables, Tool::Iptables] {
+            assert_eq!(entries(tool, System::Linux, Some(0)), EntryKind::Hosts);
+            assert_eq!(entries(tool, System::Linux, None), EntryKind::Networks);
+        }
+        for (tool, system) in
+            [(Tool::Pf, System::FreeBsd), (Tool::Ipfw, System::FreeBsd), (Tool::Pf, System::OpenBsd)]
+        {
+            assert_eq!(entries(tool, system, Some(10)), EntryKind::Networks);
+        }
     }
 }

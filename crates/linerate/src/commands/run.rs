@@ -110,7 +110,9 @@ impl Session {
         let cells =
             |skipped: &[linerate_core::record::Skipped]| skipped.iter().map(|s| s.cell).collect::<Vec<_>>();
         if cells(&prepared.skipped) != cells(&planned.skipped) {
-            let now = prepared.skipped.iter().flat_map(|s| &s.reasons).next();
+            // A ceiling is skipped for want of those that it belongs to: that explains nothing.
+            let new = prepared.skipped.iter().filter(|s| !planned.plan.is_ceiling(s.cell));
+            let now = new.filter(|s| planned.lacking(s.cell).is_empty()).flat_map(|s| &s.reasons).next();
             bail!(
                 "what can be measured here has changed since the campaign began: then {} cells were skipped, now {}{}",
                 planned.skipped.len(),

@@ -42,6 +42,12 @@ impl Program {
         self
     }
 
+    /// A variable of its environment.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
     /// How long it may take before it is killed and the test fails.
     pub fn within(mut self, seconds: u64) -> Self {
         self.within = Duration::from_secs(seconds);

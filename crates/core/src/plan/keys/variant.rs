@@ -217,7 +217,7 @@ static RULES: Table = Table {
         Key::new(
             "table",
             Kind::Count { least: 0, most: MAX_ENTRIES as u64 },
-            "Entries of a table (set) that match nothing, looked up for each frame.",
+            "Entries of a table (set) that match nothing, looked up for each frame: networks, on Linux addresses.",
         ),
         Key::new(
             "states",

@@ -1,0 +1,22 @@
+//! `linerate run`, end to end: campaigns of plans, stopped by everything that stops a program, and gone on with.
+
+mod common;
+
+#[path = "campaigns/experiment.rs"]
+mod experiment;
+#[path = "campaigns/faults.rs"]
+mod faults;
+#[path = "campaigns/host.rs"]
+mod host;
+#[path = "campaigns/interrupted.rs"]
+mod interrupted;
+#[path = "campaigns/killed.rs"]
+mod killed;
+#[path = "campaigns/order.rs"]
+mod order;
+#[path = "campaigns/outside.rs"]
+mod outside;
+#[path = "campaigns/refused.rs"]
+mod refused;
+#[path = "campaigns/settings.rs"]
+mod settings;

@@ -1,0 +1,125 @@
+//! What a machine does not have, or may not be made to have, is skipped with the reason, and the rest is measured.
+
+use super::common::{LINERATE, Program, linerate};
+use super::experiment::Experiment;
+use super::outside::Outside;
+use std::fs;
+
+const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans");
+
+/// A plan with these variants and factors, in trials of 10 ms.
+fn plan(variants: &str) -> String {
+    format!(
+        "title = \"t\"\nquestion = \"q\"\n[traffic]\nflows = 100\n{variants}\n[trials]\nduration = \"10 ms\"\nblocks = 6\n"
+    )
+}
+
+fn weights(levels: &str) -> String {
+    plan(&format!(
+        "[variants.plain]\nabout = \"routing\"\n[factors.weight]\nsets = \"sysctls.net.core.dev_weight\"\nlevels = {levels}"
+    ))
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn settings_of_the_host_are_not_changed_without_consent() {
+    let now: u64 = fs::read_to_string("/proc/sys/net/core/dev_weight").unwrap().trim().parse().unwrap();
+    let before = Outside::now();
+    let some = Experiment::new(&weights(&format!("[{now}, {}]", now + 5)), "");
+    let ended = some.run("").run();
+    let skipped = some.document("campaign.json")["planned"]["skipped"].clone();
+    assert_eq!(skipped.as_array().unwrap().len(), 1, "{skipped}");
+    let reason = skipped[0]["reasons"][0].as_str().unwrap();
+    for part in ["settings of the whole host", &format!("dev_weight={}", now + 5), "--allow-host-changes"] {
+        assert!(reason.contains(part), "{reason}");
+    }
+    assert!(ended.stdout.contains("--allow-host-changes"), "the reason is not shown:\n{}", ended.stdout);
+    some.is_complete(ended);
+    some.blocks_are_complete(6);
+    before.is_as_it_was(&some, "without consent");
+
+    let none = Experiment::new(&weights(&format!("[{}, {}]", now + 5, now + 6)), "");
+    let ended =
+        none.run("").run().fails(4, &["skipped", &format!("dev_weight={}", now + 6), "--allow-host-changes"]);
+    assert_eq!(ended.stdout, "");
+    assert!(!none.records().exists(), "a folder of a campaign that was none");
+    before.is_as_it_was(&none, "with nothing to measure");
+
+    let all = Experiment::new(&weights(&format!("[{}, {}]", now + 5, now + 6)), "--allow-host-changes");
+    all.is_complete(all.run("").run());
+    before.is_as_it_was(&all, "with consent");
+}
+
+/// The campaign goes on with what it may do as it may do it.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn consent_that_is_gone_is_noticed() {
+    let experiment = Experiment::new(&weights("[61, 59]"), "");
+    let running = experiment.run("--allow-host-changes").start();
+    super::common::wait_for("two trials", || (experiment.trials().len() >= 2).then_some(()));
+    running.signal(libc::SIGINT);
+    running.wait().status(130);
+    experiment.resume("").run().fails(1, &["has changed since the campaign began", "--allow-host-changes"]);
+    experiment.is_complete(experiment.resume("--allow-host-changes").run());
+}
+
+/// `linerate run` where `nft` is no program: only in its own view of the files.
+fn without_nft(experiment: &Experiment) -> Program {
+    let masked = "mount --bind /dev/null \"$(readlink -f \"$(command -v nft)\")\" && exec \"$@\"";
+    let unshared = ["-m", "sh", "-c", masked, "sh", LINERATE, "run", "plan.toml", "--out", "records"];
+    Program::new("unshare").args(unshared).dir(experiment.plan().parent().unwrap())
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_missing_tool_is_a_reason() {
+    let variants = "[variants.plain]\nabout = \"routing\"\n\
+        [variants.filtered]\nrules = { tool = \"nftables\", filter = \"stateless\" }";
+    let experiment = Experiment::new(&plan(variants), "");
+    let ended = without_nft(&experiment).run();
+    let skipped = experiment.document("campaign.json")["planned"]["skipped"].to_string();
+    let reason = "nft is not installed";
+    assert!(skipped.contains(reason) && ended.stdout.contains(reason), "{skipped}\n{}", ended.stdout);
+    experiment.is_complete(ended);
+    assert_eq!(experiment.measured_slots().len(), 2, "the plain variant with its ceiling");
+
+    let alone = "[variants.filtered]\nrules = { tool = \"nftables\", filter = \"stateless\" }";
+    without_nft(&Experiment::new(&plan(alone), "")).run().fails(4, &["skipped", reason]);
+    let required = format!("{}[requires]\ntools = [\"no-such-tool\"]\n", plan(alone));
+    Experiment::new(&required, "").run("").run().fails(4, &["skipped", "no-such-tool"]);
+}
+
+#[test]
+fn a_lab_of_hosts_cannot_be_driven_yet() {
+    let experiment = Experiment::new("", "");
+    let file = format!("{PLANS}/lab/forwarding.toml");
+    let program = linerate(["run", &file, "--simulate", "ok"]).dir(&experiment.temporary());
+    program.run().fails(1, &["a lab of real hosts", "cannot drive yet", "linerate plan show"]);
+    assert_eq!(fs::read_dir(experiment.temporary()).unwrap().count(), 0, "something was left");
+}
+
+/// How long it takes from one trial's end to the next one's beginning, where nothing but the rule set is another one. Only
+/// printed: how fast the machine is that runs the tests is no property of linerate.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn trials_of_different_rule_sets_follow_each_other() {
+    let variants = "[variants.nft]\nrules = { tool = \"nftables\", filter = \"stateless\" }\n\
+        [variants.iptables]\nrules = { tool = \"iptables\", filter = \"stateless\" }\n\
+        [factors.rules]\nsets = \"rules.before\"\nlevels = [0, 100]";
+    let experiment = Experiment::new(&plan(variants), "");
+    experiment.is_complete(experiment.run("").run());
+    experiment.blocks_are_complete(6);
+    let trials = experiment.trials();
+    let number = |trial: &serde_json::Value, name: &str| trial[name].as_u64().unwrap();
+    let load = |trial: &serde_json::Value| {
+        number(&trial["timing"], "warm_up_ns") + number(&trial["timing"], "interval_ns")
+    };
+    let gaps = trials.windows(2).map(|pair| {
+        let end = number(&pair[0], "began_ns") + load(&pair[0]);
+        number(&pair[1], "began_ns").checked_sub(end).expect("a trial began before the last was over") as f64
+            / 1e6
+    });
+    let gaps: Vec<f64> = gaps.collect();
+    let longest = gaps.iter().copied().fold(0.0, f64::max);
+    println!("between two trials: median {:.1} ms, longest {longest:.1} ms", super::common::median(&gaps));
+}

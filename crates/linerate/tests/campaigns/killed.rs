@@ -1,0 +1,189 @@
+//! kill -9 at random moments: every finished trial is there, nothing is half-written or left behind, and `--resume` goes on.
+
+use super::experiment::{Experiment, Kept, Random};
+use super::order::crossed;
+use super::outside::{Outside, namespaces_of};
+use std::time::{Duration, Instant};
+
+/// What so many kills came to.
+#[derive(Debug, Default)]
+struct Kills {
+    /// Before the campaign was there: while labs were built, flows learned, the batch size chosen.
+    before: usize,
+    /// Later, with no trial finished since the program was started.
+    idle: usize,
+    /// After trials.
+    after_trials: usize,
+    /// Times that it came to its end by itself.
+    completed: usize,
+}
+
+/// Kills the experiment's program so many times, each after a random time below `longest`, and lets it go on. `look` is called
+/// when it has been killed. When it comes to its end, it begins anew; in the end it is let come to its end.
+#[track_caller]
+fn kill(
+    experiment: &Experiment,
+    count: usize,
+    (longest, seed): (Duration, u64),
+    mut look: impl FnMut(&Experiment),
+) -> Kills {
+    let (mut random, mut kept, mut kills) = (Random::new(seed), Kept::default(), Kills::default());
+    let mut killed = 0;
+    while killed < count {
+        let mut running = experiment.go_on().start();
+        let pause = || std::thread::sleep(Duration::from_micros(300));
+        // Half of them from when the campaign is there on: however fast this machine is, not all of them come before.
+        while killed % 2 == 1 && !experiment.has_begun() && running.runs() {
+            pause();
+        }
+        let until = Instant::now() + random.below(longest);
+        while Instant::now() < until && running.runs() {
+            pause();
+        }
+        if running.runs() {
+            running.signal(libc::SIGKILL);
+            let ended = running.wait().no_panic();
+            // Between the look and the signal it may have come to its end after all.
+            killed += usize::from(ended.status.code().is_none());
+            let added = kept.check(experiment);
+            *match (experiment.has_begun(), added) {
+                (false, _) => &mut kills.before,
+                (true, 0) => &mut kills.idle,
+                _ => &mut kills.after_trials,
+            } += 1;
+            look(experiment);
+            if !experiment.is_over() {
+                continue;
+            }
+            experiment.records_are_complete(); // killed after its last act
+        } else {
+            experiment.is_complete(running.wait());
+            kept.check(experiment);
+        }
+        kills.completed += 1;
+        experiment.forget();
+        kept = Kept::default();
+    }
+    experiment.is_complete(experiment.go_on().run());
+    kept.check(experiment);
+    kills
+}
+
+#[test]
+fn simulated_campaigns_survive_a_hundred_kills() {
+    let whole = Experiment::new(&crossed("blocks = 12"), "--simulate ok");
+    whole.is_complete(whole.run("--seed 7").run());
+    let mut all = 0;
+    for seed in 1..=4 {
+        let experiment = Experiment::new(&crossed("blocks = 12"), "--simulate ok");
+        // A campaign takes a second here: many kills for each, and some that come to their end.
+        let longest = Duration::from_millis(100 + 100 * seed);
+        let kills = kill(&experiment, 25, (longest, seed), |_| {});
+        println!("below {longest:?}: {kills:?}");
+        assert!(kills.after_trials > 0, "{kills:?}");
+        experiment.blocks_are_complete(12);
+        assert_eq!(experiment.order(), whole.order(), "seed {seed}");
+        all += kills.before + kills.idle + kills.after_trials;
+    }
+    assert!(all >= 100, "{all}");
+}
+
+/// Blocks of the plans below.
+pub const BLOCKS: u64 = 6;
+
+/// Rule sets of two tools, one of them in two sizes.
+pub const RULES: &str = r#"
+title = "Rule sets"
+question = "What is left of rule sets?"
+[traffic]
+flows = 100
+[variants.plain]
+about = "routing"
+[variants.nft]
+rules = { tool = "nftables", filter = "stateful" }
+[variants.iptables]
+rules = { tool = "iptables", filter = "nat" }
+[factors.rules]
+sets = "rules.before"
+levels = [0, 50]
+variants = ["nft"]
+[trials]
+duration = "10 ms"
+blocks = 6
+"#;
+
+/// Two states of the whole host, whose labs take turns.
+pub const TURNS: &str = r#"
+title = "Turns"
+question = "Which settings are left?"
+[traffic]
+flows = 100
+[variants.plain]
+about = "routing"
+[factors.weight]
+sets = "sysctls.net.core.dev_weight"
+levels = [63, 31]
+[trials]
+duration = "10 ms"
+blocks = 6
+"#;
+
+/// More connections than the host has room for: its table and its hash are made larger.
+fn states() -> String {
+    let most = std::fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_max").unwrap();
+    let states = most.trim().parse::<u64>().unwrap() / 2 + 1000;
+    format!(
+        r#"
+title = "States"
+question = "What is left of a larger table of connections?"
+[traffic]
+flows = 100
+[variants.stateful]
+rules = {{ tool = "nftables", filter = "stateful", states = {states}, hash = "sized" }}
+[trials]
+duration = "10 ms"
+blocks = 6
+"#
+    )
+}
+
+/// Over everything that a campaign does: the labs are built, flows are learned, the batch size is chosen, trials run, labs take
+/// turns, everything is taken down.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn campaigns_survive_a_hundred_kills_and_leave_nothing_behind() {
+    let began = Instant::now();
+    let before = Outside::now();
+    let (mut all, mut most) = (0, 0);
+    // With as many milliseconds as it takes to set it up, and to run some trials.
+    let plans = [(RULES.to_string(), 35, 1200), (TURNS.to_string(), 40, 800), (states(), 25, 500)];
+    for (seed, (plan, count, longest_ms)) in (1..).zip(plans) {
+        let experiment = Experiment::new(&plan, "--allow-host-changes");
+        let kills = kill(&experiment, count, (Duration::from_millis(longest_ms), seed), |experiment| {
+            before.nothing_is_left(experiment, "after kill -9");
+        });
+        println!("{:.1} s: {kills:?}", began.elapsed().as_secs_f64());
+        before.is_as_it_was(&experiment, "after it has come to its end");
+        experiment.blocks_are_complete(BLOCKS);
+        assert!(kills.before > 0 && kills.after_trials > 0, "{kills:?}");
+        all += kills.before + kills.idle + kills.after_trials;
+        most = most.max(namespaces_while_it_runs(&experiment, &before));
+    }
+    assert!(all >= 100 && most >= 3, "{all} kills, {most} namespaces");
+}
+
+/// Namespaces that a campaign stands on: else it would be no wonder that none is left. It is killed.
+fn namespaces_while_it_runs(experiment: &Experiment, before: &Outside) -> usize {
+    experiment.forget();
+    let running = experiment.go_on().start();
+    let begun = || experiment.has_begun().then_some(());
+    super::common::wait_for("the campaign", begun);
+    let namespaces = namespaces_of(experiment);
+    running.signal(libc::SIGKILL);
+    running.wait();
+    before.nothing_is_left(experiment, "after the last kill -9");
+    // Whatever linerate does next with labs puts back what it finds.
+    super::common::linerate_line("lab down --all").run().no_panic();
+    before.is_as_it_was(experiment, "after linerate lab down");
+    namespaces
+}

@@ -1,0 +1,123 @@
+//! What a campaign must leave as it found it: everything of the host that is not its records.
+
+use super::common::{self, Program, wait_for};
+use super::experiment::Experiment;
+use std::fs;
+
+/// The host, as far as a campaign could change it.
+pub struct Outside {
+    links: String,
+    rules: String,
+    mounts: Vec<String>,
+    names: Vec<String>,
+    settings: Vec<(String, String)>,
+}
+
+/// Settings of the whole host that plans of these tests change, or that a router has.
+const SETTINGS: [&str; 7] = [
+    "net/core/dev_weight",
+    "net/core/netdev_budget",
+    "net/ipv4/ip_forward",
+    "net/ipv6/conf/all/forwarding",
+    "net/ipv4/conf/all/rp_filter",
+    "net/netfilter/nf_conntrack_max",
+    "net/netfilter/nf_conntrack_buckets",
+];
+
+fn said(program: &str, args: &[&str]) -> String {
+    Program::new(program).args(args).run().ok().stdout
+}
+
+/// Without comments, which have the time in them.
+fn tables(text: &str) -> String {
+    text.lines().filter(|l| !l.starts_with('#')).map(|l| format!("{l}\n")).collect()
+}
+
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(String::from).collect()
+}
+
+/// Mounts without their number and their parent's.
+fn mounts() -> Vec<String> {
+    let text = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    text.lines().map(|l| l.splitn(4, ' ').nth(3).unwrap().to_string()).collect()
+}
+
+fn settings() -> Vec<(String, String)> {
+    let read = |name: &&str| fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default();
+    SETTINGS.iter().map(|name| (name.to_string(), read(name))).collect()
+}
+
+impl Outside {
+    /// As it is now. What is there only once somebody has asked for it is asked for: the tables of connection tracking.
+    pub fn now() -> Self {
+        let legacy = tables(&said("iptables-legacy-save", &[]));
+        Outside {
+            links: said("ip", &["-o", "link"]),
+            rules: said("nft", &["list", "ruleset"]) + &legacy + &said("ipset", &["list", "-n"]),
+            mounts: mounts(),
+            names: lines(&common::lab::names()),
+            settings: settings(),
+        }
+    }
+
+    /// Nothing of the campaign is left, and every setting is as it was.
+    #[track_caller]
+    pub fn is_as_it_was(&self, experiment: &Experiment, when: &str) {
+        self.nothing_is_left(experiment, when);
+        assert_eq!(settings(), self.settings, "{when}");
+        let books = fs::read_dir("/run/linerate/host").into_iter().flatten().flatten();
+        let books: Vec<String> = books.map(|e| e.path().display().to_string()).collect();
+        let of_the_dead = |book: &String| {
+            let name = book.rsplit('/').next().unwrap_or_default();
+            let pid = name.split('-').next().and_then(|pid| pid.parse::<u32>().ok());
+            pid.is_some_and(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists())
+        };
+        let left: Vec<&String> = books.iter().filter(|b| of_the_dead(b)).collect();
+        assert!(left.is_empty(), "{when}: {left:?}");
+    }
+
+    /// No process, namespace, link, rule, mount or file is left. Settings may be: after kill -9, the next linerate puts them back.
+    #[track_caller]
+    pub fn nothing_is_left(&self, experiment: &Experiment, when: &str) {
+        wait_for(&format!("the campaign's processes to be gone, {when}"), || {
+            processes_of(experiment).is_empty().then_some(())
+        });
+        let now = Outside::now();
+        assert_eq!((&now.links, &now.rules), (&self.links, &self.rules), "{when}");
+        // Other programs' mounts and names may go meanwhile; none may come.
+        let new = |now: &[String], then: &[String]| -> Vec<String> {
+            now.iter().filter(|line| !then.contains(line)).cloned().collect()
+        };
+        assert_eq!(new(&now.mounts, &self.mounts), [""; 0], "{when}: mounts");
+        assert_eq!(new(&now.names, &self.names), [""; 0], "{when}: namespaces with names");
+        let files: Vec<_> =
+            fs::read_dir(experiment.temporary()).unwrap().flatten().map(|e| e.path()).collect();
+        assert!(files.is_empty(), "{when}: {files:?}");
+    }
+}
+
+/// The processes that the experiment has started, which are known by their environment. A namespace without a name is there as
+/// long as a process holds it: where none of these is left, none of their namespaces is.
+pub fn processes_of(experiment: &Experiment) -> Vec<u32> {
+    let mark = format!("TMPDIR={}\0", experiment.temporary().display());
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    let marked = |pid: &u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.windows(mark.len()).any(|part| part == mark.as_bytes())
+    };
+    pids.filter(marked).collect()
+}
+
+/// Network namespaces other than this one's that the experiment's processes are in or have open.
+pub fn namespaces_of(experiment: &Experiment) -> usize {
+    let own = fs::read_link("/proc/self/ns/net").unwrap();
+    let mut found = std::collections::BTreeSet::new();
+    for pid in processes_of(experiment) {
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten().map(|e| e.path());
+        let links = open.chain([format!("/proc/{pid}/ns/net").into()]).filter_map(|p| fs::read_link(p).ok());
+        found.extend(links.filter(|l| l.to_string_lossy().starts_with("net:[") && *l != own));
+    }
+    found.len()
+}

@@ -1,0 +1,114 @@
+//! What a plan sets is there while its trials run, as the system's own tools say.
+
+use super::experiment::Experiment;
+use serde_json::Value;
+
+const PLAN: &str = r#"
+title = "Settings"
+question = "Are they there?"
+
+[traffic]
+flows = 100
+
+[variants.plain]
+about = "routing"
+
+[variants.set]
+rules = { tool = "nftables", filter = "stateful", before = 3, table = 5 }
+sysctls = { "net.ipv4.ip_early_demux" = 0 }
+interface = { mtu = "1700 B", gro = false }
+routes = { count = 7 }
+files = [{ path = "etc/test.conf", text = "inside is {in}\n" }]
+commands = [{ run = "ip neigh add 198.18.77.77 lladdr 02:00:00:00:00:77 dev {in}", undo = "ip neigh del 198.18.77.77 dev {in}" }]
+
+[variants.iptables]
+rules = { tool = "iptables", filter = "nat" }
+
+[collect]
+what = ["queues", "interrupts"]
+commands = [
+  "nft list ruleset",
+  "sysctl net.ipv4.ip_early_demux",
+  "ip -d link show {in}",
+  "cat etc/test.conf",
+  "ip route",
+  "ip neigh",
+  "iptables-legacy-save -t nat; iptables-nft-save -t nat",
+]
+
+[trials]
+duration = "10 ms"
+blocks = 6
+"#;
+
+/// What a command said after a trial, whose beginning is given.
+#[track_caller]
+fn said(trial: &Value, command: &str) -> String {
+    let all = trial["collected"].as_array().unwrap();
+    let answer = all.iter().find(|c| c["command"].as_str().unwrap().starts_with(command));
+    let answer = answer.unwrap_or_else(|| panic!("no {command} in {all:#?}"));
+    answer["output"].to_string()
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn what_a_plan_sets_is_there() {
+    let experiment = Experiment::new(PLAN, "");
+    experiment.is_complete(experiment.run("").run());
+    experiment.blocks_are_complete(6);
+    let campaign = experiment.document("campaign.json");
+    let variant_of = |trial: &Value| {
+        let slot = trial["slot"].as_u64().unwrap() as usize;
+        campaign["slots"][slot]["variant"].as_str().unwrap().to_string()
+    };
+    let mut seen = std::collections::BTreeMap::<String, usize>::new();
+    for trial in experiment.trials() {
+        let variant = variant_of(&trial);
+        *seen.entry(variant.clone()).or_default() += 1;
+        match variant.as_str() {
+            "set" => is_set(&trial),
+            "plain" => is_plain(&trial),
+            "iptables" => {
+                assert!(said(&trial, "iptables").contains("MASQUERADE"), "{}", said(&trial, "iptables"))
+            }
+            other => assert!(other.contains("card"), "{other}"),
+        }
+    }
+    assert_eq!(seen.len(), 4, "{seen:?}");
+}
+
+#[track_caller]
+fn has(trial: &Value, command: &str, parts: &[&str]) {
+    let said = said(trial, command);
+    for part in parts {
+        assert!(said.contains(part), "{command}: no '{part}' in {said}");
+    }
+}
+
+fn is_set(trial: &Value) {
+    has(trial, "nft", &["ct state", "elements"]);
+    has(trial, "sysctl", &["net.ipv4.ip_early_demux = 0"]);
+    has(trial, "ip -d link", &["mtu 1700", "veth"]);
+    has(trial, "cat", &["inside is "]);
+    has(trial, "ip neigh", &["02:00:00:00:00:77"]);
+    let routes = said(trial, "ip route").matches("\\n").count();
+    assert!(routes >= 7 + 2, "{}", said(trial, "ip route"));
+    figures(trial);
+}
+
+fn is_plain(trial: &Value) {
+    assert!(!said(trial, "nft").contains("table"), "{}", said(trial, "nft"));
+    has(trial, "sysctl", &["net.ipv4.ip_early_demux = 1"]);
+    has(trial, "ip -d link", &["mtu 1500"]);
+    assert!(!said(trial, "ip neigh").contains("02:00:00:00:00:77"));
+    figures(trial);
+}
+
+/// The counters of queues and interrupts, of which a trial makes some grow.
+fn figures(trial: &Value) {
+    let dut = trial["dut"].as_object().unwrap();
+    for part in ["in: rx_queue", "interrupt"] {
+        let found = dut.iter().any(|(name, n)| name.contains(part) && n.as_u64().unwrap() > 0);
+        assert!(found, "no '{part}' in {dut:?}");
+    }
+}
