@@ -20,3 +20,5 @@ mod outside;
 mod refused;
 #[path = "campaigns/settings.rs"]
 mod settings;
+#[path = "campaigns/status.rs"]
+mod status;

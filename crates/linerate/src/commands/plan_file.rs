@@ -43,12 +43,12 @@ fn shipped(name: &Path) -> Option<&'static str> {
     SHIPPED.iter().find(|(shipped, _)| Path::new(shipped) == name).map(|(_, text)| *text)
 }
 
-/// Reads a plan: a file, or else a shipped plan by its name. Of a file, one byte more than a plan may have is enough to know that it is too large.
+/// Reads a plan: a file, or else a shipped plan by its name (which records may have as well: a folder is no file). Of a file, one byte more than a plan may have is enough to know that it is too large.
 ///
 /// # Errors
 /// The file cannot be read.
 pub fn read(file: &Path) -> Result<Vec<u8>> {
-    if let Some(text) = shipped(file).filter(|_| !file.exists()) {
+    if let Some(text) = shipped(file).filter(|_| !file.exists() || file.is_dir()) {
         return Ok(text.into());
     }
     let reading = || {

@@ -11,10 +11,11 @@ use crate::progress::Progress;
 use crate::stand::{Means, PACED_BATCH, Simulated, Stand, Turns, parse_simulation};
 use anyhow::{Context, Result, bail};
 use linerate_core::plan::campaign::Campaign as Plan;
+use linerate_core::plan::judge::Judgement;
 use linerate_core::plan::settings::Dut;
 use linerate_core::plan::timetable::Timetable;
 use linerate_core::plan::{self};
-use linerate_core::record::{Asked, Campaign, HostFacts, Planned, VERSION};
+use linerate_core::record::{Asked, Campaign, HostFacts, Planned, Summary, VERSION};
 use linerate_core::schedule::Stopped;
 use linerate_core::trial::Timing;
 use linerate_core::units::Rate;
@@ -29,6 +30,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// Exit status where an expectation of the plan was missed.
+const MISSED: u8 = 3;
 /// Exit status where this machine can measure nothing of the plan.
 const SKIPPED: u8 = 4;
 
@@ -352,5 +355,11 @@ fn report(args: &Run, campaign: &Campaign, facts: &HostFacts, finished: Finished
     if summary.rows.iter().any(|r| r.valid_trials == 0 && !skipped(r.slot)) {
         return Ok(ExitCode::from(FAILED));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if missed(&summary) { ExitCode::from(MISSED) } else { ExitCode::SUCCESS })
+}
+
+/// Whether an expectation of the plan was.
+fn missed(summary: &Summary) -> bool {
+    let expectations = summary.results.iter().flat_map(|r| &r.expectations);
+    expectations.map(|e| e.judgement).any(|j| j == Some(Judgement::Missed))
 }
