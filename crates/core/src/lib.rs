@@ -14,6 +14,7 @@ pub mod history;
 pub mod ministat;
 pub mod pktgen;
 pub mod plan;
+pub mod reconfigure;
 pub mod record;
 pub mod reproduce;
 pub mod rules;

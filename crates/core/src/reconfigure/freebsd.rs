@@ -1,0 +1,159 @@
+//! FreeBSD, and what is made of it.
+
+use super::{Form, Input, List, Program, Undo};
+use crate::plan::settings::{Dut, End, Feature, Interface, Settings, System};
+use crate::rules::{Firewall, Kind, RuleSet};
+
+/// What the loader reads after its own configuration (loader.conf(5)).
+const LOADER: &str = "/boot/loader.conf.local";
+/// Adds lines to a file.
+const APPEND: &str = r#"cat >>"$1""#;
+/// Prints whether pf is on.
+const PF_READ: &str = r#"pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off"#;
+/// pf off and empty where it was off, with the host's own rules where it was on.
+const PF_BACK: &str = r#"if [ "$1" = on ]; then
+	if [ -x /etc/rc.filter_configure_sync ]; then exec /etc/rc.filter_configure_sync; fi
+	if [ -x /usr/local/sbin/configctl ]; then exec /usr/local/sbin/configctl filter reload; fi
+	exec pfctl -q -F all -f "$(sysrc -n pf_rules 2>/dev/null || echo /etc/pf.conf)"
+fi
+pfctl -q -d; pfctl -q -F all; exit 0"#;
+/// pf in the kernel, and on.
+const PF_ON: &str = r#"kldload -n pf && { pfctl -s info | grep -q '^Status: Enabled' || pfctl -q -e; }"#;
+/// ipfw in the kernel: without this, all that is not allowed is denied, this connection too (ipfw(4)).
+const IPFW_ON: &str = r#"if kldstat -q -m ipfw; then
+	echo "ipfw is there already: linerate would not know what to put back" >&2; exit 1
+fi
+kenv net.inet.ip.fw.default_to_accept=1 >/dev/null && kldload ipfw"#;
+/// IP Filter in the kernel, and on.
+const IPF_ON: &str = r#"if kldstat -q -m ipfilter && ipf -V 2>/dev/null | grep -q '^Running: yes'; then
+	echo "IP Filter is on already: linerate would not know what to put back" >&2; exit 1
+fi
+kldload -n ipl && { ipf -E 2>/dev/null || true; }"#;
+
+/// All that a variant sets.
+pub fn settings(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet>) {
+    for module in &settings.modules {
+        list.add(format!("module {module}"), None, Program::new(["kldload", "-n", module]), Undo::Stays);
+    }
+    if settings.cpus.is_some() {
+        list.refuse(
+            "cpus",
+            "on a real host the driver's queues decide: boot settings such as hw.igb.num_queues",
+        );
+    }
+    let of_rules = rules.map(RuleSet::loader_settings).unwrap_or_default();
+    boot(list, settings, &of_rules);
+    list.plain(settings);
+    for end in [End::In, End::Out] {
+        let name = list.target.end(end).name.clone();
+        interface(list, &name, if end == End::In { &settings.inside } else { &settings.outside });
+    }
+    match settings.dut {
+        Dut::Forwarding | Dut::CardToCard => {}
+        Dut::Bridge => list.bsd_bridge("addm", "deletem"),
+        other => list.refuse(format!("dut {other}"), super::bsd::NO_KIND),
+    }
+    list.bsd_tables(settings);
+    if let Some(set) = rules {
+        rule_set(list, set);
+    }
+    list.commands(settings);
+}
+
+fn boot(list: &mut List<'_>, settings: &Settings, of_rules: &[(String, String)]) {
+    let own = settings.boot.iter().map(|(name, value)| (list.target.fill(name), list.target.fill(value)));
+    let all: Vec<(String, String)> = own.chain(of_rules.iter().cloned()).collect();
+    if all.is_empty() {
+        return;
+    }
+    for (name, value) in &all {
+        if name.contains(['"', '\n', '=']) || value.contains(['"', '\n']) {
+            list.refuse(format!("boot setting {name}"), "loader.conf has no way to write this name or value");
+        }
+    }
+    let lines: String = all.iter().map(|(name, value)| format!("{name}=\"{value}\"\n")).collect();
+    // Undoing goes backwards: what was put back is saved once it is all there.
+    let save = list.target.config_save.as_ref().map(|save| Program::new(save.split_whitespace()));
+    if let Some(save) = save.clone() {
+        list.with_undo("saved configuration", Program::new(["true"]), save);
+    }
+    let at = list.steps.steps.len();
+    list.file(LOADER, lines.clone());
+    if let Some(step) = list.steps.steps.get_mut(at) {
+        step.what = format!("boot settings in {LOADER}");
+        step.apply = Program::script(APPEND, [LOADER]).reading(Input::Text(lines));
+    }
+    if let Some(save) = save {
+        list.add("saved configuration", None, save, Undo::Stays);
+    }
+    list.steps.reboot = true;
+}
+
+fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
+    if let Some(mtu) = wanted.mtu {
+        list.mtu(name, mtu);
+    }
+    for (feature, on) in &wanted.features {
+        let flags: &[(&'static [&'static str], &'static str)] = match feature {
+            Feature::Tso => &[(&["TSO4"], "tso4"), (&["TSO6"], "tso6")],
+            Feature::Lro => &[(&["LRO"], "lro")],
+            Feature::RxChecksum => &[(&["RXCSUM"], "rxcsum"), (&["RXCSUM_IPV6"], "rxcsum6")],
+            Feature::TxChecksum => &[(&["TXCSUM"], "txcsum"), (&["TXCSUM_IPV6"], "txcsum6")],
+            Feature::VlanOffload => &[(&["VLAN_HWTAGGING"], "vlanhwtag")],
+            Feature::VlanTso => &[(&["VLAN_HWTSO"], "vlanhwtso")],
+            other => {
+                list.refuse(
+                    format!("{} of {name}", other.key()),
+                    "FreeBSD's drivers have sysctls for it, or nothing",
+                );
+                &[]
+            }
+        };
+        for (shown, given) in flags {
+            list.flag(name, shown, given, *on);
+        }
+    }
+    list.refuse_queues(name, wanted);
+}
+
+fn rule_set(list: &mut List<'_>, set: &RuleSet) {
+    match set.firewall {
+        Firewall::Pf => {
+            let read = List::read(Program::script(PF_READ, [""; 0]), Form::Trimmed);
+            list.add(
+                "pf",
+                read,
+                Program::script(PF_ON, [""; 0]),
+                Undo::Run(Program::script(PF_BACK, [super::WAS])),
+            );
+        }
+        Firewall::Ipfw => {
+            let unload = |module| Program::new(["kldunload", module]);
+            list.with_undo("ipfw", Program::script(IPFW_ON, [""; 0]), unload("ipfw"));
+            if set.kind == Kind::Nat {
+                list.with_undo("ipfw_nat", Program::new(["kldload", "ipfw_nat"]), unload("ipfw_nat"));
+            }
+        }
+        Firewall::Ipf if list.target.system == System::FreeBsd => {
+            list.with_undo("IP Filter", Program::script(IPF_ON, [""; 0]), Program::new(["ipf", "-D"]))
+        }
+        other => {
+            return list
+                .refuse(format!("rules of {other}"), format!("{} has no such firewall", list.target.system));
+        }
+    }
+    for (name, value) in set.sysctls() {
+        list.sysctl(&name, &value);
+    }
+    for load in set.loads() {
+        let argv = std::iter::once(load.program).chain(load.arguments.iter().copied());
+        let apply = Program::new(argv).reading(Input::Rules(Box::new(set.clone()), load.part));
+        let what = format!("rule set by {}", load.program);
+        match set.firewall {
+            Firewall::Ipfw => list.with_undo(what, apply, Program::new(["ipfw", "-q", "-f", "flush"])),
+            Firewall::Ipf => list.with_undo(what, apply, Program::new(["ipf", "-Fa"])),
+            // What comes back is the undoing of pf's own step.
+            _ => list.add(what, None, apply, Undo::Stays),
+        }
+    }
+}

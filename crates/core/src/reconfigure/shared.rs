@@ -1,0 +1,94 @@
+//! What is done alike on all systems: sysctls, files, commands, modules.
+
+use super::{Form, Input, List, Program, Read, Undo, WAS};
+use crate::plan::settings::Settings;
+
+/// Prints whether a file is there, then what is in it.
+const FILE_READ: &str = r#"if [ -e "$1" ]; then echo present; cat "$1"; else echo absent; fi"#;
+/// Writes what it reads, by way of a second file, so that nobody sees half of it. What is there keeps its owner and mode.
+const FILE_WRITE: &str = r#"set -e
+umask 077
+if [ -e "$1" ]; then cp -p "$1" "$1.linerate"; fi
+cat >"$1.linerate"
+mv -f "$1.linerate" "$1""#;
+/// Puts back what [`FILE_READ`] printed.
+const FILE_BACK: &str = r#"set -e
+IFS= read -r was
+if [ "$was" != present ]; then rm -f "$1"; exit 0; fi
+umask 077
+if [ -e "$1" ]; then cp -p "$1" "$1.linerate"; fi
+cat >"$1.linerate"
+mv -f "$1.linerate" "$1""#;
+/// Writes its second argument into the file that is its first: one of the kernel's.
+pub const PUT: &str = r#"printf '%s\n' "$2" >"$1""#;
+
+impl List<'_> {
+    /// A program's output, as it is to be read.
+    pub fn read(program: Program, form: Form) -> Option<Read> {
+        Some(Read { program, form })
+    }
+
+    /// A kernel setting.
+    pub fn sysctl(&mut self, name: &str, value: &str) {
+        let name = self.target.fill(name);
+        let value = self.target.fill(value);
+        let read = Self::read(Program::new(["sysctl", "-n", &name]), Form::Trimmed);
+        let set = |to: &str| {
+            let assignment = format!("{name}={to}");
+            match self.target.system {
+                crate::plan::settings::System::Linux | crate::plan::settings::System::Vyos => {
+                    Program::new(["sysctl", "-q", "-w", &assignment])
+                }
+                _ => Program::new(["sysctl", &assignment]),
+            }
+        };
+        let (apply, undo) = (set(&value), set(WAS));
+        self.add(format!("sysctl {name}"), read, apply, Undo::Run(undo));
+    }
+
+    /// The settings that are done in the same words everywhere, but for commands.
+    pub fn plain(&mut self, settings: &Settings) {
+        for file in &settings.files {
+            self.file(&file.path, self.target.fill(&file.text));
+        }
+        for (name, value) in &settings.sysctls {
+            self.sysctl(name, value);
+        }
+    }
+
+    /// A file with this content.
+    pub fn file(&mut self, path: &str, text: String) {
+        let path = self.target.fill(path);
+        if !path.starts_with('/') || path.split('/').any(|part| part == "..") {
+            self.refuse(format!("file {path}"), "write its whole path, from / on and without ..");
+            return;
+        }
+        let read = Self::read(Program::script(FILE_READ, [path.clone()]), Form::Whole);
+        let apply = Program::script(FILE_WRITE, [path.clone()]).reading(Input::Text(text));
+        let undo = Program::script(FILE_BACK, [path.clone()]).reading(Input::Was);
+        self.add(format!("file {path}"), read, apply, Undo::Run(undo));
+    }
+
+    /// One of the kernel's files, with one line.
+    pub fn kernel_file(&mut self, what: String, path: &str, value: &str) {
+        let read = Self::read(Program::new(["cat", path]), Form::Trimmed);
+        self.add(
+            what,
+            read,
+            Program::script(PUT, [path, value]),
+            Undo::Run(Program::script(PUT, [path, WAS])),
+        );
+    }
+
+    /// The plan's own lines for a shell, last.
+    pub fn commands(&mut self, settings: &Settings) {
+        for command in &settings.commands {
+            let line = self.target.fill(&command.run);
+            let undo = match &command.undo {
+                Some(undo) => Undo::Run(Program::new(["sh", "-c", &self.target.fill(undo)])),
+                None => Undo::Reboot,
+            };
+            self.add(format!("command `{line}`"), None, Program::new(["sh", "-c", &line]), undo);
+        }
+    }
+}
