@@ -9,6 +9,7 @@ pub mod archive;
 pub mod audit;
 pub mod compare;
 pub mod counters;
+pub mod fault;
 pub mod histogram;
 pub mod history;
 pub mod ministat;

@@ -9,7 +9,6 @@ pub mod changes;
 mod checks;
 mod draft;
 mod expand;
-mod fault;
 mod field;
 mod grammar;
 pub mod judge;
@@ -31,10 +30,10 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+use crate::fault::{self, Lines, Problem};
+pub use crate::fault::{Fault, Span};
 use campaign::Campaign;
 use draft::Draft;
-pub use fault::{Fault, Span};
-use fault::{Lines, Problem};
 pub use needs::is_namespaced;
 use settings::System;
 use timetable::Timetable;
@@ -120,12 +119,7 @@ fn text(bytes: &[u8]) -> Result<&str, Fault> {
             Lines::new("").fault(problem.help("say how many rules or routes there are: they are generated"))
         );
     }
-    std::str::from_utf8(bytes).map_err(|error| {
-        let right = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
-        let end = Span { start: right.len(), end: right.len() };
-        let problem = Problem::new(end, format!("byte {} is not UTF-8 text", error.valid_up_to()));
-        Lines::new(right).fault(problem.help("save the file as UTF-8"))
-    })
+    fault::utf8(bytes)
 }
 
 /// Each fault once, in the order of the text.

@@ -1,11 +1,11 @@
-//! What is wrong with a plan, and where: every fault names its line and column, shows the line, and says what to do.
+//! What is wrong with a text that a user wrote, and where: every fault names its line and column, shows the line, and says what to do.
 
 use serde::Serialize;
 
 /// Characters of a line that are shown.
 const SHOWN: usize = 100;
 
-/// A stretch of a plan's text, in bytes.
+/// A stretch of a text, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Span {
     /// First byte.
@@ -20,7 +20,7 @@ impl From<std::ops::Range<usize>> for Span {
     }
 }
 
-/// Something wrong with a plan.
+/// Something wrong with a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
     /// Line, from 1.
@@ -42,49 +42,49 @@ pub struct Fault {
 
 /// A fault whose place is known as bytes only.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Problem {
-    pub(super) span: Span,
-    pub(super) message: String,
-    pub(super) help: Option<String>,
+pub(crate) struct Problem {
+    pub(crate) span: Span,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
 }
 
 impl Problem {
-    pub(super) fn new(span: Span, message: impl Into<String>) -> Self {
+    pub(crate) fn new(span: Span, message: impl Into<String>) -> Self {
         Problem { span, message: message.into(), help: None }
     }
 
-    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 }
 
-/// A plan's text with the places of its lines.
-pub(super) struct Lines<'a> {
+/// A text with the places of its lines.
+pub(crate) struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         let breaks = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1);
         Lines { text, starts: std::iter::once(0).chain(breaks).collect() }
     }
 
     /// Bytes of the text.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.text.len()
     }
 
     /// Line (from 1) and column (from 1, in characters) of a byte.
-    pub(super) fn place(&self, at: usize) -> (usize, usize) {
+    pub(crate) fn place(&self, at: usize) -> (usize, usize) {
         let at = self.boundary(at);
         let line = self.starts.partition_point(|start| *start <= at);
         let start = self.starts[line - 1];
         (line, self.text[start..at].chars().count() + 1)
     }
 
-    pub(super) fn fault(&self, problem: Problem) -> Fault {
+    pub(crate) fn fault(&self, problem: Problem) -> Fault {
         let (line, column) = self.place(problem.span.start);
         let start = self.starts[line - 1];
         let whole = self.text[start..].lines().next().unwrap_or_default();
@@ -108,8 +108,21 @@ impl<'a> Lines<'a> {
     }
 }
 
+/// Bytes as text.
+///
+/// # Errors
+/// The first byte that is none.
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, Fault> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let right = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+        let end = Span { start: right.len(), end: right.len() };
+        let problem = Problem::new(end, format!("byte {} is not UTF-8 text", error.valid_up_to()));
+        Lines::new(right).fault(problem.help("save the file as UTF-8"))
+    })
+}
+
 /// The name among `names` that was probably meant by `word`.
-pub(super) fn meant<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn meant<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower: Vec<char> = word.to_lowercase().replace('_', "-").chars().take(60).collect();
     let allowed = (lower.len() / 3).min(3);
     let near = names
@@ -137,7 +150,7 @@ fn distance(a: &[char], b: &[char]) -> usize {
 }
 
 /// `a`, `b` and `c`.
-pub(super) fn listed<T: AsRef<str>>(names: &[T], last: &str) -> String {
+pub(crate) fn listed<T: AsRef<str>>(names: &[T], last: &str) -> String {
     match names {
         [] => String::new(),
         [one] => one.as_ref().to_string(),
@@ -149,7 +162,7 @@ pub(super) fn listed<T: AsRef<str>>(names: &[T], last: &str) -> String {
 }
 
 /// A number in groups of three digits.
-pub(super) fn thousands(n: u128) -> String {
+pub(crate) fn thousands(n: u128) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
