@@ -13,6 +13,7 @@ pub mod fault;
 pub mod histogram;
 pub mod history;
 pub mod ministat;
+pub mod phases;
 pub mod pktgen;
 pub mod plan;
 pub mod reconfigure;
