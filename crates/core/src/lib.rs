@@ -8,6 +8,7 @@ pub mod advice;
 pub mod archive;
 pub mod audit;
 pub mod compare;
+pub mod conductor;
 pub mod counters;
 pub mod fault;
 pub mod histogram;

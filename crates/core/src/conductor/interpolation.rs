@@ -1,0 +1,172 @@
+//! `%(name)s` in values, as ConfigParser's BasicInterpolation has it: `%%` is a percent sign, `%(name)s` the value of another key of the
+//! section or of `[DEFAULT]`.
+//!
+//! A lone `%`, over which ConfigParser stumbles, is left as it is: commands such as `date +%s` mean it.
+
+use super::ini::Section;
+
+/// Values within values (ConfigParser's own limit).
+const MOST_DEPTH: u32 = 10;
+/// Bytes of a value. Linux takes no more in one argument (MAX_ARG_STRLEN), and a command is one to its shell.
+const MOST_VALUE: usize = (128 << 10) - 1;
+
+/// Bytes that a value takes beside its text.
+const EACH: usize = 64;
+
+/// What all values of a test may cost together: a few lines that refer to each other could ask for any time and memory.
+#[derive(Debug)]
+pub(super) struct Budget {
+    lookups: u32,
+    bytes: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget { lookups: 1_000_000, bytes: 16 << 20 }
+    }
+}
+
+impl Budget {
+    fn spend(&mut self, bytes: usize) -> bool {
+        let left = self.bytes.checked_sub(bytes);
+        self.bytes = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
+/// Why a value cannot be had.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Bad {
+    /// There is no such key.
+    Unknown(String),
+    /// `%(` that does not end in `)s`.
+    Open,
+    /// Values within values within values.
+    Deep,
+    /// The value is too long.
+    Long,
+    /// The values of the test together are too much.
+    Much,
+}
+
+impl Bad {
+    /// What is wrong and what to do.
+    pub(super) fn told(&self) -> (String, &'static str) {
+        match self {
+            Bad::Unknown(name) => (
+                format!("%({name})s: there is no key '{name}' in this section or in [DEFAULT]"),
+                "define the key, or write %%( if no other value is meant",
+            ),
+            Bad::Open => (
+                "%( begins the name of another key, and does not end in )s".into(),
+                "write %%( for a mere %(",
+            ),
+            Bad::Deep => (
+                format!("values refer to values more than {MOST_DEPTH} deep, or to themselves"),
+                "write the value out",
+            ),
+            Bad::Long => {
+                (format!("more than {MOST_VALUE} bytes"), "put the command into a script on the host")
+            }
+            Bad::Much => {
+                ("the test's commands are too long together".into(), "put them into scripts on the hosts")
+            }
+        }
+    }
+}
+
+/// Puts in what `value` refers to.
+pub(super) fn expand(
+    value: &str,
+    section: &Section,
+    defaults: &Section,
+    budget: &mut Budget,
+) -> Result<String, Bad> {
+    let mut expansion = Expansion { section, defaults, budget, out: String::new() };
+    expansion.append(value, 1)?;
+    if expansion.budget.spend(EACH + expansion.out.len()) { Ok(expansion.out) } else { Err(Bad::Much) }
+}
+
+struct Expansion<'a> {
+    section: &'a Section,
+    defaults: &'a Section,
+    budget: &'a mut Budget,
+    out: String,
+}
+
+impl<'a> Expansion<'a> {
+    fn append(&mut self, mut rest: &str, depth: u32) -> Result<(), Bad> {
+        if depth > MOST_DEPTH {
+            return Err(Bad::Deep);
+        }
+        while let Some((before, behind)) = rest.split_once('%') {
+            self.push(before)?;
+            rest = behind;
+            if let Some(behind) = rest.strip_prefix('%') {
+                self.push("%")?;
+                rest = behind;
+            } else if let Some(reference) = rest.strip_prefix('(') {
+                let (name, behind) = reference.split_once(')').ok_or(Bad::Open)?;
+                rest = behind.strip_prefix('s').filter(|_| !name.is_empty()).ok_or(Bad::Open)?;
+                let value = self.lookup(name)?;
+                self.append(value, depth + 1)?;
+            } else {
+                self.push("%")?;
+            }
+        }
+        self.push(rest)
+    }
+
+    fn push(&mut self, text: &str) -> Result<(), Bad> {
+        self.out.push_str(text);
+        if self.out.len() > MOST_VALUE { Err(Bad::Long) } else { Ok(()) }
+    }
+
+    fn lookup(&mut self, name: &str) -> Result<&'a str, Bad> {
+        self.budget.lookups = self.budget.lookups.checked_sub(1).ok_or(Bad::Much)?;
+        let (section, defaults) = (self.section, self.defaults);
+        let key = name.to_lowercase();
+        let entry = section.get(&key).or_else(|| defaults.get(&key));
+        entry.map(|entry| entry.value.as_str()).ok_or_else(|| Bad::Unknown(name.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ini;
+    use super::super::problems::Problems;
+    use super::*;
+
+    fn get(text: &str, key: &str) -> Result<String, Bad> {
+        let ini = ini::parse(text, &mut Problems::new("t", text));
+        let section = ini.section("Run").unwrap();
+        expand(&section.get(key).unwrap().value, section, &ini.defaults, &mut Budget::default())
+    }
+
+    #[test]
+    fn values_of_the_section_come_before_defaults() {
+        let text =
+            "[DEFAULT]\nnic=igb0\nnet=10.0.0.0\n[Run]\nnic=cxl0\nstep1: ifconfig %(nic)s %(NET)s %%x 5% %s";
+        assert_eq!(get(text, "step1").unwrap(), "ifconfig cxl0 10.0.0.0 %x 5% %s");
+    }
+
+    #[test]
+    fn references_that_lead_nowhere() {
+        assert_eq!(get("[Run]\na: %(b)s", "a"), Err(Bad::Unknown("b".into())));
+        for open in ["%(b", "%(b)", "%(b)d", "%()s"] {
+            assert_eq!(get(&format!("[Run]\na: {open}"), "a"), Err(Bad::Open), "{open}");
+        }
+        assert_eq!(get("[Run]\na: x%(a)s", "a"), Err(Bad::Deep));
+    }
+
+    #[test]
+    fn values_that_double_each_other_cost_no_more_than_they_may() {
+        let nest = |leaf: &str, width: usize| {
+            let levels = (1..9).map(|n| format!("a{n}={}\n", format!("%(a{})s", n - 1).repeat(width)));
+            format!("[Run]\na0={leaf}\n{}", levels.collect::<String>())
+        };
+        assert_eq!(get(&nest("0123456789", 10), "a8"), Err(Bad::Long));
+        assert_eq!(get(&nest("", 50), "a8"), Err(Bad::Much));
+        assert_eq!(get(&nest("x", 2), "a8").unwrap().len(), 256);
+    }
+}

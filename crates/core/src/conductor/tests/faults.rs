@@ -1,0 +1,186 @@
+//! What is wrong with tests: each fault with its place and what to do, and all of them at once.
+
+use super::*;
+
+/// The faults of a test as `file:line:column: message (help)`.
+fn faults(main: &str, files: &[(&str, &str)]) -> Vec<String> {
+    let faults = read_files(main, files).expect_err("there are faults");
+    let told = faults.iter().map(|Fault { file, fault }| {
+        let file = file.rsplit('/').next().unwrap();
+        let help = fault.help.as_deref().unwrap_or("");
+        format!("{file}:{}:{}: {} ({help})", fault.line, fault.column, fault.message)
+    });
+    told.collect()
+}
+
+fn player_faults(player: &str) -> Vec<String> {
+    faults(MAIN, &[("p.cfg", player)])
+}
+
+/// The one fault of a Run section, without what precedes it.
+fn run_fault(steps: &str) -> String {
+    let all = player_faults(&format!("{MASTER}[Run]\n{steps}{REST}"));
+    assert_eq!(all.len(), 1, "{all:?}");
+    all[0].clone()
+}
+
+fn main_fault(main: &str) -> String {
+    let all = faults(main, &[("p.cfg", &format!("{MASTER}[Run]{REST}"))]);
+    assert_eq!(all.len(), 1, "{all:?}");
+    all[0].clone()
+}
+
+#[test]
+fn all_at_once() {
+    let main = "[Test]\ntrials: many\n[Clients]\na: p.cfg\nb: q.cfg\na: p.cfg\n";
+    let player = "[Master]\nplayer:\nconductor: c\ncmdport: 0\n[Startup]\nstep1: a\nstep1: b\n[Run]\ntimeout: x\n[Reset]\n";
+    let found = faults(main, &[("p.cfg", player)]);
+    let expected = [
+        "conductor.cfg:2:9: 'many' is no number of trials",
+        "conductor.cfg:5:4: the player's file q.cfg cannot be read: No such file",
+        "conductor.cfg:6:1: 'a' is there twice in [Clients], first on line 4",
+        "p.cfg:1:2: [Master] has no 'resultsport'",
+        "p.cfg:2:1: the address of 'player' is blank",
+        "p.cfg:4:10: '0' is no port",
+        "p.cfg:7:1: 'step1' is there twice in [Startup], first on line 6",
+        "p.cfg:9:1: timeout: after how many seconds?",
+        "p.cfg:11:1: there is no section [Collect]",
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.starts_with(expected), "{found}\n{expected}");
+    }
+}
+
+#[test]
+fn trials_that_are_no_number_of_trials() {
+    for (trials, message) in [
+        ("0", "0 trials are none (write 1 or more)"),
+        ("-3", "-3 trials are none"),
+        ("1.5", "'1.5' is no number of trials"),
+        ("", "'' is no number of trials"),
+        ("1000001", "1000001 trials are too many (at most 1000000)"),
+        ("99999999999999999999999999", "trials are too many"),
+    ] {
+        let fault = main_fault(&format!("[Test]\ntrials:{trials}\n[Clients]\na: p.cfg\n"));
+        assert!(fault.contains(message), "{fault}");
+    }
+    assert_eq!(
+        main_fault("[Test]\ntrails: 5\n[Clients]\na: p.cfg"),
+        "conductor.cfg:2:1: [Test] has no key of that name (did you mean 'trials'?)"
+    );
+}
+
+#[test]
+fn sections_that_are_missing_unknown_or_there_twice() {
+    let clients = "[Clients]\na: p.cfg\n";
+    for (main, message) in [
+        (clients.to_string(), "3:1: there is no section [Test] (add [Test] with `trials: 1`)"),
+        ("[Test]\n".into(), "there is no section [Clients], nor [Workers]"),
+        ("[Test]\n[Clients]\n".into(), "2:2: [Clients] names no player"),
+        (
+            format!("[test]\n{clients}[Test]\n"),
+            "1:2: [test] is no section of this file (did you mean [Test]?)",
+        ),
+        (format!("[Test]\n{clients}[Test]\n"), "4:2: [Test] is there twice, first on line 1"),
+        (format!("[Test]\n{clients}[Notes]\n"), "(there are [Test], [Clients] and [Workers])"),
+        (format!("[Test]\n{clients}[Run]\n"), "(it belongs into the file of a player)"),
+        (
+            format!("[Test]\n{clients}[Workers]\nb: p.cfg\n"),
+            "4:2: [Workers] and [Clients] are two words for the same",
+        ),
+        (format!("trials: 1\nx: y\n[Test]\n{clients}"), "1:1: this stands before the first section"),
+        (format!("[Test] trials: 1\n{clients}"), "1:8: text behind [Test] is not read"),
+        (format!("[Test\n[Test]\n{clients}"), "1:1: this stands before the first section"),
+        (format!("{MASTER}[Run]"), "this is the file of a player, not of a test"),
+    ] {
+        let fault = main_fault(&main);
+        assert!(fault.contains(message), "{fault}\n{message}");
+    }
+    let typo = player_faults(&format!("{MASTER}[Rum]\n{REST}"));
+    assert!(typo.len() == 1 && typo[0].contains("did you mean [Run]?"), "{typo:?}");
+}
+
+#[test]
+fn hosts_and_ports() {
+    let with = |key: &str, value: &str| {
+        let lines = MASTER.lines().map(|line| match line.split_once(": ") {
+            Some((k, _)) if k == key => format!("{key}: {value}\n"),
+            _ => format!("{line}\n"),
+        });
+        player_faults(&format!("{}[Run]{REST}", lines.collect::<String>()))
+    };
+    for (key, value, message) in [
+        ("player", "  # fill in", "the address of 'player' is blank"),
+        ("player", "a b", "is more than one word"),
+        ("player", "-oProxyCommand=reboot", "begins with a -"),
+        ("conductor", "a;b", "has characters that no host has"),
+        ("cmdport", "65536", "'65536' is no port (write a number from 1 to 65535)"),
+        ("resultsport", "http", "'http' is no port"),
+        ("resultsport", "-1", "'-1' is no port"),
+    ] {
+        let all = with(key, value);
+        assert!(all.len() == 1 && all[0].contains(message), "{all:?}");
+    }
+    let typo = MASTER.replace("resultsport", "resultport");
+    let all = player_faults(&format!("{typo}[Run]{REST}"));
+    assert_eq!(all, ["p.cfg:5:1: [Master] needs 'resultsport' (did you mean 'resultsport'?)"]);
+}
+
+#[test]
+fn steps() {
+    for (steps, message) in [
+        (
+            "step1: a\nStep1: b\n",
+            "p.cfg:9:1: 'step1' is there twice in [Run], first on line 8 (give the step a number of its own",
+        ),
+        ("timeout30: a\ntimeout30: b\n", "and the limit to its command: `step9: timeout30:command`)"),
+        ("step1\n", "this is neither `key: value` nor a [section]"),
+        (": a\n", "the key is missing"),
+        ("step1:\n", "'step1' has no command"),
+        (
+            "step1: a\n  [Reset]\n",
+            "[Reset] is indented, so that it belongs to the value of 'step1' (remove the blanks before it)",
+        ),
+        ("step1: a\n step2: b\n", "'step2' is indented"),
+        ("step1: a %(b)s\n", "there is no key 'b' in this section or in [DEFAULT]"),
+        ("step1: a\0b\n", "has a NUL byte in it"),
+        ("timeout40000000: a\n", "is more than a year"),
+        ("step1: timeout5:timeout6:a\n", "this step has two limits"),
+    ] {
+        let fault = run_fault(steps);
+        assert!(fault.contains(message), "{fault}\n{message}");
+    }
+}
+
+#[test]
+fn files_that_are_no_texts() {
+    let bad = |bytes: Vec<u8>| {
+        read("m.cfg", &Options::default(), |_| Ok(bytes.clone())).unwrap_err().remove(0).fault
+    };
+    let fault = bad(b"[Test]\n\xff".to_vec());
+    assert_eq!((fault.line, fault.message.as_str()), (2, "byte 7 is not UTF-8 text"));
+    assert!(bad(vec![b'x'; MOST_BYTES + 1]).message.contains("at most 1048576 bytes"));
+    let gone = read("m.cfg", &Options::default(), |_| Err("No such file".into())).unwrap_err();
+    assert_eq!(gone[0].fault.message, "cannot be read: No such file");
+}
+
+#[test]
+fn a_hostile_test_costs_no_more_than_it_may() {
+    // As many players as may be, whose one file is as large as may be.
+    let main: String = (0..MOST_WORKERS).map(|n| format!("w{n}: p.cfg\n")).collect();
+    let main = format!("[Test]\n[Clients]\n{main}");
+    let steps: String = (0..20_000).map(|n| format!("step{n}: {}\n", "x".repeat(30))).collect();
+    let player = format!("{MASTER}[Run]\n{steps}{REST}");
+    let found = faults(&main, &[("p.cfg", &player)]);
+    assert_eq!(found.len(), problems::MOST_FAULTS);
+    assert!(found[0].contains("the test's commands are too long together"), "{}", found[0]);
+    // Nothing but faults.
+    assert_eq!(player_faults(&"x\n".repeat(MOST_BYTES / 2)).len(), 6);
+    let wrong = format!("[Run]\n{}", "x\n".repeat(MOST_BYTES / 2 - 10));
+    assert_eq!(player_faults(&wrong).len(), problems::MOST_FAULTS);
+    let sections: String = (0..90_000).map(|n| format!("[s{n}]\n")).collect();
+    assert_eq!(player_faults(&sections).len(), problems::MOST_FAULTS);
+    let many: String = (0..=MOST_WORKERS).map(|n| format!("w{n}: p.cfg\n")).collect();
+    assert!(main_fault(&format!("[Test]\n[Clients]\n{many}")).contains("names 1001 players: at most 1000"));
+}
