@@ -1,6 +1,7 @@
 //! The command line: what can be asked, and help that teaches by example.
 
 mod compare;
+mod conduct;
 mod history;
 mod import;
 mod plan;
@@ -10,6 +11,7 @@ mod run;
 mod stat;
 
 pub use compare::{Compare, Share};
+pub use conduct::{Conduct, Format};
 pub use history::History;
 pub use import::{Import, ImportFrom, Netbenches};
 pub use plan::{Plan, PlanAction};
@@ -63,6 +65,12 @@ pub enum Command {
     /// A plan is a TOML file that says which variants of a device under test are compared, under which traffic, how often, and
     /// what its author expects. docs/plans.md describes the format by example; the experiments of the literature come with linerate.
     Plan(Plan),
+    /// Read a test of Conductor ("Measure Twice, Code Once") and show what it does on which host
+    ///
+    /// Conductor's configuration files name players and the commands that they run in four phases: startup, run, collect, reset. They
+    /// are read as they are, in both of Conductor's vocabularies, and everything that is wrong with them is told at once. Carrying
+    /// them out over ssh is not there yet.
+    Conduct(Conduct),
     /// Send test frames from an interface, as pkt-gen and trafgen do
     ///
     /// At most so many frames, for at most so long, at a rate or as fast as possible, from a lab of linerate's own or from an

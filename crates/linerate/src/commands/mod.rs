@@ -2,6 +2,7 @@
 
 mod bench;
 mod compare;
+mod conduct;
 mod documents;
 mod guard;
 mod history;
@@ -58,6 +59,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Lab(args) => lab::run(&args),
         Command::Plan(args) => plan_file::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Conduct(args) => conduct::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
