@@ -7,8 +7,8 @@ use super::ini::Section;
 
 /// Values within values (ConfigParser's own limit).
 const MOST_DEPTH: u32 = 10;
-/// Bytes of a value. Linux takes no more in one argument (MAX_ARG_STRLEN), and a command is one to its shell.
-const MOST_VALUE: usize = (128 << 10) - 1;
+/// Bytes of a value: what a host is sent at once together with the shell that supervises it. The longest published one has 270.
+const MOST_VALUE: usize = 48 << 10;
 
 /// Bytes that a value takes beside its text.
 const EACH: usize = 64;
@@ -18,15 +18,24 @@ const EACH: usize = 64;
 pub(super) struct Budget {
     lookups: u32,
     bytes: usize,
+    files: usize,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Budget { lookups: 1_000_000, bytes: 16 << 20 }
+        Budget { lookups: 1_000_000, bytes: 16 << 20, files: 32 << 20 }
     }
 }
 
 impl Budget {
+    /// Takes another file of a player; says whether there is room for it. A main file of some lines could name a large one a thousand
+    /// times.
+    pub(super) fn file(&mut self, bytes: usize) -> bool {
+        let left = self.files.checked_sub(bytes);
+        self.files = left.unwrap_or(0);
+        left.is_some()
+    }
+
     fn spend(&mut self, bytes: usize) -> bool {
         let left = self.bytes.checked_sub(bytes);
         self.bytes = left.unwrap_or(0);

@@ -3,11 +3,17 @@
 use super::interpolation::Budget;
 use super::source::{Source, tell, text};
 use super::value::integer;
-use super::{Fault, MOST_TRIALS, MOST_WORKERS, Options};
+use super::{Fault, Form, MOST_TRIALS, MOST_WORKERS, Options};
 use crate::fault::{Lines, Problem, Span, listed};
 
 /// Keys of `[Test]` that Conductor knows.
 const KEYS: [&str; 4] = ["trials", "format", "output", "max_message_size"];
+
+/// What `[Test]` says.
+pub(super) struct Head {
+    pub(super) trials: u32,
+    pub(super) form: Option<Form>,
+}
 
 /// A player's file.
 pub(super) struct Player<'a> {
@@ -23,7 +29,7 @@ type Files<'f> = &'f dyn Fn(&str) -> Result<Vec<u8>, String>;
 /// What is given each player's file.
 type Each<'f> = &'f mut dyn FnMut(&Player<'_>, &mut Budget);
 
-/// Reads the main file, and hands on the files of those players that are wanted, one at a time. Gives the number of trials.
+/// Reads the main file, and hands on the files of those players that are wanted, one at a time. Gives what `[Test]` says.
 pub(super) fn read(
     main: &str,
     options: &Options,
@@ -31,26 +37,26 @@ pub(super) fn read(
     budget: &mut Budget,
     faults: &mut Vec<Fault>,
     each: Each<'_>,
-) -> Option<u32> {
+) -> Option<Head> {
     let bytes = file(main).map_err(|why| {
         let problem = Problem::new(Span::default(), format!("cannot be read: {why}"));
         tell(main, Lines::new("").fault(problem), faults);
     });
     let bytes = bytes.ok()?;
     let mut source = Source::new(main, text(main, &bytes, faults)?, budget);
-    let trials = if is_player(&source) {
+    let head = if is_player(&source) {
         let help = "give the file with [Test] and [Clients] or [Workers], which names this one";
         source.problems.add(Span::default(), "this is the file of a player, not of a test", help);
         None
     } else {
-        let elsewhere = "it belongs into the file of a player";
-        source.unknown_sections(&["Test", "Clients", "Workers"], elsewhere);
+        source.misspelt_sections(&["Test", "Clients", "Workers"]);
         let trials = trials(&mut source);
+        let form = form(&mut source);
         workers(&mut source, options, file, each);
-        trials
+        trials.map(|trials| Head { trials, form })
     };
     source.problems.tell(faults);
-    trials
+    head
 }
 
 fn is_player(source: &Source<'_>) -> bool {
@@ -77,6 +83,20 @@ fn trials(source: &mut Source<'_>) -> Option<u32> {
     };
     source.problems.add(value.span, message, help);
     None
+}
+
+/// How results are to be shown: a key of 2025.
+fn form(source: &mut Source<'_>) -> Option<Form> {
+    let value = source.get("Test", "format")?;
+    match value.text.as_str() {
+        "text" => Some(Form::Text),
+        "json" => Some(Form::Json),
+        other => {
+            let message = format!("'{other}' is no format of results");
+            source.problems.add(value.span, message, "write text or json");
+            None
+        }
+    }
 }
 
 fn workers(source: &mut Source<'_>, options: &Options, file: Files<'_>, each: Each<'_>) {
@@ -116,6 +136,10 @@ fn worker(source: &mut Source<'_>, section: &str, name: &str, file: Files<'_>, e
         return source.problems.add(path.span, format!("this is no path of '{name}'"), "write one path");
     }
     match file(&path.text) {
+        Ok(bytes) if !source.budget.file(bytes.len()) => {
+            let message = "the players' files are too much together";
+            source.problems.add(path.span, message, "put long commands into scripts on the hosts");
+        }
         Ok(bytes) => each(&Player { name, file: &path.text, bytes: &bytes }, source.budget),
         Err(why) => {
             let message = format!("the player's file {} cannot be read: {why}", path.text);

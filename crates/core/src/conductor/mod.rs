@@ -10,6 +10,7 @@ mod interpolation;
 mod main_file;
 mod player;
 mod problems;
+mod record;
 mod source;
 mod step;
 mod value;
@@ -17,9 +18,12 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub use record::{Fate, Recorder, StepTrial, Trial, WorkerTrial, phase_name};
+
 use crate::fault;
 use crate::phases::Phase;
 use interpolation::Budget;
+use main_file::Head;
 use serde::Serialize;
 
 /// Bytes of a file at most. The longest published one has 1,500.
@@ -45,8 +49,20 @@ pub struct Test {
     pub name: String,
     /// How often all phases are carried out.
     pub trials: u32,
+    /// How results are to be shown, if it says so.
+    pub form: Option<Form>,
     /// In the order of the main file.
     pub workers: Vec<Worker>,
+}
+
+/// How results are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
 }
 
 /// A host and what is done on it.
@@ -139,13 +155,15 @@ pub fn read(
 ) -> Result<Test, Vec<Fault>> {
     let (mut faults, mut players_faults, mut workers) = (Vec::new(), Vec::new(), Vec::new());
     let mut budget = Budget::default();
-    let trials = main_file::read(main, options, &file, &mut budget, &mut faults, &mut |player, budget| {
+    let head = main_file::read(main, options, &file, &mut budget, &mut faults, &mut |player, budget| {
         workers.extend(player::read(player, options, budget, &mut players_faults));
     });
     let room = problems::MOST_FAULTS.saturating_sub(faults.len());
     faults.extend(players_faults.into_iter().take(room));
-    match trials {
-        Some(trials) if faults.is_empty() => Ok(Test { name: name(main), trials, workers }),
+    match head {
+        Some(Head { trials, form }) if faults.is_empty() => {
+            Ok(Test { name: name(main), trials, form, workers })
+        }
         _ => Err(faults),
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn read(
 ) -> Option<Worker> {
     let mut source = Source::new(player.file, text(player.file, player.bytes, faults)?, budget);
     let known = ["Master", "Coordinator", "Startup", "Run", "Collect", "Reset"];
-    source.unknown_sections(&known, "it belongs into the main file of the test");
+    source.misspelt_sections(&known);
     let addresses = addresses(&mut source);
     let phases = PHASES.map(|(section, phase)| steps(&mut source, section, phase, options.limit_s));
     source.problems.tell(faults);

@@ -5,7 +5,7 @@ use super::interpolation::{self, Budget};
 use super::problems::{MOST_FAULTS, Problems};
 use super::value::without_comment;
 use super::{Fault, MOST_BYTES};
-use crate::fault::{self, Problem, Span, listed, meant};
+use crate::fault::{self, Problem, Span, meant};
 
 /// A file and what has been found in it.
 pub(super) struct Source<'a> {
@@ -54,25 +54,18 @@ impl<'a> Source<'a> {
         Source { ini, problems, budget }
     }
 
-    /// Says that sections are unknown: those that are not among `known`.
-    pub(super) fn unknown_sections(&mut self, known: &[&str], elsewhere: &str) {
+    /// Says which sections are probably meant to be one of `known`. Others are for whoever put them there: Conductor does not look
+    /// at them either.
+    pub(super) fn misspelt_sections(&mut self, known: &[&str]) {
         for section in &self.ini.sections {
             let name = section.name.as_str();
-            if known.contains(&name) {
+            if super::SECTIONS.contains(&name) {
                 continue;
             }
-            let help = if super::SECTIONS.contains(&name) {
-                elsewhere.to_string()
-            } else if let Some(right) = meant(name.trim(), known.iter().copied()) {
-                format!("did you mean [{right}]?")
-            } else {
-                format!(
-                    "there are {}",
-                    listed(&known.iter().map(|k| format!("[{k}]")).collect::<Vec<_>>(), "and")
-                )
-            };
-            self.problems
-                .push(Problem::new(section.span, format!("[{name}] is no section of this file")).help(help));
+            if let Some(right) = meant(name.trim(), known.iter().copied()) {
+                let problem = Problem::new(section.span, format!("[{name}] is no section of this file"));
+                self.problems.push(problem.help(format!("did you mean [{right}]?")));
+            }
         }
     }
 

@@ -122,6 +122,14 @@ fn a_test_without_trials_is_run_once() {
 }
 
 #[test]
+fn sections_that_conductor_does_not_look_at_may_be_there() {
+    let main = "[Test]\nformat: json\noutput: x.json\n[Notes]\nof: 2015\n[Clients]\na: p.cfg\n[Run]\nstep1: not here\n";
+    let player = format!("{MASTER}[Run]\n[Hardware]\nnic: T520\n[Test]\n{REST}");
+    let test = read_files(main, &[("p.cfg", &player)]).unwrap();
+    assert_eq!((test.form, test.workers[0].steps(Phase::Run).len()), (Some(Form::Json), 0));
+}
+
+#[test]
 fn only_the_workers_that_are_wanted_are_read() {
     let main = "[Test]\n[Clients]\na: p.cfg\nB: nowhere.cfg\n";
     let player = format!("{MASTER}[Run]{REST}");

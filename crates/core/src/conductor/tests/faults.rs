@@ -83,8 +83,6 @@ fn sections_that_are_missing_unknown_or_there_twice() {
             "1:2: [test] is no section of this file (did you mean [Test]?)",
         ),
         (format!("[Test]\n{clients}[Test]\n"), "4:2: [Test] is there twice, first on line 1"),
-        (format!("[Test]\n{clients}[Notes]\n"), "(there are [Test], [Clients] and [Workers])"),
-        (format!("[Test]\n{clients}[Run]\n"), "(it belongs into the file of a player)"),
         (
             format!("[Test]\n{clients}[Workers]\nb: p.cfg\n"),
             "4:2: [Workers] and [Clients] are two words for the same",
@@ -125,6 +123,12 @@ fn hosts_and_ports() {
     let typo = MASTER.replace("resultsport", "resultport");
     let all = player_faults(&format!("{typo}[Run]{REST}"));
     assert_eq!(all, ["p.cfg:5:1: [Master] needs 'resultsport' (did you mean 'resultsport'?)"]);
+}
+
+#[test]
+fn formats_of_results() {
+    let fault = main_fault("[Test]\nformat: xml\n[Clients]\na: p.cfg\n");
+    assert_eq!(fault, "conductor.cfg:2:9: 'xml' is no format of results (write text or json)");
 }
 
 #[test]
@@ -175,12 +179,16 @@ fn a_hostile_test_costs_no_more_than_it_may() {
     let found = faults(&main, &[("p.cfg", &player)]);
     assert_eq!(found.len(), problems::MOST_FAULTS);
     assert!(found[0].contains("the test's commands are too long together"), "{}", found[0]);
+    // As many players, whose one file is as large and says nothing.
+    let player = format!("{MASTER}[Run]\n{REST}{}", "# nothing\n".repeat(100_000));
+    let found = faults(&main, &[("p.cfg", &player)]);
+    assert!(found.last().unwrap().contains("the players' files are too much together"), "{found:#?}");
     // Nothing but faults.
     assert_eq!(player_faults(&"x\n".repeat(MOST_BYTES / 2)).len(), 6);
     let wrong = format!("[Run]\n{}", "x\n".repeat(MOST_BYTES / 2 - 10));
     assert_eq!(player_faults(&wrong).len(), problems::MOST_FAULTS);
     let sections: String = (0..90_000).map(|n| format!("[s{n}]\n")).collect();
-    assert_eq!(player_faults(&sections).len(), problems::MOST_FAULTS);
+    assert_eq!(player_faults(&sections).len(), 5);
     let many: String = (0..=MOST_WORKERS).map(|n| format!("w{n}: p.cfg\n")).collect();
     assert!(main_fault(&format!("[Test]\n[Clients]\n{many}")).contains("names 1001 players: at most 1000"));
 }
