@@ -19,6 +19,9 @@ pub struct StepId {
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
+    /// The command of a step begins only now: it had to be sent, or to wait for others to begin at the same instant. Its limit
+    /// counts from here.
+    Began(StepId),
     /// A step has ended by itself, or because it was ended.
     Ended(StepId, Status),
     /// A step has written something.

@@ -108,13 +108,23 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn new(mode: Mode, margin_ns: u64, most_output: usize, now_ns: u64) -> Self {
-        let after = match mode {
-            Mode::Waited { limit_ns } => Some(limit_ns.saturating_add(margin_ns)),
-            Mode::Timed { limit_ns } => Some(limit_ns),
-            Mode::Background { limit_ns } => limit_ns,
-        };
-        let deadline_ns = after.map(|after| now_ns.saturating_add(after));
-        Running { mode, began_ns: now_ns, deadline_ns, ending: Ending::No, output: Output::new(most_output) }
+        let (ending, output) = (Ending::No, Output::new(most_output));
+        let mut running = Running { mode, began_ns: now_ns, deadline_ns: None, ending, output };
+        running.begin(margin_ns, now_ns);
+        running
+    }
+
+    /// Its command begins now, unless it was told to end already.
+    pub(super) fn begin(&mut self, margin_ns: u64, now_ns: u64) {
+        if self.ending == Ending::No {
+            let after = match self.mode {
+                Mode::Waited { limit_ns } => Some(limit_ns.saturating_add(margin_ns)),
+                Mode::Timed { limit_ns } => Some(limit_ns),
+                Mode::Background { limit_ns } => limit_ns,
+            };
+            self.began_ns = now_ns;
+            self.deadline_ns = after.map(|after| now_ns.saturating_add(after));
+        }
     }
 
     /// What became of it, now that it has ended with `status` or was given up.

@@ -68,6 +68,11 @@ impl Machine {
     /// that do not run (any more) counts for nothing.
     pub fn handle(&mut self, event: Event, now_ns: u64) -> Vec<Action> {
         match event {
+            Event::Began(step) => {
+                if let Some(running) = self.running.get_mut(&step) {
+                    running.begin(self.design.rules.margin_ns, now_ns);
+                }
+            }
             Event::Ended(step, status) => self.ended(step, status, now_ns),
             Event::Wrote(step, bytes) => {
                 if let Some(running) = self.running.get_mut(&step) {

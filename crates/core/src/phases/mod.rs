@@ -10,6 +10,7 @@
 //! - Reset runs for every host whose set-up began: after failures, after Ctrl-C, and also for a host that was lost, in case it is back. Its
 //!   own steps run in their order; what steps of the set-up say about being undone follows in reverse order.
 
+mod complaint;
 mod design;
 mod event;
 mod host;

@@ -56,6 +56,25 @@ fn a_timeout_ends_a_step_at_its_time_and_is_no_failure() {
 }
 
 #[test]
+fn limits_count_from_when_the_command_begins() {
+    let mut one = host("a", [0, 1, 0, 0]);
+    one.phases[1][0] = step("pkt-gen", Mode::Timed { limit_ns: 10 * S });
+    let mut machine = Machine::new(design(vec![one], Rules::default()));
+    machine.handle(Event::Tick, 0);
+    let id = StepId { trial: 0, phase: Phase::Run, host: 0, step: 0 };
+    machine.handle(Event::Began(id), 3 * S);
+    assert_eq!(machine.wake_ns(), Some(13 * S));
+    assert_eq!(machine.handle(Event::Tick, 13 * S), [Action::End(id, Signal::Terminate)]);
+    // It does not begin again once it was told to end.
+    machine.handle(Event::Began(id), 14 * S);
+    assert_eq!(machine.wake_ns(), Some(16 * S));
+    let actions = machine.handle(Event::Ended(id, Status::Signal(15)), 15 * S);
+    assert!(
+        matches!(&actions[0], Action::Report(r) if r.began_ns == 3 * S && r.outcome == Outcome::TimedOut)
+    );
+}
+
+#[test]
 fn what_runs_in_the_background_ends_with_the_trial() {
     let mut one = host("a", [0, 2, 1, 1]);
     one.phases[1][0] = step("tcpdump", Mode::Background { limit_ns: None });
