@@ -10,4 +10,5 @@ pub mod net;
 pub mod ports;
 pub mod process;
 pub mod records;
+pub mod remote;
 pub mod trial;

@@ -1,7 +1,7 @@
 //! Programs that are run on behalf of a user: without a shell, bounded in time and in what is kept of their output, fed by a
 //! writer instead of one large text, and ended with everything that they started.
 
-mod pipes;
+pub(crate) mod pipes;
 
 use pipes::{Inlet, Outlet};
 use std::ffi::OsStr;

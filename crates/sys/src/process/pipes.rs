@@ -46,7 +46,7 @@ impl Write for Patient<'_> {
             if self.given_up.load(Ordering::Relaxed) {
                 return Err(io::Error::from_raw_os_error(libc::EPIPE));
             }
-            poll(&mut [(self.file.as_raw_fd(), libc::POLLOUT)], LOOK)?;
+            poll(&[(self.file.as_raw_fd(), libc::POLLOUT)], LOOK)?;
         }
     }
 
@@ -56,11 +56,17 @@ impl Write for Patient<'_> {
 }
 
 /// The reading end of a program's output; nothing once it is closed.
+#[derive(Debug)]
 pub struct Outlet(Option<File>);
 
 impl Outlet {
     pub fn new(pipe: Option<OwnedFd>) -> Outlet {
         Outlet(pipe.filter(|pipe| no_waiting(pipe.as_raw_fd()).is_ok()).map(File::from))
+    }
+
+    /// What to wait for; nothing once it is closed.
+    pub fn fd(&self) -> Option<RawFd> {
+        self.0.as_ref().map(File::as_raw_fd)
     }
 
     pub fn is_closed(&self) -> bool {
@@ -87,26 +93,29 @@ impl Outlet {
 
 /// Waits until one of the pipes has something to say or is closed, or some time has passed.
 pub fn wait(outlets: &[Outlet], longest: Duration) -> io::Result<()> {
-    let mut open: Vec<(RawFd, libc::c_short)> =
-        outlets.iter().filter_map(|o| o.0.as_ref()).map(|f| (f.as_raw_fd(), libc::POLLIN)).collect();
-    poll(&mut open, longest)
+    let open: Vec<(RawFd, libc::c_short)> =
+        outlets.iter().filter_map(Outlet::fd).map(|fd| (fd, libc::POLLIN)).collect();
+    poll(&open, longest).map(drop)
 }
 
-fn poll(wanted: &mut [(RawFd, libc::c_short)], longest: Duration) -> io::Result<()> {
+/// Waits until something can be done with one of the descriptors, or some time has passed. Says with which.
+pub fn poll(wanted: &[(RawFd, libc::c_short)], longest: Duration) -> io::Result<Vec<bool>> {
     let mut fds: Vec<libc::pollfd> =
         wanted.iter().map(|&(fd, events)| libc::pollfd { fd, events, revents: 0 }).collect();
-    let longest = longest.as_millis() as libc::c_int;
+    // What is left of a millisecond is waited for too: no caller spins.
+    let longest = longest.as_micros().div_ceil(1000).min(libc::c_int::MAX as u128) as libc::c_int;
     // SAFETY: pointer and length describe `fds`, which outlives the call.
     match unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, longest) } {
         -1 => match io::Error::last_os_error() {
-            e if e.kind() == io::ErrorKind::Interrupted => Ok(()),
+            e if e.kind() == io::ErrorKind::Interrupted => Ok(vec![false; wanted.len()]),
             e => Err(e),
         },
-        _ => Ok(()),
+        _ => Ok(fds.iter().map(|fd| fd.revents != 0).collect()),
     }
 }
 
-fn no_waiting(fd: RawFd) -> io::Result<()> {
+/// Nobody shall wait for this descriptor.
+pub fn no_waiting(fd: RawFd) -> io::Result<()> {
     // SAFETY: takes numbers only.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
     // SAFETY: as above.

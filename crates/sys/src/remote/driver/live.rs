@@ -1,0 +1,130 @@
+//! A step whose session is open.
+
+use crate::ports::monotonic_ns;
+use crate::remote::clock::{Offset, Probe, Stamp};
+use crate::remote::error::{Fault, RemoteError};
+use crate::remote::place::Place;
+use crate::remote::run::not_started;
+use crate::remote::session::{Kind, Said, Session, Stream};
+use linerate_core::phases::{Signal, Status};
+
+/// How long a session may take to be ready.
+const READY_WITHIN_NS: u64 = 10_000_000_000;
+/// How much later than its session the end of a connection may be seen.
+const NEWS_NS: u64 = 300_000_000;
+
+/// A step whose session is open.
+pub(super) struct Live {
+    pub(super) session: Session,
+    opened_ns: u64,
+    ready: bool,
+    asked_ns: Option<u64>,
+    /// How often its clock was asked.
+    pub(super) questions: usize,
+    pub(super) probes: Vec<Probe>,
+    /// When it was told to go.
+    pub(super) went_ns: Option<u64>,
+    /// When its answer came, and what it said.
+    pub(super) began: Option<(u64, Option<Stamp>)>,
+    /// When the session was closed without a word.
+    pub(super) closed_ns: Option<u64>,
+    said: String,
+}
+
+/// What a driver has to know of what was heard.
+pub(super) enum Heard {
+    Began,
+    Wrote(Stream, Vec<u8>),
+    /// The host ended it because it did not hear of linerate.
+    Unheard,
+    Over(Status),
+}
+
+impl Live {
+    pub(super) fn start(place: &Place, command: &str) -> Result<Live, RemoteError> {
+        Ok(Live {
+            session: Session::start(place, Kind::Watched, command)?,
+            opened_ns: monotonic_ns(),
+            ready: false,
+            asked_ns: None,
+            questions: 0,
+            probes: Vec::new(),
+            went_ns: None,
+            began: None,
+            closed_ns: None,
+            said: String::new(),
+        })
+    }
+
+    /// Whether it could be told to go.
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready && self.went_ns.is_none() && self.asked_ns.is_none()
+    }
+
+    /// Whether its clock was asked and has not answered.
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked_ns.is_some()
+    }
+
+    /// The host's clock against CLOCK_MONOTONIC of this machine.
+    pub(super) fn offset(&self) -> Option<Offset> {
+        Offset::estimate(&self.probes)
+    }
+
+    pub(super) fn ask_clock(&mut self) {
+        self.asked_ns = Some(monotonic_ns());
+        self.questions += 1;
+        self.session.ask_clock();
+    }
+
+    pub(super) fn go(&mut self, now: u64) {
+        self.went_ns = Some(now);
+        self.session.go();
+    }
+
+    pub(super) fn end(&mut self, signal: Signal) {
+        match signal {
+            Signal::Terminate => self.session.terminate(),
+            Signal::Kill => self.session.kill(),
+        }
+    }
+
+    pub(super) fn hear(&mut self, now: u64) -> std::io::Result<Vec<Heard>> {
+        let mut heard = Vec::new();
+        for said in self.session.read()? {
+            match said {
+                Said::Ready => self.ready = true,
+                Said::Clock(text) => {
+                    if let (Some(asked_ns), Some(there)) = (self.asked_ns.take(), Stamp::parse(&text)) {
+                        self.probes.push(Probe { asked_ns, answered_ns: now, there });
+                    }
+                }
+                Said::Began(text) => {
+                    self.began = Some((now, Stamp::parse(&text)));
+                    heard.push(Heard::Began);
+                }
+                Said::Wrote(stream, bytes) => heard.push(Heard::Wrote(stream, bytes)),
+                Said::Unheard => heard.push(Heard::Unheard),
+                Said::Over(status) => heard.push(Heard::Over(status)),
+                Said::Closed(said) => (self.closed_ns, self.said) = (Some(now), said),
+            }
+        }
+        Ok(heard)
+    }
+
+    /// Whether it is not what it should be, although its connection is there.
+    pub(super) fn is_overdue(&self, now: u64) -> bool {
+        let late = !self.ready && now.saturating_sub(self.opened_ns) > READY_WITHIN_NS;
+        let asked = self.asked_ns.is_some_and(|asked| now.saturating_sub(asked) > READY_WITHIN_NS);
+        late || asked || self.closed_ns.is_some_and(|closed| now.saturating_sub(closed) > NEWS_NS)
+    }
+
+    /// Why it was not started.
+    pub(super) fn not_started(&self, host: &str) -> RemoteError {
+        if self.closed_ns.is_some() {
+            return not_started(host, &self.said);
+        }
+        let said = format!("no shell within {} s", READY_WITHIN_NS / 1_000_000_000);
+        RemoteError::new(host, Fault::NoShell, said)
+    }
+}

@@ -1,0 +1,93 @@
+//! Where commands run: on a host that is reached by ssh, or on this one.
+
+use super::connection::Connection;
+use super::error::RemoteError;
+use super::target::Target;
+use crate::net::Netns;
+use std::os::fd::RawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// What a login shell is given, whatever shell it is: it reads the text of the supervising shell, which ends with a full stop.
+pub(super) const LINE: &str = r#"exec /bin/sh -c 'n=$(printf "\nx"); n=${n%x}; s=; while :; do IFS= read -r l || exit 1; case $l in .) break ;; esac; s=$s$l$n; done; eval "$s"'"#;
+/// How long commands on this machine may go on without linerate.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// Where commands run.
+#[derive(Debug)]
+pub enum Place {
+    /// On another host.
+    Ssh(Connection),
+    /// On this one.
+    Here {
+        /// What it is called.
+        name: String,
+        /// The network namespace; this process's own if `None`.
+        netns: Option<Netns>,
+    },
+}
+
+impl Place {
+    /// A host that is reached by ssh.
+    ///
+    /// # Errors
+    /// See [`Connection::open`].
+    pub fn connect(target: &Target, cancelled: Option<&AtomicBool>) -> Result<Place, RemoteError> {
+        Connection::open(target, cancelled).map(Place::Ssh)
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        match self {
+            Place::Ssh(connection) => &connection.target().name,
+            Place::Here { name, .. } => name,
+        }
+    }
+
+    /// How long commands there go on without a sign of life of linerate.
+    pub fn silence(&self) -> Duration {
+        match self {
+            Place::Ssh(connection) => connection.target().silence,
+            Place::Here { .. } => SILENCE,
+        }
+    }
+
+    /// Why it is out of reach, if it is.
+    pub fn lost(&self) -> Option<RemoteError> {
+        match self {
+            Place::Ssh(connection) => connection.lost(),
+            Place::Here { .. } => None,
+        }
+    }
+
+    /// What to wait for besides sessions: see [`Connection::watched`].
+    pub fn watched(&self) -> Vec<RawFd> {
+        match self {
+            Place::Ssh(connection) => connection.watched(),
+            Place::Here { .. } => Vec::new(),
+        }
+    }
+
+    /// The process that runs [`LINE`] there, as the leader of a process group.
+    pub(super) fn command(&self) -> Command {
+        let netns = match self {
+            Place::Ssh(connection) => return connection.command(LINE),
+            Place::Here { netns, .. } => netns,
+        };
+        let mut command = match netns {
+            Some(netns) => netns.command("/bin/sh"),
+            None => Command::new("/bin/sh"),
+        };
+        // SAFETY: setsid is async-signal-safe, and changes only the child.
+        unsafe {
+            command.pre_exec(|| {
+                libc::setsid();
+                Ok(())
+            })
+        };
+        command.args(["-c", LINE]);
+        command
+    }
+}

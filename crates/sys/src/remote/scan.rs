@@ -1,0 +1,131 @@
+//! Finds the lines of the supervising shell between what a command writes.
+
+use memchr::memmem;
+use std::io::{self, Read};
+
+/// The longest text behind a mark.
+const LONGEST: usize = 128;
+
+/// A part of what came over a connection.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// Written by the command.
+    Bytes(&'a [u8]),
+    /// Said by the supervising shell.
+    Marked(&'a str),
+}
+
+/// Tells marked lines from what surrounds them, however it is cut into pieces.
+#[derive(Debug)]
+pub struct Scanner {
+    mark: Vec<u8>,
+    held: Vec<u8>,
+}
+
+impl Scanner {
+    pub fn new(mark: &str) -> Scanner {
+        Scanner { mark: format!("{mark} ").into_bytes(), held: Vec::new() }
+    }
+
+    /// Takes the next piece. What may be the beginning of a marked line is held back.
+    pub fn feed(&mut self, piece: &[u8], each: &mut dyn FnMut(Part<'_>)) {
+        let joined;
+        let mut rest = match self.held.is_empty() {
+            true => piece,
+            false => {
+                joined = [std::mem::take(&mut self.held).as_slice(), piece].concat();
+                &joined
+            }
+        };
+        while let Some(at) = memmem::find(rest, &self.mark) {
+            hand_over(&rest[..at], each);
+            let line = &rest[at + self.mark.len()..];
+            match line.iter().take(LONGEST).position(|b| *b == b'\n') {
+                Some(end) => {
+                    each(Part::Marked(String::from_utf8_lossy(&line[..end]).trim_end()));
+                    rest = &line[end + 1..];
+                }
+                None if line.len() < LONGEST => {
+                    self.held = rest[at..].to_vec();
+                    return;
+                }
+                None => {
+                    hand_over(&rest[at..at + self.mark.len()], each);
+                    rest = line;
+                }
+            }
+        }
+        let kept = self.beginning(rest);
+        hand_over(&rest[..rest.len() - kept], each);
+        self.held = rest[rest.len() - kept..].to_vec();
+    }
+
+    /// Nothing more will come.
+    pub fn finish(&mut self, each: &mut dyn FnMut(Part<'_>)) {
+        hand_over(&std::mem::take(&mut self.held), each);
+    }
+
+    /// How much of the end could be the beginning of a mark.
+    fn beginning(&self, rest: &[u8]) -> usize {
+        let most = rest.len().min(self.mark.len() - 1);
+        (1..=most).rev().find(|n| self.mark.starts_with(&rest[rest.len() - n..])).unwrap_or(0)
+    }
+}
+
+fn hand_over(bytes: &[u8], each: &mut dyn FnMut(Part<'_>)) {
+    if !bytes.is_empty() {
+        each(Part::Bytes(bytes));
+    }
+}
+
+/// A mark that nobody can guess.
+pub fn fresh_mark() -> io::Result<String> {
+    let mut random = [0; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
+    Ok(random.iter().fold("linerate-".to_owned(), |mark, byte| format!("{mark}{byte:02x}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// All bytes, and all marked lines with the number of bytes before them.
+    fn scan(pieces: &[&[u8]]) -> (Vec<u8>, Vec<(usize, String)>) {
+        let (mut bytes, mut marked) = (Vec::new(), Vec::new());
+        let mut scanner = Scanner::new("aab");
+        let mut take = |part: Part<'_>| match part {
+            Part::Bytes(b) => bytes.extend_from_slice(b),
+            Part::Marked(text) => marked.push((bytes.len(), text.to_owned())),
+        };
+        pieces.iter().for_each(|piece| scanner.feed(piece, &mut take));
+        scanner.finish(&mut take);
+        (bytes, marked)
+    }
+
+    #[test]
+    fn marked_lines_are_found_and_the_rest_is_left_as_it_is() {
+        let (bytes, marked) = scan(&[b"xaab ready\nyaaab over 3\nzaab", b" end"]);
+        assert_eq!(bytes, b"xyazaab end");
+        assert_eq!(marked, [(1, "ready".to_owned()), (3, "over 3".to_owned())]);
+        let long = [b"aab ".as_slice(), &[b'x'; 1000], b"\n"].concat();
+        assert_eq!(scan(&[&long]), (long, Vec::new()));
+    }
+
+    #[test]
+    fn marks_differ() {
+        assert_ne!(fresh_mark().unwrap(), fresh_mark().unwrap());
+    }
+
+    proptest! {
+        #[test]
+        fn it_does_not_matter_where_it_is_cut(text in "[ab \n]{0,60}", cuts in prop::collection::vec(0usize..60, 0..5)) {
+            let text = text.as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(text.len())).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|w| &text[w[0]..w[1]]).collect();
+            prop_assert_eq!(scan(&pieces), scan(&[text]));
+        }
+    }
+}

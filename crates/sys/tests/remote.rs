@@ -1,0 +1,15 @@
+//! Commands on hosts with the real sshd, and all that can go wrong with them.
+
+#[path = "common/sshd.rs"]
+mod sshd;
+
+#[path = "remote/campaign.rs"]
+mod campaign;
+#[path = "remote/commands.rs"]
+mod commands;
+#[path = "remote/connecting.rs"]
+mod connecting;
+#[path = "remote/faults.rs"]
+mod faults;
+#[path = "remote/phases.rs"]
+mod phases;
