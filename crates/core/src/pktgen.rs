@@ -8,11 +8,13 @@
 //! Time stamps are modulo 1000 s and are unwrapped. What stands between the lines (shells' traces, terminals' escapes, ssh's
 //! complaints) is counted, and never becomes a number.
 
+mod clock;
 mod command;
 mod line;
 mod log;
 mod scan;
 
+pub use clock::Clock;
 pub use command::Command;
 pub use line::{Fault, Line, Noise, Sample, SummaryLine, parse};
 pub use log::{Log, Reader, Summary};

@@ -63,16 +63,21 @@ impl std::fmt::Display for Change {
 
 /// Finds the steady part of a log's samples. `None` with fewer than three steady samples, or where most of them are 0.
 pub fn steady(samples: &[(u64, Sample)]) -> Option<Steady> {
-    let first = samples.iter().position(|(_, s)| s.pps > 0)?;
-    let last = samples.iter().rposition(|(_, s)| s.pps > 0)?;
-    let rates: Vec<f64> = samples[first..=last].iter().map(|(_, s)| s.pps as f64).collect();
+    steady_rates(&samples.iter().map(|(_, s)| s.pps as f64).collect::<Vec<_>>())
+}
+
+/// Finds the steady part of a series of rates, which are 0 or more: the same for figures of any tool.
+pub fn steady_rates(rates: &[f64]) -> Option<Steady> {
+    let first = rates.iter().position(|r| *r > 0.0)?;
+    let last = rates.iter().rposition(|r| *r > 0.0)?;
+    let rates = &rates[first..=last];
     let mut scratch: Vec<f64> = rates.iter().copied().filter(|r| *r > 0.0).collect();
     let level = median(&mut scratch);
     scratch.clear();
     scratch.extend(rates.windows(2).map(|w| (w[1] - w[0]).abs()));
     let noise = (median(&mut scratch) * 1.4826 / std::f64::consts::SQRT_2).max(LEAST_NOISE * level);
-    let parts = parts(&clamped(&rates, CLAMP * noise), noise);
-    let (from, to) = without_ends(&rates, &parts, &mut scratch);
+    let parts = parts(&clamped(rates, CLAMP * noise), noise);
+    let (from, to) = without_ends(rates, &parts, &mut scratch);
     let mut middle_of = |from: usize, to: usize| {
         scratch.clear();
         scratch.extend(&rates[from..to]);

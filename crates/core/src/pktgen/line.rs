@@ -24,8 +24,8 @@ pub enum SummaryLine {
     Total {
         /// Frames.
         packets: u64,
-        /// Length of a frame in bytes without FCS.
-        length: u64,
+        /// Length of a frame in bytes without FCS; receivers of 2011 to 2014 do not say it.
+        length: Option<u64>,
         /// How long it took; negative where pkt-gen crashed.
         seconds: f64,
     },
@@ -33,8 +33,8 @@ pub enum SummaryLine {
     Speed {
         /// Frames a second; negative where pkt-gen crashed.
         pps: f64,
-        /// Bits a second, of frames without FCS.
-        bps: f64,
+        /// Bits a second, of frames without FCS; receivers of 2011 to 2014 do not say it.
+        bps: Option<f64>,
     },
 }
 
@@ -156,8 +156,13 @@ fn sample(line: &[u8]) -> Option<Sample> {
 /// A sample whose quantities have unit prefixes (`14.880 Mpps`), as pkt-gen writes them without -N.
 fn scaled_sample(time_us: u64, rest: &[u8]) -> Option<Sample> {
     let (_, rest) = integer(after(rest, MAIN_THREAD)?)?;
-    let (pps, rest) = quantity(after(rest, b"] ")?, b"pps (")?;
-    let (packets, rest) = quantity(rest, b"pkts ")?;
+    let (pps, rest) = quantity(after(rest, b"] ")?, b"pps ")?;
+    // `[avg/std 1.000 M/2.000 K pps]` of its option -A.
+    let rest = match after(rest, b"[avg/std ") {
+        Some(rest) => split(rest, b"]")?.1,
+        None => rest,
+    };
+    let (packets, rest) = quantity(after(rest, b"(")?, b"pkts ")?;
     let (bps, rest) = match quantity(rest, b"bps ") {
         Some((bps, rest)) => (Some(bps as u64), rest),
         None => (None, rest),
@@ -222,23 +227,33 @@ fn summary(line: &[u8]) -> Option<Line<'_>> {
     if let Some(rest) = after(line, b"Sent ").or_else(|| after(line, b"Received ")) {
         return total(rest).map(Line::Summary);
     }
-    let known: [&[u8]; 2] = [b"Sending on ", b"Receiving from "];
+    let known: [&[u8]; 3] = [b"Sending on ", b"Receiving from ", b"Working on "];
     // `198.18.10.1 -> 198.19.10.1 (00:00:... -> 00:0d:...)`.
     let flows = split(line, b" -> ").is_some() && line.ends_with(b")");
     (flows || known.iter().any(|k| line.starts_with(k))).then_some(Line::Message)
 }
 
-/// `14.88 Mpps Bandwidth: 7.14 Gbps (raw 9.99 Gbps)`.
+/// `14.88 Mpps Bandwidth: 7.14 Gbps (raw 9.99 Gbps)`, `14.88Mpps.`
 fn speed(rest: &[u8]) -> Option<SummaryLine> {
-    let (pps, rest) = quantity(rest, b"pps Bandwidth: ")?;
-    let (bps, _) = quantity(rest, b"bps")?;
+    let (pps, rest) = quantity(rest, b"pps")?;
+    let bps = match after(rest, b" Bandwidth: ") {
+        Some(rest) => Some(quantity(rest, b"bps")?.0),
+        None => None,
+    };
     Some(SummaryLine::Speed { pps, bps })
 }
 
-/// `80000000 packets, 60 bytes each, in 94.72 seconds.`,
-/// `1000 packets 60000 bytes 8 events 60 bytes each in 1.00 seconds.`
+/// `80000000 packets, 60 bytes each, in 94.72 seconds.`, `80000000 packets, in 94.72 seconds.`,
+/// `1000 packets 60000 bytes 8 events 60 bytes each in 1.00 seconds.`, `nothing.`
 fn total(rest: &[u8]) -> Option<SummaryLine> {
+    if rest.starts_with(b"nothing.") {
+        return Some(SummaryLine::Total { packets: 0, length: None, seconds: 0.0 });
+    }
     let (packets, rest) = integer(rest)?;
+    if let Some(rest) = after(rest, b" packets, in ") {
+        let (seconds, _) = decimal(rest)?;
+        return Some(SummaryLine::Total { packets, length: None, seconds });
+    }
     let rest = match after(rest, b" packets, ") {
         Some(rest) => rest,
         None => {
@@ -250,7 +265,7 @@ fn total(rest: &[u8]) -> Option<SummaryLine> {
     let (length, rest) = integer(rest)?;
     let rest = after(rest, b" bytes each")?;
     let (seconds, _) = decimal(after(rest, b", in ").or_else(|| after(rest, b" in "))?)?;
-    Some(SummaryLine::Total { packets, length, seconds })
+    Some(SummaryLine::Total { packets, length: Some(length), seconds })
 }
 
 fn noise(line: &[u8]) -> Noise {

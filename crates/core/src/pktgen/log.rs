@@ -1,5 +1,6 @@
 //! A whole log, taken line by line.
 
+use super::clock::Clock;
 use super::command::Command;
 use super::line::{Fault, Line, Noise, Sample, SummaryLine, parse};
 use std::collections::BTreeMap;
@@ -58,14 +59,11 @@ pub struct Reader {
     log: Log,
     summary: Summary,
     partial: Vec<u8>,
-    /// Time of the last stamp, unwrapped, in microseconds.
-    last_us: Option<u64>,
+    clock: Clock,
 }
 
 /// A line that never ends is not kept beyond this.
 const LONGEST_LINE: usize = 64 * 1024;
-
-const WRAP_US: u64 = 1_000_000_000;
 
 impl Reader {
     /// A reader that has seen nothing.
@@ -127,32 +125,12 @@ impl Reader {
         let number = self.log.newlines + 1;
         let line = parse(bytes);
         if let Line::Sample(mut sample) | Line::ScaledSample(mut sample) = line {
-            sample.time_us = self.unwrapped(sample.time_us);
+            sample.time_us = self.clock.unwrapped(sample.time_us);
             self.log.samples.push((number, sample));
         } else {
             self.remember(bytes, line);
         }
         see(number, bytes, &line);
-    }
-
-    /// The time nearest to the last one that has this stamp: messages of several threads overtake each other by a little.
-    fn unwrapped(&mut self, stamp: u64) -> u64 {
-        let time = match self.last_us {
-            None => stamp,
-            Some(last) => {
-                let base = last - last % WRAP_US;
-                let before = last % WRAP_US;
-                if stamp + WRAP_US / 2 < before {
-                    base.saturating_add(WRAP_US).saturating_add(stamp)
-                } else if stamp > before + WRAP_US / 2 && base >= WRAP_US {
-                    base - WRAP_US + stamp
-                } else {
-                    base.saturating_add(stamp)
-                }
-            }
-        };
-        self.last_us = Some(time);
-        time
     }
 
     #[cold]
@@ -177,7 +155,9 @@ impl Reader {
     fn summarised(&mut self, part: SummaryLine) {
         let negative = match part {
             SummaryLine::Total { seconds, .. } => seconds < 0.0,
-            SummaryLine::Speed { pps, bps } => pps.is_sign_negative() || bps.is_sign_negative(),
+            SummaryLine::Speed { pps, bps } => {
+                pps.is_sign_negative() || bps.is_some_and(f64::is_sign_negative)
+            }
         };
         if negative {
             *self.log.faults.entry(Fault::NegativeTime).or_default() += 1;
@@ -186,12 +166,12 @@ impl Reader {
         match part {
             SummaryLine::Total { packets, length, seconds } => {
                 self.summary.packets = Some(packets);
-                self.summary.length = Some(length);
+                self.summary.length = length;
                 self.summary.seconds = Some(seconds);
             }
             SummaryLine::Speed { pps, bps } => {
                 self.summary.pps = Some(pps);
-                self.summary.bps = Some(bps);
+                self.summary.bps = bps;
             }
         }
     }

@@ -31,10 +31,11 @@ pub fn decimal(bytes: &[u8]) -> Option<(f64, &[u8])> {
     number.is_finite().then_some((number, &bytes[end..]))
 }
 
-/// A decimal number with a blank, a prefix of its unit and the unit: `14.88 Mpps`, `488095 pps`.
+/// A decimal number with a blank (pkt-gen's receivers of 2011 have none), a prefix of its unit and the unit: `14.88 Mpps`,
+/// `488095 pps`.
 pub fn quantity<'a>(bytes: &'a [u8], unit: &[u8]) -> Option<(f64, &'a [u8])> {
     let (number, rest) = decimal(bytes)?;
-    let rest = after(rest, b" ")?;
+    let rest = after(rest, b" ").unwrap_or(rest);
     let (scale, rest) = match rest.first()? {
         b'K' | b'k' => (1e3, &rest[1..]),
         b'M' => (1e6, &rest[1..]),

@@ -1,49 +1,49 @@
-//! What the grammar of plans is made of: tables of keys, each with the kind of value that it takes and what it means.
+//! What the grammar of plans, and of lab files, is made of: tables of keys, each with the kind of value that it takes and what it means.
 //!
 //! Reader, JSON Schema and the paths that factors may set all come from the same tables ([`super::keys`]), so that they cannot differ.
 
 /// A key of a table.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Key {
-    pub(super) name: &'static str,
-    pub(super) kind: Kind,
-    pub(super) required: bool,
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) required: bool,
     /// What it means, for people and for editors.
-    pub(super) about: &'static str,
+    pub(crate) about: &'static str,
 }
 
 impl Key {
-    pub(super) const fn new(name: &'static str, kind: Kind, about: &'static str) -> Key {
+    pub(crate) const fn new(name: &'static str, kind: Kind, about: &'static str) -> Key {
         Key { name, kind, required: false, about }
     }
 
-    pub(super) const fn required(name: &'static str, kind: Kind, about: &'static str) -> Key {
+    pub(crate) const fn required(name: &'static str, kind: Kind, about: &'static str) -> Key {
         Key { name, kind, required: true, about }
     }
 }
 
 /// A table of keys.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     /// What messages call it: `a variant`.
-    pub(super) what: &'static str,
+    pub(crate) what: &'static str,
     /// Its keys, in groups that several tables may share.
-    pub(super) keys: &'static [&'static [Key]],
+    pub(crate) keys: &'static [&'static [Key]],
 }
 
 impl Table {
-    pub(super) fn all(&self) -> impl Iterator<Item = &'static Key> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'static Key> {
         self.keys.iter().flat_map(|group| group.iter())
     }
 
-    pub(super) fn find(&self, name: &str) -> Option<&'static Key> {
+    pub(crate) fn find(&self, name: &str) -> Option<&'static Key> {
         self.all().find(|key| key.name == name)
     }
 }
 
 /// What a key takes.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Text of any number of lines.
     Text,
     /// One line of text, not empty.
@@ -80,6 +80,8 @@ pub(super) enum Kind {
     Network,
     /// An IP address.
     Address,
+    /// An IP address of an interface, with the length of its network where that is known.
+    HostAddress,
     /// An Ethernet address.
     Mac,
     /// A kernel setting's value: a number, true or false (1 or 0), or text.
@@ -104,7 +106,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// What is wanted, with an example: follows "write".
-    pub(super) fn wants(&self) -> String {
+    pub(crate) fn wants(&self) -> String {
         match self {
             Kind::Text => "a text in quotes".into(),
             Kind::Line => "a line of text in quotes".into(),
@@ -124,6 +126,7 @@ impl Kind {
             Kind::Version => "a version such as \"5.17\"".into(),
             Kind::Network => "a network such as \"203.0.113.0/24\"".into(),
             Kind::Address => "an address such as \"198.19.0.2\"".into(),
+            Kind::HostAddress => "an address with its length such as \"198.18.0.1/24\"".into(),
             Kind::Mac => "an Ethernet address such as \"02:00:00:00:00:01\"".into(),
             Kind::Setting => "a number or a text".into(),
             Kind::Choice(words) => {
@@ -141,7 +144,7 @@ impl Kind {
     }
 
     /// The units of a quantity, for a number that has none.
-    pub(super) fn units(&self) -> &'static [&'static str] {
+    pub(crate) fn units(&self) -> &'static [&'static str] {
         match self {
             Kind::Duration { .. } => &["us", "ms", "s", "min"],
             Kind::Length { .. } | Kind::Size => &["B"],

@@ -10,14 +10,14 @@ mod checks;
 mod draft;
 mod expand;
 mod field;
-mod grammar;
+pub(crate) mod grammar;
 pub mod judge;
 mod keys;
 mod lower;
 mod needs;
 pub mod placeholders;
 mod quantity;
-mod reader;
+pub(crate) mod reader;
 pub mod results;
 mod rule_sets;
 mod scalar;
@@ -25,7 +25,7 @@ pub mod schema;
 pub mod settings;
 mod text_form;
 pub mod timetable;
-mod value;
+pub(crate) mod value;
 
 #[cfg(test)]
 mod tests;
@@ -63,9 +63,10 @@ impl Plan {
     /// # Errors
     /// Everything that is wrong with it, in the order of the text.
     pub fn read(bytes: &[u8]) -> Result<Plan, Vec<Fault>> {
-        let text = text(bytes).map_err(|fault| vec![fault])?;
+        let text = text(bytes, "a plan", "say how many rules or routes there are: they are generated")
+            .map_err(|fault| vec![fault])?;
         let lines = Lines::new(text);
-        let (tree, mut problems) = reader::read(text);
+        let (tree, mut problems) = reader::read(text, &keys::PLAN);
         if tree.entries.is_empty() && !problems.is_empty() {
             return Err(faults(&lines, problems));
         }
@@ -111,19 +112,17 @@ impl Plan {
     }
 }
 
-fn text(bytes: &[u8]) -> Result<&str, Fault> {
+/// The text of a file of `what` kind; `shorter` says how it can be made shorter.
+pub(crate) fn text<'b>(bytes: &'b [u8], what: &str, shorter: &str) -> Result<&'b str, Fault> {
     if bytes.len() > MOST_BYTES {
-        let message = format!("a plan has at most {MOST_BYTES} bytes, and this file has more");
-        let problem = Problem::new(Span::default(), message);
-        return Err(
-            Lines::new("").fault(problem.help("say how many rules or routes there are: they are generated"))
-        );
+        let message = format!("{what} has at most {MOST_BYTES} bytes, and this file has more");
+        return Err(Lines::new("").fault(Problem::new(Span::default(), message).help(shorter)));
     }
     fault::utf8(bytes)
 }
 
 /// Each fault once, in the order of the text.
-fn faults(lines: &Lines<'_>, mut problems: Vec<Problem>) -> Vec<Fault> {
+pub(crate) fn faults(lines: &Lines<'_>, mut problems: Vec<Problem>) -> Vec<Fault> {
     problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
     // One fault for each place: what is inherited, or wrong at several levels, would be told again and again.
     problems.dedup_by(|a, b| a.span == b.span && (a.span.end > a.span.start || a.message == b.message));

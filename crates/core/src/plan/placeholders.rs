@@ -81,6 +81,30 @@ pub fn fill(text: &str, inside: &str, outside: &str) -> String {
     out
 }
 
+/// A text that stays as it is when placeholders are filled in: the braces that would be taken for some are doubled.
+///
+/// ```
+/// # use linerate_core::plan::placeholders::{fill, literal};
+/// assert_eq!(literal("pass in on {in} from { 10.0.0.0/8 }"), "pass in on {{in} from { 10.0.0.0/8 }");
+/// assert_eq!(fill(&literal("{in}"), "ix0", "ix1"), "{in}");
+/// ```
+pub fn literal(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        out.push(c);
+        if c != '{' {
+            continue;
+        }
+        let after = &text[at + 1..];
+        let end = after.find(|c: char| !c.is_ascii_lowercase() && c != '.').unwrap_or(after.len());
+        let name = end > 0 && after[end..].starts_with('}') && !text[..at].ends_with('$');
+        if name || after.starts_with('{') {
+            out.push('{');
+        }
+    }
+    out
+}
+
 /// `ix0` is unit 0 of the driver ix.
 fn split(interface: &str) -> (&str, &str) {
     let end = interface.trim_end_matches(|c: char| c.is_ascii_digit()).len();
@@ -122,6 +146,13 @@ mod tests {
         #[test]
         fn text_without_names_is_kept(text in "[^{]{0,40}") {
             prop_assert_eq!(fill(&text, "a", "b"), text);
+        }
+
+        #[test]
+        fn literal_texts_are_kept(text in "[{}a-z.$ ]{0,30}") {
+            let escaped = literal(&text);
+            prop_assert_eq!(fill(&escaped, "ix0", "ix1"), text);
+            prop_assert_eq!(unknown(&escaped), None);
         }
 
         #[test]

@@ -2,27 +2,26 @@
 
 use super::fault::{Problem, Span, listed, meant};
 use super::grammar::{Key, Kind, Table};
-use super::keys::PLAN;
 use super::quantity::Wrong;
 use super::scalar;
 use super::value::{Entry, Node, Raw, Tree, Value};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-/// Faults that are told of one plan.
-pub(super) const MOST_FAULTS: usize = 1000;
+/// Faults that are told of one file.
+pub(crate) const MOST_FAULTS: usize = 1000;
 /// Entries of one list or table at most.
 const MOST_ENTRIES: usize = 1000;
 
-/// Reads a plan's text.
-pub(super) fn read(text: &str) -> (Tree, Vec<Problem>) {
+/// Reads the text of a file whose keys are those of `root`.
+pub(crate) fn read(text: &str, root: &'static Table) -> (Tree, Vec<Problem>) {
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         // What follows a syntax error may have been understood wrongly: only syntax is told.
         return (Tree::default(), errors.iter().take(MOST_FAULTS).map(|e| syntax(e, text.len())).collect());
     }
-    let mut reader = Reader { problems: Vec::new() };
-    let tree = reader.table(table.get_ref(), &PLAN, &[], Span::default());
+    let mut reader = Reader { root, problems: Vec::new() };
+    let tree = reader.table(table.get_ref(), root, &[], Span::default());
     (tree, reader.problems)
 }
 
@@ -38,7 +37,7 @@ fn syntax(error: &toml::de::Error, length: usize) -> Problem {
         ("key with no value", "write KEY = VALUE"),
         ("unclosed", "close the bracket"),
         ("unexpected key or value", "one KEY = VALUE to a line"),
-        ("recurs", "a plan has no need of so many levels"),
+        ("recurs", "there is no need of so many levels"),
     ];
     match helps.into_iter().find(|(part, _)| error.message().contains(part)) {
         Some((_, help)) => problem.help(help),
@@ -47,6 +46,7 @@ fn syntax(error: &toml::de::Error, length: usize) -> Problem {
 }
 
 struct Reader {
+    root: &'static Table,
     problems: Vec<Problem>,
 }
 
@@ -95,9 +95,9 @@ impl Reader {
             return; // looking for what was meant takes a while
         }
         let shown: String = name.chars().take(60).collect();
-        let place = if path.is_empty() { "a plan".to_string() } else { format!("[{}]", dotted(path)) };
+        let place = if path.is_empty() { self.root.what.to_string() } else { format!("[{}]", dotted(path)) };
         let names = || grammar.all().map(|key| key.name);
-        let help = match (meant(name, names()), elsewhere(name, path)) {
+        let help = match (meant(name, names()), elsewhere(self.root, name, path)) {
             (Some(near), _) => format!("did you mean '{near}'?"),
             (None, Some(place)) => format!("it belongs in {place}"),
             (None, None) => format!("there are {}", listed(&names().collect::<Vec<_>>(), "and")),
@@ -244,12 +244,12 @@ fn raw(value: &DeValue<'_>) -> Result<Raw, Wrong> {
             Ok(n) if n.is_finite() => Ok(Raw::Float(n)),
             _ => Err(Wrong::new("this is no finite number")),
         },
-        _ => Err(Wrong::new("dates and times have no use in a plan").help("put a text in quotes")),
+        _ => Err(Wrong::new("dates and times have no use here").help("put a text in quotes")),
     }
 }
 
 /// Where else in the grammar a key of this name is.
-fn elsewhere(name: &str, path: &[&str]) -> Option<String> {
+fn elsewhere(root: &'static Table, name: &str, path: &[&str]) -> Option<String> {
     fn search(table: &'static Table, name: &str, place: &str, depth: usize) -> Option<String> {
         let here = table.find(name).is_some() && !place.is_empty();
         if here {
@@ -269,6 +269,6 @@ fn elsewhere(name: &str, path: &[&str]) -> Option<String> {
         };
         table.all().find_map(deeper)
     }
-    let place = search(&PLAN, name, "", 4)?;
+    let place = search(root, name, "", 4)?;
     (place != format!("[{}]", dotted(path))).then_some(place)
 }

@@ -74,6 +74,7 @@ fn quantities(kind: &Kind, text: &str) -> Option<Result<Value, Wrong>> {
                     .help(format!("write {}", kind.wants()))),
             }
         }
+        Kind::HostAddress => host_address(text),
         Kind::Mac => match text.trim().parse::<MacAddr>() {
             Ok(mac) => Ok(Value::Text(mac.to_string())),
             Err(_) => Err(Wrong::new(format!("'{text}' is not an Ethernet address"))
@@ -236,6 +237,22 @@ fn network(text: &str) -> Result<Value, Wrong> {
     let longest = if address.is_ipv4() { 32 } else { 128 };
     let length = length.parse::<u8>().ok().filter(|n| *n <= longest).ok_or_else(wrong)?;
     Ok(Value::Text(format!("{address}/{length}")))
+}
+
+/// An address with or without its length. Unlike a network's, its host bits count.
+fn host_address(text: &str) -> Result<Value, Wrong> {
+    let Some((address, _)) = text.trim().split_once('/') else {
+        return match text.trim().parse::<IpAddr>() {
+            Ok(address) => Ok(Value::Text(address.to_string())),
+            Err(_) => Err(Wrong::new(format!("'{text}' is not an IP address"))
+                .help("write \"198.18.0.1/24\" or \"2001:2::1/64\"")),
+        };
+    };
+    network(text).map_err(|wrong| match address.parse::<IpAddr>() {
+        Ok(_) => wrong,
+        Err(_) => Wrong::new(format!("'{text}' is not an IP address with its length"))
+            .help("write \"198.18.0.1/24\" or \"2001:2::1/64\""),
+    })
 }
 
 #[cfg(test)]

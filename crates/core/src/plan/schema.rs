@@ -8,19 +8,23 @@ use serde_json::{Map, Value, json};
 
 /// The schema, draft 2020-12. TOML's integers are JSON's, its tables are objects.
 pub fn schema() -> Value {
+    of(
+        &PLAN,
+        "A plan of linerate",
+        "An experiment: what is compared with what, under which load, how often, and what is expected.",
+    )
+}
+
+/// The schema of files whose keys are those of `root`.
+pub(crate) fn of(root: &'static Table, title: &str, description: &str) -> Value {
     let mut definitions = Map::new();
-    let mut root = table(&PLAN, &mut definitions);
-    let object = root.as_object_mut().expect("tables are objects");
+    let mut schema = table(root, &mut definitions);
+    let object = schema.as_object_mut().expect("tables are objects");
     object.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
-    object.insert("title".into(), json!("A plan of linerate"));
-    object.insert(
-        "description".into(),
-        json!(
-            "An experiment: what is compared with what, under which load, how often, and what is expected."
-        ),
-    );
+    object.insert("title".into(), json!(title));
+    object.insert("description".into(), json!(description));
     object.insert("$defs".into(), Value::Object(definitions));
-    root
+    schema
 }
 
 fn table(table: &'static Table, definitions: &mut Map<String, Value>) -> Value {
@@ -37,7 +41,7 @@ fn property(key: &'static Key, definitions: &mut Map<String, Value>) -> Value {
     let object = schema.as_object_mut().expect("schemas are objects");
     let words = match &key.kind {
         Kind::Choice(words) => Some(*words),
-        Kind::List(Kind::Choice(words)) => Some(*words),
+        Kind::List(Kind::Choice(words)) | Kind::OneOrMore(Kind::Choice(words)) => Some(*words),
         Kind::Dut => Some(&DUTS[..]),
         _ => None,
     };
@@ -89,6 +93,7 @@ fn kind(kind: &'static Kind, definitions: &mut Map<String, Value>) -> Value {
         Kind::Dut => dut(),
         Kind::Version => text("^[0-9]+\\.[0-9]+$", "5.17"),
         Kind::Network => text("^[0-9a-fA-F:.]+/[0-9]+$", "203.0.113.0/24"),
+        Kind::HostAddress => text("^[0-9a-fA-F:.]+(/[0-9]+)?$", "198.18.0.1/24"),
         Kind::Address => text("^[0-9a-fA-F:.]+$", "198.19.0.2"),
         Kind::Mac => text("^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$", "02:00:00:00:00:01"),
         Kind::Setting => json!({ "type": ["integer", "number", "boolean", "string"] }),

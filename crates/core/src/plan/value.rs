@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 /// A value as TOML has it, before it is known what it is for.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Raw {
+pub(crate) enum Raw {
     Flag(bool),
     Integer(i128),
     Float(f64),
@@ -17,7 +17,7 @@ pub(super) enum Raw {
 
 impl Raw {
     /// As it is shown and compared: without quotes.
-    pub(super) fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         match self {
             Raw::Flag(true) => "on".into(),
             Raw::Flag(false) => "off".into(),
@@ -30,7 +30,7 @@ impl Raw {
 
 /// A value of a [`super::grammar::Kind`].
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Flag(bool),
     Count(u64),
     Text(String),
@@ -56,7 +56,7 @@ pub(super) enum Value {
 
 impl Value {
     /// Its number on the axis of a plot.
-    pub(super) fn number(&self) -> Option<f64> {
+    pub(crate) fn number(&self) -> Option<f64> {
         match self {
             Value::Flag(on) => Some(f64::from(u8::from(*on))),
             Value::Count(n) | Value::Duration(n) | Value::Length(n) | Value::Memory(n) => Some(*n as f64),
@@ -74,28 +74,28 @@ impl Value {
 
 /// A value and its place.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Node {
-    pub(super) span: Span,
-    pub(super) value: Value,
+pub(crate) struct Node {
+    pub(crate) span: Span,
+    pub(crate) value: Value,
 }
 
 /// A key of a table with its value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
-    pub(super) key: String,
-    pub(super) key_span: Span,
-    pub(super) node: Node,
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) key_span: Span,
+    pub(crate) node: Node,
 }
 
 /// A table, in the order of the text.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Tree {
-    pub(super) entries: Vec<Entry>,
+pub(crate) struct Tree {
+    pub(crate) entries: Vec<Entry>,
 }
 
 /// What becomes of a list when another is laid over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lists {
+pub(crate) enum Lists {
     /// Both, without repetitions.
     Extend,
     /// The upper one.
@@ -103,15 +103,15 @@ pub(super) enum Lists {
 }
 
 impl Tree {
-    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         self.entries.iter().find(|e| e.key == key).map(|e| &e.node)
     }
 
-    pub(super) fn entry(&self, key: &str) -> Option<&Entry> {
+    pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|e| e.key == key)
     }
 
-    pub(super) fn table(&self, key: &str) -> Option<&Tree> {
+    pub(crate) fn table(&self, key: &str) -> Option<&Tree> {
         match &self.get(key)?.value {
             Value::Table(tree) => Some(tree),
             _ => None,
@@ -119,7 +119,7 @@ impl Tree {
     }
 
     /// The nodes of a list; none where the key is absent.
-    pub(super) fn list(&self, key: &str) -> &[Node] {
+    pub(crate) fn list(&self, key: &str) -> &[Node] {
         match self.get(key).map(|node| &node.value) {
             Some(Value::List(nodes)) => nodes,
             _ => &[],
@@ -127,14 +127,14 @@ impl Tree {
     }
 
     /// The tables of a list.
-    pub(super) fn tables(&self, key: &str) -> impl Iterator<Item = &Tree> {
+    pub(crate) fn tables(&self, key: &str) -> impl Iterator<Item = &Tree> {
         self.list(key).iter().filter_map(|node| match &node.value {
             Value::Table(tree) => Some(tree),
             _ => None,
         })
     }
 
-    pub(super) fn text(&self, key: &str) -> Option<&str> {
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
         match &self.get(key)?.value {
             Value::Text(text) => Some(text),
             _ => None,
@@ -142,7 +142,7 @@ impl Tree {
     }
 
     /// The texts of a list.
-    pub(super) fn texts(&self, key: &str) -> Vec<String> {
+    pub(crate) fn texts(&self, key: &str) -> Vec<String> {
         let text = |node: &Node| match &node.value {
             Value::Text(text) => Some(text.clone()),
             _ => None,
@@ -150,7 +150,7 @@ impl Tree {
         self.list(key).iter().filter_map(text).collect()
     }
 
-    pub(super) fn flag(&self, key: &str) -> Option<bool> {
+    pub(crate) fn flag(&self, key: &str) -> Option<bool> {
         match self.get(key)?.value {
             Value::Flag(flag) => Some(flag),
             _ => None,
@@ -158,25 +158,25 @@ impl Tree {
     }
 
     /// A count, length, duration or amount of memory.
-    pub(super) fn number(&self, key: &str) -> Option<u64> {
+    pub(crate) fn number(&self, key: &str) -> Option<u64> {
         match self.get(key)?.value {
             Value::Count(n) | Value::Length(n) | Value::Duration(n) | Value::Memory(n) => Some(n),
             _ => None,
         }
     }
 
-    pub(super) fn number_u32(&self, key: &str) -> Option<u32> {
+    pub(crate) fn number_u32(&self, key: &str) -> Option<u32> {
         self.number(key).and_then(|n| u32::try_from(n).ok())
     }
 
-    pub(super) fn share(&self, key: &str) -> Option<f64> {
+    pub(crate) fn share(&self, key: &str) -> Option<f64> {
         match self.get(key)?.value {
             Value::Share(share) => Some(share),
             _ => None,
         }
     }
 
-    pub(super) fn cpu_list(&self, key: &str) -> Option<Vec<u32>> {
+    pub(crate) fn cpu_list(&self, key: &str) -> Option<Vec<u32>> {
         match &self.get(key)?.value {
             Value::CpuList(cpus) => Some(cpus.clone()),
             _ => None,
@@ -184,7 +184,7 @@ impl Tree {
     }
 
     /// Lays another tree over this one: what that says, wins.
-    pub(super) fn overlay(&mut self, over: &Tree, lists: Lists) {
+    pub(crate) fn overlay(&mut self, over: &Tree, lists: Lists) {
         let places: HashMap<String, usize> =
             self.entries.iter().enumerate().map(|(at, e)| (e.key.clone(), at)).collect();
         for entry in &over.entries {
@@ -202,7 +202,7 @@ impl Tree {
     }
 
     /// Sets a value at a path, making tables on the way.
-    pub(super) fn set(&mut self, path: &[String], node: &Node) {
+    pub(crate) fn set(&mut self, path: &[String], node: &Node) {
         let [key, rest @ ..] = path else { return };
         let at = self.entries.iter().position(|e| e.key == *key).unwrap_or_else(|| {
             let empty = Node { span: node.span, value: Value::Table(Tree::default()) };
@@ -225,7 +225,7 @@ fn extend(under: &mut Vec<Node>, over: &[Node]) {
 }
 
 /// Whether two values are equal wherever they stand.
-pub(super) fn same(a: &Value, b: &Value) -> bool {
+pub(crate) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::List(a), Value::List(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(&a.value, &b.value))

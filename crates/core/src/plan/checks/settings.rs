@@ -1,8 +1,8 @@
 //! Whether what a variant sets can be: on this system, in this lab, together.
 
 use super::Place;
+use crate::fault::{Problem, Span, listed};
 use crate::plan::draft::CARD_TO_CARD;
-use crate::plan::fault::{Problem, Span, listed};
 use crate::plan::settings::{Dut, System};
 use crate::plan::value::{Entry, Node, Tree, Value};
 use crate::plan::{lower, placeholders};

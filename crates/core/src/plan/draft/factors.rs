@@ -1,7 +1,7 @@
 //! Factors: the fields they set, and their levels as values of those fields.
 
 use super::Draft;
-use crate::plan::fault::{Problem, Span, listed, meant};
+use crate::fault::{Problem, Span, listed, meant};
 use crate::plan::field::Field;
 use crate::plan::scalar;
 use crate::plan::value::{Entry, Node, Raw, Tree, Value, same};

@@ -1,8 +1,8 @@
 //! Expectations: which cells they are about, and what is claimed of them.
 
 use super::{CARD_TO_CARD, Draft};
+use crate::fault::{Problem, Span, listed, meant};
 use crate::plan::campaign::Claim;
-use crate::plan::fault::{Problem, Span, listed, meant};
 use crate::plan::value::{Entry, Node, Raw, Tree, Value};
 use crate::units::Rate;
 

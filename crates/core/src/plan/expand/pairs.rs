@@ -1,9 +1,9 @@
 //! Which cells are compared with which: variants, levels, and what the author expects.
 
 use super::Levels;
+use crate::fault::Lines;
 use crate::plan::campaign::{Campaign, Cell, Claim, Comparison, Expectation, Interest};
 use crate::plan::draft::{Draft, Expected, Selector, Who};
-use crate::plan::fault::Lines;
 use std::collections::HashMap;
 
 /// Adds baselines, comparisons and expectations to a campaign whose cells are complete.

@@ -1,0 +1,129 @@
+//! Counters of interfaces and protocols.
+
+use super::MOST_ENTRIES;
+use super::text::{bounded, is_name, lines, shown};
+
+/// What an interface counted. What its system does not tell is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Its name.
+    pub interface: String,
+    /// Frames received.
+    pub in_packets: Option<u64>,
+    /// Received with errors; many drivers count here what they had no buffer for.
+    pub in_errors: Option<u64>,
+    /// Dropped on the way in.
+    pub in_drops: Option<u64>,
+    /// Bytes received.
+    pub in_bytes: Option<u64>,
+    /// Frames sent.
+    pub out_packets: Option<u64>,
+    /// Not sent for errors.
+    pub out_errors: Option<u64>,
+    /// Dropped on the way out.
+    pub out_drops: Option<u64>,
+    /// Bytes sent.
+    pub out_bytes: Option<u64>,
+}
+
+/// A line of `netstat -s`: a protocol's counter with its name in the system's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statistic {
+    /// `ip`, `udp`, `arp`, ...
+    pub protocol: String,
+    /// `packets forwarded`, ...
+    pub what: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// Rows of `netstat -i` with -b and -d in any combination, of FreeBSD, OpenBSD and NetBSD: those of the interfaces themselves,
+/// `<Link#2>`, not those of their addresses.
+///
+/// The header names the columns; as `Address` may be empty, they are counted from the right.
+pub fn netstat_i(output: &[u8]) -> Vec<Counters> {
+    let text = bounded(output);
+    let mut columns: Vec<&str> = Vec::new();
+    let mut all: Vec<Counters> = Vec::new();
+    for line in lines(&text) {
+        let words: Vec<&str> = line.split_ascii_whitespace().take(32).collect();
+        if words.first() == Some(&"Name") {
+            let after = words.iter().position(|w| *w == "Address").map_or(words.len(), |at| at + 1);
+            columns = words[after..].to_vec();
+            continue;
+        }
+        let is_link = words.get(2).is_some_and(|w| w.starts_with("<Link"));
+        if !is_link || columns.is_empty() || words.len() < 3 + columns.len() || all.len() == MOST_ENTRIES {
+            continue;
+        }
+        let name = words[0].trim_end_matches('*');
+        if !is_name(name) || all.iter().rev().take(4).any(|c| c.interface == name) {
+            continue;
+        }
+        let mut counters = Counters { interface: name.into(), ..Counters::default() };
+        let values = &words[words.len() - columns.len()..];
+        for (column, value) in columns.iter().zip(values) {
+            enter(&mut counters, column, value.parse().ok());
+        }
+        all.push(counters);
+    }
+    all
+}
+
+fn enter(counters: &mut Counters, column: &str, value: Option<u64>) {
+    let place = match column {
+        "Ipkts" => &mut counters.in_packets,
+        "Ierrs" | "Ifail" => &mut counters.in_errors,
+        "Idrop" | "Iqdrops" => &mut counters.in_drops,
+        "Ibytes" => &mut counters.in_bytes,
+        "Opkts" => &mut counters.out_packets,
+        "Oerrs" | "Ofail" => &mut counters.out_errors,
+        "Obytes" => &mut counters.out_bytes,
+        "Drop" | "Drops" | "Odrop" | "Oqdrops" => &mut counters.out_drops,
+        _ => return,
+    };
+    *place = value;
+}
+
+/// Linux' `/proc/net/dev`: sixteen numbers behind a name.
+pub fn proc_net_dev(output: &[u8]) -> Vec<Counters> {
+    let text = bounded(output);
+    let parsed = lines(&text).filter_map(|line| {
+        let (name, rest) = line.split_once(':')?;
+        let numbers: Vec<u64> =
+            rest.split_ascii_whitespace().map_while(|w| w.parse().ok()).take(16).collect();
+        let name = name.trim();
+        (is_name(name) && numbers.len() == 16).then(|| Counters {
+            interface: name.into(),
+            in_bytes: Some(numbers[0]),
+            in_packets: Some(numbers[1]),
+            in_errors: Some(numbers[2]),
+            in_drops: Some(numbers[3]),
+            out_bytes: Some(numbers[8]),
+            out_packets: Some(numbers[9]),
+            out_errors: Some(numbers[10]),
+            out_drops: Some(numbers[11]),
+        })
+    });
+    parsed.take(MOST_ENTRIES).collect()
+}
+
+/// Lines `12 packets forwarded` below a protocol's name.
+pub fn netstat_s(output: &[u8]) -> Vec<Statistic> {
+    let text = bounded(output);
+    let mut protocol = "";
+    let mut all = Vec::new();
+    for line in lines(&text) {
+        let words = line.trim();
+        if let Some(name) = line.strip_suffix(':').filter(|n| is_name(n.trim())) {
+            protocol = name.trim();
+        } else if let Some((number, what)) = words.split_once(' ')
+            && let Ok(count) = number.parse()
+            && !protocol.is_empty()
+            && all.len() < MOST_ENTRIES
+        {
+            all.push(Statistic { protocol: protocol.into(), what: shown(what), count });
+        }
+    }
+    all
+}

@@ -1,0 +1,82 @@
+//! Small answers: numbers, settings, free space, paths.
+
+use super::MOST_ENTRIES;
+use super::question::PROGRAMS;
+use super::text::{bounded, lines, shown};
+use std::collections::BTreeMap;
+
+/// A file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disk {
+    /// Where it is mounted.
+    pub mounted_on: String,
+    /// Bytes that an ordinary user can still write; 0 where less than that is left.
+    pub free: u64,
+}
+
+/// A number alone on a line: of `date +%s`, `id -u`, `sysctl -n hw.ncpu`, `nproc`. The last one, as logins print before it.
+pub fn number(output: &[u8]) -> Option<u64> {
+    let text = bounded(output);
+    lines(&text).filter_map(|line| line.trim().parse().ok()).last()
+}
+
+/// `name: value` of FreeBSD, `name=value` of OpenBSD, `name = value` of Linux and NetBSD.
+pub fn sysctls(output: &[u8]) -> BTreeMap<String, String> {
+    let text = bounded(output);
+    let name = |n: &str| {
+        n.contains('.')
+            && n.len() <= 128
+            && n.chars().all(|c| c.is_ascii_alphanumeric() || "._-%/".contains(c))
+    };
+    let pairs = lines(&text).filter_map(|line| {
+        let at = line.find([':', '='])?;
+        let (key, value) = (line[..at].trim(), line[at + 1..].trim());
+        name(key).then(|| (key.to_string(), shown(value)))
+    });
+    pairs.take(MOST_ENTRIES).collect()
+}
+
+/// File systems of `df -Pk`: `/dev/ada0p2 20307196 4213252 14469372 23% /`. A mount point may have blanks.
+pub fn disks(output: &[u8]) -> Vec<Disk> {
+    let text = bounded(output);
+    let parsed = lines(&text).filter_map(|line| {
+        let percent = line.find("% ")?;
+        let before: Vec<&str> = line[..percent].split_ascii_whitespace().collect();
+        // The free space stands before the percentage; beyond its reserve FreeBSD's is negative.
+        let free: i64 = before.len().checked_sub(2).and_then(|at| before[at].parse().ok())?;
+        let free = u64::try_from(free).unwrap_or(0).saturating_mul(1024);
+        Some(Disk { mounted_on: shown(&line[percent + 2..]), free })
+    });
+    let mut disks: Vec<Disk> = Vec::new();
+    for disk in parsed.take(MOST_ENTRIES) {
+        // Two paths asked for may be in one file system.
+        if !disks.contains(&disk) && disks.len() < 64 {
+            disks.push(disk);
+        }
+    }
+    disks
+}
+
+/// Programs of `which`: a path for each that there is.
+pub fn programs(output: &[u8]) -> BTreeMap<String, String> {
+    let text = bounded(output);
+    let found = lines(&text).filter_map(|line| {
+        let path = line.trim();
+        let name = path.strip_prefix('/')?.rsplit('/').next()?;
+        PROGRAMS.contains(&name).then(|| (name.to_string(), shown(path)))
+    });
+    found.collect()
+}
+
+/// Whether `mount` says that the root is read-only: `… on / (ufs, local, read-only)`, `… on / type ext4 (ro,relatime)`.
+pub fn read_only_root(output: &[u8]) -> Option<bool> {
+    let text = bounded(output);
+    let options = lines(&text).filter_map(|line| {
+        let (_, rest) = line.split_once(" on / ")?;
+        let (_, options) = rest.split_once('(')?;
+        Some(options.trim_end_matches(')'))
+    });
+    // The last mount covers the others.
+    let last = options.last()?;
+    Some(last.split(',').map(str::trim).any(|o| o == "read-only" || o == "ro"))
+}

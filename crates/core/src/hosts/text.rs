@@ -1,0 +1,44 @@
+//! Answers as text: bounded, line by line, word by word.
+
+use super::{MOST_BYTES, MOST_ENTRIES};
+use linerate_wire::MacAddr;
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+/// As much of an answer as is looked at.
+pub fn bounded(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_BYTES)])
+}
+
+/// Its lines, without those beyond reason.
+pub fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().take(10 * MOST_ENTRIES)
+}
+
+/// A word that can be an interface's name.
+pub fn is_name(word: &str) -> bool {
+    !word.is_empty()
+        && word.len() <= 32
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "._-@:+".contains(c))
+}
+
+/// An Ethernet address; FreeBSD and Linux write two digits for each byte, old arp(8) of others one.
+pub fn mac(word: &str) -> Option<MacAddr> {
+    let mut bytes = [0; 6];
+    let mut parts = word.split(':');
+    for byte in &mut bytes {
+        let part = parts.next().filter(|p| (1..=2).contains(&p.len()))?;
+        *byte = u8::from_str_radix(part, 16).ok()?;
+    }
+    parts.next().is_none().then_some(MacAddr(bytes))
+}
+
+/// An IP address, without the zone of a link-local one.
+pub fn address(word: &str) -> Option<IpAddr> {
+    word.split('%').next()?.parse().ok()
+}
+
+/// A short text for a person, of a stranger's words.
+pub fn shown(words: &str) -> String {
+    crate::tools::fault::printable(words.as_bytes())
+}

@@ -1,0 +1,135 @@
+//! Where the ssh client is to connect to: `user@host:port`, or a name that its configuration knows.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Characters of a user or a host at most: no name is longer (RFC 1035 has 255).
+const LONGEST: usize = 255;
+
+/// A destination of the ssh client.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Ssh {
+    /// The user; the client's own choice where none is named.
+    pub user: Option<String>,
+    /// A name, an alias of the client's configuration, or an IP address.
+    pub host: String,
+    /// The port; the client's own choice where none is named.
+    pub port: Option<u16>,
+}
+
+/// What is wrong with a destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SshError {
+    /// No host.
+    #[error("there is no host in it")]
+    Empty,
+    /// The program would take it for an option, or a shell for something else.
+    #[error("a {0} has letters, digits, '.', '-' and '_', and does not begin with '-'")]
+    Name(&'static str),
+    /// The port is none.
+    #[error("a port is a number from 1 to 65535")]
+    Port,
+}
+
+impl FromStr for Ssh {
+    type Err = SshError;
+
+    fn from_str(text: &str) -> Result<Self, SshError> {
+        let text = text.trim();
+        let text = text.strip_prefix("ssh://").unwrap_or(text);
+        let (user, rest) = match text.rsplit_once('@') {
+            Some((user, rest)) => (Some(user), rest),
+            None => (None, text),
+        };
+        let (host, port) = split(rest)?;
+        if let Some(user) = user.filter(|user| !is_name(user)) {
+            return Err(if user.is_empty() { SshError::Empty } else { SshError::Name("user") });
+        }
+        let port = port.map(|p| p.parse().ok().filter(|n| *n > 0).ok_or(SshError::Port)).transpose()?;
+        Ok(Ssh { user: user.map(String::from), host: host.to_string(), port })
+    }
+}
+
+/// Host and port. An IPv6 address stands in brackets, or alone.
+fn split(text: &str) -> Result<(&str, Option<&str>), SshError> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, rest) = rest.split_once(']').ok_or(SshError::Name("host"))?;
+        host.parse::<std::net::Ipv6Addr>().map_err(|_| SshError::Name("host"))?;
+        return match rest.strip_prefix(':') {
+            Some(port) => Ok((host, Some(port))),
+            None if rest.is_empty() => Ok((host, None)),
+            None => Err(SshError::Port),
+        };
+    }
+    if text.parse::<std::net::Ipv6Addr>().is_ok() {
+        return Ok((text, None));
+    }
+    let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
+    match host {
+        "" => Err(SshError::Empty),
+        host if is_name(host) => Ok((host, port)),
+        _ => Err(SshError::Name("host")),
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    !name.is_empty() && name.len() <= LONGEST && !name.starts_with('-') && name.chars().all(allowed)
+}
+
+impl fmt::Display for Ssh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(user) = &self.user {
+            write!(f, "{user}@")?;
+        }
+        match self.port {
+            Some(port) if self.host.contains(':') => write!(f, "[{}]:{port}", self.host),
+            Some(port) => write!(f, "{}:{port}", self.host),
+            None => f.write_str(&self.host),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn destinations() {
+        let ssh = |user: Option<&str>, host: &str, port| {
+            Ok(Ssh { user: user.map(String::from), host: host.into(), port })
+        };
+        assert_eq!("sm1".parse(), ssh(None, "sm1", None));
+        assert_eq!("root@192.168.1.3:2222".parse(), ssh(Some("root"), "192.168.1.3", Some(2222)));
+        assert_eq!("ssh://root@apu2-2.lab".parse(), ssh(Some("root"), "apu2-2.lab", None));
+        assert_eq!("root@[2001:db8::1]:22".parse(), ssh(Some("root"), "2001:db8::1", Some(22)));
+        assert_eq!("2001:db8::1".parse(), ssh(None, "2001:db8::1", None));
+    }
+
+    #[test]
+    fn what_a_program_would_take_for_something_else() {
+        let error = |text: &str| text.parse::<Ssh>().unwrap_err();
+        assert_eq!(error("-oProxyCommand=reboot"), SshError::Name("host"));
+        assert_eq!(error("-l@host"), SshError::Name("user"));
+        assert_eq!(error("a b"), SshError::Name("host"));
+        assert_eq!(error("$(reboot)@host"), SshError::Name("user"));
+        assert_eq!(
+            (error(""), error("root@"), error("@host")),
+            (SshError::Empty, SshError::Empty, SshError::Empty)
+        );
+        assert_eq!(
+            (error("a:0"), error("a:ssh"), error("[::1]22")),
+            (SshError::Port, SshError::Port, SshError::Port)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_taken_reads_back_as_itself(text in "[a-z@:.\\[\\]0-9$ -]{0,24}") {
+            if let Ok(ssh) = text.parse::<Ssh>() {
+                prop_assert_eq!(ssh.to_string().parse::<Ssh>(), Ok(ssh));
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! What goes wrong with a tool on somebody's host, told by the messages of tool, shell and system; and what to do.
+
+use super::Tool;
+use serde::Serialize;
+
+/// Kinds of faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultKind {
+    /// The program is not there, or lacks a library.
+    NotInstalled,
+    /// The user may not.
+    NoPrivilege,
+    /// There is no interface of that name.
+    NoInterface,
+    /// The interface, or its netmap mode, could not be opened.
+    NotOpened,
+    /// Something else has it.
+    Busy,
+    /// The link is down, or the network unreachable.
+    LinkDown,
+    /// The tool does not know an argument, or not that value.
+    BadArgument,
+    /// The frame does not fit the interface's MTU.
+    FrameTooLong,
+    /// Nobody answers at the far end.
+    NoServer,
+    /// The far end gave up.
+    PeerGone,
+    /// No memory, no buffers.
+    NoMemory,
+    /// A transmit ring did not drain in time. The tool goes on.
+    RingStalled,
+    /// It crashed, or was killed.
+    Crashed,
+    /// What it printed cannot be its figures: garbled, cut off, or too much.
+    Garbled,
+    /// It ended, and no frame had passed.
+    NoTraffic,
+    /// An error of the tool's that is none of these.
+    Other,
+}
+
+impl FaultKind {
+    /// Whether it ends the run.
+    pub fn is_fatal(self) -> bool {
+        !matches!(self, FaultKind::RingStalled | FaultKind::Garbled)
+    }
+}
+
+/// A fault, with the first message that told it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// Its kind.
+    pub kind: FaultKind,
+    /// The tool's own words, cut at [`LONGEST_MESSAGE`] characters, without control characters.
+    pub message: String,
+    /// How often it was told.
+    pub count: u64,
+    /// Whether it ends the run.
+    pub fatal: bool,
+}
+
+/// Characters of a message that are kept.
+pub const LONGEST_MESSAGE: usize = 200;
+
+impl Fault {
+    /// A fault told once.
+    pub fn new(kind: FaultKind, message: &[u8]) -> Self {
+        Fault { kind, message: printable(message), count: 1, fatal: kind.is_fatal() }
+    }
+
+    /// What to do about it.
+    pub fn remedy(&self, tool: Tool) -> &'static str {
+        remedy(tool, self.kind)
+    }
+}
+
+/// A stranger's text for a terminal: no control characters, and short.
+pub fn printable(text: &[u8]) -> String {
+    // Four bytes are the longest character.
+    let cut = &text[..text.len().min(4 * LONGEST_MESSAGE)];
+    let text = String::from_utf8_lossy(cut);
+    let clean = |c: char| if c.is_control() { '?' } else { c };
+    text.trim().chars().take(LONGEST_MESSAGE).map(clean).collect()
+}
+
+/// Messages of shells, sudo, ssh and the system that come with any tool: what is in them, in lower case.
+const COMMON: [(&str, FaultKind); 33] = [
+    ("command not found", FaultKind::NotInstalled),
+    (": not found", FaultKind::NotInstalled),
+    ("no such program", FaultKind::NotInstalled),
+    ("failed to run command", FaultKind::NotInstalled),
+    ("error while loading shared libraries", FaultKind::NotInstalled),
+    ("shared object", FaultKind::NotInstalled),
+    ("a password is required", FaultKind::NoPrivilege),
+    ("a terminal is required", FaultKind::NoPrivilege),
+    ("is not in the sudoers file", FaultKind::NoPrivilege),
+    ("is not allowed to execute", FaultKind::NoPrivilege),
+    ("operation not permitted", FaultKind::NoPrivilege),
+    ("permission denied", FaultKind::NoPrivilege),
+    ("must be root", FaultKind::NoPrivilege),
+    ("device not configured", FaultKind::NoInterface),
+    ("no such device", FaultKind::NoInterface),
+    ("cannot find interface", FaultKind::NoInterface),
+    ("cannot get ifindex", FaultKind::NoInterface),
+    ("interface does not exist", FaultKind::NoInterface),
+    ("device busy", FaultKind::Busy),
+    ("resource busy", FaultKind::Busy),
+    ("address already in use", FaultKind::Busy),
+    ("link is down", FaultKind::LinkDown),
+    ("network is down", FaultKind::LinkDown),
+    ("network is unreachable", FaultKind::LinkDown),
+    ("no route to host", FaultKind::LinkDown),
+    ("host is down", FaultKind::LinkDown),
+    ("cannot allocate memory", FaultKind::NoMemory),
+    ("no buffer space available", FaultKind::NoMemory),
+    ("out of memory", FaultKind::NoMemory),
+    ("segmentation fault", FaultKind::Crashed),
+    ("core dumped", FaultKind::Crashed),
+    ("bus error", FaultKind::Crashed),
+    ("abort trap", FaultKind::Crashed),
+];
+
+/// The kind that a message of any tool, shell or system tells.
+pub fn common(message: &[u8]) -> Option<FaultKind> {
+    find(&COMMON, message)
+}
+
+/// The kind of the first text of `table` that is in a message. Texts are in lower case.
+pub(super) fn find(table: &[(&str, FaultKind)], message: &[u8]) -> Option<FaultKind> {
+    let lower = message[..message.len().min(1024)].to_ascii_lowercase();
+    let has = |text: &str| memchr::memmem::find(&lower, text.as_bytes()).is_some();
+    table.iter().find(|(text, _)| has(text)).map(|(_, kind)| *kind)
+}
+
+/// What to do about a fault.
+pub fn remedy(tool: Tool, kind: FaultKind) -> &'static str {
+    match (kind, tool) {
+        (FaultKind::NotInstalled, Tool::PktGen) => {
+            "install pkt-gen: pkg install netmap-utils, or make -C /usr/src/tools/tools/netmap install"
+        }
+        (FaultKind::NotInstalled, Tool::Iperf3) => {
+            "install iperf3 on that host: pkg install iperf3, apt install iperf3"
+        }
+        (FaultKind::NotInstalled, Tool::Netperf) => {
+            "install netperf on that host, built with --enable-demo for samples"
+        }
+        (FaultKind::NotInstalled, Tool::Trafgen) => {
+            "install netsniff-ng on that host: apt install netsniff-ng"
+        }
+        (FaultKind::NotInstalled, Tool::Linerate) => {
+            "install linerate on that host, on the PATH that ssh gets"
+        }
+        (FaultKind::NoPrivilege, Tool::PktGen) => "log in as root or allow sudo -n: /dev/netmap is root's",
+        (FaultKind::NoPrivilege, _) => "log in as root, or allow this command to sudo -n",
+        (FaultKind::NoInterface, _) => {
+            "correct the interface in the lab file: ifconfig -l or ip -br link lists them"
+        }
+        (FaultKind::NotOpened, Tool::PktGen) => {
+            "see whether /dev/netmap is there (kldload netmap) and the driver has netmap support (netmap(4)); cxgbe needs \
+             hw.cxgbe.num_vis=2 and its vcxl interface"
+        }
+        (FaultKind::NotOpened, _) => "see whether the interface is there and up",
+        (FaultKind::Busy, Tool::Iperf3) => "end the other iperf3, or wait: a server takes one test at a time",
+        (FaultKind::Busy, _) => "end what uses the interface or the port: an earlier load may still run",
+        (FaultKind::LinkDown, _) => {
+            "bring the link up: ifconfig IF up, look at cable, speed and the DUT's port"
+        }
+        (FaultKind::BadArgument, _) => {
+            "the tool is older or newer than the command line expects: see its usage on that host"
+        }
+        (FaultKind::FrameTooLong, _) => "raise the interface's MTU or send shorter frames",
+        (FaultKind::NoServer, Tool::Netperf) => {
+            "start netserver at the far end, and let TCP 12865 through the DUT's firewall"
+        }
+        (FaultKind::NoServer, _) => {
+            "start the server at the far end, and let TCP and UDP 5201 through the DUT's firewall"
+        }
+        (FaultKind::PeerGone, _) => {
+            "look at the far end: its server ended, or the DUT dropped the control connection under load"
+        }
+        (FaultKind::NoMemory, Tool::PktGen) => {
+            "free memory, or lower dev.netmap.buf_num and ring_num; more threads and longer rings need more"
+        }
+        (FaultKind::NoMemory, _) => "free memory on that host, or use fewer streams",
+        (FaultKind::RingStalled, _) => {
+            "the card did not send for 2 s: pause frames (switch flow control off at both ends), or a link that went down"
+        }
+        (FaultKind::Crashed, Tool::PktGen) => {
+            "run it again; if it repeats, the link goes down or the driver resets under load: see dmesg, and wait longer for the link"
+        }
+        (FaultKind::Crashed, _) => "run it again; if it repeats, see dmesg on that host",
+        (FaultKind::Garbled, _) => {
+            "keep other output off its terminal: set -x, login messages, two programs in one log"
+        }
+        (FaultKind::NoTraffic, Tool::PktGen) => {
+            "see whether the far end sent, the destination MAC is the DUT's, the DUT forwards and has ARP for the receiver, and the \
+             link was up in time (wait longer)"
+        }
+        (FaultKind::NoTraffic, _) => {
+            "see whether the DUT forwards, has routes and ARP for both ends, and lets it through"
+        }
+        (FaultKind::Other, _) => "see the tool's own words",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_s_words_in_any_case() {
+        let kinds: Vec<_> = [
+            &b"sh: pkt-gen: not found"[..],
+            b"bash: line 1: iperf3: command not found",
+            b"timeout: failed to run command 'pkt-gen': No such file or directory",
+            b"sudo: a password is required",
+            b"netmap:ix9: Device not configured",
+            b"Segmentation fault (core dumped)",
+            b"all is well",
+        ]
+        .into_iter()
+        .map(common)
+        .collect();
+        use FaultKind::*;
+        let told = [NotInstalled, NotInstalled, NotInstalled, NoPrivilege, NoInterface, Crashed].map(Some);
+        assert_eq!((&kinds[..6], kinds[6]), (&told[..], None));
+    }
+
+    #[test]
+    fn messages_are_short_and_printable() {
+        let text = printable(&[&b"\x1b[31mred\xff"[..], &vec![b'x'; 5000]].concat());
+        assert!(text.starts_with("?[31mred\u{fffd}x") && text.chars().count() == LONGEST_MESSAGE);
+    }
+
+    #[test]
+    fn every_fault_has_a_remedy() {
+        assert!(COMMON.iter().all(|(text, _)| text.chars().all(|c| !c.is_ascii_uppercase())));
+        for tool in Tool::ALL {
+            assert!(COMMON.iter().all(|(_, kind)| remedy(tool, *kind).len() > 20));
+        }
+    }
+}

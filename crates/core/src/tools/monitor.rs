@@ -1,0 +1,119 @@
+//! One monitor for every tool: bytes go in as they come, a report can be looked at any time.
+
+use super::fault::FaultKind;
+use super::iperf3::Iperf3;
+use super::lines::Lines;
+use super::netperf::Netperf;
+use super::pkt_gen::PktGen;
+use super::report::{Report, State};
+use super::trafgen::Trafgen;
+use super::{Side, Tool};
+
+/// How a tool ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// With a status.
+    Status(i32),
+    /// By a signal of that number.
+    Signal(i32),
+    /// Nobody knows: the connection to its host broke.
+    Lost,
+}
+
+/// Takes what a tool prints, standard output and error alike.
+#[derive(Debug, Clone)]
+pub struct Monitor {
+    tool: Tool,
+    report: Report,
+    parser: Parser,
+}
+
+#[derive(Debug, Clone)]
+enum Parser {
+    PktGen(Lines, PktGen),
+    Iperf3(Iperf3),
+    Netperf(Lines, Netperf),
+    Trafgen(Lines, Trafgen),
+}
+
+impl Monitor {
+    /// A monitor of a tool that has printed nothing yet; `None` for linerate, which speaks a protocol.
+    pub fn new(tool: Tool, side: Side) -> Option<Self> {
+        let parser = match tool {
+            Tool::PktGen => Parser::PktGen(Lines::default(), PktGen::new(side)),
+            Tool::Iperf3 => Parser::Iperf3(Iperf3::new(side)),
+            Tool::Netperf => Parser::Netperf(Lines::default(), Netperf::new(side)),
+            Tool::Trafgen => Parser::Trafgen(Lines::default(), Trafgen::default()),
+            Tool::Linerate => return None,
+        };
+        Some(Monitor { tool, report: Report::default(), parser })
+    }
+
+    /// The tool.
+    pub fn tool(&self) -> Tool {
+        self.tool
+    }
+
+    /// What is known so far.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Takes the next piece, cut anywhere.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        let report = &mut self.report;
+        match &mut self.parser {
+            Parser::PktGen(lines, parser) => lines.feed(bytes, |line| parser.line(line, report)),
+            Parser::Iperf3(parser) => parser.feed(bytes, report),
+            Parser::Netperf(lines, parser) => lines.feed(bytes, |line| parser.line(line, report)),
+            Parser::Trafgen(lines, parser) => lines.feed(bytes, |line| parser.line(line, report)),
+        }
+    }
+
+    /// The tool has ended. `asked` says whether it was ended on purpose, by signal or deadline.
+    pub fn end(&mut self, exit: Exit, asked: bool) {
+        let report = &mut self.report;
+        match &mut self.parser {
+            Parser::PktGen(lines, parser) => lines.end(|line| parser.line(line, report)),
+            Parser::Iperf3(parser) => parser.end(report),
+            Parser::Netperf(lines, parser) => lines.end(|line| parser.line(line, report)),
+            Parser::Trafgen(lines, parser) => lines.end(|line| parser.line(line, report)),
+        }
+        if self.report.fatal().is_none() {
+            self.judge(exit, asked);
+        }
+        self.report.moves(State::Ended);
+    }
+
+    /// A tool that told no fault of its own may have one all the same.
+    fn judge(&mut self, exit: Exit, asked: bool) {
+        // A server that was never asked for anything has not failed: it printed nothing, and was ended.
+        let told = match exit {
+            Exit::Status(127) => {
+                Some((FaultKind::NotInstalled, "exit status 127: no such command".to_string()))
+            }
+            Exit::Status(126) => {
+                Some((FaultKind::NoPrivilege, "exit status 126: cannot be executed".to_string()))
+            }
+            // timeout(1) ends with 124, or 137 where it had to kill.
+            Exit::Signal(_) | Exit::Status(124 | 137) if asked => None,
+            Exit::Status(124) => None,
+            Exit::Signal(signal) => Some((FaultKind::Crashed, format!("ended by signal {signal}"))),
+            Exit::Status(status @ 129..=192) if !asked => {
+                Some((FaultKind::Crashed, format!("exit status {status}: ended by signal {}", status - 128)))
+            }
+            Exit::Lost => Some((FaultKind::PeerGone, "the connection to its host broke".to_string())),
+            Exit::Status(status) if status != 0 && !asked && !self.report.totals.said => {
+                Some((FaultKind::Other, format!("exit status {status}, and no totals")))
+            }
+            Exit::Status(_) => None,
+        };
+        match told {
+            Some((kind, message)) => self.report.fault(kind, message.as_bytes()),
+            None if !self.report.has_traffic() => {
+                self.report.fault(FaultKind::NoTraffic, b"it ended, and no frame had passed")
+            }
+            None => {}
+        }
+    }
+}
