@@ -5,6 +5,8 @@ mod sshd;
 
 #[path = "remote/campaign.rs"]
 mod campaign;
+#[path = "remote/changes.rs"]
+mod changes;
 #[path = "remote/commands.rs"]
 mod commands;
 #[path = "remote/connecting.rs"]

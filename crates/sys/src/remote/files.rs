@@ -2,7 +2,7 @@
 
 use super::error::RemoteError;
 use super::place::Place;
-use super::run::{Ending, Exchange};
+use super::run::{Ending, Exchange, Finished, Order};
 use super::session::{Kind, Stream};
 use linerate_core::phases::{Output, Status};
 use std::io::{self, Read, Write};
@@ -179,6 +179,38 @@ impl Place {
             }
         };
         copy.judge(ending, &complaint).map(|()| length)
+    }
+}
+
+/// Runs a command with this as its input, which is not more than memory holds.
+pub(super) fn fed(
+    place: &Place,
+    order: &Order<'_>,
+    input: &[u8],
+    interrupted: Option<&AtomicBool>,
+) -> Result<Finished, RemoteError> {
+    let mut kept = [Output::new(order.most_output), Output::new(order.most_output)];
+    let mut exchange = Exchange::start(place, Kind::Fed, order.command, order.limit, interrupted)?;
+    let mut left = Some(input);
+    loop {
+        left = match left {
+            Some([]) => {
+                exchange.session.close_input();
+                None
+            }
+            Some(bytes) => match exchange.session.feed(bytes) {
+                Ok(written) => Some(&bytes[written..]),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => Some(bytes),
+                // It reads no more: its status says whether that is right.
+                Err(_) => Some(&[]),
+            },
+            None => None,
+        };
+        exchange.wait(exchange.session.input().filter(|_| left.is_some_and(|bytes| !bytes.is_empty())))?;
+        if let Some(ending) = exchange.step(&mut |stream, bytes| kept[stream as usize].push(bytes))? {
+            let [stdout, stderr] = kept;
+            return Ok(Finished { ending, stdout, stderr, took: exchange.began.elapsed() });
+        }
     }
 }
 

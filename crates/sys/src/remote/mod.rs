@@ -6,6 +6,7 @@
 //!
 //! Reading order: [`target`] (where), [`error`] (what can go wrong), [`connection`], `shell.sh`, [`session`] (one command), [`run`] and
 
+pub mod changes;
 pub mod clock;
 pub mod connection;
 pub mod driver;
@@ -19,6 +20,7 @@ mod scan;
 pub mod session;
 pub mod target;
 
+pub use changes::{ChangeError, Changes, Undone};
 pub use connection::Connection;
 pub use driver::{Driver, Notice, Started, Trouble};
 pub use error::{Fault, RemoteError};

@@ -1,0 +1,258 @@
+//! Changes of a host as a variant wants them: each is journalled with what puts it back before it is made, and undone in reverse order.
+
+mod journal;
+#[cfg(test)]
+mod tests;
+
+use super::error::RemoteError;
+use super::files::fed;
+use super::place::Place;
+use super::run::{Ending, Finished, Order};
+use journal::Journal;
+use linerate_core::phases::Status;
+use linerate_core::reconfigure::{Input, Program, Step, Undoing};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// How long one change may take: tables of millions of entries are loaded.
+const LIMIT: Duration = Duration::from_secs(300);
+/// Bytes of what was there before a change, at most: files and saved rule sets.
+const MOST: usize = 1 << 20;
+
+/// A change that could not be made or undone.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// The connection.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// The journal.
+    #[error("{host}: the journal {path} of its changes cannot be {doing}: {source}")]
+    Journal {
+        /// What the host is called.
+        host: String,
+        /// The journal's file.
+        path: PathBuf,
+        /// What was tried.
+        doing: &'static str,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Another linerate changes this host.
+    #[error("{host}: another linerate has changed it and is still running: wait for it, or use another host")]
+    Busy {
+        /// What the host is called.
+        host: String,
+    },
+    /// A program failed.
+    #[error("{host}: {what} could not be {doing}: `{command}` {how}{said}")]
+    Failed {
+        /// What the host is called.
+        host: String,
+        /// What was to be changed.
+        what: String,
+        /// Read, set or put back.
+        doing: &'static str,
+        /// The program with its arguments.
+        command: String,
+        /// How it ended.
+        how: String,
+        /// What it said, in brackets.
+        said: String,
+    },
+    /// What a program printed does not have the value.
+    #[error("{host}: {what}: `{command}` does not say what it is now, so it could not be put back: {said}")]
+    Unread {
+        /// What the host is called.
+        host: String,
+        /// What was to be changed.
+        what: String,
+        /// The program with its arguments.
+        command: String,
+        /// What it printed.
+        said: String,
+    },
+    /// Changes that are still there.
+    #[error("{host}: {count} of its changes could not be undone and stay in {path}: {first}")]
+    Left {
+        /// What the host is called.
+        host: String,
+        /// How many.
+        count: usize,
+        /// The journal's file.
+        path: PathBuf,
+        /// The first that failed.
+        first: Box<ChangeError>,
+    },
+}
+
+/// What undoing came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Undone {
+    /// What was put back, in that order.
+    pub what: Vec<String>,
+    /// Whether the rest takes a reboot.
+    pub reboot: bool,
+}
+
+/// The changes of one host. Its journal is locked as long as this lives.
+#[derive(Debug)]
+pub struct Changes<'a> {
+    place: &'a Place,
+    journal: Journal,
+    sudo: bool,
+}
+
+impl<'a> Changes<'a> {
+    /// Opens the journal of a host in a folder of this machine. `sudo`: programs are run by `sudo -n`.
+    ///
+    /// # Errors
+    /// It cannot be read or written, or another linerate has it.
+    pub fn open(place: &'a Place, folder: &Path, sudo: bool) -> Result<Changes<'a>, ChangeError> {
+        Ok(Changes { place, journal: Journal::open(place.name(), folder)?, sudo })
+    }
+
+    /// What has been changed and not been put back, oldest first: also by a linerate that was killed.
+    pub fn pending(&self) -> &[Undoing] {
+        self.journal.pending()
+    }
+
+    /// Makes changes, in order. After a failure, those before it are still there, and in the journal.
+    ///
+    /// # Errors
+    /// A program failed, what there is cannot be read, or the host was lost.
+    pub fn make(&mut self, steps: &[Step], interrupted: Option<&AtomicBool>) -> Result<(), ChangeError> {
+        for step in steps {
+            let was = self.read(step, interrupted)?;
+            if let Some(undoing) = step.undoing(&was) {
+                self.journal.write(undoing)?;
+            }
+            self.run(&step.what, "set", &step.apply, interrupted)?;
+        }
+        Ok(())
+    }
+
+    /// Puts back what has been changed, the last first. What fails is kept in the journal, and the rest is put back all the same.
+    ///
+    /// # Errors
+    /// Some of it could not be put back.
+    pub fn undo(&mut self) -> Result<Undone, ChangeError> {
+        let (mut undone, mut failed, mut kept) = (Undone::default(), None, Vec::new());
+        for undoing in self.journal.pending().to_vec().into_iter().rev() {
+            if undoing.argv.is_empty() {
+                undone.reboot = true;
+                continue;
+            }
+            let input =
+                if undoing.input.is_empty() { Input::Nothing } else { Input::Text(undoing.input.clone()) };
+            let program = Program { argv: undoing.argv.clone(), input };
+            match self.run(&undoing.what, "put back", &program, None) {
+                Ok(_) => undone.what.push(undoing.what),
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    kept.push(undoing);
+                }
+            }
+        }
+        kept.reverse();
+        let (host, path, count) = (self.place.name().to_string(), self.journal.path(), kept.len());
+        self.journal.replace(kept)?;
+        match failed {
+            None => Ok(undone),
+            Some(first) => Err(ChangeError::Left { host, count, path, first: Box::new(first) }),
+        }
+    }
+
+    fn read(&self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<String, ChangeError> {
+        let Some(read) = &step.read else { return Ok(String::new()) };
+        let finished = self.run(&step.what, "read", &read.program, interrupted)?;
+        let text = String::from_utf8(finished.stdout.bytes()).ok().filter(|_| finished.stdout.missing() == 0);
+        text.and_then(|text| read.form.value(&text)).ok_or_else(|| ChangeError::Unread {
+            host: self.place.name().into(),
+            what: step.what.clone(),
+            command: shown(&read.program),
+            said: match finished.stdout.missing() {
+                0 => short(&finished.text()),
+                _ => format!("it has {} bytes, and {MOST} can be kept", finished.stdout.total()),
+            },
+        })
+    }
+
+    fn run(
+        &self,
+        what: &str,
+        doing: &'static str,
+        program: &Program,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<Finished, ChangeError> {
+        let command = command(program, self.sudo);
+        let order = Order { command: &command, limit: LIMIT, most_output: MOST };
+        let finished = match input(&program.input) {
+            None => self.place.run(&order, interrupted)?,
+            Some(bytes) => fed(self.place, &order, &bytes, interrupted)?,
+        };
+        if finished.is_success() {
+            return Ok(finished);
+        }
+        let said = [finished.errors(), finished.text()].into_iter().find(|s| !s.trim().is_empty());
+        Err(ChangeError::Failed {
+            host: self.place.name().into(),
+            what: what.into(),
+            doing,
+            command: shown(program),
+            how: match finished.ending {
+                Ending::Ended(Status::Exit(status)) => format!("ended with status {status}"),
+                Ending::Ended(Status::Signal(signal)) => format!("was ended by signal {signal}"),
+                Ending::TimedOut => format!("took longer than {} s", LIMIT.as_secs()),
+                Ending::Interrupted => "was interrupted".into(),
+            },
+            said: said.map_or(String::new(), |said| format!(" ({})", short(&said))),
+        })
+    }
+}
+
+/// What a program reads, if anything.
+fn input(input: &Input) -> Option<Vec<u8>> {
+    match input {
+        Input::Nothing => None,
+        Input::Text(text) => Some(text.clone().into_bytes()),
+        // Steps are undone with what was read in its place.
+        Input::Was => Some(Vec::new()),
+        Input::Rules(set, part) => {
+            let mut bytes = Vec::new();
+            set.write_part(*part, &set.comments(*part), &mut bytes)
+                .unwrap_or_else(|_| unreachable!("memory takes everything"));
+            Some(bytes)
+        }
+    }
+}
+
+/// A program as /bin/sh is given it: every argument quoted, so that none of it is anything but an argument.
+fn command(program: &Program, sudo: bool) -> String {
+    let sudo = if sudo { &["sudo", "-n", "--"][..] } else { &[] };
+    let words = sudo.iter().copied().chain(program.argv.iter().map(String::as_str));
+    format!("exec {}", words.map(quoted).collect::<Vec<_>>().join(" "))
+}
+
+/// A word of the shell (POSIX, 2.2.2): within single quotes nothing is special but the quote itself.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A program for people: scripts are ours, and long.
+fn shown(program: &Program) -> String {
+    let words: Vec<&str> = match &program.argv[..] {
+        [sh, c, _, name, rest @ ..] if sh == "sh" && c == "-c" && name == "linerate" => {
+            std::iter::once("a script of linerate with").chain(rest.iter().map(String::as_str)).collect()
+        }
+        argv => argv.iter().map(String::as_str).collect(),
+    };
+    short(&words.join(" "))
+}
+
+/// The beginning of what was said, in one line.
+fn short(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cut: String = line.chars().take(300).map(|c| if c.is_control() { '?' } else { c }).collect();
+    if cut.len() < line.len() { format!("{cut} ...") } else { cut }
+}
