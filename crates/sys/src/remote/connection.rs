@@ -136,8 +136,9 @@ impl Connection {
             }
             let given_up = cancelled.is_some_and(|c| c.load(Ordering::Relaxed));
             if given_up || began.elapsed() > within {
-                let said = String::from_utf8_lossy(&master.said[1]).trim().to_owned();
-                return Err(RemoteError::new(&self.target.name, Fault::TimedOut, said));
+                let said = String::from_utf8_lossy(&master.said[1]);
+                let said = format!("no shell within {} s {}", within.as_secs(), said.trim());
+                return Err(RemoteError::new(&self.target.name, Fault::TimedOut, said.trim_end()));
             }
         }
     }

@@ -105,7 +105,9 @@ impl Fault {
             }
             Fault::NoRoute => "look at the management interface of this machine and its routes",
             Fault::Refused => "start sshd there, or correct the port",
-            Fault::TimedOut => "see whether it is up and its management link is connected",
+            Fault::TimedOut => {
+                "see whether it is up, its management link is connected, and logging in by hand is quick"
+            }
             Fault::UnknownKey => {
                 "log in once by hand with ssh and compare its fingerprint, or allow new keys to be accepted"
             }

@@ -6,7 +6,8 @@
 //!   198.18.0.0/15, keys of its own, and a folder `bin` that comes first in PATH: [`SshHost::stand_in`] puts scripts there.
 //! - `lab.config()` is a configuration for `ssh -F` in which the hosts are known by their names.
 //! - `lab.command("linerate")` is a command in the client's namespace; `lab.enter(|| ...)` runs a closure there.
-//! - All hosts share this machine's files, processes and clock; `lab.folder()` is a place for files.
+//! - All hosts share this machine's files, processes and clock; `lab.folder()` is a place for files. HOME is a folder of the host's
+//!   own: what the user of this machine has in `.bashrc` is not run.
 //!
 //! A lab is used by the thread that made it: its sshds end with that thread, should the test be killed.
 #![allow(dead_code, reason = "each test file uses a part of this")]
@@ -30,6 +31,8 @@ use std::time::{Duration, Instant};
 pub struct SshLab {
     client: Netns,
     folder: PathBuf,
+    /// How long a host may be silent: see [`Target::silence`].
+    pub silence: Duration,
     /// The hosts, in the order of their names when the lab was made.
     pub hosts: Vec<SshHost>,
 }
@@ -67,7 +70,7 @@ impl SshLab {
         let client = Netns::anonymous().unwrap().with_label("client");
         let make = |(at, name): (usize, &&str)| SshHost::new(at, name, &client, &folder, settings);
         let hosts = names.iter().enumerate().map(make).collect();
-        let lab = SshLab { client, folder, hosts };
+        let lab = SshLab { client, folder, silence: Duration::from_secs(1), hosts };
         lab.write_config();
         lab.hosts.iter().for_each(SshHost::wait_listening);
         lab
@@ -115,9 +118,9 @@ impl SshLab {
         self.hosts.iter_mut().find(|host| host.name == name).unwrap()
     }
 
-    /// A host as the library takes it, for which a second of silence is too much.
+    /// A host as the library takes it.
     pub fn target(&self, name: &str) -> Target {
-        let mut target = Target::new(name).silent_for(Duration::from_secs(1));
+        let mut target = Target::new(name).silent_for(self.silence);
         target.config = Some(self.config());
         target
     }
@@ -190,7 +193,7 @@ impl SshHost {
             "{settings}\nListenAddress {address}\nHostKey {place}/host_key\nPidFile none\nAuthorizedKeysFile {}/key.pub\n\
              UsePAM no\nStrictModes no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\n\
              PrintMotd no\nPrintLastLog no\nUseDNS no\n\
-             SetEnv PATH={place}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n",
+             SetEnv HOME={place} PATH={place}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n",
             above.display()
         );
         fs::write(folder.join("sshd_config"), config).unwrap();
