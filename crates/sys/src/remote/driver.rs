@@ -271,11 +271,9 @@ impl<'a> Driver<'a> {
         }
         let Some(volley) = &mut self.volley else { return };
         if volley.advance(&mut self.live)
-            && let Some(volley) = self.volley.take()
+            && let Some(started) = self.volley.take().and_then(|volley| volley.started())
         {
-            if let Some(started) = volley.started() {
-                (self.observer)(Notice::Started(&started));
-            }
+            (self.observer)(Notice::Started(&started));
         }
     }
 }

@@ -19,7 +19,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub enum Place {
     /// On another host.
-    Ssh(Connection),
+    Ssh(Box<Connection>),
     /// On this one.
     Here {
         /// What it is called.
@@ -29,13 +29,19 @@ pub enum Place {
     },
 }
 
+impl From<Connection> for Place {
+    fn from(connection: Connection) -> Place {
+        Place::Ssh(Box::new(connection))
+    }
+}
+
 impl Place {
     /// A host that is reached by ssh.
     ///
     /// # Errors
     /// See [`Connection::open`].
     pub fn connect(target: &Target, cancelled: Option<&AtomicBool>) -> Result<Place, RemoteError> {
-        Connection::open(target, cancelled).map(Place::Ssh)
+        Connection::open(target, cancelled).map(Place::from)
     }
 
     /// What it is called.

@@ -278,7 +278,7 @@ impl SshHost {
             |(_, line): &&(i32, String)| line.starts_with("sshd") || line.starts_with("/usr/sbin/sshd");
         let processes = self.processes();
         // SAFETY: takes numbers only; the processes are in a namespace that was made here.
-        processes.iter().filter(sshd).map(|(pid, _)| unsafe { libc::kill(*pid, signal) }).count()
+        processes.iter().filter(sshd).filter(|(pid, _)| unsafe { libc::kill(*pid, signal) } == 0).count()
     }
 
     /// Kills its sshd with all its connections.

@@ -74,7 +74,7 @@ pub fn campaign(
     let targets: Vec<_> = design.hosts.iter().map(|host| lab.target(&host.name)).collect();
     lab.enter(|| {
         let connected = Connection::open_all(&targets, None).into_iter();
-        let places = connected.map(|c| Place::Ssh(c.unwrap_or_else(|e| panic!("{e}")))).collect();
+        let places = connected.map(|c| Place::from(c.unwrap_or_else(|e| panic!("{e}")))).collect();
         let began = Instant::now();
         let mut seen = Seen::default();
         let told = design.clone();

@@ -84,7 +84,8 @@ fn a_gigabyte_of_output_leaves_its_beginning_and_its_end() {
         assert_eq!(finished.stdout.total(), 6 + 1_000_000_000 + 5);
         let text = finished.text();
         assert!(text.starts_with("first\nlinerate\n") && text.ends_with("last\n"));
-        assert!(peak_kib() - before < 32 * 1024, "{} KiB more than before", peak_kib() - before);
+        // Other tests of this process need some, too.
+        assert!(peak_kib() - before < 200 * 1024, "{} KiB more than before", peak_kib() - before);
     });
 }
 

@@ -118,6 +118,7 @@ fn a_link_that_is_cut_for_a_moment() {
     let design = design(vec![host("r1", waited("sleep 601", 60))]);
     let seen = campaign(&lab, design, &AtomicBool::new(false), &mut |notice| {
         if let Notice::Started(_) = notice {
+            wait_until("the load", LOAD, || lab.hosts[0].running("sleep 601") > 0);
             lab.hosts[0].link(false);
             let took = wait_until("the end of the load", LOAD, || lab.hosts[0].running("sleep 601") == 0);
             println!("without a link the load went on for {took:?}");
