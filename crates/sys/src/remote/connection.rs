@@ -163,8 +163,8 @@ impl Connection {
         self.master().child.id()
     }
 
-    /// An ssh process that runs a constant command line over this connection.
-    pub(super) fn command(&self, line: &'static str) -> Command {
+    /// An ssh process that runs a command line over this connection: one that every login shell takes in the same way.
+    pub(super) fn command(&self, line: &str) -> Command {
         let mut command = Command::new("ssh");
         // Nothing is read of the user's configuration again. Should the master be gone, ssh would make a connection of its own:
         // the proxy that cannot be run prevents that.

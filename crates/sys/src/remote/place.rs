@@ -1,7 +1,7 @@
 //! Where commands run: on a host that is reached by ssh, or on this one.
 
 use super::connection::Connection;
-use super::error::RemoteError;
+use super::error::{Fault, RemoteError};
 use super::target::Target;
 use crate::net::Netns;
 use std::os::fd::RawFd;
@@ -76,16 +76,41 @@ impl Place {
         }
     }
 
+    /// A process whose standard input and output are those of a program there, such as an agent. Nobody watches the program: it should
+    /// end with its input.
+    ///
+    /// # Errors
+    /// A login shell would not take its name or an argument as it is.
+    pub fn program(&self, program: &str, args: &[&str]) -> Result<Command, RemoteError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-._/=:,+@%".contains(c);
+        let words: Vec<&str> = [program].iter().chain(args).copied().collect();
+        if let Some(word) = words
+            .iter()
+            .find(|word| word.is_empty() || word.starts_with(['=', '%']) || !word.chars().all(plain))
+        {
+            return Err(RemoteError::new(
+                self.name(),
+                Fault::Command,
+                format!("{word:?} is not a plain word"),
+            ));
+        }
+        Ok(match self {
+            Place::Ssh(connection) => connection.command(&format!("exec {}", words.join(" "))),
+            Place::Here { netns, .. } => {
+                let mut command = here(netns.as_ref(), program);
+                command.args(args);
+                command
+            }
+        })
+    }
+
     /// The process that runs [`LINE`] there, as the leader of a process group.
     pub(super) fn command(&self) -> Command {
         let netns = match self {
             Place::Ssh(connection) => return connection.command(LINE),
             Place::Here { netns, .. } => netns,
         };
-        let mut command = match netns {
-            Some(netns) => netns.command("/bin/sh"),
-            None => Command::new("/bin/sh"),
-        };
+        let mut command = here(netns.as_ref(), "/bin/sh");
         // SAFETY: setsid is async-signal-safe, and changes only the child.
         unsafe {
             command.pre_exec(|| {
@@ -96,4 +121,8 @@ impl Place {
         command.args(["-c", LINE]);
         command
     }
+}
+
+fn here(netns: Option<&Netns>, program: &str) -> Command {
+    netns.map_or_else(|| Command::new(program), |netns| netns.command(program))
 }

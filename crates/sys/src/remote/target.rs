@@ -1,6 +1,7 @@
 //! A host that is reached by ssh, and how.
 
 use super::error::{Fault, RemoteError};
+use linerate_core::lab::Ssh;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,6 +47,13 @@ impl Target {
             connect_within: Duration::from_secs(10),
             silence: Duration::from_secs(10),
         }
+    }
+
+    /// The host of a lab file, by what the file calls it.
+    pub fn of_lab(name: &str, ssh: &Ssh) -> Target {
+        let mut target = Target::new(ssh.host.clone()).named(name);
+        (target.user, target.port) = (ssh.user.clone(), ssh.port);
+        target
     }
 
     /// With a name for messages.

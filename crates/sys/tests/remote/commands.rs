@@ -3,7 +3,9 @@
 use crate::sshd::{SshLab, wait_until};
 use linerate_core::phases::Status;
 use linerate_sys::remote::files::{Bounds, FileError};
-use linerate_sys::remote::{Ending, Order, Place};
+use linerate_sys::remote::{Ending, Fault, Order, Place};
+use std::io::Write;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -148,5 +150,24 @@ fn a_clock_that_is_wrong_is_known_to_be() {
         lab.hosts[0].stand_in("date", "#!/bin/sh\nexec /bin/date \"$(echo \"$1\" | sed s/%N/N/)\"\n");
         let coarse = place.clock_ahead().unwrap().unwrap();
         assert!(coarse.ns.unsigned_abs() <= u128::from(coarse.error_ns), "{coarse:?}");
+    });
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_program_has_its_pipes_to_itself() {
+    with_host(|lab, place| {
+        lab.hosts[0].stand_in("agent", "#!/bin/sh\necho \"$*\"\nexec cat\n");
+        let mut command = place.program("agent", &["--json", "a=1"]).unwrap();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(b"ping\n").unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(
+            (output.stdout.as_slice(), output.status.code()),
+            (b"--json a=1\nping\n".as_slice(), Some(0))
+        );
+        for word in ["", "a b", "$(reboot)", "a'b", "!1", "a\nb", "~"] {
+            assert_eq!(place.program("agent", &[word]).unwrap_err().fault, Fault::Command, "{word:?}");
+        }
     });
 }
