@@ -65,11 +65,11 @@ pub enum Command {
     /// A plan is a TOML file that says which variants of a device under test are compared, under which traffic, how often, and
     /// what its author expects. docs/plans.md describes the format by example; the experiments of the literature come with linerate.
     Plan(Plan),
-    /// Read a test of Conductor ("Measure Twice, Code Once") and show what it does on which host
+    /// Carry out a test of Conductor ("Measure Twice, Code Once") on the hosts of a lab
     ///
     /// Conductor's configuration files name players and the commands that they run in four phases: startup, run, collect, reset. They
-    /// are read as they are, in both of Conductor's vocabularies, and everything that is wrong with them is told at once. Carrying
-    /// them out over ssh is not there yet.
+    /// are read as they are, in both of Conductor's vocabularies, and everything that is wrong with them is told at once. Commands are
+    /// run over ssh, with their limits, on all hosts at once; what became of each is recorded.
     Conduct(Conduct),
     /// Send test frames from an interface, as pkt-gen and trafgen do
     ///

@@ -51,6 +51,11 @@ impl Progress {
         self.0.tick();
     }
 
+    /// Prints something else, with the line out of the way.
+    pub fn aside(&self, print: impl FnOnce()) {
+        self.0.suspend(print);
+    }
+
     /// Moves to `elapsed`.
     pub fn advance(&self, elapsed: Duration) {
         self.0.set_position(elapsed.as_millis() as u64);

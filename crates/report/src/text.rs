@@ -26,7 +26,7 @@ use page::{Ink, Page};
 pub use analysis::analysis;
 pub use archive::archive;
 pub use comparisons::comparisons;
-pub use conduct::conduct;
+pub use conduct::{conduct, conducted, conducted_all};
 pub use history::history;
 pub use page::Style;
 pub use plan::{plan, plan_faults, plan_line, plan_list};

@@ -1,13 +1,16 @@
 //! `linerate conduct`: the tests of Conductor, the coordinator of "Measure Twice, Code Once".
 
-use super::{FAILED, USAGE, print, style};
+mod carry;
+mod places;
+mod records;
+mod shown;
+
+use super::{FAILED, INTERRUPTED, USAGE, print, style, usage};
 use crate::cli::{Conduct, Format};
+use crate::interrupt;
 use anyhow::{Context, Result};
-use linerate_core::conductor::{self, Fault, MOST_BYTES, Options, Step, Test, Worker};
-use linerate_core::phases::Phase;
+use linerate_core::conductor::{self, Fault, Form, MOST_BYTES, Options, Test};
 use linerate_report::text;
-use serde::Serialize;
-use serde_json::{Value, json};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +18,7 @@ use std::process::ExitCode;
 /// Runs the verb.
 ///
 /// # Errors
-/// The main file cannot be read.
+/// The main file cannot be read, or records cannot be written.
 pub fn run(args: &Conduct) -> Result<ExitCode> {
     let mut test = match read(&args.test, &Options { limit_s: args.limit, workers: args.workers.clone() })? {
         Ok(test) => test,
@@ -25,19 +28,27 @@ pub fn run(args: &Conduct) -> Result<ExitCode> {
         }
     };
     test.trials = args.trials.unwrap_or(test.trials);
-    if !args.dry_run {
-        eprintln!(
-            "linerate: {} has no faults, but tests cannot be carried out over ssh yet: --dry-run shows what would be done",
-            args.test.display()
-        );
-        return Ok(ExitCode::from(FAILED));
-    }
+    let by_test = |form| if form == Form::Json { Format::Json } else { Format::Text };
+    let format = args.format.or(test.form.map(by_test)).unwrap_or(Format::Text);
     let phases = args.wanted();
-    match args.format {
-        Format::Text => print(&text::conduct(&test, &phases, style())),
-        Format::Json => print(&format!("{:#}\n", as_json(&test, &phases))),
+    if args.dry_run {
+        match format {
+            Format::Text => print(&text::conduct(&test, &phases, style())),
+            Format::Json => print(&shown::json(&test, &phases)?),
+        }
+        return Ok(ExitCode::SUCCESS);
     }
-    Ok(ExitCode::SUCCESS)
+    let places = places::find(args, &test).map_err(|wrong| usage(wrong.join("\nlinerate: ")))?;
+    let at = places.iter().map(places::Where::name).collect();
+    interrupt::install();
+    match places::connect(places, &interrupt::INTERRUPTED) {
+        Ok(places) => carry::carry(args, &test, places, at, format),
+        Err(_) if interrupt::interrupted() => Ok(ExitCode::from(INTERRUPTED)),
+        Err(errors) => {
+            errors.iter().for_each(|error| eprintln!("linerate: {error}"));
+            Ok(ExitCode::from(FAILED))
+        }
+    }
 }
 
 /// Reads a test and the files of its players.
@@ -82,47 +93,4 @@ fn tell(main: &Path, faults: &[Fault]) {
         let faults: Vec<_> = of_file.iter().map(|fault| fault.fault.clone()).collect();
         eprint!("{}", text::plan_faults(&path.display().to_string(), &faults, &[], style()));
     }
-}
-
-fn as_json(test: &Test, wanted: &[Phase]) -> Value {
-    let worker = |worker: &Worker| {
-        let steps =
-            |phase: Phase| wanted.contains(&phase).then(|| worker.steps(phase).iter().map(step).collect());
-        json!({
-            "name": worker.name,
-            "file": worker.file,
-            "host": worker.host,
-            "conductor": worker.conductor,
-            "cmdport": worker.command_port,
-            "resultsport": worker.results_port,
-            "phases": Steps {
-                startup: steps(Phase::SetUp),
-                run: steps(Phase::Run),
-                collect: steps(Phase::Collect),
-                reset: steps(Phase::Reset),
-            },
-        })
-    };
-    json!({
-        "name": test.name,
-        "trials": test.trials,
-        "workers": test.workers.iter().map(worker).collect::<Vec<_>>(),
-    })
-}
-
-fn step(step: &Step) -> Value {
-    json!({ "command": step.command, "mode": step.mode, "limit_s": step.limit_s })
-}
-
-/// The steps of each phase that is asked for.
-#[derive(Serialize)]
-struct Steps {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    startup: Option<Vec<Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    run: Option<Vec<Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    collect: Option<Vec<Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reset: Option<Vec<Value>>,
 }

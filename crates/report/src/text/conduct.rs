@@ -1,21 +1,23 @@
-//! What a test of Conductor would do, host by host and phase by phase.
+//! What a test of Conductor would do, and what became of its trials: host by host, phase by phase.
 
 use super::page::{Ink, Page, Style};
-use linerate_core::conductor::{Mode, Step, Test};
-use linerate_core::phases::Phase;
+use linerate_core::conductor::{Fate, Mode, Step, StepTrial, Test, Trial, WorkerTrial, phase_name};
+use linerate_core::phases::{Phase, Undone};
+
+/// Lines that are shown of the output of a step that failed: its last.
+const SHOWN: usize = 8;
 
 /// A test for a person to read. Commands stand as they are given to the shell, line by line.
 pub fn conduct(test: &Test, phases: &[Phase], style: Style) -> String {
     let mut page = Page::new(style);
-    let some = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
-    let names: Vec<&str> = phases.iter().map(|phase| name(*phase)).collect();
+    let names: Vec<&str> = phases.iter().map(|phase| phase_name(*phase)).collect();
     let (trials, workers) = (some(test.trials as usize, "trial"), some(test.workers.len(), "worker"));
     page.paragraph(&format!("{}: {trials}, {workers}, {}", test.name, names.join(", ")), Ink::Bold);
     for worker in &test.workers {
         page.heading(&format!("{} on {} ({})", worker.name, worker.host, worker.file));
         for phase in phases {
             for (at, step) in worker.steps(*phase).iter().enumerate() {
-                let mark = if at == 0 { name(*phase) } else { "" };
+                let mark = if at == 0 { phase_name(*phase) } else { "" };
                 let mut mark = format!("  {mark:7}  {:>12}  ", manner(step));
                 for line in step.command.lines() {
                     page.verbatim(&format!("{mark}{line}"), Ink::Plain);
@@ -27,14 +29,6 @@ pub fn conduct(test: &Test, phases: &[Phase], style: Style) -> String {
     page.finish()
 }
 
-/// The phase as Conductor calls it.
-fn name(phase: Phase) -> &'static str {
-    match phase {
-        Phase::SetUp => "startup",
-        Phase::Run | Phase::Collect | Phase::Reset => phase.name(),
-    }
-}
-
 fn manner(step: &Step) -> String {
     match (step.mode, step.limit_s) {
         (Mode::Normal, Some(limit)) => format!("{limit} s"),
@@ -43,4 +37,90 @@ fn manner(step: &Step) -> String {
         (Mode::Spawn, None) => "spawn".into(),
         (Mode::Normal | Mode::Timeout, None) => "no limit".into(),
     }
+}
+
+/// A trial for a person to read: a line for each step, and what those that failed wrote last.
+pub fn conducted(trial: &Trial, style: Style) -> String {
+    let mut page = Page::new(style);
+    let Trial { test, trial: number, trials, took_s, .. } = trial;
+    let (ink, result) = match (trial.interrupted, trial.failed_steps()) {
+        (true, _) => (Ink::Warning, "interrupted".to_string()),
+        (false, 0) if trial.is_whole() => (Ink::Bold, "all steps ended well".into()),
+        (false, 0) => (Ink::Warning, "not whole".into()),
+        (false, failed) => (Ink::Warning, format!("{} failed", some(failed as usize, "step"))),
+    };
+    page.paragraph(&format!("{test}: trial {number} of {trials}, {took_s:.1} s: {result}"), ink);
+    for worker in &trial.workers {
+        page.heading(&heading(worker));
+        let mut phase = "";
+        for step in &worker.steps {
+            let mark = if step.phase == phase { "" } else { step.phase };
+            phase = step.phase;
+            stepped(&mut page, mark, step);
+        }
+    }
+    page.gap();
+    page.finish()
+}
+
+/// What a test came to: so many trials, in which so many steps failed, recorded there.
+pub fn conducted_all(trials: u32, failed: u32, records: &str, style: Style) -> String {
+    let mut page = Page::new(style);
+    let failures = match failed {
+        0 => "no step failed".to_string(),
+        _ => format!("{} failed", some(failed as usize, "step")),
+    };
+    let trials = some(trials as usize, "trial");
+    page.paragraph(&format!("{trials}, {failures}; outputs, statuses and times: {records}"), Ink::Plain);
+    page.finish()
+}
+
+fn heading(worker: &WorkerTrial) -> String {
+    let mut text = format!("{} on {}", worker.name, worker.at);
+    if !worker.took_part {
+        text += ": did not take part, because a host was given up";
+    }
+    if worker.lost {
+        text += ": lost";
+    }
+    if worker.reset == Undone::No {
+        text += ": not reset, it is not as it was";
+    }
+    text
+}
+
+fn stepped(page: &mut Page, mark: &str, step: &StepTrial) {
+    let ink = if step.failed { Ink::Warning } else { Ink::Plain };
+    let mut mark = format!("  {mark:7}  {:>15}  {:>7.2} s  ", fate(step), step.took_s);
+    for line in step.command.lines() {
+        page.verbatim(&format!("{mark}{line}"), ink);
+        mark = " ".repeat(mark.len());
+    }
+    let lines: Vec<&str> = step.output.lines().collect();
+    if step.failed {
+        for line in &lines[lines.len().saturating_sub(SHOWN)..] {
+            page.verbatim(&format!("           | {line}"), Ink::Dim);
+        }
+    }
+    if step.may_still_run {
+        page.verbatim("           it was told to end, and may still run there", Ink::Warning);
+    }
+}
+
+fn fate(step: &StepTrial) -> String {
+    match (step.outcome, step.exit_status, step.signal) {
+        (Fate::Ended, Some(0), _) => "ok".into(),
+        (Fate::Ended, Some(127), _) => "no such command".into(),
+        (Fate::Ended, Some(status), _) => format!("exit {status}"),
+        (Fate::Ended, None, signal) => format!("signal {}", signal.unwrap_or_default()),
+        (Fate::TimedOut, ..) if !step.failed => "at its limit".into(),
+        (Fate::TimedOut, ..) => "too slow".into(),
+        (Fate::Interrupted, ..) => "interrupted".into(),
+        (Fate::Stopped, ..) => "stopped".into(),
+        (Fate::Lost, ..) => "lost".into(),
+    }
+}
+
+fn some(n: usize, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
 }

@@ -1,0 +1,135 @@
+//! Carries a test out, and records every trial as soon as it is over.
+
+use super::records::Records;
+use crate::cli::{Conduct, Format};
+use crate::commands::{FAILED, INTERRUPTED, print, style};
+use crate::interrupt::{self, interrupted};
+use crate::progress::Progress;
+use anyhow::Result;
+use linerate_core::conductor::{Recorder, Test, Trial, phase_name};
+use linerate_core::phases::{Action, Design, Failure, Rules};
+use linerate_report::text;
+use linerate_sys::records::utc_now;
+use linerate_sys::remote::{Driver, Notice, Place};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+/// Bytes that are kept of the output of a step.
+const MOST_OUTPUT: usize = 256 << 10;
+
+/// Carries a test out where its workers' steps run.
+///
+/// # Errors
+/// Records cannot be written. Hosts have been reset by then.
+pub fn carry(
+    args: &Conduct,
+    test: &Test,
+    places: Vec<Place>,
+    at: Vec<String>,
+    format: Format,
+) -> Result<ExitCode> {
+    let records = Records::create(args.output.as_deref(), &test.name)?;
+    // What fails is noted, and the next step follows, as in Conductor: kldload fails where the module is there already.
+    let rules = Rules { failure: Failure::GoOn, most_output: MOST_OUTPUT, ..Rules::default() };
+    let design = test.design(&args.wanted(), rules);
+    let mut campaign = Campaign {
+        test,
+        design: design.clone(),
+        format,
+        recorder: Recorder::new(test, at),
+        records,
+        progress: Progress::of_steps(),
+        trials: 0,
+        failed: 0,
+        whole: true,
+        error: None,
+    };
+    let mut observer = |notice: Notice<'_>| campaign.observe(&notice);
+    Driver::new(design, places, &mut observer).run(&interrupt::INTERRUPTED)?;
+    campaign.finish()
+}
+
+/// A test under way.
+struct Campaign<'t> {
+    test: &'t Test,
+    design: Design,
+    format: Format,
+    recorder: Recorder<'t>,
+    records: Records,
+    progress: Progress,
+    trials: u32,
+    failed: u32,
+    whole: bool,
+    /// Why a trial was not recorded.
+    error: Option<anyhow::Error>,
+}
+
+impl Campaign<'_> {
+    fn observe(&mut self, notice: &Notice<'_>) {
+        match notice {
+            Notice::Action { at_ns, action } => self.action(*at_ns, action),
+            Notice::Trouble(trouble) => self.say(&trouble.to_string()),
+            Notice::Started(started) => self.recorder.started(started.skew_ns, started.error_ns),
+            Notice::Back { host } => self.say(&format!("{}: connected again", self.test.workers[*host].name)),
+            Notice::Wrote { .. } => {}
+        }
+    }
+
+    fn action(&mut self, at_ns: u64, action: &Action) {
+        match action {
+            Action::Phase { trial, phase } => {
+                self.recorder.phase(at_ns, utc_now);
+                let (trial, of) = (trial + 1, self.test.trials);
+                self.progress.say(format!("trial {trial} of {of}: {}", phase_name(*phase)));
+            }
+            Action::Report(report) => {
+                if let Some(complaint) = report.complaint(&self.design) {
+                    self.say(&complaint);
+                }
+                self.recorder.step(report.clone());
+            }
+            Action::GivenUp(host) => {
+                self.say(&format!("{}: given up, and the test with it", self.test.workers[*host].name));
+            }
+            Action::Trial { trial, verdicts } => {
+                let trial = self.recorder.trial(*trial, verdicts, interrupted(), at_ns);
+                if let Err(error) = self.trial(&trial) {
+                    self.error.get_or_insert(error);
+                    // A trial that is not kept is not worth its time: no other one is begun.
+                    interrupt::INTERRUPTED.store(true, Ordering::Relaxed);
+                }
+            }
+            Action::Start { .. } | Action::End(..) | Action::Over => {}
+        }
+    }
+
+    fn trial(&mut self, trial: &Trial) -> Result<()> {
+        self.trials += 1;
+        self.failed += trial.failed_steps();
+        self.whole &= trial.is_whole();
+        let line = self.records.append(trial)?;
+        self.progress.aside(|| match self.format {
+            Format::Text => print(&text::conducted(trial, style())),
+            Format::Json => print(&format!("{line}\n")),
+        });
+        Ok(())
+    }
+
+    fn say(&self, text: &str) {
+        self.progress.aside(|| eprintln!("linerate: {text}"));
+    }
+
+    fn finish(self) -> Result<ExitCode> {
+        let Campaign { format, records, progress, trials, failed, whole, error, .. } = self;
+        drop(progress);
+        if format == Format::Text && trials > 0 {
+            print(&text::conducted_all(trials, failed, &records.path().display().to_string(), style()));
+        }
+        match error {
+            Some(error) => Err(error),
+            None if interrupted() => Ok(ExitCode::from(INTERRUPTED)),
+            None if whole => Ok(ExitCode::SUCCESS),
+            None => Ok(ExitCode::from(FAILED)),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Published tests carried out over the real sshd, with stand-ins for FreeBSD's commands.
+
+use crate::common::{LINERATE, Program, Scratch};
+use crate::sshd::SshLab;
+use crate::{CORPUS, records};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+/// Commands of the published tests that are not what they are on FreeBSD, or that Linux has not. `sleep` is what it is: the shells that
+/// supervise steps need it.
+const COMMANDS: [&str; 12] = [
+    "cpuset",
+    "ifconfig",
+    "iperf3",
+    "kldload",
+    "kldunload",
+    "netstat",
+    "ping",
+    "pmcstat",
+    "route",
+    "setkey",
+    "sysctl",
+    "pfctl",
+];
+
+/// A published test on hosts called as its workers: what each host was asked to do, and the first trial.
+struct Conducted {
+    trial: Value,
+    stdout: String,
+    status: Option<i32>,
+    calls: Vec<Vec<String>>,
+}
+
+/// Stand-ins write down how they were called. `iperf3 -s` serves until it is ended.
+fn stand_in(file: &Path, name: &str) -> String {
+    let last = match name {
+        "iperf3" => "case \"$*\" in *-s*) echo listening; exec tail -f /dev/null ;; esac; echo sent",
+        "kldload" => "[ \"$1\" != if_cxgbe ] || { echo 'module already loaded' >&2; exit 1; }",
+        "cpuset" => "shift 2; exec \"$@\"",
+        _ => ":",
+    };
+    format!("#!/bin/sh\necho \"{name} $*\" >> {}\n{last}\n", file.display())
+}
+
+fn conducted(name: &str, workers: &[&str], change: impl Fn(String) -> String) -> Conducted {
+    let lab = SshLab::new(workers);
+    let scratch = Scratch::new();
+    for entry in fs::read_dir(format!("{CORPUS}/{name}")).unwrap().map(Result::unwrap) {
+        let text = fs::read_to_string(entry.path()).unwrap();
+        fs::write(scratch.path().join(entry.file_name()), change(text)).unwrap();
+    }
+    let files: Vec<_> = workers.iter().map(|worker| lab.folder().join(format!("{worker}.calls"))).collect();
+    for (host, file) in lab.hosts.iter().zip(&files) {
+        COMMANDS.iter().for_each(|name| host.stand_in(name, &stand_in(file, name)));
+    }
+    let prefix = lab.prefix();
+    let config = lab.config().display().to_string();
+    let mut args: Vec<String> = prefix[1..].to_vec();
+    args.extend(
+        [LINERATE, "conduct", "conductor.cfg", "--trials", "1", "--ssh-config", &config, "-o", "out"]
+            .map(String::from),
+    );
+    args.extend(workers.iter().flat_map(|worker| ["--map".to_string(), format!("{worker}={worker}")]));
+    let ended = Program::new(&prefix[0]).args(args).dir(scratch.path()).run().no_panic();
+    let out = scratch.file("out");
+    assert!(Path::new(&out).exists(), "{}\n{}", ended.stdout, ended.stderr);
+    let lines = |file| fs::read_to_string(file).unwrap_or_default().lines().map(String::from).collect();
+    let left: Vec<_> =
+        lab.hosts.iter().flat_map(|host| host.processes()).filter(|(_, p)| p.contains("tail -f")).collect();
+    assert!(left.is_empty(), "{left:?}");
+    Conducted {
+        trial: records(&out).remove(0),
+        stdout: ended.stdout,
+        status: ended.status.code(),
+        calls: files.iter().map(lines).collect(),
+    }
+}
+
+/// A step of a worker by its phase and key.
+fn step<'t>(trial: &'t Value, worker: usize, phase: &str, key: &str) -> &'t Value {
+    let steps = trial["workers"][worker]["steps"].as_array().unwrap();
+    steps
+        .iter()
+        .find(|s| s["phase"] == phase && s["key"] == key)
+        .unwrap_or_else(|| panic!("{phase} {key}: {steps:#?}"))
+}
+
+/// Unchanged, but that nobody waits half a minute for a server to be ended.
+fn sooner(text: String) -> String {
+    text.replace("timeout30:", "timeout2:").replace("sleep 5", "sleep 0.5")
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
+fn two_hosts() {
+    let Conducted { trial, stdout, status, calls } =
+        conducted("VANILLA/Tests/iperf-twohost", &["client1", "client2"], sooner);
+    // The module was there already: that is no reason to stop, and one for exit status 1.
+    assert_eq!(status, Some(1), "{stdout}");
+    let load = step(&trial, 0, "startup", "step1");
+    assert_eq!(
+        (&load["exit_status"], &load["output"], &load["failed"]),
+        (&json!(1), &json!("module already loaded\n"), &json!(true))
+    );
+    let source = [
+        "kldload if_cxgbe",
+        "ifconfig cxl1 172.16.0.1/24",
+        "ping -c 3 172.16.0.2",
+        "iperf3 -c 172.16.0.2",
+        "ifconfig cxl1 down",
+        "route delete 172.16.1.0",
+        "kldunload if_cxgbe",
+    ];
+    assert_eq!(calls[0], source);
+    assert!(calls[1].contains(&"iperf3 -s".to_string()), "{calls:?}");
+    let server = step(&trial, 1, "run", "timeout2");
+    assert_eq!((&server["outcome"], &server["failed"]), (&json!("timed-out"), &json!(false)));
+    // The shell may say that it was terminated.
+    assert!(server["output"].as_str().unwrap().starts_with("listening\n"), "{server}");
+    assert!(server["took_s"].as_f64().unwrap() >= 2.0);
+    assert_eq!(step(&trial, 0, "run", "step2")["output"], "sent\n");
+    assert_eq!(step(&trial, 1, "reset", "step1")["output"], "system reset: goodbye\n");
+    assert!(trial["skew_ms"].as_f64().unwrap() < 1000.0);
+    assert_eq!(
+        (&trial["workers"][0]["failed_steps"], &trial["workers"][1]["at"]),
+        (&json!(1), &json!("client2"))
+    );
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
+fn a_command_that_is_nowhere_fails_alone() {
+    // It has `kldunlaod`.
+    let name = "IPSEC/Tests/iperf-aes-gcm-aesni-nopmc";
+    let Conducted { trial, stdout, status, calls } = conducted(name, &["client1", "client2"], sooner);
+    assert_eq!(status, Some(1), "{stdout}");
+    let all: Vec<&Value> =
+        trial["workers"].as_array().unwrap().iter().flat_map(|w| w["steps"].as_array().unwrap()).collect();
+    let typo: Vec<&&Value> =
+        all.iter().filter(|s| s["command"].as_str().unwrap().starts_with("kldunlaod")).collect();
+    assert!(!typo.is_empty());
+    for step in typo {
+        assert_eq!(
+            (&step["exit_status"], &step["phase"], &step["failed"]),
+            (&json!(127), &json!("reset"), &json!(true))
+        );
+        assert!(step["output"].as_str().unwrap().contains("not found"));
+    }
+    assert!(
+        trial["workers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|w| w["reset"] == "with-failures" || w["reset"] == "all")
+    );
+    assert!(calls.iter().all(|calls| calls.iter().any(|call| call.starts_with("setkey"))), "{calls:?}");
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
+fn four_hosts() {
+    let shown = |text: String| sooner(text).replace("kldload if_cxgbe", "kldload if_other");
+    let workers = ["client1", "client2", "client3", "client4"];
+    let Conducted { trial, stdout, status, calls } =
+        conducted("IPSEC/Tests/iperf-4host-forw-noipsec-nopmc", &workers, shown);
+    assert_eq!(status, Some(0), "{stdout}\n{trial:#}");
+    assert_eq!(trial["workers"].as_array().unwrap().len(), 4);
+    for (worker, calls) in trial["workers"].as_array().unwrap().iter().zip(&calls) {
+        assert_eq!((&worker["reset"], &worker["lost"]), (&json!("all"), &json!(false)));
+        assert!(!calls.is_empty());
+    }
+}
