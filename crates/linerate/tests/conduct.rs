@@ -6,7 +6,7 @@ mod hosts;
 #[path = "../../sys/tests/common/sshd.rs"]
 mod sshd;
 
-use common::{LINERATE, Program, Scratch, linerate, wait_for};
+use common::{LINERATE, Namespace, Program, Scratch, linerate, wait_for};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -223,6 +223,49 @@ fn an_interrupt_ends_what_runs_resets_and_records() {
         steps(&trials[0], 0),
         [("startup", "interrupted", &Value::Null), ("reset", "ended", &json!(0))]
     );
+}
+
+#[test]
+fn a_full_disk_ends_the_test_after_reset_and_keeps_whole_trials() {
+    let steps = "[Startup]\n[Run]\nstep1: head -c 3000 /dev/zero | tr '\\0' x\n[Collect]\n[Reset]\nstep1: echo >> resets\n";
+    let scratch = test(5, &[steps]);
+    let ended = conduct(&scratch, &["--local", "-o", "out.jsonl"]).file_limit(6000).run();
+    ended.fails(1, &["cannot write trial 2 to out.jsonl"]);
+    assert_eq!(records(&scratch.file("out.jsonl")).len(), 1);
+    assert_eq!(fs::read_to_string(scratch.file("resets")).unwrap().lines().count(), 2);
+}
+
+#[test]
+fn nothing_is_left_when_linerate_is_killed() {
+    let scratch = test(
+        1,
+        &[
+            "[Startup]\nspawn1: echo $$ > spawned; exec tail -f /dev/null\nstep1: echo $$ > begun; sleep 60\n[Run]\n[Collect]\n[Reset]\n",
+        ],
+    );
+    let running = conduct(&scratch, &["--local"]).start();
+    let pid = |name: &str| {
+        let file = scratch.path().join(name);
+        wait_for(name, || fs::read_to_string(&file).ok()?.trim().parse::<u32>().ok())
+    };
+    let pids = [pid("spawned"), pid("begun")];
+    running.signal(libc::SIGKILL);
+    for pid in pids {
+        wait_for("the end of a step", || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn workers_run_in_the_namespaces_of_their_names() {
+    let namespace = Namespace::new();
+    let scratch = test(1, &["[Startup]\n[Run]\nstep1: ip -o link\n[Collect]\n[Reset]\n"]);
+    fs::write(scratch.file("conductor.cfg"), format!("[Test]\n[Clients]\n{}: a.cfg\n", namespace.name))
+        .unwrap();
+    conduct(&scratch, &["--local", "-o", "out.jsonl"]).run().ok();
+    let worker = records(&scratch.file("out.jsonl"))[0]["workers"][0].clone();
+    assert_eq!(worker["at"], format!("network namespace {}", namespace.name));
+    assert!(worker["steps"][0]["output"].as_str().unwrap().contains("t0@t1"), "{worker}");
 }
 
 /// Within 200 MB of address space, most of which is the program itself and its threads' stacks.

@@ -109,7 +109,8 @@ impl<'a> Source<'a> {
         let entry = section.get(key).or_else(|| defaults.get(key))?;
         let bare = without_comment(&entry.value);
         match interpolation::expand(bare, section, defaults, self.budget) {
-            Ok(text) => Some(Value { text, span: entry.value_span }),
+            // A value may begin on the line behind its key.
+            Ok(text) => Some(Value { text: text.trim().to_string(), span: entry.value_span }),
             Err(bad) => {
                 let (message, help) = bad.told();
                 self.problems.push(Problem::new(entry.value_span, message).help(help));

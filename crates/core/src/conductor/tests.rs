@@ -57,7 +57,7 @@ fn a_test_of_either_vocabulary() {
 
     let main = "[Test]\ntrials = 3   # three\nformat: json\n\n[Workers]\nW = sub/w.cfg   ; theirs\n";
     let new = "[Coordinator]\nplayer = 10.0.1.10          # Web server IP\nconductor = c\ncmdport = 6970  # listen\n\
-               resultsport = 6971\n[Startup]\nstep1 = spawn:vmstat 1 > /tmp/v\n[Run]\nstep1: timeout9:ping x\n[Collect]\n[Reset]\n";
+               resultsport =\n  6971\n[Startup]\nstep1 = spawn:vmstat 1 > /tmp/v\n[Run]\nstep1: timeout9:ping x\n[Collect]\n[Reset]\n";
     let test = read_files(main, &[("sub/w.cfg", new)]).unwrap();
     assert_eq!((test.name.as_str(), test.trials), ("my-test", 3));
     let worker = &test.workers[0];

@@ -1,8 +1,8 @@
 //! Published tests carried out over the real sshd, with stand-ins for FreeBSD's commands.
 
-use crate::common::{LINERATE, Program, Scratch};
+use crate::common::{LINERATE, Program, Scratch, wait_for};
 use crate::sshd::SshLab;
-use crate::{CORPUS, records};
+use crate::{CORPUS, records, test};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -43,6 +43,17 @@ fn stand_in(file: &Path, name: &str) -> String {
     format!("#!/bin/sh\necho \"{name} $*\" >> {}\n{last}\n", file.display())
 }
 
+/// The program on a test in a folder, in the network of a lab, where hosts are called as workers.
+fn conduct(lab: &SshLab, folder: &Path) -> Program {
+    let prefix = lab.prefix();
+    let config = lab.config().display().to_string();
+    let mut args: Vec<String> = prefix[1..].to_vec();
+    let fixed = [LINERATE, "conduct", "conductor.cfg", "--trials", "1", "--ssh-config", &config, "-o", "out"];
+    args.extend(fixed.map(String::from));
+    args.extend(lab.hosts.iter().flat_map(|host| ["--map".to_string(), format!("{0}={0}", host.name)]));
+    Program::new(&prefix[0]).args(args).dir(folder)
+}
+
 fn conducted(name: &str, workers: &[&str], change: impl Fn(String) -> String) -> Conducted {
     let lab = SshLab::new(workers);
     let scratch = Scratch::new();
@@ -54,15 +65,7 @@ fn conducted(name: &str, workers: &[&str], change: impl Fn(String) -> String) ->
     for (host, file) in lab.hosts.iter().zip(&files) {
         COMMANDS.iter().for_each(|name| host.stand_in(name, &stand_in(file, name)));
     }
-    let prefix = lab.prefix();
-    let config = lab.config().display().to_string();
-    let mut args: Vec<String> = prefix[1..].to_vec();
-    args.extend(
-        [LINERATE, "conduct", "conductor.cfg", "--trials", "1", "--ssh-config", &config, "-o", "out"]
-            .map(String::from),
-    );
-    args.extend(workers.iter().flat_map(|worker| ["--map".to_string(), format!("{worker}={worker}")]));
-    let ended = Program::new(&prefix[0]).args(args).dir(scratch.path()).run().no_panic();
+    let ended = conduct(&lab, scratch.path()).run().no_panic();
     let out = scratch.file("out");
     assert!(Path::new(&out).exists(), "{}\n{}", ended.stdout, ended.stderr);
     let lines = |file| fs::read_to_string(file).unwrap_or_default().lines().map(String::from).collect();
@@ -173,4 +176,52 @@ fn four_hosts() {
         assert_eq!((&worker["reset"], &worker["lost"]), (&json!("all"), &json!(false)));
         assert!(!calls.is_empty());
     }
+}
+
+/// A test for `client1` and `client2`, whose first step of the run goes on until it is ended.
+fn endless() -> Scratch {
+    let phases = "[Startup]\n[Run]\nstep1: touch running; exec tail -f /dev/null\n[Collect]\n[Reset]\nstep1: touch reset\n";
+    let scratch = test(1, &[phases; 2]);
+    let main = fs::read_to_string(scratch.file("conductor.cfg")).unwrap();
+    fs::write(scratch.file("conductor.cfg"), main.replace("a:", "client1:").replace("b:", "client2:"))
+        .unwrap();
+    scratch
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_host_that_is_lost_ends_the_run_for_all_and_the_others_are_reset() {
+    let mut lab = SshLab::new(&["client1", "client2"]);
+    let scratch = endless();
+    let running = conduct(&lab, scratch.path()).start();
+    for host in &lab.hosts {
+        wait_for("the run", || (host.running("tail -f") > 0).then_some(()));
+    }
+    lab.host("client2").kill_sshd();
+    let ended = running
+        .wait()
+        .fails(1, &["client2: the connection was lost", "run of trial 1, step 1: touch running"]);
+    let trial = records(&scratch.file("out")).remove(0);
+    let of = |worker: usize, what: &str| trial["workers"][worker][what].clone();
+    assert_eq!((of(1, "lost"), of(1, "reset")), (json!(true), json!("no")), "{}", ended.stderr);
+    assert_eq!(
+        (of(0, "lost"), of(0, "reset"), of(0, "cut_short")),
+        (json!(false), json!("all"), json!(true))
+    );
+    assert_eq!(step(&trial, 0, "run", "step1")["outcome"], "stopped");
+    for host in &lab.hosts {
+        wait_for("the end of the load", || (host.running("tail -f") == 0).then_some(()));
+    }
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn hosts_that_cannot_be_reached_are_all_told_before_anything_is_run() {
+    let mut lab = SshLab::new(&["client1", "client2"]);
+    lab.host("client1").change_key();
+    lab.host("client2").kill_sshd();
+    let scratch = endless();
+    let says = ["client1: THE KEY OF THE HOST HAS CHANGED", "client2: the host refuses connections"];
+    conduct(&lab, scratch.path()).run().fails(1, &says);
+    assert!(!scratch.path().join("out").exists());
 }

@@ -122,7 +122,7 @@ impl Campaign<'_> {
     fn finish(self) -> Result<ExitCode> {
         let Campaign { format, records, progress, trials, failed, whole, error, .. } = self;
         drop(progress);
-        if format == Format::Text && trials > 0 {
+        if format == Format::Text && trials > 0 && error.is_none() {
             print(&text::conducted_all(trials, failed, &records.path().display().to_string(), style()));
         }
         match error {

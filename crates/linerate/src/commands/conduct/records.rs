@@ -15,6 +15,8 @@ const FOLDER: &str = "linerate-results";
 pub struct Records {
     file: File,
     path: PathBuf,
+    /// Length of the whole lines.
+    bytes: u64,
 }
 
 impl Records {
@@ -24,7 +26,7 @@ impl Records {
     /// It cannot be made, or is there already.
     pub fn create(explicit: Option<&Path>, test: &str) -> Result<Self> {
         if let Some(path) = explicit {
-            return Ok(Records { file: make(path)?, path: path.to_path_buf() });
+            return Ok(Records { file: make(path)?, path: path.to_path_buf(), bytes: 0 });
         }
         std::fs::create_dir_all(FOLDER).with_context(|| format!("cannot make the folder {FOLDER}"))?;
         let name = format!("{}-{}", stamp_utc(SystemTime::now()), sanitised(test));
@@ -34,7 +36,7 @@ impl Records {
             let path = Path::new(FOLDER).join(format!("{name}{suffix}.jsonl"));
             match make(&path) {
                 Err(error) if error.downcast_ref().is_some_and(exists) => number += 1,
-                made => return Ok(Records { file: made?, path }),
+                made => return Ok(Records { file: made?, path, bytes: 0 }),
             }
         }
     }
@@ -52,7 +54,13 @@ impl Records {
         let mut line = serde_json::to_string(trial)?;
         line.push('\n');
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
-        written.with_context(|| format!("cannot write trial {} to {}", trial.trial, self.path.display()))?;
+        if let Err(error) = written {
+            // A part of the line may be there: whoever reads the file wants whole ones. The error to tell is the first.
+            let _ = self.file.set_len(self.bytes);
+            let what = format!("cannot write trial {} to {}", trial.trial, self.path.display());
+            return Err(anyhow::Error::new(error).context(what));
+        }
+        self.bytes += line.len() as u64;
         line.pop();
         Ok(line)
     }
