@@ -45,7 +45,7 @@ pub enum ChangeError {
         host: String,
     },
     /// A program failed.
-    #[error("{host}: {what} could not be {doing}: `{command}` {how}{said}")]
+    #[error("{host}: {what} could not be {doing}: {why}")]
     Failed {
         /// What the host is called.
         host: String,
@@ -53,12 +53,8 @@ pub enum ChangeError {
         what: String,
         /// Read, set or put back.
         doing: &'static str,
-        /// The program with its arguments.
-        command: String,
-        /// How it ended.
-        how: String,
-        /// What it said, in brackets.
-        said: String,
+        /// The program, how it ended, and what it said.
+        why: String,
     },
     /// What a program printed does not have the value.
     #[error("{host}: {what}: `{command}` does not say what it is now, so it could not be put back: {said}")]
@@ -195,19 +191,15 @@ impl<'a> Changes<'a> {
             return Ok(finished);
         }
         let said = [finished.errors(), finished.text()].into_iter().find(|s| !s.trim().is_empty());
-        Err(ChangeError::Failed {
-            host: self.place.name().into(),
-            what: what.into(),
-            doing,
-            command: shown(program),
-            how: match finished.ending {
-                Ending::Ended(Status::Exit(status)) => format!("ended with status {status}"),
-                Ending::Ended(Status::Signal(signal)) => format!("was ended by signal {signal}"),
-                Ending::TimedOut => format!("took longer than {} s", LIMIT.as_secs()),
-                Ending::Interrupted => "was interrupted".into(),
-            },
-            said: said.map_or(String::new(), |said| format!(" ({})", short(&said))),
-        })
+        let said = said.map_or(String::new(), |said| format!(" ({})", short(&said)));
+        let how = match finished.ending {
+            Ending::Ended(Status::Exit(status)) => format!("ended with status {status}"),
+            Ending::Ended(Status::Signal(signal)) => format!("was ended by signal {signal}"),
+            Ending::TimedOut => format!("took longer than {} s", LIMIT.as_secs()),
+            Ending::Interrupted => "was interrupted".into(),
+        };
+        let why = format!("`{}` {how}{said}", shown(program));
+        Err(ChangeError::Failed { host: self.place.name().into(), what: what.into(), doing, why })
     }
 }
 

@@ -70,7 +70,7 @@ pub fn connect(places: Vec<Where>, cancelled: &AtomicBool) -> Result<Vec<Place>,
         match place {
             Where::Here { name, netns } => connected.push(Place::Here { name, netns }),
             Where::Ssh(_) => match connections.next().expect("an answer for each host") {
-                Ok(connection) => connected.push(Place::Ssh(connection)),
+                Ok(connection) => connected.push(Place::Ssh(Box::new(connection))),
                 Err(error) => errors.push(error),
             },
         }

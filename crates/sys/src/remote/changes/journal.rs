@@ -2,8 +2,9 @@
 
 use super::ChangeError;
 use linerate_core::reconfigure::Undoing;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -33,10 +34,12 @@ impl Journal {
         fs::create_dir_all(folder).map_err(|e| failed("created")(e, &path))?;
         let opened = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path);
         let mut file = opened.map_err(|e| failed("opened")(e, &path))?;
-        match file.try_lock() {
+        match lock(&file) {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(ChangeError::Busy { host: host.into() }),
-            Err(TryLockError::Error(e)) => return Err(failed("locked")(e, &path)),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                return Err(ChangeError::Busy { host: host.into() });
+            }
+            Err(e) => return Err(failed("locked")(e, &path)),
         }
         let mut text = String::new();
         (&mut file).take(LONGEST).read_to_string(&mut text).map_err(|e| failed("read")(e, &path))?;
@@ -76,7 +79,7 @@ impl Journal {
         let written = || -> io::Result<File> {
             let _ = fs::remove_file(&beside);
             let mut file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&beside)?;
-            file.try_lock()?;
+            lock(&file)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             fs::rename(&beside, &self.path)?;
@@ -89,6 +92,15 @@ impl Journal {
 
     fn failed(&self, doing: &'static str, source: io::Error) -> ChangeError {
         ChangeError::Journal { host: self.host.clone(), path: self.path.clone(), doing, source }
+    }
+}
+
+/// Takes the file for this process; `WouldBlock` if another has it.
+fn lock(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open, and nothing else is passed.
+    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
