@@ -73,7 +73,8 @@ impl Report {
 
 /// The beginning of a text, on one line.
 fn shown(text: &str) -> String {
-    let mut letters = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c });
+    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut letters = plain.trim().chars();
     let line: String = letters.by_ref().take(SHOWN).collect();
     if letters.next().is_some() { format!("{line}...") } else { line }
 }
