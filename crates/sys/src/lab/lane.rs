@@ -16,6 +16,8 @@ pub struct Lane {
     pub receiver: Interface,
     /// Receive queues of the receiver's interface: at least those of the layout.
     pub receiver_queues: u32,
+    /// Two generator CPUs send into one receive queue of the DUT: the kernel's count of what found it full is too low then.
+    pub(super) shared_queue: bool,
     /// What is between; none for card to card.
     pub dut: Option<DutEnd>,
     /// Settings of the host that the DUT wants.

@@ -115,6 +115,13 @@ impl LabSpec {
         }
     }
 
+    /// Whether two generator CPUs send into one of a card's receive queues.
+    fn shares(&self, queues: u32) -> bool {
+        let used: std::collections::BTreeSet<u32> =
+            self.generator_cpus.iter().map(|cpu| cpu % queues.max(1)).collect();
+        used.len() < self.generator_cpus.len()
+    }
+
     fn mtu(&self) -> u32 {
         u32::from(self.longest_fcs).saturating_sub(18).max(1500)
     }
@@ -233,8 +240,9 @@ impl EmbeddedLab {
         self.generator_route.wait_running(generator.index, START_WITHIN)?;
         self.receiver_route.wait_running(receiver.index, START_WITHIN)?;
         let receiver_queues = self.receiver_route.link_by_index(receiver.index)?.num_rx_queues;
+        let shared_queue = setup.inside.queues.is_some_and(|queues| self.spec.shares(queues));
         let (flows, interrupted) = (self.spec.flows, self.spec.interrupted);
-        Ok(Lane { setup, generator, receiver, receiver_queues, dut, host, flows, interrupted })
+        Ok(Lane { setup, generator, receiver, receiver_queues, shared_queue, dut, host, flows, interrupted })
     }
 
     /// Makes the changes to the host that the lanes want, if they are agreed to.
