@@ -7,6 +7,7 @@
 pub mod advice;
 pub mod archive;
 pub mod audit;
+pub mod benchlab;
 pub mod compare;
 pub mod conductor;
 pub mod counters;

@@ -1,7 +1,7 @@
 //! Lab files: the hosts of a real lab, what each of them is for, how it is reached, and how it is cabled.
 //!
 //! Read as plans are, by the same reader: [`keys`] lists every key once, [`lower`] makes types of what was read, and [`checks`] finds
-//! what cannot be. Nothing here reaches a host: what a file leaves out, the hosts are asked for. docs/lab-files.md has the format.
+//! what cannot be. Nothing here reaches a host: what a file leaves out, the hosts are asked for. docs/lab-file.md has the format.
 
 mod checks;
 mod keys;
@@ -17,6 +17,7 @@ use crate::plan::{Fault, faults, reader, schema as plan_schema, text};
 use linerate_wire::Family;
 pub use ssh::{Ssh, SshError};
 use std::net::IpAddr;
+pub(crate) use types::is_interface;
 pub use types::{Boot, Host, HostAddress, Interface, OperatingSystem, Role, Tool};
 
 /// Bytes of a lab file at most.

@@ -235,6 +235,17 @@ fn files_that_are_none() {
     assert!((1..=1000).contains(&Lab::read(many.as_bytes()).unwrap_err().len()));
 }
 
+#[test]
+fn every_prefix_of_a_lab_is_read_or_has_faults_on_its_lines() {
+    for end in 0..EXAMPLE.len() {
+        let prefix = &EXAMPLE.as_bytes()[..end];
+        let lines = prefix.iter().filter(|b| **b == b'\n').count() + 1;
+        if let Err(faults) = Lab::read(prefix) {
+            assert!(!faults.is_empty() && faults.iter().all(|f| (1..=lines).contains(&f.line)), "{end}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 

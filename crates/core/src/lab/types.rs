@@ -205,6 +205,13 @@ pub struct Interface {
     pub threads: Option<u32>,
 }
 
+/// Whether a name is one of an interface: FreeBSD and Linux have 15 characters at most.
+pub(crate) fn is_interface(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
+    let first = name.chars().next();
+    first.is_some_and(|c| c.is_ascii_alphanumeric()) && name.len() <= 15 && name.chars().all(allowed)
+}
+
 /// An IP address of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostAddress {

@@ -1,6 +1,6 @@
 //! What concerns one host: its roles and its interfaces fit together, and it can be reached.
 
-use super::super::{OperatingSystem, Role, Ssh};
+use super::super::{OperatingSystem, Role, Ssh, is_interface};
 use super::HostTree;
 use crate::fault::{Problem, listed, meant};
 use crate::plan::value::Value;
@@ -131,13 +131,6 @@ fn names(host: &HostTree<'_>, problems: &mut Vec<Problem>) {
         }
         seen.push((name, key));
     }
-}
-
-/// Whether a name is one of an interface: FreeBSD and Linux have 15 characters at most.
-pub(crate) fn is_interface(name: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
-    let first = name.chars().next();
-    first.is_some_and(|c| c.is_ascii_alphanumeric()) && name.len() <= 15 && name.chars().all(allowed)
 }
 
 fn boot(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Problem>) {

@@ -1,0 +1,113 @@
+//! What was carried over, and what was not: each with its file and line.
+
+use super::values::Value;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Notes of a kind at most; the rest is counted.
+const MOST: usize = 1000;
+/// Characters of one at most.
+const LONGEST: usize = 400;
+
+/// A note about a place.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Note {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// What of it, and where it went or why it did not.
+    pub what: String,
+}
+
+impl fmt::Display for Note {
+    /// `file:line: what`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.what),
+            None => write!(f, "{}: {}", self.file, self.what),
+        }
+    }
+}
+
+/// All notes of an import.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Notes {
+    /// What was carried over, and where to.
+    pub carried: Vec<Note>,
+    /// What was not, and why.
+    pub not_carried: Vec<Note>,
+    /// Notes that are too many to list.
+    pub more: usize,
+    #[serde(skip)]
+    files: Vec<String>,
+    #[serde(skip)]
+    used: BTreeSet<String>,
+}
+
+impl Notes {
+    /// No notes yet. File 0 is the configuration.
+    pub(super) fn new(config: &str) -> Self {
+        let files = vec![config.to_string()];
+        Notes { carried: Vec::new(), not_carried: Vec::new(), more: 0, files, used: BTreeSet::new() }
+    }
+
+    /// The number of a file, for [`Value::file`].
+    pub(super) fn file(&mut self, path: &str) -> usize {
+        self.files.push(path.to_string());
+        self.files.len() - 1
+    }
+
+    /// Something went somewhere.
+    pub(super) fn carry(&mut self, file: &str, line: Option<usize>, what: String) {
+        add(&mut self.carried, &mut self.more, file, line, what);
+    }
+
+    /// Something did not.
+    pub(super) fn left(&mut self, file: &str, line: Option<usize>, what: String) {
+        add(&mut self.not_carried, &mut self.more, file, line, what);
+    }
+
+    /// A variable's value did not.
+    pub(super) fn left_value(&mut self, value: &Value, what: String) {
+        let file = self.files.get(value.file).cloned().unwrap_or_default();
+        self.left(&file, Some(value.line), what);
+    }
+
+    /// A variable's value did, or need not.
+    pub(super) fn used(&mut self, name: &str) {
+        self.used.insert(name.to_string());
+    }
+
+    /// A variable's value went somewhere.
+    pub(super) fn carry_value(&mut self, name: &str, value: &Value, to: &str) {
+        self.used(name);
+        let file = self.files.get(value.file).cloned().unwrap_or_default();
+        self.carry(&file, Some(value.line), format!("{name}: {to}"));
+    }
+
+    /// Puts them in the order of files and lines.
+    pub(super) fn sort(&mut self) {
+        self.carried.sort();
+        self.not_carried.sort();
+    }
+
+    pub(super) fn is_used(&self, name: &str) -> bool {
+        self.used.contains(name)
+    }
+}
+
+fn add(list: &mut Vec<Note>, more: &mut usize, file: &str, line: Option<usize>, what: String) {
+    let what = match what.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}...", &what[..at]),
+        None => what,
+    };
+    let note = Note { file: file.to_string(), line, what };
+    match list.contains(&note) {
+        true => {}
+        false if list.len() < MOST => list.push(note),
+        false => *more += 1,
+    }
+}

@@ -1,0 +1,209 @@
+//! Configuration sets: folders of files that are put on the DUT, one folder for each variant.
+//!
+//! sysctl.conf becomes `sysctls` and loader.conf `boot`, setting by setting; every other file is carried over as it is. A set that
+//! lacks one of its files would be another configuration: it is left out as a whole.
+
+use super::notes::Notes;
+use super::rc::Router;
+use super::{File, Folder, join, plan_file};
+use std::collections::BTreeMap;
+
+/// Sets of one folder at most.
+const MOST_SETS: usize = 500;
+/// Settings or files of one set at most, which is what a plan takes.
+const MOST_ENTRIES: usize = 900;
+
+/// A configuration set.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Set {
+    /// Its name, fit for a plan.
+    pub(super) name: String,
+    /// Whether the others are compared with it.
+    pub(super) baseline: bool,
+    /// Files with their paths from the root.
+    pub(super) files: Vec<(String, String)>,
+    pub(super) sysctls: BTreeMap<String, String>,
+    pub(super) boot: BTreeMap<String, String>,
+    /// What its rc.conf says.
+    pub(super) router: Router,
+    /// What the rc.conf of the reference says, where the set is for both.
+    pub(super) reference: Option<Router>,
+    /// Whether it is the BSD Router Project's.
+    pub(super) bsdrp: bool,
+}
+
+/// The sets of a folder, in the order in which the script takes them.
+pub(super) fn sets(folder: &Folder, notes: &mut Notes) -> Vec<Set> {
+    let mut by_name: BTreeMap<&str, Vec<(&str, &File)>> = BTreeMap::new();
+    for file in &folder.files {
+        match file.path.split_once('/') {
+            Some((set, path)) => by_name.entry(set).or_default().push((path, file)),
+            None => notes.left(&join(&folder.path, &file.path), None, "it is in no set".into()),
+        }
+    }
+    for (path, reason) in &folder.unread {
+        notes.left(&join(&folder.path, path), None, reason.clone());
+    }
+    let mut sets: Vec<Set> = Vec::new();
+    for (name, files) in by_name {
+        let place = join(&folder.path, name);
+        let unread = folder.unread.iter().filter(|(path, _)| path.split('/').next() == Some(name));
+        let needed =
+            unread.clone().find(|(path, _)| !is_account(path.split_once('/').map_or("", |(_, p)| p)));
+        if let Some((path, _)) = needed {
+            notes.left(&place, None, format!("the set is left out: it would lack {path}"));
+        } else if sets.len() >= MOST_SETS {
+            notes.left(&place, None, format!("the set is left out: more than {MOST_SETS}"));
+        } else if let Some(mut set) = set(&place, &files, notes) {
+            set.name = unique(plan_file::name(name), &sets);
+            let what = format!(
+                "variant {}: {} sysctls, {} boot settings, {} files",
+                set.name,
+                set.sysctls.len(),
+                set.boot.len(),
+                set.files.len()
+            );
+            notes.carry(&place, None, what);
+            sets.push(set);
+        }
+    }
+    baseline(&mut sets);
+    sets
+}
+
+fn unique(name: String, sets: &[Set]) -> String {
+    let taken = |name: &str| name == "card-to-card" || sets.iter().any(|set| set.name == name);
+    let numbered = || (2..).map(|n| format!("{name} {n}")).find(|name| !taken(name));
+    if taken(&name) { numbered().unwrap_or_default() } else { name }
+}
+
+/// What is called the default, or plain forwarding, is what others are compared with.
+fn baseline(sets: &mut [Set]) {
+    let named = |part: &str, sets: &[Set]| sets.iter().position(|set| set.name.to_lowercase().contains(part));
+    let at = named("default", sets).or_else(|| named("forwarding", sets)).unwrap_or(0);
+    if let Some(set) = sets.get_mut(at) {
+        set.baseline = true;
+    }
+}
+
+fn set(place: &str, files: &[(&str, &File)], notes: &mut Notes) -> Option<Set> {
+    let both =
+        ["dut/", "refendpoint/"].iter().all(|part| files.iter().any(|(path, _)| path.starts_with(part)));
+    let mut set = Set::default();
+    let mut told = false;
+    for (path, file) in files {
+        let whole = join(place, path);
+        if !both {
+            one(&mut set, &whole, path, file, notes)?;
+        } else if let Some(path) = path.strip_prefix("dut/") {
+            one(&mut set, &whole, path, file, notes)?;
+        } else if let Some(path) = path.strip_prefix("refendpoint/") {
+            let reference = set.reference.get_or_insert_default();
+            if is_rc(path) {
+                reference.read(&String::from_utf8_lossy(&file.bytes));
+            }
+            if !told {
+                let what = "a plan configures the DUT alone: put these files on the reference by hand";
+                notes.left(&join(place, "refendpoint"), None, what.into());
+                told = true;
+            }
+        } else {
+            notes.left(&whole, None, "it is neither for the DUT nor for the reference".into());
+        }
+    }
+    if set.files.len() > MOST_ENTRIES || set.sysctls.len() > MOST_ENTRIES || set.boot.len() > MOST_ENTRIES {
+        notes.left(place, None, format!("the set is left out: more than {MOST_ENTRIES} files or settings"));
+        return None;
+    }
+    Some(set)
+}
+
+/// Takes a file into a set. `None`: the set cannot be without it.
+fn one(set: &mut Set, place: &str, path: &str, file: &File, notes: &mut Notes) -> Option<()> {
+    if is_account(path) {
+        notes.left(place, None, "accounts and keys of hosts stay as they are".into());
+        return Some(());
+    }
+    let fine =
+        !path.chars().any(char::is_control) && path.trim() == path && !path.split('/').any(|p| p == "..");
+    let text = std::str::from_utf8(&file.bytes).ok().filter(|_| fine);
+    let Some(text) = text else {
+        notes.left(place, None, "the set is left out: this file, or its path, is no text".into());
+        return None;
+    };
+    if path == "etc/rc.conf.misc" || text.contains("BSD Router Project") {
+        set.bsdrp = true;
+    }
+    if is_rc(path) {
+        set.router.read(text);
+    }
+    if path == "etc/sysctl.conf" || path == "etc/sysctl.conf.local" {
+        settings(&mut set.sysctls, place, text, notes);
+    } else if path == "boot/loader.conf"
+        || path == "boot/loader.conf.local"
+        || path.starts_with("boot/loader.conf.d/")
+    {
+        settings(&mut set.boot, place, text, notes);
+    } else {
+        if file.executable {
+            notes.left(place, None, "that it may be executed: a plan writes plain files".into());
+        }
+        set.files.push((format!("/{path}"), text.to_string()));
+    }
+    Some(())
+}
+
+fn is_rc(path: &str) -> bool {
+    path == "etc/rc.conf" || path == "etc/rc.conf.local"
+}
+
+/// Files that say who may log in.
+fn is_account(path: &str) -> bool {
+    let path = path.strip_prefix("dut/").or_else(|| path.strip_prefix("refendpoint/")).unwrap_or(path);
+    let databases = ["etc/passwd", "etc/master.passwd", "etc/pwd.db", "etc/spwd.db", "etc/group"];
+    databases.contains(&path) || path.starts_with("etc/ssh/") || path.split('/').any(|part| part == ".ssh")
+}
+
+/// `name=value` lines, with `"` around values and comments behind a `#`.
+fn settings(to: &mut BTreeMap<String, String>, place: &str, text: &str, notes: &mut Notes) {
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let setting = line.split_once('=').and_then(|(name, value)| Some((name.trim(), value_of(value)?)));
+        match setting.filter(|(name, _)| is_setting(name)) {
+            Some((name, value)) => {
+                to.insert(name.to_string(), value);
+            }
+            None => {
+                let shown: String = line.chars().take(80).collect();
+                notes.left(place, Some(number + 1), format!("this is no setting: {shown}"));
+            }
+        }
+    }
+}
+
+/// A value without its quotes and the comment behind it; `None` where a quote is never closed, or it has signs that settings lack.
+fn value_of(text: &str) -> Option<String> {
+    let text = text.trim();
+    let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let value = match quote {
+        Some(quote) => {
+            let (value, rest) = text[1..].split_once(quote)?;
+            let rest = rest.trim();
+            (rest.is_empty() || rest.starts_with('#')).then_some(value)?
+        }
+        None => text.split('#').next().unwrap_or_default().trim(),
+    };
+    (!value.chars().any(char::is_control)).then(|| value.to_string())
+}
+
+fn is_setting(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-/%".contains(c);
+    let first = name.chars().next();
+    first.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_')
+        && name.len() <= 100
+        && name.chars().all(allowed)
+        && !name.contains("..")
+}
