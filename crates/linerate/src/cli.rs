@@ -1,5 +1,6 @@
 //! The command line: what can be asked, and help that teaches by example.
 
+mod benchlab;
 mod compare;
 mod conduct;
 mod history;
@@ -13,7 +14,7 @@ mod stat;
 pub use compare::{Compare, Share};
 pub use conduct::{Conduct, Format};
 pub use history::History;
-pub use import::{Import, ImportFrom, Netbenches};
+pub use import::{Benchlab, Import, ImportFrom, Netbenches};
 pub use plan::{Plan, PlanAction};
 pub use reproduce::Reproduce;
 pub use rules::Rules;
@@ -81,9 +82,9 @@ pub enum Command {
     ///
     /// Takes the frames of `linerate send` (and, without signature, anybody's) from an interface or a capture file.
     Receive(Box<Receive>),
-    /// Keep an embedded lab up, to look at it or to work in it by hand
+    /// Keep an embedded lab up, to look at it or to work in it by hand; and the lab files of real labs
     ///
-    /// The namespaces get names that `ip netns` knows, and stay until they are taken down. They are written down before they are
+    /// An embedded lab's namespaces get names that `ip netns` knows, and stay until they are taken down. They are written down before they are
     /// made, so that what a killed linerate leaves is cleared by the next.
     Lab(Lab),
     /// Print the tables of a recorded campaign again
@@ -107,7 +108,7 @@ pub enum Command {
     /// word that begins with #, do not count. The output is ministat's, byte for byte, with the arithmetic of the generation that
     /// --era names: published figures can be checked.
     Stat(Stat),
-    /// Read results of other tools: check them, recompute their figures, turn them into records
+    /// Read what other tools use and leave: results become records, labs become lab files and plans
     Import(Import),
     /// Find where results changed from campaign to campaign, or from revision to revision
     ///
@@ -477,14 +478,16 @@ pub struct Receive {
     pub json: bool,
 }
 
-/// An embedded lab by hand.
+/// An embedded lab by hand, and the lab files of real ones.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   sudo linerate lab up --variant nft-stateful     card to card is lane 0, the variant lane 1
   sudo ip netns exec linerate-dut0 nft list ruleset
   sudo linerate send --netns linerate-generator -i g1 -n 1000 &
   sudo linerate receive --netns linerate-receiver -i r1 -n 1000
-  sudo linerate lab down")]
+  sudo linerate lab down
+  linerate lab example > LAB.toml                 a lab of real hosts, to begin with
+  linerate lab schema > lab.schema.json           for editors that complete and check TOML")]
 pub struct Lab {
     /// What to do with it.
     #[command(subcommand)]
@@ -521,6 +524,10 @@ pub enum LabAction {
         #[arg(long)]
         json: bool,
     },
+    /// Print a lab file to begin with, that explains itself: the hosts of a real lab
+    Example,
+    /// Print the JSON Schema of lab files
+    Schema,
 }
 
 /// Print the tables of a recorded campaign again.

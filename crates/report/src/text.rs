@@ -3,6 +3,7 @@
 mod analysis;
 mod answer;
 mod archive;
+mod benchlab;
 mod comparisons;
 mod conduct;
 mod history;
@@ -25,6 +26,7 @@ use page::{Ink, Page};
 
 pub use analysis::analysis;
 pub use archive::archive;
+pub use benchlab::{benchlab, lab_line};
 pub use comparisons::comparisons;
 pub use conduct::{conduct, conducted, conducted_all};
 pub use history::history;

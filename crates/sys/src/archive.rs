@@ -3,15 +3,14 @@
 //! The tree may hold anything. Links are not followed, what is no plain file is not opened, files are read up to a size that
 //! their kind never has, folders down to a depth that no archive has. What cannot be read is a problem of that file.
 
+use crate::descriptors::open_at;
 use linerate_core::archive::assemble::Assembly;
 use linerate_core::archive::configs::Configs;
 use linerate_core::archive::layout::{self, Kind, Reading};
 use linerate_core::archive::{Archive, FileProblem, ResultDirectory};
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -290,15 +289,7 @@ fn list(folder: &Path) -> io::Result<(File, Vec<Entry>)> {
 
 /// Opens a plain file of a folder, and nothing else: no link, no FIFO that would wait for a writer.
 fn open(folder: &File, name: &OsStr) -> Result<(File, u64), Unreadable> {
-    let name = CString::new(name.as_bytes()).map_err(|e| Unreadable::System(e.into()))?;
-    let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    // SAFETY: the descriptor and the terminated name live until after the call, which writes no memory.
-    let descriptor = unsafe { libc::openat(folder.as_raw_fd(), name.as_ptr(), flags) };
-    if descriptor < 0 {
-        return Err(Unreadable::System(io::Error::last_os_error()));
-    }
-    // SAFETY: the descriptor was just opened, and nobody else owns it.
-    let file = unsafe { File::from_raw_fd(descriptor) };
+    let file = open_at(folder, name, libc::O_RDONLY | libc::O_NONBLOCK).map_err(Unreadable::System)?;
     let metadata = file.metadata().map_err(Unreadable::System)?;
     if metadata.is_file() { Ok((file, metadata.len())) } else { Err(Unreadable::NoFile) }
 }

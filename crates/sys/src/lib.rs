@@ -4,6 +4,8 @@
 
 pub mod archive;
 pub mod bpf;
+mod descriptors;
+pub mod folders;
 pub mod host;
 pub mod lab;
 pub mod net;

@@ -1,9 +1,10 @@
 //! Arguments of `linerate import`.
 
+pub use super::benchlab::Benchlab;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Read results of other tools: check them, recompute their figures, and turn them into linerate's records.
+/// Read what other tools use and leave: results become linerate's records, labs become lab files and plans.
 #[derive(Debug, Args)]
 pub struct Import {
     /// Whose results.
@@ -16,6 +17,8 @@ pub struct Import {
 pub enum ImportFrom {
     /// The public FreeBSD forwarding archive, any part of it, or a tree laid out like it.
     Netbenches(Netbenches),
+    /// A lab that bench-lab.sh drives: its configuration, configuration sets and pkt-gen presets, as a lab file and plans.
+    Benchlab(Benchlab),
 }
 
 /// The public FreeBSD forwarding archive (netbenches), any part of it, or a tree laid out like it.

@@ -1,4 +1,4 @@
-//! `linerate import`: results of other tools.
+//! `linerate import`: results of other tools. What describes labs is in [`super::benchlab`].
 
 use super::{print, style};
 use crate::cli::{Import, ImportFrom, Netbenches};
@@ -21,6 +21,7 @@ use std::process::ExitCode;
 pub fn run(args: &Import) -> Result<ExitCode> {
     match &args.from {
         ImportFrom::Netbenches(args) => netbenches(args),
+        ImportFrom::Benchlab(args) => super::benchlab::run(args),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `linerate lab`: an embedded lab by hand.
+//! `linerate lab`: an embedded lab by hand, and the form of the files that describe real ones.
 
 use super::{print, usage};
 use crate::cli::{Lab, LabAction};
@@ -21,6 +21,14 @@ pub fn run(args: &Lab) -> Result<ExitCode> {
         LabAction::Up { variants, name, longest } => up(variants, name, *longest),
         LabAction::Down { name, all } => down(name.as_deref(), *all),
         LabAction::Status { json } => status(*json),
+        LabAction::Example => {
+            print(linerate_core::lab::EXAMPLE);
+            Ok(ExitCode::SUCCESS)
+        }
+        LabAction::Schema => {
+            print(&format!("{:#}\n", linerate_core::lab::schema()));
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! One file per verb.
 
 mod bench;
+mod benchlab;
 mod compare;
 mod conduct;
 mod documents;

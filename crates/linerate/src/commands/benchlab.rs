@@ -1,0 +1,93 @@
+//! `linerate import benchlab`: a lab that bench-lab.sh drives becomes a lab file and plans.
+
+use super::{USAGE, print, style, usage};
+use crate::cli::Benchlab;
+use anyhow::{Context, Result, bail};
+use linerate_core::benchlab::{Imported, LAB_FILE, MOST_BYTES, Source, import};
+use linerate_report::text;
+use linerate_sys::folders::read_folder;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs the verb.
+///
+/// # Errors
+/// Something cannot be read or written.
+pub fn run(args: &Benchlab) -> Result<ExitCode> {
+    let path = args.config.display().to_string();
+    let folder = |path: &Option<_>| path.as_deref().map(read_folder).transpose();
+    let source = Source {
+        title: title(&args.config),
+        config: read(&args.config)?,
+        sets: folder(&args.sets)?,
+        presets: folder(&args.presets)?,
+        runs: args.runs,
+        path,
+    };
+    let imported = match import(&source) {
+        Ok(imported) => imported,
+        Err(faults) => {
+            eprint!("{}", text::plan_faults(&source.path, &faults, &[], style()));
+            return Ok(ExitCode::from(USAGE));
+        }
+    };
+    if let Some(out) = &args.out {
+        write(out, &imported)?;
+    }
+    if args.json {
+        print(&format!("{:#}\n", serde_json::to_value(&imported)?));
+    } else {
+        let out = args.out.as_ref().map(|out| out.display().to_string());
+        print(&text::benchlab(&source.path, &imported, out.as_deref(), style()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the lab is called: as the configuration's file, and the folder that it is in, which in the archive names the machine.
+fn title(config: &Path) -> String {
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let stem =
+        config.file_stem().map_or_else(|| "bench-lab".into(), |stem| stem.to_string_lossy().into_owned());
+    let above = config.parent().and_then(name).filter(|above| above != "..");
+    let title = above.map_or_else(|| stem.clone(), |above| format!("{above}, {stem}"));
+    title.chars().map(|c| if c.is_control() { '?' } else { c }).take(100).collect()
+}
+
+/// Reads a configuration. One byte more than it may have is enough to know that it is too large.
+fn read(path: &Path) -> Result<Vec<u8>> {
+    let reading = || format!("cannot read the configuration {}", path.display());
+    if path.is_dir() {
+        return Err(usage(format!(
+            "{} is a folder: name the configuration that bench-lab.sh is given with -f, and folders with -c and -p",
+            path.display()
+        )));
+    }
+    let mut bytes = Vec::new();
+    let opened = File::open(path).with_context(reading)?;
+    opened.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).with_context(reading)?;
+    Ok(bytes)
+}
+
+/// Writes the files into a folder that has none.
+fn write(out: &Path, imported: &Imported) -> Result<()> {
+    let writing = || format!("cannot write into {}", out.display());
+    std::fs::create_dir_all(out).with_context(writing)?;
+    if std::fs::read_dir(out).with_context(writing)?.next().is_some() {
+        bail!("{} is not empty: name a new folder with --out", out.display());
+    }
+    let lab = (LAB_FILE, imported.lab.as_str());
+    let plans = imported.plans.iter().map(|plan| (plan.name.as_str(), plan.text.as_str()));
+    for (name, text) in std::iter::once(lab).chain(plans) {
+        let path = out.join(name);
+        let created = OpenOptions::new().write(true).create_new(true).open(&path);
+        let written = created.and_then(|mut file| file.write_all(text.as_bytes()));
+        if let Err(error) = written {
+            let full =
+                if error.kind() == ErrorKind::StorageFull { "; make room, or name another disk" } else { "" };
+            bail!("cannot write {}: {error}{full}", path.display());
+        }
+    }
+    Ok(())
+}

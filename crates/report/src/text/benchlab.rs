@@ -1,0 +1,120 @@
+//! What `linerate import benchlab` prints: what was made, what went where, what was left, and what to do next.
+
+use super::page::{Ink, Page, Style};
+use super::plan::{plan_faults, plan_line};
+use linerate_core::benchlab::{Imported, LAB_FILE, Note};
+use linerate_core::lab::{Lab, Role};
+use linerate_core::plan::Plan;
+
+/// What became of a configuration, for a person to read. `out` is the folder that was written into. ASCII only.
+pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>, style: Style) -> String {
+    let place = |name: &str| {
+        out.map_or_else(|| name.to_string(), |out| format!("{}/{name}", out.trim_end_matches('/')))
+    };
+    let mut page = Page::new(style);
+    let notes = &imported.notes;
+    let plans = match imported.plans.len() {
+        1 => "a plan".to_string(),
+        n => format!("{n} plans"),
+    };
+    page.paragraph(&format!("{config}: a lab file and {plans}."), Ink::Bold);
+    list(&mut page, "Carried over", &notes.carried);
+    list(&mut page, "Not carried over", &notes.not_carried);
+    if notes.more > 0 {
+        page.item("- ", &format!("and {} more", notes.more), Ink::Dim);
+    }
+    page.heading("Files");
+    let mut text = page.finish();
+    let lab_path = place(LAB_FILE);
+    match Lab::read(imported.lab.as_bytes()) {
+        Ok(lab) => {
+            text += &lab_line(&lab_path, &lab, style);
+            text += &plan_faults(&lab_path, &[], lab.remarks(), style);
+        }
+        Err(faults) => text += &plan_faults(&lab_path, &faults, &[], style),
+    }
+    for plan in &imported.plans {
+        match Plan::read(plan.text.as_bytes()) {
+            Ok(read) => text += &plan_line(&place(&plan.name), &read, style),
+            Err(faults) => text += &plan_faults(&place(&plan.name), &faults, &[], style),
+        }
+    }
+    let mut page = Page::new(style);
+    match (out, imported.plans.first()) {
+        (Some(_), Some(plan)) => {
+            page.paragraph("Next:", Ink::Plain);
+            page.verbatim(&format!("  linerate plan show {}", place(&plan.name)), Ink::Plain);
+        }
+        _ => page.paragraph("Nothing was written: --out DIR writes these files.", Ink::Plain),
+    }
+    text.push('\n');
+    text + &page.finish()
+}
+
+fn list(page: &mut Page, heading: &str, notes: &[Note]) {
+    if notes.is_empty() {
+        return;
+    }
+    page.heading(heading);
+    for note in notes {
+        page.item("- ", &note.to_string(), Ink::Plain);
+    }
+}
+
+/// One line that says that a lab file is without faults, and which hosts it has.
+pub fn lab_line(file: &str, lab: &Lab, style: Style) -> String {
+    let host = |role: Role| {
+        let names: Vec<&str> =
+            lab.hosts.iter().filter(|h| h.roles.contains(&role)).map(|h| h.name.as_str()).collect();
+        (!names.is_empty()).then(|| format!("{} {}", role.key(), names.join(", ")))
+    };
+    let hosts: Vec<String> = Role::ALL.into_iter().filter_map(host).collect();
+    let mut page = Page::new(style);
+    page.paragraph(&format!("{file}: no faults; {}", hosts.join("; ")), Ink::Plain);
+    page.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_core::benchlab::{Source, import};
+
+    const CONFIG: &str =
+        "SENDER_ADMIN=g\nRECEIVER_ADMIN=r\nDUT_ADMIN=d\nSENDER_LAB_IF=ix0\nRECEIVER_LAB_IF=ix0\nOTHER=1\n";
+
+    fn page(config: &str, path: &str, out: Option<&str>) -> String {
+        let source = Source { path: path.into(), config: config.into(), ..Source::default() };
+        benchlab(path, &import(&source).unwrap(), out, Style::default())
+    }
+
+    #[test]
+    fn what_is_lacking_is_shown_with_its_place() {
+        let page = page(CONFIG, "a.config", None);
+        for part in [
+            "a.config: a lab file and a plan.\n",
+            "- a.config:1: SENDER_ADMIN: hosts.generator.ssh\n",
+            "Not carried over\n- a.config:6: OTHER:",
+            "nothing says which interface of dut [in] is",
+            "PLAN.toml: no faults; 1 cells",
+            "Nothing was written: --out DIR",
+        ] {
+            assert!(page.contains(part), "{part}\n{page}");
+        }
+    }
+
+    #[test]
+    fn a_lab_without_faults_is_one_line_and_its_remarks() {
+        let lab = format!("{CONFIG}SENDER_LAB_IP=198.18.0.1\nRECEIVER_LAB_IP=198.19.0.1\n");
+        let page = page(&lab, "a.config", Some("out/"));
+        let line = "out/LAB.toml: no faults; generator generator; dut dut; receiver receiver\n";
+        assert!(page.contains(line) && page.contains("remark: nothing will be sent"), "{page}");
+        assert!(page.ends_with("Next:\n  linerate plan show out/PLAN.toml\n"), "{page}");
+    }
+
+    #[test]
+    fn names_command_no_terminal() {
+        let path = format!("{}\u{1b}[31m\u{202e}", "x".repeat(300));
+        let page = page(CONFIG, &path, Some(&path));
+        assert!(page.chars().all(|c| matches!(c, ' '..='~' | '\n')), "{page:?}");
+    }
+}
