@@ -84,8 +84,8 @@ pub enum Command {
     Receive(Box<Receive>),
     /// Keep an embedded lab up, to look at it or to work in it by hand; and the lab files of real labs
     ///
-    /// An embedded lab's namespaces get names that `ip netns` knows, and stay until they are taken down. They are written down before they are
-    /// made, so that what a killed linerate leaves is cleared by the next.
+    /// An embedded lab's namespaces get names that `ip netns` knows, and stay until they are taken down. They are written down
+    /// before they are made, so that what a killed linerate leaves is cleared by the next. docs/lab-file.md describes lab files.
     Lab(Lab),
     /// Print the tables of a recorded campaign again
     Show(Show),
