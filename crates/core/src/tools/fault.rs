@@ -1,7 +1,9 @@
 //! What goes wrong with a tool on somebody's host, told by the messages of tool, shell and system; and what to do.
 
 use super::Tool;
+use memchr::memmem::Finder;
 use serde::Serialize;
+use std::sync::LazyLock;
 
 /// Kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -124,14 +126,33 @@ const COMMON: [(&str, FaultKind); 33] = [
 
 /// The kind that a message of any tool, shell or system tells.
 pub fn common(message: &[u8]) -> Option<FaultKind> {
-    find(&COMMON, message)
+    static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&COMMON));
+    TABLE.find(message)
 }
 
-/// The kind of the first text of `table` that is in a message. Texts are in lower case.
-pub(super) fn find(table: &[(&str, FaultKind)], message: &[u8]) -> Option<FaultKind> {
-    let lower = message[..message.len().min(1024)].to_ascii_lowercase();
-    let has = |text: &str| memchr::memmem::find(&lower, text.as_bytes()).is_some();
-    table.iter().find(|(text, _)| has(text)).map(|(_, kind)| *kind)
+/// Bytes of a message that are searched.
+const SEARCHED: usize = 512;
+
+/// Texts and what they tell, made ready once: a flood of strange lines is searched for all of them.
+pub(super) struct Table {
+    finders: Vec<(Finder<'static>, FaultKind)>,
+}
+
+impl Table {
+    /// Of texts in lower case.
+    pub fn new(texts: &'static [(&'static str, FaultKind)]) -> Self {
+        Table { finders: texts.iter().map(|(text, kind)| (Finder::new(text), *kind)).collect() }
+    }
+
+    /// The kind of the first text that is in a message.
+    pub fn find(&self, message: &[u8]) -> Option<FaultKind> {
+        let mut lower = [0; SEARCHED];
+        let length = message.len().min(SEARCHED);
+        lower[..length].copy_from_slice(&message[..length]);
+        lower[..length].make_ascii_lowercase();
+        let has = |finder: &Finder<'_>| finder.find(&lower[..length]).is_some();
+        self.finders.iter().find(|(finder, _)| has(finder)).map(|(_, kind)| *kind)
+    }
 }
 
 /// What to do about a fault.

@@ -5,12 +5,13 @@
 
 mod document;
 
-use super::fault::{self, FaultKind, find};
+use super::fault::{self, FaultKind, Table};
 use super::lines::Lines;
 use super::report::{Report, State};
 use super::traffic::with_deadline;
 use super::{Invocation, Refusal, Side, Tool, Traffic, Transport};
 use document::Document;
+use std::sync::LazyLock;
 
 /// `-P` takes no more (MAX_STREAMS).
 const MOST_STREAMS: u32 = 128;
@@ -124,9 +125,11 @@ const FAULTS: [(&str, FaultKind); 16] = [
     ("unable to receive", FaultKind::PeerGone),
 ];
 
+static FAULT_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&FAULTS));
+
 /// What an error means.
 fn kind(message: &[u8]) -> FaultKind {
-    find(&FAULTS, message).or_else(|| fault::common(message)).unwrap_or(FaultKind::Other)
+    FAULT_TABLE.find(message).or_else(|| fault::common(message)).unwrap_or(FaultKind::Other)
 }
 
 /// A document of a day with ten streams has some 350 MB; without `streams`, which are not looked at, 30.

@@ -74,7 +74,10 @@ impl Monitor {
     pub fn end(&mut self, exit: Exit, asked: bool) {
         let report = &mut self.report;
         match &mut self.parser {
-            Parser::PktGen(lines, parser) => lines.end(|line| parser.line(line, report)),
+            Parser::PktGen(lines, parser) => {
+                parser.ending = true;
+                lines.end(|line| parser.line(line, report));
+            }
             Parser::Iperf3(parser) => parser.end(report),
             Parser::Netperf(lines, parser) => lines.end(|line| parser.line(line, report)),
             Parser::Trafgen(lines, parser) => lines.end(|line| parser.line(line, report)),

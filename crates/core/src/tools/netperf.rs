@@ -3,10 +3,11 @@
 //! `-k` asks for lines `NAME=value`; `-D 1` for an interim result each second, where netperf was built with it. A UDP_STREAM
 //! test has both ends' counts of calls, each a datagram: so what was lost is known.
 
-use super::fault::{self, FaultKind, find};
+use super::fault::{self, FaultKind, Table};
 use super::report::{Report, Sample, State};
 use super::traffic::with_deadline;
 use super::{Invocation, Refusal, Side, Tool, Traffic, Transport};
+use std::sync::LazyLock;
 
 /// The values asked for.
 const KEYS: &str = "ELAPSED_TIME,THROUGHPUT,THROUGHPUT_UNITS,LOCAL_SEND_CALLS,LOCAL_BYTES_SENT,REMOTE_RECV_CALLS,REMOTE_BYTES_RECVD";
@@ -98,6 +99,8 @@ const FAULTS: [(&str, FaultKind); 13] = [
     ("netperf: remote error", FaultKind::PeerGone),
 ];
 
+static FAULT_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&FAULTS));
+
 /// Takes a running netperf's or netserver's lines.
 #[derive(Debug, Clone)]
 pub struct Netperf {
@@ -125,7 +128,7 @@ impl Netperf {
         {
             return;
         }
-        match find(&FAULTS, bytes).or_else(|| fault::common(bytes)) {
+        match FAULT_TABLE.find(bytes).or_else(|| fault::common(bytes)) {
             // `!!! WARNING` and the banners of tests.
             Some(kind) => report.fault(kind, bytes),
             None if text.is_empty() || text.starts_with("MIGRATED") => {}

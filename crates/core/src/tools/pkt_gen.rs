@@ -8,12 +8,13 @@
 //! - Opening netmap resets most cards: `-w` seconds pass before the first frame.
 //! - An IPv6 range varies one group of 16 bits.
 
-use super::fault::{self, FaultKind, find};
+use super::fault::{self, FaultKind, Table};
 use super::report::{Report, Sample, State};
 use super::traffic::with_deadline;
 use super::{Endpoints, Invocation, Refusal, Side, Tool, Traffic, Transport};
 use crate::pktgen::{self, Clock, Line, Noise, SummaryLine};
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::LazyLock;
 
 /// Without FCS; its buffers hold no more (MAX_BODYSIZE of 2014 and later).
 const LONGEST_FRAME: u32 = 16_384;
@@ -142,6 +143,8 @@ pub struct PktGen {
     side: Side,
     clock: Clock,
     summed: bool,
+    /// Whether this is the last line, which has no end: a tool that is killed leaves one cut off, and that is no fault.
+    pub ending: bool,
 }
 
 /// Its own messages that are faults, in lower case. Its first words count before the system's, which may follow them.
@@ -173,6 +176,8 @@ const FAULTS: [(&str, FaultKind); 25] = [
     ("aborting", FaultKind::NotOpened),
 ];
 
+static FAULT_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&FAULTS));
+
 /// What it says of itself that is no fault although it has a word of one in it.
 const HARMLESS: [&[u8]; 3] = [
     b"Unable to get virtio-net header length",
@@ -182,7 +187,7 @@ const HARMLESS: [&[u8]; 3] = [
 
 impl PktGen {
     pub fn new(side: Side) -> Self {
-        PktGen { side, clock: Clock::default(), summed: false }
+        PktGen { side, clock: Clock::default(), summed: false, ending: false }
     }
 
     pub fn line(&mut self, bytes: &[u8], report: &mut Report) {
@@ -192,6 +197,8 @@ impl PktGen {
             Line::Summary(summary) => self.summary(summary, bytes, report),
             Line::Message | Line::Fault(_) => match embedded(bytes) {
                 Some((sample, exact)) => self.sample(sample, exact, report),
+                None if is_cut_sample(bytes) && self.ending => {}
+                None if is_cut_sample(bytes) => report.fault(FaultKind::Garbled, bytes),
                 None => message(bytes, report),
             },
             Line::Noise(noise) => self.foreign(noise, bytes, report),
@@ -249,7 +256,9 @@ impl PktGen {
             Noise::Trace | Noise::Terminated | Noise::Terminal => None,
             Noise::Unknown if HARMLESS.iter().any(|h| memchr::memmem::find(bytes, h).is_some()) => None,
             Noise::Unknown if bytes.starts_with(b"Usage:") => Some(FaultKind::BadArgument),
-            Noise::Unknown => fault::common(bytes).or_else(|| find(&FAULTS, bytes)).or_else(|| netmap(bytes)),
+            Noise::Unknown => {
+                fault::common(bytes).or_else(|| FAULT_TABLE.find(bytes)).or_else(|| netmap(bytes))
+            }
         };
         match kind {
             // What follows an end is the shell's business.
@@ -294,7 +303,7 @@ fn message(bytes: &[u8], report: &mut Report) {
         if began {
             report.moves(State::AtZero);
         }
-    } else if let Some(kind) = opening(text).or_else(|| find(&FAULTS, text)) {
+    } else if let Some(kind) = opening(text).or_else(|| FAULT_TABLE.find(text)) {
         report.fault(kind, text);
     } else if text == b"exiting" || text.starts_with(b"exiting ") {
         report.fault(FaultKind::Crashed, text);
@@ -303,10 +312,18 @@ fn message(bytes: &[u8], report: &mut Report) {
 
 /// What keeps it from opening, where the system says which of the reasons it is.
 fn opening(text: &[u8]) -> Option<FaultKind> {
-    let opens = find(&FAULTS, text) == Some(FaultKind::NotOpened);
+    let opens = FAULT_TABLE.find(text) == Some(FaultKind::NotOpened);
     let known = fault::common(text)?;
     // `cannot find interface` stands alone; the system's word counts behind one of pkt-gen's.
     (opens || known == FaultKind::NoInterface || known == FaultKind::LinkDown).then_some(known)
+}
+
+/// The beginning of a sample without its end.
+fn is_cut_sample(bytes: &[u8]) -> bool {
+    let Some(at) = memchr::memmem::find(bytes, b" main_thread [") else { return false };
+    let text =
+        memchr::memchr(b']', &bytes[at..]).map_or(&b"0"[..], |end| bytes[at + end + 1..].trim_ascii_start());
+    text.first().is_none_or(u8::is_ascii_digit)
 }
 
 /// A whole sample behind what two programs or threads wrote into one line.

@@ -3,11 +3,12 @@
 //! Its packet is an argument in its own language. The ranges of a packet (`dinc`) go up together, each for itself: so there are
 //! as many flows as the least common multiple of their lengths, all pairs only where those have no common divisor.
 
-use super::fault::{self, FaultKind, find};
+use super::fault::{self, FaultKind, Table};
 use super::report::{Report, State};
 use super::traffic::with_deadline;
 use super::{Endpoints, Invocation, Refusal, Tool, Traffic, Transport};
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::LazyLock;
 
 /// Its ring's frames without `-J`, less the header of each.
 const LONGEST_FRAME: u32 = 1_980;
@@ -124,6 +125,8 @@ const FAULTS: [(&str, FaultKind); 12] = [
     ("invalid option", FaultKind::BadArgument),
 ];
 
+static FAULT_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&FAULTS));
+
 /// Takes a running trafgen's lines. It has no samples.
 #[derive(Debug, Clone, Default)]
 pub struct Trafgen {
@@ -152,7 +155,7 @@ impl Trafgen {
             && counted("bytes in total").is_none()
             && !text.is_empty()
         {
-            match fault::common(bytes).or_else(|| find(&FAULTS, bytes)) {
+            match fault::common(bytes).or_else(|| FAULT_TABLE.find(bytes)) {
                 Some(kind) => report.fault(kind, bytes),
                 None => report.foreign_lines = report.foreign_lines.saturating_add(1),
             }
