@@ -210,3 +210,6 @@ fn speed(bits: f64) -> String {
 fn alike(a: IpAddr, b: IpAddr) -> bool {
     a.is_ipv4() == b.is_ipv4()
 }
+
+#[cfg(test)]
+mod tests;
