@@ -62,6 +62,20 @@ pub struct StreamCounters {
 }
 
 impl PortCounters {
+    /// Adds what another port has counted. Streams and queues stand side by side: each has its own.
+    pub fn add(&mut self, other: PortCounters) {
+        self.frames += other.frames;
+        self.bytes += other.bytes;
+        self.refused += other.refused;
+        for (kind, frames) in other.foreign {
+            *self.foreign.entry(kind).or_default() += frames;
+        }
+        self.queues.extend(other.queues);
+        self.streams.extend(other.streams);
+        self.latency.merge(&other.latency);
+        self.stall_ns = self.stall_ns.max(other.stall_ns);
+    }
+
     /// Sum of foreign frames.
     pub fn foreign_total(&self) -> u64 {
         self.foreign.values().sum()

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+pub mod agent;
 pub mod archive;
 pub mod audit;
 pub mod benchlab;

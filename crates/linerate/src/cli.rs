@@ -126,6 +126,9 @@ pub enum Command {
     /// Nothing is loaded. Sets of the BSD firewalls let everything else pass; those of Linux drop forwarded frames that are not test
     /// traffic, so load them in a lab.
     Rules(Box<Rules>),
+    /// Serve another linerate over standard input and output, on a host of its lab (docs/agent.md)
+    #[command(hide = true)]
+    Agent,
     /// Write the man page and shell completions into a directory (used by `make install`).
     #[command(hide = true)]
     Documents(Documents),

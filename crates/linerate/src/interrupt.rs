@@ -10,8 +10,17 @@ pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
+/// Whether further signals are only noted.
+static PATIENT: AtomicBool = AtomicBool::new(false);
+
+/// Lets no signal end the program at once, however often it comes: nobody sits there who could be impatient, and a session that ends
+/// brings several.
+pub fn be_patient() {
+    PATIENT.store(true, Ordering::Relaxed);
+}
+
 extern "C" fn on_signal(signal: libc::c_int) {
-    if INTERRUPTED.swap(true, Ordering::Relaxed) {
+    if INTERRUPTED.swap(true, Ordering::Relaxed) && !PATIENT.load(Ordering::Relaxed) {
         // SAFETY: _exit is async-signal-safe. Namespaces and programs belong to this process and go with it.
         unsafe { libc::_exit(128 + signal) };
     }

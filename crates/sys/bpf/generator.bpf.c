@@ -31,7 +31,8 @@ struct state {
 	u64 macs_low;      /* the first eight bytes of the frame: destination and half of the source address */
 	u32 macs_high;     /* the other half */
 	u32 spare;
-	u64 pad[13];
+	u64 not_before;    /* the first frame leaves no earlier: several hosts start at one moment */
+	u64 pad[12];
 };
 
 /* Addresses and ports of a flow with all that can be summed beforehand. Keep in step with ports/flow_table.rs. */
@@ -162,6 +163,8 @@ inline_always int due(struct state *s)
 		return 1;
 	now = bpf_ktime_get_ns();
 	if (unlikely(!s->first_ns)) {
+		if (now < s->not_before)
+			return 0;
 		s->first_ns = now;
 		s->last_ns = now;
 		s->deadline_ns = now + s->duration_ns;

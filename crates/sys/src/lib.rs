@@ -2,6 +2,7 @@
 //! unsafe code, each block with its reason.
 #![cfg(target_os = "linux")]
 
+pub mod agent;
 pub mod archive;
 pub mod bpf;
 mod descriptors;
@@ -13,4 +14,5 @@ pub mod ports;
 pub mod process;
 pub mod records;
 pub mod remote;
+pub mod remote_agent;
 pub mod trial;

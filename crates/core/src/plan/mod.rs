@@ -23,7 +23,7 @@ mod rule_sets;
 mod scalar;
 pub mod schema;
 pub mod settings;
-mod text_form;
+pub(crate) mod text_form;
 pub mod timetable;
 pub(crate) mod value;
 

@@ -1,5 +1,6 @@
 //! One file per verb.
 
+mod agent;
 mod bench;
 mod benchlab;
 mod compare;
@@ -68,6 +69,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Import(args) => import::run(&args),
         Command::History(args) => history::run(&args),
         Command::Rules(args) => rules::run(&args),
+        Command::Agent => agent::run(),
         Command::Documents(args) => documents::run(&args),
     };
     match done {

@@ -101,7 +101,7 @@ fn in_v6(address: Ipv6Addr) -> bool {
 }
 
 /// The indexes of all links that `start` is connected with inside the namespace, itself among them.
-fn connected(links: &[LinkInfo], start: u32) -> BTreeSet<u32> {
+pub(crate) fn connected(links: &[LinkInfo], start: u32) -> BTreeSet<u32> {
     let mut group = BTreeSet::from([start]);
     loop {
         let touches = |link: &LinkInfo| [Some(link.index), link.master, link.lower].into_iter().flatten();

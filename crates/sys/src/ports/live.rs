@@ -43,7 +43,8 @@ struct GeneratorState {
     refused: u64,
     macs: [u8; 12],
     spare: u32,
-    pad: [u64; 13],
+    not_before: u64,
+    pad: [u64; 12],
 }
 
 const _: () = assert!(size_of::<GeneratorState>() == 256);
@@ -73,6 +74,7 @@ pub struct LiveFrames {
     frame: Arc<Vec<u8>>,
     targets: Vec<Target>,
     aim: usize,
+    not_before_ns: u64,
     /// The counters when the present run began.
     base: Vec<GeneratorState>,
     workers: Vec<Worker>,
@@ -144,6 +146,7 @@ impl LiveFrames {
             traffic,
             targets,
             aim: 0,
+            not_before_ns: 0,
             base: Vec::new(),
             workers: Vec::new(),
             _ebpf: ebpf,
@@ -319,6 +322,7 @@ impl Port for LiveFrames {
                     stamp_in: 0,
                     target: self.aim as u32,
                     macs,
+                    not_before: self.not_before_ns,
                     ..old
                 },
             );
@@ -401,6 +405,10 @@ impl Generator for LiveFrames {
 
     fn set_batch(&mut self, batch: u32) {
         self.traffic.batch = batch;
+    }
+
+    fn set_not_before(&mut self, at_ns: u64) {
+        self.not_before_ns = at_ns;
     }
 }
 

@@ -107,6 +107,10 @@ impl Generator for MemoryGenerator {
     fn set_batch(&mut self, batch: u32) {
         self.generator.set_batch(batch);
     }
+
+    fn set_not_before(&mut self, at_ns: u64) {
+        self.generator.set_not_before(at_ns);
+    }
 }
 
 impl Port for MemoryGenerator {

@@ -146,6 +146,10 @@ pub trait Generator: Port {
 
     /// Changes the number of frames handed over at once, from the next start on.
     fn set_batch(&mut self, batch: u32);
+
+    /// Lets no frame leave before a moment of CLOCK_MONOTONIC, in nanoseconds, from the next start on: started a little before, the
+    /// load begins at just that moment. 0: at once.
+    fn set_not_before(&mut self, at_ns: u64);
 }
 
 /// CLOCK_MONOTONIC in nanoseconds: the clock of all time stamps.

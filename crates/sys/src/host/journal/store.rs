@@ -29,6 +29,8 @@ pub enum Step {
     },
     /// A module is loaded that was not.
     Module(String),
+    /// A command is run that this one undoes.
+    Command(String),
 }
 
 /// A step as it was written down.

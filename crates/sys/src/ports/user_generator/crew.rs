@@ -109,6 +109,7 @@ fn add(counter: &AtomicU64, n: u64) {
 pub struct UserGenerator<T: Transmit> {
     name: &'static str,
     traffic: Traffic,
+    not_before_ns: u64,
     members: Vec<Member<T>>,
 }
 
@@ -143,7 +144,7 @@ impl<T: Transmit> UserGenerator<T> {
         if members.is_empty() {
             return Err(PortError::Unsuitable("a generator needs at least one CPU".into()));
         }
-        Ok(UserGenerator { name, traffic, members })
+        Ok(UserGenerator { name, traffic, not_before_ns: 0, members })
     }
 
     /// Number of threads.
@@ -179,11 +180,12 @@ impl<T: Transmit> UserGenerator<T> {
         let Member { cpu, tally, work, .. } = &self.members[thread];
         let (cpu, tally, work) = (*cpu, tally.clone(), work.clone());
         let pacer = Pacer::new(self.traffic.rate, load, thread, self.members.len());
-        let batch = self.traffic.batch.max(1);
+        let (batch, not_before_ns) = (self.traffic.batch.max(1), self.not_before_ns);
         let place = cpu.map_or_else(|| thread.to_string(), |cpu| cpu.to_string());
         let name = format!("generator-{place}");
         let run = move || {
             prepare_thread(cpu)?;
+            await_start(not_before_ns, &tally);
             let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
             let (source, transmit) = &mut *work;
             run(source, transmit, pacer, batch, &tally)
@@ -199,6 +201,15 @@ fn prepare_thread(cpu: Option<u32>) -> Result<(), PortError> {
     cpu.map_or(Ok(()), |cpu| {
         pin_to_cpu(cpu).map_err(PortError::system("bind a generator thread to", format!("CPU {cpu}")))
     })
+}
+
+fn await_start(at_ns: u64, tally: &Tally) {
+    while !tally.stopping() {
+        match at_ns.saturating_sub(monotonic_ns()) {
+            0 => return,
+            ns => rest(ns),
+        }
+    }
 }
 
 fn run<T: Transmit>(
@@ -312,6 +323,10 @@ impl<T: Transmit> Generator for UserGenerator<T> {
 
     fn set_batch(&mut self, batch: u32) {
         self.traffic.batch = batch;
+    }
+
+    fn set_not_before(&mut self, at_ns: u64) {
+        self.not_before_ns = at_ns;
     }
 }
 

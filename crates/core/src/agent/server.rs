@@ -1,0 +1,400 @@
+//! The agent's side of a session: what may be done when, what is answered, and when everything is put back.
+//!
+//! The session is told what happened ([`Event`]) and says what to do ([`Action`]). One task is under way at a time; heartbeats,
+//! clocks, stops and goodbyes are answered meanwhile. Whatever ends a session (end of input, silence, a signal, a line that makes no
+//! sense), the load is stopped first, then the ports are given up and the host is put back, and then the agent goes.
+
+use super::message::{Code, End, Fault, Reply, Request, decode};
+use super::spec::{Load, Port, Wanted};
+use super::{BEAT_NS, FEATURES, GREET_NS, SILENCE_NS, SPOKEN};
+use std::collections::BTreeSet;
+
+/// What has happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event<'a> {
+    /// A line was read.
+    Line(&'a [u8]),
+    /// The input has ended, or cannot be read on.
+    Closed,
+    /// Nobody reads what is answered.
+    Unheard,
+    /// A signal asks the agent to go.
+    Interrupted,
+    /// Time has passed.
+    Tick,
+    /// The task that was under way is done.
+    Done(Result<Reply, Fault>),
+    /// The load that is under way says something.
+    Said(Reply),
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Say this.
+    Send(u64, Reply),
+    /// Say what time it is; the time of the question is known from its event.
+    SendTime(u64),
+    /// Do this, and report it by [`Event::Done`].
+    Do(Task),
+    /// Cut short what is under way: a load ends, and a program that loads rules is ended. [`Event::Done`] follows as ever.
+    Cancel,
+    /// Go.
+    Finish,
+}
+
+/// Something that takes time.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Task {
+    /// Find out about the host.
+    Facts,
+    /// Make a port.
+    Prepare(Box<Port>),
+    /// Give ports up.
+    Release(Vec<String>),
+    /// Set ports up for a load; nothing is sent.
+    Arm(Vec<String>, Load),
+    /// Run the load that is armed, from a moment on.
+    Run(u64),
+    /// Read counters of ports.
+    Counters(Vec<String>),
+    /// Read counters of the kernel.
+    Look(Vec<String>),
+    /// Set the host up.
+    Apply(Box<Wanted>),
+    /// Put the host back.
+    Undo,
+    /// Give all ports up and put the host back.
+    Leave,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Greeting,
+    Open,
+    /// Waiting for the task that is under way, to leave then.
+    Ending,
+    /// Leaving.
+    Leaving,
+    Gone,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Under {
+    id: u64,
+    task: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Kind {
+    Prepare(String),
+    Release(Vec<String>),
+    Arm,
+    Run,
+    Leave,
+    Other,
+}
+
+/// The agent's side of a session.
+#[derive(Debug)]
+pub struct Session {
+    phase: Phase,
+    linerate: String,
+    restored: Vec<String>,
+    under: Option<Under>,
+    ports: BTreeSet<String>,
+    armed: bool,
+    /// Stops that are answered when the load has ended.
+    stops: Vec<u64>,
+    /// The number of the goodbye, and why where nobody said goodbye.
+    goodbye: (u64, Option<String>),
+    clean: bool,
+    heard_ns: u64,
+    beat_ns: u64,
+}
+
+/// Stops that wait for one load to end; more are answered with an error.
+const MOST_STOPS: usize = 16;
+/// Ports of one agent.
+const MOST_PORTS: usize = 32;
+
+impl Session {
+    /// A session that begins. `linerate`: this program's version; `restored`: what an earlier agent had left and was put back.
+    pub fn new(linerate: &str, restored: Vec<String>, now_ns: u64) -> Session {
+        Session {
+            phase: Phase::Greeting,
+            linerate: linerate.into(),
+            restored,
+            under: None,
+            ports: BTreeSet::new(),
+            armed: false,
+            stops: Vec::new(),
+            goodbye: (0, None),
+            clean: false,
+            heard_ns: now_ns,
+            beat_ns: now_ns,
+        }
+    }
+
+    /// Whether the session is over.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Gone
+    }
+
+    /// Whether it ended with a goodbye of the controller's.
+    pub fn was_clean(&self) -> bool {
+        self.is_over() && self.clean
+    }
+
+    /// Whether a load is under way.
+    pub fn runs(&self) -> bool {
+        matches!(&self.under, Some(Under { task: Kind::Run, .. }))
+    }
+
+    /// Takes what happened at `now_ns`, and says what to do, in this order.
+    pub fn handle(&mut self, event: Event<'_>, now_ns: u64) -> Vec<Action> {
+        let mut todo = Vec::new();
+        match event {
+            _ if self.phase == Phase::Gone => {}
+            Event::Line(line) => self.line(line, now_ns, &mut todo),
+            Event::Closed => self.end("the connection ended", &mut todo),
+            Event::Unheard => self.end("the controller does not read what is answered", &mut todo),
+            Event::Interrupted => self.end("the agent was told to end by a signal", &mut todo),
+            Event::Tick => self.tick(now_ns, &mut todo),
+            Event::Done(result) => self.done(result, &mut todo),
+            Event::Said(reply) => {
+                if let Some(Under { id, task: Kind::Run }) = &self.under {
+                    todo.push(Action::Send(*id, reply));
+                }
+            }
+        }
+        todo
+    }
+
+    fn line(&mut self, line: &[u8], now_ns: u64, todo: &mut Vec<Action>) {
+        if !matches!(self.phase, Phase::Greeting | Phase::Open) {
+            return;
+        }
+        let (id, request) = match decode::<Request>(line) {
+            Ok(read) => read,
+            Err(unread) if unread.fault.code == Code::Unknown && self.phase == Phase::Open => {
+                self.heard_ns = now_ns;
+                return todo.push(Action::Send(unread.id, Reply::Error(unread.fault)));
+            }
+            Err(unread) => {
+                todo.push(Action::Send(unread.id, Reply::Error(unread.fault)));
+                return self.end("what the controller says makes no sense", todo);
+            }
+        };
+        self.heard_ns = now_ns;
+        match (self.phase, request) {
+            (Phase::Greeting, Request::Hello { protocol, linerate, .. }) => {
+                let Some(common) = SPOKEN.common(protocol) else {
+                    let fault = Fault::version(SPOKEN, protocol, &linerate, &self.linerate);
+                    todo.push(Action::Send(id, Reply::Error(fault)));
+                    return self.end("the two sides speak no common version", todo);
+                };
+                self.phase = Phase::Open;
+                self.beat_ns = now_ns;
+                let welcome = Reply::Welcome {
+                    protocol: common,
+                    linerate: self.linerate.clone(),
+                    features: FEATURES.iter().map(ToString::to_string).collect(),
+                    restored: std::mem::take(&mut self.restored),
+                };
+                todo.push(Action::Send(id, welcome));
+            }
+            (Phase::Greeting, _) => {
+                let fault = Fault::order("beginning a session", "the first message must be a hello");
+                todo.push(Action::Send(id, Reply::Error(fault)));
+                self.end("there was no greeting", todo);
+            }
+            (_, request) => self.request(id, request, todo),
+        }
+    }
+
+    fn request(&mut self, id: u64, request: Request, todo: &mut Vec<Action>) {
+        match request {
+            Request::Heartbeat {} => {}
+            Request::Clock {} => todo.push(Action::SendTime(id)),
+            Request::Stop {} if self.runs() && self.stops.len() < MOST_STOPS => {
+                self.stops.push(id);
+                todo.push(Action::Cancel);
+            }
+            Request::Stop {} if !self.runs() => {
+                self.armed = false;
+                todo.push(Action::Send(id, Reply::Stopped {}));
+            }
+            Request::Goodbye {} => {
+                (self.goodbye, self.clean) = ((id, None), true);
+                self.leave(todo);
+            }
+            Request::Hello { .. } => {
+                let fault = Fault::order("greeting", "the session has begun already");
+                todo.push(Action::Send(id, Reply::Error(fault)));
+            }
+            request => match self.task(request) {
+                Ok((kind, task)) => {
+                    if kind == Kind::Run {
+                        self.armed = false;
+                        todo.push(Action::Send(id, Reply::Going {}));
+                    }
+                    self.under = Some(Under { id, task: kind });
+                    todo.push(Action::Do(task));
+                }
+                Err(fault) => todo.push(Action::Send(id, Reply::Error(fault))),
+            },
+        }
+    }
+
+    /// The task of a request, if it may be done now.
+    fn task(&self, request: Request) -> Result<(Kind, Task), Fault> {
+        if let Some(under) = &self.under {
+            let why = match under.task {
+                Kind::Run => "a load is under way",
+                _ => "the request before it is still being done",
+            };
+            let what = "doing two things at once".into();
+            let remedy = "wait for its answer, or stop it".into();
+            return Err(Fault { code: Code::Busy, what, why: why.into(), remedy });
+        }
+        Ok(match request {
+            Request::Facts {} => (Kind::Other, Task::Facts),
+            Request::Prepare(port) => {
+                port.check()?;
+                if self.ports.len() >= MOST_PORTS && !self.ports.contains(&port.name) {
+                    let why = format!("there are {MOST_PORTS} ports already");
+                    return Err(Fault::order(format!("preparing port {}", port.name), why));
+                }
+                (Kind::Prepare(port.name.clone()), Task::Prepare(port))
+            }
+            Request::Release { ports } => {
+                self.check_ports("giving up", &ports)?;
+                (Kind::Release(ports.clone()), Task::Release(ports))
+            }
+            Request::Arm { ports, load } => {
+                load.check()?;
+                self.check_ports("arming", &ports)?;
+                if ports.is_empty() {
+                    return Err(Fault::order("arming", "no port is named"));
+                }
+                (Kind::Arm, Task::Arm(ports, load))
+            }
+            Request::Go { at_ns } if self.armed => (Kind::Run, Task::Run(at_ns)),
+            Request::Go { .. } => return Err(Fault::order("starting the load", "nothing is armed")),
+            Request::Counters { ports } => {
+                self.check_ports("reading", &ports)?;
+                (Kind::Other, Task::Counters(ports))
+            }
+            Request::Look { interfaces } => (Kind::Other, Task::Look(interfaces)),
+            Request::Apply(wanted) => {
+                wanted.check()?;
+                (Kind::Other, Task::Apply(wanted))
+            }
+            Request::Undo {} => (Kind::Other, Task::Undo),
+            Request::Stop {} => return Err(Fault::order("stopping", "the load is being stopped already")),
+            Request::Hello { .. } | Request::Heartbeat {} | Request::Clock {} | Request::Goodbye {} => {
+                return Err(Fault::order("doing a task", "this is none"));
+            }
+        })
+    }
+
+    fn check_ports(&self, doing: &str, ports: &[String]) -> Result<(), Fault> {
+        let unknown = ports.iter().find(|port| !self.ports.contains(*port));
+        match (unknown, ports.iter().collect::<BTreeSet<_>>().len() == ports.len()) {
+            (Some(port), _) => {
+                let what = format!("{doing} port {}", super::spec::shown(port));
+                Err(Fault::order(what, "it was not prepared"))
+            }
+            (None, false) => Err(Fault::order(format!("{doing} ports"), "one is named twice")),
+            (None, true) => Ok(()),
+        }
+    }
+
+    fn tick(&mut self, now_ns: u64, todo: &mut Vec<Action>) {
+        let silent = now_ns.saturating_sub(self.heard_ns);
+        match self.phase {
+            Phase::Greeting if silent > GREET_NS => self.end("nobody greeted", todo),
+            Phase::Open if silent > SILENCE_NS => {
+                let why = format!("nothing was heard of the controller for {} ms", silent / 1_000_000);
+                self.end(&why, todo);
+            }
+            Phase::Open | Phase::Ending | Phase::Leaving
+                if now_ns.saturating_sub(self.beat_ns) >= BEAT_NS =>
+            {
+                self.beat_ns = now_ns;
+                todo.push(Action::Send(0, Reply::Heartbeat {}));
+            }
+            _ => {}
+        }
+    }
+
+    fn done(&mut self, result: Result<Reply, Fault>, todo: &mut Vec<Action>) {
+        let Some(Under { id, task }) = self.under.take() else { return };
+        match (&task, &result) {
+            // The one that it replaces is gone also where the new one could not be made.
+            (Kind::Prepare(name), made) => {
+                self.armed = false;
+                match made {
+                    Ok(_) => self.ports.insert(name.clone()),
+                    Err(_) => self.ports.remove(name),
+                };
+            }
+            (Kind::Release(names), _) => {
+                self.armed = false;
+                match names.is_empty() {
+                    true => self.ports.clear(),
+                    false => self.ports.retain(|port| !names.contains(port)),
+                }
+            }
+            (Kind::Arm, made) => self.armed = made.is_ok(),
+            _ => {}
+        }
+        match (task, result) {
+            (Kind::Leave, result) => {
+                self.phase = Phase::Gone;
+                let done = match result {
+                    Ok(Reply::Goodbye { done, .. } | Reply::Undone { done }) => done,
+                    Ok(_) => Vec::new(),
+                    Err(fault) => vec![fault.to_string()],
+                };
+                let (id, why) = std::mem::take(&mut self.goodbye);
+                todo.extend([Action::Send(id, Reply::Goodbye { done, why }), Action::Finish]);
+                return;
+            }
+            (Kind::Run, Err(fault)) => {
+                let ended = Reply::Ended {
+                    at_ns: 0,
+                    why: End::Failed,
+                    faults: vec![fault.to_string()],
+                    cpus: vec![],
+                };
+                todo.push(Action::Send(id, ended));
+            }
+            (_, Ok(reply)) => todo.push(Action::Send(id, reply)),
+            (_, Err(fault)) => todo.push(Action::Send(id, Reply::Error(fault))),
+        }
+        todo.extend(self.stops.drain(..).map(|id| Action::Send(id, Reply::Stopped {})));
+        if self.phase == Phase::Ending {
+            self.leave(todo);
+        }
+    }
+
+    /// Ends a session that nobody said goodbye to.
+    fn end(&mut self, why: &str, todo: &mut Vec<Action>) {
+        if matches!(self.phase, Phase::Greeting | Phase::Open) {
+            self.goodbye = (0, Some(why.into()));
+            self.leave(todo);
+        }
+    }
+
+    fn leave(&mut self, todo: &mut Vec<Action>) {
+        if self.under.is_some() {
+            self.phase = Phase::Ending;
+            return todo.push(Action::Cancel);
+        }
+        self.phase = Phase::Leaving;
+        self.under = Some(Under { id: 0, task: Kind::Leave });
+        todo.push(Action::Do(Task::Leave));
+    }
+}

@@ -1,0 +1,34 @@
+//! `linerate agent`: serves a controller that has started it, over ssh or another way that leads to its two pipes.
+
+use super::{FAILED, INTERRUPTED};
+use crate::interrupt;
+use anyhow::{Result, bail};
+use linerate_sys::agent::{self, Options, management::Connection};
+use linerate_sys::net::registry::DEFAULT_ROOT;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+/// Runs the verb.
+///
+/// # Errors
+/// It was started by hand.
+pub fn run() -> Result<ExitCode> {
+    if std::io::stdin().is_terminal() {
+        bail!(
+            "linerate agent is started by linerate on another host, over ssh; it speaks no language for people (docs/agent.md)"
+        );
+    }
+    interrupt::install();
+    interrupt::be_patient();
+    let options = Options {
+        linerate: env!("CARGO_PKG_VERSION").into(),
+        state: DEFAULT_ROOT.into(),
+        connection: Connection::of_this_process(),
+    };
+    let clean = agent::serve(std::io::stdin(), std::io::stdout(), options, &interrupt::INTERRUPTED);
+    Ok(match (clean, interrupt::interrupted()) {
+        (true, _) => ExitCode::SUCCESS,
+        (false, true) => ExitCode::from(INTERRUPTED),
+        (false, false) => ExitCode::from(FAILED),
+    })
+}

@@ -1,0 +1,289 @@
+//! Whatever happens to a connection or to its ends: the load ends, and who is left is told.
+
+use super::common::LINERATE;
+use super::hosts::{Held, Hosts, counter, greet, load, sender, serve};
+use linerate_core::agent::Versions;
+use linerate_core::agent::client::Lost;
+use linerate_core::agent::message::{Code, Reply};
+use linerate_core::agent::spec::Means;
+use linerate_core::trial::Timing;
+use linerate_sys::ports::monotonic_ns;
+use linerate_sys::remote_agent::{Agent, AgentError, Link, Member, Trial};
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// What the issue allows for a load to end by itself.
+const END_WITHIN: Duration = Duration::from_secs(1);
+
+/// Starts a load that would last for a minute, and returns when its frames are under way.
+fn set_going(agent: &Agent, hosts: &Hosts, means: Means) {
+    agent.prepare(sender(means)).unwrap();
+    agent.compare_clocks().unwrap();
+    agent.arm(vec!["out".into()], load(60_000, 20_000.0)).unwrap();
+    let number = agent.go(monotonic_ns()).unwrap();
+    loop {
+        let (_, said) =
+            agent.hear(number, Instant::now() + Duration::from_secs(10)).unwrap().expect("it begins");
+        if matches!(said, Reply::Began { .. }) {
+            break;
+        }
+    }
+    let began = hosts.sent();
+    super::common::wait_for("frames", || (hosts.sent() > began + 100).then_some(()));
+}
+
+/// The interface's count stands still from a second after `cut` on.
+#[track_caller]
+fn ends_within_a_second(hosts: &Hosts, cut: Instant) {
+    std::thread::sleep((cut + END_WITHIN).saturating_duration_since(Instant::now()));
+    let (then, late) = (hosts.sent(), cut.elapsed());
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(hosts.sent(), then, "frames left later than {late:?} after the cut");
+}
+
+/// An agent behind a `cat` on the way in: a connection that can be frozen, as a stopped controller or a cut cable freezes it.
+struct Frozen {
+    cat: Child,
+    agent: Child,
+}
+
+impl Frozen {
+    fn new(namespace: &str) -> (Frozen, Agent) {
+        let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut agent = serve(namespace)
+            .stdin(cat.stdout.take().unwrap())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let link = Link::of_pipes(cat.stdin.take().unwrap(), agent.stdout.take().unwrap());
+        let client = Agent::greet("frozen", link, "test", Duration::from_secs(10)).unwrap();
+        (Frozen { cat, agent }, client)
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: the child has not been waited for, so that its number is still its own.
+        assert_eq!(unsafe { libc::kill(self.cat.id() as i32, signal) }, 0);
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        for child in [&mut self.cat, &mut self.agent] {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_load_ends_when_its_connection_does() {
+    for means in [Means::Xdp, Means::AfPacket] {
+        let hosts = Hosts::new();
+        let mut held = Held::new(&hosts.generator);
+        set_going(held.agent(), &hosts, means);
+        let cut = Instant::now();
+        held.agent = None;
+        ends_within_a_second(&hosts, cut);
+        assert!(!held.child.wait().unwrap().success(), "nobody said goodbye");
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_load_ends_when_its_controller_is_frozen() {
+    for means in [Means::Xdp, Means::AfPacket] {
+        let hosts = Hosts::new();
+        let (frozen, agent) = Frozen::new(&hosts.generator);
+        set_going(&agent, &hosts, means);
+        frozen.signal(libc::SIGSTOP);
+        ends_within_a_second(&hosts, Instant::now());
+        // The agent has said why, and is gone.
+        let lost = super::common::wait_for("the agent's end", || agent.lost());
+        assert!(
+            matches!(&lost, Lost::Left(why) if why.contains("nothing was heard of the controller")),
+            "{lost:?}"
+        );
+        frozen.signal(libc::SIGCONT);
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn signals_end_a_load_and_so_does_kill_9() {
+    for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGKILL, libc::SIGSTOP] {
+        let hosts = Hosts::new();
+        let held = Held::new(&hosts.generator);
+        set_going(held.agent(), &hosts, Means::Xdp);
+        held.signal(signal);
+        ends_within_a_second(&hosts, Instant::now());
+        let lost = super::common::wait_for("word of it", || held.agent().lost());
+        match signal {
+            libc::SIGSTOP => assert!(matches!(lost, Lost::Silent(_)), "{lost:?}"),
+            libc::SIGKILL => assert!(matches!(lost, Lost::Closed(_)), "{lost:?}"),
+            _ => assert!(matches!(&lost, Lost::Left(why) if why.contains("signal")), "{lost:?}"),
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_trial_ends_when_one_of_its_agents_is_lost() {
+    let hosts = Hosts::new();
+    let generator = greet("g", &hosts.generator);
+    let receiver = Held::new(&hosts.receiver);
+    generator.prepare(sender(Means::Xdp)).unwrap();
+    receiver.agent().prepare(counter(Means::Xdp)).unwrap();
+    let members = [
+        Member { agent: &generator, generators: vec!["out".into()], receivers: vec![] },
+        Member { agent: receiver.agent(), generators: vec![], receivers: vec!["in".into()] },
+    ];
+    let trial = Trial {
+        members: &members,
+        timing: Timing::slice(30_000_000_000),
+        rate: Some(5_000.0),
+        frames: None,
+        batch: 8,
+    };
+    let began = Instant::now();
+    let error = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            super::common::wait_for("frames", || (hosts.sent() > 500).then_some(()));
+            receiver.signal(libc::SIGKILL);
+        });
+        trial.run(&AtomicBool::new(false)).unwrap_err()
+    });
+    assert!(matches!(&error, AgentError::Lost { host, .. } if host == "held"), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(15), "it did not wait for the end");
+    ends_within_a_second(&hosts, Instant::now());
+    generator.goodbye().unwrap();
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn an_interrupt_ends_a_trial_with_what_there_is() {
+    let hosts = Hosts::new();
+    let (generator, receiver) = (greet("g", &hosts.generator), greet("r", &hosts.receiver));
+    generator.prepare(sender(Means::AfPacket)).unwrap();
+    receiver.prepare(counter(Means::AfPacket)).unwrap();
+    let members = [
+        Member { agent: &generator, generators: vec!["out".into()], receivers: vec![] },
+        Member { agent: &receiver, generators: vec![], receivers: vec!["in".into()] },
+    ];
+    let timing = Timing { run_ns: 30_000_000_000, ..Timing::slice(1_000_000) };
+    let trial = Trial { members: &members, timing, rate: Some(5_000.0), frames: None, batch: 8 };
+    let interrupted = AtomicBool::new(false);
+    let flown = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            super::common::wait_for("frames", || (hosts.sent() > 100).then_some(()));
+            interrupted.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        trial.run(&interrupted).unwrap()
+    });
+    assert!(flown.generator.frames > 100 && flown.generator.frames < 100_000, "{}", flown.generator.frames);
+}
+
+/// Runs an agent on these bytes: its exit status, and what it said.
+fn fed(hosts: &Hosts, bytes: &[u8]) -> (Option<i32>, String) {
+    let mut child = serve(&hosts.generator)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut said = String::new();
+    std::thread::scope(|scope| {
+        // It may end before it has read all of it.
+        scope.spawn(move || drop(stdin.write_all(bytes)));
+        child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    });
+    (child.wait().unwrap().code(), said)
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn garbage_and_floods_start_nothing_and_are_answered_by_an_error() {
+    let hosts = Hosts::new();
+    let zeros = vec![0; 64 << 20];
+    let letters = vec![b'{'; 64 << 20];
+    let binary: Vec<u8> = (0..1 << 20).map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let early = br#"{"id":1,"what":"go","with":{"at_ns":0}}"#;
+    for bytes in [
+        &b"hello?\n"[..],
+        b"\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        &zeros,
+        &letters,
+        &binary,
+        &[&early[..], b"\n"].concat(),
+    ] {
+        let (status, said) = fed(&hosts, bytes);
+        let first = said.lines().next().unwrap_or_default();
+        assert!(first.contains(r#""what":"error""#), "{:?}...: {said}", &bytes[..bytes.len().min(20)]);
+        assert_eq!(status, Some(1));
+    }
+    assert_eq!(fed(&hosts, b"").0, Some(1), "an input that ends at once");
+    assert_eq!(hosts.sent(), 0);
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn other_versions_are_told_what_to_do() {
+    let hosts = Hosts::new();
+    let link = Link::start(serve(&hosts.generator)).unwrap();
+    let newer = Versions { lowest: 98, highest: 99 };
+    let error = Agent::greet_as(newer, "g", link, "9.9.9", Duration::from_secs(10)).err().unwrap();
+    let text = error.to_string();
+    assert!(text.contains("98 to 99") && text.contains("install linerate 9.9.9 on this host"), "{text}");
+    let link = Link::start(Command::new("false")).unwrap();
+    let error = Agent::greet("nobody", link, "1", Duration::from_secs(10)).err().unwrap();
+    assert!(matches!(&error, AgentError::Lost { why: Lost::Closed(_), .. }), "{error}");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "echo Welcome; echo 'linerate: not found' >&2; exit 127"]);
+    let error =
+        Agent::greet("bare", Link::start(shell).unwrap(), "1", Duration::from_secs(10)).err().unwrap();
+    let text = error.to_string();
+    assert!(text.contains("Welcome") && text.contains("linerate: not found"), "{text}");
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn no_interface_is_used_that_leads_elsewhere_or_that_the_controller_came_by() {
+    let hosts = Hosts::new();
+    let refused = |agent: &Agent, port| match agent.prepare(port) {
+        Err(AgentError::Refused { fault, .. }) if fault.code == Code::Refused => fault.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let agent = greet("g", &hosts.generator);
+    let mut unconfirmed = sender(Means::Xdp);
+    unconfirmed.isolated = false;
+    let text = refused(&agent, unconfirmed.clone());
+    assert!(text.contains("RFC 6815") && text.contains("isolated = true"), "{text}");
+    unconfirmed.interface = "lo".into();
+    unconfirmed.isolated = true;
+    assert!(refused(&agent, unconfirmed).contains("loopback"));
+    drop(agent);
+    super::common::lab::ip(&format!("-n {} addr add 192.0.2.1/24 dev g0", hosts.generator)).ok();
+    // Once as sshd says it, once as it says it to a shell that sudo was called from.
+    let connection = "192.0.2.7 50000 192.0.2.1 22";
+    let mut direct = serve(&hosts.generator);
+    direct.env("SSH_CONNECTION", connection);
+    let mut through_sudo = Command::new("ip");
+    let line = format!("env -u SSH_CONNECTION {LINERATE} agent; true");
+    through_sudo
+        .args(["netns", "exec", &hosts.generator, "sh", "-c", &line])
+        .env("SSH_CONNECTION", connection);
+    for command in [direct, through_sudo] {
+        let agent = Agent::greet("g", Link::start(command).unwrap(), "1", Duration::from_secs(10)).unwrap();
+        let text = refused(&agent, sender(Means::Xdp));
+        assert!(text.contains("own connection from 192.0.2.7"), "{text}");
+        assert!(agent.facts().unwrap().interfaces.iter().any(|i| i.name == "g0" && i.management));
+    }
+    let agent = greet("g", &hosts.generator);
+    let prepared = agent.prepare(sender(Means::Xdp)).unwrap();
+    assert!(prepared.warnings[0].contains("192.0.2.1"), "{prepared:?}");
+}

@@ -1,0 +1,198 @@
+//! Three hosts in a row: generator, device under test, receiver.
+
+use super::common::{LINERATE, lab::ip, lab::names, unique};
+use linerate_core::agent::spec::{Address, Filter, Flows, Lengths, Load, Means, Port, Role, Traffic, Wanted};
+use linerate_core::plan::settings::{self as plan, Dut, End, Settings};
+use linerate_sys::lab::addresses::{GENERATOR_SIDE, RECEIVER_SIDE};
+use linerate_sys::net::Netns;
+use linerate_sys::net::ethtool::Ethtool;
+use linerate_sys::net::netlink::Route;
+use linerate_sys::remote_agent::{Agent, Link};
+use linerate_wire::{Family, FlowOrder, MacAddr, Transport};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+pub const CAMPAIGN: u8 = 0x33;
+pub const GENERATOR: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+pub const INSIDE: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+pub const OUTSIDE: MacAddr = MacAddr([2, 0, 0, 0, 0, 3]);
+pub const RECEIVER: MacAddr = MacAddr([2, 0, 0, 0, 0, 4]);
+
+/// Three namespaces, wired: `g0` - `in0`, `out0` - `r0`. All links are up; nothing else is set.
+pub struct Hosts {
+    pub generator: String,
+    pub dut: String,
+    pub receiver: String,
+}
+
+impl Hosts {
+    pub fn new() -> Hosts {
+        let hosts = Hosts { generator: unique("gen"), dut: unique("dut"), receiver: unique("rec") };
+        for name in hosts.all() {
+            ip(&format!("netns add {name}")).ok();
+            let quiet = "for i in all default; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; done";
+            super::common::Program::new("ip").args(["netns", "exec", name, "sh", "-c", quiet]).run().ok();
+        }
+        let wire = |a: &str, end: &str, mac: MacAddr, b: &str, other: &str, other_mac: MacAddr| {
+            ip(&format!(
+                "link add {end} netns {a} address {mac} numrxqueues 2 numtxqueues 2 type veth peer name {other} netns {b} address {other_mac} numrxqueues 2 numtxqueues 2"
+            ))
+            .ok();
+        };
+        wire(&hosts.generator, "g0", GENERATOR, &hosts.dut, "in0", INSIDE);
+        wire(&hosts.dut, "out0", OUTSIDE, &hosts.receiver, "r0", RECEIVER);
+        for (name, link) in
+            [(&hosts.generator, "g0"), (&hosts.dut, "in0"), (&hosts.dut, "out0"), (&hosts.receiver, "r0")]
+        {
+            ip(&format!("-n {name} link set {link} up")).ok();
+        }
+        // Redirected frames need the NAPI of the other end.
+        let namespace = Netns::open(&hosts.dut).unwrap();
+        Ethtool::open(&namespace).unwrap().set_feature("in0", "rx-gro", true).unwrap();
+        for (name, link) in
+            [(&hosts.generator, "g0"), (&hosts.dut, "in0"), (&hosts.dut, "out0"), (&hosts.receiver, "r0")]
+        {
+            let route = Route::open(&Netns::open(name).unwrap()).unwrap();
+            route.wait_running(route.link(link).unwrap().index, Duration::from_secs(5)).unwrap();
+        }
+        hosts
+    }
+
+    fn all(&self) -> [&String; 3] {
+        [&self.generator, &self.dut, &self.receiver]
+    }
+
+    /// Frames that the generator's interface has sent.
+    pub fn sent(&self) -> u64 {
+        Route::open(&Netns::open(&self.generator).unwrap()).unwrap().link("g0").unwrap().stats.tx_packets
+    }
+
+    /// A file of the DUT, read inside.
+    pub fn read(&self, path: &str) -> String {
+        let read = Netns::open(&self.dut).unwrap().enter(|| std::fs::read_to_string(path)).unwrap();
+        read.unwrap().trim().into()
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for name in self.all() {
+            if let Ok(namespace) = Netns::open(name) {
+                let _ = std::fs::remove_dir_all(format!("/run/linerate/net-{}", namespace.inode()));
+            }
+            if names().contains(name.as_str()) {
+                ip(&format!("netns del {name}"));
+            }
+        }
+    }
+}
+
+/// The command that serves an agent in a namespace, as ssh would.
+pub fn serve(namespace: &str) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace, LINERATE, "agent"]).env_remove("SSH_CONNECTION");
+    command
+}
+
+pub fn greet(name: &str, namespace: &str) -> Agent {
+    let link = Link::start(serve(namespace)).unwrap();
+    Agent::greet(name, link, "test", Duration::from_secs(10)).unwrap()
+}
+
+/// An agent whose process the test holds.
+pub struct Held {
+    pub child: Child,
+    pub agent: Option<Agent>,
+}
+
+impl Held {
+    pub fn new(namespace: &str) -> Held {
+        let mut child = serve(namespace)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let link = Link::of_pipes(child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let agent = Agent::greet("held", link, "test", Duration::from_secs(10)).unwrap();
+        Held { child, agent: Some(agent) }
+    }
+
+    pub fn agent(&self) -> &Agent {
+        self.agent.as_ref().unwrap()
+    }
+
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: the child has not been waited for, so that its number is still its own.
+        assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.agent = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn sender(means: Means) -> Port {
+    Port {
+        name: "out".into(),
+        interface: "g0".into(),
+        isolated: true,
+        means,
+        cpus: vec![],
+        role: Role::Generator(Box::new(Traffic {
+            family: Family::V4,
+            transport: Transport::Udp,
+            to: INSIDE,
+            from: None,
+            vlan: None,
+            checksum: true,
+            lengths: Lengths { name: "64".into(), pattern: vec![64] },
+            flows: Flows::Benchmark(100),
+            order: FlowOrder::Sequential,
+            campaign: CAMPAIGN,
+            first_stream: 0,
+            stamp_every: 16,
+        })),
+    }
+}
+
+pub fn counter(means: Means) -> Port {
+    let filter = Filter { campaign: CAMPAIGN, streams: 4, unsigned: false, pass_foreign: false };
+    Port { name: "in".into(), interface: "r0".into(), role: Role::Receiver(filter), ..sender(means) }
+}
+
+pub fn load(ms: u64, rate: f64) -> Load {
+    Load { duration_ns: ms * 1_000_000, frames: None, rate: Some(rate), batch: 8, sample_ns: 10_000_000 }
+}
+
+/// Everything that makes the middle host a router between the two others.
+pub fn router() -> Wanted {
+    let mut wanted = Wanted {
+        inside: "in0".into(),
+        outside: "out0".into(),
+        consent: true,
+        families: vec![4],
+        addresses: vec![],
+        settings: Settings { dut: Dut::Forwarding, ..Settings::default() },
+    };
+    for (end, side, mac) in [(End::In, GENERATOR_SIDE[0], GENERATOR), (End::Out, RECEIVER_SIDE[0], RECEIVER)]
+    {
+        let (to, prefix) = side.network;
+        wanted.addresses.push(Address { end, address: side.dut.0, prefix: side.dut.1 });
+        let via = Some(side.tester.to_string());
+        wanted.settings.routes.push(plan::Route { to: format!("{to}/{prefix}"), via, end });
+        wanted.settings.neighbours.push(plan::Neighbour {
+            address: side.tester.to_string(),
+            mac: mac.to_string(),
+            end,
+        });
+    }
+    for name in ["all", "{in}", "{out}"] {
+        wanted.settings.sysctls.insert(format!("net.ipv4.conf.{name}.rp_filter"), "0".into());
+    }
+    wanted
+}

@@ -1,0 +1,178 @@
+//! Trials through the client: every frame is accounted for.
+
+use super::hosts::{CAMPAIGN, Hosts, RECEIVER, counter, greet, router, sender};
+use linerate_core::agent::spec::{Lengths, Means, Role, Traffic};
+use linerate_core::plan::settings::{Command, Settings};
+use linerate_core::trial::{Timing, rates};
+use linerate_sys::remote_agent::lab::{Cabling, Card, Device, RealLab, Sender};
+use linerate_sys::remote_agent::{Flown, Member, Trial};
+use std::sync::atomic::AtomicBool;
+
+fn fly(members: &[Member<'_>], rate: Option<f64>, ms: u64) -> Flown {
+    let timing = Timing { quiet_ns: 200_000_000, drain_ns: 2_000_000_000, ..Timing::slice(ms * 1_000_000) };
+    Trial { members, timing, rate, frames: None, batch: 8 }.run(&AtomicBool::new(false)).unwrap()
+}
+
+/// Generator and receiver on hosts of their own, a router between them that its agent has set up.
+fn conserves(sends: Means, counts: Means) {
+    let hosts = Hosts::new();
+    let (generator, dut, receiver) =
+        (greet("g", &hosts.generator), greet("d", &hosts.dut), greet("r", &hosts.receiver));
+    dut.apply(router()).unwrap();
+    let prepared = receiver.prepare(counter(counts)).unwrap();
+    assert_eq!(prepared.interface.mac, RECEIVER.to_string());
+    generator.prepare(sender(sends)).unwrap();
+    let member = |agent, generators: &[&str], receivers: &[&str]| Member {
+        agent,
+        generators: generators.iter().map(ToString::to_string).collect(),
+        receivers: receivers.iter().map(ToString::to_string).collect(),
+    };
+    let members = [member(&generator, &["out"], &[]), member(&receiver, &[], &["in"])];
+    for rate in [Some(5_000.0), Some(20_000.0), None] {
+        let interfaces = || vec!["in0".to_string(), "out0".to_string()];
+        let before = dut.look(interfaces()).unwrap();
+        let flown = fly(&members, rate, 300);
+        let after = dut.look(interfaces()).unwrap();
+        assert_eq!(flown.outcome.faults, Vec::<String>::new());
+        let (sent, received) = (flown.generator.frames, flown.receiver.unique());
+        assert!(sent > 0 && flown.receiver.streams[0].stream >> 8 == u16::from(CAMPAIGN), "{flown:?}");
+        let grown = |link: &str, counter: &str| after.links[link][counter] - before.links[link][counter];
+        // The kernel's own counts of the same frames, at both ends of the router.
+        let entered = grown("in0", "rx_packets");
+        let left = grown("out0", "tx_packets");
+        let refused = grown("out0", "tx_dropped");
+        let dropped: u64 = after.drops.iter().map(|(name, n)| n - before.drops.get(name).unwrap_or(&0)).sum();
+        let lost = sent - received;
+        assert!(
+            received <= left && left + refused <= entered && entered <= sent,
+            "{sent} {entered} {left} {received}"
+        );
+        assert!(
+            lost <= dropped + (sent - entered),
+            "{lost} of {sent} lost, {dropped} dropped: {:?}",
+            after.drops
+        );
+        if rate.is_some() {
+            assert_eq!((received, flown.receiver.duplicates()), (sent, 0), "paced far below what it can");
+        }
+        let window = rates(&flown.outcome.samples).unwrap();
+        assert!((window.seconds - 0.3).abs() < 1e-6 && window.received > 0.0, "{window:?}");
+        assert!(flown.outcome.samples.len() > 5 && flown.late.len() == 1, "{flown:?}");
+        assert!(flown.cpus.contains_key("g") && flown.cpus.contains_key("r"));
+    }
+    drop(members);
+    assert_eq!(generator.goodbye().unwrap(), Vec::<String>::new());
+    assert!(receiver.goodbye().is_ok());
+    let undone = dut.goodbye().unwrap();
+    assert!(undone.iter().any(|words| words.contains("address 198.18.0.1/30 of in0")), "{undone:?}");
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn every_frame_of_live_frames_is_accounted_for() {
+    conserves(Means::Xdp, Means::Xdp);
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn every_frame_of_sockets_is_accounted_for() {
+    conserves(Means::AfPacket, Means::AfPacket);
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_number_of_frames_is_sent_exactly_and_no_port_is_left_behind() {
+    let hosts = Hosts::new();
+    let (generator, dut, receiver) =
+        (greet("g", &hosts.generator), greet("d", &hosts.dut), greet("r", &hosts.receiver));
+    dut.apply(router()).unwrap();
+    generator.prepare(sender(Means::Xdp)).unwrap();
+    receiver.prepare(counter(Means::Xdp)).unwrap();
+    let members = [
+        Member { agent: &generator, generators: vec!["out".into()], receivers: vec![] },
+        Member { agent: &receiver, generators: vec![], receivers: vec!["in".into()] },
+    ];
+    let timing = Timing { quiet_ns: 200_000_000, ..Timing::slice(5_000_000_000) };
+    let trial = Trial { members: &members, timing, rate: Some(10_000.0), frames: Some(777), batch: 8 };
+    for _ in 0..2 {
+        let flown = trial.run(&AtomicBool::new(false)).unwrap();
+        assert_eq!((flown.generator.frames, flown.receiver.unique()), (777, 777));
+    }
+    // The port that takes the place of another of its name detaches its program first.
+    receiver.prepare(counter(Means::Xdp)).unwrap();
+    generator.release(vec![]).unwrap();
+    assert!(generator.arm(vec!["out".into()], super::hosts::load(10, 1000.0)).is_err());
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn facts_name_cards_and_what_speaks_against_them() {
+    let hosts = Hosts::new();
+    let agent = greet("g", &hosts.generator);
+    let facts = agent.facts().unwrap();
+    let card = facts.interfaces.iter().find(|i| i.name == "g0").unwrap();
+    assert_eq!(
+        (card.driver.as_deref(), card.mtu, card.up, card.management),
+        (Some("veth"), 1500, true, false)
+    );
+    assert!(
+        card.against.is_empty() && card.queues == (2, 2) && facts.root && facts.boot.len() == 36,
+        "{facts:?}"
+    );
+    let offset = agent.compare_clocks().unwrap();
+    assert!(offset.ns.unsigned_abs() <= u128::from(offset.within_ns), "one and the same clock: {offset:?}");
+    let ahead = agent.wall_clock_ahead_ns().unwrap();
+    assert!(ahead.abs() < 1_000_000_000, "{ahead}");
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_lab_of_hosts_goes_from_lane_to_lane_and_says_where_frames_were_lost() {
+    let hosts = Hosts::new();
+    let agents = vec![greet("g", &hosts.generator), greet("d", &hosts.dut), greet("r", &hosts.receiver)];
+    let card = |agent, interface: &str| Card { agent, interface: interface.into(), cpus: vec![] };
+    let base = router();
+    let cabling = Cabling {
+        senders: vec![Sender { card: card(0, "g0"), to: super::hosts::INSIDE }],
+        receiver: card(2, "r0"),
+        device: Some(Device {
+            agent: 1,
+            ends: ["in0".into(), "out0".into()],
+            addresses: base.addresses,
+            base: base.settings,
+            consent: true,
+        }),
+        means: Means::Xdp,
+        isolated: true,
+    };
+    let Role::Generator(traffic) = sender(Means::Xdp).role else { unreachable!() };
+    let longer =
+        Traffic { lengths: Lengths { name: "512".into(), pattern: vec![512] }, ..(*traffic).clone() };
+    let mut lab = RealLab::new(agents, cabling, vec![*traffic, longer], CAMPAIGN).unwrap();
+    let stop = AtomicBool::new(false);
+    let forwarding = Settings::default();
+    // A host that forwards, and a table of routes that leads the frames nowhere.
+    let mut nowhere = Settings::default();
+    nowhere.commands.push(Command {
+        run: "ip route add blackhole 198.19.0.0/17".into(),
+        undo: Some("ip route del blackhole 198.19.0.0/17".into()),
+    });
+    let timing = Timing { quiet_ns: 200_000_000, ..Timing::slice(100_000_000) };
+    for (lane, kind, passes) in
+        [(&forwarding, 0, true), (&nowhere, 0, false), (&forwarding, 1, true), (&forwarding, 0, true)]
+    {
+        lab.set_up(lane, &[4]).unwrap();
+        lab.learn(kind, 100, &stop).unwrap();
+        let shown = lab.trial(kind, Some(5_000.0), timing, 8, &stop).unwrap();
+        let (sent, received) = (shown.flown.generator.frames, shown.flown.receiver.unique());
+        assert!(sent >= 500 && shown.flown.outcome.faults.is_empty(), "{shown:?}");
+        assert_eq!(received, if passes { sent } else { 0 });
+        let located: Vec<(&str, u64)> = shown.losses.iter().map(|l| (l.place.as_str(), l.frames)).collect();
+        let expected: &[(&str, u64)] = if passes { &[] } else { &[("inside the DUT", sent)] };
+        assert_eq!(located, expected);
+        assert_eq!(shown.flown.generator.bytes, sent * if kind == 0 { 60 } else { 508 });
+    }
+    for (host, back) in lab.take_down() {
+        assert!(back.is_ok(), "{host}: {back:?}");
+    }
+}

@@ -1,0 +1,310 @@
+//! What takes time: ports, loads, settings. One thing after the other, on a thread of its own.
+
+use super::ports::{self, Made};
+use super::{Input, Options, facts, settings};
+use crate::host::cpu::CpuTimes;
+use crate::net::ethtool::Ethtool;
+use crate::net::netlink::{LinkStats, Route};
+use crate::net::{Error, Netns, procnet};
+use crate::ports::{Load, PortError, monotonic_ns};
+use linerate_core::agent::message::{Code, End, Fault, Reply, Sample, Seen};
+use linerate_core::agent::server::Task;
+use linerate_core::agent::spec;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::time::Duration;
+
+/// Does tasks.
+pub(super) struct Worker {
+    options: Options,
+    to: SyncSender<Input>,
+    cancel: Arc<AtomicBool>,
+    ports: BTreeMap<String, Made>,
+    armed: Option<(Vec<String>, spec::Load)>,
+    settings: settings::Settings,
+}
+
+/// Generators are started so much before their moment: setting up a call of BPF_PROG_RUN takes 13 to 33 ms.
+const AHEAD_NS: u64 = 80_000_000;
+/// How long the first frame may take from then on.
+const START_WITHIN_NS: u64 = 5_000_000_000;
+/// A wait is not longer than this, so that a stop is noticed.
+const LOOK: Duration = Duration::from_millis(2);
+/// Queues are reported so often.
+const QUEUES_EVERY_NS: u64 = 1_000_000_000;
+
+impl Worker {
+    pub fn new(options: Options, to: SyncSender<Input>, cancel: Arc<AtomicBool>) -> Worker {
+        let settings = settings::Settings::new(&options);
+        Worker { options, to, cancel, ports: BTreeMap::new(), armed: None, settings }
+    }
+
+    /// Puts back what an agent that was killed has left.
+    pub fn restore_remains(&mut self) -> Vec<String> {
+        self.settings.restore_remains()
+    }
+
+    pub fn run(&mut self, todo: &Receiver<Task>) {
+        for task in todo {
+            let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(task)));
+            let done = done.unwrap_or_else(|_| {
+                // Whatever state they are in: they go, and with them what they send.
+                (self.ports, self.armed) = (BTreeMap::new(), None);
+                Err(system(
+                    "carrying out a request",
+                    "linerate is at fault: report it with what the agent wrote",
+                ))
+            });
+            if self.to.send(Input::Done(done)).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn carry_out(&mut self, task: Task) -> Result<Reply, Fault> {
+        match task {
+            Task::Facts => {
+                let facts = facts::facts(&self.options).map_err(|e| system("looking at this host", e))?;
+                Ok(Reply::Facts(Box::new(facts)))
+            }
+            Task::Prepare(wanted) => {
+                // An XDP program on the same interface must be gone before another can come.
+                self.ports.remove(&wanted.name);
+                let (made, prepared) = ports::make(&wanted, &self.options)?;
+                self.ports.insert(wanted.name.clone(), made);
+                Ok(Reply::Prepared(Box::new(prepared)))
+            }
+            Task::Release(names) => {
+                match names.is_empty() {
+                    true => self.ports.clear(),
+                    false => names.iter().for_each(|name| drop(self.ports.remove(name))),
+                }
+                Ok(Reply::Released {})
+            }
+            Task::Arm(names, load) => self.arm(names, load),
+            Task::Run(at_ns) => self.fly(at_ns),
+            Task::Counters(names) => {
+                let named = |name: &String| Some((name.clone(), self.ports.get(name)?.port().counters()));
+                Ok(Reply::Counters { ports: names.iter().filter_map(named).collect() })
+            }
+            Task::Look(interfaces) => self.look(&interfaces),
+            Task::Apply(wanted) => {
+                Ok(Reply::Applied { done: self.settings.apply(&wanted, &self.options, &self.cancel)? })
+            }
+            Task::Undo => Ok(Reply::Undone { done: self.settings.undo() }),
+            Task::Leave => {
+                self.ports.clear();
+                Ok(Reply::Goodbye { done: self.settings.undo(), why: None })
+            }
+        }
+    }
+
+    fn arm(&mut self, names: Vec<String>, load: spec::Load) -> Result<Reply, Fault> {
+        self.armed = None;
+        for name in &names {
+            if let Some(Made::Generator(port)) = self.ports.get_mut(name) {
+                port.set_rate(load.rate);
+                port.set_batch(load.batch);
+                // An earlier load's threads are waited for now, not at the start.
+                port.stop().map_err(|e| system("ending the load before", e))?;
+            }
+        }
+        self.armed = Some((names, load));
+        Ok(Reply::Armed {})
+    }
+
+    /// Runs the load that is armed. Its end is in the reply, also where a port failed; generators are stopped in any case.
+    fn fly(&mut self, at_ns: u64) -> Result<Reply, Fault> {
+        let (names, load) =
+            self.armed.take().ok_or_else(|| Fault::order("starting the load", "nothing is armed"))?;
+        let mut flown: Vec<(&String, &mut Made)> = Vec::new();
+        for (name, made) in &mut self.ports {
+            if names.contains(name) {
+                flown.push((name, made));
+            }
+        }
+        let mut flight =
+            Flight { at_ns: at_ns.max(monotonic_ns()), load, flown, to: &self.to, cancel: &self.cancel };
+        let mut faults = Vec::new();
+        let root = Path::new("/");
+        let mut before = None;
+        let why = flight.start().and_then(|()| {
+            before = CpuTimes::read(root).ok();
+            flight.watch()
+        });
+        let after = CpuTimes::read(root).ok();
+        let mut why = why.unwrap_or_else(|error| {
+            faults.push(error.to_string());
+            End::Failed
+        });
+        for (name, made) in &mut flight.flown {
+            if let Made::Generator(port) = made
+                && let Err(error) = port.stop()
+            {
+                faults.push(format!("{name}: {error}"));
+                why = End::Failed;
+            }
+        }
+        flight.report(true);
+        let cpus = after.zip(before).map(|(after, before)| after.since(&before)).unwrap_or_default();
+        Ok(Reply::Ended { at_ns: monotonic_ns(), why, faults, cpus })
+    }
+
+    fn look(&mut self, interfaces: &[String]) -> Result<Reply, Fault> {
+        let what = "reading the kernel's counters";
+        let failed = |e: Error| system(what, e);
+        let namespace = Netns::current().map_err(failed)?;
+        let (route, ethtool) =
+            (Route::open(&namespace).map_err(failed)?, Ethtool::open(&namespace).map_err(failed)?);
+        let mut seen = Seen { drops: procnet::drop_counters(&namespace).map_err(failed)?, ..Seen::default() };
+        for name in interfaces {
+            let link = route.link(name).map_err(failed)?;
+            let mut counters = by_name(&link.stats);
+            // Drivers without counters say so with an error.
+            let own = ethtool.stats(name).unwrap_or_default().into_iter();
+            counters.extend(own.map(|(counter, value)| (format!("ethtool.{counter}"), value)));
+            seen.links.insert(name.clone(), counters);
+        }
+        seen.rules = self.settings.dropped_by_rules(&namespace);
+        Ok(Reply::Seen(Box::new(seen)))
+    }
+}
+
+fn system(what: &str, why: impl ToString) -> Fault {
+    let remedy = "run the agent as root, and look at the host's kernel log".into();
+    Fault { code: Code::System, what: what.into(), why: why.to_string(), remedy }
+}
+
+fn by_name(stats: &LinkStats) -> BTreeMap<String, u64> {
+    let all = [
+        ("rx_packets", stats.rx_packets),
+        ("tx_packets", stats.tx_packets),
+        ("rx_bytes", stats.rx_bytes),
+        ("tx_bytes", stats.tx_bytes),
+        ("rx_errors", stats.rx_errors),
+        ("tx_errors", stats.tx_errors),
+        ("rx_dropped", stats.rx_dropped),
+        ("tx_dropped", stats.tx_dropped),
+        ("rx_missed", stats.rx_missed),
+        ("rx_nohandler", stats.rx_nohandler),
+    ];
+    all.into_iter().map(|(name, value)| (name.into(), value)).collect()
+}
+
+/// A load under way.
+struct Flight<'a> {
+    at_ns: u64,
+    load: spec::Load,
+    flown: Vec<(&'a String, &'a mut Made)>,
+    to: &'a SyncSender<Input>,
+    cancel: &'a AtomicBool,
+}
+
+impl Flight<'_> {
+    /// Receivers count from now on; generators are ready to send at their moment.
+    fn start(&mut self) -> Result<(), PortError> {
+        let load = Load { duration: Duration::from_nanos(self.load.duration_ns), frames: self.load.frames };
+        for (name, made) in &mut self.flown {
+            if let Made::Receiver(port) = made {
+                port.start(&load)?;
+                say(self.to, Reply::Began { port: name.to_string(), at_ns: monotonic_ns() });
+            }
+        }
+        self.sleep_until(self.at_ns.saturating_sub(AHEAD_NS), || false);
+        if self.cancelled() {
+            return Ok(());
+        }
+        for (_, made) in &mut self.flown {
+            if let Made::Generator(port) = made {
+                port.set_not_before(self.at_ns);
+                port.start(&load)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports until the load is over.
+    fn watch(&mut self) -> Result<End, PortError> {
+        let mut begun = vec![false; self.flown.len()];
+        let (mut next_ns, mut queues_ns) = (self.at_ns, self.at_ns);
+        loop {
+            self.announce(&mut begun)?;
+            if self.cancelled() {
+                return Ok(End::Stopped);
+            }
+            if self.is_over() {
+                self.announce(&mut begun)?;
+                return Ok(End::Done);
+            }
+            let now = monotonic_ns();
+            if now >= next_ns {
+                self.report(now >= queues_ns);
+                if now >= queues_ns {
+                    queues_ns = now + QUEUES_EVERY_NS;
+                }
+                // A moment that was missed is not made up for: samples stay at multiples of their distance.
+                next_ns += self.load.sample_ns * ((now - next_ns) / self.load.sample_ns + 1);
+            }
+            self.sleep_until(next_ns, || self.is_over());
+        }
+    }
+
+    /// Tells of generators whose first frame has left.
+    fn announce(&self, begun: &mut [bool]) -> Result<(), PortError> {
+        for ((name, made), begun) in self.flown.iter().zip(begun).filter(|(_, begun)| !**begun) {
+            let Made::Generator(port) = made else { continue };
+            if let Some(at_ns) = port.began_ns() {
+                *begun = true;
+                say(self.to, Reply::Began { port: name.to_string(), at_ns });
+            } else if monotonic_ns() > self.at_ns + START_WITHIN_NS {
+                return Err(PortError::Unsuitable(format!(
+                    "no frame left port {name} within {} s: is the interface up?",
+                    START_WITHIN_NS / 1_000_000_000
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        let mut generators = self.flown.iter().filter_map(|(_, made)| match made {
+            Made::Generator(port) => Some(port.finished()),
+            Made::Receiver(_) => None,
+        });
+        match generators.next() {
+            Some(first) => first && generators.all(|finished| finished),
+            None => monotonic_ns() >= self.at_ns.saturating_add(self.load.duration_ns),
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
+    fn report(&self, queues: bool) {
+        for (name, made) in &self.flown {
+            let port = made.port();
+            let queues = if queues { port.counters().queues } else { Vec::new() };
+            let (frames, at_ns) = (port.frames(), monotonic_ns());
+            say(self.to, Reply::Sample(Sample { port: name.to_string(), at_ns, frames, queues }));
+        }
+    }
+
+    fn sleep_until(&self, at_ns: u64, over: impl Fn() -> bool) {
+        while !self.cancelled() && !over() {
+            match at_ns.saturating_sub(monotonic_ns()) {
+                0 => return,
+                ns => std::thread::sleep(Duration::from_nanos(ns).min(LOOK)),
+            }
+        }
+    }
+}
+
+fn say(to: &SyncSender<Input>, reply: Reply) {
+    // Where nobody decides any more, the process is about to go.
+    let _ = to.send(Input::Said(reply));
+}

@@ -1,0 +1,75 @@
+//! Why the host was not changed.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why the host was not changed, or not put back.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// A file of the journal, or of the host.
+    #[error("cannot {operation} {}: {source}", .path.display())]
+    System {
+        /// What was tried.
+        operation: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A file that a change may not touch.
+    #[error("'{file}' is no host setting: {reason}")]
+    NotASetting {
+        /// The file.
+        file: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// Another linerate holds it.
+    #[error(
+        "/{file} was set by another linerate (process {pid}), which has not ended: wait for it, or end it"
+    )]
+    Held {
+        /// The file.
+        file: String,
+        /// The other process.
+        pid: u32,
+    },
+    /// The kernel took something else.
+    #[error("/{file} should be {wanted} and the kernel made it {found}")]
+    NotTaken {
+        /// The file.
+        file: String,
+        /// What was written.
+        wanted: String,
+        /// What is there now.
+        found: String,
+    },
+    /// A command that undoes another.
+    #[error("the command that undoes another, '{line}', failed: {reason}")]
+    Command {
+        /// The command.
+        line: String,
+        /// How.
+        reason: String,
+    },
+    /// A module that cannot be loaded or removed.
+    #[error("cannot {operation} kernel module {module}: {reason}")]
+    Module {
+        /// Load or remove.
+        operation: &'static str,
+        /// Its name.
+        module: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl JournalError {
+    pub(crate) fn system(
+        operation: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> JournalError {
+        let path = path.into();
+        move |source| JournalError::System { operation, path, source }
+    }
+}

@@ -1,0 +1,275 @@
+//! A lab of hosts with agents: which card sends, which one counts, which host is the device under test. What a stand needs.
+//!
+//! Ports are made when they are first needed and kept; the device is set up for a lane when the lane before was another.
+
+use super::{Agent, AgentError, Flown, Member, Trial};
+use linerate_core::agent::ledger;
+use linerate_core::agent::spec::{Address, Filter, Means, Port, Role, Traffic, Wanted};
+use linerate_core::audit::Loss;
+use linerate_core::plan::settings::Settings;
+use linerate_core::trial::Timing;
+use linerate_wire::MacAddr;
+use std::sync::atomic::AtomicBool;
+
+/// A card of a host.
+#[derive(Debug, Clone)]
+pub struct Card {
+    /// The number of its host's agent.
+    pub agent: usize,
+    /// Its interface.
+    pub interface: String,
+    /// The CPUs that it is worked from; the agent's choice where none are named.
+    pub cpus: Vec<u32>,
+}
+
+/// A card that sends.
+#[derive(Debug, Clone)]
+pub struct Sender {
+    /// The card.
+    pub card: Card,
+    /// The Ethernet address at the other end: the device's, or the receiver's where there is none.
+    pub to: MacAddr,
+}
+
+/// The host that is the device under test.
+#[derive(Debug, Clone)]
+pub struct Device {
+    /// The number of its agent.
+    pub agent: usize,
+    /// Its interfaces, towards generator and receiver.
+    pub ends: [String; 2],
+    /// Addresses that it is to have, beyond those that it has.
+    pub addresses: Vec<Address>,
+    /// Routes and neighbours by which the frames find their way; the rest is the lanes'.
+    pub base: Settings,
+    /// Whether the user has agreed to changes of this host.
+    pub consent: bool,
+}
+
+/// How the hosts are cabled.
+#[derive(Debug, Clone)]
+pub struct Cabling {
+    /// Where frames leave.
+    pub senders: Vec<Sender>,
+    /// Where they arrive.
+    pub receiver: Card,
+    /// What is between; none where the cards are cabled to each other: then the lab measures the tester's ceiling.
+    pub device: Option<Device>,
+    /// How frames leave and arrive.
+    pub means: Means,
+    /// Whether the user has said that all these interfaces lead to nothing but the lab (RFC 6815).
+    pub isolated: bool,
+}
+
+/// What a trial showed, and where frames were lost.
+#[derive(Debug, Clone, Default)]
+pub struct Shown {
+    /// What the hosts counted.
+    pub flown: Flown,
+    /// Losses that the device's counters explain.
+    pub losses: Vec<Loss>,
+}
+
+/// A lab of hosts, with an agent on each.
+pub struct RealLab {
+    agents: Vec<Agent>,
+    cabling: Cabling,
+    kinds: Vec<Traffic>,
+    /// By kind: whether its ports are there.
+    prepared: Vec<bool>,
+    receives: bool,
+    campaign: u8,
+    /// What the device is set up for.
+    standing: Option<(Settings, Vec<u8>)>,
+}
+
+/// Streams that a receiver tells apart.
+const STREAMS: usize = 256;
+/// The receiving port's name.
+const RECEIVER: &str = "receiver";
+/// How long frames may be under way when the device is shown all flows, in nanoseconds.
+const LEARNING_NS: u64 = 30_000;
+
+impl RealLab {
+    /// A lab of these agents, for these kinds of traffic; addresses of frames, campaign and streams are filled in here. Nothing is
+    /// done yet.
+    ///
+    /// # Errors
+    /// In words: more streams than a receiver tells apart, or a host that is not there.
+    pub fn new(
+        agents: Vec<Agent>,
+        cabling: Cabling,
+        mut kinds: Vec<Traffic>,
+        campaign: u8,
+    ) -> Result<RealLab, String> {
+        let hosts = cabling.senders.iter().map(|s| s.card.agent).chain([cabling.receiver.agent]);
+        let hosts = hosts.chain(cabling.device.as_ref().map(|d| d.agent));
+        if cabling.senders.is_empty() || hosts.into_iter().any(|host| host >= agents.len()) {
+            return Err("a lab needs a host that sends and one that receives".into());
+        }
+        let threads: usize = cabling.senders.iter().map(|s| s.card.cpus.len().max(1)).sum();
+        if threads * kinds.len() > STREAMS {
+            return Err(format!(
+                "{} kinds of frames, each from {threads} threads, are {} streams, and a receiver tells {STREAMS} apart",
+                kinds.len(),
+                threads * kinds.len()
+            ));
+        }
+        for (number, kind) in kinds.iter_mut().enumerate() {
+            (kind.campaign, kind.first_stream) = (campaign, (number * threads) as u8);
+        }
+        let prepared = vec![false; kinds.len()];
+        Ok(RealLab { agents, cabling, kinds, prepared, receives: false, campaign, standing: None })
+    }
+
+    /// The agents, in their order.
+    pub fn agents(&self) -> &[Agent] {
+        &self.agents
+    }
+
+    /// Sets the device up as a lane wants it, unless it stands so. `families`: the IP versions of its traffic. Gives what was done.
+    ///
+    /// # Errors
+    /// Its agent refuses, or is lost.
+    pub fn set_up(&mut self, lane: &Settings, families: &[u8]) -> Result<Vec<String>, AgentError> {
+        let Some(device) = &self.cabling.device else { return Ok(Vec::new()) };
+        if self.standing.as_ref().is_some_and(|(standing, of)| standing == lane && of == families) {
+            return Ok(Vec::new());
+        }
+        self.standing = None;
+        let mut settings = lane.clone();
+        settings.routes = [device.base.routes.as_slice(), &settings.routes].concat();
+        settings.neighbours = [device.base.neighbours.as_slice(), &settings.neighbours].concat();
+        for (key, value) in &device.base.sysctls {
+            settings.sysctls.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+        let [inside, outside] = device.ends.clone();
+        let (consent, addresses) = (device.consent, device.addresses.clone());
+        let wanted = Wanted { inside, outside, consent, families: families.to_vec(), addresses, settings };
+        let done = self.agents[device.agent].apply(wanted)?;
+        self.standing = Some((lane.clone(), families.to_vec()));
+        Ok(done)
+    }
+
+    /// Shows the device every flow of a kind once, so that no trial pays for what only first frames cost (RFC 2544's learning frames).
+    ///
+    /// # Errors
+    /// An agent refuses, or is lost.
+    pub fn learn(&mut self, kind: usize, flows: u64, interrupted: &AtomicBool) -> Result<(), AgentError> {
+        let most_ns = 100_000_000 + flows.saturating_mul(LEARNING_NS);
+        let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
+        self.fly(kind, Some(50_000.0), Some(flows), timing, 8, interrupted).map(drop)
+    }
+
+    /// Runs one trial with a kind of traffic through the device as it stands.
+    ///
+    /// # Errors
+    /// An agent refuses, or is lost.
+    pub fn trial(
+        &mut self,
+        kind: usize,
+        rate: Option<f64>,
+        timing: Timing,
+        batch: u32,
+        interrupted: &AtomicBool,
+    ) -> Result<Shown, AgentError> {
+        let Some(device) = self.cabling.device.clone() else {
+            return Ok(Shown {
+                flown: self.fly(kind, rate, None, timing, batch, interrupted)?,
+                losses: vec![],
+            });
+        };
+        // Never while the load runs: under it, a router may not answer.
+        let before = self.agents[device.agent].look(device.ends.to_vec())?;
+        let flown = self.fly(kind, rate, None, timing, batch, interrupted)?;
+        let after = self.agents[device.agent].look(device.ends.to_vec())?;
+        let [inside, outside] = &device.ends;
+        let losses = ledger::losses(
+            flown.generator.frames,
+            flown.receiver.unique(),
+            &before,
+            &after,
+            [inside.as_str(), outside.as_str()],
+        );
+        Ok(Shown { flown, losses })
+    }
+
+    fn fly(
+        &mut self,
+        kind: usize,
+        rate: Option<f64>,
+        frames: Option<u64>,
+        timing: Timing,
+        batch: u32,
+        interrupted: &AtomicBool,
+    ) -> Result<Flown, AgentError> {
+        self.prepare(kind)?;
+        let members: Vec<Member<'_>> = (0..self.agents.len()).filter_map(|n| self.member(n, kind)).collect();
+        Trial { members: &members, timing, rate, frames, batch }.run(interrupted)
+    }
+
+    /// An agent's part in a trial, if it has one.
+    fn member(&self, number: usize, kind: usize) -> Option<Member<'_>> {
+        let senders = self.cabling.senders.iter().enumerate().filter(|(_, s)| s.card.agent == number);
+        let generators: Vec<String> = senders.map(|(nth, _)| port_name(kind, nth)).collect();
+        let receives = self.cabling.receiver.agent == number;
+        let receivers = if receives { vec![RECEIVER.to_string()] } else { Vec::new() };
+        let agent = &self.agents[number];
+        (!generators.is_empty() || receives).then_some(Member { agent, generators, receivers })
+    }
+
+    fn prepare(&mut self, kind: usize) -> Result<(), AgentError> {
+        let Cabling { senders, receiver, means, isolated, .. } = &self.cabling;
+        let port = |name: String, card: &Card, role| Port {
+            name,
+            interface: card.interface.clone(),
+            isolated: *isolated,
+            means: *means,
+            cpus: card.cpus.clone(),
+            role,
+        };
+        if !self.receives {
+            // In a lab of hosts, neighbours may have to be asked for.
+            let filter = Filter {
+                campaign: self.campaign,
+                streams: STREAMS as u16,
+                unsigned: false,
+                pass_foreign: *means != Means::AfXdp,
+            };
+            self.agents[receiver.agent].prepare(port(RECEIVER.into(), receiver, Role::Receiver(filter)))?;
+            self.receives = true;
+        }
+        if !self.prepared[kind] {
+            if *means == Means::AfXdp {
+                // A queue has one such socket at a time.
+                let others = (0..self.kinds.len()).filter(|other| self.prepared[*other]);
+                let others: Vec<usize> = others.collect();
+                for (nth, sender) in senders.iter().enumerate() {
+                    let names: Vec<String> = others.iter().map(|other| port_name(*other, nth)).collect();
+                    if !names.is_empty() {
+                        self.agents[sender.card.agent].release(names)?;
+                    }
+                }
+                self.prepared.fill(false);
+            }
+            let mut stream = self.kinds[kind].first_stream;
+            for (nth, sender) in senders.iter().enumerate() {
+                let traffic = Traffic { to: sender.to, first_stream: stream, ..self.kinds[kind].clone() };
+                let role = Role::Generator(Box::new(traffic));
+                self.agents[sender.card.agent].prepare(port(port_name(kind, nth), &sender.card, role))?;
+                stream = stream.wrapping_add(sender.card.cpus.len().max(1) as u8);
+            }
+            self.prepared[kind] = true;
+        }
+        Ok(())
+    }
+
+    /// Puts all hosts back and lets the agents go; gives what was put back, in words, by host.
+    pub fn take_down(self) -> Vec<(String, Result<Vec<String>, AgentError>)> {
+        self.agents.into_iter().map(|agent| (agent.host().to_string(), agent.goodbye())).collect()
+    }
+}
+
+fn port_name(kind: usize, sender: usize) -> String {
+    format!("kind {kind} sender {sender}")
+}
