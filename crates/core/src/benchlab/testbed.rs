@@ -268,7 +268,9 @@ fn boot(hosts: &mut [Host], reader: &mut Reader<'_>) {
 pub(super) fn why_not(name: &str) -> &'static str {
     match name {
         "PMC_EVENT" | "PMC_DURATION" | "PMC" => "plans do not profile",
-        "BEFORE_CMD" => "it runs on the DUT before each trial; a variant's commands run once, before all of them",
+        "BEFORE_CMD" => {
+            "it runs on the DUT before each trial; a variant's commands run once, before all of them"
+        }
         "CUSTOM_CMD" => "it runs on the DUT during each trial; plans have no such command",
         "PKT_TO_SEND" => "a plan's trials have a length in time",
         "SSH_CMD" => "the system's ssh client is used, with its own configuration",

@@ -1,6 +1,5 @@
 //! Imports as a whole: from the texts of a configuration, its sets and presets to a lab and a plan.
 
-mod corpus;
 mod hostile;
 mod shells;
 

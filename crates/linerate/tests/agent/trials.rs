@@ -176,26 +176,3 @@ fn a_lab_of_hosts_goes_from_lane_to_lane_and_says_where_frames_were_lost() {
         assert!(back.is_ok(), "{host}: {back:?}");
     }
 }
-#[test]
-fn zz_measure() {
-    let hosts = Hosts::new();
-    let (generator, dut, receiver) =
-        (greet("g", &hosts.generator), greet("d", &hosts.dut), greet("r", &hosts.receiver));
-    dut.apply(router()).unwrap();
-    for means in [Means::Xdp, Means::AfPacket] {
-        generator.prepare(sender(means)).unwrap();
-        receiver.prepare(counter(Means::Xdp)).unwrap();
-        let members = [
-            Member { agent: &generator, generators: vec!["out".into()], receivers: vec![] },
-            Member { agent: &receiver, generators: vec![], receivers: vec!["in".into()] },
-        ];
-        for _ in 0..5 {
-            let flown = fly(&members, None, 300);
-            let r = rates(&flown.outcome.samples).unwrap();
-            eprintln!("{means:?} late {:?} within {} ns offered {:.0} received {:.0} sent {} got {}", flown.late, flown.within_ns, r.offered, r.received, flown.generator.frames, flown.receiver.unique());
-        }
-    }
-    let began = std::time::Instant::now();
-    drop(generator);
-    eprintln!("drop {:?}", began.elapsed());
-}

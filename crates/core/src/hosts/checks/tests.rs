@@ -307,7 +307,7 @@ fn a_slow_link_and_a_full_disk() {
 fn everything_wrong_is_told_at_once() {
     let lab = lab();
     let mut facts = sound(&lab);
-    for (_, f) in &mut facts {
+    for f in facts.values_mut() {
         f.date(b"1", 1_753_567_260.0, 1_753_567_260.1);
         f.user = Some(7);
         port(f, "igb1").up = false;

@@ -1,7 +1,13 @@
-//! The archive's own configuration sets.
+//! bench-lab.sh's configurations with the archive's own configuration sets.
 
-use super::*;
+use linerate_core::benchlab::{File, Folder, Source, import};
+use linerate_core::lab::{Lab, OperatingSystem};
+use linerate_core::plan::Plan;
+use linerate_core::plan::settings::System;
 use std::path::Path;
+
+/// A configuration for two hosts, in the form that the archive's have.
+const TWO: &str = include_str!("../src/benchlab/tests/two.config");
 
 const SETS: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -25,13 +31,14 @@ fn files(below: &Path, prefix: &str, found: &mut Vec<File>) {
 #[test]
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn the_harvest_masks_are_two_variants_of_one_router() {
-    let mut source = source(TWO);
+    let mut source =
+        Source { title: "t".into(), path: "bench.config".into(), config: TWO.into(), ..Source::default() };
     let mut folder = Folder { path: "configs".into(), ..Folder::default() };
     files(Path::new(SETS), "", &mut folder.files);
     assert_eq!(folder.files.len(), 8);
     source.sets = Some(folder);
-    let imported = made(&source);
-    let lab = lab(&imported);
+    let imported = import(&source).unwrap();
+    let lab = Lab::read(imported.lab.as_bytes()).unwrap();
     assert_eq!(lab.placeholders(), Some(("igb1", "igb2")));
     let dut = lab.dut().unwrap();
     assert_eq!(dut.system, Some(OperatingSystem::Bsdrp));
@@ -40,7 +47,8 @@ fn the_harvest_masks_are_two_variants_of_one_router() {
     assert_eq!(outside, ["198.19.0.205/24", "2001:2:0:8000::205/64"]);
     let mac = lab.receiver().receive.as_ref().unwrap().mac.unwrap().to_string();
     assert_eq!(mac, "00:1b:21:c4:95:7b");
-    let campaign = campaign(&imported.plans[0]);
+    let plan = Plan::read(imported.plans[0].text.as_bytes()).unwrap();
+    let campaign = plan.campaign(System::FreeBsd, false).unwrap();
     let variants: Vec<&str> = campaign.cells.iter().map(|c| c.variant.as_str()).collect();
     assert_eq!(variants, ["351", "511-default"]);
     assert_eq!(campaign.cells[0].baseline, Some(1));
