@@ -5,6 +5,7 @@ mod compare;
 mod conduct;
 mod history;
 mod import;
+mod lab_check;
 mod plan;
 mod reproduce;
 mod rules;
@@ -15,6 +16,7 @@ pub use compare::{Compare, Share};
 pub use conduct::{Conduct, Format};
 pub use history::History;
 pub use import::{Benchlab, Import, ImportFrom, Netbenches};
+pub use lab_check::LabCheck;
 pub use plan::{Plan, PlanAction};
 pub use reproduce::Reproduce;
 pub use rules::Rules;
@@ -490,6 +492,7 @@ pub struct Receive {
   sudo linerate receive --netns linerate-receiver -i r1 -n 1000
   sudo linerate lab down
   linerate lab example > LAB.toml                 a lab of real hosts, to begin with
+  linerate lab check LAB.toml                     all that is wrong with it, before a campaign
   linerate lab schema > lab.schema.json           for editors that complete and check TOML")]
 pub struct Lab {
     /// What to do with it.
@@ -529,6 +532,7 @@ pub enum LabAction {
     },
     /// Print a lab file to begin with, that explains itself: the hosts of a real lab
     Example,
+    Check(LabCheck),
     /// Print the JSON Schema of lab files
     Schema,
 }

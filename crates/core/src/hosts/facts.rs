@@ -7,7 +7,7 @@ use super::question::Question;
 use super::routes::{self, Route, Way};
 use super::small::{self, Disk};
 use super::{ifconfig, linux};
-use crate::lab::HostAddress;
+use crate::lab::{HostAddress, OperatingSystem};
 use linerate_wire::MacAddr;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -90,11 +90,40 @@ impl Clock {
     }
 }
 
+/// Why a host could not be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreachable {
+    /// What is wrong.
+    pub why: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// A question without an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unanswered {
+    /// The program that was to answer it, with its arguments.
+    pub command: String,
+    /// What became of it.
+    pub why: Silence,
+}
+
+/// Why a program did not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Silence {
+    /// There is no such program.
+    Missing,
+    /// It took too long, and was ended.
+    TooSlow,
+}
+
 /// What is known of a host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
     /// Why it could not be reached at all, if it could not: then nothing else is known.
-    pub unreachable: Option<String>,
+    pub unreachable: Option<Unreachable>,
+    /// What it did not answer.
+    pub unanswered: Vec<Unanswered>,
     /// What it runs.
     pub system: Option<System>,
     /// Its clock.
@@ -130,9 +159,20 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// A host that could not be reached, and why.
-    pub fn unreachable(why: impl Into<String>) -> Self {
-        Facts { unreachable: Some(why.into()), ..Facts::default() }
+    /// A host that could not be reached, why, and what to do about it.
+    pub fn unreachable(why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        let unreachable = Unreachable { why: why.into(), remedy: remedy.into() };
+        Facts { unreachable: Some(unreachable), ..Facts::default() }
+    }
+
+    /// What it runs, by its lab file, where uname(1) names nothing that is known here.
+    pub fn assume(&mut self, system: OperatingSystem) {
+        self.system.get_or_insert_with(|| System {
+            system,
+            host: String::new(),
+            kernel: String::new(),
+            product: None,
+        });
     }
 
     /// Its kernel, where known.

@@ -11,6 +11,7 @@ mod facts;
 mod ifconfig;
 mod linux;
 mod neighbours;
+pub mod ping;
 pub mod question;
 mod routes;
 mod small;
@@ -18,7 +19,7 @@ mod text;
 
 pub use counters::{Counters, Statistic};
 pub use detect::{Kernel, System};
-pub use facts::{Clock, Facts, Interface, Link, Pause};
+pub use facts::{Clock, Facts, Interface, Link, Pause, Silence, Unanswered, Unreachable};
 pub use neighbours::Neighbour;
 pub use question::Question;
 pub use routes::{Route, Way};

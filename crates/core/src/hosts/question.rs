@@ -54,10 +54,11 @@ impl Question {
     /// What is asked before the kernel is known: these commands are the same everywhere.
     pub fn first() -> Vec<Question> {
         vec![
+            // The sooner it is asked, the less time there is in which it may have been answered.
+            Question::Date,
             Question::Uname,
             Question::Files,
             Question::Mounts,
-            Question::Date,
             Question::User,
             Question::Sudo,
             Question::Disk,
@@ -98,7 +99,11 @@ impl Question {
             (Question::User, _) => words(&["id", "-u"]),
             (Question::Sudo, _) => words(&["sudo", "-n", "true"]),
             (Question::Disk, _) => words(&["df", "-Pk", "/tmp", "/var/tmp"]),
-            (Question::Programs, _) => words(&[&["which"][..], &PROGRAMS[..]].concat()),
+            // which(1) is not everywhere.
+            (Question::Programs, _) => {
+                let script = "for p; do command -v \"$p\"; done; :";
+                words(&[&["sh", "-c", script, "linerate"][..], &PROGRAMS[..]].concat())
+            }
             (Question::Cpus, Linux) => words(&["nproc"]),
             (Question::Cpus, OpenBsd) => words(&["sysctl", "-n", "hw.ncpuonline"]),
             (Question::Cpus, FreeBsd | NetBsd) => words(&["sysctl", "-n", "hw.ncpu"]),

@@ -57,7 +57,7 @@ pub fn disks(output: &[u8]) -> Vec<Disk> {
     disks
 }
 
-/// Programs of `which`: a path for each that there is.
+/// Programs of `command -v`: a path for each that there is.
 pub fn programs(output: &[u8]) -> BTreeMap<String, String> {
     let text = bounded(output);
     let found = lines(&text).filter_map(|line| {

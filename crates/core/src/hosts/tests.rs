@@ -367,6 +367,11 @@ fn questions_change_nothing_and_take_no_options() {
         ]);
         for question in all {
             let argv = question.argv(kernel).unwrap();
+            if question == Question::Programs {
+                // A script of ours, whatever is looked for.
+                assert_eq!(argv[..3], ["sh", "-c", "for p; do command -v \"$p\"; done; :"]);
+                continue;
+            }
             assert!(argv.iter().all(|w| !w.is_empty() && !w.contains([' ', ';', '\n'])), "{argv:?}");
         }
         for name in ["-f", "a b", "x;y", "", "eth0\n"] {

@@ -10,6 +10,7 @@ mod guard;
 mod history;
 mod import;
 mod lab;
+mod lab_check;
 pub mod plan;
 mod plan_file;
 mod receive;

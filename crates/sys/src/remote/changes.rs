@@ -8,6 +8,7 @@ use super::error::RemoteError;
 use super::files::fed;
 use super::place::Place;
 use super::run::{Ending, Finished, Order};
+use super::words;
 use journal::Journal;
 use linerate_core::phases::Status;
 use linerate_core::reconfigure::{Input, Program, Step, Undoing};
@@ -181,7 +182,7 @@ impl<'a> Changes<'a> {
         program: &Program,
         interrupted: Option<&AtomicBool>,
     ) -> Result<Finished, ChangeError> {
-        let command = command(program, self.sudo);
+        let command = format!("exec {}", words::line(&program.argv, self.sudo));
         let order = Order { command: &command, limit: LIMIT, most_output: MOST };
         let finished = match input(&program.input) {
             None => self.place.run(&order, interrupted)?,
@@ -217,18 +218,6 @@ fn input(input: &Input) -> Option<Vec<u8>> {
             Some(bytes)
         }
     }
-}
-
-/// A program as /bin/sh is given it: every argument quoted, so that none of it is anything but an argument.
-fn command(program: &Program, sudo: bool) -> String {
-    let sudo = if sudo { &["sudo", "-n", "--"][..] } else { &[] };
-    let words = sudo.iter().copied().chain(program.argv.iter().map(String::as_str));
-    format!("exec {}", words.map(quoted).collect::<Vec<_>>().join(" "))
-}
-
-/// A word of the shell (POSIX, 2.2.2): within single quotes nothing is special but the quote itself.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// A program for people: scripts are ours, and long.

@@ -18,7 +18,9 @@ pub mod place;
 pub mod run;
 mod scan;
 pub mod session;
+pub mod survey;
 pub mod target;
+mod words;
 
 pub use changes::{ChangeError, Changes, Undone};
 pub use connection::Connection;
@@ -27,4 +29,5 @@ pub use error::{Fault, RemoteError};
 pub use place::Place;
 pub use run::{Ending, Finished, Order};
 pub use session::{Said, Session, Stream};
+pub use survey::Approach;
 pub use target::Target;

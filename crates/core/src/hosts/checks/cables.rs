@@ -1,15 +1,18 @@
 //! Interfaces and cables: links, speeds, pause frames, addresses, and who knows whom by ARP.
 
-use super::{Cable, Plug, Problems, Station, alike, found, of_the_lab, speed};
-use crate::hosts::{Kernel, Link};
-use crate::lab::Lab;
+use super::find::by_address;
+use super::{Cable, Plug, Port, Problems, Severity, Station, alike, ports, speed};
+use crate::hosts::{Interface, Kernel, Link};
+use crate::lab::{Lab, Tool};
+use std::net::IpAddr;
 
 /// What concerns a host's interfaces one by one.
 pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Problems) {
     let host = station.host;
-    let managed = host.management.as_ref().and_then(|m| found(m, station.facts).ok());
-    for (key, wanted) in of_the_lab(host) {
-        let interface = match found(wanted, station.facts) {
+    let managed = managed(station);
+    for port in ports(lab, host) {
+        let Port { key, wanted, .. } = port;
+        let interface = match port.found(station.facts) {
             Ok(interface) => interface,
             Err(why) => {
                 let names: Vec<&str> =
@@ -40,11 +43,11 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Proble
             };
             problems.fault(host, &format!("{name} is switched off"), "its flags have no UP", &remedy);
         } else if interface.link == Link::Down {
-            let media = interface.media.as_deref().unwrap_or("no carrier");
+            let media = interface.media.as_ref().map_or(String::new(), |media| format!("; medium: {media}"));
             problems.fault(
                 host,
                 &format!("{name} has no link"),
-                media,
+                &format!("no carrier{media}"),
                 "see the cable, the transceiver, the other end, and whether pkt-gen has it open (that resets the link)",
             );
         }
@@ -114,6 +117,17 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Proble
     }
 }
 
+/// The interface that ssh comes in at, as far as that can be told.
+fn managed<'a>(station: &Station<'a>) -> Option<&'a Interface> {
+    let facts = station.facts;
+    let said = station.host.management.as_ref().and_then(|wanted| match &wanted.name {
+        Some(name) => facts.interface(name),
+        None => by_address(wanted, facts),
+    });
+    let address: Option<IpAddr> = station.host.ssh.host.parse().ok();
+    said.or_else(|| facts.interfaces.iter().find(|i| i.addresses.iter().any(|a| Some(a.address) == address)))
+}
+
 fn listed(words: Vec<String>) -> String {
     if words.is_empty() { "it has none".into() } else { format!("it has {}", words.join(", ")) }
 }
@@ -170,6 +184,7 @@ fn between(a: &Plug<'_>, b: &Plug<'_>) -> String {
 fn knows(from: &Plug<'_>, to: &Plug<'_>, problems: &mut Problems) {
     let facts = from.station.facts;
     let near = &from.found.addresses;
+    let silent = to.station.tool() == Some(Tool::PktGen);
     for far in &to.wanted.addresses {
         let in_reach =
             near.iter().any(|n| alike(n.address, far.address) && n.reaches(far.address) == Some(true));
@@ -193,8 +208,10 @@ fn knows(from: &Plug<'_>, to: &Plug<'_>, problems: &mut Problems) {
                     "see for swapped cables and for two interfaces in one network",
                 );
             }
-            None => problems.fault(
-                host,
+            None => problems.add(
+                // It can still ask, unless nobody will answer: pkt-gen takes all frames from the system that would.
+                if silent { Severity::Fault } else { Severity::Warning },
+                Some(host),
                 &format!("it does not know who has {} of {}", far.address, to.station.host.name),
                 &format!("no entry for it at {}", from.found.name),
                 &remedy,
@@ -210,6 +227,15 @@ fn knows(from: &Plug<'_>, to: &Plug<'_>, problems: &mut Problems) {
                     host,
                     &format!("it takes somebody else for {} of {}", far.address, to.station.host.name),
                     &format!("it knows {said}, {} has {is}", to.found.name),
+                    &remedy,
+                ),
+                _ if silent && !entry.permanent => problems.warning(
+                    host,
+                    &format!("it will forget who has {} of {}", far.address, to.station.host.name),
+                    &format!(
+                        "its entry at {} expires, and nobody answers while pkt-gen is there",
+                        from.found.name
+                    ),
                     &remedy,
                 ),
                 _ => {}

@@ -1,17 +1,18 @@
 //! What concerns one host alone: system, clock, rights, programs, space.
 
-use super::{Needs, Problems, of_the_lab};
-use crate::hosts::{Facts, Kernel};
-use crate::lab::{Host, OperatingSystem, Role, Tool};
+use super::{Needs, Problems, ports, ssh_command};
+use crate::hosts::{Facts, Kernel, Silence};
+use crate::lab::{Host, Lab, OperatingSystem, Role, Tool};
 
 /// Beyond this a clock is not merely off.
 const WRONG_CLOCK_S: f64 = 60.0;
 
-pub(super) fn check(host: &Host, facts: &Facts, needs: &Needs, problems: &mut Problems) {
+pub(super) fn check(lab: &Lab, host: &Host, facts: &Facts, needs: &Needs, problems: &mut Problems) {
     system(host, facts, problems);
     clock(host, facts, needs, problems);
     privileges(host, facts, problems);
-    programs(host, facts, problems);
+    programs(lab, host, facts, problems);
+    unanswered(host, facts, problems);
     for disk in facts.disks.iter().filter(|d| d.free < needs.free_bytes) {
         problems.fault(
             host,
@@ -111,8 +112,39 @@ fn privileges(host: &Host, facts: &Facts, problems: &mut Problems) {
     }
 }
 
+/// What sends or counts frames on a generator or receiver: what the lab file says, else linerate where it is installed, else pkt-gen.
+/// `None` where there is neither.
+pub fn tool(host: &Host, facts: &Facts) -> Option<Tool> {
+    let measures = host.roles.contains(&Role::Generator) || host.roles.contains(&Role::Receiver);
+    let has = |program: &str| facts.programs.contains_key(program);
+    let first =
+        || [(Tool::Linerate, "linerate"), (Tool::PktGen, "pkt-gen")].into_iter().find(|(_, p)| has(p));
+    if measures { host.tool.or_else(|| first().map(|(tool, _)| tool)) } else { None }
+}
+
+/// What it did not say, because it cannot, or did not in time.
+fn unanswered(host: &Host, facts: &Facts, problems: &mut Problems) {
+    for question in &facts.unanswered {
+        let program = question.command.split(' ').next().unwrap_or_default();
+        match question.why {
+            Silence::Missing => problems.warning(
+                host,
+                &format!("{program} is not there, so not everything could be asked"),
+                &format!("asked: {}", question.command),
+                "install it",
+            ),
+            Silence::TooSlow => problems.warning(
+                host,
+                &format!("{program} gave no answer in time, so not everything is known"),
+                &format!("asked: {}", question.command),
+                "run it there by hand: a file system or name server that does not answer holds programs up",
+            ),
+        }
+    }
+}
+
 /// The program that sends or counts, or any that could.
-fn programs(host: &Host, facts: &Facts, problems: &mut Problems) {
+fn programs(lab: &Lab, host: &Host, facts: &Facts, problems: &mut Problems) {
     let sends = host.roles.contains(&Role::Generator);
     let receives = host.roles.contains(&Role::Receiver);
     if !sends && !receives {
@@ -122,20 +154,18 @@ fn programs(host: &Host, facts: &Facts, problems: &mut Problems) {
     let listed = || {
         let names: Vec<&str> = facts.programs.keys().map(String::as_str).collect();
         if names.is_empty() {
-            "which found nothing".to_string()
+            "none of those that are known here was found".to_string()
         } else {
-            format!("which found {}", names.join(", "))
+            format!("it has {}", names.join(", "))
         }
     };
-    let Some(tool) = host.tool else {
-        if !has("linerate") && !has("pkt-gen") {
-            problems.fault(
-                host,
-                "it has nothing to send or count frames with",
-                &listed(),
-                "install linerate there, or pkt-gen (netmap), or say tool = \"iperf3\"",
-            );
-        }
+    let Some(tool) = tool(host, facts) else {
+        problems.fault(
+            host,
+            "it has nothing to send or count frames with",
+            &listed(),
+            "install linerate there, or pkt-gen (netmap), or say tool = \"iperf3\"",
+        );
         return;
     };
     let needed: &[&str] = match tool {
@@ -151,7 +181,10 @@ fn programs(host: &Host, facts: &Facts, problems: &mut Problems) {
             host,
             &format!("{program} is not there"),
             &listed(),
-            &format!("install it, or put it on the PATH that ssh {} gets", host.ssh),
+            &format!(
+                "install it, or put it on the PATH of commands that come by ssh: {} env",
+                ssh_command(&host.ssh)
+            ),
         );
     }
     if tool == Tool::Trafgen && receives {
@@ -162,7 +195,7 @@ fn programs(host: &Host, facts: &Facts, problems: &mut Problems) {
             "let linerate, pkt-gen or iperf3 receive",
         );
     }
-    let wanted = of_the_lab(host).iter().any(|(_, i)| i.netmap == Some(true));
+    let wanted = ports(lab, host).iter().any(|port| port.wanted.netmap == Some(true));
     if wanted && facts.kernel() != Some(Kernel::FreeBsd) {
         problems.fault(
             host,

@@ -1,14 +1,20 @@
 //! A lab's hosts held against its file: everything that would spoil a campaign, told at once and before it.
 //!
-//! What only frames can show, that one sent arrives, is not here: nothing here sends.
+//! What only frames can show, that one sent arrives, is in [`frames`].
 
+mod across;
 mod cables;
+mod find;
+pub mod frames;
 mod host;
 mod way;
 
-use super::{Facts, Interface, Kernel, Question};
-use crate::lab::{Host, Interface as LabInterface, Lab, Role};
+use super::{Facts, Interface, Kernel, Question, Unreachable};
+use crate::lab::{Host, Interface as LabInterface, Lab, Role, Ssh, Tool};
 use crate::plan::settings::End;
+pub use across::ways;
+pub use find::{Port, ports};
+pub use host::tool;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -21,11 +27,11 @@ pub enum Severity {
     Warning,
 }
 
-/// Something wrong with a host of a lab.
+/// Something wrong with a lab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The host, by its name in the lab file.
-    pub host: String,
+    /// The host, by its name in the lab file; `None` where it is the lab's as a whole.
+    pub host: Option<String>,
     /// How bad it is.
     pub severity: Severity,
     /// What is wrong, in a sentence.
@@ -55,21 +61,20 @@ impl Default for Needs {
 /// without facts it says that it was not asked.
 pub fn check(lab: &Lab, facts: &BTreeMap<String, Facts>, needs: &Needs) -> Vec<Problem> {
     let mut problems = Problems::default();
+    whole(lab, &mut problems);
     for host in &lab.hosts {
         let Some(facts) = facts.get(&host.name) else {
             problems.fault(host, "nothing is known of it", "it was not asked", "ask it again");
             continue;
         };
-        if let Some(why) = &facts.unreachable {
-            let remedy = format!("try: ssh {}", host.ssh);
+        if let Some(Unreachable { why, remedy }) = &facts.unreachable {
+            let remedy = format!("{remedy}; try: {}", ssh_command(&host.ssh));
             problems.fault(host, "it cannot be reached", why, &remedy);
             continue;
         }
-        host::check(host, facts, needs, &mut problems);
+        host::check(lab, host, facts, needs, &mut problems);
     }
-    let known = |host: &Host| facts.get(&host.name).filter(|f| f.unreachable.is_none());
-    let stations: Vec<Station<'_>> =
-        lab.hosts.iter().filter_map(|host| Some(Station { host, facts: known(host)? })).collect();
+    let stations = stations(lab, facts);
     for station in &stations {
         cables::interfaces(lab, station, &mut problems);
     }
@@ -77,21 +82,66 @@ pub fn check(lab: &Lab, facts: &BTreeMap<String, Facts>, needs: &Needs) -> Vec<P
         cables::check(&cable, &mut problems);
     }
     way::check(lab, &stations, &mut problems);
+    across::check(lab, &stations, &mut problems);
     problems.found
 }
 
-/// Addresses whose way the DUT is asked for, with [`Question::Way`]: one of each network behind it, in each version of IP.
-pub fn ways_to_ask(lab: &Lab) -> Vec<Question> {
-    let ends = [End::In, End::Out];
-    let networks = ends.iter().flat_map(|end| lab.networks(*end));
-    networks.filter_map(way::first_address).map(Question::Way).collect()
+/// The hosts that have answered.
+fn stations<'a>(lab: &'a Lab, facts: &'a BTreeMap<String, Facts>) -> Vec<Station<'a>> {
+    let known = |host: &Host| facts.get(&host.name).filter(|f| f.unreachable.is_none());
+    lab.hosts.iter().filter_map(|host| Some(Station { host, facts: known(host)? })).collect()
 }
 
-/// What is asked for each of a host's interfaces in the lab.
-pub fn interface_questions(host: &Host, facts: &Facts) -> Vec<Question> {
+/// What concerns no host alone, or what plans expect of the file.
+fn whole(lab: &Lab, problems: &mut Problems) {
+    if let Some(dut) = lab.dut().filter(|_| lab.placeholders().is_none()) {
+        problems.warning(
+            dut,
+            "plans cannot name its interfaces",
+            "the lab file leaves [in] or [out] without a name: {in} and {out} stand for these",
+            "write name = \"...\" for both",
+        );
+    }
+    if !lab.isolated {
+        problems.add(
+            Severity::Fault,
+            None,
+            "nothing will be sent in this lab",
+            "its file does not say isolated = true",
+            "say so once nothing but the lab's own hosts can receive what is sent in it (RFC 6815)",
+        );
+    }
+}
+
+/// Addresses whose way a host is asked for, with [`Question::Way`]: the DUT for one of each network behind it, in each version of
+/// IP, and all for the other ends of cables at interfaces that nothing else tells. It takes the answers of [`Question::second`].
+pub fn ways_to_ask(lab: &Lab, host: &Host, facts: &Facts) -> Vec<Question> {
+    let mut questions: Vec<Question> = Vec::new();
+    if host.roles.contains(&Role::Dut) {
+        let networks = [End::In, End::Out].into_iter().flat_map(|end| lab.networks(end));
+        questions.extend(networks.filter_map(|n| way::behind(n, host, facts)).map(Question::Way));
+    }
+    for question in ports(lab, host).iter().flat_map(|port| port.ways(facts)) {
+        if !questions.contains(&question) {
+            questions.push(question);
+        }
+    }
+    questions
+}
+
+/// What is asked for each of a host's interfaces in the lab, when its ways are known.
+pub fn interface_questions(lab: &Lab, host: &Host, facts: &Facts) -> Vec<Question> {
     let Some(kernel) = facts.kernel() else { return Vec::new() };
-    let found = of_the_lab(host).into_iter().filter_map(|(_, wanted)| found(wanted, facts).ok());
+    let ports = ports(lab, host);
+    let found = ports.iter().filter_map(|port| port.found(facts).ok());
     found.flat_map(|interface| Question::interface(kernel, &interface.name)).collect()
+}
+
+/// The command that a person would reach a host by.
+fn ssh_command(ssh: &Ssh) -> String {
+    let user = ssh.user.as_ref().map_or(String::new(), |user| format!("{user}@"));
+    let port = ssh.port.map_or(String::new(), |port| format!("-p {port} "));
+    format!("ssh {port}{user}{}", ssh.host)
 }
 
 /// A host that has answered.
@@ -104,10 +154,15 @@ impl Station<'_> {
     fn kernel(&self) -> Option<Kernel> {
         self.facts.kernel()
     }
+
+    fn tool(&self) -> Option<Tool> {
+        tool(self.host, self.facts)
+    }
 }
 
 /// One end of a cable.
 struct Plug<'a> {
+    key: &'static str,
     station: &'a Station<'a>,
     wanted: &'a LabInterface,
     found: &'a Interface,
@@ -118,53 +173,28 @@ struct Cable<'a> {
     ends: [Plug<'a>; 2],
 }
 
-/// A host's interfaces that frames pass, with their keys in the lab file.
-fn of_the_lab(host: &Host) -> Vec<(&'static str, &LabInterface)> {
-    let send = host.send.iter().map(|i| ("send", i));
-    let others = [("receive", &host.receive), ("in", &host.inside), ("out", &host.outside)];
-    send.chain(others.into_iter().filter_map(|(key, i)| Some((key, i.as_ref()?)))).collect()
-}
-
-/// The interface that the file means: by its name, its Ethernet address, or one of its addresses.
-fn found<'a>(wanted: &LabInterface, facts: &'a Facts) -> Result<&'a Interface, String> {
-    if let Some(name) = &wanted.name {
-        return facts.interface(name).ok_or_else(|| format!("there is no interface {name}"));
-    }
-    let by_mac = facts.interfaces.iter().find(|i| wanted.mac.is_some() && i.mac == wanted.mac);
-    let has =
-        |i: &&Interface| wanted.addresses.iter().any(|a| i.addresses.iter().any(|b| a.address == b.address));
-    by_mac.or_else(|| facts.interfaces.iter().find(has)).ok_or_else(|| {
-        let mut said: Vec<String> = wanted.mac.iter().map(ToString::to_string).collect();
-        said.extend(wanted.addresses.iter().map(ToString::to_string));
-        format!(
-            "no interface has {}",
-            if said.is_empty() { "what the lab file says".into() } else { said.join(", ") }
-        )
-    })
-}
-
 /// The lab's cables: from each sending interface to the DUT, from the DUT by way of the reference to the receiver; without a
 /// DUT from generator to receiver.
 fn cables<'a>(lab: &'a Lab, stations: &'a [Station<'a>]) -> Vec<Cable<'a>> {
     let having = |role: Role| stations.iter().filter(move |s| s.host.roles.contains(&role));
-    let plug = |station: &'a Station<'a>, wanted: &'a LabInterface| {
-        Some(Plug { station, wanted, found: found(wanted, station.facts).ok()? })
+    let plugs = |station: &'a Station<'a>, key: &'static str| {
+        let ports = ports(lab, station.host).into_iter().filter(move |port| port.key == key);
+        ports.filter_map(move |port| {
+            Some(Plug { key, station, wanted: port.wanted, found: port.found(station.facts).ok()? })
+        })
     };
-    let sending: Vec<Plug<'a>> =
-        having(Role::Generator).flat_map(|s| s.host.send.iter().filter_map(move |i| plug(s, i))).collect();
-    let end = |role: Role, pick: fn(&Host) -> Option<&LabInterface>| {
-        having(role).find_map(|s| plug(s, pick(s.host)?))
-    };
-    let receiving = || end(Role::Receiver, |h| h.receive.as_ref());
+    let sending: Vec<Plug<'a>> = having(Role::Generator).flat_map(|s| plugs(s, "send")).collect();
+    let end = |role: Role, key| having(role).find_map(|s| plugs(s, key).next());
+    let receiving = || end(Role::Receiver, "receive");
     let mut pairs: Vec<(Option<Plug<'a>>, Option<Plug<'a>>)> = Vec::new();
     if lab.dut().is_none() {
         pairs.extend(sending.into_iter().map(|s| (Some(s), receiving())));
     } else {
-        pairs.extend(sending.into_iter().map(|s| (Some(s), end(Role::Dut, |h| h.inside.as_ref()))));
-        let dut_out = end(Role::Dut, |h| h.outside.as_ref());
+        pairs.extend(sending.into_iter().map(|s| (Some(s), end(Role::Dut, "in"))));
+        let dut_out = end(Role::Dut, "out");
         if lab.reference().is_some() {
-            pairs.push((dut_out, end(Role::Reference, |h| h.inside.as_ref())));
-            pairs.push((end(Role::Reference, |h| h.outside.as_ref()), receiving()));
+            pairs.push((dut_out, end(Role::Reference, "in")));
+            pairs.push((end(Role::Reference, "out"), receiving()));
         } else {
             pairs.push((dut_out, receiving()));
         }
@@ -179,17 +209,21 @@ struct Problems {
 
 impl Problems {
     fn fault(&mut self, host: &Host, what: &str, evidence: &str, remedy: &str) {
-        self.add(Severity::Fault, host, what, evidence, remedy);
+        self.add(Severity::Fault, Some(host), what, evidence, remedy);
     }
 
     fn warning(&mut self, host: &Host, what: &str, evidence: &str, remedy: &str) {
-        self.add(Severity::Warning, host, what, evidence, remedy);
+        self.add(Severity::Warning, Some(host), what, evidence, remedy);
+    }
+
+    fn add(&mut self, severity: Severity, host: Option<&Host>, what: &str, evidence: &str, remedy: &str) {
+        self.add_to(severity, host.map(|host| host.name.as_str()), what, evidence, remedy);
     }
 
     /// A host with two roles may have the same problem twice.
-    fn add(&mut self, severity: Severity, host: &Host, what: &str, evidence: &str, remedy: &str) {
+    fn add_to(&mut self, severity: Severity, host: Option<&str>, what: &str, evidence: &str, remedy: &str) {
         let problem = Problem {
-            host: host.name.clone(),
+            host: host.map(String::from),
             severity,
             what: what.into(),
             evidence: evidence.into(),
@@ -202,7 +236,7 @@ impl Problems {
 }
 
 /// Bit/s for a person: `10 Gbit/s`.
-fn speed(bits: f64) -> String {
+pub fn speed(bits: f64) -> String {
     if bits >= 1e9 { format!("{} Gbit/s", bits / 1e9) } else { format!("{} Mbit/s", bits / 1e6) }
 }
 

@@ -1,8 +1,8 @@
 //! The way through the DUT: it forwards, and has a route to both sides.
 
-use super::{Problems, Station, found};
+use super::{Problems, Station, ports};
 use crate::hosts::question::forwarding;
-use crate::hosts::{Facts, Kernel};
+use crate::hosts::{Facts, Interface, Kernel};
 use crate::lab::{Host, HostAddress, Lab, Role};
 use crate::plan::settings::End;
 use linerate_wire::Family;
@@ -12,24 +12,38 @@ pub(super) fn check(lab: &Lab, stations: &[Station<'_>], problems: &mut Problems
     let Some(dut) = stations.iter().find(|s| s.host.roles.contains(&Role::Dut)) else { return };
     for end in [End::In, End::Out] {
         for network in lab.networks(end) {
-            if let Some(to) = first_address(network) {
+            if let Some(to) = behind(network, dut.host, dut.facts) {
                 route(lab, dut, end, network, to, problems);
             }
         }
     }
     let six = |end: &End| lab.networks(*end).iter().any(|n| n.contains(':'));
-    forwards(dut, [End::In, End::Out].iter().any(six), problems);
+    forwards(lab, dut, [End::In, End::Out].iter().any(six), problems);
 }
 
-/// The first address of a network that a host can have.
-pub(super) fn first_address(network: &str) -> Option<IpAddr> {
+/// An address of a network that the DUT can only reach over a neighbour, where the network has one: the first, one in its middle, or
+/// one at its end.
+pub(super) fn behind(network: &str, dut: &Host, facts: &Facts) -> Option<IpAddr> {
     let HostAddress { address, length } = network.parse().ok()?;
-    let length = u32::from(length.unwrap_or(if address.is_ipv4() { 32 } else { 128 }));
-    Some(match address {
-        IpAddr::V4(a) if length < 31 => IpAddr::V4((u32::from(a) | 1).into()),
-        IpAddr::V6(a) if length < 127 => IpAddr::V6((u128::from(a) | 1).into()),
-        other => other,
-    })
+    let said = [&dut.inside, &dut.outside].into_iter().flatten().flat_map(|i| &i.addresses);
+    let own: Vec<&HostAddress> = said.chain(facts.interfaces.iter().flat_map(|i| &i.addresses)).collect();
+    let hosts = hosts(if address.is_ipv4() { 32 } else { 128 }, length);
+    let at = |host: u128| match address {
+        IpAddr::V4(a) => IpAddr::V4((u32::from(a) | (host & hosts) as u32).into()),
+        IpAddr::V6(a) => IpAddr::V6((u128::from(a) | (host & hosts)).into()),
+    };
+    let candidates = [at(1), at((hosts / 2 + 1) | 1), at(hosts.saturating_sub(1))];
+    let far = |to: &IpAddr| !own.iter().any(|a| a.reaches(*to) == Some(true));
+    Some(candidates.into_iter().find(far).unwrap_or(candidates[0]))
+}
+
+/// The bits of an address that are the host's; none in networks of one or two addresses, which are all hosts'.
+fn hosts(bits: u32, length: Option<u8>) -> u128 {
+    match bits.saturating_sub(length.map_or(bits, u32::from)) {
+        0 | 1 => 0,
+        128 => u128::MAX,
+        n => (1 << n) - 1,
+    }
 }
 
 /// What is for a network leaves by the right interface, to the right neighbour. Ways that were not asked for are not judged.
@@ -38,7 +52,7 @@ fn route(lab: &Lab, dut: &Station<'_>, end: End, network: &str, to: IpAddr, prob
     let Some(way) = dut.facts.ways.get(&to) else { return };
     let family = if to.is_ipv4() { Family::V4 } else { Family::V6 };
     let hop = lab.next_hop(end, family);
-    let Some(interface) = host.end(end).and_then(|i| found(i, dut.facts).ok()) else { return };
+    let Some(interface) = interface(lab, dut, end) else { return };
     // A network that the lab does not use, in a version of IP that its cables do not have, needs no way.
     if hop.is_none() && !interface.addresses.iter().any(|a| a.reaches(to) == Some(true)) {
         return;
@@ -67,6 +81,15 @@ fn route(lab: &Lab, dut: &Station<'_>, end: End, network: &str, to: IpAddr, prob
     }
 }
 
+/// An interface of the DUT.
+fn interface<'a>(lab: &Lab, dut: &Station<'a>, end: End) -> Option<&'a Interface> {
+    let key = match end {
+        End::In => "in",
+        End::Out => "out",
+    };
+    ports(lab, dut.host).iter().find(|port| port.key == key)?.found(dut.facts).ok()
+}
+
 fn add(facts: &Facts, network: &str, hop: Option<IpAddr>, interface: &str) -> String {
     let hop = hop.map_or("NEIGHBOUR".to_string(), |h| h.to_string());
     match facts.kernel() {
@@ -76,11 +99,11 @@ fn add(facts: &Facts, network: &str, hop: Option<IpAddr>, interface: &str) -> St
     }
 }
 
-fn forwards(dut: &Station<'_>, six: bool, problems: &mut Problems) {
+fn forwards(lab: &Lab, dut: &Station<'_>, six: bool, problems: &mut Problems) {
     let Some(kernel) = dut.kernel() else { return };
     let host: &Host = dut.host;
     let carries = |v4: bool| {
-        let ends = [End::In, End::Out].into_iter().filter_map(|e| found(host.end(e)?, dut.facts).ok());
+        let ends = [End::In, End::Out].into_iter().filter_map(|end| interface(lab, dut, end));
         ends.flat_map(|i| &i.addresses).any(|a| a.address.is_ipv4() == v4 && !is_link_local(a.address))
     };
     for (key, wanted) in forwarding(kernel).into_iter().zip([carries(true), six && carries(false)]) {

@@ -1,0 +1,103 @@
+//! `linerate lab check`: what would spoil a campaign in a real lab, told before it.
+
+mod shown;
+
+use super::{FAILED, INTERRUPTED, USAGE, print, style};
+use crate::cli::LabCheck;
+use crate::interrupt::{self, INTERRUPTED as STOP};
+use crate::progress::Counting;
+use anyhow::{Context, Result};
+use linerate_core::hosts::Facts;
+use linerate_core::hosts::checks::{self, Needs, Problem, Severity, frames};
+use linerate_core::lab::{Lab, MOST_BYTES};
+use linerate_report::text;
+use linerate_sys::remote::Approach;
+use linerate_sys::remote::survey::{self, Frames};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Runs the verb.
+///
+/// # Errors
+/// The lab file cannot be read.
+pub fn run(args: &LabCheck) -> Result<ExitCode> {
+    let file = args.lab.display().to_string();
+    let lab = match Lab::read(&contents(&args.lab)?) {
+        Ok(lab) => lab,
+        Err(faults) => {
+            eprint!("{}", text::plan_faults(&file, &faults, &[], style()));
+            return Ok(ExitCode::from(USAGE));
+        }
+    };
+    interrupt::install();
+    let approach = Approach { accept_new: args.accept_new_host_keys, config: args.ssh_config.clone() };
+    let found = find_out(&lab, &approach, !args.no_frames);
+    if interrupt::interrupted() {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let Found { facts, frames, problems } = &found;
+    let is_fault = |problem: &Problem| problem.severity == Severity::Fault;
+    if args.json {
+        print(&format!("{:#}\n", shown::json(&file, &lab, &found)));
+    } else {
+        let (tried, skipped) = (frames.tried.as_slice(), frames.skipped.as_slice());
+        let checked = text::LabCheck { file: &file, lab: &lab, facts, problems, tried, skipped };
+        print(&text::lab_check(&checked, style()));
+        print(&text::plan_faults(&file, &[], lab.remarks(), style()));
+    }
+    Ok(if problems.iter().any(is_fault) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// What was found out.
+struct Found {
+    facts: BTreeMap<String, Facts>,
+    frames: Frames,
+    problems: Vec<Problem>,
+}
+
+/// Asks, sends, and judges; meanwhile a line says what is going on.
+fn find_out(lab: &Lab, approach: &Approach, send: bool) -> Found {
+    let (tell, told) = channel();
+    std::thread::scope(|scope| {
+        let work = scope.spawn(move || {
+            // Who shows it may be gone: nobody is waited for.
+            let say = |what: &str| drop(tell.send(what.to_string()));
+            say("connecting");
+            let (places, errors) = survey::connect(lab, approach, Some(&STOP));
+            say("asking the hosts");
+            let mut facts = survey::survey(lab, &places, Some(&STOP));
+            facts.extend(errors.iter().map(|(name, error)| (name.clone(), survey::unreachable(error))));
+            let mut frames = Frames::default();
+            if send {
+                say("sending a few frames over each cable");
+                frames = survey::send_frames(lab, &places, &mut facts, Some(&STOP));
+            }
+            let mut problems = checks::check(lab, &facts, &Needs::default());
+            problems.extend(frames::judge(&frames.tried));
+            Found { facts, frames, problems }
+        });
+        let mut line = Counting::new();
+        let mut doing = String::new();
+        loop {
+            match told.recv_timeout(Duration::from_millis(200)) {
+                Ok(what) => doing = what,
+                Err(RecvTimeoutError::Timeout) => line.say(|| doing.clone()),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// What is in the file: one byte more than there may be is enough to know that it is too large.
+fn contents(file: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let reading = || format!("cannot read the lab file {}", file.display());
+    let opened = std::fs::File::open(file).with_context(reading)?;
+    opened.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).with_context(reading)?;
+    Ok(bytes)
+}

@@ -1,0 +1,103 @@
+//! What was found out about a lab, as JSON.
+
+use super::Found;
+use linerate_core::hosts::checks::frames::Tried;
+use linerate_core::hosts::checks::{Problem, Severity, ports, tool};
+use linerate_core::hosts::{Facts, Interface, Link};
+use linerate_core::lab::{Host, Lab};
+use serde_json::{Value, json};
+
+/// Everything: hosts with their interfaces, frames, problems. Speeds are in bit/s, times in seconds.
+pub fn json(file: &str, lab: &Lab, found: &Found) -> Value {
+    let count = |severity| found.problems.iter().filter(|p| p.severity == severity).count();
+    let skipped = |s: &_| {
+        let linerate_core::hosts::checks::frames::Skipped { what, why } = s;
+        json!({ "what": what, "why": why })
+    };
+    json!({
+        "lab": file,
+        "title": lab.title,
+        "isolated": lab.isolated,
+        "faults": count(Severity::Fault),
+        "warnings": count(Severity::Warning),
+        "hosts": lab.hosts.iter().map(|h| host(lab, h, found.facts.get(&h.name))).collect::<Vec<_>>(),
+        "frames": found.frames.tried.iter().map(tried).collect::<Vec<_>>(),
+        "not_tried": found.frames.skipped.iter().map(skipped).collect::<Vec<_>>(),
+        "problems": found.problems.iter().map(problem).collect::<Vec<_>>(),
+        "remarks": lab.remarks(),
+    })
+}
+
+fn host(lab: &Lab, host: &Host, facts: Option<&Facts>) -> Value {
+    let facts = facts.cloned().unwrap_or_default();
+    let system = facts.system.as_ref();
+    let roles: Vec<&str> = host.roles.iter().map(|role| role.key()).collect();
+    let ports = ports(lab, host).into_iter().map(|port| match port.found(&facts) {
+        Ok(interface) => of_interface(port.key, interface),
+        Err(_) => json!({ "key": port.key, "name": port.wanted.name, "found": false }),
+    });
+    json!({
+        "name": host.name,
+        "roles": roles,
+        "ssh": host.ssh.to_string(),
+        "reached": facts.unreachable.is_none(),
+        "system": system.map(|s| s.system.key()),
+        "product": system.and_then(|s| s.product.clone()),
+        "kernel": system.map(|s| s.kernel.clone()),
+        "cpus": facts.cpus,
+        "user": facts.user,
+        "clock_ahead_s": facts.clock.map(|clock| clock.ahead()),
+        "tool": tool(host, &facts).map(|tool| tool.key()),
+        "programs": facts.programs,
+        "interfaces": ports.collect::<Vec<_>>(),
+    })
+}
+
+fn of_interface(key: &str, interface: &Interface) -> Value {
+    let link = match interface.link {
+        Link::Up => Some(true),
+        Link::Down => Some(false),
+        Link::Unknown => None,
+    };
+    json!({
+        "key": key,
+        "name": interface.name,
+        "found": true,
+        "up": interface.up,
+        "link": link,
+        "speed": interface.speed,
+        "mtu": interface.mtu,
+        "mac": interface.mac.map(|mac| mac.to_string()),
+        "addresses": interface.addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "pause": { "rx": interface.pause.rx, "tx": interface.pause.tx },
+    })
+}
+
+fn tried(tried: &Tried) -> Value {
+    let Tried { probe, replies, arrived, elsewhere } = tried;
+    let at = |(host, interface): &(String, String)| json!({ "host": host, "interface": interface });
+    let counted = probe.arrives.iter().zip(arrived).map(|(place, count)| {
+        let mut value = at(place);
+        value["counted"] = json!(count);
+        value
+    });
+    json!({
+        "from": at(&probe.from),
+        "source": probe.source,
+        "to": probe.to,
+        "whose": probe.whose,
+        "sent": replies.count.map(|(sent, _)| sent),
+        "answered": replies.count.map(|(_, answered)| answered),
+        "arrived": counted.collect::<Vec<_>>(),
+        "elsewhere": elsewhere,
+    })
+}
+
+fn problem(problem: &Problem) -> Value {
+    let severity = match problem.severity {
+        Severity::Fault => "fault",
+        Severity::Warning => "warning",
+    };
+    let Problem { host, what, evidence, remedy, .. } = problem;
+    json!({ "host": host, "severity": severity, "what": what, "evidence": evidence, "remedy": remedy })
+}
