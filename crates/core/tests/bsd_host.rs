@@ -80,6 +80,10 @@ const RECEIVE: [&str; 6] = ["-f", "rx", "-i", "igb2", "-w", "1"];
 const SEND: [&str; 13] =
     ["-f", "tx", "-i", "igb1", "-w", "1", "-n", "3000000", "-R", "500000", "-p", "2", "-4"];
 
+fn near(pps: Option<f64>, expected: f64) -> bool {
+    pps.is_some_and(|pps| (pps / expected - 1.0).abs() < 0.001)
+}
+
 #[test]
 fn a_freebsd_router_s_facts() {
     let host = Host::new("freebsd", "facts");
@@ -151,7 +155,8 @@ fn pkt_gen_sends_what_it_is_told_and_gives_the_interface_back() {
     let sent = host.pkt_gen(Side::Generator, "30", &SEND);
     assert_eq!((sent.state, &sent.faults[..]), (State::Ended, &[][..]), "{sent:?}");
     assert_eq!((sent.totals.packets, sent.totals.said), (Some(3_000_000), true));
-    assert_eq!(sent.samples[0].pps, Some(1e6), "-R is of each thread");
+    // Frames are whole, and so are those of a sample of some milliseconds.
+    assert!(near(sent.samples[0].pps, 1e6), "-R is of each thread: {sent:?}");
     let mut facts = Facts::default();
     host.ask(&mut facts, &Question::Interfaces, Kernel::FreeBsd);
     assert_eq!(facts.interface("igb1").unwrap().link, Link::Up);
@@ -163,11 +168,9 @@ fn pkt_gen_receives_what_is_on_the_wire() {
     let host = Host::new("freebsd", "receive");
     let alone = host.pkt_gen(Side::Receiver, "1.5", &RECEIVE);
     // Seconds of the recording that the stand-in is made from.
-    assert_eq!(
-        alone.samples.iter().take(3).map(|s| s.pps.unwrap()).collect::<Vec<_>>(),
-        [976_609.0, 963_794.0, 973_674.0]
-    );
-    assert!(alone.steady().is_some_and(|s| (963_794.0..=977_301.0).contains(&s.median)), "{alone:?}");
+    let seconds = alone.samples.iter().zip([976_609.0, 963_794.0, 973_674.0]);
+    assert!(seconds.clone().count() == 3 && seconds.clone().all(|(s, pps)| near(s.pps, pps)), "{alone:?}");
+    assert!(alone.steady().is_some_and(|s| (963_000.0..=978_000.0).contains(&s.median)), "{alone:?}");
     let wire = host.state.join("shared");
     fs::create_dir(&wire).unwrap();
     host.set("wire", wire.to_str().unwrap());
@@ -176,7 +179,7 @@ fn pkt_gen_receives_what_is_on_the_wire() {
     assert_eq!(silent.faults[0].kind, FaultKind::NoTraffic);
     fs::write(wire.join("offered.gen.igb0"), "500000\n").unwrap();
     let fed = host.pkt_gen(Side::Receiver, "1", &RECEIVE);
-    assert!(fed.samples.iter().all(|s| s.pps == Some(500_000.0)), "{fed:?}");
+    assert!(fed.samples.iter().all(|s| near(s.pps, 500_000.0)), "{fed:?}");
     fs::write(wire.join("forwards-from"), "9999999999\n").unwrap();
     assert!(
         !host.pkt_gen(Side::Receiver, "1", &RECEIVE).has_traffic(),

@@ -15,4 +15,5 @@ pub mod process;
 pub mod records;
 pub mod remote;
 pub mod remote_agent;
+pub mod remote_tools;
 pub mod trial;

@@ -13,9 +13,13 @@ pub struct Series(Vec<(u64, u64)>);
 impl Series {
     /// From reports in the order that they came; what does not go forward is left out. `here` moves a moment to the common clock.
     pub fn of<'a>(said: impl IntoIterator<Item = &'a Said>, here: impl Fn(u64) -> u64) -> Series {
+        Series::new(said.into_iter().map(|sample| (here(sample.at_ns), sample.frames)))
+    }
+
+    /// From counts at moments of the common clock; what does not go forward is left out.
+    pub fn new(counts: impl IntoIterator<Item = (u64, u64)>) -> Series {
         let mut points: Vec<(u64, u64)> = Vec::new();
-        for sample in said {
-            let point = (here(sample.at_ns), sample.frames);
+        for point in counts {
             if points.last().is_none_or(|last| last.0 < point.0 && last.1 <= point.1) {
                 points.push(point);
             }

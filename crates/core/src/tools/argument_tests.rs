@@ -47,13 +47,13 @@ fn pkt_gen_as_the_archive_calls_it() {
     let sent = Tool::PktGen.generator(&archive()).unwrap();
     assert_eq!(
         words(&sent),
-        "timeout -s INT -k 5 34 pkt-gen -N -f tx -i igb2 -w 4 -n 0 -l 60 -4 -s 198.18.10.1:2000-198.18.10.20 \
+        "timeout --foreground -s INT -k 5 34 pkt-gen -N -f tx -i igb2 -w 4 -n 0 -l 60 -4 -s 198.18.10.1:2000-198.18.10.20 \
          -d 198.19.10.1:2000-198.19.10.100 -D 00:0d:b9:41:ca:3d"
     );
-    let command = crate::pktgen::Command::parse(None, sent.argv[6..].join(" ").as_bytes());
+    let command = crate::pktgen::Command::parse(None, sent.argv[7..].join(" ").as_bytes());
     assert_eq!((command.flows(), command.length(), command.family()), (Some(2000), Some(60), Some("inet4")));
     let received = Tool::PktGen.receiver(&archive()).unwrap();
-    assert_eq!(words(&received), "timeout -s INT -k 5 43 pkt-gen -N -f rx -i igb2 -w 4");
+    assert_eq!(words(&received), "timeout --foreground -s INT -k 5 43 pkt-gen -N -f rx -i igb2 -w 4");
 }
 
 #[test]
@@ -90,13 +90,13 @@ fn iperf3_counts_payload_and_streams() {
     let sent = Tool::Iperf3.generator(&traffic).unwrap();
     assert_eq!(
         words(&sent),
-        "timeout -s INT -k 5 45 iperf3 -J -c 198.19.10.1 -B 198.18.10.1 -p 2000 -t 30 -i 1 -P 1 -l 1472 -b 117760000 -u"
+        "timeout --foreground -s INT -k 5 45 iperf3 -J -c 198.19.10.1 -B 198.18.10.1 -p 2000 -t 30 -i 1 -P 1 -l 1472 -b 117760000 -u"
     );
     let tcp = Traffic { transport: Transport::Tcp, pps: None, ..traffic.clone() };
     assert!(words(&Tool::Iperf3.generator(&tcp).unwrap()).ends_with("-P 1 -M 1460"));
     assert_eq!(
         words(&Tool::Iperf3.receiver(&traffic).unwrap()),
-        "timeout -s INT -k 5 64 iperf3 -J -s -1 -i 1 -B 198.19.10.1 -p 2000"
+        "timeout --foreground -s INT -k 5 64 iperf3 -J -s -1 -i 1 -B 198.19.10.1 -p 2000"
     );
 }
 
@@ -105,7 +105,7 @@ fn netperf_has_its_options_in_two_halves() {
     let sent = Tool::Netperf.generator(&Traffic { frame_len_fcs: 1518, ..plain() }).unwrap();
     assert_eq!(
         words(&sent),
-        "timeout -s INT -k 5 45 netperf -H 198.19.10.1 -L 198.18.10.1 -t UDP_STREAM -l 30 -D 1 -P 0 -- -m 1472 -R 1 \
+        "timeout --foreground -s INT -k 5 45 netperf -H 198.19.10.1 -L 198.18.10.1 -t UDP_STREAM -l 30 -D 1 -P 0 -- -m 1472 -R 1 \
          -P 2000,2000 -k ELAPSED_TIME,THROUGHPUT,THROUGHPUT_UNITS,LOCAL_SEND_CALLS,LOCAL_BYTES_SENT,REMOTE_RECV_CALLS,\
          REMOTE_BYTES_RECVD"
     );
@@ -123,9 +123,9 @@ fn trafgen_s_packet_is_one_argument() {
         "{ eth(da=00:0d:b9:41:ca:3d), ipv4(sa=dinc(3323070977, 3323070978), da=198.19.10.1, ttl=64), \
          udp(sp=dinc(2000, 2002), dp=2000), fill(0x5a, 18) }"
     );
-    assert!(
-        words(&sent).starts_with("timeout -s KILL -k 5 39 trafgen -A -Q -P 1 -o igb2 -n 30000 -b 1000pps {")
-    );
+    assert!(words(&sent).starts_with(
+        "timeout --foreground -s KILL -k 5 39 trafgen --no-sock-mem -Q -P 1 -o igb2 -n 30000 -b 1000pps {"
+    ));
 }
 
 #[test]
@@ -198,7 +198,7 @@ proptest! {
     fn a_load_ends_by_itself(seconds in 1u32..86_400, wait in 0u32..60, pps in prop::option::of(1.0f64..1e8)) {
         let traffic = Traffic { seconds, link_wait_s: wait, pps, ..plain() };
         let made = Tool::PktGen.generator(&traffic).unwrap();
-        let deadline: u32 = made.argv[5].parse().unwrap();
+        let deadline: u32 = made.argv[6].parse().unwrap();
         prop_assert!((wait + seconds..=wait + seconds + 5).contains(&deadline));
         if let Some(pps) = pps {
             prop_assert!((made.offered_pps.unwrap() / pps.round() - 1.0).abs() < 2e-4);

@@ -192,10 +192,11 @@ pub struct Invocation {
     pub stop_signal: &'static str,
 }
 
-/// Puts timeout(1) in front: FreeBSD 10.3, OpenBSD 7.0, NetBSD 8 and every Linux have it.
+/// Puts timeout(1) in front: FreeBSD 10.3, OpenBSD 7.0, NetBSD 8 and every Linux have it. In the foreground, for otherwise GNU's makes a
+/// process group of its own, and whoever ends the group that it was started in leaves the load running.
 pub(super) fn with_deadline(signal: &str, seconds: u32, command: Vec<String>) -> Vec<String> {
-    let mut argv: Vec<String> = ["timeout", "-s", signal, "-k", "5"].into_iter().map(String::from).collect();
-    argv.push(seconds.to_string());
+    let words = ["timeout", "--foreground", "-s", signal, "-k", "5", &seconds.to_string()];
+    let mut argv: Vec<String> = words.into_iter().map(String::from).collect();
     argv.extend(command);
     argv
 }

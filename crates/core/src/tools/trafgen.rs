@@ -45,8 +45,8 @@ pub fn generator(traffic: &Traffic) -> Result<Invocation, Refusal> {
         traffic.payload(),
     );
     let pps = frames as f64 / f64::from(traffic.seconds);
-    // -A and -Q: the host's socket memory and interrupts stay as they are.
-    let mut command: Vec<String> = ["trafgen", "-A", "-Q", "-P", "1"].map(String::from).into();
+    // The host's socket memory and interrupts stay as they are. (0.6.8 tells of -A and does not know it.)
+    let mut command: Vec<String> = ["trafgen", "--no-sock-mem", "-Q", "-P", "1"].map(String::from).into();
     let mut push = |option: &str, value: String| command.extend([option.to_string(), value]);
     push("-o", traffic.interface.clone());
     push("-n", frames.to_string());
@@ -54,7 +54,7 @@ pub fn generator(traffic: &Traffic) -> Result<Invocation, Refusal> {
     command.push(packet);
     let limit_s = traffic.link_wait_s + traffic.seconds + MARGIN_S;
     Ok(Invocation {
-        // Its processes survive SIGINT; they do not survive this.
+        // Its processes survive SIGINT. They do not survive this; that of them which sends is ended with the whole group.
         argv: with_deadline("KILL", limit_s, command),
         limit_s: limit_s + 5,
         lead_s: 2,

@@ -12,7 +12,7 @@ use crate::process::pipes;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Questions to a clock.
-pub(super) const PROBES: usize = 5;
+pub(crate) const PROBES: usize = 5;
 /// How long the answers may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 /// How often is looked whether a host was lost.

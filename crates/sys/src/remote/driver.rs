@@ -5,7 +5,7 @@
 //! are ready and the clocks compared before the first command is told to go. A host that was lost is connected again when something
 //! is to be started there: in the reset of the same trial, and in the next trial.
 
-mod live;
+pub(crate) mod live;
 mod notice;
 mod site;
 mod volley;

@@ -147,7 +147,7 @@ impl RemoteError {
     }
 
     /// A call of the system that failed on this side.
-    pub(super) fn system(host: &str, what: &str, error: &std::io::Error) -> RemoteError {
+    pub(crate) fn system(host: &str, what: &str, error: &std::io::Error) -> RemoteError {
         match error.kind() {
             std::io::ErrorKind::NotFound if what == "ssh" => RemoteError::new(host, Fault::NoClient, ""),
             _ => RemoteError::new(host, Fault::System, format!("{what}: {error}")),

@@ -20,7 +20,7 @@ mod scan;
 pub mod session;
 pub mod survey;
 pub mod target;
-mod words;
+pub mod words;
 
 pub use changes::{ChangeError, Changes, Undone};
 pub use connection::Connection;

@@ -105,8 +105,11 @@ impl Place {
     }
 
     /// The process that runs [`LINE`] there, as the leader of a process group.
-    pub(super) fn command(&self) -> Command {
+    pub(super) fn command(&self, sudo: bool) -> Command {
         let netns = match self {
+            Place::Ssh(connection) if sudo => {
+                return connection.command(&LINE.replacen("exec", "exec sudo -n --", 1));
+            }
             Place::Ssh(connection) => return connection.command(LINE),
             Place::Here { netns, .. } => netns,
         };

@@ -84,6 +84,15 @@ impl Session {
     /// # Errors
     /// The command cannot be sent, or ssh not be run.
     pub fn start(place: &Place, kind: Kind, command: &str) -> Result<Session, RemoteError> {
+        Session::start_as(place, kind, command, false)
+    }
+
+    /// The same, by `sudo -n` if `sudo` says so. The supervising shell is root's then too: it could not end what root runs otherwise.
+    /// Here, where there is no other host, it is not needed and not done.
+    ///
+    /// # Errors
+    /// As [`Session::start`].
+    pub fn start_as(place: &Place, kind: Kind, command: &str, sudo: bool) -> Result<Session, RemoteError> {
         let name = place.name();
         if command.len() > LONGEST || command.contains('\0') {
             let said = format!("{} bytes; {LONGEST} bytes without a NUL are possible", command.len());
@@ -91,7 +100,7 @@ impl Session {
         }
         let system = |what: &str, e: std::io::Error| RemoteError::system(name, what, &e);
         let mark = fresh_mark().map_err(|e| system("make a mark", e))?;
-        let mut spawned = place.command();
+        let mut spawned = place.command(sudo);
         spawned.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = spawned.spawn().map_err(|e| system("ssh", e))?;
         let outlets = [
@@ -137,6 +146,12 @@ impl Session {
     pub fn terminate(&mut self) {
         self.told = true;
         self.order("term");
+    }
+
+    /// Sends one process of the command, by its number there, an interrupt (SIGINT): the way to ask many a program for its totals.
+    /// The group is not sent it: some programs end at the second one without a word.
+    pub fn interrupt(&self, process: u32) {
+        self.order(&format!("int {process}"));
     }
 
     /// Kills the command and all that it started.

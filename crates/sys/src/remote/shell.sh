@@ -1,7 +1,7 @@
 # What linerate runs on a host for one command, in the language that dash, FreeBSD's sh and OpenBSD's ksh share.
 #
 # Standard input brings this text, a line of settings, the command, and then orders: `.` says that linerate lives, `clock` asks for
-# the time, `go` starts the command, `term` and `kill` end it. Marked lines on standard output answer; all else is the command's own.
+# the time, `go` starts the command, `int` interrupts one process of it, `term` and `kill` end it. Marked lines on standard output answer; all else is the command's own.
 # The command belongs to the process group of this session. When linerate is silent for too long, or the connection is closed,
 # the whole group is ended, this shell with it.
 IFS=' ' read -r mark mode pause lines || exit 1
@@ -58,6 +58,7 @@ obey() {
 			kill -TERM 0
 			;;
 		kill) kill -KILL 0 ;;
+		'int '*) kill -INT "${line#int }" ;;
 		*) kill -USR1 "$watcher" ;;
 		esac
 	done

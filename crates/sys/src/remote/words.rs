@@ -1,14 +1,14 @@
 //! Commands for /bin/sh made of words, none of which is anything but an argument.
 
 /// A program with its arguments, all of them quoted; by `sudo -n` where that is wanted.
-pub(super) fn line(argv: &[String], sudo: bool) -> String {
+pub fn line(argv: &[String], sudo: bool) -> String {
     let sudo = if sudo { &["sudo", "-n", "--"][..] } else { &[] };
     let words = sudo.iter().copied().chain(argv.iter().map(String::as_str));
     words.map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// A word of the shell (POSIX, 2.2.2): within single quotes nothing is special but the quote itself.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 

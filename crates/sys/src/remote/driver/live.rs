@@ -14,25 +14,25 @@ const READY_WITHIN_NS: u64 = 10_000_000_000;
 const NEWS_NS: u64 = 300_000_000;
 
 /// A step whose session is open.
-pub(super) struct Live {
-    pub(super) session: Session,
+pub(crate) struct Live {
+    pub(crate) session: Session,
     opened_ns: u64,
     ready: bool,
     asked_ns: Option<u64>,
     /// How often its clock was asked.
-    pub(super) questions: usize,
-    pub(super) probes: Vec<Probe>,
+    pub(crate) questions: usize,
+    pub(crate) probes: Vec<Probe>,
     /// When it was told to go.
-    pub(super) went_ns: Option<u64>,
+    pub(crate) went_ns: Option<u64>,
     /// When its answer came, and what it said.
-    pub(super) began: Option<(u64, Option<Stamp>)>,
+    pub(crate) began: Option<(u64, Option<Stamp>)>,
     /// When the session was closed without a word.
-    pub(super) closed_ns: Option<u64>,
+    pub(crate) closed_ns: Option<u64>,
     said: String,
 }
 
 /// What a driver has to know of what was heard.
-pub(super) enum Heard {
+pub(crate) enum Heard {
     Began,
     Wrote(Stream, Vec<u8>),
     /// The host ended it because it did not hear of linerate.
@@ -41,9 +41,14 @@ pub(super) enum Heard {
 }
 
 impl Live {
-    pub(super) fn start(place: &Place, command: &str) -> Result<Live, RemoteError> {
-        Ok(Live {
-            session: Session::start(place, Kind::Watched, command)?,
+    pub(crate) fn start(place: &Place, command: &str) -> Result<Live, RemoteError> {
+        Session::start(place, Kind::Watched, command).map(Live::of)
+    }
+
+    /// Of a session that was just started.
+    pub(crate) fn of(session: Session) -> Live {
+        Live {
+            session,
             opened_ns: monotonic_ns(),
             ready: false,
             asked_ns: None,
@@ -53,43 +58,56 @@ impl Live {
             began: None,
             closed_ns: None,
             said: String::new(),
-        })
+        }
     }
 
     /// Whether it could be told to go.
-    pub(super) fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.ready && self.went_ns.is_none() && self.asked_ns.is_none()
     }
 
     /// Whether its clock was asked and has not answered.
-    pub(super) fn is_asked(&self) -> bool {
+    pub(crate) fn is_asked(&self) -> bool {
         self.asked_ns.is_some()
     }
 
     /// The host's clock against CLOCK_MONOTONIC of this machine.
-    pub(super) fn offset(&self) -> Option<Offset> {
+    pub(crate) fn offset(&self) -> Option<Offset> {
         Offset::estimate(&self.probes)
     }
 
-    pub(super) fn ask_clock(&mut self) {
+    /// When it began, in nanoseconds of CLOCK_MONOTONIC here, and how wrong that can be: by the host's clock, or between the order and
+    /// the answer, whichever is known better.
+    pub(crate) fn began_here(&self) -> Option<(u64, u64)> {
+        let (answered, stamp) = self.began?;
+        let went = self.went_ns?;
+        let half = answered.saturating_sub(went) / 2;
+        let by_clock = self.offset().zip(stamp).and_then(|(offset, stamp)| {
+            let error_ns = offset.error_ns.saturating_add(stamp.error_ns);
+            Some((u64::try_from(offset.here(stamp)).ok()?, error_ns))
+        });
+        Some(by_clock.filter(|(_, error)| *error < half).unwrap_or((went + half, half)))
+    }
+
+    pub(crate) fn ask_clock(&mut self) {
         self.asked_ns = Some(monotonic_ns());
         self.questions += 1;
         self.session.ask_clock();
     }
 
-    pub(super) fn go(&mut self, now: u64) {
+    pub(crate) fn go(&mut self, now: u64) {
         self.went_ns = Some(now);
         self.session.go();
     }
 
-    pub(super) fn end(&mut self, signal: Signal) {
+    pub(crate) fn end(&mut self, signal: Signal) {
         match signal {
             Signal::Terminate => self.session.terminate(),
             Signal::Kill => self.session.kill(),
         }
     }
 
-    pub(super) fn hear(&mut self, now: u64) -> std::io::Result<Vec<Heard>> {
+    pub(crate) fn hear(&mut self, now: u64) -> std::io::Result<Vec<Heard>> {
         let mut heard = Vec::new();
         for said in self.session.read()? {
             match said {
@@ -113,14 +131,14 @@ impl Live {
     }
 
     /// Whether it is not what it should be, although its connection is there.
-    pub(super) fn is_overdue(&self, now: u64) -> bool {
+    pub(crate) fn is_overdue(&self, now: u64) -> bool {
         let late = !self.ready && now.saturating_sub(self.opened_ns) > READY_WITHIN_NS;
         let asked = self.asked_ns.is_some_and(|asked| now.saturating_sub(asked) > READY_WITHIN_NS);
         late || asked || self.closed_ns.is_some_and(|closed| now.saturating_sub(closed) > NEWS_NS)
     }
 
     /// Why it was not started.
-    pub(super) fn not_started(&self, host: &str) -> RemoteError {
+    pub(crate) fn not_started(&self, host: &str) -> RemoteError {
         if self.closed_ns.is_some() {
             return not_started(host, &self.said);
         }

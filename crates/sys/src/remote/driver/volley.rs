@@ -94,17 +94,8 @@ impl Volley {
     }
 }
 
-/// When a step began: by the host's clock, or between the order and the answer, whichever is known better.
 fn start(step: StepId, live: &Live) -> Option<Start> {
-    let (answered, stamp) = live.began?;
-    let went = live.went_ns?;
-    let half = answered.saturating_sub(went) / 2;
-    let between = (went + half, half);
-    let offset = live.offset();
-    let by_clock = offset.zip(stamp).and_then(|(offset, stamp)| {
-        Some((u64::try_from(offset.here(stamp)).ok()?, offset.error_ns.saturating_add(stamp.error_ns)))
-    });
-    let (at_ns, error_ns) = by_clock.filter(|(_, error)| *error < half).unwrap_or(between);
-    let clock_ahead_ns = offset.and_then(|offset| i64::try_from(offset.ns - here_since_1970()?).ok());
+    let (at_ns, error_ns) = live.began_here()?;
+    let clock_ahead_ns = live.offset().and_then(|offset| i64::try_from(offset.ns - here_since_1970()?).ok());
     Some(Start { step, at_ns, error_ns, clock_ahead_ns })
 }
