@@ -77,7 +77,7 @@ pub struct Asked {
     pub command: Vec<String>,
     /// How the lab's CPUs are laid out.
     pub mode: Mode,
-    /// `namespaces`, or `simulated` for the in-memory port that no figure of a machine comes from.
+    /// `namespaces`, `hosts`, or `simulated` for the in-memory port that no figure of a machine comes from.
     pub lab: String,
     /// The generator and receiver in use: `xdp-live-frames` and `xdp`, say.
     pub generator: String,
@@ -109,6 +109,8 @@ pub enum Mode {
     Inline,
     /// Open loop: the DUT has CPUs of its own. Loss, overload, latency.
     Threaded,
+    /// Open loop: generator, DUT and receiver are hosts of their own.
+    Hosts,
 }
 
 impl std::fmt::Display for Mode {
@@ -116,6 +118,7 @@ impl std::fmt::Display for Mode {
         f.write_str(match self {
             Mode::Inline => "inline",
             Mode::Threaded => "threaded",
+            Mode::Hosts => "hosts",
         })
     }
 }
@@ -164,6 +167,9 @@ pub struct Slot {
     /// The generator's CPUs, where they are not the campaign's: inline, as many forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<Vec<u32>>,
+    /// Whether there is a DUT, although nobody knows what the tester could do without it: so it is in a lab of hosts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_ceiling: bool,
     /// Where an imported slot comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Box<ImportedSlot>>,
@@ -177,7 +183,7 @@ impl Slot {
 
     /// Whether this is the tester alone. What was imported never is.
     pub fn is_calibration(&self) -> bool {
-        self.ceiling.is_none() && self.imported.is_none()
+        self.ceiling.is_none() && !self.no_ceiling && self.imported.is_none()
     }
 
     /// `forwarding IPv4 64 B`.

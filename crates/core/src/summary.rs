@@ -186,12 +186,18 @@ fn losses_by_place(trials: &[&TrialRecord]) -> Vec<(String, u64)> {
     losses
 }
 
+/// The share of lost frames below which a DUT counts as not overloaded.
+const LOSSLESS: f64 = 0.001;
+
 fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<Estimate>, mode: Mode) {
-    let paced = slot.asked_fps.is_some_and(|asked| row.offered >= asked * 0.995 && row.loss_ratio < 0.001);
+    let paced = slot.asked_fps.is_some_and(|asked| row.offered >= asked * 0.995 && row.loss_ratio < LOSSLESS);
     row.limit = match ceiling {
         // Nobody knows what the tester of an imported slot could do.
         _ if row.valid_trials == 0 || slot.imported.is_some() => Limit::Unknown,
         _ if paced => Limit::OfferedLoad,
+        // Hosts of their own: what was offered and got lost in the DUT was more than it can do. A DUT that lost nothing may do more.
+        None if slot.no_ceiling && row.loss_ratio >= LOSSLESS => Limit::Dut,
+        None if slot.no_ceiling => Limit::Tester,
         None => Limit::Calibration,
         Some(c) => {
             let (low, high) = (c.low.unwrap_or(c.median), row.received.high.unwrap_or(row.received.median));
@@ -291,7 +297,9 @@ fn slot_warnings(title: &str, row: &Row, slot: &Slot, trials: &[TrialRecord]) ->
             row.trials
         ));
     }
-    if row.limit == Limit::Tester {
+    if row.limit == Limit::Tester && slot.no_ceiling {
+        out.push(format!("{title}: the DUT lost nothing of what it was offered; it may be faster than this"));
+    } else if row.limit == Limit::Tester {
         out.push(format!(
             "{title}: too close to what the tester can do without a DUT; the DUT may be faster than this"
         ));

@@ -33,6 +33,19 @@ impl Timing {
         }
     }
 
+    /// A trial over hosts: a card's queues and a router's take longer to fill and to empty. RFC 2544 (section 23) waits two seconds for
+    /// the last frames.
+    pub fn of_hosts(run_ns: u64) -> Self {
+        Timing {
+            warm_up_ns: (run_ns / 10).clamp(100_000_000, 2_000_000_000),
+            run_ns,
+            interval_ns: (run_ns / 20).clamp(20_000_000, 1_000_000_000),
+            quiet_ns: 100_000_000,
+            drain_ns: 2_000_000_000,
+            settle_ns: 0,
+        }
+    }
+
     /// All time under load.
     pub fn load_ns(&self) -> u64 {
         self.warm_up_ns + self.run_ns

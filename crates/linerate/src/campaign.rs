@@ -5,7 +5,7 @@ use crate::progress::Progress;
 use crate::stand::{Shown, Stand};
 use anyhow::{Context, Result};
 use linerate_core::audit::{Evidence, audit};
-use linerate_core::record::{Campaign, HostFacts, Summary, TrialRecord, VERSION};
+use linerate_core::record::{Campaign, HostFacts, Mode, Summary, TrialRecord, VERSION};
 use linerate_core::schedule::{Design, Schedule, Stopped};
 use linerate_core::summary::summarise;
 use linerate_core::trial::{Timing, rates};
@@ -128,6 +128,7 @@ impl Conductor<'_> {
             losses: shown.account.losses,
             second_counts: shown.account.second_counts,
             calibration: self.campaign.slots[slot].is_calibration(),
+            others: self.campaign.asked.mode == Mode::Hosts,
             faults: shown.outcome.faults,
         };
         let sent = evidence.generator.frames;

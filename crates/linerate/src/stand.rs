@@ -1,11 +1,13 @@
 //! A stand carries out trials: the embedded lab with real packets, or the in-memory port for tests of everything else.
 
 mod embedded;
+mod hosts;
 mod simulated;
 mod tester;
 mod turns;
 
 pub use embedded::{Embedded, EmbeddedPlan, PACED_BATCH, TrafficKind};
+pub use hosts::{Agents, BATCH as HOSTS_BATCH, Device, Hosts, Tester as HostsTester, Tools};
 pub use simulated::{Simulated, parse_simulation};
 pub use tester::Means;
 pub use turns::{Places, Turns};

@@ -13,19 +13,15 @@ use serde_json::Value;
 use sshd::SshLab;
 use std::fs;
 
-/// The program on a lab file in a folder, in the network from which the hosts of a lab are reached.
-fn program(lab: &SshLab, scratch: &Scratch, text: &str, more: &[&str]) -> Program {
+/// The program on a lab file, in the network from which the hosts of a lab are reached.
+fn check(lab: &SshLab, text: &str, more: &[&str]) -> Ended {
+    let scratch = Scratch::new();
     fs::write(scratch.file("LAB.toml"), text).unwrap();
     let prefix = lab.prefix();
     let config = lab.config().display().to_string();
     let fixed = [LINERATE, "lab", "check", "LAB.toml", "--ssh-config", &config];
     let args = prefix[1..].iter().map(String::as_str).chain(fixed).chain(more.iter().copied());
-    Program::new(&prefix[0]).args(args).dir(scratch.path())
-}
-
-/// What it came to.
-fn check(lab: &SshLab, text: &str, more: &[&str]) -> Ended {
-    program(lab, &Scratch::new(), text, more).run().no_panic()
+    Program::new(&prefix[0]).args(args).dir(scratch.path()).run().no_panic()
 }
 
 /// The problems of a host: severity, what, evidence, remedy. The lab's own are those of "".

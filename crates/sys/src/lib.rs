@@ -15,5 +15,6 @@ pub mod process;
 pub mod records;
 pub mod remote;
 pub mod remote_agent;
+pub mod remote_dut;
 pub mod remote_tools;
 pub mod trial;

@@ -11,6 +11,8 @@ mod changes;
 mod commands;
 #[path = "remote/connecting.rs"]
 mod connecting;
+#[path = "remote/dut.rs"]
+mod dut;
 #[path = "remote/faults.rs"]
 mod faults;
 #[path = "remote/phases.rs"]

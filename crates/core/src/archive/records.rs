@@ -175,6 +175,7 @@ fn slot(id: usize, set: Set, taken: &mut BTreeSet<(String, String)>) -> Slot {
         baseline: None,
         flows: None,
         cpus: None,
+        no_ceiling: false,
         imported: Some(Box::new(ImportedSlot {
             set: set.name,
             profiling: set.profiling,

@@ -121,6 +121,7 @@ mod tests {
             baseline: None,
             flows: None,
             cpus: None,
+            no_ceiling: false,
             imported: None,
         }
     }

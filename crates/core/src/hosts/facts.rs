@@ -175,6 +175,18 @@ impl Facts {
         });
     }
 
+    /// Facts of a host of which only the kernel is known, for what is asked again and again.
+    pub fn of_kernel(kernel: Kernel) -> Self {
+        let system = match kernel {
+            Kernel::FreeBsd => OperatingSystem::FreeBsd,
+            Kernel::OpenBsd => OperatingSystem::OpenBsd,
+            Kernel::NetBsd => OperatingSystem::NetBsd,
+            Kernel::Linux => OperatingSystem::Linux,
+        };
+        let system = System { system, host: String::new(), kernel: String::new(), product: None };
+        Facts { system: Some(system), ..Facts::default() }
+    }
+
     /// Its kernel, where known.
     pub fn kernel(&self) -> Option<Kernel> {
         self.system.as_ref().map(|s| Kernel::of(s.system))

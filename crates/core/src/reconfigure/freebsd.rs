@@ -1,5 +1,6 @@
 //! FreeBSD, and what is made of it.
 
+use super::shared::writable;
 use super::{Form, Input, List, Program, Undo};
 use crate::plan::settings::{Dut, End, Feature, Interface, Settings, System};
 use crate::rules::{Firewall, Kind, RuleSet};
@@ -7,7 +8,7 @@ use crate::rules::{Firewall, Kind, RuleSet};
 /// What the loader reads after its own configuration (loader.conf(5)).
 const LOADER: &str = "/boot/loader.conf.local";
 /// Adds lines to a file.
-const APPEND: &str = r#"cat >>"$1""#;
+const APPEND: &str = concat!(writable!(), r#"cat >>"$1""#);
 /// Prints whether pf is on.
 const PF_READ: &str = r#"pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off"#;
 /// pf off and empty where it was off, with the host's own rules where it was on.
@@ -41,9 +42,7 @@ pub fn settings(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet
             "on a real host the driver's queues decide: boot settings such as hw.igb.num_queues",
         );
     }
-    let of_rules = rules.map(RuleSet::loader_settings).unwrap_or_default();
-    boot(list, settings, &of_rules);
-    list.plain(settings);
+    list.sysctls(settings);
     for end in [End::In, End::Out] {
         let name = list.target.end(end).name.clone();
         interface(list, &name, if end == End::In { &settings.inside } else { &settings.outside });
@@ -60,9 +59,11 @@ pub fn settings(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet
     list.commands(settings);
 }
 
-fn boot(list: &mut List<'_>, settings: &Settings, of_rules: &[(String, String)]) {
+/// The loader's settings, for the next boot.
+pub fn boot(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet>) {
     let own = settings.boot.iter().map(|(name, value)| (list.target.fill(name), list.target.fill(value)));
-    let all: Vec<(String, String)> = own.chain(of_rules.iter().cloned()).collect();
+    let all: Vec<(String, String)> =
+        own.chain(rules.map(RuleSet::loader_settings).unwrap_or_default()).collect();
     if all.is_empty() {
         return;
     }
@@ -72,19 +73,11 @@ fn boot(list: &mut List<'_>, settings: &Settings, of_rules: &[(String, String)])
         }
     }
     let lines: String = all.iter().map(|(name, value)| format!("{name}=\"{value}\"\n")).collect();
-    // Undoing goes backwards: what was put back is saved once it is all there.
-    let save = list.target.config_save.as_ref().map(|save| Program::new(save.split_whitespace()));
-    if let Some(save) = save.clone() {
-        list.with_undo("saved configuration", Program::new(["true"]), save);
-    }
     let at = list.steps.steps.len();
     list.file(LOADER, lines.clone());
     if let Some(step) = list.steps.steps.get_mut(at) {
         step.what = format!("boot settings in {LOADER}");
         step.apply = Program::script(APPEND, [LOADER]).reading(Input::Text(lines));
-    }
-    if let Some(save) = save {
-        list.add("saved configuration", None, save, Undo::Stays);
     }
     list.steps.reboot = true;
 }

@@ -117,6 +117,15 @@ pub struct Undoing {
     /// What that reads.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub input: String,
+    /// Whether the change outlives a boot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lasting: bool,
+    /// What tells the boot apart in which it was made, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<String>,
+    /// Whether it is known to have been made: it is written down before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub made: bool,
 }
 
 impl Step {
@@ -130,7 +139,7 @@ impl Step {
                 (argv, if let Input::Text(text) = input { text } else { String::new() })
             }
         };
-        Some(Undoing { what: self.what.clone(), argv, input })
+        Some(Undoing { what: self.what.clone(), argv, input, lasting: false, boot: None, made: false })
     }
 }
 
@@ -192,7 +201,9 @@ impl fmt::Display for Unsupported {
 pub struct Steps {
     /// In the order in which they are made. They are undone in reverse.
     pub steps: Vec<Step>,
-    /// Whether they count from the next boot on.
+    /// How many of them, the first, outlive a boot. The others are to be made after it.
+    pub lasting: usize,
+    /// Whether some of those that last count from the next boot on.
     pub reboot: bool,
 }
 
@@ -206,6 +217,7 @@ pub fn steps(
     target: &Target,
 ) -> Result<Steps, Vec<Unsupported>> {
     let mut list = List { target, steps: Steps::default(), unsupported: Vec::new() };
+    list.lasting(settings, rules);
     match target.system {
         System::Linux | System::Vyos => linux::settings(&mut list, settings, rules),
         System::FreeBsd | System::PfSense | System::OpnSense => freebsd::settings(&mut list, settings, rules),

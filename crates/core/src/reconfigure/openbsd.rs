@@ -28,7 +28,7 @@ pub fn settings(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet
     if settings.cpus.is_some() {
         list.refuse("cpus", "OpenBSD has no setting for it");
     }
-    list.plain(settings);
+    list.sysctls(settings);
     for end in [End::In, End::Out] {
         let name = list.target.end(end).name.clone();
         interface(list, &name, if end == End::In { &settings.inside } else { &settings.outside });

@@ -1,24 +1,40 @@
 //! What is done alike on all systems: sysctls, files, commands, modules.
 
 use super::{Form, Input, List, Program, Read, Undo, WAS};
-use crate::plan::settings::Settings;
+use crate::plan::settings::{Settings, System};
+use crate::rules::RuleSet;
+
+/// The root of a router made by nanobsd is mounted read-only: it is opened for as long as a file there is written (mount(8) of FreeBSD).
+macro_rules! writable {
+    () => {
+        r#"[ -w "${1%/*}/" ] || { mount -uw / && trap 'mount -ur /' EXIT; } || exit 1
+"#
+    };
+}
+pub(super) use writable;
 
 /// Prints whether a file is there, then what is in it.
 const FILE_READ: &str = r#"if [ -e "$1" ]; then echo present; cat "$1"; else echo absent; fi"#;
 /// Writes what it reads, by way of a second file, so that nobody sees half of it. What is there keeps its owner and mode.
-const FILE_WRITE: &str = r#"set -e
+const FILE_WRITE: &str = concat!(
+    writable!(),
+    r#"set -e
 umask 077
 if [ -e "$1" ]; then cp -p "$1" "$1.linerate"; fi
 cat >"$1.linerate"
-mv -f "$1.linerate" "$1""#;
+mv -f "$1.linerate" "$1""#
+);
 /// Puts back what [`FILE_READ`] printed.
-const FILE_BACK: &str = r#"set -e
+const FILE_BACK: &str = concat!(
+    writable!(),
+    r#"set -e
 IFS= read -r was
 if [ "$was" != present ]; then rm -f "$1"; exit 0; fi
 umask 077
 if [ -e "$1" ]; then cp -p "$1" "$1.linerate"; fi
 cat >"$1.linerate"
-mv -f "$1.linerate" "$1""#;
+mv -f "$1.linerate" "$1""#
+);
 /// Writes its second argument into the file that is its first: one of the kernel's.
 pub const PUT: &str = r#"printf '%s\n' "$2" >"$1""#;
 
@@ -36,9 +52,7 @@ impl List<'_> {
         let set = |to: &str| {
             let assignment = format!("{name}={to}");
             match self.target.system {
-                crate::plan::settings::System::Linux | crate::plan::settings::System::Vyos => {
-                    Program::new(["sysctl", "-q", "-w", &assignment])
-                }
+                System::Linux | System::Vyos => Program::new(["sysctl", "-q", "-w", &assignment]),
                 _ => Program::new(["sysctl", &assignment]),
             }
         };
@@ -46,11 +60,30 @@ impl List<'_> {
         self.add(format!("sysctl {name}"), read, apply, Undo::Run(undo));
     }
 
-    /// The settings that are done in the same words everywhere, but for commands.
-    pub fn plain(&mut self, settings: &Settings) {
+    /// What outlives a boot: files, and the loader's settings. Where that takes saving, it is saved, and so is its undoing: undoing goes
+    /// backwards, and what was put back is saved once it is all there.
+    pub fn lasting(&mut self, settings: &Settings, rules: Option<&RuleSet>) {
+        let save = self.target.config_save.as_ref().map(|save| Program::new(save.split_whitespace()));
+        if let Some(save) = save.clone() {
+            self.with_undo("saved configuration", Program::new(["true"]), save);
+        }
+        let before = self.steps.steps.len();
         for file in &settings.files {
             self.file(&file.path, self.target.fill(&file.text));
         }
+        if matches!(self.target.system, System::FreeBsd | System::PfSense | System::OpnSense) {
+            super::freebsd::boot(self, settings, rules);
+        }
+        match save {
+            _ if self.steps.steps.len() == before => self.steps.steps.clear(),
+            Some(save) => self.add("saved configuration", None, save, Undo::Stays),
+            None => {}
+        }
+        self.steps.lasting = self.steps.steps.len();
+    }
+
+    /// Kernel settings.
+    pub fn sysctls(&mut self, settings: &Settings) {
         for (name, value) in &settings.sysctls {
             self.sysctl(name, value);
         }

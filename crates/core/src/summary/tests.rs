@@ -19,6 +19,7 @@ fn slot(id: usize, variant: &str, ceiling: Option<usize>, baseline: Option<usize
         baseline,
         flows: None,
         cpus: None,
+        no_ceiling: false,
         imported: None,
     }
 }

@@ -21,7 +21,7 @@ use std::path::PathBuf;
   linerate lab check LAB.toml --json | jq '.problems[] | select(.severity == \"fault\")'
 
 ssh is the system's own, with your keys, agent, jump hosts and configuration; nobody is asked for a password. Hosts whose key is not in
-known_hosts are refused: log in once by hand, or see --accept-new-host-keys. A key that has changed is always refused.
+known_hosts are refused: log in once by hand, or see --accept-new-keys. A key that has changed is always refused.
 A fault means that nothing would be measured, or something else; a warning, that figures would be doubtful.
 docs/lab-file.md has the format of lab files and a checked lab.
 
@@ -41,7 +41,7 @@ pub struct LabCheck {
 
     /// Accept and remember keys of hosts that ssh does not know yet
     #[arg(long)]
-    pub accept_new_host_keys: bool,
+    pub accept_new_keys: bool,
 
     /// A configuration of ssh instead of yours
     #[arg(long, value_name = "FILE")]

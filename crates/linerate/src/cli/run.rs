@@ -13,6 +13,7 @@ use std::path::PathBuf;
   sudo linerate run firewalls --quick      below a minute
   sudo linerate run firewalls
   sudo linerate run my.toml                a plan of your own
+  linerate run lab/tuning --lab LAB.toml   on the hosts of a real lab, over ssh (docs/lab-file.md)
   sudo linerate run --resume linerate-results/20260101T120000Z-firewalls
   linerate run my.toml --simulate ok       no packets at all: a simulated DUT
   linerate show linerate-results/NAME      the tables again
@@ -44,6 +45,18 @@ pub struct Run {
     /// Let linerate change settings of the whole host while it measures, where the plan needs that
     #[arg(long)]
     pub allow_host_changes: bool,
+
+    /// The lab file of a plan for a lab of hosts, instead of the one that the plan names
+    #[arg(long, value_name = "FILE")]
+    pub lab: Option<PathBuf>,
+
+    /// Accept and remember keys of hosts that ssh does not know yet
+    #[arg(long)]
+    pub accept_new_keys: bool,
+
+    /// A configuration of ssh instead of yours
+    #[arg(long, value_name = "FILE")]
+    pub ssh_config: Option<PathBuf>,
 
     /// Time for all trials, instead of the plan's
     #[arg(long, value_name = "TIME", value_parser = duration)]

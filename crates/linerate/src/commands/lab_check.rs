@@ -34,7 +34,8 @@ pub fn run(args: &LabCheck) -> Result<ExitCode> {
         }
     };
     interrupt::install();
-    let approach = Approach { accept_new: args.accept_new_host_keys, config: args.ssh_config.clone() };
+    let approach =
+        Approach { accept_new: args.accept_new_keys, config: args.ssh_config.clone(), ..Approach::default() };
     let found = find_out(&lab, &approach, !args.no_frames);
     if interrupt::interrupted() {
         return Ok(ExitCode::from(INTERRUPTED));
@@ -93,10 +94,18 @@ fn find_out(lab: &Lab, approach: &Approach, send: bool) -> Found {
     })
 }
 
-/// What is in the file: one byte more than there may be is enough to know that it is too large.
-fn contents(file: &Path) -> Result<Vec<u8>> {
+/// What is in a lab file: one byte more than there may be is enough to know that it is too large.
+///
+/// # Errors
+/// It cannot be read.
+pub fn contents(file: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let reading = || format!("cannot read the lab file {}", file.display());
+    let reading = || {
+        format!(
+            "cannot read the lab file {} (`linerate lab example` prints one to begin with)",
+            file.display()
+        )
+    };
     let opened = std::fs::File::open(file).with_context(reading)?;
     opened.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).with_context(reading)?;
     Ok(bytes)

@@ -78,6 +78,7 @@ impl Plan {
                 baseline,
                 flows: None,
                 cpus: None,
+                no_ceiling: false,
                 imported: None,
             });
         }

@@ -1,5 +1,6 @@
 //! `linerate run`: a plan, carried out.
 
+mod hosts;
 mod prepare;
 
 use super::plan_file::{self, read};
@@ -8,9 +9,10 @@ use crate::campaign::{self, Earlier, Finished};
 use crate::cli::Run;
 use crate::interrupt::{self, INTERRUPTED as STOP, interrupted};
 use crate::progress::Progress;
-use crate::stand::{Means, PACED_BATCH, Simulated, Stand, Turns, parse_simulation};
+use crate::stand::{HOSTS_BATCH, Hosts, Means, PACED_BATCH, Simulated, Stand, Turns, parse_simulation};
 use anyhow::{Context, Result, bail};
-use linerate_core::plan::campaign::Campaign as Plan;
+use hosts::Site;
+use linerate_core::plan::campaign::{Campaign as Plan, Lab};
 use linerate_core::plan::judge::Judgement;
 use linerate_core::plan::settings::Dut;
 use linerate_core::plan::timetable::Timetable;
@@ -59,6 +61,8 @@ struct Session {
     prepared: Prepared,
     facts: HostFacts,
     simulated: Option<MemoryDut>,
+    /// The hosts of the plan's lab, where it is not this machine's own.
+    site: Option<Site>,
     /// The campaign that is gone on with.
     earlier: Option<(RecordStore, StoredCampaign)>,
 }
@@ -67,15 +71,17 @@ impl Session {
     /// A new campaign; `None` where the plan has faults, which have been told.
     fn fresh(args: &Run, file: &Path, consent: Consent) -> Result<Option<Session>> {
         let simulated = args.simulate.as_deref().map(parse_simulation).transpose().map_err(usage)?;
-        let Some(mut plan) = chosen(args, file)? else { return Ok(None) };
+        let Some(chosen) = chosen(args, file, simulated.is_some())? else { return Ok(None) };
+        let Chosen { mut plan, site } = chosen;
         if let Some(budget) = args.budget {
             (plan.trials.budget_ns, plan.trials.blocks) = (Some(budget.as_nanos() as u64), None);
         }
         plan.trials.seed = Some(seed(args.seed.or(plan.trials.seed))?);
-        may_run(simulated.is_some())?;
-        let prepared = prepare(&plan, consent, simulated.is_some())?;
+        may_run(&plan, simulated.is_some())?;
+        let prepared = prepared(&plan, site.as_ref(), consent, simulated.is_some())?;
         let planned = Planned { file: file.display().to_string(), plan, skipped: prepared.skipped.clone() };
-        Ok(Some(Session { planned, prepared, facts: host::facts(Path::new("/")), simulated, earlier: None }))
+        let facts = facts(site.as_ref());
+        Ok(Some(Session { planned, prepared, facts, simulated, site, earlier: None }))
     }
 
     /// A campaign that was stopped.
@@ -100,7 +106,16 @@ impl Session {
             return Err(usage("a simulated campaign goes on with the same --simulate, and no other with it"));
         }
         check_unchanged_plan(&planned)?;
-        let facts = host::facts(Path::new("/"));
+        let site = match &planned.plan.lab {
+            Lab::File { path } if simulated.is_none() => {
+                let file = hosts::lab_file(args, Path::new(&planned.file), path);
+                let lab =
+                    hosts::read(&file)?.with_context(|| format!("{} has faults now", file.display()))?;
+                Some(Site::open(args, lab, planned.plan.trials.duration_ns)?)
+            }
+            _ => None,
+        };
+        let facts = facts(site.as_ref());
         let differences = host_differences(&stored.host, &facts);
         if !differences.is_empty() {
             bail!(
@@ -108,8 +123,8 @@ impl Session {
                 differences.join("; ")
             );
         }
-        may_run(simulated.is_some())?;
-        let prepared = prepare(&planned.plan, consent, simulated.is_some())?;
+        may_run(&planned.plan, simulated.is_some())?;
+        let prepared = prepared(&planned.plan, site.as_ref(), consent, simulated.is_some())?;
         let cells =
             |skipped: &[linerate_core::record::Skipped]| skipped.iter().map(|s| s.cell).collect::<Vec<_>>();
         if cells(&prepared.skipped) != cells(&planned.skipped) {
@@ -123,11 +138,11 @@ impl Session {
                 now.map_or(String::new(), |reason| format!(" ({reason})"))
             );
         }
-        Ok(Session { planned, prepared, facts, simulated, earlier: Some((store, stored)) })
+        Ok(Session { planned, prepared, facts, simulated, site, earlier: Some((store, stored)) })
     }
 
     fn run(self, args: &Run, consent: Consent) -> Result<ExitCode> {
-        let Session { planned, mut prepared, facts, simulated, earlier } = self;
+        let Session { planned, mut prepared, facts, simulated, site, earlier } = self;
         let plan = &planned.plan;
         if prepared.skipped.len() == plan.cells.len() {
             for reason in reasons(&planned) {
@@ -138,15 +153,17 @@ impl Session {
         let timetable = Timetable::new(plan);
         let progress = Progress::new(Duration::from_nanos(timetable.trials_ns));
         let stored_batch = earlier.as_ref().map(|(_, stored)| stored.campaign.asked.batch);
-        let (mut stand, batch): (Box<dyn Stand>, u32) = match simulated {
-            Some(dut) => (Box::new(simulate(plan, &prepared, dut)?), 1),
-            None => {
-                let (turns, batch) = match embedded(plan, &mut prepared, consent, stored_batch, &progress) {
-                    Err(_) if interrupted() => return Ok(ExitCode::from(INTERRUPTED)),
-                    other => other?,
-                };
-                (Box::new(turns), batch)
+        let campaign = plan.trials.seed.unwrap_or_default() as u8;
+        let (mut stand, batch) = match (simulated, &site) {
+            (Some(dut), _) => (Standing::Simulated(simulate(plan, &prepared, dut)?), 1),
+            (None, Some(site)) => {
+                progress.say("preparing the hosts");
+                (Standing::Hosts(Box::new(site.stand(plan, &prepared, campaign)?)), HOSTS_BATCH)
             }
+            (None, None) => match embedded(plan, &mut prepared, consent, stored_batch, &progress) {
+                Err(_) if interrupted() => return Ok(ExitCode::from(INTERRUPTED)),
+                other => other.map(|(turns, batch)| (Standing::Embedded(Box::new(turns)), batch))?,
+            },
         };
         let (campaign, store, earlier) = match earlier {
             Some((store, stored)) => {
@@ -156,20 +173,74 @@ impl Session {
             }
             None => {
                 let base = Path::new("linerate-results");
-                let campaign = record(args, planned, &prepared, simulated.is_some(), batch)?;
+                let campaign = record(args, planned, &prepared, &stand, batch)?;
                 let store = RecordStore::create(base, &campaign.name, args.out.as_deref())?;
                 (campaign, store, None)
             }
         };
-        let finished = campaign::run(&campaign, &facts, stand.as_mut(), store, earlier, &progress)?;
+        let finished = campaign::run(&campaign, &facts, stand.stand(), store, earlier, &progress);
+        // The hosts are put back before anything is said.
+        progress.say("putting everything back");
+        let left = stand.take_down();
         drop(progress);
-        drop(stand); // the host is put back before anything is said
-        report(args, &campaign, &facts, finished)
+        let code = report(args, &campaign, &facts, finished?)?;
+        match left.is_empty() {
+            true => Ok(code),
+            false => bail!("not everything could be put back: {}", left.join("; ")),
+        }
     }
 }
 
-/// The plan's campaign that was asked for; `None` where the plan has faults, which are told here.
-fn chosen(args: &Run, file: &Path) -> Result<Option<Plan>> {
+/// Where the trials take place.
+enum Standing {
+    /// In memory.
+    Simulated(Simulated),
+    /// In namespaces of this machine.
+    Embedded(Box<Turns>),
+    /// On hosts.
+    Hosts(Box<Hosts>),
+}
+
+impl Standing {
+    fn stand(&mut self) -> &mut dyn Stand {
+        match self {
+            Standing::Simulated(stand) => stand,
+            Standing::Embedded(stand) => stand.as_mut(),
+            Standing::Hosts(stand) => stand.as_mut(),
+        }
+    }
+
+    /// What records call the lab, its generator and its receiver.
+    fn names(&self, prepared: &Prepared) -> [String; 3] {
+        let names = match (self, prepared.means) {
+            (Standing::Simulated(_), _) => [SIMULATED, "memory", "memory"],
+            (Standing::Embedded(_), Means::Xdp) => ["namespaces", "xdp-live-frames", "xdp"],
+            (Standing::Embedded(_), Means::Packet) => ["namespaces", "af-packet", "af-packet"],
+            (Standing::Hosts(hosts), _) => {
+                let [generator, receiver] = hosts.names();
+                return ["hosts".into(), generator, receiver];
+            }
+        };
+        names.map(String::from)
+    }
+
+    /// Puts everything back; what could not be.
+    fn take_down(self) -> Vec<String> {
+        match self {
+            Standing::Hosts(hosts) => hosts.take_down(),
+            Standing::Simulated(_) | Standing::Embedded(_) => Vec::new(),
+        }
+    }
+}
+
+/// What is to be carried out, and where.
+struct Chosen {
+    plan: Plan,
+    site: Option<Site>,
+}
+
+/// The plan's campaign that was asked for; `None` where the plan or its lab file has faults, which are told here.
+fn chosen(args: &Run, file: &Path, simulated: bool) -> Result<Option<Chosen>> {
     let name = file.display().to_string();
     let read = match plan::Plan::read(&read(file)?) {
         Ok(read) => read,
@@ -178,12 +249,41 @@ fn chosen(args: &Run, file: &Path) -> Result<Option<Plan>> {
             return Ok(None);
         }
     };
-    Ok(Some(plan_file::campaign(&read, &name, args.system, args.quick)?.clone()))
+    let plan = plan_file::campaign(&read, &name, args.system, args.quick)?;
+    let Lab::File { path } = plan.lab.clone() else {
+        return match args.lab {
+            Some(_) => Err(usage(format!(
+                "{name} is for the embedded lab of this machine: --lab has no meaning for it"
+            ))),
+            None => Ok(Some(Chosen { plan: plan.clone(), site: None })),
+        };
+    };
+    if simulated {
+        return Ok(Some(Chosen { plan: plan.clone(), site: None }));
+    }
+    let Some(lab) = hosts::read(&hosts::lab_file(args, file, &path))? else { return Ok(None) };
+    let site = Site::open(args, lab, plan.trials.duration_ns)?;
+    let system = hosts::system(args, &site, &read)?;
+    let plan = plan_file::campaign(&read, &name, system, args.quick)?.clone();
+    Ok(Some(Chosen { plan, site: Some(site) }))
 }
 
-/// Without root there is no lab. Nothing has been touched yet.
-fn may_run(simulated: bool) -> Result<()> {
-    if simulated {
+/// What can be measured.
+fn prepared(plan: &Plan, site: Option<&Site>, consent: Consent, simulated: bool) -> Result<Prepared> {
+    match plan.lab {
+        Lab::File { .. } => hosts::prepare(plan, site),
+        Lab::Embedded { .. } => prepare(plan, consent, simulated),
+    }
+}
+
+/// What machine the figures belong to.
+fn facts(site: Option<&Site>) -> HostFacts {
+    site.map_or_else(|| host::facts(Path::new("/")), Site::host_facts)
+}
+
+/// Without root there is no embedded lab. Nothing has been touched yet.
+fn may_run(plan: &Plan, simulated: bool) -> Result<()> {
+    if simulated || matches!(plan.lab, Lab::File { .. }) {
         return Ok(());
     }
     if !userns::may_administer_networks() {
@@ -294,16 +394,16 @@ fn record(
     args: &Run,
     planned: Planned,
     prepared: &Prepared,
-    simulated: bool,
+    standing: &Standing,
     batch: u32,
 ) -> Result<Campaign> {
     let file = Path::new(&planned.file);
     let stem = file.file_stem().map_or("plan".into(), |stem| stem.to_string_lossy().into_owned());
     let plan = &planned.plan;
-    let (lab, [generator, receiver]) = match (simulated, prepared.means) {
-        (true, _) => (SIMULATED, ["memory", "memory"]),
-        (false, Means::Xdp) => ("namespaces", ["xdp-live-frames", "xdp"]),
-        (false, Means::Packet) => ("namespaces", ["af-packet", "af-packet"]),
+    let [lab, generator, receiver] = standing.names(prepared);
+    let timing = match plan.lab {
+        Lab::File { .. } => Timing::of_hosts(plan.trials.duration_ns),
+        Lab::Embedded { .. } => Timing::slice(plan.trials.duration_ns),
     };
     Ok(Campaign {
         version: VERSION,
@@ -313,13 +413,13 @@ fn record(
         asked: Asked {
             command: std::env::args().collect(),
             mode: prepared.mode,
-            lab: lab.into(),
-            generator: generator.into(),
-            receiver: receiver.into(),
+            lab,
+            generator,
+            receiver,
             flows: plan.kinds.iter().map(|k| u64::from(k.flows)).max().unwrap_or(0),
             order: plan.kinds.first().map_or(String::new(), |k| k.order.to_string()),
             rate: "max".into(),
-            timing: Timing::slice(plan.trials.duration_ns),
+            timing,
             budget_ns: plan.trials.budget_ns.unwrap_or(0),
             trials: plan.trials.blocks,
             batch,

@@ -126,7 +126,7 @@ impl Embedded {
             // A DUT with CPUs of its own would lose what comes faster than it forwards, and learn nothing from it.
             let (rate, each_ns) = match self.plan.mode {
                 Mode::Inline => (None, 5_000),
-                Mode::Threaded => (Some(50_000.0), 30_000),
+                Mode::Threaded | Mode::Hosts => (Some(50_000.0), 30_000),
             };
             generator.set_rate(rate);
             generator.set_batch(LEARNING_BATCH);

@@ -11,9 +11,13 @@ use std::collections::BTreeMap;
 pub fn measured(page: &mut Page, campaign: &Campaign, host: &HostFacts, summary: &Summary, names: &Names) {
     page.heading("How it was measured");
     page.item("mode     ", mode(campaign.asked.mode), Ink::Plain);
-    page.item("CPUs     ", &cpus(campaign, summary, names), Ink::Plain);
+    if campaign.asked.mode != Mode::Hosts {
+        page.item("CPUs     ", &cpus(campaign, summary, names), Ink::Plain);
+    }
     page.item("traffic  ", &traffic(campaign), Ink::Plain);
-    page.item("host     ", &machine(host), Ink::Plain);
+    if campaign.asked.mode != Mode::Hosts {
+        page.item("host     ", &machine(host), Ink::Plain);
+    }
     for note in &campaign.notes {
         page.item("note     ", note, Ink::Plain);
     }
@@ -26,6 +30,9 @@ pub(super) fn mode(mode: Mode) -> &'static str {
         }
         Mode::Threaded => {
             "threaded, an open loop: the DUT has CPUs of its own and the load does not wait for it. It shows loss, overload and latency."
+        }
+        Mode::Hosts => {
+            "hosts, an open loop: generator, DUT and receiver are machines of their own, and the load does not wait for the DUT. It shows loss and overload."
         }
     }
 }

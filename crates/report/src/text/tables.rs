@@ -188,7 +188,9 @@ pub fn latency(page: &mut Page, campaign: &Campaign, summary: &Summary, names: &
             "Of stamped frames. Frames go in batches of {}: in inline mode the wait for the batch is part of it.",
             campaign.asked.batch
         ),
-        Mode::Threaded => "Of stamped frames; what waits in the DUT's queues is part of it.".into(),
+        Mode::Threaded | Mode::Hosts => {
+            "Of stamped frames; what waits in the DUT's queues is part of it.".into()
+        }
     };
     page.paragraph(&note, Ink::Dim);
 }

@@ -33,6 +33,7 @@ pub(super) fn slot(
         baseline,
         flows: None,
         cpus: None,
+        no_ceiling: false,
         imported: None,
     }
 }
@@ -40,7 +41,9 @@ pub(super) fn slot(
 pub(super) fn campaign(mode: Mode) -> Campaign {
     let roles = match mode {
         Mode::Inline => Roles { generator: vec![1], dut: vec![1], receiver: vec![1], control: vec![0] },
-        Mode::Threaded => Roles { generator: vec![1], dut: vec![2], receiver: vec![3], control: vec![0] },
+        Mode::Threaded | Mode::Hosts => {
+            Roles { generator: vec![1], dut: vec![2], receiver: vec![3], control: vec![0] }
+        }
     };
     Campaign {
         version: VERSION,

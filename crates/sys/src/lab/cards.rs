@@ -59,7 +59,7 @@ pub(super) fn apply(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), L
     receive_steering(outside, &dut.outside, &setup.outside)?;
     let forwarding_cpus = match spec.mode {
         Mode::Inline => &spec.generator_cpus,
-        Mode::Threaded => &spec.dut_cpus,
+        Mode::Threaded | Mode::Hosts => &spec.dut_cpus,
     };
     let queues = |settings: &Settings| settings.queues.unwrap_or(spec.queues());
     if let Some(cpus) = &setup.inside.xps {

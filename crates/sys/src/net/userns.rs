@@ -13,6 +13,12 @@ pub fn may_administer_networks() -> bool {
     effective.is_some_and(|mask| mask & NEEDED == NEEDED)
 }
 
+/// Whether this process runs as root.
+pub fn is_root() -> bool {
+    // SAFETY: geteuid has no preconditions.
+    unsafe { libc::geteuid() == 0 }
+}
+
 /// Moves this process, which must have a single thread, into a user namespace in which it is root over the network
 /// namespaces that it makes from now on. Files are still made as the user.
 ///

@@ -13,6 +13,7 @@ use journal::Journal;
 use linerate_core::phases::Status;
 use linerate_core::reconfigure::{Input, Program, Step, Undoing};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -88,25 +89,31 @@ pub enum ChangeError {
 pub struct Undone {
     /// What was put back, in that order.
     pub what: Vec<String>,
+    /// Whether some of it outlives a boot, and so may count from the next one on.
+    pub lasting: bool,
     /// Whether the rest takes a reboot.
     pub reboot: bool,
 }
 
 /// The changes of one host. Its journal is locked as long as this lives.
 #[derive(Debug)]
-pub struct Changes<'a> {
-    place: &'a Place,
+pub struct Changes {
+    place: Arc<Place>,
     journal: Journal,
     sudo: bool,
+    /// What tells this boot of the host apart, where it tells.
+    boot: Option<String>,
 }
 
-impl<'a> Changes<'a> {
-    /// Opens the journal of a host in a folder of this machine. `sudo`: programs are run by `sudo -n`.
+impl Changes {
+    /// Opens the journal of a host in a folder of this machine. `address`: where ssh reaches the host, which tells it apart from those
+    /// that other lab files call the same. `sudo`: programs are run by `sudo -n`.
     ///
     /// # Errors
     /// It cannot be read or written, or another linerate has it.
-    pub fn open(place: &'a Place, folder: &Path, sudo: bool) -> Result<Changes<'a>, ChangeError> {
-        Ok(Changes { place, journal: Journal::open(place.name(), folder)?, sudo })
+    pub fn open(place: Arc<Place>, address: &str, folder: &Path, sudo: bool) -> Result<Changes, ChangeError> {
+        let journal = Journal::open(place.name(), address, folder)?;
+        Ok(Changes { place, journal, sudo, boot: None })
     }
 
     /// What has been changed and not been put back, oldest first: also by a linerate that was killed.
@@ -114,19 +121,68 @@ impl<'a> Changes<'a> {
         self.journal.pending()
     }
 
-    /// Makes changes, in order. After a failure, those before it are still there, and in the journal.
+    /// Makes changes, in order; `lasting`: they outlive a boot. After a failure, those before it are still there, and in the journal.
     ///
     /// # Errors
     /// A program failed, what there is cannot be read, or the host was lost.
-    pub fn make(&mut self, steps: &[Step], interrupted: Option<&AtomicBool>) -> Result<(), ChangeError> {
+    pub fn make(
+        &mut self,
+        steps: &[Step],
+        lasting: bool,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<(), ChangeError> {
         for step in steps {
             let was = self.read(step, interrupted)?;
             if let Some(undoing) = step.undoing(&was) {
-                self.journal.write(undoing)?;
+                self.journal.write(Undoing { lasting, boot: self.boot.clone(), ..undoing })?;
+                self.run(&step.what, "set", &step.apply, interrupted)?;
+                self.journal.made()?;
+                continue;
             }
             self.run(&step.what, "set", &step.apply, interrupted)?;
         }
         Ok(())
+    }
+
+    /// The host has booted: it is reached by another connection, and what does not outlive a boot is gone. `boot`: what tells this boot
+    /// apart, where the host tells.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub fn booted(&mut self, place: Arc<Place>, boot: Option<String>) -> Result<(), ChangeError> {
+        self.place = place;
+        self.boot = boot;
+        self.forget(|undoing| undoing.lasting)
+    }
+
+    /// The host is reached by another connection.
+    pub fn reached_by(&mut self, place: Arc<Place>) {
+        self.place = place;
+    }
+
+    /// What tells this boot of the host apart, as far as is known.
+    pub fn boot(&self) -> Option<String> {
+        self.boot.clone()
+    }
+
+    /// Which boot of the host this is. What was changed in another one and does not outlive it is gone.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub fn in_boot(&mut self, boot: Option<String>) -> Result<(), ChangeError> {
+        self.boot.clone_from(&boot);
+        self.forget(|undoing| {
+            undoing.lasting || boot.is_none() || undoing.boot.is_none() || undoing.boot == boot
+        })
+    }
+
+    fn forget(&mut self, keep: impl Fn(&Undoing) -> bool) -> Result<(), ChangeError> {
+        match self.journal.pending().iter().all(&keep) {
+            true => Ok(()),
+            false => {
+                self.journal.replace(self.journal.pending().iter().filter(|u| keep(u)).cloned().collect())
+            }
+        }
     }
 
     /// Puts back what has been changed, the last first. What fails is kept in the journal, and the rest is put back all the same.
@@ -140,11 +196,14 @@ impl<'a> Changes<'a> {
                 undone.reboot = true;
                 continue;
             }
+            undone.lasting |= undoing.lasting;
             let input =
                 if undoing.input.is_empty() { Input::Nothing } else { Input::Text(undoing.input.clone()) };
             let program = Program { argv: undoing.argv.clone(), input };
             match self.run(&undoing.what, "put back", &program, None) {
                 Ok(_) => undone.what.push(undoing.what),
+                // Written down, and then perhaps never made: there is nothing to be put back.
+                Err(ChangeError::Failed { .. }) if !undoing.made => {}
                 Err(error) => {
                     failed.get_or_insert(error);
                     kept.push(undoing);
@@ -186,7 +245,7 @@ impl<'a> Changes<'a> {
         let order = Order { command: &command, limit: LIMIT, most_output: MOST };
         let finished = match input(&program.input) {
             None => self.place.run(&order, interrupted)?,
-            Some(bytes) => fed(self.place, &order, &bytes, interrupted)?,
+            Some(bytes) => fed(&self.place, &order, &bytes, interrupted)?,
         };
         if finished.is_success() {
             return Ok(finished);

@@ -12,13 +12,14 @@ use super::place::Place;
 use super::target::Target;
 use linerate_core::hosts::checks::{interface_questions, ways, ways_to_ask};
 use linerate_core::hosts::{Facts, Kernel, Question, Silence, Unanswered};
-use linerate_core::lab::{Host, Lab};
+use linerate_core::lab::{Host, Lab, Role};
 use linerate_core::phases::Status;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
+use std::time::Duration;
 
 /// What is said of connections beside a lab file.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +28,23 @@ pub struct Approach {
     pub accept_new: bool,
     /// A configuration of ssh that is read instead of the user's.
     pub config: Option<PathBuf>,
+    /// How long a load will take under which a DUT may not answer.
+    pub load: Duration,
+}
+
+/// How long a host that sends may go on without linerate.
+const SENDING: Duration = Duration::from_secs(3);
+/// How long others may be silent, beside the time of a load.
+const OTHERS: Duration = Duration::from_secs(20);
+
+impl Approach {
+    /// How a host is reached.
+    pub fn target(&self, host: &Host) -> Target {
+        let mut target = Target::of_lab(&host.name, &host.ssh);
+        (target.accept_new, target.config) = (self.accept_new, self.config.clone());
+        target.silence = if host.roles.contains(&Role::Generator) { SENDING } else { OTHERS + self.load };
+        target
+    }
 }
 
 /// Connects to all hosts of a lab, several at a time. The hosts, and what kept the others from being reached, by their names.
@@ -35,11 +53,7 @@ pub fn connect(
     approach: &Approach,
     cancelled: Option<&AtomicBool>,
 ) -> (BTreeMap<String, Arc<Place>>, BTreeMap<String, RemoteError>) {
-    let target = |host: &Host| {
-        let target = Target::of_lab(&host.name, &host.ssh);
-        Target { accept_new: approach.accept_new, config: approach.config.clone(), ..target }
-    };
-    let targets: Vec<Target> = lab.hosts.iter().map(target).collect();
+    let targets: Vec<Target> = lab.hosts.iter().map(|host| approach.target(host)).collect();
     let (mut places, mut errors) = (BTreeMap::new(), BTreeMap::new());
     for (host, answer) in lab.hosts.iter().zip(Connection::open_all(&targets, cancelled)) {
         match answer {

@@ -49,6 +49,8 @@ pub struct SshHost {
     link: String,
     folder: PathBuf,
     sshd: Option<Child>,
+    /// A folder of this machine that the host sees as another, with that one's name.
+    over: Option<(PathBuf, &'static str)>,
 }
 
 impl SshLab {
@@ -197,21 +199,47 @@ impl SshHost {
             above.display()
         );
         fs::write(folder.join("sshd_config"), config).unwrap();
-        let mut host =
-            SshHost { name: name.into(), address, netns, client: client.clone(), link, folder, sshd: None };
+        let mut host = SshHost {
+            name: name.into(),
+            address,
+            netns,
+            client: client.clone(),
+            link,
+            folder,
+            sshd: None,
+            over: None,
+        };
         host.start();
         host
     }
 
+    /// The host sees `folder` in the place of `name` from now on.
+    pub fn put_over(&mut self, folder: &Path, name: &'static str) {
+        self.kill_sshd();
+        self.over = Some((folder.into(), name));
+        self.start();
+        self.wait_listening();
+    }
+
+    /// What starts its sshd, in its network namespace.
+    pub fn sshd_arguments(&self) -> Vec<String> {
+        let path = |path: &Path| path.display().to_string();
+        let bind = r#"mount --bind "$1" "$2" && shift 2 && exec "$@""#;
+        let mut words: Vec<String> = Vec::new();
+        if let Some((folder, name)) = &self.over {
+            let under = ["unshare", "--mount", "sh", "-c", bind, "sh", &path(folder), name];
+            words.extend(under.map(String::from));
+        }
+        let (config, log) = (path(&self.folder.join("sshd_config")), path(&self.folder.join("log")));
+        words.extend(["/usr/sbin/sshd", "-D", "-f", &config, "-E", &log].map(String::from));
+        words
+    }
+
     /// Starts its sshd.
     pub fn start(&mut self) {
-        let mut command = self.netns.command("/usr/sbin/sshd");
-        command
-            .arg("-D")
-            .arg("-f")
-            .arg(self.folder.join("sshd_config"))
-            .arg("-E")
-            .arg(self.folder.join("log"));
+        let words = self.sshd_arguments();
+        let mut command = self.netns.command(&words[0]);
+        command.args(&words[1..]);
         command.stdin(Stdio::null()).process_group(0);
         // SAFETY: prctl is async-signal-safe, and changes only the child.
         unsafe {

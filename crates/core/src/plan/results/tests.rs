@@ -35,6 +35,7 @@ fn record(text: &[u8], quick: bool) -> record::Campaign {
         baseline: cell.baseline,
         flows: None,
         cpus: None,
+        no_ceiling: false,
         imported: None,
     };
     record::Campaign {

@@ -42,20 +42,15 @@ pub struct Prepared {
 /// The plan is for a lab of hosts, or wants rates or flows that cannot be.
 pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool) -> Result<Prepared> {
     let cpus = CpuChoice::new(plan)?;
-    let mut prepared = Prepared {
-        slots: Vec::new(),
-        skipped: Vec::new(),
-        notes: Vec::new(),
-        roles: cpus.roles(plan),
-        mode: cpus.mode,
-        means: Means::Xdp,
-        kinds: Vec::new(),
-        layout: Vec::new(),
+    let mut prepared = Prepared::empty(cpus.roles(plan), cpus.mode);
+    let flows = |family, flows| Ok(FlowSpace::benchmark(family, flows)?);
+    let source = Source {
+        cpus: &|cell| cpus.generator(plan, cell),
+        threads: None,
+        speed: plan.link_speed,
+        flows: &flows,
     };
-    let mut flows: HashMap<(u8, u32), Arc<FlowSpace>> = HashMap::new();
-    for cell in 0..plan.cells.len() {
-        prepared.cell(plan, cell, cpus.generator(plan, cell), &mut flows)?;
-    }
+    prepared.cells(plan, &source)?;
     if !simulated {
         prepared.skipped = skipped(plan, consent);
         let longest = |cell: &usize| prepared.kinds[prepared.layout[*cell].1].mix.max_len_fcs();
@@ -71,20 +66,60 @@ pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool) -> Result<Pre
     Ok(prepared)
 }
 
+/// What a lab has to say of the traffic.
+pub struct Source<'a> {
+    /// The generator's CPUs for a cell; none where hosts choose for themselves.
+    pub cpus: &'a dyn Fn(usize) -> Vec<u32>,
+    /// Threads that share a rate, where they are not the CPUs.
+    pub threads: Option<usize>,
+    /// What 100 % of line rate is, in bit/s.
+    pub speed: Option<f64>,
+    /// So many flows.
+    pub flows: &'a dyn Fn(Family, u32) -> Result<FlowSpace>,
+}
+
+/// Flow spaces that have been made, by IP version and number of flows.
+type Spaces = HashMap<(u8, u32), Arc<FlowSpace>>;
+
 impl Prepared {
+    /// Nothing yet.
+    pub fn empty(roles: Roles, mode: Mode) -> Prepared {
+        Prepared {
+            slots: Vec::new(),
+            skipped: Vec::new(),
+            notes: Vec::new(),
+            roles,
+            mode,
+            means: Means::Xdp,
+            kinds: Vec::new(),
+            layout: Vec::new(),
+        }
+    }
+
+    /// All cells of a plan.
+    ///
+    /// # Errors
+    /// Rates or flows that cannot be.
+    pub fn cells(&mut self, plan: &Campaign, source: &Source<'_>) -> Result<()> {
+        let mut spaces = Spaces::new();
+        (0..plan.cells.len()).try_for_each(|cell| self.cell(plan, cell, source, &mut spaces))
+    }
+
     fn cell(
         &mut self,
         plan: &Campaign,
         number: usize,
-        cpus: Vec<u32>,
-        flows: &mut HashMap<(u8, u32), Arc<FlowSpace>>,
+        source: &Source<'_>,
+        spaces: &mut Spaces,
     ) -> Result<()> {
         let cell = &plan.cells[number];
-        let kind = self.kind(&plan.kinds[cell.kind], &cpus, flows)?;
+        let cpus = (source.cpus)(number);
+        let kind = self.kind(&plan.kinds[cell.kind], &cpus, source, spaces)?;
         let TrafficKind { frame, mix, .. } = &self.kinds[kind];
+        let threads = source.threads.unwrap_or(cpus.len());
         let asked_fps = cell
             .rate
-            .frames_per_second(mix.average_len_fcs(), plan.link_speed, cpus.len())
+            .frames_per_second(mix.average_len_fcs(), source.speed, threads)
             .with_context(|| format!("the rate of {} cannot be", cell.name))?;
         self.slots.push(Slot {
             id: number,
@@ -100,6 +135,7 @@ impl Prepared {
             baseline: cell.baseline,
             flows: Some(plan.kinds[cell.kind].flows.into()),
             cpus: (cpus != self.roles.generator).then_some(cpus),
+            no_ceiling: false,
             imported: None,
         });
         self.layout.push((cell.lane, kind, asked_fps));
@@ -107,20 +143,15 @@ impl Prepared {
     }
 
     /// The number of a kind of traffic on these CPUs.
-    fn kind(
-        &mut self,
-        kind: &Kind,
-        cpus: &[u32],
-        flows: &mut HashMap<(u8, u32), Arc<FlowSpace>>,
-    ) -> Result<usize> {
+    fn kind(&mut self, kind: &Kind, cpus: &[u32], source: &Source<'_>, spaces: &mut Spaces) -> Result<usize> {
         let nowhere = MacAddr([2, 0, 0, 0, 0, 0]);
         let mut frame = FrameSpec::new(nowhere, nowhere, kind.family, kind.transport);
         frame.l4_checksum = kind.checksum;
         let mix = long_enough(&kind.size, &frame, &mut self.notes);
-        let space = match flows.entry((u8::from(kind.family == Family::V6), kind.flows)) {
+        let space = match spaces.entry((u8::from(kind.family == Family::V6), kind.flows)) {
             std::collections::hash_map::Entry::Occupied(there) => there.get().clone(),
             std::collections::hash_map::Entry::Vacant(free) => {
-                free.insert(Arc::new(FlowSpace::benchmark(kind.family, kind.flows)?)).clone()
+                free.insert(Arc::new((source.flows)(kind.family, kind.flows)?)).clone()
             }
         };
         let same = |k: &TrafficKind| {
@@ -274,11 +305,13 @@ fn skipped(plan: &Campaign, consent: Consent) -> Vec<Skipped> {
             all[ceiling].push("nothing is held against it".into());
         }
     }
-    all.into_iter()
-        .enumerate()
-        .filter(|(_, r)| !r.is_empty())
-        .map(|(cell, reasons)| Skipped { cell, reasons })
-        .collect()
+    with_reasons(all)
+}
+
+/// The cells that have reasons not to be measured.
+pub fn with_reasons(all: Vec<Vec<String>>) -> Vec<Skipped> {
+    let cells = all.into_iter().enumerate().filter(|(_, reasons)| !reasons.is_empty());
+    cells.map(|(cell, reasons)| Skipped { cell, reasons }).collect()
 }
 
 /// What a lane lacks here: faults, what the kernel does not have, and what of the host nobody has agreed to change.
@@ -314,9 +347,7 @@ struct CpuChoice {
 impl CpuChoice {
     fn new(plan: &Campaign) -> Result<Self> {
         let Lab::Embedded { mode, generator_cpus, dut_cpus } = &plan.lab else {
-            anyhow::bail!(
-                "this plan is for a lab of real hosts, which linerate cannot drive yet: `linerate plan show` prints what to do there"
-            );
+            anyhow::bail!("this plan is for a lab of hosts");
         };
         let online = cpu::online_cpus().context("asking which CPUs this process may use")?;
         let usual = cpu::default_roles(&online, *mode, generator_cpus.clone()).generator;

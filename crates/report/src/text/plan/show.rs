@@ -42,7 +42,7 @@ fn place(page: &mut Page, plan: &Plan, campaign: &Campaign) {
         Lab::Embedded { mode: Mode::Inline, .. } => {
             "embedded: network namespaces of this machine, inline (closed loop)".to_string()
         }
-        Lab::Embedded { mode: Mode::Threaded, .. } => {
+        Lab::Embedded { mode: Mode::Threaded | Mode::Hosts, .. } => {
             "embedded: network namespaces of this machine, threaded (open loop)".to_string()
         }
         Lab::File { path } => format!("the hosts of {path}"),

@@ -16,10 +16,14 @@ pub fn measured(page: &mut Page, shown: &Shown<'_>) {
     let (campaign, plan) = (shown.campaign, &shown.planned.plan);
     page.item("plan     ", &shown.planned.file, Ink::Plain);
     page.item("mode     ", mode(campaign.asked.mode), Ink::Plain);
-    page.item("CPUs     ", &roles(campaign), Ink::Plain);
+    if campaign.asked.mode != Mode::Hosts {
+        page.item("CPUs     ", &roles(campaign), Ink::Plain);
+    }
     page.item("traffic  ", &traffic(plan), Ink::Plain);
     page.item("trials   ", &trials(shown), Ink::Plain);
-    page.item("host     ", &machine(shown.host), Ink::Plain);
+    if campaign.asked.mode != Mode::Hosts {
+        page.item("host     ", &machine(shown.host), Ink::Plain);
+    }
     for note in &campaign.notes {
         page.item("note     ", note, Ink::Plain);
     }
@@ -74,7 +78,7 @@ fn figures(mode: Mode) -> &'static str {
         Mode::Inline => {
             "rates are medians of received frames/s; changes are medians of ratios paired by block, their intervals hold although they are looked at several times. The tester's own part is in all rates: between the DUTs alone the differences are larger."
         }
-        Mode::Threaded => {
+        Mode::Threaded | Mode::Hosts => {
             "rates are medians of received frames/s; changes are medians of ratios paired by block, their intervals hold although they are looked at several times."
         }
     }

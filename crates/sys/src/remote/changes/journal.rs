@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 /// No journal is nearly this long.
 const LONGEST: u64 = 256 << 20;
 
+/// The line that says that the change before it was made.
+const MADE: &str = "\"made\"";
+
 #[derive(Debug)]
 pub struct Journal {
     host: String,
@@ -21,8 +24,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    pub fn open(host: &str, folder: &Path) -> Result<Journal, ChangeError> {
-        let path = folder.join(format!("{}.changes", file_name(host)));
+    pub fn open(host: &str, address: &str, folder: &Path) -> Result<Journal, ChangeError> {
+        let path = folder.join(format!("{}.changes", file_name(address)));
         let failed = |doing| {
             move |source: io::Error, path: &Path| ChangeError::Journal {
                 host: host.to_string(),
@@ -72,6 +75,14 @@ impl Journal {
         Ok(())
     }
 
+    /// The change that was written last has been made. Should this be lost, it counts as one that may not have been.
+    pub fn made(&mut self) -> Result<(), ChangeError> {
+        if let Some(last) = self.pending.last_mut() {
+            last.made = true;
+        }
+        self.file.write_all(format!("{MADE}\n").as_bytes()).map_err(|e| self.failed("written", e))
+    }
+
     /// Leaves these: in a new file that takes the place of the old one, and its lock.
     pub fn replace(&mut self, pending: Vec<Undoing>) -> Result<(), ChangeError> {
         let text: String = pending.iter().map(line).collect();
@@ -112,9 +123,16 @@ fn line(undoing: &Undoing) -> String {
 /// The whole lines of a journal.
 fn pending(text: &str) -> io::Result<Vec<Undoing>> {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let read =
-        |line: &str| serde_json::from_str(line).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e));
-    whole.lines().map(read).collect()
+    let mut pending: Vec<Undoing> = Vec::new();
+    for line in whole.lines() {
+        if line == MADE {
+            pending.iter_mut().next_back().into_iter().for_each(|last| last.made = true);
+        } else {
+            let read = serde_json::from_str(line);
+            pending.push(read.map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?);
+        }
+    }
+    Ok(pending)
 }
 
 /// A name of a host as a name of a file: no two hosts have the same.
@@ -130,32 +148,37 @@ mod tests {
 
     fn undoing(n: usize) -> Undoing {
         Undoing {
-            what: format!("change {n}"), argv: vec!["true".into(), "a\nb".into()], input: "ä\n".into()
+            what: format!("change {n}"),
+            argv: vec!["true".into(), "a\nb".into()],
+            input: "ä\n".into(),
+            lasting: n == 2,
+            boot: Some("b".into()),
+            made: n == 1,
         }
     }
 
     #[test]
     fn what_is_pending_outlives_the_program() {
         let folder = tempfile();
-        let mut journal = Journal::open("r1", &folder).unwrap();
+        let mut journal = Journal::open("host", "r1", &folder).unwrap();
         journal.write(undoing(1)).unwrap();
         journal.write(undoing(2)).unwrap();
-        assert!(matches!(Journal::open("r1", &folder), Err(ChangeError::Busy { .. })));
-        assert!(Journal::open("r2", &folder).is_ok());
+        assert!(matches!(Journal::open("host", "r1", &folder), Err(ChangeError::Busy { .. })));
+        assert!(Journal::open("host", "r2", &folder).is_ok());
         drop(journal);
         // Killed in the middle of a line.
         let path = folder.join("r1.changes");
         let mut text = fs::read_to_string(&path).unwrap();
         text += "{\"what\":\"ch";
         fs::write(&path, &text).unwrap();
-        let mut journal = Journal::open("r1", &folder).unwrap();
+        let mut journal = Journal::open("host", "r1", &folder).unwrap();
         assert_eq!(journal.pending(), [undoing(1), undoing(2)]);
         journal.write(undoing(3)).unwrap();
         journal.replace(vec![undoing(3)]).unwrap();
         drop(journal);
-        assert_eq!(Journal::open("r1", &folder).unwrap().pending(), [undoing(3)]);
+        assert_eq!(Journal::open("host", "r1", &folder).unwrap().pending(), [undoing(3)]);
         fs::write(&path, "nonsense\n").unwrap();
-        let error = Journal::open("r1", &folder).unwrap_err().to_string();
+        let error = Journal::open("host", "r1", &folder).unwrap_err().to_string();
         assert!(error.contains("r1.changes") && error.contains("cannot be read"), "{error}");
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -1,0 +1,295 @@
+//! A plan for a lab of hosts: from its lab file to hosts that are connected, known and found fit, and to a stand of them.
+
+mod stand;
+mod traffic;
+
+use super::prepare::{Prepared, Source, with_reasons};
+use crate::cli::Run;
+use crate::commands::lab_check::contents;
+use crate::commands::{style, usage};
+use crate::interrupt::{INTERRUPTED as STOP, interrupted};
+use crate::progress::Progress;
+use anyhow::{Context, Result, bail};
+use linerate_core::hosts::checks::{self, Needs, Problem, Severity, ports};
+use linerate_core::hosts::{Facts, Interface, System as Detected};
+use linerate_core::lab::{Host, Lab, Tool};
+use linerate_core::plan::campaign::{Campaign, Requirement};
+use linerate_core::plan::settings::{Dut, End, System};
+use linerate_core::reconfigure::{self, Port, Steps, Target};
+use linerate_core::record::{HostFacts, Mode, Roles, VERSION};
+use linerate_core::trial::Timing;
+use linerate_report::text;
+use linerate_sys::remote::survey::{self, Approach};
+use linerate_sys::remote::{Order, Place};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The hosts of a lab, connected and asked.
+pub struct Site {
+    lab: Lab,
+    approach: Approach,
+    places: BTreeMap<String, Arc<Place>>,
+    facts: BTreeMap<String, Facts>,
+}
+
+/// Where the lab file of a plan is: what the command line says, or beside the plan.
+pub fn lab_file(args: &Run, plan: &Path, named: &str) -> PathBuf {
+    let beside = || plan.parent().filter(|_| plan.is_file()).unwrap_or(Path::new("")).join(named);
+    args.lab.clone().unwrap_or_else(beside)
+}
+
+/// Reads a lab file; `None` where it has faults, which are told here.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read(file: &Path) -> Result<Option<Lab>> {
+    match Lab::read(&contents(file)?) {
+        Ok(lab) => Ok(Some(lab)),
+        Err(faults) => {
+            eprint!("{}", text::plan_faults(&file.display().to_string(), &faults, &[], style()));
+            Ok(None)
+        }
+    }
+}
+
+impl Site {
+    /// Connects to the hosts (for trials of so many nanoseconds), asks them, and holds what they say against the lab file.
+    ///
+    /// # Errors
+    /// Whatever would spoil the campaign, all at once.
+    pub fn open(args: &Run, lab: Lab, trial_ns: u64) -> Result<Site> {
+        let progress = Progress::of_steps();
+        let load = Duration::from_nanos(Timing::of_hosts(trial_ns).load_ns());
+        let approach = Approach { accept_new: args.accept_new_keys, config: args.ssh_config.clone(), load };
+        progress.say(format!("connecting to {} hosts", lab.hosts.len()));
+        let (places, errors) = survey::connect(&lab, &approach, Some(&STOP));
+        progress.say("asking the hosts");
+        let mut facts = survey::survey(&lab, &places, Some(&STOP));
+        if interrupted() {
+            bail!("interrupted");
+        }
+        facts.extend(errors.iter().map(|(name, error)| (name.clone(), survey::unreachable(error))));
+        let problems = checks::check(&lab, &facts, &Needs::default());
+        let faults = problems.iter().filter(|p| p.severity == Severity::Fault).count();
+        if !problems.is_empty() {
+            progress.aside(|| tell(&problems));
+        }
+        if faults > 0 {
+            bail!("the lab is not fit for a campaign: {faults} faults; `linerate lab check` looks again");
+        }
+        Ok(Site { lab, approach, places, facts })
+    }
+
+    /// What plans call the DUT's system; `None` without a DUT, or where plans have no settings for it.
+    pub fn system(&self) -> Option<System> {
+        self.detected(self.lab.dut()?)?.system.of_plans()
+    }
+
+    fn detected(&self, host: &Host) -> Option<&Detected> {
+        self.facts.get(&host.name)?.system.as_ref()
+    }
+
+    fn of(&self, host: &Host) -> Result<&Facts> {
+        self.facts.get(&host.name).with_context(|| format!("nothing is known of {}", host.name))
+    }
+
+    fn place(&self, host: &Host) -> Result<&Arc<Place>> {
+        self.places.get(&host.name).with_context(|| format!("{} is not connected", host.name))
+    }
+
+    /// The interface that a key of the lab file means.
+    fn interface(&self, host: &Host, key: &str, nth: usize) -> Result<&Interface> {
+        let port = ports(&self.lab, host).into_iter().filter(|port| port.key == key).nth(nth);
+        let port = port.with_context(|| format!("{} has no [{key}] in the lab file", host.name))?;
+        port.found(self.of(host)?).map_err(|why| anyhow::anyhow!("{} {key}: {why}", host.name))
+    }
+
+    /// What sends or counts on a host.
+    fn tool(&self, host: &Host) -> Result<Tool> {
+        checks::tool(host, self.of(host)?).with_context(|| {
+            format!("{} has neither linerate nor pkt-gen, nor does the lab file name a tool", host.name)
+        })
+    }
+
+    /// What records say of the machine: it is the DUT's, or the receiver's where there is none.
+    pub fn host_facts(&self) -> HostFacts {
+        let host = self.lab.dut().unwrap_or(self.lab.receiver());
+        let facts = self.facts.get(&host.name);
+        let detected = facts.and_then(|f| f.system.as_ref());
+        let medium = |i: &Interface| {
+            let speed = i.speed.map(|bits| format!("{} Mbit/s", bits / 1e6));
+            [i.media.clone(), speed].into_iter().flatten().collect::<Vec<_>>().join(", ")
+        };
+        HostFacts {
+            version: VERSION,
+            kernel: detected.map_or(String::new(), |s| s.kernel.clone()),
+            os: detected
+                .map_or(String::new(), |s| s.product.clone().unwrap_or_else(|| s.system.key().to_string())),
+            machine: String::new(),
+            cpu_model: String::new(),
+            cpus: facts.and_then(|f| f.cpus).unwrap_or(0),
+            hypervisor: None,
+            memory: 0,
+            governor: String::new(),
+            clock_source: String::new(),
+            mitigations: BTreeMap::new(),
+            interfaces: facts
+                .iter()
+                .flat_map(|f| &f.interfaces)
+                .map(|i| (i.name.clone(), medium(i)))
+                .collect(),
+            versions: BTreeMap::new(),
+            settings: BTreeMap::new(),
+        }
+    }
+
+    /// A line on each host, for the record.
+    fn notes(&self) -> Vec<String> {
+        let one = |host: &Host| {
+            let roles: Vec<&str> = host.roles.iter().map(|role| role.key()).collect();
+            let system = self.detected(host).map_or("an unknown system".to_string(), |s| {
+                format!("{} {}", s.product.clone().unwrap_or_else(|| s.system.key().into()), s.kernel)
+            });
+            let cpus = self.facts.get(&host.name).and_then(|f| f.cpus);
+            let cpus = cpus.map_or(String::new(), |n| format!(", {n} CPUs"));
+            let tool =
+                self.tool(host).ok().filter(|_| self.lab.dut().is_none_or(|dut| dut.name != host.name));
+            let tool = tool.map_or(String::new(), |tool| format!(", by {}", tool.key()));
+            format!("{} ({}): {system}{cpus}{tool}", host.name, roles.join(", "))
+        };
+        self.lab.hosts.iter().map(one).collect()
+    }
+
+    /// What every lane comes to on the DUT, or why it cannot be.
+    fn steps(&self, plan: &Campaign) -> Result<Vec<Result<Steps, Vec<String>>>> {
+        let Some(dut) = self.lab.dut() else {
+            return Ok(plan.lanes.iter().map(|_| Ok(Steps::default())).collect());
+        };
+        let target = self.target(dut, plan.system)?;
+        let of_lane = |lane: usize| {
+            let settings = &plan.lanes[lane].settings;
+            if settings.dut == Dut::CardToCard {
+                return Err(vec![
+                    "there is a device under test in this lab: name another lab file for card to card".into(),
+                ]);
+            }
+            let rules = plan.rule_set(lane, Some(&target.outside.name));
+            let steps = reconfigure::steps(settings, rules.as_ref(), &target);
+            steps.map_err(|unsupported| unsupported.iter().map(ToString::to_string).collect())
+        };
+        Ok((0..plan.lanes.len()).map(of_lane).collect())
+    }
+
+    fn target(&self, dut: &Host, system: System) -> Result<Target> {
+        let port = |end: End, key: &str| -> Result<Port> {
+            let found = self.interface(dut, key, 0)?;
+            let peers = self.lab.peers(end);
+            let next_hops = peers.iter().flat_map(|peer| &peer.addresses).map(|a| a.address.to_string());
+            Ok(Port {
+                name: found.name.clone(),
+                addresses: found.addresses.iter().map(ToString::to_string).collect(),
+                next_hops: next_hops.collect(),
+            })
+        };
+        let found = self.detected(dut).and_then(|s| s.system.config_save());
+        let config_save = dut.config_save.clone().or(found.map(String::from));
+        Ok(Target { system, inside: port(End::In, "in")?, outside: port(End::Out, "out")?, config_save })
+    }
+
+    /// Whether the DUT has what a lane needs; what it lacks, in words.
+    fn unmet(&self, requirement: &Requirement) -> Result<Option<String>> {
+        let Some(dut) = self.lab.dut() else { return Ok(None) };
+        let name = &dut.name;
+        let succeeds = |words: &[&str]| -> Result<bool> {
+            let command = linerate_sys::remote::words::line(
+                &words.iter().map(|w| (*w).to_string()).collect::<Vec<_>>(),
+                false,
+            );
+            Ok(self.place(dut)?.run(&Order::new(&command), Some(&STOP))?.is_success())
+        };
+        Ok(match requirement {
+            Requirement::Tool(tool) => {
+                (!succeeds(&["which", tool])?).then(|| format!("{name} has no {tool}"))
+            }
+            Requirement::Sysctl(key) => {
+                (!succeeds(&["sysctl", "-n", key])?).then(|| format!("{name} has no setting {key}"))
+            }
+            Requirement::File(path) => {
+                (!succeeds(&["test", "-e", path])?).then(|| format!("{name} has no {path}"))
+            }
+            Requirement::Cpus(wanted) => {
+                let has = self.of(dut)?.cpus;
+                has.filter(|has| has < wanted).map(|has| format!("{name} has {has} CPUs, not {wanted}"))
+            }
+            // Whether these can be had, the set-up shows.
+            Requirement::Module(_)
+            | Requirement::Link(_)
+            | Requirement::Kernel(..)
+            | Requirement::Memory(_) => None,
+        })
+    }
+}
+
+/// Works out what can be measured with these hosts; without them (a simulation), everything.
+///
+/// # Errors
+/// Rates or flows that cannot be, a lab that does not fit the plan, a host that is lost.
+pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
+    let nobody = Roles { generator: vec![], dut: vec![], receiver: vec![], control: vec![] };
+    let mut prepared = Prepared::empty(nobody, Mode::Hosts);
+    let speed = plan.link_speed.or(site.and_then(|site| site.lab.link_speed));
+    let threads = site.map_or(1, |site| {
+        let sends = site.lab.generators().flat_map(|host| &host.send);
+        sends.map(|interface| interface.threads.unwrap_or(1) as usize).sum::<usize>().max(1)
+    });
+    let origins = site.map(|site| traffic::origins(&site.lab)).transpose()?.unwrap_or_default();
+    let flows = |family, flows| origins.flows(family, flows);
+    prepared.cells(plan, &Source { cpus: &|_| Vec::new(), threads: Some(threads), speed, flows: &flows })?;
+    for (slot, cell) in prepared.slots.iter_mut().zip(&plan.cells) {
+        slot.no_ceiling = plan.lanes[cell.lane].settings.dut != Dut::CardToCard;
+    }
+    let Some(site) = site else { return Ok(prepared) };
+    prepared.notes.extend(site.notes());
+    let of_plan = unmet(site, &plan.requirements)?;
+    let steps = site.steps(plan)?;
+    let mut lacking = Vec::new();
+    for (lane, steps) in plan.lanes.iter().zip(&steps) {
+        let refused = steps.as_ref().err().cloned().unwrap_or_default();
+        lacking.push([of_plan.clone(), unmet(site, &lane.requirements)?, refused].concat());
+    }
+    prepared.skipped = with_reasons(plan.cells.iter().map(|cell| lacking[cell.lane].clone()).collect());
+    Ok(prepared)
+}
+
+fn unmet(site: &Site, requirements: &[Requirement]) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for requirement in requirements {
+        all.extend(site.unmet(requirement)?);
+    }
+    Ok(all)
+}
+
+fn tell(problems: &[Problem]) {
+    for Problem { host, what, evidence, remedy, .. } in problems {
+        let host = host.as_deref().unwrap_or("the lab");
+        eprintln!("linerate: {host}: {what} ({evidence}); {remedy}");
+    }
+}
+
+/// The system that a plan is carried out for: the one that was asked for, or the DUT's.
+///
+/// # Errors
+/// The plan is for others.
+pub fn system(args: &Run, site: &Site, plan: &linerate_core::plan::Plan) -> Result<Option<System>> {
+    let (Some(found), Some(dut)) = (site.system(), site.lab.dut()) else { return Ok(args.system) };
+    match args.system {
+        Some(asked) if asked != found => Err(usage(format!("--system {asked}: {} runs {found}", dut.name))),
+        _ if plan.systems().contains(&found) => Ok(Some(found)),
+        _ => {
+            let names: Vec<&str> = plan.systems().iter().map(|s| s.key()).collect();
+            Err(usage(format!("{} runs {found}, and the plan is for {}", dut.name, names.join(", "))))
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A lab of hosts as a stand: the DUT set up over ssh for one lane at a time, generators and receiver driven by their linerate or by
+//! the tools that they have.
+
+mod tester;
+
+pub use tester::{Agents, BATCH, Tester, Tools};
+
+use super::{Shown, Stand};
+use anyhow::{Result, bail};
+use linerate_core::agent::ledger;
+use linerate_core::agent::message::Seen;
+use linerate_core::plan::campaign::Reboot;
+use linerate_core::reconfigure::Steps;
+use linerate_core::record::Collected;
+use linerate_core::trial::Timing;
+use linerate_sys::lab::ledger::Account;
+use linerate_sys::remote_agent::Flown;
+use linerate_sys::remote_dut::{DutError, RemoteDut};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The DUT of a lab of hosts with what its lanes come to.
+pub struct Device {
+    /// The host.
+    pub dut: RemoteDut,
+    /// Its interfaces, towards generator and receiver.
+    pub ends: [String; 2],
+    /// By lane of the plan.
+    pub lanes: Vec<Steps>,
+    /// Whether it is rebooted before each trial.
+    pub reboot: Reboot,
+    /// Commands after each trial.
+    pub commands: Vec<String>,
+}
+
+/// Hosts, ready for trials.
+pub struct Hosts {
+    tester: Tester,
+    /// None where the tester's cards are connected to each other.
+    device: Option<Device>,
+    /// Which lane and kind of traffic each slot is, its rate in frames/s (`None` for the maximum), and how many flows the DUT is to have
+    /// seen before the first trial.
+    slots: Vec<(usize, usize, Option<f64>, u64)>,
+    /// What the device is set up for.
+    standing: Option<usize>,
+    /// Kinds of traffic that the standing lane has seen.
+    learned: BTreeSet<usize>,
+    /// Lanes that cannot be set up, and why: their trials are marked, and the others go on.
+    broken: BTreeMap<usize, String>,
+}
+
+impl Hosts {
+    /// Nothing is done before the first trial.
+    pub fn new(
+        tester: Tester,
+        device: Option<Device>,
+        slots: Vec<(usize, usize, Option<f64>, u64)>,
+    ) -> Hosts {
+        let (learned, broken) = (BTreeSet::new(), BTreeMap::new());
+        Hosts { tester, device, slots, standing: None, learned, broken }
+    }
+
+    /// Brings the device to a lane. `Err` within: why this lane cannot be.
+    fn bring(&mut self, lane: usize, interrupted: &AtomicBool) -> Result<Result<(), String>> {
+        let Some(device) = &mut self.device else { return Ok(Ok(())) };
+        if let Some(why) = self.broken.get(&lane) {
+            return Ok(Err(why.clone()));
+        }
+        let steps = &device.lanes[lane];
+        let done = match (self.standing == Some(lane), device.reboot) {
+            (true, Reboot::EachTrial) => device.dut.reboot_as_it_is(steps, Some(interrupted)),
+            (true, _) => return Ok(Ok(())),
+            (false, reboot) => device.dut.set_up(steps, reboot == Reboot::EachTrial, Some(interrupted)),
+        };
+        self.standing = None;
+        self.learned.clear();
+        match done {
+            Ok(()) => {
+                self.standing = Some(lane);
+                Ok(Ok(()))
+            }
+            Err(error) if error.is_final() || interrupted.load(Ordering::Relaxed) => Err(error.into()),
+            Err(error) => {
+                let why = error.to_string();
+                eprintln!("linerate: {why}; its trials are marked as failed, and the others go on");
+                self.broken.insert(lane, why.clone());
+                if (0..device.lanes.len()).all(|lane| self.broken.contains_key(&lane)) {
+                    bail!("none of the plan's variants can be set up; the last: {why}");
+                }
+                Ok(Err(why))
+            }
+        }
+    }
+
+    /// What sends and what counts, for records.
+    pub fn names(&self) -> [String; 2] {
+        self.tester.names()
+    }
+
+    /// Puts the device back, and lets the hosts go; what could not be put back.
+    pub fn take_down(self) -> Vec<String> {
+        let Hosts { tester, device, .. } = self;
+        let mut failed = tester.take_down();
+        if let Some(Err(error)) = device.map(|mut device| device.dut.put_back()) {
+            failed.push(error.to_string());
+        }
+        failed
+    }
+}
+
+impl Stand for Hosts {
+    fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<Shown> {
+        let (lane, kind, rate, flows) = self.slots[slot];
+        if let Err(why) = self.bring(lane, interrupted)? {
+            let mut shown = Shown::default();
+            shown.outcome.faults.push(why);
+            return Ok(shown);
+        }
+        if self.learned.insert(kind) {
+            self.tester.learn(kind, flows, interrupted)?;
+        }
+        let before = look(&mut self.device)?;
+        let flown = self.tester.trial(kind, rate, timing, interrupted)?;
+        let after = look(&mut self.device)?;
+        let account = account(&self.device, &flown, before.as_ref().zip(after.as_ref()));
+        let commands = self.device.iter().flat_map(|d| d.commands.iter().map(|c| (&d.dut, c)));
+        let collected = commands
+            .map(|(dut, command)| Collected { command: command.clone(), output: dut.collect(command) })
+            .collect();
+        let Flown { outcome, generator, receiver, .. } = flown;
+        Ok(Shown { outcome, generator, receiver, account, collected, ..Shown::default() })
+    }
+}
+
+fn look(device: &mut Option<Device>) -> Result<Option<Seen>, DutError> {
+    device.as_mut().map(|device| device.dut.look()).transpose()
+}
+
+/// Where frames were lost, as far as the device's counters tell.
+fn account(device: &Option<Device>, flown: &Flown, seen: Option<(&Seen, &Seen)>) -> Account {
+    let (Some(device), Some((before, after))) = (device, seen) else { return Account::default() };
+    let [inside, outside] = &device.ends;
+    let (sent, unique) = (flown.generator.frames, flown.receiver.unique());
+    let losses = ledger::losses(sent, unique, before, after, [inside, outside]);
+    let grown = |before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>, prefix: &str| {
+        let more = after.iter().map(|(name, n)| {
+            (format!("{prefix}{name}"), n.saturating_sub(before.get(name).copied().unwrap_or(0)))
+        });
+        more.filter(|(_, n)| *n > 0).collect::<Vec<_>>()
+    };
+    let mut dut: BTreeMap<String, u64> = grown(&before.drops, &after.drops, "").into_iter().collect();
+    let nothing = BTreeMap::new();
+    for end in &device.ends {
+        let (before, after) = (before.links.get(end).unwrap_or(&nothing), after.links.get(end));
+        dut.extend(grown(before, after.unwrap_or(&nothing), &format!("{end}: ")));
+    }
+    Account { losses, dut, ..Account::default() }
+}

@@ -1,0 +1,115 @@
+//! What sends and counts in a lab of hosts: linerate on these hosts, or the tools that they have.
+
+use crate::stand::PACED_BATCH;
+use anyhow::Result;
+use linerate_core::agent::spec::Means;
+use linerate_core::tools::Traffic;
+use linerate_core::trial::Timing;
+use linerate_sys::remote_agent::Flown;
+use linerate_sys::remote_agent::lab::RealLab;
+use linerate_sys::remote_tools::{ToolHost, ToolTrial};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Frames handed over at once where no rate was asked for.
+pub const BATCH: u32 = 64;
+
+/// The hosts that send and count.
+pub enum Tester {
+    /// They have linerate.
+    Agents(Box<Agents>),
+    /// They have tools.
+    Tools(Tools),
+}
+
+/// Hosts with linerate.
+pub struct Agents {
+    /// They.
+    pub lab: RealLab,
+    /// How frames leave and arrive.
+    pub means: Means,
+}
+
+/// Hosts with tools.
+pub struct Tools {
+    /// The generators.
+    pub generators: Vec<ToolHost>,
+    /// The receiver.
+    pub receiver: ToolHost,
+    /// How long the first frame may take to come through.
+    pub patience: Duration,
+    /// By kind of traffic: that of each generator, and that of the receiver.
+    pub kinds: Vec<(Vec<Traffic>, Traffic)>,
+}
+
+impl Tester {
+    /// Shows the device so many flows of a kind. Tools cannot count flows: their warm-up must do.
+    pub fn learn(&mut self, kind: usize, flows: u64, interrupted: &AtomicBool) -> Result<()> {
+        match self {
+            Tester::Agents(agents) => Ok(agents.lab.learn(kind, flows, interrupted)?),
+            Tester::Tools(_) => Ok(()),
+        }
+    }
+
+    /// One trial through the device as it stands.
+    pub fn trial(
+        &mut self,
+        kind: usize,
+        rate: Option<f64>,
+        timing: Timing,
+        interrupted: &AtomicBool,
+    ) -> Result<Flown> {
+        match self {
+            Tester::Agents(agents) => {
+                let batch = if rate.is_some() { PACED_BATCH } else { BATCH };
+                Ok(agents.lab.trial(kind, rate, timing, batch, interrupted)?.flown)
+            }
+            Tester::Tools(tools) => tools.trial(kind, rate, timing, interrupted),
+        }
+    }
+
+    /// What sends and what counts, for records.
+    pub fn names(&self) -> [String; 2] {
+        match self {
+            Tester::Agents(agents) if agents.means == Means::Xdp => ["xdp-live-frames".into(), "xdp".into()],
+            Tester::Agents(_) => ["af-packet".into(), "af-packet".into()],
+            Tester::Tools(tools) => {
+                let mut sending: Vec<&str> = tools.generators.iter().map(|g| g.tool.key()).collect();
+                sending.dedup();
+                [sending.join(", "), tools.receiver.tool.key().into()]
+            }
+        }
+    }
+
+    /// Lets the hosts go; what went wrong with it.
+    pub fn take_down(self) -> Vec<String> {
+        match self {
+            Tester::Agents(agents) => agents
+                .lab
+                .take_down()
+                .into_iter()
+                .filter_map(|(_, done)| Some(done.err()?.to_string()))
+                .collect(),
+            Tester::Tools(_) => Vec::new(),
+        }
+    }
+}
+
+impl Tools {
+    fn trial(
+        &self,
+        kind: usize,
+        rate: Option<f64>,
+        timing: Timing,
+        interrupted: &AtomicBool,
+    ) -> Result<Flown> {
+        let (sent, received) = &self.kinds[kind];
+        // Every generator sends its share.
+        let pps = rate.map(|rate| rate / sent.len() as f64);
+        let generators: Vec<(ToolHost, Traffic)> =
+            self.generators.iter().cloned().zip(sent.iter().map(|t| Traffic { pps, ..t.clone() })).collect();
+        let receiver = Some((&self.receiver, Traffic { pps, ..received.clone() }));
+        let trial = ToolTrial { generators: &generators, receiver, timing, patience: self.patience };
+        Ok(trial.run(interrupted)?)
+    }
+}

@@ -1,0 +1,219 @@
+//! FreeBSD hosts that are none: a router, and a tester with pkt-gen, over the real sshd.
+
+use crate::common::{Ended, LINERATE, Program, Scratch};
+use crate::sshd::SshLab;
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bsd-host");
+
+pub const LAB: &str = r#"
+isolated = true
+link-speed = "1 Gbit/s"
+
+[hosts.tester]
+role = ["generator", "receiver"]
+ssh = "tester"
+[hosts.tester.send]
+name = "igb1"
+mac = "0c:c4:7a:ab:29:35"
+addresses = ["198.18.0.203/24"]
+[hosts.tester.receive]
+name = "igb2"
+mac = "0c:c4:7a:ab:29:36"
+addresses = ["198.19.0.203/24"]
+
+[hosts.router]
+role = "dut"
+ssh = "router"
+POWER
+[hosts.router.in]
+name = "igb1"
+mac = "00:0d:b9:41:ca:3d"
+addresses = ["198.18.0.205/24"]
+[hosts.router.out]
+name = "igb2"
+mac = "00:0d:b9:41:ca:3e"
+addresses = ["198.19.0.205/24"]
+[hosts.router.boot]
+timeout = "5 s"
+reaches = ["198.19.0.203"]
+"#;
+
+/// A tuned and an untuned router.
+pub const PLAN: &str = r#"
+title = "Tuning"
+question = "Does it matter?"
+
+[lab]
+file = "LAB.toml"
+systems = ["freebsd"]
+
+[variants.default]
+about = "as it comes"
+
+[variants.mask]
+sysctls = { "kern.random.harvest.mask" = 351 }
+
+[compare]
+with = "default"
+
+[traffic]
+flows = 2000
+
+[trials]
+duration = "1 s"
+blocks = 2
+"#;
+
+pub struct Bsd {
+    pub ssh: SshLab,
+    pub scratch: Scratch,
+}
+
+impl Bsd {
+    pub fn new() -> Bsd {
+        let ssh = SshLab::new(&["tester", "router"]);
+        let mut bsd = Bsd { ssh, scratch: Scratch::new() };
+        // Its loader's settings are not this machine's.
+        let boot = bsd.state("router").join("root/boot");
+        fs::create_dir_all(&boot).unwrap();
+        bsd.ssh.host("router").put_over(&boot, "/boot");
+        let wire = bsd.ssh.folder().join("wire");
+        fs::create_dir(&wire).unwrap();
+        for (host, addresses) in [
+            ("tester", ["igb1:0c-c4-7a-ab-29-35:198.18.0.203/24", "igb2:0c-c4-7a-ab-29-36:198.19.0.203/24"]),
+            ("router", ["igb1:00-0d-b9-41-ca-3d:198.18.0.205/24", "igb2:00-0d-b9-41-ca-3e:198.19.0.205/24"]),
+        ] {
+            let state = bsd.state(host);
+            let made = Command::new(Path::new(STAND_IN).join("new-host"))
+                .arg(&state)
+                .args(["freebsd", host])
+                .args(addresses)
+                .output()
+                .unwrap();
+            assert!(made.status.success(), "{made:?}");
+            let there = bsd.ssh.hosts.iter().find(|h| h.name == host).unwrap();
+            for program in fs::read_dir(Path::new(STAND_IN).join("bin")).unwrap().flatten() {
+                let name = program.file_name().into_string().unwrap();
+                let (state, path) = (state.display(), program.path());
+                let script = format!("#!/bin/sh\nBSD_HOST={state} exec {} \"$@\"\n", path.display());
+                there.stand_in(&name, &script);
+            }
+            bsd.set(host, "wire", wire.to_str().unwrap());
+            bsd.set(host, "pace", "0.1");
+            for (driver, unit) in [("igb", 1), ("igb", 2)] {
+                let file = state.join("sysctl");
+                let text = fs::read_to_string(&file).unwrap();
+                fs::write(
+                    file,
+                    text.replace(&format!("dev.{driver}.{unit}.fc=3"), &format!("dev.{driver}.{unit}.fc=0")),
+                )
+                .unwrap();
+            }
+        }
+        bsd.set("router", "ends", "igb1 igb2");
+        bsd.set("router", "routes", "198.18.0.0/16 198.18.0.203 igb1\n198.19.0.0/16 198.19.0.203 igb2");
+        bsd.set(
+            "router",
+            "arp",
+            "198.18.0.203 0c:c4:7a:ab:29:35 igb1 permanent\n198.19.0.203 0c:c4:7a:ab:29:36 igb2 permanent",
+        );
+        bsd.set(
+            "tester",
+            "arp",
+            "198.18.0.205 00:0d:b9:41:ca:3d igb1 permanent\n198.19.0.205 00:0d:b9:41:ca:3e igb2 permanent",
+        );
+        let file = bsd.state("router").join("sysctl");
+        let text = fs::read_to_string(&file).unwrap().replace("ip.forwarding=0", "ip.forwarding=1");
+        fs::write(&file, &text).unwrap();
+        fs::write(bsd.state("router").join("sysctl.boot"), text).unwrap();
+        bsd.lab("");
+        bsd
+    }
+
+    /// Writes the lab file, with more lines for the router.
+    pub fn lab(&self, power: &str) {
+        fs::write(self.scratch.file("LAB.toml"), LAB.replace("POWER", power)).unwrap();
+    }
+
+    pub fn state(&self, host: &str) -> PathBuf {
+        self.ssh.folder().join(host)
+    }
+
+    pub fn set(&self, host: &str, file: &str, text: &str) {
+        fs::write(self.state(host).join(file), format!("{text}\n")).unwrap();
+    }
+
+    pub fn read(&self, host: &str, file: &str) -> String {
+        fs::read_to_string(self.state(host).join(file)).unwrap_or_default()
+    }
+
+    pub fn records(&self) -> String {
+        self.scratch.file("records")
+    }
+
+    /// How many loads there are.
+    pub fn loads(&self) -> usize {
+        self.ssh.hosts.iter().map(|host| host.running("bin/pkt-gen")).sum()
+    }
+
+    /// A reboot of the router ends its sshd, and starts it again after the time of a boot, or never.
+    pub fn reboots(&self, comes_back: bool) {
+        let state = self.state("router");
+        let start = self.power();
+        let back = if comes_back { format!("sleep 2; exec {start}") } else { "exit 0".into() };
+        // What is in the router's network ends, but for this.
+        let script = format!(
+            "#!/bin/sh\nexec setsid sh -c 'sleep 0.2; own=$(readlink /proc/self/ns/net)
+for p in /proc/[0-9]*; do
+[ \"$(readlink $p/ns/net)\" = \"$own\" ] && case $(tr \"\\0\" \" \" <$p/cmdline) in *sshd*) kill -9 ${{p#/proc/}} ;; esac
+done 2>/dev/null
+{back}'\n"
+        );
+        self.script(&state.join("on-reboot"), &script);
+        self.set("router", "boot-s", "2");
+        self.set("router", "root/boot/loader.conf.local", "");
+    }
+
+    /// A program that starts the router's sshd, as turning its power on does.
+    pub fn power(&self) -> String {
+        let path = self.ssh.folder().join("power");
+        let router = self.ssh.hosts.iter().find(|h| h.name == "router").unwrap();
+        let net = format!("/proc/{}/fd/{}", std::process::id(), router.netns.as_fd().as_raw_fd());
+        let words: Vec<String> = router.sshd_arguments().iter().map(|word| format!("'{word}'")).collect();
+        let start = format!("setsid nsenter --net={net} {} </dev/null >/dev/null 2>&1 &", words.join(" "));
+        // What it started must have a session of its own before it ends.
+        self.script(&path, &format!("#!/bin/sh\n{start}\nsleep 0.5\n"));
+        path.display().to_string()
+    }
+
+    fn script(&self, path: &Path, text: &str) {
+        fs::write(path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// What was changed on a host, in order.
+    pub fn log(&self, host: &str) -> Vec<String> {
+        fs::read_to_string(self.state(host).join("log")).unwrap().lines().map(String::from).collect()
+    }
+
+    pub fn run(&self, plan: &str, more: &[&str]) -> Ended {
+        fs::write(self.scratch.file("plan.toml"), plan).unwrap();
+        let prefix = self.ssh.prefix();
+        let config = self.ssh.config().display().to_string();
+        let mut all: Vec<String> = prefix[1..].to_vec();
+        let fixed = [LINERATE, "run", "plan.toml", "--out", "records", "--ssh-config", &config];
+        all.extend(fixed.iter().chain(more).map(|a| a.to_string()));
+        Program::new(&prefix[0])
+            .args(all)
+            .dir(self.scratch.path())
+            .env("XDG_STATE_HOME", &self.scratch.file("state"))
+            .within(120)
+            .run()
+            .no_panic()
+    }
+}

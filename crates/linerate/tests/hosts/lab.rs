@@ -1,0 +1,184 @@
+//! A lab of three hosts in a row, each a namespace with an sshd: `g0` - `in0`, `out0` - `r0`.
+
+use crate::common::{Ended, LINERATE, Program, Scratch};
+use crate::sshd::SshLab;
+use linerate_sys::net::ethtool::Ethtool;
+use linerate_sys::net::netlink::{Route, VethSpec};
+use std::fs;
+use std::time::Duration;
+
+/// A router with and without a long rule set.
+pub const PLAN: &str = r#"
+title = "Rules on a router of its own"
+question = "What do a thousand rules cost?"
+
+[lab]
+file = "LAB.toml"
+systems = ["linux"]
+
+[variants.forwarding]
+about = "the kernel's routing, no firewall"
+
+[variants.rules]
+rules = { tool = "nftables", filter = "stateless", before = 1000 }
+
+[compare]
+with = "forwarding"
+
+[trials]
+duration = "200 ms"
+blocks = 12
+
+[[expect]]
+of = "rules"
+is = "slower"
+than = "forwarding"
+because = "each frame is held against a thousand rules"
+"#;
+
+const LAB: &str = r#"
+isolated = true
+
+[hosts.generator]
+role = "generator"
+ssh = "generator"
+tool = "linerate"
+[hosts.generator.send]
+name = "g0"
+mac = "02:00:00:00:00:01"
+addresses = ["198.18.128.2/24"]
+
+[hosts.dut]
+role = "dut"
+ssh = "dut"
+[hosts.dut.in]
+name = "in0"
+mac = "02:00:00:00:00:02"
+addresses = ["198.18.128.1/24"]
+[hosts.dut.out]
+name = "out0"
+mac = "02:00:00:00:00:03"
+addresses = ["198.19.128.1/24"]
+
+[hosts.receiver]
+role = "receiver"
+ssh = "receiver"
+tool = "linerate"
+[hosts.receiver.receive]
+name = "r0"
+mac = "02:00:00:00:00:04"
+addresses = ["198.19.128.2/24"]
+"#;
+
+/// The hosts, and a folder with a lab file.
+pub struct RealLab {
+    pub ssh: SshLab,
+    pub scratch: Scratch,
+    /// What the DUT was like.
+    before: String,
+}
+
+impl RealLab {
+    pub fn new() -> RealLab {
+        let ssh = SshLab::new(&["generator", "dut", "receiver"]);
+        let [generator, dut, receiver] = [0, 1, 2].map(|n| &ssh.hosts[n].netns);
+        for (at, from, to, [name, peer], [mac, peer_mac]) in
+            [(0, generator, dut, ["g0", "in0"], [1, 2]), (1, dut, receiver, ["out0", "r0"], [3, 4])]
+        {
+            let address = |last: u8| [2, 0, 0, 0, 0, last];
+            Route::open(from)
+                .unwrap()
+                .create_veth(&VethSpec {
+                    name,
+                    mac: address(mac),
+                    peer_name: peer,
+                    peer_mac: address(peer_mac),
+                    peer_ns: to,
+                    queues: 1,
+                    mtu: 1500,
+                    peer_mtu: None,
+                    txqueuelen: None,
+                    indexes: Some((200 + at, 300 + at)),
+                })
+                .unwrap();
+        }
+        let lab = RealLab { ssh, scratch: Scratch::new(), before: String::new() };
+        lab.on("generator", "ip addr add 198.18.128.2/24 dev g0; ip link set g0 up; ip route add 198.19.0.0/16 via 198.18.128.1");
+        lab.on("receiver", "ip addr add 198.19.128.2/24 dev r0; ip link set r0 up; ip route add 198.18.128.0/24 via 198.19.128.1");
+        lab.on(
+            "dut",
+            "ip addr add 198.18.128.1/24 dev in0; ip addr add 198.19.128.1/24 dev out0; ip link set in0 up; ip link set out0 up
+            ip route add 198.18.0.0/16 via 198.18.128.2; ip route add 198.19.0.0/16 via 198.19.128.2
+            ip neigh replace 198.18.128.2 lladdr 02:00:00:00:00:01 dev in0 nud permanent
+            ip neigh replace 198.19.128.2 lladdr 02:00:00:00:00:04 dev out0 nud permanent
+            echo 1 > /proc/sys/net/ipv4/ip_forward
+            for i in all default in0 out0; do echo 0 > /proc/sys/net/ipv4/conf/$i/rp_filter; done",
+        );
+        // Redirected frames need the NAPI of the other end.
+        Ethtool::open(&lab.ssh.hosts[1].netns).unwrap().set_feature("in0", "rx-gro", true).unwrap();
+        for (host, link) in [(0, "g0"), (1, "in0"), (1, "out0"), (2, "r0")] {
+            let route = Route::open(&lab.ssh.hosts[host].netns).unwrap();
+            route.wait_running(route.link(link).unwrap().index, Duration::from_secs(5)).unwrap();
+        }
+        for host in [0, 2] {
+            lab.ssh.hosts[host].stand_in("linerate", &format!("#!/bin/sh\nexec {LINERATE} \"$@\"\n"));
+        }
+        fs::write(lab.scratch.file("LAB.toml"), LAB).unwrap();
+        let before = lab.state();
+        RealLab { before, ..lab }
+    }
+
+    /// Runs lines of a shell in a host's namespace.
+    pub fn on(&self, host: &str, lines: &str) -> String {
+        let host = self.ssh.hosts.iter().find(|h| h.name == host).unwrap();
+        let output = host.netns.command("sh").args(["-e", "-c", lines]).output().unwrap();
+        assert!(output.status.success(), "{lines}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The program with a plan, in the network of the lab.
+    pub fn program(&self, plan: &str, more: &[&str]) -> Program {
+        fs::write(self.scratch.file("plan.toml"), plan).unwrap();
+        self.linerate(&[&["run", "plan.toml", "--out", "records"], more].concat())
+    }
+
+    /// The program in the network of the lab, with a state folder of its own.
+    pub fn linerate(&self, args: &[&str]) -> Program {
+        let prefix = self.ssh.prefix();
+        let config = self.ssh.config().display().to_string();
+        let mut all: Vec<String> = prefix[1..].to_vec();
+        all.push(LINERATE.into());
+        all.extend(args.iter().map(|a| a.to_string()));
+        if args[0] == "run" {
+            all.extend(["--ssh-config".to_string(), config]);
+        }
+        Program::new(&prefix[0])
+            .args(all)
+            .dir(self.scratch.path())
+            .env("XDG_STATE_HOME", &self.scratch.file("state"))
+    }
+
+    pub fn run(&self, plan: &str, more: &[&str]) -> Ended {
+        self.program(plan, more).within(120).run().no_panic()
+    }
+
+    pub fn records(&self) -> String {
+        self.scratch.file("records")
+    }
+
+    /// What of the DUT a campaign may change.
+    fn state(&self) -> String {
+        self.on(
+            "dut",
+            "sysctl -n net.ipv4.ip_forward; nft list ruleset; ip -o link show in0; ip route; ip neigh show dev in0",
+        )
+    }
+
+    #[track_caller]
+    pub fn is_as_it_was(&self) {
+        assert_eq!(self.state(), self.before);
+        for host in &self.ssh.hosts {
+            assert_eq!(host.running("linerate agent"), 0, "{}: {:?}", host.name, host.processes());
+        }
+    }
+}

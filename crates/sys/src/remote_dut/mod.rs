@@ -1,0 +1,228 @@
+//! The device under test of a lab of hosts, driven over ssh by what its system has: set up for a lane, put back, rebooted, and looked
+//! at before and after each trial. It is never asked anything while a load runs: a router under line rate may not answer.
+
+mod boot;
+mod error;
+
+pub use error::DutError;
+
+use crate::remote::{Changes, Order, Place, RemoteError, Target, Undone};
+use linerate_core::agent::message::Seen;
+use linerate_core::hosts::{Counters, Facts, Kernel, Question};
+use linerate_core::lab::Boot;
+use linerate_core::reconfigure::Steps;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// How long a DUT may take to answer after a load: what its queues hold comes first.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
+/// How long one question may take.
+const QUESTION: Duration = Duration::from_secs(10);
+/// How long a plan's command after a trial may take.
+const COMMAND_WITHIN: Duration = Duration::from_secs(30);
+/// Bytes of its output that are kept.
+const MOST_COLLECTED: usize = 64 * 1024;
+
+/// What is known of a DUT before it is changed.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// How it is reached.
+    pub target: Target,
+    /// Whether what needs root is run by sudo.
+    pub sudo: bool,
+    /// Its kernel.
+    pub kernel: Kernel,
+    /// Its interfaces, towards generator and receiver.
+    pub ends: [String; 2],
+    /// Whether the plan lets it be rebooted.
+    pub may_reboot: bool,
+    /// How it comes back after a reboot.
+    pub boot: Boot,
+    /// A program of this machine that turns its power off and on, with its arguments; empty where there is none.
+    pub power_cycle: Vec<String>,
+    /// A program of this machine that shows its console, for messages; empty where there is none.
+    pub console: Vec<String>,
+}
+
+/// A device under test.
+#[derive(Debug)]
+pub struct RemoteDut {
+    known: Known,
+    place: Arc<Place>,
+    changes: Changes,
+    /// The host that asks whether it forwards again after a reboot, with its kernel; itself where there is none.
+    witness: Option<(Arc<Place>, Kernel)>,
+    /// Whether changes that count from the next boot on have been made, or put back, since the last.
+    boot_pending: bool,
+}
+
+impl RemoteDut {
+    /// A DUT that is connected. `address`: where ssh reaches it; `journals`: the folder of this machine in which its changes are written
+    /// down.
+    ///
+    /// # Errors
+    /// Its journal cannot be used, or another linerate uses this host.
+    pub fn new(
+        known: Known,
+        place: Arc<Place>,
+        address: &str,
+        journals: &Path,
+        witness: Option<(Arc<Place>, Kernel)>,
+    ) -> Result<RemoteDut, DutError> {
+        let mut changes = Changes::open(Arc::clone(&place), address, journals, known.sudo)?;
+        changes.in_boot(boot::mark(&place, known.kernel))?;
+        Ok(RemoteDut { known, place, changes, witness, boot_pending: false })
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        self.place.name()
+    }
+
+    /// Whether there is something to be put back, be it of a linerate that was killed.
+    pub fn is_changed(&self) -> bool {
+        !self.changes.pending().is_empty()
+    }
+
+    /// Puts back all that has been changed. What takes a reboot to be undone is undone by one, if the plan lets it be rebooted.
+    ///
+    /// # Errors
+    /// Something could not be put back, or it did not come back.
+    pub fn put_back(&mut self) -> Result<Undone, DutError> {
+        let undone = self.undo()?;
+        if self.boot_pending {
+            self.reboot(None)?;
+        }
+        Ok(undone)
+    }
+
+    fn undo(&mut self) -> Result<Undone, DutError> {
+        let undone = self.changes.undo()?;
+        self.boot_pending |= self.known.may_reboot && (undone.lasting || undone.reboot);
+        Ok(undone)
+    }
+
+    /// Sets it up, after what was set before has been put back. It is rebooted where that is what it takes, or where `reboot` says so.
+    ///
+    /// # Errors
+    /// A change failed; it does not come back, or does not forward again.
+    pub fn set_up(
+        &mut self,
+        steps: &Steps,
+        reboot: bool,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<(), DutError> {
+        self.undo()?;
+        let (lasting, others) = steps.steps.split_at(steps.lasting.min(steps.steps.len()));
+        self.changes.make(lasting, true, interrupted)?;
+        if reboot || self.boot_pending || steps.reboot {
+            self.reboot(interrupted)?;
+        }
+        self.changes.make(others, false, interrupted)?;
+        // Whoever puts the files back boots once more.
+        self.boot_pending = false;
+        Ok(())
+    }
+
+    /// Boots it again with what lasts, and makes the rest anew.
+    ///
+    /// # Errors
+    /// As [`RemoteDut::set_up`].
+    pub fn reboot_as_it_is(
+        &mut self,
+        steps: &Steps,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<(), DutError> {
+        self.reboot(interrupted)?;
+        self.changes.make(&steps.steps[steps.lasting.min(steps.steps.len())..], false, interrupted)?;
+        Ok(())
+    }
+
+    /// What its interfaces and protocols have counted. After a load it may take a while to answer.
+    ///
+    /// # Errors
+    /// It does not answer, or tells nothing of its interfaces.
+    pub fn look(&mut self) -> Result<Seen, DutError> {
+        let mut facts = Facts::of_kernel(self.known.kernel);
+        let began = Instant::now();
+        loop {
+            let asked = self.ask(&Question::Counters, &mut facts);
+            let told = |end: &String| facts.counters.iter().any(|c| c.interface == *end);
+            match asked {
+                Ok(()) if self.known.ends.iter().all(told) => break,
+                Err(error) if began.elapsed() > ANSWERS_WITHIN => return Err(error.into()),
+                Err(_) if self.place.lost().is_some() => self.reconnect()?,
+                Ok(()) if began.elapsed() > ANSWERS_WITHIN => {
+                    return Err(DutError::Uncounted {
+                        host: self.name().into(),
+                        ends: self.known.ends.clone(),
+                    });
+                }
+                _ => std::thread::sleep(Duration::from_millis(100)),
+            }
+        }
+        if self.known.kernel != Kernel::Linux {
+            self.ask(&Question::Statistics, &mut facts)?;
+        }
+        Ok(seen(&facts, &self.known.ends))
+    }
+
+    fn ask(&self, question: &Question, facts: &mut Facts) -> Result<(), RemoteError> {
+        let Some(argv) = question.argv(self.known.kernel) else { return Ok(()) };
+        let command = crate::remote::words::line(&argv, false);
+        let order = Order { command: &command, limit: QUESTION, most_output: 1 << 20 };
+        let finished = self.place.run(&order, None)?;
+        facts.answer(question, &finished.stdout.bytes(), if finished.is_success() { 0 } else { 1 });
+        Ok(())
+    }
+
+    /// The output of a plan's command after a trial, or why there is none.
+    pub fn collect(&self, command: &str) -> Result<String, String> {
+        let words = ["sh", "-c", command].map(String::from);
+        let command = crate::remote::words::line(&words, self.known.sudo);
+        let order = Order { command: &command, limit: COMMAND_WITHIN, most_output: MOST_COLLECTED };
+        match self.place.run(&order, None) {
+            Ok(finished) if finished.is_success() => Ok(finished.text()),
+            Ok(finished) => Err(format!("{:?}: {}", finished.ending, finished.errors().trim())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// Counters in the form that the ledger takes. Drivers differ in whether a frame without a place counts as an error or as a drop.
+fn seen(facts: &Facts, ends: &[String; 2]) -> Seen {
+    let of = |counters: &Counters| {
+        let sum = |a: Option<u64>, b: Option<u64>| a.unwrap_or(0).saturating_add(b.unwrap_or(0));
+        BTreeMap::from([
+            ("rx_packets".to_string(), counters.in_packets.unwrap_or(0)),
+            ("rx_missed".to_string(), sum(counters.in_errors, counters.in_drops)),
+            ("tx_packets".to_string(), counters.out_packets.unwrap_or(0)),
+            ("tx_dropped".to_string(), sum(counters.out_errors, counters.out_drops)),
+        ])
+    };
+    let links = facts.counters.iter().filter(|c| ends.contains(&c.interface));
+    let links = links.map(|c| (c.interface.clone(), of(c))).collect();
+    let drops = facts.statistics.iter().map(|s| (format!("{}: {}", s.protocol, s.what), s.count)).collect();
+    Seen { links, drops, rules: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_netstat_counts_is_what_the_ledger_takes() {
+        let mut facts = Facts::of_kernel(Kernel::FreeBsd);
+        let table = b"Name    Mtu Network       Address              Ipkts Ierrs Idrop     Ibytes    Opkts Oerrs     Obytes  Coll  Drop\n\
+            igb0   1500 <Link#1>      00:0d:b9:41:ca:3c        1     2     3        100        4     5        200     0     6\n\
+            igb1   1500 <Link#2>      00:0d:b9:41:ca:3d     1000    20     3     100000       40     0       2000     0     6\n";
+        facts.answer(&Question::Counters, table, 0);
+        let seen = seen(&facts, &["igb1".into(), "igb2".into()]);
+        assert_eq!(seen.links.len(), 1);
+        let igb1 = &seen.links["igb1"];
+        assert_eq!((igb1["rx_packets"], igb1["rx_missed"], igb1["tx_dropped"]), (1000, 23, 6));
+    }
+}
