@@ -166,15 +166,18 @@ impl Bsd {
         let state = self.state("router");
         let start = self.power();
         let back = if comes_back { format!("sleep 2; exec {start}") } else { "exit 0".into() };
-        // What is in the router's network ends, but for this.
-        let script = format!(
-            "#!/bin/sh\nexec setsid sh -c 'sleep 0.2; own=$(readlink /proc/self/ns/net)
+        let lines = format!(
+            "sleep 0.2
 for p in /proc/[0-9]*; do
-[ \"$(readlink $p/ns/net)\" = \"$own\" ] && case $(tr \"\\0\" \" \" <$p/cmdline) in *sshd*) kill -9 ${{p#/proc/}} ;; esac
+[ \"$(readlink $p/ns/net)\" = \"$(readlink /proc/$$/ns/net)\" ] || continue
+case $(tr '\\0' ' ' <$p/cmdline) in sshd* | /usr/sbin/sshd*) kill -9 ${{p#/proc/}} ;; esac
 done 2>/dev/null
-{back}'\n"
+{back}\n"
         );
-        self.script(&state.join("on-reboot"), &script);
+        let down = state.join("down");
+        self.script(&down, &format!("#!/bin/sh\n{lines}"));
+        let start = format!("#!/bin/sh\nexec setsid {}\n", down.display());
+        self.script(&state.join("on-reboot"), &start);
         self.set("router", "boot-s", "2");
         self.set("router", "root/boot/loader.conf.local", "");
     }

@@ -108,7 +108,7 @@ fn a_lost_host_ends_the_campaign_and_what_was_measured_is_kept() {
         lab.ssh.host(name).kill_sshd();
         let began = std::time::Instant::now();
         let ended = running.wait().no_panic();
-        assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
+        assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
         assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
         assert!(ended.stderr.contains(&format!("{name}: ")), "{}", ended.stderr);
         assert!(trials(&lab.records()).len() >= 2);
