@@ -74,6 +74,17 @@ pub struct Bsd {
     pub scratch: Scratch,
 }
 
+/// Starts a script in a session of its own, and ends when it has one: what is still in this one's goes with it.
+fn detached(script: &Path) -> String {
+    let script = script.display();
+    format!(
+        "#!/bin/sh
+rm -f {script}.going
+setsid {script} </dev/null >/dev/null 2>&1 &
+until [ -e {script}.going ]; do sleep 0.02; done\n"
+    )
+}
+
 impl Bsd {
     pub fn new() -> Bsd {
         let ssh = SshLab::new(&["tester", "router"]);
@@ -175,9 +186,8 @@ done 2>/dev/null
 {back}\n"
         );
         let down = state.join("down");
-        self.script(&down, &format!("#!/bin/sh\n{lines}"));
-        let start = format!("#!/bin/sh\nexec setsid {}\n", down.display());
-        self.script(&state.join("on-reboot"), &start);
+        self.script(&down, &format!("#!/bin/sh\n: >\"$0.going\"\n{lines}"));
+        self.script(&state.join("on-reboot"), &detached(&down));
         self.set("router", "boot-s", "2");
         self.set("router", "root/boot/loader.conf.local", "");
     }
@@ -188,9 +198,12 @@ done 2>/dev/null
         let router = self.ssh.hosts.iter().find(|h| h.name == "router").unwrap();
         let net = format!("/proc/{}/fd/{}", std::process::id(), router.netns.as_fd().as_raw_fd());
         let words: Vec<String> = router.sshd_arguments().iter().map(|word| format!("'{word}'")).collect();
-        let start = format!("setsid nsenter --net={net} {} </dev/null >/dev/null 2>&1 &", words.join(" "));
-        // What it started must have a session of its own before it ends.
-        self.script(&path, &format!("#!/bin/sh\n{start}\nsleep 0.5\n"));
+        let on = path.with_extension("on");
+        self.script(
+            &on,
+            &format!("#!/bin/sh\n: >\"$0.going\"\nexec nsenter --net={net} {}\n", words.join(" ")),
+        );
+        self.script(&path, &detached(&on));
         path.display().to_string()
     }
 

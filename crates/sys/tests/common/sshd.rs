@@ -224,7 +224,7 @@ impl SshHost {
     /// What starts its sshd, in its network namespace.
     pub fn sshd_arguments(&self) -> Vec<String> {
         let path = |path: &Path| path.display().to_string();
-        let bind = r#"mount --bind "$1" "$2" && shift 2 && exec "$@""#;
+        let bind = r#"command -p mount --bind "$1" "$2" && shift 2 && exec "$@""#;
         let mut words: Vec<String> = Vec::new();
         if let Some((folder, name)) = &self.over {
             let under = ["unshare", "--mount", "sh", "-c", bind, "sh", &path(folder), name];
