@@ -52,7 +52,7 @@ fn settings_of_the_boot_take_reboots_and_a_router_is_waited_for_until_it_forward
 fn a_router_that_does_not_come_back_is_turned_off_and_on_or_ends_the_campaign() {
     let bsd = Bsd::new();
     bsd.reboots(false);
-    let ended = bsd.run(&with_reboots(), &[]);
+    let ended = bsd.run(&with_reboots().replace("blocks = 2", "blocks = 1"), &[]);
     assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
     for part in
         ["router: it has not come back 5 s after its reboot", "names no power-cycle program", "console"]
@@ -62,7 +62,7 @@ fn a_router_that_does_not_come_back_is_turned_off_and_on_or_ends_the_campaign() 
     let bsd = Bsd::new();
     bsd.reboots(false);
     bsd.lab(&format!("power-cycle = [\"{}\"]", bsd.power()));
-    let ended = bsd.run(&with_reboots(), &[]);
+    let ended = bsd.run(&with_reboots().replace("blocks = 2", "blocks = 1"), &[]);
     assert!(ended.status.success(), "{}", ended.stderr);
     assert!(trials(&bsd.records()).iter().all(|t| t["audit"]["valid"] == true));
 }
