@@ -238,6 +238,10 @@ pub struct TrialRecord {
     /// What a plan's commands said after the trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collected: Vec<Collected>,
+    /// Between the first generator's beginning and the last one's, in nanoseconds, where several hosts send; as uncertain as the comparison
+    /// of their clocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skew_ns: Option<u64>,
     /// Where an imported figure comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Box<ImportedTrial>>,

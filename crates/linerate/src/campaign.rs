@@ -150,6 +150,7 @@ impl Conductor<'_> {
             cpus: shown.cpus,
             samples: shown.outcome.samples,
             collected: shown.collected,
+            skew_ns: shown.skew_ns,
             imported: None,
         }
     }

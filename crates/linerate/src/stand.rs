@@ -35,6 +35,8 @@ pub struct Shown {
     pub cpus: Vec<CpuShare>,
     /// What the plan's commands said.
     pub collected: Vec<Collected>,
+    /// Between the first generator's beginning and the last one's, where several hosts send.
+    pub skew_ns: Option<u64>,
 }
 
 /// Somewhere that trials can be run.

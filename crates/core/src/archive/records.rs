@@ -237,6 +237,7 @@ fn trial(slot: usize, block: usize, run: Run, rule: Rule, length: Option<u64>) -
         audit: not_audited(rates.is_some(), &run.problems),
         samples,
         collected: Vec::new(),
+        skew_ns: None,
         imported: Some(Box::new(ImportedTrial {
             file: run.log,
             lines: run.lines,

@@ -79,6 +79,7 @@ fn trial(number: u64, block: u32, slot: usize, fps: f64, lost: u64) -> TrialReco
         audit: audit(&evidence),
         samples: vec![],
         collected: Vec::new(),
+        skew_ns: None,
         imported: None,
     }
 }

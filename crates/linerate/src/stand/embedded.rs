@@ -241,7 +241,7 @@ impl Stand for Embedded {
         account.dut.extend(collect::grown(&figures, &collect::read(lane, what, root)?));
         let said = self.plan.collect.commands.iter().filter(|_| lane.dut.is_some());
         let collected = said.map(|command| ask(lane, command)).collect();
-        Ok(Shown { outcome, generator: sent, receiver: received, account, cpus, collected })
+        Ok(Shown { outcome, generator: sent, receiver: received, account, cpus, collected, skew_ns: None })
     }
 }
 

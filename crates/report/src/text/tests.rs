@@ -123,6 +123,7 @@ pub(super) fn trial(number: u64, block: u32, slot: usize, offered: f64, received
         audit: audit(&evidence),
         samples: vec![],
         collected: Vec::new(),
+        skew_ns: None,
         imported: None,
     }
 }

@@ -78,6 +78,7 @@ fn trial(number: u64) -> TrialRecord {
         audit: audit(&Evidence::default()),
         samples: vec![],
         collected: Vec::new(),
+        skew_ns: None,
         imported: None,
     }
 }

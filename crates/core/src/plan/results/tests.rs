@@ -88,6 +88,7 @@ fn trial(number: u64, (block, slot): (u32, usize), began_ns: u64, fps: f64, vali
         audit: audit(&evidence),
         samples: vec![],
         collected: Vec::new(),
+        skew_ns: None,
         imported: None,
     }
 }

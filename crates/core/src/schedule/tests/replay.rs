@@ -30,6 +30,7 @@ fn record(number: u64, (block, slot): (u32, usize), began_ns: u64, rate: Option<
         audit: audit(&evidence),
         samples: vec![],
         collected: vec![],
+        skew_ns: None,
         imported: None,
     }
 }

@@ -252,6 +252,8 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     }
     let Some(site) = site else { return Ok(prepared) };
     prepared.notes.extend(site.notes());
+    let signed = site.tool(site.lab.receiver())? == Tool::Linerate;
+    prepared.slots.iter_mut().for_each(|slot| slot.signed = signed);
     let of_plan = unmet(site, &plan.requirements)?;
     let steps = site.steps(plan)?;
     let mut lacking = Vec::new();

@@ -127,8 +127,9 @@ impl Stand for Hosts {
         let collected = commands
             .map(|(dut, command)| Collected { command: command.clone(), output: dut.collect(command) })
             .collect();
+        let skew_ns = (flown.late.len() > 1).then(|| flown.skew_ns());
         let Flown { outcome, generator, receiver, .. } = flown;
-        Ok(Shown { outcome, generator, receiver, account, collected, ..Shown::default() })
+        Ok(Shown { outcome, generator, receiver, account, collected, skew_ns, ..Shown::default() })
     }
 }
 
