@@ -36,6 +36,12 @@ impl Place<'_> {
     fn span(&self) -> Span {
         self.draft.variants[self.variant].span
     }
+
+    /// Whether the plan lets the device under test be rebooted.
+    pub(super) fn reboots(&self) -> bool {
+        let trials = self.draft.tree.table("trials");
+        trials.and_then(|t| t.text("reboot")).is_some_and(|reboot| reboot != "never")
+    }
 }
 
 /// What concerns the plan as a whole.

@@ -15,7 +15,9 @@ const PF_READ: &str = r#"pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' 
 const PF_BACK: &str = r#"if [ "$1" = on ]; then
 	if [ -x /etc/rc.filter_configure_sync ]; then exec /etc/rc.filter_configure_sync; fi
 	if [ -x /usr/local/sbin/configctl ]; then exec /usr/local/sbin/configctl filter reload; fi
-	exec pfctl -q -F all -f "$(sysrc -n pf_rules 2>/dev/null || echo /etc/pf.conf)"
+	# Not the states: linerate's own connection has one.
+	pfctl -q -F nat; pfctl -q -F rules
+	exec pfctl -q -f "$(sysrc -n pf_rules 2>/dev/null || echo /etc/pf.conf)"
 fi
 pfctl -q -d; pfctl -q -F all; exit 0"#;
 /// pf in the kernel, and on.

@@ -31,7 +31,12 @@ for i in $(ls "/sys/class/net/$if/device/msi_irqs" 2>/dev/null); do
 done
 [ "$done" = 1 ] || { echo "$if has no interrupts that can be moved" >&2; exit 1; }"#;
 /// Puts back lines of a file's name and its content.
-const LINES_BACK: &str = r#"while read -r f value; do printf '%s\n' "$value" >"$f"; done"#;
+const LINES_BACK: &str = r#"while read -r f value; do printf '%s\n' "$value" >"$f"; done; exit 0"#;
+/// Prints the tables that rule sets are loaded into. Those that nobody has used yet are printed by name alone, empty: without that, putting
+/// nothing back would leave everything there.
+const TABLES_READ: &str = r#""$1" -t filter && "$1" -t nat"#;
+/// Where ethtool has the second of two settings on one line: `Adaptive RX: off  TX: on`.
+const ADAPTIVE_TX: &str = "Adaptive RX/TX";
 /// Takes our ipsets away, whichever of them there are.
 const IPSETS_GONE: &str = "for s in linerate4 linerate6; do ipset destroy \"$s\" 2>/dev/null; done; exit 0";
 
@@ -199,7 +204,7 @@ fn feature_of(list: &mut List<'_>, name: &str, feature: Feature, on: bool) {
     let pairs: [(&str, &str, &str, &str); 2] = match feature {
         Feature::FlowControl => [("-a", "-A", "RX", "rx"), ("-a", "-A", "TX", "tx")],
         Feature::AdaptiveInterrupts => {
-            [("-c", "-C", "Adaptive RX", "adaptive-rx"), ("-c", "-C", "Adaptive RX", "adaptive-tx")]
+            [("-c", "-C", "Adaptive RX", "adaptive-rx"), ("-c", "-C", ADAPTIVE_TX, "adaptive-tx")]
         }
         Feature::ThreadedNapi => {
             let path = format!("/sys/class/net/{name}/threaded");
@@ -252,7 +257,8 @@ fn rule_set(list: &mut List<'_>, set: &RuleSet) {
             _ => {
                 let save = load.program.replace("-restore", "-save");
                 let back = Program::new([load.program]).reading(Input::Was);
-                list.add(what, List::read(Program::new([save]), Form::Whole), apply, Undo::Run(back));
+                let read = List::read(Program::script(TABLES_READ, [save]), Form::Whole);
+                list.add(what, read, apply, Undo::Run(back));
             }
         }
     }

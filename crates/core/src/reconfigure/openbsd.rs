@@ -8,9 +8,10 @@ use crate::rules::{Firewall, RuleSet};
 const PF_READ: &str = r#"pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off"#;
 /// pf on.
 const PF_ON: &str = r#"pfctl -s info | grep -q '^Status: Enabled' || pfctl -q -e"#;
-/// The host's own rules, and off where it was.
-const PF_BACK: &str = r#"pfctl -q -F all; [ ! -e /etc/pf.conf ] || pfctl -q -f /etc/pf.conf
-[ "$1" = on ] || pfctl -q -d"#;
+/// The host's own rules, and on or off as it was. States are left alone: linerate's own connection has one.
+const PF_BACK: &str = r#"pfctl -q -F rules; [ ! -e /etc/pf.conf ] || pfctl -q -f /etc/pf.conf
+is=$(pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off)
+[ "$is" = "$1" ] || if [ "$1" = on ]; then pfctl -q -e; else pfctl -q -d; fi"#;
 /// pf off.
 const PF_OFF: &str = r#"pfctl -s info | grep -q '^Status: Disabled' || pfctl -q -d"#;
 

@@ -16,7 +16,8 @@ pub enum Form {
         /// As it is given.
         given: &'static str,
     },
-    /// The first word behind the last line that begins with this and a colon: `rx-usecs` of ethtool.
+    /// The first word behind the last line that begins with this and a colon: `rx-usecs` of ethtool. Behind a second name on that line
+    /// where there is one after a slash: `Adaptive RX/TX`.
     Line(String),
 }
 
@@ -38,10 +39,14 @@ impl Form {
             }
             Form::Flag { .. } => None,
             Form::Line(name) => {
+                let (name, second) =
+                    name.split_once('/').map_or((name.as_str(), None), |(n, s)| (n, Some(s)));
                 let of_line = |line: &str| -> Option<String> {
-                    let rest = line.trim_start().strip_prefix(name.as_str())?.trim_start();
-                    let word = rest.strip_prefix(':')?.split_whitespace().next()?;
-                    Some(word.into())
+                    let rest = line.trim_start().strip_prefix(name)?.trim_start().strip_prefix(':')?;
+                    let mut words = rest.split_whitespace();
+                    let Some(second) = second else { return words.next().map(String::from) };
+                    words.find(|word| word.strip_suffix(':') == Some(second))?;
+                    words.next().map(String::from)
                 };
                 output.lines().rev().find_map(of_line)
             }
@@ -53,6 +58,14 @@ impl Form {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_second_of_two_on_a_line() {
+        let shown = "Coalesce parameters for eth0:\nAdaptive RX: off  TX: on\nrx-usecs: 3\n";
+        assert_eq!(Form::Line("Adaptive RX/TX".into()).value(shown).as_deref(), Some("on"));
+        assert_eq!(Form::Line("Adaptive RX".into()).value(shown).as_deref(), Some("off"));
+        assert_eq!(Form::Line("Adaptive RX/TX".into()).value("Adaptive RX: off\n"), None);
+    }
 
     const FREEBSD: &str = "ix0: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu 1500
 \toptions=e407bb<RXCSUM,TXCSUM,VLAN_MTU,TSO4,LRO>

@@ -123,6 +123,12 @@ impl Session {
                 differences.join("; ")
             );
         }
+        let changed = site.iter().flat_map(Site::notes).find(|note| !stored.campaign.notes.contains(note));
+        if let Some(note) = changed {
+            bail!(
+                "the lab is not what it was, and its rates would not belong together: now it has {note}; begin a new campaign"
+            );
+        }
         may_run(&planned.plan, simulated.is_some())?;
         let prepared = prepared(&planned.plan, site.as_ref(), consent, simulated.is_some())?;
         let cells =
@@ -183,11 +189,11 @@ impl Session {
         progress.say("putting everything back");
         let left = stand.take_down();
         drop(progress);
-        let code = report(args, &campaign, &facts, finished?)?;
-        match left.is_empty() {
-            true => Ok(code),
-            false => bail!("not everything could be put back: {}", left.join("; ")),
+        for left in &left {
+            eprintln!("linerate: not everything could be put back: {left}");
         }
+        let code = report(args, &campaign, &facts, finished?)?;
+        Ok(if left.is_empty() { code } else { ExitCode::from(FAILED) })
     }
 }
 

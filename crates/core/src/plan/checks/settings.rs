@@ -107,6 +107,10 @@ fn undo(place: &Place<'_>, span: Span, command: &Tree, problems: &mut Vec<Proble
         (false, true) if place.embedded => {
             Problem::new(span, "the embedded lab cannot reboot this machine").help("add undo = \"...\"")
         }
+        (false, true) if !place.reboots() => {
+            Problem::new(span, "a reboot undoes this command, and the plan allows none, so it would be part of every other variant")
+                .help("add reboot = \"when-needed\" to [trials], or undo = \"...\"")
+        }
         _ => return,
     };
     problems.push(problem);
@@ -268,12 +272,10 @@ fn boot(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
     else {
         return;
     };
-    let reboots =
-        place.draft.tree.table("trials").and_then(|t| t.text("reboot")).is_some_and(|r| r != "never");
     if place.embedded {
         let help = "name a real lab: file = \"lab.toml\"";
         problems.push(Problem::new(entry.key_span, "the embedded lab cannot reboot this machine").help(help));
-    } else if !reboots {
+    } else if !place.reboots() {
         let help = "add reboot = \"when-needed\" to [trials]";
         problems.push(Problem::new(entry.key_span, "settings for the boot need reboots").help(help));
     }

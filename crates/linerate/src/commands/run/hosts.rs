@@ -10,12 +10,12 @@ use crate::commands::{style, usage};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
-use linerate_core::hosts::checks::{self, Needs, Problem, Severity, ports};
+use linerate_core::hosts::checks::{self, Needs, Port, Problem, Severity, ports};
 use linerate_core::hosts::{Facts, Interface, System as Detected};
 use linerate_core::lab::{Host, Lab, Tool};
 use linerate_core::plan::campaign::{Campaign, Requirement};
-use linerate_core::plan::settings::{Dut, End, System};
-use linerate_core::reconfigure::{self, Port, Steps, Target};
+use linerate_core::plan::settings::{Dut, End, Settings, System};
+use linerate_core::reconfigure::{self, Steps, Target};
 use linerate_core::record::{HostFacts, Mode, Roles, VERSION};
 use linerate_core::trial::Timing;
 use linerate_report::text;
@@ -146,7 +146,7 @@ impl Site {
     }
 
     /// A line on each host, for the record.
-    fn notes(&self) -> Vec<String> {
+    pub fn notes(&self) -> Vec<String> {
         let one = |host: &Host| {
             let roles: Vec<&str> = host.roles.iter().map(|role| role.key()).collect();
             let system = self.detected(host).map_or("an unknown system".to_string(), |s| {
@@ -157,7 +157,17 @@ impl Site {
             let tool =
                 self.tool(host).ok().filter(|_| self.lab.dut().is_none_or(|dut| dut.name != host.name));
             let tool = tool.map_or(String::new(), |tool| format!(", by {}", tool.key()));
-            format!("{} ({}): {system}{cpus}{tool}", host.name, roles.join(", "))
+            let found = |port: &Port<'_>| {
+                let found = self.facts.get(&host.name).and_then(|facts| port.found(facts).ok())?;
+                Some(format!(
+                    ", {} {} {}",
+                    port.key,
+                    found.name,
+                    found.mac.map_or(String::new(), |mac| mac.to_string())
+                ))
+            };
+            let ends: String = ports(&self.lab, host).iter().filter_map(found).collect();
+            format!("{} ({}): {system}{cpus}{tool}{ends}", host.name, roles.join(", "))
         };
         self.lab.hosts.iter().map(one).collect()
     }
@@ -165,7 +175,14 @@ impl Site {
     /// What every lane comes to on the DUT, or why it cannot be.
     fn steps(&self, plan: &Campaign) -> Result<Vec<Result<Steps, Vec<String>>>> {
         let Some(dut) = self.lab.dut() else {
-            return Ok(plan.lanes.iter().map(|_| Ok(Steps::default())).collect());
+            let alone = |dut: Dut| dut == Dut::CardToCard;
+            let of_lane = |settings: &Settings| match alone(settings.dut) {
+                true => Ok(Steps::default()),
+                false => {
+                    Err(vec!["there is no device under test in this lab: it would be card to card".into()])
+                }
+            };
+            return Ok(plan.lanes.iter().map(|lane| of_lane(&lane.settings)).collect());
         };
         let target = self.target(dut, plan.system)?;
         let of_lane = |lane: usize| {
@@ -175,6 +192,10 @@ impl Site {
                     "there is a device under test in this lab: name another lab file for card to card".into(),
                 ]);
             }
+            if settings.dut == Dut::Bridge {
+                // Frames are addressed to the DUT, and a bridge takes those for a host's.
+                return Err(vec!["bridges are not measured in labs of hosts yet".into()]);
+            }
             let rules = plan.rule_set(lane, Some(&target.outside.name));
             let steps = reconfigure::steps(settings, rules.as_ref(), &target);
             steps.map_err(|unsupported| unsupported.iter().map(ToString::to_string).collect())
@@ -183,11 +204,11 @@ impl Site {
     }
 
     fn target(&self, dut: &Host, system: System) -> Result<Target> {
-        let port = |end: End, key: &str| -> Result<Port> {
+        let port = |end: End, key: &str| -> Result<reconfigure::Port> {
             let found = self.interface(dut, key, 0)?;
             let peers = self.lab.peers(end);
             let next_hops = peers.iter().flat_map(|peer| &peer.addresses).map(|a| a.address.to_string());
-            Ok(Port {
+            Ok(reconfigure::Port {
                 name: found.name.clone(),
                 addresses: found.addresses.iter().map(ToString::to_string).collect(),
                 next_hops: next_hops.collect(),
@@ -223,11 +244,16 @@ impl Site {
                 let has = self.of(dut)?.cpus;
                 has.filter(|has| has < wanted).map(|has| format!("{name} has {has} CPUs, not {wanted}"))
             }
+            Requirement::Kernel(major, minor) => {
+                let release = self.detected(dut).map_or("", |s| &s.kernel);
+                let mut numbers = release.split(['.', '-']).map(|n| n.parse::<u32>().ok());
+                let has = numbers.next().flatten().zip(numbers.next().flatten());
+                let enough = has.is_some_and(|has| has >= (*major, *minor));
+                (!enough).then(|| format!("{name} has the kernel {release:?}, not {major}.{minor} or newer"))
+            }
+            Requirement::Memory(_) => Some(format!("{name} is not asked how much memory it has")),
             // Whether these can be had, the set-up shows.
-            Requirement::Module(_)
-            | Requirement::Link(_)
-            | Requirement::Kernel(..)
-            | Requirement::Memory(_) => None,
+            Requirement::Module(_) | Requirement::Link(_) => None,
         })
     }
 }
@@ -285,7 +311,11 @@ fn tell(problems: &[Problem]) {
 /// # Errors
 /// The plan is for others.
 pub fn system(args: &Run, site: &Site, plan: &linerate_core::plan::Plan) -> Result<Option<System>> {
-    let (Some(found), Some(dut)) = (site.system(), site.lab.dut()) else { return Ok(args.system) };
+    let Some(dut) = site.lab.dut() else { return Ok(args.system) };
+    let Some(found) = site.system() else {
+        let runs = site.detected(dut).map_or("an unknown system", |s| s.system.key());
+        bail!("{} runs {runs}, which plans have no settings for", dut.name);
+    };
     match args.system {
         Some(asked) if asked != found => Err(usage(format!("--system {asked}: {} runs {found}", dut.name))),
         _ if plan.systems().contains(&found) => Ok(Some(found)),
