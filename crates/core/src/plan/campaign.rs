@@ -261,6 +261,9 @@ pub struct Collect {
     pub what: Vec<Figures>,
     /// Commands whose output is kept, run on the device under test after each trial.
     pub commands: Vec<String>,
+    /// Commands whose output is kept, run on the device under test from before the load of each trial until after it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub during: Vec<String>,
 }
 
 /// Figures that can be collected with a trial. The counters of every frame always are.

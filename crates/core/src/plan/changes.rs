@@ -80,6 +80,10 @@ impl List {
     }
 
     fn settings(&mut self, settings: &Settings) {
+        if let Some(image) = &settings.image {
+            let to = format!("installed by `{}`, undone by `{}`", image.install, image.undo);
+            self.reaching(format!("image {}", image.file), to, Reach::Boot);
+        }
         for module in &settings.modules {
             self.reaching(format!("module {module}"), "loaded", Reach::Stays);
         }

@@ -205,6 +205,11 @@ static COLLECT: Table = Table {
             Kind::List(&Kind::Line),
             "Commands on the device under test, after each trial, whose output is kept.",
         ),
+        Key::new(
+            "during",
+            Kind::List(&Kind::Line),
+            "Commands on the device under test that run from before the load of each trial until after it; their output is kept.",
+        ),
     ]],
 };
 

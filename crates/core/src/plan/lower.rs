@@ -2,7 +2,7 @@
 
 use super::campaign::{Collect, Figures, Kind, Lab, Order, Reboot, Requirement, Trials};
 use super::settings::{
-    Command, End, Feature, File, Filter, Interface, Neighbour, Route, Rules, Settings, Tool,
+    Command, End, Feature, File, Filter, Image, Interface, Neighbour, Route, Rules, Settings, Tool,
 };
 use super::value::{Lists, Tree, Value};
 use crate::record::Mode;
@@ -27,6 +27,7 @@ pub(super) fn settings(tree: &Tree) -> Settings {
         cpus,
         sysctls: texts(tree.table("sysctls")),
         boot: texts(tree.table("boot")),
+        image: tree.table("image").and_then(image),
         inside: interface(tree.table("interface"), "in"),
         outside: interface(tree.table("interface"), "out"),
         route_count: routes.and_then(|t| t.number_u32("count")),
@@ -122,6 +123,11 @@ fn rules(tree: &Tree) -> Option<Rules> {
 fn file(tree: &Tree) -> File {
     let text = |key: &str| tree.text(key).unwrap_or_default().to_string();
     File { path: text("path"), text: text("text") }
+}
+
+fn image(tree: &Tree) -> Option<Image> {
+    let text = |key: &str| tree.text(key).map(str::to_string);
+    Some(Image { file: text("file")?, install: text("install")?, undo: text("undo")? })
 }
 
 fn command(tree: &Tree) -> Command {
@@ -236,7 +242,7 @@ pub(super) fn trials(tree: &Tree, quick: bool) -> Trials {
 /// What is collected.
 pub(super) fn collect(tree: &Tree) -> Collect {
     let Some(collect) = tree.table("collect") else {
-        return Collect { what: vec![Figures::Cpus], commands: Vec::new() };
+        return Collect { what: vec![Figures::Cpus], ..Collect::default() };
     };
     let figures = |name: &String| match name.as_str() {
         "latency" => Figures::Latency,
@@ -244,7 +250,11 @@ pub(super) fn collect(tree: &Tree) -> Collect {
         "interrupts" => Figures::Interrupts,
         _ => Figures::Cpus,
     };
-    Collect { what: collect.texts("what").iter().map(figures).collect(), commands: collect.texts("commands") }
+    Collect {
+        what: collect.texts("what").iter().map(figures).collect(),
+        commands: collect.texts("commands"),
+        during: collect.texts("during"),
+    }
 }
 
 /// What a table `requires` names.

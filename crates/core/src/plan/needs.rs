@@ -66,6 +66,8 @@ const FEW_STATES: u64 = 10_000;
 /// What of the settings takes effect at boot. Lanes that differ in it have a reboot between them.
 pub(super) fn of_boot(settings: &Settings) -> Shared {
     let mut all: Vec<String> = settings.boot.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let image = settings.image.as_ref();
+    all.extend(image.map(|i| format!("image {} by `{}`, undone by `{}`", i.file, i.install, i.undo)));
     // The hash of FreeBSD's pf is a loader tunable, net.pf.states_hashsize.
     let sized = settings.rules.as_ref().filter(|rules| rules.hash_sized && rules.tool == Tool::Pf);
     all.extend(sized.and_then(|rules| rules.states).map(|states| format!("hash of {states} states")));
@@ -122,7 +124,7 @@ fn of_linux(settings: &Settings, needs: &mut BTreeSet<Requirement>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::settings::{Interface, Rules};
+    use crate::plan::settings::{Image, Interface, Rules};
 
     #[test]
     fn settings_of_a_namespace_and_of_the_host() {
@@ -149,6 +151,17 @@ mod tests {
         assert!([&small, &large, &sized].iter().all(|other| plain.agrees(other)));
         assert!(small.agrees(&tracking(None, true)));
         assert!(!small.agrees(&large) && !small.agrees(&sized) && !large.agrees(&sized));
+    }
+
+    #[test]
+    fn images_have_a_reboot_between_them() {
+        let with = |file: &str| {
+            let [install, undo] = ["cat >/k", "rm /k"].map(String::from);
+            let image = Some(Image { file: file.into(), install, undo });
+            of_boot(&Settings { image, ..Settings::default() })
+        };
+        assert!(with("a").agrees(&with("a")));
+        assert!(!with("a").agrees(&with("b")) && !with("a").agrees(&of_boot(&Settings::default())));
     }
 
     #[test]

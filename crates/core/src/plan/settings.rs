@@ -356,6 +356,17 @@ pub struct File {
     pub text: String,
 }
 
+/// A system image or a kernel that is installed on the device under test, and booted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// The file, on the machine that linerate runs on; relative to the plan's folder.
+    pub file: String,
+    /// A line for the system's shell that installs what it reads.
+    pub install: String,
+    /// The line that puts the old one back, for the next boot.
+    pub undo: String,
+}
+
 /// A command that is run on the device under test before the trials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
@@ -383,6 +394,9 @@ pub struct Settings {
     /// Settings that take effect at boot: loader tunables on FreeBSD, the kernel's command line on Linux.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub boot: BTreeMap<String, String>,
+    /// The image that is booted; the host's own where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<Image>,
     /// The interface towards the generator.
     pub inside: Interface,
     /// The interface towards the receiver.

@@ -339,3 +339,32 @@ fn a_lane_has_the_rule_set_of_its_system_and_of_its_traffic() {
         assert!(set.faults().is_empty());
     }
 }
+
+#[test]
+fn images_are_levels_of_a_factor_and_groups_of_their_own() {
+    let lines = r#"
+        lab = { file = "lab.toml", systems = ["freebsd"] }
+        title = "t"
+        question = "q"
+        trials = { duration = "100 ms", blocks = 10, reboot = "when-needed" }
+        collect.during = ["vmstat -i 1"]
+        [variants.own]
+        [variants.new]
+        image = { install = "xzcat | upgrade", undo = "boot0cfg -s 1 ada0" }
+        [factors.image]
+        sets = "image.file"
+        levels = ["a.img.xz", "b.img.xz"]
+        variants = ["new"]
+    "#;
+    let plan = Plan::read(lines.as_bytes()).unwrap();
+    let campaign = plan.campaign(System::FreeBsd, false).unwrap();
+    let files: Vec<Option<&str>> =
+        campaign.lanes.iter().map(|l| l.settings.image.as_ref().map(|i| i.file.as_str())).collect();
+    assert_eq!(files, [None, Some("a.img.xz"), Some("b.img.xz")]);
+    let groups: Vec<usize> = campaign.lanes.iter().map(|l| l.group).collect();
+    assert_eq!(groups, [0, 1, 2]);
+    assert_eq!(campaign.collect.during, ["vmstat -i 1"]);
+    let changes = super::changes::changes(campaign);
+    let first = &changes.iter().find(|c| c.lane == Some(1)).unwrap().changes[0];
+    assert_eq!((first.what.as_str(), first.reach), ("image a.img.xz", super::changes::Reach::Boot));
+}

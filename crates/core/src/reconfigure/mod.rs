@@ -68,6 +68,8 @@ pub enum Input {
     Nothing,
     /// This text.
     Text(String),
+    /// The bytes of this file of linerate's own machine, after a line with their number.
+    File(String),
     /// What was read before the change.
     Was,
     /// A part of a rule set: large ones are written while they are read.
@@ -126,6 +128,9 @@ pub struct Undoing {
     /// Whether it is known to have been made: it is written down before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub made: bool,
+    /// Whether it may take as long as an installation does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub slow: bool,
 }
 
 impl Step {
@@ -139,7 +144,8 @@ impl Step {
                 (argv, if let Input::Text(text) = input { text } else { String::new() })
             }
         };
-        Some(Undoing { what: self.what.clone(), argv, input, lasting: false, boot: None, made: false })
+        let slow = matches!(self.apply.input, Input::File(_));
+        Some(Undoing { what: self.what.clone(), argv, input, lasting: false, boot: None, made: false, slow })
     }
 }
 
@@ -205,6 +211,10 @@ pub struct Steps {
     pub lasting: usize,
     /// Whether some of those that last count from the next boot on.
     pub reboot: bool,
+    /// How many of them, the first, put another image in place. They are made while the host runs its own image: who installs into the
+    /// half of the disk that does not run would overwrite the host's own otherwise. The rest is made, and undone, while it runs the new
+    /// one, whose files are others.
+    pub image: usize,
 }
 
 /// What makes a host as a variant says. `rules` is the variant's rule set for this system (`Campaign::rule_set`).

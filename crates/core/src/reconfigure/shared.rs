@@ -35,6 +35,18 @@ if [ -e "$1" ]; then cp -p "$1" "$1.linerate"; fi
 cat >"$1.linerate"
 mv -f "$1.linerate" "$1""#
 );
+/// Gives a line for the shell what it reads itself: as many bytes as its first line says. Should there be fewer (the connection was cut,
+/// linerate was killed) or more, all of it is killed before the line sees an end: nothing installs half of an image.
+const INSTALL: &str = r#"IFS= read -r size || exit 1
+{ if said=$(LC_ALL=C dd bs=65536 2>&1 >&3); then
+	came=${said%% bytes*}
+	if [ "${came##*[!0-9]}" != "$size" ]; then
+		trap '' TERM
+		kill -TERM 0
+		sleep 1
+		kill -KILL 0
+	fi
+fi; } 3>&1 | sh -c "$1""#;
 /// Writes its second argument into the file that is its first: one of the kernel's.
 pub const PUT: &str = r#"printf '%s\n' "$2" >"$1""#;
 
@@ -63,6 +75,7 @@ impl List<'_> {
     /// What outlives a boot: files, and the loader's settings. Where that takes saving, it is saved, and so is its undoing: undoing goes
     /// backwards, and what was put back is saved once it is all there.
     pub fn lasting(&mut self, settings: &Settings, rules: Option<&RuleSet>) {
+        self.image(settings);
         let save = self.target.config_save.as_ref().map(|save| Program::new(save.split_whitespace()));
         if let Some(save) = save.clone() {
             self.with_undo("saved configuration", Program::new(["true"]), save);
@@ -75,11 +88,24 @@ impl List<'_> {
             super::freebsd::boot(self, settings, rules);
         }
         match save {
-            _ if self.steps.steps.len() == before => self.steps.steps.clear(),
+            _ if self.steps.steps.len() == before => self.steps.steps.truncate(self.steps.image),
             Some(save) => self.add("saved configuration", None, save, Undo::Stays),
             None => {}
         }
         self.steps.lasting = self.steps.steps.len();
+    }
+
+    /// An image, for the next boot: first of all.
+    fn image(&mut self, settings: &Settings) {
+        let Some(image) = &settings.image else { return };
+        let install = Program::script(INSTALL, [self.target.fill(&image.install)]);
+        let undo = Program::new(["sh", "-c", &self.target.fill(&image.undo)]);
+        self.with_undo(
+            format!("image {}", image.file),
+            install.reading(Input::File(image.file.clone())),
+            undo,
+        );
+        self.steps.image = self.steps.steps.len();
     }
 
     /// Kernel settings.

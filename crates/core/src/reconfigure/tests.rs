@@ -1,7 +1,7 @@
 //! What variants come to on hosts, and that nothing of a plan gets into a shell.
 
 use super::*;
-use crate::plan::settings::{Command, Feature, File, Filter, Interface, Route, Rules, Tool};
+use crate::plan::settings::{Command, Feature, File, Filter, Image, Interface, Route, Rules, Tool};
 use linerate_wire::Family;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -87,6 +87,25 @@ fn boot_settings_are_lines_of_the_loader_and_want_a_reboot() {
     assert_eq!(steps.steps[2].apply.argv, ["config", "save"]);
     settings.boot.insert("a\"; reboot".into(), "1".into());
     assert_eq!(super::steps(&settings, None, &target).unwrap_err().len(), 1);
+}
+
+#[test]
+fn an_image_comes_before_what_it_would_replace() {
+    let [file, install, undo] = ["/x/new.img.xz", "xzcat | upgrade", "boot0cfg -s 1 ada0"].map(String::from);
+    let mut settings = Settings { image: Some(Image { file, install, undo }), ..Settings::default() };
+    let target = Target { config_save: Some("config save".into()), ..target(System::FreeBsd) };
+    let alone = steps(&settings, None, &target).unwrap();
+    assert_eq!((alone.steps.len(), alone.image, alone.lasting, alone.reboot), (1, 1, 1, false));
+    settings.boot.insert("hw.ix.num_queues".into(), "1".into());
+    settings.sysctls.insert("a".into(), "0".into());
+    let steps = steps(&settings, None, &target).unwrap();
+    assert_eq!((steps.image, steps.lasting, steps.steps.len(), steps.reboot), (1, 4, 5, true));
+    let Step { apply, .. } = &steps.steps[0];
+    assert_eq!(apply.argv.last().unwrap(), "xzcat | upgrade");
+    assert_eq!(apply.input, Input::File("/x/new.img.xz".into()));
+    let undoing = steps.steps[0].undoing("").unwrap();
+    assert_eq!(undoing.argv, ["sh", "-c", "boot0cfg -s 1 ada0"]);
+    assert!(undoing.slow && !steps.steps[2].undoing("").unwrap().slow);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use linerate_sys::lab::ledger::{self, Account, Snapshot};
 use linerate_sys::lab::{EmbeddedLab, LabSpec, Lane, Setup, collect};
 use linerate_sys::ports::Port;
 use linerate_sys::process::Job;
+use linerate_sys::remote::Collectors;
 use linerate_sys::trial::{self, Moment};
 use linerate_wire::{FlowOrder, FlowSpace, FrameMix, FrameSpec};
 use std::path::Path;
@@ -228,6 +229,7 @@ impl Stand for Embedded {
         generator.set_batch(batch);
         let root = Path::new("/");
         let what = &self.plan.collect.what;
+        let armed = arm(lane, &self.plan.collect.during);
         let figures = collect::read(lane, what, root)?;
         let before = self.lab.snapshot(lane)?;
         let (mut cpu_before, mut cpu_after) = (None, None);
@@ -239,8 +241,9 @@ impl Stand for Embedded {
         let sent = generator.counters();
         let (received, mut account) = settle(&self.lab, lane, &before, &sent, receiver)?;
         account.dut.extend(collect::grown(&figures, &collect::read(lane, what, root)?));
+        let mut collected = armed.map(Collectors::fetch).unwrap_or_default();
         let said = self.plan.collect.commands.iter().filter(|_| lane.dut.is_some());
-        let collected = said.map(|command| ask(lane, command)).collect();
+        collected.extend(said.map(|command| ask(lane, command)));
         Ok(Shown { outcome, generator: sent, receiver: received, account, cpus, collected, skew_ns: None })
     }
 }
@@ -254,10 +257,21 @@ const LEARNING_BATCH: u32 = 64;
 /// Frames handed over at once where a rate was asked for.
 pub const PACED_BATCH: u32 = 8;
 
+/// A plan's command with the names of a DUT's interfaces.
+fn filled(lane: &Lane, command: &str) -> String {
+    let [inside, outside] = lane.dut.as_ref().map_or(["", ""], |dut| [&dut.inside.name, &dut.outside.name]);
+    fill(command, inside, outside)
+}
+
+/// Starts the plan's commands that run under load on a DUT.
+fn arm(lane: &Lane, commands: &[String]) -> Option<Collectors> {
+    let commands = commands.iter().map(|command| filled(lane, command)).collect();
+    Some(Collectors::start(Arc::new(lane.place()?), commands, false))
+}
+
 /// Runs one of the plan's commands on a DUT.
 fn ask(lane: &Lane, command: &str) -> Collected {
-    let [inside, outside] = lane.dut.as_ref().map_or(["", ""], |dut| [&dut.inside.name, &dut.outside.name]);
-    let command = fill(command, inside, outside);
+    let command = filled(lane, command);
     let job = Job::new("sh", &["-c", &command]).within(COMMAND_WITHIN);
     let output = lane.run(&job).map(|finished| finished.stdout).map_err(|e| e.to_string());
     Collected { command, output }

@@ -26,6 +26,7 @@ rules = { tool = "iptables", filter = "nat" }
 
 [collect]
 what = ["queues", "interrupts"]
+during = ["grep . etc/test.conf; while sleep 0.01; do ip link show {in} | grep -c mtu; done"]
 commands = [
   "nft list ruleset",
   "sysctl net.ipv4.ip_early_demux",
@@ -91,6 +92,8 @@ fn is_set(trial: &Value) {
     has(trial, "ip -d link", &["mtu 1700", "veth"]);
     has(trial, "cat", &["inside is "]);
     has(trial, "ip neigh", &["02:00:00:00:00:77"]);
+    // Where commands run, and as often as the trial is long.
+    has(trial, "grep", &["inside is", "1\\n1\\n"]);
     let routes = said(trial, "ip route").matches("\\n").count();
     assert!(routes >= 7 + 2, "{}", said(trial, "ip route"));
     figures(trial);

@@ -47,6 +47,82 @@ fn settings_of_the_boot_take_reboots_and_a_router_is_waited_for_until_it_forward
     assert_eq!(bsd.read("router", "root/boot/loader.conf.local").trim(), "");
 }
 
+/// A plan for two images, the second with a setting of the loader.
+fn with_images(router: &str) -> String {
+    let images = r#"[variants.new]
+image = { file = "images/new.img", install = "cat | upgrade", undo = "boot0cfg -s 1 ada0" }
+
+[variants.newer]
+from = "new"
+image = { file = "images/newer.img" }
+boot = { "hw.igb.num_queues" = 1 }
+"#;
+    let running = format!("cat {router}/running {router}/slice.$(cat {router}/running)");
+    let collect = format!("[collect]\ncommands = [\"{running} | dd count=1 2>/dev/null\"]\n\n");
+    let mask = PLAN.find("[variants.mask]").unwrap()..PLAN.find("[compare]").unwrap();
+    let mut plan = PLAN.to_string();
+    plan.replace_range(mask, &format!("{images}\n{collect}"));
+    plan.replace("blocks = 2", "blocks = 1\norder = \"sequential\"\nreboot = \"when-needed\"")
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn images_are_installed_booted_measured_and_the_old_one_is_put_back() {
+    let bsd = Bsd::new();
+    bsd.reboots(true);
+    for (file, text) in [("running", "1"), ("active", "1"), ("slice.1", "own")] {
+        bsd.set("router", file, text);
+    }
+    let plan = with_images(&bsd.state("router").display().to_string());
+    let ended = bsd.run(&plan, &[]);
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
+    for name in ["images/new.img: No such file", "images/newer.img: No such file"] {
+        assert!(ended.stderr.contains(name), "{}", ended.stderr);
+    }
+    assert_eq!(bsd.log("router"), [""; 0], "nothing was touched");
+
+    std::fs::create_dir(bsd.scratch.file("images")).unwrap();
+    for (name, text) in [("new", "the new image\n"), ("newer", "the newer image\n")] {
+        let image = format!("{text}{}", "x".repeat(2_000_000));
+        std::fs::write(bsd.scratch.file(&format!("images/{name}.img")), image).unwrap();
+    }
+    let ended = bsd.run(&plan, &[]);
+    assert!(ended.status.success(), "{}", ended.stderr);
+    let trials = trials(&bsd.records());
+    assert!(trials.len() == 3 && trials.iter().all(|t| t["audit"]["valid"] == true), "{trials:#?}");
+    let ran: Vec<String> = trials
+        .iter()
+        .map(|t| {
+            t["collected"][0]["output"]["Ok"].as_str().unwrap().lines().take(2).collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    assert_eq!(ran, ["1 own", "2 the new image", "2 the newer image"]);
+    // The old one is booted before the next is installed, so that it is not overwritten.
+    let log: Vec<String> = bsd
+        .log("router")
+        .into_iter()
+        .filter(|l| !l.starts_with("mount") && !l.starts_with("config"))
+        .collect();
+    let expected = [
+        "upgrade of slice 2: 2000014 bytes",
+        "reboot",
+        "boot0cfg -s 1",
+        "reboot",
+        "upgrade of slice 2: 2000016 bytes",
+        "reboot",
+        // The setting of the loader is the new image's.
+        "reboot",
+        "boot0cfg -s 1",
+        "reboot",
+    ];
+    assert_eq!(log, expected);
+    assert_eq!([bsd.read("router", "running"), bsd.read("router", "slice.1")], ["1\n", "own\n"]);
+    assert_eq!(bsd.read("router", "root/boot/loader.conf.local").trim(), "");
+    let campaign =
+        std::fs::read_to_string(std::path::Path::new(&bsd.records()).join("campaign.json")).unwrap();
+    assert!(campaign.contains("image images/new.img: 2000014 bytes"), "{campaign}");
+}
+
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn a_router_that_does_not_come_back_is_turned_off_and_on_or_ends_the_campaign() {

@@ -45,6 +45,74 @@ fn a_campaign_over_three_hosts_comes_to_the_verdicts_of_the_local_lab() {
     }
 }
 
+/// A plan whose trials are so long, with collectors under load; the first counts twenties of a second, and which interface.
+fn with_collectors(duration: &str) -> String {
+    let during = r#"[collect]
+during = [
+  "n=0; while sleep 0.05; do n=$((n+1)); echo $n {in}; done",
+  "yes flood",
+  "echo why >&2; exit 3",
+  "echo done",
+]
+commands = ["echo after {out}"]
+
+[trials]"#;
+    PLAN.replace("[trials]", during)
+        .replace("duration = \"200 ms\"", &format!("duration = \"{duration}\""))
+        .replace("blocks = 12", "blocks = 1")
+}
+
+/// What collectors said, in their order.
+#[track_caller]
+fn collected(trial: &Value) -> Vec<&str> {
+    let said =
+        |c: &'_ Value| c["output"].as_object().unwrap().values().next().unwrap().as_str().unwrap().len();
+    let all = trial["collected"].as_array().unwrap();
+    assert!(all.len() == 5 && all.iter().all(|c| said(c) > 0), "{all:#?}");
+    all.iter().map(|c| c["output"]["Ok"].as_str().or(c["output"]["Err"].as_str()).unwrap()).collect()
+}
+
+#[test]
+#[ignore = "needs root, openssh-server and nft"]
+fn collectors_run_under_load_and_end_with_it() {
+    let lab = RealLab::new();
+    let ended = lab.run(&with_collectors("1 s"), &[]);
+    assert_ne!(ended.status.code(), Some(1), "{}", ended.stderr);
+    let recorded = trials(&lab.records());
+    assert_eq!(recorded.len(), 2);
+    for trial in &recorded {
+        let [counted, flood, failed, done, after] = collected(trial)[..] else { unreachable!() };
+        let lines: Vec<&str> = counted.lines().collect();
+        // The load takes a second at least.
+        assert!((10..400).contains(&lines.len()), "{} lines", lines.len());
+        assert!(lines[0] == "1 in0" && lines[9] == "10 in0", "{lines:?}");
+        assert!(flood.len() < 70_000 && flood.starts_with("flood\n") && flood.contains("bytes are missing"));
+        assert_eq!([failed, done, after], ["it ended with status 3: why", "done\n", "after out0\n"]);
+    }
+    let dut = &lab.ssh.hosts[1];
+    assert_eq!(dut.running("yes flood") + dut.running("sleep 0.05"), 0, "{:?}", dut.processes());
+    lab.is_as_it_was();
+}
+
+#[test]
+#[ignore = "needs root, openssh-server and nft"]
+fn collectors_of_a_host_that_does_not_answer_under_load_are_fetched_after_it() {
+    let lab = RealLab::new();
+    let running = lab.program(&with_collectors("3 s"), &[]).within(120).start();
+    let dut = &lab.ssh.hosts[1];
+    wait_for("collectors", || (dut.running("yes flood") > 0).then_some(()));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(dut.signal_sshd(libc::SIGSTOP) > 0);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    dut.signal_sshd(libc::SIGCONT);
+    let ended = running.wait().no_panic();
+    assert_ne!(ended.status.code(), Some(1), "{}", ended.stderr);
+    let recorded = trials(&lab.records());
+    let counted = collected(&recorded[0])[0].lines().count();
+    assert!(counted >= 30, "{counted} lines: none is missing");
+    lab.is_as_it_was();
+}
+
 #[test]
 #[ignore = "needs root, openssh-server and nft"]
 fn a_campaign_that_was_killed_goes_on_and_the_next_linerate_puts_the_dut_back() {

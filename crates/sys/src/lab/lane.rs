@@ -4,6 +4,7 @@ use super::{DutEnd, Interface, LabError, Setup, room::Said};
 use crate::host::journal::Change;
 use crate::net::MacAddr;
 use crate::process::{Finished, Job};
+use crate::remote::Place;
 use std::sync::atomic::AtomicBool;
 
 /// A DUT with its links.
@@ -100,6 +101,16 @@ impl Lane {
                 run.map_err(|source| LabError::Tool { doing: format!("run {}", job.program), source })
             }
         }
+    }
+
+    /// Where commands of the DUT run, beside those of [`Lane::run`]; none without a DUT.
+    pub fn place(&self) -> Option<Place> {
+        let dut = self.dut.as_ref()?;
+        let name = self.setup.name.clone();
+        Some(match &dut.room {
+            Some(room) => Place::Room { name, door: room.door.clone() },
+            None => Place::Here { name, netns: Some(dut.namespace.clone()) },
+        })
     }
 
     /// What the setup's commands said when the lane was made.

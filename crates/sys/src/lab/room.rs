@@ -32,11 +32,35 @@ pub struct Said {
     pub finished: Finished,
 }
 
-/// A room for commands.
-pub struct Room {
+/// The way into a room.
+#[derive(Debug, Clone)]
+pub struct Door {
     namespace: Netns,
     mounts: Arc<OwnedFd>,
     scratch: CString,
+}
+
+impl Door {
+    /// A command that runs in the room.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = self.namespace.command(program);
+        let (mounts, scratch) = (Arc::clone(&self.mounts), self.scratch.clone());
+        let enter = move || {
+            // SAFETY: the descriptor is owned by the closure; setns changes the calling process, which has one thread.
+            net::netns::check(unsafe { libc::setns(mounts.as_raw_fd(), libc::CLONE_NEWNS) })?;
+            // SAFETY: the string is NUL-terminated and owned by the closure.
+            net::netns::check(unsafe { libc::chdir(scratch.as_ptr()) })
+        };
+        // SAFETY: between fork and exec the closure makes two system calls and neither allocates nor locks.
+        unsafe { command.pre_exec(enter) };
+        command
+    }
+}
+
+/// A room for commands.
+pub struct Room {
+    /// The way into it.
+    pub door: Door,
     /// What commands said, in order.
     pub said: Vec<Said>,
     undo: Vec<Job>,
@@ -54,30 +78,10 @@ impl Room {
             let operation = format!("make a scratch folder for commands in namespace {}", namespace.label());
             net::Error::kernel(operation, e)
         })?;
-        Ok(Room {
-            namespace: namespace.clone(),
-            mounts: Arc::new(mounts),
-            scratch: CString::new(scratch).expect("a constant"),
-            said: Vec::new(),
-            undo: Vec::new(),
-        })
+        let scratch = CString::new(scratch).expect("a constant");
+        let door = Door { namespace: namespace.clone(), mounts: Arc::new(mounts), scratch };
+        Ok(Room { door, said: Vec::new(), undo: Vec::new() })
     }
-
-    /// A command that runs in the room.
-    pub fn command(&self, program: &Path) -> Command {
-        let mut command = self.namespace.command(program);
-        let (mounts, scratch) = (Arc::clone(&self.mounts), self.scratch.clone());
-        let enter = move || {
-            // SAFETY: the descriptor is owned by the closure; setns changes the calling process, which has one thread.
-            net::netns::check(unsafe { libc::setns(mounts.as_raw_fd(), libc::CLONE_NEWNS) })?;
-            // SAFETY: the string is NUL-terminated and owned by the closure.
-            net::netns::check(unsafe { libc::chdir(scratch.as_ptr()) })
-        };
-        // SAFETY: between fork and exec the closure makes two system calls and neither allocates nor locks.
-        unsafe { command.pre_exec(enter) };
-        command
-    }
-
     pub(super) fn run_step(&mut self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<(), LabError> {
         // Even a command that fails may have done half of its work.
         self.undo.extend(step.undo.clone());
@@ -87,7 +91,7 @@ impl Room {
     }
 
     pub(super) fn run(&self, job: &Job, interrupted: Option<&AtomicBool>) -> Result<Finished, LabError> {
-        let run = job.run(|path| self.command(path), interrupted);
+        let run = job.run(|path| self.door.command(path), interrupted);
         run.map_err(|source| LabError::Tool { doing: format!("run '{}'", words(job)), source })
     }
 

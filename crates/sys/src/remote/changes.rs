@@ -1,11 +1,12 @@
 //! Changes of a host as a variant wants them: each is journalled with what puts it back before it is made, and undone in reverse order.
 
+mod input;
 mod journal;
 #[cfg(test)]
 mod tests;
 
 use super::error::RemoteError;
-use super::files::fed;
+use super::files::{FedError, fed};
 use super::place::Place;
 use super::run::{Ending, Finished, Order};
 use super::words;
@@ -19,6 +20,8 @@ use std::time::Duration;
 
 /// How long one change may take: tables of millions of entries are loaded.
 const LIMIT: Duration = Duration::from_secs(300);
+/// How long an installation may take, beside the time for its bytes to arrive; and its undoing.
+const INSTALLATION: Duration = Duration::from_secs(1800);
 /// Bytes of what was there before a change, at most: files and saved rule sets.
 const MOST: usize = 1 << 20;
 
@@ -45,6 +48,16 @@ pub enum ChangeError {
     Busy {
         /// What the host is called.
         host: String,
+    },
+    /// A file of this machine.
+    #[error("{path}, which is to be installed on {host}, cannot be read: {source}")]
+    Here {
+        /// What the host is called.
+        host: String,
+        /// The file.
+        path: String,
+        /// What the system says.
+        source: std::io::Error,
     },
     /// A program failed.
     #[error("{host}: {what} could not be {doing}: {why}")]
@@ -200,7 +213,8 @@ impl Changes {
             let input =
                 if undoing.input.is_empty() { Input::Nothing } else { Input::Text(undoing.input.clone()) };
             let program = Program { argv: undoing.argv.clone(), input };
-            match self.run(&undoing.what, "put back", &program, None) {
+            let limit = if undoing.slow { INSTALLATION } else { LIMIT };
+            match self.run_within(limit, &undoing.what, "put back", &program, None) {
                 Ok(_) => undone.what.push(undoing.what),
                 // Written down, and then perhaps never made: there is nothing to be put back.
                 Err(ChangeError::Failed { .. }) if !undoing.made => {}
@@ -241,11 +255,32 @@ impl Changes {
         program: &Program,
         interrupted: Option<&AtomicBool>,
     ) -> Result<Finished, ChangeError> {
+        self.run_within(LIMIT, what, doing, program, interrupted)
+    }
+
+    fn run_within(
+        &self,
+        limit: Duration,
+        what: &str,
+        doing: &'static str,
+        program: &Program,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<Finished, ChangeError> {
+        let host = || self.place.name().to_string();
+        let here = |source| {
+            let Input::File(path) = &program.input else { unreachable!("memory can be read") };
+            ChangeError::Here { host: host(), path: path.clone(), source }
+        };
+        let (input, limit) = input::of(&program.input, limit).map_err(here)?;
         let command = format!("exec {}", words::line(&program.argv, self.sudo));
-        let order = Order { command: &command, limit: LIMIT, most_output: MOST };
-        let finished = match input(&program.input) {
+        let order = Order { command: &command, limit, most_output: MOST };
+        let finished = match input {
             None => self.place.run(&order, interrupted)?,
-            Some(bytes) => fed(&self.place, &order, &bytes, interrupted)?,
+            Some(mut input) => match fed(&self.place, &order, &mut *input, interrupted) {
+                Ok(finished) => finished,
+                Err(FedError::Remote(error)) => return Err(error.into()),
+                Err(FedError::Here(error)) => return Err(here(error)),
+            },
         };
         if finished.is_success() {
             return Ok(finished);
@@ -255,27 +290,11 @@ impl Changes {
         let how = match finished.ending {
             Ending::Ended(Status::Exit(status)) => format!("ended with status {status}"),
             Ending::Ended(Status::Signal(signal)) => format!("was ended by signal {signal}"),
-            Ending::TimedOut => format!("took longer than {} s", LIMIT.as_secs()),
+            Ending::TimedOut => format!("took longer than {} s", limit.as_secs()),
             Ending::Interrupted => "was interrupted".into(),
         };
         let why = format!("`{}` {how}{said}", shown(program));
-        Err(ChangeError::Failed { host: self.place.name().into(), what: what.into(), doing, why })
-    }
-}
-
-/// What a program reads, if anything.
-fn input(input: &Input) -> Option<Vec<u8>> {
-    match input {
-        Input::Nothing => None,
-        Input::Text(text) => Some(text.clone().into_bytes()),
-        // Steps are undone with what was read in its place.
-        Input::Was => Some(Vec::new()),
-        Input::Rules(set, part) => {
-            let mut bytes = Vec::new();
-            set.write_part(*part, &set.comments(*part), &mut bytes)
-                .unwrap_or_else(|_| unreachable!("memory takes everything"));
-            Some(bytes)
-        }
+        Err(ChangeError::Failed { host: host(), what: what.into(), doing, why })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::error::RemoteError;
 use super::place::Place;
 use super::run::{Ending, Exchange, Finished, Order};
-use super::session::{Kind, Stream};
+use super::session::{Kind, Session, Stream};
 use linerate_core::phases::{Output, Status};
 use std::io::{self, Read, Write};
 use std::sync::atomic::AtomicBool;
@@ -122,26 +122,11 @@ impl Place {
         let copy = Copy { place: self, path, what: "write", bounds };
         let mut exchange = copy.begin(PUSH, &format!("{path}\n{size}\n"))?;
         let mut complaint = Output::new(COMPLAINT);
-        let mut content = Some(content.take(size));
-        let (mut piece, mut sent, mut length) = (vec![0; PIECE], 0, 0);
+        let mut content = content.take(size);
+        let mut feed = Feed::of(&mut content);
         loop {
-            if sent == length && content.is_some() {
-                let read = content.as_mut().map_or(Ok(0), |c| c.read(&mut piece));
-                (sent, length) = (0, read.map_err(|e| copy.here(e))?);
-                if length == 0 {
-                    content = None;
-                    exchange.session.close_input();
-                }
-            }
-            if sent < length {
-                match exchange.session.feed(&piece[sent..length]) {
-                    Ok(written) => sent += written,
-                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                    // It reads no more: it will say why.
-                    Err(_) => (content, sent) = (None, length),
-                }
-            }
-            exchange.wait(exchange.session.input().filter(|_| content.is_some()))?;
+            feed.go_on(&exchange.session).map_err(|e| copy.here(e))?;
+            exchange.wait(exchange.session.input().filter(|_| feed.has_more()))?;
             if let Some(ending) = exchange.step(&mut |_, bytes| complaint.push(bytes))? {
                 return copy.judge(ending, &complaint);
             }
@@ -182,35 +167,78 @@ impl Place {
     }
 }
 
-/// Runs a command with this as its input, which is not more than memory holds.
+/// Why a command could not be given its input.
+#[derive(Debug)]
+pub(super) enum FedError {
+    /// The connection.
+    Remote(RemoteError),
+    /// The input cannot be read here.
+    Here(io::Error),
+}
+
+impl From<RemoteError> for FedError {
+    fn from(error: RemoteError) -> Self {
+        FedError::Remote(error)
+    }
+}
+
+/// Runs a command with this as its input, of which there is never more than a piece in memory.
 pub(super) fn fed(
     place: &Place,
     order: &Order<'_>,
-    input: &[u8],
+    input: &mut dyn Read,
     interrupted: Option<&AtomicBool>,
-) -> Result<Finished, RemoteError> {
+) -> Result<Finished, FedError> {
     let mut kept = [Output::new(order.most_output), Output::new(order.most_output)];
     let mut exchange = Exchange::start(place, Kind::Fed, order.command, order.limit, interrupted)?;
-    let mut left = Some(input);
+    let mut feed = Feed::of(input);
     loop {
-        left = match left {
-            Some([]) => {
-                exchange.session.close_input();
-                None
-            }
-            Some(bytes) => match exchange.session.feed(bytes) {
-                Ok(written) => Some(&bytes[written..]),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => Some(bytes),
-                // It reads no more: its status says whether that is right.
-                Err(_) => Some(&[]),
-            },
-            None => None,
-        };
-        exchange.wait(exchange.session.input().filter(|_| left.is_some_and(|bytes| !bytes.is_empty())))?;
+        feed.go_on(&exchange.session).map_err(FedError::Here)?;
+        exchange.wait(exchange.session.input().filter(|_| feed.has_more()))?;
         if let Some(ending) = exchange.step(&mut |stream, bytes| kept[stream as usize].push(bytes))? {
             let [stdout, stderr] = kept;
             return Ok(Finished { ending, stdout, stderr, took: exchange.began.elapsed() });
         }
+    }
+}
+
+/// The input of a command, piece by piece.
+struct Feed<'r> {
+    /// `None` once all of it was read, or the command reads no more.
+    content: Option<&'r mut dyn Read>,
+    piece: Vec<u8>,
+    sent: usize,
+    length: usize,
+}
+
+impl<'r> Feed<'r> {
+    fn of(content: &'r mut dyn Read) -> Feed<'r> {
+        Feed { content: Some(content), piece: vec![0; PIECE], sent: 0, length: 0 }
+    }
+
+    /// Whether to wait for room.
+    fn has_more(&self) -> bool {
+        self.content.is_some()
+    }
+
+    /// Sends what there is room for, and closes the input behind the last of it.
+    fn go_on(&mut self, session: &Session) -> io::Result<()> {
+        if let Some(content) = self.content.as_mut().filter(|_| self.sent == self.length) {
+            (self.sent, self.length) = (0, content.read(&mut self.piece)?);
+            if self.length == 0 {
+                self.content = None;
+                session.close_input();
+            }
+        }
+        if self.sent < self.length {
+            match session.feed(&self.piece[self.sent..self.length]) {
+                Ok(written) => self.sent += written,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                // It reads no more: it will say why, or its status says that this is right.
+                Err(_) => (self.content, self.sent) = (None, self.length),
+            }
+        }
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@
 
 pub mod changes;
 pub mod clock;
+pub mod collectors;
 pub mod connection;
 pub mod driver;
 pub mod error;
@@ -23,6 +24,7 @@ pub mod target;
 pub mod words;
 
 pub use changes::{ChangeError, Changes, Undone};
+pub use collectors::Collectors;
 pub use connection::Connection;
 pub use driver::{Driver, Notice, Started, Trouble};
 pub use error::{Fault, RemoteError};

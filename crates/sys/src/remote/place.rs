@@ -3,9 +3,11 @@
 use super::connection::Connection;
 use super::error::{Fault, RemoteError};
 use super::target::Target;
+use crate::lab::room::Door;
 use crate::net::Netns;
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -26,6 +28,13 @@ pub enum Place {
         name: String,
         /// The network namespace; this process's own if `None`.
         netns: Option<Netns>,
+    },
+    /// In a room of the embedded lab: a network namespace with mounts of its own.
+    Room {
+        /// What it is called.
+        name: String,
+        /// The way into it.
+        door: Door,
     },
 }
 
@@ -48,7 +57,7 @@ impl Place {
     pub fn name(&self) -> &str {
         match self {
             Place::Ssh(connection) => &connection.target().name,
-            Place::Here { name, .. } => name,
+            Place::Here { name, .. } | Place::Room { name, .. } => name,
         }
     }
 
@@ -56,7 +65,7 @@ impl Place {
     pub fn silence(&self) -> Duration {
         match self {
             Place::Ssh(connection) => connection.target().silence,
-            Place::Here { .. } => SILENCE,
+            Place::Here { .. } | Place::Room { .. } => SILENCE,
         }
     }
 
@@ -64,7 +73,7 @@ impl Place {
     pub fn lost(&self) -> Option<RemoteError> {
         match self {
             Place::Ssh(connection) => connection.lost(),
-            Place::Here { .. } => None,
+            Place::Here { .. } | Place::Room { .. } => None,
         }
     }
 
@@ -72,7 +81,7 @@ impl Place {
     pub fn watched(&self) -> Vec<RawFd> {
         match self {
             Place::Ssh(connection) => connection.watched(),
-            Place::Here { .. } => Vec::new(),
+            Place::Here { .. } | Place::Room { .. } => Vec::new(),
         }
     }
 
@@ -101,19 +110,24 @@ impl Place {
                 command.args(args);
                 command
             }
+            Place::Room { door, .. } => {
+                let mut command = door.command(Path::new(program));
+                command.args(args);
+                command
+            }
         })
     }
 
     /// The process that runs [`LINE`] there, as the leader of a process group.
     pub(super) fn command(&self, sudo: bool) -> Command {
-        let netns = match self {
+        let mut command = match self {
             Place::Ssh(connection) if sudo => {
                 return connection.command(&LINE.replacen("exec", "exec sudo -n --", 1));
             }
             Place::Ssh(connection) => return connection.command(LINE),
-            Place::Here { netns, .. } => netns,
+            Place::Here { netns, .. } => here(netns.as_ref(), "/bin/sh"),
+            Place::Room { door, .. } => door.command(Path::new("/bin/sh")),
         };
-        let mut command = here(netns.as_ref(), "/bin/sh");
         // SAFETY: setsid is async-signal-safe, and changes only the child.
         unsafe {
             command.pre_exec(|| {

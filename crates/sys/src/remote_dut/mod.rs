@@ -6,7 +6,7 @@ mod error;
 
 pub use error::DutError;
 
-use crate::remote::{Changes, Order, Place, RemoteError, Target, Undone};
+use crate::remote::{Changes, Collectors, Order, Place, RemoteError, Target, Undone};
 use linerate_core::agent::message::Seen;
 use linerate_core::hosts::{Counters, Facts, Kernel, Question};
 use linerate_core::lab::Boot;
@@ -117,8 +117,17 @@ impl RemoteDut {
     ) -> Result<(), DutError> {
         self.undo()?;
         let (lasting, others) = steps.steps.split_at(steps.lasting.min(steps.steps.len()));
+        let (image, lasting) = lasting.split_at(steps.image.min(lasting.len()));
+        if !image.is_empty() {
+            if self.boot_pending {
+                self.reboot(interrupted)?;
+            }
+            self.changes.make(image, true, interrupted)?;
+            self.reboot(interrupted)?;
+        }
         self.changes.make(lasting, true, interrupted)?;
-        if reboot || self.boot_pending || steps.reboot {
+        let has_booted = !image.is_empty() && lasting.is_empty();
+        if self.boot_pending || steps.reboot || reboot && !has_booted {
             self.reboot(interrupted)?;
         }
         self.changes.make(others, false, interrupted)?;
@@ -177,6 +186,11 @@ impl RemoteDut {
         let finished = self.place.run(&order, None)?;
         facts.answer(question, &finished.stdout.bytes(), if finished.is_success() { 0 } else { 1 });
         Ok(())
+    }
+
+    /// Starts a plan's commands that run under load.
+    pub fn arm(&self, commands: &[String]) -> Collectors {
+        Collectors::start(Arc::clone(&self.place), commands.to_vec(), self.known.sudo)
     }
 
     /// The output of a plan's command after a trial, or why there is none.

@@ -13,7 +13,7 @@
 mod account;
 mod error;
 mod running;
-mod streams;
+pub(crate) mod streams;
 mod trial;
 mod window;
 

@@ -4,13 +4,13 @@ use crate::remote::session::Stream;
 use std::mem::take;
 
 /// What the command writes to standard error first: the number of its process there.
-pub(super) const NUMBER: &str = "linerate-process ";
+pub(crate) const NUMBER: &str = "linerate-process ";
 /// A line that is longer is handed on in pieces.
 const LONGEST: usize = 64 * 1024;
 
 /// What has come of the last lines of both.
 #[derive(Debug, Default)]
-pub(super) struct Streams {
+pub(crate) struct Streams {
     partial: [Vec<u8>; 2],
     /// The tool's process on its host, once it is known.
     pub process: Option<u32>,

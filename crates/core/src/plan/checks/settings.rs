@@ -18,7 +18,10 @@ pub(in super::super) fn settings(place: &Place<'_>, tree: &Tree, problems: &mut 
     dut(place, tree, problems);
     rules(place, tree, problems);
     interface(place, tree, problems);
-    boot(place, tree, problems);
+    image(tree, problems);
+    for key in ["image", "boot"] {
+        boot(place, tree, key, problems);
+    }
     texts(tree, problems);
     names(tree, problems);
     tables(place, tree, problems);
@@ -266,9 +269,22 @@ fn veth(tree: &Tree, problems: &mut Vec<Problem>) {
     }
 }
 
-fn boot(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
-    let Some(entry) =
-        tree.entry("boot").filter(|_| tree.table("boot").is_some_and(|t| !t.entries.is_empty()))
+/// An image can be installed and undone. Its keys may come together from several variants and factors.
+fn image(tree: &Tree, problems: &mut Vec<Problem>) {
+    let Some(entry) = tree.entry("image") else { return };
+    let Some(image) = tree.table("image").filter(|t| !t.entries.is_empty()) else { return };
+    let lacks = |key: &&str| image.text(key).is_none_or(|text| text.trim().is_empty());
+    let lacking: Vec<&str> = ["file", "install", "undo"].into_iter().filter(lacks).collect();
+    if !lacking.is_empty() {
+        let help = "add file = \"images/new.img.xz\", install = \"xzcat | upgrade\" and the line that puts the old one back: undo = \"...\"";
+        let message = format!("the image lacks {}", listed(&lacking, "and"));
+        problems.push(Problem::new(entry.key_span, message).help(help));
+    }
+}
+
+/// What takes effect at boot (`key`: settings, or an image) needs reboots.
+fn boot(place: &Place<'_>, tree: &Tree, key: &str, problems: &mut Vec<Problem>) {
+    let Some(entry) = tree.entry(key).filter(|_| tree.table(key).is_some_and(|t| !t.entries.is_empty()))
     else {
         return;
     };
@@ -277,7 +293,8 @@ fn boot(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
         problems.push(Problem::new(entry.key_span, "the embedded lab cannot reboot this machine").help(help));
     } else if !place.reboots() {
         let help = "add reboot = \"when-needed\" to [trials]";
-        problems.push(Problem::new(entry.key_span, "settings for the boot need reboots").help(help));
+        let what = if key == "image" { "an image needs" } else { "settings for the boot need" };
+        problems.push(Problem::new(entry.key_span, format!("{what} reboots")).help(help));
     }
 }
 
@@ -296,6 +313,13 @@ fn texts(tree: &Tree, problems: &mut Vec<Problem>) {
             if let Value::Text(text) = &entry.node.value {
                 check(text, entry.node.span);
             }
+        }
+    }
+    for entry in tree.table("image").map(|t| t.entries.as_slice()).unwrap_or_default() {
+        if let Value::Text(text) = &entry.node.value
+            && entry.key != "file"
+        {
+            check(text, entry.node.span);
         }
     }
     for (list, keys) in [("files", ["path", "text"]), ("commands", ["run", "undo"])] {

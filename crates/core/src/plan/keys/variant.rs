@@ -37,7 +37,7 @@ static DESCRIPTION: [Key; 5] = [
     ),
 ];
 
-static FIELDS: [Key; 11] = [
+static FIELDS: [Key; 12] = [
     Key::new("dut", Kind::Dut, "What stands between the tester's ends. Default: forwarding."),
     Key::new(
         "cpus",
@@ -53,6 +53,11 @@ static FIELDS: [Key; 11] = [
         "boot",
         Kind::Named(&Kind::Setting, "boot settings by name"),
         "Settings that take effect at boot: loader tunables on FreeBSD, the kernel's command line on Linux.",
+    ),
+    Key::new(
+        "image",
+        Kind::Table(&IMAGE),
+        "A system image or a kernel that is installed and booted; afterwards the old one is put back. Needs a real lab.",
     ),
     Key::new(
         "interface",
@@ -159,6 +164,23 @@ static END_FIELDS: [Key; 23] = [
         "CPUs that serve the queues, in turn: their interrupts or NAPI threads (Linux).",
     ),
 ];
+
+static IMAGE: Table = Table {
+    what: "[image]",
+    keys: &[&[
+        Key::new(
+            "file",
+            Kind::Line,
+            "The image or package, on the machine that linerate runs on; relative to the plan's folder.",
+        ),
+        Key::new(
+            "install",
+            Kind::Line,
+            "A line for the shell of the device under test that installs what it reads from its standard input; may contain placeholders.",
+        ),
+        Key::new("undo", Kind::Line, "The line that puts the old one back, for the next boot."),
+    ]],
+};
 
 static ROUTES: Table = Table {
     what: "[routes]",

@@ -11,7 +11,7 @@ fn fault(lines: &str, says: &str) -> Fault {
 
 /// Lines, what the message says, and what the help says.
 #[rustfmt::skip]
-const BAD: [(&str, &str, &str); 65] = [
+const BAD: [(&str, &str, &str); 69] = [
     // Names.
     ("[variants.a]\nabout = \"x\"\nrulse = 1", "[variants.a] has no key 'rulse'", "did you mean 'rules'?"),
     ("flows = 5\n[variants.a]", "a plan has no key 'flows'", "it belongs in [traffic]"),
@@ -55,6 +55,10 @@ const BAD: [(&str, &str, &str); 65] = [
     ("lab = { file = \"x\", systems = [\"freebsd\"] }\ntraffic.family = \"IPv6\"\n[variants.a]\nrules = { tool = \"ipfw\", filter = \"nat\" }", "translates IPv4 only", "IPv4"),
     ("[variants.a]\nrules = { tool = \"nftables\", filter = \"stateless\", optimize = false }", "only pf makes tables", ""),
     ("[variants.a]\nboot = { x = 1 }", "cannot reboot", "lab.toml"),
+    ("[variants.a]\nimage = { file = \"x\", install = \"upgrade\", undo = \"true\" }", "cannot reboot", "lab.toml"),
+    ("lab = { file = \"x\" }\n[variants.a]\nimage = { file = \"x\", install = \"upgrade\", undo = \"true\" }", "an image needs reboots", "when-needed"),
+    ("lab = { file = \"x\" }\n[variants.a]\nimage = { file = \"x\", undo = \" \" }", "the image lacks install and undo", "xzcat"),
+    ("lab = { file = \"x\" }\n[variants.a]\nimage = { file = \"x\", install = \"dd of=/dev/{disk}\", undo = \"true\" }", "no placeholder {disk}", "{in}"),
     ("[variants.a]\ninterface.rx-ring = 512", "cannot be set on a veth", "lab.toml"),
     ("[variants.a]\ninterface.irq = \"1\"", "threaded-napi", ""),
     ("[variants.a]\ndut = \"bridge\"\nroutes.count = 5", "it has no routes", ""),

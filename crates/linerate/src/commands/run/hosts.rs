@@ -21,7 +21,8 @@ use linerate_core::trial::Timing;
 use linerate_report::text;
 use linerate_sys::remote::survey::{self, Approach};
 use linerate_sys::remote::{Order, Place};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,12 +33,18 @@ pub struct Site {
     approach: Approach,
     places: BTreeMap<String, Arc<Place>>,
     facts: BTreeMap<String, Facts>,
+    /// The plan's folder.
+    folder: PathBuf,
 }
 
 /// Where the lab file of a plan is: what the command line says, or beside the plan.
 pub fn lab_file(args: &Run, plan: &Path, named: &str) -> PathBuf {
-    let beside = || plan.parent().filter(|_| plan.is_file()).unwrap_or(Path::new("")).join(named);
-    args.lab.clone().unwrap_or_else(beside)
+    args.lab.clone().unwrap_or_else(|| folder(plan).join(named))
+}
+
+/// The folder of a plan, which its files are relative to; this one where it is none of a file.
+fn folder(plan: &Path) -> &Path {
+    plan.parent().filter(|_| plan.is_file()).unwrap_or(Path::new(""))
 }
 
 /// Reads a lab file; `None` where it has faults, which are told here.
@@ -55,11 +62,11 @@ pub fn read(file: &Path) -> Result<Option<Lab>> {
 }
 
 impl Site {
-    /// Connects to the hosts (for trials of so many nanoseconds), asks them, and holds what they say against the lab file.
+    /// Connects to the hosts of a plan's lab, asks them, and holds what they say against the lab file. `trial_ns`: how long a trial is.
     ///
     /// # Errors
     /// Whatever would spoil the campaign, all at once.
-    pub fn open(args: &Run, lab: Lab, trial_ns: u64) -> Result<Site> {
+    pub fn open(args: &Run, plan: &Path, lab: Lab, trial_ns: u64) -> Result<Site> {
         let progress = Progress::of_steps();
         let load = Duration::from_nanos(Timing::of_hosts(trial_ns).load_ns());
         let approach = Approach { accept_new: args.accept_new_keys, config: args.ssh_config.clone(), load };
@@ -79,7 +86,7 @@ impl Site {
         if faults > 0 {
             bail!("the lab is not fit for a campaign: {faults} faults; `linerate lab check` looks again");
         }
-        Ok(Site { lab, approach, places, facts })
+        Ok(Site { lab, approach, places, facts, folder: folder(plan).into() })
     }
 
     /// What plans call the DUT's system; `None` without a DUT, or where plans have no settings for it.
@@ -186,7 +193,10 @@ impl Site {
         };
         let target = self.target(dut, plan.system)?;
         let of_lane = |lane: usize| {
-            let settings = &plan.lanes[lane].settings;
+            let mut settings = plan.lanes[lane].settings.clone();
+            if let Some(image) = &mut settings.image {
+                image.file = self.folder.join(&image.file).display().to_string();
+            }
             if settings.dut == Dut::CardToCard {
                 return Err(vec![
                     "there is a device under test in this lab: name another lab file for card to card".into(),
@@ -197,7 +207,7 @@ impl Site {
                 return Err(vec!["bridges are not measured in labs of hosts yet".into()]);
             }
             let rules = plan.rule_set(lane, Some(&target.outside.name));
-            let steps = reconfigure::steps(settings, rules.as_ref(), &target);
+            let steps = reconfigure::steps(&settings, rules.as_ref(), &target);
             steps.map_err(|unsupported| unsupported.iter().map(ToString::to_string).collect())
         };
         Ok((0..plan.lanes.len()).map(of_lane).collect())
@@ -280,6 +290,7 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     prepared.notes.extend(site.notes());
     let signed = site.tool(site.lab.receiver())? == Tool::Linerate;
     prepared.slots.iter_mut().for_each(|slot| slot.signed = signed);
+    prepared.notes.extend(images(plan, &site.folder)?);
     let of_plan = unmet(site, &plan.requirements)?;
     let steps = site.steps(plan)?;
     let mut lacking = Vec::new();
@@ -289,6 +300,32 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     }
     prepared.skipped = with_reasons(plan.cells.iter().map(|cell| lacking[cell.lane].clone()).collect());
     Ok(prepared)
+}
+
+/// A line on each image that is to be installed, for the record.
+///
+/// # Errors
+/// Those that cannot be read, all at once.
+fn images(plan: &Campaign, folder: &Path) -> Result<Vec<String>> {
+    let named: BTreeSet<&str> =
+        plan.lanes.iter().filter_map(|lane| Some(lane.settings.image.as_ref()?.file.as_str())).collect();
+    let (mut notes, mut unread) = (Vec::new(), Vec::new());
+    for file in named {
+        let path = folder.join(file);
+        let opened = File::open(&path).and_then(|opened| opened.metadata());
+        match opened {
+            Ok(facts) if facts.is_file() => notes.push(format!("image {file}: {} bytes", facts.len())),
+            Ok(_) => unread.push(format!("{}: it is no file", path.display())),
+            Err(error) => unread.push(format!("{}: {error}", path.display())),
+        }
+    }
+    if !unread.is_empty() {
+        bail!(
+            "images that the plan installs cannot be read (they are looked for from the plan's folder on): {}",
+            unread.join("; ")
+        );
+    }
+    Ok(notes)
 }
 
 fn unmet(site: &Site, requirements: &[Requirement]) -> Result<Vec<String>> {

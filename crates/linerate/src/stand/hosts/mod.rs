@@ -14,6 +14,7 @@ use linerate_core::reconfigure::Steps;
 use linerate_core::record::Collected;
 use linerate_core::trial::Timing;
 use linerate_sys::lab::ledger::Account;
+use linerate_sys::remote::Collectors;
 use linerate_sys::remote_agent::Flown;
 use linerate_sys::remote_dut::{DutError, RemoteDut};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,8 @@ pub struct Device {
     pub reboot: Reboot,
     /// Commands after each trial.
     pub commands: Vec<String>,
+    /// Commands from before the load of each trial until after it.
+    pub during: Vec<String>,
 }
 
 /// Hosts, ready for trials.
@@ -119,14 +122,18 @@ impl Stand for Hosts {
         if self.learned.insert(kind) {
             self.tester.learn(kind, flows, interrupted)?;
         }
+        let armed = self.device.as_ref().map(|device| device.dut.arm(&device.during));
         let before = look(&mut self.device)?;
         let flown = self.tester.trial(kind, rate, timing, interrupted)?;
         let after = look(&mut self.device)?;
         let account = account(&self.device, &flown, before.as_ref().zip(after.as_ref()));
         let commands = self.device.iter().flat_map(|d| d.commands.iter().map(|c| (&d.dut, c)));
-        let collected = commands
-            .map(|(dut, command)| Collected { command: command.clone(), output: dut.collect(command) })
-            .collect();
+        // The device answers again: it has told its counters.
+        let mut collected = armed.map(Collectors::fetch).unwrap_or_default();
+        collected.extend(
+            commands
+                .map(|(dut, command)| Collected { command: command.clone(), output: dut.collect(command) }),
+        );
         let skew_ns = (flown.late.len() > 1).then(|| flown.skew_ns());
         let Flown { outcome, generator, receiver, .. } = flown;
         Ok(Shown { outcome, generator, receiver, account, collected, skew_ns, ..Shown::default() })

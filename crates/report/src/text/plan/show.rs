@@ -76,6 +76,9 @@ fn place(page: &mut Page, plan: &Plan, campaign: &Campaign) {
     for command in &campaign.collect.commands {
         page.item("          ", &format!("the output of `{command}`"), Ink::Plain);
     }
+    for command in &campaign.collect.during {
+        page.item("          ", &format!("the output of `{command}`, under load"), Ink::Plain);
+    }
 }
 
 fn figures(figures: Figures) -> &'static str {

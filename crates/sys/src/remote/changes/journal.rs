@@ -154,6 +154,7 @@ mod tests {
             lasting: n == 2,
             boot: Some("b".into()),
             made: n == 1,
+            slow: n == 1,
         }
     }
 

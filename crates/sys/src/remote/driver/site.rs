@@ -32,7 +32,7 @@ impl Site {
     pub(super) fn new(place: Place) -> Site {
         let target = match &place {
             Place::Ssh(connection) => Some(connection.target().clone()),
-            Place::Here { .. } => None,
+            Place::Here { .. } | Place::Room { .. } => None,
         };
         let (name, state) = (place.name().to_owned(), State::Connected(place));
         Site { name, target, state, waiting: Vec::new(), looked: Instant::now() }

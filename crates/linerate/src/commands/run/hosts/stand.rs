@@ -86,9 +86,10 @@ impl Site {
             }
         }
         let lanes = self.steps(plan)?.into_iter().map(Result::unwrap_or_default).collect();
-        let commands =
-            plan.collect.commands.iter().map(|command| fill(command, &ends[0], &ends[1])).collect();
-        Ok(Some(Device { dut, ends, lanes, reboot: plan.trials.reboot, commands }))
+        let filled =
+            |all: &[String]| all.iter().map(|command| fill(command, &ends[0], &ends[1])).collect::<Vec<_>>();
+        let (commands, during) = (filled(&plan.collect.commands), filled(&plan.collect.during));
+        Ok(Some(Device { dut, ends, lanes, reboot: plan.trials.reboot, commands, during }))
     }
 
     fn kernel(&self, host: &Host) -> Result<Kernel> {
