@@ -37,6 +37,8 @@ const LINES_BACK: &str = r#"while read -r f value; do printf '%s\n' "$value" >"$
 const TABLES_READ: &str = r#""$1" -t filter && "$1" -t nat"#;
 /// Where ethtool has the second of two settings on one line: `Adaptive RX: off  TX: on`.
 const ADAPTIVE_TX: &str = "Adaptive RX/TX";
+/// Takes our table away, whether or not it is there.
+const NFT_GONE: &str = "nft add table inet linerate && exec nft delete table inet linerate";
 /// Takes our ipsets away, whichever of them there are.
 const IPSETS_GONE: &str = "for s in linerate4 linerate6; do ipset destroy \"$s\" 2>/dev/null; done; exit 0";
 
@@ -251,7 +253,7 @@ fn rule_set(list: &mut List<'_>, set: &RuleSet) {
         let what = format!("rule set by {}", load.program);
         match (set.firewall, load.part) {
             (Firewall::Nftables, _) => {
-                list.with_undo(what, apply, Program::new(["nft", "delete", "table", "inet", "linerate"]));
+                list.with_undo(what, apply, Program::script(NFT_GONE, [""; 0]));
             }
             (_, Part::Ipset) => list.with_undo(what, apply, Program::script(IPSETS_GONE, [""; 0])),
             _ => {

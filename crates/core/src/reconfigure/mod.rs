@@ -125,6 +125,9 @@ pub struct Undoing {
     /// What tells the boot apart in which it was made, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<String>,
+    /// What tells the machine apart that was changed, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// Whether it is known to have been made: it is written down before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub made: bool,
@@ -145,7 +148,16 @@ impl Step {
             }
         };
         let slow = matches!(self.apply.input, Input::File(_));
-        Some(Undoing { what: self.what.clone(), argv, input, lasting: false, boot: None, made: false, slow })
+        Some(Undoing {
+            what: self.what.clone(),
+            argv,
+            input,
+            lasting: false,
+            boot: None,
+            made: false,
+            slow,
+            machine: None,
+        })
     }
 }
 

@@ -124,7 +124,7 @@ fn firewalls_are_put_on_and_off() {
     );
     assert_eq!(
         lines(&with_rules(System::Linux, Tool::Nftables, Filter::Stateless)),
-        ["rule set by nft: nft -f - / nft delete table inet"]
+        ["rule set by nft: nft -f - / sh"]
     );
     assert_eq!(
         lines(&with_rules(System::OpenBsd, Tool::Pf, Filter::Stateless)),

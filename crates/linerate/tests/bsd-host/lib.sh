@@ -41,8 +41,3 @@ put() {
 	printf '%s %s\n' "$2" "$3" >>"$1.new"
 	mv "$1.new" "$1"
 }
-
-# When the host booted, as sysctl(8) has it.
-boottime() {
-	date '+kern.boottime={ sec = %s, usec = %N } %c'
-}

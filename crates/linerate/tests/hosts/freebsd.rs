@@ -57,8 +57,8 @@ from = "new"
 image = { file = "images/newer.img" }
 boot = { "hw.igb.num_queues" = 1 }
 "#;
-    let running = format!("cat {router}/running {router}/slice.$(cat {router}/running)");
-    let collect = format!("[collect]\ncommands = [\"{running} | dd count=1 2>/dev/null\"]\n\n");
+    let running = format!("cat {router}/running; dd if={router}/slice.$(cat {router}/running) count=1");
+    let collect = format!("[collect]\ncommands = [\"{running}\"]\n\n");
     let mask = PLAN.find("[variants.mask]").unwrap()..PLAN.find("[compare]").unwrap();
     let mut plan = PLAN.to_string();
     plan.replace_range(mask, &format!("{images}\n{collect}"));

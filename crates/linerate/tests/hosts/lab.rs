@@ -27,7 +27,7 @@ with = "forwarding"
 
 [trials]
 duration = "200 ms"
-blocks = 12
+blocks = 8
 
 [[expect]]
 of = "rules"
@@ -59,6 +59,8 @@ addresses = ["198.18.128.1/24"]
 name = "out0"
 mac = "02:00:00:00:00:03"
 addresses = ["198.19.128.1/24"]
+[hosts.dut.boot]
+timeout = "5 s"
 
 [hosts.receiver]
 role = "receiver"

@@ -6,13 +6,14 @@ mod journal;
 mod tests;
 
 use super::error::RemoteError;
-use super::files::{FedError, fed};
+use super::files::{FedError, fed, spooled};
 use super::place::Place;
 use super::run::{Ending, Finished, Order};
 use super::words;
 use journal::Journal;
 use linerate_core::phases::Status;
 use linerate_core::reconfigure::{Input, Program, Step, Undoing};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -59,6 +60,20 @@ pub enum ChangeError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The journal is about another machine.
+    #[error(
+        "{host}: {path} says what was changed on another machine at this address ({was}, and this is {is}), and putting that back here would spoil this one; put that machine back, or delete the file if it is gone"
+    )]
+    Another {
+        /// What the host is called.
+        host: String,
+        /// The journal's file.
+        path: PathBuf,
+        /// The machine that was changed.
+        was: String,
+        /// This one.
+        is: String,
+    },
     /// A program failed.
     #[error("{host}: {what} could not be {doing}: {why}")]
     Failed {
@@ -70,6 +85,8 @@ pub enum ChangeError {
         doing: &'static str,
         /// The program, how it ended, and what it said.
         why: String,
+        /// Whether it ended by itself: then it has done nothing that it was to do, and will not.
+        by_itself: bool,
     },
     /// What a program printed does not have the value.
     #[error("{host}: {what}: `{command}` does not say what it is now, so it could not be put back: {said}")]
@@ -84,7 +101,9 @@ pub enum ChangeError {
         said: String,
     },
     /// Changes that are still there.
-    #[error("{host}: {count} of its changes could not be undone and stay in {path}: {first}")]
+    #[error(
+        "{host}: {count} of its changes could not be undone, and stay written down in {path}: {first}; whatever runs a plan on this host next tries again; a reboot of the host settles what does not outlive one; what was put back by hand can be deleted there"
+    )]
     Left {
         /// What the host is called.
         host: String,
@@ -102,11 +121,24 @@ pub enum ChangeError {
 pub struct Undone {
     /// What was put back, in that order.
     pub what: Vec<String>,
-    /// Whether some of it outlives a boot, and so may count from the next one on.
-    pub lasting: bool,
-    /// Whether the rest takes a reboot.
+    /// Whether a boot is owed: some of it counts from the next one on, or is undone by it.
     pub reboot: bool,
 }
+
+/// What stands in a journal for a boot that is owed: what was put back counts from it on only.
+const OWED: &str = "the boot that is owed";
+
+/// Whether two marks are of one boot: they are the same, or times of boots that differ by no more than clocks do.
+pub(crate) fn is_same_boot(a: &str, b: &str) -> bool {
+    let time = |mark: &str| mark.strip_prefix(BOOTED_AT)?.parse::<i64>().ok();
+    match (time(a), time(b)) {
+        (Some(a), Some(b)) => a.abs_diff(b) <= 2,
+        _ => a == b,
+    }
+}
+
+/// How a mark begins that is the time of a boot, by this machine's clock in seconds.
+pub(crate) const BOOTED_AT: &str = "booted at ";
 
 /// The changes of one host. Its journal is locked as long as this lives.
 #[derive(Debug)]
@@ -116,17 +148,31 @@ pub struct Changes {
     sudo: bool,
     /// What tells this boot of the host apart, where it tells.
     boot: Option<String>,
+    /// What tells the machine apart.
+    machine: Option<String>,
 }
 
 impl Changes {
     /// Opens the journal of a host in a folder of this machine. `address`: where ssh reaches the host, which tells it apart from those
-    /// that other lab files call the same. `sudo`: programs are run by `sudo -n`.
+    /// that other lab files call the same. `machine`: what tells the machine apart that answers there (an Ethernet address). `sudo`:
+    /// programs are run by `sudo -n`.
     ///
     /// # Errors
-    /// It cannot be read or written, or another linerate has it.
-    pub fn open(place: Arc<Place>, address: &str, folder: &Path, sudo: bool) -> Result<Changes, ChangeError> {
+    /// It cannot be read or written, another linerate has it, or it is about another machine.
+    pub fn open(
+        place: Arc<Place>,
+        address: &str,
+        machine: Option<String>,
+        folder: &Path,
+        sudo: bool,
+    ) -> Result<Changes, ChangeError> {
         let journal = Journal::open(place.name(), address, folder)?;
-        Ok(Changes { place, journal, sudo, boot: None })
+        let machines = journal.pending().iter().filter_map(|undoing| undoing.machine.as_ref());
+        if let Some((was, is)) = machines.zip(machine.iter().cycle()).find(|(was, is)| was != is) {
+            let (host, path) = (place.name().to_string(), journal.path());
+            return Err(ChangeError::Another { host, path, was: was.clone(), is: is.clone() });
+        }
+        Ok(Changes { place, journal, sudo, boot: None, machine })
     }
 
     /// What has been changed and not been put back, oldest first: also by a linerate that was killed.
@@ -147,9 +193,14 @@ impl Changes {
         for step in steps {
             let was = self.read(step, interrupted)?;
             if let Some(undoing) = step.undoing(&was) {
-                self.journal.write(Undoing { lasting, boot: self.boot.clone(), ..undoing })?;
-                self.run(&step.what, "set", &step.apply, interrupted)?;
-                self.journal.made()?;
+                let (boot, machine) = (self.boot.clone(), self.machine.clone());
+                self.journal.write(Undoing { lasting, boot, machine, ..undoing })?;
+                let made = self.run(&step.what, "set", &step.apply, interrupted);
+                // One that did not end by itself may be made yet: its undoing must succeed.
+                if !matches!(made, Err(ChangeError::Failed { by_itself: true, .. })) {
+                    self.journal.made()?;
+                }
+                made?;
                 continue;
             }
             self.run(&step.what, "set", &step.apply, interrupted)?;
@@ -165,7 +216,12 @@ impl Changes {
     pub fn booted(&mut self, place: Arc<Place>, boot: Option<String>) -> Result<(), ChangeError> {
         self.place = place;
         self.boot = boot;
-        self.forget(|undoing| undoing.lasting)
+        self.forget(|undoing| undoing.lasting && undoing.what != OWED)
+    }
+
+    /// Whether what was put back counts from the next boot on only.
+    pub fn owes_boot(&self) -> bool {
+        self.journal.pending().iter().any(|undoing| undoing.what == OWED)
     }
 
     /// The host is reached by another connection.
@@ -185,7 +241,9 @@ impl Changes {
     pub fn in_boot(&mut self, boot: Option<String>) -> Result<(), ChangeError> {
         self.boot.clone_from(&boot);
         self.forget(|undoing| {
-            undoing.lasting || boot.is_none() || undoing.boot.is_none() || undoing.boot == boot
+            let lasting = undoing.lasting && undoing.what != OWED;
+            lasting
+                || boot.as_ref().zip(undoing.boot.as_ref()).is_none_or(|(now, then)| is_same_boot(now, then))
         })
     }
 
@@ -204,33 +262,55 @@ impl Changes {
     /// Some of it could not be put back.
     pub fn undo(&mut self) -> Result<Undone, ChangeError> {
         let (mut undone, mut failed, mut kept) = (Undone::default(), None, Vec::new());
-        for undoing in self.journal.pending().to_vec().into_iter().rev() {
-            if undoing.argv.is_empty() {
-                undone.reboot = true;
-                continue;
-            }
-            undone.lasting |= undoing.lasting;
-            let input =
-                if undoing.input.is_empty() { Input::Nothing } else { Input::Text(undoing.input.clone()) };
-            let program = Program { argv: undoing.argv.clone(), input };
-            let limit = if undoing.slow { INSTALLATION } else { LIMIT };
-            match self.run_within(limit, &undoing.what, "put back", &program, None) {
-                Ok(_) => undone.what.push(undoing.what),
-                // Written down, and then perhaps never made: there is nothing to be put back.
-                Err(ChangeError::Failed { .. }) if !undoing.made => {}
+        let mut left = self.journal.pending().to_vec();
+        while let Some(undoing) = left.pop() {
+            match self.undo_one(&undoing) {
+                Ok(true) => undone.what.push(undoing.what.clone()),
+                Ok(false) => {}
                 Err(error) => {
                     failed.get_or_insert(error);
-                    kept.push(undoing);
+                    kept.insert(0, undoing);
+                    continue;
                 }
             }
+            undone.reboot |= undoing.argv.is_empty() || self.has_counted(&undoing);
+            // At once, so that nothing is put back twice should this be killed.
+            let owed = undone.reboot.then(|| self.owed());
+            self.journal.replace(owed.into_iter().chain(left.iter().chain(&kept).cloned()).collect())?;
         }
-        kept.reverse();
         let (host, path, count) = (self.place.name().to_string(), self.journal.path(), kept.len());
-        self.journal.replace(kept)?;
         match failed {
             None => Ok(undone),
             Some(first) => Err(ChangeError::Left { host, count, path, first: Box::new(first) }),
         }
+    }
+
+    /// Puts one change back; whether there was one. What was written down and never made is none; what a boot undoes is not done here.
+    fn undo_one(&self, undoing: &Undoing) -> Result<bool, ChangeError> {
+        if undoing.argv.is_empty() {
+            return Ok(false);
+        }
+        let input =
+            if undoing.input.is_empty() { Input::Nothing } else { Input::Text(undoing.input.clone()) };
+        let program = Program { argv: undoing.argv.clone(), input };
+        let limit = if undoing.slow { INSTALLATION } else { LIMIT };
+        match self.run_within(limit, &undoing.what, "put back", &program, None) {
+            Ok(_) => Ok(true),
+            Err(ChangeError::Failed { by_itself: true, .. }) if !undoing.made => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a change that outlives boots has seen one, and so is in effect until the next.
+    fn has_counted(&self, undoing: &Undoing) -> bool {
+        let same = self.boot.as_ref().zip(undoing.boot.as_ref()).map(|(now, then)| is_same_boot(now, then));
+        undoing.lasting && same == Some(false)
+    }
+
+    fn owed(&self) -> Undoing {
+        let (what, boot, machine) = (OWED.to_string(), self.boot.clone(), self.machine.clone());
+        let (argv, input) = (Vec::new(), String::new());
+        Undoing { what, argv, input, lasting: true, boot, machine, made: true, slow: false }
     }
 
     fn read(&self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<String, ChangeError> {
@@ -258,6 +338,22 @@ impl Changes {
         self.run_within(LIMIT, what, doing, program, interrupted)
     }
 
+    /// Images are streamed: their scripts know their length. All else is there as a whole before a program sees it.
+    fn feed(
+        &self,
+        program: &Program,
+        order: &Order<'_>,
+        input: &mut dyn Read,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<Finished, FedError> {
+        if matches!(program.input, Input::File(_)) {
+            return fed(&self.place, order, input, interrupted);
+        }
+        let mut bytes = Vec::new();
+        input.read_to_end(&mut bytes).map_err(FedError::Here)?;
+        spooled(&self.place, order, &bytes, interrupted)
+    }
+
     fn run_within(
         &self,
         limit: Duration,
@@ -272,11 +368,11 @@ impl Changes {
             ChangeError::Here { host: host(), path: path.clone(), source }
         };
         let (input, limit) = input::of(&program.input, limit).map_err(here)?;
-        let command = format!("exec {}", words::line(&program.argv, self.sudo));
-        let order = Order { command: &command, limit, most_output: MOST };
+        let command = format!("exec {}", words::line(&program.argv, false));
+        let order = Order { command: &command, limit, most_output: MOST, sudo: self.sudo };
         let finished = match input {
             None => self.place.run(&order, interrupted)?,
-            Some(mut input) => match fed(&self.place, &order, &mut *input, interrupted) {
+            Some(mut input) => match self.feed(program, &order, &mut *input, interrupted) {
                 Ok(finished) => finished,
                 Err(FedError::Remote(error)) => return Err(error.into()),
                 Err(FedError::Here(error)) => return Err(here(error)),
@@ -294,7 +390,8 @@ impl Changes {
             Ending::Interrupted => "was interrupted".into(),
         };
         let why = format!("`{}` {how}{said}", shown(program));
-        Err(ChangeError::Failed { host: host(), what: what.into(), doing, why })
+        let by_itself = matches!(finished.ending, Ending::Ended(_));
+        Err(ChangeError::Failed { host: host(), what: what.into(), doing, why, by_itself })
     }
 }
 

@@ -16,6 +16,13 @@ cat >"$part" && [ "$(($(wc -c <"$part")))" -eq "$size" ] && mv -f "$part" "$path
 rm -f "$part"
 exit 1
 "#;
+/// Keeps what it reads in a new file, whose name it prints; nothing of it where not all has arrived.
+const SPOOL: &str = r#"
+IFS= read -r size && umask 077 && f=$(mktemp /tmp/linerate.XXXXXXXX) || exit 1
+cat >"$f" && [ "$(($(wc -c <"$f")))" -eq "$size" ] && echo "$f" && exit 0
+rm -f "$f"
+exit 1
+"#;
 const FETCH: &str = r#"IFS= read -r path && exec cat <"$path""#;
 /// What is kept of complaints.
 const COMPLAINT: usize = 4096;
@@ -190,7 +197,7 @@ pub(super) fn fed(
     interrupted: Option<&AtomicBool>,
 ) -> Result<Finished, FedError> {
     let mut kept = [Output::new(order.most_output), Output::new(order.most_output)];
-    let mut exchange = Exchange::start(place, Kind::Fed, order.command, order.limit, interrupted)?;
+    let mut exchange = Exchange::start(place, Kind::Fed, order, interrupted)?;
     let mut feed = Feed::of(input);
     loop {
         feed.go_on(&exchange.session).map_err(FedError::Here)?;
@@ -200,6 +207,28 @@ pub(super) fn fed(
             return Ok(Finished { ending, stdout, stderr, took: exchange.began.elapsed() });
         }
     }
+}
+
+/// Runs a command with this as its input, all of which is there before the command begins: so it can be ended at any time, and never
+/// takes a part for the whole.
+pub(super) fn spooled(
+    place: &Place,
+    order: &Order<'_>,
+    input: &[u8],
+    interrupted: Option<&AtomicBool>,
+) -> Result<Finished, FedError> {
+    let mut content = format!("{}\n", input.len()).into_bytes();
+    content.extend_from_slice(input);
+    let spool = Order { command: SPOOL, most_output: COMPLAINT, ..order.clone() };
+    let spooled = fed(place, &spool, &mut content.as_slice(), interrupted)?;
+    let name = spooled.text().trim().to_string();
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "/.".contains(c));
+    if !spooled.is_success() || !name.starts_with("/tmp/linerate.") || !is_name(&name) {
+        return Ok(spooled);
+    }
+    // The shell stays, to take the file away.
+    let command = format!("({}) <{name}; status=$?; rm -f {name}; exit $status", order.command);
+    Ok(place.run(&Order { command: &command, ..order.clone() }, interrupted)?)
 }
 
 /// The input of a command, piece by piece.
@@ -256,7 +285,8 @@ impl<'a> Copy<'a> {
             return Err(self.refused("a path has one line"));
         }
         let Bounds { limit, interrupted, .. } = *self.bounds;
-        let exchange = Exchange::start(self.place, Kind::Fed, command, limit, interrupted)?;
+        let order = Order::new(command).within(limit);
+        let exchange = Exchange::start(self.place, Kind::Fed, &order, interrupted)?;
         // The header is shorter than a pipe.
         exchange.session.feed(header.as_bytes()).map_err(|e| self.here(e))?;
         Ok(exchange)

@@ -27,12 +27,21 @@ pub struct Order<'a> {
     pub limit: Duration,
     /// Bytes that are kept of each of its outputs: the first half and the last.
     pub most_output: usize,
+    /// Whether it is run by `sudo -n`, with the shell that supervises it: that could not end it otherwise.
+    pub sudo: bool,
 }
 
 impl<'a> Order<'a> {
     /// A command that may take half a minute, of whose outputs 64 KiB each are kept.
     pub fn new(command: &'a str) -> Order<'a> {
-        Order { command, limit: Duration::from_secs(30), most_output: 64 * 1024 }
+        Order { command, limit: Duration::from_secs(30), most_output: 64 * 1024, sudo: false }
+    }
+
+    /// By `sudo -n`, if that is wanted.
+    #[must_use]
+    pub fn by_sudo(mut self, sudo: bool) -> Order<'a> {
+        self.sudo = sudo;
+        self
     }
 
     /// With another limit.
@@ -91,7 +100,7 @@ impl Place {
     /// The host was lost, or runs no commands.
     pub fn run(&self, order: &Order<'_>, interrupted: Option<&AtomicBool>) -> Result<Finished, RemoteError> {
         let mut kept = [Output::new(order.most_output), Output::new(order.most_output)];
-        let mut exchange = Exchange::start(self, Kind::Watched, order.command, order.limit, interrupted)?;
+        let mut exchange = Exchange::start(self, Kind::Watched, order, interrupted)?;
         let ending = exchange.finish(&mut |stream, bytes| kept[stream as usize].push(bytes))?;
         let [stdout, stderr] = kept;
         Ok(Finished { ending, stdout, stderr, took: exchange.began.elapsed() })
@@ -107,6 +116,8 @@ pub(super) struct Exchange<'a> {
     /// When the session was started, and then, when its command was.
     pub(super) began: Instant,
     running: bool,
+    /// Whether what is written to it is its command's input: then the end of that is its end, and no order reaches it.
+    fed: bool,
     ending: Option<(Ending, Instant)>,
     killed: bool,
 }
@@ -115,13 +126,13 @@ impl<'a> Exchange<'a> {
     pub(super) fn start(
         place: &'a Place,
         kind: Kind,
-        command: &str,
-        limit: Duration,
+        order: &Order<'_>,
         interrupted: Option<&'a AtomicBool>,
     ) -> Result<Exchange<'a>, RemoteError> {
-        let session = Session::start(place, kind, command)?;
-        let (running, began) = (kind == Kind::Fed, Instant::now());
-        Ok(Exchange { place, session, limit, interrupted, began, running, ending: None, killed: false })
+        let (session, limit) = (Session::start_as(place, kind, order.command, order.sudo)?, order.limit);
+        let (fed, began) = (kind == Kind::Fed, Instant::now());
+        let running = fed;
+        Ok(Exchange { place, session, limit, interrupted, began, running, fed, ending: None, killed: false })
     }
 
     /// Waits for the end.
@@ -177,13 +188,19 @@ impl<'a> Exchange<'a> {
             if interrupted || late {
                 let ending = if interrupted { Ending::Interrupted } else { Ending::TimedOut };
                 self.ending = Some((ending, Instant::now()));
-                self.session.terminate();
+                if self.fed {
+                    self.session.close_input();
+                } else {
+                    self.session.terminate();
+                }
             }
             return Ok(None);
         };
         if since.elapsed() > GRACE && !self.killed {
             self.killed = true;
-            self.session.kill();
+            if !self.fed {
+                self.session.kill();
+            }
         }
         Ok((since.elapsed() > GRACE * 2).then_some(ending))
     }

@@ -152,13 +152,20 @@ impl RealLab {
     }
 
     /// Shows the device every flow of a kind once, so that no trial pays for what only first frames cost (RFC 2544's learning frames).
+    /// Gives how many frames were sent, and how many arrived.
     ///
     /// # Errors
     /// An agent refuses, or is lost.
-    pub fn learn(&mut self, kind: usize, flows: u64, interrupted: &AtomicBool) -> Result<(), AgentError> {
+    pub fn learn(
+        &mut self,
+        kind: usize,
+        flows: u64,
+        interrupted: &AtomicBool,
+    ) -> Result<[u64; 2], AgentError> {
         let most_ns = 100_000_000 + flows.saturating_mul(LEARNING_NS);
         let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
-        self.fly(kind, Some(50_000.0), Some(flows), timing, 8, interrupted).map(drop)
+        let flown = self.fly(kind, Some(50_000.0), Some(flows), timing, 8, interrupted)?;
+        Ok([flown.generator.frames, flown.receiver.unique()])
     }
 
     /// Runs one trial with a kind of traffic through the device as it stands.

@@ -2,6 +2,7 @@
 
 use super::{DutError, RemoteDut};
 use crate::process::Job;
+use crate::remote::changes::{BOOTED_AT, is_same_boot};
 use crate::remote::words::line;
 use crate::remote::{Connection, Fault, Order, Place, RemoteError, Target};
 use linerate_core::hosts::Kernel;
@@ -31,8 +32,9 @@ impl RemoteDut {
             _ => &["shutdown", "-r", "now"],
         };
         let argv: Vec<String> = argv.iter().map(|word| (*word).to_string()).collect();
-        let command = line(&argv, self.known.sudo);
-        let told = self.place.run(&Order::new(&command).within(COMMAND), interrupted);
+        let command = line(&argv, false);
+        let order = Order::new(&command).within(COMMAND).by_sudo(self.known.sudo);
+        let told = self.place.run(&order, interrupted);
         let said = told.map(|finished| finished.errors()).unwrap_or_default();
         self.wait_down(&before, &said, interrupted)?;
         let back = match self.wait_back(&before, interrupted) {
@@ -41,7 +43,6 @@ impl RemoteDut {
         };
         self.place = Arc::new(back);
         self.changes.booted(Arc::clone(&self.place), self.boot_mark())?;
-        self.boot_pending = false;
         self.wait_forwarding(interrupted)
     }
 
@@ -50,9 +51,14 @@ impl RemoteDut {
         let target = Target { connect_within: TRY, ..self.known.target.clone() };
         match Connection::open(&target, None).map(Place::from) {
             Ok(place) => {
+                // One that does not tell yet is asked again.
                 let now = mark(&place, self.known.kernel);
-                if now != self.changes.boot() {
+                let marks = now.as_ref().zip(self.changes.boot());
+                if marks.is_some_and(|(now, then)| !is_same_boot(now, &then)) {
                     return Err(DutError::Booted { host: self.name().into() });
+                }
+                if now.is_none() && self.changes.boot().is_some() {
+                    return Ok(());
                 }
                 self.place = Arc::new(place);
                 self.changes.reached_by(Arc::clone(&self.place));
@@ -60,6 +66,17 @@ impl RemoteDut {
             }
             Err(error) if is_final(&error) => Err(error.into()),
             Err(_) => Ok(()),
+        }
+    }
+
+    /// Connects to a host that has booted by itself: what did not outlive that is gone.
+    pub(super) fn reach_after_boot(&mut self) {
+        let target = Target { connect_within: TRY, ..self.known.target.clone() };
+        if let Ok(place) = Connection::open(&target, None).map(Place::from) {
+            self.place = Arc::new(place);
+            let boot = self.boot_mark();
+            // What cannot be written down is told by whatever is changed next.
+            let _ = self.changes.booted(Arc::clone(&self.place), boot);
         }
     }
 
@@ -82,14 +99,21 @@ impl RemoteDut {
                 let said = if said.is_empty() { said } else { format!(" ({said})") };
                 return Err(DutError::StillUp { host: self.name().into(), after: DOWN_WITHIN, said });
             }
-            // A host that was quicker than the connection's end: it has booted already.
-            let now = self.boot_mark();
-            if now.is_some() && now != *before {
-                return Ok(());
+            // The old connection may take long to notice. A new one tells at once, also of a host that was quicker and is back.
+            let target = Target { connect_within: TRY, ..self.known.target.clone() };
+            match Connection::open(&target, interrupted).map(Place::from) {
+                Ok(place) if !self.has_booted(&place, before) => {}
+                _ => return Ok(()),
             }
             std::thread::sleep(PAUSE);
         }
         Ok(())
+    }
+
+    /// Whether a host tells of another boot than before.
+    fn has_booted(&self, place: &Place, before: &Option<String>) -> bool {
+        let now = mark(place, self.known.kernel);
+        now.zip(before.as_ref()).is_some_and(|(now, then)| !is_same_boot(&now, then))
     }
 
     fn wait_back(
@@ -105,10 +129,8 @@ impl RemoteDut {
         while began.elapsed() < within {
             self.check(interrupted)?;
             match Connection::open(&target, interrupted).map(Place::from) {
-                Ok(place) => match mark(&place, self.known.kernel) {
-                    mark if mark.is_some() && mark == *before => why = "it has not gone down yet".into(),
-                    _ => return Ok(place),
-                },
+                Ok(place) if before.is_none() || self.has_booted(&place, before) => return Ok(place),
+                Ok(_) => why = "it answers, and does not tell of another boot".into(),
                 Err(error) if is_final(&error) => return Err(error.into()),
                 Err(error) => why = format!("{}{}", error.fault, said(&error)),
             }
@@ -176,15 +198,36 @@ impl RemoteDut {
     }
 }
 
-/// What a host tells of its boot: a number that Linux draws at each, or the time of it.
+/// What tells a boot of a host apart: a number that Linux draws at each, or the time of it by this machine's clock, from how long the
+/// host's first process has run: its own clock may be set at any time.
 pub(super) fn mark(place: &Place, kernel: Kernel) -> Option<String> {
     let argv: &[&str] = match kernel {
         Kernel::Linux => &["cat", "/proc/sys/kernel/random/boot_id"],
-        _ => &["sysctl", "-n", "kern.boottime"],
+        _ => &["ps", "-o", "etime=", "-p", "1"],
     };
     let argv: Vec<String> = argv.iter().map(|word| (*word).to_string()).collect();
     let finished = place.run(&Order::new(&line(&argv, false)).within(COMMAND), None).ok()?;
-    Some(finished.text()).filter(|text| finished.is_success() && !text.trim().is_empty())
+    let text = finished.text();
+    let told = Some(text.trim()).filter(|text| finished.is_success() && !text.is_empty())?;
+    match kernel {
+        Kernel::Linux => Some(told.into()),
+        _ => {
+            let now = std::time::UNIX_EPOCH.elapsed().ok()?.as_secs();
+            Some(format!("{BOOTED_AT}{}", now.checked_sub(elapsed(told)?)?))
+        }
+    }
+}
+
+/// Seconds of ps(1)'s elapsed time: `[[days-]hours:]minutes:seconds`.
+fn elapsed(text: &str) -> Option<u64> {
+    let (days, clock) =
+        text.split_once('-').map_or((Ok(0), text), |(days, clock)| (days.parse::<u64>(), clock));
+    let parts: Vec<u64> = clock.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    if !(2..=3).contains(&parts.len()) {
+        return None;
+    }
+    let seconds = parts.iter().try_fold(0u64, |sum, part| sum.checked_mul(60)?.checked_add(*part))?;
+    days.ok()?.checked_mul(86_400)?.checked_add(seconds)
 }
 
 /// One echo request that is given up after a second or two.
@@ -222,5 +265,29 @@ fn with_power(error: DutError, said: String) -> DutError {
             DutError::Gone { host, after, why, power: said, console }
         }
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elapsed_times_of_ps() {
+        assert_eq!(elapsed("00:07"), Some(7));
+        assert_eq!(elapsed("01:02:03"), Some(3723));
+        assert_eq!(elapsed("12-00:00:01"), Some(12 * 86_400 + 1));
+        for text in ["", "7", "a:b", "1:2:3:4", "-1:00", "99999999999999999999:00"] {
+            assert_eq!(elapsed(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn clocks_differ_a_little_and_boots_do_not() {
+        assert!(
+            is_same_boot("booted at 1000", "booted at 1002")
+                && !is_same_boot("booted at 1000", "booted at 1003")
+        );
+        assert!(is_same_boot("a", "a") && !is_same_boot("a", "b"));
     }
 }

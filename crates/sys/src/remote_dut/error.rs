@@ -56,6 +56,14 @@ pub enum DutError {
         /// How long it was tried.
         after: Duration,
     },
+    /// What was put back counts from its next boot on, and there must be none.
+    #[error(
+        "{host}: what was put back there counts from its next boot on only, and this plan allows none; reboot it by hand, or add reboot = \"when-needed\" to [trials]"
+    )]
+    Owed {
+        /// What it is called.
+        host: String,
+    },
     /// It booted by itself.
     #[error(
         "{host}: it booted in the middle of a campaign, and is not as it was set up any more; look at its console and its logs, then let the campaign go on (--resume)"
@@ -75,10 +83,13 @@ pub enum DutError {
 impl DutError {
     /// Whether nothing can be measured with this host any more.
     pub fn is_final(&self) -> bool {
-        matches!(
-            self,
-            DutError::Gone { .. } | DutError::StillUp { .. } | DutError::Booted { .. } | DutError::Remote(_)
-        )
+        match self {
+            DutError::Change(error) => {
+                !matches!(error, ChangeError::Failed { .. } | ChangeError::Unread { .. })
+            }
+            DutError::Unreaching { .. } | DutError::Uncounted { .. } | DutError::Interrupted { .. } => false,
+            _ => true,
+        }
     }
 }
 

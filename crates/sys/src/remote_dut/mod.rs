@@ -31,6 +31,8 @@ const MOST_COLLECTED: usize = 64 * 1024;
 pub struct Known {
     /// How it is reached.
     pub target: Target,
+    /// What tells the machine apart: an Ethernet address.
+    pub machine: Option<String>,
     /// Whether what needs root is run by sudo.
     pub sudo: bool,
     /// Its kernel.
@@ -55,8 +57,6 @@ pub struct RemoteDut {
     changes: Changes,
     /// The host that asks whether it forwards again after a reboot, with its kernel; itself where there is none.
     witness: Option<(Arc<Place>, Kernel)>,
-    /// Whether changes that count from the next boot on have been made, or put back, since the last.
-    boot_pending: bool,
 }
 
 impl RemoteDut {
@@ -72,9 +72,10 @@ impl RemoteDut {
         journals: &Path,
         witness: Option<(Arc<Place>, Kernel)>,
     ) -> Result<RemoteDut, DutError> {
-        let mut changes = Changes::open(Arc::clone(&place), address, journals, known.sudo)?;
+        let mut changes =
+            Changes::open(Arc::clone(&place), address, known.machine.clone(), journals, known.sudo)?;
         changes.in_boot(boot::mark(&place, known.kernel))?;
-        Ok(RemoteDut { known, place, changes, witness, boot_pending: false })
+        Ok(RemoteDut { known, place, changes, witness })
     }
 
     /// What it is called.
@@ -92,34 +93,56 @@ impl RemoteDut {
     /// # Errors
     /// Something could not be put back, or it did not come back.
     pub fn put_back(&mut self) -> Result<Undone, DutError> {
-        let undone = self.undo()?;
-        if self.boot_pending {
+        self.reach();
+        let undone = self.changes.undo()?;
+        if self.changes.owes_boot() && self.known.may_reboot {
             self.reboot(None)?;
         }
         Ok(undone)
     }
 
-    fn undo(&mut self) -> Result<Undone, DutError> {
-        let undone = self.changes.undo()?;
-        self.boot_pending |= self.known.may_reboot && (undone.lasting || undone.reboot);
-        Ok(undone)
+    /// Whether what was put back counts from its next boot on only.
+    pub fn owes_boot(&self) -> bool {
+        self.changes.owes_boot()
+    }
+
+    /// How long an answer is waited for, at most as long as a boot may take.
+    fn patience(&self) -> Duration {
+        ANSWERS_WITHIN.min(Duration::from_nanos(self.known.boot.timeout_ns))
+    }
+
+    /// Makes the connection again, if it was lost. A host that has booted meanwhile is one all the same.
+    fn reach(&mut self) {
+        let (began, within) = (Instant::now(), self.patience());
+        while self.place.lost().is_some() && began.elapsed() < within {
+            match self.reconnect() {
+                Ok(()) if self.place.lost().is_none() => return,
+                Err(DutError::Booted { .. }) => return self.reach_after_boot(),
+                Err(_) => return,
+                Ok(()) => std::thread::sleep(Duration::from_millis(250)),
+            }
+        }
     }
 
     /// Sets it up, after what was set before has been put back. It is rebooted where that is what it takes, or where `reboot` says so.
     ///
     /// # Errors
-    /// A change failed; it does not come back, or does not forward again.
+    /// A change failed; it does not come back, or does not forward again; it would have to be rebooted, and the plan allows none.
     pub fn set_up(
         &mut self,
         steps: &Steps,
         reboot: bool,
         interrupted: Option<&AtomicBool>,
     ) -> Result<(), DutError> {
-        self.undo()?;
+        self.reach();
+        self.changes.undo()?;
+        if self.changes.owes_boot() && !self.known.may_reboot {
+            return Err(DutError::Owed { host: self.name().into() });
+        }
         let (lasting, others) = steps.steps.split_at(steps.lasting.min(steps.steps.len()));
         let (image, lasting) = lasting.split_at(steps.image.min(lasting.len()));
         if !image.is_empty() {
-            if self.boot_pending {
+            if self.changes.owes_boot() {
                 self.reboot(interrupted)?;
             }
             self.changes.make(image, true, interrupted)?;
@@ -127,12 +150,10 @@ impl RemoteDut {
         }
         self.changes.make(lasting, true, interrupted)?;
         let has_booted = !image.is_empty() && lasting.is_empty();
-        if self.boot_pending || steps.reboot || reboot && !has_booted {
+        if self.changes.owes_boot() || steps.reboot || reboot && !has_booted {
             self.reboot(interrupted)?;
         }
         self.changes.make(others, false, interrupted)?;
-        // Whoever puts the files back boots once more.
-        self.boot_pending = false;
         Ok(())
     }
 
@@ -162,9 +183,9 @@ impl RemoteDut {
             let told = |end: &String| facts.counters.iter().any(|c| c.interface == *end);
             match asked {
                 Ok(()) if self.known.ends.iter().all(told) => break,
-                Err(error) if began.elapsed() > ANSWERS_WITHIN => return Err(error.into()),
+                Err(error) if began.elapsed() > self.patience() => return Err(error.into()),
                 Err(_) if self.place.lost().is_some() => self.reconnect()?,
-                Ok(()) if began.elapsed() > ANSWERS_WITHIN => {
+                Ok(()) if began.elapsed() > self.patience() => {
                     return Err(DutError::Uncounted {
                         host: self.name().into(),
                         ends: self.known.ends.clone(),
@@ -182,7 +203,7 @@ impl RemoteDut {
     fn ask(&self, question: &Question, facts: &mut Facts) -> Result<(), RemoteError> {
         let Some(argv) = question.argv(self.known.kernel) else { return Ok(()) };
         let command = crate::remote::words::line(&argv, false);
-        let order = Order { command: &command, limit: QUESTION, most_output: 1 << 20 };
+        let order = Order { command: &command, limit: QUESTION, most_output: 1 << 20, sudo: false };
         let finished = self.place.run(&order, None)?;
         facts.answer(question, &finished.stdout.bytes(), if finished.is_success() { 0 } else { 1 });
         Ok(())
@@ -196,8 +217,9 @@ impl RemoteDut {
     /// The output of a plan's command after a trial, or why there is none.
     pub fn collect(&self, command: &str) -> Result<String, String> {
         let words = ["sh", "-c", command].map(String::from);
-        let command = crate::remote::words::line(&words, self.known.sudo);
-        let order = Order { command: &command, limit: COMMAND_WITHIN, most_output: MOST_COLLECTED };
+        let command = crate::remote::words::line(&words, false);
+        let (limit, most_output, sudo) = (COMMAND_WITHIN, MOST_COLLECTED, self.known.sudo);
+        let order = Order { command: &command, limit, most_output, sudo };
         match self.place.run(&order, None) {
             Ok(finished) if finished.is_success() => Ok(finished.text()),
             Ok(finished) => Err(format!("{:?}: {}", finished.ending, finished.errors().trim())),

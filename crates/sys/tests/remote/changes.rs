@@ -56,23 +56,25 @@ fn a_variant_is_put_on_a_host_and_taken_back_also_by_the_next_linerate() {
         assert!(before.ends_with("old\n|none"), "{before}");
         let wanted = variant(&folder);
 
-        let mut changes = Changes::open(Arc::clone(&place), "dut", &journals, false).unwrap();
+        let mut changes = Changes::open(Arc::clone(&place), "dut", None, &journals, false).unwrap();
         changes.make(&wanted.steps, false, None).unwrap();
         let made = state(&place, &folder);
         assert!(made.starts_with("1\n") && made.ends_with("it's new\n|it's new\n"), "{made}");
         assert_eq!(changes.pending().len(), 4);
         // A second linerate must not change the same host meanwhile.
-        let busy = Changes::open(Arc::clone(&place), "dut", &journals, false).unwrap_err().to_string();
+        let busy = Changes::open(Arc::clone(&place), "dut", None, &journals, false).unwrap_err().to_string();
         assert!(busy.contains("dut: another linerate"), "{busy}");
         // As after kill -9: nobody puts back, but the next one knows what there is.
         drop(changes);
         assert_eq!(state(&place, &folder), made);
-        let mut changes = Changes::open(Arc::clone(&place), "dut", &journals, false).unwrap();
+        let mut changes = Changes::open(Arc::clone(&place), "dut", None, &journals, false).unwrap();
         assert_eq!(changes.undo().unwrap().what.len(), 4);
         assert_eq!(state(&place, &folder), before);
         assert!(changes.pending().is_empty());
         drop(changes);
-        assert!(Changes::open(Arc::clone(&place), "dut", &journals, false).unwrap().pending().is_empty());
+        assert!(
+            Changes::open(Arc::clone(&place), "dut", None, &journals, false).unwrap().pending().is_empty()
+        );
     });
 }
 
@@ -89,7 +91,7 @@ fn a_change_that_fails_says_what_and_those_before_it_are_undone() {
         settings.sysctls.insert("net.ipv4.ip_forward".into(), "1".into());
         settings.sysctls.insert("net.ipv4.no_such_setting".into(), "1".into());
         let wanted = steps(&settings, None, &self::target()).unwrap();
-        let mut changes = Changes::open(Arc::clone(&place), "dut", &journals, false).unwrap();
+        let mut changes = Changes::open(Arc::clone(&place), "dut", None, &journals, false).unwrap();
         let error = changes.make(&wanted.steps, false, None).unwrap_err().to_string();
         for part in ["dut: sysctl net.ipv4.no_such_setting could not be read", "sysctl -n", "status"] {
             assert!(error.contains(part), "{error}");

@@ -10,6 +10,7 @@ use std::sync::Arc;
 fn dut(lab: &SshLab) -> RemoteDut {
     let known = Known {
         target: lab.target("dut"),
+        machine: None,
         sudo: false,
         kernel: Kernel::Linux,
         ends: ["mgmt".into(), "lo".into()],

@@ -20,6 +20,9 @@ use linerate_sys::remote_dut::{DutError, RemoteDut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// What is wrong where not one of many frames arrives.
+const NOTHING_THROUGH: &str = "not one frame of many comes through: see cables, links, the DUT's routes and forwarding, and whether its rules pass them (linerate lab check)";
+
 /// The DUT of a lab of hosts with what its lanes come to.
 pub struct Device {
     /// The host.
@@ -104,8 +107,14 @@ impl Hosts {
     pub fn take_down(self) -> Vec<String> {
         let Hosts { tester, device, .. } = self;
         let mut failed = tester.take_down();
-        if let Some(Err(error)) = device.map(|mut device| device.dut.put_back()) {
-            failed.push(error.to_string());
+        let Some(mut device) = device else { return failed };
+        match device.dut.put_back() {
+            Err(error) => failed.push(error.to_string()),
+            Ok(_) if device.dut.owes_boot() => failed.push(format!(
+                "{}: what was put back counts from its next boot on only: reboot it",
+                device.dut.name()
+            )),
+            Ok(_) => {}
         }
         failed
     }
@@ -119,8 +128,13 @@ impl Stand for Hosts {
             shown.outcome.faults.push(why);
             return Ok(shown);
         }
-        if self.learned.insert(kind) {
-            self.tester.learn(kind, flows, interrupted)?;
+        if !self.learned.contains(&kind) {
+            if !self.tester.learn(kind, flows, interrupted)? {
+                let mut shown = Shown::default();
+                shown.outcome.faults.push(NOTHING_THROUGH.into());
+                return Ok(shown);
+            }
+            self.learned.insert(kind);
         }
         let armed = self.device.as_ref().map(|device| device.dut.arm(&device.during));
         let before = look(&mut self.device)?;

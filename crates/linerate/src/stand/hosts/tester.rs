@@ -8,8 +8,8 @@ use linerate_core::trial::Timing;
 use linerate_sys::remote_agent::Flown;
 use linerate_sys::remote_agent::lab::RealLab;
 use linerate_sys::remote_tools::{ToolHost, ToolTrial};
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Frames handed over at once where no rate was asked for.
 pub const BATCH: u32 = 64;
@@ -28,6 +28,8 @@ pub struct Agents {
     pub lab: RealLab,
     /// How frames leave and arrive.
     pub means: Means,
+    /// How long it may take until frames come through.
+    pub patience: Duration,
 }
 
 /// Hosts with tools.
@@ -43,11 +45,22 @@ pub struct Tools {
 }
 
 impl Tester {
-    /// Shows the device so many flows of a kind. Tools cannot count flows: their warm-up must do.
-    pub fn learn(&mut self, kind: usize, flows: u64, interrupted: &AtomicBool) -> Result<()> {
-        match self {
-            Tester::Agents(agents) => Ok(agents.lab.learn(kind, flows, interrupted)?),
-            Tester::Tools(_) => Ok(()),
+    /// Shows the device so many flows of a kind, again and again until they come through: a link may be down for a while after settings
+    /// of a card, and a router forwards nothing for a while after a boot. Tools wait for the first frame of each trial; they cannot count
+    /// flows, and their warm-up must do. Whether anything came through.
+    pub fn learn(&mut self, kind: usize, flows: u64, interrupted: &AtomicBool) -> Result<bool> {
+        let Tester::Agents(agents) = self else { return Ok(true) };
+        let (began, mut before) = (Instant::now(), 0u64);
+        loop {
+            let [sent, arrived] = agents.lab.learn(kind, flows, interrupted)?;
+            // Of a slow device, no more will arrive the next time.
+            let steady = before > 0 && arrived <= before.saturating_add(before / 5);
+            let enough = arrived.saturating_mul(2) >= sent || steady;
+            before = arrived;
+            if enough || interrupted.load(Ordering::Relaxed) || began.elapsed() > agents.patience {
+                return Ok(arrived > 0);
+            }
+            std::thread::sleep(Duration::from_millis(200));
         }
     }
 

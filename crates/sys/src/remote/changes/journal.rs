@@ -152,6 +152,7 @@ mod tests {
             argv: vec!["true".into(), "a\nb".into()],
             input: "ä\n".into(),
             lasting: n == 2,
+            machine: Some("02:00:00:00:00:01".into()),
             boot: Some("b".into()),
             made: n == 1,
             slow: n == 1,
@@ -162,7 +163,8 @@ mod tests {
     fn what_is_pending_outlives_the_program() {
         let folder = tempfile();
         let mut journal = Journal::open("host", "r1", &folder).unwrap();
-        journal.write(undoing(1)).unwrap();
+        journal.write(Undoing { made: false, ..undoing(1) }).unwrap();
+        journal.made().unwrap();
         journal.write(undoing(2)).unwrap();
         assert!(matches!(Journal::open("host", "r1", &folder), Err(ChangeError::Busy { .. })));
         assert!(Journal::open("host", "r2", &folder).is_ok());

@@ -19,7 +19,7 @@ fn installation(file: &Path, line: &str) -> (Changes, Step) {
     let target = Target { system: System::Linux, inside: port(), outside: port(), config_save: None };
     let steps = reconfigure::steps(&settings, None, &target).unwrap();
     let place = Arc::new(Place::Here { name: "here".into(), netns: None });
-    let changes = Changes::open(place, "here", &file.with_extension("journal"), false).unwrap();
+    let changes = Changes::open(place, "here", None, &file.with_extension("journal"), false).unwrap();
     (changes, steps.steps[0].clone())
 }
 

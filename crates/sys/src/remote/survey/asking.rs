@@ -2,7 +2,7 @@
 
 use crate::remote::error::RemoteError;
 use crate::remote::place::Place;
-use crate::remote::run::{Ending, Exchange};
+use crate::remote::run::{Ending, Exchange, Order};
 use crate::remote::scan::{Part, Scanner, fresh_mark};
 use crate::remote::session::{Kind, Stream};
 use crate::remote::words;
@@ -99,7 +99,8 @@ fn session(
     let mark = fresh_mark().map_err(|e| RemoteError::system(place.name(), "make a mark", &e))?;
     let script = format!("set -- {mark}; {HEAD}\n{}\n:", lines.join("\n"));
     let mut scanner = Scanner::new(&mark);
-    let mut exchange = Exchange::start(place, Kind::Watched, &script, limit, interrupted)?;
+    let mut exchange =
+        Exchange::start(place, Kind::Watched, &Order::new(&script).within(limit), interrupted)?;
     exchange.finish(&mut |stream, bytes| {
         if stream == Stream::Output {
             scanner.feed(bytes, &mut |part| listener.take(part));

@@ -66,6 +66,7 @@ impl Site {
             [&self.interface(host, "in", 0)?.name, &self.interface(host, "out", 0)?.name].map(String::clone);
         let known = Known {
             target: self.approach.target(host),
+            machine: self.interface(host, "in", 0)?.mac.map(|mac| mac.to_string()),
             sudo: host.sudo,
             kernel,
             ends: ends.clone(),
@@ -134,6 +135,12 @@ impl Site {
         }
     }
 
+    /// How long it may take until frames come through.
+    fn patience(&self) -> Duration {
+        let boot = self.lab.dut().map_or(PATIENCE, |dut| Duration::from_nanos(dut.boot.timeout_ns));
+        boot.min(PATIENCE)
+    }
+
     fn agents(
         &self,
         sending: &[Sending<'_>],
@@ -167,7 +174,7 @@ impl Site {
         let cabling = Cabling { senders, receiver: card, device: None, means, isolated: self.lab.isolated };
         let kinds = prepared.kinds.iter().map(of_agents).collect::<Result<_>>()?;
         let lab = RealLab::new(agents, cabling, kinds, campaign).map_err(anyhow::Error::msg)?;
-        Ok(HostsTester::Agents(Box::new(Agents { lab, means })))
+        Ok(HostsTester::Agents(Box::new(Agents { lab, means, patience: self.patience() })))
     }
 
     fn tools(
@@ -194,9 +201,8 @@ impl Site {
         }
         let generators = sending.iter().zip(tools).map(|(one, tool)| driven(one.host, *tool));
         let generators = generators.collect::<Result<_>>()?;
-        let boot = self.lab.dut().map_or(PATIENCE, |dut| Duration::from_nanos(dut.boot.timeout_ns));
         let receiver = driven(receiver, *counting)?;
-        Ok(HostsTester::Tools(Tools { generators, receiver, patience: boot.min(PATIENCE), kinds }))
+        Ok(HostsTester::Tools(Tools { generators, receiver, patience: self.patience(), kinds }))
     }
 }
 
