@@ -90,12 +90,16 @@ fn a_missing_tool_is_a_reason() {
 }
 
 #[test]
-fn a_lab_of_hosts_cannot_be_driven_yet() {
+fn a_lab_of_hosts_needs_a_lab_file_without_faults() {
     let experiment = Experiment::new("", "");
-    let file = format!("{PLANS}/lab/forwarding.toml");
-    let program = linerate(["run", &file, "--simulate", "ok"]).dir(&experiment.temporary());
-    program.run().fails(1, &["a lab of real hosts", "cannot drive yet", "linerate plan show"]);
-    assert_eq!(fs::read_dir(experiment.temporary()).unwrap().count(), 0, "something was left");
+    let here = experiment.temporary();
+    let plan = format!("{PLANS}/lab/forwarding.toml");
+    let run = |more: &[&str]| linerate([&["run", &plan], more].concat()).dir(&here).run();
+    run(&[]).fails(1, &["cannot read the lab file", "lab.toml", "linerate lab example"]);
+    assert_eq!(fs::read_dir(&here).unwrap().count(), 0, "something was left");
+    fs::write(here.join("faulty.toml"), "isolated = 1\n[hosts.a]\nrole = \"dut\"\n").unwrap();
+    run(&["--lab", "faulty.toml"]).fails(2, &["faulty.toml:1", "isolated", "ssh"]);
+    assert_eq!(fs::read_dir(&here).unwrap().count(), 1, "something was left");
 }
 
 /// How long it takes from one trial's end to the next one's beginning, where nothing but the rule set is another one. Only
