@@ -64,7 +64,7 @@ fn the_example_of_lab_files_on_freebsd() {
 
     let strip = |line: &&str| !line.contains("[hosts.router.management]") && !line.contains("\"igb0\"");
     let example: Vec<&str> = linerate_core::lab::EXAMPLE.lines().filter(strip).collect();
-    let text = example.join("\n").replace("root@192.168.1.5", "router");
+    let text = example.join("\n").replace("root@192.0.2.5", "router");
     let text = ["2001:2::205/64", "2001:2:0:8000::205/64", "2001:2::203/64", "2001:2:0:8000::203/64"]
         .iter()
         .fold(text, |text, six| text.replace(&format!(", \"{six}\""), ""));

@@ -117,7 +117,7 @@ fn one_thing_wrong_at_a_time() {
             |f| *f = Facts::unreachable("Connection refused", "start sshd there"),
             Severity::Fault,
             "it cannot be reached",
-            "try: ssh root@192.168.1.5",
+            "try: ssh root@192.0.2.5",
         ),
         (
             "router",
@@ -437,7 +437,7 @@ fn tools_that_send_by_the_system_need_two_hosts_and_routes() {
 
 #[test]
 fn no_load_goes_by_the_interface_that_ssh_comes_in_at() {
-    let text = EXAMPLE.replace("root@192.168.1.5", "root@198.18.0.205");
+    let text = EXAMPLE.replace("root@192.0.2.5", "root@198.18.0.205");
     let text = text
         .replace("[hosts.router.management]               # never touched by a test\nname = \"igb0\"\n", "");
     let lab = Lab::read(text.as_bytes()).unwrap();
