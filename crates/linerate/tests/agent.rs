@@ -6,7 +6,5 @@ mod common;
 mod faults;
 #[path = "agent/hosts.rs"]
 mod hosts;
-#[path = "agent/settings.rs"]
-mod settings;
 #[path = "agent/trials.rs"]
 mod trials;

@@ -3,7 +3,7 @@
 //! Fields that are not known are passed over, so that a newer side may say more; a message that is not known is answered by an
 //! error. Times are of the agent's CLOCK_MONOTONIC, in nanoseconds, unless they say otherwise.
 
-use super::spec::{Load, Port, Wanted, shown};
+use super::spec::{Load, Port, shown};
 use super::{LONGEST, Versions};
 use crate::counters::{PortCounters, QueueCounters};
 use crate::record::{CpuShare, HostFacts};
@@ -59,16 +59,7 @@ pub enum Request {
         /// Names.
         ports: Vec<String>,
     },
-    /// What do the kernel's own counters say?
-    Look {
-        /// Interfaces.
-        interfaces: Vec<String>,
-    },
-    /// Set this host up as a device under test. What an earlier one set is undone before.
-    Apply(Box<Wanted>),
-    /// Put this host back.
-    Undo {},
-    /// The last message: end the load, put the host back, and go.
+    /// The last message: end the load, give all ports up, and go.
     Goodbye {},
 }
 
@@ -85,9 +76,6 @@ pub enum Reply {
         /// What it can do beyond that.
         #[serde(default)]
         features: Vec<String>,
-        /// What an earlier agent had left behind and this one has put back, in words.
-        #[serde(default)]
-        restored: Vec<String>,
     },
     /// The agent is there.
     Heartbeat {},
@@ -139,23 +127,8 @@ pub enum Reply {
         /// By name.
         ports: BTreeMap<String, PortCounters>,
     },
-    /// What the kernel has counted.
-    Seen(Box<Seen>),
-    /// The host is set up.
-    Applied {
-        /// What was done, in words.
-        done: Vec<String>,
-    },
-    /// The host is as it was.
-    Undone {
-        /// What was done, in words.
-        done: Vec<String>,
-    },
     /// The last message.
     Goodbye {
-        /// What was put back, in words.
-        #[serde(default)]
-        done: Vec<String>,
         /// Why, where nobody asked for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
@@ -208,8 +181,6 @@ pub struct Facts {
     pub wall_ns: u64,
     /// Which boot of the kernel this is: agents that say the same share a kernel, and a clock.
     pub boot: String,
-    /// Bytes that are free where the host's changes are written down.
-    pub free_disk: u64,
     /// Whether the agent runs as root.
     pub root: bool,
 }
@@ -260,18 +231,6 @@ pub struct Prepared {
     pub warnings: Vec<String>,
 }
 
-/// The kernel's counters.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
-    /// By interface: `rx_packets`, `tx_packets`, `rx_dropped`, … and the driver's own.
-    pub links: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Packets that the host dropped, by reason.
-    pub drops: BTreeMap<String, u64>,
-    /// What the rule set that was applied has dropped since the last look.
-    #[serde(default)]
-    pub rules: Option<u64>,
-}
-
 /// What could not be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{what}: {why} ({remedy})")]
@@ -306,8 +265,6 @@ pub enum Code {
     Unsuitable,
     /// The system did not do it.
     System,
-    /// It was stopped.
-    Interrupted,
     /// Something that this version does not know.
     #[serde(other)]
     Other,
@@ -340,9 +297,6 @@ impl Message for Request {
         "go",
         "stop",
         "counters",
-        "look",
-        "apply",
-        "undo",
         "goodbye",
     ];
 }
@@ -362,9 +316,6 @@ impl Message for Reply {
         "ended",
         "stopped",
         "counters",
-        "seen",
-        "applied",
-        "undone",
         "goodbye",
         "error",
     ];
@@ -386,9 +337,6 @@ impl Request {
                 | (Q::Go { .. }, Reply::Going {})
                 | (Q::Stop {}, Reply::Stopped {})
                 | (Q::Counters { .. }, Reply::Counters { .. })
-                | (Q::Look { .. }, Reply::Seen(_))
-                | (Q::Apply(_), Reply::Applied { .. })
-                | (Q::Undo {}, Reply::Undone { .. })
                 | (Q::Goodbye {}, Reply::Goodbye { .. })
         )
     }

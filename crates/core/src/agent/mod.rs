@@ -2,7 +2,7 @@
 //!
 //! Pure: bytes and times go in, bytes and things to do come out. [`server`] is the side of the host (`linerate agent`), [`client`]
 //! the side that asks; [`message`] is what they say, [`lines`] how it is cut, [`clock`] how two clocks are compared, [`merge`] how
-//! counts of several hosts are put together.
+//! counts of several hosts are put together, [`ledger`] where frames were lost between them.
 //! docs/agent.md has it in words.
 
 pub mod client;
@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 /// The protocol that this program speaks: the lowest and the highest version.
 pub const SPOKEN: Versions = Versions { lowest: 1, highest: 1 };
 /// What this agent can do beyond its version of the protocol. Names are only ever added.
-pub const FEATURES: [&str; 3] = ["ports", "settings", "look"];
-/// The longest line, in bytes: a rule set with its files fits, and a flood ends early.
+pub const FEATURES: [&str; 1] = ["ports"];
+/// The longest line, in bytes: what many ports have counted fits, and a flood ends early.
 pub const LONGEST: usize = 4 << 20;
 /// Each side says that it is there this often, in nanoseconds…
 pub const BEAT_NS: u64 = 100_000_000;

@@ -1,11 +1,11 @@
-//! The agent's side of a session: what may be done when, what is answered, and when everything is put back.
+//! The agent's side of a session: what may be done when, what is answered, and how it ends.
 //!
 //! The session is told what happened ([`Event`]) and says what to do ([`Action`]). One task is under way at a time; heartbeats,
 //! clocks, stops and goodbyes are answered meanwhile. Whatever ends a session (end of input, silence, a signal, a line that makes no
-//! sense), the load is stopped first, then the ports are given up and the host is put back, and then the agent goes.
+//! sense), the load is stopped first, then the ports are given up, and then the agent goes.
 
 use super::message::{Code, End, Fault, Reply, Request, decode};
-use super::spec::{Load, Port, Wanted};
+use super::spec::{Load, Port};
 use super::{BEAT_NS, FEATURES, GREET_NS, SILENCE_NS, SPOKEN};
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ pub enum Action {
     SendTime(u64),
     /// Do this, and report it by [`Event::Done`].
     Do(Task),
-    /// Cut short what is under way: a load ends, and a program that loads rules is ended. [`Event::Done`] follows as ever.
+    /// Cut short the load that is under way. [`Event::Done`] follows as ever.
     Cancel,
     /// Go.
     Finish,
@@ -58,13 +58,7 @@ pub enum Task {
     Run(u64),
     /// Read counters of ports.
     Counters(Vec<String>),
-    /// Read counters of the kernel.
-    Look(Vec<String>),
-    /// Set the host up.
-    Apply(Box<Wanted>),
-    /// Put the host back.
-    Undo,
-    /// Give all ports up and put the host back.
+    /// Give all ports up.
     Leave,
 }
 
@@ -100,7 +94,6 @@ enum Kind {
 pub struct Session {
     phase: Phase,
     linerate: String,
-    restored: Vec<String>,
     under: Option<Under>,
     ports: BTreeSet<String>,
     armed: bool,
@@ -119,12 +112,11 @@ const MOST_STOPS: usize = 16;
 const MOST_PORTS: usize = 32;
 
 impl Session {
-    /// A session that begins. `linerate`: this program's version; `restored`: what an earlier agent had left and was put back.
-    pub fn new(linerate: &str, restored: Vec<String>, now_ns: u64) -> Session {
+    /// A session that begins. `linerate`: this program's version.
+    pub fn new(linerate: &str, now_ns: u64) -> Session {
         Session {
             phase: Phase::Greeting,
             linerate: linerate.into(),
-            restored,
             under: None,
             ports: BTreeSet::new(),
             armed: false,
@@ -200,7 +192,6 @@ impl Session {
                     protocol: common,
                     linerate: self.linerate.clone(),
                     features: FEATURES.iter().map(ToString::to_string).collect(),
-                    restored: std::mem::take(&mut self.restored),
                 };
                 todo.push(Action::Send(id, welcome));
             }
@@ -286,12 +277,6 @@ impl Session {
                 self.check_ports("reading", &ports)?;
                 (Kind::Other, Task::Counters(ports))
             }
-            Request::Look { interfaces } => (Kind::Other, Task::Look(interfaces)),
-            Request::Apply(wanted) => {
-                wanted.check()?;
-                (Kind::Other, Task::Apply(wanted))
-            }
-            Request::Undo {} => (Kind::Other, Task::Undo),
             Request::Stop {} => return Err(Fault::order("stopping", "the load is being stopped already")),
             Request::Hello { .. } | Request::Heartbeat {} | Request::Clock {} | Request::Goodbye {} => {
                 return Err(Fault::order("doing a task", "this is none"));
@@ -353,13 +338,9 @@ impl Session {
         match (task, result) {
             (Kind::Leave, result) => {
                 self.phase = Phase::Gone;
-                let done = match result {
-                    Ok(Reply::Goodbye { done, .. } | Reply::Undone { done }) => done,
-                    Ok(_) => Vec::new(),
-                    Err(fault) => vec![fault.to_string()],
-                };
                 let (id, why) = std::mem::take(&mut self.goodbye);
-                todo.extend([Action::Send(id, Reply::Goodbye { done, why }), Action::Finish]);
+                let why = why.or(result.err().map(|fault| fault.to_string()));
+                todo.extend([Action::Send(id, Reply::Goodbye { why }), Action::Finish]);
                 return;
             }
             (Kind::Run, Err(fault)) => {

@@ -2,13 +2,11 @@
 //! made of them.
 
 use super::message::{Code, Fault};
-use crate::plan::settings::{End, Settings};
 use crate::plan::text_form;
 use linerate_wire::{
     Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MAX_FLOWS, MacAddr, Transport, VlanTag,
 };
 use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
 
 /// How frames leave or arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,35 +166,6 @@ pub struct Load {
     pub sample_ns: u64,
 }
 
-/// An address that an interface of the device under test is to have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Address {
-    /// Which interface.
-    pub end: End,
-    /// The address.
-    pub address: IpAddr,
-    /// Length of its network's prefix.
-    pub prefix: u8,
-}
-
-/// What is to be set on a host that is a device under test.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Wanted {
-    /// The interface towards the generator…
-    pub inside: String,
-    /// …and towards the receiver.
-    pub outside: String,
-    /// Whether the user has agreed to changes of this host.
-    pub consent: bool,
-    /// The IP versions of the traffic: tables are filled and rules written for these.
-    pub families: Vec<u8>,
-    /// Addresses.
-    #[serde(default)]
-    pub addresses: Vec<Address>,
-    /// The rest, in the plan's words.
-    pub settings: Settings,
-}
-
 /// No load is longer: a day.
 const LONGEST_NS: u64 = 86_400_000_000_000;
 /// More samples than a thousand a second say nothing, and cost.
@@ -342,30 +311,6 @@ impl Load {
             return Err(wrong(what, "samples are a millisecond apart at least"));
         }
         Ok(())
-    }
-}
-
-impl Wanted {
-    /// Refuses what cannot be.
-    ///
-    /// # Errors
-    /// The first thing that is wrong.
-    pub fn check(&self) -> Result<(), Fault> {
-        let what = "setting up the device under test";
-        for interface in [&self.inside, &self.outside] {
-            check_interface(interface).map_err(|why| wrong(what, why))?;
-        }
-        if self.inside == self.outside {
-            return Err(wrong(what, "both its interfaces are the same"));
-        }
-        if self.families.iter().any(|family| !matches!(family, 4 | 6)) {
-            return Err(wrong(what, "IP has versions 4 and 6"));
-        }
-        let longest = |address: IpAddr| if address.is_ipv4() { 32 } else { 128 };
-        match self.addresses.iter().find(|a| a.prefix > longest(a.address)) {
-            Some(a) => Err(wrong(what, format!("{}/{} is no address with a prefix", a.address, a.prefix))),
-            None => Ok(()),
-        }
     }
 }
 

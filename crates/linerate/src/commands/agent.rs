@@ -4,7 +4,6 @@ use super::{FAILED, INTERRUPTED};
 use crate::interrupt;
 use anyhow::{Result, bail};
 use linerate_sys::agent::{self, Options, management::Connection};
-use linerate_sys::net::registry::DEFAULT_ROOT;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -20,11 +19,8 @@ pub fn run() -> Result<ExitCode> {
     }
     interrupt::install();
     interrupt::be_patient();
-    let options = Options {
-        linerate: env!("CARGO_PKG_VERSION").into(),
-        state: DEFAULT_ROOT.into(),
-        connection: Connection::of_this_process(),
-    };
+    let options =
+        Options { linerate: env!("CARGO_PKG_VERSION").into(), connection: Connection::of_this_process() };
     let clean = agent::serve(std::io::stdin(), std::io::stdout(), options, &interrupt::INTERRUPTED);
     Ok(match (clean, interrupt::interrupted()) {
         (true, _) => ExitCode::SUCCESS,

@@ -46,12 +46,11 @@ pub fn clear_remains() -> Result<()> {
     for name in registry().clear_remains().context("clearing the remains of an earlier run")? {
         eprintln!("linerate: cleared the remains of lab {name}, whose linerate had been killed");
     }
-    for journal in [Journal::of_this_host(), Journal::of_this_namespace(DEFAULT_ROOT)?] {
-        for words in
-            journal.restore_remains().context("putting back what a killed linerate changed on this host")?
-        {
-            eprintln!("linerate: put back what a killed linerate had changed: {words}");
-        }
+    let journal = Journal::of_this_host();
+    for words in
+        journal.restore_remains().context("putting back what a killed linerate changed on this host")?
+    {
+        eprintln!("linerate: put back what a killed linerate had changed: {words}");
     }
     Ok(())
 }

@@ -1,12 +1,11 @@
 //! Three hosts in a row: generator, device under test, receiver.
 
 use super::common::{LINERATE, lab::ip, lab::names, unique};
-use linerate_core::agent::spec::{Address, Filter, Flows, Lengths, Load, Means, Port, Role, Traffic, Wanted};
-use linerate_core::plan::settings::{self as plan, Dut, End, Settings};
+use linerate_core::agent::spec::{Filter, Flows, Lengths, Load, Means, Port, Role, Traffic};
 use linerate_sys::lab::addresses::{GENERATOR_SIDE, RECEIVER_SIDE};
 use linerate_sys::net::Netns;
 use linerate_sys::net::ethtool::Ethtool;
-use linerate_sys::net::netlink::Route;
+use linerate_sys::net::netlink::{LinkStats, Route};
 use linerate_sys::remote_agent::{Agent, Link};
 use linerate_wire::{Family, FlowOrder, MacAddr, Transport};
 use std::process::{Child, Command, Stdio};
@@ -30,8 +29,7 @@ impl Hosts {
         let hosts = Hosts { generator: unique("gen"), dut: unique("dut"), receiver: unique("rec") };
         for name in hosts.all() {
             ip(&format!("netns add {name}")).ok();
-            let quiet = "for i in all default; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; done";
-            super::common::Program::new("ip").args(["netns", "exec", name, "sh", "-c", quiet]).run().ok();
+            run_in(name, "for i in all default; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6; done");
         }
         let wire = |a: &str, end: &str, mac: MacAddr, b: &str, other: &str, other_mac: MacAddr| {
             ip(&format!(
@@ -62,29 +60,47 @@ impl Hosts {
         [&self.generator, &self.dut, &self.receiver]
     }
 
-    /// Frames that the generator's interface has sent.
-    pub fn sent(&self) -> u64 {
-        Route::open(&Netns::open(&self.generator).unwrap()).unwrap().link("g0").unwrap().stats.tx_packets
+    /// Three namespaces of which the middle one is a router between the two others.
+    pub fn routed() -> Hosts {
+        let hosts = Hosts::new();
+        for (link, side, mac) in [("in0", GENERATOR_SIDE[0], GENERATOR), ("out0", RECEIVER_SIDE[0], RECEIVER)]
+        {
+            let (dut, (own, length), (to, prefix), via) = (&hosts.dut, side.dut, side.network, side.tester);
+            ip(&format!("-n {dut} addr add {own}/{length} dev {link}")).ok();
+            ip(&format!("-n {dut} route add {to}/{prefix} via {via}")).ok();
+            ip(&format!("-n {dut} neigh replace {via} lladdr {mac} dev {link} nud permanent")).ok();
+        }
+        let forward = "for i in all in0 out0; do echo 0 > /proc/sys/net/ipv4/conf/$i/rp_filter; done
+            for i in in0 out0; do echo 1 > /proc/sys/net/ipv4/conf/$i/forwarding; done";
+        run_in(&hosts.dut, forward);
+        hosts
     }
 
-    /// A file of the DUT, read inside.
-    pub fn read(&self, path: &str) -> String {
-        let read = Netns::open(&self.dut).unwrap().enter(|| std::fs::read_to_string(path)).unwrap();
-        read.unwrap().trim().into()
+    /// Frames that the generator's interface has sent.
+    pub fn sent(&self) -> u64 {
+        counted(&self.generator, "g0").tx_packets
     }
 }
 
 impl Drop for Hosts {
     fn drop(&mut self) {
         for name in self.all() {
-            if let Ok(namespace) = Netns::open(name) {
-                let _ = std::fs::remove_dir_all(format!("/run/linerate/net-{}", namespace.inode()));
-            }
             if names().contains(name.as_str()) {
                 ip(&format!("netns del {name}"));
             }
         }
     }
+}
+
+/// Runs lines of a shell in a namespace.
+fn run_in(namespace: &str, lines: &str) {
+    let words = ["netns", "exec", namespace, "sh", "-e", "-c", lines];
+    super::common::Program::new("ip").args(words).run().ok();
+}
+
+/// What the kernel has counted at an interface.
+pub fn counted(namespace: &str, link: &str) -> LinkStats {
+    Route::open(&Netns::open(namespace).unwrap()).unwrap().link(link).unwrap().stats
 }
 
 /// The command that serves an agent in a namespace, as ssh would.
@@ -167,32 +183,4 @@ pub fn counter(means: Means) -> Port {
 
 pub fn load(ms: u64, rate: f64) -> Load {
     Load { duration_ns: ms * 1_000_000, frames: None, rate: Some(rate), batch: 8, sample_ns: 10_000_000 }
-}
-
-/// Everything that makes the middle host a router between the two others.
-pub fn router() -> Wanted {
-    let mut wanted = Wanted {
-        inside: "in0".into(),
-        outside: "out0".into(),
-        consent: true,
-        families: vec![4],
-        addresses: vec![],
-        settings: Settings { dut: Dut::Forwarding, ..Settings::default() },
-    };
-    for (end, side, mac) in [(End::In, GENERATOR_SIDE[0], GENERATOR), (End::Out, RECEIVER_SIDE[0], RECEIVER)]
-    {
-        let (to, prefix) = side.network;
-        wanted.addresses.push(Address { end, address: side.dut.0, prefix: side.dut.1 });
-        let via = Some(side.tester.to_string());
-        wanted.settings.routes.push(plan::Route { to: format!("{to}/{prefix}"), via, end });
-        wanted.settings.neighbours.push(plan::Neighbour {
-            address: side.tester.to_string(),
-            mac: mac.to_string(),
-            end,
-        });
-    }
-    for name in ["all", "{in}", "{out}"] {
-        wanted.settings.sysctls.insert(format!("net.ipv4.conf.{name}.rp_filter"), "0".into());
-    }
-    wanted
 }

@@ -9,7 +9,6 @@ use crate::net::{Error, Netns, guard};
 use crate::ports::monotonic_ns;
 use linerate_core::agent::message::{Facts, Interface};
 use linerate_wire::MacAddr;
-use std::ffi::CString;
 use std::path::Path;
 
 /// Everything about this host.
@@ -31,7 +30,6 @@ pub(super) fn facts(options: &Options) -> Result<Facts, Error> {
         monotonic_ns: monotonic_ns(),
         wall_ns: wall_ns(),
         boot: std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into(),
-        free_disk: free_bytes(Path::new("/var")).or_else(|| free_bytes(Path::new("/"))).unwrap_or(0),
         // SAFETY: geteuid has no preconditions.
         root: unsafe { libc::geteuid() } == 0,
     })
@@ -78,12 +76,4 @@ pub(super) fn labs() -> Vec<u64> {
 pub(super) fn wall_ns() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)
-}
-
-fn free_bytes(path: &Path) -> Option<u64> {
-    let path = CString::new(path.to_str()?).ok()?;
-    // SAFETY: plain data, for which zero is valid.
-    let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the string is NUL-terminated, `found` can be written, and both outlive the call.
-    (unsafe { libc::statvfs(path.as_ptr(), &mut found) } == 0).then(|| found.f_bavail * found.f_frsize)
 }

@@ -1,4 +1,4 @@
-//! `linerate agent`: serves the protocol of `linerate_core::agent` on two pipes, with the ports and the settings of this host.
+//! `linerate agent`: serves the protocol of `linerate_core::agent` on two pipes, with the ports of this host.
 //!
 //! Four threads: one reads lines, one writes them, one does what takes time ([`worker`]), and this one decides. It never waits for
 //! the others, so that silence, a signal or the end of the input stop a load whatever else goes on.
@@ -6,7 +6,6 @@
 mod facts;
 pub mod management;
 mod ports;
-mod settings;
 mod worker;
 
 use crate::ports::monotonic_ns;
@@ -14,7 +13,6 @@ use linerate_core::agent::lines::Lines;
 use linerate_core::agent::message::{Fault, Reply, encode};
 use linerate_core::agent::server::{Action, Event, Session, Task};
 use std::io::{Read, Write};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
@@ -26,8 +24,6 @@ use worker::Worker;
 pub struct Options {
     /// This program's version.
     pub linerate: String,
-    /// Where changes to the host are written down.
-    pub state: PathBuf,
     /// The connection that the controller came by, where there is one.
     pub connection: Option<management::Connection>,
 }
@@ -50,8 +46,7 @@ const UNWRITTEN: usize = 1024;
 /// How long the last lines may take to be written.
 const PARTING: Duration = Duration::from_millis(500);
 
-/// Serves one session, to its end; `true` if it ended by a goodbye. Nothing is left running and the host is as it was, whatever ended
-/// it.
+/// Serves one session, to its end; `true` if it ended by a goodbye. Nothing is left running, whatever ended it.
 pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
@@ -73,10 +68,9 @@ pub fn serve(
 fn begin(options: Options, inputs: &SyncSender<Input>, cancel: &Arc<AtomicBool>) -> (Sender<Task>, Session) {
     let linerate = options.linerate.clone();
     let mut worker = Worker::new(options, inputs.clone(), Arc::clone(cancel));
-    let restored = worker.restore_remains();
     let (tasks, todo) = mpsc::channel();
     std::thread::spawn(move || worker.run(&todo));
-    (tasks, Session::new(&linerate, restored, monotonic_ns()))
+    (tasks, Session::new(&linerate, monotonic_ns()))
 }
 
 /// The deciding thread.

@@ -1,13 +1,10 @@
-//! What takes time: ports, loads, settings. One thing after the other, on a thread of its own.
+//! What takes time: ports and loads. One thing after the other, on a thread of its own.
 
 use super::ports::{self, Made};
-use super::{Input, Options, facts, settings};
+use super::{Input, Options, facts};
 use crate::host::cpu::CpuTimes;
-use crate::net::ethtool::Ethtool;
-use crate::net::netlink::{LinkStats, Route};
-use crate::net::{Error, Netns, procnet};
 use crate::ports::{Load, PortError, monotonic_ns};
-use linerate_core::agent::message::{Code, End, Fault, Reply, Sample, Seen};
+use linerate_core::agent::message::{Code, End, Fault, Reply, Sample};
 use linerate_core::agent::server::Task;
 use linerate_core::agent::spec;
 use std::collections::BTreeMap;
@@ -25,7 +22,6 @@ pub(super) struct Worker {
     cancel: Arc<AtomicBool>,
     ports: BTreeMap<String, Made>,
     armed: Option<(Vec<String>, spec::Load)>,
-    settings: settings::Settings,
 }
 
 /// Generators are started so much before their moment: setting up a call of BPF_PROG_RUN takes 13 to 33 ms.
@@ -39,13 +35,7 @@ const QUEUES_EVERY_NS: u64 = 1_000_000_000;
 
 impl Worker {
     pub fn new(options: Options, to: SyncSender<Input>, cancel: Arc<AtomicBool>) -> Worker {
-        let settings = settings::Settings::new(&options);
-        Worker { options, to, cancel, ports: BTreeMap::new(), armed: None, settings }
-    }
-
-    /// Puts back what an agent that was killed has left.
-    pub fn restore_remains(&mut self) -> Vec<String> {
-        self.settings.restore_remains()
+        Worker { options, to, cancel, ports: BTreeMap::new(), armed: None }
     }
 
     pub fn run(&mut self, todo: &Receiver<Task>) {
@@ -91,14 +81,9 @@ impl Worker {
                 let named = |name: &String| Some((name.clone(), self.ports.get(name)?.port().counters()));
                 Ok(Reply::Counters { ports: names.iter().filter_map(named).collect() })
             }
-            Task::Look(interfaces) => self.look(&interfaces),
-            Task::Apply(wanted) => {
-                Ok(Reply::Applied { done: self.settings.apply(&wanted, &self.options, &self.cancel)? })
-            }
-            Task::Undo => Ok(Reply::Undone { done: self.settings.undo() }),
             Task::Leave => {
                 self.ports.clear();
-                Ok(Reply::Goodbye { done: self.settings.undo(), why: None })
+                Ok(Reply::Goodbye { why: None })
             }
         }
     }
@@ -153,46 +138,11 @@ impl Worker {
         let cpus = after.zip(before).map(|(after, before)| after.since(&before)).unwrap_or_default();
         Ok(Reply::Ended { at_ns: monotonic_ns(), why, faults, cpus })
     }
-
-    fn look(&mut self, interfaces: &[String]) -> Result<Reply, Fault> {
-        let what = "reading the kernel's counters";
-        let failed = |e: Error| system(what, e);
-        let namespace = Netns::current().map_err(failed)?;
-        let (route, ethtool) =
-            (Route::open(&namespace).map_err(failed)?, Ethtool::open(&namespace).map_err(failed)?);
-        let mut seen = Seen { drops: procnet::drop_counters(&namespace).map_err(failed)?, ..Seen::default() };
-        for name in interfaces {
-            let link = route.link(name).map_err(failed)?;
-            let mut counters = by_name(&link.stats);
-            // Drivers without counters say so with an error.
-            let own = ethtool.stats(name).unwrap_or_default().into_iter();
-            counters.extend(own.map(|(counter, value)| (format!("ethtool.{counter}"), value)));
-            seen.links.insert(name.clone(), counters);
-        }
-        seen.rules = self.settings.dropped_by_rules(&namespace);
-        Ok(Reply::Seen(Box::new(seen)))
-    }
 }
 
 fn system(what: &str, why: impl ToString) -> Fault {
     let remedy = "run the agent as root, and look at the host's kernel log".into();
     Fault { code: Code::System, what: what.into(), why: why.to_string(), remedy }
-}
-
-fn by_name(stats: &LinkStats) -> BTreeMap<String, u64> {
-    let all = [
-        ("rx_packets", stats.rx_packets),
-        ("tx_packets", stats.tx_packets),
-        ("rx_bytes", stats.rx_bytes),
-        ("tx_bytes", stats.tx_bytes),
-        ("rx_errors", stats.rx_errors),
-        ("tx_errors", stats.tx_errors),
-        ("rx_dropped", stats.rx_dropped),
-        ("tx_dropped", stats.tx_dropped),
-        ("rx_missed", stats.rx_missed),
-        ("rx_nohandler", stats.rx_nohandler),
-    ];
-    all.into_iter().map(|(name, value)| (name.into(), value)).collect()
 }
 
 /// A load under way.

@@ -5,11 +5,9 @@
 //! the next linerate does it ([`Journal::restore_remains`]).
 
 mod error;
-mod knob;
 mod store;
 
 pub use error::JournalError;
-pub use knob::{NONE, THERE};
 pub use store::{Step, Written};
 
 use crate::net::registry::process_start;
@@ -68,16 +66,6 @@ impl Change {
         Ok(Change { file, value: value.trim().to_owned(), at_least: false })
     }
 
-    /// A setting that is no file (see `journal/knob.rs` for the paths and their values), or one of a card below /sys or /proc/irq.
-    ///
-    /// # Errors
-    /// There is no such kind of setting.
-    pub fn of(path: impl Into<String>, value: impl Into<String>) -> Result<Change, JournalError> {
-        let (file, value) = (path.into(), value.into());
-        check(&file).map_err(|reason| JournalError::NotASetting { file: file.clone(), reason })?;
-        Ok(Change { file, value, at_least: false })
-    }
-
     /// The same, where a larger number will do as well.
     #[must_use]
     pub fn or_more(self) -> Change {
@@ -99,9 +87,6 @@ impl Change {
                     key.chars().map(swap).collect::<String>(),
                     self.value
                 )
-            }
-            None if knob::parse(&self.file).is_some() => {
-                format!("set {} to '{}'", knob::words(&self.file), self.value)
             }
             None => format!("echo {} > /{}", self.value, self.file),
         }
@@ -133,20 +118,6 @@ impl Journal {
     /// The journal of this host.
     pub fn of_this_host() -> Journal {
         Journal::new(crate::net::registry::DEFAULT_ROOT, "/")
-    }
-
-    /// The journal of the calling thread's network namespace. The host's own is that of the host: every start of linerate looks there.
-    /// Any other has one of its own, because the cards that its changes name are nowhere else.
-    ///
-    /// # Errors
-    /// The namespace cannot be told.
-    pub fn of_this_namespace(state: impl AsRef<Path>) -> Result<Journal, crate::net::Error> {
-        // The kernel shows this setting, and most others of net.core, to no namespace but the first (net/core/sysctl_net_core.c).
-        if Path::new("/proc/sys/net/core/dev_weight").exists() {
-            return Ok(Journal::new(state, "/"));
-        }
-        let inode = crate::net::Netns::current()?.inode();
-        Ok(Journal::new(state.as_ref().join(format!("net-{inode}")), "/"))
     }
 
     /// What of `changes` is not so already.
@@ -223,13 +194,6 @@ impl Journal {
                 modprobe("remove", &["-r", name.as_str()], name)?;
                 Ok(Some(format!("removed kernel module {name}")))
             }
-            Step::Command(line) => {
-                let job = crate::process::Job::new("sh", &["-c", line]);
-                let run = job.run(|path| Command::new(path), None);
-                let failed = |reason| JournalError::Command { line: line.clone(), reason };
-                run.map_err(|e| failed(e.to_string()))?;
-                Ok(Some(format!("ran '{line}'")))
-            }
         }
     }
 
@@ -243,8 +207,10 @@ impl Journal {
         check(file).map_err(|reason| JournalError::NotASetting { file: file.to_owned(), reason })?;
         let current = match self.read(file) {
             Ok(current) => current,
-            // Its module or card has gone, and the setting with it.
-            Err(JournalError::System { source, .. }) if knob::is_gone(&source) => return Ok(None),
+            // Its module has gone, and the setting with it.
+            Err(JournalError::System { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
             Err(e) => return Err(e),
         };
         if same(&current, old) {
@@ -253,29 +219,22 @@ impl Journal {
         // Once it is known what the change led to, anything else is somebody else's doing.
         if became.is_some_and(|became| !same(&current, became) && !same(&current, new)) {
             return Ok(Some(format!(
-                "{} was {old} before linerate made it {new}, and somebody has made it {current} since: left alone",
-                knob::words(file)
+                "/{file} was {old} before linerate made it {new}, and somebody has made it {current} since: left alone"
             )));
         }
         self.write(file, old)?;
-        Ok(Some(format!("{} is {old} again", knob::words(file))))
+        Ok(Some(format!("/{file} is {old} again")))
     }
 
     fn read(&self, file: &str) -> Result<String, JournalError> {
         check(file).map_err(|reason| JournalError::NotASetting { file: file.to_owned(), reason })?;
         let path = self.host.join(file);
-        if let Some(knob) = knob::parse(file) {
-            return knob.read().map_err(JournalError::system("read", path));
-        }
         let text = fs::read_to_string(&path).map_err(JournalError::system("read", &path))?;
         Ok(text.trim().to_owned())
     }
 
     fn write(&self, file: &str, value: &str) -> Result<(), JournalError> {
         let path = self.host.join(file);
-        if let Some(knob) = knob::parse(file) {
-            return knob.write(value).map_err(JournalError::system("write", path));
-        }
         // No O_CREAT: only what is there can be set.
         let open = fs::OpenOptions::new().write(true).truncate(true).open(&path);
         let written = open.and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()));
@@ -309,7 +268,7 @@ impl HostChanges {
         self.journal.write(&file, &new)?;
         let found = self.journal.read(&file)?;
         self.became(&found)?;
-        if same(&found, &new) || same_cpus(&file, &found, &new) || rounded_up(&file, &new, &found) {
+        if same(&found, &new) || rounded_up(&file, &new, &found) {
             return Ok(());
         }
         Err(JournalError::NotTaken { file, wanted: new, found })
@@ -328,35 +287,6 @@ impl HostChanges {
         self.note(Step::Module(name.to_owned()))?;
         modprobe("load", &[name], name)?;
         self.became("loaded")
-    }
-
-    /// Makes a change by other means than writing it: written down before, and undone as any other.
-    ///
-    /// # Errors
-    /// As [`HostChanges::set`], or `make` fails; what it has done by then is undone with the rest.
-    pub fn set_by<E: From<JournalError>>(
-        &mut self,
-        change: &Change,
-        make: impl FnOnce() -> Result<(), E>,
-    ) -> Result<(), E> {
-        let old = self.journal.read(&change.file)?;
-        {
-            let _lock = self.lock()?;
-            self.check_not_held(&change.file)?;
-            self.note(Step::Set { file: change.file.clone(), old, new: change.value.clone() })?;
-        }
-        make()?;
-        let found = self.journal.read(&change.file)?;
-        Ok(self.became(&found)?)
-    }
-
-    /// Has a command run when the changes are undone: for what another command is about to do.
-    ///
-    /// # Errors
-    /// It cannot be written down.
-    pub fn undo_by(&mut self, line: &str) -> Result<(), JournalError> {
-        let _lock = self.lock()?;
-        self.note(Step::Command(line.to_owned()))
     }
 
     /// Undoes everything, the last change first. Gives what was done, in words.
@@ -417,27 +347,13 @@ fn rounded_up(file: &str, wanted: &str, found: &str) -> bool {
     file.ends_with("_buckets") && more.is_some_and(|more| more < 8192)
 }
 
-/// The kernel writes masks of CPUs with as many digits as it has CPUs, and lists of them shortened.
-fn same_cpus(file: &str, a: &str, b: &str) -> bool {
-    let mask = |text: &str| text.replace(',', "").trim_start_matches('0').to_lowercase();
-    let list = |text: &str| {
-        let mut cpus = crate::host::cpu::parse_list(text);
-        cpus.sort_unstable();
-        cpus
-    };
-    (file.ends_with("ps_cpus") && mask(a) == mask(b)) || (file.ends_with("_list") && list(a) == list(b))
-}
-
 /// Numbers and words are compared, not the white space between them.
 fn same(a: &str, b: &str) -> bool {
     a.split_whitespace().eq(b.split_whitespace())
 }
 
-/// Only sysctls, modules' parameters and settings of cards, by a path that does not wander.
+/// Only sysctls and modules' parameters, by a path that does not wander.
 fn check(file: &str) -> Result<(), &'static str> {
-    if knob::parse(file).is_some() {
-        return Ok(());
-    }
     let parts: Vec<&str> = file.split('/').collect();
     let plain = |part: &&str| {
         !matches!(*part, "" | "." | "..")
@@ -448,9 +364,7 @@ fn check(file: &str) -> Result<(), &'static str> {
     }
     match parts.as_slice() {
         ["proc", "sys", _, _, ..] | ["sys", "module", _, "parameters", _] => Ok(()),
-        ["sys", "class", "net", _, "threaded"] | ["proc", "irq", _, "smp_affinity_list"] => Ok(()),
-        ["sys", "class", "net", _, "queues", _, "rps_cpus" | "rps_flow_cnt" | "xps_cpus"] => Ok(()),
-        _ => Err("only files below /proc/sys, modules' parameters and what cards have are"),
+        _ => Err("only files below /proc/sys and modules' parameters are"),
     }
 }
 

@@ -8,7 +8,7 @@ use linerate_core::plan::settings::{Dut, Feature, Interface as Settings};
 use linerate_core::record::Mode;
 
 /// The kernel's names of a feature; several where it knows it in parts.
-pub(crate) fn kernel_names(feature: Feature) -> &'static [&'static str] {
+fn kernel_names(feature: Feature) -> &'static [&'static str] {
     match feature {
         Feature::Gro => &["rx-gro"],
         Feature::Gso => &["tx-generic-segmentation"],
@@ -170,7 +170,7 @@ fn xps(
 }
 
 /// A CPU mask as sysfs wants it: hexadecimal words of 32 bits, the highest first, separated by commas.
-pub(crate) fn cpu_mask<'a>(cpus: impl Iterator<Item = &'a u32>) -> String {
+fn cpu_mask<'a>(cpus: impl Iterator<Item = &'a u32>) -> String {
     let mut words = vec![0u32];
     for cpu in cpus {
         let word = *cpu as usize / 32;

@@ -76,7 +76,7 @@ impl Setup {
 }
 
 /// The rule set that a plan describes, for these IP versions alone: rules for others would stand in the way of each frame.
-pub(crate) fn rule_set(rules: &Rules, families: &[Family]) -> Result<RuleSet, String> {
+fn rule_set(rules: &Rules, families: &[Family]) -> Result<RuleSet, String> {
     if !matches!(rules.tool, Tool::Nftables | Tool::Iptables) {
         return Err("the embedded lab has the firewalls of Linux: nftables and iptables".into());
     }
@@ -88,7 +88,7 @@ pub(crate) fn rule_set(rules: &Rules, families: &[Family]) -> Result<RuleSet, St
 }
 
 /// The programs that load a rule set; its text is written while they read it.
-pub(crate) fn jobs(set: &RuleSet) -> Vec<Job> {
+fn jobs(set: &RuleSet) -> Vec<Job> {
     let job = |load: linerate_core::rules::Load| {
         let set = set.clone();
         let text = Input::writer(move |mut out| set.write_part(load.part, &[], &mut out));
@@ -98,7 +98,7 @@ pub(crate) fn jobs(set: &RuleSet) -> Vec<Job> {
 }
 
 /// Room for the states, as a minimum, and the hash as it is sized.
-pub(crate) fn host_changes(set: &RuleSet) -> Vec<Change> {
+fn host_changes(set: &RuleSet) -> Vec<Change> {
     let change = |(name, value): (String, String)| {
         let change = Change::sysctl(&name, &value).ok()?;
         Some(if name.ends_with("_max") { change.or_more() } else { change })
@@ -117,7 +117,7 @@ fn all<T, U>(items: &[T], faults: &mut Vec<String>, read: impl Fn(&T) -> Result<
     good
 }
 
-pub(crate) fn route(route: &Route) -> Result<StaticRoute, String> {
+fn route(route: &Route) -> Result<StaticRoute, String> {
     let wrong = || format!("route '{}' is no network such as 203.0.113.0/24", route.to);
     let (address, length) = route.to.split_once('/').ok_or_else(wrong)?;
     let to = (address.parse().map_err(|_| wrong())?, length.parse().map_err(|_| wrong())?);
@@ -128,7 +128,7 @@ pub(crate) fn route(route: &Route) -> Result<StaticRoute, String> {
     Ok(StaticRoute { to, via: via.transpose()?, end: route.end })
 }
 
-pub(crate) fn neighbour(neighbour: &Neighbour) -> Result<StaticNeighbour, String> {
+fn neighbour(neighbour: &Neighbour) -> Result<StaticNeighbour, String> {
     let address =
         neighbour.address.parse().map_err(|_| format!("'{}' is no IP address", neighbour.address))?;
     let mac = mac(&neighbour.mac).ok_or_else(|| format!("'{}' is no Ethernet address", neighbour.mac))?;

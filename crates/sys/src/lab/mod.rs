@@ -5,16 +5,16 @@
 //! exist as long as this process does, and the kernel removes them with everything inside, also after kill -9.
 
 pub mod addresses;
-pub(crate) mod cards;
+mod cards;
 pub mod collect;
 mod dut;
 pub mod filler;
-pub(crate) mod from_plan;
+mod from_plan;
 mod lane;
 pub mod ledger;
 mod program;
 pub mod room;
-pub(crate) mod rules;
+mod rules;
 pub mod setup;
 pub mod support;
 mod topology;

@@ -206,7 +206,7 @@ fn empty_table(table: &str) -> String {
     format!("*{table}\n{chains}COMMIT\n")
 }
 
-pub(crate) fn nft_drops(namespace: &Netns) -> Option<u64> {
+fn nft_drops(namespace: &Netns) -> Option<u64> {
     let job = Job::new("nft", &["-j", "list", "counters"]);
     let finished = job.run(|path| namespace.command(path), None).ok()?;
     counted_by_nft(&finished.stdout)

@@ -13,7 +13,6 @@ use super::{Error, Netns};
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const GDRVINFO: u32 = 0x03;
 const GRINGPARAM: u32 = 0x10;
-const SRINGPARAM: u32 = 0x11;
 const GSTRINGS: u32 = 0x1b;
 const GSTATS: u32 = 0x1d;
 const GSSET_INFO: u32 = 0x37;
@@ -196,14 +195,6 @@ impl Ethtool {
     pub fn rings(&self, dev: &str) -> Result<Rings, Error> {
         let [max_rx, _, _, max_tx, rx, _, _, tx] = self.words(dev, GRINGPARAM, "read the rings of")?;
         Ok(Rings { rx, tx, max_rx, max_tx })
-    }
-
-    /// Sets the lengths of the receive and transmit rings.
-    pub fn set_rings(&self, dev: &str, rx: u32, tx: u32) -> Result<(), Error> {
-        let what = format!("set rings of {rx} receive and {tx} transmit descriptors on");
-        let mut words = self.words(dev, GRINGPARAM, &what)?;
-        (words[4], words[7]) = (rx, tx);
-        self.call(dev, &mut request(SRINGPARAM, &words, 0), &what).map(drop)
     }
 
     /// The device's driver.

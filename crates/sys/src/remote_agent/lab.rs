@@ -1,12 +1,9 @@
-//! A lab of hosts with agents: which card sends, which one counts, which host is the device under test. What a stand needs.
+//! A lab of hosts with agents: which cards send, and which one counts. What a stand needs.
 //!
-//! Ports are made when they are first needed and kept; the device is set up for a lane when the lane before was another.
+//! Ports are made when they are first needed and kept.
 
 use super::{Agent, AgentError, Flown, Member, Trial};
-use linerate_core::agent::ledger;
-use linerate_core::agent::spec::{Address, Filter, Means, Port, Role, Traffic, Wanted};
-use linerate_core::audit::Loss;
-use linerate_core::plan::settings::Settings;
+use linerate_core::agent::spec::{Filter, Means, Port, Role, Traffic};
 use linerate_core::trial::Timing;
 use linerate_wire::MacAddr;
 use std::sync::atomic::AtomicBool;
@@ -31,21 +28,6 @@ pub struct Sender {
     pub to: MacAddr,
 }
 
-/// The host that is the device under test.
-#[derive(Debug, Clone)]
-pub struct Device {
-    /// The number of its agent.
-    pub agent: usize,
-    /// Its interfaces, towards generator and receiver.
-    pub ends: [String; 2],
-    /// Addresses that it is to have, beyond those that it has.
-    pub addresses: Vec<Address>,
-    /// Routes and neighbours by which the frames find their way; the rest is the lanes'.
-    pub base: Settings,
-    /// Whether the user has agreed to changes of this host.
-    pub consent: bool,
-}
-
 /// How the hosts are cabled.
 #[derive(Debug, Clone)]
 pub struct Cabling {
@@ -53,21 +35,10 @@ pub struct Cabling {
     pub senders: Vec<Sender>,
     /// Where they arrive.
     pub receiver: Card,
-    /// What is between; none where the cards are cabled to each other: then the lab measures the tester's ceiling.
-    pub device: Option<Device>,
     /// How frames leave and arrive.
     pub means: Means,
     /// Whether the user has said that all these interfaces lead to nothing but the lab (RFC 6815).
     pub isolated: bool,
-}
-
-/// What a trial showed, and where frames were lost.
-#[derive(Debug, Clone, Default)]
-pub struct Shown {
-    /// What the hosts counted.
-    pub flown: Flown,
-    /// Losses that the device's counters explain.
-    pub losses: Vec<Loss>,
 }
 
 /// A lab of hosts, with an agent on each.
@@ -79,8 +50,6 @@ pub struct RealLab {
     prepared: Vec<bool>,
     receives: bool,
     campaign: u8,
-    /// What the device is set up for.
-    standing: Option<(Settings, Vec<u8>)>,
 }
 
 /// Streams that a receiver tells apart.
@@ -103,7 +72,6 @@ impl RealLab {
         campaign: u8,
     ) -> Result<RealLab, String> {
         let hosts = cabling.senders.iter().map(|s| s.card.agent).chain([cabling.receiver.agent]);
-        let hosts = hosts.chain(cabling.device.as_ref().map(|d| d.agent));
         if cabling.senders.is_empty() || hosts.into_iter().any(|host| host >= agents.len()) {
             return Err("a lab needs a host that sends and one that receives".into());
         }
@@ -119,36 +87,7 @@ impl RealLab {
             (kind.campaign, kind.first_stream) = (campaign, (number * threads) as u8);
         }
         let prepared = vec![false; kinds.len()];
-        Ok(RealLab { agents, cabling, kinds, prepared, receives: false, campaign, standing: None })
-    }
-
-    /// The agents, in their order.
-    pub fn agents(&self) -> &[Agent] {
-        &self.agents
-    }
-
-    /// Sets the device up as a lane wants it, unless it stands so. `families`: the IP versions of its traffic. Gives what was done.
-    ///
-    /// # Errors
-    /// Its agent refuses, or is lost.
-    pub fn set_up(&mut self, lane: &Settings, families: &[u8]) -> Result<Vec<String>, AgentError> {
-        let Some(device) = &self.cabling.device else { return Ok(Vec::new()) };
-        if self.standing.as_ref().is_some_and(|(standing, of)| standing == lane && of == families) {
-            return Ok(Vec::new());
-        }
-        self.standing = None;
-        let mut settings = lane.clone();
-        settings.routes = [device.base.routes.as_slice(), &settings.routes].concat();
-        settings.neighbours = [device.base.neighbours.as_slice(), &settings.neighbours].concat();
-        for (key, value) in &device.base.sysctls {
-            settings.sysctls.entry(key.clone()).or_insert_with(|| value.clone());
-        }
-        let [inside, outside] = device.ends.clone();
-        let (consent, addresses) = (device.consent, device.addresses.clone());
-        let wanted = Wanted { inside, outside, consent, families: families.to_vec(), addresses, settings };
-        let done = self.agents[device.agent].apply(wanted)?;
-        self.standing = Some((lane.clone(), families.to_vec()));
-        Ok(done)
+        Ok(RealLab { agents, cabling, kinds, prepared, receives: false, campaign })
     }
 
     /// Shows the device every flow of a kind once, so that no trial pays for what only first frames cost (RFC 2544's learning frames).
@@ -168,7 +107,7 @@ impl RealLab {
         Ok([flown.generator.frames, flown.receiver.unique()])
     }
 
-    /// Runs one trial with a kind of traffic through the device as it stands.
+    /// Runs one trial with a kind of traffic through what is between the cards, as it stands.
     ///
     /// # Errors
     /// An agent refuses, or is lost.
@@ -179,26 +118,8 @@ impl RealLab {
         timing: Timing,
         batch: u32,
         interrupted: &AtomicBool,
-    ) -> Result<Shown, AgentError> {
-        let Some(device) = self.cabling.device.clone() else {
-            return Ok(Shown {
-                flown: self.fly(kind, rate, None, timing, batch, interrupted)?,
-                losses: vec![],
-            });
-        };
-        // Never while the load runs: under it, a router may not answer.
-        let before = self.agents[device.agent].look(device.ends.to_vec())?;
-        let flown = self.fly(kind, rate, None, timing, batch, interrupted)?;
-        let after = self.agents[device.agent].look(device.ends.to_vec())?;
-        let [inside, outside] = &device.ends;
-        let losses = ledger::losses(
-            flown.generator.frames,
-            flown.receiver.unique(),
-            &before,
-            &after,
-            [inside.as_str(), outside.as_str()],
-        );
-        Ok(Shown { flown, losses })
+    ) -> Result<Flown, AgentError> {
+        self.fly(kind, rate, None, timing, batch, interrupted)
     }
 
     fn fly(
@@ -271,9 +192,9 @@ impl RealLab {
         Ok(())
     }
 
-    /// Puts all hosts back and lets the agents go; gives what was put back, in words, by host.
-    pub fn take_down(self) -> Vec<(String, Result<Vec<String>, AgentError>)> {
-        self.agents.into_iter().map(|agent| (agent.host().to_string(), agent.goodbye())).collect()
+    /// Lets the agents go; what went wrong with it.
+    pub fn take_down(self) -> Vec<AgentError> {
+        self.agents.into_iter().filter_map(|agent| agent.goodbye().err()).collect()
     }
 }
 

@@ -16,8 +16,8 @@ pub use trial::{Flown, Member, Trial};
 use crate::ports::monotonic_ns;
 use linerate_core::agent::client::{Lost, Session};
 use linerate_core::agent::clock::{Offset, Probe};
-use linerate_core::agent::message::{Facts, Prepared, Reply, Request, Seen};
-use linerate_core::agent::spec::{Load, Port, Wanted};
+use linerate_core::agent::message::{Facts, Prepared, Reply, Request};
+use linerate_core::agent::spec::{Load, Port};
 use linerate_core::agent::{SPOKEN, Versions};
 use linerate_core::counters::PortCounters;
 use shared::{Shared, State, UNWRITTEN, write_lines};
@@ -35,11 +35,9 @@ pub struct Welcome {
     pub linerate: String,
     /// What it can do.
     pub features: Vec<String>,
-    /// What it put back that an earlier agent had left changed, in words.
-    pub restored: Vec<String>,
 }
 
-/// An agent that has been greeted. Dropped, it ends its load, puts its host back and goes.
+/// An agent that has been greeted. Dropped, it ends its load and goes.
 pub struct Agent {
     host: String,
     welcome: Welcome,
@@ -55,9 +53,7 @@ const PROBES: usize = 16;
 const QUICK: Duration = Duration::from_secs(5);
 /// How long making a port may take: millions of flows are millions of entries.
 const PREPARE_WITHIN: Duration = Duration::from_secs(60);
-/// How long settings may take: some tools are slow with many rules.
-const SETTINGS_WITHIN: Duration = Duration::from_secs(330);
-/// How long an agent may take to put its host back.
+/// How long an agent may take to give its ports up.
 const PARTING: Duration = Duration::from_secs(60);
 
 impl Agent {
@@ -92,14 +88,14 @@ impl Agent {
         let (reads, beats) = (Arc::clone(&shared), Arc::clone(&shared));
         std::thread::spawn(move || write_lines(input, &waiting));
         std::thread::spawn(move || reads.read(output));
-        let welcome = Welcome { protocol: 0, linerate: String::new(), features: vec![], restored: vec![] };
+        let welcome = Welcome { protocol: 0, linerate: String::new(), features: vec![] };
         let mut agent = Agent { host: host.into(), welcome, shared, link: rest, offset: Mutex::new(None) };
         let (id, line) = agent.shared.lock().session.greet_as(protocol, linerate, monotonic_ns());
         agent.shared.write(line);
         std::thread::spawn(move || beats.beat());
         match agent.answer(id, "greeting it", within)? {
-            Reply::Welcome { protocol, linerate, features, restored } => {
-                agent.welcome = Welcome { protocol, linerate, features, restored };
+            Reply::Welcome { protocol, linerate, features } => {
+                agent.welcome = Welcome { protocol, linerate, features };
                 Ok(agent)
             }
             other => Err(agent.nonsense("greeting it", &other)),
@@ -193,42 +189,6 @@ impl Agent {
         }
     }
 
-    /// What the kernel has counted at interfaces.
-    ///
-    /// # Errors
-    /// As for every call.
-    pub fn look(&self, interfaces: Vec<String>) -> Result<Seen, AgentError> {
-        let doing = "reading its kernel's counters";
-        match self.call(Request::Look { interfaces }, doing, PREPARE_WITHIN)? {
-            Reply::Seen(seen) => Ok(*seen),
-            other => Err(self.nonsense(doing, &other)),
-        }
-    }
-
-    /// Sets the host up as a device under test; gives what was done, in words.
-    ///
-    /// # Errors
-    /// As for every call.
-    pub fn apply(&self, wanted: Wanted) -> Result<Vec<String>, AgentError> {
-        let doing = "setting it up";
-        match self.call(Request::Apply(Box::new(wanted)), doing, SETTINGS_WITHIN)? {
-            Reply::Applied { done } => Ok(done),
-            other => Err(self.nonsense(doing, &other)),
-        }
-    }
-
-    /// Puts the host back; gives what was done, in words.
-    ///
-    /// # Errors
-    /// As for every call.
-    pub fn undo(&self) -> Result<Vec<String>, AgentError> {
-        let doing = "putting it back";
-        match self.call(Request::Undo {}, doing, SETTINGS_WITHIN)? {
-            Reply::Undone { done } => Ok(done),
-            other => Err(self.nonsense(doing, &other)),
-        }
-    }
-
     /// Compares the clocks, and remembers how they stand.
     ///
     /// # Errors
@@ -295,16 +255,12 @@ impl Agent {
         }
     }
 
-    /// Says goodbye: the agent ends its load, puts its host back, and goes. Gives what it put back, in words.
+    /// Says goodbye: the agent ends its load, gives its ports up, and goes.
     ///
     /// # Errors
     /// As for every call.
-    pub fn goodbye(self) -> Result<Vec<String>, AgentError> {
-        let doing = "saying goodbye";
-        match self.call(Request::Goodbye {}, doing, PARTING)? {
-            Reply::Goodbye { done, .. } => Ok(done),
-            other => Err(self.nonsense(doing, &other)),
-        }
+    pub fn goodbye(self) -> Result<(), AgentError> {
+        self.call(Request::Goodbye {}, "saying goodbye", PARTING).map(drop)
     }
 
     fn call(&self, request: Request, doing: &str, within: Duration) -> Result<Reply, AgentError> {

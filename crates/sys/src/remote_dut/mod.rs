@@ -7,7 +7,7 @@ mod error;
 pub use error::DutError;
 
 use crate::remote::{Changes, Collectors, Order, Place, RemoteError, Target, Undone};
-use linerate_core::agent::message::Seen;
+use linerate_core::agent::ledger::Seen;
 use linerate_core::hosts::{Counters, Facts, Kernel, Question};
 use linerate_core::lab::Boot;
 use linerate_core::reconfigure::Steps;
@@ -242,7 +242,7 @@ fn seen(facts: &Facts, ends: &[String; 2]) -> Seen {
     let links = facts.counters.iter().filter(|c| ends.contains(&c.interface));
     let links = links.map(|c| (c.interface.clone(), of(c))).collect();
     let drops = facts.statistics.iter().map(|s| (format!("{}: {}", s.protocol, s.what), s.count)).collect();
-    Seen { links, drops, rules: None }
+    Seen { links, drops }
 }
 
 #[cfg(test)]

@@ -7,8 +7,7 @@ pub use tester::{Agents, BATCH, Tester, Tools};
 
 use super::{Shown, Stand};
 use anyhow::{Result, bail};
-use linerate_core::agent::ledger;
-use linerate_core::agent::message::Seen;
+use linerate_core::agent::ledger::{self, Seen};
 use linerate_core::plan::campaign::Reboot;
 use linerate_core::reconfigure::Steps;
 use linerate_core::record::Collected;

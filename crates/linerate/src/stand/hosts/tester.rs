@@ -75,7 +75,7 @@ impl Tester {
         match self {
             Tester::Agents(agents) => {
                 let batch = if rate.is_some() { PACED_BATCH } else { BATCH };
-                Ok(agents.lab.trial(kind, rate, timing, batch, interrupted)?.flown)
+                Ok(agents.lab.trial(kind, rate, timing, batch, interrupted)?)
             }
             Tester::Tools(tools) => tools.trial(kind, rate, timing, interrupted),
         }
@@ -97,12 +97,7 @@ impl Tester {
     /// Lets the hosts go; what went wrong with it.
     pub fn take_down(self) -> Vec<String> {
         match self {
-            Tester::Agents(agents) => agents
-                .lab
-                .take_down()
-                .into_iter()
-                .filter_map(|(_, done)| Some(done.err()?.to_string()))
-                .collect(),
+            Tester::Agents(agents) => agents.lab.take_down().iter().map(ToString::to_string).collect(),
             Tester::Tools(_) => Vec::new(),
         }
     }

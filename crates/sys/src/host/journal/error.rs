@@ -44,14 +44,6 @@ pub enum JournalError {
         /// What is there now.
         found: String,
     },
-    /// A command that undoes another.
-    #[error("the command that undoes another, '{line}', failed: {reason}")]
-    Command {
-        /// The command.
-        line: String,
-        /// How.
-        reason: String,
-    },
     /// A module that cannot be loaded or removed.
     #[error("cannot {operation} kernel module {module}: {reason}")]
     Module {

@@ -29,8 +29,6 @@ pub enum Step {
     },
     /// A module is loaded that was not.
     Module(String),
-    /// A command is run that this one undoes.
-    Command(String),
 }
 
 /// A step as it was written down.

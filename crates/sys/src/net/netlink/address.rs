@@ -30,21 +30,6 @@ impl Route {
         })
     }
 
-    /// Takes an address away from a link.
-    ///
-    /// # Errors
-    /// It is not there.
-    pub fn remove_address(&self, index: u32, address: IpAddr, prefix: u8) -> Result<(), Error> {
-        let mut message = AddressMessage::default();
-        message.header.family = family(address);
-        message.header.prefix_len = prefix;
-        message.header.index = index;
-        message.attributes = vec![AddressAttribute::Local(address), AddressAttribute::Address(address)];
-        self.change(RouteNetlinkMessage::DelAddress(message), 0, || {
-            format!("remove address {address}/{prefix} from interface {}", self.name_of(index))
-        })
-    }
-
     /// All addresses of the namespace: link, address, prefix length. The far end of a point-to-point address is
     /// listed as well.
     pub fn addresses(&self) -> Result<Vec<(u32, IpAddr, u8)>, Error> {

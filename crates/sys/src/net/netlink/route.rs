@@ -11,7 +11,7 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use super::Route;
 use super::address::family;
-use super::attributes::{attributes, attributes_after, ip, u16_at, u32_at};
+use super::attributes::{attributes, attributes_after, u16_at, u32_at};
 use crate::net::Error;
 
 /// `struct rtmsg`.
@@ -51,33 +51,6 @@ impl Route {
             let via = via.map(|via| format!(" via {via}")).unwrap_or_default();
             format!("add route {dst}/{prefix}{via} by interface {}", self.name_of(oif))
         })
-    }
-
-    /// Takes a route by a link out of the main table.
-    ///
-    /// # Errors
-    /// There is none such.
-    pub fn remove_route(&self, dst: IpAddr, prefix: u8, oif: u32) -> Result<(), Error> {
-        let mut message = route_message(dst, prefix, None, oif);
-        // Whatever it is like otherwise.
-        message.header.scope = RouteScope::NoWhere;
-        message.header.protocol = RouteProtocol::Unspec;
-        self.change(RouteNetlinkMessage::DelRoute(message), 0, || {
-            format!("remove route {dst}/{prefix} by interface {}", self.name_of(oif))
-        })
-    }
-
-    /// The route to just this network by a link, in the main table: its gateway, or `Some(None)` for one without; `None` where there is
-    /// none.
-    ///
-    /// # Errors
-    /// The kernel does not answer.
-    pub fn main_route(&self, oif: u32, dst: IpAddr, prefix: u8) -> Result<Option<Option<IpAddr>>, Error> {
-        let mut message = RouteMessage::default();
-        message.header.address_family = family(dst);
-        let message = RouteNetlinkMessage::GetRoute(message);
-        let answers = self.ask(message, NLM_F_DUMP, || "list routes".to_owned())?;
-        Ok(answers.iter().find_map(|(_, body)| gateway_of(body, oif, dst, prefix)))
     }
 
     /// The link by which packets to an address leave; `None` where none does.
@@ -144,19 +117,6 @@ fn route_message(dst: IpAddr, prefix: u8, via: Option<IpAddr>, oif: u32) -> Rout
     message.attributes = vec![RouteAttribute::Destination(RouteAddress::from(dst)), RouteAttribute::Oif(oif)];
     message.attributes.extend(via.map(|via| RouteAttribute::Gateway(RouteAddress::from(via))));
     message
-}
-
-/// The gateway of a route, if it is this one.
-fn gateway_of(body: &[u8], oif: u32, dst: IpAddr, prefix: u8) -> Option<Option<IpAddr>> {
-    if *body.get(1)? != prefix || *body.get(4)? != libc::RT_TABLE_MAIN || *body.get(7)? != libc::RTN_UNICAST {
-        return None;
-    }
-    let value =
-        |wanted| attributes_after(body, HEADER).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
-    if u32_at(value(libc::RTA_OIF)?, 0)? != oif || (prefix > 0 && ip(value(libc::RTA_DST)?)? != dst) {
-        return None;
-    }
-    Some(value(libc::RTA_GATEWAY).and_then(ip))
 }
 
 /// Notes the exits of a route if it is a default route that forwards.

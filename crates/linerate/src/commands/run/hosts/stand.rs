@@ -171,7 +171,7 @@ impl Site {
         let card = Card { agent: number(receiver), interface: found.name.clone(), cpus: Vec::new() };
         let longest = prepared.kinds.iter().map(|kind| kind.mix.max_len_fcs()).max().unwrap_or(64);
         let means = if longest > LONGEST_FCS { Means::AfPacket } else { Means::Xdp };
-        let cabling = Cabling { senders, receiver: card, device: None, means, isolated: self.lab.isolated };
+        let cabling = Cabling { senders, receiver: card, means, isolated: self.lab.isolated };
         let kinds = prepared.kinds.iter().map(of_agents).collect::<Result<_>>()?;
         let lab = RealLab::new(agents, cabling, kinds, campaign).map_err(anyhow::Error::msg)?;
         Ok(HostsTester::Agents(Box::new(Agents { lab, means, patience: self.patience() })))
