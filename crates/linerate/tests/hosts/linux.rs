@@ -129,8 +129,9 @@ fn a_campaign_that_was_killed_goes_on_and_the_next_linerate_puts_the_dut_back() 
     let ended = lab.linerate(&["run", "--resume", "records"]).within(120).run().no_panic();
     assert!(ended.status.success(), "{}", ended.stderr);
     assert!(ended.stderr.contains(&format!("going on after {kept} trials")), "{}", ended.stderr);
+    // What was killed between the journal's entry and the change itself is put back as well: no rules does not mean no entry.
     let put_back = ended.stderr.contains("dut: put back what an earlier linerate had changed");
-    assert_eq!(put_back, was_left_with_rules, "{}", ended.stderr);
+    assert!(put_back || !was_left_with_rules, "{}", ended.stderr);
     assert_eq!(trials(&lab.records()).len(), 16);
     lab.is_as_it_was();
 }
