@@ -9,6 +9,8 @@ mod freebsd;
 mod lab;
 #[path = "hosts/linux.rs"]
 mod linux;
+#[path = "hosts/lost.rs"]
+mod lost;
 #[path = "../../sys/tests/common/sshd.rs"]
 mod sshd;
 

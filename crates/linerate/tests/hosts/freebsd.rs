@@ -125,16 +125,7 @@ fn images_are_installed_booted_measured_and_the_old_one_is_put_back() {
 
 #[test]
 #[ignore = "needs root and openssh-server"]
-fn a_router_that_does_not_come_back_is_turned_off_and_on_or_ends_the_campaign() {
-    let bsd = Bsd::new();
-    bsd.reboots(false);
-    let ended = bsd.run(&with_reboots().replace("blocks = 2", "blocks = 1"), &[]);
-    assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
-    for part in
-        ["router: it has not come back 5 s after its reboot", "names no power-cycle program", "console"]
-    {
-        assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
-    }
+fn a_router_that_does_not_come_back_is_turned_off_and_on() {
     let bsd = Bsd::new();
     bsd.reboots(false);
     bsd.lab(&format!("power-cycle = [\"{}\"]", bsd.power()));

@@ -1,10 +1,11 @@
 //! Reboots: down, up again, by way of the power where it must be, until it forwards.
 
+use super::error::is_final;
 use super::{DutError, RemoteDut};
 use crate::process::Job;
 use crate::remote::changes::{BOOTED_AT, is_same_boot};
 use crate::remote::words::line;
-use crate::remote::{Connection, Fault, Order, Place, RemoteError, Target};
+use crate::remote::{Connection, Order, Place, RemoteError, Target};
 use linerate_core::hosts::Kernel;
 use std::net::IpAddr;
 use std::process::Command;
@@ -37,12 +38,24 @@ impl RemoteDut {
         let told = self.place.run(&order, interrupted);
         let said = told.map(|finished| finished.errors()).unwrap_or_default();
         self.wait_down(&before, &said, interrupted)?;
-        let back = match self.wait_back(&before, interrupted) {
-            Err(gone @ DutError::Gone { .. }) => self.power_cycle(gone, &before, interrupted)?,
-            other => other?,
-        };
-        self.place = Arc::new(back);
+        self.place = Arc::new(self.wait_back("its reboot", &before, interrupted)?);
         self.changes.booted(Arc::clone(&self.place), self.boot_mark())?;
+        self.wait_forwarding(interrupted)
+    }
+
+    /// Reaches a host again that was lost: waits for it as long as a boot may take, and turns its power off and on if it must be. One that
+    /// has booted meanwhile is waited for until it forwards.
+    ///
+    /// # Errors
+    /// It does not come back, or does not forward again.
+    pub fn recover(&mut self, interrupted: Option<&AtomicBool>) -> Result<(), DutError> {
+        self.place = Arc::new(self.wait_back("it was lost", &None, interrupted)?);
+        let (now, then) = (self.boot_mark(), self.changes.boot());
+        if now.as_ref().zip(then).is_none_or(|(now, then)| is_same_boot(now, &then)) {
+            self.changes.reached_by(Arc::clone(&self.place));
+            return Ok(());
+        }
+        self.changes.booted(Arc::clone(&self.place), now)?;
         self.wait_forwarding(interrupted)
     }
 
@@ -116,8 +129,22 @@ impl RemoteDut {
         now.zip(before.as_ref()).is_some_and(|(now, then)| !is_same_boot(&now, then))
     }
 
+    /// Waits until it is back, in another boot than `before` where that is known; by way of the power where it must be.
     fn wait_back(
         &self,
+        since: &'static str,
+        before: &Option<String>,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<Place, DutError> {
+        match self.wait_answer(since, before, interrupted) {
+            Err(gone @ DutError::Gone { .. }) => self.power_cycle(since, gone, before, interrupted),
+            other => other,
+        }
+    }
+
+    fn wait_answer(
+        &self,
+        since: &'static str,
         before: &Option<String>,
         interrupted: Option<&AtomicBool>,
     ) -> Result<Place, DutError> {
@@ -138,30 +165,28 @@ impl RemoteDut {
         }
         self.check(interrupted)?;
         let (host, console) = (self.name().to_string(), self.known.console.clone());
-        Err(DutError::Gone { host, after: within, why, power: String::new(), console })
+        Err(DutError::Gone { host, since, after: within, why, console })
     }
 
     /// Turns its power off and on, and waits once more.
     fn power_cycle(
         &self,
+        since: &'static str,
         gone: DutError,
         before: &Option<String>,
         interrupted: Option<&AtomicBool>,
     ) -> Result<Place, DutError> {
         let [program, arguments @ ..] = &self.known.power_cycle[..] else {
-            return Err(with_power(gone, "; its lab file names no power-cycle program".into()));
+            return Err(with_power(gone, "; its lab file names no power-cycle program"));
         };
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let job = Job::new(program, &arguments).within(POWER);
         if let Err(error) = job.run(|path| Command::new(path), interrupted) {
-            return Err(with_power(
-                gone,
-                format!("; {program} could not turn its power off and on: {error}"),
-            ));
+            let said = format!("; {program} could not turn its power off and on: {error}");
+            return Err(with_power(gone, &said));
         }
-        self.wait_back(before, interrupted).map_err(|error| {
-            with_power(error, format!(", nor after its power was turned off and on by {program}"))
-        })
+        let said = format!("; its power was turned off and on by {program}");
+        self.wait_answer(since, before, interrupted).map_err(|error| with_power(error, &said))
     }
 
     /// A router forwards nothing for a while after a boot: what it is to reach must answer.
@@ -242,27 +267,15 @@ fn ping(to: IpAddr, kernel: Kernel) -> Vec<String> {
     words.iter().map(|word| (*word).to_string()).chain([to.to_string()]).collect()
 }
 
-/// Waiting longer changes nothing about these.
-fn is_final(error: &RemoteError) -> bool {
-    matches!(
-        error.fault,
-        Fault::ChangedKey
-            | Fault::UnknownKey
-            | Fault::RevokedKey
-            | Fault::NoClient
-            | Fault::Address
-            | Fault::Configuration
-    )
-}
-
 fn said(error: &RemoteError) -> String {
     if error.said.is_empty() { String::new() } else { format!(": {}", error.said) }
 }
 
-fn with_power(error: DutError, said: String) -> DutError {
+/// Adds to what became of it what turning its power off and on came to.
+fn with_power(error: DutError, said: &str) -> DutError {
     match error {
-        DutError::Gone { host, after, why, console, .. } => {
-            DutError::Gone { host, after, why, power: said, console }
+        DutError::Gone { host, since, after, why, console } => {
+            DutError::Gone { host, since, after, why: why + said, console }
         }
         other => other,
     }

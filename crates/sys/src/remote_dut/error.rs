@@ -1,6 +1,6 @@
 //! What can go wrong with a device under test, and what to do about it.
 
-use crate::remote::{ChangeError, RemoteError};
+use crate::remote::{ChangeError, Fault, RemoteError};
 use std::time::Duration;
 
 /// A device under test that could not be brought to where it should be.
@@ -31,16 +31,16 @@ pub enum DutError {
         said: String,
     },
     /// It did not come back.
-    #[error("{host}: it has not come back {} s after its reboot ({why}){power}; {}", .after.as_secs(), remedy(.console))]
+    #[error("{host}: it has not come back {} s after {since} ({why}); {}", .after.as_secs(), remedy(.console))]
     Gone {
         /// What it is called.
         host: String,
+        /// What became of it.
+        since: &'static str,
         /// How long it was waited for.
         after: Duration,
-        /// What the last try to reach it came to.
+        /// What the last try to reach it came to, and what turning its power off and on.
         why: String,
-        /// What turning its power off and on came to.
-        power: String,
         /// The program that shows its console.
         console: Vec<String>,
     },
@@ -80,22 +80,92 @@ pub enum DutError {
     },
 }
 
+/// What of a plan can still be measured after an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// The other variants: this one cannot be set up.
+    Others,
+    /// The other variants, once the host is back: with this one it does not come back.
+    OthersOnceBack,
+    /// All variants, once the host is back.
+    AllOnceBack,
+    /// None.
+    Nothing,
+}
+
 impl DutError {
-    /// Whether nothing can be measured with this host any more.
-    pub fn is_final(&self) -> bool {
+    /// What can still be measured.
+    pub fn left(&self) -> Left {
         match self {
-            DutError::Change(error) => {
-                !matches!(error, ChangeError::Failed { .. } | ChangeError::Unread { .. })
-            }
-            DutError::Unreaching { .. } | DutError::Uncounted { .. } | DutError::Interrupted { .. } => false,
-            _ => true,
+            DutError::Change(error) => left(error),
+            DutError::Remote(error) => of_connection(error),
+            DutError::Unreaching { .. } | DutError::Uncounted { .. } => Left::Others,
+            DutError::StillUp { .. } | DutError::Gone { .. } => Left::OthersOnceBack,
+            DutError::Booted { .. } => Left::AllOnceBack,
+            DutError::Owed { .. } | DutError::Interrupted { .. } => Left::Nothing,
         }
     }
+}
+
+fn left(error: &ChangeError) -> Left {
+    match error {
+        ChangeError::Failed { .. } | ChangeError::Unread { .. } | ChangeError::Here { .. } => Left::Others,
+        ChangeError::Remote(error) => of_connection(error),
+        // What could not be put back for want of a connection is put back once there is one.
+        ChangeError::Left { first, .. } if left(first) == Left::AllOnceBack => Left::AllOnceBack,
+        ChangeError::Left { .. }
+        | ChangeError::Journal { .. }
+        | ChangeError::Busy { .. }
+        | ChangeError::Another { .. } => Left::Nothing,
+    }
+}
+
+/// A connection can be made again, unless it is another host that answers.
+fn of_connection(error: &RemoteError) -> Left {
+    if is_final(error) { Left::Nothing } else { Left::AllOnceBack }
+}
+
+/// Waiting longer changes nothing about these.
+pub(super) fn is_final(error: &RemoteError) -> bool {
+    matches!(
+        error.fault,
+        Fault::ChangedKey
+            | Fault::UnknownKey
+            | Fault::RevokedKey
+            | Fault::NoClient
+            | Fault::Address
+            | Fault::Configuration
+    )
 }
 
 fn remedy(console: &[String]) -> String {
     match console {
         [] => "look at its console".into(),
         _ => format!("look at its console: {}", console.join(" ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remote(fault: Fault) -> ChangeError {
+        ChangeError::Remote(RemoteError { host: "router".into(), fault, said: String::new() })
+    }
+
+    #[test]
+    fn what_a_lost_connection_left_changed_can_wait_for_the_next() {
+        let unfinished = |first: ChangeError| {
+            DutError::from(ChangeError::Left {
+                host: "router".into(),
+                count: 1,
+                path: "j".into(),
+                first: Box::new(first),
+            })
+        };
+        assert_eq!(unfinished(remote(Fault::Lost)).left(), Left::AllOnceBack);
+        assert_eq!(unfinished(remote(Fault::ChangedKey)).left(), Left::Nothing);
+        assert_eq!(unfinished(ChangeError::Busy { host: "router".into() }).left(), Left::Nothing);
+        assert_eq!(DutError::from(remote(Fault::Lost)).left(), Left::AllOnceBack);
     }
 }

@@ -4,7 +4,7 @@
 mod boot;
 mod error;
 
-pub use error::DutError;
+pub use error::{DutError, Left};
 
 use crate::remote::{Changes, Collectors, Order, Place, RemoteError, Target, Undone};
 use linerate_core::agent::ledger::Seen;

@@ -6,7 +6,7 @@ mod tester;
 pub use tester::{Agents, BATCH, Tester, Tools};
 
 use super::{Shown, Stand};
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use linerate_core::agent::ledger::{self, Seen};
 use linerate_core::plan::campaign::Reboot;
 use linerate_core::reconfigure::Steps;
@@ -15,12 +15,15 @@ use linerate_core::trial::Timing;
 use linerate_sys::lab::ledger::Account;
 use linerate_sys::remote::Collectors;
 use linerate_sys::remote_agent::Flown;
-use linerate_sys::remote_dut::{DutError, RemoteDut};
+use linerate_sys::remote_dut::{DutError, Left, RemoteDut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is wrong where not one of many frames arrives.
 const NOTHING_THROUGH: &str = "not one frame of many comes through: see cables, links, the DUT's routes and forwarding, and whether its rules pass them (linerate lab check)";
+
+/// A lane that has lost the device so often is given up: it may be what crashes it.
+const MOST_LOSSES: u32 = 2;
 
 /// The DUT of a lab of hosts with what its lanes come to.
 pub struct Device {
@@ -50,8 +53,12 @@ pub struct Hosts {
     standing: Option<usize>,
     /// Kinds of traffic that the standing lane has seen.
     learned: BTreeSet<usize>,
-    /// Lanes that cannot be set up, and why: their trials are marked, and the others go on.
+    /// Lanes that cannot be measured, and why: their trials are marked, and the others go on.
     broken: BTreeMap<usize, String>,
+    /// How often the device was lost, by the lane that it was set up for.
+    losses: BTreeMap<usize, u32>,
+    /// Whether the device has to be reached again before anything else.
+    lost: bool,
 }
 
 impl Hosts {
@@ -61,40 +68,81 @@ impl Hosts {
         device: Option<Device>,
         slots: Vec<(usize, usize, Option<f64>, u64)>,
     ) -> Hosts {
-        let (learned, broken) = (BTreeSet::new(), BTreeMap::new());
-        Hosts { tester, device, slots, standing: None, learned, broken }
+        let (learned, broken, losses) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
+        Hosts { tester, device, slots, standing: None, learned, broken, losses, lost: false }
     }
 
-    /// Brings the device to a lane. `Err` within: why this lane cannot be.
-    fn bring(&mut self, lane: usize, interrupted: &AtomicBool) -> Result<Result<(), String>> {
-        let Some(device) = &mut self.device else { return Ok(Ok(())) };
-        if let Some(why) = self.broken.get(&lane) {
-            return Ok(Err(why.clone()));
+    /// Brings the device to a lane.
+    fn bring(&mut self, lane: usize, interrupted: &AtomicBool) -> Result<()> {
+        let Some(device) = &mut self.device else { return Ok(()) };
+        if self.lost {
+            let back = device.dut.recover(Some(interrupted));
+            back.map_err(|error| anyhow!("{error}; nothing can be measured without it"))?;
+            self.lost = false;
         }
         let steps = &device.lanes[lane];
         let done = match (self.standing == Some(lane), device.reboot) {
             (true, Reboot::EachTrial) => device.dut.reboot_as_it_is(steps, Some(interrupted)),
-            (true, _) => return Ok(Ok(())),
+            (true, _) => return Ok(()),
             (false, reboot) => device.dut.set_up(steps, reboot == Reboot::EachTrial, Some(interrupted)),
         };
         self.standing = None;
         self.learned.clear();
-        match done {
-            Ok(()) => {
-                self.standing = Some(lane);
-                Ok(Ok(()))
-            }
-            Err(error) if error.is_final() || interrupted.load(Ordering::Relaxed) => Err(error.into()),
-            Err(error) => {
-                let why = error.to_string();
-                eprintln!("linerate: {why}; its trials are marked as failed, and the others go on");
-                self.broken.insert(lane, why.clone());
-                if (0..device.lanes.len()).all(|lane| self.broken.contains_key(&lane)) {
-                    bail!("none of the plan's variants can be set up; the last: {why}");
-                }
-                Ok(Err(why))
-            }
+        done?;
+        self.standing = Some(lane);
+        Ok(())
+    }
+
+    /// Takes note of what a lane came to grief of, where others can still be measured, or this one again.
+    fn mark(&mut self, lane: usize, error: DutError) -> Result<String> {
+        let why = error.to_string();
+        let left = error.left();
+        if left == Left::Nothing {
+            return Err(error.into());
         }
+        self.standing = None;
+        self.lost |= left != Left::Others;
+        let losses = self.losses.entry(lane).or_default();
+        *losses += 1;
+        if left == Left::AllOnceBack && *losses < MOST_LOSSES {
+            eprintln!("linerate: {why}; this trial is marked as failed, and the campaign goes on");
+            return Ok(why);
+        }
+        eprintln!("linerate: {why}; its trials are marked as failed, and the others go on");
+        self.broken.insert(lane, why.clone());
+        let lanes = self.device.as_ref().map_or(0, |device| device.lanes.len());
+        if (0..lanes).all(|lane| self.broken.contains_key(&lane)) {
+            bail!("none of the plan's variants can be measured; the last: {why}");
+        }
+        Ok(why)
+    }
+
+    fn measure(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<Shown> {
+        let (lane, kind, rate, flows) = self.slots[slot];
+        self.bring(lane, interrupted)?;
+        if !self.learned.contains(&kind) {
+            if !self.tester.learn(kind, flows, interrupted)? {
+                // If the device is lost, that is the reason.
+                look(&mut self.device)?;
+                return Ok(failed(NOTHING_THROUGH.into()));
+            }
+            self.learned.insert(kind);
+        }
+        let armed = self.device.as_ref().map(|device| device.dut.arm(&device.during));
+        let before = look(&mut self.device)?;
+        let flown = self.tester.trial(kind, rate, timing, interrupted)?;
+        let after = look(&mut self.device)?;
+        let account = account(&self.device, &flown, before.as_ref().zip(after.as_ref()));
+        let commands = self.device.iter().flat_map(|d| d.commands.iter().map(|c| (&d.dut, c)));
+        // The device answers again: it has told its counters.
+        let mut collected = armed.map(Collectors::fetch).unwrap_or_default();
+        collected.extend(
+            commands
+                .map(|(dut, command)| Collected { command: command.clone(), output: dut.collect(command) }),
+        );
+        let skew_ns = (flown.late.len() > 1).then(|| flown.skew_ns());
+        let Flown { outcome, generator, receiver, .. } = flown;
+        Ok(Shown { outcome, generator, receiver, account, collected, skew_ns, ..Shown::default() })
     }
 
     /// What sends and what counts, for records.
@@ -121,36 +169,24 @@ impl Hosts {
 
 impl Stand for Hosts {
     fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<Shown> {
-        let (lane, kind, rate, flows) = self.slots[slot];
-        if let Err(why) = self.bring(lane, interrupted)? {
-            let mut shown = Shown::default();
-            shown.outcome.faults.push(why);
-            return Ok(shown);
+        let lane = self.slots[slot].0;
+        if let Some(why) = self.broken.get(&lane) {
+            return Ok(failed(why.clone()));
         }
-        if !self.learned.contains(&kind) {
-            if !self.tester.learn(kind, flows, interrupted)? {
-                let mut shown = Shown::default();
-                shown.outcome.faults.push(NOTHING_THROUGH.into());
-                return Ok(shown);
+        match self.measure(slot, timing, interrupted) {
+            Err(error) if !interrupted.load(Ordering::Relaxed) => {
+                Ok(failed(self.mark(lane, error.downcast::<DutError>()?)?))
             }
-            self.learned.insert(kind);
+            other => other,
         }
-        let armed = self.device.as_ref().map(|device| device.dut.arm(&device.during));
-        let before = look(&mut self.device)?;
-        let flown = self.tester.trial(kind, rate, timing, interrupted)?;
-        let after = look(&mut self.device)?;
-        let account = account(&self.device, &flown, before.as_ref().zip(after.as_ref()));
-        let commands = self.device.iter().flat_map(|d| d.commands.iter().map(|c| (&d.dut, c)));
-        // The device answers again: it has told its counters.
-        let mut collected = armed.map(Collectors::fetch).unwrap_or_default();
-        collected.extend(
-            commands
-                .map(|(dut, command)| Collected { command: command.clone(), output: dut.collect(command) }),
-        );
-        let skew_ns = (flown.late.len() > 1).then(|| flown.skew_ns());
-        let Flown { outcome, generator, receiver, .. } = flown;
-        Ok(Shown { outcome, generator, receiver, account, collected, skew_ns, ..Shown::default() })
     }
+}
+
+/// A trial that came to nothing.
+fn failed(why: String) -> Shown {
+    let mut shown = Shown::default();
+    shown.outcome.faults.push(why);
+    shown
 }
 
 fn look(device: &mut Option<Device>) -> Result<Option<Seen>, DutError> {

@@ -1,0 +1,93 @@
+//! A router that is lost in the middle of a campaign: what it was lost by is marked, and the rest is measured once it is back.
+
+use crate::bsd::{Bsd, PLAN};
+use crate::trials;
+use serde_json::Value;
+
+/// A plan whose second of three variants takes a reboot.
+fn with_reboots() -> String {
+    let reboots = "[variants.queues]\nboot = { \"hw.igb.num_queues\" = 1 }\n\n[variants.mask]";
+    PLAN.replace("[variants.mask]", reboots)
+        .replace("[trials]", "[trials]\nreboot = \"when-needed\"\norder = \"sequential\"")
+}
+
+/// Why a trial is not valid; nothing where it is.
+fn failures(trial: &Value) -> String {
+    if trial["audit"]["valid"] == true { String::new() } else { trial["audit"]["checks"].to_string() }
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_router_that_stays_away_ends_the_campaign_with_its_trial_marked() {
+    let bsd = Bsd::new();
+    bsd.reboots(false);
+    let ended = bsd.run(&with_reboots(), &[]);
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
+    for part in [
+        "router: it has not come back 5 s after its reboot",
+        "names no power-cycle program",
+        "its trials are marked as failed, and the others go on",
+        "router: it has not come back 5 s after it was lost",
+        "nothing can be measured without it",
+        "console",
+    ] {
+        assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
+    }
+    let trials = trials(&bsd.records());
+    assert_eq!(trials.len(), 4, "those of the third variant can be gone on with");
+    assert!(trials[..2].iter().all(|trial| failures(trial).is_empty()), "{trials:#?}");
+    assert!(trials[2..].iter().all(|trial| failures(trial).contains("has not come back")), "{trials:#?}");
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_variant_that_a_router_does_not_come_back_with_is_marked_and_the_others_are_measured() {
+    let bsd = Bsd::new();
+    bsd.reboots(false);
+    // Turning its power off and on helps from the second time on.
+    let power = bsd.power_that_helps_from(2);
+    bsd.lab(&format!("power-cycle = [\"{power}\"]"));
+    let ended = bsd.run(&with_reboots(), &[]);
+    assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("its power was turned off and on by"), "{}", ended.stderr);
+    let trials = trials(&bsd.records());
+    let marked: Vec<bool> = trials.iter().map(|t| failures(t).contains("has not come back")).collect();
+    assert_eq!(marked, [false, false, true, true, false, false]);
+    assert!(trials.iter().filter(|t| t["slot"] != 1).all(|t| failures(t).is_empty()), "{trials:#?}");
+    // Once to the variant, and once back from what it left in the loader's settings: not to it again.
+    assert_eq!(
+        bsd.log("router").iter().filter(|line| *line == "reboot").count(),
+        2,
+        "{:?}",
+        bsd.log("router")
+    );
+    assert_eq!(bsd.read("router", "root/boot/loader.conf.local").trim(), "");
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_router_that_crashes_under_load_is_set_up_again_unless_it_crashes_again() {
+    for (times, marked) in [(1, [true, false, false]), (9, [true, true, true])] {
+        let bsd = Bsd::new();
+        bsd.reboots(true);
+        let state = bsd.state("router").display().to_string();
+        // Where the second variant stands, it boots in mid-trial.
+        let crash = format!(
+            "[ $(sysctl -n kern.random.harvest.mask) = 351 ] && [ $(ls {state} | grep -c crash-) -lt {times} ] && mktemp {state}/crash-XXXXXX && exec shutdown -r now"
+        );
+        let plan = PLAN
+            .replace("blocks = 2", "blocks = 3\norder = \"sequential\"")
+            .replace("[traffic]", &format!("[collect]\nduring = ['{crash}']\n\n[traffic]"));
+        let ended = bsd.run(&plan, &[]);
+        let trials = trials(&bsd.records());
+        let of = |slot: u64| trials.iter().filter(move |t| t["slot"] == slot);
+        assert_eq!(of(1).map(|t| !failures(t).is_empty()).collect::<Vec<_>>(), marked, "{}", ended.stderr);
+        assert!(of(0).count() == 3 && of(0).all(|t| failures(t).is_empty()), "{trials:#?}");
+        assert!(of(1).next().unwrap()["audit"].to_string().contains("booted"), "{trials:#?}");
+        let crashes = std::fs::read_dir(&state).unwrap().flatten();
+        let crashes = crashes.filter(|f| f.file_name().to_string_lossy().starts_with("crash-")).count();
+        assert_eq!(crashes, times.min(2), "{}", ended.stderr);
+        let kept = bsd.read("router", "sysctl");
+        assert_eq!(kept.lines().filter(|line| line.ends_with("mask=511")).count(), 1, "{kept}");
+    }
+}
