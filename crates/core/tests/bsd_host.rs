@@ -58,7 +58,7 @@ impl Host {
     fn pkt_gen(&self, side: Side, seconds: &str, arguments: &[&str]) -> Report {
         let argv = [&["timeout", "-s", "INT", "-k", "2", seconds, "pkt-gen", "-N"][..], arguments].concat();
         let output = self.run(&argv);
-        let mut monitor = Monitor::new(Tool::PktGen, side).unwrap();
+        let mut monitor = Monitor::new(Tool::PktGen, side);
         monitor.feed(&output.stderr);
         monitor.feed(&output.stdout);
         let exit = match output.status.code() {

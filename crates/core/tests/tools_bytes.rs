@@ -39,7 +39,7 @@ fn is_equilibrium(bytes: &[u8]) -> bool {
 }
 
 fn report(tool: Tool, side: Side, bytes: &[u8], pieces: usize) -> Report {
-    let mut monitor = Monitor::new(tool, side).unwrap();
+    let mut monitor = Monitor::new(tool, side);
     for piece in bytes.chunks(pieces) {
         monitor.feed(piece);
     }

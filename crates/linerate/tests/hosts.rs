@@ -11,6 +11,8 @@ mod lab;
 mod linux;
 #[path = "hosts/lost.rs"]
 mod lost;
+#[path = "hosts/mixed.rs"]
+mod mixed;
 #[path = "../../sys/tests/common/sshd.rs"]
 mod sshd;
 

@@ -129,6 +129,24 @@ fn trafgen_s_packet_is_one_argument() {
 }
 
 #[test]
+fn linerate_by_hand_counts_what_others_send() {
+    let sent = Tool::Linerate.generator(&Traffic { pps: Some(127_251.5), ..archive() }).unwrap();
+    assert_eq!(
+        words(&sent),
+        "timeout --foreground -s INT -k 5 39 linerate send -i igb2 --isolated-lab igb2 -N -T 250 -w 4 --size 64 \
+         -s 198.18.10.1:2000-198.18.10.20 -d 198.19.10.1:2000-198.19.10.100 -D 00:0d:b9:41:ca:3d -R 127251.5 -p 1 --duration 30s \
+         --unsigned"
+    );
+    let received = Tool::Linerate.receiver(&Traffic { frame_len_fcs: 9018, ..archive() }).unwrap();
+    assert_eq!(
+        words(&received),
+        "timeout --foreground -s INT -k 5 48 linerate receive -i igb2 --isolated-lab igb2 -N -T 250 -w 4 --port af-packet --unsigned \
+         --duration 39s"
+    );
+    assert!(refusal(Tool::Linerate, |t| t.transport = Transport::Tcp).contains("TCP"));
+}
+
+#[test]
 fn what_a_tool_cannot_is_refused_with_the_reason() {
     let to = |tool, change: fn(&mut Traffic)| refusal(tool, change);
     let many: fn(&mut Traffic) = |t| t.source.last = v4("198.18.10.20");

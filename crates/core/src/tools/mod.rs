@@ -1,4 +1,4 @@
-//! Generators and receivers that hosts without linerate have: their command lines, and what they print.
+//! Generators and receivers that hosts have, linerate's own beside those of others: their command lines, and what they print.
 //!
 //! Each tool has two halves. `generator` and `receiver` turn [`Traffic`] into an [`Invocation`], a vector of arguments and never
 //! a shell's text, or a [`Refusal`] that says what the tool cannot do. A [`Monitor`] takes what it prints, in pieces of any
@@ -7,6 +7,7 @@
 
 pub mod fault;
 mod iperf3;
+mod linerate;
 mod lines;
 mod monitor;
 mod netperf;
@@ -43,7 +44,7 @@ impl Tool {
             Tool::Iperf3 => iperf3::generator(traffic),
             Tool::Netperf => netperf::generator(traffic),
             Tool::Trafgen => trafgen::generator(traffic),
-            Tool::Linerate => Err(self.cannot("be driven by a command line: it speaks its own protocol")),
+            Tool::Linerate => linerate::generator(traffic),
         }
     }
 
@@ -58,8 +59,14 @@ impl Tool {
             Tool::Iperf3 => iperf3::receiver(traffic),
             Tool::Netperf => netperf::receiver(traffic),
             Tool::Trafgen => Err(self.cannot("receive: let pkt-gen, iperf3 or linerate receive")),
-            Tool::Linerate => Err(self.cannot("be driven by a command line: it speaks its own protocol")),
+            Tool::Linerate => linerate::receiver(traffic),
         }
+    }
+
+    /// Whether it prints its samples as they come, so that it can be ended when enough was seen. The others print what they know when
+    /// they end by themselves.
+    pub fn is_live(self) -> bool {
+        matches!(self, Tool::PktGen | Tool::Linerate)
     }
 
     fn cannot(self, what: impl Into<String>) -> Refusal {

@@ -2,6 +2,7 @@
 
 use super::fault::FaultKind;
 use super::iperf3::Iperf3;
+use super::linerate::Linerate;
 use super::lines::Lines;
 use super::netperf::Netperf;
 use super::pkt_gen::PktGen;
@@ -34,19 +35,20 @@ enum Parser {
     Iperf3(Iperf3),
     Netperf(Lines, Netperf),
     Trafgen(Lines, Trafgen),
+    Linerate(Lines, Linerate),
 }
 
 impl Monitor {
-    /// A monitor of a tool that has printed nothing yet; `None` for linerate, which speaks a protocol.
-    pub fn new(tool: Tool, side: Side) -> Option<Self> {
+    /// A monitor of a tool that has printed nothing yet.
+    pub fn new(tool: Tool, side: Side) -> Self {
         let parser = match tool {
             Tool::PktGen => Parser::PktGen(Lines::default(), PktGen::new(side)),
             Tool::Iperf3 => Parser::Iperf3(Iperf3::new(side)),
             Tool::Netperf => Parser::Netperf(Lines::default(), Netperf::new(side)),
             Tool::Trafgen => Parser::Trafgen(Lines::default(), Trafgen::default()),
-            Tool::Linerate => return None,
+            Tool::Linerate => Parser::Linerate(Lines::default(), Linerate::new(side)),
         };
-        Some(Monitor { tool, report: Report::default(), parser })
+        Monitor { tool, report: Report::default(), parser }
     }
 
     /// The tool.
@@ -67,6 +69,7 @@ impl Monitor {
             Parser::Iperf3(parser) => parser.feed(bytes, report),
             Parser::Netperf(lines, parser) => lines.feed(bytes, |line| parser.line(line, report)),
             Parser::Trafgen(lines, parser) => lines.feed(bytes, |line| parser.line(line, report)),
+            Parser::Linerate(lines, parser) => lines.feed(bytes, |line| parser.line(line, report)),
         }
     }
 
@@ -81,6 +84,7 @@ impl Monitor {
             Parser::Iperf3(parser) => parser.end(report),
             Parser::Netperf(lines, parser) => lines.end(|line| parser.line(line, report)),
             Parser::Trafgen(lines, parser) => lines.end(|line| parser.line(line, report)),
+            Parser::Linerate(lines, parser) => lines.end(|line| parser.line(line, report)),
         }
         if self.report.fatal().is_none() {
             self.judge(exit, asked);

@@ -1,4 +1,4 @@
-//! Trials over hosts that have no linerate: their own tools send and count, each as a supervised command on its host.
+//! Trials over hosts of which not all have linerate: their tools send and count, each as a supervised command on its host.
 //!
 //! The receiver begins and is up before any generator begins; generators begin together. Opening netmap takes the link down, and a
 //! device may need a while before it forwards: so the window begins when all generators send and the receiver counts, not when commands
@@ -34,7 +34,7 @@ use std::time::Duration;
 pub struct ToolHost {
     /// How it is reached. Its silence is how long a load goes on there without linerate: about a second is right.
     pub place: Arc<Place>,
-    /// The tool; not linerate, which is driven by its agent.
+    /// The tool.
     pub tool: Tool,
     /// Whether it is run by `sudo -n`.
     pub sudo: bool,

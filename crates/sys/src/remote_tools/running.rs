@@ -55,7 +55,6 @@ impl<'a> Running<'a> {
         let refused = |refusal| ToolError::Refused { host: host.place.name().into(), refusal };
         let invocation = made.map_err(refused)?;
         let monitor = Monitor::new(host.tool, side);
-        let monitor = monitor.unwrap_or_else(|| unreachable!("linerate has no command line"));
         let words: Vec<String> = invocation.argv.iter().map(|word| quoted(word)).collect();
         let command = format!("echo {NUMBER}$$ >&2; exec {}", words.join(" "));
         let session = Session::start_as(&host.place, Kind::Watched, &command, host.sudo)?;
@@ -98,7 +97,7 @@ impl<'a> Running<'a> {
     /// Whether it prints its samples as they come, so that it can be ended when enough was seen. The others print what they know when
     /// they end by themselves.
     pub fn is_live(&self) -> bool {
-        self.host.tool == Tool::PktGen
+        self.host.tool.is_live()
     }
 
     /// Whether frames that come now are counted.

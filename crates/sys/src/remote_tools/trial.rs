@@ -55,9 +55,9 @@ impl<'a> Flight<'a> {
         // Where a link has to come up first, the others go on until it has, and until the device forwards.
         let wait_s = trial.generators.iter().map(|(_, t)| u64::from(t.link_wait_s)).max().unwrap_or(0);
         let patience_s = trial.patience.as_millis().div_ceil(1000) as u64;
-        let seconds = |host: &super::ToolHost| match host.tool {
-            Tool::PktGen => load_s + wait_s + patience_s + UP_WITHIN_S,
-            _ => load_s,
+        let seconds = |host: &super::ToolHost| match host.tool.is_live() {
+            true => load_s + wait_s + patience_s + UP_WITHIN_S,
+            false => load_s,
         };
         let whole = |s: u64| u32::try_from(s).unwrap_or(u32::MAX);
         let mut longest = 0;
@@ -291,7 +291,7 @@ impl<'a> Flight<'a> {
         match receiver.host.tool {
             // Its document comes when the test is over at its end, too.
             Tool::Iperf3 => passed > STANDSTILL_NS,
-            Tool::PktGen => {
+            Tool::PktGen | Tool::Linerate => {
                 let timing = &self.trial.timing;
                 let last = receiver.report().samples.last();
                 let after = |s: &linerate_core::tools::Sample| {

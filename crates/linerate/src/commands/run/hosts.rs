@@ -120,6 +120,12 @@ impl Site {
         })
     }
 
+    /// Whether generators and receiver all have linerate, and speak its protocol. Otherwise frames are counted and not told apart.
+    fn has_agents(&self) -> Result<bool> {
+        let mut hosts = self.lab.generators().chain([self.lab.receiver()]);
+        hosts.try_fold(true, |all, host| Ok(all && self.tool(host)? == Tool::Linerate))
+    }
+
     /// What records say of the machine: it is the DUT's, or the receiver's where there is none.
     pub fn host_facts(&self) -> HostFacts {
         let host = self.lab.dut().unwrap_or(self.lab.receiver());
@@ -288,7 +294,7 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     }
     let Some(site) = site else { return Ok(prepared) };
     prepared.notes.extend(site.notes());
-    let signed = site.tool(site.lab.receiver())? == Tool::Linerate;
+    let signed = site.has_agents()?;
     prepared.slots.iter_mut().for_each(|slot| slot.signed = signed);
     prepared.notes.extend(images(plan, &site.folder)?);
     let of_plan = unmet(site, &plan.requirements)?;

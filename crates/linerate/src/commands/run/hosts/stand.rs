@@ -4,7 +4,7 @@ use super::super::prepare::Prepared;
 use super::Site;
 use super::traffic::{Side, of_agents, of_tools};
 use crate::stand::{Agents, Device, Hosts, HostsTester, Tools};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use linerate_core::agent::spec::Means;
 use linerate_core::hosts::Kernel;
 use linerate_core::lab::{Host, Tool};
@@ -125,13 +125,9 @@ impl Site {
         let receiver = self.lab.receiver();
         let hosts = sending.iter().map(|s| s.host).chain([receiver]);
         let tools: Vec<Tool> = hosts.map(|host| self.tool(host)).collect::<Result<_>>()?;
-        let by_linerate = tools.iter().filter(|tool| **tool == Tool::Linerate).count();
-        match by_linerate {
-            n if n == tools.len() => self.agents(&sending, receiver, prepared, campaign),
-            0 => self.tools(&sending, receiver, &tools, prepared),
-            _ => bail!(
-                "some of the generators and the receiver have linerate, and others are driven by tools: frames of the one are not counted by the other; install linerate on all of them, or name the same tool in the lab file"
-            ),
+        match self.has_agents()? {
+            true => self.agents(&sending, receiver, prepared, campaign),
+            false => self.tools(&sending, receiver, &tools, prepared),
         }
     }
 

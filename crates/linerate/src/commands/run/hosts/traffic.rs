@@ -121,11 +121,15 @@ pub fn of_tools(
         other => bail!("{} sends no frames of {other}", tool.key()),
     };
     let [length] = kind.mix.pattern[..] else {
-        bail!("{} sends frames of one length: {} takes linerate on that host", tool.key(), kind.mix.name)
+        bail!(
+            "{} sends frames of one length: {} takes linerate on all generators and the receiver",
+            tool.key(),
+            kind.mix.name
+        )
     };
     if kind.order != FlowOrder::Sequential {
         bail!(
-            "{} sends its flows one after the other: {} order takes linerate on that host",
+            "{} sends its flows one after the other: {} order takes linerate on all generators and the receiver",
             tool.key(),
             kind.order
         );

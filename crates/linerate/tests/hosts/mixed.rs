@@ -1,0 +1,96 @@
+//! Hosts of which one has linerate and the other something else.
+
+use crate::lab::RealLab;
+use crate::trials;
+use std::fs;
+
+const PLAN: &str = r#"
+title = "A router at a known rate"
+question = "Does it lose any?"
+
+[lab]
+file = "LAB.toml"
+systems = ["linux"]
+
+[variants.forwarding]
+about = "the kernel's routing, no firewall"
+
+[traffic]
+rate = "20 kpps"
+flows = 1
+
+[trials]
+duration = "2 s"
+blocks = 2
+"#;
+
+/// pkt-gen's lines about what really arrives, by the interface's own counter: stands in for a receiver that linerate is not on.
+const COUNTER: &str = r#"#!/bin/sh
+while [ $# -gt 0 ]; do [ "$1" = -i ] && link=$2; shift; done
+count() { n=$(awk -v link="$link:" '$1 == link { print $3 }' /proc/net/dev); }
+line() { echo "$(date +%s.%6N | tail -c 11) main_thread [2277] $1 pps ($1 pkts $(($1 * 480)) bps in 1000000 usec) 1.00 avg_batch 0 min_space"; }
+count; first=$n last=$n begun=$(date +%s)
+trap 'count; all=$((n - first)); echo "Received $all packets $((all * 60)) bytes 9 events 60 bytes each in $(($(date +%s) - begun)).00 seconds."; exit 0' INT
+echo "000.000001 start_threads [2237] Ready..."
+while sleep 1; do count; line $((n - last)); last=$n; done
+"#;
+
+/// The lab with other tools named in its file.
+fn lab_with(tools: [&str; 2]) -> RealLab {
+    let lab = RealLab::new();
+    let file = lab.scratch.file("LAB.toml");
+    let mut tools = tools.into_iter();
+    let text = fs::read_to_string(&file).unwrap();
+    let line = |line: &str| match line.starts_with("tool = ") {
+        true => format!("tool = \"{}\"\n", tools.next().unwrap()),
+        false => format!("{line}\n"),
+    };
+    fs::write(&file, text.lines().map(line).collect::<String>()).unwrap();
+    lab
+}
+
+#[track_caller]
+fn measures(lab: &RealLab, sends: &str, counts: &str) {
+    let ended = lab.run(PLAN, &[]);
+    assert!(ended.status.success(), "{}{}", ended.stdout, ended.stderr);
+    let recorded = trials(&lab.records());
+    // A generator that other work keeps waiting for a hundredth of a second has not offered what was asked.
+    let valid: Vec<_> = recorded.iter().filter(|trial| trial["audit"]["valid"] == true).collect();
+    assert!(
+        recorded.len() == 2 && !valid.is_empty(),
+        "{:#?}",
+        recorded.iter().map(|t| &t["audit"]).collect::<Vec<_>>()
+    );
+    for trial in valid {
+        // trafgen's are taken to be even, and the machine has other things to do.
+        for rate in ["offered", "received"] {
+            let rate = trial["rates"][rate].as_f64().unwrap();
+            assert!((rate / 20_000.0 - 1.0).abs() < 0.2, "{rate}: {:#}", trial["rates"]);
+        }
+        let frames = |side: &str| trial[side]["frames"].as_u64().unwrap();
+        assert!(frames("generator") > 40_000 && frames("receiver") >= frames("generator"), "{trial:#}");
+        assert!(trial["dut"]["in0: rx_packets"].as_u64() >= Some(frames("generator")), "{trial:#}");
+    }
+    let campaign = fs::read_to_string(lab.scratch.file("records/campaign.json")).unwrap();
+    let campaign: serde_json::Value = serde_json::from_str(&campaign).unwrap();
+    let asked = &campaign["asked"];
+    assert_eq!([&asked["generator"], &asked["receiver"]], [sends, counts], "{asked:#}");
+    for host in &lab.ssh.hosts {
+        let loads = ["linerate send", "linerate receive", "trafgen", "pkt-gen"];
+        assert_eq!(loads.map(|load| host.running(load)), [0; 4], "{:?}", host.processes());
+    }
+}
+
+#[test]
+#[ignore = "needs root, openssh-server and trafgen"]
+fn linerate_counts_what_trafgen_sends() {
+    measures(&lab_with(["trafgen", "linerate"]), "trafgen", "linerate");
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_counter_of_another_kind_counts_what_linerate_sends() {
+    let lab = lab_with(["linerate", "pkt-gen"]);
+    lab.ssh.hosts[2].stand_in("pkt-gen", COUNTER);
+    measures(&lab, "linerate", "pkt-gen");
+}
