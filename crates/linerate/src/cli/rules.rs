@@ -1,6 +1,6 @@
 //! Arguments of `linerate rules`.
 
-use super::FamilyChoice;
+use super::values::FamilyChoice;
 use clap::{Args, ValueEnum};
 use linerate_core::rules::{
     EntryKind, Families, Firewall, IpfwFormat, Kind, MAX_ENTRIES, MAX_RULES, MAX_STATES, Part, RuleSet,

@@ -1,6 +1,6 @@
 //! Arguments of `linerate run`.
 
-use super::duration;
+use super::values::duration;
 use clap::Args;
 use linerate_core::plan::settings::System;
 use std::path::PathBuf;

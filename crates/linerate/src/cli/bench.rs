@@ -1,0 +1,166 @@
+//! Arguments of `linerate bench`.
+
+use super::values::{Cpus, FamilyChoice, Sizes, cpu_list, duration, sizes};
+use clap::{Args, ValueEnum};
+use linerate_core::units::{Rate, parse_link_speed};
+use linerate_sys::lab::Variant;
+use linerate_wire::{FlowOrder, Transport};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Arguments of `linerate bench`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo linerate bench                            IPv4 and IPv6, smallest frames, 2,000 flows
+  sudo linerate bench --variant nft-stateless --variant nft-stateful
+  sudo linerate bench --sizes 64,512,1518,imix --family 4
+  sudo linerate bench --mode threaded --rate 500k    open loop: loss and latency at a load
+  sudo linerate bench --variant known-loss=1000  is exactly one loss in 1,000 found?
+  linerate bench                                 without root: a slower tester
+  linerate bench --simulate loss=1000            no packets at all: a simulated DUT
+
+Variants:
+  forwarding           the kernel's routing, nothing else (always measured, as the baseline)
+  nft-stateless        nftables filter without connection tracking
+  nft-stateful         nftables filter with connection tracking
+  nat                  nftables masquerade
+  bridge               a bridge instead of a router
+  xdp                  an XDP program that forwards by the kernel's routing table
+  known-rate=R         passes exactly R frames/s on each CPU: a DUT with a known answer
+  known-loss=N         loses exactly every N-th frame
+  known-duplication=N  sends exactly every N-th frame twice
+  known-delay=T        holds every frame up for T, up to 200us
+
+Exit status: 0 measured; 1 something failed, or no trial of a slot was valid; 2 bad arguments;
+130 interrupted (what was measured until then is recorded and shown).")]
+pub struct Bench {
+    /// What the DUT is; may be repeated. Twice the same compares a variant with itself
+    #[arg(long = "variant", value_name = "VARIANT")]
+    pub variants: Vec<Variant>,
+
+    /// Frame lengths in bytes with FCS, measured side by side: 64,1518,imix,genome:aaafg,rfc2544
+    #[arg(long, value_name = "LIST", value_parser = sizes, default_value = "64")]
+    pub sizes: Sizes,
+
+    /// IP version
+    #[arg(long, value_enum, default_value = "both")]
+    pub family: FamilyChoice,
+
+    /// Flows, up to 5,000,000
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
+    pub flows: u32,
+
+    /// Order of flows: sequential, random (RFC 4814: uniform), zipf:EXPONENT
+    #[arg(long, value_name = "ORDER", default_value = "sequential")]
+    pub order: FlowOrder,
+
+    /// Offered load: max, 500kpps, 1Gbit/s:l1 (with preamble and gap), 1Gbit/s:l2, 50% (of --link-speed)
+    #[arg(long, value_name = "RATE", default_value = "max")]
+    pub rate: Rate,
+
+    /// What 100 % of line rate is
+    #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
+    pub link_speed: Option<f64>,
+
+    /// Length of one trial; trials of all slots alternate
+    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = duration)]
+    pub duration: Duration,
+
+    /// Trials of each slot; without it, until the ratios are known to 2 % or the budget is used up
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub trials: Option<u32>,
+
+    /// Time for all trials
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub budget: Duration,
+
+    /// inline: closed loop on the generator's CPU, cost per frame. threaded: open loop, the DUT has CPUs of its own
+    #[arg(long, value_enum, default_value = "inline")]
+    pub mode: ModeChoice,
+
+    /// CPUs of the generator, one thread each: 1 or 0,2-3
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    pub cpus: Option<Cpus>,
+
+    /// CPUs of the DUT, in threaded mode
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    pub dut_cpus: Option<Cpus>,
+
+    /// What is above IP: udp, tcp (SYN segments) or icmp (echo requests)
+    #[arg(long, default_value = "udp")]
+    pub transport: Transport,
+
+    /// How frames leave and arrive [default: xdp for root, af-packet in a user namespace for everyone else]
+    #[arg(long, value_enum)]
+    pub port: Option<BenchPort>,
+
+    /// Leave the UDP checksum of IPv4 frames zero (permitted, RFC 768); GRO verifies one that is not
+    #[arg(long)]
+    pub no_udp_checksum: bool,
+
+    /// Frames handed over at once, instead of the number that measures best
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub batch: Option<u32>,
+
+    /// One frame in N carries a time stamp
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub stamp_every: u32,
+
+    /// Seed of the order of trials
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// Name of the campaign, part of the records' directory
+    #[arg(long, default_value = "bench")]
+    pub name: String,
+
+    /// Directory for the records, instead of ./linerate-results/TIME-NAME
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Leave the lab up afterwards (`linerate lab status` shows it, `linerate lab down` removes it)
+    #[arg(long, conflicts_with = "simulate")]
+    pub keep: bool,
+
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// A simulated DUT in memory instead of a lab: ok, or loss=N,duplication=N,delay=T,rate=R. No privileges needed;
+    /// its figures say nothing of any machine
+    #[arg(long, value_name = "WHAT")]
+    pub simulate: Option<String>,
+}
+
+/// How the lab's CPUs are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ModeChoice {
+    /// Closed loop
+    Inline,
+    /// Open loop
+    Threaded,
+}
+
+/// How a bench's frames leave and arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BenchPort {
+    /// XDP live frames, and an XDP receiver; needs root
+    Xdp,
+    /// AF_PACKET sockets: slower
+    AfPacket,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_variant_is_in_the_help() {
+        let mut all = crate::cli::Cli::command();
+        let help = all.find_subcommand_mut("bench").unwrap().render_long_help().to_string();
+        for (name, _) in Variant::HELP {
+            assert!(help.contains(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Arguments of `linerate lab`.
+
+use super::LabCheck;
+use clap::{Args, Subcommand};
+use linerate_sys::lab::Variant;
+
+/// An embedded lab by hand, and the lab files of real ones.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo linerate lab up --variant nft-stateful     card to card is lane 0, the variant lane 1
+  sudo ip netns exec linerate-dut0 nft list ruleset
+  sudo linerate send --netns linerate-generator -i g1 -n 1000 &
+  sudo linerate receive --netns linerate-receiver -i r1 -n 1000
+  sudo linerate lab down
+  linerate lab example > LAB.toml                 a lab of real hosts, to begin with
+  linerate lab check LAB.toml                     all that is wrong with it, before a campaign
+  linerate lab schema > lab.schema.json           for editors that complete and check TOML")]
+pub struct Lab {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub action: LabAction,
+}
+
+/// What to do with a lab.
+#[derive(Debug, Subcommand)]
+pub enum LabAction {
+    /// Build a lab whose namespaces have names, and leave it up
+    Up {
+        /// What the DUTs are; may be repeated
+        #[arg(long = "variant", value_name = "VARIANT", default_value = "forwarding")]
+        variants: Vec<Variant>,
+        /// Name of the lab: the namespaces are called NAME-generator, NAME-receiver, NAME-dut0, …
+        #[arg(long, default_value = "linerate", value_parser = lab_name)]
+        name: String,
+        /// Longest frame, in bytes with FCS
+        #[arg(long, value_name = "BYTES", default_value_t = 1518, value_parser = clap::value_parser!(u16).range(64..=16_000))]
+        longest: u16,
+    },
+    /// Remove labs that were left up
+    Down {
+        /// Name of the lab [default: the only one]
+        #[arg(long, value_parser = lab_name)]
+        name: Option<String>,
+        /// All labs
+        #[arg(long, conflicts_with = "name")]
+        all: bool,
+    },
+    /// Show the labs that are up
+    Status {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a lab file to begin with, that explains itself: the hosts of a real lab
+    Example,
+    Check(LabCheck),
+    /// Print the JSON Schema of lab files
+    Schema,
+}
+
+fn lab_name(text: &str) -> Result<String, String> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !text.is_empty() && text.len() <= 40 && text.chars().all(fine) && !text.starts_with(['-', '.']) {
+        Ok(text.to_string())
+    } else {
+        Err(format!("'{text}' is no name for a lab: up to 40 letters, digits, '-', '_', '.'"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        assert!(lab_name("../x").is_err() && lab_name("").is_err() && lab_name("a b").is_err());
+    }
+}

@@ -1,0 +1,94 @@
+//! Values that several verbs take, and how they are read.
+
+use clap::ValueEnum;
+use linerate_core::units::parse_duration_ns;
+use linerate_wire::{FrameMix, parse_sizes};
+use std::time::Duration;
+
+/// IP versions to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FamilyChoice {
+    /// IPv4 alone
+    #[value(name = "4", alias = "ipv4")]
+    V4,
+    /// IPv6 alone
+    #[value(name = "6", alias = "ipv6")]
+    V6,
+    /// IPv4 and IPv6 side by side
+    Both,
+}
+
+/// How frames leave or arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PortChoice {
+    /// XDP live frames, or the XDP receiver: the fastest; needs root
+    Xdp,
+    /// AF_XDP sockets: zero copy where the driver has it
+    AfXdp,
+    /// AF_PACKET sockets: work everywhere
+    AfPacket,
+}
+
+/// Frame lengths to measure side by side.
+#[derive(Debug, Clone)]
+pub struct Sizes(pub Vec<FrameMix>);
+
+pub fn sizes(text: &str) -> Result<Sizes, String> {
+    parse_sizes(text).map(Sizes).map_err(|e| e.to_string())
+}
+
+/// CPU numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cpus(pub Vec<u32>);
+
+pub fn cpu_list(text: &str) -> Result<Cpus, String> {
+    let wrong = |part: &str| format!("'{part}' is not a CPU number or range: write 1 or 0,2-3");
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |t: &str| t.trim().parse::<u32>().ok().filter(|n| *n < 8192).ok_or_else(|| wrong(part));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(format!("'{part}' runs backwards: write {last}-{first}"));
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(Cpus(cpus))
+}
+
+pub fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration_ns(text).map(Duration::from_nanos)
+}
+
+/// A count such as 1000, 80_000_000 or 1M.
+pub fn count(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is not a number of frames: write 1000, 500k or 10M");
+    let plain = text.trim().replace('_', "");
+    let (digits, scale) = match plain.chars().last() {
+        Some('k' | 'K') => (&plain[..plain.len() - 1], 1_000),
+        Some('m' | 'M') => (&plain[..plain.len() - 1], 1_000_000),
+        Some('g' | 'G') => (&plain[..plain.len() - 1], 1_000_000_000),
+        _ => (plain.as_str(), 1),
+    };
+    let n = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).ok_or_else(wrong)?;
+    if n == 0 {
+        Err(format!("'{text}' frames are none: leave it out to go on until --duration"))
+    } else {
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_and_counts() {
+        assert_eq!(cpu_list("3,0-1,1"), Ok(Cpus(vec![0, 1, 3])));
+        assert!(cpu_list("1-0").is_err() && cpu_list("").is_err() && cpu_list("a").is_err());
+        assert_eq!(count("10M"), Ok(10_000_000));
+        assert!(count("0").is_err() && count("").is_err() && count("µ").is_err());
+    }
+}
