@@ -18,6 +18,8 @@ pub mod history;
 pub mod hosts;
 pub mod lab;
 pub mod ministat;
+#[cfg(test)]
+mod mutated;
 pub mod phases;
 pub mod pktgen;
 pub mod plan;

@@ -1,6 +1,7 @@
 //! Lab files as a whole: what becomes of good ones, and what is said of bad ones.
 
 use super::*;
+use crate::mutated::{OF_TOML, edits, mutated};
 use crate::plan::grammar::{Kind, Table};
 use proptest::prelude::*;
 
@@ -250,23 +251,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn mutated_labs_never_panic(
-        edits in prop::collection::vec((any::<prop::sample::Index>(), 0u8..4, any::<u8>()), 1..6),
-        least in any::<bool>(),
-    ) {
-        let mut bytes = if least { LEAST } else { EXAMPLE }.as_bytes().to_vec();
-        for (place, kind, byte) in edits {
-            let at = place.index(bytes.len());
-            match kind {
-                0 => bytes[at] = byte,
-                1 => bytes[at] = b"\"[]{}=.,-_#\n 0159"[usize::from(byte) % 16],
-                2 => { bytes.remove(at); }
-                _ => {
-                    let copy = bytes[at..(at + usize::from(byte)).min(bytes.len())].to_vec();
-                    bytes.splice(at..at, copy);
-                }
-            }
-        }
+    fn mutated_labs_never_panic(edits in edits(5), least in any::<bool>()) {
+        let bytes = mutated(if least { LEAST } else { EXAMPLE }, edits, OF_TOML);
         let lines = bytes.iter().filter(|b| **b == b'\n').count() + 1;
         match Lab::read(&bytes) {
             Err(faults) => prop_assert!(!faults.is_empty() && faults.iter().all(|f| (1..=lines).contains(&f.line))),

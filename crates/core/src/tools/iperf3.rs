@@ -8,7 +8,6 @@ mod document;
 use super::fault::{self, FaultKind, Table};
 use super::lines::Lines;
 use super::report::{Report, State};
-use super::traffic::with_deadline;
 use super::{Invocation, Refusal, Side, Tool, Traffic, Transport};
 use document::Document;
 use std::sync::LazyLock;
@@ -64,13 +63,7 @@ pub fn generator(traffic: &Traffic) -> Result<Invocation, Refusal> {
     }
     command.extend((traffic.transport == Transport::Udp).then(|| "-u".to_string()));
     let limit_s = traffic.seconds + MARGIN_S;
-    Ok(Invocation {
-        argv: with_deadline("INT", limit_s, command),
-        limit_s: limit_s + 5,
-        lead_s: 1,
-        offered_pps,
-        stop_signal: "INT",
-    })
+    Ok(Invocation { offered_pps, ..Invocation::bounded("INT", limit_s, command) })
 }
 
 /// A server for one test. It prints its document when the test is over.
@@ -81,13 +74,7 @@ pub fn receiver(traffic: &Traffic) -> Result<Invocation, Refusal> {
     command.extend(["-B".to_string(), traffic.destination.first.to_string()]);
     command.extend(["-p".to_string(), traffic.destination.first_port.to_string()]);
     let limit_s = traffic.seconds + traffic.link_wait_s + 2 * MARGIN_S;
-    Ok(Invocation {
-        argv: with_deadline("INT", limit_s, command),
-        limit_s: limit_s + 5,
-        lead_s: 1,
-        offered_pps: None,
-        stop_signal: "INT",
-    })
+    Ok(Invocation::bounded("INT", limit_s, command))
 }
 
 /// Streams differ in their source ports, which the kernel picks.

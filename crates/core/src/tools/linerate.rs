@@ -3,7 +3,6 @@
 
 use super::fault::{self, FaultKind, Table};
 use super::report::{Report, Sample, State};
-use super::traffic::with_deadline;
 use super::{Endpoints, Invocation, Refusal, Side, Tool, Traffic, Transport};
 use linerate_wire::EndpointRange;
 use std::sync::LazyLock;
@@ -68,11 +67,9 @@ fn begin(traffic: &Traffic, verb: &str) -> Vec<String> {
 fn invocation(traffic: &Traffic, command: Vec<String>, seconds: u32, offered: Option<f64>) -> Invocation {
     let limit_s = traffic.link_wait_s + seconds + MARGIN_S;
     Invocation {
-        argv: with_deadline("INT", limit_s, command),
-        limit_s: limit_s + 5,
         lead_s: traffic.link_wait_s + 1,
         offered_pps: offered,
-        stop_signal: "INT",
+        ..Invocation::bounded("INT", limit_s, command)
     }
 }
 

@@ -5,7 +5,6 @@
 
 use super::fault::{self, FaultKind, Table};
 use super::report::{Report, Sample, State};
-use super::traffic::with_deadline;
 use super::{Invocation, Refusal, Side, Tool, Traffic, Transport};
 use std::sync::LazyLock;
 
@@ -50,13 +49,7 @@ pub fn generator(traffic: &Traffic) -> Result<Invocation, Refusal> {
     push("-P", format!("{},{}", traffic.source.first_port, traffic.destination.first_port));
     push("-k", KEYS.into());
     let limit_s = traffic.seconds + MARGIN_S;
-    Ok(Invocation {
-        argv: with_deadline("INT", limit_s, command),
-        limit_s: limit_s + 5,
-        lead_s: 1,
-        offered_pps: None,
-        stop_signal: "INT",
-    })
+    Ok(Invocation::bounded("INT", limit_s, command))
 }
 
 pub fn receiver(traffic: &Traffic) -> Result<Invocation, Refusal> {
@@ -65,13 +58,7 @@ pub fn receiver(traffic: &Traffic) -> Result<Invocation, Refusal> {
     let mut command: Vec<String> = vec!["netserver".into(), "-D".into()];
     command.extend(["-L".to_string(), traffic.destination.first.to_string()]);
     let limit_s = traffic.seconds + traffic.link_wait_s + 2 * MARGIN_S;
-    Ok(Invocation {
-        argv: with_deadline("TERM", limit_s, command),
-        limit_s: limit_s + 5,
-        lead_s: 1,
-        offered_pps: None,
-        stop_signal: "TERM",
-    })
+    Ok(Invocation::bounded("TERM", limit_s, command))
 }
 
 fn one_flow(traffic: &Traffic) -> Result<(), Refusal> {

@@ -10,7 +10,6 @@
 
 use super::fault::{self, FaultKind, Table};
 use super::report::{Report, Sample, State};
-use super::traffic::with_deadline;
 use super::{Endpoints, Invocation, Refusal, Side, Tool, Traffic, Transport};
 use crate::pktgen::{self, Clock, Line, Noise, SummaryLine};
 use std::net::{IpAddr, Ipv6Addr};
@@ -96,11 +95,9 @@ fn invocation(traffic: &Traffic, command: Vec<String>, seconds: u32, offered: Op
     // A count ends a paced one; the deadline only where the rate is not reached.
     let limit_s = traffic.link_wait_s + seconds + if offered.is_some() { MARGIN_S } else { 0 };
     Invocation {
-        argv: with_deadline("INT", limit_s, command),
-        limit_s: limit_s + 5,
         lead_s: traffic.link_wait_s + paced + 1,
         offered_pps: offered,
-        stop_signal: "INT",
+        ..Invocation::bounded("INT", limit_s, command)
     }
 }
 

@@ -192,13 +192,16 @@ pub struct Invocation {
     pub stop_signal: &'static str,
 }
 
-/// Puts timeout(1) in front: FreeBSD 10.3, OpenBSD 7.0, NetBSD 8 and every Linux have it. In the foreground, for otherwise GNU's makes a
-/// process group of its own, and whoever ends the group that it was started in leaves the load running.
-pub(super) fn with_deadline(signal: &str, seconds: u32, command: Vec<String>) -> Vec<String> {
-    let words = ["timeout", "--foreground", "-s", signal, "-k", "5", &seconds.to_string()];
-    let mut argv: Vec<String> = words.into_iter().map(String::from).collect();
-    argv.extend(command);
-    argv
+impl Invocation {
+    /// A command that is ended by this signal, at the latest after so many seconds.
+    ///
+    /// Puts timeout(1) in front: FreeBSD 10.3, OpenBSD 7.0, NetBSD 8 and every Linux have it. In the foreground, for otherwise GNU's
+    /// makes a process group of its own, and whoever ends the group that it was started in leaves the load running.
+    pub(super) fn bounded(signal: &'static str, seconds: u32, command: Vec<String>) -> Self {
+        let words = ["timeout", "--foreground", "-s", signal, "-k", "5", &seconds.to_string()];
+        let argv = words.into_iter().map(String::from).chain(command).collect();
+        Invocation { argv, limit_s: seconds + 5, lead_s: 1, offered_pps: None, stop_signal: signal }
+    }
 }
 
 /// What a tool cannot do, and what can.

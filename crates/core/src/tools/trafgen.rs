@@ -5,7 +5,6 @@
 
 use super::fault::{self, FaultKind, Table};
 use super::report::{Report, State};
-use super::traffic::with_deadline;
 use super::{Endpoints, Invocation, Refusal, Tool, Traffic, Transport};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::LazyLock;
@@ -53,14 +52,8 @@ pub fn generator(traffic: &Traffic) -> Result<Invocation, Refusal> {
     push("-b", format!("{:.0}pps", pps.max(1.0)));
     command.push(packet);
     let limit_s = traffic.link_wait_s + traffic.seconds + MARGIN_S;
-    Ok(Invocation {
-        // Its processes survive SIGINT. They do not survive this; that of them which sends is ended with the whole group.
-        argv: with_deadline("KILL", limit_s, command),
-        limit_s: limit_s + 5,
-        lead_s: 2,
-        offered_pps: traffic.pps,
-        stop_signal: "KILL",
-    })
+    // Its processes survive SIGINT. They do not survive this; that of them which sends is ended with the whole group.
+    Ok(Invocation { lead_s: 2, offered_pps: traffic.pps, ..Invocation::bounded("KILL", limit_s, command) })
 }
 
 /// The IP header, if its ranges make the flows asked for.

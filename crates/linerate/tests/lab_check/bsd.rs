@@ -5,26 +5,11 @@ use crate::{check, has};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-
-const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bsd-host");
 
 /// Makes a FreeBSD host of one of Linux; its state folder.
 fn freebsd(lab: &SshLab, host: &SshHost, ports: [&str; 2]) -> PathBuf {
     let state = lab.folder().join(&host.name);
-    let made = Command::new(Path::new(STAND_IN).join("new-host"))
-        .arg(&state)
-        .args(["freebsd", &host.name])
-        .args(ports)
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{made:?}");
-    for program in fs::read_dir(Path::new(STAND_IN).join("bin")).unwrap().flatten() {
-        let name = program.file_name().into_string().unwrap();
-        let script =
-            format!("#!/bin/sh\nBSD_HOST={} exec {} \"$@\"\n", state.display(), program.path().display());
-        host.stand_in(&name, &script);
-    }
+    host.freebsd(&state, &ports, |_| true);
     state
 }
 

@@ -281,6 +281,25 @@ impl SshHost {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
+    /// Makes it a FreeBSD host that is none, with these ports and its state in this folder: of the programs of
+    /// crates/linerate/tests/bsd-host, those that `which` names stand in for this machine's.
+    pub fn freebsd(&self, state: &Path, ports: &[&str], which: impl Fn(&str) -> bool) {
+        let stand_in = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../linerate/tests/bsd-host"));
+        let mut new_host = Command::new(stand_in.join("new-host"));
+        let made = new_host.arg(state).args(["freebsd", &self.name]).args(ports).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+        for program in fs::read_dir(stand_in.join("bin")).unwrap().map(|entry| entry.unwrap()) {
+            let name = program.file_name().into_string().unwrap();
+            let (state, path) = (state.display(), program.path());
+            if which(&name) {
+                self.stand_in(
+                    &name,
+                    &format!("#!/bin/sh\nBSD_HOST={state} exec {} \"$@\"\n", path.display()),
+                );
+            }
+        }
+    }
+
     /// The processes in its namespace, with their command lines. Those that have ended are not counted.
     pub fn processes(&self) -> Vec<(i32, String)> {
         let inside = |pid: &i32| {

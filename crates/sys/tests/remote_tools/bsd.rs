@@ -8,14 +8,11 @@ use linerate_sys::remote::Place;
 use linerate_sys::remote_agent::Flown;
 use linerate_sys::remote_tools::{ToolError, ToolHost, ToolTrial};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// The programs of crates/linerate/tests/bsd-host.
-const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../linerate/tests/bsd-host");
 /// Times of these trials; samples come ten times a second.
 pub const TIMING: Timing = Timing {
     warm_up_ns: 200_000_000,
@@ -41,17 +38,7 @@ impl Bsd {
         fs::create_dir(bsd.lab.folder().join("wire")).unwrap();
         for host in &bsd.lab.hosts {
             let state = bsd.state(&host.name);
-            let made = Command::new(Path::new(STAND_IN).join("new-host"))
-                .arg(&state)
-                .args(["freebsd", &host.name, "igb1:00-0d-b9-41-ca-3d:198.18.0.205/24"])
-                .output()
-                .unwrap();
-            assert!(made.status.success(), "{made:?}");
-            let state = state.display();
-            host.stand_in(
-                "pkt-gen",
-                &format!("#!/bin/sh\nBSD_HOST={state} exec {STAND_IN}/bin/pkt-gen \"$@\"\n"),
-            );
+            host.freebsd(&state, &["igb1:00-0d-b9-41-ca-3d:198.18.0.205/24"], |program| program == "pkt-gen");
             bsd.set(&host.name, "pace", "0.1");
             bsd.set(&host.name, "rates", "800000");
             bsd.set(&host.name, "wire", bsd.lab.folder().join("wire").to_str().unwrap());

@@ -1,6 +1,7 @@
 //! Texts and folders that were not written to be understood: no panic, bounded results, and plans without faults.
 
 use super::*;
+use crate::mutated::{edits, mutated};
 use proptest::prelude::*;
 
 /// Whatever is imported: its plans have no faults, and what its lab lacks is told.
@@ -25,42 +26,19 @@ fn check(source: &Source) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn edited(text: &str, edits: Vec<(prop::sample::Index, u8, u8)>) -> Vec<u8> {
-    let mut bytes = text.as_bytes().to_vec();
-    for (place, kind, byte) in edits {
-        if bytes.is_empty() {
-            break;
-        }
-        let at = place.index(bytes.len());
-        match kind {
-            0 => bytes[at] = byte,
-            1 => bytes[at] = b"\"'$`(){}=;&|<>#\\\n 01.:-[]"[usize::from(byte) % 25],
-            2 => {
-                bytes.remove(at);
-            }
-            _ => {
-                let copy = bytes[at..(at + usize::from(byte)).min(bytes.len())].to_vec();
-                bytes.splice(at..at, copy);
-            }
-        }
-    }
-    bytes
-}
-
-fn edits() -> impl Strategy<Value = Vec<(prop::sample::Index, u8, u8)>> {
-    prop::collection::vec((any::<prop::sample::Index>(), 0u8..4, any::<u8>()), 0..8)
-}
+/// Bytes that mean something to a shell.
+const OF_SHELLS: &[u8] = b"\"'$`(){}=;&|<>#\\\n 01.:-[]";
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn mutated_configurations_never_panic(config in edits(), rc in edits(), preset in edits()) {
+    fn mutated_configurations_never_panic(config in edits(7), rc in edits(7), preset in edits(7)) {
         let mut source = source("");
-        source.config = edited(TWO, config);
-        let rc = File { path: "a/etc/rc.conf".into(), bytes: edited(RC_CONF, rc), executable: true };
+        source.config = mutated(TWO, config, OF_SHELLS);
+        let rc = File { path: "a/etc/rc.conf".into(), bytes: mutated(RC_CONF, rc, OF_SHELLS), executable: true };
         let preset_text = "AF=\"6\"\nPKT_SIZE=62\nSENDER_LAB_NET=\"[2001:2::1]-[2001:2::14]\"\n";
-        let preset = File { path: "six".into(), bytes: edited(preset_text, preset), executable: false };
+        let preset = File { path: "six".into(), bytes: mutated(preset_text, preset, OF_SHELLS), executable: false };
         source.sets = Some(Folder { path: "c".into(), files: vec![rc], unread: Vec::new() });
         source.presets = Some(Folder { path: "p".into(), files: vec![preset], unread: Vec::new() });
         check(&source)?;

@@ -1,6 +1,7 @@
 //! Texts that were not written to be understood: no panic, no memory out of proportion.
 
 use super::super::{EXAMPLE, MOST_BYTES, Plan};
+use crate::mutated::{OF_TOML, edits, mutated};
 use proptest::prelude::*;
 
 const PLANS: [&str; 4] = [
@@ -55,23 +56,9 @@ proptest! {
     #[test]
     fn mutated_plans_never_panic(
         which in 0..PLANS.len(),
-        edits in prop::collection::vec((any::<prop::sample::Index>(), 0u8..4, any::<u8>()), 1..6),
+        edits in edits(5),
     ) {
-        let mut bytes = PLANS[which].as_bytes().to_vec();
-        for (place, kind, byte) in edits {
-            let at = place.index(bytes.len());
-            match kind {
-                0 => bytes[at] = byte,
-                1 => bytes[at] = b"\"[]{}=.,-_#\n 0159"[usize::from(byte) % 16],
-                2 => { bytes.remove(at); }
-                _ => {
-                    let end = (at + usize::from(byte)).min(bytes.len());
-                    let copy = bytes[at..end].to_vec();
-                    bytes.splice(at..at, copy);
-                }
-            }
-        }
-        check(&bytes)?;
+        check(&mutated(PLANS[which], edits, OF_TOML))?;
     }
 
     /// Words of plans are exchanged with each other.
