@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Ended, Lab, Running, Scratch, frames_of, linerate};
+use common::{Lab, Running, Scratch, frames_of, linerate};
 use std::collections::HashMap;
 
 /// A capture of UDP, TCP and ICMP at `r0`, or in the DUT at its inside interface, being taken.
@@ -42,8 +42,8 @@ impl Capture {
     }
 }
 
-/// tshark's verdict on a capture: how many frames it finds good, and the complaints about the others.
-fn tshark(file: &str) -> Ended {
+/// tshark's complaints about the frames of a capture.
+fn complaints(file: &str) -> Running {
     let checks = ["ip.check_checksum", "udp.check_checksum", "tcp.check_checksum"];
     let options = checks.iter().flat_map(|c| ["-o".to_string(), format!("{c}:TRUE")]);
     let fields = ["frame.number", "_ws.expert.severity", "_ws.expert.message", "_ws.malformed"];
@@ -62,12 +62,11 @@ fn tshark(file: &str) -> Ended {
         .args(["-n", "-r", file, "-T", "fields", "-Y", &bad.join(" || ")])
         .args(options)
         .args(fields)
-        .run()
-        .ok()
+        .start()
 }
 
-/// How many frames tshark finds to carry a checksum of each protocol that is good.
-fn good(file: &str, filter: &str) -> usize {
+/// The frames that tshark finds to carry a checksum of each protocol that is good, one a line.
+fn good(file: &str, filter: &str) -> Running {
     let checks = ["ip.check_checksum:TRUE", "udp.check_checksum:TRUE", "tcp.check_checksum:TRUE"];
     let program = common::Program::new("tshark").args([
         "-n",
@@ -80,7 +79,7 @@ fn good(file: &str, filter: &str) -> usize {
         "-e",
         "frame.number",
     ]);
-    program.args(checks.iter().flat_map(|c| ["-o", *c])).run().ok().stdout.lines().count()
+    program.args(checks.iter().flat_map(|c| ["-o", *c])).start()
 }
 
 /// A dry run knows no interface, and has other Ethernet addresses.
@@ -135,9 +134,9 @@ fn others_find_our_frames_and_every_checksum_right() {
             Some(capture.end(FRAMES)).filter(|(frames, ..)| frames.len() == FRAMES)
         });
         assert_eq!(frames.len(), FRAMES, "{options}: tcpdump");
-        let complaints = tshark(&file).stdout;
-        assert_eq!(complaints, "", "{options}");
-        assert_eq!(good(&file, filter), FRAMES, "{options}: {filter}");
+        let (complaints, good) = (complaints(&file), good(&file, filter));
+        assert_eq!(complaints.wait().ok().stdout, "", "{options}");
+        assert_eq!(good.wait().ok().stdout.lines().count(), FRAMES, "{options}: {filter}");
         let read = linerate(["receive", "--read", &file, "--json"]).run().ok().json();
         let counts =
             ["frames", "lost_by_sequence", "duplicates", "reordered"].map(|k| read[k].as_u64().unwrap());
@@ -203,6 +202,20 @@ fn wait_for_receiver(lab: &Lab, interface: &str) {
     });
 }
 
+/// Waits until a receiver by this port counts at `r0`.
+fn wait_for_port(lab: &Lab, port: &str) {
+    match port {
+        "xdp" => wait_for_receiver(lab, "r0"),
+        // Its sockets are listed below a heading.
+        "af-packet" => common::wait_for("the receiver", || {
+            let sockets = lab.exec("receiver", &["cat", "/proc/net/packet"]).run().ok().stdout;
+            (sockets.lines().count() > 1).then_some(())
+        }),
+        // The queues of the last one's sockets may be busy for a second.
+        _ => std::thread::sleep(std::time::Duration::from_millis(1200)),
+    }
+}
+
 /// Who sends what is spread over the flows as their order says.
 #[test]
 #[ignore = "needs root and tcpdump: run by make test as root"]
@@ -265,7 +278,7 @@ fn every_sender_and_every_receiver_agree() {
 fn pair(lab: &Lab, sender: &str, receiver: &str) -> Option<[u64; 3]> {
     let options = format!("-n 5000 --duration 20s --json --port {receiver}");
     let counting = lab.receive("r0", &options).start();
-    std::thread::sleep(std::time::Duration::from_millis(1200)); // AF_XDP sockets may be busy for a second
+    wait_for_port(lab, receiver);
     send_all(lab, "g0", &format!("-n 5000 -R 20k --port {sender}"))?;
     let received = counting.wait().ok().json();
     Some(["frames", "lost_by_sequence", "duplicates"].map(|k| received[k].as_u64().unwrap()))

@@ -73,8 +73,7 @@ fn kill(
 fn simulated_campaigns_survive_a_hundred_kills() {
     let whole = Experiment::new(&crossed("blocks = 12"), "--simulate ok");
     whole.is_complete(whole.run("--seed 7").run());
-    let mut all = 0;
-    for seed in 1..=4 {
+    let kills_of = |seed| {
         let experiment = Experiment::new(&crossed("blocks = 12"), "--simulate ok");
         // A campaign takes a second here: many kills for each, and some that come to their end.
         let longest = Duration::from_millis(100 + 100 * seed);
@@ -83,8 +82,13 @@ fn simulated_campaigns_survive_a_hundred_kills() {
         assert!(kills.after_trials > 0, "{kills:?}");
         experiment.blocks_are_complete(12);
         assert_eq!(experiment.order(), whole.order(), "seed {seed}");
-        all += kills.before + kills.idle + kills.after_trials;
-    }
+        kills.before + kills.idle + kills.after_trials
+    };
+    let all: usize = std::thread::scope(|scope| {
+        let kills_of = &kills_of;
+        let seeds = [1, 2, 3, 4].map(|seed| scope.spawn(move || kills_of(seed)));
+        seeds.into_iter().map(|kills| kills.join().unwrap()).sum()
+    });
     assert!(all >= 100, "{all}");
 }
 

@@ -91,22 +91,30 @@ fn a_budget_ends_a_campaign_after_a_block() {
 fn a_campaign_that_was_broken_off_within_a_block_goes_on_within() {
     let whole = simulated();
     whole.is_complete(whole.run("--seed 5").run());
-    for cut in [0, 1, 5, 8, 21, 47] {
-        let experiment = simulated();
-        experiment.is_complete(experiment.run("--seed 5").run());
-        let lines: Vec<String> = experiment.whole_lines().lines().map(String::from).collect();
-        let kept: String = lines[..cut].iter().map(|line| format!("{line}\n")).collect();
-        // What a power failure leaves: some trials, half of another, and no summary.
-        let half = &lines[cut][..lines[cut].len() / 2];
-        std::fs::write(experiment.records().join("trials.jsonl"), format!("{kept}{half}")).unwrap();
-        std::fs::remove_file(experiment.records().join("summary.json")).unwrap();
-        let mut before = Kept::default();
-        assert_eq!(before.check(&experiment), cut);
-        let ended = experiment.resume("").run();
-        assert!(ended.stderr.contains(&format!("going on after {cut} trials")), "{}", ended.stderr);
-        assert_eq!(before.check(&experiment), 48 - cut);
-        experiment.is_complete(ended);
-        experiment.blocks_are_complete(BLOCKS);
-        assert_eq!(experiment.order(), whole.order(), "broken off after {cut}");
-    }
+    std::thread::scope(|scope| {
+        for cut in [0, 1, 5, 8, 21, 47] {
+            let whole = &whole;
+            scope.spawn(move || goes_on_after(cut, whole));
+        }
+    });
+}
+
+/// A campaign that is broken off after so many trials comes to the order of one that is not.
+fn goes_on_after(cut: usize, whole: &Experiment) {
+    let experiment = simulated();
+    experiment.is_complete(experiment.run("--seed 5").run());
+    let lines: Vec<String> = experiment.whole_lines().lines().map(String::from).collect();
+    let kept: String = lines[..cut].iter().map(|line| format!("{line}\n")).collect();
+    // What a power failure leaves: some trials, half of another, and no summary.
+    let half = &lines[cut][..lines[cut].len() / 2];
+    std::fs::write(experiment.records().join("trials.jsonl"), format!("{kept}{half}")).unwrap();
+    std::fs::remove_file(experiment.records().join("summary.json")).unwrap();
+    let mut before = Kept::default();
+    assert_eq!(before.check(&experiment), cut);
+    let ended = experiment.resume("").run();
+    assert!(ended.stderr.contains(&format!("going on after {cut} trials")), "{}", ended.stderr);
+    assert_eq!(before.check(&experiment), 48 - cut);
+    experiment.is_complete(ended);
+    experiment.blocks_are_complete(BLOCKS);
+    assert_eq!(experiment.order(), whole.order(), "broken off after {cut}");
 }

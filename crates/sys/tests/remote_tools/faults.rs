@@ -101,6 +101,11 @@ fn a_tool_that_does_nothing_is_not_waited_for() {
     assert!(error.starts_with("gen: pkt-gen did nothing for 13 s while sending on igb1; "), "{error}");
     assert!(error.contains("by hand: timeout --foreground -s INT"), "{error}");
     assert_eq!(bsd.loads(), 0);
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_tool_that_falls_silent_is_ended() {
     let bsd = long();
     bsd.set("gen", "fault", "still");
     let flown = bsd.trial(&["gen"], None).unwrap();
