@@ -1,10 +1,10 @@
 //! A lab of three hosts in a row, each a namespace with an sshd: `g0` - `in0`, `out0` - `r0`.
 
-use crate::common::{Ended, LINERATE, Program, Scratch};
-use crate::sshd::SshLab;
+use crate::common::LINERATE;
+use crate::site::Site;
 use linerate_sys::net::ethtool::Ethtool;
 use linerate_sys::net::netlink::{Route, VethSpec};
-use std::fs;
+use std::ops::Deref;
 use std::time::Duration;
 
 /// A router with and without a long rule set.
@@ -74,16 +74,23 @@ addresses = ["198.19.128.2/24"]
 
 /// The hosts, and a folder with a lab file.
 pub struct RealLab {
-    pub ssh: SshLab,
-    pub scratch: Scratch,
+    pub site: Site,
     /// What the DUT was like.
     before: String,
 }
 
+impl Deref for RealLab {
+    type Target = Site;
+
+    fn deref(&self) -> &Site {
+        &self.site
+    }
+}
+
 impl RealLab {
     pub fn new() -> RealLab {
-        let ssh = SshLab::new(&["generator", "dut", "receiver"]);
-        let [generator, dut, receiver] = [0, 1, 2].map(|n| &ssh.hosts[n].netns);
+        let site = Site::new(&["generator", "dut", "receiver"]);
+        let [generator, dut, receiver] = [0, 1, 2].map(|n| &site.ssh.hosts[n].netns);
         for (at, from, to, [name, peer], [mac, peer_mac]) in
             [(0, generator, dut, ["g0", "in0"], [1, 2]), (1, dut, receiver, ["out0", "r0"], [3, 4])]
         {
@@ -104,7 +111,7 @@ impl RealLab {
                 })
                 .unwrap();
         }
-        let lab = RealLab { ssh, scratch: Scratch::new(), before: String::new() };
+        let lab = RealLab { site, before: String::new() };
         lab.on("generator", "ip addr add 198.18.128.2/24 dev g0; ip link set g0 up; ip route add 198.19.0.0/16 via 198.18.128.1");
         lab.on("receiver", "ip addr add 198.19.128.2/24 dev r0; ip link set r0 up; ip route add 198.18.128.0/24 via 198.19.128.1");
         lab.on(
@@ -125,7 +132,7 @@ impl RealLab {
         for host in [0, 2] {
             lab.ssh.hosts[host].stand_in("linerate", &format!("#!/bin/sh\nexec {LINERATE} \"$@\"\n"));
         }
-        fs::write(lab.scratch.file("LAB.toml"), LAB).unwrap();
+        lab.write("LAB.toml", LAB);
         let before = lab.state();
         RealLab { before, ..lab }
     }
@@ -136,36 +143,6 @@ impl RealLab {
         let output = host.netns.command("sh").args(["-e", "-c", lines]).output().unwrap();
         assert!(output.status.success(), "{lines}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// The program with a plan, in the network of the lab.
-    pub fn program(&self, plan: &str, more: &[&str]) -> Program {
-        fs::write(self.scratch.file("plan.toml"), plan).unwrap();
-        self.linerate(&[&["run", "plan.toml", "--out", "records"], more].concat())
-    }
-
-    /// The program in the network of the lab, with a state folder of its own.
-    pub fn linerate(&self, args: &[&str]) -> Program {
-        let prefix = self.ssh.prefix();
-        let config = self.ssh.config().display().to_string();
-        let mut all: Vec<String> = prefix[1..].to_vec();
-        all.push(LINERATE.into());
-        all.extend(args.iter().map(|a| a.to_string()));
-        if args[0] == "run" {
-            all.extend(["--ssh-config".to_string(), config]);
-        }
-        Program::new(&prefix[0])
-            .args(all)
-            .dir(self.scratch.path())
-            .env("XDG_STATE_HOME", &self.scratch.file("state"))
-    }
-
-    pub fn run(&self, plan: &str, more: &[&str]) -> Ended {
-        self.program(plan, more).within(120).run().no_panic()
-    }
-
-    pub fn records(&self) -> String {
-        self.scratch.file("records")
     }
 
     /// What of the DUT a campaign may change.

@@ -2,7 +2,6 @@
 
 use crate::common::{Ended, linerate, wait_for};
 use crate::lab::{PLAN, RealLab};
-use crate::trials;
 use serde_json::Value;
 
 /// The ratio of the rates with and without rules, as median and interval.
@@ -23,7 +22,7 @@ fn a_campaign_over_three_hosts_comes_to_the_verdicts_of_the_local_lab() {
     let ended = lab.run(PLAN, &["--json"]);
     assert!(ended.status.success(), "{}", ended.stderr);
     let over_hosts = ratio(&ended);
-    let recorded = trials(&lab.records());
+    let recorded = lab.trials();
     let valid = recorded.iter().filter(|trial| trial["audit"]["valid"] == true).count();
     assert!(recorded.len() == 16 && valid >= 13, "{valid} of {} trials are valid", recorded.len());
     let counted = |trial: &Value| trial["dut"]["in0: rx_packets"].as_u64().unwrap_or(0);
@@ -78,7 +77,7 @@ fn collectors_run_under_load_and_end_with_it() {
     let lab = RealLab::new();
     let ended = lab.run(&with_collectors("1 s"), &[]);
     assert_ne!(ended.status.code(), Some(1), "{}", ended.stderr);
-    let recorded = trials(&lab.records());
+    let recorded = lab.trials();
     assert_eq!(recorded.len(), 2);
     for trial in &recorded {
         let [counted, flood, failed, done, after] = collected(trial)[..] else { unreachable!() };
@@ -98,7 +97,7 @@ fn collectors_run_under_load_and_end_with_it() {
 #[ignore = "needs root, openssh-server and nft"]
 fn collectors_of_a_host_that_does_not_answer_under_load_are_fetched_after_it() {
     let lab = RealLab::new();
-    let running = lab.program(&with_collectors("3 s"), &[]).within(120).start();
+    let running = lab.program(&with_collectors("3 s"), &[]).start();
     let dut = &lab.ssh.hosts[1];
     wait_for("collectors", || (dut.running("yes flood") > 0).then_some(()));
     std::thread::sleep(std::time::Duration::from_millis(300));
@@ -107,7 +106,7 @@ fn collectors_of_a_host_that_does_not_answer_under_load_are_fetched_after_it() {
     dut.signal_sshd(libc::SIGCONT);
     let ended = running.wait().no_panic();
     assert_ne!(ended.status.code(), Some(1), "{}", ended.stderr);
-    let recorded = trials(&lab.records());
+    let recorded = lab.trials();
     let counted = collected(&recorded[0])[0].lines().count();
     assert!(counted >= 30, "{counted} lines: none is missing");
     lab.is_as_it_was();
@@ -119,20 +118,20 @@ fn a_campaign_that_was_killed_goes_on_and_the_next_linerate_puts_the_dut_back() 
     let lab = RealLab::new();
     let running = lab.program(PLAN, &[]).start();
     let has_rules = || lab.on("dut", "nft list ruleset").contains("chain");
-    wait_for("a trial with rules", || (trials(&lab.records()).len() >= 3 && has_rules()).then_some(()));
+    wait_for("a trial with rules", || (lab.trials().len() >= 3 && has_rules()).then_some(()));
     running.signal(libc::SIGKILL);
     drop(running);
-    let kept = trials(&lab.records()).len();
+    let kept = lab.trials().len();
     // Generator and receiver have noticed; the DUT stays as it was left.
     wait_for("agents to go", || lab.ssh.hosts.iter().all(|h| h.running("linerate agent") == 0).then_some(()));
     let was_left_with_rules = has_rules();
-    let ended = lab.linerate(&["run", "--resume", "records"]).within(120).run().no_panic();
+    let ended = lab.resume();
     assert!(ended.status.success(), "{}", ended.stderr);
     assert!(ended.stderr.contains(&format!("going on after {kept} trials")), "{}", ended.stderr);
     // What was killed between the journal's entry and the change itself is put back as well: no rules does not mean no entry.
     let put_back = ended.stderr.contains("dut: put back what an earlier linerate had changed");
     assert!(put_back || !was_left_with_rules, "{}", ended.stderr);
-    assert_eq!(trials(&lab.records()).len(), 16);
+    assert_eq!(lab.trials().len(), 16);
     lab.is_as_it_was();
 }
 
@@ -141,7 +140,7 @@ fn a_campaign_that_was_killed_goes_on_and_the_next_linerate_puts_the_dut_back() 
 fn an_interrupt_puts_everything_back() {
     let lab = RealLab::new();
     let running = lab.program(PLAN, &[]).start();
-    wait_for("some trials", || (trials(&lab.records()).len() >= 3).then_some(()));
+    wait_for("some trials", || (lab.trials().len() >= 3).then_some(()));
     running.signal(libc::SIGINT);
     let ended = running.wait().no_panic();
     assert_eq!(ended.status.code(), Some(130), "{}", ended.stderr);
@@ -161,7 +160,7 @@ fn a_variant_that_cannot_be_set_up_is_marked_and_the_others_go_on() {
     assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
     assert!(ended.stderr.contains("dut: command `false` could not be set"), "{}", ended.stderr);
     assert!(ended.stderr.contains("the others go on"), "{}", ended.stderr);
-    let of = |slot: u64| trials(&lab.records()).into_iter().filter(move |t| t["slot"] == slot);
+    let of = |slot: u64| lab.trials().into_iter().filter(move |t| t["slot"] == slot);
     assert!(of(2).count() == 2 && of(2).all(|t| t["audit"]["valid"] == false));
     assert!(of(0).any(|t| t["audit"]["valid"] == true));
     lab.is_as_it_was();
@@ -173,14 +172,14 @@ fn a_lost_host_ends_the_campaign_and_what_was_measured_is_kept() {
     for name in ["generator", "dut"] {
         let mut lab = RealLab::new();
         let running = lab.program(PLAN, &[]).start();
-        wait_for("some trials", || (trials(&lab.records()).len() >= 2).then_some(()));
-        lab.ssh.host(name).kill_sshd();
+        wait_for("some trials", || (lab.trials().len() >= 2).then_some(()));
+        lab.site.ssh.host(name).kill_sshd();
         let began = std::time::Instant::now();
         let ended = running.wait().no_panic();
         assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
         assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
         assert!(ended.stderr.contains(&format!("{name}: ")), "{}", ended.stderr);
-        assert!(trials(&lab.records()).len() >= 2);
+        assert!(lab.trials().len() >= 2);
         for host in &lab.ssh.hosts {
             wait_for("loads to end", || (host.running("linerate agent") == 0).then_some(()));
         }
@@ -191,7 +190,7 @@ fn a_lost_host_ends_the_campaign_and_what_was_measured_is_kept() {
 #[ignore = "needs root and openssh-server"]
 fn all_that_is_wrong_with_a_lab_is_told_before_anything_is_sent() {
     let mut lab = RealLab::new();
-    lab.ssh.host("receiver").change_key();
+    lab.site.ssh.host("receiver").change_key();
     lab.on("dut", "ip link set out0 down");
     let ended = lab.run(PLAN, &[]);
     assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);

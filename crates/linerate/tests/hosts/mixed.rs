@@ -1,7 +1,7 @@
 //! Hosts of which one has linerate and the other something else.
 
 use crate::lab::RealLab;
-use crate::trials;
+use crate::site::trials;
 use std::fs;
 
 const PLAN: &str = r#"

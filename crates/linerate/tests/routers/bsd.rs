@@ -1,8 +1,8 @@
 //! FreeBSD hosts that are none: a router, and a tester with pkt-gen, over the real sshd.
 
-use crate::common::{Ended, LINERATE, Program, Scratch};
-use crate::sshd::SshLab;
+use crate::site::Site;
 use std::fs;
+use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -65,13 +65,20 @@ with = "default"
 flows = 2000
 
 [trials]
-duration = "1 s"
+duration = "200 ms"
 blocks = 2
 "#;
 
 pub struct Bsd {
-    pub ssh: SshLab,
-    pub scratch: Scratch,
+    pub site: Site,
+}
+
+impl Deref for Bsd {
+    type Target = Site;
+
+    fn deref(&self) -> &Site {
+        &self.site
+    }
 }
 
 /// Starts a script in a session of its own, and ends when it has one: what is still in this one's goes with it.
@@ -87,12 +94,11 @@ until [ -e {script}.going ]; do sleep 0.02; done\n"
 
 impl Bsd {
     pub fn new() -> Bsd {
-        let ssh = SshLab::new(&["tester", "router"]);
-        let mut bsd = Bsd { ssh, scratch: Scratch::new() };
+        let mut bsd = Bsd { site: Site::new(&["tester", "router"]) };
         // Its loader's settings are not this machine's.
         let boot = bsd.state("router").join("root/boot");
         fs::create_dir_all(&boot).unwrap();
-        bsd.ssh.host("router").put_over(&boot, "/boot");
+        bsd.site.ssh.host("router").put_over(&boot, "/boot");
         let wire = bsd.ssh.folder().join("wire");
         fs::create_dir(&wire).unwrap();
         for (host, addresses) in [
@@ -116,6 +122,7 @@ impl Bsd {
             }
             bsd.set(host, "wire", wire.to_str().unwrap());
             bsd.set(host, "pace", "0.1");
+            bsd.set(host, "reset-s", "0.2");
             for (driver, unit) in [("igb", 1), ("igb", 2)] {
                 let file = state.join("sysctl");
                 let text = fs::read_to_string(&file).unwrap();
@@ -148,7 +155,7 @@ impl Bsd {
 
     /// Writes the lab file, with more lines for the router.
     pub fn lab(&self, power: &str) {
-        fs::write(self.scratch.file("LAB.toml"), LAB.replace("POWER", power)).unwrap();
+        self.write("LAB.toml", &LAB.replace("POWER", power));
     }
 
     pub fn state(&self, host: &str) -> PathBuf {
@@ -163,10 +170,6 @@ impl Bsd {
         fs::read_to_string(self.state(host).join(file)).unwrap_or_default()
     }
 
-    pub fn records(&self) -> String {
-        self.scratch.file("records")
-    }
-
     /// How many loads there are.
     pub fn loads(&self) -> usize {
         self.ssh.hosts.iter().map(|host| host.running("bin/pkt-gen")).sum()
@@ -176,7 +179,7 @@ impl Bsd {
     pub fn reboots(&self, comes_back: bool) {
         let state = self.state("router");
         let start = self.power();
-        let back = if comes_back { format!("sleep 2; exec {start}") } else { "exit 0".into() };
+        let back = if comes_back { format!("sleep 0.5; exec {start}") } else { "exit 0".into() };
         let lines = format!(
             "sleep 0.2
 for p in /proc/[0-9]*; do
@@ -188,7 +191,7 @@ done 2>/dev/null
         let down = state.join("down");
         self.script(&down, &format!("#!/bin/sh\n: >\"$0.going\"\n{lines}"));
         self.script(&state.join("on-reboot"), &detached(&down));
-        self.set("router", "boot-s", "2");
+        self.set("router", "boot-s", "1");
         self.set("router", "root/boot/loader.conf.local", "");
     }
 
@@ -224,21 +227,5 @@ done 2>/dev/null
     /// What was changed on a host, in order.
     pub fn log(&self, host: &str) -> Vec<String> {
         fs::read_to_string(self.state(host).join("log")).unwrap().lines().map(String::from).collect()
-    }
-
-    pub fn run(&self, plan: &str, more: &[&str]) -> Ended {
-        fs::write(self.scratch.file("plan.toml"), plan).unwrap();
-        let prefix = self.ssh.prefix();
-        let config = self.ssh.config().display().to_string();
-        let mut all: Vec<String> = prefix[1..].to_vec();
-        let fixed = [LINERATE, "run", "plan.toml", "--out", "records", "--ssh-config", &config];
-        all.extend(fixed.iter().chain(more).map(|a| a.to_string()));
-        Program::new(&prefix[0])
-            .args(all)
-            .dir(self.scratch.path())
-            .env("XDG_STATE_HOME", &self.scratch.file("state"))
-            .within(120)
-            .run()
-            .no_panic()
     }
 }

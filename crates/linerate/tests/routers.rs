@@ -1,0 +1,16 @@
+//! `linerate run` on routers and testers that are scripts behind the real sshd: nothing of this machine is measured, and these tests may
+//! run side by side.
+
+#[path = "routers/bsd.rs"]
+mod bsd;
+mod common;
+#[path = "routers/freebsd.rs"]
+mod freebsd;
+#[path = "routers/lost.rs"]
+mod lost;
+#[path = "hosts/site.rs"]
+mod site;
+#[path = "../../sys/tests/common/sshd.rs"]
+mod sshd;
+
+use site::trials;
