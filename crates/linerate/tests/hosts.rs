@@ -1,6 +1,8 @@
 //! `linerate run` on labs of hosts, with real frames: the real sshd in each of several network namespaces.
 
 mod common;
+#[path = "hosts/generators.rs"]
+mod generators;
 #[path = "hosts/lab.rs"]
 mod lab;
 #[path = "hosts/linux.rs"]

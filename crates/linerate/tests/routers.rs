@@ -6,6 +6,8 @@ mod bsd;
 mod common;
 #[path = "routers/freebsd.rs"]
 mod freebsd;
+#[path = "routers/generators.rs"]
+mod generators;
 #[path = "routers/lost.rs"]
 mod lost;
 #[path = "hosts/site.rs"]

@@ -2,6 +2,7 @@
 
 use crate::common::LINERATE;
 use crate::site::Site;
+use linerate_sys::net::Netns;
 use linerate_sys::net::ethtool::Ethtool;
 use linerate_sys::net::netlink::{Route, VethSpec};
 use std::ops::Deref;
@@ -75,6 +76,7 @@ addresses = ["198.19.128.2/24"]
 /// The hosts, and a folder with a lab file.
 pub struct RealLab {
     pub site: Site,
+    switch: Option<Netns>,
     /// What the DUT was like.
     before: String,
 }
@@ -87,31 +89,81 @@ impl Deref for RealLab {
     }
 }
 
+/// A second generator, which feeds the same interface of the DUT through a switch.
+const SECOND: &str = r#"
+[hosts.second]
+role = "generator"
+ssh = "second"
+tool = "linerate"
+[hosts.second.send]
+name = "g0"
+mac = "02:00:00:00:00:05"
+addresses = ["198.18.128.3/24"]
+"#;
+
+/// Connects two hosts with a cable whose ends have these names, and Ethernet addresses that end with these bytes.
+fn cable(number: u32, [from, to]: [&Netns; 2], [name, peer_name]: [&str; 2], [mac, peer_mac]: [u8; 2]) {
+    let spec = VethSpec {
+        name,
+        mac: [2, 0, 0, 0, 0, mac],
+        peer_name,
+        peer_mac: [2, 0, 0, 0, 0, peer_mac],
+        peer_ns: to,
+        queues: 1,
+        mtu: 1500,
+        peer_mtu: None,
+        txqueuelen: None,
+        indexes: Some((200 + number, 300 + number)),
+    };
+    Route::open(from).unwrap().create_veth(&spec).unwrap();
+    // Redirected frames need the NAPI of the other end.
+    Ethtool::open(to).unwrap().set_feature(peer_name, "rx-gro", true).unwrap();
+}
+
+/// Runs lines of a shell in a namespace.
+fn run(netns: &Netns, lines: &str) -> String {
+    let output = netns.command("sh").args(["-e", "-c", lines]).output().unwrap();
+    assert!(output.status.success(), "{lines}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
 impl RealLab {
     pub fn new() -> RealLab {
         let site = Site::new(&["generator", "dut", "receiver"]);
-        let [generator, dut, receiver] = [0, 1, 2].map(|n| &site.ssh.hosts[n].netns);
-        for (at, from, to, [name, peer], [mac, peer_mac]) in
-            [(0, generator, dut, ["g0", "in0"], [1, 2]), (1, dut, receiver, ["out0", "r0"], [3, 4])]
-        {
-            let address = |last: u8| [2, 0, 0, 0, 0, last];
-            Route::open(from)
-                .unwrap()
-                .create_veth(&VethSpec {
-                    name,
-                    mac: address(mac),
-                    peer_name: peer,
-                    peer_mac: address(peer_mac),
-                    peer_ns: to,
-                    queues: 1,
-                    mtu: 1500,
-                    peer_mtu: None,
-                    txqueuelen: None,
-                    indexes: Some((200 + at, 300 + at)),
-                })
-                .unwrap();
-        }
-        let lab = RealLab { site, before: String::new() };
+        let [generator, dut] = [0, 1].map(|n| &site.ssh.hosts[n].netns);
+        cable(0, [generator, dut], ["g0", "in0"], [1, 2]);
+        RealLab::of(site, None, LAB)
+    }
+
+    /// With two generators, whose cables end at a switch before the DUT.
+    pub fn with_two_generators() -> RealLab {
+        let site = Site::new(&["generator", "dut", "receiver", "second"]);
+        let [generator, dut, second] = [0, 1, 3].map(|n| &site.ssh.hosts[n].netns);
+        let switch = Netns::anonymous().unwrap().with_label("switch");
+        run(
+            &switch,
+            "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6; ip link add br0 type bridge; ip link set br0 up",
+        );
+        cable(0, [&switch, dut], ["s2", "in0"], [0x12, 2]);
+        cable(2, [generator, &switch], ["g0", "s0"], [1, 0x10]);
+        cable(3, [second, &switch], ["g0", "s1"], [5, 0x11]);
+        run(
+            &switch,
+            "for i in s0 s1 s2; do ip link set $i master br0; ip link set $i up; done
+            bridge fdb replace 02:00:00:00:00:02 dev s2 master static",
+        );
+        run(
+            second,
+            "ip addr add 198.18.128.3/24 dev g0; ip link set g0 up; ip route add 198.19.0.0/16 via 198.18.128.1",
+        );
+        RealLab::of(site, Some(switch), &[LAB, SECOND].concat())
+    }
+
+    /// The rest of it, from the DUT's interface towards the generators on.
+    fn of(site: Site, switch: Option<Netns>, file: &str) -> RealLab {
+        let [dut, receiver] = [1, 2].map(|n| &site.ssh.hosts[n].netns);
+        cable(1, [dut, receiver], ["out0", "r0"], [3, 4]);
+        let lab = RealLab { site, switch, before: String::new() };
         lab.on("generator", "ip addr add 198.18.128.2/24 dev g0; ip link set g0 up; ip route add 198.19.0.0/16 via 198.18.128.1");
         lab.on("receiver", "ip addr add 198.19.128.2/24 dev r0; ip link set r0 up; ip route add 198.18.128.0/24 via 198.19.128.1");
         lab.on(
@@ -119,30 +171,32 @@ impl RealLab {
             "ip addr add 198.18.128.1/24 dev in0; ip addr add 198.19.128.1/24 dev out0; ip link set in0 up; ip link set out0 up
             ip route add 198.18.0.0/16 via 198.18.128.2; ip route add 198.19.0.0/16 via 198.19.128.2
             ip neigh replace 198.18.128.2 lladdr 02:00:00:00:00:01 dev in0 nud permanent
+            ip neigh replace 198.18.128.3 lladdr 02:00:00:00:00:05 dev in0 nud permanent
             ip neigh replace 198.19.128.2 lladdr 02:00:00:00:00:04 dev out0 nud permanent
             echo 1 > /proc/sys/net/ipv4/ip_forward
             for i in all default in0 out0; do echo 0 > /proc/sys/net/ipv4/conf/$i/rp_filter; done",
         );
-        // Redirected frames need the NAPI of the other end.
-        Ethtool::open(&lab.ssh.hosts[1].netns).unwrap().set_feature("in0", "rx-gro", true).unwrap();
         for (host, link) in [(0, "g0"), (1, "in0"), (1, "out0"), (2, "r0")] {
             let route = Route::open(&lab.ssh.hosts[host].netns).unwrap();
             route.wait_running(route.link(link).unwrap().index, Duration::from_secs(5)).unwrap();
         }
-        for host in [0, 2] {
-            lab.ssh.hosts[host].stand_in("linerate", &format!("#!/bin/sh\nexec {LINERATE} \"$@\"\n"));
+        for host in lab.ssh.hosts.iter().filter(|host| host.name != "dut") {
+            host.stand_in("linerate", &format!("#!/bin/sh\nexec {LINERATE} \"$@\"\n"));
         }
-        lab.write("LAB.toml", LAB);
+        lab.write("LAB.toml", file);
         let before = lab.state();
         RealLab { before, ..lab }
+    }
+
+    /// Runs lines of a shell on the switch between generators and DUT.
+    pub fn on_switch(&self, lines: &str) -> String {
+        run(self.switch.as_ref().unwrap(), lines)
     }
 
     /// Runs lines of a shell in a host's namespace.
     pub fn on(&self, host: &str, lines: &str) -> String {
         let host = self.ssh.hosts.iter().find(|h| h.name == host).unwrap();
-        let output = host.netns.command("sh").args(["-e", "-c", lines]).output().unwrap();
-        assert!(output.status.success(), "{lines}: {output:?}");
-        String::from_utf8(output.stdout).unwrap()
+        run(&host.netns, lines)
     }
 
     /// What of the DUT a campaign may change.

@@ -43,6 +43,24 @@ timeout = "5 s"
 reaches = ["198.19.0.203"]
 "#;
 
+/// A generator beside the tester.
+pub const SECOND: &str = r#"
+[hosts.second]
+role = "generator"
+ssh = "second"
+[hosts.second.send]
+name = "igb1"
+mac = "0c:c4:7a:ab:29:40"
+addresses = ["198.18.0.204/24"]
+"#;
+
+/// What the hosts' interfaces are.
+const PORTS: [(&str, &[&str]); 3] = [
+    ("tester", &["igb1:0c-c4-7a-ab-29-35:198.18.0.203/24", "igb2:0c-c4-7a-ab-29-36:198.19.0.203/24"]),
+    ("router", &["igb1:00-0d-b9-41-ca-3d:198.18.0.205/24", "igb2:00-0d-b9-41-ca-3e:198.19.0.205/24"]),
+    ("second", &["igb1:0c-c4-7a-ab-29-40:198.18.0.204/24"]),
+];
+
 /// A tuned and an untuned router.
 pub const PLAN: &str = r#"
 title = "Tuning"
@@ -94,22 +112,32 @@ until [ -e {script}.going ]; do sleep 0.02; done\n"
 
 impl Bsd {
     pub fn new() -> Bsd {
-        let mut bsd = Bsd { site: Site::new(&["tester", "router"]) };
+        Bsd::of(&["tester", "router"])
+    }
+
+    /// With another generator, `second`.
+    pub fn with_two_generators() -> Bsd {
+        let bsd = Bsd::of(&["tester", "router", "second"]);
+        bsd.lab("");
+        let file = bsd.scratch.file("LAB.toml");
+        bsd.write("LAB.toml", &(fs::read_to_string(file).unwrap() + SECOND));
+        bsd
+    }
+
+    fn of(hosts: &[&str]) -> Bsd {
+        let mut bsd = Bsd { site: Site::new(hosts) };
         // Its loader's settings are not this machine's.
         let boot = bsd.state("router").join("root/boot");
         fs::create_dir_all(&boot).unwrap();
         bsd.site.ssh.host("router").put_over(&boot, "/boot");
         let wire = bsd.ssh.folder().join("wire");
         fs::create_dir(&wire).unwrap();
-        for (host, addresses) in [
-            ("tester", ["igb1:0c-c4-7a-ab-29-35:198.18.0.203/24", "igb2:0c-c4-7a-ab-29-36:198.19.0.203/24"]),
-            ("router", ["igb1:00-0d-b9-41-ca-3d:198.18.0.205/24", "igb2:00-0d-b9-41-ca-3e:198.19.0.205/24"]),
-        ] {
+        for (host, ports) in PORTS.into_iter().filter(|(host, _)| hosts.contains(host)) {
             let state = bsd.state(host);
             let made = Command::new(Path::new(STAND_IN).join("new-host"))
                 .arg(&state)
                 .args(["freebsd", host])
-                .args(addresses)
+                .args(ports)
                 .output()
                 .unwrap();
             assert!(made.status.success(), "{made:?}");
@@ -138,13 +166,13 @@ impl Bsd {
         bsd.set(
             "router",
             "arp",
-            "198.18.0.203 0c:c4:7a:ab:29:35 igb1 permanent\n198.19.0.203 0c:c4:7a:ab:29:36 igb2 permanent",
+            "198.18.0.203 0c:c4:7a:ab:29:35 igb1 permanent\n198.18.0.204 0c:c4:7a:ab:29:40 igb1 permanent\n\
+             198.19.0.203 0c:c4:7a:ab:29:36 igb2 permanent",
         );
-        bsd.set(
-            "tester",
-            "arp",
-            "198.18.0.205 00:0d:b9:41:ca:3d igb1 permanent\n198.19.0.205 00:0d:b9:41:ca:3e igb2 permanent",
-        );
+        for host in hosts.iter().filter(|host| **host != "router") {
+            let known = "198.18.0.205 00:0d:b9:41:ca:3d igb1 permanent\n198.19.0.205 00:0d:b9:41:ca:3e igb2 permanent";
+            bsd.set(host, "arp", known);
+        }
         let file = bsd.state("router").join("sysctl");
         let text = fs::read_to_string(&file).unwrap().replace("ip.forwarding=0", "ip.forwarding=1");
         fs::write(&file, &text).unwrap();
@@ -168,6 +196,11 @@ impl Bsd {
 
     pub fn read(&self, host: &str, file: &str) -> String {
         fs::read_to_string(self.state(host).join(file)).unwrap_or_default()
+    }
+
+    /// A file of what generators, router and receiver share.
+    pub fn wire(&self, file: &str) -> String {
+        fs::read_to_string(self.ssh.folder().join("wire").join(file)).unwrap_or_default()
     }
 
     /// How many loads there are.

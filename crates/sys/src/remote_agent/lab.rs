@@ -90,8 +90,8 @@ impl RealLab {
         Ok(RealLab { agents, cabling, kinds, prepared, receives: false, campaign })
     }
 
-    /// Shows the device every flow of a kind once, so that no trial pays for what only first frames cost (RFC 2544's learning frames).
-    /// Gives how many frames were sent, and how many arrived.
+    /// Shows the device every flow of a kind once from each sender, so that no trial pays for what only first frames cost (RFC 2544's
+    /// learning frames). Gives how many frames were sent, and how many arrived.
     ///
     /// # Errors
     /// An agent refuses, or is lost.
@@ -101,9 +101,11 @@ impl RealLab {
         flows: u64,
         interrupted: &AtomicBool,
     ) -> Result<[u64; 2], AgentError> {
-        let most_ns = 100_000_000 + flows.saturating_mul(LEARNING_NS);
+        // Senders share what is to be sent, and each begins with the first flow.
+        let frames = flows.saturating_mul(self.cabling.senders.len() as u64);
+        let most_ns = 100_000_000 + frames.saturating_mul(LEARNING_NS);
         let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
-        let flown = self.fly(kind, Some(50_000.0), Some(flows), timing, 8, interrupted)?;
+        let flown = self.fly(kind, Some(50_000.0), Some(frames), timing, 8, interrupted)?;
         Ok([flown.generator.frames, flown.receiver.unique()])
     }
 
