@@ -9,6 +9,8 @@ mod lab;
 mod linux;
 #[path = "hosts/mixed.rs"]
 mod mixed;
+#[path = "hosts/rules.rs"]
+mod rules;
 #[path = "hosts/site.rs"]
 mod site;
 #[path = "../../sys/tests/common/sshd.rs"]

@@ -300,6 +300,11 @@ impl SshHost {
         }
     }
 
+    /// The folder of its stand-ins.
+    pub fn programs(&self) -> PathBuf {
+        self.folder.join("bin")
+    }
+
     /// The processes in its namespace, with their command lines. Those that have ended are not counted.
     pub fn processes(&self) -> Vec<(i32, String)> {
         let inside = |pid: &i32| {
