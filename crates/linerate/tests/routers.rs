@@ -10,6 +10,8 @@ mod freebsd;
 mod generators;
 #[path = "routers/lost.rs"]
 mod lost;
+#[path = "routers/openbsd.rs"]
+mod openbsd;
 #[path = "hosts/site.rs"]
 mod site;
 #[path = "../../sys/tests/common/sshd.rs"]

@@ -4,14 +4,23 @@ use super::{Form, Input, List, Program, Undo};
 use crate::plan::settings::{Dut, End, Feature, Interface, Settings};
 use crate::rules::{Firewall, RuleSet};
 
-/// Prints whether pf is on.
-const PF_READ: &str = r#"pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off"#;
+/// Prints whether pf is on, then its rules.
+const PF_READ: &str = r#"pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off
+pfctl -s rules 2>/dev/null; exit 0"#;
 /// pf on.
 const PF_ON: &str = r#"pfctl -s info | grep -q '^Status: Enabled' || pfctl -q -e"#;
-/// The host's own rules, and on or off as it was. States are left alone: linerate's own connection has one.
-const PF_BACK: &str = r#"pfctl -q -F rules; [ ! -e /etc/pf.conf ] || pfctl -q -f /etc/pf.conf
+/// The rules that [`PF_READ`] printed, and on or off as it was. States are left alone: linerate's own connection has one. The host's
+/// file comes first, because tables, queues and options are not printed with the rules.
+const PF_BACK: &str = r#"IFS= read -r was
+rules=$(cat)
+if [ -z "$rules" ]; then
+	pfctl -q -F rules
+else
+	[ ! -e /etc/pf.conf ] || pfctl -q -f /etc/pf.conf
+	[ "$(pfctl -s rules)" = "$rules" ] || printf '%s\n' "$rules" | pfctl -q -f - || exit 1
+fi
 is=$(pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off)
-[ "$is" = "$1" ] || if [ "$1" = on ]; then pfctl -q -e; else pfctl -q -d; fi"#;
+[ "$is" = "$was" ] || if [ "$was" = on ]; then pfctl -q -e; else pfctl -q -d; fi"#;
 /// pf off.
 const PF_OFF: &str = r#"pfctl -s info | grep -q '^Status: Disabled' || pfctl -q -d"#;
 
@@ -60,8 +69,9 @@ fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
 /// pf with the variant's rules; without, off: a router without a firewall is what is meant.
 fn pf(list: &mut List<'_>, rules: Option<&RuleSet>) {
     let on = if rules.is_some() { PF_ON } else { PF_OFF };
-    let read = List::read(Program::script(PF_READ, [""; 0]), Form::Trimmed);
-    list.add("pf", read, Program::script(on, [""; 0]), Undo::Run(Program::script(PF_BACK, [super::WAS])));
+    let read = List::read(Program::script(PF_READ, [""; 0]), Form::Whole);
+    let back = Program::script(PF_BACK, [""; 0]).reading(Input::Was);
+    list.add("pf", read, Program::script(on, [""; 0]), Undo::Run(back));
     let Some(set) = rules else { return };
     if set.firewall != Firewall::OpenbsdPf {
         return list.refuse(format!("rules of {}", set.firewall), "OpenBSD has pf");

@@ -124,19 +124,33 @@ impl Bsd {
         bsd
     }
 
+    /// The router runs OpenBSD. Its /etc is a copy of this machine's, in `root/etc`.
+    pub fn with_openbsd() -> Bsd {
+        Bsd::make(&["tester", "router"], "openbsd")
+    }
+
     fn of(hosts: &[&str]) -> Bsd {
+        Bsd::make(hosts, "freebsd")
+    }
+
+    fn make(hosts: &[&str], router: &str) -> Bsd {
         let mut bsd = Bsd { site: Site::new(hosts) };
-        // Its loader's settings are not this machine's.
-        let boot = bsd.state("router").join("root/boot");
-        fs::create_dir_all(&boot).unwrap();
-        bsd.site.ssh.host("router").put_over(&boot, "/boot");
+        // Its loader's settings are not this machine's, nor are its rules.
+        let root = bsd.state("router").join("root");
+        fs::create_dir_all(root.join("boot")).unwrap();
+        if router == "openbsd" {
+            assert!(Command::new("cp").args(["-a", "/etc"]).arg(&root).status().unwrap().success());
+            bsd.site.ssh.host("router").put_over(&root.join("etc"), "/etc");
+        } else {
+            bsd.site.ssh.host("router").put_over(&root.join("boot"), "/boot");
+        }
         let wire = bsd.ssh.folder().join("wire");
         fs::create_dir(&wire).unwrap();
         for (host, ports) in PORTS.into_iter().filter(|(host, _)| hosts.contains(host)) {
             let state = bsd.state(host);
             let made = Command::new(Path::new(STAND_IN).join("new-host"))
                 .arg(&state)
-                .args(["freebsd", host])
+                .args([if host == "router" { router } else { "freebsd" }, host])
                 .args(ports)
                 .output()
                 .unwrap();

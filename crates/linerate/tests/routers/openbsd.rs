@@ -1,0 +1,45 @@
+//! A router of OpenBSD, scripted, over the real sshd.
+
+use crate::bsd::{Bsd, PLAN};
+
+const RULES: &str = "pass in all flags S/SA\nblock drop in quick on egress from <bad> to any\n";
+
+/// A plan for pf, turned off in one variant and with rules in the other, that tells after each trial what pf was like.
+fn plan() -> String {
+    let variants = PLAN.find("[variants.default]").unwrap()..PLAN.find("[compare]").unwrap();
+    let mut plan = PLAN.to_string();
+    plan.replace_range(
+        variants,
+        "[variants.default]\nabout = \"pf is off\"\n\n[variants.rules]\n\
+         rules = { tool = \"pf\", filter = \"stateless\", before = 7 }\n\n\
+         [collect]\ncommands = [\"pfctl -s info; pfctl -s rules\"]\n\n",
+    );
+    plan.replace("\"freebsd\"", "\"openbsd\"").replace("blocks = 2", "blocks = 1\norder = \"sequential\"")
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn pf_is_put_back_as_it_was() {
+    let bsd = Bsd::with_openbsd();
+    // Loaded from the file, or otherwise; comments are not among the rules.
+    let cases = [("on", RULES, true), ("on", "", true), ("off", RULES, false), ("off", "", false)];
+    for (number, (pf, rules, file)) in cases.into_iter().enumerate() {
+        let case = format!("{pf}, {rules:?}, {file}");
+        bsd.set("router", "pf", pf);
+        std::fs::write(bsd.state("router").join("pf.rules"), rules).unwrap();
+        let own = if file { format!("# its own\n{RULES}") } else { "pass\n".into() };
+        std::fs::write(bsd.state("router").join("root/etc/pf.conf"), own).unwrap();
+        let records = format!("records-{number}");
+        bsd.write("plan.toml", &plan());
+        let ended = bsd.linerate(&["run", "plan.toml", "--out", &records]).run().no_panic();
+        assert!(ended.status.success(), "{case}: {}{}", ended.stdout, ended.stderr);
+        let trials = crate::trials(&bsd.scratch.file(&records));
+        assert!(trials.len() == 2 && trials.iter().all(|t| t["audit"]["valid"] == true), "{trials:#?}");
+        let said = |n: usize| trials[n]["collected"][0]["output"]["Ok"].as_str().unwrap();
+        assert!(said(0).starts_with("Status: Disabled"), "{case}: {}", said(0));
+        assert!(said(1).starts_with("Status: Enabled") && said(1).lines().count() > 7, "{case}: {}", said(1));
+        assert!(!said(1).contains("egress"), "{case}: {}", said(1));
+        assert_eq!([bsd.read("router", "pf").trim(), &bsd.read("router", "pf.rules")], [pf, rules], "{case}");
+    }
+    assert_eq!(bsd.loads(), 0);
+}
