@@ -67,22 +67,24 @@ fn a_variant_that_a_router_does_not_come_back_with_is_marked_and_the_others_are_
 #[test]
 #[ignore = "needs root and openssh-server"]
 fn a_router_that_crashes_under_load_is_set_up_again_unless_it_crashes_again() {
-    for (times, marked) in [(1, [true, false, false]), (9, [true, true, true])] {
+    for (times, marked) in [(1, vec![true, false]), (9, vec![true, true, true])] {
         let bsd = Bsd::new();
         bsd.reboots(true);
+        // Trials of a second and more: it is down before they are over.
+        bsd.set("tester", "pace", "1");
         let state = bsd.state("router").display().to_string();
         // Where the second variant stands, it boots in mid-trial.
         let crash = format!(
             "[ $(sysctl -n kern.random.harvest.mask) = 351 ] && [ $(ls {state} | grep -c crash-) -lt {times} ] && mktemp {state}/crash-XXXXXX && exec shutdown -r now"
         );
         let plan = PLAN
-            .replace("blocks = 2", "blocks = 3\norder = \"sequential\"")
+            .replace("blocks = 2", &format!("blocks = {}\norder = \"sequential\"", marked.len()))
             .replace("[traffic]", &format!("[collect]\nduring = ['{crash}']\n\n[traffic]"));
         let ended = bsd.run(&plan, &[]);
         let trials = trials(&bsd.records());
         let of = |slot: u64| trials.iter().filter(move |t| t["slot"] == slot);
         assert_eq!(of(1).map(|t| !failures(t).is_empty()).collect::<Vec<_>>(), marked, "{}", ended.stderr);
-        assert!(of(0).count() == 3 && of(0).all(|t| failures(t).is_empty()), "{trials:#?}");
+        assert!(of(0).count() == marked.len() && of(0).all(|t| failures(t).is_empty()), "{trials:#?}");
         assert!(of(1).next().unwrap()["audit"].to_string().contains("booted"), "{trials:#?}");
         let crashes = std::fs::read_dir(&state).unwrap().flatten();
         let crashes = crashes.filter(|f| f.file_name().to_string_lossy().starts_with("crash-")).count();
