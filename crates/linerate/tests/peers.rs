@@ -202,20 +202,6 @@ fn wait_for_receiver(lab: &Lab, interface: &str) {
     });
 }
 
-/// Waits until a receiver by this port counts at `r0`.
-fn wait_for_port(lab: &Lab, port: &str) {
-    match port {
-        "xdp" => wait_for_receiver(lab, "r0"),
-        // Its sockets are listed below a heading.
-        "af-packet" => common::wait_for("the receiver", || {
-            let sockets = lab.exec("receiver", &["cat", "/proc/net/packet"]).run().ok().stdout;
-            (sockets.lines().count() > 1).then_some(())
-        }),
-        // The queues of the last one's sockets may be busy for a second.
-        _ => std::thread::sleep(std::time::Duration::from_millis(1200)),
-    }
-}
-
 /// Who sends what is spread over the flows as their order says.
 #[test]
 #[ignore = "needs root and tcpdump: run by make test as root"]
@@ -278,7 +264,11 @@ fn every_sender_and_every_receiver_agree() {
 fn pair(lab: &Lab, sender: &str, receiver: &str) -> Option<[u64; 3]> {
     let options = format!("-n 5000 --duration 20s --json --port {receiver}");
     let counting = lab.receive("r0", &options).start();
-    wait_for_port(lab, receiver);
+    match receiver {
+        "xdp" => wait_for_receiver(lab, "r0"),
+        // The queues of the last one's AF_XDP sockets may be busy for a second.
+        _ => std::thread::sleep(std::time::Duration::from_millis(1200)),
+    }
     send_all(lab, "g0", &format!("-n 5000 -R 20k --port {sender}"))?;
     let received = counting.wait().ok().json();
     Some(["frames", "lost_by_sequence", "duplicates"].map(|k| received[k].as_u64().unwrap()))
