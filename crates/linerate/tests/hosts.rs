@@ -7,6 +7,8 @@ mod generators;
 mod lab;
 #[path = "hosts/linux.rs"]
 mod linux;
+#[path = "hosts/lost.rs"]
+mod lost;
 #[path = "hosts/mixed.rs"]
 mod mixed;
 #[path = "hosts/rules.rs"]
@@ -15,3 +17,5 @@ mod rules;
 mod site;
 #[path = "../../sys/tests/common/sshd.rs"]
 mod sshd;
+#[path = "hosts/sudo.rs"]
+mod sudo;

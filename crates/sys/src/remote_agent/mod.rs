@@ -55,6 +55,8 @@ const QUICK: Duration = Duration::from_secs(5);
 const PREPARE_WITHIN: Duration = Duration::from_secs(60);
 /// How long an agent may take to give its ports up.
 const PARTING: Duration = Duration::from_secs(60);
+/// How long the way to an agent that is not heard of any more may take to close: ssh itself may be frozen, or wait for its host.
+const PARTING_LOST: Duration = Duration::from_secs(1);
 
 impl Agent {
     /// Greets the agent at the other end of a link. `host`: what messages call it; `linerate`: our version.
@@ -317,6 +319,6 @@ impl Drop for Agent {
     fn drop(&mut self) {
         // The end of its input is the agent's word to go.
         self.shared.lines.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.link.end(PARTING);
+        self.link.end(if self.lost().is_some() { PARTING_LOST } else { PARTING });
     }
 }
