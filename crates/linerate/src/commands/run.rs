@@ -131,6 +131,13 @@ impl Session {
         }
         may_run(&planned.plan, simulated.is_some())?;
         let prepared = prepared(&planned.plan, site.as_ref(), consent, simulated.is_some())?;
+        let image =
+            prepared.notes.iter().find(|n| n.starts_with(hosts::IMAGE) && !stored.campaign.notes.contains(n));
+        if let Some(note) = image {
+            bail!(
+                "an image is not what it was, and its rates would not belong together: now it is {note}; begin a new campaign"
+            );
+        }
         let cells =
             |skipped: &[linerate_core::record::Skipped]| skipped.iter().map(|s| s.cell).collect::<Vec<_>>();
         if cells(&prepared.skipped) != cells(&planned.skipped) {

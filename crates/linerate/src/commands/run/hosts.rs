@@ -19,6 +19,7 @@ use linerate_core::reconfigure::{self, Steps, Target};
 use linerate_core::record::{HostFacts, Mode, Roles, VERSION};
 use linerate_core::trial::Timing;
 use linerate_report::text;
+use linerate_sys::records::rfc3339_utc;
 use linerate_sys::remote::survey::{self, Approach};
 use linerate_sys::remote::{Order, Place};
 use std::collections::{BTreeMap, BTreeSet};
@@ -308,7 +309,10 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     Ok(prepared)
 }
 
-/// A line on each image that is to be installed, for the record.
+/// How a line on an image begins.
+pub const IMAGE: &str = "image ";
+
+/// A line on each image that is to be installed, for the record: with its size and time, by which a changed one is noticed.
 ///
 /// # Errors
 /// Those that cannot be read, all at once.
@@ -319,8 +323,10 @@ fn images(plan: &Campaign, folder: &Path) -> Result<Vec<String>> {
     for file in named {
         let path = folder.join(file);
         let opened = File::open(&path).and_then(|opened| opened.metadata());
-        match opened {
-            Ok(facts) if facts.is_file() => notes.push(format!("image {file}: {} bytes", facts.len())),
+        match opened.and_then(|facts| Ok((facts.modified()?, facts))) {
+            Ok((modified, facts)) if facts.is_file() => {
+                notes.push(format!("{IMAGE}{file}: {} bytes of {}", facts.len(), rfc3339_utc(modified)));
+            }
             Ok(_) => unread.push(format!("{}: it is no file", path.display())),
             Err(error) => unread.push(format!("{}: {error}", path.display())),
         }
