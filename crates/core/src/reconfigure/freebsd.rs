@@ -33,11 +33,12 @@ const IPF_ON: &str = r#"if kldstat -q -m ipfilter && ipf -V 2>/dev/null | grep -
 fi
 kldload -n ipl && { ipf -E 2>/dev/null || true; }"#;
 
+/// Prints whether a module's file is loaded.
+const MODULE_READ: &str = r#"kldstat -q -n "$1" && echo there || echo absent"#;
+
 /// All that a variant sets.
 pub fn settings(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet>) {
-    for module in &settings.modules {
-        list.add(format!("module {module}"), None, Program::new(["kldload", "-n", module]), Undo::Stays);
-    }
+    list.modules(settings, MODULE_READ, ["kldload", "-n"], "kldunload");
     if settings.cpus.is_some() {
         list.refuse(
             "cpus",

@@ -42,11 +42,12 @@ const NFT_GONE: &str = "nft add table inet linerate && exec nft delete table ine
 /// Takes our ipsets away, whichever of them there are.
 const IPSETS_GONE: &str = "for s in linerate4 linerate6; do ipset destroy \"$s\" 2>/dev/null; done; exit 0";
 
+/// Prints whether a module is loaded, or a part of the kernel.
+const MODULE_READ: &str = r#"[ -e "/sys/module/$(printf %s "$1" | tr - _)" ] && echo there || echo absent"#;
+
 /// All that a variant sets.
 pub fn settings(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet>) {
-    for module in &settings.modules {
-        list.add(format!("module {module}"), None, Program::new(["modprobe", "--", module]), Undo::Stays);
-    }
+    list.modules(settings, MODULE_READ, ["modprobe", "--"], "rmmod");
     for name in settings.boot.keys() {
         list.refuse(
             format!("boot setting {name}"),

@@ -24,6 +24,8 @@ if [ -e "$1" ]; then cp -p "$1" "$1.linerate"; fi
 cat >"$1.linerate"
 mv -f "$1.linerate" "$1""#
 );
+/// Takes a module away that was absent. One that is in use stays, and takes nothing from whoever does not use it.
+const MODULE_BACK: &str = r#"[ "$1" != absent ] || "$2" "$3" || echo "$3 is in use, and stays" >&2; exit 0"#;
 /// Puts back what [`FILE_READ`] printed.
 const FILE_BACK: &str = concat!(
     writable!(),
@@ -106,6 +108,16 @@ impl List<'_> {
             undo,
         );
         self.steps.image = self.steps.steps.len();
+    }
+
+    /// Kernel modules, as this system looks for them (a script that prints whether its argument is there), loads and unloads them.
+    pub fn modules(&mut self, settings: &Settings, look: &'static str, load: [&str; 2], unload: &str) {
+        for module in &settings.modules {
+            let read = Self::read(Program::script(look, [module]), Form::Trimmed);
+            let back = Program::script(MODULE_BACK, [WAS, unload, module]);
+            let apply = Program::new(load.into_iter().chain([module.as_str()]));
+            self.add(format!("module {module}"), read, apply, Undo::Run(back));
+        }
     }
 
     /// Kernel settings.

@@ -109,6 +109,20 @@ fn an_image_comes_before_what_it_would_replace() {
 }
 
 #[test]
+fn modules_that_were_absent_are_taken_away() {
+    let settings = Settings { modules: vec!["if_lagg".into()], ..Settings::default() };
+    for (system, load, unload) in [
+        (System::FreeBsd, ["kldload", "-n", "if_lagg"], "kldunload"),
+        (System::Linux, ["modprobe", "--", "if_lagg"], "rmmod"),
+    ] {
+        let steps = steps(&settings, None, &target(system)).unwrap();
+        let [step] = &steps.steps[..] else { panic!("{steps:?}") };
+        assert_eq!(step.apply.argv, load);
+        assert_eq!(step.undoing("absent").unwrap().argv[4..], ["absent", unload, "if_lagg"]);
+    }
+}
+
+#[test]
 fn firewalls_are_put_on_and_off() {
     assert_eq!(
         lines(&with_rules(System::FreeBsd, Tool::Pf, Filter::Stateful)),
