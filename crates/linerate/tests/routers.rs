@@ -8,6 +8,8 @@ mod common;
 mod freebsd;
 #[path = "routers/generators.rs"]
 mod generators;
+#[path = "routers/interrupted.rs"]
+mod interrupted;
 #[path = "routers/lost.rs"]
 mod lost;
 #[path = "routers/openbsd.rs"]

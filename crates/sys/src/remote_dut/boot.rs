@@ -35,10 +35,29 @@ impl RemoteDut {
         let argv: Vec<String> = argv.iter().map(|word| (*word).to_string()).collect();
         let command = line(&argv, false);
         let order = Order::new(&command).within(COMMAND).by_sudo(self.known.sudo);
-        let told = self.place.run(&order, interrupted);
+        // Told as a whole, whoever interrupts: otherwise nobody would know whether it goes down.
+        let told = self.place.run(&order, None);
         let said = told.map(|finished| finished.errors()).unwrap_or_default();
-        self.wait_down(&before, &said, interrupted)?;
-        self.place = Arc::new(self.wait_back("its reboot", &before, interrupted)?);
+        let back = self.come_back(&before, &said, interrupted);
+        if matches!(back, Err(DutError::Interrupted { .. })) {
+            self.going_down = Some(before);
+        }
+        back
+    }
+
+    /// Waits for a reboot that an interrupt left under way: what is put back on a host that goes down may be lost.
+    pub(super) fn finish_reboot(&mut self) -> Result<(), DutError> {
+        self.going_down.take().map_or(Ok(()), |before| self.come_back(&before, "", None))
+    }
+
+    fn come_back(
+        &mut self,
+        before: &Option<String>,
+        said: &str,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<(), DutError> {
+        self.wait_down(before, said, interrupted)?;
+        self.place = Arc::new(self.wait_back("its reboot", before, interrupted)?);
         self.changes.booted(Arc::clone(&self.place), self.boot_mark())?;
         self.wait_forwarding(interrupted)
     }

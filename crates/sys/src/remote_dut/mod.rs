@@ -57,6 +57,8 @@ pub struct RemoteDut {
     changes: Changes,
     /// The host that asks whether it forwards again after a reboot, with its kernel; itself where there is none.
     witness: Option<(Arc<Place>, Kernel)>,
+    /// What told its boot apart when it was told to reboot, where an interrupt came before it was back.
+    going_down: Option<Option<String>>,
 }
 
 impl RemoteDut {
@@ -75,7 +77,7 @@ impl RemoteDut {
         let mut changes =
             Changes::open(Arc::clone(&place), address, known.machine.clone(), journals, known.sudo)?;
         changes.in_boot(boot::mark(&place, known.kernel))?;
-        Ok(RemoteDut { known, place, changes, witness })
+        Ok(RemoteDut { known, place, changes, witness, going_down: None })
     }
 
     /// What it is called.
@@ -93,6 +95,7 @@ impl RemoteDut {
     /// # Errors
     /// Something could not be put back, or it did not come back.
     pub fn put_back(&mut self) -> Result<Undone, DutError> {
+        self.finish_reboot()?;
         self.reach();
         let undone = self.changes.undo()?;
         if self.changes.owes_boot() && self.known.may_reboot {
