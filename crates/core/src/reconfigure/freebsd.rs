@@ -85,13 +85,29 @@ pub fn boot(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet>) {
     list.steps.reboot = true;
 }
 
+/// TCP segmentation offload by IP version, as ifconfig shows it and is given it.
+const TSO: [(&[&str], &str); 2] = [(&["TSO4"], "tso4"), (&["TSO6"], "tso6")];
+
 fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
     if let Some(mtu) = wanted.mtu {
         list.mtu(name, mtu);
     }
+    if wanted.features.contains_key(&Feature::TxChecksum) {
+        // The kernel takes TSO away with txcsum, and does not bring it back with it. What is read first is put back last.
+        for (shown, given) in TSO {
+            let read = List::read(Program::new(["ifconfig", name]), Form::Flag { shown, given });
+            let back = Program::new(["ifconfig", name, super::WAS]);
+            list.add(
+                format!("{given} of {name} beside txcsum"),
+                read,
+                Program::new(["true"]),
+                Undo::Run(back),
+            );
+        }
+    }
     for (feature, on) in &wanted.features {
         let flags: &[(&'static [&'static str], &'static str)] = match feature {
-            Feature::Tso => &[(&["TSO4"], "tso4"), (&["TSO6"], "tso6")],
+            Feature::Tso => &TSO,
             Feature::Lro => &[(&["LRO"], "lro")],
             Feature::RxChecksum => &[(&["RXCSUM"], "rxcsum"), (&["RXCSUM_IPV6"], "rxcsum6")],
             Feature::TxChecksum => &[(&["TXCSUM"], "txcsum"), (&["TXCSUM_IPV6"], "txcsum6")],

@@ -109,6 +109,21 @@ fn an_image_comes_before_what_it_would_replace() {
 }
 
 #[test]
+fn segmentation_that_goes_with_checksums_is_put_back_after_them() {
+    let features = BTreeMap::from([(Feature::TxChecksum, false)]);
+    let settings = Settings { inside: Interface { features, ..Interface::default() }, ..Settings::default() };
+    assert_eq!(
+        lines(&steps(&settings, None, &target(System::FreeBsd)).unwrap()),
+        [
+            "tso4 of ix0 beside txcsum: true / ifconfig ix0 7",
+            "tso6 of ix0 beside txcsum: true / ifconfig ix0 7",
+            "txcsum of ix0: ifconfig ix0 -txcsum / ifconfig ix0 7",
+            "txcsum6 of ix0: ifconfig ix0 -txcsum6 / ifconfig ix0 7",
+        ]
+    );
+}
+
+#[test]
 fn modules_that_were_absent_are_taken_away() {
     let settings = Settings { modules: vec!["if_lagg".into()], ..Settings::default() };
     for (system, load, unload) in [

@@ -247,6 +247,11 @@ echo $(($(cat {booted}) + 50)) >{booted}
         self.script(&state.join("on-reboot"), &detached(&down));
         self.set("router", "boot-s", "1");
         self.set("router", "root/boot/loader.conf.local", "");
+        if comes_back {
+            // On a busy machine, too.
+            let lab = fs::read_to_string(self.scratch.file("LAB.toml")).unwrap();
+            self.write("LAB.toml", &lab.replace("timeout = \"5 s\"", "timeout = \"30 s\""));
+        }
     }
 
     /// A program that starts the router's sshd, as turning its power on does.

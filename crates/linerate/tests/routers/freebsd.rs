@@ -16,7 +16,8 @@ fn with_reboots() -> String {
 #[ignore = "needs root and openssh-server"]
 fn a_router_is_measured_by_pkt_gen() {
     let bsd = Bsd::new();
-    let ended = bsd.run(&PLAN.replace("[variants.mask]", "[variants.mask]\nmodules = [\"if_lagg\"]"), &[]);
+    let mask = "[variants.mask]\nmodules = [\"if_lagg\"]\ninterface.in.tx-checksum = false";
+    let ended = bsd.run(&PLAN.replace("[variants.mask]", mask), &[]);
     assert!(ended.status.success(), "{}", ended.stderr);
     let trials = trials(&bsd.records());
     assert_eq!(trials.len(), 4);
@@ -28,7 +29,17 @@ fn a_router_is_measured_by_pkt_gen() {
     let mask = "sysctl kern.random.harvest.mask";
     let there_and_back =
         ["kldload -n if_lagg", &format!("{mask}=351"), &format!("{mask}=511"), "kldunload if_lagg"];
-    let log = bsd.log("router");
+    let (cards, log): (Vec<_>, Vec<_>) =
+        bsd.log("router").into_iter().partition(|line| line.starts_with("ifconfig"));
+    assert!(cards.contains(&"ifconfig igb1 -txcsum".to_string()), "{cards:?}");
+    let mut on: Vec<String> = bsd
+        .read("router", "if/igb1")
+        .lines()
+        .filter_map(|line| line.strip_prefix("options "))
+        .flat_map(|all| all.split(',').map(String::from))
+        .collect();
+    on.sort();
+    assert_eq!(on, ["LRO", "RXCSUM", "TSO4", "TXCSUM", "VLAN_MTU"], "TSO goes with txcsum: {cards:?}");
     assert!(!log.is_empty() && log.chunks(4).all(|four| four == there_and_back), "{log:?}");
     assert_eq!(bsd.loads(), 0);
 }
