@@ -7,15 +7,9 @@ mod generators;
 mod lab;
 #[path = "hosts/linux.rs"]
 mod linux;
-#[path = "hosts/lost.rs"]
-mod lost;
 #[path = "hosts/mixed.rs"]
 mod mixed;
-#[path = "hosts/rules.rs"]
-mod rules;
 #[path = "hosts/site.rs"]
 mod site;
 #[path = "../../sys/tests/common/sshd.rs"]
 mod sshd;
-#[path = "hosts/sudo.rs"]
-mod sudo;

@@ -1,4 +1,5 @@
 //! A lab of three hosts in a row, each a namespace with an sshd: `g0` - `in0`, `out0` - `r0`.
+#![allow(dead_code, reason = "each test file uses a part of this")]
 
 use crate::common::LINERATE;
 use crate::site::Site;
@@ -36,6 +37,12 @@ is = "slower"
 than = "forwarding"
 because = "each frame is held against a thousand rules"
 "#;
+
+/// The same at a low rate, for tests that run side by side, and without an expectation.
+pub fn gentle() -> String {
+    let expectation = PLAN.find("[[expect]]").unwrap();
+    PLAN[..expectation].replace("[trials]", "[traffic]\nrate = \"2 kpps\"\nflows = 200\n\n[trials]")
+}
 
 const LAB: &str = r#"
 isolated = true

@@ -1,11 +1,10 @@
 //! Firewalls of a DUT that has rules of its own: a campaign leaves what it found.
 
-use crate::lab::{PLAN, RealLab};
+use crate::lab::{RealLab, gentle};
 
 /// A plan with rules of this tool, as short as can be, that tells after each trial how many lines of rules there are.
 fn plan(tool: &str, count: &str) -> String {
-    let expectation = PLAN.find("[[expect]]").unwrap();
-    PLAN[..expectation]
+    gentle()
         .replace("nftables", tool)
         .replace("[trials]", &format!("[collect]\ncommands = [\"{count}\"]\n\n[trials]"))
         .replace(

@@ -1,6 +1,6 @@
 //! A DUT whose user is not root, and may run programs as root.
 
-use crate::lab::{PLAN, RealLab};
+use crate::lab::{RealLab, gentle};
 
 /// Notes what it is told, and tells programs that they are run by it.
 const SUDO: &str = r#"#!/bin/sh
@@ -32,7 +32,8 @@ during = [
 commands = ["nft list ruleset | wc -l"]
 
 [trials]"#;
-    let plan = PLAN.replace("[trials]", collect).replace("blocks = 8", "blocks = 1\norder = \"sequential\"");
+    let plan =
+        gentle().replace("[trials]", collect).replace("blocks = 8", "blocks = 1\norder = \"sequential\"");
     let ended = lab.run(&plan, &[]);
     assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
     assert!(ended.stderr.contains("dut: ") && ended.stderr.contains("sudo"), "{}", ended.stderr);

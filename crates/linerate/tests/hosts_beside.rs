@@ -1,0 +1,16 @@
+//! `linerate run` on labs of hosts, with so few frames that these tests may run side by side: hosts that are lost, changes that are put
+//! back, rights.
+
+mod common;
+#[path = "hosts/lab.rs"]
+mod lab;
+#[path = "hosts/lost.rs"]
+mod lost;
+#[path = "hosts/rules.rs"]
+mod rules;
+#[path = "hosts/site.rs"]
+mod site;
+#[path = "../../sys/tests/common/sshd.rs"]
+mod sshd;
+#[path = "hosts/sudo.rs"]
+mod sudo;
