@@ -111,7 +111,7 @@ impl Session {
                 let file = hosts::lab_file(args, Path::new(&planned.file), path);
                 let lab =
                     hosts::read(&file)?.with_context(|| format!("{} has faults now", file.display()))?;
-                Some(Site::open(args, Path::new(&planned.file), lab, planned.plan.trials.duration_ns)?)
+                Some(Site::open(args, Path::new(&planned.file), lab, &planned.plan.trials)?)
             }
             _ => None,
         };
@@ -275,7 +275,7 @@ fn chosen(args: &Run, file: &Path, simulated: bool) -> Result<Option<Chosen>> {
         return Ok(Some(Chosen { plan: plan.clone(), site: None }));
     }
     let Some(lab) = hosts::read(&hosts::lab_file(args, file, &path))? else { return Ok(None) };
-    let site = Site::open(args, file, lab, plan.trials.duration_ns)?;
+    let site = Site::open(args, file, lab, &plan.trials)?;
     let system = hosts::system(args, &site, &read)?;
     let plan = plan_file::campaign(&read, &name, system, args.quick)?.clone();
     Ok(Some(Chosen { plan, site: Some(site) }))

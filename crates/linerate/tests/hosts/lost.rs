@@ -111,3 +111,30 @@ fn a_lost_host_ends_the_campaign_and_what_was_measured_is_kept() {
         }
     }
 }
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn what_a_killed_linerate_left_is_put_back_before_the_lab_is_judged() {
+    let lab = RealLab::new();
+    let rules = gentle().find("[variants.rules]").unwrap()..gentle().find("[compare]").unwrap();
+    let mut plan = gentle();
+    // A router that does not forward is no fit one.
+    plan.replace_range(rules, "[variants.rules]\nsysctls = { \"net.ipv4.ip_forward\" = 0 }\n\n");
+    let forwards = || lab.on("dut", "cat /proc/sys/net/ipv4/ip_forward").trim() == "1";
+    let running = lab.program(&plan, &[]).start();
+    wait_for("the router not to forward", || (!forwards()).then_some(()));
+    running.signal(libc::SIGKILL);
+    drop(running);
+    wait_for("agents to go", || lab.ssh.hosts.iter().all(|h| h.running("linerate agent") == 0).then_some(()));
+    assert!(!forwards());
+    lab.write("plan.toml", &gentle().replace("blocks = 8", "blocks = 1"));
+    let ended = lab.linerate(&["run", "plan.toml", "--out", "again"]).run().no_panic();
+    let said = "dut: put back what an earlier linerate had changed: sysctl net.ipv4.ip_forward";
+    assert!(
+        ended.stderr.contains(said) && !ended.stderr.contains("not fit for a campaign"),
+        "{}",
+        ended.stderr
+    );
+    assert!(forwards());
+    lab.is_as_it_was();
+}

@@ -85,6 +85,11 @@ impl RemoteDut {
         self.place.name()
     }
 
+    /// How it is reached now.
+    pub fn place(&self) -> &Arc<Place> {
+        &self.place
+    }
+
     /// Whether there is something to be put back, be it of a linerate that was killed.
     pub fn is_changed(&self) -> bool {
         !self.changes.pending().is_empty()

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use linerate_core::hosts::checks::{self, Needs, Port, Problem, Severity, ports};
 use linerate_core::hosts::{Facts, Interface, System as Detected};
 use linerate_core::lab::{Host, Lab, Tool};
-use linerate_core::plan::campaign::{Campaign, Requirement};
+use linerate_core::plan::campaign::{Campaign, Requirement, Trials};
 use linerate_core::plan::settings::{Dut, End, Settings, System};
 use linerate_core::reconfigure::{self, Steps, Target};
 use linerate_core::record::{HostFacts, Mode, Roles, VERSION};
@@ -21,7 +21,7 @@ use linerate_core::trial::Timing;
 use linerate_report::text;
 use linerate_sys::records::rfc3339_utc;
 use linerate_sys::remote::survey::{self, Approach};
-use linerate_sys::remote::{Order, Place};
+use linerate_sys::remote::{Order, Place, RemoteError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -63,23 +63,26 @@ pub fn read(file: &Path) -> Result<Option<Lab>> {
 }
 
 impl Site {
-    /// Connects to the hosts of a plan's lab, asks them, and holds what they say against the lab file. `trial_ns`: how long a trial is.
+    /// Connects to the hosts of a plan's lab, asks them, puts back what an earlier linerate left changed on the DUT, and holds what they
+    /// say against the lab file.
     ///
     /// # Errors
     /// Whatever would spoil the campaign, all at once.
-    pub fn open(args: &Run, plan: &Path, lab: Lab, trial_ns: u64) -> Result<Site> {
+    pub fn open(args: &Run, plan: &Path, lab: Lab, trials: &Trials) -> Result<Site> {
         let progress = Progress::of_steps();
-        let load = Duration::from_nanos(Timing::of_hosts(trial_ns).load_ns());
+        let load = Duration::from_nanos(Timing::of_hosts(trials.duration_ns).load_ns());
         let approach = Approach { accept_new: args.accept_new_keys, config: args.ssh_config.clone(), load };
         progress.say(format!("connecting to {} hosts", lab.hosts.len()));
         let (places, errors) = survey::connect(&lab, &approach, Some(&STOP));
+        let facts = BTreeMap::new();
+        let mut site = Site { lab, approach, places, facts, folder: folder(plan).into() };
         progress.say("asking the hosts");
-        let mut facts = survey::survey(&lab, &places, Some(&STOP));
-        if interrupted() {
-            bail!("interrupted");
+        site.ask(&errors)?;
+        if let Some(earlier) = site.put_back(trials.reboot)? {
+            progress.aside(|| earlier.iter().for_each(|line| eprintln!("linerate: {line}")));
+            site.ask(&errors)?;
         }
-        facts.extend(errors.iter().map(|(name, error)| (name.clone(), survey::unreachable(error))));
-        let problems = checks::check(&lab, &facts, &Needs::default());
+        let problems = checks::check(&site.lab, &site.facts, &Needs::default());
         let faults = problems.iter().filter(|p| p.severity == Severity::Fault).count();
         if !problems.is_empty() {
             progress.aside(|| tell(&problems));
@@ -87,7 +90,18 @@ impl Site {
         if faults > 0 {
             bail!("the lab is not fit for a campaign: {faults} faults; `linerate lab check` looks again");
         }
-        Ok(Site { lab, approach, places, facts, folder: folder(plan).into() })
+        Ok(site)
+    }
+
+    /// Asks all hosts; those that cannot be reached say why.
+    fn ask(&mut self, errors: &BTreeMap<String, RemoteError>) -> Result<()> {
+        self.facts = survey::survey(&self.lab, &self.places, Some(&STOP));
+        if interrupted() {
+            bail!("interrupted");
+        }
+        let unreachable = |(name, error): (&String, &RemoteError)| (name.clone(), survey::unreachable(error));
+        self.facts.extend(errors.iter().map(unreachable));
+        Ok(())
     }
 
     /// What plans call the DUT's system; `None` without a DUT, or where plans have no settings for it.

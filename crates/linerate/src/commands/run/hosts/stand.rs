@@ -39,7 +39,7 @@ struct Sending<'a> {
 }
 
 impl Site {
-    /// The stand, with what an earlier linerate left on the DUT put back. `campaign`: high byte of the stream ids.
+    /// The stand. `campaign`: high byte of the stream ids.
     ///
     /// # Errors
     /// A host has not what it needs, or another linerate uses it.
@@ -61,16 +61,28 @@ impl Site {
 
     fn device(&self, plan: &Campaign) -> Result<Option<Device>> {
         let Some(host) = self.lab.dut() else { return Ok(None) };
-        let kernel = self.of(host)?.kernel().context("the DUT's system is not known")?;
-        let ends =
-            [&self.interface(host, "in", 0)?.name, &self.interface(host, "out", 0)?.name].map(String::clone);
+        let reboot = plan.trials.reboot;
+        let dut = self.dut(host, reboot)?;
+        let ends = self.ends(host)?;
+        let lanes = self.steps(plan)?.into_iter().map(Result::unwrap_or_default).collect();
+        let filled =
+            |all: &[String]| all.iter().map(|command| fill(command, &ends[0], &ends[1])).collect::<Vec<_>>();
+        let (commands, during) = (filled(&plan.collect.commands), filled(&plan.collect.during));
+        Ok(Some(Device { dut, ends, lanes, reboot, commands, during }))
+    }
+
+    fn ends(&self, dut: &Host) -> Result<[String; 2]> {
+        Ok([self.interface(dut, "in", 0)?.name.clone(), self.interface(dut, "out", 0)?.name.clone()])
+    }
+
+    fn dut(&self, host: &Host, reboot: Reboot) -> Result<RemoteDut> {
         let known = Known {
             target: self.approach.target(host),
             machine: self.interface(host, "in", 0)?.mac.map(|mac| mac.to_string()),
             sudo: host.sudo,
-            kernel,
-            ends: ends.clone(),
-            may_reboot: plan.trials.reboot != Reboot::Never,
+            kernel: self.kernel(host)?,
+            ends: self.ends(host)?,
+            may_reboot: reboot != Reboot::Never,
             boot: host.boot.clone(),
             power_cycle: host.power_cycle.clone(),
             console: host.console.clone(),
@@ -80,17 +92,29 @@ impl Site {
         let witness =
             witness.map(|h| anyhow::Ok((Arc::clone(self.place(h)?), self.kernel(h)?))).transpose()?;
         let place = Arc::clone(self.place(host)?);
-        let mut dut = RemoteDut::new(known, place, &host.ssh.to_string(), &journals()?, witness)?;
-        if dut.is_changed() {
-            for what in dut.put_back()?.what {
-                eprintln!("linerate: {}: put back what an earlier linerate had changed: {what}", host.name);
-            }
+        Ok(RemoteDut::new(known, place, &host.ssh.to_string(), &journals()?, witness)?)
+    }
+
+    /// Puts back what an earlier linerate left changed on the DUT: it may be what makes the lab unfit. Says what it was, if there was
+    /// anything. A host of which too little is known is left to those who check the lab.
+    ///
+    /// # Errors
+    /// It could not be put back, or another linerate uses this host.
+    pub(super) fn put_back(&mut self, reboot: Reboot) -> Result<Option<Vec<String>>> {
+        let Some(host) = self.lab.dut() else { return Ok(None) };
+        if self.place(host).is_err() || self.ends(host).is_err() || self.kernel(host).is_err() {
+            return Ok(None);
         }
-        let lanes = self.steps(plan)?.into_iter().map(Result::unwrap_or_default).collect();
-        let filled =
-            |all: &[String]| all.iter().map(|command| fill(command, &ends[0], &ends[1])).collect::<Vec<_>>();
-        let (commands, during) = (filled(&plan.collect.commands), filled(&plan.collect.during));
-        Ok(Some(Device { dut, ends, lanes, reboot: plan.trials.reboot, commands, during }))
+        let mut dut = self.dut(host, reboot)?;
+        if !dut.is_changed() {
+            return Ok(None);
+        }
+        let told = |what| format!("{}: put back what an earlier linerate had changed: {what}", host.name);
+        let back = dut.put_back()?.what.into_iter().map(told).collect();
+        // It may have booted.
+        let (name, place) = (host.name.clone(), Arc::clone(dut.place()));
+        self.places.insert(name, place);
+        Ok(Some(back))
     }
 
     fn kernel(&self, host: &Host) -> Result<Kernel> {
