@@ -141,7 +141,8 @@ impl Conductor<'_> {
             began_ns,
             timing,
             rates,
-            loss_ratio: if sent > 0 { 1.0 - once as f64 / sent as f64 } else { 0.0 },
+            // Others' frames may be among those that came.
+            loss_ratio: if sent > 0 { (1.0 - once as f64 / sent as f64).max(0.0) } else { 0.0 },
             audit: audit(&evidence),
             generator: evidence.generator,
             receiver: evidence.receiver,

@@ -17,6 +17,12 @@ if [ -r "$state/down-until" ]; then
 	fi
 fi
 
+# One that is to hang does so once, for as long as it is let.
+if [ "$(cat "$state/hang" 2>/dev/null)" = "$name" ]; then
+	rm "$state/hang"
+	exec sleep 1000
+fi
+
 system=$(cat "$state/system")
 freebsd() { [ "$system" = freebsd ]; }
 

@@ -177,7 +177,14 @@ impl Bsd {
         }
         bsd.set("router", "ends", "igb1 igb2");
         bsd.set("router", "routes", "198.18.0.0/16 198.18.0.203 igb1\n198.19.0.0/16 198.19.0.203 igb2");
-        bsd.knows_its_neighbours();
+        let neighbours = [
+            "198.18.0.203 0c:c4:7a:ab:29:35 igb1 permanent",
+            "198.18.0.204 0c:c4:7a:ab:29:40 igb1 permanent",
+            "198.19.0.203 0c:c4:7a:ab:29:36 igb2 permanent",
+        ];
+        for file in ["arp", "arp.boot"] {
+            bsd.set("router", file, &neighbours.join("\n"));
+        }
         for host in hosts.iter().filter(|host| **host != "router") {
             let known = "198.18.0.205 00:0d:b9:41:ca:3d igb1 permanent\n198.19.0.205 00:0d:b9:41:ca:3e igb2 permanent";
             bsd.set(host, "arp", known);
@@ -188,16 +195,6 @@ impl Bsd {
         fs::write(bsd.state("router").join("sysctl.boot"), text).unwrap();
         bsd.lab("");
         bsd
-    }
-
-    /// The router's ARP entries, which a boot of it takes away.
-    pub fn knows_its_neighbours(&self) {
-        let entries = [
-            "198.18.0.203 0c:c4:7a:ab:29:35 igb1 permanent",
-            "198.18.0.204 0c:c4:7a:ab:29:40 igb1 permanent",
-            "198.19.0.203 0c:c4:7a:ab:29:36 igb2 permanent",
-        ];
-        self.set("router", "arp", &entries.join("\n"));
     }
 
     /// Writes the lab file, with more lines for the router.

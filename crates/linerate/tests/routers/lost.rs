@@ -1,6 +1,7 @@
 //! A router that is lost in the middle of a campaign: what it was lost by is marked, and the rest is measured once it is back.
 
 use crate::bsd::{Bsd, PLAN};
+use crate::common::wait_for;
 use crate::trials;
 use serde_json::Value;
 
@@ -92,4 +93,23 @@ fn a_router_that_crashes_under_load_is_set_up_again_unless_it_crashes_again() {
         let kept = bsd.read("router", "sysctl");
         assert_eq!(kept.lines().filter(|line| line.ends_with("mask=511")).count(), 1, "{kept}");
     }
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_router_on_which_a_program_hangs_has_one_trial_marked() {
+    let bsd = Bsd::new();
+    let running = bsd.program(&PLAN.replace("blocks = 2", "blocks = 4"), &[]).start();
+    wait_for("a trial", || (!bsd.trials().is_empty()).then_some(()));
+    bsd.set("router", "hang", "netstat");
+    let ended = running.wait().no_panic();
+    assert!(
+        ended.stderr.contains("this trial is marked as failed, and the campaign goes on"),
+        "{}",
+        ended.stderr
+    );
+    let trials = bsd.trials();
+    let marked: Vec<String> = trials.iter().map(failures).filter(|why| !why.is_empty()).collect();
+    assert!(trials.len() == 8 && marked.len() == 1, "{marked:#?}");
+    assert!(marked[0].contains("does not end there"), "{marked:?}");
 }

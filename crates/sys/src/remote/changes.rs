@@ -150,12 +150,14 @@ pub struct Changes {
     boot: Option<String>,
     /// What tells the machine apart.
     machine: Option<String>,
+    /// How long a program may take.
+    limit: Duration,
 }
 
 impl Changes {
-    /// Opens the journal of a host in a folder of this machine. `address`: where ssh reaches the host, which tells it apart from those
-    /// that other lab files call the same. `machine`: what tells the machine apart that answers there (an Ethernet address). `sudo`:
-    /// programs are run by `sudo -n`.
+    /// Opens the journal of a host in a folder of this machine. `machine`: what tells the machine apart (an Ethernet address), whatever
+    /// lab files call it and however ssh reaches it; `address`: where ssh reaches it, for those that do not tell. `sudo`: programs are run
+    /// by `sudo -n`.
     ///
     /// # Errors
     /// It cannot be read or written, another linerate has it, or it is about another machine.
@@ -166,13 +168,13 @@ impl Changes {
         folder: &Path,
         sudo: bool,
     ) -> Result<Changes, ChangeError> {
-        let journal = Journal::open(place.name(), address, folder)?;
+        let journal = Journal::open(place.name(), machine.as_deref().unwrap_or(address), folder)?;
         let machines = journal.pending().iter().filter_map(|undoing| undoing.machine.as_ref());
         if let Some((was, is)) = machines.zip(machine.iter().cycle()).find(|(was, is)| was != is) {
             let (host, path) = (place.name().to_string(), journal.path());
             return Err(ChangeError::Another { host, path, was: was.clone(), is: is.clone() });
         }
-        Ok(Changes { place, journal, sudo, boot: None, machine })
+        Ok(Changes { place, journal, sudo, boot: None, machine, limit: LIMIT })
     }
 
     /// What has been changed and not been put back, oldest first: also by a linerate that was killed.
@@ -256,7 +258,8 @@ impl Changes {
         }
     }
 
-    /// Puts back what has been changed, the last first. What fails is kept in the journal, and the rest is put back all the same.
+    /// Puts back what has been changed, the last first. What fails is kept in the journal, and the rest is put back all the same, unless
+    /// the host is lost or hangs.
     ///
     /// # Errors
     /// Some of it could not be put back.
@@ -268,8 +271,13 @@ impl Changes {
                 Ok(true) => undone.what.push(undoing.what.clone()),
                 Ok(false) => {}
                 Err(error) => {
+                    // Where one program hangs, or cannot be run any more, the others would be waited for one after the other.
+                    let hopeless = !matches!(error, ChangeError::Failed { by_itself: true, .. });
                     failed.get_or_insert(error);
                     kept.insert(0, undoing);
+                    if hopeless {
+                        kept.splice(0..0, std::mem::take(&mut left));
+                    }
                     continue;
                 }
             }
@@ -293,7 +301,7 @@ impl Changes {
         let input =
             if undoing.input.is_empty() { Input::Nothing } else { Input::Text(undoing.input.clone()) };
         let program = Program { argv: undoing.argv.clone(), input };
-        let limit = if undoing.slow { INSTALLATION } else { LIMIT };
+        let limit = if undoing.slow { INSTALLATION } else { self.limit };
         match self.run_within(limit, &undoing.what, "put back", &program, None) {
             Ok(_) => Ok(true),
             Err(ChangeError::Failed { by_itself: true, .. }) if !undoing.made => Ok(false),
@@ -335,7 +343,7 @@ impl Changes {
         program: &Program,
         interrupted: Option<&AtomicBool>,
     ) -> Result<Finished, ChangeError> {
-        self.run_within(LIMIT, what, doing, program, interrupted)
+        self.run_within(self.limit, what, doing, program, interrupted)
     }
 
     /// Images are streamed: their scripts know their length. All else is there as a whole before a program sees it.

@@ -75,7 +75,11 @@ impl RemoteDut {
             return Ok(());
         }
         self.changes.booted(Arc::clone(&self.place), now)?;
-        self.wait_forwarding(interrupted)
+        match self.wait_forwarding(interrupted) {
+            // It may have files of the variant that it was lost with. They are put back next.
+            Err(DutError::Unreaching { .. }) => Ok(()),
+            other => other,
+        }
     }
 
     /// Connects once more to a host that was lost under load. It must not have booted meanwhile: nothing of what was set would be there.
@@ -175,6 +179,9 @@ impl RemoteDut {
         while began.elapsed() < within {
             self.check(interrupted)?;
             match Connection::open(&target, interrupted).map(Place::from) {
+                Ok(place) if before.is_none() && !answers(&place) => {
+                    why = "it takes connections, and runs nothing".into()
+                }
                 Ok(place) if before.is_none() || self.has_booted(&place, before) => return Ok(place),
                 Ok(_) => why = "it answers, and does not tell of another boot".into(),
                 Err(error) if is_final(&error) => return Err(error.into()),
@@ -240,6 +247,11 @@ impl RemoteDut {
             false => Ok(()),
         }
     }
+}
+
+/// Whether a host still runs what it is told to.
+fn answers(place: &Place) -> bool {
+    place.run(&Order::new("true").within(COMMAND), None).is_ok_and(|finished| finished.is_success())
 }
 
 /// What tells a boot of a host apart: a number that Linux draws at each, or the time of it by this machine's clock, from how long the

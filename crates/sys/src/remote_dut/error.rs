@@ -111,8 +111,13 @@ fn left(error: &ChangeError) -> Left {
     match error {
         ChangeError::Failed { .. } | ChangeError::Unread { .. } | ChangeError::Here { .. } => Left::Others,
         ChangeError::Remote(error) => of_connection(error),
-        // What could not be put back for want of a connection is put back once there is one.
-        ChangeError::Left { first, .. } if left(first) == Left::AllOnceBack => Left::AllOnceBack,
+        // What could not be put back for want of a connection, or because nothing ends there any more, is put back once it is back.
+        ChangeError::Left { first, .. }
+            if left(first) == Left::AllOnceBack
+                || matches!(**first, ChangeError::Failed { by_itself: false, .. }) =>
+        {
+            Left::AllOnceBack
+        }
         ChangeError::Left { .. }
         | ChangeError::Journal { .. }
         | ChangeError::Busy { .. }
@@ -165,6 +170,17 @@ mod tests {
         };
         assert_eq!(unfinished(remote(Fault::Lost)).left(), Left::AllOnceBack);
         assert_eq!(unfinished(remote(Fault::ChangedKey)).left(), Left::Nothing);
+        let failed = |by_itself| ChangeError::Failed {
+            host: "router".into(),
+            what: "sysctl a".into(),
+            doing: "put back",
+            why: "it took too long".into(),
+            by_itself,
+        };
+        assert_eq!(
+            [unfinished(failed(false)).left(), unfinished(failed(true)).left()],
+            [Left::AllOnceBack, Left::Nothing]
+        );
         assert_eq!(unfinished(ChangeError::Busy { host: "router".into() }).left(), Left::Nothing);
         assert_eq!(DutError::from(remote(Fault::Lost)).left(), Left::AllOnceBack);
     }

@@ -6,7 +6,7 @@ mod error;
 
 pub use error::{DutError, Left};
 
-use crate::remote::{Changes, Collectors, Order, Place, RemoteError, Target, Undone};
+use crate::remote::{Changes, Collectors, Ending, Fault, Order, Place, RemoteError, Target, Undone};
 use linerate_core::agent::ledger::Seen;
 use linerate_core::hosts::{Counters, Facts, Kernel, Question};
 use linerate_core::lab::Boot;
@@ -213,6 +213,10 @@ impl RemoteDut {
         let command = crate::remote::words::line(&argv, false);
         let order = Order { command: &command, limit: QUESTION, most_output: 1 << 20, sudo: false };
         let finished = self.place.run(&order, None)?;
+        if finished.ending == Ending::TimedOut {
+            let silent = Fault::Silent(QUESTION);
+            return Err(RemoteError::new(self.name(), silent, format!("`{command}` does not end there")));
+        }
         facts.answer(question, &finished.stdout.bytes(), if finished.is_success() { 0 } else { 1 });
         Ok(())
     }

@@ -117,6 +117,17 @@ impl Hosts {
         Ok(why)
     }
 
+    /// Whether what went wrong elsewhere is the device's doing: its end of a cable goes down with it.
+    fn lost_by(&mut self, error: anyhow::Error) -> Result<DutError> {
+        if self.lost {
+            return Err(error);
+        }
+        match look(&mut self.device) {
+            Err(lost) if lost.left() == Left::AllOnceBack => Ok(lost),
+            _ => Err(error),
+        }
+    }
+
     fn measure(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<Shown> {
         let (lane, kind, rate, flows) = self.slots[slot];
         self.bring(lane, interrupted)?;
@@ -175,7 +186,8 @@ impl Stand for Hosts {
         }
         match self.measure(slot, timing, interrupted) {
             Err(error) if !interrupted.load(Ordering::Relaxed) => {
-                Ok(failed(self.mark(lane, error.downcast::<DutError>()?)?))
+                let lost = error.downcast::<DutError>().or_else(|error| self.lost_by(error))?;
+                Ok(failed(self.mark(lane, lost)?))
             }
             other => other,
         }

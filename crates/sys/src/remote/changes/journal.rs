@@ -5,7 +5,7 @@ use linerate_core::reconfigure::Undoing;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// No journal is nearly this long.
@@ -24,8 +24,9 @@ pub struct Journal {
 }
 
 impl Journal {
-    pub fn open(host: &str, address: &str, folder: &Path) -> Result<Journal, ChangeError> {
-        let path = folder.join(format!("{}.changes", file_name(address)));
+    /// `machine`: what tells the host apart from others.
+    pub fn open(host: &str, machine: &str, folder: &Path) -> Result<Journal, ChangeError> {
+        let path = folder.join(format!("{}.changes", file_name(machine)));
         let failed = |doing| {
             move |source: io::Error, path: &Path| ChangeError::Journal {
                 host: host.to_string(),
@@ -35,15 +36,19 @@ impl Journal {
             }
         };
         fs::create_dir_all(folder).map_err(|e| failed("created")(e, &path))?;
-        let opened = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path);
-        let mut file = opened.map_err(|e| failed("opened")(e, &path))?;
-        match lock(&file) {
-            Ok(()) => {}
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                return Err(ChangeError::Busy { host: host.into() });
+        let mut file = loop {
+            let opened = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path);
+            let file = opened.map_err(|e| failed("opened")(e, &path))?;
+            match lock(&file) {
+                // Whoever had it may have put another in its place meanwhile.
+                Ok(()) if is_at(&file, &path) => break file,
+                Ok(()) => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(ChangeError::Busy { host: host.into() });
+                }
+                Err(e) => return Err(failed("locked")(e, &path)),
             }
-            Err(e) => return Err(failed("locked")(e, &path)),
-        }
+        };
         let mut text = String::new();
         (&mut file).take(LONGEST).read_to_string(&mut text).map_err(|e| failed("read")(e, &path))?;
         let pending = pending(&text).map_err(|e| failed("read")(e, &path))?;
@@ -115,6 +120,12 @@ fn lock(file: &File) -> io::Result<()> {
     }
 }
 
+/// Whether a path still leads to this file.
+fn is_at(file: &File, path: &Path) -> bool {
+    let same = |(a, b): (fs::Metadata, fs::Metadata)| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    file.metadata().ok().zip(fs::metadata(path).ok()).is_some_and(same)
+}
+
 fn line(undoing: &Undoing) -> String {
     let json = serde_json::to_string(undoing);
     format!("{}\n", json.unwrap_or_else(|_| unreachable!("texts can always be written")))
@@ -135,7 +146,7 @@ fn pending(text: &str) -> io::Result<Vec<Undoing>> {
     Ok(pending)
 }
 
-/// A name of a host as a name of a file: no two hosts have the same.
+/// What tells a host apart as a name of a file: no two hosts have the same.
 fn file_name(host: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '@');
     host.chars().map(|c| if plain(c) { c.to_string() } else { format!(".{:x}.", c as u32) }).collect()

@@ -66,3 +66,52 @@ fn nothing_installs_half_of_an_image() {
     drop(changes);
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn a_host_that_hangs_is_waited_for_once() {
+    let folder = folder("hangs");
+    let undoing = |n: u32, line: &str| Undoing {
+        what: format!("change {n}"),
+        argv: ["sh", "-c", line].map(String::from).into(),
+        input: String::new(),
+        lasting: false,
+        boot: None,
+        machine: None,
+        made: true,
+        slow: false,
+    };
+    let place = Arc::new(Place::Here { name: "here".into(), netns: None });
+    let mut changes = Changes::open(place, "here", None, &folder, false).unwrap();
+    let touched = folder.join("touched");
+    for (n, line) in [
+        (1, format!(": >'{}'", touched.display())),
+        (2, "sleep 1000".into()),
+        (3, "exit 1".into()),
+        (4, "exit 0".into()),
+    ] {
+        changes.journal.write(undoing(n, &line)).unwrap();
+    }
+    changes.limit = Duration::from_millis(300);
+    let error = changes.undo().unwrap_err().to_string();
+    assert!(error.contains("3 of its changes could not be undone") && error.contains("status 1"), "{error}");
+    let left: Vec<&str> = changes.pending().iter().map(|undoing| undoing.what.as_str()).collect();
+    assert_eq!(left, ["change 1", "change 2", "change 3"], "in their order");
+    assert!(!touched.exists(), "nothing is tried behind what hangs");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_machine_has_one_journal_however_it_is_reached() {
+    let folder = folder("machine");
+    let place = Arc::new(Place::Here { name: "here".into(), netns: None });
+    let open = |address: &str, machine: &str| {
+        Changes::open(Arc::clone(&place), address, Some(machine.into()), &folder, false)
+    };
+    let first = open("root@router", "02:00:00:00:00:01").unwrap();
+    let error = open("192.0.2.5", "02:00:00:00:00:01").unwrap_err();
+    assert!(matches!(error, ChangeError::Busy { .. }), "{error}");
+    assert!(open("root@router", "02:00:00:00:00:02").is_ok());
+    drop(first);
+    assert!(open("192.0.2.5", "02:00:00:00:00:01").is_ok());
+    std::fs::remove_dir_all(&folder).unwrap();
+}

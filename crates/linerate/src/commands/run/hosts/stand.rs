@@ -71,6 +71,12 @@ impl Site {
         Ok(Some(Device { dut, ends, lanes, reboot, commands, during }))
     }
 
+    /// What tells a machine apart, whatever it is called, however it is reached, and which way frames go through it.
+    fn machine(&self, host: &Host) -> Result<Option<String>> {
+        let ends = [self.interface(host, "in", 0)?.mac, self.interface(host, "out", 0)?.mac];
+        Ok(ends.into_iter().flatten().min_by_key(|mac| mac.0).map(|mac| mac.to_string()))
+    }
+
     fn ends(&self, dut: &Host) -> Result<[String; 2]> {
         Ok([self.interface(dut, "in", 0)?.name.clone(), self.interface(dut, "out", 0)?.name.clone()])
     }
@@ -78,7 +84,7 @@ impl Site {
     fn dut(&self, host: &Host, reboot: Reboot) -> Result<RemoteDut> {
         let known = Known {
             target: self.approach.target(host),
-            machine: self.interface(host, "in", 0)?.mac.map(|mac| mac.to_string()),
+            machine: self.machine(host)?,
             sudo: host.sudo,
             kernel: self.kernel(host)?,
             ends: self.ends(host)?,
