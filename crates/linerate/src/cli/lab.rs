@@ -1,6 +1,6 @@
 //! Arguments of `linerate lab`.
 
-use super::LabCheck;
+use super::{LabCheck, LabRestore};
 use clap::{Args, Subcommand};
 use linerate_sys::lab::Variant;
 
@@ -14,6 +14,7 @@ use linerate_sys::lab::Variant;
   sudo linerate lab down
   linerate lab example > LAB.toml                 a lab of real hosts, to begin with
   linerate lab check LAB.toml                     all that is wrong with it, before a campaign
+  linerate lab restore LAB.toml                   put back what a linerate that was killed left on the DUT
   linerate lab schema > lab.schema.json           for editors that complete and check TOML")]
 pub struct Lab {
     /// What to do with it.
@@ -54,6 +55,7 @@ pub enum LabAction {
     /// Print a lab file to begin with, that explains itself: the hosts of a real lab
     Example,
     Check(LabCheck),
+    Restore(LabRestore),
     /// Print the JSON Schema of lab files
     Schema,
 }

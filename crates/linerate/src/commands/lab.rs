@@ -22,6 +22,7 @@ pub fn run(args: &Lab) -> Result<ExitCode> {
         LabAction::Down { name, all } => down(name.as_deref(), *all),
         LabAction::Status { json } => status(*json),
         LabAction::Check(args) => super::lab_check::run(args),
+        LabAction::Restore(args) => super::lab_restore::run(args),
         LabAction::Example => {
             print(linerate_core::lab::EXAMPLE);
             Ok(ExitCode::SUCCESS)

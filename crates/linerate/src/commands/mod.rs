@@ -11,6 +11,7 @@ mod history;
 mod import;
 mod lab;
 mod lab_check;
+mod lab_restore;
 pub mod plan;
 mod plan_file;
 mod receive;

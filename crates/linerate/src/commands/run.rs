@@ -1,6 +1,6 @@
 //! `linerate run`: a plan, carried out.
 
-mod hosts;
+pub mod hosts;
 mod prepare;
 
 use super::plan_file::{self, read};

@@ -121,20 +121,28 @@ fn what_a_killed_linerate_left_is_put_back_before_the_lab_is_judged() {
     // A router that does not forward is no fit one.
     plan.replace_range(rules, "[variants.rules]\nsysctls = { \"net.ipv4.ip_forward\" = 0 }\n\n");
     let forwards = || lab.on("dut", "cat /proc/sys/net/ipv4/ip_forward").trim() == "1";
-    let running = lab.program(&plan, &[]).start();
-    wait_for("the router not to forward", || (!forwards()).then_some(()));
-    running.signal(libc::SIGKILL);
-    drop(running);
-    wait_for("agents to go", || lab.ssh.hosts.iter().all(|h| h.running("linerate agent") == 0).then_some(()));
-    assert!(!forwards());
+    let is_killed = || {
+        let running = lab.program(&plan, &[]).start();
+        wait_for("the router not to forward", || (!forwards()).then_some(()));
+        running.signal(libc::SIGKILL);
+        drop(running);
+        let gone = || lab.ssh.hosts.iter().all(|h| h.running("linerate agent") == 0);
+        wait_for("agents to go", || gone().then_some(()));
+        assert!(!forwards());
+    };
+    let said = "dut: put back what an earlier linerate had changed: sysctl net.ipv4.ip_forward";
+    is_killed();
     lab.write("plan.toml", &gentle().replace("blocks = 8", "blocks = 1"));
     let ended = lab.linerate(&["run", "plan.toml", "--out", "again"]).run().no_panic();
-    let said = "dut: put back what an earlier linerate had changed: sysctl net.ipv4.ip_forward";
-    assert!(
-        ended.stderr.contains(said) && !ended.stderr.contains("not fit for a campaign"),
-        "{}",
-        ended.stderr
-    );
-    assert!(forwards());
+    let fit = !ended.stderr.contains("not fit for a campaign");
+    assert!(ended.stderr.contains(said) && fit, "{}", ended.stderr);
     lab.is_as_it_was();
+
+    std::fs::remove_dir_all(lab.records()).unwrap();
+    is_killed();
+    for told in [said, "dut: nothing is changed there"] {
+        let ended = lab.linerate(&["lab", "restore", "LAB.toml"]).run().ok();
+        assert_eq!(ended.stdout.trim_end(), told, "{}", ended.stderr);
+        lab.is_as_it_was();
+    }
 }

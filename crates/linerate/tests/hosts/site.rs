@@ -30,7 +30,7 @@ impl Site {
         let mut all: Vec<String> = prefix[1..].to_vec();
         all.push(LINERATE.into());
         all.extend(args.iter().map(|a| a.to_string()));
-        if args[0] == "run" {
+        if args[0] == "run" || args[0] == "lab" {
             all.extend(["--ssh-config".to_string(), config]);
         }
         Program::new(&prefix[0])

@@ -33,6 +33,7 @@ pub struct Site {
     lab: Lab,
     approach: Approach,
     places: BTreeMap<String, Arc<Place>>,
+    unreached: BTreeMap<String, RemoteError>,
     facts: BTreeMap<String, Facts>,
     /// The plan's folder.
     folder: PathBuf,
@@ -72,15 +73,10 @@ impl Site {
         let progress = Progress::of_steps();
         let load = Duration::from_nanos(Timing::of_hosts(trials.duration_ns).load_ns());
         let approach = Approach { accept_new: args.accept_new_keys, config: args.ssh_config.clone(), load };
-        progress.say(format!("connecting to {} hosts", lab.hosts.len()));
-        let (places, errors) = survey::connect(&lab, &approach, Some(&STOP));
-        let facts = BTreeMap::new();
-        let mut site = Site { lab, approach, places, facts, folder: folder(plan).into() };
-        progress.say("asking the hosts");
-        site.ask(&errors)?;
-        if let Some(earlier) = site.put_back(trials.reboot)? {
-            progress.aside(|| earlier.iter().for_each(|line| eprintln!("linerate: {line}")));
-            site.ask(&errors)?;
+        let mut site = Site::reach(lab, approach, folder(plan), &progress)?;
+        if let Some(earlier) = site.put_back_if_known(trials.reboot)? {
+            progress.aside(|| earlier.told.iter().for_each(|line| eprintln!("linerate: {line}")));
+            site.ask()?;
         }
         let problems = checks::check(&site.lab, &site.facts, &Needs::default());
         let faults = problems.iter().filter(|p| p.severity == Severity::Fault).count();
@@ -93,14 +89,27 @@ impl Site {
         Ok(site)
     }
 
-    /// Asks all hosts; those that cannot be reached say why.
-    fn ask(&mut self, errors: &BTreeMap<String, RemoteError>) -> Result<()> {
+    /// Connects to the hosts of a lab and asks them. Who cannot be reached is among what is known of the hosts.
+    ///
+    /// # Errors
+    /// The user wants to stop.
+    pub fn reach(lab: Lab, approach: Approach, folder: &Path, progress: &Progress) -> Result<Site> {
+        progress.say(format!("connecting to {} hosts", lab.hosts.len()));
+        let (places, unreached) = survey::connect(&lab, &approach, Some(&STOP));
+        let facts = BTreeMap::new();
+        let mut site = Site { lab, approach, places, unreached, facts, folder: folder.into() };
+        progress.say("asking the hosts");
+        site.ask()?;
+        Ok(site)
+    }
+
+    fn ask(&mut self) -> Result<()> {
         self.facts = survey::survey(&self.lab, &self.places, Some(&STOP));
         if interrupted() {
             bail!("interrupted");
         }
-        let unreachable = |(name, error): (&String, &RemoteError)| (name.clone(), survey::unreachable(error));
-        self.facts.extend(errors.iter().map(unreachable));
+        let why = |(name, error): (&String, &RemoteError)| (name.clone(), survey::unreachable(error));
+        self.facts.extend(self.unreached.iter().map(why));
         Ok(())
     }
 
@@ -118,7 +127,10 @@ impl Site {
     }
 
     fn place(&self, host: &Host) -> Result<&Arc<Place>> {
-        self.places.get(&host.name).with_context(|| format!("{} is not connected", host.name))
+        self.places.get(&host.name).ok_or_else(|| match self.unreached.get(&host.name) {
+            Some(error) => anyhow::anyhow!("{error}"),
+            None => anyhow::anyhow!("{} is not connected", host.name),
+        })
     }
 
     /// The interface that a key of the lab file means.

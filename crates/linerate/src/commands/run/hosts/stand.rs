@@ -38,6 +38,14 @@ struct Sending<'a> {
     to: MacAddr,
 }
 
+/// What of an earlier linerate was put back.
+pub struct Earlier {
+    /// Each change, in words.
+    pub told: Vec<String>,
+    /// Whether some of it counts from the DUT's next boot on only.
+    pub owes_boot: bool,
+}
+
 impl Site {
     /// The stand. `campaign`: high byte of the stream ids.
     ///
@@ -82,6 +90,7 @@ impl Site {
     }
 
     fn dut(&self, host: &Host, reboot: Reboot) -> Result<RemoteDut> {
+        let place = Arc::clone(self.place(host)?);
         let known = Known {
             target: self.approach.target(host),
             machine: self.machine(host)?,
@@ -97,30 +106,37 @@ impl Site {
             host.boot.from.as_ref().and_then(|name| self.lab.hosts.iter().find(|h| h.name == *name));
         let witness =
             witness.map(|h| anyhow::Ok((Arc::clone(self.place(h)?), self.kernel(h)?))).transpose()?;
-        let place = Arc::clone(self.place(host)?);
         Ok(RemoteDut::new(known, place, &host.ssh.to_string(), &journals()?, witness)?)
     }
 
-    /// Puts back what an earlier linerate left changed on the DUT: it may be what makes the lab unfit. Says what it was, if there was
-    /// anything. A host of which too little is known is left to those who check the lab.
+    /// As [`Site::put_back`], before the lab is judged: what an earlier linerate left may be what makes it unfit. A DUT of which too little
+    /// is known is left to those who judge.
+    pub(super) fn put_back_if_known(&mut self, reboot: Reboot) -> Result<Option<Earlier>> {
+        match self.lab.dut() {
+            Some(dut) if self.place(dut).is_ok() && self.ends(dut).is_ok() && self.kernel(dut).is_ok() => {
+                self.put_back(reboot)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Puts back what an earlier linerate left changed on the DUT. Says what it was, if there was anything.
     ///
     /// # Errors
-    /// It could not be put back, or another linerate uses this host.
-    pub(super) fn put_back(&mut self, reboot: Reboot) -> Result<Option<Vec<String>>> {
+    /// It could not be put back, another linerate uses this host, or it is not known well enough.
+    pub fn put_back(&mut self, reboot: Reboot) -> Result<Option<Earlier>> {
         let Some(host) = self.lab.dut() else { return Ok(None) };
-        if self.place(host).is_err() || self.ends(host).is_err() || self.kernel(host).is_err() {
-            return Ok(None);
-        }
         let mut dut = self.dut(host, reboot)?;
         if !dut.is_changed() {
             return Ok(None);
         }
         let told = |what| format!("{}: put back what an earlier linerate had changed: {what}", host.name);
-        let back = dut.put_back()?.what.into_iter().map(told).collect();
+        let told = dut.put_back()?.what.into_iter().map(told).collect();
+        let earlier = Earlier { told, owes_boot: dut.owes_boot() };
         // It may have booted.
         let (name, place) = (host.name.clone(), Arc::clone(dut.place()));
         self.places.insert(name, place);
-        Ok(Some(back))
+        Ok(Some(earlier))
     }
 
     fn kernel(&self, host: &Host) -> Result<Kernel> {

@@ -1,0 +1,42 @@
+//! `linerate lab restore`: a DUT as it was before a linerate that was killed.
+
+use super::run::hosts::{Site, read};
+use super::{FAILED, USAGE, print, usage};
+use crate::cli::LabRestore;
+use crate::interrupt;
+use crate::progress::Progress;
+use anyhow::Result;
+use linerate_core::plan::campaign::Reboot;
+use linerate_sys::remote::Approach;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs the verb.
+///
+/// # Errors
+/// The lab file cannot be read, its DUT cannot be reached, or something could not be put back.
+pub fn run(args: &LabRestore) -> Result<ExitCode> {
+    let Some(lab) = read(&args.lab)? else { return Ok(ExitCode::from(USAGE)) };
+    let Some(dut) = lab.dut().map(|dut| dut.name.clone()) else {
+        let file = args.lab.display();
+        return Err(usage(format!("{file} has no DUT: linerate changes nothing on other hosts")));
+    };
+    interrupt::install();
+    let approach =
+        Approach { accept_new: args.accept_new_keys, config: args.ssh_config.clone(), ..Approach::default() };
+    let progress = Progress::of_steps();
+    let mut site = Site::reach(lab, approach, Path::new(""), &progress)?;
+    progress.say("putting everything back");
+    let back = site.put_back(if args.reboot { Reboot::WhenNeeded } else { Reboot::Never })?;
+    drop(progress);
+    let Some(earlier) = back else {
+        print(&format!("{dut}: nothing is changed there\n"));
+        return Ok(ExitCode::SUCCESS);
+    };
+    earlier.told.iter().for_each(|line| print(&format!("{line}\n")));
+    if earlier.owes_boot {
+        print(&format!("{dut}: it counts from its next boot on only: reboot it, or let --reboot do so\n"));
+        return Ok(ExitCode::from(FAILED));
+    }
+    Ok(ExitCode::SUCCESS)
+}
