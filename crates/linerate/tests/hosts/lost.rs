@@ -51,6 +51,7 @@ fn cut_links_and_frozen_connections_end_the_load_and_the_campaign_goes_on_afterw
         let ended = running.wait().no_panic();
         assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
         assert!(ended.stderr.contains(&format!("{name}: ")), "{}", ended.stderr);
+        assert!(!ended.stderr.contains("could not be put back"), "{}", ended.stderr);
         heal(&lab);
         let config = lab.ssh.config().display().to_string();
         wait_for("ssh to go", || processes(&["ssh", &config, "ControlPath"]).is_empty().then_some(()));

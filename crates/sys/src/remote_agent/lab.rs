@@ -194,9 +194,10 @@ impl RealLab {
         Ok(())
     }
 
-    /// Lets the agents go; what went wrong with it.
+    /// Lets the agents go; what went wrong with it. Those that are lost have ended their loads by themselves, and are let go.
     pub fn take_down(self) -> Vec<AgentError> {
-        self.agents.into_iter().filter_map(|agent| agent.goodbye().err()).collect()
+        let there = self.agents.into_iter().filter(|agent| agent.lost().is_none());
+        there.filter_map(|agent| agent.goodbye().err()).collect()
     }
 }
 
