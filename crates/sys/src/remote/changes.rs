@@ -13,11 +13,12 @@ use super::words;
 use journal::Journal;
 use linerate_core::phases::Status;
 use linerate_core::reconfigure::{Input, Program, Step, Undoing};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// How long one change may take: tables of millions of entries are loaded.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -152,6 +153,8 @@ pub struct Changes {
     machine: Option<String>,
     /// How long a program may take.
     limit: Duration,
+    /// Size and time of files that were installed.
+    installed: BTreeMap<String, (u64, SystemTime)>,
 }
 
 impl Changes {
@@ -174,7 +177,7 @@ impl Changes {
             let (host, path) = (place.name().to_string(), journal.path());
             return Err(ChangeError::Another { host, path, was: was.clone(), is: is.clone() });
         }
-        Ok(Changes { place, journal, sudo, boot: None, machine, limit: LIMIT })
+        Ok(Changes { place, journal, sudo, boot: None, machine, limit: LIMIT, installed: BTreeMap::new() })
     }
 
     /// What has been changed and not been put back, oldest first: also by a linerate that was killed.
@@ -193,6 +196,7 @@ impl Changes {
         interrupted: Option<&AtomicBool>,
     ) -> Result<(), ChangeError> {
         for step in steps {
+            self.is_what_it_was(&step.apply.input)?;
             let was = self.read(step, interrupted)?;
             if let Some(undoing) = step.undoing(&was) {
                 let (boot, machine) = (self.boot.clone(), self.machine.clone());
@@ -208,6 +212,18 @@ impl Changes {
             self.run(&step.what, "set", &step.apply, interrupted)?;
         }
         Ok(())
+    }
+
+    /// A file that is installed once more must be the same: figures of two would be told as those of one.
+    fn is_what_it_was(&mut self, input: &Input) -> Result<(), ChangeError> {
+        let Input::File(path) = input else { return Ok(()) };
+        let here = |source| ChangeError::Here { host: self.place.name().into(), path: path.clone(), source };
+        let facts = std::fs::metadata(path).and_then(|facts| Ok((facts.len(), facts.modified()?)));
+        let facts = facts.map_err(here)?;
+        match *self.installed.entry(path.clone()).or_insert(facts) == facts {
+            true => Ok(()),
+            false => Err(here(std::io::Error::other("it has changed since it was installed before"))),
+        }
     }
 
     /// The host has booted: it is reached by another connection, and what does not outlive a boot is gone. `boot`: what tells this boot

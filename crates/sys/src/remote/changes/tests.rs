@@ -36,9 +36,14 @@ fn an_image_arrives_whole() {
     let bytes: Vec<u8> = (0..3_000_001u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     std::fs::write(&file, &bytes).unwrap();
     let (mut changes, step) = installation(&file, &format!("cat >'{}'", to.display()));
-    changes.make(&[step], true, None).unwrap();
+    changes.make(std::slice::from_ref(&step), true, None).unwrap();
     assert!(std::fs::read(&to).unwrap() == bytes);
     assert_eq!(changes.undo().unwrap().what, [format!("image {}", file.display())]);
+    changes.make(std::slice::from_ref(&step), true, None).unwrap();
+    changes.undo().unwrap();
+    std::fs::write(&file, b"another").unwrap();
+    let error = changes.make(&[step], true, None).unwrap_err().to_string();
+    assert!(error.contains("it has changed since it was installed before"), "{error}");
     drop(changes);
     // Its own words, although it reads no more.
     let (mut changes, step) = installation(&file, "echo no room >&2; exit 3");
