@@ -6,6 +6,8 @@ mod bsd;
 mod common;
 #[path = "routers/freebsd.rs"]
 mod freebsd;
+#[path = "routers/freebsd_rules.rs"]
+mod freebsd_rules;
 #[path = "routers/generators.rs"]
 mod generators;
 #[path = "routers/interrupted.rs"]

@@ -2,37 +2,13 @@
 
 use super::shared::writable;
 use super::{Form, Input, List, Program, Undo};
-use crate::plan::settings::{Dut, End, Feature, Interface, Settings, System};
-use crate::rules::{Firewall, Kind, RuleSet};
+use crate::plan::settings::{Dut, End, Feature, Interface, Settings};
+use crate::rules::RuleSet;
 
 /// What the loader reads after its own configuration (loader.conf(5)).
 const LOADER: &str = "/boot/loader.conf.local";
 /// Adds lines to a file.
 const APPEND: &str = concat!(writable!(), r#"cat >>"$1""#);
-/// Prints whether pf is on.
-const PF_READ: &str = r#"pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off"#;
-/// pf off and empty where it was off, with the host's own rules where it was on.
-const PF_BACK: &str = r#"if [ "$1" = on ]; then
-	if [ -x /etc/rc.filter_configure_sync ]; then exec /etc/rc.filter_configure_sync; fi
-	if [ -x /usr/local/sbin/configctl ]; then exec /usr/local/sbin/configctl filter reload; fi
-	# Not the states: linerate's own connection has one.
-	pfctl -q -F nat; pfctl -q -F rules
-	exec pfctl -q -f "$(sysrc -n pf_rules 2>/dev/null || echo /etc/pf.conf)"
-fi
-pfctl -q -d; pfctl -q -F all; exit 0"#;
-/// pf in the kernel, and on.
-const PF_ON: &str = r#"kldload -n pf && { pfctl -s info | grep -q '^Status: Enabled' || pfctl -q -e; }"#;
-/// ipfw in the kernel: without this, all that is not allowed is denied, this connection too (ipfw(4)).
-const IPFW_ON: &str = r#"if kldstat -q -m ipfw; then
-	echo "ipfw is there already: linerate would not know what to put back" >&2; exit 1
-fi
-kenv net.inet.ip.fw.default_to_accept=1 >/dev/null && kldload ipfw"#;
-/// IP Filter in the kernel, and on.
-const IPF_ON: &str = r#"if kldstat -q -m ipfilter && ipf -V 2>/dev/null | grep -q '^Running: yes'; then
-	echo "IP Filter is on already: linerate would not know what to put back" >&2; exit 1
-fi
-kldload -n ipl && { ipf -E 2>/dev/null || true; }"#;
-
 /// Prints whether a module's file is loaded.
 const MODULE_READ: &str = r#"kldstat -q -n "$1" && echo there || echo absent"#;
 
@@ -57,7 +33,7 @@ pub fn settings(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet
     }
     list.bsd_tables(settings);
     if let Some(set) = rules {
-        rule_set(list, set);
+        super::freebsd_rules::rule_set(list, set);
     }
     list.commands(settings);
 }
@@ -126,46 +102,4 @@ fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
         }
     }
     list.refuse_queues(name, wanted);
-}
-
-fn rule_set(list: &mut List<'_>, set: &RuleSet) {
-    match set.firewall {
-        Firewall::Pf => {
-            let read = List::read(Program::script(PF_READ, [""; 0]), Form::Trimmed);
-            list.add(
-                "pf",
-                read,
-                Program::script(PF_ON, [""; 0]),
-                Undo::Run(Program::script(PF_BACK, [super::WAS])),
-            );
-        }
-        Firewall::Ipfw => {
-            let unload = |module| Program::new(["kldunload", module]);
-            list.with_undo("ipfw", Program::script(IPFW_ON, [""; 0]), unload("ipfw"));
-            if set.kind == Kind::Nat {
-                list.with_undo("ipfw_nat", Program::new(["kldload", "ipfw_nat"]), unload("ipfw_nat"));
-            }
-        }
-        Firewall::Ipf if list.target.system == System::FreeBsd => {
-            list.with_undo("IP Filter", Program::script(IPF_ON, [""; 0]), Program::new(["ipf", "-D"]))
-        }
-        other => {
-            return list
-                .refuse(format!("rules of {other}"), format!("{} has no such firewall", list.target.system));
-        }
-    }
-    for (name, value) in set.sysctls() {
-        list.sysctl(&name, &value);
-    }
-    for load in set.loads() {
-        let argv = std::iter::once(load.program).chain(load.arguments.iter().copied());
-        let apply = Program::new(argv).reading(Input::Rules(Box::new(set.clone()), load.part));
-        let what = format!("rule set by {}", load.program);
-        match set.firewall {
-            Firewall::Ipfw => list.with_undo(what, apply, Program::new(["ipfw", "-q", "-f", "flush"])),
-            Firewall::Ipf => list.with_undo(what, apply, Program::new(["ipf", "-Fa"])),
-            // What comes back is the undoing of pf's own step.
-            _ => list.add(what, None, apply, Undo::Stays),
-        }
-    }
 }

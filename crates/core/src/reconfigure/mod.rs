@@ -7,6 +7,7 @@
 
 mod bsd;
 mod freebsd;
+mod freebsd_rules;
 mod linux;
 mod openbsd;
 mod read;

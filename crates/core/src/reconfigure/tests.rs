@@ -141,13 +141,15 @@ fn modules_that_were_absent_are_taken_away() {
 fn firewalls_are_put_on_and_off() {
     assert_eq!(
         lines(&with_rules(System::FreeBsd, Tool::Pf, Filter::Stateful)),
-        ["pf: sh / sh 7", "rule set by pfctl: pfctl -f - / stays"]
+        ["pf: sh / sh", "rule set by pfctl: pfctl -f - / stays"]
     );
+    let accepts = "net.inet.ip.fw.default_to_accept";
     assert_eq!(
         lines(&with_rules(System::FreeBsd, Tool::Ipfw, Filter::Nat)),
         [
-            "ipfw: sh / kldunload ipfw".to_string(),
-            "ipfw_nat: kldload ipfw_nat / kldunload ipfw_nat".into(),
+            format!("kenv {accepts}: kenv {accepts}=1 / sh {accepts}"),
+            "ipfw: sh ipfw / sh 7 ipfw".into(),
+            "ipfw_nat: sh ipfw_nat / sh 7 ipfw_nat".into(),
             "rule set by sh: sh / ipfw -q -f flush".into(),
         ]
     );

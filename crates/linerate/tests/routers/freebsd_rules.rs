@@ -1,0 +1,139 @@
+//! Firewalls of a router of FreeBSD, scripted, over the real sshd: they are put back as they were.
+
+use crate::bsd::{Bsd, PLAN};
+use std::fs;
+
+const NAT: &str = "nat on igb2 inet from 10.0.0.0/8 to any -> (igb2)\n";
+const RULES: &str = "pass in all flags S/SA keep state\nblock drop in quick on igb2 from <bad> to any\n";
+
+/// A plan with rules of this firewall in the second variant.
+fn plan(tool: &str, collect: &str) -> String {
+    let variants = PLAN.find("[variants.default]").unwrap()..PLAN.find("[compare]").unwrap();
+    let mut plan = PLAN.to_string();
+    plan.replace_range(
+        variants,
+        &format!(
+            "[variants.default]\nabout = \"as it comes\"\n\n[variants.rules]\n\
+             rules = {{ tool = \"{tool}\", filter = \"stateless\", before = 7 }}\n\n\
+             [collect]\ncommands = [\"{collect}\"]\n\n"
+        ),
+    );
+    plan.replace("blocks = 2", "blocks = 1\norder = \"sequential\"")
+}
+
+/// What pf is before and after.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Pf {
+    on: bool,
+    nat: String,
+    rules: String,
+    bad: String,
+}
+
+impl Pf {
+    fn of(bsd: &Bsd) -> Pf {
+        let read = |file| bsd.read("router", file);
+        Pf {
+            on: read("pf").trim() == "on",
+            nat: read("pf.nat"),
+            rules: read("pf.rules"),
+            bad: read("pf.tables/bad"),
+        }
+    }
+
+    fn set(&self, bsd: &Bsd) {
+        let state = bsd.state("router");
+        let _ = fs::remove_dir_all(state.join("pf.tables"));
+        fs::create_dir(state.join("pf.tables")).unwrap();
+        let on = if self.on { "on\n" } else { "off\n" };
+        for (file, text) in [("pf", on), ("pf.nat", &self.nat), ("pf.rules", &self.rules)] {
+            fs::write(state.join(file), text).unwrap();
+        }
+        if self.rules.contains("<bad>") {
+            fs::write(state.join("pf.tables/bad"), &self.bad).unwrap();
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn pf_is_put_back_as_it_was() {
+    let bsd = Bsd::new();
+    let file = bsd.state("router").join("root/etc/pf.conf");
+    bsd.set("router", "rc.conf", &format!("pf_rules={}", file.display()));
+    let live = Pf { on: true, nat: NAT.into(), rules: RULES.into(), bad: "192.0.2.1\n!192.0.2.7\n".into() };
+    let loaded = format!("# its own\nset skip on lo0\ntable <bad> {{ 192.0.2.1, !192.0.2.7 }}\n{NAT}{RULES}");
+    let cases = [
+        ("as the file has it", live.clone(), Some(&*loaded)),
+        ("otherwise", live.clone(), Some("set skip on lo0\npass\n")),
+        ("the file is bad", live.clone(), Some("garbage\n")),
+        ("no file", live.clone(), None),
+        ("loaded, and off", Pf { on: false, ..live.clone() }, None),
+        ("on, without rules", Pf { on: true, ..Pf::default() }, Some(&*loaded)),
+        ("off, without rules", Pf::default(), Some(&*loaded)),
+    ];
+    for (number, (case, pf, text)) in cases.into_iter().enumerate() {
+        pf.set(&bsd);
+        match text {
+            Some(text) => fs::write(&file, text).unwrap(),
+            None => drop(fs::remove_file(&file)),
+        }
+        measured(&bsd, case, number);
+        assert_eq!(Pf::of(&bsd), pf, "{case}: {:?}", bsd.log("router"));
+        let options = if text.is_some_and(|t| t.starts_with(['#', 's'])) && !pf.rules.is_empty() {
+            "set skip on lo0\n"
+        } else {
+            ""
+        };
+        assert_eq!(bsd.read("router", "pf.options"), options, "{case}");
+    }
+    // Not in the kernel at all.
+    for file in ["pf", "pf.nat", "pf.rules", "pf.options", "modules"] {
+        let _ = fs::remove_file(bsd.state("router").join(file));
+    }
+    measured(&bsd, "no pf", 99);
+    assert_eq!(Pf::of(&bsd), Pf::default());
+}
+
+/// Runs the plan; the rules are on in its second variant.
+fn measured(bsd: &Bsd, case: &str, number: usize) {
+    let records = format!("records-{number}");
+    bsd.write("plan.toml", &plan("pf", "pfctl -s info; pfctl -s rules; true"));
+    let ended = bsd.linerate(&["run", "plan.toml", "--out", &records]).run().no_panic();
+    assert!(ended.status.success(), "{case}: {}{}", ended.stdout, ended.stderr);
+    let trials = crate::trials(&bsd.scratch.file(&records));
+    let said = trials[1]["collected"][0]["output"]["Ok"].as_str().unwrap();
+    assert!(said.starts_with("Status: Enabled") && said.lines().count() > 7, "{case}: {said}");
+    assert!(!said.contains("<bad>"), "{case}: {said}");
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn what_ipfw_needs_of_the_kernel_is_taken_back() {
+    for before in ["", "net.inet.ip.fw.default_to_accept=0\n"] {
+        let bsd = Bsd::new();
+        let kenv = bsd.state("router").join("kenv");
+        fs::write(&kenv, before).unwrap();
+        bsd.write("plan.toml", &plan("ipfw", "cat /dev/null"));
+        // The set is loaded by /sbin/ipfw, which is no script of ours and fails: all is taken back then, too.
+        bsd.linerate(&["run", "plan.toml", "--out", "records"]).run().no_panic();
+        assert_eq!(fs::read_to_string(&kenv).unwrap(), before);
+        let log = bsd.log("router");
+        let at = |what: &str| log.iter().position(|line| line == what).unwrap_or_else(|| panic!("{log:?}"));
+        assert!(at("kenv net.inet.ip.fw.default_to_accept=1") < at("kldload ipfw"), "{log:?}");
+        assert_eq!(bsd.read("router", "modules"), "");
+    }
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_host_s_own_ipfw_stays() {
+    let bsd = Bsd::new();
+    bsd.set("router", "modules", "ipfw");
+    bsd.write("plan.toml", &plan("ipfw", "cat /dev/null"));
+    let ended = bsd.linerate(&["run", "plan.toml", "--out", "records"]).run().no_panic();
+    assert!(ended.stderr.contains("ipfw is there already"), "{}", ended.stderr);
+    assert_eq!([bsd.read("router", "modules"), bsd.read("router", "kenv")], ["ipfw\n", ""]);
+    let log = bsd.log("router");
+    assert!(!log.iter().any(|line| line.starts_with("kldunload") || line.starts_with("ipfw")), "{log:?}");
+}
