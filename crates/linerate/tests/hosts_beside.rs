@@ -14,3 +14,5 @@ mod site;
 mod sshd;
 #[path = "hosts/sudo.rs"]
 mod sudo;
+#[path = "hosts/tables.rs"]
+mod tables;

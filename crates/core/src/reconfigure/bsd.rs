@@ -6,6 +6,11 @@ use crate::plan::settings::{Interface, Route, Settings};
 /// Why a kind of DUT is not made on a real host.
 pub const NO_KIND: &str = "linerate makes these in the embedded lab only: set it up on the host by the variant's files and commands";
 
+/// Prints whether there is such an interface.
+const INTERFACE_READ: &str = r#"ifconfig "$1" >/dev/null 2>&1 && echo there || echo absent"#;
+/// Takes one away that was absent: making it fails where it is the host's own, which stays.
+const INTERFACE_BACK: &str = r#"[ "$1" != absent ] || ifconfig "$2" destroy"#;
+
 impl List<'_> {
     /// The MTU, by ifconfig.
     pub fn mtu(&mut self, name: &str, mtu: u32) {
@@ -66,32 +71,19 @@ impl List<'_> {
         for route in &settings.routes {
             let port = self.target.end(route.end).clone();
             let Some(via) = self.next_hop(route, &port) else { continue };
-            let family = if route.to.contains(':') { "-inet6" } else { "-inet" };
-            self.with_undo(
-                format!("route to {}", route.to),
-                Program::new(["route", "-n", "add", family, &route.to, &via]),
-                Program::new(["route", "-n", "delete", family, &route.to, &via]),
-            );
+            super::tables::bsd_route(self, route, &via);
         }
         for neighbour in &settings.neighbours {
-            let (address, mac) = (neighbour.address.as_str(), neighbour.mac.as_str());
-            let tool = if address.contains(':') { "ndp" } else { "arp" };
-            self.with_undo(
-                format!("neighbour {address}"),
-                Program::new([tool, "-s", address, mac]),
-                Program::new([tool, "-d", address]),
-            );
+            super::tables::bsd_neighbour(self, neighbour);
         }
     }
 
     /// A bridge of both interfaces.
     pub fn bsd_bridge(&mut self, add: &'static str, delete: &'static str) {
         let bridge = "bridge0";
-        self.with_undo(
-            "bridge0",
-            Program::new(["ifconfig", bridge, "create"]),
-            Program::new(["ifconfig", bridge, "destroy"]),
-        );
+        let read = Self::read(Program::script(INTERFACE_READ, [bridge]), Form::Trimmed);
+        let back = Undo::Run(Program::script(INTERFACE_BACK, [WAS, bridge]));
+        self.add("bridge0", read, Program::new(["ifconfig", bridge, "create"]), back);
         for port in self.target.ports() {
             let name = port.name.clone();
             self.with_undo(

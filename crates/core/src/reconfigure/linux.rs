@@ -227,20 +227,11 @@ fn tables(list: &mut List<'_>, settings: &Settings) {
     for route in &settings.routes {
         let port = list.target.end(route.end).clone();
         let Some(via) = list.next_hop(route, &port) else { continue };
-        let version = if route.to.contains(':') { "-6" } else { "-4" };
-        let program = |verb: &str| {
-            Program::new(["ip", version, "route", verb, &route.to, "via", &via, "dev", &port.name])
-        };
-        list.with_undo(format!("route to {}", route.to), program("add"), program("del"));
+        super::tables::linux_route(list, route, &via, &port.name);
     }
     for neighbour in &settings.neighbours {
         let name = list.target.end(neighbour.end).name.clone();
-        let (address, mac) = (neighbour.address.as_str(), neighbour.mac.as_str());
-        list.with_undo(
-            format!("neighbour {address}"),
-            Program::new(["ip", "neigh", "add", address, "lladdr", mac, "dev", &name, "nud", "permanent"]),
-            Program::new(["ip", "neigh", "del", address, "dev", &name]),
-        );
+        super::tables::linux_neighbour(list, neighbour, &name);
     }
 }
 

@@ -12,6 +12,7 @@ mod linux;
 mod openbsd;
 mod read;
 mod shared;
+mod tables;
 #[cfg(test)]
 mod tests;
 

@@ -65,7 +65,7 @@ fn a_router_of_freebsd() {
             "tso4 of ix0: ifconfig ix0 -tso4 / ifconfig ix0 7",
             "tso6 of ix0: ifconfig ix0 -tso6 / ifconfig ix0 7",
             "lro of ix0: ifconfig ix0 lro / ifconfig ix0 7",
-            "route to 203.0.113.0/24: route -n add -inet 203.0.113.0/24 198.19.0.108 / route -n delete -inet 203.0.113.0/24 198.19.0.108",
+            "route to 203.0.113.0/24: sh -inet 203.0.113.0/24 203.0.113.0 255.255.255.0 198.19.0.108 / sh -inet 203.0.113.0/24 198.19.0.108",
             "command `service x start`: sh / sh",
         ]
     );
@@ -236,4 +236,13 @@ fn scripts(steps: &Steps) -> Vec<String> {
     let programs =
         steps.steps.iter().flat_map(|step| [Some(step.apply.argv.clone()), step.undoing("").map(|u| u.argv)]);
     programs.flatten().filter_map(|argv| of(&argv)).collect()
+}
+
+#[test]
+fn a_bridge_of_the_host_s_own_is_not_destroyed() {
+    let settings = Settings { dut: crate::plan::settings::Dut::Bridge, ..Settings::default() };
+    let steps = steps(&settings, None, &target(System::FreeBsd)).unwrap();
+    let back = |was| steps.steps[0].undoing(was).unwrap().argv;
+    assert_eq!(back("there")[2], r#"[ "$1" != absent ] || ifconfig "$2" destroy"#);
+    assert_eq!([&back("there")[4..], &back("absent")[4..]], [["there", "bridge0"], ["absent", "bridge0"]]);
 }
