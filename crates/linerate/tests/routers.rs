@@ -16,6 +16,8 @@ mod interrupted;
 mod lost;
 #[path = "routers/openbsd.rs"]
 mod openbsd;
+#[path = "routers/put_back.rs"]
+mod put_back;
 #[path = "hosts/site.rs"]
 mod site;
 #[path = "../../sys/tests/common/sshd.rs"]

@@ -4,10 +4,21 @@ use super::{Form, Input, List, Program, Read, Undo, WAS};
 use crate::plan::settings::{Settings, System};
 use crate::rules::RuleSet;
 
-/// The root of a router made by nanobsd is mounted read-only: it is opened for as long as a file there is written (mount(8) of FreeBSD).
+/// A link stays one: what it leads to is written, and is `$1` from here on. The root of a router made by nanobsd is mounted read-only: it is
+/// opened for as long as a file there is written (mount(8) of FreeBSD).
 macro_rules! writable {
     () => {
-        r#"[ -w "${1%/*}/" ] || { mount -uw / && trap 'mount -ur /' EXIT; } || exit 1
+        r#"links=0
+while [ -h "$1" ]; do
+	links=$((links + 1))
+	[ "$links" -le 40 ] || { echo "$1 is a link that leads nowhere" >&2; exit 1; }
+	to=$(readlink "$1") || exit 1
+	case $to in
+	/*) set -- "$to" ;;
+	*) set -- "${1%/*}/$to" ;;
+	esac
+done
+[ -w "${1%/*}/" ] || { mount -uw / && trap 'mount -ur /' EXIT; } || exit 1
 "#
     };
 }
