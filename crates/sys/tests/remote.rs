@@ -17,3 +17,5 @@ mod dut;
 mod faults;
 #[path = "remote/phases.rs"]
 mod phases;
+#[path = "remote/sessions.rs"]
+mod sessions;

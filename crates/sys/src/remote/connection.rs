@@ -1,10 +1,14 @@
 //! Connections: control masters of the system's OpenSSH client.
 //!
+//! sshd takes ten sessions over a connection. Where more are wanted, further masters to the same host make lines of one connection:
+//! they are lost together, and end together.
+//!
 //! A master is an ssh process with a first session of its own, which waits for the end of its input. Its input is a pipe from this
 //! process. So whatever ends this process, `kill -9` too, ends the session, and with it the connection and all that runs over it.
 
 use super::error::{Fault, RemoteError, classify};
 use super::folder::Folder;
+use super::slots::{Need, Room, Slot};
 use super::target::Target;
 use crate::process::pipes::{self, Outlet};
 use std::io;
@@ -20,6 +24,8 @@ use std::time::{Duration, Instant};
 const KEEP: &str = "exec /bin/sh -c 'echo linerate-is-ready; exec cat >/dev/null'";
 /// How it is recognised behind what the files of a login shell may print.
 const READY: &[u8] = b"linerate-is-ready\n";
+/// What keeps a session from making a connection of its own.
+const PROXY: &str = "ProxyCommand=/nonexistent";
 /// What is kept of the output of a master.
 const KEPT: usize = 16 * 1024;
 /// How often is looked whether something has changed that no pipe tells.
@@ -28,6 +34,8 @@ const LOOK: Duration = Duration::from_millis(20);
 const LEAVE: Duration = Duration::from_millis(500);
 /// Connections that are made at the same time: jump hosts refuse more than ten that have not logged in (MaxStartups).
 const AT_ONCE: usize = 8;
+/// Masters to one host at most: room for a few hundred sessions.
+const LINES: usize = 32;
 /// How often a host that closes the connection at once, as busy ones do, is tried.
 const TRIES: u32 = 3;
 
@@ -35,9 +43,17 @@ const TRIES: u32 = 3;
 #[derive(Debug)]
 pub struct Connection {
     target: Target,
+    /// At least one.
+    lines: Mutex<Vec<Line>>,
+}
+
+/// One master, and the sessions that it has room for. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Line {
     /// The path of its socket, as ssh takes paths in options.
     socket: String,
-    master: Mutex<Master>,
+    master: Master,
+    room: Arc<Room>,
     _folder: Arc<Folder>,
 }
 
@@ -59,16 +75,8 @@ impl Connection {
     /// # Errors
     /// It cannot be reached, is not who it was, or does not let this user in.
     pub fn open(target: &Target, cancelled: Option<&AtomicBool>) -> Result<Connection, RemoteError> {
-        let mut tries = 1;
-        loop {
-            match Connection::open_once(target, cancelled) {
-                Err(e) if e.fault == Fault::Closed && tries < TRIES => {
-                    thread::sleep(Duration::from_millis(200) * tries);
-                    tries += 1;
-                }
-                other => return other,
-            }
-        }
+        let line = Line::open(target, cancelled)?;
+        Ok(Connection { target: target.clone(), lines: Mutex::new(vec![line]) })
     }
 
     /// Connects to many hosts, several at a time. The answers are in the order of the hosts.
@@ -97,7 +105,97 @@ impl Connection {
         answers.into_iter().filter_map(answer).collect()
     }
 
-    fn open_once(target: &Target, cancelled: Option<&AtomicBool>) -> Result<Connection, RemoteError> {
+    /// The host.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Why the connection is over, if it is.
+    pub fn lost(&self) -> Option<RemoteError> {
+        self.lines().iter_mut().find_map(|line| line.master.check(&self.target))
+    }
+
+    /// What tells, by having something to read or by being closed, that [`Connection::lost`] is worth a look.
+    pub fn watched(&self) -> Vec<RawFd> {
+        let of = |line: &Line| line.master.outlets.iter().filter_map(Outlet::fd).collect::<Vec<_>>();
+        self.lines().iter().flat_map(of).collect()
+    }
+
+    /// The number of the ssh process that holds the connection: of the first of them.
+    pub fn process(&self) -> u32 {
+        self.lines()[0].master.child.id()
+    }
+
+    /// Whether more room may be made.
+    pub fn is_extensible(&self) -> bool {
+        self.lines().len() < LINES
+    }
+
+    /// Makes room for more sessions.
+    pub fn add(&self, line: Line) {
+        let mut lines = self.lines();
+        line.room.beside(lines.iter().map(|line| line.room.most()).min().unwrap_or(1));
+        lines.push(line);
+    }
+
+    /// Room for a session, if there is some.
+    pub(super) fn slot(&self, need: Need) -> Option<Slot> {
+        self.lines().iter().find_map(|line| line.room.take(need, &line.socket))
+    }
+
+    /// The same; where there is none, it is made, or else the last is taken.
+    pub(super) fn slot_in_time(&self) -> Result<Slot, RemoteError> {
+        let none = || RemoteError::new(&self.target.name, Fault::Sessions, "");
+        if let Some(slot) = self.slot(Need::Usual) {
+            return Ok(slot);
+        }
+        let error = match self.is_extensible().then(|| Line::open(&self.target, None)) {
+            Some(Ok(line)) => {
+                self.add(line);
+                none()
+            }
+            Some(Err(error)) => error.no_more_sessions(),
+            None => none(),
+        };
+        self.slot(Need::Last).ok_or(error)
+    }
+
+    /// An ssh process that runs a command line over this connection: one that every login shell takes in the same way.
+    pub(super) fn command(&self, line: &str, slot: Option<&Slot>) -> Command {
+        let mut command = Command::new("ssh");
+        // Nothing is read of the user's configuration again. Should the master be gone, ssh would make a connection of its own:
+        // the proxy that cannot be run prevents that.
+        command.args(["-F", "/dev/null", "-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR"]);
+        command.args(["-o", PROXY, "-o", "EscapeChar=none", "-S"]);
+        command.arg(slot.map_or_else(|| self.lines()[0].socket.clone(), |slot| slot.socket.clone()));
+        command.args(["--", "linerate", line]).env("LC_ALL", "C").process_group(0);
+        command
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Line {
+    /// Connects to a host.
+    ///
+    /// # Errors
+    /// See [`Connection::open`].
+    pub fn open(target: &Target, cancelled: Option<&AtomicBool>) -> Result<Line, RemoteError> {
+        let mut tries = 1;
+        loop {
+            match Line::open_once(target, cancelled) {
+                Err(e) if e.fault == Fault::Closed && tries < TRIES => {
+                    thread::sleep(Duration::from_millis(200) * tries);
+                    tries += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn open_once(target: &Target, cancelled: Option<&AtomicBool>) -> Result<Line, RemoteError> {
         let folder = Folder::shared().map_err(|e| RemoteError::system(&target.name, "make a folder", &e))?;
         let socket = folder.socket().display().to_string().replace('%', "%%");
         let mut command = Command::new("ssh");
@@ -114,21 +212,20 @@ impl Connection {
         let stderr = Outlet::new(child.stderr.take().map(Into::into));
         let (said, lost, ready) = (Default::default(), None, false);
         let master = Master { child, _stdin: stdin, outlets: [stdout, stderr], said, ready, lost };
-        let connection =
-            Connection { target: target.clone(), socket, master: Mutex::new(master), _folder: folder };
-        connection.wait_ready(cancelled)?;
-        Ok(connection)
+        let mut line = Line { socket, master, room: Room::new(), _folder: folder };
+        line.wait_ready(target, cancelled)?;
+        Ok(line)
     }
 
-    fn wait_ready(&self, cancelled: Option<&AtomicBool>) -> Result<(), RemoteError> {
+    fn wait_ready(&mut self, target: &Target, cancelled: Option<&AtomicBool>) -> Result<(), RemoteError> {
         // ssh keeps to the limit for the connection alone, and then can say what was too slow.
-        let within = self.target.connect_within + Duration::from_secs(2);
+        let within = target.connect_within + Duration::from_secs(2);
         let began = Instant::now();
-        let mut master = self.master();
+        let master = &mut self.master;
         loop {
             pipes::wait(&master.outlets, LOOK)
-                .map_err(|e| RemoteError::system(&self.target.name, "wait for ssh", &e))?;
-            if let Some(error) = master.check(&self.target) {
+                .map_err(|e| RemoteError::system(&target.name, "wait for ssh", &e))?;
+            if let Some(error) = master.check(target) {
                 return Err(error);
             }
             if master.ready {
@@ -138,44 +235,9 @@ impl Connection {
             if given_up || began.elapsed() > within {
                 let said = String::from_utf8_lossy(&master.said[1]);
                 let said = format!("no shell within {} s {}", within.as_secs(), said.trim());
-                return Err(RemoteError::new(&self.target.name, Fault::TimedOut, said.trim_end()));
+                return Err(RemoteError::new(&target.name, Fault::TimedOut, said.trim_end()));
             }
         }
-    }
-
-    /// The host.
-    pub fn target(&self) -> &Target {
-        &self.target
-    }
-
-    /// Why the connection is over, if it is.
-    pub fn lost(&self) -> Option<RemoteError> {
-        self.master().check(&self.target)
-    }
-
-    /// What tells, by having something to read or by being closed, that [`Connection::lost`] is worth a look.
-    pub fn watched(&self) -> Vec<RawFd> {
-        self.master().outlets.iter().filter_map(Outlet::fd).collect()
-    }
-
-    /// The number of the ssh process that holds the connection.
-    pub fn process(&self) -> u32 {
-        self.master().child.id()
-    }
-
-    /// An ssh process that runs a command line over this connection: one that every login shell takes in the same way.
-    pub(super) fn command(&self, line: &str) -> Command {
-        let mut command = Command::new("ssh");
-        // Nothing is read of the user's configuration again. Should the master be gone, ssh would make a connection of its own:
-        // the proxy that cannot be run prevents that.
-        command.args(["-F", "/dev/null", "-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR"]);
-        command.args(["-o", "ProxyCommand=/nonexistent", "-o", "EscapeChar=none", "-S"]);
-        command.arg(&self.socket).args(["--", "linerate", line]).env("LC_ALL", "C").process_group(0);
-        command
-    }
-
-    fn master(&self) -> MutexGuard<'_, Master> {
-        self.master.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

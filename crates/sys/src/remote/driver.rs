@@ -15,11 +15,12 @@ pub use notice::{Notice, Start, Started, Trouble};
 use super::connection::allow_files;
 use super::error::{Fault, RemoteError};
 use super::place::Place;
+use super::slots::Need;
 use crate::ports::monotonic_ns;
 use crate::process::pipes;
 use linerate_core::phases::{Action, Design, Event, Machine, Phase, Signal, Status, StepId};
 use live::{Heard, Live};
-use site::{Site, State};
+use site::{Change, Site, State, Waiting};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +29,8 @@ use volley::Volley;
 
 /// How often is looked at the clock and at whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often a session is tried that the host does not take.
+const TRIES: u32 = 3;
 /// What a shell says of a command that it cannot run.
 const CANNOT_RUN: Status = Status::Exit(126);
 
@@ -36,6 +39,8 @@ pub struct Driver<'a> {
     machine: Machine,
     sites: Vec<Site>,
     live: BTreeMap<StepId, Live>,
+    /// What was sent to be started, until it is.
+    sent: BTreeMap<StepId, Waiting>,
     volley: Option<Volley>,
     events: VecDeque<Event>,
     observer: &'a mut dyn FnMut(Notice<'_>),
@@ -58,8 +63,8 @@ impl<'a> Driver<'a> {
         assert_eq!(design.hosts.len(), places.len(), "a place for each host");
         allow_files();
         let sites = places.into_iter().map(Site::new).collect();
-        let (live, events) = (BTreeMap::new(), VecDeque::from([Event::Tick]));
-        Driver { machine: Machine::new(design), sites, live, volley: None, events, observer }
+        let (live, sent, events) = (BTreeMap::new(), BTreeMap::new(), VecDeque::from([Event::Tick]));
+        Driver { machine: Machine::new(design), sites, live, sent, volley: None, events, observer }
     }
 
     /// Carries the campaign out. It ends whatever hosts do, because every step has a limit. An interrupt ends what runs; reset follows.
@@ -98,7 +103,7 @@ impl<'a> Driver<'a> {
                     if begins.is_some_and(|begins| begins < at) {
                         self.volley.get_or_insert_with(Volley::default).add(step);
                     }
-                    self.sites[step.host].waiting.push((step, command));
+                    self.sites[step.host].waiting.push_back(Waiting { step, command, refused: 0 });
                     self.open_waiting(step.host);
                 }
                 Action::End(step, signal) => self.end(step, signal),
@@ -108,20 +113,43 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Opens sessions for what is to be started on a host, once it is connected.
+    /// Opens sessions for what is to be started on a host, once it is connected and has room for them.
     fn open_waiting(&mut self, host: usize) {
         if !self.sites[host].is_connected() {
             self.sites[host].connect();
             return;
         }
-        for (step, command) in std::mem::take(&mut self.sites[host].waiting) {
+        while let Some(waiting) = self.sites[host].waiting.pop_front() {
             let State::Connected(place) = &self.sites[host].state else { return };
-            match Live::start(place, &command) {
-                Ok(live) => {
-                    self.live.insert(step, live);
+            let Some(seat) = place.seat(need(waiting.step)) else {
+                if self.sites[host].extend() {
+                    self.sites[host].waiting.push_front(waiting);
+                    return;
                 }
-                Err(error) => self.cannot_run(step, error),
+                let name = &self.sites[host].name;
+                self.cannot_run(waiting.step, RemoteError::new(name, Fault::Sessions, ""));
+                continue;
+            };
+            match Live::start(place, seat, &waiting.command) {
+                Ok(live) => {
+                    self.live.insert(waiting.step, live);
+                    self.sent.insert(waiting.step, waiting);
+                }
+                Err(error) => self.cannot_run(waiting.step, error),
             }
+        }
+    }
+
+    /// A session that the host did not take: it is tried again where there is more room, but not for ever.
+    fn refused(&mut self, step: StepId, error: RemoteError) {
+        let worth = self.live.remove(&step).is_some_and(|live| live.session.refused());
+        match self.sent.remove(&step) {
+            Some(waiting) if worth && waiting.refused + 1 < TRIES => {
+                let (refused, queue) = (waiting.refused + 1, &mut self.sites[step.host].waiting);
+                let at = queue.partition_point(|other| other.step < step);
+                queue.insert(at, Waiting { refused, ..waiting });
+            }
+            _ => self.cannot_run(step, error),
         }
     }
 
@@ -147,7 +175,8 @@ impl<'a> Driver<'a> {
 
     fn forget(&mut self, step: StepId) {
         self.live.remove(&step);
-        self.sites[step.host].waiting.retain(|(other, _)| *other != step);
+        self.sent.remove(&step);
+        self.sites[step.host].waiting.retain(|waiting| waiting.step != step);
         if let Some(volley) = &mut self.volley {
             volley.remove(step);
         }
@@ -190,6 +219,7 @@ impl<'a> Driver<'a> {
         for heard in live.hear(now)? {
             match heard {
                 Heard::Began => {
+                    self.sent.remove(&step);
                     if let Some(volley) = &mut self.volley {
                         volley.began(step, live);
                     }
@@ -224,7 +254,7 @@ impl<'a> Driver<'a> {
                 self.events.push_back(Event::Ended(step, Status::Signal(libc::SIGKILL)));
             } else {
                 match live.not_started(&name) {
-                    error if error.fault == Fault::Sessions => self.cannot_run(step, error),
+                    error if error.fault == Fault::Sessions => self.refused(step, error),
                     error => self.lose(step.host, error),
                 }
             }
@@ -234,21 +264,34 @@ impl<'a> Driver<'a> {
     /// Whether a host was lost, or is back.
     fn look_at(&mut self, host: usize, told: bool) {
         match self.sites[host].look(told) {
-            None => {}
-            Some(Ok(())) => {
+            None => {
+                if self.sites[host].is_connected() && !self.sites[host].waiting.is_empty() {
+                    self.open_waiting(host);
+                }
+            }
+            Some(Change::Back) => {
                 (self.observer)(Notice::Back { host });
                 self.open_waiting(host);
             }
-            Some(Err(error)) => self.lose(host, error),
+            Some(Change::Lost(error)) => self.lose(host, error),
+            Some(Change::NoMore(error)) => {
+                let waiting = std::mem::take(&mut self.sites[host].waiting);
+                let State::Connected(place) = &self.sites[host].state else { return };
+                let room = |waiting: &Waiting| place.seat(need(waiting.step)).is_some();
+                let (room, none): (VecDeque<_>, VecDeque<_>) = waiting.into_iter().partition(room);
+                self.sites[host].waiting = room;
+                none.into_iter().for_each(|w| self.cannot_run(w.step, error.no_more_sessions()));
+                self.open_waiting(host);
+            }
         }
     }
 
     fn lose(&mut self, host: usize, error: RemoteError) {
-        let waiting = std::mem::take(&mut self.sites[host].waiting).into_iter().map(|(step, _)| step);
+        let waiting = std::mem::take(&mut self.sites[host].waiting).into_iter().map(|waiting| waiting.step);
         let mut steps: Vec<StepId> = self.live.keys().filter(|step| step.host == host).copied().collect();
         steps.extend(waiting);
         steps.sort_unstable();
-        self.sites[host].state = State::Lost;
+        self.sites[host].lose();
         self.trouble(host, steps.clone(), error);
         self.events.push_back(Event::Lost(host));
         for step in steps {
@@ -276,4 +319,9 @@ impl<'a> Driver<'a> {
             (self.observer)(Notice::Started(&started));
         }
     }
+}
+
+/// What puts a host back always finds room.
+fn need(step: StepId) -> Need {
+    if step.phase == Phase::Reset { Need::Last } else { Need::Usual }
 }

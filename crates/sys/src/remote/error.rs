@@ -133,7 +133,9 @@ impl Fault {
                 "look at its management link; a host whose sshd starves under load needs a longer silence"
             }
             Fault::MasterDead => "let the ssh processes that linerate starts run until it has ended",
-            Fault::Sessions => "raise MaxSessions in its sshd_config, or run fewer steps in the background",
+            Fault::Sessions => {
+                "raise MaxSessions in its sshd_config (ssh needs 2 at least), or run fewer steps in the background"
+            }
             Fault::Command => "put it into a file on the host",
             Fault::System => "see what the system says",
         }
@@ -144,6 +146,12 @@ impl RemoteError {
     /// An error of a host.
     pub fn new(host: &str, fault: Fault, said: impl Into<String>) -> RemoteError {
         RemoteError { host: host.to_owned(), fault, said: said.into() }
+    }
+
+    /// No room for a session, and none could be made because of this.
+    pub(super) fn no_more_sessions(&self) -> RemoteError {
+        let said = format!("of a further connection: {}{}", self.fault, in_brackets(&self.said));
+        RemoteError::new(&self.host, Fault::Sessions, said)
     }
 
     /// A call of the system that failed on this side.

@@ -19,6 +19,7 @@ pub mod place;
 pub mod run;
 mod scan;
 pub mod session;
+mod slots;
 pub mod survey;
 pub mod target;
 pub mod words;

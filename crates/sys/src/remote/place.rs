@@ -2,6 +2,7 @@
 
 use super::connection::Connection;
 use super::error::{Fault, RemoteError};
+use super::slots::{Need, Slot};
 use super::target::Target;
 use crate::lab::room::Door;
 use crate::net::Netns;
@@ -36,6 +37,17 @@ pub enum Place {
         /// The way into it.
         door: Door,
     },
+}
+
+/// Room for a session at a place.
+#[derive(Debug)]
+pub(super) struct Seat(Option<Slot>);
+
+impl Seat {
+    /// The host did not take the session; whether it is worth trying another.
+    pub(super) fn refused(&self) -> bool {
+        self.0.as_ref().is_some_and(Slot::refused)
+    }
 }
 
 impl From<Connection> for Place {
@@ -104,7 +116,7 @@ impl Place {
             ));
         }
         Ok(match self {
-            Place::Ssh(connection) => connection.command(&format!("exec {}", words.join(" "))),
+            Place::Ssh(connection) => connection.command(&format!("exec {}", words.join(" ")), None),
             Place::Here { netns, .. } => {
                 let mut command = here(netns.as_ref(), program);
                 command.args(args);
@@ -118,13 +130,30 @@ impl Place {
         })
     }
 
+    /// Room for a session there, where that is limited.
+    pub(super) fn seat(&self, need: Need) -> Option<Seat> {
+        match self {
+            Place::Ssh(connection) => connection.slot(need).map(Some).map(Seat),
+            Place::Here { .. } | Place::Room { .. } => Some(Seat(None)),
+        }
+    }
+
+    /// The same; where there is none, it is made, which takes as long as connecting.
+    pub(super) fn seat_in_time(&self) -> Result<Seat, RemoteError> {
+        match self {
+            Place::Ssh(connection) => connection.slot_in_time().map(Some).map(Seat),
+            Place::Here { .. } | Place::Room { .. } => Ok(Seat(None)),
+        }
+    }
+
     /// The process that runs [`LINE`] there, as the leader of a process group.
-    pub(super) fn command(&self, sudo: bool) -> Command {
+    pub(super) fn command(&self, sudo: bool, seat: &Seat) -> Command {
+        let slot = seat.0.as_ref();
         let mut command = match self {
             Place::Ssh(connection) if sudo => {
-                return connection.command(&LINE.replacen("exec", "exec sudo -n --", 1));
+                return connection.command(&LINE.replacen("exec", "exec sudo -n --", 1), slot);
             }
-            Place::Ssh(connection) => return connection.command(LINE),
+            Place::Ssh(connection) => return connection.command(LINE, slot),
             Place::Here { netns, .. } => here(netns.as_ref(), "/bin/sh"),
             Place::Room { door, .. } => door.command(Path::new("/bin/sh")),
         };

@@ -230,5 +230,38 @@ impl<'a> Exchange<'a> {
 pub(super) fn not_started(host: &str, said: &str) -> RemoteError {
     let refused =
         ["session request failed", "open refused", "open failed"].iter().any(|sign| said.contains(sign));
-    RemoteError::new(host, if refused { Fault::Sessions } else { Fault::NoShell }, said)
+    if refused {
+        return RemoteError::new(host, Fault::Sessions, "");
+    }
+    // How a session is kept from making a connection of its own is nothing that a user could do something about.
+    let ours = |line: &str| {
+        ["/nonexistent", "kex_exchange_identification", "UNKNOWN port"].iter().any(|sign| line.contains(sign))
+    };
+    let said: Vec<&str> =
+        said.lines().map(str::trim).filter(|line| !line.is_empty() && !ours(line)).collect();
+    RemoteError::new(host, Fault::NoShell, said.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ssh_says_of_our_own_doing_is_not_told() {
+        let ours = "/bin/bash: line 1: /nonexistent: No such file or directory\r\n\
+                    kex_exchange_identification: Connection closed by remote host\r\n\
+                    Connection closed by UNKNOWN port 65535\r\n";
+        let refused = not_started(
+            "r1",
+            &format!(
+                "mux_client_request_session: session request failed: Session open refused by peer\n{ours}"
+            ),
+        );
+        assert_eq!((refused.fault, refused.said.as_str()), (Fault::Sessions, ""));
+        let shell = not_started("r1", &format!("no home\r\n\r\n{ours}This account is not available.\n"));
+        assert_eq!(
+            (shell.fault, shell.said.as_str()),
+            (Fault::NoShell, "no home; This account is not available.")
+        );
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::error::{Fault, RemoteError};
 use super::heart::{self, Control};
-use super::place::Place;
+use super::place::{Place, Seat};
 use super::scan::{Part, Scanner, fresh_mark};
 use crate::process::pipes::Outlet;
 use linerate_core::phases::Status;
@@ -76,6 +76,8 @@ pub struct Session {
     finished: bool,
     /// What came before it was ready.
     before: String,
+    /// Dropped last: the room is free when the session has ended.
+    seat: Seat,
 }
 
 impl Session {
@@ -93,6 +95,17 @@ impl Session {
     /// # Errors
     /// As [`Session::start`].
     pub fn start_as(place: &Place, kind: Kind, command: &str, sudo: bool) -> Result<Session, RemoteError> {
+        Session::start_in(place, place.seat_in_time()?, kind, command, sudo)
+    }
+
+    /// The same, where room was found for it.
+    pub(super) fn start_in(
+        place: &Place,
+        seat: Seat,
+        kind: Kind,
+        command: &str,
+        sudo: bool,
+    ) -> Result<Session, RemoteError> {
         let name = place.name();
         if command.len() > LONGEST || command.contains('\0') {
             let said = format!("{} bytes; {LONGEST} bytes without a NUL are possible", command.len());
@@ -100,7 +113,7 @@ impl Session {
         }
         let system = |what: &str, e: std::io::Error| RemoteError::system(name, what, &e);
         let mark = fresh_mark().map_err(|e| system("make a mark", e))?;
-        let mut spawned = place.command(sudo);
+        let mut spawned = place.command(sudo, &seat);
         spawned.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = spawned.spawn().map_err(|e| system("ssh", e))?;
         let outlets = [
@@ -124,6 +137,7 @@ impl Session {
             over: [None; 2],
             finished: false,
             before: String::new(),
+            seat,
         };
         sent.map_err(|e| system("send a command", e))?;
         if kind == Kind::Watched {
@@ -186,6 +200,11 @@ impl Session {
     /// What to wait for before [`Session::read`].
     pub fn watched(&self) -> impl Iterator<Item = RawFd> + '_ {
         self.outlets.iter().filter_map(Outlet::fd)
+    }
+
+    /// The host did not take the session: others are not tried over the same line for a while. Whether they are worth it at all.
+    pub(super) fn refused(&self) -> bool {
+        self.seat.refused()
     }
 
     /// Whether nothing more will be heard.

@@ -333,6 +333,14 @@ impl SshHost {
         processes.iter().filter(sshd).filter(|(pid, _)| unsafe { libc::kill(*pid, signal) } == 0).count()
     }
 
+    /// Kills the sshd that listens: no connections can be made any more, and those that are there live on.
+    pub fn stop_listening(&self) {
+        if let Some(sshd) = &self.sshd {
+            // SAFETY: takes numbers only; the process is a child that has not been waited for.
+            unsafe { libc::kill(sshd.id() as libc::pid_t, libc::SIGKILL) };
+        }
+    }
+
     /// Kills its sshd with all its connections.
     pub fn kill_sshd(&mut self) {
         self.signal_sshd(libc::SIGKILL);

@@ -2,7 +2,7 @@
 
 use crate::campaign::{Seen, campaign, design, host, waited};
 use crate::sshd::{SshHost, SshLab, wait_until};
-use linerate_core::phases::{Outcome, Phase, Undone};
+use linerate_core::phases::{Mode, Outcome, Phase, Step, Undone};
 use linerate_sys::remote::{Driver, Notice, Place, Target};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -174,7 +174,7 @@ fn kill_9_leaves_no_load_and_no_ssh() {
     let mut command = lab.command(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "faults::a_campaign_in_a_process_of_its_own"]);
     let mut child = command.env(CONFIG, lab.config()).stdout(Stdio::null()).spawn().unwrap();
-    wait_until("the load", Duration::from_secs(20), || lab.hosts[0].running("sleep 603") > 0);
+    wait_until("the load", Duration::from_secs(20), || lab.hosts[0].running("sleep 603") > 12);
     let began = Instant::now();
     child.kill().unwrap();
     child.wait().unwrap();
@@ -192,7 +192,11 @@ fn a_campaign_in_a_process_of_its_own() {
     let mut target = Target::new("r1").silent_for(Duration::from_secs(1));
     target.config = Some(PathBuf::from(config));
     let place = Place::connect(&target, None).unwrap();
-    let design = design(vec![host("r1", waited("sleep 603", 60))]);
+    let mut design = design(vec![host("r1", waited("sleep 603", 60))]);
+    // More than one connection has room for.
+    let mode = Mode::Background { limit_ns: None };
+    let background = Step { command: "sleep 603".into(), mode, undo: None };
+    design.hosts[0].phases[1].splice(0..0, std::iter::repeat_n(background, 12));
     Driver::new(design, vec![place], &mut |_| {}).run(&AtomicBool::new(false)).unwrap();
 }
 

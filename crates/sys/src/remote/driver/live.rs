@@ -3,7 +3,7 @@
 use crate::ports::monotonic_ns;
 use crate::remote::clock::{Offset, Probe, Stamp};
 use crate::remote::error::{Fault, RemoteError};
-use crate::remote::place::Place;
+use crate::remote::place::{Place, Seat};
 use crate::remote::run::not_started;
 use crate::remote::session::{Kind, Said, Session, Stream};
 use linerate_core::phases::{Signal, Status};
@@ -41,8 +41,8 @@ pub(crate) enum Heard {
 }
 
 impl Live {
-    pub(crate) fn start(place: &Place, command: &str) -> Result<Live, RemoteError> {
-        Session::start(place, Kind::Watched, command).map(Live::of)
+    pub(in crate::remote) fn start(place: &Place, seat: Seat, command: &str) -> Result<Live, RemoteError> {
+        Session::start_in(place, seat, Kind::Watched, command, false).map(Live::of)
     }
 
     /// Of a session that was just started.
