@@ -111,6 +111,14 @@ impl Journal {
     }
 }
 
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // Said, because a program that another thread is about to start has this descriptor until it begins.
+        // SAFETY: the descriptor is open, and nothing else is passed.
+        unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
+    }
+}
+
 /// Takes the file for this process; `WouldBlock` if another has it.
 fn lock(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open, and nothing else is passed.
