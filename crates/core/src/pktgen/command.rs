@@ -1,6 +1,6 @@
 //! pkt-gen's command line, as the logs' first line has it, and the facts in it.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
 /// A command line. A log of thousands has one, so it is taken apart without a string for each word.
@@ -92,7 +92,9 @@ impl Command {
             return Some("inet4");
         }
         let destination = self.value('d')?;
-        Some(if destination.starts_with('[') { "inet6" } else { "inet4" })
+        let first = End::parse(destination.split('-').next().unwrap_or_default());
+        let is_v6 = first.map_or(destination.starts_with('['), |end| end.address.is_ipv6());
+        Some(if is_v6 { "inet6" } else { "inet4" })
     }
 
     /// Flows: addresses and ports of the source times those of the destination.
@@ -190,32 +192,69 @@ fn options(text: &str, words: &mut Words<'_>, values: &[u8]) -> Vec<(u8, Range<u
     options
 }
 
-/// How many pairs of address and port a range has: `198.18.10.1:2000-198.18.10.20`, `[2001:2::1]-[2001:2::14]:9`.
+/// The port of addresses that name none (pkt-gen's own).
+const DEFAULT_PORT: u16 = 1234;
+
+/// How many pairs of address and port a range has: `198.18.10.1:2000-198.18.10.20`, `[2001:2::1]:9-[2001:2::14]`, `6@[2001:2::1]-[2001:2::5:1]`.
+/// `None` where that cannot be told. As pkt-gen has it, a last port is the first one where none is named, ends may be swapped, and one
+/// group of 16 bits of an IPv6 address is varied: the last, or the one whose number is before the `@`.
 fn range(text: &str) -> Option<u64> {
-    let (first, last) = if text.starts_with('[') {
-        text.split_once("]-").map_or((text, text), |(_, last)| (text, last))
-    } else {
-        text.split_once('-').unwrap_or((text, text))
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (End::parse(first)?, End::parse(last)?);
+    let addresses = match (first.address, last.address) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => u64::from(u32::from(from).abs_diff(u32::from(to))) + 1,
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            let group = first.group.unwrap_or(7);
+            let others = |a: Ipv6Addr| {
+                let mut groups = a.segments();
+                std::mem::take(&mut groups[group]);
+                groups
+            };
+            if others(from) != others(to) || last.group.is_some_and(|last| last != group) {
+                return None;
+            }
+            u64::from(to.segments()[group].checked_sub(from.segments()[group])?) + 1
+        }
+        _ => return None,
     };
-    let (from, from_port) = end(first)?;
-    let (to, to_port) = end(last)?;
-    let addresses = to.checked_sub(from)?.checked_add(1)?;
-    let ports = match (from_port, to_port) {
-        (Some(from), Some(to)) => u64::from(to.checked_sub(from)?) + 1,
-        _ => 1,
-    };
-    u64::try_from(addresses).ok()?.checked_mul(ports)
+    let from = first.port.unwrap_or(DEFAULT_PORT);
+    let ports = u64::from(from.abs_diff(last.port.unwrap_or(from))) + 1;
+    addresses.checked_mul(ports)
 }
 
-/// One end of a range: an address as a number, and its port.
-fn end(text: &str) -> Option<(u128, Option<u16>)> {
-    if let Some(rest) = text.strip_prefix('[') {
-        let (address, rest) = rest.split_once(']').unwrap_or((rest, ""));
-        let port =
-            rest.strip_prefix(':').map(|p| p.split('-').next().unwrap_or(p).parse()).transpose().ok()?;
-        return Some((u128::from(address.parse::<Ipv6Addr>().ok()?), port));
+/// One end of a range.
+struct End {
+    address: IpAddr,
+    port: Option<u16>,
+    /// Which group of an IPv6 address is varied.
+    group: Option<usize>,
+}
+
+impl End {
+    fn parse(text: &str) -> Option<End> {
+        if let Ok(address) = text.parse() {
+            return Some(End { address, port: None, group: None });
+        }
+        let (group, text) = match text.split_once('@') {
+            Some((group, text)) => (Some(group.parse::<usize>().ok()?.min(7)), text),
+            None => (None, text),
+        };
+        let (address, rest) = match text.strip_prefix('[') {
+            Some(inside) => {
+                let (address, rest) = inside.split_once(']')?;
+                (IpAddr::V6(address.parse().ok()?), rest)
+            }
+            None if group.is_some() => (IpAddr::V6(text.parse().ok()?), ""),
+            None => {
+                let (address, rest) = text.split_at(text.find(':').unwrap_or(text.len()));
+                (IpAddr::V4(address.parse().ok()?), rest)
+            }
+        };
+        let port = match rest.strip_prefix(':') {
+            Some(port) => Some(port.parse().ok()?),
+            None if rest.is_empty() => None,
+            None => return None,
+        };
+        Some(End { address, port, group })
     }
-    let (address, port) = text.split_once(':').map_or((text, None), |(a, p)| (a, Some(p)));
-    let port = port.map(str::parse).transpose().ok()?;
-    Some((u128::from(u32::from(address.parse::<Ipv4Addr>().ok()?)), port))
 }

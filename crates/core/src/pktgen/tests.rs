@@ -86,7 +86,38 @@ fn flows_of_address_and_port_ranges() {
         flows("\"[2001:2::1]-[2001:2::14]\"", "\"[2001:2:0:8001::1]-[2001:2:0:8001::64]\""),
         Some(20 * 100)
     );
-    assert_eq!(flows("198.18.1.9-198.18.1.1", "198.19.0.1"), None);
+    // Ends are swapped; the port that is not named is 1234.
+    assert_eq!(flows("198.18.1.9-198.18.1.1", "198.19.0.1"), Some(9));
+    assert_eq!(flows("198.18.1.1", "198.19.0.1-198.19.0.2:1243"), Some(2 * 10));
+    for (range, count) in [
+        ("[2001:2::1]", Some(1)),
+        ("[2001:2::1]:2001", Some(1)),
+        ("[2001:2::1]:2001-[2001:2::14]", Some(20)),
+        ("[2001:2::1]:2001-[2001:2::14]:2003", Some(60)),
+        ("[2001:2::1]-[2001:2::14]", Some(20)),
+        ("2001:2::1-2001:2::14", Some(20)),
+        ("6@[2001:2::1:1]:9-[2001:2::5:1]", Some(5)),
+        ("6@2001:2::1:1-6@2001:2::5:1", Some(5)),
+        // Not what it sends, or nobody knows.
+        ("[2001:2::14]-[2001:2::1]", None),
+        ("[2001:2::1]-[2001:2::5:1]", None),
+        ("6@[2001:2::1:1]-5@[2001:2::5:1]", None),
+        ("[2001:2::1]:x-[2001:2::14]", None),
+        ("[2001:2::1]x-[2001:2::14]", None),
+        ("[2001:2::1-[2001:2::14]", None),
+        ("[2001:2::1]-198.18.0.1", None),
+        ("[2001:2::1]-[2001:2::14]-[2001:2::20]", None),
+        ("198.18.0.1:1-198.18.0.2-198.18.0.3", None),
+        ("198.18.0.1-", None),
+    ] {
+        assert_eq!(flows(range, "198.19.0.1"), count, "{range}");
+        assert_eq!(flows("198.19.0.1", range), count, "{range}");
+    }
+    let family = |d: &str| Command::parse(None, format!("pkt-gen -f tx -d {d}").as_bytes()).family();
+    assert_eq!(
+        [family("6@2001:2::1"), family("::1-::2"), family("192.0.2.1:9")],
+        [Some("inet6"), Some("inet6"), Some("inet4")]
+    );
     assert_eq!(flows("::", "-"), None);
     assert_eq!(flows("[::]-[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]", "198.19.0.1"), None);
 }
