@@ -23,6 +23,17 @@ pub fn name(path: &Path) -> String {
     if is_stdin(path) { "<stdin>".into() } else { path.to_string_lossy().into_owned() }
 }
 
+/// What comes by standard input: as many bytes as are taken of a file, and one more, which is enough to know that it is too large.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read_stdin(most: usize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().take(most as u64 + 1).read_to_end(&mut bytes);
+    read.context("cannot read standard input")?;
+    Ok(bytes)
+}
+
 /// The points of a file, in the order in which they stand there; `-` is standard input.
 ///
 /// # Errors

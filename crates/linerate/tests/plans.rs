@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Scratch, linerate};
+use common::{LINERATE, Program, Scratch, linerate};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -247,4 +247,21 @@ fn the_document_has_every_key() {
     let words: std::collections::HashSet<&str> = text.split(|c| !is_word(c)).collect();
     let missing: Vec<&String> = all.iter().filter(|key| !words.contains(key.as_str())).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn standard_input_is_checked_and_shown() {
+    let shell = |line: &str| {
+        let script = format!("linerate() {{ {LINERATE} \"$@\"; }}\n{line}");
+        Program::new("sh").args(["-c", &script]).within(20).run()
+    };
+    let ended = shell("linerate plan example | linerate plan check -").ok();
+    assert!(ended.stdout.starts_with("<stdin>: no faults; "), "{}", ended.stdout);
+    assert!(shell("linerate plan example | linerate plan show -").ok().stdout.contains("Schedule"));
+    shell("linerate plan example | linerate plan check - -").fails(2, &["can be read once only"]);
+    shell("echo nonsense | linerate lab check -").fails(2, &["<stdin>:1"]);
+    // However much comes.
+    let ended = shell("yes | linerate plan check -").status(2);
+    assert!(ended.stdout.contains("too large") || ended.stdout.contains("bytes"), "{}", ended.stdout);
+    shell("yes | linerate lab check -").status(2);
 }

@@ -27,7 +27,7 @@ docs/lab-file.md has the format of lab files and a checked lab.
 
 Exit status: 0 no faults; 1 faults, or the file cannot be read; 2 the lab file has faults, or bad arguments; 130 interrupted.")]
 pub struct LabCheck {
-    /// The lab file
+    /// The lab file; - is standard input
     #[arg(value_name = "LAB.toml")]
     pub lab: PathBuf,
 

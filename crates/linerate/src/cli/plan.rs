@@ -29,7 +29,7 @@ pub struct Plan {
 pub enum PlanAction {
     /// List all faults of plans: file, line, column, and what to write instead
     Check {
-        /// Plans
+        /// Plans; - is standard input
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
         /// As JSON: an array of faults
@@ -38,7 +38,7 @@ pub enum PlanAction {
     },
     /// Print what a plan will do: cells, schedule, duration, changes, needs and expectations
     Show {
-        /// The plan: a file, or a name that `plan list` shows
+        /// The plan: a file, - for standard input, or a name that `plan list` shows
         #[arg(value_name = "PLAN")]
         file: PathBuf,
         /// Its quick form

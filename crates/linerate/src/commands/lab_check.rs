@@ -5,6 +5,7 @@ mod shown;
 use super::{FAILED, INTERRUPTED, USAGE, print, style};
 use crate::cli::LabCheck;
 use crate::interrupt::{self, INTERRUPTED as STOP};
+use crate::points;
 use crate::progress::Counting;
 use anyhow::{Context, Result};
 use linerate_core::hosts::Facts;
@@ -25,8 +26,10 @@ use std::time::Duration;
 /// # Errors
 /// The lab file cannot be read.
 pub fn run(args: &LabCheck) -> Result<ExitCode> {
-    let file = args.lab.display().to_string();
-    let lab = match Lab::read(&contents(&args.lab)?) {
+    let file = points::name(&args.lab);
+    let bytes =
+        if points::is_stdin(&args.lab) { points::read_stdin(MOST_BYTES)? } else { contents(&args.lab)? };
+    let lab = match Lab::read(&bytes) {
         Ok(lab) => lab,
         Err(faults) => {
             eprint!("{}", text::plan_faults(&file, &faults, &[], style()));

@@ -2,6 +2,7 @@
 
 use super::{FAILED, USAGE, print, style, usage};
 use crate::cli::{Plan, PlanAction};
+use crate::points;
 use anyhow::{Context, Result};
 use linerate_core::plan::campaign::Campaign;
 use linerate_core::plan::changes::changes;
@@ -65,6 +66,11 @@ pub fn read(file: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// As [`read`], and `-` is standard input: a plan that is only looked at needs no place beside its lab file.
+fn read_any(file: &Path) -> Result<Vec<u8>> {
+    if points::is_stdin(file) { points::read_stdin(MOST_BYTES) } else { read(file) }
+}
+
 /// The form of a plan that is asked for, on a system.
 ///
 /// # Errors
@@ -124,8 +130,11 @@ fn list(json: bool) -> Result<ExitCode> {
 fn check(files: &[PathBuf], json: bool) -> Result<ExitCode> {
     let (mut faulty, mut unreadable) = (false, false);
     let mut listed = Vec::new();
+    if files.iter().filter(|file| points::is_stdin(file)).count() > 1 {
+        return Err(usage("standard input (-) can be read once only"));
+    }
     for file in files {
-        let bytes = match read(file) {
+        let bytes = match read_any(file) {
             Ok(bytes) => bytes,
             Err(error) => {
                 eprintln!("linerate: {error:#}");
@@ -133,7 +142,7 @@ fn check(files: &[PathBuf], json: bool) -> Result<ExitCode> {
                 continue;
             }
         };
-        let name = file.display().to_string();
+        let name = points::name(file);
         let (faults, remarks, plan) = match plan::Plan::read(&bytes) {
             Ok(plan) => (Vec::new(), plan.remarks().to_vec(), Some(plan)),
             Err(faults) => (faults, Vec::new(), None),
@@ -166,8 +175,8 @@ fn check(files: &[PathBuf], json: bool) -> Result<ExitCode> {
 }
 
 fn show(file: &Path, quick: bool, system: Option<System>, json: bool) -> Result<ExitCode> {
-    let name = file.display().to_string();
-    let plan = match plan::Plan::read(&read(file)?) {
+    let name = points::name(file);
+    let plan = match plan::Plan::read(&read_any(file)?) {
         Ok(plan) => plan,
         Err(faults) => {
             eprint!("{}", text::plan_faults(&name, &faults, &[], style()));
