@@ -1,6 +1,9 @@
-//! Ctrl-C: the first one ends the load and lets everything be put back and written; the second ends the program at once.
+//! Ctrl-C: the first one ends the load and lets everything be put back and written; the second ends the program at once. Where hosts
+//! would be left changed by that, both say so.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use linerate_report::text::ascii;
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// Set by the first SIGINT, SIGTERM or SIGHUP.
 pub static INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -19,8 +22,65 @@ pub fn be_patient() {
     PATIENT.store(true, Ordering::Relaxed);
 }
 
+/// Hosts that are put back at the end, for what a signal says: the handler may only read what is there already.
+pub struct Hosts {
+    hosts: Vec<(Vec<u8>, AtomicBool)>,
+    /// What ends a line that is being shown.
+    begin: &'static [u8],
+}
+
+static HOSTS: AtomicPtr<Hosts> = AtomicPtr::new(std::ptr::null_mut());
+
+impl Hosts {
+    /// Hosts of these names, none of which has been changed. From now on the first signal says that they are reset, and the second
+    /// which of them are not. They stay until the program ends.
+    pub fn announced<'n>(names: impl Iterator<Item = &'n str>) -> &'static Hosts {
+        let host = |name: &'n str| (ascii(name).into_bytes(), AtomicBool::new(false));
+        let begin: &[u8] = if std::io::stderr().is_terminal() { b"\n" } else { b"" };
+        let hosts = Box::leak(Box::new(Hosts { hosts: names.map(host).collect(), begin }));
+        HOSTS.store(hosts, Ordering::Release);
+        hosts
+    }
+
+    /// A host was changed, or is as it was.
+    pub fn changed(&self, host: usize, changed: bool) {
+        if let Some((_, flag)) = self.hosts.get(host) {
+            flag.store(changed, Ordering::Relaxed);
+        }
+    }
+
+    fn say(&self, again: bool) {
+        let changed = || self.hosts.iter().filter(|(_, flag)| flag.load(Ordering::Relaxed));
+        tell(self.begin);
+        if !again {
+            tell(b"linerate: interrupted: what runs is ended and the hosts are reset; a second Ctrl-C leaves them as they are\n");
+        } else if changed().next().is_none() {
+            tell(b"linerate: ended at once; no host was waiting for its reset\n");
+        } else {
+            tell(b"linerate: ended at once; not reset, and left as they are:");
+            changed().for_each(|(name, _)| {
+                tell(b" ");
+                tell(name);
+            });
+            tell(b"\n");
+        }
+    }
+}
+
+/// Writes to standard error as a signal handler may.
+fn tell(text: &[u8]) {
+    // SAFETY: write is async-signal-safe; pointer and length are those of a slice.
+    unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+}
+
 extern "C" fn on_signal(signal: libc::c_int) {
-    if INTERRUPTED.swap(true, Ordering::Relaxed) && !PATIENT.load(Ordering::Relaxed) {
+    // SAFETY: it is null, or points to what is never freed and changed only through atomics.
+    let hosts = unsafe { HOSTS.load(Ordering::Acquire).as_ref() };
+    let again = INTERRUPTED.swap(true, Ordering::Relaxed);
+    if let Some(hosts) = hosts {
+        hosts.say(again);
+    }
+    if again && !PATIENT.load(Ordering::Relaxed) {
         // SAFETY: _exit is async-signal-safe. Namespaces and programs belong to this process and go with it.
         unsafe { libc::_exit(128 + signal) };
     }

@@ -38,14 +38,17 @@ pub fn run(args: &Conduct) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let places = places::find(args, &test).map_err(|wrong| usage(wrong.join("\nlinerate: ")))?;
+    let places = places::find(args, &test).map_err(|wrong| {
+        let wrong: Vec<String> = wrong.iter().map(|why| text::ascii(why)).collect();
+        usage(wrong.join("\nlinerate: "))
+    })?;
     let at = places.iter().map(places::Where::name).collect();
     interrupt::install();
     match places::connect(places, &interrupt::INTERRUPTED) {
         Ok(places) => carry::carry(args, &test, places, at, format),
         Err(_) if interrupt::interrupted() => Ok(ExitCode::from(INTERRUPTED)),
         Err(errors) => {
-            errors.iter().for_each(|error| eprintln!("linerate: {error}"));
+            errors.iter().for_each(|error| eprintln!("linerate: {}", text::ascii(&error.to_string())));
             Ok(ExitCode::from(FAILED))
         }
     }

@@ -3,11 +3,11 @@
 use super::records::Records;
 use crate::cli::{Conduct, Format};
 use crate::commands::{FAILED, INTERRUPTED, print, style};
-use crate::interrupt::{self, interrupted};
+use crate::interrupt::{self, Hosts, interrupted};
 use crate::progress::Progress;
 use anyhow::Result;
 use linerate_core::conductor::{Recorder, Test, Trial, phase_name};
-use linerate_core::phases::{Action, Design, Failure, Rules};
+use linerate_core::phases::{Action, Design, Failure, Phase, Report, Rules, Undone};
 use linerate_report::text;
 use linerate_sys::records::utc_now;
 use linerate_sys::remote::{Driver, Notice, Place};
@@ -31,10 +31,14 @@ pub fn carry(
     let records = Records::create(args.output.as_deref(), &test.name)?;
     // What fails is noted, and the next step follows, as in Conductor: kldload fails where the module is there already.
     let rules = Rules { failure: Failure::GoOn, most_output: MOST_OUTPUT, ..Rules::default() };
-    let design = test.design(&args.wanted(), rules);
+    let wanted = args.wanted();
+    let design = test.design(&wanted, rules);
+    let names = test.workers.iter().map(|worker| worker.name.as_str());
+    let hosts = wanted.contains(&Phase::Reset).then(|| Hosts::announced(names));
     let mut campaign = Campaign {
         test,
         design: design.clone(),
+        hosts,
         format,
         recorder: Recorder::new(test, at),
         records,
@@ -53,6 +57,8 @@ pub fn carry(
 struct Campaign<'t> {
     test: &'t Test,
     design: Design,
+    /// What is said of them when the user wants to stop, if they are reset at all.
+    hosts: Option<&'static Hosts>,
     format: Format,
     recorder: Recorder<'t>,
     records: Records,
@@ -76,6 +82,7 @@ impl Campaign<'_> {
     }
 
     fn action(&mut self, at_ns: u64, action: &Action) {
+        self.changed(action);
         match action {
             Action::Phase { trial, phase } => {
                 self.recorder.phase(at_ns, utc_now);
@@ -103,6 +110,27 @@ impl Campaign<'_> {
         }
     }
 
+    /// Notes which hosts wait for their reset.
+    fn changed(&self, action: &Action) {
+        let Some(hosts) = self.hosts else { return };
+        let resets = |host: usize| self.test.workers[host].steps(Phase::Reset).len();
+        match action {
+            Action::Start { step, .. } if step.phase != Phase::Reset && resets(step.host) > 0 => {
+                hosts.changed(step.host, true);
+            }
+            Action::Report(Report { step, may_still_run: false, .. })
+                if step.phase == Phase::Reset && step.step + 1 == resets(step.host) =>
+            {
+                hosts.changed(step.host, false);
+            }
+            Action::Trial { verdicts, .. } => {
+                let back = verdicts.iter().enumerate().filter(|(_, verdict)| verdict.undone != Undone::No);
+                back.for_each(|(host, _)| hosts.changed(host, false));
+            }
+            _ => {}
+        }
+    }
+
     fn trial(&mut self, trial: &Trial) -> Result<()> {
         self.trials += 1;
         self.failed += trial.failed_steps();
@@ -115,8 +143,8 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    fn say(&self, text: &str) {
-        self.progress.aside(|| eprintln!("linerate: {text}"));
+    fn say(&self, what: &str) {
+        self.progress.aside(|| eprintln!("linerate: {}", text::ascii(what)));
     }
 
     fn finish(self) -> Result<ExitCode> {
