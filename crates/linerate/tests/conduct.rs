@@ -144,7 +144,7 @@ fn trials_are_carried_out_and_recorded() {
         "no such command",
         "at its limit",
         "stopped",
-        "signal 9",
+        "137, signal 9?",
         "out.jsonl",
     ] {
         assert!(ended.stdout.contains(line), "{line}\n{}", ended.stdout);
@@ -163,7 +163,7 @@ fn trials_are_carried_out_and_recorded() {
             ("run", "timed-out", &Value::Null),
             ("collect", "ended", &json!(0)),
             ("reset", "ended", &json!(0)),
-            ("reset", "ended", &Value::Null),
+            ("reset", "ended", &json!(137)),
         ];
         assert_eq!(steps(trial, 0), expected);
         let worker = &trial["workers"][0];
@@ -183,6 +183,22 @@ fn trials_are_carried_out_and_recorded() {
     }
     // Records are not written over.
     conduct(&scratch, &["--local", "--output", "out.jsonl"]).run().fails(1, &["out.jsonl", "exists"]);
+}
+
+#[test]
+fn exit_statuses_that_look_like_signals_are_kept() {
+    let scratch = test(1, &["[Startup]\n[Run]\nstep1: exit 130\nstep2: exit 160\n[Collect]\n[Reset]\n"]);
+    let says =
+        ["`exit 130` ended with status 130, which may mean signal 2", "`exit 160` ended with status 160;"];
+    conduct(&scratch, &["--local", "-o", "out.jsonl"]).run().fails(1, &says);
+    let trial = records(&scratch.file("out.jsonl")).remove(0);
+    let found: Vec<_> = trial["workers"][0]["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| (&s["exit_status"], &s["signal"]))
+        .collect();
+    assert_eq!(found, [(&json!(130), &json!(2)), (&json!(160), &Value::Null)]);
 }
 
 #[test]
@@ -223,6 +239,41 @@ fn an_interrupt_ends_what_runs_resets_and_records() {
         steps(&trials[0], 0),
         [("startup", "interrupted", &Value::Null), ("reset", "ended", &json!(0))]
     );
+}
+
+#[test]
+fn a_second_interrupt_says_which_hosts_are_left_as_they_are() {
+    let slow = "[Startup]\nstep1: touch dirty; exec sleep 60\n[Run]\n[Collect]\n[Reset]\nstep1: touch resetting; exec sleep 60\n";
+    let quick = "[Startup]\nstep1: true\n[Run]\n[Collect]\n[Reset]\nstep1: touch quick\nstep2: true\n";
+    let scratch = test(1, &[slow, quick, "[Startup]\nstep1: true\n[Run]\n[Collect]\n[Reset]\n"]);
+    let running = conduct(&scratch, &["--local", "-o", "out.jsonl"]).start();
+    let made = |name: &str| wait_for(name, || scratch.path().join(name).exists().then_some(()));
+    made("dirty");
+    running.signal(libc::SIGINT);
+    made("resetting");
+    made("quick");
+    // Its last step takes no time.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    running.signal(libc::SIGINT);
+    let ended = running.wait().status(130);
+    let told = "linerate: interrupted: what runs is ended and the hosts are reset; a second Ctrl-C leaves them as they are\n\
+                linerate: ended at once; not reset, and left as they are: a\n";
+    assert_eq!(ended.stderr, told);
+}
+
+/// What a file says must not command the terminal.
+#[test]
+fn names_of_workers_are_shown_without_control_characters() {
+    let scratch = test(1, &["[Startup]\nstep1: false\n[Run]\n[Collect]\n[Reset]\n"]);
+    let main = "[Test]\n[Clients]\na\u{1b}[2J: a.cfg\n";
+    fs::write(scratch.file("conductor.cfg"), main).unwrap();
+    let ended =
+        conduct(&scratch, &["--local"]).run().fails(1, &["linerate: a?[2j, set-up of trial 1, step 1"]);
+    assert!(!ended.stdout.contains('\u{1b}') && !ended.stderr.contains('\u{1b}'), "{}", ended.stderr);
+    let player = fs::read_to_string(scratch.file("a.cfg")).unwrap().replace("127.0.0.1", "192.0.2.1");
+    fs::write(scratch.file("a.cfg"), player).unwrap();
+    let refused = conduct(&scratch, &["--local"]).run().fails(2, &["a?[2j (192.0.2.1) cannot run here"]);
+    assert!(!refused.stderr.contains('\u{1b}'), "{}", refused.stderr);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What became of a trial of a test: one line of JSON each.
 
 use super::{Mode, Test, Worker};
-use crate::phases::{Outcome, Phase, Report, Status, Undone, Verdict};
+use crate::phases::{Outcome, Phase, Report, Undone, Verdict};
 use serde::Serialize;
 
 /// A trial that is over.
@@ -69,9 +69,9 @@ pub struct StepTrial {
     pub limit_s: Option<u32>,
     /// What became of it.
     pub outcome: Fate,
-    /// Its exit status, if it ended by itself and not by a signal.
+    /// Its exit status, if it ended by itself. A shell tells 128 and the number of the signal that ended a command.
     pub exit_status: Option<i32>,
-    /// The signal that ended it, if nobody asked for that.
+    /// The signal that its exit status may stand for: 129 to 159 may also be what the command itself ended with.
     pub signal: Option<i32>,
     /// Whether this counts as a failure.
     pub failed: bool,
@@ -143,7 +143,11 @@ impl<'t> Recorder<'t> {
 
     /// A phase begins, at this time of a clock and of the calendar (RFC 3339). The first one is the beginning of the trial.
     pub fn phase(&mut self, now_ns: u64, calendar: impl FnOnce() -> String) {
-        self.began.get_or_insert_with(|| (now_ns, calendar()));
+        if self.began.is_none() {
+            // What was heard of the trial before, but too late, is not this one's.
+            self.skew_ns = None;
+            self.began = Some((now_ns, calendar()));
+        }
     }
 
     /// A step is over.
@@ -196,8 +200,7 @@ impl<'t> Recorder<'t> {
 fn step(worker: &Worker, report: &Report, began_ns: u64) -> Option<StepTrial> {
     let step = worker.steps(report.step.phase).get(report.step.step)?;
     let (outcome, exit_status, signal) = match report.outcome {
-        Outcome::Ended(Status::Exit(status)) => (Fate::Ended, Some(status), None),
-        Outcome::Ended(Status::Signal(signal)) => (Fate::Ended, None, Some(signal)),
+        Outcome::Ended(status) => (Fate::Ended, Some(status.as_shells_say()), status.signal()),
         Outcome::TimedOut => (Fate::TimedOut, None, None),
         Outcome::Interrupted => (Fate::Interrupted, None, None),
         Outcome::Stopped => (Fate::Stopped, None, None),

@@ -200,6 +200,21 @@ fn a_test_is_carried_out_as_conductor_would() {
     assert_eq!(started, expected);
 }
 
+#[test]
+fn the_skew_of_a_run_is_its_own_trials() {
+    let player = format!("{MASTER}[Run]{REST}");
+    let test = read_files(MAIN, &[("p.cfg", &player)]).unwrap();
+    let mut recorder = Recorder::new(&test, vec!["here".into()]);
+    let mut trial = |before: Option<u64>, during: Option<u64>| {
+        before.into_iter().for_each(|skew| recorder.started(skew, 1000));
+        recorder.phase(0, String::new);
+        during.into_iter().for_each(|skew| recorder.started(skew, 1000));
+        recorder.phase(1, String::new);
+        recorder.trial(0, &[], false, 2).skew_ms
+    };
+    assert_eq!((trial(None, Some(2_000_000)), trial(Some(3_000_000), None)), (Some(2.0), None));
+}
+
 /// Lines such as files have, in any order and with any fault.
 fn line() -> impl Strategy<Value = String> {
     let section = prop::sample::select(SECTIONS.to_vec()).prop_map(|name| format!("[{name}]"));

@@ -43,7 +43,12 @@ impl Report {
             Outcome::Ended(status) => {
                 let what = match status {
                     Status::Exit(number) => format!("ended with status {number}"),
-                    Status::Signal(number) => format!("was ended by signal {number}"),
+                    Status::Signal(number) => {
+                        format!(
+                            "ended with status {}, which may mean signal {number}",
+                            status.as_shells_say()
+                        )
+                    }
                 };
                 let remedy = if full {
                     format!("make room on the file systems of {host}")

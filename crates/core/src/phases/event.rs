@@ -40,8 +40,26 @@ pub enum Event {
 pub enum Status {
     /// With this exit status; 127 where there is no such command.
     Exit(i32),
-    /// By this signal.
+    /// By this signal; where a shell told, it may also have been the exit status of that number and 128.
     Signal(i32),
+}
+
+impl Status {
+    /// The exit status that a shell tells.
+    pub fn as_shells_say(self) -> i32 {
+        match self {
+            Status::Exit(number) => number,
+            Status::Signal(number) => 128 + number,
+        }
+    }
+
+    /// The signal, if it was one.
+    pub fn signal(self) -> Option<i32> {
+        match self {
+            Status::Exit(_) => None,
+            Status::Signal(number) => Some(number),
+        }
+    }
 }
 
 /// How a step is to be ended.

@@ -50,6 +50,11 @@ pub fn conducted(trial: &Trial, style: Style) -> String {
         (false, failed) => (Ink::Warning, format!("{} failed", some(failed as usize, "step"))),
     };
     page.paragraph(&format!("{test}: trial {number} of {trials}, {took_s:.1} s: {result}"), ink);
+    if let (Some(skew), Some(error), 2..) = (trial.skew_ms, trial.skew_error_ms, trial.workers.len()) {
+        let began =
+            format!("the run began on the last worker {skew:.2} ms after the first, +- {error:.2} ms");
+        page.paragraph(&began, Ink::Plain);
+    }
     for worker in &trial.workers {
         page.heading(&heading(worker));
         let mut phase = "";
@@ -111,8 +116,8 @@ fn fate(step: &StepTrial) -> String {
     match (step.outcome, step.exit_status, step.signal) {
         (Fate::Ended, Some(0), _) => "ok".into(),
         (Fate::Ended, Some(127), _) => "no such command".into(),
-        (Fate::Ended, Some(status), _) => format!("exit {status}"),
-        (Fate::Ended, None, signal) => format!("signal {}", signal.unwrap_or_default()),
+        (Fate::Ended, Some(status), Some(signal)) => format!("{status}, signal {signal}?"),
+        (Fate::Ended, status, _) => format!("exit {}", status.unwrap_or_default()),
         (Fate::TimedOut, ..) if !step.failed => "at its limit".into(),
         (Fate::TimedOut, ..) => "too slow".into(),
         (Fate::Interrupted, ..) => "interrupted".into(),

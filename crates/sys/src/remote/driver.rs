@@ -81,6 +81,8 @@ impl<'a> Driver<'a> {
             if self.machine.wake_ns().is_some_and(|wake| wake <= monotonic_ns()) {
                 self.events.push_back(Event::Tick);
             }
+            // That a run has begun is told before what ends its trial: both may have been heard at once.
+            self.fire();
             while let Some(event) = self.events.pop_front() {
                 let actions = self.machine.handle(event, monotonic_ns());
                 self.carry_out(actions);

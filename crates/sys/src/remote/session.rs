@@ -311,7 +311,7 @@ impl Parts<'_> {
     }
 }
 
-/// What a shell means by the exit status of a command.
+/// What a shell most likely means by the exit status of a command: it does not tell a signal from a command that ended with 130.
 fn status(number: i32) -> Status {
     match number {
         129..=159 => Status::Signal(number - 128),

@@ -2,7 +2,7 @@
 
 use crate::campaign::{S, campaign, design, host, waited};
 use crate::sshd::SshLab;
-use linerate_core::phases::{Mode, Outcome, Phase, Status, Step, Undone};
+use linerate_core::phases::{Action, Mode, Outcome, Phase, Status, Step, Undone};
 use linerate_sys::remote::{Driver, Notice, Place, Started};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -132,4 +132,21 @@ fn commands_here_are_carried_out_likewise() {
     Driver::new(design, vec![place], &mut observe).run(&AtomicBool::new(false)).unwrap();
     let expected = ["set-up\n", "run\n", "collect\n", "reset\n", "undone\n"];
     assert_eq!((troubles, outputs), (0, expected.iter().chain(&expected).map(|s| (*s).to_owned()).collect()));
+}
+
+/// Steps that take no time are over when their beginning is heard of.
+#[test]
+fn that_a_run_has_begun_is_told_within_its_trial() {
+    let mut seen = Vec::new();
+    let mut observe = |notice: Notice<'_>| match notice {
+        Notice::Started(_) => seen.push("started"),
+        Notice::Action { action: Action::Trial { .. }, .. } => seen.push("over"),
+        _ => {}
+    };
+    let names = ["one", "other"];
+    let places = names.map(|name| Place::Here { name: name.into(), netns: None });
+    let mut design = design(names.map(|name| host(name, waited(":", 10))).into());
+    (design.trials, design.phases) = (150, [false, true, false, false]);
+    Driver::new(design, places.into(), &mut observe).run(&AtomicBool::new(false)).unwrap();
+    assert_eq!(seen, ["started", "over"].repeat(150));
 }
