@@ -143,9 +143,10 @@ impl Fault {
 }
 
 impl RemoteError {
-    /// An error of a host.
+    /// An error of a host. What it said may be anything: a terminal gets no orders from it.
     pub fn new(host: &str, fault: Fault, said: impl Into<String>) -> RemoteError {
-        RemoteError { host: host.to_owned(), fault, said: said.into() }
+        let plain = |c: char| if c.is_control() && c != '\n' { '?' } else { c };
+        RemoteError { host: host.to_owned(), fault, said: said.into().chars().map(plain).collect() }
     }
 
     /// No room for a session, and none could be made because of this.
@@ -259,6 +260,12 @@ mod tests {
         );
         assert_eq!(fault("", true), Fault::Lost);
         assert_eq!(fault("", false), Fault::Closed);
+    }
+
+    #[test]
+    fn a_host_s_words_are_no_orders_for_a_terminal() {
+        let error = classify("r1", "\x1b[2Jgone\x07\r\n", true, Duration::ZERO);
+        assert_eq!(error.said, "?[2Jgone?");
     }
 
     #[test]
