@@ -103,8 +103,7 @@ pub fn rule_set(list: &mut List<'_>, set: &RuleSet) {
         list.sysctl(&name, &value);
     }
     for load in set.loads() {
-        let argv = std::iter::once(load.program).chain(load.arguments.iter().copied());
-        let apply = Program::new(argv).reading(Input::Rules(Box::new(set.clone()), load.part));
+        let apply = Program::loading(set, &load);
         let what = format!("rule set by {}", load.program);
         match set.firewall {
             Firewall::Ipfw => list.with_undo(what, apply, Program::new(["ipfw", "-q", "-f", "flush"])),

@@ -18,7 +18,7 @@ mod tests;
 
 use crate::plan::placeholders::fill;
 use crate::plan::settings::{End, Settings, System};
-use crate::rules::{Part, RuleSet};
+use crate::rules::{Load, Part, RuleSet};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -46,6 +46,12 @@ impl Program {
     fn script<S: Into<String>>(script: &'static str, arguments: impl IntoIterator<Item = S>) -> Self {
         let head = ["sh", "-c", script, "linerate"].map(String::from);
         Program::new(head.into_iter().chain(arguments.into_iter().map(Into::into)))
+    }
+
+    /// What loads one of the parts of a rule set.
+    fn loading(set: &RuleSet, load: &Load) -> Self {
+        let argv = std::iter::once(load.program).chain(load.arguments.iter().copied());
+        Program::new(argv).reading(Input::Rules(Box::new(set.clone()), load.part))
     }
 
     fn reading(self, input: Input) -> Self {

@@ -77,8 +77,7 @@ fn pf(list: &mut List<'_>, rules: Option<&RuleSet>) {
         return list.refuse(format!("rules of {}", set.firewall), "OpenBSD has pf");
     }
     for load in set.loads() {
-        let argv = std::iter::once(load.program).chain(load.arguments.iter().copied());
-        let apply = Program::new(argv).reading(Input::Rules(Box::new(set.clone()), load.part));
+        let apply = Program::loading(set, &load);
         list.add("rule set by pfctl", None, apply, Undo::Stays);
     }
 }
