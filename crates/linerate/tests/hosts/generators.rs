@@ -46,6 +46,7 @@ fn two_generators_share_a_rate_and_begin_together() {
         skews.push(trial["skew_ns"].as_u64().unwrap());
     }
     // One of them may have found its CPU busy with something else.
+    println!("the generators began {skews:?} ns apart");
     assert!(skews.iter().any(|skew| *skew < 50_000_000), "they began {skews:?} ns apart");
     // What came by each cable: the trials', and before them every flow by every generator, for each of the two set-ups.
     let came = received();
