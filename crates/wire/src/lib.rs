@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+mod answer;
 pub mod checksum;
 mod error;
 pub mod ethernet;
@@ -41,6 +42,7 @@ mod template;
 pub mod udp;
 
 pub use account::{Observed, StreamAccount, WINDOW};
+pub use answer::answer;
 pub use error::HeaderError;
 pub use ethernet::{EtherType, EthernetPacket, EthernetRepr, VlanTag};
 pub use flow::{DEFAULT_PORT, EndpointRange, Flow, FlowError, FlowSpace, MAX_FLOWS, MAX_PARSED_FLOWS};
