@@ -29,7 +29,8 @@ pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<Stri
 fn invalid_trials(duts: &[&Row]) -> Option<String> {
     let failed: usize = duts.iter().map(|r| r.trials - r.valid_trials).sum();
     (failed > 0).then(|| {
-        format!("why {failed} trials failed their audit: linerate show DIRECTORY --trials, and trials.jsonl has every check")
+        let trials = if failed == 1 { "1 trial" } else { &format!("{failed} trials") };
+        format!("why {trials} failed their audit: linerate show DIRECTORY --trials, and trials.jsonl has every check")
     })
 }
 

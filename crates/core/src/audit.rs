@@ -2,6 +2,8 @@
 //! out of the verdict.
 
 use crate::counters::PortCounters;
+use crate::plan::settings::States;
+use crate::record::Connections;
 use crate::trial::Rates;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +19,9 @@ const OTHERS_FRAMES: u64 = 100;
 /// One frame of others for this many of ours takes nothing from them.
 const OTHERS_SHARE: u64 = 1000;
 
+/// The check that a fault fails.
+const NO_FAULT: &str = "no fault";
+
 /// Frames that were lost at a known place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
@@ -26,6 +31,12 @@ pub struct Loss {
     pub frames: u64,
     /// Whose loss it is.
     pub side: Side,
+}
+
+/// Whether frames were lost at this place for want of room, before anything was done with them: all such places are queues that were
+/// full, and are named so.
+pub fn no_room(place: &str) -> bool {
+    place.ends_with(" full")
 }
 
 /// Whose loss or limit it is.
@@ -69,6 +80,8 @@ pub struct Evidence {
     /// The receiver is on a network of other machines, which say things of their own (ARP, LLDP, neighbour discovery): a few of their
     /// frames are no reason to doubt its count of ours.
     pub others: bool,
+    /// The DUT's connections after the trial.
+    pub connections: Option<Connections>,
     /// A failure while the trial ran: an interface that went down, a generator that ended early.
     pub faults: Vec<String>,
 }
@@ -96,9 +109,13 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// The sentences of the checks that failed.
+    /// The sentences of the checks that failed. A fault speaks for itself.
     pub fn failures(&self) -> impl Iterator<Item = String> + '_ {
-        self.checks.iter().filter(|c| !c.ok).map(|c| format!("{}: {}", c.name, c.found))
+        let told = |c: &Check| match c.name.as_str() {
+            NO_FAULT => c.found.clone(),
+            name => format!("{name}: {}", c.found),
+        };
+        self.checks.iter().filter(|c| !c.ok).map(told)
     }
 }
 
@@ -106,12 +123,16 @@ impl Audit {
 pub fn audit(e: &Evidence) -> Audit {
     let located: u64 = e.losses.iter().map(|l| l.frames).sum();
     let unlocated = e.generator.frames as i64 - e.receiver.unique() as i64 - located as i64;
-    let mut checks = vec![conservation(e, located, unlocated), something_sent(e)];
+    // A fault explains what the other checks find, so it is told first.
+    let fault = |f: &String| Check { name: NO_FAULT.into(), ok: false, found: f.clone() };
+    let mut checks: Vec<Check> = e.faults.iter().map(fault).collect();
+    checks.extend([conservation(e, located, unlocated), something_sent(e)]);
+    checks.extend(has_window(e));
     checks.extend(offered_as_asked(e));
     checks.push(no_foreign_frames(e));
     checks.push(tester_lost_nothing(e));
     checks.extend(e.second_counts.iter().map(counted_twice));
-    checks.extend(e.faults.iter().map(|f| Check { name: "no fault".into(), ok: false, found: f.clone() }));
+    checks.extend(e.connections.and_then(established));
     Audit { valid: checks.iter().all(|c| c.ok), unlocated, checks }
 }
 
@@ -144,12 +165,18 @@ fn something_sent(e: &Evidence) -> Check {
     Check { name: "frames were sent".into(), ok, found: format!("{} sent", e.generator.frames) }
 }
 
-fn offered_as_asked(e: &Evidence) -> Option<Check> {
-    let asked = e.asked?;
-    let Some(rates) = e.rates else {
-        let found = "no window to measure it in".into();
-        return Some(Check { name: "offered as asked".into(), ok: false, found });
+/// A rate needs time between two samples. What was not sent, or went wrong, has no window for another reason.
+fn has_window(e: &Evidence) -> Option<Check> {
+    let found = match e.rates {
+        Some(rates) => format!("{:.3} s", rates.seconds),
+        None => "no time passed between the first sample and the last: this machine's clock stands still or jumps (another clock source may not), or linerate was kept from running for the whole trial".into(),
     };
+    let sent = e.faults.is_empty() && e.generator.frames > 0;
+    sent.then(|| Check { name: "measured window".into(), ok: e.rates.is_some(), found })
+}
+
+fn offered_as_asked(e: &Evidence) -> Option<Check> {
+    let (asked, rates) = (e.asked?, e.rates?);
     // Within a window, a paced generator is off by up to one frame at each end: at a few frames/s that is no error.
     let tolerance = OFFERED_TOLERANCE * asked + 2.0 / rates.seconds;
     let ok = (rates.offered - asked).abs() <= tolerance;
@@ -177,6 +204,13 @@ fn tester_lost_nothing(e: &Evidence) -> Check {
     Check { name: "the tester lost nothing".into(), ok: lost.is_empty() || e.calibration, found }
 }
 
+/// Connections that were established before the trial are so after it: none has expired and come back as a new one.
+fn established(c: Connections) -> Option<Check> {
+    let unanswered = c.unanswered.filter(|_| c.states == States::Established)?;
+    let found = format!("{unanswered} of {} connections have never been answered", c.tracked.unwrap_or(0));
+    Some(Check { name: "connections are established".into(), ok: unanswered == 0, found })
+}
+
 fn counted_twice(s: &SecondCount) -> Check {
     let found = format!("{} counted {} of {} expected", s.place, s.frames, s.expected);
     Check { name: format!("counted twice ({})", s.place), ok: s.frames == s.expected, found }
@@ -195,7 +229,8 @@ mod tests {
 
     fn sent_and_received(sent: u64, received: u64) -> Evidence {
         let port = |frames| PortCounters { frames, ..PortCounters::default() };
-        Evidence { generator: port(sent), receiver: port(received), ..Evidence::default() }
+        let rates = Some(Rates { offered: 1.0, received: 1.0, seconds: 1.0 });
+        Evidence { rates, generator: port(sent), receiver: port(received), ..Evidence::default() }
     }
 
     fn failed(e: &Evidence) -> Vec<String> {
@@ -222,6 +257,23 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_that_was_to_be_established_and_is_not_fails_the_trial() {
+        let mut e = sent_and_received(1000, 1000);
+        let of = |states, unanswered| Some(Connections { states, tracked: Some(5), unanswered });
+        for (connections, fails) in [
+            (of(States::Established, Some(0)), false),
+            (of(States::Established, Some(1)), true),
+            (of(States::OneWay, Some(5)), false),
+            (of(States::New, None), false),
+            (None, false),
+        ] {
+            e.connections = connections;
+            let names = failed(&e);
+            assert_eq!(names, if fails { vec!["connections are established"] } else { vec![] });
+        }
+    }
+
+    #[test]
     fn duplicates_do_not_hide_losses() {
         let mut e = sent_and_received(1000, 1000);
         e.receiver.streams.push(StreamCounters { duplicates: 10, ..StreamCounters::default() });
@@ -233,7 +285,6 @@ mod tests {
     fn the_offered_load_must_be_what_was_asked() {
         let mut e = sent_and_received(1000, 1000);
         e.asked = Some(100_000.0);
-        assert_eq!(failed(&e), ["offered as asked"]);
         e.rates = Some(Rates { offered: 99_600.0, received: 99_600.0, seconds: 10.0 });
         assert!(audit(&e).valid);
         e.rates = Some(Rates { offered: 99_000.0, received: 99_000.0, seconds: 10.0 });
@@ -246,12 +297,19 @@ mod tests {
         e.receiver.foreign.insert("ARP".into(), 2);
         e.second_counts.push(SecondCount { place: "DUT in".into(), frames: 9, expected: 10 });
         e.faults.push("interface g0 went down".into());
-        assert_eq!(failed(&e), ["no foreign frames", "counted twice (DUT in)", "no fault"]);
-        assert_eq!(audit(&e).failures().next().unwrap(), "no foreign frames: 2 ARP");
+        assert_eq!(failed(&e), ["no fault", "no foreign frames", "counted twice (DUT in)"]);
+        assert_eq!(audit(&e).failures().next().unwrap(), "interface g0 went down", "the cause first");
         e.others = true;
-        assert_eq!(failed(&e), ["counted twice (DUT in)", "no fault"]);
+        assert_eq!(failed(&e), ["no fault", "counted twice (DUT in)"]);
         e.receiver.foreign.insert("ARP".into(), 101);
-        assert_eq!(failed(&e)[0], "no foreign frames");
+        assert_eq!(failed(&e)[1], "no foreign frames");
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_fails_the_trial_and_is_named() {
+        let e = Evidence { rates: None, asked: Some(10.0), ..sent_and_received(10, 10) };
+        assert_eq!(failed(&e), ["measured window"]);
+        assert!(audit(&e).failures().next().unwrap().contains("clock stands still"));
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub struct PortCounters {
     /// Latency of the stamped frames, in nanoseconds.
     #[serde(default)]
     pub latency: Histogram,
+    /// Receiver: frames that it answered. Generator: answers that came back. 0 where nobody asked for answers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub answers: u64,
     /// Generator: the longest gap, in nanoseconds, in which a frame was due and none left.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stall_ns: u64,
@@ -67,6 +70,7 @@ impl PortCounters {
         self.frames += other.frames;
         self.bytes += other.bytes;
         self.refused += other.refused;
+        self.answers += other.answers;
         for (kind, frames) in other.foreign {
             *self.foreign.entry(kind).or_default() += frames;
         }

@@ -27,6 +27,8 @@ pub struct Key {
     pub topic: String,
     /// Variant, or configuration of the archive.
     pub variant: String,
+    /// Other names under which an archive has the same runs.
+    pub also: Vec<String>,
     /// `IPv4` or `IPv6`.
     pub family: String,
     /// Frame length: `64 B`, `IMIX`.
@@ -41,7 +43,11 @@ impl Key {
     /// What was measured, in a few words: `nft-stateful IPv4 64 B`.
     pub fn what(&self) -> String {
         let variant = if self.variant.is_empty() { "(unnamed)" } else { &self.variant };
-        join(&[variant, &self.family, &self.frame, &self.load], " ")
+        let also = match &self.also[..] {
+            [] => String::new(),
+            names => format!("(also called {})", names.join(", ")),
+        };
+        join(&[variant, &also, &self.family, &self.frame, &self.load], " ")
     }
 
     /// Where it was measured.

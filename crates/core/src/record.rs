@@ -7,6 +7,8 @@ pub use imported::{Imported, ImportedSlot, ImportedTrial};
 use crate::audit::{Audit, Loss};
 use crate::counters::PortCounters;
 use crate::plan;
+use crate::plan::settings::States;
+use crate::rules::own::{RuleCount, RuleFile};
 use crate::schedule::Stopped;
 use crate::trial::{Rates, Sample, Timing};
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,9 @@ use std::collections::BTreeMap;
 
 /// The version that this program writes. Readers accept every version up to it.
 pub const VERSION: u32 = 1;
+
+/// The JSON Schema of a campaign as it is printed as JSON.
+pub const SCHEMA: &str = include_str!("record/campaign.schema.json");
 
 /// `campaign.json`: what was asked, and what stood where.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,9 +42,25 @@ pub struct Campaign {
     /// Whose results these are, where linerate did not measure them itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Box<Imported>>,
+    /// Rule files of `bench`, by the variant that has them. A plan's are in its lanes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rule_files: BTreeMap<String, RuleFile>,
     /// The plan that it carries out, where there is one. Slots are its cells, by the same numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<Box<Planned>>,
+}
+
+impl Campaign {
+    /// The rule file of a slot, where it has one.
+    pub fn rule_file(&self, slot: &Slot) -> Option<&RuleFile> {
+        match &self.planned {
+            None => self.rule_files.get(&slot.variant),
+            Some(planned) => {
+                let cell = planned.plan.cells.get(slot.id)?;
+                planned.plan.lanes.get(cell.lane)?.settings.rule_file.as_ref()
+            }
+        }
+    }
 }
 
 /// The plan of a campaign.
@@ -215,6 +236,12 @@ pub struct TrialRecord {
     /// When the trial began, nanoseconds since the campaign's first: the time that the schedule was told. The time between a stop
     /// and going on is not counted.
     pub began_ns: u64,
+    /// How long it took altogether: set-up, reboots and drain are part of it. 0 in older records.
+    #[serde(default)]
+    pub took_ns: u64,
+    /// How often the DUT was rebooted for it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reboots: u32,
     /// Times of this trial.
     pub timing: Timing,
     /// Frame rates in the window; `None` where it was too short.
@@ -235,9 +262,15 @@ pub struct TrialRecord {
     pub audit: Audit,
     /// Raw samples of the window.
     pub samples: Vec<Sample>,
+    /// The connections that the DUT tracked when the trial was over, where it keeps states and can be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<Connections>,
     /// What a plan's commands said after the trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collected: Vec<Collected>,
+    /// What the rules of a rule file counted in this trial, those that met frames.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleCount>,
     /// Between the first generator's beginning and the last one's, in nanoseconds, where several hosts send; as uncertain as the comparison
     /// of their clocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -245,6 +278,30 @@ pub struct TrialRecord {
     /// Where an imported figure comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Box<ImportedTrial>>,
+}
+
+impl TrialRecord {
+    /// When it was over, nanoseconds since the campaign's first trial began.
+    pub fn ended_ns(&self) -> u64 {
+        self.began_ns + self.took_ns.max(self.timing.load_ns())
+    }
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// The connections of the test traffic in a DUT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connections {
+    /// How far they were when the trial began. `one-way` also where nobody could answer.
+    pub states: States,
+    /// Connections in the DUT's table, where it can be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracked: Option<u64>,
+    /// Those among them that have never been answered; looked at where none should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unanswered: Option<u64>,
 }
 
 /// What a command said after a trial.
@@ -279,8 +336,11 @@ pub struct Summary {
     pub version: u32,
     /// Why the campaign ended.
     pub stopped: Stopped,
-    /// Time from first to last trial, in seconds.
+    /// Time from the beginning of the first trial to the end of the last, in seconds; in a lab of hosts, until these were put back.
     pub seconds: f64,
+    /// How often the DUT was rebooted meanwhile.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reboots: u32,
     /// Share of that time under load.
     pub load_share: f64,
     /// Most memory that linerate itself held at once, in bytes.
@@ -290,6 +350,9 @@ pub struct Summary {
     pub rows: Vec<crate::summary::Row>,
     /// Ratios between slots.
     pub comparisons: Vec<crate::summary::Comparison>,
+    /// Slots that were to be measured and have no figure, or none that says anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmeasured: Vec<crate::summary::Unmeasured>,
     /// What a reader must know before believing.
     pub warnings: Vec<String>,
     /// What became of the campaign's plan, where it has one.

@@ -15,6 +15,7 @@ pub use design::{Design, Place, Stopping, Watched};
 pub use replay::Mismatch;
 
 use crate::plan::campaign::Order;
+use crate::record::TrialRecord;
 use crate::stats::Estimate;
 use comparison::{Comparison, Look, Outcomes};
 use order::Turns;
@@ -209,8 +210,33 @@ impl Schedule {
         {
             return Some(known);
         }
+        comparison::repeated(&self.outcomes, (of, than), self.looks_at(of, than))
+    }
+
+    /// As [`Schedule::ratio`], of another figure of the trials that it was told of.
+    pub fn ratio_by(
+        &self,
+        of: usize,
+        than: usize,
+        trials: &[TrialRecord],
+        figure: impl Fn(&TrialRecord) -> Option<f64>,
+    ) -> Option<Estimate> {
+        let slots = self.dropped.len();
+        if of >= slots || than >= slots {
+            return None;
+        }
+        let mut outcomes = Outcomes::new(slots);
+        for trial in trials {
+            outcomes.begin(trial.block);
+            outcomes.set(trial.block, trial.slot, Some(trial).filter(|t| t.audit.valid).and_then(&figure));
+        }
+        comparison::repeated(&outcomes, (of, than), self.looks_at(of, than))
+    }
+
+    /// The looks at which both slots were still taking trials.
+    fn looks_at(&self, of: usize, than: usize) -> &[Look] {
         let until = self.dropped[of].into_iter().chain(self.dropped[than]).min().unwrap_or(self.looks.len());
-        comparison::repeated(&self.outcomes, (of, than), &self.looks[..until])
+        &self.looks[..until]
     }
 
     /// The comparisons that are watched, and what is known of each.

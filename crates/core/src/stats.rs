@@ -26,8 +26,8 @@ use linerate_wire::SplitMix64;
 use serde::{Deserialize, Serialize};
 use statrs::function::gamma::ln_gamma;
 
-/// An estimate with its interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// An estimate with its interval. By default it is that of nothing: 0 of no values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The median.
     pub median: f64,

@@ -102,6 +102,9 @@ enum Phase {
     Done,
 }
 
+/// How long after its end a window may still be looked for: generators go on for longer than that unless they are stopped.
+const LATEST_NS: u64 = 40_000_000;
+
 /// The state of one trial. Ask [`Machine::step`], do it, report it with [`Machine::done`].
 #[derive(Debug, Clone)]
 pub struct Machine {
@@ -163,7 +166,11 @@ impl Machine {
     fn sampled(&mut self, sample: Sample) {
         self.samples.push(sample);
         let end = self.timing.load_ns();
-        if sample.t_ns >= end {
+        let another = sample.t_ns + self.timing.interval_ns;
+        if sample.t_ns >= end && self.samples.len() == 1 && another <= end + LATEST_NS {
+            // Kept from running for the whole window: the load goes on, and one sample is none.
+            self.next_ns = another;
+        } else if sample.t_ns >= end {
             self.phase = Phase::Stopping;
         } else {
             self.next_ns = (self.next_ns + self.timing.interval_ns).max(sample.t_ns).min(end);
@@ -265,6 +272,23 @@ mod tests {
         assert!(samples.len() >= 10, "{}", samples.len());
         let r = rates(&samples).unwrap();
         assert!((r.seconds - 0.25).abs() < 0.001 && (r.offered - 1e6).abs() < 10.0, "{r:?}");
+    }
+
+    #[test]
+    fn a_sampler_that_was_late_for_its_window_takes_a_later_one_but_not_much_later() {
+        let sampled = |late_ns: u64| {
+            let mut machine = Machine::new(Timing::slice(10_000_000));
+            machine.done(Event::Done, 0);
+            let mut late = late_ns;
+            while let Step::Sample(at) = machine.step() {
+                let t_ns = at + std::mem::take(&mut late);
+                machine.done(Event::Sampled(Sample { t_ns, sent: t_ns, received: t_ns }), t_ns);
+            }
+            rates(&machine.into_samples()).map(|r| r.seconds)
+        };
+        assert_eq!(sampled(0), Some(0.01));
+        assert_eq!(sampled(25_000_000), Some(0.01));
+        assert_eq!(sampled(500_000_000), None, "the load is over by then, or the clock jumps");
     }
 
     #[test]

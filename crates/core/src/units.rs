@@ -60,6 +60,11 @@ pub enum RateError {
         "'{0}' is not a rate: write max, 500kpps, 1.5Mpps, 1Gbit/s:l1 (with preamble and gap), 1Gbit/s:l2 (frames with FCS) or 50%"
     )]
     Syntax(String),
+    /// A number of what?
+    #[error(
+        "'{0}' has no unit: write {0}pps for frames a second, {0}bit/s:l1 for bits with preamble and gap"
+    )]
+    UnitMissing(String),
     /// Zero or negative.
     #[error("a rate of '{0}' sends nothing: the lowest is 0.001pps")]
     TooLow(String),
@@ -153,6 +158,7 @@ impl FromStr for Rate {
             None => (lower.as_str(), None),
         };
         let rate = match (unit, layer) {
+            ("", None) if value > 0.0 => return Err(RateError::UnitMissing(trimmed.into())),
             ("" | "pps" | "fps" | "frames/s" | "packets/s", None) => Rate::Frames(value),
             ("%", None) if value > 100.0 => return Err(RateError::AboveLine(text.into())),
             ("%", None) => Rate::LineShare(value / 100.0),
@@ -210,7 +216,7 @@ pub fn parse_link_speed(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A duration such as `250ms`, `10s`, `2m` or plain seconds, in nanoseconds.
+/// A duration such as `250ms`, `10s` or `2m`, in nanoseconds.
 ///
 /// # Errors
 /// Not a number with a known unit, zero, or more than a day.
@@ -220,7 +226,8 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
     let digits = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
     let number: f64 = trimmed[..digits].parse().map_err(|_| wrong())?;
     let scale = match trimmed[digits..].trim() {
-        "" | "s" | "sec" => 1e9,
+        "" => return Err(format!("'{trimmed}' has no unit: write {trimmed}s, {trimmed}ms or {trimmed}us")),
+        "s" | "sec" => 1e9,
         "ms" => 1e6,
         "us" => 1e3,
         "m" | "min" => 60e9,
@@ -246,9 +253,8 @@ mod tests {
     fn rates_are_read_and_written() {
         for (text, rate) in [
             ("max", Rate::Max),
-            ("100", Rate::Frames(100.0)),
-            ("1.5Mpps", Rate::Frames(1.5e6)),
-            ("200k", Rate::Frames(2e5)),
+            ("100pps", Rate::Frames(100.0)),
+            ("1.5 Mpps", Rate::Frames(1.5e6)),
             ("1Gbit/s:l1", Rate::BitsLayer1(1e9)),
             ("1Gbps@L2", Rate::BitsLayer2(1e9)),
             ("50%", Rate::LineShare(0.5)),
@@ -264,6 +270,9 @@ mod tests {
         assert!(matches!("0".parse::<Rate>(), Err(RateError::TooLow(_))));
         assert!(matches!("-5".parse::<Rate>(), Err(RateError::TooLow(_))));
         assert!(matches!("1Gbit/s".parse::<Rate>(), Err(RateError::LayerMissing(_))));
+        for text in ["10", "200k"] {
+            assert!(matches!(text.parse::<Rate>(), Err(RateError::UnitMissing(_))), "{text}");
+        }
         assert!(matches!("101%".parse::<Rate>(), Err(RateError::AboveLine(_))));
         for text in ["", "fast", "1e", "1xpps", "nan", "inf", "1Gbit/s:l3", "µ"] {
             assert!(matches!(text.parse::<Rate>(), Err(RateError::Syntax(_))), "{text}");
@@ -284,7 +293,8 @@ mod tests {
     #[test]
     fn durations() {
         assert_eq!(parse_duration_ns("250ms"), Ok(250_000_000));
-        assert_eq!(parse_duration_ns("2"), Ok(2_000_000_000));
+        assert_eq!(parse_duration_ns("2 s"), Ok(2_000_000_000));
+        assert!(parse_duration_ns("5").unwrap_err().contains("no unit: write 5s"));
         assert!(parse_duration_ns("0").is_err() && parse_duration_ns("25h").is_err());
         assert!(parse_duration_ns("ten").is_err());
     }

@@ -22,6 +22,22 @@ pub struct Finished {
     pub directory: PathBuf,
     /// What ended it early.
     pub failure: Option<anyhow::Error>,
+    store: RecordStore,
+}
+
+impl Finished {
+    /// Adds the time that it took to put the lab back, and the reboots that were part of it.
+    ///
+    /// # Errors
+    /// The summary cannot be written again.
+    pub fn put_back(&mut self, took: Duration, reboots: u32) -> Result<()> {
+        let summary = &mut self.summary;
+        let loaded = summary.load_share * summary.seconds;
+        summary.seconds += took.as_secs_f64();
+        summary.load_share = if summary.seconds > 0.0 { loaded / summary.seconds } else { 0.0 };
+        summary.reboots += reboots;
+        self.store.write_summary(&self.summary).context("writing the records")
+    }
 }
 
 /// What a campaign that is gone on with has measured before.
@@ -51,7 +67,7 @@ pub fn run(
     let design = Design::of(campaign);
     let mut schedule =
         Schedule::replay(design, &trials).context("going on where the campaign was stopped")?;
-    let before = trials.last().map_or(0, |t| t.began_ns + t.timing.load_ns());
+    let before = trials.last().map_or(0, TrialRecord::ended_ns);
     let before = Duration::from_nanos(before);
     let mut conductor = Conductor { campaign, stand, store, trials, began: Instant::now(), before };
     let (stopped, failure) = conductor.all_trials(&mut schedule, progress);
@@ -62,7 +78,7 @@ pub fn run(
     let directory = store.directory().to_path_buf();
     let written = kept.and(store.write_summary(&summary));
     let failure = failure.or(written.err().map(|e| anyhow::Error::from(e).context("writing the records")));
-    Ok(Finished { summary, directory, failure })
+    Ok(Finished { summary, directory, failure, store })
 }
 
 struct Conductor<'a> {
@@ -85,7 +101,7 @@ impl Conductor<'_> {
             if interrupted() {
                 return (Stopped::Interrupted, None);
             }
-            let elapsed = self.before + self.began.elapsed();
+            let elapsed = self.before + self.stand.passed().unwrap_or_else(|| self.began.elapsed());
             progress.advance(elapsed);
             // The schedule's time is what is recorded: so it can be replayed.
             let began_ns = elapsed.as_nanos() as u64;
@@ -94,7 +110,9 @@ impl Conductor<'_> {
                 Err(stopped) => return (stopped, None),
             };
             progress.say(describe(self.campaign, schedule, slot));
-            pause(self.campaign);
+            if self.stand.passed().is_none() {
+                pause(self.campaign);
+            }
             match self.one_trial(block, slot, began_ns) {
                 Ok(rate) => schedule.observe(block, slot, rate),
                 Err(_) if interrupted() => return (Stopped::Interrupted, None),
@@ -111,7 +129,9 @@ impl Conductor<'_> {
         if interrupted() {
             return Ok(None); // cut short: its window is not what was asked for
         }
-        let record = self.record(block, slot, began_ns, timing, shown);
+        let ended_ns = (self.before + self.began.elapsed()).as_nanos() as u64;
+        let took_ns = ended_ns.saturating_sub(began_ns);
+        let record = TrialRecord { took_ns, ..self.record(block, slot, began_ns, timing, shown) };
         let rate = record.rates.filter(|_| record.audit.valid).map(|r| r.received);
         self.store.append_trial(&record)?;
         self.trials.push(record);
@@ -129,6 +149,7 @@ impl Conductor<'_> {
             second_counts: shown.account.second_counts,
             calibration: self.campaign.slots[slot].is_calibration(),
             others: self.campaign.asked.mode == Mode::Hosts,
+            connections: shown.connections,
             faults: shown.outcome.faults,
         };
         let sent = evidence.generator.frames;
@@ -139,6 +160,8 @@ impl Conductor<'_> {
             block,
             slot,
             began_ns,
+            took_ns: 0,
+            reboots: shown.reboots,
             timing,
             rates,
             // Others' frames may be among those that came.
@@ -150,7 +173,9 @@ impl Conductor<'_> {
             dut: shown.account.dut,
             cpus: shown.cpus,
             samples: shown.outcome.samples,
+            connections: evidence.connections,
             collected: shown.collected,
+            rules: shown.rules,
             skew_ns: shown.skew_ns,
             imported: None,
         }

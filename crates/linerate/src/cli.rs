@@ -24,7 +24,7 @@ pub use compare::{Compare, Share};
 pub use conduct::{Conduct, Format};
 pub use history::History;
 pub use import::{Benchlab, Import, ImportFrom, Netbenches};
-pub use lab::{Lab, LabAction};
+pub use lab::{Lab, LabAction, LabExample};
 pub use lab_check::LabCheck;
 pub use lab_restore::LabRestore;
 pub use plan::{Plan, PlanAction};

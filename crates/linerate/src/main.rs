@@ -1,22 +1,46 @@
 //! linerate: how many packets does this router or firewall forward, why not more, and which setting makes it faster?
 
+/// As std's, which panic where standard error takes no more: `2>&1 | head` is no reason to stop measuring.
+macro_rules! eprint {
+    ($($text:tt)*) => {{
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!($($text)*));
+    }};
+}
+macro_rules! eprintln {
+    ($($text:tt)*) => { eprint!("{}\n", format_args!($($text)*)) };
+}
+
 mod campaign;
 mod cli;
 mod commands;
 mod interrupt;
+mod output;
 mod points;
 mod progress;
+mod rule_files;
 mod stand;
 
 use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match commands::run(cli::Cli::parse()) {
+    let code = match cli::Cli::try_parse() {
+        Ok(cli) => run(cli),
+        Err(wrong) if wrong.use_stderr() => wrong.exit(),
+        Err(help) => {
+            let _ = output::attempt(|| help.print());
+            ExitCode::SUCCESS
+        }
+    };
+    output::finish(code)
+}
+
+fn run(cli: cli::Cli) -> ExitCode {
+    match commands::run(cli) {
         Ok(code) => code,
         Err(error) => {
             let told = told(&error);
-            eprintln!("linerate: {told}");
+            commands::tell(&told);
             // SAFETY: geteuid has no preconditions.
             if told.contains("Operation not permitted") && unsafe { libc::geteuid() } != 0 {
                 eprintln!("linerate: namespaces, raw sockets and eBPF programs need root: run it with sudo");

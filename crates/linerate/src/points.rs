@@ -3,7 +3,6 @@
 use crate::progress::Progress;
 use anyhow::{Context, Result, anyhow};
 use linerate_core::ministat::{Columns, PointReader};
-use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
@@ -42,7 +41,7 @@ pub fn read(path: &Path, columns: &Columns) -> Result<Vec<f64>> {
     if is_stdin(path) {
         return read_from(std::io::stdin().lock(), None, &name(path), columns);
     }
-    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let file = linerate_sys::files::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let length = file.metadata().ok().filter(|facts| facts.is_file()).map(|facts| facts.len());
     read_from(file, length, &name(path), columns)
 }

@@ -2,7 +2,20 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// From now on nothing is shown.
+pub fn silence() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
+/// Whether standard error is a terminal on which a line can be written over, and somebody wants to see it.
+fn is_seen() -> bool {
+    std::io::stderr().is_terminal() && !crate::commands::is_dumb() && !SILENT.load(Ordering::Relaxed)
+}
 
 /// A progress line; silent when standard error is not a terminal.
 pub struct Progress(ProgressBar);
@@ -36,7 +49,7 @@ impl Progress {
     /// A line for work of unknown length, which [`Progress::say`] fills.
     pub fn of_steps() -> Self {
         let bar = ProgressBar::no_length();
-        if std::io::stderr().is_terminal() {
+        if is_seen() {
             let style = ProgressStyle::with_template("{elapsed:>3}  {msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         } else {
@@ -69,7 +82,7 @@ impl Progress {
 
 /// A line of this shape, where standard error is a terminal.
 fn shown(bar: ProgressBar, template: &str, prefix: &str) -> Progress {
-    if std::io::stderr().is_terminal() {
+    if is_seen() {
         let style = ProgressStyle::with_template(template);
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_prefix(prefix.to_owned());
@@ -96,7 +109,7 @@ impl Counting {
     /// Says what is going on now.
     pub fn say(&mut self, text: impl FnOnce() -> String) {
         if self.bar.is_hidden() {
-            if self.began.elapsed() < Duration::from_secs(2) || !std::io::stderr().is_terminal() {
+            if self.began.elapsed() < Duration::from_secs(2) || !is_seen() {
                 return;
             }
             self.bar.set_draw_target(ProgressDrawTarget::stderr());

@@ -1,5 +1,6 @@
 //! A stand carries out trials: the embedded lab with real packets, or the in-memory port for tests of everything else.
 
+mod connections;
 mod embedded;
 mod hosts;
 mod simulated;
@@ -7,18 +8,21 @@ mod tester;
 mod turns;
 
 pub use embedded::{Embedded, EmbeddedPlan, PACED_BATCH, TrafficKind};
-pub use hosts::{Agents, BATCH as HOSTS_BATCH, Device, Hosts, Tester as HostsTester, Tools};
+pub use hosts::{Agents, BATCH as HOSTS_BATCH, Device, HostSlot, Hosts, Tester as HostsTester, Tools};
 pub use simulated::{Simulated, parse_simulation};
 pub use tester::Means;
 pub use turns::{Places, Turns};
 
 use anyhow::Result;
 use linerate_core::counters::PortCounters;
-use linerate_core::record::{Collected, CpuShare};
+use linerate_core::plan::settings::States;
+use linerate_core::record::{Collected, Connections, CpuShare};
+use linerate_core::rules::own::RuleCount;
 use linerate_core::trial::Timing;
 use linerate_sys::lab::ledger::Account;
 use linerate_sys::trial::Outcome;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// What a trial showed.
 #[derive(Debug, Default)]
@@ -35,8 +39,14 @@ pub struct Shown {
     pub cpus: Vec<CpuShare>,
     /// What the plan's commands said.
     pub collected: Vec<Collected>,
+    /// The DUT's connections after the trial, where it keeps states.
+    pub connections: Option<Connections>,
+    /// What the rules of a user's file counted.
+    pub rules: Vec<RuleCount>,
     /// Between the first generator's beginning and the last one's, where several hosts send.
     pub skew_ns: Option<u64>,
+    /// How often the DUT was rebooted for it.
+    pub reboots: u32,
 }
 
 /// Somewhere that trials can be run.
@@ -46,4 +56,9 @@ pub trait Stand {
     /// # Errors
     /// It could not be run at all; what went wrong while it ran is a fault in its outcome.
     fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<Shown>;
+
+    /// What has passed on a clock of its own: no pause is waited for there. `None` where time is the machine's.
+    fn passed(&self) -> Option<Duration> {
+        None
+    }
 }

@@ -12,13 +12,21 @@ mod host;
 mod interrupted;
 #[path = "campaigns/killed.rs"]
 mod killed;
+#[path = "campaigns/losses.rs"]
+mod losses;
 #[path = "campaigns/order.rs"]
 mod order;
 #[path = "campaigns/outside.rs"]
 mod outside;
+#[path = "campaigns/own_rules.rs"]
+mod own_rules;
 #[path = "campaigns/refused.rs"]
 mod refused;
 #[path = "campaigns/settings.rs"]
 mod settings;
+#[path = "campaigns/states.rs"]
+mod states;
 #[path = "campaigns/status.rs"]
 mod status;
+#[path = "campaigns/terminal.rs"]
+mod terminal;

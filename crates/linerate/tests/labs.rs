@@ -76,6 +76,10 @@ fn the_remains_of_a_killed_run_are_cleared_by_the_next() {
     let file = format!("/run/linerate/labs/{name}.json");
     std::fs::create_dir_all("/run/linerate/labs").unwrap();
     std::fs::write(&file, record.to_string()).unwrap();
+    let draft = format!("/run/linerate/labs/.{name}.4194304.draft");
+    std::fs::write(&draft, "{").unwrap();
+    let status = linerate_line("lab status").run().ok().stdout;
+    assert!(status.contains(&format!("Lab {name} is unfinished; `linerate lab down")), "{status}");
     let next = common::Bench::new("--family 4 --trials 1 --duration 20ms").run();
     let left = names();
     common::lab::ip(&format!("netns del {other}")).ok();
@@ -86,7 +90,32 @@ fn the_remains_of_a_killed_run_are_cleared_by_the_next() {
     );
     assert!(!left.contains(&namespace), "{left}");
     assert!(left.contains(&other), "a namespace that is not linerate's was removed");
-    assert!(!std::path::Path::new(&file).exists());
+    assert!(!std::path::Path::new(&file).exists() && !std::path::Path::new(&draft).exists());
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_lab_whose_namespaces_are_gone_is_unfinished_and_goes_down() {
+    let lab = Lab::up(&["forwarding"]);
+    common::lab::ip(&format!("netns del {}", lab.namespace("dut0"))).ok();
+    let status = linerate_line("lab status").run().ok().stdout;
+    assert!(status.contains(&format!("Lab {} is unfinished", lab.name)), "{status}");
+    let json = linerate_line("lab status --json").run().ok().json();
+    let record = json.as_array().unwrap().iter().find(|l| l["name"] == lab.name.as_str()).unwrap().clone();
+    assert_eq!(record["state"], "unfinished");
+    linerate(["lab", "down", "--name", &lab.name]).run().ok();
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn what_there_is_of_a_lab_whose_linerate_was_killed_goes_down_by_its_name() {
+    let record = r#"{"version":1,"name":"dead","pid":4194304,"pid_started":1,"created":1,"complete":false,"namespaces":{}}"#;
+    let down = format!(
+        "mkdir -p /run/linerate/labs; echo '{record}' >/run/linerate/labs/dead.json; {} lab down --name dead",
+        common::LINERATE
+    );
+    let ended = Program::with_own_run(&down).run().ok();
+    assert!(ended.stderr.contains("cleared the remains of lab dead"), "{}", ended.stderr);
 }
 
 #[test]

@@ -102,6 +102,46 @@ fn interfaces_that_cannot_carry_the_frames_are_named_with_the_remedy() {
     linerate_line(&no_mac).run().fails(2, &["-D MAC"]);
 }
 
+#[test]
+#[ignore = "needs root, to become another user: run by make test as root"]
+fn what_root_has_left_is_not_in_a_plain_user_s_way() {
+    let scratch = Scratch::new();
+    let copy = copy_for_all(&scratch);
+    let record = r#"{"version":1,"name":"dead","pid":4194304,"pid_started":1,"created":1,"complete":false,"namespaces":{}}"#;
+    let line = format!(
+        "mkdir -p /run/linerate/host /run/linerate/labs; umask 077; : >/run/linerate/host/lock; umask 022; \
+         echo '{record}' >/run/linerate/labs/dead.json; setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups \
+         {copy} bench --family 4 --trials 1 --duration 20ms --out records"
+    );
+    let ended = Program::with_own_run(&line).dir(scratch.path()).run().ok();
+    assert!(ended.stderr.contains("not root: the tester uses AF_PACKET sockets"), "{}", ended.stderr);
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn root_without_all_powers_measures_by_sockets_and_is_told() {
+    let bench = "bench --family 4 --trials 1 --duration 20ms --out";
+    for (number, apart) in ["unshare -Ur", "setpriv --bounding-set -sys_admin"].into_iter().enumerate() {
+        let scratch = Scratch::new();
+        let line = format!("{apart} {} {bench} records", common::LINERATE);
+        let mut words = line.split_whitespace();
+        let ended = Program::new(words.next().unwrap()).args(words).dir(scratch.path()).run().ok();
+        let why = ["cannot load the eBPF program", "not root"][number];
+        for part in [why, "the tester uses AF_PACKET sockets"] {
+            assert!(ended.stderr.contains(part), "{apart}: no '{part}' in {}", ended.stderr);
+        }
+        let campaign = std::fs::read_to_string(scratch.file("records/campaign.json")).unwrap();
+        assert!(campaign.contains("\"generator\": \"af-packet\""), "{campaign}");
+    }
+    // A plan says so on its page.
+    let scratch = Scratch::new();
+    let plan = "title = \"t\"\nquestion = \"q\"\n[variants.a]\nabout = \"a\"\n[trials]\nduration = \"20 ms\"\nblocks = 1\n";
+    std::fs::write(scratch.file("plan.toml"), plan).unwrap();
+    let run = Program::new("unshare").args(["-Ur", common::LINERATE, "run", "plan.toml"]);
+    let page = run.dir(scratch.path()).run().ok().stdout;
+    assert!(page.contains("uses AF_PACKET sockets"), "{page}");
+}
+
 /// A copy of linerate that every user can run.
 fn copy_for_all(scratch: &Scratch) -> String {
     let copy = scratch.file("linerate");

@@ -180,7 +180,7 @@ const fn law(
 }
 
 /// The planted difference is 3 %, which a quick form of 12 s is too short to prove on every machine.
-const LAWS: [Law; 12] = [
+const LAWS: [Law; 14] = [
     law("rules", "nftables, rules 10000", "nftables, rules 10", Ratio::is_slower, "slower"),
     law("rules", "iptables, rules 10000", "iptables, rules 10", Ratio::is_slower, "slower"),
     law(
@@ -196,6 +196,20 @@ const LAWS: [Law; 12] = [
         "iptables, entries 10",
         |r| r.is_within(0.15, 0.25),
         "within 15 %",
+    ),
+    law(
+        "established",
+        "established, rules 1000",
+        "established, rules 0",
+        |r| r.is_within(0.15, 0.25),
+        "within 15 %",
+    ),
+    law(
+        "established",
+        "every-frame-walks, rules 1000",
+        "every-frame-walks, rules 0",
+        Ratio::is_slower,
+        "slower",
     ),
     law("nat", "nft-nat, cores 1", "forwarding, cores 1", Ratio::is_slower, "slower"),
     law("nat", "iptables-nat, cores 1", "forwarding, cores 1", Ratio::is_slower, "slower"),

@@ -2,14 +2,20 @@
 
 mod common;
 
-use common::{Scratch, linerate, linerate_line};
+use common::{LINERATE, Program, Scratch, linerate, linerate_line};
 
 /// What is asked, and what the answer must name.
-const REFUSED: [(&str, &[&str]); 25] = [
+const REFUSED: [(&str, &[&str]); 31] = [
     ("bench --rate 0", &["--rate", "'0'", "sends nothing", "0.001pps"]),
     ("bench --rate 10Tbit/s:l1", &["14880952381", "use more CPUs, longer frames or a lower rate"]),
     ("bench --rate 1Gbit/s", &["1Gbit/s", ":l1", ":l2"]),
     ("bench --rate 50%", &["share of line rate", "--link-speed 10G"]),
+    ("bench --rate 10", &["--rate", "'10' has no unit", "10pps"]),
+    ("bench --rate 10k", &["--rate", "'10k' has no unit", "10kpps"]),
+    ("bench --duration 5", &["--duration", "'5' has no unit", "5s"]),
+    ("run rules --budget 5", &["--budget", "'5' has no unit", "5s"]),
+    ("send --write out.pcap --duration 5", &["--duration", "'5' has no unit", "5s"]),
+    ("bench --variant known-delay=5", &["known-delay", "'5' has no unit", "5us"]),
     ("bench --rate fast", &["--rate", "fast"]),
     ("bench --sizes 63", &["--sizes", "63", "64 to 16000"]),
     ("bench --sizes 16001", &["16001", "64 to 16000"]),
@@ -40,6 +46,45 @@ fn bad_arguments_are_refused_with_what_to_do() {
         linerate_line(line).dir(scratch.path()).run().fails(2, says);
     }
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "something was left behind");
+}
+
+/// A FIFO would be waited for.
+#[test]
+fn files_are_regular_ones_and_what_a_shell_hands_over() {
+    let scratch = Scratch::new();
+    let fifo = scratch.file("fifo");
+    Program::new("mkfifo").args([&fifo]).run().ok();
+    std::fs::create_dir(scratch.file("records")).unwrap();
+    Program::new("mkfifo").args([scratch.file("records/campaign.json")]).run().ok();
+    let lines = [
+        "plan check FIFO",
+        "plan show FIFO",
+        "lab check FIFO",
+        "stat FIFO",
+        "compare FIFO FIFO",
+        "conduct FIFO",
+        "receive --read FIFO",
+        "import benchlab FIFO",
+        "reproduce . --mapping FIFO",
+        "run FIFO --simulate ok",
+        "show records",
+    ];
+    for line in lines {
+        let ended =
+            linerate_line(&line.replace("FIFO", &fifo)).dir(scratch.path()).within(20).run().no_panic();
+        assert!(!ended.status.success(), "{line}");
+        assert!(ended.stderr.contains("not a regular file"), "{line}: {}", ended.stderr);
+    }
+    let numbers = "printf '%s\\n' 1 2 3 4 5";
+    for line in [
+        format!("{LINERATE} stat <({numbers}) <({numbers})"),
+        format!("{numbers} | {LINERATE} stat /dev/stdin"),
+        format!("{numbers} | {LINERATE} stat -"),
+        format!("{LINERATE} plan check <({LINERATE} plan example)"),
+        format!("{LINERATE} lab example three-hosts | {LINERATE} plan check /dev/stdin; [ $? = 2 ]"),
+    ] {
+        Program::new("bash").args(["-c", &line]).within(20).run().ok();
+    }
 }
 
 #[test]
@@ -90,6 +135,59 @@ fn interfaces_that_are_not_there_are_named() {
         linerate_line(&format!("{verb} -i lo --isolated-lab lo")).run().fails(1, &["loopback", "RFC 6815"]);
         linerate_line(&format!("{verb} -i x0 --netns nosuchns")).run().fails(1, &["nosuchns"]);
     }
+}
+
+/// Whatever prints says so and fails where standard output is full or closed; a reader that has gone away is no error.
+#[test]
+fn output_that_does_not_arrive_is_an_error() {
+    let scratch = Scratch::new();
+    for (file, text) in [("a.pps", "1\n2\n3\n4\n"), ("b.pps", "2\n3\n4\n6\n")] {
+        std::fs::write(scratch.file(file), text).unwrap();
+    }
+    let results = scratch.path().join("archive/cpu/card/topic/results/label");
+    std::fs::create_dir_all(&results).unwrap();
+    std::fs::write(results.join("forwarding.pps"), "1000000\n1000001\n").unwrap();
+    let bench = "bench --simulate ok --family 4 --trials 1 --duration 20ms";
+    linerate_line(&format!("{bench} --out campaign")).dir(scratch.path()).run().ok();
+    let shell = |line: &str, to: &str| {
+        let script = format!("{{ {LINERATE} {line} {to}; }}");
+        Program::new("sh").args(["-c", &script]).dir(scratch.path()).run().no_panic()
+    };
+    for line in [
+        "--help",
+        "--version",
+        "help send",
+        bench,
+        &format!("{bench} --json"),
+        "show campaign --trials",
+        "show campaign --json",
+        "show --schema",
+        "compare a.pps b.pps",
+        "compare a.pps b.pps --json",
+        "stat --full a.pps b.pps",
+        "stat --json a.pps",
+        "history campaign --json",
+        "import netbenches archive",
+        "import netbenches archive --json",
+        "rules pf --stateless",
+        "plan list",
+        "plan list --json",
+        "plan schema",
+        "plan example",
+        "plan show rules",
+        "lab example",
+        "lab schema",
+        "send --write frames.pcap -n 10",
+        "receive --read frames.pcap",
+        "receive --read frames.pcap --json",
+    ] {
+        shell(line, "> /dev/full").fails(1, &["standard output", "No space left"]);
+        shell(line, ">&-").fails(1, &["standard output", "Bad file descriptor"]);
+        let read = shell(line, "2>&1; echo \"status $?\" >&2; } | { head -n 1").stderr;
+        assert_eq!(read, "status 0\n", "{line}");
+    }
+    // Nor is a standard error that takes nothing a reason to panic.
+    shell("show nosuch", "2> /dev/full").status(1);
 }
 
 #[test]

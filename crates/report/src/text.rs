@@ -16,6 +16,7 @@ mod plan;
 mod plot;
 mod reproduction;
 mod results;
+mod rules;
 mod setup;
 mod tables;
 mod trials;
@@ -33,7 +34,7 @@ pub use conduct::{conduct, conducted, conducted_all};
 pub use history::history;
 pub use lab_check::{LabCheck, lab_check};
 pub use page::{Style, ascii};
-pub use plan::{plan, plan_faults, plan_line, plan_list};
+pub use plan::{plan, plan_faults, plan_line, plan_list, rehearsal};
 pub use reproduction::reproduction;
 pub use trials::trials;
 
@@ -55,12 +56,14 @@ pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary, style: 
         results::page(&mut page, &results::Shown { campaign, planned, host, summary, results: found });
         return page.finish();
     }
+    answer::unmeasured(&mut page, summary, |slot| names.get(slot).into());
     page.paragraph(&answer::answer(campaign, summary), Ink::Bold);
     tables::rates(&mut page, campaign, summary, &names);
     tables::line_rates(&mut page, campaign, summary, &names);
     tables::comparisons(&mut page, campaign, summary, &names);
     tables::latency(&mut page, campaign, summary, &names);
     tables::losses(&mut page, summary, &names);
+    rules::hottest(&mut page, campaign, summary, |slot| names.get(slot).to_string());
     setup::measured(&mut page, campaign, host, summary, &names);
     setup::warnings(&mut page, summary);
     setup::next_steps(&mut page, campaign, host, summary);

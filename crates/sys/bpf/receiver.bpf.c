@@ -83,6 +83,18 @@ struct {
 	MAP_UINT(map_flags, BPF_F_MMAPABLE);
 } sample SEC(".maps");
 
+struct control {
+	u64 answered;    /* test frames go up the stack, to a socket that answers them */
+};
+
+struct {
+	MAP_UINT(type, BPF_MAP_TYPE_ARRAY);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct control);
+	MAP_UINT(max_entries, 1);
+	MAP_UINT(map_flags, BPF_F_MMAPABLE);
+} control SEC(".maps");
+
 const volatile u32 STREAMS_USED = STREAMS;
 
 /*
@@ -164,10 +176,27 @@ inline_always void keep_sample(u32 kind, const u8 *data, const u8 *end)
 	}
 }
 
-inline_always int count_foreign(struct queue *queue, u32 kind, const u8 *data, const u8 *end)
+/*
+ * What becomes of a test frame that was counted. One that is to be answered goes up the stack to a packet socket, addressed to
+ * nobody: the stack takes it for another station's and neither answers nor forwards it.
+ */
+inline_always int counted(u8 *data)
+{
+	u32 zero = 0;
+	struct control *now = bpf_map_lookup_elem(&control, &zero);
+
+	if (likely(!now || !*(volatile u64 *)&now->answered))
+		return XDP_DROP;
+	data[0] ^= 2;
+	return XDP_PASS;
+}
+
+inline_always int count_foreign(struct queue *queue, u32 kind, u8 *data, const u8 *end)
 {
 	queue->foreign[kind]++;
 	keep_sample(kind, data, end);
+	if (kind == FOREIGN_STREAM)
+		return counted(data);
 	return PASS_FOREIGN ? XDP_PASS : XDP_DROP;
 }
 
@@ -185,7 +214,8 @@ inline_always const struct signature *transport(u32 proto, const u8 *at, const u
 
 inline_always int receive_frame(struct xdp_md *ctx)
 {
-	const u8 *data = (u8 *)(long)ctx->data, *end = (u8 *)(long)ctx->data_end, *at = data + 14;
+	u8 *data = (u8 *)(long)ctx->data;
+	const u8 *end = (u8 *)(long)ctx->data_end, *at = data + 14;
 	u32 cpu = bpf_get_smp_processor_id(), index = cpu * QUEUES + ctx->rx_queue_index, kind, proto, id;
 	struct queue *queue = bpf_map_lookup_elem(&queues, &index);
 	const struct signature *signature;
@@ -267,7 +297,7 @@ inline_always int receive_frame(struct xdp_md *ctx)
 	}
 	if (stamp)
 		measure_latency(cpu, stream, stamp);
-	return XDP_DROP;
+	return counted(data);
 
 foreign:
 	return count_foreign(queue, kind, data, end);

@@ -5,7 +5,8 @@
 pub mod agent;
 pub mod archive;
 pub mod bpf;
-mod descriptors;
+pub mod descriptors;
+pub mod files;
 pub mod folders;
 pub mod host;
 pub mod lab;

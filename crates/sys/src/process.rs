@@ -3,6 +3,7 @@
 
 pub(crate) mod pipes;
 
+use linerate_core::rules::own::told_of;
 use pipes::{Inlet, Outlet};
 use std::ffi::OsStr;
 use std::fmt;
@@ -64,6 +65,8 @@ pub struct Job {
     pub args: Vec<String>,
     /// Its standard input.
     pub input: Input,
+    /// What its messages call that, where it is a user's file.
+    pub file: Option<String>,
     /// It is killed when it has run this long.
     pub limit: Duration,
 }
@@ -72,7 +75,13 @@ impl Job {
     /// A program without input that may take half a minute.
     pub fn new(program: impl Into<String>, args: &[&str]) -> Job {
         let args = args.iter().map(|a| (*a).to_owned()).collect();
-        Job { program: program.into(), args, input: Input::none(), limit: Duration::from_secs(30) }
+        Job {
+            program: program.into(),
+            args,
+            input: Input::none(),
+            file: None,
+            limit: Duration::from_secs(30),
+        }
     }
 
     /// With an input.
@@ -80,6 +89,13 @@ impl Job {
     pub fn with_input(mut self, input: Input) -> Job {
         self.input = input;
         self
+    }
+
+    /// With the text of a user's file as input.
+    #[must_use]
+    pub fn reading(mut self, file: &str, text: impl Into<Arc<str>>) -> Job {
+        self.file = Some(file.into());
+        self.with_input(Input::text(text))
     }
 
     /// With another limit of time.
@@ -135,9 +151,12 @@ impl Job {
         self.judge(Finished { stdout: String::new(), stderr: stderr.text(), status, took })
     }
 
-    fn judge(&self, finished: Finished) -> Result<Finished, ProcessError> {
+    fn judge(&self, mut finished: Finished) -> Result<Finished, ProcessError> {
         if finished.status.success() {
             return Ok(finished);
+        }
+        if let Some(file) = &self.file {
+            finished.stderr = told_of(file, &finished.stderr);
         }
         Err(ProcessError::Failed { program: self.program.clone(), finished: Box::new(finished) })
     }

@@ -22,7 +22,9 @@ use serde::{Deserialize, Serialize};
 /// The protocol that this program speaks: the lowest and the highest version.
 pub const SPOKEN: Versions = Versions { lowest: 1, highest: 1 };
 /// What this agent can do beyond its version of the protocol. Names are only ever added.
-pub const FEATURES: [&str; 1] = ["ports"];
+pub const FEATURES: [&str; 2] = ["ports", ANSWERS];
+/// Receivers answer test frames where a load wants it, and generators count the answers.
+pub const ANSWERS: &str = "answers";
 /// The longest line, in bytes: what many ports have counted fits, and a flood ends early.
 pub const LONGEST: usize = 4 << 20;
 /// Each side says that it is there this often, in nanoseconds…

@@ -164,6 +164,9 @@ pub struct Load {
     pub batch: u32,
     /// Between two samples of the counters, in nanoseconds.
     pub sample_ns: u64,
+    /// Whether receivers answer each frame, and generators count the answers that arrive.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answer: bool,
 }
 
 /// No load is longer: a day.

@@ -45,7 +45,14 @@ pub(super) fn receiver() -> Port {
 }
 
 pub(super) fn load() -> Load {
-    Load { duration_ns: 1_000_000_000, frames: None, rate: Some(1000.5), batch: 8, sample_ns: 10_000_000 }
+    Load {
+        duration_ns: 1_000_000_000,
+        frames: None,
+        rate: Some(1000.5),
+        batch: 8,
+        sample_ns: 10_000_000,
+        answer: false,
+    }
 }
 
 fn hello(lowest: u32, highest: u32) -> Request {

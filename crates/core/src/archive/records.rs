@@ -76,6 +76,7 @@ pub fn records(directory: ResultDirectory, linerate: &str) -> Option<Records> {
         roles: Roles { generator: Vec::new(), dut: Vec::new(), receiver: Vec::new(), control: Vec::new() },
         slots,
         notes: Vec::new(),
+        rule_files: Default::default(),
         planned: None,
         imported: Some(Box::new(imported)),
     };
@@ -236,8 +237,12 @@ fn trial(slot: usize, block: usize, run: Run, rule: Rule, length: Option<u64>) -
         cpus: Vec::new(),
         audit: not_audited(rates.is_some(), &run.problems),
         samples,
+        connections: None,
         collected: Vec::new(),
+        rules: Vec::new(),
         skew_ns: None,
+        took_ns: 0,
+        reboots: 0,
         imported: Some(Box::new(ImportedTrial {
             file: run.log,
             lines: run.lines,

@@ -258,6 +258,15 @@ fn what_cannot_be_a_value_is_told_and_not_written() {
     Plan::read(imported.plans[0].text.as_bytes()).unwrap();
 }
 
+/// The archive has `-R 990000000`: as fast as possible.
+#[test]
+fn a_rate_that_no_plan_can_ask_for_is_the_maximum() {
+    let imported = made(&source(&TWO.replace("-p 2 -T 2000", "-p 2 -T 2000 -R 990000000")));
+    assert!(imported.plans[0].text.contains("rate = \"max\""), "{}", imported.plans[0].text);
+    says(&left(&imported), "990000000 frames a second are more than a plan can ask for");
+    campaign(&imported.plans[0]);
+}
+
 #[test]
 fn what_is_no_configuration_is_refused() {
     let messages = |text: &str| -> Vec<String> {

@@ -3,6 +3,7 @@
 use super::notes::Notes;
 use super::values::Values;
 use crate::pktgen::Command;
+use crate::units::MOST_PER_THREAD;
 use std::fmt;
 
 /// Flows of a plan at most.
@@ -94,8 +95,14 @@ pub(super) fn traffic(values: &Values, notes: &mut Notes) -> Traffic {
     }
     let rates: Vec<u64> = commands.iter().filter_map(|(_, c)| c.rate()).filter(|r| *r > 0).collect();
     let all = rates.len() == commands.len();
-    let rate = rates.iter().fold(0_u64, |sum, rate| sum.saturating_add(*rate));
-    Traffic { length_fcs, family, flows, rate: all.then_some(rate).filter(|r| *r <= 1_000_000_000) }
+    let mut rate = all.then(|| rates.iter().fold(0_u64, |sum, rate| sum.saturating_add(*rate)));
+    if let Some(more) = rate.take_if(|rate| *rate as f64 > MOST_PER_THREAD) {
+        told(
+            name,
+            format!("{more} frames a second are more than a plan can ask for: it offers as many as possible"),
+        );
+    }
+    Traffic { length_fcs, family, flows, rate }
 }
 
 fn family(values: &Values, command: Option<&Command>) -> &'static str {

@@ -11,6 +11,7 @@ use crate::stats::effect::holm;
 use crate::stats::hodges_lehmann::{self, Shift};
 use crate::stats::mann_whitney::mann_whitney;
 use crate::stats::{autocorrelation, median};
+use crate::summary::drops::is_noticeable;
 use serde::Serialize;
 
 /// The fewest pairs for which order statistics can give 95 %.
@@ -78,6 +79,13 @@ pub struct Comparison {
     /// Change of the share of what the tester did alone at the same time, where both were measured with their ceiling: the machine's own
     /// drift between two campaigns is not in it.
     pub change_of_share: Option<Change>,
+    /// Shares of what was sent that were lost: of the reference, of the other.
+    pub lost: [f64; 2],
+    /// Shares of what the DUT took in that it dropped.
+    pub dropped: [f64; 2],
+    /// Where one of them drops frames: the change of frames/s taken in, dropped ones included. A rate that fell because frames are
+    /// dropped does not say that the DUT became slower.
+    pub handled: Option<Change>,
     /// The ratios of the blocks, other over reference, where it is paired.
     pub pairs: Option<Paired>,
     /// The verdict, by the interval of the share where there is one.
@@ -91,7 +99,8 @@ pub struct Comparison {
 }
 
 impl Change {
-    fn outcome(&self) -> Outcome {
+    /// What it comes to, by its interval.
+    pub fn outcome(&self) -> Outcome {
         match (self.low, self.high) {
             (Some(low), _) if low > 0.0 => Outcome::Faster,
             (_, Some(high)) if high < 0.0 => Outcome::Slower,
@@ -133,19 +142,22 @@ pub fn compare(reference: &Rates, other: &Rates, paired: bool, settings: &Settin
         other_rates: other.values.clone(),
         change: Change { value: 0.0, low: None, high: None, method: Method::HodgesLehmann },
         change_of_share: None,
+        lost: [reference.lost, other.lost],
+        dropped: [reference.dropped, other.dropped],
+        handled: None,
         pairs: None,
         outcome: Outcome::NotShown,
         p: None,
         confidence: settings.confidence,
         warnings: Vec::new(),
     };
+    let words = analysis::Settings {
+        confidence: settings.confidence,
+        words: Words::RATES,
+        ..analysis::Settings::default()
+    };
     if paired {
         let pairs = other.paired_with(reference);
-        let words = analysis::Settings {
-            confidence: settings.confidence,
-            words: Words::RATES,
-            ..analysis::Settings::default()
-        };
         let analysed = analyse_pairs(&pairs, &words);
         found.change = of_pairs(&analysed, &pairs, settings.confidence)?;
         found.blocks = Some(analysed.n);
@@ -156,6 +168,16 @@ pub fn compare(reference: &Rates, other: &Rates, paired: bool, settings: &Settin
         found.p = p_unpaired(reference, other);
     }
     found.outcome = found.change.outcome();
+    if found.dropped.into_iter().any(is_noticeable) {
+        let (reference, other) = (reference.of_handled(), other.of_handled());
+        found.handled = match paired {
+            true => {
+                let pairs = other.paired_with(&reference);
+                of_pairs(&analyse_pairs(&pairs, &words), &pairs, settings.confidence)
+            }
+            false => unpaired(&reference.values, &other.values, settings.confidence),
+        };
+    }
     found.warnings = warnings(&found, [reference, other]);
     Some(found)
 }
@@ -245,8 +267,10 @@ fn warnings(comparison: &Comparison, sides: [&Rates; 2]) -> Vec<String> {
     for rates in sides {
         if rates.left_out > 0 {
             out.push(format!(
-                "{}: {} trials failed their audit or had no rate, and are left out",
-                rates.name, rates.left_out
+                "{}: left out, because their audit failed or they had no rate: {} of {} trials",
+                rates.name,
+                rates.left_out,
+                rates.left_out + rates.values.len()
             ));
         }
         let zeros = rates.values.iter().filter(|v| **v <= 0.0).count();

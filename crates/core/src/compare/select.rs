@@ -1,6 +1,7 @@
 //! Which slot of a campaign is held against which: by what the user named, and by traffic that is the same.
 
 use crate::record::{Campaign, Slot, TrialRecord};
+use crate::summary::drops;
 use std::collections::BTreeMap;
 
 /// The rates of one thing, in the order in which they were measured.
@@ -12,24 +13,38 @@ pub struct Rates {
     pub values: Vec<f64>,
     /// The block of each value; empty for a plain file.
     pub blocks: Vec<u32>,
+    /// Frames/s that the DUT took in, dropped ones included, of each value; empty for a plain file.
+    pub handled: Vec<f64>,
+    /// Share of what the DUT took in that it dropped.
+    pub dropped: f64,
+    /// Share of what was sent that was lost.
+    pub lost: f64,
     /// Trials that are left out because their audit failed, or because they were too short to have a rate.
     pub left_out: usize,
 }
 
 impl Rates {
     /// The rates of a campaign's slot.
-    pub fn of_slot(name: String, slot: usize, trials: &[TrialRecord]) -> Self {
-        let mut rates = Rates { name, ..Rates::default() };
+    pub fn of_slot(name: String, slot: usize, campaign: &Campaign, trials: &[TrialRecord]) -> Self {
+        let valid: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot && t.audit.valid).collect();
+        let (dropped, lost) = (drops::share(campaign, &valid), drops::lost(&valid));
+        let mut rates = Rates { name, dropped, lost, ..Rates::default() };
         for trial in trials.iter().filter(|t| t.slot == slot) {
             match trial.rates.filter(|_| trial.audit.valid) {
                 Some(found) => {
                     rates.values.push(found.received);
                     rates.blocks.push(trial.block);
+                    rates.handled.push(trial.handled().filter(|_| dropped > 0.0).unwrap_or(found.received));
                 }
                 None => rates.left_out += 1,
             }
         }
         rates
+    }
+
+    /// The frames/s that were taken in, in place of those that arrived.
+    pub fn of_handled(&self) -> Rates {
+        Rates { values: self.handled.clone(), ..self.clone() }
     }
 
     /// Values of the blocks that both have, as (`self`, `other`), in the order of blocks.
@@ -162,7 +177,7 @@ mod tests {
             name: "x".into(),
             values: values.into(),
             blocks: blocks.into(),
-            left_out: 0,
+            ..Rates::default()
         };
         let (dut, top) = (rates(&[3.0, 1.0, 5.0], &[2, 0, 7]), rates(&[4.0, 6.0, 0.0], &[0, 2, 7]));
         assert_eq!(dut.paired_with(&top), [(1.0, 4.0), (3.0, 6.0), (5.0, 0.0)]);

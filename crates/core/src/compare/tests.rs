@@ -4,7 +4,7 @@ const SETTINGS: Settings = Settings { confidence: 0.95 };
 
 fn rates(name: &str, values: &[f64]) -> Rates {
     let blocks = (0..values.len() as u32).collect();
-    Rates { name: name.into(), values: values.into(), blocks, left_out: 0 }
+    Rates { name: name.into(), values: values.into(), blocks, ..Rates::default() }
 }
 
 #[test]
@@ -76,4 +76,19 @@ fn equal_sets_are_told_apart_as_rarely_as_promised() {
             .count();
         assert!(wrong <= 65, "n = {n}, paired {paired}: {wrong} of 1000");
     }
+}
+
+#[test]
+fn what_is_dropped_is_told_from_what_is_slower() {
+    let speeds: Vec<f64> = (0..12).map(|i| 1.0e6 + 0.03e6 * f64::from(i)).collect();
+    let passing = Rates { handled: speeds.clone(), ..rates("passing", &speeds) };
+    let half: Vec<f64> = speeds.iter().map(|v| v / 2.0).collect();
+    let wobbling = speeds.iter().enumerate().map(|(i, v)| v * (0.995 + 0.002 * (i % 6) as f64)).collect();
+    let dropping = Rates { handled: wobbling, dropped: 0.5, lost: 0.5, ..rates("dropping", &half) };
+    for paired in [true, false] {
+        let found = compare(&passing, &dropping, paired, &SETTINGS).unwrap();
+        assert_eq!((found.outcome, found.dropped, found.lost), (Outcome::Slower, [0.0, 0.5], [0.0, 0.5]));
+        assert_eq!(found.handled.unwrap().outcome(), Outcome::NotShown, "{:?}", found.handled);
+    }
+    assert_eq!(compare(&passing, &passing, true, &SETTINGS).unwrap().handled, None);
 }

@@ -22,7 +22,7 @@ pub const FOLDER: &str = "results folder";
 pub fn add(collector: &mut Collector, archive: &Archive) {
     let mut across: BTreeMap<Key, Vec<Entry>> = BTreeMap::new();
     for directory in &archive.directories {
-        for (variant, entries) in variants(directory) {
+        for (variant, also, entries) in joined(variants(directory)) {
             let revisions: BTreeSet<&Revision> = entries.iter().filter_map(|e| e.named.as_ref()).collect();
             let mut key = key(directory, variant);
             if revisions.len() < REVISIONS {
@@ -31,6 +31,7 @@ pub fn add(collector: &mut Collector, archive: &Archive) {
             }
             let newest = entries.iter().max_by(|a, b| a.named.cmp(&b.named)).cloned();
             across.entry(key.clone()).or_default().extend(newest);
+            key.also = also;
             key.series = directory.label.clone().unwrap_or_else(|| directory.path.clone());
             for entry in entries {
                 if let Some(revision) = entry.named.clone() {
@@ -75,11 +76,20 @@ struct Entry {
     label: String,
     folder: String,
     figure: Figure,
+    /// The least and the greatest of its runs.
+    range: Option<(f64, f64)>,
     facts: BTreeMap<String, String>,
     source: String,
 }
 
 impl Entry {
+    /// Whether both are of the same runs: median, least and greatest agree to the eight digits that the archive prints.
+    fn same_runs(&self, other: &Entry) -> bool {
+        let alike = |a: f64, b: f64| (a - b).abs() <= 1e-7 * a;
+        let (Some(a), Some(b)) = (self.range, other.range) else { return false };
+        alike(self.figure.value, other.figure.value) && alike(a.0, b.0) && alike(a.1, b.1)
+    }
+
     fn point(self, place: Place) -> Point {
         let mut facts = self.facts;
         facts.insert(FOLDER.into(), self.folder);
@@ -94,6 +104,7 @@ fn key(directory: &ResultDirectory, variant: Variant) -> Key {
         card: text(&directory.card),
         topic: text(&directory.topic),
         variant: variant.name,
+        also: Vec::new(),
         family: if variant.ipv6 { "IPv6" } else { "IPv4" }.into(),
         frame: variant.frame.map_or_else(String::new, |l| format!("{} B", l.saturating_add(4))),
         load: String::new(),
@@ -117,6 +128,33 @@ fn variants(directory: &ResultDirectory) -> BTreeMap<Variant, Vec<Entry>> {
     all
 }
 
+/// Variants with the other names under which the folder has the same runs: a table may call the sets that it sums up by other
+/// names. The name that stays is that of the sets.
+fn joined(variants: BTreeMap<Variant, Vec<Entry>>) -> Vec<(Variant, Vec<String>, Vec<Entry>)> {
+    let mut joined: Vec<(Variant, Vec<String>, Vec<Entry>)> = Vec::new();
+    let mut variants: Vec<_> = variants.into_iter().collect();
+    variants.sort_by_key(|(_, entries)| entries.iter().all(|e| e.figure.runs == 0));
+    for (variant, mut entries) in variants {
+        match joined.iter_mut().find(|(_, _, known)| are_the_same(known, &entries)) {
+            Some((_, also, known)) => {
+                entries.retain(|e| known.iter().all(|k| k.named != e.named));
+                known.append(&mut entries);
+                also.push(variant.name);
+            }
+            None => joined.push((variant, Vec::new(), entries)),
+        }
+    }
+    joined
+}
+
+/// Whether most revisions that both have, and [`REVISIONS`] at least, are of the same runs. A table may have been mended by hand.
+fn are_the_same(a: &[Entry], b: &[Entry]) -> bool {
+    let of = |revision: &Revision| a.iter().find(|e| e.named.as_ref() == Some(revision));
+    let shared: Vec<bool> = b.iter().filter_map(|e| Some(of(e.named.as_ref()?)?.same_runs(e))).collect();
+    let same = shared.iter().filter(|same| **same).count();
+    same >= REVISIONS && 2 * same > shared.len()
+}
+
 /// What a folder says of all its sets.
 struct Common<'a> {
     directory: &'a ResultDirectory,
@@ -137,7 +175,7 @@ impl<'a> Common<'a> {
         }
     }
 
-    fn entry(&self, name: &Name, figure: Figure, source: String) -> Entry {
+    fn entry(&self, name: &Name, figure: Figure, range: Option<(f64, f64)>, source: String) -> Entry {
         Entry {
             named: name.revision.clone(),
             revision: self.revision.clone(),
@@ -145,6 +183,7 @@ impl<'a> Common<'a> {
             label: self.label.clone(),
             folder: self.directory.path.clone(),
             figure,
+            range,
             facts: BTreeMap::new(),
             source,
         }
@@ -163,7 +202,9 @@ impl<'a> Common<'a> {
         let mut name = Name::of(&set.name);
         let image = set.image.as_deref().and_then(Revision::parse);
         name.revision = name.revision.or_else(|| image.map(|(revision, _)| revision));
-        let mut entry = self.entry(&name, Figure::of_runs(&runs)?, source);
+        let least = runs.iter().copied().min_by(f64::total_cmp);
+        let range = least.zip(runs.iter().copied().max_by(f64::total_cmp));
+        let mut entry = self.entry(&name, Figure::of_runs(&runs)?, range, source);
         entry.facts = set.facts.clone();
         let uname = set.facts.get(facts::RELEASE).and_then(|r| Release::of_uname(r));
         // A branch's name does not say which version it has come to.
@@ -196,11 +237,12 @@ impl<'a> Common<'a> {
 
     fn row(&self, name: &Name, row: &SeriesRow, file: &str) -> Option<(Variant, Entry)> {
         let median = row.median.filter(|m| *m > 0.0)?;
-        let figure = match (row.min, row.max) {
-            (Some(least), Some(greatest)) => Figure::of_range(median, least, greatest),
-            _ => Figure { value: median, error: 0.0, runs: 0 },
+        let range = row.min.zip(row.max);
+        let figure = match range {
+            Some((least, greatest)) => Figure::of_range(median, least, greatest),
+            None => Figure { value: median, error: 0.0, runs: 0 },
         };
-        let entry = self.entry(name, figure, format!("{file}, line {}", row.line));
+        let entry = self.entry(name, figure, range, format!("{file}, line {}", row.line));
         // The lengths of frames are not in tables, but the sets of the folder that have logs say them.
         let frame = self.directory.sets.iter().find(|s| Name::of(&s.name).rest == name.rest);
         let frame = frame.and_then(|s| s.frame_length).filter(|l| *l > SMALLEST);

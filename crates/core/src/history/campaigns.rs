@@ -3,7 +3,11 @@
 use super::revision::Place;
 use super::{Collector, Figure, Key, Point, Relative};
 use crate::record::{Asked, Campaign, HostFacts, Slot, TrialRecord};
+use crate::summary::drops;
 use std::collections::BTreeMap;
+
+/// The fact that says how much of what it took in the DUT dropped: a rate that changed with it is not for that of a slower DUT.
+pub const DROPPED: &str = "frames dropped by the DUT";
 
 /// Adds every slot of a campaign. `source` is its folder.
 pub fn add(
@@ -26,11 +30,14 @@ pub fn add(
         if *again > 1 {
             key.variant = format!("{} (slot {again} of it)", key.variant);
         }
+        let valid: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id && t.audit.valid).collect();
+        let mut facts = facts.clone();
+        facts.insert(DROPPED.into(), format!("{:.0} %", 100.0 * drops::share(campaign, &valid)));
         let point = Point {
             place: Place::at_time(&campaign.started),
             rate,
             relative: relative(campaign, slot, trials),
-            facts: facts.clone(),
+            facts,
             source: source.into(),
         };
         collector.add(key, point);
@@ -67,6 +74,7 @@ fn key(campaign: &Campaign, host: &HostFacts, slot: &Slot) -> Key {
         card: format!("lab of {}, {}", asked.lab, asked.mode),
         topic: String::new(),
         variant: slot.variant.clone(),
+        also: Vec::new(),
         family: slot.family.clone(),
         frame: format!("{}{unit}", slot.frame),
         load: load(asked, slot),

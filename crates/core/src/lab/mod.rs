@@ -26,6 +26,9 @@ pub const MOST_BYTES: usize = crate::plan::MOST_BYTES;
 /// A lab file to begin with, that explains itself.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
+/// The same with a host for each of generator, DUT and receiver.
+pub const EXAMPLE_THREE_HOSTS: &str = include_str!("example-three-hosts.toml");
+
 /// The networks of the frames' addresses on the side of the generator, where a lab names none: the lower half of what RFC 2544
 /// (section C.2.2) and RFC 5180 (section 8) set aside for benchmarks.
 pub const SOURCE_NETWORKS: [&str; 2] = ["198.18.0.0/16", "2001:2::/49"];

@@ -63,6 +63,15 @@ fn the_example_is_a_lab() {
 }
 
 #[test]
+fn the_example_of_three_hosts_is_a_lab() {
+    let lab = read(EXAMPLE_THREE_HOSTS);
+    assert!(lab.isolated && lab.remarks().is_empty());
+    let roles: Vec<_> = lab.hosts.iter().map(|host| host.roles.as_slice()).collect();
+    assert_eq!(roles, [[Role::Generator], [Role::Dut], [Role::Receiver]]);
+    assert_eq!(lab.next_hop(End::Out, Family::V4).map(|hop| hop.to_string()).as_deref(), Some("198.19.0.2"));
+}
+
+#[test]
 fn next_hops_are_the_other_ends_unless_the_file_says_otherwise() {
     let lab = read(EXAMPLE);
     let hop = |lab: &Lab, end, family| lab.next_hop(end, family).map(|hop| hop.to_string());

@@ -2,7 +2,7 @@
 //!
 //! All references between the parts are indices into the lists of [`Campaign`].
 
-use super::settings::{Cpus, Settings, System};
+use super::settings::{Cpus, Feature, Interface, Settings, System};
 use super::text_form;
 use crate::record::Mode;
 use crate::units::Rate;
@@ -302,10 +302,24 @@ pub enum Requirement {
     File(String),
 }
 
+/// What is to be known of [`Campaign::open_loops`].
+pub const OPEN_LOOP: &str = "inline, the load waits for the CPU that sends; RPS and threaded NAPI hand frames over to another CPU, which the load does not wait for: the DUT is overrun, loses frames, and shows a lower rate than it can forward";
+
 impl Campaign {
     /// The CPUs that a cell's device under test forwards on.
     pub fn cpus(&self, cell: usize) -> Option<&Cpus> {
         self.lanes[self.cells[cell].lane].settings.cpus.as_ref()
+    }
+
+    /// Variants whose frames another CPU takes over although the lab is inline, so that the load does not wait for the DUT.
+    pub fn open_loops(&self) -> impl Iterator<Item = &str> {
+        let inline = matches!(self.lab, Lab::Embedded { mode: Mode::Inline, .. });
+        let hands_over =
+            |end: &Interface| end.rps.is_some() || end.features.get(&Feature::ThreadedNapi) == Some(&true);
+        let open = move |lane: &&Lane| {
+            inline && (hands_over(&lane.settings.inside) || hands_over(&lane.settings.outside))
+        };
+        self.lanes.iter().filter(open).flat_map(|lane| lane.variants.iter().map(String::as_str))
     }
 
     /// Whether a cell is the tester alone.

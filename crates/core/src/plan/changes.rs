@@ -103,6 +103,15 @@ impl List {
         if let Some(rules) = &settings.rules {
             self.rules(rules);
         }
+        if let Some(file) = &settings.rule_file {
+            let lines = file.text.lines().count();
+            let map: Vec<String> = file.map.iter().map(|(name, end)| format!("{name} = {end}")).collect();
+            let map = if map.is_empty() { String::new() } else { format!("; {}", map.join(", ")) };
+            self.add(
+                format!("rule file {} of {}", file.file, file.firewall),
+                format!("{lines} line{}{map}", plural(lines as u64)),
+            );
+        }
         for command in &settings.commands {
             let undo = command.undo.as_ref().map_or("a reboot".to_string(), |undo| format!("`{undo}`"));
             self.add(format!("command `{}`", command.run), format!("undone by {undo}"));

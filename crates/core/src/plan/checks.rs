@@ -1,5 +1,6 @@
 //! What can be wrong although the form is right: values that do not go together, cannot be reached, or would never end.
 
+mod rule_file;
 mod settings;
 
 use super::draft::Draft;
@@ -11,6 +12,7 @@ use super::value::{Tree, Value};
 use super::{lower, quantity, scalar};
 use crate::units::{MOST_PER_THREAD, Rate, bits_layer_1, line_rate};
 use linerate_wire::Family;
+pub(super) use rule_file::rule_file;
 pub(super) use settings::settings;
 
 const DAY: u64 = 86_400_000_000_000;

@@ -6,9 +6,10 @@ mod selectors;
 use super::campaign::Interest;
 use super::fault::{Problem, Span, listed, meant};
 use super::settings::System;
-use super::value::{Entry, Tree, Value};
+use super::value::{Entry, Node, Tree, Value};
 pub(super) use factors::FactorDraft;
 pub(super) use selectors::{Expected, Selector, Who};
+use std::collections::BTreeMap;
 
 /// The name that the tester without a DUT goes by.
 pub(super) const CARD_TO_CARD: &str = "card-to-card";
@@ -25,6 +26,8 @@ pub(super) struct Draft {
     pub(super) expected: Vec<Expected>,
     /// Variants of the quick form.
     pub(super) quick_variants: Option<Vec<usize>>,
+    /// Rule files by the names that the plan has for them: where it names them first, and their text or why there is none.
+    pub(super) files: BTreeMap<String, (Span, Result<String, String>)>,
 }
 
 /// A variant with its place in the text.
@@ -52,6 +55,7 @@ impl Draft {
             baseline: 0,
             expected: Vec::new(),
             quick_variants: None,
+            files: BTreeMap::new(),
             tree,
         };
         draft.variants(problems);
@@ -60,6 +64,25 @@ impl Draft {
         draft.quick_variants(problems);
         draft.expected = selectors::expected(&draft, problems);
         draft
+    }
+
+    /// Reads the rule files that variants and factors name.
+    pub(super) fn read_files(&mut self, read: &mut dyn FnMut(&str) -> Result<String, String>) {
+        let mut named = Vec::new();
+        self.variants.iter().for_each(|variant| rule_files(&variant.tree, &mut named));
+        for factor in &self.factors {
+            let levels = factor.levels.iter().chain(factor.quick.iter().flatten());
+            for (at, _) in factor.sets.iter().enumerate().filter(|(_, (f, _))| f.keys == ["rules", "file"]) {
+                named.extend(levels.clone().filter_map(|level| level.values.get(at)));
+            }
+        }
+        let mut files = BTreeMap::new();
+        for node in named {
+            if let Value::Text(name) = &node.value {
+                files.entry(name.clone()).or_insert_with(|| (node.span, read(name)));
+            }
+        }
+        self.files = files;
     }
 
     pub(super) fn is_embedded(&self) -> bool {
@@ -173,6 +196,19 @@ impl Draft {
             }
         }
         self.quick_variants = Some(chosen);
+    }
+}
+
+/// The rule files that a variant names, in its sections as well.
+fn rule_files<'t>(tree: &'t Tree, named: &mut Vec<&'t Node>) {
+    for entry in &tree.entries {
+        if let Value::Table(inner) = &entry.node.value {
+            match entry.key.as_str() {
+                "rules" => named.extend(inner.get("file")),
+                key if System::of_key(key).is_some() => rule_files(inner, named),
+                _ => {}
+            }
+        }
     }
 }
 

@@ -33,7 +33,10 @@ pub(super) fn expand(
     let before = problems.len();
     let variants = active(draft, system, quick);
     let count = variants.iter().fold(0u128, |sum, v| sum.saturating_add(combinations(draft, *v, quick)));
-    checks::sizes(draft, quick, count, count.saturating_mul(lines.len() as u128) > MOST_TEXT, problems);
+    let texts =
+        draft.files.values().filter_map(|(_, text)| text.as_ref().ok()).map(String::len).max().unwrap_or(0);
+    let text = count.saturating_mul((lines.len() + texts) as u128);
+    checks::sizes(draft, quick, count, text > MOST_TEXT, problems);
     if problems.len() > before {
         return None;
     }
@@ -164,10 +167,14 @@ impl<'d> Build<'d> {
                 target.set(&field.keys, node);
             }
         }
-        let (settings, (kind, rate)) = (lower::settings(&tree), lower::traffic(&traffic));
+        let (mut settings, (kind, rate)) = (lower::settings(&tree), lower::traffic(&traffic));
         let (system, embedded, family) = (self.system, self.embedded, kind.family);
         let place = checks::Place { draft, variant, system, embedded, levels: &levels, family };
         checks::settings(&place, &tree, problems);
+        match checks::rule_file(&place, &tree) {
+            Ok(file) => settings.rule_file = file,
+            Err(problem) => problems.push(problem),
+        }
         checks::traffic(&place, &tree, &traffic, problems);
         let kind = self.kind(kind);
         let name = self.name(&draft.variants[variant].name, &levels);

@@ -34,7 +34,10 @@ pub(super) fn settings(tree: &Tree) -> Settings {
         routes: routes.map(explicit_routes).unwrap_or_default(),
         neighbour_count: neighbours.and_then(|t| t.number_u32("count")),
         neighbours: neighbours.map(explicit_neighbours).unwrap_or_default(),
-        rules: tree.table("rules").and_then(rules),
+        rules: tree.table("rules").filter(|t| t.get("file").is_none()).and_then(rules),
+        // Its text is read, and its names are known, where the checks are.
+        rule_file: None,
+        states: tree.text("states").and_then(|text| text.parse().ok()).unwrap_or_default(),
         modules: tree.texts("modules"),
         files: tree.tables("files").map(file).collect(),
         commands: tree.tables("commands").map(command).collect(),
@@ -96,13 +99,7 @@ fn end(tree: &Tree) -> End {
 }
 
 fn rules(tree: &Tree) -> Option<Rules> {
-    let tool = match tree.text("tool")? {
-        "nftables" => Tool::Nftables,
-        "iptables" => Tool::Iptables,
-        "ipfw" => Tool::Ipfw,
-        "pf" => Tool::Pf,
-        _ => Tool::Ipf,
-    };
+    let tool = tool(tree)?;
     let filter = match tree.text("filter")? {
         "stateless" => Filter::Stateless,
         "stateful" => Filter::Stateful,
@@ -120,6 +117,17 @@ fn rules(tree: &Tree) -> Option<Rules> {
     })
 }
 
+/// Whose rules.
+pub(super) fn tool(tree: &Tree) -> Option<Tool> {
+    Some(match tree.text("tool")? {
+        "nftables" => Tool::Nftables,
+        "iptables" => Tool::Iptables,
+        "ipfw" => Tool::Ipfw,
+        "pf" => Tool::Pf,
+        _ => Tool::Ipf,
+    })
+}
+
 fn file(tree: &Tree) -> File {
     let text = |key: &str| tree.text(key).unwrap_or_default().to_string();
     File { path: text("path"), text: text("text") }
@@ -134,6 +142,7 @@ fn command(tree: &Tree) -> Command {
     Command {
         run: tree.text("run").unwrap_or_default().into(),
         undo: tree.text("undo").filter(|_| tree.flag("undone-by-reboot") != Some(true)).map(str::to_string),
+        within_ns: tree.number("within"),
     }
 }
 

@@ -18,6 +18,7 @@ mod needs;
 pub mod placeholders;
 mod quantity;
 pub(crate) mod reader;
+pub mod rehearsal;
 pub mod results;
 mod rule_sets;
 mod scalar;
@@ -32,7 +33,7 @@ mod tests;
 
 use crate::fault::{self, Lines, Problem};
 pub use crate::fault::{Fault, Span};
-use campaign::Campaign;
+use campaign::{Campaign, OPEN_LOOP};
 use draft::Draft;
 pub use needs::is_namespaced;
 use settings::System;
@@ -63,6 +64,17 @@ impl Plan {
     /// # Errors
     /// Everything that is wrong with it, in the order of the text.
     pub fn read(bytes: &[u8]) -> Result<Plan, Vec<Fault>> {
+        Self::read_with(bytes, &mut |_| Err("this plan has no folder that a rule file could be in".into()))
+    }
+
+    /// Reads a plan; `files` gives the text of a rule file that it names, or says why there is none.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, in the order of the text.
+    pub fn read_with(
+        bytes: &[u8],
+        files: &mut dyn FnMut(&str) -> Result<String, String>,
+    ) -> Result<Plan, Vec<Fault>> {
         let text = text(bytes, "a plan", "say how many rules or routes there are: they are generated")
             .map_err(|fault| vec![fault])?;
         let lines = Lines::new(text);
@@ -70,7 +82,8 @@ impl Plan {
         if tree.entries.is_empty() && !problems.is_empty() {
             return Err(faults(&lines, problems));
         }
-        let draft = Draft::new(tree, &mut problems);
+        let mut draft = Draft::new(tree, &mut problems);
+        draft.read_files(files);
         checks::plan(&draft, &mut problems);
         let campaigns = campaigns(&draft, &lines, &mut problems);
         if problems.is_empty() {
@@ -119,6 +132,21 @@ pub(crate) fn text<'b>(bytes: &'b [u8], what: &str, shorter: &str) -> Result<&'b
         return Err(Lines::new("").fault(Problem::new(Span::default(), message).help(shorter)));
     }
     fault::utf8(bytes)
+}
+
+/// What was guessed of rule files, and that they count nothing.
+fn rule_files(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], remarks: &mut Vec<Problem>) {
+    let lanes = campaigns.iter().flat_map(|(full, _)| &full.lanes);
+    for file in lanes.filter_map(|lane| lane.settings.rule_file.as_ref()) {
+        let span = draft.files.get(&file.file).map_or(Span::default(), |(span, _)| *span);
+        let notes = if file.guessed.is_empty() && file.counts() { Vec::new() } else { file.notes() };
+        if let [first, more @ ..] = notes.as_slice() {
+            let message = [first.as_str()].into_iter().chain(more.iter().map(String::as_str));
+            let problem = Problem::new(span, message.collect::<Vec<_>>().join("; "));
+            let help = "where a guess is wrong, write map = { ... } beside file";
+            remarks.push(if file.guessed.is_empty() { problem } else { problem.help(help) });
+        }
+    }
 }
 
 /// Each fault once, in the order of the text.
@@ -176,6 +204,13 @@ fn remark(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], remarks: &m
                     .help("give it more blocks or a larger budget"),
             );
         }
+    }
+    rule_files(draft, campaigns, remarks);
+    for name in campaigns.iter().flat_map(|(full, _)| full.open_loops()) {
+        let variant = draft.variants.iter().find(|variant| variant.name == name);
+        let span = variant.map(|variant| variant.span).unwrap_or_default();
+        let help = "add mode = \"threaded\" to [lab], where the DUT has a CPU of its own";
+        remarks.push(Problem::new(span, format!("'{name}': {OPEN_LOOP}")).help(help));
     }
     let sequential = draft
         .tree

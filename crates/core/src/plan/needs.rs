@@ -50,13 +50,14 @@ impl Shared {
 pub(super) fn host_wide(settings: &Settings) -> Shared {
     let host = settings.sysctls.iter().filter(|(name, _)| !is_namespaced(name));
     let tracking = settings.rules.as_ref().filter(|rules| rules.filter != Filter::Stateless);
+    let file = settings.rule_file.as_ref().filter(|file| file.tracks()).map(|_| "as it is".to_string());
     let hash = tracking.map(|rules| match (rules.states, rules.hash_sized) {
         (Some(states), true) => format!("for {states} states"),
         // One hash holds the states of all namespaces: many of one lane lengthen the chains that another's frames walk.
         (Some(states), false) if states > FEW_STATES => format!("as it is, with {states} states"),
         _ => "as it is".into(),
     });
-    Shared { settings: host.map(|(name, value)| format!("{name}={value}")).collect(), hash }
+    Shared { settings: host.map(|(name, value)| format!("{name}={value}")).collect(), hash: hash.or(file) }
 }
 
 /// So many states do not fill the smallest hash that Linux makes by itself (1,024 buckets, and 65,536 and more with a gigabyte of
@@ -95,6 +96,9 @@ pub(super) fn of_settings(settings: &Settings, linux: bool) -> Vec<Requirement> 
         };
         needs.extend(tools.iter().map(|t| Requirement::Tool((*t).into())));
     }
+    // A script is read by the shell, and ipfw is what it starts.
+    let program = settings.rule_file.as_ref().map(|file| file.program().0);
+    needs.extend(program.map(|p| Requirement::Tool(if p == "sh" { "ipfw" } else { p }.into())));
     needs.into_iter().collect()
 }
 

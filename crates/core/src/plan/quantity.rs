@@ -1,4 +1,4 @@
-//! Quantities with their units. Unlike on the command line a unit is never left out: a plan is read long after it was written.
+//! Quantities with their units, which are never left out: a plan is read long after it was written.
 
 use super::fault::meant;
 use crate::units::{Rate, RateError, Si, parse_link_speed};
@@ -155,12 +155,6 @@ pub(super) fn rate(text: &str) -> Result<Rate, Wrong> {
     const EXAMPLE: &str =
         "write \"max\", \"500 kpps\", \"1 Gbit/s:l1\" (with preamble and gap), \"1 Gbit/s:l2\" or \"50 %\"";
     let unit = split(text).map(|(_, unit)| unit);
-    if let Some("" | "k" | "K" | "M" | "G" | "m" | "g") = unit {
-        let text = text.trim();
-        return Err(Wrong::new(format!("{text} of what? The unit is missing")).help(format!(
-            "write \"{text}pps\" for frames a second, or \"{text}bit/s:l1\" for bits with preamble and gap"
-        )));
-    }
     let spelled = unit.and_then(|unit| {
         let rest = unit.trim_start_matches(['k', 'K', 'M', 'G', 'm', 'g', 'T']);
         let prefix = &unit[..unit.len() - rest.len()];
@@ -184,6 +178,10 @@ pub(super) fn rate(text: &str) -> Result<Rate, Wrong> {
                 Some(unit) => (format!("'{text}' is not a rate"), format!("write \"{number} {unit}\"")),
                 None => (format!("'{text}' is not a rate"), EXAMPLE.to_string()),
             },
+            RateError::UnitMissing(text) => {
+                let help = format!("write \"{text}pps\" for frames a second, or \"{text}bit/s:l1\" for bits with preamble and gap");
+                (format!("{text} of what? The unit is missing"), help)
+            }
             RateError::LayerMissing(_) => {
                 let text = text.trim();
                 let help = format!("write \"{text}:l1\" (with preamble and gap, what a link's speed means) or \"{text}:l2\" (frames with FCS)");

@@ -68,6 +68,9 @@ pub struct Against {
     pub ratio: Option<Estimate>,
     /// Whether the interval of the ratio excludes 1.
     pub proven: bool,
+    /// Where one of the two drops frames: the ratio of what a frame costs, of those that the DUT took in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Estimate>,
 }
 
 /// A ratio of interest.
@@ -83,6 +86,9 @@ pub struct Compared {
     pub ratio: Option<Estimate>,
     /// Whether its interval excludes 1.
     pub proven: bool,
+    /// As [`Against::cost`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Estimate>,
 }
 
 /// A table as papers print them: setup, A, B, ministat.
@@ -241,14 +247,18 @@ pub fn proven(ratio: &Estimate) -> bool {
     matches!((ratio.low, ratio.high), (Some(low), Some(high)) if low > 1.0 || high < 1.0)
 }
 
-/// What a plan came to. `rows` by slot; `ratio` gives that of two slots' rates with its interval.
+/// A ratio of a figure of two slots, with its interval.
+type Ratio<'a> = &'a dyn Fn(usize, usize) -> Option<Estimate>;
+
+/// What a plan came to. `rows` by slot; `ratio` is that of rates, `cost` that of what a frame costs, where one of the two drops frames.
 pub fn results(
     planned: &Planned,
     rows: &[Row],
     trials: &[TrialRecord],
-    ratio: &dyn Fn(usize, usize) -> Option<Estimate>,
+    ratio: Ratio<'_>,
+    cost: Ratio<'_>,
 ) -> Results {
-    let found = Found::new(planned, rows, trials, ratio);
+    let found = Found::new(planned, rows, trials, ratio, cost);
     Results {
         cells: (0..found.plan.cells.len()).map(|cell| found.cell(cell)).collect(),
         comparisons: found.plan.comparisons.iter().map(|c| found.compared(c)).collect(),
@@ -267,7 +277,8 @@ struct Found<'a> {
     rows: BTreeMap<usize, &'a Row>,
     /// Valid rates in frames/s, in the order of trials.
     rates: BTreeMap<usize, Vec<f64>>,
-    ratio: &'a dyn Fn(usize, usize) -> Option<Estimate>,
+    ratio: Ratio<'a>,
+    cost: Ratio<'a>,
 }
 
 impl<'a> Found<'a> {
@@ -275,27 +286,37 @@ impl<'a> Found<'a> {
         planned: &'a Planned,
         rows: &'a [Row],
         trials: &[TrialRecord],
-        ratio: &'a dyn Fn(usize, usize) -> Option<Estimate>,
+        ratio: Ratio<'a>,
+        cost: Ratio<'a>,
     ) -> Self {
         let mut rates: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for trial in trials.iter().filter(|t| t.audit.valid) {
             rates.entry(trial.slot).or_default().extend(trial.rates.map(|r| r.received));
         }
         let rows = rows.iter().map(|row| (row.slot, row)).collect();
-        Found { planned, plan: &planned.plan, rows, rates, ratio }
+        Found { planned, plan: &planned.plan, rows, rates, ratio, cost }
     }
 
     /// The ratio of two cells' rates, where it is a number that a record can hold.
     fn ratio(&self, of: usize, than: usize) -> Option<Estimate> {
+        self.sound(self.ratio, of, than)
+    }
+
+    /// The ratio of what a frame costs them.
+    fn cost(&self, of: usize, than: usize) -> Option<Estimate> {
+        self.sound(self.cost, of, than)
+    }
+
+    fn sound(&self, ratio: Ratio<'_>, of: usize, than: usize) -> Option<Estimate> {
         let finite = |e: &Estimate| {
             e.median.is_finite() && e.low.is_none_or(f64::is_finite) && e.high.is_none_or(f64::is_finite)
         };
         let exist = of.max(than) < self.plan.cells.len();
-        exist.then(|| (self.ratio)(of, than)).flatten().filter(finite)
+        exist.then(|| ratio(of, than)).flatten().filter(finite)
     }
 
     fn estimate(&self, cell: usize) -> Estimate {
-        self.rows.get(&cell).map_or(Estimate { median: 0.0, low: None, high: None, n: 0 }, |row| row.received)
+        self.rows.get(&cell).map_or(Estimate::default(), |row| row.received)
     }
 
     /// The median rate of a cell that has one.
@@ -305,7 +326,8 @@ impl<'a> Found<'a> {
 
     fn against(&self, of: usize, than: usize) -> Against {
         let ratio = self.ratio(of, than);
-        Against { cell: than, rate: self.rate(than), ratio, proven: ratio.as_ref().is_some_and(proven) }
+        let proven = ratio.as_ref().is_some_and(proven);
+        Against { cell: than, rate: self.rate(than), ratio, proven, cost: None }
     }
 
     fn cell(&self, number: usize) -> CellResult {
@@ -318,7 +340,9 @@ impl<'a> Found<'a> {
             valid_trials: row.map_or(0, |r| r.valid_trials),
             trials: row.map_or(0, |r| r.trials),
             ceiling: cell.ceiling.map(|than| self.against(number, than)),
-            baseline: cell.baseline.map(|than| self.against(number, than)),
+            baseline: cell
+                .baseline
+                .map(|than| Against { cost: self.cost(number, than), ..self.against(number, than) }),
             limit: row.map_or(Limit::Unknown, |r| r.limit),
         }
     }
@@ -326,7 +350,7 @@ impl<'a> Found<'a> {
     fn compared(&self, comparison: &super::campaign::Comparison) -> Compared {
         let (of, than) = (comparison.of, comparison.than);
         let Against { ratio, proven, .. } = self.against(of, than);
-        Compared { of, than, why: comparison.why, ratio, proven }
+        Compared { of, than, why: comparison.why, ratio, proven, cost: self.cost(of, than) }
     }
 
     /// Whether a cell is the tester alone.

@@ -5,18 +5,25 @@ use super::settings::{Filter, Rules, System, Tool};
 use crate::rules::{EntryKind, Families, Firewall, Kind, RuleSet};
 use linerate_wire::Family;
 
-impl Rules {
-    /// The rule set for a system. `families`: the IP versions of the traffic, which rules and tables are made for; `outside`: the
-    /// interface towards the receiver, which address translation goes by (the embedded lab's where there is none).
-    pub fn rule_set(&self, system: System, families: &[Family], outside: Option<&str>) -> RuleSet {
-        let firewall = match self.tool {
+impl Tool {
+    /// Whose rules those are on a system.
+    pub fn firewall(self, system: System) -> Firewall {
+        match self {
             Tool::Nftables => Firewall::Nftables,
             Tool::Iptables => Firewall::Iptables,
             Tool::Ipfw => Firewall::Ipfw,
             Tool::Pf if system == System::OpenBsd => Firewall::OpenbsdPf,
             Tool::Pf => Firewall::Pf,
             Tool::Ipf => Firewall::Ipf,
-        };
+        }
+    }
+}
+
+impl Rules {
+    /// The rule set for a system. `families`: the IP versions of the traffic, which rules and tables are made for; `outside`: the
+    /// interface towards the receiver, which address translation goes by (the embedded lab's where there is none).
+    pub fn rule_set(&self, system: System, families: &[Family], outside: Option<&str>) -> RuleSet {
+        let firewall = self.tool.firewall(system);
         let kind = match self.filter {
             Filter::Stateless => Kind::Stateless,
             Filter::Stateful => Kind::Stateful,

@@ -1,5 +1,7 @@
 //! What a variant sets on the device under test, fully resolved: nothing is inherited any more, and only one operating system is meant.
 
+use crate::rules::Firewall;
+use crate::rules::own::RuleFile;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -335,6 +337,18 @@ pub enum Tool {
     Ipf,
 }
 
+impl Tool {
+    /// The command that makes it forget its states and keep its rules; `None` where there is none.
+    pub fn forget(self) -> Option<&'static str> {
+        match self {
+            Tool::Nftables | Tool::Iptables => Some("conntrack -F"),
+            Tool::Pf => Some("pfctl -F states"),
+            Tool::Ipf => Some("ipf -FS"),
+            Tool::Ipfw => None,
+        }
+    }
+}
+
 /// What a firewall does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -345,6 +359,46 @@ pub enum Filter {
     Stateful,
     /// Keeps states, and replaces the source address by its own.
     Nat,
+}
+
+/// How far the connections of the test traffic are when a trial begins, on a device that keeps states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum States {
+    /// Each flow has been seen in both directions.
+    #[default]
+    Established,
+    /// No flow has been seen: each opens a connection with its first frame.
+    New,
+    /// Each flow has been seen in the direction of the load only.
+    OneWay,
+}
+
+impl States {
+    /// Whether it is the default.
+    pub fn is_default(&self) -> bool {
+        *self == States::default()
+    }
+}
+
+impl fmt::Display for States {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            States::Established => "established",
+            States::New => "new",
+            States::OneWay => "one-way",
+        })
+    }
+}
+
+impl std::str::FromStr for States {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [States::Established, States::New, States::OneWay];
+        let found = all.into_iter().find(|states| states.to_string() == text);
+        found.ok_or_else(|| format!("'{text}': states are established, new or one-way"))
+    }
 }
 
 /// A file that is written on the device under test. Its former content comes back afterwards.
@@ -375,6 +429,9 @@ pub struct Command {
     /// The line that undoes it; `None` where a reboot does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,
+    /// How long each of the two may take, in nanoseconds; the lab's usual time where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_ns: Option<u64>,
 }
 
 /// All that a variant sets on the device under test. Equal settings are one lane.
@@ -416,6 +473,12 @@ pub struct Settings {
     /// The firewall; none where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<Rules>,
+    /// A rule file of the author's own, in place of `rules`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule_file: Option<RuleFile>,
+    /// How far connections are when a trial begins.
+    #[serde(skip_serializing_if = "States::is_default")]
+    pub states: States,
     /// Kernel modules to load.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<String>,
@@ -425,4 +488,23 @@ pub struct Settings {
     /// Commands to run, in this order, after everything else.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<Command>,
+}
+
+impl Settings {
+    /// The command that makes its firewall forget its states and keep its rules; `None` where there is none.
+    pub fn forget(&self) -> Option<&'static str> {
+        let of_file = self.rule_file.as_ref().map(|file| match file.firewall {
+            Firewall::Nftables | Firewall::Iptables => Tool::Nftables,
+            Firewall::Pf | Firewall::OpenbsdPf => Tool::Pf,
+            Firewall::Ipfw => Tool::Ipfw,
+            Firewall::Ipf => Tool::Ipf,
+        });
+        self.rules.as_ref().map(|rules| rules.tool).or(of_file)?.forget()
+    }
+
+    /// Whether its rules make the firewall keep a state for each flow.
+    pub fn tracks(&self) -> bool {
+        self.rules.as_ref().is_some_and(|rules| rules.filter != Filter::Stateless)
+            || self.rule_file.as_ref().is_some_and(RuleFile::tracks)
+    }
 }

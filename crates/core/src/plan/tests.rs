@@ -24,6 +24,24 @@ fn names(campaign: &Campaign) -> Vec<&str> {
 }
 
 #[test]
+fn what_leaves_the_closed_loop_is_remarked() {
+    let plan = |lab: &str, set: &str| {
+        let text = format!(
+            "title = \"t\"\nquestion = \"q\"\n[lab]\n{lab}\n[variants.a]\nabout = \"a\"\n[variants.b]\n{set}\n[trials]\nduration = \"10 ms\"\nblocks = 10\n"
+        );
+        let plan = Plan::read(text.as_bytes()).unwrap_or_else(|faults| panic!("{faults:#?}"));
+        plan.remarks().iter().map(|remark| remark.message.clone()).collect::<Vec<_>>()
+    };
+    for set in ["interface.in.rps = \"1\"", "interface.threaded-napi = true"] {
+        let remarks = plan("", set);
+        assert!(remarks.len() == 1 && remarks[0].starts_with("'b': inline, the load"), "{set}: {remarks:?}");
+        assert!(plan("mode = \"threaded\"", set).is_empty(), "{set}");
+        assert!(plan("file = \"lab.toml\"", set).is_empty(), "{set}");
+    }
+    assert!(plan("", "interface.in.gro = false").is_empty());
+}
+
+#[test]
 fn the_least_plan_has_a_cell_and_its_ceiling() {
     let campaign = linux("[variants.forwarding]");
     assert_eq!(names(&campaign), ["card-to-card", "forwarding"]);

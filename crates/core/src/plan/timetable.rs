@@ -1,7 +1,7 @@
 //! How long a campaign will take, and in which order its trials come.
 
 use super::campaign::{Campaign, Lab, Order, Reboot, Trials};
-use super::settings::{Dut, Filter, Settings};
+use super::settings::{Dut, Settings};
 use crate::schedule::{Design, Schedule, Stopping};
 use crate::trial::Timing;
 use serde::Serialize;
@@ -107,8 +107,7 @@ fn set_up_ns(campaign: &Campaign) -> u64 {
     let lanes: u64 = campaign.lanes.iter().map(|lane| LANE + loading_ns(&lane.settings)).sum();
     let ahead = campaign.cells.iter().map(|cell| {
         let flows = u64::from(campaign.kinds[cell.kind].flows);
-        let rules = campaign.lanes[cell.lane].settings.rules.as_ref();
-        let states = rules.is_some_and(|r| r.filter != Filter::Stateless);
+        let states = campaign.lanes[cell.lane].settings.tracks();
         FLOW * if states { flows } else { flows.min(FLOWS_AHEAD) }
     });
     LAB + lanes + ahead.sum::<u64>()

@@ -32,6 +32,11 @@ pub fn settings(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet
         other => list.refuse(format!("dut {other}"), super::bsd::NO_KIND),
     }
     list.bsd_tables(settings);
+    if let Some(file) = &settings.rule_file
+        && super::freebsd_rules::firewall(list, file.firewall, file.translates())
+    {
+        super::own_rules::load(list, file);
+    }
     if let Some(set) = rules {
         super::freebsd_rules::rule_set(list, set);
     }

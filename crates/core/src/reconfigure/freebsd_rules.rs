@@ -18,7 +18,7 @@ pfctl -s Tables 2>/dev/null | while read -r table _; do
 done
 exit 0"#;
 /// What [`PF_READ`] printed, put back. The host's file comes first, if it can be loaded: options and queues are not printed. States are left
-/// alone: linerate's own connection has one. A module that was absent stays, off and empty.
+/// alone: linerate's own connection has one.
 const PF_BACK: &str = r#"IFS= read -r on
 was=$(cat)
 part() { printf '%s\n' "$was" | sed -n "s/^$1 //p"; }
@@ -42,8 +42,8 @@ elif [ "$on$was" != off ] || pfctl -s info >/dev/null 2>&1; then
 	} || exit 1
 fi
 if [ "$on" = on ]; then is_on || pfctl -q -e; elif is_on; then pfctl -q -d; fi"#;
-/// pf in the kernel, and on.
-const PF_ON: &str = r#"kldload -n pf && { pfctl -s info | grep -q '^Status: Enabled' || pfctl -q -e; }"#;
+/// pf on.
+const PF_ON: &str = r#"pfctl -s info | grep -q '^Status: Enabled' || pfctl -q -e"#;
 
 /// Whether a new ipfw lets through what it has no rule for: without that, all is denied, this connection too (ipfw(4)).
 const ACCEPTS: &str = "net.inet.ip.fw.default_to_accept";
@@ -72,10 +72,12 @@ kldload -n ipl && { ipf -E 2>/dev/null || true; }"#;
 /// IP Filter off where it was.
 const IPF_BACK: &str = r#"[ "$1" != off ] || ipf -D"#;
 
-/// A firewall with these rules.
-pub fn rule_set(list: &mut List<'_>, set: &RuleSet) {
-    match set.firewall {
+/// A firewall, on and without rules; `nat`: it translates addresses. Whether there is such a one.
+pub fn firewall(list: &mut List<'_>, firewall: Firewall, nat: bool) -> bool {
+    match firewall {
         Firewall::Pf => {
+            // Undone last, when pf is off: a pf that is on is in use.
+            list.module("pf", PART_READ, ["kldload", "-n"], "kldunload");
             let read = List::read(Program::script(PF_READ, [""; 0]), Form::Whole);
             let back = Program::script(PF_BACK, [""; 0]).reading(Input::Was);
             list.add("pf", read, Program::script(PF_ON, [""; 0]), Undo::Run(back));
@@ -85,7 +87,7 @@ pub fn rule_set(list: &mut List<'_>, set: &RuleSet) {
             let back = Undo::Run(Program::script(KENV_BACK, [ACCEPTS]).reading(Input::Was));
             list.add(format!("kenv {ACCEPTS}"), read, Program::new(["kenv", &format!("{ACCEPTS}=1")]), back);
             part(list, "ipfw");
-            if set.kind == Kind::Nat {
+            if nat {
                 part(list, "ipfw_nat");
             }
         }
@@ -95,9 +97,17 @@ pub fn rule_set(list: &mut List<'_>, set: &RuleSet) {
             list.add("IP Filter", read, Program::script(IPF_ON, [""; 0]), back);
         }
         other => {
-            return list
-                .refuse(format!("rules of {other}"), format!("{} has no such firewall", list.target.system));
+            list.refuse(format!("rules of {other}"), format!("{} has no such firewall", list.target.system));
+            return false;
         }
+    }
+    true
+}
+
+/// A firewall with these rules.
+pub fn rule_set(list: &mut List<'_>, set: &RuleSet) {
+    if !firewall(list, set.firewall, set.kind == Kind::Nat) {
+        return;
     }
     for (name, value) in set.sysctls() {
         list.sysctl(&name, &value);

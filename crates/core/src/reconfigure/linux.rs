@@ -64,6 +64,9 @@ pub fn settings(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet
     }
     dut(list, settings.dut);
     tables(list, settings);
+    if let Some(file) = &settings.rule_file {
+        super::own_rules::load(list, file);
+    }
     if let Some(set) = rules {
         rule_set(list, set);
     }

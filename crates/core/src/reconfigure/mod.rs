@@ -10,6 +10,7 @@ mod freebsd;
 mod freebsd_rules;
 mod linux;
 mod openbsd;
+mod own_rules;
 mod read;
 mod shared;
 mod tables;
@@ -18,11 +19,15 @@ mod tests;
 
 use crate::plan::placeholders::fill;
 use crate::plan::settings::{End, Settings, System};
+use crate::rules::own::LabEnd;
 use crate::rules::{Load, Part, RuleSet};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 pub use read::Form;
+
+/// How long putting an image in place, or another back, may take beyond the time that it needs to arrive.
+pub const INSTALLATION_NS: u64 = 1_800_000_000_000;
 
 /// What stands for what was read, in the arguments of an undoing.
 pub const WAS: &str = "{was}";
@@ -52,6 +57,17 @@ impl Program {
     fn loading(set: &RuleSet, load: &Load) -> Self {
         let argv = std::iter::once(load.program).chain(load.arguments.iter().copied());
         Program::new(argv).reading(Input::Rules(Box::new(set.clone()), load.part))
+    }
+
+    /// For people, in one line: scripts of this module are long.
+    pub fn shown(&self) -> String {
+        let words: Vec<&str> = match &self.argv[..] {
+            [sh, c, _, name, rest @ ..] if sh == "sh" && c == "-c" && name == "linerate" => {
+                std::iter::once("a script of linerate with").chain(rest.iter().map(String::as_str)).collect()
+            }
+            argv => argv.iter().map(String::as_str).collect(),
+        };
+        words.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     fn reading(self, input: Input) -> Self {
@@ -115,6 +131,8 @@ pub struct Step {
     pub apply: Program,
     /// What undoes it.
     pub undo: Undo,
+    /// How long either may take, in nanoseconds, where that is not the usual time.
+    pub within_ns: Option<u64>,
 }
 
 /// A change that has to be undone: what a journal holds.
@@ -139,9 +157,9 @@ pub struct Undoing {
     /// Whether it is known to have been made: it is written down before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub made: bool,
-    /// Whether it may take as long as an installation does.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub slow: bool,
+    /// How long it may take, in nanoseconds, where that is not the usual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_ns: Option<u64>,
 }
 
 impl Step {
@@ -155,7 +173,6 @@ impl Step {
                 (argv, if let Input::Text(text) = input { text } else { String::new() })
             }
         };
-        let slow = matches!(self.apply.input, Input::File(_));
         Some(Undoing {
             what: self.what.clone(),
             argv,
@@ -163,7 +180,7 @@ impl Step {
             lasting: false,
             boot: None,
             made: false,
-            slow,
+            within_ns: self.within_ns,
             machine: None,
         })
     }
@@ -178,6 +195,20 @@ pub struct Port {
     pub addresses: Vec<String>,
     /// The tester's addresses there: next hops of routes that name none.
     pub next_hops: Vec<String>,
+    /// The networks of the test frames behind it.
+    pub networks: Vec<String>,
+}
+
+impl Port {
+    /// What rule files of users have in the place of their own names.
+    fn in_rule_files(&self) -> LabEnd {
+        let alone = |address: &String| address.split('/').next().unwrap_or_default().to_string();
+        LabEnd {
+            interface: self.name.clone(),
+            networks: self.networks.clone(),
+            addresses: self.addresses.iter().map(alone).collect(),
+        }
+    }
 }
 
 /// The host, as far as its settings must know it.
@@ -265,7 +296,14 @@ struct List<'a> {
 
 impl List<'_> {
     fn add(&mut self, what: impl Into<String>, read: Option<Read>, apply: Program, undo: Undo) {
-        self.steps.steps.push(Step { what: what.into(), read, apply, undo });
+        self.steps.steps.push(Step { what: what.into(), read, apply, undo, within_ns: None });
+    }
+
+    /// How long the step that was added last, and its undoing, may take.
+    fn within(&mut self, ns: Option<u64>) {
+        if let Some(step) = self.steps.steps.last_mut() {
+            step.within_ns = ns;
+        }
     }
 
     /// A change whose undoing is known beforehand.

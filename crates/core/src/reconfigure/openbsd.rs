@@ -2,6 +2,7 @@
 
 use super::{Form, Input, List, Program, Undo};
 use crate::plan::settings::{Dut, End, Feature, Interface, Settings};
+use crate::rules::own::RuleFile;
 use crate::rules::{Firewall, RuleSet};
 
 /// Prints whether pf is on, then its rules.
@@ -49,7 +50,7 @@ pub fn settings(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet
         other => list.refuse(format!("dut {other}"), super::bsd::NO_KIND),
     }
     list.bsd_tables(settings);
-    pf(list, rules);
+    pf(list, rules, settings.rule_file.as_ref());
     list.commands(settings);
 }
 
@@ -67,11 +68,14 @@ fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
 }
 
 /// pf with the variant's rules; without, off: a router without a firewall is what is meant.
-fn pf(list: &mut List<'_>, rules: Option<&RuleSet>) {
-    let on = if rules.is_some() { PF_ON } else { PF_OFF };
+fn pf(list: &mut List<'_>, rules: Option<&RuleSet>, file: Option<&RuleFile>) {
+    let on = if rules.is_some() || file.is_some() { PF_ON } else { PF_OFF };
     let read = List::read(Program::script(PF_READ, [""; 0]), Form::Whole);
     let back = Program::script(PF_BACK, [""; 0]).reading(Input::Was);
     list.add("pf", read, Program::script(on, [""; 0]), Undo::Run(back));
+    if let Some(file) = file {
+        super::own_rules::load(list, file);
+    }
     let Some(set) = rules else { return };
     if set.firewall != Firewall::OpenbsdPf {
         return list.refuse(format!("rules of {}", set.firewall), "OpenBSD has pf");

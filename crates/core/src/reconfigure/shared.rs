@@ -1,6 +1,6 @@
 //! What is done alike on all systems: sysctls, files, commands, modules.
 
-use super::{Form, Input, List, Program, Read, Undo, WAS};
+use super::{Form, INSTALLATION_NS, Input, List, Program, Read, Undo, WAS};
 use crate::plan::settings::{Settings, System};
 use crate::rules::RuleSet;
 
@@ -118,17 +118,21 @@ impl List<'_> {
             install.reading(Input::File(image.file.clone())),
             undo,
         );
+        self.within(Some(INSTALLATION_NS));
         self.steps.image = self.steps.steps.len();
     }
 
-    /// Kernel modules, as this system looks for them (a script that prints whether its argument is there), loads and unloads them.
+    /// Kernel modules, as [`List::module`].
     pub fn modules(&mut self, settings: &Settings, look: &'static str, load: [&str; 2], unload: &str) {
-        for module in &settings.modules {
-            let read = Self::read(Program::script(look, [module]), Form::Trimmed);
-            let back = Program::script(MODULE_BACK, [WAS, unload, module]);
-            let apply = Program::new(load.into_iter().chain([module.as_str()]));
-            self.add(format!("module {module}"), read, apply, Undo::Run(back));
-        }
+        settings.modules.iter().for_each(|module| self.module(module, look, load, unload));
+    }
+
+    /// A kernel module, as this system looks for it (a script that prints whether its argument is there), loads and unloads it.
+    pub fn module(&mut self, module: &str, look: &'static str, load: [&str; 2], unload: &str) {
+        let read = Self::read(Program::script(look, [module]), Form::Trimmed);
+        let back = Program::script(MODULE_BACK, [WAS, unload, module]);
+        let apply = Program::new(load.into_iter().chain([module]));
+        self.add(format!("module {module}"), read, apply, Undo::Run(back));
     }
 
     /// Kernel settings.
@@ -171,6 +175,7 @@ impl List<'_> {
                 None => Undo::Reboot,
             };
             self.add(format!("command `{line}`"), None, Program::new(["sh", "-c", &line]), undo);
+            self.within(command.within_ns);
         }
     }
 }

@@ -2,12 +2,14 @@
 
 use super::*;
 use crate::plan::settings::{Command, Feature, File, Filter, Image, Interface, Route, Rules, Tool};
+use crate::rules::own::RuleFile;
 use linerate_wire::Family;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 fn port(name: &str, address: &str, hop: &str) -> Port {
-    Port { name: name.into(), addresses: vec![address.into()], next_hops: vec![hop.into()] }
+    let networks = vec![if name.ends_with('1') { "198.18.0.0/16" } else { "198.19.0.0/16" }.into()];
+    Port { name: name.into(), addresses: vec![address.into()], next_hops: vec![hop.into()], networks }
 }
 
 fn target(system: System) -> Target {
@@ -55,7 +57,11 @@ fn a_router_of_freebsd() {
         ..Interface::default()
     };
     settings.routes.push(Route { to: "203.0.113.0/24".into(), via: None, end: End::Out });
-    settings.commands.push(Command { run: "service x start".into(), undo: Some("service x stop".into()) });
+    settings.commands.push(Command {
+        run: "service x start".into(),
+        undo: Some("service x stop".into()),
+        within_ns: None,
+    });
     let steps = steps(&settings, None, &target(System::FreeBsd)).unwrap();
     assert_eq!(
         lines(&steps),
@@ -105,7 +111,8 @@ fn an_image_comes_before_what_it_would_replace() {
     assert_eq!(apply.input, Input::File("/x/new.img.xz".into()));
     let undoing = steps.steps[0].undoing("").unwrap();
     assert_eq!(undoing.argv, ["sh", "-c", "boot0cfg -s 1 ada0"]);
-    assert!(undoing.slow && !steps.steps[2].undoing("").unwrap().slow);
+    assert_eq!(undoing.within_ns, Some(INSTALLATION_NS));
+    assert_eq!(steps.steps[2].undoing("").unwrap().within_ns, None);
 }
 
 #[test]
@@ -141,7 +148,11 @@ fn modules_that_were_absent_are_taken_away() {
 fn firewalls_are_put_on_and_off() {
     assert_eq!(
         lines(&with_rules(System::FreeBsd, Tool::Pf, Filter::Stateful)),
-        ["pf: sh / sh", "rule set by pfctl: pfctl -f - / stays"]
+        [
+            "module pf: kldload -n pf / sh 7 kldunload pf",
+            "pf: sh / sh",
+            "rule set by pfctl: pfctl -f - / stays"
+        ]
     );
     let accepts = "net.inet.ip.fw.default_to_accept";
     assert_eq!(
@@ -245,4 +256,45 @@ fn a_bridge_of_the_host_s_own_is_not_destroyed() {
     let back = |was| steps.steps[0].undoing(was).unwrap().argv;
     assert_eq!(back("there")[2], r#"[ "$1" != absent ] || ifconfig "$2" destroy"#);
     assert_eq!([&back("there")[4..], &back("absent")[4..]], [["there", "bridge0"], ["absent", "bridge0"]]);
+}
+
+#[test]
+fn rule_files_of_users_are_loaded_and_the_host_s_rules_come_back() {
+    let of = |system, text: &str| {
+        let file = RuleFile::read("own.rules", text, None, &BTreeMap::new()).unwrap();
+        let settings = Settings { rule_file: Some(file), ..Settings::default() };
+        steps(&settings, None, &target(system)).unwrap()
+    };
+    let loaded = |steps: &Steps| match &steps.steps.last().unwrap().apply.input {
+        Input::Text(text) => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    let nft = of(
+        System::Linux,
+        "table ip t {\n chain c { iifname lan oifname wan ip saddr 10.0.0.0/8 accept; }\n}\n",
+    );
+    assert_eq!(lines(&nft), ["rule file own.rules by nft: nft -f - / sh"]);
+    assert_eq!(
+        loaded(&nft),
+        "table ip t {\n chain c { iifname eth1 oifname eth2 ip saddr 198.18.0.0/16 accept; }\n}\n"
+    );
+    let iptables = of(System::Linux, "*raw\nCOMMIT\n*filter\n-A FORWARD -i a -o b -j ACCEPT\nCOMMIT\n");
+    let read = iptables.steps[0].read.as_ref().unwrap();
+    assert_eq!(read.program.argv[4..], ["iptables-save", "filter", "raw"]);
+    let pf = "ext=\"em0\"\npass out on $ext from 10.0.0.0/8 nat-to ($ext)\n";
+    for (system, last) in [
+        (System::FreeBsd, "rule file own.rules by pfctl: pfctl -f - / stays"),
+        (System::OpenBsd, "rule file own.rules by pfctl: pfctl -f - / stays"),
+    ] {
+        let steps = of(system, pf);
+        assert_eq!(lines(&steps).last().unwrap(), last);
+        assert!(steps.steps.iter().any(|step| step.what == "pf"));
+        assert!(loaded(&steps).starts_with("ext=\"ix1\""), "{}", loaded(&steps));
+    }
+    let ipfw = of(System::FreeBsd, "#!/bin/sh\nipfw -q add 1 nat 1 config if em0\n");
+    let whats: Vec<&str> = ipfw.steps.iter().map(|step| step.what.as_str()).collect();
+    assert_eq!(
+        whats,
+        ["kenv net.inet.ip.fw.default_to_accept", "ipfw", "ipfw_nat", "rule file own.rules by sh"]
+    );
 }

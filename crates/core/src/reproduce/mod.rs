@@ -147,6 +147,13 @@ impl Reproduction {
         self.figures.iter().filter(|f| f.state == state).count()
     }
 
+    /// Whether there is a file of those that are behind it.
+    pub fn has_data(&self, evidence: &Evidence) -> bool {
+        let points = self.plots.iter().flat_map(|plot| &plot.series).flat_map(|series| &series.points);
+        let mut files = self.figures.iter().flat_map(|f| &f.sources).chain(points.map(|point| &point.source));
+        files.any(|file| evidence.get(file).is_some())
+    }
+
     /// Leaves only these illustrations.
     pub fn only(&mut self, wanted: &[String]) {
         let keep = |illustration: &str| wanted.iter().any(|w| w == illustration);

@@ -11,6 +11,7 @@ mod ipfw;
 mod iptables;
 mod loading;
 mod nftables;
+pub mod own;
 mod pf;
 pub mod sizing;
 #[cfg(test)]

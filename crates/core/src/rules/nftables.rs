@@ -60,7 +60,7 @@ fn elements(
 
 fn forward(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     out.write_all(b"  chain forward {\n    type filter hook forward priority filter; policy accept;\n")?;
-    if set.kind == Kind::Stateful {
+    if set.kind != Kind::Stateless {
         out.write_all(b"    ct state established,related accept\n")?;
     }
     if set.table.is_some() {
@@ -178,6 +178,7 @@ mod tests {
         let hosts = RuleSet { entries: EntryKind::Hosts, table: Some(0), ..all };
         assert!(text(&hosts).contains("  set entries4 {\n    type ipv4_addr\n  }\n"));
         let nat = RuleSet { kind: Kind::Nat, ..hosts };
+        assert!(text(&nat).contains("policy accept;\n    ct state established,related accept\n"));
         assert!(text(&nat).contains("    ip saddr 1.1.2.1 drop\n  }\n  chain postrouting {\n"));
     }
 }

@@ -1,7 +1,10 @@
 //! Arguments of `linerate bench`.
 
-use super::values::{Cpus, FamilyChoice, Sizes, cpu_list, duration, sizes};
+use super::values::{Cpus, FamilyChoice, Sizes, cpu_list, duration, mapping, sizes};
+use clap::builder::ArgPredicate;
 use clap::{Args, ValueEnum};
+use linerate_core::plan::settings::States;
+use linerate_core::rules::own::Meaning;
 use linerate_core::units::{Rate, parse_link_speed};
 use linerate_sys::lab::Variant;
 use linerate_wire::{FlowOrder, Transport};
@@ -13,8 +16,10 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   sudo linerate bench                            IPv4 and IPv6, smallest frames, 2,000 flows
   sudo linerate bench --variant nft-stateless --variant nft-stateful
+  sudo linerate bench --rules /etc/nftables.conf     what do my own rules cost?
+  sudo linerate bench --rules fw.nft --map eth1=in --map eth0=out --map 192.168.1.0/24=in
   sudo linerate bench --sizes 64,512,1518,imix --family 4
-  sudo linerate bench --mode threaded --rate 500k    open loop: loss and latency at a load
+  sudo linerate bench --mode threaded --rate 500kpps  open loop: loss and latency at a load
   sudo linerate bench --variant known-loss=1000  is exactly one loss in 1,000 found?
   linerate bench                                 without root: a slower tester
   linerate bench --simulate loss=1000            no packets at all: a simulated DUT
@@ -22,7 +27,7 @@ use std::time::Duration;
 Variants:
   forwarding           the kernel's routing, nothing else (always measured, as the baseline)
   nft-stateless        nftables filter without connection tracking
-  nft-stateful         nftables filter with connection tracking
+  nft-stateful         nftables filter with connection tracking, which passes established connections first
   nat                  nftables masquerade
   bridge               a bridge instead of a router
   xdp                  an XDP program that forwards by the kernel's routing table
@@ -31,24 +36,43 @@ Variants:
   known-duplication=N  sends exactly every N-th frame twice
   known-delay=T        holds every frame up for T, up to 200us
 
-Exit status: 0 measured; 1 something failed, or no trial of a slot was valid; 2 bad arguments;
+Rule files: what nft reads, or iptables-save printed; loaded in the lab's namespace, never on this host. Their
+interfaces and networks stand for the lab's: `in` is the generator's side, `out` the receiver's. Where --map does not
+say so, linerate guesses, and says what. docs/rules.md has more.
+
+Exit status: 0 measured; 1 something failed, or a slot could not be measured: none of its trials was
+valid, or it dropped every frame (known-loss=1 is asked to); 2 bad arguments;
 130 interrupted (what was measured until then is recorded and shown).")]
 pub struct Bench {
     /// What the DUT is; may be repeated. Twice the same compares a variant with itself
     #[arg(long = "variant", value_name = "VARIANT")]
     pub variants: Vec<Variant>,
 
+    /// A DUT with the rules of this file, nft's or iptables-save's; may be repeated. IPv4 alone, unless --family says more
+    #[arg(long = "rules", value_name = "FILE")]
+    pub rules: Vec<PathBuf>,
+
+    /// What an interface or network of the rule files is: eth0=out, 192.168.1.0/24=in, 198.18.0.0/15=elsewhere; may be
+    /// repeated [default: guessed, and said]
+    #[arg(long = "map", value_name = "NAME=END", value_parser = mapping, requires = "rules")]
+    pub map: Vec<(String, Meaning)>,
+
     /// Frame lengths in bytes with FCS, measured side by side: 64,1518,imix,genome:aaafg,rfc2544
     #[arg(long, value_name = "LIST", value_parser = sizes, default_value = "64")]
     pub sizes: Sizes,
 
     /// IP version
-    #[arg(long, value_enum, default_value = "both")]
+    #[arg(long, value_enum, default_value_if("rules", ArgPredicate::IsPresent, "4"), default_value = "both")]
     pub family: FamilyChoice,
 
     /// Flows, up to 5,000,000
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
     pub flows: u32,
+
+    /// How far connections are when a trial begins, for variants that keep states: established (each flow was seen in both
+    /// directions), one-way (never answered), new (none is known: each flow opens one)
+    #[arg(long, value_name = "STATES", default_value = "established")]
+    pub states: States,
 
     /// Order of flows: sequential, random (RFC 4814: uniform), zipf:EXPONENT
     #[arg(long, value_name = "ORDER", default_value = "sequential")]
@@ -122,7 +146,7 @@ pub struct Bench {
     #[arg(long, conflicts_with = "simulate")]
     pub keep: bool,
 
-    /// Print the summary as JSON
+    /// Print the campaign and its summary as JSON (docs/records.md; `linerate show --schema` has the schema)
     #[arg(long)]
     pub json: bool,
 

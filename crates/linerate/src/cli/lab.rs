@@ -1,7 +1,7 @@
 //! Arguments of `linerate lab`.
 
 use super::{LabCheck, LabRestore};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use linerate_sys::lab::Variant;
 
 /// An embedded lab by hand, and the lab files of real ones.
@@ -13,6 +13,7 @@ use linerate_sys::lab::Variant;
   sudo linerate receive --netns linerate-receiver -i r1 -n 1000
   sudo linerate lab down
   linerate lab example > LAB.toml                 a lab of real hosts, to begin with
+  linerate lab example three-hosts > LAB.toml     generator, DUT and receiver apart
   linerate lab check LAB.toml                     all that is wrong with it, before a campaign
   linerate lab restore LAB.toml                   put back what a linerate that was killed left on the DUT
   linerate lab schema > lab.schema.json           for editors that complete and check TOML")]
@@ -53,11 +54,24 @@ pub enum LabAction {
         json: bool,
     },
     /// Print a lab file to begin with, that explains itself: the hosts of a real lab
-    Example,
+    Example {
+        /// One tester beside the DUT, or a generator and a receiver
+        #[arg(value_enum, value_name = "HOSTS", default_value = "two-hosts")]
+        hosts: LabExample,
+    },
     Check(LabCheck),
     Restore(LabRestore),
     /// Print the JSON Schema of lab files
     Schema,
+}
+
+/// Lab files to begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LabExample {
+    /// A DUT between two ports of one tester
+    TwoHosts,
+    /// A generator, a DUT and a receiver
+    ThreeHosts,
 }
 
 fn lab_name(text: &str) -> Result<String, String> {

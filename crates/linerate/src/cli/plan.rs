@@ -10,6 +10,7 @@ use std::path::PathBuf;
   linerate plan list                           the plans that come with linerate, by name
   linerate plan show firewalls                 cells, schedule, duration, and every change on every host
   linerate plan show firewalls --quick
+  linerate plan show lab/firewalls --lab LAB.toml    the same, and each command on each host
   linerate plan example > my.toml              a plan to begin with
   linerate plan example firewalls > my.toml    one of those that come with linerate
   linerate plan check my.toml                  every fault, with its line, column and what to write instead
@@ -47,6 +48,9 @@ pub enum PlanAction {
         /// Operating system of the device under test, where the plan is for several [default: its first]
         #[arg(long, value_name = "NAME", value_parser = system)]
         system: Option<System>,
+        /// Also what would be done on the hosts of this lab file, which are not asked
+        #[arg(long, value_name = "FILE")]
+        lab: Option<PathBuf>,
         /// As JSON: the expanded campaign, timetable, first blocks and changes
         #[arg(long)]
         json: bool,

@@ -1,5 +1,6 @@
 //! Arguments of `linerate run`.
 
+use super::Share;
 use super::values::duration;
 use clap::Args;
 use linerate_core::plan::settings::System;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
   sudo linerate run my.toml                a plan of your own
   linerate run lab/tuning --lab LAB.toml   on the hosts of a real lab, over ssh (docs/lab-file.md)
   sudo linerate run --resume linerate-results/20260101T120000Z-firewalls
+  sudo linerate run my.toml --quiet --fail-if-slower 3%       for CI
   linerate run my.toml --simulate ok       no packets at all: a simulated DUT
   linerate show linerate-results/NAME      the tables again
 
@@ -22,9 +24,10 @@ What this machine lacks is skipped, with the reason, and the rest is measured. S
 (the size of the connection table, say) are changed with --allow-host-changes only; they are written down
 first, and put back at the end, or by the next linerate should this one be killed.
 
-Exit status: 0 measured, and nothing that the plan expects was missed; 1 something failed; 2 the plan has
-faults, or bad arguments (nothing is touched); 3 an expectation was missed; 4 everything is skipped;
-130 interrupted (what was measured until then is recorded and shown, and --resume goes on).")]
+Exit status: 0 measured, and nothing that the plan expects was missed; 1 something failed, or a variant could
+not be measured: none of its trials was valid, or it dropped every test frame; 2 the plan has faults, or bad
+arguments (nothing is touched); 3 an expectation was missed, or --fail-if-slower found something; 4 everything
+is skipped; 130 interrupted (what was measured until then is recorded and shown, and --resume goes on).")]
 pub struct Run {
     /// The plan: a file (docs/plans.md has the format), or the name of one that comes with linerate
     #[arg(value_name = "PLAN", required_unless_present = "resume")]
@@ -74,9 +77,17 @@ pub struct Run {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Print the result as JSON
+    /// Exit with status 3 where a variant is proven slower than the baseline variant, by at least this much: 3%
+    #[arg(long, value_name = "SHARE")]
+    pub fail_if_slower: Option<Share>,
+
+    /// Print the campaign and its results as JSON (docs/records.md; `linerate show --schema` has the schema)
     #[arg(long)]
     pub json: bool,
+
+    /// Print nothing but what went wrong: no page, and no line of progress
+    #[arg(short, long, conflicts_with = "json")]
+    pub quiet: bool,
 
     /// A simulated DUT in memory instead of a lab: ok, or loss=N,duplication=N,delay=T,rate=R. No privileges needed;
     /// its figures say nothing of any machine

@@ -1,6 +1,6 @@
 //! Arguments of `linerate send`.
 
-use super::values::{Cpus, PortChoice, count, cpu_list, duration};
+use super::values::{Cpus, PortChoice, count, cpu_list, duration, pkt_gen_rate};
 use clap::Args;
 use linerate_core::units::{Rate, parse_link_speed};
 use linerate_wire::{FlowOrder, FrameMix, MacAddr, Transport};
@@ -67,7 +67,7 @@ pub struct Send {
     pub count: Option<u64>,
 
     /// Offered load: max, 100k (frames/s), 1Gbit/s:l1, 50%
-    #[arg(short = 'R', long, value_name = "RATE", default_value = "max")]
+    #[arg(short = 'R', long, value_name = "RATE", default_value = "max", value_parser = pkt_gen_rate)]
     pub rate: Rate,
 
     /// What 100 % of line rate is [default: the interface's speed]

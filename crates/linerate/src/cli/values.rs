@@ -1,7 +1,8 @@
 //! Values that several verbs take, and how they are read.
 
 use clap::ValueEnum;
-use linerate_core::units::parse_duration_ns;
+use linerate_core::rules::own::Meaning;
+use linerate_core::units::{Rate, RateError, parse_duration_ns};
 use linerate_wire::{FrameMix, parse_sizes};
 use std::time::Duration;
 
@@ -58,8 +59,27 @@ pub fn cpu_list(text: &str) -> Result<Cpus, String> {
     Ok(Cpus(cpus))
 }
 
+/// What a name of a rule file is: `eth0=out`.
+pub fn mapping(text: &str) -> Result<(String, Meaning), String> {
+    let (name, end) = text.rsplit_once('=').unwrap_or((text, ""));
+    match Meaning::of_name(end) {
+        Some(end) if !name.is_empty() => Ok((name.into(), end)),
+        _ => Err(format!(
+            "'{text}' does not say what a name is: write eth0=out, 192.168.1.0/24=in or NETWORK=elsewhere"
+        )),
+    }
+}
+
 pub fn duration(text: &str) -> Result<Duration, String> {
     parse_duration_ns(text).map(Duration::from_nanos)
+}
+
+/// A rate; a number alone is frames a second, as pkt-gen has it.
+pub fn pkt_gen_rate(text: &str) -> Result<Rate, RateError> {
+    match text.parse() {
+        Err(RateError::UnitMissing(number)) => format!("{number}pps").parse(),
+        read => read,
+    }
 }
 
 /// A count such as 1000, 80_000_000 or 1M.
@@ -89,6 +109,8 @@ mod tests {
         assert_eq!(cpu_list("3,0-1,1"), Ok(Cpus(vec![0, 1, 3])));
         assert!(cpu_list("1-0").is_err() && cpu_list("").is_err() && cpu_list("a").is_err());
         assert_eq!(count("10M"), Ok(10_000_000));
+        assert_eq!(pkt_gen_rate("100k"), Ok(Rate::Frames(1e5)));
+        assert!(pkt_gen_rate("0").is_err() && pkt_gen_rate("1Gbit/s").is_err());
         assert!(count("0").is_err() && count("").is_err() && count("µ").is_err());
     }
 }

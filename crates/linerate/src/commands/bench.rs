@@ -1,6 +1,6 @@
 //! `linerate bench`: this machine's forwarding, in an embedded lab.
 
-use super::{FAILED, INTERRUPTED, plan, print, style, usage};
+use super::{FAILED, INTERRUPTED, plan, print, print_campaign, style, usage};
 use crate::campaign::{self, Finished};
 use crate::cli::{Bench, BenchPort, ModeChoice};
 use crate::interrupt;
@@ -15,6 +15,7 @@ use linerate_core::units::Rate;
 use linerate_sys::host::journal::Consent;
 use linerate_sys::host::{self, cpu};
 use linerate_sys::lab::Setup;
+use linerate_sys::lab::support::{self, Need};
 use linerate_sys::net::userns;
 use linerate_sys::records::{RecordStore, utc_now};
 use std::path::Path;
@@ -45,8 +46,10 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     let facts = host::facts(Path::new("/"));
     match simulated {
         Some(dut) => {
-            let duts = (0..session.plan.variants.len()).map(|lane| (lane > 0).then_some(dut)).collect();
-            let mut stand = Simulated::new(duts, &session.plan.kinds, session.plan.layout.clone())?;
+            let lanes = session.plan.variants.len() + session.plan.rules.len();
+            let duts = (0..lanes).map(|lane| (lane > 0).then_some(dut)).collect();
+            let mut stand =
+                Simulated::new(duts, &session.plan.kinds, session.plan.layout.clone(), plan::BETWEEN)?;
             let campaign = session.campaign("simulated", ["memory", "memory"], 1);
             let finished = campaign::run(&campaign, &facts, &mut stand, store, None, &progress)?;
             drop(progress);
@@ -102,13 +105,12 @@ impl Session<'_> {
     /// Builds the lab, sends the learning frames, and chooses the batch size.
     fn prepared(&mut self, progress: &Progress) -> Result<(Embedded, u32)> {
         progress.say("building the lab");
-        if userns::may_administer_networks() {
-            super::lab::clear_remains()?;
-        }
+        super::lab::clear_remains()?;
+        let setup = |setup| Setup { states: self.args.states, ..setup };
         let mut stand = Embedded::build(EmbeddedPlan {
             mode: self.mode,
             roles: self.roles.clone(),
-            setups: self.plan.variants.iter().map(Setup::from).collect(),
+            setups: self.plan.setups().into_iter().map(setup).collect(),
             kinds: self.plan.kinds.clone(),
             slots: self.plan.layout.clone(),
             stamp_every: self.args.stamp_every,
@@ -161,34 +163,43 @@ impl Session<'_> {
             roles: self.roles.clone(),
             slots: self.plan.slots.clone(),
             notes: self.plan.notes.clone(),
+            rule_files: self.plan.rules.iter().cloned().collect(),
             planned: None,
             imported: None,
         }
     }
 }
 
-/// XDP for those who may; others get a user namespace of their own, in which sockets are all they need. That must happen
-/// while this process has one thread.
+/// XDP where this process can load its programs; otherwise sockets, which need no more than a namespace of one's own. A process that
+/// may not make one gets a user namespace, which must happen while it has one thread.
 fn means(args: &Bench) -> Result<Means> {
+    if args.simulate.is_some() {
+        return Ok(Means::Packet);
+    }
     let may = userns::may_administer_networks();
-    let means = match args.port {
-        Some(BenchPort::Xdp) => Means::Xdp,
-        Some(BenchPort::AfPacket) => Means::Packet,
-        None if may => Means::Xdp,
-        None => Means::Packet,
+    let refused = match args.port {
+        Some(BenchPort::Xdp) => return Ok(Means::Xdp),
+        Some(BenchPort::AfPacket) => None,
+        None if may => match support::lacking(&Need::Xdp) {
+            None => return Ok(Means::Xdp),
+            refused => refused,
+        },
+        None => Some("not root".into()),
     };
-    if means == Means::Packet && !may && args.simulate.is_none() {
-        if args.mode == ModeChoice::Threaded {
-            return Err(usage(
-                "--mode threaded binds kernel threads to CPUs, which needs root: sudo linerate bench",
-            ));
-        }
+    if args.mode == ModeChoice::Threaded && !(may && userns::is_initial()) {
+        return Err(usage(
+            "--mode threaded binds kernel threads to CPUs, which needs root outside of any user namespace: sudo linerate bench",
+        ));
+    }
+    if !may {
         userns::enter().context("measuring without root, in a user namespace")?;
+    }
+    if let Some(reason) = refused {
         eprintln!(
-            "linerate: not root: the tester uses AF_PACKET sockets in a user namespace, and is several times slower than with sudo"
+            "linerate: {reason}: the tester uses AF_PACKET sockets, and is several times slower than with XDP as root"
         );
     }
-    Ok(means)
+    Ok(Means::Packet)
 }
 
 fn roles(args: &Bench, mode: Mode) -> Result<Roles> {
@@ -216,12 +227,9 @@ fn roles(args: &Bench, mode: Mode) -> Result<Roles> {
 }
 
 fn report(args: &Bench, campaign: &Campaign, facts: &HostFacts, finished: Finished) -> Result<ExitCode> {
-    let Finished { summary, directory, failure } = finished;
+    let Finished { summary, directory, failure, .. } = finished;
     if args.json {
-        let document = serde_json::json!({
-            "directory": directory, "campaign": campaign, "host": facts, "summary": summary,
-        });
-        print(&format!("{document:#}\n"));
+        print_campaign(&directory, campaign, facts, &summary);
     } else {
         print(&linerate_report::text::summary(campaign, facts, &summary, style()));
         print(&format!("Records: {}\n", directory.display()));
@@ -232,6 +240,5 @@ fn report(args: &Bench, campaign: &Campaign, facts: &HostFacts, finished: Finish
     if summary.stopped == Stopped::Interrupted {
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    let nothing = summary.rows.iter().any(|r| r.valid_trials == 0);
-    Ok(if nothing { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+    Ok(if summary.unmeasured.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }

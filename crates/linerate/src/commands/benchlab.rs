@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use linerate_core::benchlab::{Imported, LAB_FILE, MOST_BYTES, Source, import};
 use linerate_report::text;
 use linerate_sys::folders::read_folder;
-use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -55,7 +55,7 @@ fn title(config: &Path) -> String {
     title.chars().map(|c| if c.is_control() { '?' } else { c }).take(100).collect()
 }
 
-/// Reads a configuration. One byte more than it may have is enough to know that it is too large.
+/// Reads a configuration.
 fn read(path: &Path) -> Result<Vec<u8>> {
     let reading = || format!("cannot read the configuration {}", path.display());
     if path.is_dir() {
@@ -64,10 +64,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
             path.display()
         )));
     }
-    let mut bytes = Vec::new();
-    let opened = File::open(path).with_context(reading)?;
-    opened.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).with_context(reading)?;
-    Ok(bytes)
+    linerate_sys::files::read(path, MOST_BYTES).with_context(reading)
 }
 
 /// Writes the files into a folder that has none.

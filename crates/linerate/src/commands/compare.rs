@@ -73,8 +73,12 @@ fn verdict(args: &Compare, comparisons: &[Comparison]) -> ExitCode {
     }
     let slower: Vec<_> = comparisons.iter().filter(|c| c.slower_by(limit)).collect();
     for comparison in &slower {
+        let (what, why) = match comparison.handled {
+            Some(_) => ("passes less than", ": it drops frames"),
+            None => ("is slower than", ""),
+        };
         eprintln!(
-            "linerate: {} is slower than {} by {percent} % or more",
+            "linerate: {} {what} {} by {percent} % or more{why}",
             comparison.other, comparison.reference
         );
     }
@@ -152,7 +156,11 @@ impl Found {
                 "{} and {} cannot be compared: {}",
                 other.name,
                 reference.name,
-                if paired { "no block in which both are valid" } else { "one of them has no rate above 0" }
+                match [reference, other].into_iter().find(|rates| rates.dropped >= 1.0) {
+                    Some(rates) => format!("{} dropped every frame", rates.name),
+                    None if paired => "no block in which both are valid".into(),
+                    None => "one of them has no rate above 0".into(),
+                }
             )),
         }
     }
@@ -275,7 +283,7 @@ impl OpenCampaign {
     }
 
     fn rates(&self, slot: &Slot, name: String) -> Rates {
-        Rates::of_slot(name, slot.id, &self.stored.trials)
+        Rates::of_slot(name, slot.id, &self.stored.campaign, &self.stored.trials)
     }
 
     /// The slot's rates as shares of the tester's own, taken in the same block.

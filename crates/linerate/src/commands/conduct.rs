@@ -11,7 +11,6 @@ use crate::interrupt;
 use anyhow::{Context, Result};
 use linerate_core::conductor::{self, Fault, Form, MOST_BYTES, Options, Test};
 use linerate_report::text;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -73,20 +72,12 @@ fn find(main: &Path, file: &str) -> PathBuf {
 }
 
 fn player(main: &Path, file: &str) -> Result<Vec<u8>, String> {
-    let path = find(main, file);
-    let kind = std::fs::metadata(&path).map_err(|e| e.to_string())?;
-    // A pipe or a terminal would be waited for.
-    if !kind.is_file() {
-        return Err("it is no regular file".into());
-    }
-    contents(&path).map_err(|e| e.to_string())
+    contents(&find(main, file)).map_err(|e| e.to_string())
 }
 
-/// What is in a file: one byte more than there may be is enough to know that it is too large.
+/// What is in a file.
 fn contents(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    linerate_sys::files::read(path, MOST_BYTES)
 }
 
 fn tell(main: &Path, faults: &[Fault]) {

@@ -2,6 +2,7 @@
 
 use super::{print, style};
 use crate::cli::{Import, ImportFrom, Netbenches};
+use crate::output::Output;
 use crate::progress::Counting;
 use anyhow::{Result, bail};
 use linerate_core::archive::records::records;
@@ -10,7 +11,7 @@ use linerate_core::schedule::Stopped;
 use linerate_core::summary::summarise;
 use linerate_sys::archive::{Progress, visit};
 use linerate_sys::records::ImportStore;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -33,12 +34,14 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
             line.say(|| format!("{} files, {} MB read", seen.files, seen.bytes / 1_000_000));
         }
     };
-    let mut out = args.out.as_deref().map(Output::create).transpose()?;
+    let mut out = args.out.as_deref().map(Records::create).transpose()?;
     let mut directories = Vec::new();
-    let mut lines = JsonLines::new();
+    let mut lines = BufWriter::new(Output);
     let archive = visit(&args.directory, out.is_some(), &mut progress, |mut directory| {
         if args.json {
-            lines.write(&directory)?;
+            for line in export::lines(&directory)? {
+                let _ = writeln!(lines, "{line}");
+            }
         }
         if let Some(out) = &mut out {
             out.write(directory.clone())?;
@@ -55,11 +58,11 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
             archive.files.values().sum::<u64>()
         );
     }
-    let written = out.map(Output::finish).transpose()?;
+    let written = out.map(Records::finish).transpose()?;
     directories.sort_by(|a, b| a.path.cmp(&b.path));
     let archive = Archive { directories, ..archive };
     if args.json {
-        lines.finish();
+        drop(lines);
         archive.problems.iter().filter(|p| p.set.is_none()).for_each(tell);
     } else {
         print(&linerate_report::text::archive(&archive, style()));
@@ -72,15 +75,15 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
 }
 
 /// Records that are being written.
-struct Output {
+struct Records {
     store: ImportStore,
     campaigns: usize,
     trials: usize,
 }
 
-impl Output {
+impl Records {
     fn create(directory: &Path) -> Result<Self> {
-        Ok(Output { store: ImportStore::create(directory)?, campaigns: 0, trials: 0 })
+        Ok(Records { store: ImportStore::create(directory)?, campaigns: 0, trials: 0 })
     }
 
     fn write(&mut self, directory: ResultDirectory) -> Result<()> {
@@ -105,27 +108,4 @@ impl Output {
 
 fn tell(problem: &FileProblem) {
     eprintln!("linerate: {}: {}", problem.path.escape_debug(), problem.reason);
-}
-
-/// Lines on standard output. A reader that has gone away (`| head`) is no error, and ends the printing.
-struct JsonLines {
-    out: std::io::BufWriter<std::io::Stdout>,
-    closed: bool,
-}
-
-impl JsonLines {
-    fn new() -> Self {
-        JsonLines { out: std::io::BufWriter::new(std::io::stdout()), closed: false }
-    }
-
-    fn write(&mut self, directory: &ResultDirectory) -> Result<()> {
-        for line in export::lines(directory)? {
-            self.closed = self.closed || writeln!(self.out, "{line}").is_err();
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) {
-        let _ = self.out.flush();
-    }
 }

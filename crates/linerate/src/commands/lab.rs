@@ -1,14 +1,14 @@
 //! `linerate lab`: an embedded lab by hand, and the form of the files that describe real ones.
 
 use super::{print, usage};
-use crate::cli::{Lab, LabAction};
+use crate::cli::{Lab, LabAction, LabExample};
 use anyhow::{Context, Result, bail};
 use linerate_core::record::Mode;
 use linerate_sys::host::cpu;
 use linerate_sys::host::journal::{Consent, Journal};
 use linerate_sys::lab::{EmbeddedLab, LabSpec, Variant};
 use linerate_sys::net::netlink::Route;
-use linerate_sys::net::registry::{DEFAULT_ROOT, LabRecord, NamespaceRecord, Registry};
+use linerate_sys::net::registry::{DEFAULT_ROOT, LabRecord, LabState, NamespaceRecord, Registry};
 use linerate_sys::net::{Netns, userns};
 use std::process::ExitCode;
 
@@ -23,8 +23,11 @@ pub fn run(args: &Lab) -> Result<ExitCode> {
         LabAction::Status { json } => status(*json),
         LabAction::Check(args) => super::lab_check::run(args),
         LabAction::Restore(args) => super::lab_restore::run(args),
-        LabAction::Example => {
-            print(linerate_core::lab::EXAMPLE);
+        LabAction::Example { hosts } => {
+            print(match hosts {
+                LabExample::TwoHosts => linerate_core::lab::EXAMPLE,
+                LabExample::ThreeHosts => linerate_core::lab::EXAMPLE_THREE_HOSTS,
+            });
             Ok(ExitCode::SUCCESS)
         }
         LabAction::Schema => {
@@ -39,12 +42,18 @@ fn registry() -> Registry {
 }
 
 /// Removes what a killed linerate left of a lab that was being named, and puts back what it had changed on the host. Labs without
-/// names leave nothing.
+/// names leave nothing. Only the host's own root has anything to clear: in a user namespace none of it can be changed.
+///
+/// Gives the names of the labs that were cleared.
 ///
 /// # Errors
 /// The remains cannot be removed.
-pub fn clear_remains() -> Result<()> {
-    for name in registry().clear_remains().context("clearing the remains of an earlier run")? {
+pub fn clear_remains() -> Result<Vec<String>> {
+    if !userns::is_initial() || !userns::may_administer_networks() {
+        return Ok(Vec::new());
+    }
+    let cleared = registry().clear_remains().context("clearing the remains of an earlier run")?;
+    for name in &cleared {
         eprintln!("linerate: cleared the remains of lab {name}, whose linerate had been killed");
     }
     let journal = Journal::of_this_host();
@@ -53,7 +62,7 @@ pub fn clear_remains() -> Result<()> {
     {
         eprintln!("linerate: put back what a killed linerate had changed: {words}");
     }
-    Ok(())
+    Ok(cleared)
 }
 
 fn up(variants: &[Variant], name: &str, longest_fcs: u16) -> Result<ExitCode> {
@@ -122,8 +131,16 @@ pub fn keep(lab: &EmbeddedLab, name: &str) -> Result<String> {
 }
 
 fn describe(record: &LabRecord, lab: Option<&EmbeddedLab>) -> String {
-    let mut text =
-        format!("Lab {} is up; `linerate lab down --name {}` removes it.\n", record.name, record.name);
+    let name = &record.name;
+    let mut text = match record.state() {
+        LabState::Up => format!("Lab {name} is up; `linerate lab down --name {name}` removes it.\n"),
+        LabState::Beginning => format!("Lab {name} is being put up by process {}.\n", record.pid),
+        LabState::Unfinished => {
+            format!(
+                "Lab {name} is unfinished; `linerate lab down --name {name}` removes what there is of it.\n"
+            )
+        }
+    };
     for (role, namespace) in &record.namespaces {
         let links = Netns::open(&namespace.name).and_then(|ns| Route::open(&ns)?.links()).unwrap_or_default();
         let names: Vec<&str> = links.iter().map(|l| l.name.as_str()).filter(|n| *n != "lo").collect();
@@ -144,7 +161,10 @@ fn describe(record: &LabRecord, lab: Option<&EmbeddedLab>) -> String {
 
 fn down(name: Option<&str>, all: bool) -> Result<ExitCode> {
     let registry = registry();
-    clear_remains()?;
+    let cleared = clear_remains()?;
+    if name.is_some_and(|name| cleared.iter().any(|cleared| cleared == name)) {
+        return Ok(ExitCode::SUCCESS);
+    }
     let records = registry.list()?.records;
     let chosen: Vec<&LabRecord> = records.iter().filter(|r| name.is_none_or(|n| r.name == n)).collect();
     if let (Some(name), true) = (name, chosen.is_empty()) {
@@ -164,7 +184,13 @@ fn down(name: Option<&str>, all: bool) -> Result<ExitCode> {
 fn status(json: bool) -> Result<ExitCode> {
     let listing = registry().list()?;
     if json {
-        print(&format!("{:#}\n", serde_json::to_value(&listing.records)?));
+        let one = |record: &LabRecord| {
+            let mut value = serde_json::to_value(record)?;
+            value["state"] = serde_json::to_value(record.state())?;
+            Ok(value)
+        };
+        let all = listing.records.iter().map(one).collect::<Result<serde_json::Value>>()?;
+        print(&format!("{all:#}\n"));
         return Ok(ExitCode::SUCCESS);
     }
     for (path, reason) in &listing.damaged {

@@ -15,7 +15,6 @@ use linerate_report::text;
 use linerate_sys::remote::Approach;
 use linerate_sys::remote::survey::{self, Frames};
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -97,19 +96,16 @@ fn find_out(lab: &Lab, approach: &Approach, send: bool) -> Found {
     })
 }
 
-/// What is in a lab file: one byte more than there may be is enough to know that it is too large.
+/// What is in a lab file.
 ///
 /// # Errors
 /// It cannot be read.
 pub fn contents(file: &Path) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
     let reading = || {
         format!(
             "cannot read the lab file {} (`linerate lab example` prints one to begin with)",
             file.display()
         )
     };
-    let opened = std::fs::File::open(file).with_context(reading)?;
-    opened.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).with_context(reading)?;
-    Ok(bytes)
+    linerate_sys::files::read(file, MOST_BYTES).with_context(reading)
 }

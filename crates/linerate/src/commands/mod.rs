@@ -24,7 +24,10 @@ mod stat;
 mod tally;
 
 use crate::cli::{Cli, Command};
+use crate::output::print;
 use anyhow::Result;
+use linerate_core::record::{Campaign, HostFacts, Summary};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Exit status of a command that could not do its job.
@@ -83,21 +86,39 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
     }
 }
 
-/// Prints to standard output; a reader that has gone away (`| head`) is no error.
-pub fn print(text: &str) {
-    use std::io::Write;
-    let _ = std::io::stdout().write_all(text.as_bytes());
+/// Prints a campaign as JSON, the same for all verbs: [`linerate_core::record::SCHEMA`] describes it.
+fn print_campaign(directory: &Path, campaign: &Campaign, host: &HostFacts, summary: &Summary) {
+    let document = serde_json::json!({
+        "directory": directory, "campaign": campaign, "host": host, "summary": summary,
+    });
+    print(&format!("{document:#}\n"));
 }
 
-/// How text is laid out: colour on terminals only, and not where NO_COLOR asks for none.
+/// Prints a complaint to standard error. What it quotes may be anything: a terminal gets no orders from it.
+pub fn tell(text: impl std::fmt::Display) {
+    let plain = |c: char| match c {
+        '\n' => c,
+        c if c.is_whitespace() => ' ',
+        c if c.is_control() => '?',
+        c => c,
+    };
+    eprintln!("linerate: {}", text.to_string().chars().map(plain).collect::<String>());
+}
+
+/// How text is laid out: colour on terminals only, and not where NO_COLOR asks for none, or the terminal knows none.
 pub fn style() -> linerate_report::text::Style {
     use std::io::IsTerminal;
-    let terminal = std::io::stdout().is_terminal();
-    linerate_report::text::Style { color: terminal && std::env::var_os("NO_COLOR").is_none(), width: width() }
+    let colored = std::env::var_os("NO_COLOR").is_none() && !is_dumb();
+    linerate_report::text::Style { color: std::io::stdout().is_terminal() && colored, width: width() }
+}
+
+/// Whether the terminal knows no escapes.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 fn width() -> usize {
-    terminal_columns().filter(|columns| *columns >= 60).map_or(120, |columns| columns.min(160))
+    terminal_columns().map_or(120, |columns| columns.min(160))
 }
 
 /// Columns of the terminal that standard output is; `None` if it is none, or does not know.

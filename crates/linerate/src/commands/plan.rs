@@ -2,13 +2,16 @@
 
 use super::usage;
 use crate::cli::{Bench, FamilyChoice};
+use crate::rule_files;
 use crate::stand::TrafficKind;
 use anyhow::{Context, Result};
+use linerate_core::plan::settings::Dut;
 use linerate_core::record::Slot;
+use linerate_core::rules::own::{Meaning, RuleFile};
 use linerate_core::trial::Timing;
-use linerate_sys::lab::Variant;
+use linerate_sys::lab::{Setup, Variant};
 use linerate_wire::{Family, FlowSpace, FrameMix, FrameSpec, MacAddr, Transport};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +19,8 @@ use std::time::Duration;
 pub struct Plan {
     /// Lanes; the first is card to card.
     pub variants: Vec<Variant>,
+    /// Rule files, whose lanes follow those, with the names of these.
+    pub rules: Vec<(String, RuleFile)>,
     /// Kinds of traffic.
     pub kinds: Vec<TrafficKind>,
     /// Which lane and kind each slot is, and its rate.
@@ -32,9 +37,11 @@ pub struct Plan {
 /// Frames, flows or rates that cannot be.
 pub fn plan(args: &Bench, cpus: &[u32], ipv6: bool) -> Result<Plan> {
     let variants = variants(args);
-    let mut plan =
-        Plan { variants, kinds: Vec::new(), layout: Vec::new(), slots: Vec::new(), notes: Vec::new() };
-    let names = lane_names(&plan.variants);
+    let rules = rule_files(args)?;
+    let names = lane_names(&variants, &rules);
+    let notes = rules.iter().flat_map(RuleFile::notes).collect();
+    let rules = names[variants.len()..].iter().cloned().zip(rules).collect();
+    let mut plan = Plan { variants, rules, kinds: Vec::new(), layout: Vec::new(), slots: Vec::new(), notes };
     for size in &args.sizes.0 {
         let first_slot = plan.slots.len();
         for family in families(args, ipv6)? {
@@ -48,6 +55,16 @@ pub fn plan(args: &Bench, cpus: &[u32], ipv6: bool) -> Result<Plan> {
 }
 
 impl Plan {
+    /// The DUT of each lane.
+    pub fn setups(&self) -> Vec<Setup> {
+        let mut setups: Vec<Setup> = self.variants.iter().map(Setup::from).collect();
+        for (name, file) in &self.rules {
+            let setup = Setup { name: name.clone(), ..Setup::of(Dut::Forwarding) };
+            setups.push(setup.with_rule_file(file, setups.len()));
+        }
+        setups
+    }
+
     /// Adds a slot per lane for the kind added last. `first_slot` is the first of the same size, whatever its family.
     fn add_kind(&mut self, names: &[String], asked: Option<f64>, first_slot: usize) {
         let kind_number = self.kinds.len() - 1;
@@ -101,14 +118,43 @@ fn variants(args: &Bench) -> Vec<Variant> {
 }
 
 /// The same variant twice gets a number, so that the two can be told apart.
-fn lane_names(variants: &[Variant]) -> Vec<String> {
+fn lane_names(variants: &[Variant], rules: &[RuleFile]) -> Vec<String> {
     let mut seen: HashMap<String, usize> = HashMap::new();
-    let mut name = |v: &Variant| {
-        let n = seen.entry(v.to_string()).or_default();
+    let mut name = |name: String| {
+        let n = seen.entry(name.clone()).or_default();
         *n += 1;
-        if *n == 1 { v.to_string() } else { format!("{v}#{n}") }
+        if *n == 1 { name } else { format!("{name}#{n}") }
     };
-    variants.iter().map(&mut name).collect()
+    let of_file = |file: &RuleFile| file.file.rsplit('/').next().unwrap_or_default().to_string();
+    variants.iter().map(ToString::to_string).chain(rules.iter().map(of_file)).map(&mut name).collect()
+}
+
+/// The rule files, read. With several of them, each takes of the map what is in it.
+fn rule_files(args: &Bench) -> Result<Vec<RuleFile>> {
+    let mut found = Vec::new();
+    let mut unused: BTreeMap<String, Meaning> = args.map.iter().cloned().collect();
+    for path in &args.rules {
+        let file = path.display().to_string();
+        let text =
+            rule_files::text(path).map_err(|why| usage(format!("--rules {file} cannot be read: {why}")))?;
+        let there = |(name, _): &&(String, Meaning)| args.rules.len() == 1 || text.contains(name.as_str());
+        let map: BTreeMap<String, Meaning> = args.map.iter().filter(there).cloned().collect();
+        unused.retain(|name, _| !map.contains_key(name));
+        let read = RuleFile::read(&file, &text, None, &map).map_err(|wrong| {
+            usage(format!("{}; {} (--map NAME=in, --map NAME=out)", wrong.of(&file), wrong.help))
+        })?;
+        if !read.firewall.is_linux() {
+            return Err(usage(format!(
+                "{file} is a rule file of {}: here are nftables and iptables; a plan with a lab file measures it on a host that has it",
+                read.firewall
+            )));
+        }
+        found.push(read);
+    }
+    match unused.keys().next() {
+        Some(name) => Err(usage(format!("--map {name}: no rule file names it"))),
+        None => Ok(found),
+    }
 }
 
 fn families(args: &Bench, ipv6: bool) -> Result<Vec<Family>> {
@@ -155,9 +201,12 @@ fn rate(args: &Bench, mix: &FrameMix, threads: usize) -> Result<Option<f64>> {
     args.rate.frames_per_second(mix.average_len_fcs(), args.link_speed, threads).map_err(usage)
 }
 
+/// What a trial takes beyond its load: start, stop, drain, reading.
+pub const BETWEEN: Duration = Duration::from_millis(30);
+
 /// How long all trials will take at most, for the progress line.
 pub fn expected(args: &Bench, slots: usize, timing: &Timing) -> Duration {
-    let block_ns = slots as u64 * (timing.load_ns() + 30_000_000);
+    let block_ns = slots as u64 * (timing.load_ns() + BETWEEN.as_nanos() as u64);
     args.trials.map_or(args.budget, |trials| Duration::from_nanos(u64::from(trials).saturating_mul(block_ns)))
 }
 

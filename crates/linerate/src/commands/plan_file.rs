@@ -1,18 +1,20 @@
 //! `linerate plan`: experiments as files, read and shown, never run.
 
+use super::run::hosts::rehearsal::rehearse;
 use super::{FAILED, USAGE, print, style, usage};
 use crate::cli::{Plan, PlanAction};
-use crate::points;
+use crate::{points, rule_files};
 use anyhow::{Context, Result};
-use linerate_core::plan::campaign::Campaign;
+use linerate_core::lab::Lab;
+use linerate_core::plan::campaign::{Campaign, Lab as Where};
 use linerate_core::plan::changes::changes;
 use linerate_core::plan::schema::schema;
 use linerate_core::plan::settings::System;
 use linerate_core::plan::timetable::{Timetable, first_blocks};
 use linerate_core::plan::{self, Fault, MOST_BYTES};
 use linerate_report::text;
+use linerate_sys::files;
 use serde_json::json;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -26,7 +28,9 @@ const BLOCKS_SHOWN: u32 = 3;
 pub fn run(args: &Plan) -> Result<ExitCode> {
     match &args.action {
         PlanAction::Check { files, json } => check(files, *json),
-        PlanAction::Show { file, quick, system, json } => show(file, *quick, *system, *json),
+        PlanAction::Show { file, quick, system, lab, json } => {
+            show(file, *quick, *system, lab.as_deref(), *json)
+        }
         PlanAction::Example { name } => example(name.as_deref()),
         PlanAction::List { json } => list(*json),
         PlanAction::Schema => {
@@ -44,7 +48,7 @@ fn shipped(name: &Path) -> Option<&'static str> {
     SHIPPED.iter().find(|(shipped, _)| Path::new(shipped) == name).map(|(_, text)| *text)
 }
 
-/// Reads a plan: a file, or else a shipped plan by its name (which records may have as well: a folder is no file). Of a file, one byte more than a plan may have is enough to know that it is too large.
+/// Reads a plan: a file, or else a shipped plan by its name (which records may have as well: a folder is no file).
 ///
 /// # Errors
 /// The file cannot be read.
@@ -60,15 +64,21 @@ pub fn read(file: &Path) -> Result<Vec<u8>> {
         };
         format!("cannot read the plan {}{hint}", file.display())
     };
-    let mut bytes = Vec::new();
-    let opened = std::fs::File::open(file).with_context(reading)?;
-    opened.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).with_context(reading)?;
-    Ok(bytes)
+    files::read(file, MOST_BYTES).with_context(reading)
 }
 
 /// As [`read`], and `-` is standard input: a plan that is only looked at needs no place beside its lab file.
 fn read_any(file: &Path) -> Result<Vec<u8>> {
     if points::is_stdin(file) { points::read_stdin(MOST_BYTES) } else { read(file) }
+}
+
+/// Takes a plan apart that was read from here: rule files that it names are beside it.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn parse(file: &Path, bytes: &[u8]) -> std::result::Result<plan::Plan, Vec<Fault>> {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    plan::Plan::read_with(bytes, &mut |name| rule_files::text(&folder.join(name)))
 }
 
 /// The form of a plan that is asked for, on a system.
@@ -143,7 +153,7 @@ fn check(files: &[PathBuf], json: bool) -> Result<ExitCode> {
             }
         };
         let name = points::name(file);
-        let (faults, remarks, plan) = match plan::Plan::read(&bytes) {
+        let (faults, remarks, plan) = match parse(file, &bytes) {
             Ok(plan) => (Vec::new(), plan.remarks().to_vec(), Some(plan)),
             Err(faults) => (faults, Vec::new(), None),
         };
@@ -174,16 +184,34 @@ fn check(files: &[PathBuf], json: bool) -> Result<ExitCode> {
     })
 }
 
-fn show(file: &Path, quick: bool, system: Option<System>, json: bool) -> Result<ExitCode> {
+fn show(
+    file: &Path,
+    quick: bool,
+    system: Option<System>,
+    lab: Option<&Path>,
+    json: bool,
+) -> Result<ExitCode> {
     let name = points::name(file);
-    let plan = match plan::Plan::read(&read_any(file)?) {
+    let plan = match parse(file, &read_any(file)?) {
         Ok(plan) => plan,
         Err(faults) => {
             eprint!("{}", text::plan_faults(&name, &faults, &[], style()));
             return Ok(ExitCode::from(USAGE));
         }
     };
-    let campaign = campaign(&plan, &name, system, quick)?;
+    let lab = match lab.map(super::run::hosts::read).transpose()? {
+        Some(None) => return Ok(ExitCode::from(USAGE)),
+        found => found.flatten(),
+    };
+    let of_lab = |lab: &Lab| lab.dut()?.system?.of_plans();
+    let campaign = campaign(&plan, &name, system.or(lab.as_ref().and_then(of_lab)), quick)?;
+    if lab.is_some() && !matches!(campaign.lab, Where::File { .. }) {
+        return Err(usage(format!(
+            "{name} is for the embedded lab of this machine: --lab has no meaning for it"
+        )));
+    }
+    let folder = super::run::hosts::folder(file);
+    let rehearsed = lab.as_ref().map(|lab| rehearse(campaign, lab, folder)).transpose()?;
     // Without a seed in the plan, the run draws one; an example shows what an order looks like.
     let blocks = first_blocks(campaign, campaign.trials.seed.unwrap_or(1), BLOCKS_SHOWN);
     if json {
@@ -192,11 +220,13 @@ fn show(file: &Path, quick: bool, system: Option<System>, json: bool) -> Result<
             "timetable": Timetable::new(campaign),
             "first_blocks": blocks,
             "changes": changes(campaign),
+            "hosts": rehearsed,
             "remarks": plan.remarks(),
         });
         print(&format!("{shown:#}\n"));
     } else {
         print(&text::plan(&plan, campaign, &blocks, style()));
+        print(&rehearsed.map_or(String::new(), |parts| text::rehearsal(&parts, style())));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -145,7 +145,7 @@ fn report(args: &Receive, counters: &PortCounters, seconds: f64, sample: Option<
 /// Counts the frames of a capture.
 fn read(args: &Receive, file: &Path) -> Result<ExitCode> {
     let failed = || format!("reading {}", file.display());
-    let input = std::fs::File::open(file).with_context(failed)?;
+    let input = linerate_sys::files::open(file).with_context(failed)?;
     let mut counters = PortCounters::default();
     let mut streams: BTreeMap<u16, StreamAccount> = BTreeMap::new();
     let (mut first, mut last) = (None, 0);

@@ -33,14 +33,17 @@ pub fn run(args: &Reproduce) -> Result<ExitCode> {
         evidence.add(&archive);
     }
     drop(line);
-    if evidence.is_empty() {
+    let found: Vec<Reproduction> = mappings.iter().map(|m| reproduce(m, &evidence)).collect();
+    if evidence.is_empty() || !found.iter().any(|r| r.has_data(&evidence)) {
+        let none =
+            if evidence.is_empty() { "no results" } else { "nothing behind any of the printed figures" };
         bail!(
-            "{} holds no results: name the folder of the archive, the one with the machines in it",
+            "{} holds {none}: name the folder of the archive, the one with the machines in it",
             args.archives[0].display()
         );
     }
-    let found: Vec<Reproduction> = mappings.iter().map(|m| only(reproduce(m, &evidence), args)).collect();
-    let found: Vec<Reproduction> = found.into_iter().filter(|r| !is_empty(r)).collect();
+    let found = found.into_iter().map(|reproduction| only(reproduction, args));
+    let found: Vec<Reproduction> = found.filter(|r| !is_empty(r)).collect();
     if found.is_empty() {
         return Err(usage(format!("there is no illustration {}", args.only.join(", "))));
     }
@@ -61,7 +64,9 @@ fn mappings(args: &Reproduce) -> Result<Vec<Mapping>> {
 }
 
 fn read(path: &Path) -> Result<Mapping> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let reading = || format!("cannot read {}", path.display());
+    let bytes = linerate_sys::files::read(path, usize::MAX).with_context(reading)?;
+    let text = String::from_utf8(bytes).with_context(reading)?;
     Ok(Mapping::read(&path.display().to_string(), &text)?)
 }
 

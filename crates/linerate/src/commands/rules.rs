@@ -2,11 +2,12 @@
 
 use super::usage;
 use crate::cli::Rules;
+use crate::output::Output;
 use crate::progress::Progress;
 use anyhow::{Context, Result};
 use linerate_core::rules::{Fault, Part};
 use std::fs::File;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 /// Bytes after which it may take a while, and progress is shown: some 100 MB are written in a second.
@@ -27,42 +28,38 @@ pub fn run(args: &Rules) -> Result<ExitCode> {
         return Err(usage(faults.join("\nlinerate: ")));
     }
     let comments = if args.plain { Vec::new() } else { set.comments(args.part) };
-    let written = match &args.output {
+    match &args.output {
         Some(path) => {
             let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            let mut out = Output::new(file, true);
+            let mut out = Counted::new(file, true);
             set.write_part(args.part, &comments, &mut out)
-                .with_context(|| format!("cannot write {}: what is in it is not complete", path.display()))
+                .with_context(|| format!("cannot write {}: what is in it is not complete", path.display()))?;
         }
         None => {
-            let stdout = std::io::stdout();
-            let mut out = Output::new(stdout.lock(), !stdout.is_terminal());
-            match set.write_part(args.part, &comments, &mut out) {
-                // A reader that has gone away (`| head`) is no error.
-                Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-                other => other.context("cannot write to standard output"),
-            }
+            let mut out = Counted::new(Output, !std::io::stdout().is_terminal());
+            // Standard output keeps its error to itself until the end.
+            let _ = set.write_part(args.part, &comments, &mut out);
         }
-    };
-    written.map(|()| ExitCode::SUCCESS)
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Where the text goes, with a line that says how much it was once that is much.
-struct Output<W> {
+struct Counted<W> {
     out: W,
     bytes: u64,
     shows: bool,
     progress: Option<Progress>,
 }
 
-impl<W: Write> Output<W> {
+impl<W: Write> Counted<W> {
     /// `shows`: a line of progress would not be in the text's way.
     fn new(out: W, shows: bool) -> Self {
-        Output { out, bytes: 0, shows, progress: None }
+        Counted { out, bytes: 0, shows, progress: None }
     }
 }
 
-impl<W: Write> Write for Output<W> {
+impl<W: Write> Write for Counted<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.bytes += written as u64;

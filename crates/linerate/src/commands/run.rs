@@ -2,38 +2,37 @@
 
 pub mod hosts;
 mod prepare;
+mod verdict;
 
 use super::plan_file::{self, read};
-use super::{FAILED, INTERRUPTED, USAGE, print, style, usage};
-use crate::campaign::{self, Earlier, Finished};
+use super::{FAILED, INTERRUPTED, USAGE, style, tell, usage};
+use crate::campaign::{self, Earlier};
 use crate::cli::Run;
 use crate::interrupt::{self, INTERRUPTED as STOP, interrupted};
-use crate::progress::Progress;
+use crate::progress::{self, Progress};
 use crate::stand::{HOSTS_BATCH, Hosts, Means, PACED_BATCH, Simulated, Stand, Turns, parse_simulation};
 use anyhow::{Context, Result, bail};
 use hosts::Site;
-use linerate_core::plan::campaign::{Campaign as Plan, Lab};
-use linerate_core::plan::judge::Judgement;
+use linerate_core::plan::campaign::{Campaign as Plan, Interest, Lab};
 use linerate_core::plan::settings::Dut;
 use linerate_core::plan::timetable::Timetable;
-use linerate_core::plan::{self};
-use linerate_core::record::{Asked, Campaign, HostFacts, Planned, Summary, VERSION};
+
+use linerate_core::record::{Asked, Campaign, HostFacts, Planned, VERSION};
 use linerate_core::schedule::Stopped;
 use linerate_core::trial::Timing;
 use linerate_core::units::Rate;
 use linerate_report::text;
 use linerate_sys::host;
-use linerate_sys::host::journal::Consent;
+use linerate_sys::host::journal::{Consent, Journal, Reservation};
 use linerate_sys::net::userns;
 use linerate_sys::ports::memory::MemoryDut;
 use linerate_sys::records::{RecordStore, StoredCampaign, utc_now};
 use prepare::{Prepared, prepare};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use verdict::report;
 
-/// Exit status where an expectation of the plan was missed.
-const MISSED: u8 = 3;
 /// Exit status where this machine can measure nothing of the plan.
 const SKIPPED: u8 = 4;
 
@@ -43,6 +42,9 @@ const SKIPPED: u8 = 4;
 /// What kept it from measuring.
 pub fn run(args: &Run) -> Result<ExitCode> {
     interrupt::install();
+    if args.quiet {
+        progress::silence();
+    }
     let consent = if args.allow_host_changes { Consent::Allowed } else { Consent::Refused };
     let session = match (&args.resume, &args.plan) {
         (Some(directory), _) => Session::resumed(args, directory, consent)?,
@@ -65,6 +67,8 @@ struct Session {
     site: Option<Site>,
     /// The campaign that is gone on with.
     earlier: Option<(RecordStore, StoredCampaign)>,
+    /// Where the host may be changed: no other campaign may meanwhile.
+    reserved: Option<Reservation>,
 }
 
 impl Session {
@@ -77,11 +81,11 @@ impl Session {
             (plan.trials.budget_ns, plan.trials.blocks) = (Some(budget.as_nanos() as u64), None);
         }
         plan.trials.seed = Some(seed(args.seed.or(plan.trials.seed))?);
-        may_run(&plan, simulated.is_some())?;
+        let reserved = may_run(&plan, simulated.is_some(), consent)?;
         let prepared = prepared(&plan, site.as_ref(), consent, simulated.is_some())?;
         let planned = Planned { file: file.display().to_string(), plan, skipped: prepared.skipped.clone() };
         let facts = facts(site.as_ref());
-        Ok(Some(Session { planned, prepared, facts, simulated, site, earlier: None }))
+        Ok(Some(Session { planned, prepared, facts, simulated, site, earlier: None, reserved }))
     }
 
     /// A campaign that was stopped.
@@ -129,7 +133,7 @@ impl Session {
                 "the lab is not what it was, and its rates would not belong together: now it has {note}; begin a new campaign"
             );
         }
-        may_run(&planned.plan, simulated.is_some())?;
+        let reserved = may_run(&planned.plan, simulated.is_some(), consent)?;
         let prepared = prepared(&planned.plan, site.as_ref(), consent, simulated.is_some())?;
         let image =
             prepared.notes.iter().find(|n| n.starts_with(hosts::IMAGE) && !stored.campaign.notes.contains(n));
@@ -151,12 +155,18 @@ impl Session {
                 now.map_or(String::new(), |reason| format!(" ({reason})"))
             );
         }
-        Ok(Session { planned, prepared, facts, simulated, site, earlier: Some((store, stored)) })
+        Ok(Session { planned, prepared, facts, simulated, site, earlier: Some((store, stored)), reserved })
     }
 
     fn run(self, args: &Run, consent: Consent) -> Result<ExitCode> {
-        let Session { planned, mut prepared, facts, simulated, site, earlier } = self;
+        let Session { planned, mut prepared, facts, simulated, site, earlier, reserved: _reserved } = self;
         let plan = &planned.plan;
+        if args.fail_if_slower.is_some() && !plan.comparisons.iter().any(|c| c.why == Interest::Variants) {
+            return Err(usage(format!(
+                "{} compares no variant with another, so --fail-if-slower has nothing to judge: add a variant, and `with` to its [compare]",
+                planned.file
+            )));
+        }
         if prepared.skipped.len() == plan.cells.len() {
             for reason in reasons(&planned) {
                 eprintln!("linerate: {}: skipped: {reason}", planned.file);
@@ -194,12 +204,17 @@ impl Session {
         let finished = campaign::run(&campaign, &facts, stand.stand(), store, earlier, &progress);
         // The hosts are put back before anything is said.
         progress.say("putting everything back");
-        let left = stand.take_down();
+        let (began, with_hosts) = (Instant::now(), matches!(stand, Standing::Hosts(_)));
+        let (left, reboots) = stand.take_down();
         drop(progress);
         for left in &left {
-            eprintln!("linerate: not everything could be put back: {left}");
+            tell(format!("not everything could be put back: {left}"));
         }
-        let code = report(args, &campaign, &facts, finished?)?;
+        let mut finished = finished?;
+        if with_hosts {
+            finished.put_back(began.elapsed(), reboots)?;
+        }
+        let code = report(args, &campaign, &facts, finished)?;
         Ok(if left.is_empty() { code } else { ExitCode::from(FAILED) })
     }
 }
@@ -237,11 +252,11 @@ impl Standing {
         names.map(String::from)
     }
 
-    /// Puts everything back; what could not be.
-    fn take_down(self) -> Vec<String> {
+    /// Puts everything back; what could not be, and how often the DUT was rebooted for it.
+    fn take_down(self) -> (Vec<String>, u32) {
         match self {
             Standing::Hosts(hosts) => hosts.take_down(),
-            Standing::Simulated(_) | Standing::Embedded(_) => Vec::new(),
+            Standing::Simulated(_) | Standing::Embedded(_) => (Vec::new(), 0),
         }
     }
 }
@@ -255,7 +270,7 @@ struct Chosen {
 /// The plan's campaign that was asked for; `None` where the plan or its lab file has faults, which are told here.
 fn chosen(args: &Run, file: &Path, simulated: bool) -> Result<Option<Chosen>> {
     let name = file.display().to_string();
-    let read = match plan::Plan::read(&read(file)?) {
+    let read = match plan_file::parse(file, &read(file)?) {
         Ok(read) => read,
         Err(faults) => {
             eprint!("{}", text::plan_faults(&name, &faults, &[], style()));
@@ -294,15 +309,17 @@ fn facts(site: Option<&Site>) -> HostFacts {
     site.map_or_else(|| host::facts(Path::new("/")), Site::host_facts)
 }
 
-/// Without root there is no embedded lab. Nothing has been touched yet.
-fn may_run(plan: &Plan, simulated: bool) -> Result<()> {
+/// Without root there is no embedded lab. Nothing has been touched yet. Who may change the host does so alone.
+fn may_run(plan: &Plan, simulated: bool, consent: Consent) -> Result<Option<Reservation>> {
     if simulated || matches!(plan.lab, Lab::File { .. }) {
-        return Ok(());
+        return Ok(None);
     }
     if !userns::may_administer_networks() {
         bail!("plans set up namespaces, rule sets and eBPF programs: run it with sudo");
     }
-    super::lab::clear_remains()
+    let reserved = (consent == Consent::Allowed).then(|| Journal::of_this_host().reserve()).transpose()?;
+    super::lab::clear_remains()?;
+    Ok(reserved)
 }
 
 fn seed(wanted: Option<u64>) -> Result<u64> {
@@ -324,7 +341,7 @@ fn check_unchanged_plan(planned: &Planned) -> Result<()> {
         return Ok(());
     };
     let then = &planned.plan;
-    let now = plan::Plan::read(&bytes).ok();
+    let now = plan_file::parse(Path::new(&planned.file), &bytes).ok();
     let now = now.as_ref().and_then(|now| now.campaign(then.system, then.quick)).cloned();
     let same = now.is_some_and(|mut now| {
         // What the command line may have set.
@@ -334,7 +351,7 @@ fn check_unchanged_plan(planned: &Planned) -> Result<()> {
     });
     if !same {
         return Err(usage(format!(
-            "{} has changed since this campaign began, and its trials would not belong together: put the plan back, or begin a new campaign",
+            "{} has changed since this campaign began, or a rule file that it names has, and its trials would not belong together: put the plan back, or begin a new campaign",
             planned.file
         )));
     }
@@ -371,7 +388,9 @@ const SIMULATED: &str = "simulated";
 
 fn simulate(plan: &Plan, prepared: &Prepared, dut: MemoryDut) -> Result<Simulated> {
     let duts = plan.lanes.iter().map(|lane| (lane.settings.dut != Dut::CardToCard).then_some(dut));
-    Simulated::new(duts.collect(), &prepared.kinds, prepared.layout.clone())
+    let beyond = Timetable::new(plan).trial_ns.saturating_sub(timing(plan).load_ns());
+    let beyond = Duration::from_nanos(beyond);
+    Simulated::new(duts.collect(), &prepared.kinds, prepared.layout.clone(), beyond)
 }
 
 /// The labs, the first of them built, with the batch size: chosen by trying, or as it was when the campaign began.
@@ -403,6 +422,13 @@ fn embedded(
     Ok((turns, batch))
 }
 
+fn timing(plan: &Plan) -> Timing {
+    match plan.lab {
+        Lab::File { .. } => Timing::of_hosts(plan.trials.duration_ns),
+        Lab::Embedded { .. } => Timing::slice(plan.trials.duration_ns),
+    }
+}
+
 fn record(
     args: &Run,
     planned: Planned,
@@ -414,10 +440,6 @@ fn record(
     let stem = file.file_stem().map_or("plan".into(), |stem| stem.to_string_lossy().into_owned());
     let plan = &planned.plan;
     let [lab, generator, receiver] = standing.names(prepared);
-    let timing = match plan.lab {
-        Lab::File { .. } => Timing::of_hosts(plan.trials.duration_ns),
-        Lab::Embedded { .. } => Timing::slice(plan.trials.duration_ns),
-    };
     Ok(Campaign {
         version: VERSION,
         linerate: env!("CARGO_PKG_VERSION").into(),
@@ -432,7 +454,7 @@ fn record(
             flows: plan.kinds.iter().map(|k| u64::from(k.flows)).max().unwrap_or(0),
             order: plan.kinds.first().map_or(String::new(), |k| k.order.to_string()),
             rate: "max".into(),
-            timing,
+            timing: timing(plan),
             budget_ns: plan.trials.budget_ns.unwrap_or(0),
             trials: plan.trials.blocks,
             batch,
@@ -441,38 +463,8 @@ fn record(
         roles: prepared.roles.clone(),
         slots: prepared.slots.clone(),
         notes: prepared.notes.clone(),
+        rule_files: Default::default(),
         planned: Some(Box::new(planned)),
         imported: None,
     })
-}
-
-fn report(args: &Run, campaign: &Campaign, facts: &HostFacts, finished: Finished) -> Result<ExitCode> {
-    let Finished { summary, directory, failure } = finished;
-    if args.json {
-        let document = serde_json::json!({
-            "directory": directory, "campaign": campaign, "host": facts, "summary": summary,
-        });
-        print(&format!("{document:#}\n"));
-    } else {
-        print(&text::summary(campaign, facts, &summary, style()));
-        print(&format!("Records: {}\n", directory.display()));
-    }
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
-    if summary.stopped == Stopped::Interrupted {
-        eprintln!("linerate: stopped; linerate run --resume {} goes on", directory.display());
-        return Ok(ExitCode::from(INTERRUPTED));
-    }
-    let skipped = |slot: usize| campaign.planned.as_ref().is_some_and(|p| !p.lacking(slot).is_empty());
-    if summary.rows.iter().any(|r| r.valid_trials == 0 && !skipped(r.slot)) {
-        return Ok(ExitCode::from(FAILED));
-    }
-    Ok(if missed(&summary) { ExitCode::from(MISSED) } else { ExitCode::SUCCESS })
-}
-
-/// Whether an expectation of the plan was.
-fn missed(summary: &Summary) -> bool {
-    let expectations = summary.results.iter().flat_map(|r| &r.expectations);
-    expectations.map(|e| e.judgement).any(|j| j == Some(Judgement::Missed))
 }

@@ -1,8 +1,9 @@
 //! `linerate show`: the tables of a recorded campaign.
 
-use super::{print, style};
+use super::{print, print_campaign, style};
 use crate::cli::Show;
 use anyhow::Result;
+use linerate_core::record::SCHEMA;
 use linerate_core::schedule::Stopped;
 use linerate_core::summary::summarise;
 use linerate_sys::records;
@@ -13,13 +14,17 @@ use std::process::ExitCode;
 /// # Errors
 /// The directory is no record.
 pub fn run(args: &Show) -> Result<ExitCode> {
-    let stored = records::read(&args.directory)?;
+    let Some(directory) = &args.directory else {
+        print(SCHEMA);
+        return Ok(ExitCode::SUCCESS);
+    };
+    let stored = records::read(directory)?;
     // A campaign that was killed has no summary: what it measured until then is whole.
     let ended = stored.summary.is_some();
     let summary =
         stored.summary.unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0));
     if args.json {
-        print(&format!("{:#}\n", serde_json::to_value(&summary)?));
+        print_campaign(directory, &stored.campaign, &stored.host, &summary);
         return Ok(ExitCode::SUCCESS);
     }
     print(&linerate_report::text::summary(&stored.campaign, &stored.host, &summary, style()));

@@ -2,15 +2,16 @@
 
 use super::{print, style, terminal_columns, usage};
 use crate::cli::Stat;
+use crate::output::Output;
 use crate::points;
 use crate::progress::Progress;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use linerate_core::ministat::{
     Columns, DEFAULT_WIDTH, Dataset, Era, MAX_SETS, MIN_WIDTH, Options, Summary, difference, write_block,
 };
 use linerate_core::stats::analysis::{Analysis, Settings, analyse};
 use serde_json::{Value, json};
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
@@ -38,7 +39,7 @@ pub fn run(args: &Stat) -> Result<ExitCode> {
         print(&format!("{all:#}\n"));
         return Ok(ExitCode::SUCCESS);
     }
-    print_block(&sets, &options(args))?;
+    print_block(&sets, &options(args));
     if args.full {
         let names = distinct_ends(&files);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -163,30 +164,17 @@ fn check(set: &Dataset, args: &Stat) -> Result<()> {
     Ok(())
 }
 
-/// Prints as it goes: the plot of many equal points is far larger than they are. A reader that has gone away is no error.
-fn print_block(sets: &[Dataset], options: &Options) -> Result<()> {
-    let mut out = Output { out: BufWriter::new(std::io::stdout().lock()), error: None };
-    let _ = write_block(&mut out, sets, options);
-    match out.error.map_or_else(|| out.out.flush(), Err) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write to standard output")
-        }
-        _ => Ok(()),
-    }
+/// Prints as it goes: the plot of many equal points is far larger than they are.
+fn print_block(sets: &[Dataset], options: &Options) {
+    let _ = write_block(&mut Text(BufWriter::new(Output)), sets, options);
 }
 
-/// Text to bytes, keeping the error that [`std::fmt::Error`] has no room for.
-struct Output<W> {
-    out: W,
-    error: Option<std::io::Error>,
-}
+/// Text to bytes.
+struct Text<W>(W);
 
-impl<W: Write> std::fmt::Write for Output<W> {
+impl<W: Write> std::fmt::Write for Text<W> {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        self.out.write_all(text.as_bytes()).map_err(|error| {
-            self.error = Some(error);
-            std::fmt::Error
-        })
+        self.0.write_all(text.as_bytes()).map_err(|_| std::fmt::Error)
     }
 }
 

@@ -1,19 +1,22 @@
 //! The embedded lab as a stand.
 
+use super::connections::{Freshness, Shower, Timeouts, tracked};
 use super::tester::{Means, STREAMS, Tester};
-use super::{Shown, Stand};
+use super::{Connections, Shown, Stand, States};
 use anyhow::{Context, Result, bail};
 use linerate_core::counters::PortCounters;
 use linerate_core::plan::campaign::Collect;
 use linerate_core::plan::placeholders::fill;
 use linerate_core::plan::settings::Dut;
 use linerate_core::record::{Collected, Mode, Roles};
+use linerate_core::rules::own;
 use linerate_core::stats::median;
 use linerate_core::trial::{Timing, rates};
 use linerate_sys::host::cpu::CpuTimes;
 use linerate_sys::host::journal::Consent;
 use linerate_sys::lab::ledger::{self, Account, Snapshot};
 use linerate_sys::lab::{EmbeddedLab, LabSpec, Lane, Setup, collect};
+use linerate_sys::net::conntrack;
 use linerate_sys::ports::Port;
 use linerate_sys::process::Job;
 use linerate_sys::remote::Collectors;
@@ -76,6 +79,8 @@ pub struct Embedded {
     batch: u32,
     /// Frames/s that each slot's DUT took while it learned.
     pace: Vec<Option<f64>>,
+    /// By slot: since when its connections are established; none where they are not.
+    fresh: Vec<Option<Freshness>>,
 }
 
 impl Embedded {
@@ -106,11 +111,12 @@ impl Embedded {
             lab.thread_receivers(&plan.roles.receiver).context("giving the receiver its CPU")?;
         }
         let pace = vec![None; plan.slots.len()];
-        Ok(Embedded { plan, tester, lab, batch: 64, pace })
+        let fresh = plan.slots.iter().map(|_| None).collect();
+        Ok(Embedded { plan, tester, lab, batch: 64, pace, fresh })
     }
 
-    /// Sends every flow (where the DUT keeps a state for each) once through every DUT, so that no trial pays for what only the
-    /// first frames cost (states, learned addresses, caches): RFC 2544's learning frames.
+    /// Sends flows through every DUT, so that no trial pays for what only the first frames cost (states, learned addresses, caches):
+    /// RFC 2544's learning frames. Where the DUT keeps states, each flow is shown in both directions, or as the plan has it.
     ///
     /// # Errors
     /// The load could not be run.
@@ -122,7 +128,8 @@ impl Embedded {
                 continue;
             }
             let all = self.plan.kinds[kind].flows.len();
-            let flows = if setup.tracks { all } else { all.min(ENOUGH_TO_LEARN) };
+            let every = setup.tracks && setup.states == States::OneWay;
+            let flows = if every { all } else { all.min(ENOUGH_TO_LEARN) };
             let (generator, receiver) = self.tester.pair(kind, lane);
             // A DUT with CPUs of its own would lose what comes faster than it forwards, and learn nothing from it.
             let (rate, each_ns) = match self.plan.mode {
@@ -138,6 +145,9 @@ impl Embedded {
                 .context("sending the learning frames")?;
             let at_least = receiver.counters().unique() as f64 / began.elapsed().as_secs_f64();
             receiver.stop()?;
+            if self.keeps_states(lane) && setup.states == States::Established {
+                self.establish(slot, interrupted)?;
+            }
             if rate.is_none() {
                 // Setting a load up and ending it takes longer than a thousand frames do: only a large number shows a pace.
                 let slow = at_least < SLOW;
@@ -145,6 +155,79 @@ impl Embedded {
             }
         }
         Ok(())
+    }
+
+    /// Whether a lane's DUT tracks connections, as the kernel says and not only the plan: rules of a user's own may do so as well.
+    fn keeps_states(&self, lane: usize) -> bool {
+        let dut = self.lab.lanes[lane].dut.as_ref();
+        dut.is_some_and(|dut| conntrack::count(&dut.namespace).is_some_and(|count| count > 0))
+    }
+
+    /// Shows a slot's DUT all its flows in both directions. What cannot be answered stays one-way, and is recorded so.
+    fn establish(&mut self, slot: usize, interrupted: &AtomicBool) -> Result<()> {
+        let (number, kind, _) = self.plan.slots[slot];
+        self.fresh[slot] = None;
+        let (lane, traffic) = (&self.lab.lanes[number], &self.plan.kinds[kind]);
+        let Some(dut) = &lane.dut else { return Ok(()) };
+        if !self.tester.let_through(number, true) {
+            return Ok(());
+        }
+        let (campaign, cpu) = (self.plan.campaign, self.plan.roles.control.first().copied());
+        let shower = Shower { lab: &self.lab, lane, kind: traffic, campaign, cpu };
+        let began = Instant::now();
+        let unanswered = shower.establish(&dut.namespace, interrupted);
+        self.tester.let_through(number, false);
+        if unanswered.context("establishing the connections of the test traffic")? == 0 {
+            let timeouts = Timeouts::of(&dut.namespace, traffic.frame.family, traffic.frame.transport);
+            self.fresh[slot] = Some(Freshness::new(began, traffic.flows.len(), timeouts));
+        }
+        Ok(())
+    }
+
+    /// Sees to it before a trial that the DUT's connections are as the plan has them.
+    fn prepare(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<()> {
+        let number = self.plan.slots[slot].0;
+        let Some(dut) = &self.lab.lanes[number].dut else { return Ok(()) };
+        match self.plan.setups[number].states {
+            States::New => conntrack::flush(&dut.namespace).context("forgetting the DUT's connections")?,
+            States::OneWay => {}
+            States::Established => {
+                let length = Duration::from_nanos(timing.load_ns()) + SETTLE_WITHIN;
+                let stale = |fresh: &Freshness| fresh.expires_within(Instant::now(), length);
+                if self.fresh[slot].as_ref().is_some_and(stale) {
+                    // None that is about to expire may be taken for one that was renewed.
+                    conntrack::flush(&dut.namespace).context("forgetting the DUT's connections")?;
+                    for other in 0..self.plan.slots.len() {
+                        if self.plan.slots[other].0 == number && self.fresh[other].is_some() {
+                            self.establish(other, interrupted)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The DUT's connections after a trial of so many frames that began then.
+    fn connections(&mut self, slot: usize, began: Instant, frames: u64) -> Result<Option<Connections>> {
+        let number = self.plan.slots[slot].0;
+        let states = match (self.plan.setups[number].states, &mut self.fresh[slot]) {
+            (States::Established, Some(fresh)) => {
+                fresh.add(began, frames);
+                States::Established
+            }
+            (States::Established, None) => States::OneWay,
+            (other, _) => other,
+        };
+        let Some(dut) = &self.lab.lanes[number].dut else { return Ok(None) };
+        let found = tracked(&dut.namespace, states)?;
+        if found.is_some_and(|c| c.unanswered > Some(0))
+            && let Some(fresh) = &mut self.fresh[slot]
+        {
+            // Some expired after all: all are shown again before the next trial.
+            fresh.forget();
+        }
+        Ok(found)
     }
 
     /// Frames/s that a slot's DUT takes, roughly.
@@ -156,7 +239,8 @@ impl Embedded {
         generator.set_batch(16);
         let outcome = trial::run(timing, None, generator, receiver, interrupted, |_| {})?;
         receiver.stop()?;
-        Ok(rates(&outcome.samples).map(|r| r.received))
+        // Inline, what is offered is what the DUT takes, also where it drops it.
+        Ok(rates(&outcome.samples).map(|r| r.offered))
     }
 
     /// Chooses how many frames the generators hand over at once, by trying on the slot given: the smallest number that comes
@@ -221,6 +305,7 @@ impl Embedded {
 
 impl Stand for Embedded {
     fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<Shown> {
+        self.prepare(slot, timing, interrupted)?;
         let (lane_number, kind, rate) = self.plan.slots[slot];
         let batch = self.batch_of(slot);
         let lane = &self.lab.lanes[lane_number];
@@ -231,7 +316,9 @@ impl Stand for Embedded {
         let what = &self.plan.collect.what;
         let armed = arm(lane, &self.plan.collect.during);
         let figures = collect::read(lane, what, root)?;
+        let counted = lane.rule_counts();
         let before = self.lab.snapshot(lane)?;
+        let began = Instant::now();
         let (mut cpu_before, mut cpu_after) = (None, None);
         let outcome = trial::run(timing, None, generator, receiver, interrupted, |moment| match moment {
             Moment::Began => cpu_before = CpuTimes::read(root).ok(),
@@ -241,10 +328,13 @@ impl Stand for Embedded {
         let sent = generator.counters();
         let (received, mut account) = settle(&self.lab, lane, &before, &sent, receiver)?;
         account.dut.extend(collect::grown(&figures, &collect::read(lane, what, root)?));
+        let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
         let mut collected = armed.map(Collectors::fetch).unwrap_or_default();
         let said = self.plan.collect.commands.iter().filter(|_| lane.dut.is_some());
         collected.extend(said.map(|command| ask(lane, command)));
-        Ok(Shown { outcome, generator: sent, receiver: received, account, cpus, collected, skew_ns: None })
+        let connections = self.connections(slot, began, sent.frames)?;
+        let shown = Shown { outcome, generator: sent, receiver: received, account, cpus, ..Shown::default() };
+        Ok(Shown { collected, connections, rules, ..shown })
     }
 }
 

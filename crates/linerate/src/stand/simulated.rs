@@ -7,24 +7,26 @@ use linerate_core::audit::SecondCount;
 use linerate_core::trial::Timing;
 use linerate_core::units::{Rate, parse_duration_ns};
 use linerate_sys::lab::ledger::Account;
-use linerate_sys::ports::memory::{MemoryDut, MemoryGenerator, MemoryLink, MemoryReceiver};
-use linerate_sys::ports::{Generator, Port, Traffic};
-use linerate_sys::trial;
+use linerate_sys::ports::Traffic;
+use linerate_sys::ports::memory::{MemoryDut, MemoryLink};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// One link per kind of traffic.
 pub struct Simulated {
-    links: Vec<(MemoryGenerator, MemoryReceiver)>,
+    links: Vec<MemoryLink>,
     /// Which lane and link each slot is, and its rate.
     layout: Vec<(usize, usize, Option<f64>)>,
     /// By lane; none for card to card.
     duts: Vec<Option<MemoryDut>>,
+    /// What a trial takes beyond its load, and what all have taken until now.
+    beyond: Duration,
+    passed: Duration,
 }
 
 impl Simulated {
     /// Links for every kind of traffic; `duts` by lane, none for card to card; `layout`: which lane and kind each slot is, and its
-    /// rate.
+    /// rate; `beyond`: what a trial takes beyond its load.
     ///
     /// # Errors
     /// Frames that cannot be built.
@@ -32,9 +34,10 @@ impl Simulated {
         duts: Vec<Option<MemoryDut>>,
         kinds: &[TrafficKind],
         layout: Vec<(usize, usize, Option<f64>)>,
+        beyond: Duration,
     ) -> Result<Self> {
         let links = kinds.iter().map(|kind| {
-            let traffic = Traffic {
+            MemoryLink::new(&Traffic {
                 frame: kind.frame,
                 mix: kind.mix.clone(),
                 flows: kind.flows.clone(),
@@ -44,31 +47,37 @@ impl Simulated {
                 first_stream: 0,
                 stamp_every: 64,
                 batch: 64,
-            };
-            MemoryLink::pair(traffic, MemoryDut::default())
+            })
         });
-        Ok(Simulated { links: links.collect::<Result<_, _>>()?, layout, duts })
+        let links = links.collect::<Result<_, _>>()?;
+        Ok(Simulated { links, layout, duts, beyond, passed: Duration::ZERO })
     }
 }
 
 impl Stand for Simulated {
     fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<Shown> {
         let (lane, link, rate) = self.layout[slot];
-        let (generator, receiver) = &mut self.links[link];
-        generator.set_dut(self.duts[lane].unwrap_or_default());
-        generator.set_rate(rate);
-        let outcome = trial::run(timing, None, generator, receiver, interrupted, |_| {})?;
-        receiver.stop()?;
-        let (sent, received) = (generator.counters(), receiver.counters());
+        let dut = self.duts[lane].unwrap_or_default();
+        let trial = self.links[link].trial(timing, rate, dut, interrupted);
+        self.passed += Duration::from_nanos(timing.load_ns()) + self.beyond;
         // The DUT's own count of copies is the second count here.
         let copies = SecondCount {
             place: "simulated DUT: copies".into(),
-            frames: received.duplicates(),
-            expected: generator.duplicates(),
+            frames: trial.received.duplicates(),
+            expected: trial.copies,
         };
-        let account =
-            Account { losses: generator.losses(), second_counts: vec![copies], ..Account::default() };
-        Ok(Shown { outcome, generator: sent, receiver: received, account, ..Shown::default() })
+        let account = Account { losses: trial.losses, second_counts: vec![copies], ..Account::default() };
+        Ok(Shown {
+            outcome: trial.outcome,
+            generator: trial.sent,
+            receiver: trial.received,
+            account,
+            ..Shown::default()
+        })
+    }
+
+    fn passed(&self) -> Option<Duration> {
+        Some(self.passed)
     }
 }
 

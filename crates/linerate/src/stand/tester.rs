@@ -59,6 +59,14 @@ impl Tester {
     }
 }
 
+impl Tester {
+    /// Lets test frames that arrive at the end of a lane go up the receiver's stack as well, or stops that; see
+    /// [`Port::let_through`].
+    pub fn let_through(&mut self, lane: usize, on: bool) -> bool {
+        self.receivers[lane].let_through(on)
+    }
+}
+
 fn receivers(lab: &EmbeddedLab, plan: &EmbeddedPlan) -> Result<Vec<Box<dyn Port>>> {
     let options = ReceiverOptions {
         campaign: plan.campaign,

@@ -147,6 +147,7 @@ fn a_trial_ends_when_one_of_its_agents_is_lost() {
         rate: Some(5_000.0),
         frames: None,
         batch: 8,
+        answer: false,
     };
     let began = Instant::now();
     let error = std::thread::scope(|scope| {
@@ -174,7 +175,8 @@ fn an_interrupt_ends_a_trial_with_what_there_is() {
         Member { agent: &receiver, generators: vec![], receivers: vec!["in".into()] },
     ];
     let timing = Timing { run_ns: 30_000_000_000, ..Timing::slice(1_000_000) };
-    let trial = Trial { members: &members, timing, rate: Some(5_000.0), frames: None, batch: 8 };
+    let trial =
+        Trial { members: &members, timing, rate: Some(5_000.0), frames: None, batch: 8, answer: false };
     let interrupted = AtomicBool::new(false);
     let flown = std::thread::scope(|scope| {
         scope.spawn(|| {

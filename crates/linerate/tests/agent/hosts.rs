@@ -182,5 +182,12 @@ pub fn counter(means: Means) -> Port {
 }
 
 pub fn load(ms: u64, rate: f64) -> Load {
-    Load { duration_ns: ms * 1_000_000, frames: None, rate: Some(rate), batch: 8, sample_ns: 10_000_000 }
+    Load {
+        duration_ns: ms * 1_000_000,
+        frames: None,
+        rate: Some(rate),
+        batch: 8,
+        sample_ns: 10_000_000,
+        answer: false,
+    }
 }

@@ -12,7 +12,9 @@ use std::sync::atomic::AtomicBool;
 
 fn fly(members: &[Member<'_>], rate: Option<f64>, ms: u64) -> Flown {
     let timing = Timing { quiet_ns: 200_000_000, drain_ns: 2_000_000_000, ..Timing::slice(ms * 1_000_000) };
-    Trial { members, timing, rate, frames: None, batch: 8 }.run(&AtomicBool::new(false)).unwrap()
+    Trial { members, timing, rate, frames: None, batch: 8, answer: false }
+        .run(&AtomicBool::new(false))
+        .unwrap()
 }
 
 /// Generator and receiver on hosts of their own, a router between them.
@@ -87,7 +89,8 @@ fn a_number_of_frames_is_sent_exactly_and_no_port_is_left_behind() {
         Member { agent: &receiver, generators: vec![], receivers: vec!["in".into()] },
     ];
     let timing = Timing { quiet_ns: 200_000_000, ..Timing::slice(5_000_000_000) };
-    let trial = Trial { members: &members, timing, rate: Some(10_000.0), frames: Some(777), batch: 8 };
+    let trial =
+        Trial { members: &members, timing, rate: Some(10_000.0), frames: Some(777), batch: 8, answer: false };
     for _ in 0..2 {
         let flown = trial.run(&AtomicBool::new(false)).unwrap();
         assert_eq!((flown.generator.frames, flown.receiver.unique()), (777, 777));
@@ -149,7 +152,7 @@ fn a_lab_of_hosts_sends_several_kinds_of_frames_and_counts_what_arrives() {
         if let Some(change) = change {
             ip(&format!("-n {} route {change} blackhole 198.19.0.0/17", hosts.dut)).ok();
         }
-        lab.learn(kind, 100, &stop).unwrap();
+        lab.learn(kind, 100, false, &stop).unwrap();
         let flown = lab.trial(kind, Some(5_000.0), timing, 8, &stop).unwrap();
         let (sent, received) = (flown.generator.frames, flown.receiver.unique());
         assert!(sent >= 500 && flown.outcome.faults.is_empty(), "{flown:?}");

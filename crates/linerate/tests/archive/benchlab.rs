@@ -155,6 +155,8 @@ fn the_archives_sets_become_variants() {
 fn a_lab_file_to_begin_with_and_its_schema() {
     let example = linerate(["lab", "example"]).run().ok();
     assert_eq!(example.stdout, include_str!("../../../core/src/lab/example.toml"));
+    let three = linerate(["lab", "example", "three-hosts"]).run().ok();
+    assert_eq!(three.stdout, include_str!("../../../core/src/lab/example-three-hosts.toml"));
     let schema = linerate(["lab", "schema"]).run().ok().json();
     assert_eq!(schema["required"], serde_json::json!(["isolated", "hosts"]));
     // Every key is read aloud in the document.

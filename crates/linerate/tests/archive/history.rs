@@ -168,14 +168,16 @@ fn one_commit_of_2016() {
 
 /// A folder of simulated campaigns, one a day, whose DUT forwards `rate(day)`.
 fn campaigns(scratch: &Scratch, days: u32, rate: impl Fn(u32) -> u32) {
+    simulated(scratch, days, |day| format!("rate={}kpps", rate(day)));
+}
+
+/// A folder of campaigns, one a day, of a DUT that is simulated so.
+fn simulated(scratch: &Scratch, days: u32, dut: impl Fn(u32) -> String) {
     for day in 0..days {
         let out = scratch.file(&format!("results/{}/{day}", day / 7));
         fs::create_dir_all(&out).unwrap();
-        let line = format!(
-            "bench --simulate rate={}kpps --duration 20ms --trials 6 --family 4 --out {out}",
-            rate(day)
-        );
-        linerate(line.split_whitespace()).run().ok();
+        let line = format!("bench --simulate {} --duration 20ms --trials 6 --family 4 --out {out}", dut(day));
+        linerate(line.split_whitespace()).run().no_panic();
         edit(&format!("{out}/campaign.json"), |c| {
             c["started"] = format!("2026-03-{:02}T06:00:00Z", day + 1).into();
         });
@@ -229,6 +231,34 @@ fn a_planted_change_of_a_setting_is_found_and_named() {
         assert!(text.contains(said), "no '{said}' in {}", ended.stdout);
     }
     assert!(ended.stderr.contains("left out") && ended.stderr.contains("broken"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_dut_that_begins_to_drop_frames_has_not_become_slower() {
+    let scratch = Scratch::new();
+    simulated(&scratch, 10, |day| (if day < 5 { "ok" } else { "loss=2" }).into());
+    // Rates of a quiet machine, whatever else this one does.
+    for day in 0..10 {
+        let file = scratch.file(&format!("results/{}/{day}/trials.jsonl", day / 7));
+        let steady = |line: &str| {
+            let mut trial: Value = serde_json::from_str(line).unwrap();
+            let offered = 1e6 + 1e3 * f64::from(day * day % 7);
+            let lost = trial["loss_ratio"].as_f64().unwrap();
+            trial["rates"] = serde_json::json!({ "offered": offered, "received": offered * (1.0 - lost), "seconds": 0.02 });
+            trial["audit"]["valid"] = true.into();
+            format!("{trial}\n")
+        };
+        let steady: String = fs::read_to_string(&file).unwrap().lines().map(steady).collect();
+        fs::write(&file, steady).unwrap();
+    }
+    let ended = linerate(["history", &scratch.file("results")]).run().ok();
+    let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in
+        [" % less passes from 2026-03-06T06:00 on", "frames dropped by the DUT 0 % -> 50 % (nowhere else)"]
+    {
+        assert!(text.contains(said), "no '{said}' in {}", ended.stdout);
+    }
+    assert!(!text.contains("slower from"), "{}", ended.stdout);
 }
 
 #[test]

@@ -129,6 +129,11 @@ fn what_cannot_be_read_is_named() {
     let scratch = Scratch::new();
     let folder = scratch.path().to_str().unwrap();
     linerate(["reproduce", folder]).run().fails(1, &["holds no results"]);
+    // Results of something else.
+    let other = scratch.path().join("other/Machine/Card/topic/results/label");
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::write(other.join("a.pps"), "1000000\n1010000\n1020000\n").unwrap();
+    linerate(["reproduce", &scratch.file("other")]).run().fails(1, &["nothing behind any of the printed"]);
     linerate(["reproduce", "/nonexistent"]).run().fails(1, &["/nonexistent"]);
     linerate(["reproduce"]).run().fails(2, &["ARCHIVE"]);
     let mapping = scratch.file("m.toml");

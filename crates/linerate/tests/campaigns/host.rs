@@ -127,3 +127,19 @@ fn trials_of_different_rule_sets_follow_each_other() {
     let longest = gaps.iter().copied().fold(0.0, f64::max);
     println!("between two trials: median {:.1} ms, longest {longest:.1} ms", super::common::median(&gaps));
 }
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_second_campaign_that_may_change_the_host_is_refused_at_its_start() {
+    let plan = "title = \"t\"\nquestion = \"q\"\n[variants.a]\nabout = \"a\"\n[trials]\nduration = \"20 ms\"\nblocks = 5000\n";
+    let experiment = Experiment::new(plan, "");
+    let run = format!("{} run plan.toml --allow-host-changes --out", super::common::LINERATE);
+    let line = format!(
+        "{run} first >/dev/null 2>&1 & first=$!; until [ -s first/trials.jsonl ]; do sleep 0.02; done; \
+         {run} second; code=$?; kill -INT $first; wait $first; exit $code"
+    );
+    let folder = experiment.plan().parent().unwrap().to_path_buf();
+    let ended = Program::with_own_run(&line).dir(&folder).run();
+    ended.fails(1, &["another linerate (process ", "wait for its end"]);
+    assert!(!folder.join("second").exists());
+}

@@ -1,5 +1,6 @@
 //! The exit statuses that a script may rely on: what the plan's author expects decides.
 
+use super::common::{Program, Scratch, linerate};
 use super::experiment::Experiment;
 
 /// One variant, of whose rate something is expected.
@@ -33,4 +34,66 @@ fn a_missed_expectation_is_status_3_and_a_met_one_is_none() {
     assert!(missed.stdout.contains("What the plan's author expects: 1 MISSED."), "{}", missed.stdout);
     let json = expecting("at-most", "1 kpps").run("--json").run().status(3);
     assert!(json.stdout.contains("\"missed\""), "{}", json.stdout);
+}
+
+#[test]
+fn a_variant_that_is_slower_than_it_may_be_is_status_3_and_quiet_says_no_more_than_that() {
+    let plan = "title = \"t\"\nquestion = \"q\"\n[variants.forwarding]\n[variants.other]\nsysctls = { \"net.ipv4.ip_early_demux\" = 0 }\n[compare]\nwith = \"forwarding\"\n[trials]\nduration = \"10 ms\"\nblocks = 8\n";
+    let compared = Experiment::new(plan, "--simulate ok");
+    let same = compared.run("--quiet --fail-if-slower 90%").run().status(0);
+    assert_eq!((same.stdout.as_str(), same.stderr.as_str()), ("", ""));
+    compared.forget();
+    compared.run("--quiet --json").run().fails(2, &["--quiet", "--json"]);
+    let alone = expecting("at-least", "1 kpps");
+    alone.run("--fail-if-slower 3%").run().fails(2, &["--fail-if-slower", "[compare]"]);
+    let quiet =
+        expecting("at-least", "900 Gpps").run("--quiet").run().fails(3, &["what was expected is not so"]);
+    assert_eq!(quiet.stdout, "");
+}
+
+/// A clock that shows the same time for a second, and then jumps.
+const JUMPING: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+int clock_gettime(clockid_t id, struct timespec *now) {
+	static int (*real)(clockid_t, struct timespec *);
+	if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+	int failed = real(id, now);
+	if (id == CLOCK_MONOTONIC) now->tv_nsec = 0;
+	return failed;
+}
+"#;
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_clock_that_jumps_is_named_as_the_cause() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.path().join("clock.c"), JUMPING).unwrap();
+    let compile = ["-shared", "-fPIC", "-o", "clock.so", "clock.c"];
+    Program::new("clang").args(compile).dir(scratch.path()).run().ok();
+    let bench = "bench --family 4 --trials 1 --batch 16 --duration 20ms --out records";
+    let clock = scratch.file("clock.so");
+    let ended =
+        linerate(bench.split_whitespace()).dir(scratch.path()).env("LD_PRELOAD", &clock).run().status(1);
+    let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("could not be measured") && text.contains("clock stands still or jumps"), "{text}");
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn what_a_failed_command_says_is_no_order_for_the_terminal() {
+    let plan = r#"
+title = "A command that fails"
+question = "What does it say?"
+
+[variants.broken]
+commands = [{ run = "printf '\\033[31mno' >&2; false", undo = "true" }]
+
+[trials]
+duration = "10 ms"
+blocks = 6
+"#;
+    let ended = Experiment::new(plan, "").run("").run().fails(1, &["?[31mno"]);
+    assert!(!ended.stderr.contains('\u{1b}'), "{:?}", ended.stderr);
 }

@@ -7,6 +7,7 @@
 pub mod campaign;
 pub mod lab;
 pub mod process;
+pub mod schema;
 
 pub use campaign::{Bench, Campaign};
 pub use lab::{Lab, Namespace};

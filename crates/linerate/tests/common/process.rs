@@ -28,6 +28,12 @@ impl Program {
         Program { command, within: Duration::from_secs(60) }
     }
 
+    /// A line of sh as root of a /run of its own: what linerate keeps there is not the host's, nor another test's.
+    pub fn with_own_run(line: &str) -> Self {
+        let line = format!("mount -t tmpfs tmpfs /run && mkdir -p /run/netns && {{ {line}\n}}");
+        Program::new("unshare").args(["-m", "--propagation", "private", "sh", "-c", &line])
+    }
+
     /// Arguments.
     pub fn args<S: AsRef<str>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         args.into_iter().for_each(|a| {

@@ -1,7 +1,7 @@
 //! Three Linux hosts, two of which have linerate.
 
 use crate::common::{Ended, linerate, wait_for};
-use crate::lab::{PLAN, RealLab};
+use crate::lab::{PLAN, RealLab, gentle};
 use serde_json::Value;
 
 /// The ratio of the rates with and without rules, as median and interval.
@@ -154,12 +154,16 @@ fn a_variant_that_cannot_be_set_up_is_marked_and_the_others_go_on() {
     let lab = RealLab::new();
     let plan = PLAN.replace("blocks = 8", "blocks = 2").replace(
         "[compare]",
-        "[variants.broken]\ncommands = [{ run = \"false\", undo = \"true\" }]\n\n[compare]",
+        "[variants.broken]\ncommands = [{ run = \"printf '\\\\033[31mno' >&2; false\", undo = \"true\" }]\n\n[compare]",
     );
     let ended = lab.run(&plan, &[]);
     assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
-    assert!(ended.stderr.contains("dut: command `false` could not be set"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("; false` could not be set"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("?[31mno") && !ended.stderr.contains('\u{1b}'), "{:?}", ended.stderr);
     assert!(ended.stderr.contains("the others go on"), "{}", ended.stderr);
+    let first = ended.stdout.split("\ncell").next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let why = "broken could not be measured: all 2 trials failed their audit (the first: dut: command";
+    assert!(first.contains(why), "not in the first lines:\n{}", ended.stdout);
     let of = |slot: u64| lab.trials().into_iter().filter(move |t| t["slot"] == slot);
     assert!(of(2).count() == 2 && of(2).all(|t| t["audit"]["valid"] == false));
     assert!(of(0).any(|t| t["audit"]["valid"] == true));
@@ -178,4 +182,24 @@ fn all_that_is_wrong_with_a_lab_is_told_before_anything_is_sent() {
         assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
     }
     assert!(!std::path::Path::new(&lab.records()).exists());
+}
+
+#[test]
+#[ignore = "needs root, openssh-server and nft"]
+fn a_stateful_router_has_seen_both_directions_of_each_connection() {
+    let lab = RealLab::new();
+    let collect = "[collect]\ncommands = [\"grep -c UNREPLIED /proc/net/nf_conntrack || true\"]\n\n[trials]";
+    let plan = gentle().replace("stateless", "stateful").replace("[trials]", collect);
+    let plan = plan.replace("blocks = 8", "blocks = 2");
+    let ended = lab.run(&plan, &[]);
+    assert_ne!(ended.status.code(), Some(1), "{}", ended.stderr);
+    let page = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("states established"), "{page}");
+    let stateful: Vec<Value> = lab.trials().into_iter().filter(|t| !t["connections"].is_null()).collect();
+    assert_eq!(stateful.len(), 2);
+    for trial in &stateful {
+        assert_eq!(trial["connections"]["states"], "established");
+        assert_eq!(trial["collected"][0]["output"]["Ok"].as_str().map(str::trim), Some("0"), "{trial}");
+    }
+    lab.is_as_it_was();
 }

@@ -135,3 +135,28 @@ fn iptables_over_nftables_is_as_it_was() {
 fn legacy_iptables_is_as_it_was() {
     is_left_as_it_was(&IPTABLES, "legacy");
 }
+
+#[test]
+#[ignore = "needs root, openssh-server and nft"]
+fn a_user_s_rule_file_takes_the_place_of_the_host_s_rules() {
+    let lab = RealLab::new();
+    let path = format!("PATH={}:$PATH\n", lab.ssh.hosts[1].programs().display());
+    let saved = || lab.on("dut", &format!("{path}{}", NFTABLES.save));
+    lab.on("dut", &format!("{path}{}", NFTABLES.own));
+    let before = saved();
+    lab.write(
+        "fw.nft",
+        "#!/usr/sbin/nft -f\nflush ruleset\ntable inet fw {\n  chain forward {\n    type filter hook forward priority 0; policy drop;\n    iifname lan oifname wan ip saddr 10.0.0.0/8 accept\n  }\n}\n",
+    );
+    let plan = plan("nftables", "nft list ruleset");
+    let made = "{ tool = \"nftables\", filter = \"stateless\", before = 1000 }";
+    lab.write("plan.toml", &plan.replace(made, "{ file = \"fw.nft\" }"));
+    let ended = lab.linerate(&["run", "plan.toml", "--out", "records"]).run().no_panic();
+    let trials = crate::site::trials(&lab.scratch.file("records"));
+    assert_eq!(trials.len(), 2, "{}", ended.stderr);
+    let there = trials[1]["collected"][0]["output"]["Ok"].as_str().unwrap();
+    assert!(there.contains("iifname \"in0\" oifname \"out0\" ip saddr 198.18."), "{there}");
+    assert!(!there.contains("of its own"), "{there}");
+    assert!(trials[1]["receiver"]["frames"].as_u64() > Some(0), "{}", trials[1]);
+    assert_eq!(saved(), before);
+}

@@ -56,6 +56,14 @@ fn settings_of_the_boot_take_reboots_and_a_router_is_waited_for_until_it_forward
     assert!(trials.len() == 3 && trials.iter().all(|t| t["audit"]["valid"] == true), "{trials:#?}");
     // To the trial of that variant, and back from it.
     assert_eq!(bsd.read("router", "boots").trim(), "2", "{:?}", bsd.log("router"));
+    assert!(ended.stdout.contains(" with 2 reboots of the DUT: "), "{}", ended.stdout);
+    let summary: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(format!("{}/summary.json", bsd.records())).unwrap())
+            .unwrap();
+    // Both boots, and the second until the router forwards: the last trial had begun before one of them at least.
+    let last = trials.last().unwrap();
+    let told = last["began_ns"].as_f64().unwrap() / 1e9 + last["timing"]["run_ns"].as_f64().unwrap() / 1e9;
+    assert!(summary["seconds"].as_f64().unwrap() > told + 0.5, "{} s, {told}", summary["seconds"]);
     assert_eq!(bsd.read("router", "root/boot/loader.conf.local").trim(), "");
 }
 

@@ -93,6 +93,7 @@ fn pf_is_put_back_as_it_was() {
     }
     measured(&bsd, "no pf", 99);
     assert_eq!(Pf::of(&bsd), Pf::default());
+    assert_eq!(bsd.read("router", "modules"), "", "{:?}", bsd.log("router"));
 }
 
 /// Runs the plan; the rules are on in its second variant.
@@ -136,4 +137,23 @@ fn a_host_s_own_ipfw_stays() {
     assert_eq!([bsd.read("router", "modules"), bsd.read("router", "kenv")], ["ipfw\n", ""]);
     let log = bsd.log("router");
     assert!(!log.iter().any(|line| line.starts_with("kldunload") || line.starts_with("ipfw")), "{log:?}");
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_user_s_pf_conf_is_loaded_with_the_router_s_interfaces() {
+    let bsd = Bsd::new();
+    let pf = Pf { on: true, nat: NAT.into(), rules: RULES.into(), bad: "192.0.2.1\n".into() };
+    pf.set(&bsd);
+    bsd.write("pf.conf", "ext_if = \"em0\"\nint_if = \"em1\"\nmatch out on $ext_if from 10.0.0.0/8 nat-to ($ext_if)\npass in on $int_if\n");
+    let plan = plan("pf", "pfctl -s info; pfctl -s rules; true");
+    let made = "{ tool = \"pf\", filter = \"stateless\", before = 7 }";
+    bsd.write("plan.toml", &plan.replace(made, "{ file = \"pf.conf\" }"));
+    let ended = bsd.linerate(&["run", "plan.toml", "--out", "records"]).run().no_panic();
+    assert!(ended.status.success(), "{}{}", ended.stdout, ended.stderr);
+    let trials = crate::trials(&bsd.scratch.file("records"));
+    let said = trials[1]["collected"][0]["output"]["Ok"].as_str().unwrap();
+    assert!(said.contains("ext_if = \"igb2\"") && said.contains("int_if = \"igb1\""), "{said}");
+    assert!(said.contains("from 198.18.0.0/16 nat-to"), "{said}");
+    assert_eq!(Pf::of(&bsd), pf);
 }

@@ -20,7 +20,7 @@ const NFTABLES: [(&str, [usize; 3]); 13] = [
     ("--stateless --table 1000 --hit --family 4", [3, 1, 1000]),
     ("--stateful --table 1000 --entries hosts --seed 1", [6, 2, 2000]),
     ("--stateless --table 0", [5, 2, 0]),
-    ("--nat --table 10 --rules 10", [23, 2, 20]),
+    ("--nat --table 10 --rules 10", [24, 2, 20]),
 ];
 
 /// The same for iptables: how many rules each IP version has, and how many entries its ipset.

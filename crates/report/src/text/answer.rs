@@ -1,6 +1,8 @@
 //! The answer in a sentence or two: how much this DUT forwards, and what kept it from more.
 
-use super::numbers::{digits, in_words, interval, percent, time, words};
+use super::names::listed;
+use super::numbers::{counted, digits, in_words, interval, percent, time, words};
+use super::page::{Ink, Page};
 use super::{has_rate, simulated};
 use linerate_core::record::{Campaign, Mode, Slot, Summary};
 use linerate_core::summary::{Limit, Row};
@@ -19,14 +21,24 @@ pub fn answer(campaign: &Campaign, summary: &Summary) -> String {
 }
 
 fn nothing(summary: &Summary) -> String {
-    let trials: usize = summary.rows.iter().map(|r| r.trials).sum();
-    let valid: usize = summary.rows.iter().map(|r| r.valid_trials).sum();
-    match (trials, valid) {
-        (0, _) => "No valid trial, so no figure: nothing was run.".into(),
-        (n, 0) => format!("No valid trial, so no figure: all {n} failed their audit, the warnings say why."),
-        (n, v) => {
-            format!("No valid trial of a DUT with a rate, so no figure: {} of {n} failed their audit.", n - v)
+    match summary.rows.iter().map(|r| r.trials).sum() {
+        0usize => "No valid trial, so no figure: nothing was run.".into(),
+        _ => "No valid trial of a DUT, so no figure.".into(),
+    }
+}
+
+/// What could not be measured, and why, each reason once.
+pub fn unmeasured(page: &mut Page, summary: &Summary, name: impl Fn(usize) -> String) {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for unmeasured in &summary.unmeasured {
+        let name = name(unmeasured.slot);
+        match reasons.iter_mut().find(|(why, _)| *why == unmeasured.why) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((&unmeasured.why, vec![name])),
         }
+    }
+    for (why, names) in reasons {
+        page.paragraph(&format!("{} {why}.", listed(&names)), Ink::Warning);
     }
 }
 
@@ -35,7 +47,7 @@ fn what(campaign: &Campaign, row: &Row, slot: &Slot) -> String {
     let (scale, unit) = in_words(row.received.median);
     let certainty = match interval(&row.received, scale, digits) {
         Some(interval) => format!("95 % interval {interval}{unit}"),
-        None => format!("{} valid trials, too few for an interval", row.valid_trials),
+        None => format!("{}, too few for an interval", counted(row.valid_trials, "valid trial")),
     };
     format!(
         "{} {} {} a second {} ({certainty}){}{}.",
@@ -113,6 +125,10 @@ fn why(summary: &Summary, row: &Row, slot: &Slot) -> String {
     match (row.limit, alone) {
         (Limit::Dut, Some(alone)) => format!("The DUT was the limit: the tester alone does {alone}."),
         (Limit::Dut, None) => "The DUT was the limit.".into(),
+        (Limit::DutDrops, _) => format!(
+            "The DUT drops {} % of what it takes in: the rate says how many frames pass, not what one costs.",
+            percent(row.dropped)
+        ),
         (Limit::Tester, Some(alone)) => {
             format!(
                 "The tester, which does {alone} alone, was too close to its own limit: the DUT may be faster."

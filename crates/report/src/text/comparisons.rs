@@ -1,6 +1,6 @@
 //! What `linerate compare` prints: a verdict in words for each comparison, then the figures, ministat's rows, and what to beware of.
 
-use super::numbers::{rate_unit, significant};
+use super::numbers::{counted, percent, rate, rate_unit, significant};
 use super::page::{Ink, Page, Style, Table};
 use linerate_core::compare::{Change, Comparison, Method, Outcome, middle};
 use linerate_core::stats::analysis::{Settings, Words, ratio_claim, ratio_interval};
@@ -48,6 +48,9 @@ pub fn verdict(comparison: &Comparison) -> String {
     };
     let data = data(comparison);
     let settings = Settings { confidence: comparison.confidence, words: Words::RATES, ..Settings::default() };
+    if let Some(handled) = &comparison.handled {
+        return dropping(comparison, handled, &settings);
+    }
     let ratio = shift(change);
     match (comparison.outcome, ratio_interval(ratio, &settings)) {
         (Outcome::NotShown, Some(interval)) => {
@@ -63,6 +66,26 @@ pub fn verdict(comparison: &Comparison) -> String {
     }
 }
 
+/// How many frames pass, and whether those that do not cost the DUT as much as before.
+fn dropping(comparison: &Comparison, handled: &Change, settings: &Settings) -> String {
+    let Comparison { reference, other, dropped, .. } = comparison;
+    let [of_reference, of_other] = dropped.map(|share| percent(1.0 - share));
+    let difference = match (handled.outcome(), ratio_interval(shift(handled), settings)) {
+        (Outcome::NotShown, interval) => {
+            let interval = interval.unwrap_or_else(|| "too few values".into());
+            format!("no difference is shown: {interval}")
+        }
+        _ => {
+            let (claim, interval) = ratio_claim(shift(handled), settings);
+            format!("it is {claim} {reference}{interval}")
+        }
+    };
+    format!(
+        "{other} passes {of_other} % of the frames, {reference} {of_reference} %; counting the dropped ones as handled, {difference}, {}.",
+        data(comparison)
+    )
+}
+
 /// The change as a ratio with its interval.
 fn shift(change: &Change) -> Shift {
     let ratio = |v: f64| 1.0 + v;
@@ -76,8 +99,7 @@ fn shift(change: &Change) -> Shift {
 
 fn data(comparison: &Comparison) -> String {
     match comparison.blocks {
-        Some(1) => "1 block".into(),
-        Some(n) => format!("{n} blocks"),
+        Some(n) => counted(n, "block"),
         None => {
             let (n, m) = (comparison.other_rates.len(), comparison.reference_rates.len());
             format!("{n} against {m} values")
@@ -102,17 +124,24 @@ fn figures(page: &mut Page, comparisons: &[Comparison]) {
     if shares {
         table = table.column("of ceiling", "%").column("interval", "%");
     }
+    let loses = comparisons.iter().flat_map(|c| c.lost).any(|lost| lost > 0.0);
+    if loses {
+        table = table.column("reference", "lost %").column("this", "lost %");
+    }
     table = table.column("blocks or", "values");
     for comparison in comparisons {
         let [reference, other] = medians(comparison);
         let mut cells = vec![
             format!("{} / {}", comparison.other, comparison.reference),
-            significant(reference / scale, 4),
-            significant(other / scale, 4),
+            rate(reference, scale, 4),
+            rate(other, scale, 4),
         ];
         cells.extend(change_cells(Some(&comparison.change)));
         if shares {
             cells.extend(change_cells(comparison.change_of_share.as_ref()));
+        }
+        if loses {
+            cells.extend(comparison.lost.map(percent));
         }
         cells.push(match comparison.blocks {
             Some(blocks) => blocks.to_string(),
@@ -161,6 +190,9 @@ mod tests {
             other_rates: vec![0.69e6; 5],
             change: Change { value: value.unwrap(), low, high, method: Method::PairedT },
             change_of_share: None,
+            lost: [0.0; 2],
+            dropped: [0.0; 2],
+            handled: None,
             pairs: None,
             outcome,
             p: Some(0.0625),
@@ -182,6 +214,11 @@ mod tests {
         );
         let nothing = comparison([Some(-0.5), None, None], Outcome::NotShown);
         assert!(verdict(&nothing).starts_with("Nothing can be said"), "{}", verdict(&nothing));
+        let drops = Comparison { dropped: [0.0, 0.5], handled: Some(equal.change), ..slower };
+        assert_eq!(
+            verdict(&drops),
+            "nft-stateful passes 50.0 % of the frames, forwarding 100 %; counting the dropped ones as handled, no difference is shown: 95 % interval -2.0..+3.0 %, 5 blocks."
+        );
         let double = comparison([Some(1.5), Some(1.2), Some(1.9)], Outcome::Faster);
         assert!(verdict(&double).contains("2.5 times as fast as forwarding"), "{}", verdict(&double));
     }

@@ -1,5 +1,6 @@
 //! What a test of Conductor would do, and what became of its trials: host by host, phase by phase.
 
+use super::numbers::counted;
 use super::page::{Ink, Page, Style};
 use linerate_core::conductor::{Fate, Mode, Step, StepTrial, Test, Trial, WorkerTrial, phase_name};
 use linerate_core::phases::{Phase, Undone};
@@ -11,7 +12,7 @@ const SHOWN: usize = 8;
 pub fn conduct(test: &Test, phases: &[Phase], style: Style) -> String {
     let mut page = Page::new(style);
     let names: Vec<&str> = phases.iter().map(|phase| phase_name(*phase)).collect();
-    let (trials, workers) = (some(test.trials as usize, "trial"), some(test.workers.len(), "worker"));
+    let (trials, workers) = (counted(test.trials as usize, "trial"), counted(test.workers.len(), "worker"));
     page.paragraph(&format!("{}: {trials}, {workers}, {}", test.name, names.join(", ")), Ink::Bold);
     for worker in &test.workers {
         page.heading(&format!("{} on {} ({})", worker.name, worker.host, worker.file));
@@ -47,7 +48,7 @@ pub fn conducted(trial: &Trial, style: Style) -> String {
         (true, _) => (Ink::Warning, "interrupted".to_string()),
         (false, 0) if trial.is_whole() => (Ink::Bold, "all steps ended well".into()),
         (false, 0) => (Ink::Warning, "not whole".into()),
-        (false, failed) => (Ink::Warning, format!("{} failed", some(failed as usize, "step"))),
+        (false, failed) => (Ink::Warning, format!("{} failed", counted(failed as usize, "step"))),
     };
     page.paragraph(&format!("{test}: trial {number} of {trials}, {took_s:.1} s: {result}"), ink);
     if let (Some(skew), Some(error), 2..) = (trial.skew_ms, trial.skew_error_ms, trial.workers.len()) {
@@ -73,9 +74,9 @@ pub fn conducted_all(trials: u32, failed: u32, records: &str, style: Style) -> S
     let mut page = Page::new(style);
     let failures = match failed {
         0 => "no step failed".to_string(),
-        _ => format!("{} failed", some(failed as usize, "step")),
+        _ => format!("{} failed", counted(failed as usize, "step")),
     };
-    let trials = some(trials as usize, "trial");
+    let trials = counted(trials as usize, "trial");
     page.paragraph(&format!("{trials}, {failures}; outputs, statuses and times: {records}"), Ink::Plain);
     page.finish()
 }
@@ -124,8 +125,4 @@ fn fate(step: &StepTrial) -> String {
         (Fate::Stopped, ..) => "stopped".into(),
         (Fate::Lost, ..) => "lost".into(),
     }
-}
-
-fn some(n: usize, one: &str) -> String {
-    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
 }

@@ -5,8 +5,9 @@ mod strip;
 #[cfg(test)]
 mod tests;
 
-use super::numbers::{percent, significant};
+use super::numbers::{counted, percent, significant};
 use super::page::{Ink, Page, Style, Table};
+use linerate_core::history::campaigns::DROPPED;
 use linerate_core::history::facts::Cause;
 use linerate_core::history::{Found, History, Judged};
 
@@ -55,10 +56,6 @@ fn answer(history: &History) -> String {
     };
     let found = format!("{} and {}", counted(down, "regression"), counted(up, "improvement"));
     format!("{found} in {}.{chance}", counted(changed, "time line"))
-}
-
-fn counted(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// The changes of one direction as a table.
@@ -176,9 +173,16 @@ fn of_the_machine(page: &mut Page, timeline: &Judged, mark: &str) {
 
 /// One change in words.
 fn tell(page: &mut Page, timeline: &Judged, change: &Found, mark: &str) {
-    let direction = if change.is_regression() { "slower" } else { "faster" };
+    // What passes less because it is dropped is not slower for that.
+    let dropped = change.causes.iter().any(|c| c.what == DROPPED);
+    let direction = match (change.is_regression(), dropped) {
+        (true, false) => "slower",
+        (false, false) => "faster",
+        (true, true) => "less passes",
+        (false, true) => "more passes",
+    };
     let mut text = format!(
-        "{} % {direction} from {} on (last before: {}): {} -> {}, 95 % interval {} .. {} %, p = {:.3}",
+        "{} % {direction} from {} on (last before: {}): {} -> {}, 95 % interval {}..{} %, p = {:.3}",
         signed(change.relative.value.abs()).trim_start_matches('+'),
         short_time(&change.at),
         short_time(&change.after),
@@ -241,7 +245,7 @@ fn told(causes: &[Cause], points: usize) -> Option<String> {
 fn range(timeline: &Judged) -> String {
     let values = || timeline.points.iter().map(|p| p.figure.value);
     let (least, greatest) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
-    format!("{} .. {}", level(timeline, least), level(timeline, greatest))
+    format!("{}..{}", level(timeline, least), level(timeline, greatest))
 }
 
 fn unchanged(page: &mut Page, history: &History) {

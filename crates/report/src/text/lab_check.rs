@@ -1,5 +1,6 @@
 //! What `linerate lab check` prints: whether the lab is fit for a campaign, what is wrong host by host, and what the hosts are.
 
+use super::numbers::counted;
 use super::page::{Ink, Page, Style, Table};
 use linerate_core::hosts::checks::frames::{Skipped, Tried};
 use linerate_core::hosts::checks::{Problem, Severity, ports, speed, tool};
@@ -29,16 +30,16 @@ pub fn lab_check(check: &LabCheck<'_>, style: Style) -> String {
     let mut page = Page::new(style);
     let count = |severity| check.problems.iter().filter(|p| p.severity == severity).count();
     let (faults, warnings) = (count(Severity::Fault), count(Severity::Warning));
-    let hosts = some(check.lab.hosts.len(), "host");
+    let hosts = counted(check.lab.hosts.len(), "host");
     let answer = match (faults, warnings) {
         (0, 0) => format!("{}: fit for a campaign; {hosts}, nothing wrong.", check.file),
-        (0, _) => format!("{}: fit for a campaign; {hosts}, {}.", check.file, some(warnings, "warning")),
-        (_, 0) => format!("{}: not fit for a campaign; {hosts}, {}.", check.file, some(faults, "fault")),
+        (0, _) => format!("{}: fit for a campaign; {hosts}, {}.", check.file, counted(warnings, "warning")),
+        (_, 0) => format!("{}: not fit for a campaign; {hosts}, {}.", check.file, counted(faults, "fault")),
         _ => format!(
             "{}: not fit for a campaign; {hosts}, {}, {}.",
             check.file,
-            some(faults, "fault"),
-            some(warnings, "warning")
+            counted(faults, "fault"),
+            counted(warnings, "warning")
         ),
     };
     page.paragraph(&answer, if faults > 0 { Ink::Warning } else { Ink::Bold });
@@ -151,8 +152,4 @@ fn frames(page: &mut Page, check: &LabCheck<'_>) {
     for Skipped { what, why } in check.skipped {
         page.item("  not tried: ", &format!("{what}: {why}"), Ink::Dim);
     }
-}
-
-fn some(n: usize, one: &str) -> String {
-    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
 }

@@ -8,6 +8,11 @@ use linerate_core::units::Si;
 pub struct Names(Vec<String>);
 
 impl Names {
+    /// Names that are known.
+    pub fn given(names: Vec<String>) -> Self {
+        Names(names)
+    }
+
     /// Names for all slots of `campaign`.
     pub fn of(campaign: &Campaign) -> Self {
         let slots = &campaign.slots;
@@ -29,6 +34,16 @@ impl Names {
     pub fn get(&self, slot: usize) -> &str {
         self.0.get(slot).map_or("unknown slot", String::as_str)
     }
+}
+
+/// Names that are listed one by one at most.
+const MOST: usize = 3;
+
+/// The first of these names, and how many more there are.
+pub fn listed(names: &[String]) -> String {
+    let more = names.len().saturating_sub(MOST);
+    let first = names[..names.len() - more].join("; ");
+    if more > 0 { format!("{first} and {more} more") } else { first }
 }
 
 fn title(slot: &Slot) -> String {

@@ -39,6 +39,31 @@ pub fn interval(estimate: &Estimate, scale: f64, digits: usize) -> Option<String
     Some(format!("{:.places$}..{:.places$}", low / scale, high / scale))
 }
 
+/// A rate in a table's unit, by its divisor. One of less than a thousandth of that names a unit of its own: `1.490`, `99.99 pps`.
+pub fn rate(fps: f64, scale: f64, digits: usize) -> String {
+    let (scale, unit) = unit_of(fps, scale);
+    significant(fps / scale, digits) + unit
+}
+
+/// The interval of a rate: `1.47..1.51`, `99.98..99.99 pps`; `None` without one.
+pub fn rate_interval(estimate: &Estimate, scale: f64, digits: usize) -> Option<String> {
+    let (scale, unit) = unit_of(estimate.median, scale);
+    Some(interval(estimate, scale, digits)? + unit)
+}
+
+fn unit_of(fps: f64, scale: f64) -> (f64, &'static str) {
+    match fps {
+        v if v <= 0.0 || v / scale >= 0.001 => (scale, ""),
+        v if v >= 1e3 => (1e3, " kpps"),
+        _ => (1.0, " pps"),
+    }
+}
+
+/// `1 trial`, `3 trials`.
+pub fn counted(n: usize, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
+}
+
 /// A share as a percentage without its sign. What is not 0 never reads 0, what is not all never reads 100.
 pub fn percent(share: f64) -> String {
     let value = 100.0 * share;
@@ -155,6 +180,15 @@ mod tests {
         let e = Estimate { median: 1.49e6, low: Some(1.468e6), high: Some(1.512e6), n: 9 };
         assert_eq!(interval(&e, 1e6, digits(&e)).unwrap(), "1.47..1.51");
         assert_eq!(interval(&Estimate { low: None, ..e }, 1e6, 3), None);
+    }
+
+    #[test]
+    fn a_rate_far_below_its_tables_unit_has_its_own() {
+        let rates = [1.4899e6, 2240.0, 999.0, 99.991, 0.0].map(|fps| rate(fps, 1e6, 4));
+        assert_eq!(rates, ["1.490", "0.002240", "999.0 pps", "99.99 pps", "0"]);
+        let e = Estimate { median: 99.991, low: Some(99.98), high: Some(100.01), n: 9 };
+        assert_eq!(rate_interval(&e, 1e6, 4).unwrap(), "99.98..100.01 pps");
+        assert_eq!([counted(1, "trial"), counted(0, "trial")], ["1 trial", "0 trials"]);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! What `linerate plan` prints: faults with their lines, and what a plan will do.
 
+mod rehearsal;
 mod show;
 
 use super::page::{Ink, Page, Style, ascii};
 use linerate_core::plan::timetable::Timetable;
 use linerate_core::plan::{Fault, Plan};
+pub use rehearsal::rehearsal;
 pub use show::plan;
 
 /// Faults and remarks of one file, each with its line: `file:line:column: what is wrong`, the line, a mark below it, and what to write.

@@ -2,16 +2,20 @@
 
 mod answer;
 mod expectations;
+mod losses;
 mod measured;
 mod sweeps;
 mod tables;
-mod words;
+pub(super) mod words;
 
-use super::numbers::rate_unit;
+use super::names::listed;
+use super::numbers::{percent, rate_unit};
 use super::page::{Ink, Page};
 use super::setup;
 use linerate_core::plan::results::Results;
 use linerate_core::record::{Campaign, HostFacts, Planned, Summary};
+use linerate_core::stats::Estimate;
+use linerate_core::summary::Row;
 
 /// What there is to show.
 pub struct Shown<'a> {
@@ -47,6 +51,26 @@ impl Shown<'_> {
         })
     }
 
+    /// The figures of a cell.
+    fn row(&self, cell: usize) -> Option<&Row> {
+        self.summary.rows.iter().find(|r| r.slot == cell)
+    }
+
+    /// Whether frames were lost in valid trials of any cell.
+    fn loses(&self) -> bool {
+        self.summary.rows.iter().any(|r| r.loss_ratio > 0.0)
+    }
+
+    /// The share of a cell's frames that was lost.
+    fn lost(&self, cell: usize) -> String {
+        self.row(cell).filter(|r| r.valid_trials > 0).map_or("-".into(), |r| percent(r.loss_ratio))
+    }
+
+    /// Whether the first of two cells drops the more frames; `None` where that makes no difference.
+    fn drops_more(&self, of: usize, than: usize, cost: Option<Estimate>) -> Option<bool> {
+        cost.and(Some(self.row(of)?.dropped > self.row(than)?.dropped))
+    }
+
     /// The unit of all rates: divisor and name.
     fn unit(&self) -> (f64, &'static str) {
         rate_unit(self.results.cells.iter().map(|c| c.rate.median).fold(0.0, f64::max))
@@ -65,10 +89,12 @@ pub fn page(page: &mut Page, shown: &Shown<'_>) {
     page.gap();
     answer::answer(page, shown);
     tables::cells(page, shown);
+    losses::losses(page, shown);
     tables::papers(page, shown);
     sweeps::series(page, shown);
     sweeps::speed_ups(page, shown);
     expectations::expectations(page, shown);
+    super::rules::hottest(page, shown.campaign, shown.summary, |cell| shown.name(cell));
     skipped(page, shown);
     warnings(page, shown);
     measured::measured(page, shown);
@@ -86,9 +112,6 @@ fn skipped(page: &mut Page, shown: &Shown<'_>) {
         page.item("- ", &format!("{}: {}", names.join("; "), group.reasons.join("; ")), Ink::Plain);
     }
 }
-
-/// Names that are listed at most.
-const MOST_NAMES: usize = 3;
 
 /// What a reader must know before believing; what is said of several cells, once, with the figures of the first.
 fn warnings(page: &mut Page, shown: &Shown<'_>) {
@@ -110,11 +133,7 @@ fn warnings(page: &mut Page, shown: &Shown<'_>) {
         page.heading("Warnings");
     }
     for (_, names, text) in groups {
-        let more = names.len().saturating_sub(MOST_NAMES);
-        let mut who = names[..names.len() - more].join("; ");
-        if more > 0 {
-            who += &format!(" and {more} more");
-        }
+        let who = listed(&names);
         let text = if who.is_empty() { text.to_string() } else { format!("{who}: {text}") };
         page.item("! ", &text, Ink::Warning);
     }

@@ -1,8 +1,9 @@
 //! How it was measured, on what, what to beware of, and why it ended.
 
 use super::names::Names;
-use super::numbers::{bytes, grouped, seconds};
+use super::numbers::{bytes, counted, grouped, seconds};
 use super::page::{Ink, Page};
+use linerate_core::plan::settings::States;
 use linerate_core::record::{Campaign, HostFacts, Mode, Summary};
 use linerate_core::schedule::Stopped;
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ pub fn measured(page: &mut Page, campaign: &Campaign, host: &HostFacts, summary:
         page.item("CPUs     ", &cpus(campaign, summary, names), Ink::Plain);
     }
     page.item("traffic  ", &traffic(campaign), Ink::Plain);
+    states(page, summary, names);
     if campaign.asked.mode != Mode::Hosts {
         page.item("host     ", &machine(host), Ink::Plain);
     }
@@ -97,6 +99,26 @@ fn traffic(campaign: &Campaign) -> String {
     )
 }
 
+/// How far connections were when the trials began, where DUTs keep states.
+pub(super) fn states(page: &mut Page, summary: &Summary, names: &Names) {
+    let mut slots: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for row in &summary.rows {
+        let meaning = row.connections.map(|c| match c.states {
+            States::Established => {
+                "established: the DUT has seen every connection in both directions before each trial"
+            }
+            States::New => "new: the DUT knows no connection when a trial begins",
+            States::OneWay => "one-way states: the DUT has seen every connection before, and never an answer",
+        });
+        if let Some(meaning) = meaning {
+            slots.entry(meaning).or_default().push(names.get(row.slot));
+        }
+    }
+    for (meaning, slots) in slots {
+        page.item("states   ", &format!("{meaning} ({})", slots.join("; ")), Ink::Plain);
+    }
+}
+
 pub(super) fn machine(host: &HostFacts) -> String {
     let hypervisor = host.hypervisor.as_deref().map_or(String::new(), |h| format!(" under {h}"));
     let text = format!(
@@ -138,7 +160,11 @@ pub fn stopped(page: &mut Page, summary: &Summary) {
         Stopped::Interrupted => "it was interrupted",
         Stopped::Failed => "something failed",
     };
-    let mut text = format!("Ended after {}: {why}.", seconds(summary.seconds));
+    let reboots = match summary.reboots as usize {
+        0 => String::new(),
+        n => format!(" with {} of the DUT", counted(n, "reboot")),
+    };
+    let mut text = format!("Ended after {}{reboots}: {why}.", seconds(summary.seconds));
     if summary.seconds > 0.0 {
         let load = summary.load_share.clamp(0.0, 1.0);
         text += &format!(" Under load {:.1} % of it, overhead {:.1} %.", 100.0 * load, 100.0 * (1.0 - load));

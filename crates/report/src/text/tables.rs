@@ -2,8 +2,9 @@
 
 use super::has_rate;
 use super::names::Names;
-use super::numbers::{digits, grouped, interval, percent, rate_unit, significant, time};
+use super::numbers::{counted, digits, grouped, percent, rate, rate_interval, rate_unit, significant, time};
 use super::page::{Ink, Page, Table};
+use super::results::words::dropping;
 use linerate_core::record::{Campaign, Mode, Slot, Summary};
 use linerate_core::stats::Estimate;
 use linerate_core::summary::{Comparison, Limit, Row};
@@ -52,9 +53,9 @@ fn rate_cells(row: &Row, slot: Option<&Slot>, scale: f64) -> [String; 7] {
     let paced = slot.is_some_and(|s| s.asked_fps.is_some());
     let digits = digits(&row.received).clamp(4, 5);
     [
-        significant(row.offered / scale, digits),
-        significant(row.received.median / scale, digits),
-        interval(&row.received, scale, digits).unwrap_or_else(|| "too few".into()),
+        rate(row.offered, scale, digits),
+        rate(row.received.median, scale, digits),
+        rate_interval(&row.received, scale, digits).unwrap_or_else(|| "too few".into()),
         percent(row.loss_ratio),
         significant(row.bits_layer_1 / 1e9, 3),
         significant(row.bits_layer_2 / 1e9, 3),
@@ -63,10 +64,12 @@ fn rate_cells(row: &Row, slot: Option<&Slot>, scale: f64) -> [String; 7] {
     ]
 }
 
-fn limit(limit: Limit) -> &'static str {
+/// What the limit was, in a column.
+pub fn limit(limit: Limit) -> &'static str {
     match limit {
         Limit::Calibration => "no DUT",
         Limit::Dut => "DUT",
+        Limit::DutDrops => "DUT drops",
         Limit::Tester => "tester",
         Limit::OfferedLoad => "as asked",
         Limit::Unknown => NONE,
@@ -112,7 +115,7 @@ pub fn comparisons(page: &mut Page, campaign: &Campaign, summary: &Summary, name
     for (slot, with) in compared {
         let found = summary.comparisons.iter().find(|c| (c.slot, c.with) == (slot, with));
         let text = match found {
-            Some(c) => comparison(c, names),
+            Some(c) => comparison(campaign, summary, c, names),
             None => format!(
                 "{} and {} cannot be compared: no block in which both are valid",
                 names.get(slot),
@@ -132,9 +135,13 @@ pub fn comparisons(page: &mut Page, campaign: &Campaign, summary: &Summary, name
     }
 }
 
-fn comparison(c: &Comparison, names: &Names) -> String {
-    let (slot, with, n) = (names.get(c.slot), names.get(c.with), c.ratio.n);
-    let blocks = if n == 1 { "1 block".into() } else { format!("{n} blocks") };
+fn comparison(campaign: &Campaign, summary: &Summary, c: &Comparison, names: &Names) -> String {
+    let (slot, with) = (names.get(c.slot), names.get(c.with));
+    let row = |slot: usize| summary.rows.iter().find(|r| r.slot == slot);
+    if let (Some(cost), Some(of), Some(than)) = (c.cost, row(c.slot), row(c.with)) {
+        return dropping((slot, of), (with, than), &cost, campaign.asked.mode);
+    }
+    let blocks = counted(c.ratio.n, "block");
     let Estimate { median, low, high, .. } = c.ratio;
     let percents = |r: f64| 100.0 * (r - 1.0);
     let (Some(low), Some(high)) = (low, high) else {

@@ -1,7 +1,7 @@
 //! The table of all trials, for `linerate show --trials`.
 
 use super::names::Names;
-use super::numbers::{grouped, percent, rate_unit, significant};
+use super::numbers::{self, counted, grouped, percent, rate_unit};
 use super::page::{Ink, Page, Style, Table};
 use linerate_core::record::{Campaign, TrialRecord};
 
@@ -38,7 +38,7 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord], style: Style) -> Stri
     let failed: Vec<&TrialRecord> = trials.iter().filter(|t| !t.audit.valid).collect();
     if !failed.is_empty() {
         let what = if campaign.imported.is_some() { "have no figure" } else { "failed their audit" };
-        page.heading(&format!("{} of {} trials {what}", failed.len(), trials.len()));
+        page.heading(&format!("{} of {} {what}", failed.len(), counted(trials.len(), "trial")));
         for trial in failed {
             let why = trial.audit.failures().collect::<Vec<_>>().join("; ");
             page.item(&format!("{:>5}  ", trial.trial), &why, Ink::Warning);
@@ -54,7 +54,7 @@ fn row(campaign: &Campaign, trial: &TrialRecord, names: &Names, scale: f64) -> V
             None if trial.imported.is_some() => "no figure".into(),
             None => "no window".into(),
             Some(r) if unknown(&r) => "-".into(),
-            Some(r) => significant(r / scale, 4),
+            Some(r) => numbers::rate(r, scale, 4),
         }
     };
     let audit = match (trial.audit.valid, trial.imported.is_some()) {

@@ -30,6 +30,13 @@ impl Made {
     }
 }
 
+/// Where a port is, and whose frames it is about: what answers on its interface need.
+pub(super) struct Site {
+    pub namespace: Netns,
+    pub ifindex: u32,
+    pub campaign: u8,
+}
+
 /// How long a link may take to come back: opening a card for testing can take it down for a moment.
 const LINK_WITHIN: Duration = Duration::from_secs(10);
 
@@ -37,7 +44,7 @@ const LINK_WITHIN: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// The interface must not be used, is not there or down, or the port cannot be made.
-pub(super) fn make(wanted: &spec::Port, options: &Options) -> Result<(Made, Prepared), Fault> {
+pub(super) fn make(wanted: &spec::Port, options: &Options) -> Result<(Made, Site, Prepared), Fault> {
     let namespace = Netns::current().map_err(|e| failed(wanted, &e, "run the agent as root"))?;
     let (link, mut warnings) = permitted(&namespace, wanted, options)?;
     let cpus = cpus(wanted)?;
@@ -68,7 +75,11 @@ pub(super) fn make(wanted: &spec::Port, options: &Options) -> Result<(Made, Prep
         cpus,
         warnings,
     };
-    Ok((made, prepared))
+    let campaign = match &wanted.role {
+        Role::Generator(traffic) => traffic.campaign,
+        Role::Receiver(filter) => filter.campaign,
+    };
+    Ok((made, Site { namespace, ifindex: link.index, campaign }, prepared))
 }
 
 const LINK: &str = "is the cable in, and the other end up?";

@@ -1,12 +1,14 @@
 //! What takes time: ports and loads. One thing after the other, on a thread of its own.
 
-use super::ports::{self, Made};
+use super::ports::{self, Made, Site};
 use super::{Input, Options, facts};
 use crate::host::cpu::CpuTimes;
+use crate::ports::answer::Answerer;
 use crate::ports::{Load, PortError, monotonic_ns};
 use linerate_core::agent::message::{Code, End, Fault, Reply, Sample};
 use linerate_core::agent::server::Task;
 use linerate_core::agent::spec;
+use linerate_core::counters::PortCounters;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -21,6 +23,10 @@ pub(super) struct Worker {
     to: SyncSender<Input>,
     cancel: Arc<AtomicBool>,
     ports: BTreeMap<String, Made>,
+    /// Where each port is.
+    sites: BTreeMap<String, Site>,
+    /// By port: who answers its frames, or counts the answers to them.
+    answerers: BTreeMap<String, Answerer>,
     armed: Option<(Vec<String>, spec::Load)>,
 }
 
@@ -35,7 +41,15 @@ const QUEUES_EVERY_NS: u64 = 1_000_000_000;
 
 impl Worker {
     pub fn new(options: Options, to: SyncSender<Input>, cancel: Arc<AtomicBool>) -> Worker {
-        Worker { options, to, cancel, ports: BTreeMap::new(), armed: None }
+        Worker {
+            options,
+            to,
+            cancel,
+            ports: BTreeMap::new(),
+            sites: BTreeMap::new(),
+            answerers: BTreeMap::new(),
+            armed: None,
+        }
     }
 
     pub fn run(&mut self, todo: &Receiver<Task>) {
@@ -43,7 +57,7 @@ impl Worker {
             let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(task)));
             let done = done.unwrap_or_else(|_| {
                 // Whatever state they are in: they go, and with them what they send.
-                (self.ports, self.armed) = (BTreeMap::new(), None);
+                (self.ports, self.answerers, self.armed) = (BTreeMap::new(), BTreeMap::new(), None);
                 Err(system(
                     "carrying out a request",
                     "linerate is at fault: report it with what the agent wrote",
@@ -64,11 +78,14 @@ impl Worker {
             Task::Prepare(wanted) => {
                 // An XDP program on the same interface must be gone before another can come.
                 self.ports.remove(&wanted.name);
-                let (made, prepared) = ports::make(&wanted, &self.options)?;
+                self.answerers.remove(&wanted.name);
+                let (made, site, prepared) = ports::make(&wanted, &self.options)?;
+                self.sites.insert(wanted.name.clone(), site);
                 self.ports.insert(wanted.name.clone(), made);
                 Ok(Reply::Prepared(Box::new(prepared)))
             }
             Task::Release(names) => {
+                self.answerers.clear();
                 match names.is_empty() {
                     true => self.ports.clear(),
                     false => names.iter().for_each(|name| drop(self.ports.remove(name))),
@@ -78,10 +95,15 @@ impl Worker {
             Task::Arm(names, load) => self.arm(names, load),
             Task::Run(at_ns) => self.fly(at_ns),
             Task::Counters(names) => {
-                let named = |name: &String| Some((name.clone(), self.ports.get(name)?.port().counters()));
+                let answers = |name: &String| self.answerers.get(name).map_or(0, Answerer::frames);
+                let named = |name: &String| {
+                    let counters = self.ports.get(name)?.port().counters();
+                    Some((name.clone(), PortCounters { answers: answers(name), ..counters }))
+                };
                 Ok(Reply::Counters { ports: names.iter().filter_map(named).collect() })
             }
             Task::Leave => {
+                self.answerers.clear();
                 self.ports.clear();
                 Ok(Reply::Goodbye { why: None })
             }
@@ -90,7 +112,9 @@ impl Worker {
 
     fn arm(&mut self, names: Vec<String>, load: spec::Load) -> Result<Reply, Fault> {
         self.armed = None;
+        self.answerers.clear();
         for name in &names {
+            self.answer(name, load.answer).map_err(|e| system("preparing answers", e))?;
             if let Some(Made::Generator(port)) = self.ports.get_mut(name) {
                 port.set_rate(load.rate);
                 port.set_batch(load.batch);
@@ -100,6 +124,25 @@ impl Worker {
         }
         self.armed = Some((names, load));
         Ok(Reply::Armed {})
+    }
+
+    /// Lets a port's frames be answered, and the answers be counted, until the next load; or not.
+    fn answer(&mut self, name: &String, wanted: bool) -> Result<(), PortError> {
+        let (Some(made), Some(site)) = (self.ports.get_mut(name), self.sites.get(name)) else {
+            return Ok(());
+        };
+        let Site { namespace, ifindex, campaign } = site;
+        let answerer = match made {
+            // A receiver that takes frames from the stack cannot: nobody hears an answer then.
+            Made::Receiver(port) => match port.let_through(wanted) && wanted {
+                true => Answerer::start(namespace, *ifindex, *campaign)?,
+                false => return Ok(()),
+            },
+            Made::Generator(_) if wanted => Answerer::listen(namespace, *ifindex, *campaign)?,
+            Made::Generator(_) => return Ok(()),
+        };
+        self.answerers.insert(name.clone(), answerer);
+        Ok(())
     }
 
     /// Runs the load that is armed. Its end is in the reply, also where a port failed; generators are stopped in any case.

@@ -8,7 +8,7 @@ mod error;
 mod store;
 
 pub use error::JournalError;
-pub use store::{Step, Written};
+pub use store::{Reservation, Step, Written};
 
 use crate::net::registry::process_start;
 use std::fs;
@@ -132,6 +132,15 @@ impl Journal {
             }
         }
         Ok(outstanding)
+    }
+
+    /// Keeps other campaigns that may change the host from beginning, as long as it is held.
+    ///
+    /// # Errors
+    /// Another one holds it, or there is no place for it.
+    pub fn reserve(&self) -> Result<Reservation, JournalError> {
+        fs::create_dir_all(&self.books).map_err(JournalError::system("create", &self.books))?;
+        Reservation::take(&self.books)
     }
 
     /// Begins changes; nothing is written before the first.

@@ -7,16 +7,16 @@ use crate::host::journal::Change;
 use crate::net::MacAddr;
 use crate::process::{Input, Job};
 use linerate_core::plan::placeholders::fill;
-use linerate_core::plan::settings::{Neighbour, Route, Rules, Settings, System, Tool};
+use linerate_core::plan::settings::{Command, Neighbour, Route, Rules, Settings, System, Tool};
 use linerate_core::rules::{Kind, RuleSet};
 use linerate_wire::Family;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// How long a command of a plan may take.
+/// How long a command of a plan may take that does not say.
 const COMMAND_WITHIN: Duration = Duration::from_secs(60);
 /// How long loading a rule set may take: some tools are slow with many rules, and ten million entries are many for any.
-const LOAD_WITHIN: Duration = Duration::from_secs(300);
+pub(super) const LOAD_WITHIN: Duration = Duration::from_secs(300);
 
 impl Setup {
     /// The setup of a plan's settings, as lane number `lane` of a lab. `families`: the IP versions of the lane's traffic, for which
@@ -44,9 +44,11 @@ impl Setup {
             let count = |family| if families.contains(&family) { count.unwrap_or(0) } else { 0 };
             Filler { v4: count(Family::V4), v6: count(Family::V6), ..Filler::default() }
         };
-        let shell = |line: &str| Job::new("sh", &["-c", &named(line)]).within(COMMAND_WITHIN);
-        let commands = settings.commands.iter();
-        let commands = commands.map(|c| Step { run: shell(&c.run), undo: c.undo.as_deref().map(shell) });
+        let step = |command: &Command| {
+            let within = command.within_ns.map_or(COMMAND_WITHIN, Duration::from_nanos);
+            let shell = |line: &str| Job::new("sh", &["-c", &named(line)]).within(within);
+            Step { run: shell(&command.run), undo: command.undo.as_deref().map(shell) }
+        };
         let rules = settings.rules.as_ref().map(|rules| rule_set(rules, families)).transpose();
         let rules = rules.unwrap_or_else(|fault| {
             faults.push(fault);
@@ -64,11 +66,17 @@ impl Setup {
             more_neighbours: filler(settings.neighbour_count),
             rules: rules.as_ref().map(jobs).unwrap_or_default(),
             tracks: rules.as_ref().is_some_and(|r| r.kind != Kind::Stateless),
-            states: rules.as_ref().and_then(|r| r.states),
+            room: rules.as_ref().and_then(|r| r.states),
+            states: settings.states,
             modules: settings.modules.clone(),
             files: settings.files.iter().map(|f| (named(&f.path), named(&f.text))).collect(),
-            commands: commands.collect(),
+            commands: settings.commands.iter().map(step).collect(),
             host: rules.as_ref().map(host_changes).unwrap_or_default(),
+            own: None,
+        };
+        let setup = match &settings.rule_file {
+            Some(file) => setup.with_rule_file(file, lane),
+            None => setup,
         };
         faults.extend(setup.faults());
         if faults.is_empty() { Ok(setup) } else { Err(faults) }
@@ -162,7 +170,11 @@ mod tests {
                 end: End::Out,
             }],
             files: vec![File { path: "x".into(), text: "{in}".into() }],
-            commands: vec![Command { run: "ip link show {in}".into(), undo: Some("false".into()) }],
+            commands: vec![Command {
+                run: "ip link show {in}".into(),
+                undo: Some("false".into()),
+                within_ns: None,
+            }],
             rules: Some(Rules { states: Some(1000), ..rules(Tool::Nftables, Filter::Stateful) }),
             ..Settings::default()
         };
@@ -172,7 +184,7 @@ mod tests {
         assert_eq!(setup.neighbours[0].mac, [2, 0, 0, 0, 0, 1]);
         assert_eq!(setup.sysctls.keys().collect::<Vec<_>>(), ["net.ipv4.conf.out3.rp_filter"]);
         assert_eq!(setup.files, [("x".to_string(), "in3".to_string())]);
-        assert!(setup.tracks && setup.states == Some(1000));
+        assert!(setup.tracks && setup.room == Some(1000));
         let host: Vec<(&str, bool)> = setup.host.iter().map(|c| (c.file.as_str(), c.at_least)).collect();
         let (max, buckets) =
             ("proc/sys/net/netfilter/nf_conntrack_max", "proc/sys/net/netfilter/nf_conntrack_buckets");

@@ -121,8 +121,8 @@ impl Lane {
     /// The states' limit is the host's, not the namespace's: how many it must be, where it is too low. Known once the rules have
     /// loaded connection tracking.
     pub(super) fn room_for_states(&self) -> Option<RoomForStates> {
-        let dut = self.dut.as_ref().filter(|_| self.setup.tracks || self.setup.states.is_some())?;
-        let states = self.setup.states.unwrap_or(self.flows);
+        let dut = self.dut.as_ref().filter(|_| self.setup.tracks || self.setup.room.is_some())?;
+        let states = self.setup.room.unwrap_or(self.flows);
         let limit = crate::net::sysctl::get(&dut.namespace, "net/netfilter/nf_conntrack_max").ok()?;
         let limit: u64 = limit.trim().parse().ok()?;
         (limit > 0 && limit < states).then(|| RoomForStates { setup: self.setup.name.clone(), states, limit })

@@ -223,8 +223,9 @@ fn explain_by_rules(dut: &DutEnd, loss: &mut Loss) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_core::audit::{Evidence, audit};
+    use linerate_core::audit::{Evidence, audit, no_room};
     use linerate_core::plan::settings::Dut;
+    use linerate_core::trial::Rates;
 
     fn stats(rx: u64, tx: u64, tx_dropped: u64) -> LinkStats {
         LinkStats { rx_packets: rx, tx_packets: tx, tx_dropped, ..LinkStats::default() }
@@ -237,7 +238,9 @@ mod tests {
 
     fn valid(a: &Account, g: PortCounters, r: PortCounters) -> bool {
         let (losses, second_counts) = (a.losses.clone(), a.second_counts.clone());
-        audit(&Evidence { generator: g, receiver: r, losses, second_counts, ..Evidence::default() }).valid
+        let rates = Some(Rates { offered: 1e6, received: 1e6, seconds: 0.25 });
+        audit(&Evidence { rates, generator: g, receiver: r, losses, second_counts, ..Evidence::default() })
+            .valid
     }
 
     #[test]
@@ -249,8 +252,9 @@ mod tests {
         let after = Snapshot { generator: stats(0, 700, 300), receiver: stats(690, 0, 0), dut: Some(dut) };
         let (g, r) = ports(1000, 690);
         let a = reckon(Terms::of(&Setup::of(Dut::Forwarding)), &before, &after, &g, &r);
-        let places: Vec<(&str, u64)> = a.losses.iter().map(|l| (l.place.as_str(), l.frames)).collect();
+        let places = [0, 1].map(|i| (a.losses[i].place.as_str(), a.losses[i].frames));
         assert_eq!(places, [("DUT in: receive ring full", 300), ("DUT: Ip.InDiscards", 10)]);
+        assert_eq!(places.map(|(place, _)| no_room(place)), [true, false]);
         assert!(valid(&a, g, r));
     }
 

@@ -12,6 +12,7 @@ pub mod filler;
 mod from_plan;
 mod lane;
 pub mod ledger;
+mod own_rules;
 mod program;
 pub mod room;
 mod rules;
@@ -22,6 +23,7 @@ pub mod variant;
 
 pub use dut::DutEnd;
 pub use lane::Lane;
+pub use own_rules::OwnRules;
 pub use rules::DROP_COUNTER;
 pub use setup::Setup;
 pub use topology::interface_names;

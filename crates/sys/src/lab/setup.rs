@@ -2,11 +2,12 @@
 
 use super::LabError;
 use super::filler::{self, Filler};
+use super::own_rules::OwnRules;
 use super::variant::Variant;
 use crate::host::journal::{self, Change, Journal};
 use crate::net::{MacAddr, sysctl};
 use crate::process::{Input, Job};
-use linerate_core::plan::settings::{Dut, End, Feature, Interface};
+use linerate_core::plan::settings::{Dut, End, Feature, Interface, States};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -34,10 +35,14 @@ pub struct Setup {
     pub more_neighbours: Filler,
     /// The programs that load the rule set, in this order.
     pub rules: Vec<Job>,
+    /// Where these are a user's own file: whose counters are read after each trial.
+    pub own: Option<OwnRules>,
     /// Whether the rules make the kernel keep a state for each flow.
     pub tracks: bool,
     /// Connections that must find room in the state table; as many as the lab has flows where none are named.
-    pub states: Option<u64>,
+    pub room: Option<u64>,
+    /// How far connections are when a trial begins.
+    pub states: States,
     /// Kernel modules that must be there. Loading one changes the host, and needs consent.
     pub modules: Vec<String>,
     /// Files below the DUT's scratch folder, which is where commands run: path and content.
@@ -158,7 +163,7 @@ impl Setup {
         for (key, value) in self.sysctls.iter().filter(|(key, _)| !linerate_core::plan::is_namespaced(key)) {
             changes.push(Change::sysctl(key, value)?);
         }
-        let states = self.states.unwrap_or(0).max(if self.tracks { flows } else { 0 });
+        let states = self.room.unwrap_or(0).max(if self.tracks { flows } else { 0 });
         if states > 0 {
             changes.push(Change::sysctl("net.netfilter.nf_conntrack_max", &states.to_string())?.or_more());
         }

@@ -86,7 +86,7 @@ impl Setup {
                 _ => Need::Tool(job.program.clone()),
             });
         }
-        if self.tracks || self.states.is_some() {
+        if self.tracks || self.room.is_some() {
             needs.push(Need::Conntrack);
         }
         if self.more_routes.v6 > 0 || self.more_neighbours.v6 > 0 {

@@ -1,25 +1,65 @@
 //! The connections that a namespace tracks: how many there are, and their end.
 
-use super::netlink::socket::Socket;
+use super::netlink::attributes;
+use super::netlink::socket::{Failure, Socket};
 use super::{Error, Netns, sysctl};
+use netlink_packet_core::NLM_F_DUMP;
 
-/// linux/netfilter/nfnetlink.h and nfnetlink_conntrack.h: `NFNL_SUBSYS_CTNETLINK` and `IPCTNL_MSG_CT_DELETE`.
+/// linux/netfilter/nfnetlink.h and nfnetlink_conntrack.h: `NFNL_SUBSYS_CTNETLINK` with `IPCTNL_MSG_CT_GET`…
+const GET: u16 = 1 << 8 | 1;
+/// …and `IPCTNL_MSG_CT_DELETE`.
 const DELETE: u16 = 1 << 8 | 2;
+/// `struct nfgenmsg` of any address family.
+const ANY: [u8; 4] = [libc::AF_UNSPEC as u8, 0, 0, 0];
+/// `CTA_STATUS`, `CTA_STATUS_MASK`: an entry's flags, and which of them a dump filters by (Linux 5.17; older kernels give all).
+const STATUS: u16 = 3;
+const STATUS_MASK: u16 = 26;
+/// `IPS_SEEN_REPLY` (linux/netfilter/nf_conntrack_common.h): frames of both directions have been seen.
+const SEEN_REPLY: u32 = 1 << 1;
 
 /// Forgets all connections of the namespace. A kernel that has no connection tracking, or has not begun it, has none.
 pub fn flush(ns: &Netns) -> Result<(), Error> {
-    // `struct nfgenmsg` of any family, without a filter: all of them.
+    ask(ns, "forget", |socket| socket.request(DELETE, 0, &ANY, |_, _| {})).map(|_| ())
+}
+
+/// How many connections of the namespace have been seen in one direction only: no frame came back. The kernel walks its whole table,
+/// some milliseconds.
+pub fn unanswered(ns: &Netns) -> Result<u64, Error> {
+    let mut body = ANY.to_vec();
+    attributes::push(&mut body, STATUS, &0u32.to_be_bytes());
+    attributes::push(&mut body, STATUS_MASK, &SEEN_REPLY.to_be_bytes());
+    let count = ask(ns, "list", |socket| {
+        let mut found = 0;
+        socket.request(GET, NLM_F_DUMP, &body, |_, answer| found += u64::from(is_unanswered(answer)))?;
+        Ok(found)
+    })?;
+    Ok(count.unwrap_or(0))
+}
+
+/// Whether an entry of a dump lacks its reply.
+fn is_unanswered(entry: &[u8]) -> bool {
+    let status = attributes::attributes_after(entry, ANY.len()).find(|(kind, _)| *kind == STATUS);
+    let status = status.and_then(|(_, value)| Some(u32::from_be_bytes(value.try_into().ok()?)));
+    status.is_some_and(|status| status & SEEN_REPLY == 0)
+}
+
+/// Asks the kernel about connections; `None` where it tracks none.
+fn ask<T: Send>(
+    ns: &Netns,
+    verb: &str,
+    request: impl FnOnce(&mut Socket) -> Result<T, Failure> + Send,
+) -> Result<Option<T>, Error> {
     let asked = ns.run(|| {
         let mut socket = Socket::open(libc::NETLINK_NETFILTER)
             .map_err(|e| Error::kernel(format!("open a netfilter socket in namespace {}", ns.label()), e))?;
-        Ok(socket.request(DELETE, 0, &[libc::AF_UNSPEC as u8, 0, 0, 0], |_, _| {}))
+        Ok(request(&mut socket))
     });
     match asked {
-        Ok(Ok(())) => Ok(()),
+        Ok(Ok(found)) => Ok(Some(found)),
         // EINVAL: nobody serves that subsystem. ENOENT: nothing matched.
-        Ok(Err(f)) if matches!(f.source.raw_os_error(), Some(libc::EINVAL | libc::ENOENT)) => Ok(()),
-        Ok(Err(f)) => Err(f.into_error(format!("forget the connections of namespace {}", ns.label()))),
-        Err(e) if e.errno() == Some(libc::EPROTONOSUPPORT) => Ok(()),
+        Ok(Err(f)) if matches!(f.source.raw_os_error(), Some(libc::EINVAL | libc::ENOENT)) => Ok(None),
+        Ok(Err(f)) => Err(f.into_error(format!("{verb} the connections of namespace {}", ns.label()))),
+        Err(e) if e.errno() == Some(libc::EPROTONOSUPPORT) => Ok(None),
         Err(e) => Err(e),
     }
 }
@@ -27,4 +67,23 @@ pub fn flush(ns: &Netns) -> Result<(), Error> {
 /// How many connections the namespace tracks now; `None` where the kernel does not track any.
 pub fn count(ns: &Netns) -> Option<u64> {
     sysctl::get(ns, "net/netfilter/nf_conntrack_count").ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_without_a_reply_are_told_by_their_status() {
+        let entry = |status: u32| {
+            let mut bytes = ANY.to_vec();
+            attributes::push(&mut bytes, 1, &[1, 2, 3]);
+            attributes::push(&mut bytes, STATUS, &status.to_be_bytes());
+            bytes
+        };
+        assert!(is_unanswered(&entry(0x188)) && !is_unanswered(&entry(0x18a)));
+        for odd in [&[][..], &[0; 3], &ANY] {
+            assert!(!is_unanswered(odd));
+        }
+    }
 }

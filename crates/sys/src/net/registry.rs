@@ -39,6 +39,18 @@ pub struct LabRecord {
     pub namespaces: BTreeMap<String, NamespaceRecord>,
 }
 
+/// What a record stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LabState {
+    /// A lab with all its namespaces.
+    Up,
+    /// A lab that a process is making now.
+    Beginning,
+    /// A lab that was never finished, or of which namespaces are gone.
+    Unfinished,
+}
+
 /// A namespace of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamespaceRecord {
@@ -75,6 +87,19 @@ impl LabRecord {
             created,
             complete: false,
             namespaces: BTreeMap::new(),
+        }
+    }
+
+    /// What it stands for now.
+    pub fn state(&self) -> LabState {
+        let there = |ns: &NamespaceRecord| match Netns::open(&ns.name) {
+            Ok(found) => found.inode() == ns.inode,
+            Err(error) => error.is_permission(),
+        };
+        match self.complete && self.namespaces.values().all(there) {
+            true => LabState::Up,
+            false if !self.complete && self.owner_runs() => LabState::Beginning,
+            false => LabState::Unfinished,
         }
     }
 
@@ -166,9 +191,15 @@ impl Registry {
         self.remove(&record.name)
     }
 
-    /// Takes down the labs that were never completed and whose process is gone; gives their names.
+    /// Takes down the labs that were never completed and whose process is gone; gives their names. Drafts of records go with their
+    /// process, too.
     pub fn clear_remains(&self) -> Result<Vec<String>, Error> {
         let mut cleared = Vec::new();
+        let files = fs::read_dir(&self.labs).into_iter().flatten().flatten();
+        for draft in files.filter(|file| is_abandoned_draft(&file.file_name().to_string_lossy())) {
+            // Another linerate may be clearing as well.
+            let _ = fs::remove_file(draft.path());
+        }
         for record in self.list()?.records {
             if !record.complete && !record.owner_runs() {
                 self.take_down(&record)?;
@@ -187,6 +218,12 @@ impl Registry {
         }
         Ok(self.labs.join(format!("{name}.json")))
     }
+}
+
+/// Whether a file is the draft of a record (`.NAME.PID.draft`) that nobody writes any more.
+fn is_abandoned_draft(file: &str) -> bool {
+    let pid = file.strip_prefix('.').and_then(|f| f.strip_suffix(".draft")).and_then(|f| f.rsplit_once('.'));
+    pid.and_then(|(_, pid)| pid.parse().ok()).is_some_and(|pid| process_start(pid).is_none())
 }
 
 /// Removes a persistent name if it still leads to the recorded namespace, or to none (its mount was never made). Another
@@ -238,6 +275,15 @@ mod tests {
     fn names_that_leave_the_folder_are_refused() {
         for name in ["", ".", "..", "../x", "a/b", ".hidden", "a b", "ü", "a\0"] {
             assert!(Registry::at("/nowhere").path(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn drafts_of_processes_that_are_gone_are_abandoned() {
+        assert!(is_abandoned_draft(".a.lab.4194304.draft"));
+        let own = format!(".lab.{}.draft", std::process::id());
+        for kept in [own.as_str(), "lab.json", ".lab.draft", ".lab.x.draft", "lab.4194304.draft"] {
+            assert!(!is_abandoned_draft(kept), "{kept}");
         }
     }
 

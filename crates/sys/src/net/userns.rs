@@ -3,6 +3,7 @@
 use super::Error;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 /// Whether this process may make network namespaces as it is: CAP_SYS_ADMIN and CAP_NET_ADMIN are effective.
 pub fn may_administer_networks() -> bool {
@@ -17,6 +18,12 @@ pub fn may_administer_networks() -> bool {
 pub fn is_root() -> bool {
     // SAFETY: geteuid has no preconditions.
     unsafe { libc::geteuid() == 0 }
+}
+
+/// Whether this process is in the user namespace that the kernel began with, whose root is the host's.
+pub fn is_initial() -> bool {
+    const INITIAL: u64 = 0xEFFF_FFFD; // PROC_USER_INIT_INO (include/linux/proc_ns.h)
+    fs::metadata("/proc/self/ns/user").is_ok_and(|namespace| namespace.ino() == INITIAL)
 }
 
 /// Moves this process, which must have a single thread, into a user namespace in which it is root over the network

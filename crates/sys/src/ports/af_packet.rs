@@ -44,7 +44,7 @@ impl AfPacketGenerator {
 }
 
 /// Binds an AF_PACKET socket to an interface; with protocol 0 it receives nothing.
-fn bind_packet(socket: &OwnedFd, ifindex: u32, protocol: u16) -> io::Result<()> {
+pub(super) fn bind_packet(socket: &OwnedFd, ifindex: u32, protocol: u16) -> io::Result<()> {
     // SAFETY: plain data; zero is a valid value of every field.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;

@@ -1,29 +1,38 @@
 //! An in-memory link with a simulated device under test: the whole command line runs on it without privileges, and what the
 //! device does to frames is known exactly.
 //!
-//! Frames are built, signed, stamped, recognised and accounted for as on a real link. The device's decisions depend on the
-//! schedule of the load, not on when the host let the thread run, so that they come out the same on a busy machine.
+//! Frames are built, signed, stamped, recognised and accounted for as on a real link. Time is the link's own: a trial takes what its
+//! frames cost the host, and comes out the same on a busy machine.
 
-use super::user_generator::crew::{Tally, Transmit, UserGenerator, rest};
-use super::user_generator::{FrameSource, Pacer};
-use super::user_receiver::{Account, Shared, UserReceiver};
+use super::user_generator::{Due, FrameSource, Pacer};
+use super::user_receiver::Account;
 use super::xdp_receiver::ReceiverOptions;
-use super::{Generator, Load, Port, PortError, Traffic, monotonic_ns};
+use super::{Load, PortError, Traffic};
+use crate::trial::Outcome;
 use linerate_core::audit::{Loss, Side};
-use linerate_core::counters::PortCounters;
+use linerate_core::counters::{PortCounters, StreamCounters};
+use linerate_core::trial::{Event, Machine, Sample, Step, Timing};
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The rate, in frames/s, of a load that is to be as fast as possible: below what any host can do, so that it is met.
+/// The rate, in frames/s, of a load that is to be as fast as possible.
 pub const MAXIMUM: f64 = 2e6;
+
+/// Frames of such a load at most, however long it is: they take the host a moment. One above the device's rate has more.
+const MOST: f64 = 600_000.0;
+
+/// Frames that are due at once at most.
+const BATCH: u32 = 64;
 
 /// Frames that the simulated device lets pass in one burst above its rate.
 const BURST: f64 = 32.0;
 
 /// Frames that it holds at most to delay them.
 const HELD: usize = 1 << 18;
+
+/// A frame stays in it no longer.
+const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
 /// What the simulated device under test does to frames. The default forwards all of them at once.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -38,143 +47,179 @@ pub struct MemoryDut {
     pub delay: Duration,
 }
 
-/// Two ports with a simulated device between them.
-pub struct MemoryLink;
+/// A generator, a simulated device and a receiver.
+pub struct MemoryLink {
+    source: FrameSource,
+    frame: Vec<u8>,
+    account: Account,
+    /// The clock, in nanoseconds. It goes on from trial to trial; 0 would be no time stamp.
+    now_ns: u64,
+}
+
+/// What a trial showed.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryTrial {
+    /// Samples.
+    pub outcome: Outcome,
+    /// The generator's counters.
+    pub sent: PortCounters,
+    /// The receiver's counters.
+    pub received: PortCounters,
+    /// Frames that the device has lost, and why.
+    pub losses: Vec<Loss>,
+    /// Copies that it has made.
+    pub copies: u64,
+}
 
 impl MemoryLink {
-    /// A generator of `traffic` with one thread, and the receiver of what `dut` lets through.
+    /// A generator of `traffic`, whose rate and batch mean nothing here, and a receiver.
     ///
     /// # Errors
     /// Traffic that cannot be sent.
-    pub fn pair(traffic: Traffic, dut: MemoryDut) -> Result<(MemoryGenerator, MemoryReceiver), PortError> {
-        let unsigned = !traffic.frame.signed;
+    pub fn new(traffic: &Traffic) -> Result<MemoryLink, PortError> {
+        let source = FrameSource::new(traffic, 0, 1)?;
         let options = ReceiverOptions {
             campaign: traffic.campaign,
             streams: 256,
             queues: 1,
             pass_foreign: false,
-            unsigned,
+            unsigned: !traffic.frame.signed,
         };
-        let (receiver, counts, rate) = (Shared::new(&options), Arc::new(Counts::default()), traffic.rate);
-        let (its_receiver, its_counts) = (receiver.clone(), counts.clone());
-        let mut generator = UserGenerator::with("memory", traffic, &[None], |_, longest| {
-            Ok(SimulatedDut::new(dut, longest, its_receiver.clone(), its_counts.clone()))
-        })?;
-        generator.set_rate(Some(rate.unwrap_or(MAXIMUM)));
-        Ok((MemoryGenerator { generator, counts, dut }, UserReceiver::passive("memory", receiver)))
+        let frame = vec![0; source.longest()];
+        Ok(MemoryLink { source, frame, account: Account::new(&options), now_ns: 1 })
     }
-}
 
-/// The receiving end of a [`MemoryLink`].
-pub type MemoryReceiver = UserReceiver;
-
-/// The sending end of a [`MemoryLink`], and the device.
-pub struct MemoryGenerator {
-    generator: UserGenerator<SimulatedDut>,
-    counts: Arc<Counts>,
-    dut: MemoryDut,
-}
-
-impl MemoryGenerator {
-    /// Frames that the device has lost since the start, and why.
-    pub fn losses(&self) -> Vec<Loss> {
-        let count = |place: &str, counter: &AtomicU64| {
-            let frames = counter.load(Ordering::Relaxed);
-            Loss { place: format!("simulated DUT: {place}"), frames, side: Side::Dut }
+    /// Runs one trial at `rate` frames/s (`None`: as fast as possible) through a device.
+    pub fn trial(
+        &mut self,
+        timing: Timing,
+        rate: Option<f64>,
+        dut: MemoryDut,
+        interrupted: &AtomicBool,
+    ) -> MemoryTrial {
+        let load_s = timing.load_ns() as f64 / 1e9;
+        let fastest = MAXIMUM.min(MOST / load_s).max(2.0 * dut.rate.unwrap_or(0.0));
+        let load = Load { duration: Duration::MAX, frames: None };
+        let pacer = Pacer::new(Some(rate.unwrap_or(fastest)), &load, 0, 1);
+        self.source.begin();
+        self.account.reset();
+        let began_ns = self.now_ns;
+        let mut flight = Flight { link: self, pacer, dut: SimulatedDut::new(dut), frames: 0, bytes: 0 };
+        let mut machine = Machine::new(timing);
+        loop {
+            let event = match machine.step() {
+                Step::Start | Step::Read => Event::Done,
+                Step::Stop => {
+                    // The device keeps nothing.
+                    let last = flight.dut.held.back().map_or(0, |(at_ns, _)| *at_ns);
+                    flight.deliver_until(last);
+                    Event::Done
+                }
+                Step::Sample(at) => match flight.send_until(began_ns + at, interrupted) {
+                    true => Event::Sampled(flight.sample(at)),
+                    false => Event::Done,
+                },
+                Step::Drain(at) => {
+                    flight.deliver_until(began_ns + at);
+                    Event::Sampled(flight.sample(flight.link.now_ns - began_ns))
+                }
+                Step::Settle(ns) => {
+                    flight.deliver_until(flight.link.now_ns + ns);
+                    Event::Done
+                }
+                Step::Done => break,
+            };
+            machine.done(event, flight.link.now_ns - began_ns);
+        }
+        let Flight { dut, frames, bytes, .. } = flight;
+        let stream = StreamCounters {
+            stream: self.source.stream(),
+            frames,
+            next_sequence: self.source.sequence(),
+            ..StreamCounters::default()
         };
-        let Counts { lost, over_rate, no_room, .. } = &*self.counts;
-        let all = [count("planned loss", lost), count("rate limit", over_rate), count("queue full", no_room)];
-        all.into_iter().filter(|loss| loss.frames > 0).collect()
-    }
-
-    /// Copies that the device has made since the start.
-    pub fn duplicates(&self) -> u64 {
-        self.counts.duplicated.load(Ordering::Relaxed)
-    }
-
-    /// Changes the device, from the next start on.
-    pub fn set_dut(&mut self, dut: MemoryDut) {
-        self.dut = dut;
+        MemoryTrial {
+            outcome: Outcome { samples: machine.into_samples(), began_ns, faults: Vec::new() },
+            sent: PortCounters { frames, bytes, streams: vec![stream], ..PortCounters::default() },
+            received: self.account.counters(),
+            losses: dut.losses(),
+            copies: dut.duplicated,
+        }
     }
 }
 
-impl Generator for MemoryGenerator {
-    /// `None` is [`MAXIMUM`].
-    fn set_rate(&mut self, rate: Option<f64>) {
-        self.generator.set_rate(Some(rate.unwrap_or(MAXIMUM)));
+/// A trial on its way.
+struct Flight<'a> {
+    link: &'a mut MemoryLink,
+    pacer: Pacer,
+    dut: SimulatedDut,
+    frames: u64,
+    bytes: u64,
+}
+
+impl Flight<'_> {
+    /// Sends what is due until then; `false` where that was interrupted.
+    fn send_until(&mut self, end_ns: u64, interrupted: &AtomicBool) -> bool {
+        while !interrupted.load(Ordering::Relaxed) {
+            match self.pacer.due(self.link.now_ns, BATCH) {
+                Due::Frames(due) => {
+                    (0..due).for_each(|index| self.send(self.pacer.scheduled_ns(index)));
+                    self.pacer.spent(due);
+                }
+                Due::Wait(ns) if self.link.now_ns + ns < end_ns => self.deliver_until(self.link.now_ns + ns),
+                Due::Wait(_) | Due::Over => {
+                    self.deliver_until(end_ns);
+                    return true;
+                }
+            }
+        }
+        false
     }
 
-    fn set_batch(&mut self, batch: u32) {
-        self.generator.set_batch(batch);
+    /// Sends a frame that, by the schedule, leaves at `schedule_ns`.
+    fn send(&mut self, schedule_ns: u64) {
+        let MemoryLink { source, frame, now_ns, .. } = &mut *self.link;
+        let length = source.fill(frame, *now_ns);
+        (self.frames, self.bytes) = (self.frames + 1, self.bytes + length as u64);
+        let leaves_ns = now_ns.saturating_add(self.dut.delay_ns());
+        for _ in 0..self.dut.copies(schedule_ns) {
+            if leaves_ns > self.link.now_ns {
+                self.dut.held.push_back((leaves_ns, self.link.frame[..length].into()));
+            } else {
+                arrive(&mut self.link.account, &self.link.frame[..length], leaves_ns);
+            }
+        }
     }
 
-    fn set_not_before(&mut self, at_ns: u64) {
-        self.generator.set_not_before(at_ns);
+    /// Lets time pass, and hands over the frames that the device lets go until then.
+    fn deliver_until(&mut self, now_ns: u64) {
+        while let Some((at_ns, frame)) = self.dut.held.front().filter(|(at_ns, _)| *at_ns <= now_ns) {
+            arrive(&mut self.link.account, frame, *at_ns);
+            self.dut.held.pop_front();
+        }
+        self.link.now_ns = self.link.now_ns.max(now_ns);
+    }
+
+    fn sample(&self, t_ns: u64) -> Sample {
+        Sample { t_ns, sent: self.frames, received: self.link.account.frames() }
     }
 }
 
-impl Port for MemoryGenerator {
-    fn name(&self) -> &'static str {
-        self.generator.name()
-    }
-
-    fn start(&mut self, load: &Load) -> Result<(), PortError> {
-        self.generator.stop()?;
-        self.counts.reset();
-        self.generator.with_transmitter(0, |device| device.reset(self.dut));
-        self.generator.start(load)
-    }
-
-    fn began_ns(&self) -> Option<u64> {
-        self.generator.began_ns()
-    }
-
-    fn active_ns(&self) -> Option<u64> {
-        self.generator.active_ns()
-    }
-
-    fn frames(&self) -> u64 {
-        self.generator.frames()
-    }
-
-    fn counters(&self) -> PortCounters {
-        self.generator.counters()
-    }
-
-    fn finished(&self) -> bool {
-        self.generator.finished()
-    }
-
-    /// Waits for the frames that the device still holds.
-    fn stop(&mut self) -> Result<(), PortError> {
-        self.generator.stop()
-    }
+fn arrive(account: &mut Account, frame: &[u8], now_ns: u64) {
+    let before = account.frames();
+    account.observe(frame, frame.len(), now_ns);
+    account.add_to_queue(0, 0, account.frames() - before);
 }
 
-/// What the device did not simply forward.
-#[derive(Debug, Default)]
-struct Counts {
-    lost: AtomicU64,
-    over_rate: AtomicU64,
-    no_room: AtomicU64,
-    duplicated: AtomicU64,
-}
-
-impl Counts {
-    fn reset(&self) {
-        let all = [&self.lost, &self.over_rate, &self.no_room, &self.duplicated];
-        all.into_iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
-    }
-}
-
-/// The simulated device, which runs on the generator's thread.
+/// The simulated device.
 struct SimulatedDut {
     dut: MemoryDut,
-    receiver: Arc<Shared>,
-    counts: Arc<Counts>,
-    frame: Vec<u8>,
     arrived: u64,
     forwarded: u64,
+    lost: u64,
+    over_rate: u64,
+    no_room: u64,
+    duplicated: u64,
     /// Frames that may pass now, and the schedule's time for which that was computed.
     tokens: f64,
     tokens_ns: u64,
@@ -183,23 +228,37 @@ struct SimulatedDut {
 }
 
 impl SimulatedDut {
-    fn new(dut: MemoryDut, longest: usize, receiver: Arc<Shared>, counts: Arc<Counts>) -> Self {
+    fn new(dut: MemoryDut) -> Self {
         SimulatedDut {
             dut,
-            receiver,
-            counts,
-            frame: vec![0; longest],
             arrived: 0,
             forwarded: 0,
+            lost: 0,
+            over_rate: 0,
+            no_room: 0,
+            duplicated: 0,
             tokens: BURST,
             tokens_ns: 0,
             held: VecDeque::new(),
         }
     }
 
-    fn reset(&mut self, dut: MemoryDut) {
-        (self.dut, self.arrived, self.forwarded) = (dut, 0, 0);
-        (self.tokens, self.tokens_ns) = (BURST, 0);
+    fn delay_ns(&self) -> u64 {
+        self.dut.delay.min(LONGEST_DELAY).as_nanos() as u64
+    }
+
+    fn losses(&self) -> Vec<Loss> {
+        let loss = |(place, frames): (&str, u64)| Loss {
+            place: format!("simulated DUT: {place}"),
+            frames,
+            side: Side::Dut,
+        };
+        let all = [
+            ("planned loss", self.lost),
+            ("over its rate, queue full", self.over_rate),
+            ("queue full", self.no_room),
+        ];
+        all.into_iter().filter(|(_, frames)| *frames > 0).map(loss).collect()
     }
 
     /// What becomes of a frame that, by the schedule, arrives at `schedule_ns`: the number of copies that go on.
@@ -207,20 +266,20 @@ impl SimulatedDut {
         self.arrived += 1;
         let every = |n: Option<u64>, count: u64| n.is_some_and(|n| count.is_multiple_of(n.max(1)));
         if every(self.dut.loss_one_in, self.arrived) {
-            self.counts.lost.fetch_add(1, Ordering::Relaxed);
+            self.lost += 1;
             return 0;
         }
         if !self.within_rate(schedule_ns) {
-            self.counts.over_rate.fetch_add(1, Ordering::Relaxed);
+            self.over_rate += 1;
             return 0;
         }
         if self.held.len() + 2 > HELD {
-            self.counts.no_room.fetch_add(1, Ordering::Relaxed);
+            self.no_room += 1;
             return 0;
         }
         self.forwarded += 1;
         if every(self.dut.duplicate_one_in, self.forwarded) {
-            self.counts.duplicated.fetch_add(1, Ordering::Relaxed);
+            self.duplicated += 1;
             return 2;
         }
         1
@@ -236,69 +295,5 @@ impl SimulatedDut {
         }
         self.tokens -= 1.0;
         true
-    }
-
-    /// Hands over the frames whose time has come.
-    fn deliver(&mut self) {
-        let now_ns = monotonic_ns();
-        let due = self.held.partition_point(|(due_ns, _)| *due_ns <= now_ns);
-        if due > 0 {
-            let frames = self.held.drain(..due);
-            self.receiver.count(|account| frames.for_each(|(_, frame)| arrive(account, &frame, now_ns)));
-        }
-    }
-
-    /// Nanoseconds until a frame leaves the device.
-    fn next_ns(&self) -> u64 {
-        self.held.front().map_or(u64::MAX, |(due_ns, _)| due_ns.saturating_sub(monotonic_ns()))
-    }
-}
-
-fn arrive(account: &mut Account, frame: &[u8], now_ns: u64) {
-    let before = account.frames();
-    account.observe(frame, frame.len(), now_ns);
-    account.add_to_queue(0, 0, account.frames() - before);
-}
-
-impl Transmit for SimulatedDut {
-    fn send(
-        &mut self,
-        source: &mut FrameSource,
-        due: u32,
-        pacer: &Pacer,
-        tally: &Tally,
-    ) -> Result<u32, PortError> {
-        self.deliver();
-        let (now_ns, mut bytes) = (monotonic_ns(), 0);
-        let delay_ns = u64::try_from(self.dut.delay.as_nanos()).unwrap_or(u64::MAX);
-        let receiver = self.receiver.clone();
-        receiver.count(|account| {
-            for index in 0..due {
-                let len = source.fill(&mut self.frame, now_ns);
-                bytes += len as u64;
-                for _ in 0..self.copies(pacer.scheduled_ns(index)) {
-                    if delay_ns > 0 {
-                        self.held.push_back((now_ns.saturating_add(delay_ns), self.frame[..len].into()));
-                    } else {
-                        arrive(account, &self.frame[..len], now_ns);
-                    }
-                }
-            }
-        });
-        tally.sent(due.into(), bytes);
-        Ok(due)
-    }
-
-    fn idle(&mut self, _: &Tally) -> u64 {
-        self.deliver();
-        self.next_ns()
-    }
-
-    fn finish(&mut self, _: &Tally) -> Result<(), PortError> {
-        while !self.held.is_empty() {
-            rest(self.next_ns());
-            self.deliver();
-        }
-        Ok(())
     }
 }

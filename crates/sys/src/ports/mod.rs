@@ -3,6 +3,7 @@
 
 pub mod af_packet;
 pub mod af_xdp;
+pub mod answer;
 pub mod flow_table;
 pub mod live;
 pub mod mapped;
@@ -121,6 +122,13 @@ pub trait Port: Send {
     /// The first bytes of the first foreign frame since the start, where a receiver keeps them.
     fn foreign_sample(&self) -> Option<Vec<u8>> {
         None
+    }
+
+    /// Hands a receiver's test frames on to an [`answer::Answerer`] as well, or stops that. Returns whether it can: one that takes
+    /// frames away from packet sockets cannot.
+    fn let_through(&mut self, on: bool) -> bool {
+        let _ = on;
+        false
     }
 
     /// Test frames sent or received since the start: cheap, for samples.

@@ -221,20 +221,6 @@ pub struct UserReceiver {
 }
 
 impl UserReceiver {
-    /// A receiver whose account someone else fills.
-    pub(crate) fn passive(name: &'static str, shared: Arc<Shared>) -> Self {
-        let dropped: Dropped = Box::new(|| 0);
-        UserReceiver {
-            name,
-            shared,
-            thread: None,
-            dropped,
-            dropped_before: 0,
-            stopped: None,
-            _keep: Box::new(()),
-        }
-    }
-
     /// A receiver with a thread, on `cpu` if one is given. `dropped` tells what the kernel dropped; `keep` is dropped after
     /// the thread has ended.
     pub(crate) fn spawn(
@@ -291,6 +277,11 @@ impl Port for UserReceiver {
 
     fn foreign_sample(&self) -> Option<Vec<u8>> {
         self.shared.lock().foreign_sample.clone()
+    }
+
+    /// A socket beside the stack takes nothing from it; AF_XDP takes all.
+    fn let_through(&mut self, _: bool) -> bool {
+        self.name != "af-xdp"
     }
 
     fn frames(&self) -> u64 {

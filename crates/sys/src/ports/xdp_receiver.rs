@@ -70,6 +70,8 @@ pub struct XdpReceiver {
     streams: MappedArray<Stream>,
     latencies: MappedArray<u64>,
     sample: MappedArray<Sample>,
+    /// `struct control` in receiver.bpf.c: whether test frames go up the stack to be answered.
+    control: MappedArray<u64>,
     options: ReceiverOptions,
     cpus: usize,
     base: Snapshot,
@@ -114,6 +116,7 @@ impl XdpReceiver {
             streams: map(&mut ebpf, "streams", cpus * STREAMS)?,
             latencies: map(&mut ebpf, "latencies", cpus * BUCKETS)?,
             sample: map(&mut ebpf, "sample", 1)?,
+            control: map(&mut ebpf, "control", 1)?,
             options: ReceiverOptions { streams, queues, ..options },
             cpus,
             base: Snapshot::default(),
@@ -256,6 +259,11 @@ impl Port for XdpReceiver {
         counters.streams = self.stream_counters(&now);
         counters.latency = self.latency(&now);
         counters
+    }
+
+    fn let_through(&mut self, on: bool) -> bool {
+        self.control.set(0, u64::from(on));
+        true
     }
 
     fn finished(&self) -> bool {

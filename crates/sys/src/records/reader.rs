@@ -1,6 +1,7 @@
 //! Reads a campaign's folder back.
 
 use super::{CAMPAIGN, HOST, RecordsError, SUMMARY, TRIALS};
+use crate::files;
 use linerate_core::record::{Campaign, HostFacts, Summary, TrialRecord, read_document, read_trials};
 use std::fs;
 use std::io;
@@ -42,7 +43,7 @@ pub fn read(directory: &Path) -> Result<StoredCampaign, RecordsError> {
 
 /// How many bytes of a file are whole lines.
 pub(super) fn whole_lines(path: &Path) -> Result<u64, RecordsError> {
-    let bytes = fs::read(path).map_err(|e| RecordsError::system("read", path, e))?;
+    let bytes = files::read(path, usize::MAX).map_err(|e| RecordsError::system("read", path, e))?;
     Ok(bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at as u64 + 1))
 }
 
@@ -56,7 +57,7 @@ fn document<T: serde::de::DeserializeOwned>(directory: &Path, name: &str) -> Res
 
 /// What is in a file; `None` where there is none. What is no UTF-8 is replaced: the JSON reader then says where it is.
 fn text(path: &Path) -> Result<Option<String>, RecordsError> {
-    match fs::read(path) {
+    match files::read(path, usize::MAX) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(e) => Err(RecordsError::system("read", path, e)),

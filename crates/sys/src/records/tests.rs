@@ -55,6 +55,7 @@ fn campaign() -> Campaign {
         roles: Roles { generator: vec![0], dut: vec![0], receiver: vec![0], control: vec![0] },
         slots: vec![],
         notes: vec![],
+        rule_files: Default::default(),
         planned: None,
         imported: None,
     }
@@ -77,8 +78,12 @@ fn trial(number: u64) -> TrialRecord {
         cpus: vec![],
         audit: audit(&Evidence::default()),
         samples: vec![],
+        connections: None,
         collected: Vec::new(),
+        rules: Vec::new(),
         skew_ns: None,
+        took_ns: 0,
+        reboots: 0,
         imported: None,
     }
 }

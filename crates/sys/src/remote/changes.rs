@@ -12,7 +12,7 @@ use super::run::{Ending, Finished, Order};
 use super::words;
 use journal::Journal;
 use linerate_core::phases::Status;
-use linerate_core::reconfigure::{Input, Program, Step, Undoing};
+use linerate_core::reconfigure::{INSTALLATION_NS, Input, Program, Step, Undoing};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use std::time::{Duration, SystemTime};
 /// How long one change may take: tables of millions of entries are loaded.
 const LIMIT: Duration = Duration::from_secs(300);
 /// How long an installation may take, beside the time for its bytes to arrive; and its undoing.
-const INSTALLATION: Duration = Duration::from_secs(1800);
+const INSTALLATION: Duration = Duration::from_nanos(INSTALLATION_NS);
 /// Bytes of what was there before a change, at most: files and saved rule sets.
 const MOST: usize = 1 << 20;
 
@@ -201,7 +201,7 @@ impl Changes {
             if let Some(undoing) = step.undoing(&was) {
                 let (boot, machine) = (self.boot.clone(), self.machine.clone());
                 self.journal.write(Undoing { lasting, boot, machine, ..undoing })?;
-                let made = self.run(&step.what, "set", &step.apply, interrupted);
+                let made = self.apply(step, interrupted);
                 // One that did not end by itself may be made yet: its undoing must succeed.
                 if !matches!(made, Err(ChangeError::Failed { by_itself: true, .. })) {
                     self.journal.made()?;
@@ -209,9 +209,17 @@ impl Changes {
                 made?;
                 continue;
             }
-            self.run(&step.what, "set", &step.apply, interrupted)?;
+            self.apply(step, interrupted)?;
         }
         Ok(())
+    }
+
+    fn apply(&self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<Finished, ChangeError> {
+        self.run_within(self.limit(step.within_ns), &step.what, "set", &step.apply, interrupted)
+    }
+
+    fn limit(&self, within_ns: Option<u64>) -> Duration {
+        within_ns.map_or(self.limit, Duration::from_nanos)
     }
 
     /// A file that is installed once more must be the same: figures of two would be told as those of one.
@@ -317,7 +325,7 @@ impl Changes {
         let input =
             if undoing.input.is_empty() { Input::Nothing } else { Input::Text(undoing.input.clone()) };
         let program = Program { argv: undoing.argv.clone(), input };
-        let limit = if undoing.slow { INSTALLATION } else { self.limit };
+        let limit = self.limit(undoing.within_ns);
         match self.run_within(limit, &undoing.what, "put back", &program, None) {
             Ok(_) => Ok(true),
             Err(ChangeError::Failed { by_itself: true, .. }) if !undoing.made => Ok(false),
@@ -334,12 +342,12 @@ impl Changes {
     fn owed(&self) -> Undoing {
         let (what, boot, machine) = (OWED.to_string(), self.boot.clone(), self.machine.clone());
         let (argv, input) = (Vec::new(), String::new());
-        Undoing { what, argv, input, lasting: true, boot, machine, made: true, slow: false }
+        Undoing { what, argv, input, lasting: true, boot, machine, made: true, within_ns: None }
     }
 
     fn read(&self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<String, ChangeError> {
         let Some(read) = &step.read else { return Ok(String::new()) };
-        let finished = self.run(&step.what, "read", &read.program, interrupted)?;
+        let finished = self.run_within(self.limit, &step.what, "read", &read.program, interrupted)?;
         let text = String::from_utf8(finished.stdout.bytes()).ok().filter(|_| finished.stdout.missing() == 0);
         text.and_then(|text| read.form.value(&text)).ok_or_else(|| ChangeError::Unread {
             host: self.place.name().into(),
@@ -350,16 +358,6 @@ impl Changes {
                 _ => format!("it has {} bytes, and {MOST} can be kept", finished.stdout.total()),
             },
         })
-    }
-
-    fn run(
-        &self,
-        what: &str,
-        doing: &'static str,
-        program: &Program,
-        interrupted: Option<&AtomicBool>,
-    ) -> Result<Finished, ChangeError> {
-        self.run_within(self.limit, what, doing, program, interrupted)
     }
 
     /// Images are streamed: their scripts know their length. All else is there as a whole before a program sees it.
@@ -410,7 +408,7 @@ impl Changes {
         let how = match finished.ending {
             Ending::Ended(Status::Exit(status)) => format!("ended with status {status}"),
             Ending::Ended(Status::Signal(signal)) => format!("was ended by signal {signal}"),
-            Ending::TimedOut => format!("took longer than {} s", limit.as_secs()),
+            Ending::TimedOut => format!("took longer than {} s", limit.as_secs_f64()),
             Ending::Interrupted => "was interrupted".into(),
         };
         let why = format!("`{}` {how}{said}", shown(program));
@@ -419,15 +417,9 @@ impl Changes {
     }
 }
 
-/// A program for people: scripts are ours, and long.
+/// A program for people.
 fn shown(program: &Program) -> String {
-    let words: Vec<&str> = match &program.argv[..] {
-        [sh, c, _, name, rest @ ..] if sh == "sh" && c == "-c" && name == "linerate" => {
-            std::iter::once("a script of linerate with").chain(rest.iter().map(String::as_str)).collect()
-        }
-        argv => argv.iter().map(String::as_str).collect(),
-    };
-    short(&words.join(" "))
+    short(&program.shown())
 }
 
 /// The beginning of what was said, in one line.

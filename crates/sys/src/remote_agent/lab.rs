@@ -3,9 +3,10 @@
 //! Ports are made when they are first needed and kept.
 
 use super::{Agent, AgentError, Flown, Member, Trial};
+use linerate_core::agent::ANSWERS;
 use linerate_core::agent::spec::{Filter, Means, Port, Role, Traffic};
 use linerate_core::trial::Timing;
-use linerate_wire::MacAddr;
+use linerate_wire::{FlowOrder, MacAddr, Transport};
 use std::sync::atomic::AtomicBool;
 
 /// A card of a host.
@@ -52,6 +53,15 @@ pub struct RealLab {
     campaign: u8,
 }
 
+/// The load of a trial.
+struct Asked {
+    rate: Option<f64>,
+    frames: Option<u64>,
+    timing: Timing,
+    batch: u32,
+    answer: bool,
+}
+
 /// Streams that a receiver tells apart.
 const STREAMS: usize = 256;
 /// The receiving port's name.
@@ -91,7 +101,8 @@ impl RealLab {
     }
 
     /// Shows the device every flow of a kind once from each sender, so that no trial pays for what only first frames cost (RFC 2544's
-    /// learning frames). Gives how many frames were sent, and how many arrived.
+    /// learning frames). With `answer`, the receiver answers each. Gives how many frames were sent, how many arrived, and how many
+    /// answers came back.
     ///
     /// # Errors
     /// An agent refuses, or is lost.
@@ -99,14 +110,17 @@ impl RealLab {
         &mut self,
         kind: usize,
         flows: u64,
+        answer: bool,
         interrupted: &AtomicBool,
-    ) -> Result<[u64; 2], AgentError> {
+    ) -> Result<[u64; 3], AgentError> {
         // Senders share what is to be sent, and each begins with the first flow.
         let frames = flows.saturating_mul(self.cabling.senders.len() as u64);
         let most_ns = 100_000_000 + frames.saturating_mul(LEARNING_NS);
         let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
-        let flown = self.fly(kind, Some(50_000.0), Some(frames), timing, 8, interrupted)?;
-        Ok([flown.generator.frames, flown.receiver.unique()])
+        let (rate, frames) = (Some(50_000.0), Some(frames));
+        let asked = Asked { rate, frames, timing, batch: 8, answer };
+        let flown = self.fly(kind, asked, interrupted)?;
+        Ok([flown.generator.frames, flown.receiver.unique(), flown.generator.answers])
     }
 
     /// Runs one trial with a kind of traffic through what is between the cards, as it stands.
@@ -121,21 +135,23 @@ impl RealLab {
         batch: u32,
         interrupted: &AtomicBool,
     ) -> Result<Flown, AgentError> {
-        self.fly(kind, rate, None, timing, batch, interrupted)
+        self.fly(kind, Asked { rate, frames: None, timing, batch, answer: false }, interrupted)
     }
 
-    fn fly(
-        &mut self,
-        kind: usize,
-        rate: Option<f64>,
-        frames: Option<u64>,
-        timing: Timing,
-        batch: u32,
-        interrupted: &AtomicBool,
-    ) -> Result<Flown, AgentError> {
+    /// Whether the hosts' linerate can answer the flows of a kind: all of them are in the first frames only where they are sent in
+    /// turn, and an echo reply is told from a request by no one yet.
+    pub fn can_answer(&self, kind: usize) -> bool {
+        let answers = |agent: &Agent| agent.welcome().features.iter().any(|feature| feature == ANSWERS);
+        let in_turn = self.kinds[kind].order == FlowOrder::Sequential;
+        let echo = self.kinds[kind].transport == Transport::IcmpEcho;
+        in_turn && !echo && self.cabling.means != Means::AfXdp && self.agents.iter().all(answers)
+    }
+
+    fn fly(&mut self, kind: usize, asked: Asked, interrupted: &AtomicBool) -> Result<Flown, AgentError> {
         self.prepare(kind)?;
         let members: Vec<Member<'_>> = (0..self.agents.len()).filter_map(|n| self.member(n, kind)).collect();
-        Trial { members: &members, timing, rate, frames, batch }.run(interrupted)
+        let Asked { rate, frames, timing, batch, answer } = asked;
+        Trial { members: &members, timing, rate, frames, batch, answer }.run(interrupted)
     }
 
     /// An agent's part in a trial, if it has one.

@@ -36,6 +36,8 @@ pub struct Trial<'a> {
     pub frames: Option<u64>,
     /// Frames handed over at once.
     pub batch: u32,
+    /// Whether receivers answer each frame.
+    pub answer: bool,
 }
 
 /// What a trial showed.
@@ -72,6 +74,8 @@ const OVERRUN_NS: u64 = 50_000_000;
 const GRACE: Duration = Duration::from_secs(8);
 /// How often an interrupt is looked for.
 const LOOK: Duration = Duration::from_millis(50);
+/// Answers may be under way this long.
+const ANSWER_WITHIN: Duration = Duration::from_millis(200);
 /// A sample at least every second.
 const LONGEST_SAMPLE_NS: u64 = 1_000_000_000;
 
@@ -148,6 +152,7 @@ impl Trial<'_> {
             rate: self.rate.map(|rate| rate / generators.max(1) as f64),
             batch: self.batch,
             sample_ns: self.timing.interval_ns.clamp(1_000_000, LONGEST_SAMPLE_NS),
+            answer: self.answer,
         }
     }
 
@@ -200,9 +205,25 @@ impl Trial<'_> {
             let complete = received.unique() >= sent.frames;
             let still = quiet.elapsed() >= Duration::from_nanos(self.timing.quiet_ns);
             if complete || still || began.elapsed() >= Duration::from_nanos(self.timing.drain_ns) {
-                return Ok((sent, received));
+                let answers = if self.answer { self.answers(received.unique())? } else { 0 };
+                return Ok((PortCounters { answers, ..sent }, received));
             }
             std::thread::sleep(Duration::from_nanos(self.timing.quiet_ns / 10).min(LOOK));
+        }
+    }
+
+    /// The answers that have come back to the generators, once all have or no more do.
+    fn answers(&self, all: u64) -> Result<u64, AgentError> {
+        let (mut quiet, mut last) = (Instant::now(), 0);
+        loop {
+            let now = self.read(|m| &m.generators)?.answers;
+            if now != last {
+                (last, quiet) = (now, Instant::now());
+            }
+            if now >= all || quiet.elapsed() >= ANSWER_WITHIN {
+                return Ok(now);
+            }
+            std::thread::sleep(LOOK.min(ANSWER_WITHIN / 10));
         }
     }
 

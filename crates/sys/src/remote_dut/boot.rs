@@ -27,6 +27,7 @@ const TRY: Duration = Duration::from_secs(3);
 impl RemoteDut {
     /// Reboots it, and waits until it forwards again. What does not outlive a boot is taken for gone.
     pub(super) fn reboot(&mut self, interrupted: Option<&AtomicBool>) -> Result<(), DutError> {
+        self.reboots += 1;
         let before = self.boot_mark();
         let argv: &[&str] = match self.known.kernel {
             Kernel::Linux => &["reboot"],

@@ -59,6 +59,7 @@ pub struct RemoteDut {
     witness: Option<(Arc<Place>, Kernel)>,
     /// What told its boot apart when it was told to reboot, where an interrupt came before it was back.
     going_down: Option<Option<String>>,
+    reboots: u32,
 }
 
 impl RemoteDut {
@@ -77,12 +78,17 @@ impl RemoteDut {
         let mut changes =
             Changes::open(Arc::clone(&place), address, known.machine.clone(), journals, known.sudo)?;
         changes.in_boot(boot::mark(&place, known.kernel))?;
-        Ok(RemoteDut { known, place, changes, witness, going_down: None })
+        Ok(RemoteDut { known, place, changes, witness, going_down: None, reboots: 0 })
     }
 
     /// What it is called.
     pub fn name(&self) -> &str {
         self.place.name()
+    }
+
+    /// How often it was told to reboot.
+    pub fn reboots(&self) -> u32 {
+        self.reboots
     }
 
     /// How it is reached now.

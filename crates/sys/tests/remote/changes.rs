@@ -10,7 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn target() -> Target {
-    let port = |name: &str| Port { name: name.into(), addresses: vec![], next_hops: vec![] };
+    let port =
+        |name: &str| Port { name: name.into(), addresses: vec![], next_hops: vec![], networks: vec![] };
     Target { system: System::Linux, inside: port("lo"), outside: port("lo"), config_save: None }
 }
 

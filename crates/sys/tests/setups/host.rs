@@ -20,7 +20,7 @@ fn max() -> u64 {
 }
 
 fn wants_more() -> Setup {
-    Setup { states: Some(max() / 2 + 1), host: vec![more()], ..Setup::from(Variant::NftStateful) }
+    Setup { room: Some(max() / 2 + 1), host: vec![more()], ..Setup::from(Variant::NftStateful) }
 }
 
 fn more() -> Change {
@@ -51,7 +51,7 @@ fn the_host_is_changed_with_consent_alone_and_put_back() {
     drop(lab);
     assert_eq!(max(), before);
     // Room for the states is made by itself.
-    let states = Setup { states: Some(before + 5), ..Setup::from(Variant::NftStateful) };
+    let states = Setup { room: Some(before + 5), ..Setup::from(Variant::NftStateful) };
     let lab = EmbeddedLab::build(spec, &[states]).unwrap();
     assert_eq!(max(), (before + 5) * 2);
     drop(lab);

@@ -212,7 +212,7 @@ fn too_many_states_are_refused_with_what_to_set() {
     let limit = "/proc/sys/net/netfilter/nf_conntrack_max";
     let before = std::fs::read_to_string(limit).unwrap();
     let states: u64 = before.trim().parse::<u64>().unwrap() + 1;
-    let setup = Setup { states: Some(states), ..Setup::from(Variant::NftStateful) };
+    let setup = Setup { room: Some(states), ..Setup::from(Variant::NftStateful) };
     let refused = refusal(&setup);
     assert!(matches!(refused, LabError::Unsuitable(_)), "{refused}");
     assert!(refused.to_string().contains(&format!("nf_conntrack_max={}", states * 2)), "{refused}");

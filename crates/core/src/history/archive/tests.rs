@@ -67,6 +67,28 @@ fn a_folder_of_revisions_is_a_time_line_for_each_configuration() {
     assert_eq!(figures, [(380e3, 0), (280e3, 3), (380e3, 0)]);
 }
 
+/// As in fbsd.2016, whose tables call `fastforwarding` `forwarding`.
+#[test]
+fn runs_under_two_names_are_one_time_line() {
+    let revisions = [(276669, 700e3), (284739, 660e3), (293120, 710e3)];
+    let sets = |shift: f64| -> Vec<Set> {
+        let sets = revisions.map(|(r, v)| set(&format!("{r}.fastforwarding"), v + shift, &[]));
+        sets.into_iter().chain([set("276669.pf", 700e3, &[])]).collect()
+    };
+    let rows = || [revisions.to_vec(), vec![(299288, 720e3)]].concat();
+    let tables =
+        || vec![table("forwarding.data", rows().iter().map(|(r, v)| row(&r.to_string(), *v)).collect())];
+    let found = timelines(vec![directory("fbsd.2016", sets(0.0), tables())]);
+    let named: Vec<String> = found.iter().map(|t| t.key.what()).collect();
+    assert_eq!(named, ["fastforwarding (also called forwarding) IPv4"]);
+    let runs: Vec<usize> = found[0].points.iter().map(|p| p.rate.runs).collect();
+    assert_eq!(runs, [3, 3, 3, 0], "the table has the revision that has no runs");
+    // Other runs of the same revisions, however close.
+    let found = timelines(vec![directory("fbsd.2016", sets(1.0), tables())]);
+    let named: Vec<String> = found.iter().map(|t| t.key.what()).collect();
+    assert_eq!(named, ["fastforwarding IPv4", "forwarding IPv4"]);
+}
+
 #[test]
 fn sizes_and_tunings_are_no_revisions() {
     let rows = ["32768", "65536", "131072", "262144", "524288"].map(|r| row(r, 1e6));

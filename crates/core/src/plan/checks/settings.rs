@@ -3,7 +3,7 @@
 use super::Place;
 use crate::fault::{Problem, Span, listed};
 use crate::plan::draft::CARD_TO_CARD;
-use crate::plan::settings::{Dut, System};
+use crate::plan::settings::{Dut, System, Tool};
 use crate::plan::value::{Entry, Node, Tree, Value};
 use crate::plan::{lower, placeholders};
 use crate::rules::RuleSet;
@@ -161,10 +161,22 @@ fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
     }
 }
 
+/// Where each trial is to begin without states, the firewall must be able to forget them.
+pub(super) fn forgotten(place: &Place<'_>, tree: &Tree, tool: Tool) -> Option<Problem> {
+    let at = tree.entry("states").filter(|_| tree.text("states") == Some("new"))?;
+    if place.embedded || tool.forget().is_some() {
+        return None;
+    }
+    let message = "ipfw forgets its states only together with its rules";
+    let help = "measure \"established\" or \"one-way\" states, or another firewall";
+    Some(Problem::new(at.key_span, message).help(help))
+}
+
 fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
     let Some(rules) = tree.table("rules") else { return };
     let Some(first) = rules.entries.first() else { return };
-    if rules.text("filter") == Some("none") {
+    if rules.text("filter") == Some("none") || ["file", "map"].into_iter().any(|key| rules.get(key).is_some())
+    {
         return;
     }
     let lacking: Vec<&str> = ["tool", "filter"].into_iter().filter(|key| rules.get(key).is_none()).collect();
@@ -186,7 +198,8 @@ fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
         problems.push(Problem::new(first.key_span, message).help(help));
         return;
     }
-    tool(place, rules, problems);
+    problems.extend(tool(place, rules));
+    problems.extend(lower::tool(rules).and_then(|tool| forgotten(place, tree, tool)));
     if let Some(at) = rules.entry("hash").filter(|_| rules.get("states").is_none()) {
         let help = "add states = 100000, say";
         problems.push(Problem::new(at.key_span, "the hash is sized for a number of states").help(help));
@@ -206,19 +219,25 @@ fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
     }
 }
 
-fn tool(place: &Place<'_>, rules: &Tree, problems: &mut Vec<Problem>) {
-    let Some(node) = rules.get("tool") else { return };
-    let Value::Text(tool) = &node.value else { return };
-    let tools: &[&str] = match place.system {
+/// Whether the system has the firewall that is named.
+pub(super) fn tool(place: &Place<'_>, rules: &Tree) -> Option<Problem> {
+    let node = rules.get("tool")?;
+    let Value::Text(tool) = &node.value else { return None };
+    let tools = tools(place.system);
+    if tools.contains(&tool.as_str()) {
+        return None;
+    }
+    let message = format!("{} has no {tool}", place.system);
+    let help = format!("there it is {}; or give the variant systems = [...] without it", listed(tools, "or"));
+    Some(Problem::new(node.span, message).help(help))
+}
+
+/// The firewalls of a system.
+pub(super) fn tools(system: System) -> &'static [&'static str] {
+    match system {
         System::Linux | System::Vyos => &["nftables", "iptables"],
         System::FreeBsd | System::PfSense | System::OpnSense => &["ipfw", "pf", "ipf"],
         System::OpenBsd => &["pf"],
-    };
-    if !tools.contains(&tool.as_str()) {
-        let message = format!("{} has no {tool}", place.system);
-        let help =
-            format!("there it is {}; or give the variant systems = [...] without it", listed(tools, "or"));
-        problems.push(Problem::new(node.span, message).help(help));
     }
 }
 

@@ -1,10 +1,12 @@
 //! The keys of a variant: what it is, and what it sets.
 
 use super::super::grammar::{Key, Kind, Table};
+use crate::rules::own::Meaning;
 use crate::rules::{MAX_ENTRIES, MAX_RULES, MAX_STATES};
 
+use super::{H, MS, S};
+
 const US: u64 = 1000;
-const S: u64 = 1_000_000_000;
 
 pub(in super::super) static VARIANT: Table =
     Table { what: "a variant", keys: &[&DESCRIPTION, &FIELDS, &SECTIONS] };
@@ -37,7 +39,7 @@ static DESCRIPTION: [Key; 5] = [
     ),
 ];
 
-static FIELDS: [Key; 12] = [
+static FIELDS: [Key; 13] = [
     Key::new("dut", Kind::Dut, "What stands between the tester's ends. Default: forwarding."),
     Key::new(
         "cpus",
@@ -71,6 +73,11 @@ static FIELDS: [Key; 12] = [
         "ARP and neighbour entries beyond those that the traffic needs.",
     ),
     Key::new("rules", Kind::Table(&RULES), "The firewall's rule set."),
+    Key::new(
+        "states",
+        Kind::Choice(&STATES),
+        "How far the connections of the test traffic are, where rules keep states. Default: established.",
+    ),
     Key::new("modules", Kind::List(&Kind::Line), "Kernel modules to load."),
     Key::new("files", Kind::Tables(&FILE), "Files to write. What was there comes back afterwards."),
     Key::new(
@@ -229,7 +236,17 @@ static NEIGHBOUR: Table = Table {
 static RULES: Table = Table {
     what: "[rules]",
     keys: &[&[
-        Key::new("tool", Kind::Choice(&TOOLS), "Which firewall."),
+        Key::new("tool", Kind::Choice(&TOOLS), "Which firewall. Default for a file: seen by its text."),
+        Key::new(
+            "file",
+            Kind::Line,
+            "A rule file of your own instead of a rule set that linerate writes, relative to the plan: nft, iptables-save, pf.conf, ipfw.",
+        ),
+        Key::new(
+            "map",
+            Kind::Named(&Kind::Choice(&Meaning::NAMES), "interfaces and networks of the file"),
+            "Interfaces and networks that the file names, and the end of the lab that each of them is: in, out, or elsewhere (networks). Default: guessed, and said.",
+        ),
         Key::new("filter", Kind::Choice(&FILTERS), "What it does with a frame."),
         Key::new(
             "before",
@@ -276,6 +293,12 @@ static FILTERS: [(&str, &str); 4] = [
 
 static HASHES: [(&str, &str); 2] = [("sized", "for the states"), ("default", "left as the system has it")];
 
+static STATES: [(&str, &str); 3] = [
+    ("established", "each flow has been seen in both directions before the trials, and is kept so"),
+    ("new", "no flow is known when a trial begins: each opens a connection with its first frame"),
+    ("one-way", "each flow has been seen before the trials, and is never answered"),
+];
+
 static FILE: Table = Table {
     what: "a file",
     keys: &[&[
@@ -293,6 +316,11 @@ static COMMAND: Table = Table {
     keys: &[&[
         Key::required("run", Kind::Line, "A line for the system's shell; may contain placeholders."),
         Key::new("undo", Kind::Line, "The line that undoes it."),
+        Key::new(
+            "within",
+            Kind::Duration { least: MS, most: 24 * H },
+            "How long it may take, and its undoing. Default: 1 min in the embedded lab, 5 min on a host.",
+        ),
         Key::new("undone-by-reboot", Kind::Flag, "Instead of `undo`: a reboot undoes it. Default: false."),
     ]],
 };

@@ -61,6 +61,7 @@ fn record(text: &[u8], quick: bool) -> record::Campaign {
         roles: Roles { generator: vec![1], dut: vec![1], receiver: vec![1], control: vec![0] },
         slots: plan.cells.iter().enumerate().map(slot).collect(),
         notes: vec![],
+        rule_files: Default::default(),
         planned: Some(Box::new(Planned { file: "plan.toml".into(), plan, skipped: Vec::new() })),
         imported: None,
     }
@@ -87,8 +88,12 @@ fn trial(number: u64, (block, slot): (u32, usize), began_ns: u64, fps: f64, vali
         cpus: vec![],
         audit: audit(&evidence),
         samples: vec![],
+        connections: None,
         collected: Vec::new(),
+        rules: Vec::new(),
         skew_ns: None,
+        took_ns: 0,
+        reboots: 0,
         imported: None,
     }
 }

@@ -29,8 +29,12 @@ fn record(number: u64, (block, slot): (u32, usize), began_ns: u64, rate: Option<
         cpus: vec![],
         audit: audit(&evidence),
         samples: vec![],
+        connections: None,
         collected: vec![],
+        rules: Vec::new(),
         skew_ns: None,
+        took_ns: 0,
+        reboots: 0,
         imported: None,
     }
 }

@@ -1,5 +1,6 @@
 //! A plan for a lab of hosts: from its lab file to hosts that are connected, known and found fit, and to a stand of them.
 
+pub mod rehearsal;
 mod stand;
 mod traffic;
 
@@ -12,7 +13,7 @@ use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use linerate_core::hosts::checks::{self, Needs, Port, Problem, Severity, ports};
 use linerate_core::hosts::{Facts, Interface, System as Detected};
-use linerate_core::lab::{Host, Lab, Tool};
+use linerate_core::lab::{Host, HostAddress, Lab, Tool};
 use linerate_core::plan::campaign::{Campaign, Requirement, Trials};
 use linerate_core::plan::settings::{Dut, End, Settings, System};
 use linerate_core::reconfigure::{self, Steps, Target};
@@ -45,7 +46,7 @@ pub fn lab_file(args: &Run, plan: &Path, named: &str) -> PathBuf {
 }
 
 /// The folder of a plan, which its files are relative to; this one where it is none of a file.
-fn folder(plan: &Path) -> &Path {
+pub fn folder(plan: &Path) -> &Path {
     plan.parent().filter(|_| plan.is_file()).unwrap_or(Path::new(""))
 }
 
@@ -225,37 +226,13 @@ impl Site {
             return Ok(plan.lanes.iter().map(|lane| of_lane(&lane.settings)).collect());
         };
         let target = self.target(dut, plan.system)?;
-        let of_lane = |lane: usize| {
-            let mut settings = plan.lanes[lane].settings.clone();
-            if let Some(image) = &mut settings.image {
-                image.file = self.folder.join(&image.file).display().to_string();
-            }
-            if settings.dut == Dut::CardToCard {
-                return Err(vec![
-                    "there is a device under test in this lab: name another lab file for card to card".into(),
-                ]);
-            }
-            if settings.dut == Dut::Bridge {
-                // Frames are addressed to the DUT, and a bridge takes those for a host's.
-                return Err(vec!["bridges are not measured in labs of hosts yet".into()]);
-            }
-            let rules = plan.rule_set(lane, Some(&target.outside.name));
-            let steps = reconfigure::steps(&settings, rules.as_ref(), &target);
-            steps.map_err(|unsupported| unsupported.iter().map(ToString::to_string).collect())
-        };
-        Ok((0..plan.lanes.len()).map(of_lane).collect())
+        Ok((0..plan.lanes.len()).map(|lane| lane_steps(plan, lane, &target, &self.folder)).collect())
     }
 
     fn target(&self, dut: &Host, system: System) -> Result<Target> {
         let port = |end: End, key: &str| -> Result<reconfigure::Port> {
             let found = self.interface(dut, key, 0)?;
-            let peers = self.lab.peers(end);
-            let next_hops = peers.iter().flat_map(|peer| &peer.addresses).map(|a| a.address.to_string());
-            Ok(reconfigure::Port {
-                name: found.name.clone(),
-                addresses: found.addresses.iter().map(ToString::to_string).collect(),
-                next_hops: next_hops.collect(),
-            })
+            Ok(port_of(&self.lab, end, found.name.clone(), &found.addresses))
         };
         let found = self.detected(dut).and_then(|s| s.system.config_save());
         let config_save = dut.config_save.clone().or(found.map(String::from));
@@ -301,24 +278,61 @@ impl Site {
     }
 }
 
-/// Works out what can be measured with these hosts; without them (a simulation), everything.
-///
-/// # Errors
-/// Rates or flows that cannot be, a lab that does not fit the plan, a host that is lost.
-pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
+fn port_of(lab: &Lab, end: End, name: String, addresses: &[HostAddress]) -> reconfigure::Port {
+    let peers = lab.peers(end);
+    let next_hops = peers.iter().flat_map(|peer| &peer.addresses).map(|a| a.address.to_string());
+    reconfigure::Port {
+        name,
+        addresses: addresses.iter().map(ToString::to_string).collect(),
+        next_hops: next_hops.collect(),
+        networks: lab.networks(end).into_iter().map(String::from).collect(),
+    }
+}
+
+/// What a lane comes to on the DUT, or why it cannot be. `folder`: the plan's, which its files are relative to.
+fn lane_steps(plan: &Campaign, lane: usize, target: &Target, folder: &Path) -> Result<Steps, Vec<String>> {
+    let mut settings = plan.lanes[lane].settings.clone();
+    if let Some(image) = &mut settings.image {
+        image.file = folder.join(&image.file).display().to_string();
+    }
+    if settings.dut == Dut::CardToCard {
+        return Err(vec![
+            "there is a device under test in this lab: name another lab file for card to card".into(),
+        ]);
+    }
+    if settings.dut == Dut::Bridge {
+        // Frames are addressed to the DUT, and a bridge takes those for a host's.
+        return Err(vec!["bridges are not measured in labs of hosts yet".into()]);
+    }
+    let rules = plan.rule_set(lane, Some(&target.outside.name));
+    let steps = reconfigure::steps(&settings, rules.as_ref(), target);
+    steps.map_err(|unsupported| unsupported.iter().map(ToString::to_string).collect())
+}
+
+/// Every cell with its frames and its rate. `lab`: whose addresses and links they are for.
+fn cells(plan: &Campaign, lab: Option<&Lab>) -> Result<Prepared> {
     let nobody = Roles { generator: vec![], dut: vec![], receiver: vec![], control: vec![] };
     let mut prepared = Prepared::empty(nobody, Mode::Hosts);
-    let speed = plan.link_speed.or(site.and_then(|site| site.lab.link_speed));
-    let threads = site.map_or(1, |site| {
-        let sends = site.lab.generators().flat_map(|host| &host.send);
+    let speed = plan.link_speed.or(lab.and_then(|lab| lab.link_speed));
+    let threads = lab.map_or(1, |lab| {
+        let sends = lab.generators().flat_map(|host| &host.send);
         sends.map(|interface| interface.threads.unwrap_or(1) as usize).sum::<usize>().max(1)
     });
-    let origins = site.map(|site| traffic::origins(&site.lab)).transpose()?.unwrap_or_default();
+    let origins = lab.map(traffic::origins).transpose()?.unwrap_or_default();
     let flows = |family, flows| origins.flows(family, flows);
     prepared.cells(plan, &Source { cpus: &|_| Vec::new(), threads: Some(threads), speed, flows: &flows })?;
     for (slot, cell) in prepared.slots.iter_mut().zip(&plan.cells) {
         slot.no_ceiling = plan.lanes[cell.lane].settings.dut != Dut::CardToCard;
     }
+    Ok(prepared)
+}
+
+/// Works out what can be measured with these hosts; without them (a simulation), everything.
+///
+/// # Errors
+/// Rates or flows that cannot be, a lab that does not fit the plan, a host that is lost.
+pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
+    let mut prepared = cells(plan, site.map(|site| &site.lab))?;
     let Some(site) = site else { return Ok(prepared) };
     prepared.notes.extend(site.notes());
     let signed = site.has_agents()?;

@@ -4,12 +4,14 @@
 use crate::commands::plan::long_enough;
 use crate::stand::{EmbeddedPlan, Means, Places, TrafficKind};
 use anyhow::{Context, Result};
-use linerate_core::plan::campaign::{Campaign, Kind, Lab};
+use linerate_core::plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP};
 use linerate_core::plan::settings::{Cpus, Dut};
 use linerate_core::record::{Mode, Roles, Skipped, Slot};
+use linerate_core::rules::own::RuleFile;
 use linerate_sys::host::cpu;
 use linerate_sys::host::journal::Consent;
-use linerate_sys::lab::{Setup, support};
+use linerate_sys::lab::Setup;
+use linerate_sys::lab::support::{self, Need};
 use linerate_sys::ports::live::LONGEST_FCS;
 use linerate_wire::{Family, FlowSpace, FrameSpec, MacAddr};
 use std::collections::HashMap;
@@ -53,6 +55,12 @@ pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool) -> Result<Pre
     prepared.cells(plan, &source)?;
     if !simulated {
         prepared.skipped = skipped(plan, consent);
+        if let Some(reason) = support::lacking(&Need::Xdp) {
+            prepared.means = Means::Packet;
+            prepared.notes.push(format!(
+                "the tester uses AF_PACKET sockets, which are several times slower than XDP live frames: {reason}"
+            ));
+        }
         let longest = |cell: &usize| prepared.kinds[prepared.layout[*cell].1].mix.max_len_fcs();
         let measured = (0..plan.cells.len()).filter(|cell| !prepared.is_skipped(*cell));
         if let Some(longest) = measured.map(|cell| longest(&cell)).max().filter(|l| *l > LONGEST_FCS) {
@@ -61,6 +69,10 @@ pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool) -> Result<Pre
                 "frames of {longest} bytes: the tester uses AF_PACKET sockets, which are several times slower than XDP live frames, because these carry {LONGEST_FCS} bytes at most"
             ));
         }
+    }
+    let open: Vec<&str> = plan.open_loops().collect();
+    if !open.is_empty() {
+        prepared.notes.push(format!("{}: {OPEN_LOOP}", open.join(", ")));
     }
     prepared.notes.dedup();
     Ok(prepared)
@@ -101,6 +113,12 @@ impl Prepared {
     /// # Errors
     /// Rates or flows that cannot be.
     pub fn cells(&mut self, plan: &Campaign, source: &Source<'_>) -> Result<()> {
+        let files = plan.lanes.iter().filter_map(|lane| lane.settings.rule_file.as_ref());
+        for note in files.flat_map(RuleFile::notes) {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
         let mut spaces = Spaces::new();
         (0..plan.cells.len()).try_for_each(|cell| self.cell(plan, cell, source, &mut spaces))
     }
@@ -213,7 +231,7 @@ impl Prepared {
                 )
             })?;
             if setup.tracks {
-                setup.states = Some(setup.states.unwrap_or(0).max(flows(plan, lane)));
+                setup.room = Some(setup.room.unwrap_or(0).max(flows(plan, lane)));
             }
             if self.mode == Mode::Threaded
                 && let Some(Cpus::Count(count)) = plan.lanes[lane].settings.cpus

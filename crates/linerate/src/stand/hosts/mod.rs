@@ -5,7 +5,9 @@ mod tester;
 
 pub use tester::{Agents, BATCH, Tester, Tools};
 
-use super::{Shown, Stand};
+use super::connections::{Freshness, Timeouts};
+use super::{Connections, Shown, Stand, States};
+use crate::commands::tell;
 use anyhow::{Result, anyhow, bail};
 use linerate_core::agent::ledger::{self, Seen};
 use linerate_core::plan::campaign::Reboot;
@@ -16,8 +18,10 @@ use linerate_sys::lab::ledger::Account;
 use linerate_sys::remote::Collectors;
 use linerate_sys::remote_agent::Flown;
 use linerate_sys::remote_dut::{DutError, Left, RemoteDut};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tester::Learned;
 
 /// What is wrong where not one of many frames arrives.
 const NOTHING_THROUGH: &str = "not one frame of many comes through: see cables, links, the DUT's routes and forwarding, and whether its rules pass them (linerate lab check)";
@@ -41,18 +45,33 @@ pub struct Device {
     pub during: Vec<String>,
 }
 
+/// A slot of a lab of hosts.
+#[derive(Debug, Clone)]
+pub struct HostSlot {
+    /// Its lane of the plan.
+    pub lane: usize,
+    /// Its kind of traffic.
+    pub kind: usize,
+    /// Frames/s; none for the maximum.
+    pub rate: Option<f64>,
+    /// Flows that the DUT is to have seen before the first trial.
+    pub flows: u64,
+    /// How far connections are to be, where the DUT keeps states.
+    pub states: Option<States>,
+    /// The command that makes the DUT forget its states.
+    pub forget: Option<&'static str>,
+}
+
 /// Hosts, ready for trials.
 pub struct Hosts {
     tester: Tester,
     /// None where the tester's cards are connected to each other.
     device: Option<Device>,
-    /// Which lane and kind of traffic each slot is, its rate in frames/s (`None` for the maximum), and how many flows the DUT is to have
-    /// seen before the first trial.
-    slots: Vec<(usize, usize, Option<f64>, u64)>,
+    slots: Vec<HostSlot>,
     /// What the device is set up for.
     standing: Option<usize>,
-    /// Kinds of traffic that the standing lane has seen.
-    learned: BTreeSet<usize>,
+    /// Kinds of traffic that the standing lane has seen; since when in both directions, where it has.
+    learned: BTreeMap<usize, Option<Freshness>>,
     /// Lanes that cannot be measured, and why: their trials are marked, and the others go on.
     broken: BTreeMap<usize, String>,
     /// How often the device was lost, by the lane that it was set up for.
@@ -63,12 +82,8 @@ pub struct Hosts {
 
 impl Hosts {
     /// Nothing is done before the first trial.
-    pub fn new(
-        tester: Tester,
-        device: Option<Device>,
-        slots: Vec<(usize, usize, Option<f64>, u64)>,
-    ) -> Hosts {
-        let (learned, broken, losses) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
+    pub fn new(tester: Tester, device: Option<Device>, slots: Vec<HostSlot>) -> Hosts {
+        let (learned, broken, losses) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Hosts { tester, device, slots, standing: None, learned, broken, losses, lost: false }
     }
 
@@ -105,10 +120,10 @@ impl Hosts {
         let losses = self.losses.entry(lane).or_default();
         *losses += 1;
         if left == Left::AllOnceBack && *losses < MOST_LOSSES {
-            eprintln!("linerate: {why}; this trial is marked as failed, and the campaign goes on");
+            tell(format!("{why}; this trial is marked as failed, and the campaign goes on"));
             return Ok(why);
         }
-        eprintln!("linerate: {why}; its trials are marked as failed, and the others go on");
+        tell(format!("{why}; its trials are marked as failed, and the others go on"));
         self.broken.insert(lane, why.clone());
         let lanes = self.device.as_ref().map_or(0, |device| device.lanes.len());
         if (0..lanes).all(|lane| self.broken.contains_key(&lane)) {
@@ -128,20 +143,56 @@ impl Hosts {
         }
     }
 
-    fn measure(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<Shown> {
-        let (lane, kind, rate, flows) = self.slots[slot];
-        self.bring(lane, interrupted)?;
-        if !self.learned.contains(&kind) {
-            if !self.tester.learn(kind, flows, interrupted)? {
-                // If the device is lost, that is the reason.
-                look(&mut self.device)?;
-                return Ok(failed(NOTHING_THROUGH.into()));
+    /// Shows the device the flows of a slot, where it has not seen them or may have forgotten them. Whether any came through.
+    fn learn(&mut self, slot: &HostSlot, timing: Timing, interrupted: &AtomicBool) -> Result<bool> {
+        let length = Duration::from_nanos(timing.load_ns());
+        let stale = |fresh: &Option<Freshness>| {
+            fresh.as_ref().is_some_and(|fresh| fresh.expires_within(Instant::now(), length))
+        };
+        if self.learned.get(&slot.kind).is_some_and(|fresh| !stale(fresh)) {
+            return Ok(true);
+        }
+        let began = Instant::now();
+        let answer = slot.states == Some(States::Established);
+        let fresh = match self.tester.learn(slot.kind, slot.flows, answer, interrupted)? {
+            Learned::Nothing => return Ok(false),
+            Learned::OneWay => None,
+            Learned::Answered => Some(Freshness::new(began, slot.flows, Timeouts::SHORTEST)),
+        };
+        self.learned.insert(slot.kind, fresh);
+        Ok(true)
+    }
+
+    /// How far the connections of a slot were in a trial of so many frames that began then.
+    fn connections(&mut self, slot: &HostSlot, began: Instant, frames: u64) -> Option<Connections> {
+        let states = match (slot.states?, self.learned.get_mut(&slot.kind)) {
+            (States::Established, Some(Some(fresh))) => {
+                fresh.add(began, frames);
+                States::Established
             }
-            self.learned.insert(kind);
+            (States::Established, _) => States::OneWay,
+            (other, _) => other,
+        };
+        Some(Connections { states, tracked: None, unanswered: None })
+    }
+
+    fn measure(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<Shown> {
+        let slot = self.slots[slot].clone();
+        self.bring(slot.lane, interrupted)?;
+        if !self.learn(&slot, timing, interrupted)? {
+            // If the device is lost, that is the reason.
+            look(&mut self.device)?;
+            return Ok(failed(NOTHING_THROUGH.into()));
+        }
+        if let (Some(States::New), Some(device), Some(command)) = (slot.states, &self.device, slot.forget)
+            && let Err(why) = device.dut.collect(command)
+        {
+            return Ok(failed(format!("the DUT does not forget its states ({command}): {why}")));
         }
         let armed = self.device.as_ref().map(|device| device.dut.arm(&device.during));
         let before = look(&mut self.device)?;
-        let flown = self.tester.trial(kind, rate, timing, interrupted)?;
+        let began = Instant::now();
+        let flown = self.tester.trial(slot.kind, slot.rate, timing, interrupted)?;
         let after = look(&mut self.device)?;
         let account = account(&self.device, &flown, before.as_ref().zip(after.as_ref()));
         let commands = self.device.iter().flat_map(|d| d.commands.iter().map(|c| (&d.dut, c)));
@@ -153,7 +204,17 @@ impl Hosts {
         );
         let skew_ns = (flown.late.len() > 1).then(|| flown.skew_ns());
         let Flown { outcome, generator, receiver, .. } = flown;
-        Ok(Shown { outcome, generator, receiver, account, collected, skew_ns, ..Shown::default() })
+        let connections = self.connections(&slot, began, generator.frames);
+        Ok(Shown {
+            outcome,
+            generator,
+            receiver,
+            account,
+            collected,
+            connections,
+            skew_ns,
+            ..Shown::default()
+        })
     }
 
     /// What sends and what counts, for records.
@@ -161,11 +222,17 @@ impl Hosts {
         self.tester.names()
     }
 
-    /// Puts the device back, and lets the hosts go; what could not be put back.
-    pub fn take_down(self) -> Vec<String> {
+    /// How often the device was rebooted.
+    fn reboots(&self) -> u32 {
+        self.device.as_ref().map_or(0, |device| device.dut.reboots())
+    }
+
+    /// Puts the device back, and lets the hosts go; what could not be put back, and how often the device was rebooted for it.
+    pub fn take_down(self) -> (Vec<String>, u32) {
+        let before = self.reboots();
         let Hosts { tester, device, .. } = self;
         let mut failed = tester.take_down();
-        let Some(mut device) = device else { return failed };
+        let Some(mut device) = device else { return (failed, 0) };
         match device.dut.put_back() {
             Err(error) => failed.push(error.to_string()),
             Ok(_) if device.dut.owes_boot() => failed.push(format!(
@@ -174,23 +241,24 @@ impl Hosts {
             )),
             Ok(_) => {}
         }
-        failed
+        (failed, device.dut.reboots() - before)
     }
 }
 
 impl Stand for Hosts {
     fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<Shown> {
-        let lane = self.slots[slot].0;
+        let (lane, before) = (self.slots[slot].lane, self.reboots());
         if let Some(why) = self.broken.get(&lane) {
             return Ok(failed(why.clone()));
         }
-        match self.measure(slot, timing, interrupted) {
+        let shown = match self.measure(slot, timing, interrupted) {
             Err(error) if !interrupted.load(Ordering::Relaxed) => {
                 let lost = error.downcast::<DutError>().or_else(|error| self.lost_by(error))?;
-                Ok(failed(self.mark(lane, lost)?))
+                failed(self.mark(lane, lost)?)
             }
-            other => other,
-        }
+            other => other?,
+        };
+        Ok(Shown { reboots: self.reboots() - before, ..shown })
     }
 }
 

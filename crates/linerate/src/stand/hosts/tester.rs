@@ -14,6 +14,20 @@ use std::time::{Duration, Instant};
 /// Frames handed over at once where no rate was asked for.
 pub const BATCH: u32 = 64;
 
+/// What a DUT has seen of its flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Learned {
+    /// None of them: nothing came through.
+    Nothing,
+    /// The direction of the load.
+    OneWay,
+    /// Both directions of each.
+    Answered,
+}
+
+/// How often flows are shown until each has been answered: a frame or an answer may get lost.
+const ROUNDS: u32 = 4;
+
 /// The hosts that send and count.
 pub enum Tester {
     /// They have linerate.
@@ -47,21 +61,35 @@ pub struct Tools {
 impl Tester {
     /// Shows the device so many flows of a kind, again and again until they come through: a link may be down for a while after settings
     /// of a card, and a router forwards nothing for a while after a boot. Tools wait for the first frame of each trial; they cannot count
-    /// flows, and their warm-up must do. Whether anything came through.
-    pub fn learn(&mut self, kind: usize, flows: u64, interrupted: &AtomicBool) -> Result<bool> {
-        let Tester::Agents(agents) = self else { return Ok(true) };
+    /// flows, and their warm-up must do. With `answer`, the receiver answers each flow where it can.
+    pub fn learn(
+        &mut self,
+        kind: usize,
+        flows: u64,
+        answer: bool,
+        interrupted: &AtomicBool,
+    ) -> Result<Learned> {
+        let Tester::Agents(agents) = self else { return Ok(Learned::OneWay) };
+        let answer = answer && agents.lab.can_answer(kind);
         let (began, mut before) = (Instant::now(), 0u64);
-        loop {
-            let [sent, arrived] = agents.lab.learn(kind, flows, interrupted)?;
+        for round in 1.. {
+            let [sent, arrived, answers] = agents.lab.learn(kind, flows, answer, interrupted)?;
+            if answer && sent > 0 && answers >= sent {
+                return Ok(Learned::Answered);
+            }
+            if answer && round < ROUNDS && arrived > 0 && !interrupted.load(Ordering::Relaxed) {
+                continue;
+            }
             // Of a slow device, no more will arrive the next time.
             let steady = before > 0 && arrived <= before.saturating_add(before / 5);
             let enough = arrived.saturating_mul(2) >= sent || steady;
             before = arrived;
             if enough || interrupted.load(Ordering::Relaxed) || began.elapsed() > agents.patience {
-                return Ok(arrived > 0);
+                return Ok(if arrived > 0 { Learned::OneWay } else { Learned::Nothing });
             }
             std::thread::sleep(Duration::from_millis(200));
         }
+        unreachable!("the rounds do not end")
     }
 
     /// One trial through the device as it stands.

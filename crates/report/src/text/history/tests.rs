@@ -105,7 +105,7 @@ fn ratios_are_percentages_and_the_machine_is_named() {
         point.relative = Some(Relative { to: "card-to-card".into(), figure });
     }
     let steady = text(std::slice::from_ref(&followed), 100);
-    assert!(steady.contains("50.0 % .. 50.4 %"), "{steady}");
+    assert!(steady.contains("50.0 %..50.4 %"), "{steady}");
     let told = "the rate itself went by -30 % at r300013";
     assert!(joined(&steady).contains(told), "{steady}");
 }

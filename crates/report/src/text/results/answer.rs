@@ -1,10 +1,11 @@
 //! The answer in a few sentences: what differs from what, by how much, and whether that is what was expected.
 
+use super::super::names::listed;
 use super::super::numbers::{digits, in_words, interval, words as rate_words};
 use super::super::page::{Ink, Page};
 use super::Shown;
 use super::sweeps::is_shown;
-use super::words::sentence;
+use super::words::{dropping, sentence};
 use linerate_core::plan::campaign::{Cell, Interest};
 use linerate_core::plan::judge::Judgement;
 use linerate_core::plan::results::{Compared, Series};
@@ -24,6 +25,12 @@ pub fn answer(page: &mut Page, shown: &Shown<'_>) {
     sentences.truncate(MOST);
     if sentences.is_empty() && unknown.is_none() {
         sentences.push(rates_alone(shown));
+    }
+    super::super::answer::unmeasured(page, shown.summary, |cell| shown.name(cell));
+    if !shown.results.skipped.is_empty() {
+        let cells = shown.results.skipped.iter().flat_map(|group| &group.cells);
+        let names: Vec<String> = cells.map(|cell| shown.name(*cell)).collect();
+        page.paragraph(&format!("Not measured here, for the reasons below: {}.", listed(&names)), Ink::Plain);
     }
     for sentence in &sentences {
         page.paragraph(sentence, Ink::Bold);
@@ -54,14 +61,13 @@ fn unknown(shown: &Shown<'_>) -> Option<String> {
 
 /// Variants first, then what each sweep came to, then factors with two levels.
 fn sentences(shown: &Shown<'_>) -> Vec<String> {
-    let of = |wanted: fn(Interest) -> bool| {
-        shown
-            .results
-            .comparisons
-            .iter()
-            .filter(move |c| wanted(c.why) && c.ratio.is_some_and(|r| r.low.is_some()))
-    };
-    let one = |c: &Compared| c.ratio.map(|r| told(shown, c, &r));
+    let of =
+        |wanted: fn(Interest) -> bool| {
+            shown.results.comparisons.iter().filter(move |c| {
+                wanted(c.why) && (c.cost.is_some() || c.ratio.is_some_and(|r| r.low.is_some()))
+            })
+        };
+    let one = |c: &Compared| told(shown, c);
     let series: Vec<&Series> = shown.results.series.iter().filter(|s| is_shown(shown, s)).collect();
     let in_series = |c: &&Compared| series.iter().any(|s| c.why == Interest::Levels(s.factor));
     let mut out: Vec<String> = of(|why| why == Interest::Variants).filter_map(one).collect();
@@ -71,9 +77,9 @@ fn sentences(shown: &Shown<'_>) -> Vec<String> {
 }
 
 /// A comparison, with what is the same on both sides named once, or not at all where it has one level only.
-fn told(shown: &Shown<'_>, c: &Compared, ratio: &Estimate) -> String {
+fn told(shown: &Shown<'_>, c: &Compared) -> Option<String> {
     let plan = &shown.planned.plan;
-    let (Some(of), Some(than)) = (plan.cells.get(c.of), plan.cells.get(c.than)) else { return String::new() };
+    let (of, than) = (plan.cells.get(c.of)?, plan.cells.get(c.than)?);
     let levels = |of_cell: &Cell, in_both: bool| -> String {
         let told = of_cell.levels.iter().filter(|level| {
             (of.levels.contains(level) && than.levels.contains(level)) == in_both
@@ -92,24 +98,35 @@ fn told(shown: &Shown<'_>, c: &Compared, ratio: &Estimate) -> String {
     let same = of.variant == than.variant;
     let than_variant = if same { "" } else { &than.variant };
     let (left, right) = (with(&of.variant, levels(of, false)), with(than_variant, levels(than, false)));
-    let text = sentence(&left, &right, ratio, c.proven);
+    let text = pair(shown, c, &left, &right)?;
     let common = levels(of, true);
-    if common.is_empty() { text } else { format!("{common}: {text}") }
+    Some(if common.is_empty() { text } else { format!("{common}: {text}") })
+}
+
+/// A comparison of two that are called so. One that drops frames is told from one that is slower.
+fn pair(shown: &Shown<'_>, c: &Compared, of: &str, than: &str) -> Option<String> {
+    match c.cost {
+        Some(cost) => {
+            let (left, right) = ((of, shown.row(c.of)?), (than, shown.row(c.than)?));
+            Some(dropping(left, right, &cost, shown.campaign.asked.mode))
+        }
+        None => Some(sentence(of, than, &c.ratio?, c.proven)),
+    }
 }
 
 /// The level of a sweep that is the farthest from the first.
 fn swept(shown: &Shown<'_>, series: &Series) -> Option<String> {
     let distance = |e: &Estimate| e.median.max(f64::MIN_POSITIVE).ln().abs();
     let known = series.points.iter().filter_map(|p| Some((p, p.to_first.filter(|r| r.low.is_some())?)));
-    let (point, ratio) = known.max_by(|a, b| distance(&a.1).total_cmp(&distance(&b.1)))?;
+    let (point, _) = known.max_by(|a, b| distance(&a.1).total_cmp(&distance(&b.1)))?;
     let first = series.points.first()?;
     let factor = shown.planned.plan.factors.get(series.factor).map_or("level", |f| &f.name);
     let name = shown.shortened(&series.name);
     let of = format!("{name} with {factor} {}", point.level);
     let than = format!("with {factor} {}", first.level);
-    let proven = linerate_core::plan::results::proven(&ratio);
-    if proven {
-        return Some(sentence(&of, &than, &ratio, proven));
+    let compared = shown.results.comparisons.iter().find(|c| (c.of, c.than) == (point.cell, first.cell));
+    if let Some(c) = compared.filter(|c| c.proven || c.cost.is_some()) {
+        return pair(shown, c, &of, &than);
     }
     Some(format!("No difference is shown between {name} {than} and with any other."))
 }
@@ -122,7 +139,7 @@ fn rates_alone(shown: &Shown<'_>) -> String {
     else {
         return match trials {
             0 => "No trial was run, so there is no figure.".into(),
-            n => format!("No valid trial, so no figure: all {n} failed their audit, the warnings say why."),
+            _ => "No valid trial, so no figure.".into(),
         };
     };
     let (scale, unit) = in_words(cell.rate.median);

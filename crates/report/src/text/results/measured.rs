@@ -1,8 +1,9 @@
 //! How it was measured: lab, CPUs, frames, trials and machine.
 
+use super::super::names::Names;
 use super::super::numbers::grouped;
 use super::super::page::{Ink, Page};
-use super::super::setup::{machine, mode, roles};
+use super::super::setup::{machine, mode, roles, states};
 use super::Shown;
 use linerate_core::plan::campaign::{Campaign as Plan, Order};
 use linerate_core::record::Mode;
@@ -21,6 +22,7 @@ pub fn measured(page: &mut Page, shown: &Shown<'_>) {
     }
     page.item("traffic  ", &traffic(plan), Ink::Plain);
     page.item("trials   ", &trials(shown), Ink::Plain);
+    states(page, shown.summary, &Names::of(campaign));
     if campaign.asked.mode != Mode::Hosts {
         page.item("host     ", &machine(shown.host), Ink::Plain);
     }

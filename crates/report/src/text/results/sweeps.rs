@@ -1,6 +1,6 @@
 //! Factors with several levels as aligned series with bars, and what more CPUs bring.
 
-use super::super::numbers::{digits, interval, percent, significant};
+use super::super::numbers::{digits, interval, percent, rate, rate_interval, significant};
 use super::super::page::{Ink, Page, Table};
 use super::Shown;
 use super::words::{change, change_interval};
@@ -36,23 +36,26 @@ fn table(page: &mut Page, shown: &Shown<'_>, series: &Series, factor: &str) {
     let most = series.points.iter().map(|p| p.rate.median).fold(0.0, f64::max);
     let first = series.points.first().map_or("", |p| p.level.as_str());
     let has_ceiling = series.points.iter().any(|p| p.ceiling.is_some());
-    let mut table = Table::default()
-        .column(factor, "")
-        .column("rate", unit)
-        .column("95 %", "interval")
-        .column(&format!("against {first}"), "%")
-        .column("95 %", "interval");
+    let loses = shown.loses();
+    let mut table = Table::default().column(factor, "").column("rate", unit).column("95 %", "interval");
+    if loses {
+        table = table.column("lost", "%");
+    }
+    table = table.column(&format!("against {first}"), "%").column("95 %", "interval");
     if has_ceiling {
         table = table.column("tester", "alone").column("% of", "that");
     }
     table = table.optional("", &format!("{:<BAR$}", "rate"));
     for point in &series.points {
         let mut row = vec![point.level.clone()];
-        row.extend(rate(point, scale));
+        row.extend(rates(point, scale));
+        if loses {
+            row.push(shown.lost(point.cell));
+        }
         row.extend(to_first(point));
         if has_ceiling {
             let share = point.ceiling.filter(|c| *c > 0.0 && point.rate.n > 0).map(|c| point.rate.median / c);
-            row.push(point.ceiling.map_or(NONE.into(), |c| significant(c / scale, 4)));
+            row.push(point.ceiling.map_or(NONE.into(), |c| rate(c, scale, 4)));
             row.push(share.map_or(NONE.into(), percent));
         }
         row.push(bar(point.rate.median, most));
@@ -61,13 +64,13 @@ fn table(page: &mut Page, shown: &Shown<'_>, series: &Series, factor: &str) {
     page.table(&table);
 }
 
-fn rate(point: &Point, scale: f64) -> [String; 2] {
+fn rates(point: &Point, scale: f64) -> [String; 2] {
     if point.rate.n == 0 {
         return [NONE, NONE].map(String::from);
     }
     let digits = digits(&point.rate).clamp(3, 5);
-    let interval = interval(&point.rate, scale, digits).unwrap_or_else(|| "too few".into());
-    [significant(point.rate.median / scale, digits), interval]
+    let interval = rate_interval(&point.rate, scale, digits).unwrap_or_else(|| "too few".into());
+    [rate(point.rate.median, scale, digits), interval]
 }
 
 fn to_first(point: &Point) -> [String; 2] {
@@ -100,7 +103,7 @@ pub fn speed_ups(page: &mut Page, shown: &Shown<'_>) {
         .column("rate", unit)
         .column("speed-up", "")
         .column("95 %", "interval");
-    let rate = |rate: Option<f64>| rate.map_or(NONE.into(), |r| significant(r / scale, 4));
+    let rate = |fps: Option<f64>| fps.map_or(NONE.into(), |fps| rate(fps, scale, 4));
     for up in ups {
         let Some(ratio) = &up.ratio else { continue };
         table.row(vec![

@@ -1,12 +1,12 @@
 //! The table of cells, and comparisons in the form in which papers print them.
 
-use super::super::numbers::{digits, interval, percent, significant};
+use super::super::numbers::{digits, interval, percent, rate, rate_interval};
 use super::super::page::{Ink, Page, Table};
+use super::super::tables::limit;
 use super::Shown;
 use super::sweeps::is_shown;
 use super::words::{change, change_interval, verdict};
 use linerate_core::plan::results::{self, CellResult, Disagreement, Ministat, TableRow};
-use linerate_core::summary::Limit;
 
 const NONE: &str = "-";
 
@@ -18,7 +18,11 @@ pub fn cells(page: &mut Page, shown: &Shown<'_>) {
     let (scale, unit) = shown.unit();
     let compared = shown.results.cells.iter().any(|c| c.baseline.is_some());
     let has_ceiling = shown.results.cells.iter().any(|c| c.ceiling.is_some());
+    let loses = shown.loses();
     let mut table = Table::default().column("cell", "").column("rate", unit).column("95 %", "interval");
+    if loses {
+        table = table.column("lost", "%");
+    }
     if has_ceiling {
         table = table
             .column("card to", &format!("card {unit}"))
@@ -37,12 +41,15 @@ pub fn cells(page: &mut Page, shown: &Shown<'_>) {
     let measured = |c: &&CellResult| shown.planned.lacking(c.cell).is_empty() && !beside.contains(&c.cell);
     for cell in shown.results.cells.iter().filter(measured) {
         let mut row = vec![format!("{:>2} {}", cell.cell + 1, shown.name(cell.cell))];
-        row.extend(rate(cell, scale));
+        row.extend(rates(cell, scale));
+        if loses {
+            row.push(shown.lost(cell.cell));
+        }
         if has_ceiling {
             row.extend(share(cell, scale));
         }
         if compared {
-            row.extend(against(cell));
+            row.extend(against(shown, cell));
         }
         row.extend([format!("{}/{}", cell.valid_trials, cell.trials), limit(cell.limit).into()]);
         table.row(row);
@@ -51,45 +58,35 @@ pub fn cells(page: &mut Page, shown: &Shown<'_>) {
     page.table(&table);
 }
 
-fn rate(cell: &CellResult, scale: f64) -> [String; 2] {
+fn rates(cell: &CellResult, scale: f64) -> [String; 2] {
     if cell.rate.n == 0 {
         let why = if cell.trials == 0 { "not run" } else { "no valid trial" };
         return [NONE.into(), why.into()];
     }
     let digits = digits(&cell.rate).clamp(3, 5);
     [
-        significant(cell.rate.median / scale, digits),
-        interval(&cell.rate, scale, digits).unwrap_or_else(|| "too few".into()),
+        rate(cell.rate.median, scale, digits),
+        rate_interval(&cell.rate, scale, digits).unwrap_or_else(|| "too few".into()),
     ]
 }
 
 /// What the tester does alone, the share of that, and its interval.
 fn share(cell: &CellResult, scale: f64) -> [String; 3] {
     let Some(ceiling) = &cell.ceiling else { return [NONE; 3].map(String::from) };
-    let alone = ceiling.rate.map_or(NONE.into(), |r| significant(r / scale, 4));
+    let alone = ceiling.rate.map_or(NONE.into(), |r| rate(r, scale, 4));
     let Some(ratio) = &ceiling.ratio else { return [alone, NONE.into(), NONE.into()] };
     [alone, percent(ratio.median), interval(ratio, 0.01, 3).unwrap_or_else(|| NONE.into())]
 }
 
-fn against(cell: &CellResult) -> [String; 4] {
+fn against(shown: &Shown<'_>, cell: &CellResult) -> [String; 4] {
     let Some(baseline) = &cell.baseline else { return [NONE, NONE, NONE, ""].map(String::from) };
     let ratio = baseline.ratio.as_ref();
     [
         (baseline.cell + 1).to_string(),
         ratio.map_or(NONE.into(), change),
         ratio.and_then(change_interval).unwrap_or_else(|| NONE.into()),
-        verdict(ratio, baseline.proven).into(),
+        verdict(ratio, baseline.proven, shown.drops_more(cell.cell, baseline.cell, baseline.cost)).into(),
     ]
-}
-
-fn limit(limit: Limit) -> &'static str {
-    match limit {
-        Limit::Calibration => "no DUT",
-        Limit::Dut => "DUT",
-        Limit::Tester => "tester",
-        Limit::OfferedLoad => "as asked",
-        Limit::Unknown => NONE,
-    }
 }
 
 /// Setup, A, B, ministat. Factors that are shown as series are left out.
@@ -119,7 +116,7 @@ fn paper(page: &mut Page, shown: &Shown<'_>, paper: &results::Table) {
     let b = paper.b.as_deref().unwrap_or("this setup");
     let mut table =
         Table::default().column("setup", "").column(&paper.a, unit).column(b, unit).column("ministat", "");
-    let rate = |rate: Option<f64>| rate.map_or(NONE.into(), |r| significant(r / scale, 4));
+    let rate = |fps: Option<f64>| fps.map_or(NONE.into(), |fps| rate(fps, scale, 4));
     for row in paper.rows.iter().filter(|r| r.a.is_some() && r.b.is_some()) {
         table.row(vec![shown.shortened(&row.setup), rate(row.a), rate(row.b), ministat(row, page.width())]);
     }
@@ -130,6 +127,8 @@ fn paper(page: &mut Page, shown: &Shown<'_>, paper: &results::Table) {
 fn ministat(row: &TableRow, width: usize) -> String {
     let mark = row.disagreement.map_or(String::new(), |d| format!(" {}", mark(d)));
     match &row.ministat {
+        // Of what passes nothing there is a rate, and no noise.
+        _ if row.a == Some(0.0) || row.b == Some(0.0) => "no frame passed".into(),
         None => "too few trials".into(),
         Some(Ministat { proven: false, .. }) if width < NARROW => format!("not proven{mark}"),
         Some(Ministat { proven: false, .. }) => format!("No difference proven at 95.0% confidence{mark}"),

@@ -34,6 +34,14 @@ pub enum JournalError {
         /// The other process.
         pid: u32,
     },
+    /// Another campaign may change the host.
+    #[error(
+        "another linerate (process {pid}) may change settings of this host now (--allow-host-changes): wait for its end, then start this one again"
+    )]
+    Reserved {
+        /// The other process.
+        pid: String,
+    },
     /// The kernel took something else.
     #[error("/{file} should be {wanted} and the kernel made it {found}")]
     NotTaken {

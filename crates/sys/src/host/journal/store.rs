@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The form of journals that this program writes.
 const VERSION: u32 = 1;
@@ -170,17 +171,61 @@ pub struct Lock(#[expect(dead_code, reason = "held, not read")] File);
 impl Lock {
     pub fn take(folder: &Path) -> Result<Lock, JournalError> {
         let path = folder.join("lock");
-        let open = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let file = open.map_err(JournalError::system("open", &path))?;
-        loop {
-            // SAFETY: the descriptor is open.
-            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } == 0 {
-                return Ok(Lock(file));
+        let file = lockable(&path)?;
+        flock(&file, libc::LOCK_EX).map_err(JournalError::system("lock", path))?;
+        Ok(Lock(file))
+    }
+}
+
+/// The right to begin a campaign that may change the host. Its holder's number is in the file, for who comes next.
+#[derive(Debug)]
+pub struct Reservation(#[expect(dead_code, reason = "held, not read")] File);
+
+impl Reservation {
+    /// Takes it.
+    ///
+    /// # Errors
+    /// Another process has it, or its file cannot be made.
+    pub(super) fn take(folder: &Path) -> Result<Reservation, JournalError> {
+        let path = folder.join("campaign");
+        let mut file = lockable(&path)?;
+        // Of a holder that was killed, a program that it was just starting may have it for a moment.
+        let mut held = flock(&file, libc::LOCK_EX | libc::LOCK_NB);
+        for _ in 0..10 {
+            if !matches!(&held, Err(e) if e.kind() == io::ErrorKind::WouldBlock) {
+                break;
             }
-            match io::Error::last_os_error() {
-                e if e.kind() == io::ErrorKind::Interrupted => {}
-                e => return Err(JournalError::system("lock", path)(e)),
+            std::thread::sleep(Duration::from_millis(50));
+            held = flock(&file, libc::LOCK_EX | libc::LOCK_NB);
+        }
+        match held {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                let mut pid = String::new();
+                let _ = file.take(20).read_to_string(&mut pid);
+                return Err(JournalError::Reserved { pid: pid.trim().into() });
             }
+            other => other.map_err(JournalError::system("lock", &path))?,
+        }
+        let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+        written.map_err(JournalError::system("write", path))?;
+        Ok(Reservation(file))
+    }
+}
+
+fn lockable(path: &Path) -> Result<File, JournalError> {
+    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+    open.map_err(JournalError::system("open", path))
+}
+
+fn flock(file: &File, operation: libc::c_int) -> io::Result<()> {
+    loop {
+        // SAFETY: the descriptor is open.
+        if unsafe { libc::flock(file.as_raw_fd(), operation) } == 0 {
+            return Ok(());
+        }
+        match io::Error::last_os_error() {
+            e if e.kind() == io::ErrorKind::Interrupted => {}
+            e => return Err(e),
         }
     }
 }

@@ -174,7 +174,7 @@ mod tests {
             machine: Some("02:00:00:00:00:01".into()),
             boot: Some("b".into()),
             made: n == 1,
-            slow: n == 1,
+            within_ns: (n == 1).then_some(5),
         }
     }
 

@@ -1,8 +1,8 @@
 //! What people are shown of changes.
 
 use super::*;
-use linerate_core::plan::settings::{Image, Settings, System};
-use linerate_core::reconfigure::{self, Port, Target};
+use linerate_core::plan::settings::{Command, Image, Settings, System};
+use linerate_core::reconfigure::{self, Port, Steps, Target};
 
 #[test]
 fn programs_are_shown_without_our_scripts() {
@@ -15,18 +15,37 @@ fn programs_are_shown_without_our_scripts() {
 fn installation(file: &Path, line: &str) -> (Changes, Step) {
     let image = Image { file: file.display().to_string(), install: line.into(), undo: "true".into() };
     let settings = Settings { image: Some(image), ..Settings::default() };
-    let port = || Port { name: "in0".into(), addresses: Vec::new(), next_hops: Vec::new() };
-    let target = Target { system: System::Linux, inside: port(), outside: port(), config_save: None };
-    let steps = reconfigure::steps(&settings, None, &target).unwrap();
-    let place = Arc::new(Place::Here { name: "here".into(), netns: None });
-    let changes = Changes::open(place, "here", None, &file.with_extension("journal"), false).unwrap();
+    let (changes, steps) = made_of(&file.with_extension("journal"), &settings);
     (changes, steps.steps[0].clone())
+}
+
+/// What settings come to on this machine, and what makes it, with a folder for its journal.
+fn made_of(journals: &Path, settings: &Settings) -> (Changes, Steps) {
+    let port =
+        || Port { name: "in0".into(), addresses: Vec::new(), next_hops: Vec::new(), networks: Vec::new() };
+    let target = Target { system: System::Linux, inside: port(), outside: port(), config_save: None };
+    let steps = reconfigure::steps(settings, None, &target).unwrap();
+    let place = Arc::new(Place::Here { name: "here".into(), netns: None });
+    let changes = Changes::open(place, "here", None, journals, false).unwrap();
+    (changes, steps)
 }
 
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("linerate-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     folder
+}
+
+#[test]
+fn a_command_takes_as_long_as_its_plan_lets_it() {
+    let folder = folder("within");
+    let command =
+        Command { run: "sleep 1000".into(), undo: Some("true".into()), within_ns: Some(200_000_000) };
+    let settings = Settings { commands: vec![command], ..Settings::default() };
+    let (mut changes, steps) = made_of(&folder, &settings);
+    let error = changes.make(&steps.steps, false, None).unwrap_err().to_string();
+    assert!(error.contains("`sh -c sleep 1000` took longer than 0.2 s"), "{error}");
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
@@ -83,7 +102,7 @@ fn a_host_that_hangs_is_waited_for_once() {
         boot: None,
         machine: None,
         made: true,
-        slow: false,
+        within_ns: None,
     };
     let place = Arc::new(Place::Here { name: "here".into(), netns: None });
     let mut changes = Changes::open(place, "here", None, &folder, false).unwrap();

@@ -7,13 +7,21 @@ use crate::hosts::ping::FRAMES;
 /// What is wrong by what became of the frames.
 pub fn judge(tried: &[Tried]) -> Vec<Problem> {
     let mut problems = Problems::default();
+    let still: Vec<&(String, String)> = tried.iter().filter_map(still).collect();
     for probe in tried {
-        one(probe, &mut problems);
+        one(probe, &still, &mut problems);
     }
     problems.found
 }
 
-fn one(tried: &Tried, problems: &mut Problems) {
+/// The port at the other end of a cable whose counters did not move, nor those of another port, although its host answered.
+fn still(tried: &Tried) -> Option<&(String, String)> {
+    let answered = tried.replies.count.is_some_and(|(_, answered)| answered > 0);
+    let unmoved = !tried.probe.is_forwarded() && tried.arrived[0] == Some(0) && tried.elsewhere.is_empty();
+    (answered && unmoved).then_some(&tried.probe.arrives[0])
+}
+
+fn one(tried: &Tried, still: &[&(String, String)], problems: &mut Problems) {
     let Tried { probe, replies, arrived, elsewhere } = tried;
     let answered = replies.count.map_or(0, |(_, answered)| answered);
     let enough = |count: &Option<u64>| count.is_some_and(|n| n >= u64::from(FRAMES));
@@ -61,6 +69,16 @@ fn one(tried: &Tried, problems: &mut Problems) {
         );
     } else if let Some(at) = arrived.iter().position(|count| count.is_some() && !enough(count)) {
         let (host, port) = &probe.arrives[at];
+        if still.contains(&&probe.arrives[at]) {
+            // Told once, of the cable.
+            if !probe.is_forwarded() {
+                let what =
+                    format!("the counters of {port} do not move, although frames that it takes are answered");
+                let remedy = "on FreeBSD, netstat may be of another release than the kernel: compare the two lines of `freebsd-version -ku`, and install the userland that fits the kernel";
+                add(Severity::Fault, host, what, remedy);
+            }
+            return;
+        }
         let other = if at == 0 { elsewhere.first() } else { None };
         let what = match other {
             Some(other) => format!("frames for {port} arrive at {other}"),

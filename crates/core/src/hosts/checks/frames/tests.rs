@@ -136,7 +136,7 @@ fn what_became_of_frames() {
     assert_eq!(judged(0, 10, &[ALL], &[]), None);
     assert_eq!(judged(0, 10, &[None], &[]), None);
     assert_eq!(judged(3, 10, &[ALL, Some(12)], &[]), None);
-    let cases: [Case; 8] = [
+    let cases: [Case; 9] = [
         (
             0,
             0,
@@ -149,6 +149,7 @@ fn what_became_of_frames() {
         (0, 0, &[ALL], &[], Severity::Warning, "g", "arrives, and is not answered"),
         (0, 0, &[Some(0)], &["d1"], Severity::Fault, "d", "frames for d0 arrive at d1"),
         (0, 10, &[Some(0)], &["d1"], Severity::Fault, "d", "frames for d0 arrive at d1"),
+        (0, 10, &[Some(0)], &[], Severity::Fault, "d", "the counters of d0 do not move"),
         (0, 4, &[ALL], &[], Severity::Warning, "g", "not everything is answered"),
         (
             3,
@@ -169,6 +170,21 @@ fn what_became_of_frames() {
         assert!(problem.evidence.contains(&format!("{answered} of 10 pings")), "{problem:?}");
         assert_eq!(problem.evidence.contains("said"), answered == 0, "{problem:?}");
     }
+}
+
+#[test]
+fn counters_that_do_not_move_are_no_way_around_the_dut() {
+    let tried = |probe: usize, arrived: &[Option<u64>]| Tried {
+        probe: plan(&lab(), &facts()).probes[probe].clone(),
+        replies: Replies { count: Some((10, 10)), said: String::new() },
+        arrived: arrived.to_vec(),
+        elsewhere: Vec::new(),
+    };
+    let [problem] = &judge(&[tried(0, &[Some(0)]), tried(3, &[Some(0), ALL])])[..] else {
+        panic!("one problem")
+    };
+    assert!(problem.what.contains("the counters of d0 do not move"), "{problem:?}");
+    assert!(problem.remedy.contains("freebsd-version -ku"), "{problem:?}");
 }
 
 #[test]

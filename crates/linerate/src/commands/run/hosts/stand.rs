@@ -3,14 +3,14 @@
 use super::super::prepare::Prepared;
 use super::Site;
 use super::traffic::{Side, of_agents, of_tools};
-use crate::stand::{Agents, Device, Hosts, HostsTester, Tools};
+use crate::stand::{Agents, Device, HostSlot, Hosts, HostsTester, Tools};
 use anyhow::{Context, Result};
 use linerate_core::agent::spec::Means;
 use linerate_core::hosts::Kernel;
 use linerate_core::lab::{Host, Tool};
 use linerate_core::plan::campaign::{Campaign, Reboot};
 use linerate_core::plan::placeholders::fill;
-use linerate_core::plan::settings::Filter;
+use linerate_core::plan::settings::{States, System};
 use linerate_sys::net::userns;
 use linerate_sys::ports::live::LONGEST_FCS;
 use linerate_sys::remote::Place;
@@ -18,7 +18,7 @@ use linerate_sys::remote_agent::lab::{Cabling, Card, RealLab, Sender};
 use linerate_sys::remote_agent::{Agent, Link};
 use linerate_sys::remote_dut::{Known, RemoteDut};
 use linerate_sys::remote_tools::ToolHost;
-use linerate_wire::MacAddr;
+use linerate_wire::{MacAddr, Transport};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,13 +55,24 @@ impl Site {
         let device = self.device(plan)?;
         let tester = self.tester(prepared, campaign)?;
         let of_slot = |(cell, &(lane, kind, rate)): (usize, &(usize, usize, Option<f64>))| {
-            let flows = u64::from(plan.kinds[plan.cells[cell].kind].flows);
-            let tracks = plan.lanes[lane]
-                .settings
-                .rules
-                .as_ref()
-                .is_some_and(|rules| rules.filter != Filter::Stateless);
-            (lane, kind, rate, if tracks { flows } else { flows.min(ENOUGH_TO_LEARN) })
+            let traffic = &plan.kinds[plan.cells[cell].kind];
+            let flows = u64::from(traffic.flows);
+            let settings = &plan.lanes[lane].settings;
+            // A repeated SYN on a connection that has been answered: only Linux is known to let it pass.
+            let linux = matches!(plan.system, System::Linux | System::Vyos);
+            let states = settings.tracks().then_some(match settings.states {
+                States::Established if traffic.transport == Transport::Tcp && !linux => States::OneWay,
+                states => states,
+            });
+            let all = states.is_some_and(|states| states != States::New);
+            HostSlot {
+                lane,
+                kind,
+                rate,
+                flows: if all { flows } else { flows.min(ENOUGH_TO_LEARN) },
+                states,
+                forget: settings.forget(),
+            }
         };
         let slots = prepared.layout.iter().enumerate().map(of_slot).collect();
         Ok(Hosts::new(tester, device, slots))

@@ -1,0 +1,47 @@
+//! What a campaign would do on the hosts of its lab, told beforehand.
+
+use crate::reconfigure::{Program, Step, Undo};
+use serde::Serialize;
+
+/// What would be done on a host at one time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// The host, and what it is for.
+    pub host: String,
+    /// When it would be done, and for which cells.
+    pub when: String,
+    /// In order.
+    pub actions: Vec<Action>,
+}
+
+/// One thing that would be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Action {
+    /// What it is.
+    pub what: String,
+    /// The program with its arguments; empty where none is run.
+    pub argv: Vec<String>,
+    /// The same, for people.
+    pub command: String,
+    /// What undoes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<String>,
+}
+
+impl Action {
+    /// A program that is run.
+    pub fn of(what: impl Into<String>, program: &Program) -> Action {
+        Action { what: what.into(), argv: program.argv.clone(), command: program.shown(), undo: None }
+    }
+}
+
+impl From<&Step> for Action {
+    fn from(step: &Step) -> Action {
+        let undo = match &step.undo {
+            Undo::Run(program) => format!("`{}`", program.shown()),
+            Undo::Reboot => "a reboot".into(),
+            Undo::Stays => "nothing: it stays, or goes with another change".into(),
+        };
+        Action { undo: Some(undo), ..Action::of(&step.what, &step.apply) }
+    }
+}

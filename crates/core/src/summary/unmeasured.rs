@@ -1,0 +1,83 @@
+//! Slots that were to be measured and have no figure, or none that says anything.
+
+use super::{Row, drops, losses_by_place, name};
+use crate::record::{Campaign, Slot, TrialRecord};
+use crate::schedule::Stopped;
+use serde::{Deserialize, Serialize};
+
+/// A slot that could not be measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unmeasured {
+    /// Its number.
+    pub slot: usize,
+    /// Its name.
+    pub name: String,
+    /// Why, as a sentence that lacks its name: `could not be measured: ...`.
+    pub why: String,
+}
+
+/// All of them. What is skipped is told elsewhere.
+pub(super) fn unmeasured(
+    campaign: &Campaign,
+    rows: &[Row],
+    trials: &[TrialRecord],
+    stopped: Stopped,
+) -> Vec<Unmeasured> {
+    let skipped = |slot: &Slot| campaign.planned.as_ref().is_some_and(|p| !p.lacking(slot.id).is_empty());
+    let slots = campaign.slots.iter().filter(|s| s.imported.is_none() && !skipped(s));
+    let of_slot = |slot: &Slot| {
+        let why = why(campaign, slot, rows.get(slot.id)?, trials, stopped)?;
+        Some(Unmeasured { slot: slot.id, name: name(campaign, slot.id), why })
+    };
+    slots.filter_map(of_slot).collect()
+}
+
+fn why(
+    campaign: &Campaign,
+    slot: &Slot,
+    row: &Row,
+    trials: &[TrialRecord],
+    stopped: Stopped,
+) -> Option<String> {
+    let cut_short = matches!(stopped, Stopped::Interrupted | Stopped::Failed);
+    let of_slot: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
+    // Whatever else the audit found follows from that.
+    if drops::share(campaign, &of_slot) >= 1.0 {
+        return (!is_meant_to_drop(campaign, slot)).then(|| drops_all(campaign, slot, row, &of_slot));
+    }
+    let first = || of_slot.iter().find_map(|t| t.audit.failures().next()).unwrap_or_default();
+    match (row.valid_trials, row.trials) {
+        (0, 0) if cut_short => None,
+        (0, 0) => Some("could not be measured: the time was over before its first trial".into()),
+        (0, 1) => Some(format!("could not be measured: its only trial failed its audit ({})", first())),
+        (0, n) => {
+            Some(format!("could not be measured: all {n} trials failed their audit (the first: {})", first()))
+        }
+        _ if row.received.n == 0 => Some("could not be measured: no trial had a window".into()),
+        _ => None,
+    }
+}
+
+/// A DUT with a known answer does what was asked for.
+fn is_meant_to_drop(campaign: &Campaign, slot: &Slot) -> bool {
+    let of_plan = campaign.planned.as_ref().and_then(|planned| {
+        let plan = &planned.plan;
+        Some(plan.lanes.get(plan.cells.get(slot.id)?.lane)?.settings.dut.to_string())
+    });
+    campaign.asked.lab == "simulated" || of_plan.as_ref().unwrap_or(&slot.variant).starts_with("known-")
+}
+
+fn drops_all(campaign: &Campaign, slot: &Slot, row: &Row, trials: &[&TrialRecord]) -> String {
+    let addresses = if slot.family == "IPv6" { "2001:2::/48" } else { "198.18.0.0/15" };
+    let losses = losses_by_place(trials);
+    let place = losses.first().map_or("", |(place, _)| place);
+    let between = match &campaign.planned {
+        Some(_) => "{in} and {out}",
+        None => "the DUT's two interfaces",
+    };
+    let drops =
+        |rule: &str| rule.split_whitespace().any(|w| ["drop", "reject"].contains(&&*w.to_lowercase()));
+    let by = row.rules.iter().find(|(rule, _)| drops(rule)).map(|(rule, _)| format!(" by `{rule}`"));
+    let by = by.unwrap_or_else(|| format!(" ({place})"));
+    format!("dropped every test frame{by}: its rules and settings must pass {addresses} between {between}")
+}

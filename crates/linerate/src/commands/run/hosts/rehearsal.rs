@@ -1,0 +1,163 @@
+//! What a plan would do on the hosts of a lab, as far as plan and lab file tell: no host is asked.
+
+use super::traffic::{Side, of_tools};
+use super::{cells, lane_steps, port_of};
+use anyhow::Result;
+use linerate_core::lab::{Host, Interface, Lab, Tool};
+use linerate_core::plan::campaign::{Campaign, Reboot};
+use linerate_core::plan::placeholders::fill;
+use linerate_core::plan::rehearsal::{Action, Part};
+use linerate_core::plan::settings::End;
+use linerate_core::reconfigure::{Program, Target};
+use linerate_core::tools::Traffic;
+use linerate_core::trial::Timing;
+use linerate_wire::MacAddr;
+use std::path::Path;
+
+/// Everything, host by host. `folder`: the plan's.
+///
+/// # Errors
+/// Rates or flows that cannot be.
+pub fn rehearse(plan: &Campaign, lab: &Lab, folder: &Path) -> Result<Vec<Part>> {
+    let mut parts = match lab.dut() {
+        Some(dut) => of_dut(plan, lab, dut, folder),
+        None => Vec::new(),
+    };
+    parts.extend(of_tester(plan, lab)?);
+    Ok(parts)
+}
+
+/// The name of an interface, or what stands for it where the lab file leaves it to be found out.
+fn name(interface: Option<&Interface>, key: &str) -> String {
+    interface.and_then(|i| i.name.clone()).unwrap_or_else(|| format!("{{{key}}}"))
+}
+
+/// Something that is no program of a host.
+fn words(what: &str, command: String) -> Action {
+    Action { what: what.into(), argv: Vec::new(), command, undo: None }
+}
+
+fn of_dut(plan: &Campaign, lab: &Lab, dut: &Host, folder: &Path) -> Vec<Part> {
+    let port = |end: End, key: &str| {
+        let interface = dut.end(end);
+        let addresses = interface.map(|i| i.addresses.as_slice()).unwrap_or_default();
+        port_of(lab, end, name(interface, key), addresses)
+    };
+    let saved = dut.system.and_then(|system| system.config_save()).map(String::from);
+    let target = Target {
+        system: plan.system,
+        inside: port(End::In, "in"),
+        outside: port(End::Out, "out"),
+        config_save: dut.config_save.clone().or(saved),
+    };
+    let host = format!("{} (DUT)", dut.name);
+    let mut parts = Vec::new();
+    for (number, lane) in plan.lanes.iter().enumerate() {
+        let actions = match lane_steps(plan, number, &target, folder) {
+            Ok(steps) => {
+                let booted = (steps.reboot || plan.trials.reboot == Reboot::EachTrial)
+                    .then(|| words("reboot", "shutdown -r now".into()));
+                let (lasting, others) = steps.steps.split_at(steps.lasting.min(steps.steps.len()));
+                lasting
+                    .iter()
+                    .map(Action::from)
+                    .chain(booted)
+                    .chain(others.iter().map(Action::from))
+                    .collect()
+            }
+            Err(why) => why.into_iter().map(|why| words("cannot be measured", why)).collect(),
+        };
+        let when = format!("for lane {}: {}", number + 1, lane.variants.join(", "));
+        parts.push(Part { host: host.clone(), when, actions });
+    }
+    let filled = |command: &String| fill(command, &target.inside.name, &target.outside.name);
+    let shell = |what: &str, command| Action::of(what, &Program::new(["sh", "-c", &filled(command)]));
+    let during = plan.collect.during.iter().map(|command| shell("collected under load", command));
+    let after = plan.collect.commands.iter().map(|command| shell("collected after the load", command));
+    let actions: Vec<Action> = during.chain(after).collect();
+    if !actions.is_empty() {
+        parts.push(Part { host, when: "in each trial".into(), actions });
+    }
+    parts
+}
+
+/// Generators and receiver, for every kind of traffic and rate.
+fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
+    let prepared = cells(plan, Some(lab))?;
+    let sending: Vec<(&Host, &Interface)> =
+        lab.generators().flat_map(|host| host.send.iter().map(move |i| (host, i))).collect();
+    let receiver = lab.receiver();
+    let tools: Vec<Option<Tool>> = sending.iter().map(|(host, _)| host.tool).chain([receiver.tool]).collect();
+    let agents = tools.iter().all(|tool| tool.is_none_or(|tool| tool == Tool::Linerate));
+    let to = match lab.dut() {
+        Some(dut) => dut.inside.as_ref(),
+        None => receiver.receive.as_ref(),
+    };
+    let to = to.and_then(|interface| interface.mac);
+    let mut loads: Vec<(usize, Option<f64>, Vec<String>)> = Vec::new();
+    for (cell, &(_, kind, rate)) in prepared.layout.iter().enumerate() {
+        let number = (cell + 1).to_string();
+        match loads.iter_mut().find(|(k, r, _)| (*k, *r) == (kind, rate)) {
+            Some((.., cells)) => cells.push(number),
+            None => loads.push((kind, rate, vec![number])),
+        }
+    }
+    let counting = name(receiver.receive.as_ref(), "receive");
+    let none = Interface::default();
+    let far = side(&counting, receiver.receive.as_ref().unwrap_or(&none));
+    let seconds = Timing::of_hosts(plan.trials.duration_ns).load_ns().div_ceil(1_000_000_000) as u32;
+    let pps = |rate: Option<f64>| rate.map(|rate| rate / sending.len().max(1) as f64);
+    let mut parts = Vec::new();
+    for (kind, rate, cells) in &loads {
+        let frames = &prepared.kinds[*kind];
+        let traffic = |tool, near: &Side<'_>, at: &str| {
+            let traffic = of_tools(frames, tool, [near, &far], at, to.unwrap_or(UNKNOWN))?;
+            Ok(Traffic { pps: pps(*rate), seconds, ..traffic })
+        };
+        let when = format!("in each trial of cells {}", cells.join(", "));
+        for (host, interface) in &sending {
+            let at = name(Some(interface), "send");
+            let near = side(&at, interface);
+            let action = match agents {
+                true => by_agent(host, "sends from", &at),
+                false => by_tool(host, &at, true, |tool| traffic(tool, &near, &at)),
+            };
+            let host = format!("{} (generator)", host.name);
+            parts.push(Part { host, when: when.clone(), actions: vec![action] });
+        }
+        let action = match (agents, sending.first()) {
+            (false, Some((_, interface))) => {
+                let near = name(Some(interface), "send");
+                by_tool(receiver, &counting, false, |tool| traffic(tool, &side(&near, interface), &counting))
+            }
+            _ => by_agent(receiver, "counts at", &counting),
+        };
+        parts.push(Part { host: format!("{} (receiver)", receiver.name), when, actions: vec![action] });
+    }
+    Ok(parts)
+}
+
+/// What stands for an Ethernet address that the hosts would be asked for.
+const UNKNOWN: MacAddr = MacAddr([0; 6]);
+
+fn side<'a>(name: &'a str, wanted: &'a Interface) -> Side<'a> {
+    Side { name, wanted, addresses: wanted.addresses.iter().map(|a| a.address).collect() }
+}
+
+fn by_agent(host: &Host, does: &str, at: &str) -> Action {
+    let words: &[&str] =
+        if host.sudo { &["sudo", "-n", "linerate", "agent"] } else { &["linerate", "agent"] };
+    let found = if host.tool.is_none() { ", if it has linerate; else pkt-gen" } else { "" };
+    Action::of(format!("linerate {does} {at}{found}"), &Program::new(words.iter().copied()))
+}
+
+fn by_tool(host: &Host, at: &str, sends: bool, traffic: impl FnOnce(Tool) -> Result<Traffic>) -> Action {
+    let tool = host.tool.unwrap_or(Tool::PktGen);
+    let command = traffic(tool)
+        .and_then(|traffic| Ok(if sends { tool.generator(&traffic) } else { tool.receiver(&traffic) }?.argv));
+    let does = if sends { "sends from" } else { "counts at" };
+    match command {
+        Ok(argv) => Action::of(format!("{} {does} {at}", tool.key()), &Program::new(argv)),
+        Err(error) => words("cannot be measured", format!("{error:#}")),
+    }
+}

@@ -1,0 +1,88 @@
+//! What is said at the end of a campaign, and the exit status.
+
+use crate::campaign::Finished;
+use crate::cli::{Run, Share};
+use crate::commands::{FAILED, INTERRUPTED, print, print_campaign, style, tell};
+use anyhow::Result;
+use linerate_core::plan::campaign::Interest;
+use linerate_core::plan::judge::Judgement;
+use linerate_core::plan::results::{Compared, Results};
+use linerate_core::record::{Campaign, HostFacts, Summary};
+use linerate_core::schedule::Stopped;
+use linerate_report::text;
+use std::process::ExitCode;
+
+/// Exit status where an expectation of the plan was missed, or a variant is slower than it may be.
+const MISSED: u8 = 3;
+
+/// Prints the result, and says what it means to a script.
+pub fn report(args: &Run, campaign: &Campaign, facts: &HostFacts, finished: Finished) -> Result<ExitCode> {
+    let Finished { summary, directory, failure, .. } = finished;
+    if args.json {
+        print_campaign(&directory, campaign, facts, &summary);
+    } else if !args.quiet {
+        print(&text::summary(campaign, facts, &summary, style()));
+        print(&format!("Records: {}\n", directory.display()));
+    }
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    if summary.stopped == Stopped::Interrupted {
+        tell(format!("stopped; linerate run --resume {} goes on", directory.display()));
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let missed = missed(args, &summary);
+    let slower = args.fail_if_slower.is_some_and(|limit| slower(limit, &summary));
+    if args.quiet {
+        for unmeasured in &summary.unmeasured {
+            tell(format!("{} {}", unmeasured.name, unmeasured.why));
+        }
+    }
+    Ok(match (summary.unmeasured.is_empty(), missed || slower) {
+        (false, _) => ExitCode::from(FAILED),
+        (true, true) => ExitCode::from(MISSED),
+        (true, false) => ExitCode::SUCCESS,
+    })
+}
+
+/// Whether an expectation of the plan was; where no page says which, it is told.
+fn missed(args: &Run, summary: &Summary) -> bool {
+    let expectations = summary.results.iter().flat_map(|r| &r.expectations);
+    let missed: Vec<_> = expectations.filter(|e| e.judgement == Some(Judgement::Missed)).collect();
+    for expected in missed.iter().filter(|_| args.quiet) {
+        tell(format!("what was expected is not so: {}", expected.words));
+    }
+    !missed.is_empty()
+}
+
+/// Whether a variant is proven slower than the baseline variant, by at least so much.
+fn slower(Share(limit): Share, summary: &Summary) -> bool {
+    let Some(results) = summary.results.as_deref() else { return false };
+    let mut found = false;
+    for compared in results.comparisons.iter().filter(|c| c.why == Interest::Variants) {
+        let Some(ratio) = compared.ratio else { continue };
+        let (of, than) = (name(results, compared.of), name(results, compared.than));
+        let percent = 100.0 * limit;
+        if compared.proven && ratio.median <= 1.0 - limit {
+            found = true;
+            tell(format!("{of} {} {than} by {percent} % or more{}", what(compared), why(compared)));
+        } else if ratio.low.is_none_or(|low| low <= 1.0 - limit) {
+            tell(format!(
+                "{of}: that it is {percent} % slower than {than} is not proven, and not excluded either: more trials would tell"
+            ));
+        }
+    }
+    found
+}
+
+fn name(results: &Results, cell: usize) -> &str {
+    results.cells.get(cell).map_or("", |cell| &cell.name)
+}
+
+fn what(compared: &Compared) -> &'static str {
+    if compared.cost.is_some() { "passes less than" } else { "is slower than" }
+}
+
+fn why(compared: &Compared) -> &'static str {
+    if compared.cost.is_some() { ": it drops frames" } else { "" }
+}

@@ -1,0 +1,253 @@
+//! Connections of a DUT that keeps states: both directions are shown to it before they are measured, and again before they expire.
+
+use super::embedded::TrafficKind;
+use super::{Connections, States};
+use anyhow::{Context, Result};
+use linerate_sys::lab::{EmbeddedLab, Lane};
+use linerate_sys::net::{Netns, conntrack, sysctl};
+use linerate_sys::ports::af_packet::AfPacketGenerator;
+use linerate_sys::ports::answer::Answerer;
+use linerate_sys::ports::{Generator, Load, Port, Traffic};
+use linerate_wire::{Family, FlowOrder, MacAddr, Transport};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Frames a second while connections are established: an answer takes a few microseconds of one CPU. A DUT or an answering thread
+/// that cannot keep up loses some, and those flows are shown again, more slowly.
+const RATES: [f64; 5] = [150_000.0, 50_000.0, 15_000.0, 5_000.0, 2_000.0];
+/// No round takes longer.
+const LONGEST_ROUND: f64 = 20.0;
+/// Answers may be under way this long.
+const QUIET: Duration = Duration::from_millis(100);
+/// The stream of learning frames, which no receiver counts among the campaign's.
+const STREAM: u8 = 255;
+/// A connection is shown again this long before the first of them may expire.
+const MARGIN: Duration = Duration::from_secs(2);
+/// After this time a UDP connection that has been answered counts as a stream, which lives longer (`nf_conntrack_udp_packet`).
+const STREAM_AFTER: Duration = Duration::from_secs(2);
+
+/// What is shown to a DUT.
+pub struct Shower<'a> {
+    /// The lab.
+    pub lab: &'a EmbeddedLab,
+    /// The DUT with its links.
+    pub lane: &'a Lane,
+    /// The traffic.
+    pub kind: &'a TrafficKind,
+    /// High byte of the stream ids.
+    pub campaign: u8,
+    /// The CPU that the frames are made on.
+    pub cpu: Option<u32>,
+}
+
+impl Shower<'_> {
+    /// Sends each flow once and answers it, until the DUT has seen all of them in both directions or no rate is left. The receiver
+    /// must let test frames through. Gives how many connections have not been answered then.
+    ///
+    /// # Errors
+    /// What the ports or the kernel say.
+    pub fn establish(&self, dut: &Netns, interrupted: &AtomicBool) -> Result<u64> {
+        let answerer = Answerer::start(&self.lab.receiver, self.lane.receiver.index, self.campaign)?;
+        let mut frame = self.kind.frame;
+        (frame.src_mac, frame.dst_mac) =
+            (MacAddr(self.lane.generator.mac), MacAddr(self.lane.destination_mac()));
+        let traffic = Traffic {
+            frame,
+            mix: self.kind.mix.clone(),
+            flows: self.kind.flows.clone(),
+            order: FlowOrder::Sequential,
+            rate: None,
+            campaign: self.campaign,
+            first_stream: STREAM,
+            stamp_every: 64,
+            batch: 16,
+        };
+        let cpus: Vec<u32> = self.cpu.into_iter().collect();
+        let mut generator =
+            AfPacketGenerator::new(&self.lab.generator, self.lane.generator.index, traffic, &cpus)?;
+        let flows = self.kind.flows.len();
+        // A DUT may take a millisecond for a frame; no longer.
+        let load =
+            Load { duration: Duration::from_secs(1) + Duration::from_millis(flows), frames: Some(flows) };
+        let over = || interrupted.load(Ordering::Relaxed);
+        let mut unanswered = u64::MAX;
+        for rate in RATES.into_iter().filter(|rate| *rate == RATES[0] || flows as f64 / rate < LONGEST_ROUND)
+        {
+            let before = answerer.frames();
+            generator.set_rate(Some(rate));
+            generator.start(&load)?;
+            while !generator.finished() && !over() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            generator.stop()?;
+            wait_for_answers(&answerer, over);
+            unanswered = conntrack::unanswered(dut).context("looking at the DUT's connections")?;
+            // Flows that the rules drop are never answered, and have no connection either.
+            if unanswered == 0 && answerer.frames() - before >= flows || over() {
+                break;
+            }
+        }
+        Ok(unanswered)
+    }
+}
+
+/// Returns when no answer has left for a while.
+fn wait_for_answers(answerer: &Answerer, over: impl Fn() -> bool) {
+    let (mut seen, mut since) = (answerer.frames(), Instant::now());
+    while since.elapsed() < QUIET && !over() {
+        std::thread::sleep(Duration::from_millis(2));
+        let now = answerer.frames();
+        if now != seen {
+            (seen, since) = (now, Instant::now());
+        }
+    }
+}
+
+/// How long a DUT remembers a connection after its last frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// One that has just been answered.
+    first: Duration,
+    /// One that goes on; `None` where the load's frames do not renew it: a SYN says nothing new of a connection that is there.
+    later: Option<Duration>,
+}
+
+impl Timeouts {
+    /// Of a DUT that is not asked: the shortest default among those that linerate knows is ipfw's (`dyn_udp_lifetime`).
+    pub const SHORTEST: Timeouts =
+        Timeouts { first: Duration::from_secs(10), later: Some(Duration::from_secs(10)) };
+
+    /// Those of a namespace.
+    pub fn of(dut: &Netns, family: Family, transport: Transport) -> Timeouts {
+        let seconds = |name: &str, usual: u64| {
+            let text = sysctl::get(dut, &format!("net/netfilter/nf_conntrack_{name}"));
+            Duration::from_secs(text.ok().and_then(|t| t.trim().parse().ok()).unwrap_or(usual))
+        };
+        match (transport, family) {
+            (Transport::Udp, _) => Timeouts {
+                first: seconds("udp_timeout", 30),
+                later: Some(seconds("udp_timeout_stream", 120)),
+            },
+            (Transport::Tcp, _) => Timeouts { first: seconds("tcp_timeout_syn_recv", 60), later: None },
+            (Transport::IcmpEcho, Family::V4) => {
+                let timeout = seconds("icmp_timeout", 30);
+                Timeouts { first: timeout, later: Some(timeout) }
+            }
+            (Transport::IcmpEcho, Family::V6) => {
+                let timeout = seconds("icmpv6_timeout", 30);
+                Timeouts { first: timeout, later: Some(timeout) }
+            }
+        }
+    }
+}
+
+/// When the connections of a slot were seen last: flows are sent one after the other, so the oldest is as many frames ago as there
+/// are flows. (Of flows in random order some are older; the audit finds those that expired.)
+#[derive(Debug)]
+pub struct Freshness {
+    flows: u64,
+    timeouts: Timeouts,
+    learned: Instant,
+    /// When a load began, and how many frames there had been before it.
+    loads: VecDeque<(Instant, u64)>,
+    frames: u64,
+}
+
+impl Freshness {
+    /// All flows were shown from this moment on.
+    pub fn new(began: Instant, flows: u64, timeouts: Timeouts) -> Freshness {
+        Freshness { flows, timeouts, learned: began, loads: [(began, 0)].into(), frames: flows }
+    }
+
+    /// A load of so many frames began then.
+    pub fn add(&mut self, began: Instant, frames: u64) {
+        self.loads.push_back((began, self.frames));
+        self.frames += frames;
+        // The oldest flow is in the last load that had begun by then.
+        let oldest = self.frames - self.flows;
+        while self.loads.get(1).is_some_and(|(_, before)| *before <= oldest) {
+            self.loads.pop_front();
+        }
+    }
+
+    /// Nothing can be said of them any more.
+    pub fn forget(&mut self) {
+        self.timeouts = Timeouts { first: Duration::ZERO, later: None };
+    }
+
+    /// Whether a trial of this length that begins now may find that a connection has expired.
+    pub fn expires_within(&self, now: Instant, length: Duration) -> bool {
+        let oldest = self.loads.front().map_or(self.learned, |(began, _)| *began);
+        let (seen, timeout) = match self.timeouts.later {
+            None => (self.learned, self.timeouts.first),
+            Some(later) if oldest >= self.learned + STREAM_AFTER => (oldest, later),
+            Some(_) => (oldest, self.timeouts.first),
+        };
+        now + length + MARGIN.min(timeout / 4) > seen + timeout
+    }
+}
+
+/// What the DUT tracks now.
+///
+/// # Errors
+/// The kernel does not answer.
+pub fn tracked(dut: &Netns, states: States) -> Result<Option<Connections>> {
+    let Some(tracked) = conntrack::count(dut).filter(|count| *count > 0) else { return Ok(None) };
+    let look = || conntrack::unanswered(dut).context("looking at the DUT's connections");
+    let unanswered = (states == States::Established).then(look).transpose()?;
+    Ok(Some(Connections { states, tracked: Some(tracked), unanswered }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UDP: Timeouts = Timeouts { first: Duration::from_secs(30), later: Some(Duration::from_secs(120)) };
+    const TRIAL: Duration = Duration::from_millis(300);
+
+    fn at(began: Instant, seconds: u64) -> Instant {
+        began + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn connections_that_rest_expire() {
+        let began = Instant::now();
+        let fresh = Freshness::new(began, 2000, UDP);
+        assert!(!fresh.expires_within(at(began, 27), TRIAL));
+        assert!(fresh.expires_within(at(began, 28), TRIAL));
+    }
+
+    #[test]
+    fn trials_renew_them_once_all_flows_have_been_in_one() {
+        let began = Instant::now();
+        let mut fresh = Freshness::new(began, 2000, UDP);
+        fresh.add(at(began, 10), 1500);
+        assert!(fresh.expires_within(at(began, 29), TRIAL), "500 flows are as old as the learning");
+        fresh.add(at(began, 20), 500);
+        assert!(!fresh.expires_within(at(began, 127), TRIAL), "the oldest is of the load at 10 s");
+        assert!(fresh.expires_within(at(began, 128), TRIAL));
+        fresh.add(at(began, 21), 1_000_000);
+        assert!(!fresh.expires_within(at(began, 138), TRIAL));
+        assert_eq!(fresh.loads.len(), 1);
+    }
+
+    #[test]
+    fn a_syn_does_not_renew_a_connection() {
+        let began = Instant::now();
+        let tcp = Timeouts { first: Duration::from_secs(60), later: None };
+        let mut fresh = Freshness::new(began, 10, tcp);
+        fresh.add(at(began, 50), 1000);
+        assert!(!fresh.expires_within(at(began, 57), TRIAL));
+        assert!(fresh.expires_within(at(began, 58), TRIAL));
+    }
+
+    #[test]
+    fn a_short_timeout_leaves_time_for_a_trial() {
+        let began = Instant::now();
+        let short = Timeouts { first: Duration::from_secs(1), later: Some(Duration::from_secs(1)) };
+        let fresh = Freshness::new(began, 10, short);
+        assert!(!fresh.expires_within(began, TRIAL));
+        assert!(fresh.expires_within(began + Duration::from_millis(600), TRIAL));
+    }
+}

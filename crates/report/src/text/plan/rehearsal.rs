@@ -1,0 +1,27 @@
+//! What a plan would do on the hosts of a lab.
+
+use super::super::page::{Ink, Page, Style, ascii};
+use linerate_core::plan::rehearsal::{Action, Part};
+
+/// The hosts' parts, as a section of a plan's page.
+pub fn rehearsal(parts: &[Part], style: Style) -> String {
+    let mut page = Page::new(style);
+    page.gap();
+    page.heading("What would be done on which host");
+    for part in parts {
+        page.paragraph(&ascii(&format!("{} {}", part.host, part.when)), Ink::Bold);
+        if part.actions.is_empty() {
+            page.item("  ", "nothing", Ink::Plain);
+        }
+        for action in &part.actions {
+            page.item("  ", &line(action), Ink::Plain);
+        }
+    }
+    page.finish()
+}
+
+fn line(action: &Action) -> String {
+    let undo = action.undo.as_ref().map_or(String::new(), |undo| format!("; undone by {undo}"));
+    let quote = if action.argv.is_empty() { "" } else { "`" };
+    ascii(&format!("{}: {quote}{}{quote}{undo}", action.what, action.command))
+}

@@ -1,0 +1,127 @@
+//! Answers test frames as the host that they are addressed to would, so that a DUT sees its connections in both directions; and counts
+//! the answers at the other end.
+
+use super::socket::{inside, new_socket, set_option, wait_readable};
+use super::{PortError, af_packet::bind_packet};
+use crate::net::netlink::Route;
+use crate::net::netns::Netns;
+use linerate_wire::{Recognised, recognise};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+/// Room for frames that arrive while the thread does not run: some 80,000 short ones.
+const RECEIVE_BUFFER: i32 = 64 << 20;
+/// The longest wait, so that the end is noticed.
+const WAIT_MS: i32 = 50;
+/// The longest frame that an interface hands over.
+const LONGEST: usize = 1 << 16;
+
+/// A thread that answers every test frame of a campaign that arrives at an interface, once, through the same interface, or only counts
+/// them. The frames must reach its AF_PACKET socket: see [`Port::let_through`](super::Port::let_through). It ends when dropped.
+pub struct Answerer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    stop: AtomicBool,
+    frames: AtomicU64,
+}
+
+impl Answerer {
+    /// Starts to answer. `campaign`: high byte of the stream ids.
+    ///
+    /// # Errors
+    /// No privilege (CAP_NET_RAW), no such interface.
+    pub fn start(namespace: &Netns, ifindex: u32, campaign: u8) -> Result<Answerer, PortError> {
+        let link = Route::open(namespace).and_then(|route| route.link_by_index(ifindex));
+        let own = link.map_err(|e| PortError::Unsuitable(e.to_string()))?.mac;
+        Self::spawn(namespace, ifindex, move |socket, frame| {
+            let ours = linerate_wire::answer(frame) == Some(campaign);
+            // The XDP receiver has changed the address that the frame was sent to.
+            ours && {
+                frame[6..12].copy_from_slice(&own);
+                send(socket, frame)
+            }
+        })
+    }
+
+    /// Starts to count the answers that arrive at a generator's interface. `campaign`: high byte of the stream ids.
+    ///
+    /// # Errors
+    /// As [`Answerer::start`].
+    pub fn listen(namespace: &Netns, ifindex: u32, campaign: u8) -> Result<Answerer, PortError> {
+        Self::spawn(namespace, ifindex, move |_, frame| match recognise(frame) {
+            Recognised::Test { signature, .. } => signature.stream >> 8 == u16::from(campaign),
+            Recognised::Foreign(_) => false,
+        })
+    }
+
+    fn spawn(
+        namespace: &Netns,
+        ifindex: u32,
+        take: impl Fn(&OwnedFd, &mut [u8]) -> bool + Send + 'static,
+    ) -> Result<Answerer, PortError> {
+        let name = format!("an AF_PACKET socket on interface number {ifindex}");
+        let socket = inside(namespace, || open(ifindex).map_err(PortError::system("open", name)))?;
+        let shared = Arc::new(Shared::default());
+        let thread = std::thread::Builder::new().name("answerer".into()).spawn({
+            let shared = Arc::clone(&shared);
+            move || run(&socket, &shared, take)
+        });
+        let thread = thread.map_err(PortError::system("start", "the thread that answers frames"))?;
+        Ok(Answerer { shared, thread: Some(thread) })
+    }
+
+    /// Frames answered, or counted, so far.
+    pub fn frames(&self) -> u64 {
+        self.shared.frames.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Answerer {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn open(ifindex: u32) -> io::Result<OwnedFd> {
+    let socket = new_socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, 0)?;
+    // Before Linux 4.20 the socket sees its own answers, too: they are no test frames of the direction that is answered.
+    let _ = set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1i32);
+    set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1i32)?;
+    // Without privilege the system's limit counts: frames are then lost, and those flows shown again.
+    let _ = set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER)
+        .or_else(|_| set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER));
+    bind_packet(&socket, ifindex, libc::ETH_P_ALL as u16)?;
+    Ok(socket)
+}
+
+fn run(socket: &OwnedFd, shared: &Shared, take: impl Fn(&OwnedFd, &mut [u8]) -> bool) {
+    let mut frame = vec![0; LONGEST];
+    while !shared.stop.load(Ordering::Relaxed) {
+        // SAFETY: the buffer is valid for its length and outlives the call.
+        let length = unsafe { libc::recv(socket.as_raw_fd(), frame.as_mut_ptr().cast(), frame.len(), 0) };
+        let Ok(length) = usize::try_from(length) else {
+            let mut poll = [libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+            let _ = wait_readable(&mut poll, WAIT_MS);
+            continue;
+        };
+        if take(socket, &mut frame[..length]) {
+            shared.frames.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether the interface took the frame. One that is refused is lost: whoever counts the answers shows its flow again.
+fn send(socket: &OwnedFd, frame: &[u8]) -> bool {
+    // SAFETY: the frame is valid for its length and outlives the call.
+    unsafe { libc::send(socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) >= 0 }
+}
