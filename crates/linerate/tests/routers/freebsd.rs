@@ -17,7 +17,11 @@ fn with_reboots() -> String {
 fn a_router_is_measured_by_pkt_gen() {
     let bsd = Bsd::new();
     let mask = "[variants.mask]\nmodules = [\"if_lagg\"]\ninterface.in.tx-checksum = false";
-    let ended = bsd.run(&PLAN.replace("[variants.mask]", mask), &[]);
+    let plan = PLAN.replace("[variants.mask]", mask);
+    bsd.write("plan.toml", &plan);
+    let shown = bsd.linerate(&["plan", "show", "plan.toml", "--lab", "LAB.toml"]).run().ok().stdout;
+    assert_eq!(bsd.log("router"), [""; 0], "nothing was touched");
+    let ended = bsd.run(&plan, &[]);
     assert!(ended.status.success(), "{}", ended.stderr);
     let trials = trials(&bsd.records());
     assert_eq!(trials.len(), 4);
@@ -32,6 +36,13 @@ fn a_router_is_measured_by_pkt_gen() {
     let (cards, log): (Vec<_>, Vec<_>) =
         bsd.log("router").into_iter().partition(|line| line.starts_with("ifconfig"));
     assert!(cards.contains(&"ifconfig igb1 -txcsum".to_string()), "{cards:?}");
+    // It was announced.
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for change in
+        ["kldload -n if_lagg", "sysctl kern.random.harvest.mask=351", "ifconfig igb1 -txcsum", "pkt-gen"]
+    {
+        assert!(shown.contains(change), "{change}: {shown}");
+    }
     let mut on: Vec<String> = bsd
         .read("router", "if/igb1")
         .lines()

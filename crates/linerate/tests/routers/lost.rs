@@ -25,10 +25,10 @@ fn a_router_that_stays_away_ends_the_campaign_with_its_trial_marked() {
     let ended = bsd.run(&with_reboots(), &[]);
     assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
     for part in [
-        "router: it has not come back 5 s after its reboot",
+        "router: it has not come back 10 s after its reboot",
         "names no power-cycle program",
         "its trials are marked as failed, and the others go on",
-        "router: it has not come back 5 s after it was lost",
+        "router: it has not come back 10 s after it was lost",
         "nothing can be measured without it",
         "console",
     ] {
