@@ -1,54 +1,73 @@
 //! Ctrl-C: in every phase the host is left as it was, what was measured is kept, and `--resume` goes on.
 
+use super::common::{Running, wait_for};
 use super::experiment::{Experiment, Kept, Random};
 use super::order::crossed;
 use super::outside::Outside;
 use super::{killed, outside};
 use std::time::Duration;
 
-/// Interrupts the experiment at these moments, one after the other, and lets it go on each time.
+/// Interrupts the experiment at these moments, one after the other, and resumes it each time.
 #[track_caller]
-fn interrupt(experiment: &Experiment, moments: impl IntoIterator<Item = Duration>) -> usize {
-    let (mut kept, mut interrupted) = (Kept::default(), 0);
+fn interrupt(experiment: &Experiment, moments: impl IntoIterator<Item = Duration>) {
+    let mut kept = Kept::default();
     for moment in moments {
-        let mut running = experiment.go_on().start();
+        let running = experiment.go_on().start();
         std::thread::sleep(moment);
-        if running.runs() {
-            running.signal(libc::SIGINT);
+        if interrupted(experiment, &mut kept, running, moment < Duration::from_millis(100)) {
+            continue;
         }
-        let ended = running.wait().no_panic();
-        kept.check(experiment);
-        match ended.status.code() {
-            Some(0) => {
-                experiment.is_complete(ended);
-                experiment.forget();
-                kept = Kept::default();
-            }
-            Some(130) => {
-                interrupted += 1;
-                // Before the first trial of this run, there is nothing new to be said.
-                if ended.stderr.contains("linerate run --resume records goes on") {
-                    assert_eq!(experiment.document("summary.json")["stopped"], "interrupted");
-                    assert!(ended.stdout.contains("Records: records"), "{ended:?}");
-                }
-            }
-            // Within the first milliseconds the program has not begun to listen, and ends by the signal itself.
-            code => assert!(code.is_none() && moment < Duration::from_millis(100), "{moment:?}: {ended:?}"),
-        }
+        experiment.forget();
+        kept = Kept::default();
     }
     experiment.is_complete(experiment.go_on().run());
     kept.check(experiment);
-    interrupted
+}
+
+/// Sends an interrupt; `early`: perhaps before the program listens for it. Returns false if the campaign had ended before.
+#[track_caller]
+fn interrupted(experiment: &Experiment, kept: &mut Kept, mut running: Running, early: bool) -> bool {
+    if running.runs() {
+        running.signal(libc::SIGINT);
+    }
+    let ended = running.wait().no_panic();
+    kept.check(experiment);
+    match ended.status.code() {
+        Some(0) => {
+            experiment.is_complete(ended);
+            return false;
+        }
+        // Before the first trial of this run, there is nothing new to be said.
+        Some(130) if ended.stderr.contains("linerate run --resume records goes on") => {
+            assert_eq!(experiment.document("summary.json")["stopped"], "interrupted");
+            assert!(ended.stdout.contains("Records: records"), "{ended:?}");
+        }
+        Some(130) => {}
+        // Within the first milliseconds the program has not begun to listen, and ends by the signal itself.
+        code => assert!(code.is_none() && early, "{ended:?}"),
+    }
+    true
 }
 
 #[test]
 fn an_interrupted_simulation_goes_on_where_it_was() {
-    let experiment = Experiment::new(&crossed("blocks = 12"), "--simulate ok");
-    let mut random = Random::new(4);
-    let interrupted = interrupt(&experiment, (0..12).map(|_| random.below(Duration::from_millis(1200))));
-    assert!(interrupted >= 3, "{interrupted}");
-    experiment.blocks_are_complete(12);
-    let whole = Experiment::new(&crossed("blocks = 12"), "--simulate ok");
+    const BLOCKS: &str = "blocks = 40";
+    let experiment = Experiment::new(&crossed(BLOCKS), "--simulate ok");
+    let (mut kept, mut random) = (Kept::default(), Random::new(4));
+    for _ in 0..4 {
+        let trials =
+            experiment.trials().len() + 1 + random.below(Duration::from_millis(20)).as_millis() as usize;
+        let running = experiment.go_on().start();
+        wait_for("more trials", || (experiment.trials().len() >= trials).then_some(()));
+        assert!(
+            interrupted(&experiment, &mut kept, running, false),
+            "it ended before it could be interrupted"
+        );
+    }
+    experiment.is_complete(experiment.go_on().run());
+    kept.check(&experiment);
+    experiment.blocks_are_complete(40);
+    let whole = Experiment::new(&crossed(BLOCKS), "--simulate ok");
     whole.is_complete(whole.run("--seed 7").run());
     assert_eq!(whole.order(), experiment.order());
 }
