@@ -88,7 +88,7 @@ impl Partitioner {
     }
 
     /// The least cost of points `from..to` on one level.
-    fn on_one_level(&self, from: usize, to: usize) -> f64 {
+    pub fn on_one_level(&self, from: usize, to: usize) -> f64 {
         let mut sums = vec![0.0; self.levels];
         for t in from..to {
             sums.iter_mut().zip(self.row(t)).for_each(|(sum, cost)| *sum += cost);

@@ -249,22 +249,19 @@ proptest! {
         let errors = vec![0.0; values.len()];
         let mut partitioner = partition::Partitioner::new(&values, &errors, 0.3);
         let n = values.len();
+        let chosen = partitioner.cut(penalty);
         let cost = |starts: &[usize]| -> f64 {
-            let on = |(from, to): (usize, usize)| {
-                let at = |level: f64| values[from..to].iter().map(|v| partition::cost((v - level).abs() / 0.3)).sum::<f64>();
-                values.iter().map(|level| at(*level)).fold(f64::INFINITY, f64::min)
-            };
+            let on = |(from, to)| partitioner.on_one_level(from, to);
             bounds(starts, n).map(on).sum::<f64>() + penalty * (starts.len() - 1) as f64
         };
-        let found = cost(&partitioner.cut(penalty));
+        let found = cost(&chosen);
         for mask in 0u32..1 << (n - 5) {
             let cuts = (0..n - 5).filter(|i| mask >> i & 1 == 1).map(|i| i + 3);
             let starts: Vec<usize> = [0].into_iter().chain(cuts).collect();
             if bounds(&starts, n).any(|(from, to)| to - from < 2) {
                 continue;
             }
-            // Levels closer together than an eighth of the noise are one.
-            prop_assert!(found <= cost(&starts) + 0.25, "{starts:?}");
+            prop_assert!(found <= cost(&starts) + 1e-9, "{starts:?}");
         }
     }
 }
