@@ -40,7 +40,7 @@ pub struct Row {
     pub handled: Estimate,
     /// Lost share of what was sent, over all valid trials together.
     pub loss_ratio: f64,
-    /// Share of what the DUT took in that it dropped, over all valid trials together; 0 in a lab of hosts.
+    /// Share of the frames that reached the DUT and that it dropped, over all valid trials together; 0 in a lab of hosts.
     #[serde(default)]
     pub dropped: f64,
     /// Bit/s at layer 1 of the forwarding rate.

@@ -79,9 +79,9 @@ pub struct Comparison {
     /// Change of the share of what the tester did alone at the same time, where both were measured with their ceiling: the machine's own
     /// drift between two campaigns is not in it.
     pub change_of_share: Option<Change>,
-    /// Shares of what was sent that were lost: of the reference, of the other.
+    /// Loss ratios (lost by sent frames) of the reference and of the other.
     pub lost: [f64; 2],
-    /// Shares of what the DUT took in that it dropped.
+    /// Shares of the frames that reached the DUT and that it dropped, of the same two.
     pub dropped: [f64; 2],
     /// Where one of them drops frames: the change of frames/s taken in, dropped ones included. A rate that fell because frames are
     /// dropped does not say that the DUT became slower.

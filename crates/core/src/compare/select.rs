@@ -15,9 +15,9 @@ pub struct Rates {
     pub blocks: Vec<u32>,
     /// Frames/s that the DUT took in, dropped ones included, of each value; empty for a plain file.
     pub handled: Vec<f64>,
-    /// Share of what the DUT took in that it dropped.
+    /// Share of the frames that reached the DUT and that it dropped.
     pub dropped: f64,
-    /// Share of what was sent that was lost.
+    /// Loss ratio: lost frames by sent frames.
     pub lost: f64,
     /// Trials that are left out because their audit failed, or because they were too short to have a rate.
     pub left_out: usize,

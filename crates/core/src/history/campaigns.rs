@@ -6,7 +6,7 @@ use crate::record::{Asked, Campaign, HostFacts, Slot, TrialRecord};
 use crate::summary::drops;
 use std::collections::BTreeMap;
 
-/// The fact that says how much of what it took in the DUT dropped: a rate that changed with it is not for that of a slower DUT.
+/// The fact with the DUT's loss ratio. If the rate changed together with it, the DUT drops frames; it is not slower.
 pub const DROPPED: &str = "frames dropped by the DUT";
 
 /// Adds every slot of a campaign. `source` is its folder.

@@ -68,7 +68,7 @@ pub struct Against {
     pub ratio: Option<Estimate>,
     /// Whether the interval of the ratio excludes 1.
     pub proven: bool,
-    /// Where one of the two drops frames: the ratio of what a frame costs, of those that the DUT took in.
+    /// The ratio of the costs of a frame that the DUT handled, if one of the two variants drops frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Estimate>,
 }
@@ -250,7 +250,7 @@ pub fn proven(ratio: &Estimate) -> bool {
 /// A ratio of a figure of two slots, with its interval.
 type Ratio<'a> = &'a dyn Fn(usize, usize) -> Option<Estimate>;
 
-/// What a plan came to. `rows` by slot; `ratio` is that of rates, `cost` that of what a frame costs, where one of the two drops frames.
+/// The results of a plan. `rows` by slot; `ratio` compares rates; `cost` compares the nanoseconds of a handled frame, if one of the two variants drops frames.
 pub fn results(
     planned: &Planned,
     rows: &[Row],
@@ -302,7 +302,7 @@ impl<'a> Found<'a> {
         self.sound(self.ratio, of, than)
     }
 
-    /// The ratio of what a frame costs them.
+    /// The ratio of the costs of a handled frame.
     fn cost(&self, of: usize, than: usize) -> Option<Estimate> {
         self.sound(self.cost, of, than)
     }

@@ -95,7 +95,7 @@ mod tests {
             "- a.config:1: SENDER_ADMIN: hosts.generator.ssh\n",
             "Not carried over\n- a.config:6: OTHER:",
             "nothing says which interface of dut [in] is",
-            "PLAN.toml: no faults; 1 cells",
+            "PLAN.toml: no faults; 1 cell,",
             "Nothing was written: --out DIR",
         ] {
             assert!(page.contains(part), "{part}\n{page}");

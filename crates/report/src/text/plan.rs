@@ -3,6 +3,7 @@
 mod rehearsal;
 mod show;
 
+use super::numbers::counted;
 use super::page::{Ink, Page, Style, ascii};
 use linerate_core::plan::timetable::Timetable;
 use linerate_core::plan::{Fault, Plan};
@@ -51,7 +52,7 @@ pub fn plan_line(file: &str, plan: &Plan, style: Style) -> String {
     let form = |quick: bool| {
         let campaign = plan.campaign(system, quick)?;
         let times = Timetable::new(campaign);
-        Some(format!("{} cells, {}", campaign.cells.len(), span(times.total_ns)))
+        Some(format!("{}, {}", counted(campaign.cells.len(), "cell"), span(times.total_ns)))
     };
     let full = form(false).unwrap_or_default();
     let quick = form(true).map(|quick| format!("; quick form {quick}")).unwrap_or_default();
