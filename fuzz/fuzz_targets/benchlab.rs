@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::benchlab::{File, Folder, Source, import};
-use linerate_core::lab::Lab;
-use linerate_core::plan::Plan;
+use linerate_import::benchlab::{File, Folder, Source, import};
+use linerate_plan::lab::Lab;
+use linerate_plan::Plan;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut parts = bytes.split(|b| *b == 1);

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::conductor::{Options, read};
-use linerate_core::phases::{Event, Machine, Phase, Rules};
+use linerate_import::conductor::{Options, read};
+use linerate_hosts::phases::{Event, Machine, Phase, Rules};
 use std::cell::Cell;
 
 fuzz_target!(|bytes: &[u8]| {

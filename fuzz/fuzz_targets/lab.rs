@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::lab::Lab;
-use linerate_core::plan::settings::End;
+use linerate_plan::lab::Lab;
+use linerate_plan::settings::End;
 
 fuzz_target!(|bytes: &[u8]| {
     let lines = bytes.iter().filter(|b| **b == b'\n').count() + 1;

@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::archive::assemble::Assembly;
-use linerate_core::archive::configs::Configs;
-use linerate_core::archive::layout::{Kind, kind, place};
-use linerate_core::archive::{export, records::records};
+use linerate_import::archive::assemble::Assembly;
+use linerate_import::archive::configs::Configs;
+use linerate_import::archive::layout::{Kind, kind, place};
+use linerate_import::archive::{export, records::records};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut configs = Configs::default();

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::archive::runs::Received;
-use linerate_core::pktgen::Reader;
+use linerate_import::archive::runs::Received;
+use linerate_hosts::pktgen::Reader;
 
 fuzz_target!(|bytes: &[u8]| {
     let received = Received::read(bytes);

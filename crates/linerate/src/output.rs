@@ -1,6 +1,6 @@
 //! Standard output and standard error: how all verbs print.
 
-use linerate_sys::descriptors::stdout_was_writable;
+use linerate_linux::descriptors::stdout_was_writable;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;

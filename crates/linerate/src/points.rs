@@ -2,7 +2,7 @@
 
 use crate::progress::Progress;
 use anyhow::{Context, Result, anyhow};
-use linerate_core::ministat::{Columns, PointReader};
+use linerate_stats::ministat::{Columns, PointReader};
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
@@ -41,7 +41,8 @@ pub fn read(path: &Path, columns: &Columns) -> Result<Vec<f64>> {
     if is_stdin(path) {
         return read_from(std::io::stdin().lock(), None, &name(path), columns);
     }
-    let file = linerate_sys::files::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let file =
+        linerate_linux::files::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let length = file.metadata().ok().filter(|facts| facts.is_file()).map(|facts| facts.len());
     read_from(file, length, &name(path), columns)
 }

@@ -1,7 +1,7 @@
 //! Rule files of users, read from the disk.
 
-use linerate_core::rules::own::MOST_BYTES;
-use linerate_sys::files;
+use linerate_linux::files;
+use linerate_plan::rules::own::MOST_BYTES;
 use std::path::Path;
 
 /// The text of a rule file.

@@ -14,13 +14,13 @@ pub use tester::Means;
 pub use turns::{Places, Turns};
 
 use anyhow::Result;
-use linerate_core::counters::PortCounters;
-use linerate_core::plan::settings::States;
-use linerate_core::record::{Collected, Connections, CpuShare};
-use linerate_core::rules::own::RuleCount;
-use linerate_core::trial::Timing;
-use linerate_sys::lab::ledger::Account;
-use linerate_sys::trial::Outcome;
+use linerate_linux::lab::ledger::Account;
+use linerate_linux::trial::Outcome;
+use linerate_measure::counters::PortCounters;
+use linerate_measure::record::{Collected, Connections, CpuShare};
+use linerate_plan::rules::own::RuleCount;
+use linerate_plan::settings::States;
+use linerate_plan::timing::Timing;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 

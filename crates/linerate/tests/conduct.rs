@@ -3,7 +3,7 @@
 mod common;
 #[path = "conduct/hosts.rs"]
 mod hosts;
-#[path = "../../sys/tests/common/sshd.rs"]
+#[path = "../../remote/tests/common/sshd.rs"]
 mod sshd;
 
 use common::{LINERATE, Namespace, Program, Scratch, linerate, wait_for};

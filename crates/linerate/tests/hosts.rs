@@ -11,5 +11,5 @@ mod linux;
 mod mixed;
 #[path = "hosts/site.rs"]
 mod site;
-#[path = "../../sys/tests/common/sshd.rs"]
+#[path = "../../remote/tests/common/sshd.rs"]
 mod sshd;

@@ -10,7 +10,7 @@ mod lost;
 mod rules;
 #[path = "hosts/site.rs"]
 mod site;
-#[path = "../../sys/tests/common/sshd.rs"]
+#[path = "../../remote/tests/common/sshd.rs"]
 mod sshd;
 #[path = "hosts/sudo.rs"]
 mod sudo;

@@ -5,7 +5,7 @@ mod bsd;
 mod common;
 #[path = "lab_check/linux.rs"]
 mod linux;
-#[path = "../../sys/tests/common/sshd.rs"]
+#[path = "../../remote/tests/common/sshd.rs"]
 mod sshd;
 
 use common::{Ended, LINERATE, Program, Scratch, linerate};

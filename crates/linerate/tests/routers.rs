@@ -20,7 +20,7 @@ mod openbsd;
 mod put_back;
 #[path = "hosts/site.rs"]
 mod site;
-#[path = "../../sys/tests/common/sshd.rs"]
+#[path = "../../remote/tests/common/sshd.rs"]
 mod sshd;
 
 use site::trials;

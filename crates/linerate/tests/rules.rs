@@ -52,7 +52,7 @@ fn all_faults_are_told_at_once() {
     ended.fails(2, &["no tables", "no address translation", "state table", "no host can be"]);
 }
 
-/// The archive's files, which crates/core/testdata/rules/README.md names.
+/// The archive's files, which crates/plan/testdata/rules/README.md names.
 #[test]
 fn plain_sets_are_the_archive_s() {
     for (line, archived) in [

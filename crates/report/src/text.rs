@@ -21,8 +21,8 @@ mod setup;
 mod tables;
 mod trials;
 
-use linerate_core::record::{Campaign, HostFacts, Summary};
-use linerate_core::summary::Row;
+use linerate_measure::record::{Campaign, HostFacts, Summary};
+use linerate_measure::summary::Row;
 use names::Names;
 use page::{Ink, Page};
 

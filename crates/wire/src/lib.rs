@@ -16,6 +16,7 @@
 //! `new_checked` has getters that do not panic. Writers panic only where they say so, if the buffer given is
 //! too short.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod account;
 mod answer;

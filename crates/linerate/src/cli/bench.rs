@@ -3,10 +3,10 @@
 use super::values::{Cpus, FamilyChoice, Sizes, cpu_list, duration, mapping, sizes};
 use clap::builder::ArgPredicate;
 use clap::{Args, ValueEnum};
-use linerate_core::plan::settings::States;
-use linerate_core::rules::own::Meaning;
-use linerate_core::units::{Rate, parse_link_speed};
-use linerate_sys::lab::Variant;
+use linerate_linux::lab::Variant;
+use linerate_plan::rules::own::Meaning;
+use linerate_plan::settings::States;
+use linerate_plan::units::{Rate, parse_link_speed};
 use linerate_wire::{FlowOrder, Transport};
 use std::path::PathBuf;
 use std::time::Duration;

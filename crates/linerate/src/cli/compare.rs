@@ -1,7 +1,7 @@
 //! Arguments of `linerate compare`.
 
 use clap::Args;
-use linerate_core::ministat::Confidence;
+use linerate_stats::ministat::Confidence;
 use std::str::FromStr;
 
 /// What to compare, and how.

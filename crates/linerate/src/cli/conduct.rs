@@ -1,8 +1,8 @@
 //! Arguments of `linerate conduct`.
 
 use clap::{Args, ValueEnum};
-use linerate_core::conductor::{DEFAULT_LIMIT_S, MOST_TRIALS};
-use linerate_core::phases::Phase;
+use linerate_hosts::phases::Phase;
+use linerate_import::conductor::{DEFAULT_LIMIT_S, MOST_TRIALS};
 use std::path::PathBuf;
 
 /// Arguments of `linerate conduct`.

@@ -2,7 +2,7 @@
 
 use super::{LabCheck, LabRestore};
 use clap::{Args, Subcommand, ValueEnum};
-use linerate_sys::lab::Variant;
+use linerate_linux::lab::Variant;
 
 /// An embedded lab by hand, and the lab files of real ones.
 #[derive(Debug, Args)]

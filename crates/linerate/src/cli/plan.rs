@@ -1,7 +1,7 @@
 //! Arguments of `linerate plan`.
 
 use clap::{Args, Subcommand};
-use linerate_core::plan::settings::System;
+use linerate_plan::settings::System;
 use std::path::PathBuf;
 
 /// Arguments of `linerate plan`.

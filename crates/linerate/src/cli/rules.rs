@@ -2,7 +2,7 @@
 
 use super::values::FamilyChoice;
 use clap::{Args, ValueEnum};
-use linerate_core::rules::{
+use linerate_plan::rules::{
     EntryKind, Families, Firewall, IpfwFormat, Kind, MAX_ENTRIES, MAX_RULES, MAX_STATES, Part, RuleSet,
 };
 use std::path::PathBuf;

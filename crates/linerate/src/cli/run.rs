@@ -3,7 +3,7 @@
 use super::Share;
 use super::values::duration;
 use clap::Args;
-use linerate_core::plan::settings::System;
+use linerate_plan::settings::System;
 use std::path::PathBuf;
 
 /// Arguments.

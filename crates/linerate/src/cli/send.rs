@@ -2,7 +2,7 @@
 
 use super::values::{Cpus, PortChoice, count, cpu_list, duration, pkt_gen_rate};
 use clap::Args;
-use linerate_core::units::{Rate, parse_link_speed};
+use linerate_plan::units::{Rate, parse_link_speed};
 use linerate_wire::{FlowOrder, FrameMix, MacAddr, Transport};
 use std::path::PathBuf;
 use std::time::Duration;

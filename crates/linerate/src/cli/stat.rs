@@ -1,7 +1,7 @@
 //! Arguments of `linerate stat`.
 
 use clap::Args;
-use linerate_core::ministat::{Confidence, Era};
+use linerate_stats::ministat::{Confidence, Era};
 use std::path::PathBuf;
 
 /// Statistics of files of numbers, as ministat(1) prints them.
@@ -107,7 +107,7 @@ fn percent(text: &str) -> Result<f64, String> {
 /// Narrower plots have no scale (ministat crashes or draws nothing), and wider ones no reader.
 fn width(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(width @ linerate_core::ministat::MIN_WIDTH..=100_000) => Ok(width),
+        Ok(width @ linerate_stats::ministat::MIN_WIDTH..=100_000) => Ok(width),
         _ => Err("a plot is 2 to 100000 characters wide".into()),
     }
 }

@@ -1,8 +1,8 @@
 //! Values that several verbs take, and how they are read.
 
 use clap::ValueEnum;
-use linerate_core::rules::own::Meaning;
-use linerate_core::units::{Rate, RateError, parse_duration_ns};
+use linerate_plan::rules::own::Meaning;
+use linerate_plan::units::{Rate, RateError, parse_duration_ns};
 use linerate_wire::{FrameMix, parse_sizes};
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use super::{FAILED, INTERRUPTED};
 use crate::interrupt;
 use anyhow::{Result, bail};
-use linerate_sys::agent::{self, Options, management::Connection};
+use linerate_linux::agent::{self, Options, management::Connection};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 

@@ -3,9 +3,9 @@
 use super::{USAGE, print, style, usage};
 use crate::cli::Benchlab;
 use anyhow::{Context, Result, bail};
-use linerate_core::benchlab::{Imported, LAB_FILE, MOST_BYTES, Source, import};
+use linerate_import::benchlab::{Imported, LAB_FILE, MOST_BYTES, Source, import};
+use linerate_linux::folders::read_folder;
 use linerate_report::text;
-use linerate_sys::folders::read_folder;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -64,7 +64,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
             path.display()
         )));
     }
-    linerate_sys::files::read(path, MOST_BYTES).with_context(reading)
+    linerate_linux::files::read(path, MOST_BYTES).with_context(reading)
 }
 
 /// Writes the files into a folder that has none.

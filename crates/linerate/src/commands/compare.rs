@@ -4,10 +4,12 @@ use super::{print, style, usage};
 use crate::cli::{Compare, Share};
 use crate::points;
 use anyhow::{Context, Result, bail};
-use linerate_core::compare::{Comparison, Rates, Settings, chosen, compare, correct, partners, with_shares};
-use linerate_core::ministat::{self, Columns, Dataset, Options};
-use linerate_core::record::Slot;
-use linerate_sys::records::{self, StoredCampaign};
+use linerate_linux::records::{self, StoredCampaign};
+use linerate_measure::compare::{
+    Comparison, Rates, Settings, chosen, compare, correct, partners, with_shares,
+};
+use linerate_measure::record::Slot;
+use linerate_stats::ministat::{self, Columns, Dataset, Options};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

@@ -9,7 +9,7 @@ use super::{FAILED, INTERRUPTED, USAGE, print, style, usage};
 use crate::cli::{Conduct, Format};
 use crate::interrupt;
 use anyhow::{Context, Result};
-use linerate_core::conductor::{self, Fault, Form, MOST_BYTES, Options, Test};
+use linerate_import::conductor::{self, Fault, Form, MOST_BYTES, Options, Test};
 use linerate_report::text;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -77,7 +77,7 @@ fn player(main: &Path, file: &str) -> Result<Vec<u8>, String> {
 
 /// What is in a file.
 fn contents(path: &Path) -> std::io::Result<Vec<u8>> {
-    linerate_sys::files::read(path, MOST_BYTES)
+    linerate_linux::files::read(path, MOST_BYTES)
 }
 
 fn tell(main: &Path, faults: &[Fault]) {

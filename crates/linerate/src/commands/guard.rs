@@ -1,9 +1,9 @@
 //! May this interface be used? Opens a namespace and an interface by name, past the guard (RFC 6815).
 
 use anyhow::{Result, bail};
-use linerate_sys::net::netlink::{LinkInfo, Route};
-use linerate_sys::net::registry::{DEFAULT_ROOT, Registry};
-use linerate_sys::net::{Netns, guard};
+use linerate_linux::net::netlink::{LinkInfo, Route};
+use linerate_linux::net::registry::{DEFAULT_ROOT, Registry};
+use linerate_linux::net::{Netns, guard};
 use std::time::Duration;
 
 /// An interface that may be used.

@@ -3,13 +3,13 @@
 use super::{print, usage};
 use crate::cli::{Lab, LabAction, LabExample};
 use anyhow::{Context, Result, bail};
-use linerate_core::record::Mode;
-use linerate_sys::host::cpu;
-use linerate_sys::host::journal::{Consent, Journal};
-use linerate_sys::lab::{EmbeddedLab, LabSpec, Variant};
-use linerate_sys::net::netlink::Route;
-use linerate_sys::net::registry::{DEFAULT_ROOT, LabRecord, LabState, NamespaceRecord, Registry};
-use linerate_sys::net::{Netns, userns};
+use linerate_linux::host::cpu;
+use linerate_linux::host::journal::{Consent, Journal};
+use linerate_linux::lab::{EmbeddedLab, LabSpec, Variant};
+use linerate_linux::net::netlink::Route;
+use linerate_linux::net::registry::{DEFAULT_ROOT, LabRecord, LabState, NamespaceRecord, Registry};
+use linerate_linux::net::{Netns, userns};
+use linerate_plan::settings::Mode;
 use std::process::ExitCode;
 
 /// Runs the verb.
@@ -25,13 +25,13 @@ pub fn run(args: &Lab) -> Result<ExitCode> {
         LabAction::Restore(args) => super::lab_restore::run(args),
         LabAction::Example { hosts } => {
             print(match hosts {
-                LabExample::TwoHosts => linerate_core::lab::EXAMPLE,
-                LabExample::ThreeHosts => linerate_core::lab::EXAMPLE_THREE_HOSTS,
+                LabExample::TwoHosts => linerate_plan::lab::EXAMPLE,
+                LabExample::ThreeHosts => linerate_plan::lab::EXAMPLE_THREE_HOSTS,
             });
             Ok(ExitCode::SUCCESS)
         }
         LabAction::Schema => {
-            print(&format!("{:#}\n", linerate_core::lab::schema()));
+            print(&format!("{:#}\n", linerate_plan::lab::schema()));
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -8,12 +8,12 @@ use crate::interrupt::{self, INTERRUPTED as STOP};
 use crate::points;
 use crate::progress::Counting;
 use anyhow::{Context, Result};
-use linerate_core::hosts::Facts;
-use linerate_core::hosts::checks::{self, Needs, Problem, Severity, frames};
-use linerate_core::lab::{Lab, MOST_BYTES};
+use linerate_hosts::hosts::Facts;
+use linerate_hosts::hosts::checks::{self, Needs, Problem, Severity, frames};
+use linerate_plan::lab::{Lab, MOST_BYTES};
+use linerate_remote::Approach;
+use linerate_remote::survey::{self, Frames};
 use linerate_report::text;
-use linerate_sys::remote::Approach;
-use linerate_sys::remote::survey::{self, Frames};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
@@ -107,5 +107,5 @@ pub fn contents(file: &Path) -> Result<Vec<u8>> {
             file.display()
         )
     };
-    linerate_sys::files::read(file, MOST_BYTES).with_context(reading)
+    linerate_linux::files::read(file, MOST_BYTES).with_context(reading)
 }

@@ -6,8 +6,8 @@ use crate::cli::LabRestore;
 use crate::interrupt;
 use crate::progress::Progress;
 use anyhow::Result;
-use linerate_core::plan::campaign::Reboot;
-use linerate_sys::remote::Approach;
+use linerate_plan::campaign::Reboot;
+use linerate_remote::Approach;
 use std::path::Path;
 use std::process::ExitCode;
 

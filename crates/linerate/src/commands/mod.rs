@@ -26,7 +26,7 @@ mod tally;
 use crate::cli::{Cli, Command};
 use crate::output::print;
 use anyhow::Result;
-use linerate_core::record::{Campaign, HostFacts, Summary};
+use linerate_measure::record::{Campaign, HostFacts, Summary};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -86,7 +86,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
     }
 }
 
-/// Prints a campaign as JSON, the same for all verbs: [`linerate_core::record::SCHEMA`] describes it.
+/// Prints a campaign as JSON, the same for all verbs: [`linerate_measure::record::SCHEMA`] describes it.
 fn print_campaign(directory: &Path, campaign: &Campaign, host: &HostFacts, summary: &Summary) {
     let document = serde_json::json!({
         "directory": directory, "campaign": campaign, "host": host, "summary": summary,

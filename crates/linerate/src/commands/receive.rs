@@ -6,12 +6,12 @@ use super::{FAILED, INTERRUPTED, print};
 use crate::cli::{PortChoice, Receive};
 use crate::interrupt;
 use anyhow::{Context, Result};
-use linerate_core::counters::{PortCounters, StreamCounters};
-use linerate_sys::host::cpu;
-use linerate_sys::ports::af_packet::AfPacketReceiver;
-use linerate_sys::ports::af_xdp::AfXdpReceiver;
-use linerate_sys::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
-use linerate_sys::ports::{Load, Port, monotonic_ns};
+use linerate_linux::host::cpu;
+use linerate_linux::ports::af_packet::AfPacketReceiver;
+use linerate_linux::ports::af_xdp::AfXdpReceiver;
+use linerate_linux::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
+use linerate_linux::ports::{Load, Port, monotonic_ns};
+use linerate_measure::counters::{PortCounters, StreamCounters};
 use linerate_wire::{ForeignKind, Reader, Recognised, StreamAccount, recognise};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -145,7 +145,7 @@ fn report(args: &Receive, counters: &PortCounters, seconds: f64, sample: Option<
 /// Counts the frames of a capture.
 fn read(args: &Receive, file: &Path) -> Result<ExitCode> {
     let failed = || format!("reading {}", file.display());
-    let input = linerate_sys::files::open(file).with_context(failed)?;
+    let input = linerate_linux::files::open(file).with_context(failed)?;
     let mut counters = PortCounters::default();
     let mut streams: BTreeMap<u16, StreamAccount> = BTreeMap::new();
     let (mut first, mut last) = (None, 0);

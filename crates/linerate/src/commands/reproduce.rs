@@ -4,8 +4,8 @@ use super::{print, style, usage};
 use crate::cli::Reproduce;
 use crate::progress::Counting;
 use anyhow::{Context, Result, bail};
-use linerate_core::reproduce::{Evidence, Mapping, Reproduction, reproduce};
-use linerate_sys::archive::read_archive;
+use linerate_import::reproduce::{Evidence, Mapping, Reproduction, reproduce};
+use linerate_linux::archive::read_archive;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -65,7 +65,7 @@ fn mappings(args: &Reproduce) -> Result<Vec<Mapping>> {
 
 fn read(path: &Path) -> Result<Mapping> {
     let reading = || format!("cannot read {}", path.display());
-    let bytes = linerate_sys::files::read(path, usize::MAX).with_context(reading)?;
+    let bytes = linerate_linux::files::read(path, usize::MAX).with_context(reading)?;
     let text = String::from_utf8(bytes).with_context(reading)?;
     Ok(Mapping::read(&path.display().to_string(), &text)?)
 }

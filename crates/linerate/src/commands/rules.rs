@@ -5,7 +5,7 @@ use crate::cli::Rules;
 use crate::output::Output;
 use crate::progress::Progress;
 use anyhow::{Context, Result};
-use linerate_core::rules::{Fault, Part};
+use linerate_plan::rules::{Fault, Part};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;

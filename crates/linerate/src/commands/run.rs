@@ -13,20 +13,20 @@ use crate::progress::{self, Progress};
 use crate::stand::{HOSTS_BATCH, Hosts, Means, PACED_BATCH, Simulated, Stand, Turns, parse_simulation};
 use anyhow::{Context, Result, bail};
 use hosts::Site;
-use linerate_core::plan::campaign::{Campaign as Plan, Interest, Lab};
-use linerate_core::plan::settings::Dut;
-use linerate_core::plan::timetable::Timetable;
+use linerate_plan::campaign::{Campaign as Plan, Interest, Lab};
+use linerate_plan::settings::Dut;
+use linerate_plan::timetable::Timetable;
 
-use linerate_core::record::{Asked, Campaign, HostFacts, Planned, VERSION};
-use linerate_core::schedule::Stopped;
-use linerate_core::trial::Timing;
-use linerate_core::units::Rate;
+use linerate_linux::host;
+use linerate_linux::host::journal::{Consent, Journal, Reservation};
+use linerate_linux::net::userns;
+use linerate_linux::ports::memory::MemoryDut;
+use linerate_linux::records::{RecordStore, StoredCampaign, utc_now};
+use linerate_measure::record::{Asked, Campaign, HostFacts, Planned, VERSION};
+use linerate_measure::schedule::Stopped;
+use linerate_plan::timing::Timing;
+use linerate_plan::units::Rate;
 use linerate_report::text;
-use linerate_sys::host;
-use linerate_sys::host::journal::{Consent, Journal, Reservation};
-use linerate_sys::net::userns;
-use linerate_sys::ports::memory::MemoryDut;
-use linerate_sys::records::{RecordStore, StoredCampaign, utc_now};
 use prepare::{Prepared, prepare};
 use std::path::Path;
 use std::process::ExitCode;
@@ -142,8 +142,9 @@ impl Session {
                 "an image is not what it was, and its rates would not belong together: now it is {note}; begin a new campaign"
             );
         }
-        let cells =
-            |skipped: &[linerate_core::record::Skipped]| skipped.iter().map(|s| s.cell).collect::<Vec<_>>();
+        let cells = |skipped: &[linerate_measure::record::Skipped]| {
+            skipped.iter().map(|s| s.cell).collect::<Vec<_>>()
+        };
         if cells(&prepared.skipped) != cells(&planned.skipped) {
             // A ceiling is skipped for want of those that it belongs to: that explains nothing.
             let new = prepared.skipped.iter().filter(|s| !planned.plan.is_ceiling(s.cell));

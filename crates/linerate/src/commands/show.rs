@@ -3,10 +3,10 @@
 use super::{print, print_campaign, style};
 use crate::cli::Show;
 use anyhow::Result;
-use linerate_core::record::SCHEMA;
-use linerate_core::schedule::Stopped;
-use linerate_core::summary::summarise;
-use linerate_sys::records;
+use linerate_linux::records;
+use linerate_measure::record::SCHEMA;
+use linerate_measure::schedule::Stopped;
+use linerate_measure::summary::summarise;
 use std::process::ExitCode;
 
 /// Runs the verb.

@@ -6,10 +6,10 @@ use crate::output::Output;
 use crate::points;
 use crate::progress::Progress;
 use anyhow::{Result, bail};
-use linerate_core::ministat::{
+use linerate_stats::analysis::{Analysis, Settings, analyse};
+use linerate_stats::ministat::{
     Columns, DEFAULT_WIDTH, Dataset, Era, MAX_SETS, MIN_WIDTH, Options, Summary, difference, write_block,
 };
-use linerate_core::stats::analysis::{Analysis, Settings, analyse};
 use serde_json::{Value, json};
 use std::io::{BufWriter, Write};
 use std::path::{Component, Path, PathBuf};

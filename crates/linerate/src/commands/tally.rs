@@ -1,9 +1,9 @@
 //! A line a second and a summary, for `send` and `receive`.
 
 use super::print;
-use linerate_core::counters::PortCounters;
-use linerate_core::units::{Si, bits_layer_1, bits_layer_2};
-use linerate_sys::ports::monotonic_ns;
+use linerate_linux::ports::monotonic_ns;
+use linerate_measure::counters::PortCounters;
+use linerate_plan::units::{Si, bits_layer_1, bits_layer_2};
 use linerate_wire::FCS_LEN;
 
 /// Prints what was counted since the last line.

@@ -3,11 +3,11 @@
 use super::embedded::TrafficKind;
 use super::{Connections, States};
 use anyhow::{Context, Result};
-use linerate_sys::lab::{EmbeddedLab, Lane};
-use linerate_sys::net::{Netns, conntrack, sysctl};
-use linerate_sys::ports::af_packet::AfPacketGenerator;
-use linerate_sys::ports::answer::Answerer;
-use linerate_sys::ports::{Generator, Load, Port, Traffic};
+use linerate_linux::lab::{EmbeddedLab, Lane};
+use linerate_linux::net::{Netns, conntrack, sysctl};
+use linerate_linux::ports::af_packet::AfPacketGenerator;
+use linerate_linux::ports::answer::Answerer;
+use linerate_linux::ports::{Generator, Load, Port, Traffic};
 use linerate_wire::{Family, FlowOrder, MacAddr, Transport};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

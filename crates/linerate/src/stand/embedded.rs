@@ -4,23 +4,26 @@ use super::connections::{Freshness, Shower, Timeouts, tracked};
 use super::tester::{Means, STREAMS, Tester};
 use super::{Connections, Shown, Stand, States};
 use anyhow::{Context, Result, bail};
-use linerate_core::counters::PortCounters;
-use linerate_core::plan::campaign::Collect;
-use linerate_core::plan::placeholders::fill;
-use linerate_core::plan::settings::Dut;
-use linerate_core::record::{Collected, Mode, Roles};
-use linerate_core::rules::own;
-use linerate_core::stats::median;
-use linerate_core::trial::{Timing, rates};
-use linerate_sys::host::cpu::CpuTimes;
-use linerate_sys::host::journal::Consent;
-use linerate_sys::lab::ledger::{self, Account, Snapshot};
-use linerate_sys::lab::{EmbeddedLab, LabSpec, Lane, Setup, collect};
-use linerate_sys::net::conntrack;
-use linerate_sys::ports::Port;
-use linerate_sys::process::Job;
-use linerate_sys::remote::Collectors;
-use linerate_sys::trial::{self, Moment};
+use linerate_linux::host::cpu::CpuTimes;
+use linerate_linux::host::journal::Consent;
+use linerate_linux::lab::ledger::{self, Account, Snapshot};
+use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane, Setup, collect};
+use linerate_linux::net::conntrack;
+use linerate_linux::ports::Port;
+use linerate_linux::process::Job;
+use linerate_linux::trial::{self, Moment};
+use linerate_measure::counters::PortCounters;
+use linerate_measure::record::{Collected, Roles};
+use linerate_measure::trial::rates;
+use linerate_plan::campaign::Collect;
+use linerate_plan::placeholders::fill;
+use linerate_plan::rules::own;
+use linerate_plan::settings::Dut;
+use linerate_plan::settings::Mode;
+use linerate_plan::timing::Timing;
+use linerate_remote::Collectors;
+use linerate_remote::Place;
+use linerate_stats::median;
 use linerate_wire::{FlowOrder, FlowSpace, FrameMix, FrameSpec};
 use std::path::Path;
 use std::sync::Arc;
@@ -356,7 +359,7 @@ fn filled(lane: &Lane, command: &str) -> String {
 /// Starts the plan's commands that run under load on a DUT.
 fn arm(lane: &Lane, commands: &[String]) -> Option<Collectors> {
     let commands = commands.iter().map(|command| filled(lane, command)).collect();
-    Some(Collectors::start(Arc::new(lane.place()?), commands, false))
+    Some(Collectors::start(Arc::new(Place::of_dut(lane)?), commands, false))
 }
 
 /// Runs one of the plan's commands on a DUT.

@@ -3,12 +3,12 @@
 
 use super::{Shown, Stand, TrafficKind};
 use anyhow::Result;
-use linerate_core::audit::SecondCount;
-use linerate_core::trial::Timing;
-use linerate_core::units::{Rate, parse_duration_ns};
-use linerate_sys::lab::ledger::Account;
-use linerate_sys::ports::Traffic;
-use linerate_sys::ports::memory::{MemoryDut, MemoryLink};
+use linerate_linux::lab::ledger::Account;
+use linerate_linux::ports::Traffic;
+use linerate_linux::ports::memory::{MemoryDut, MemoryLink};
+use linerate_measure::audit::SecondCount;
+use linerate_plan::timing::Timing;
+use linerate_plan::units::{Rate, parse_duration_ns};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 

@@ -2,11 +2,11 @@
 
 use super::embedded::EmbeddedPlan;
 use anyhow::{Context, Result};
-use linerate_sys::lab::EmbeddedLab;
-use linerate_sys::ports::af_packet::{AfPacketGenerator, AfPacketReceiver};
-use linerate_sys::ports::live::{LiveFrames, Target};
-use linerate_sys::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
-use linerate_sys::ports::{Generator, Port, Traffic};
+use linerate_linux::lab::EmbeddedLab;
+use linerate_linux::ports::af_packet::{AfPacketGenerator, AfPacketReceiver};
+use linerate_linux::ports::live::{LiveFrames, Target};
+use linerate_linux::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
+use linerate_linux::ports::{Generator, Port, Traffic};
 use linerate_wire::MacAddr;
 
 /// How frames leave and arrive.

@@ -2,7 +2,7 @@
 
 use super::{Embedded, EmbeddedPlan, Shown, Stand};
 use anyhow::{Context, Result};
-use linerate_core::trial::Timing;
+use linerate_plan::timing::Timing;
 use std::sync::atomic::AtomicBool;
 
 /// The lab of each slot, and the slot's number there; none for slots that are not measured.

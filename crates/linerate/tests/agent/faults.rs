@@ -2,13 +2,13 @@
 
 use super::common::LINERATE;
 use super::hosts::{Held, Hosts, counter, greet, load, sender, serve};
-use linerate_core::agent::Versions;
-use linerate_core::agent::client::Lost;
-use linerate_core::agent::message::{Code, Reply};
-use linerate_core::agent::spec::Means;
-use linerate_core::trial::Timing;
-use linerate_sys::ports::monotonic_ns;
-use linerate_sys::remote_agent::{Agent, AgentError, Link, Member, Trial};
+use linerate_hosts::agent::Versions;
+use linerate_hosts::agent::client::Lost;
+use linerate_hosts::agent::message::{Code, Reply};
+use linerate_hosts::agent::spec::Means;
+use linerate_linux::ports::monotonic_ns;
+use linerate_plan::timing::Timing;
+use linerate_remote::agents::{Agent, AgentError, Link, Member, Trial};
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;

@@ -1,12 +1,12 @@
 //! Three hosts in a row: generator, device under test, receiver.
 
 use super::common::{LINERATE, lab::ip, lab::names, unique};
-use linerate_core::agent::spec::{Filter, Flows, Lengths, Load, Means, Port, Role, Traffic};
-use linerate_sys::lab::addresses::{GENERATOR_SIDE, RECEIVER_SIDE};
-use linerate_sys::net::Netns;
-use linerate_sys::net::ethtool::Ethtool;
-use linerate_sys::net::netlink::{LinkStats, Route};
-use linerate_sys::remote_agent::{Agent, Link};
+use linerate_hosts::agent::spec::{Filter, Flows, Lengths, Load, Means, Port, Role, Traffic};
+use linerate_linux::lab::addresses::{GENERATOR_SIDE, RECEIVER_SIDE};
+use linerate_linux::net::Netns;
+use linerate_linux::net::ethtool::Ethtool;
+use linerate_linux::net::netlink::{LinkStats, Route};
+use linerate_remote::agents::{Agent, Link};
 use linerate_wire::{Family, FlowOrder, MacAddr, Transport};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;

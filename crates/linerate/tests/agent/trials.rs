@@ -2,12 +2,13 @@
 
 use super::common::lab::ip;
 use super::hosts::{CAMPAIGN, Hosts, INSIDE, RECEIVER, counted, counter, greet, sender};
-use linerate_core::agent::spec::{Lengths, Means, Role, Traffic};
-use linerate_core::agent::{FEATURES, SPOKEN};
-use linerate_core::trial::{Timing, rates};
-use linerate_sys::net::{Netns, procnet};
-use linerate_sys::remote_agent::lab::{Cabling, Card, RealLab, Sender};
-use linerate_sys::remote_agent::{Flown, Member, Trial};
+use linerate_hosts::agent::spec::{Lengths, Means, Role, Traffic};
+use linerate_hosts::agent::{FEATURES, SPOKEN};
+use linerate_linux::net::{Netns, procnet};
+use linerate_measure::trial::rates;
+use linerate_plan::timing::Timing;
+use linerate_remote::agents::lab::{Cabling, Card, RealLab, Sender};
+use linerate_remote::agents::{Flown, Member, Trial};
 use std::sync::atomic::AtomicBool;
 
 fn fly(members: &[Member<'_>], rate: Option<f64>, ms: u64) -> Flown {

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-const CONFIG: &str = include_str!("../../../core/src/benchlab/tests/two.config");
+const CONFIG: &str = include_str!("../../../import/src/benchlab/tests/two.config");
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/netbenches");
 const SETS: &str = "AMD_GX-412TC_4Cores/Intel_i210AT/kern.random.harvest.mask/configs";
 
@@ -154,9 +154,9 @@ fn the_archives_sets_become_variants() {
 #[test]
 fn a_lab_file_to_begin_with_and_its_schema() {
     let example = linerate(["lab", "example"]).run().ok();
-    assert_eq!(example.stdout, include_str!("../../../core/src/lab/example.toml"));
+    assert_eq!(example.stdout, include_str!("../../../plan/src/lab/example.toml"));
     let three = linerate(["lab", "example", "three-hosts"]).run().ok();
-    assert_eq!(three.stdout, include_str!("../../../core/src/lab/example-three-hosts.toml"));
+    assert_eq!(three.stdout, include_str!("../../../plan/src/lab/example-three-hosts.toml"));
     let schema = linerate(["lab", "schema"]).run().ok().json();
     assert_eq!(schema["required"], serde_json::json!(["isolated", "hosts"]));
     // Every key is read aloud in the document.

@@ -3,9 +3,9 @@
 
 use crate::common::LINERATE;
 use crate::site::Site;
-use linerate_sys::net::Netns;
-use linerate_sys::net::ethtool::Ethtool;
-use linerate_sys::net::netlink::{Route, VethSpec};
+use linerate_linux::net::Netns;
+use linerate_linux::net::ethtool::Ethtool;
+use linerate_linux::net::netlink::{Route, VethSpec};
 use std::ops::Deref;
 use std::time::Duration;
 

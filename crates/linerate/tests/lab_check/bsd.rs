@@ -48,7 +48,7 @@ fn the_example_of_lab_files_on_freebsd() {
     edit(&tester, "peers", |_| at("198.18.0.205", "igb1") + &at("198.19.0.205", "igb2"));
 
     let strip = |line: &&str| !line.contains("[hosts.router.management]") && !line.contains("\"igb0\"");
-    let example: Vec<&str> = linerate_core::lab::EXAMPLE.lines().filter(strip).collect();
+    let example: Vec<&str> = linerate_plan::lab::EXAMPLE.lines().filter(strip).collect();
     let text = example.join("\n").replace("root@192.0.2.5", "router");
     let text = ["2001:2::205/64", "2001:2:0:8000::205/64", "2001:2::203/64", "2001:2:0:8000::203/64"]
         .iter()

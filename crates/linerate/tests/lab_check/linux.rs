@@ -2,7 +2,7 @@
 
 use crate::sshd::{SshHost, SshLab};
 use crate::{check, has, problems};
-use linerate_sys::net::netlink::{Route, VethSpec};
+use linerate_linux::net::netlink::{Route, VethSpec};
 use serde_json::json;
 use std::time::Duration;
 

@@ -103,7 +103,7 @@ fn shape(value: &Value) -> Value {
     }
 }
 
-/// Bench, run and show print one shape. Fields that are new belong into crates/core/src/record/campaign.schema.json.
+/// Bench, run and show print one shape. Fields that are new belong into crates/measure/src/record/campaign.schema.json.
 #[test]
 fn campaigns_as_json_have_one_shape_and_fit_its_schema() {
     let schema = linerate(["show", "--schema"]).run().ok().json();

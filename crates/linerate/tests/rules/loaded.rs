@@ -1,8 +1,8 @@
 //! Every set of a Linux firewall is loaded by its own tools, read back, and let test traffic through.
 
 use crate::common::{LINERATE, Lab, Namespace, Program, linerate_line, wait_for};
-use linerate_core::rules::{Firewall, Kind, RuleSet};
-use linerate_sys::lab::Variant;
+use linerate_linux::lab::Variant;
+use linerate_plan::rules::{Firewall, Kind, RuleSet};
 use serde_json::Value;
 use std::io::Write;
 

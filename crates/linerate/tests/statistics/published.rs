@@ -1,7 +1,7 @@
 //! Blocks of ministat that were published, recomputed from their data: those of the source documents, and those of the README
 //! files in the FreeBSD forwarding archive.
 
-use linerate_core::ministat::{
+use linerate_stats::ministat::{
     Columns, Confidence, DEFAULT_WIDTH, Dataset, Era, MAX_LINE, Options, PointReader, Summary, block,
     difference, format_g,
 };

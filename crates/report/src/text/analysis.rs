@@ -2,8 +2,8 @@
 
 use super::numbers::{decimals, grouped};
 use super::page::{Ink, Page, Style, Table};
-use linerate_core::stats::analysis::{Analysis, Comparison, Reach, SetAnalysis, Warning, figure, p_value};
-use linerate_core::stats::hodges_lehmann::Shift;
+use linerate_stats::analysis::{Analysis, Comparison, Reach, SetAnalysis, Warning, figure, p_value};
+use linerate_stats::hodges_lehmann::Shift;
 
 const NONE: &str = "-";
 

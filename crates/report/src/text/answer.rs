@@ -4,8 +4,9 @@ use super::names::listed;
 use super::numbers::{counted, digits, in_words, interval, percent, time, words};
 use super::page::{Ink, Page};
 use super::{has_rate, simulated};
-use linerate_core::record::{Campaign, Mode, Slot, Summary};
-use linerate_core::summary::{Limit, Row};
+use linerate_measure::record::{Campaign, Slot, Summary};
+use linerate_measure::summary::{Limit, Row};
+use linerate_plan::settings::Mode;
 
 /// The answer. It is about the first slot with a DUT that has a rate, or the tester alone where there is no DUT.
 pub fn answer(campaign: &Campaign, summary: &Summary) -> String {

@@ -2,9 +2,9 @@
 
 use super::page::{Ink, Page, Style};
 use super::plan::{plan_faults, plan_line};
-use linerate_core::benchlab::{Imported, LAB_FILE, Note};
-use linerate_core::lab::{Lab, Role};
-use linerate_core::plan::Plan;
+use linerate_import::benchlab::{Imported, LAB_FILE, Note};
+use linerate_plan::Plan;
+use linerate_plan::lab::{Lab, Role};
 
 /// What became of a configuration, for a person to read. `out` is the folder that was written into. ASCII only.
 pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>, style: Style) -> String {
@@ -77,7 +77,7 @@ pub fn lab_line(file: &str, lab: &Lab, style: Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_core::benchlab::{Source, import};
+    use linerate_import::benchlab::{Source, import};
 
     const CONFIG: &str =
         "SENDER_ADMIN=g\nRECEIVER_ADMIN=r\nDUT_ADMIN=d\nSENDER_LAB_IF=ix0\nRECEIVER_LAB_IF=ix0\nOTHER=1\n";

@@ -2,9 +2,9 @@
 
 use super::numbers::{counted, percent, rate, rate_unit, significant};
 use super::page::{Ink, Page, Style, Table};
-use linerate_core::compare::{Change, Comparison, Method, Outcome, middle};
-use linerate_core::stats::analysis::{Settings, Words, ratio_claim, ratio_interval};
-use linerate_core::stats::hodges_lehmann::Shift;
+use linerate_measure::compare::{Change, Comparison, Method, Outcome, middle};
+use linerate_stats::analysis::{Settings, Words, ratio_claim, ratio_interval};
+use linerate_stats::hodges_lehmann::Shift;
 
 /// Verdicts, figures and warnings. `blocks` are ministat's output for each comparison, already laid out; `notes` are about
 /// what could not be compared.

@@ -2,8 +2,8 @@
 
 use super::numbers::counted;
 use super::page::{Ink, Page, Style};
-use linerate_core::conductor::{Fate, Mode, Step, StepTrial, Test, Trial, WorkerTrial, phase_name};
-use linerate_core::phases::{Phase, Undone};
+use linerate_hosts::phases::{Phase, Undone};
+use linerate_import::conductor::{Fate, Mode, Step, StepTrial, Test, Trial, WorkerTrial, phase_name};
 
 /// Lines that are shown of the output of a step that failed: its last.
 const SHOWN: usize = 8;

@@ -7,9 +7,9 @@ mod tests;
 
 use super::numbers::{counted, percent, significant};
 use super::page::{Ink, Page, Style, Table};
-use linerate_core::history::campaigns::DROPPED;
-use linerate_core::history::facts::Cause;
-use linerate_core::history::{Found, History, Judged};
+use linerate_measure::history::campaigns::DROPPED;
+use linerate_measure::history::facts::Cause;
+use linerate_measure::history::{Found, History, Judged};
 
 /// Short time lines are listed one by one up to this number.
 const LISTED: usize = 20;

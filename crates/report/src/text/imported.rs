@@ -4,8 +4,8 @@ use super::names::Names;
 use super::numbers::{decimals, digits, in_words, interval, rate_unit, significant, words};
 use super::page::{Ink, Page, Table};
 use super::{has_rate, setup};
-use linerate_core::record::{Campaign, HostFacts, Imported, ImportedSlot, Summary};
-use linerate_core::summary::Row;
+use linerate_measure::record::{Campaign, HostFacts, Imported, ImportedSlot, Summary};
+use linerate_measure::summary::Row;
 use std::collections::BTreeMap;
 
 const NONE: &str = "-";

@@ -1,7 +1,7 @@
 //! What the slots of a campaign are called: variant, family, length, and only as much more as tells them apart.
 
-use linerate_core::record::{Campaign, Slot};
-use linerate_core::units::Si;
+use linerate_measure::record::{Campaign, Slot};
+use linerate_plan::units::Si;
 
 /// The names of a campaign's slots, by index.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Numbers as a person reads them: as many digits as mean something, never a lost one shown as none.
 
-use linerate_core::stats::Estimate;
+use linerate_stats::Estimate;
 
 /// Decimals that give `value` this many significant digits, at most 9.
 pub fn decimals(value: f64, digits: usize) -> usize {

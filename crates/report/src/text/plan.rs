@@ -5,8 +5,8 @@ mod show;
 
 use super::numbers::counted;
 use super::page::{Ink, Page, Style, ascii};
-use linerate_core::plan::timetable::Timetable;
-use linerate_core::plan::{Fault, Plan};
+use linerate_plan::timetable::Timetable;
+use linerate_plan::{Fault, Plan};
 pub use rehearsal::rehearsal;
 pub use show::plan;
 

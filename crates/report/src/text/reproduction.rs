@@ -3,7 +3,7 @@
 use super::numbers::rate_unit;
 use super::page::{Ink, Page, Style, Table};
 use super::plot::{Bar, bars};
-use linerate_core::reproduce::{BlockFound, Figure, PlotFound, PlotText, Reproduction, State};
+use linerate_import::reproduce::{BlockFound, Figure, PlotFound, PlotText, Reproduction, State};
 
 /// The reproduction of a document's figures.
 pub fn reproduction(found: &Reproduction, style: Style) -> String {

@@ -12,10 +12,10 @@ use super::names::listed;
 use super::numbers::{percent, rate_unit};
 use super::page::{Ink, Page};
 use super::setup;
-use linerate_core::plan::results::Results;
-use linerate_core::record::{Campaign, HostFacts, Planned, Summary};
-use linerate_core::stats::Estimate;
-use linerate_core::summary::Row;
+use linerate_measure::record::{Campaign, HostFacts, Planned, Summary};
+use linerate_measure::results::Results;
+use linerate_measure::summary::Row;
+use linerate_stats::Estimate;
 
 /// What there is to show.
 pub struct Shown<'a> {

@@ -1,7 +1,7 @@
 //! The rules of users' files: how many of the frames met each.
 
 use super::page::{Ink, Page};
-use linerate_core::record::{Campaign, Summary};
+use linerate_measure::record::{Campaign, Summary};
 
 /// The rules that met most frames, for each slot that has a rule file; `name` names a slot.
 pub fn hottest(page: &mut Page, campaign: &Campaign, summary: &Summary, name: impl Fn(usize) -> String) {

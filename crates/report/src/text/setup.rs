@@ -3,9 +3,10 @@
 use super::names::Names;
 use super::numbers::{bytes, counted, grouped, seconds};
 use super::page::{Ink, Page};
-use linerate_core::plan::settings::States;
-use linerate_core::record::{Campaign, HostFacts, Mode, Summary};
-use linerate_core::schedule::Stopped;
+use linerate_measure::record::{Campaign, HostFacts, Summary};
+use linerate_measure::schedule::Stopped;
+use linerate_plan::settings::Mode;
+use linerate_plan::settings::States;
 use std::collections::BTreeMap;
 
 /// Mode, CPUs, traffic, machine.
@@ -141,7 +142,7 @@ pub fn warnings(page: &mut Page, summary: &Summary) {
 
 /// What to run next, and why.
 pub fn next_steps(page: &mut Page, campaign: &Campaign, host: &HostFacts, summary: &Summary) {
-    let steps = linerate_core::advice::next_steps(campaign, host.cpus, summary);
+    let steps = linerate_measure::advice::next_steps(campaign, host.cpus, summary);
     if steps.is_empty() {
         return;
     }

@@ -5,10 +5,11 @@ use super::names::Names;
 use super::numbers::{counted, digits, grouped, percent, rate, rate_interval, rate_unit, significant, time};
 use super::page::{Ink, Page, Table};
 use super::results::words::dropping;
-use linerate_core::record::{Campaign, Mode, Slot, Summary};
-use linerate_core::stats::Estimate;
-use linerate_core::summary::{Comparison, Limit, Row};
-use linerate_core::units::LINK_SPEEDS;
+use linerate_measure::record::{Campaign, Slot, Summary};
+use linerate_measure::summary::{Comparison, Limit, Row};
+use linerate_plan::settings::Mode;
+use linerate_plan::units::LINK_SPEEDS;
+use linerate_stats::Estimate;
 
 const NONE: &str = "-";
 

@@ -1,13 +1,15 @@
 //! The texts as a person sees them.
 
 use super::*;
-use linerate_core::audit::{Evidence, Loss, Side, audit};
-use linerate_core::counters::PortCounters;
-use linerate_core::histogram::Histogram;
-use linerate_core::record::{Asked, CpuShare, Mode, Roles, Slot, TrialRecord, VERSION};
-use linerate_core::schedule::Stopped;
-use linerate_core::summary::summarise;
-use linerate_core::trial::{Rates, Timing};
+use linerate_measure::audit::{Evidence, Loss, Side, audit};
+use linerate_measure::counters::PortCounters;
+use linerate_measure::record::{Asked, CpuShare, Roles, Slot, TrialRecord, VERSION};
+use linerate_measure::schedule::Stopped;
+use linerate_measure::summary::summarise;
+use linerate_measure::trial::Rates;
+use linerate_plan::settings::Mode;
+use linerate_plan::timing::Timing;
+use linerate_stats::histogram::Histogram;
 use std::collections::BTreeMap;
 
 const WIDE: Style = Style { color: false, width: 120 };

@@ -3,7 +3,7 @@
 use super::names::Names;
 use super::numbers::{self, counted, grouped, percent, rate_unit};
 use super::page::{Ink, Page, Style, Table};
-use linerate_core::record::{Campaign, TrialRecord};
+use linerate_measure::record::{Campaign, TrialRecord};
 
 /// One row per trial in the order they ran, and below it what the audits of the others found.
 pub fn trials(campaign: &Campaign, trials: &[TrialRecord], style: Style) -> String {
@@ -48,7 +48,7 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord], style: Style) -> Stri
 }
 
 fn row(campaign: &Campaign, trial: &TrialRecord, names: &Names, scale: f64) -> Vec<String> {
-    let rate = |pick: fn(&linerate_core::trial::Rates) -> f64| {
+    let rate = |pick: fn(&linerate_measure::trial::Rates) -> f64| {
         let unknown = |r: &f64| trial.imported.is_some() && *r == 0.0;
         match trial.rates.as_ref().map(pick) {
             None if trial.imported.is_some() => "no figure".into(),

@@ -6,11 +6,11 @@ use crate::commands::{FAILED, INTERRUPTED, print, style};
 use crate::interrupt::{self, Hosts, interrupted};
 use crate::progress::Progress;
 use anyhow::Result;
-use linerate_core::conductor::{Recorder, Test, Trial, phase_name};
-use linerate_core::phases::{Action, Design, Failure, Phase, Report, Rules, Undone};
+use linerate_hosts::phases::{Action, Design, Failure, Phase, Report, Rules, Undone};
+use linerate_import::conductor::{Recorder, Test, Trial, phase_name};
+use linerate_linux::records::utc_now;
+use linerate_remote::{Driver, Notice, Place};
 use linerate_report::text;
-use linerate_sys::records::utc_now;
-use linerate_sys::remote::{Driver, Notice, Place};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 

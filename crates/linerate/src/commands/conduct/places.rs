@@ -1,9 +1,9 @@
 //! Where the steps of each worker run.
 
 use crate::cli::Conduct;
-use linerate_core::conductor::{Test, Worker};
-use linerate_sys::net::Netns;
-use linerate_sys::remote::{Connection, Place, RemoteError, Target};
+use linerate_import::conductor::{Test, Worker};
+use linerate_linux::net::Netns;
+use linerate_remote::{Connection, Place, RemoteError, Target};
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 

@@ -1,8 +1,8 @@
 //! The file of a test's records: a line of JSON for each trial, on the disk before the next one begins.
 
 use anyhow::{Context, Result};
-use linerate_core::conductor::Trial;
-use linerate_sys::records::stamp_utc;
+use linerate_import::conductor::Trial;
+use linerate_linux::records::stamp_utc;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};

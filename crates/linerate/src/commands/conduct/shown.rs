@@ -1,8 +1,8 @@
 //! What a test would do, as JSON.
 
 use anyhow::Result;
-use linerate_core::conductor::{self, Mode};
-use linerate_core::phases::Phase;
+use linerate_hosts::phases::Phase;
+use linerate_import::conductor::{self, Mode};
 use serde::Serialize;
 
 #[derive(Serialize)]

@@ -1,17 +1,17 @@
 //! What was found out about a lab, as JSON.
 
 use super::Found;
-use linerate_core::hosts::checks::frames::Tried;
-use linerate_core::hosts::checks::{Problem, Severity, ports, tool};
-use linerate_core::hosts::{Facts, Interface, Link};
-use linerate_core::lab::{Host, Lab};
+use linerate_hosts::hosts::checks::frames::Tried;
+use linerate_hosts::hosts::checks::{Problem, Severity, ports, tool};
+use linerate_hosts::hosts::{Facts, Interface, Link};
+use linerate_plan::lab::{Host, Lab};
 use serde_json::{Value, json};
 
 /// Everything: hosts with their interfaces, frames, problems. Speeds are in bit/s, times in seconds.
 pub fn json(file: &str, lab: &Lab, found: &Found) -> Value {
     let count = |severity| found.problems.iter().filter(|p| p.severity == severity).count();
     let skipped = |s: &_| {
-        let linerate_core::hosts::checks::frames::Skipped { what, why } = s;
+        let linerate_hosts::hosts::checks::frames::Skipped { what, why } = s;
         json!({ "what": what, "why": why })
     };
     json!({

@@ -11,18 +11,19 @@ use crate::commands::{style, usage};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
-use linerate_core::hosts::checks::{self, Needs, Port, Problem, Severity, ports};
-use linerate_core::hosts::{Facts, Interface, System as Detected};
-use linerate_core::lab::{Host, HostAddress, Lab, Tool};
-use linerate_core::plan::campaign::{Campaign, Requirement, Trials};
-use linerate_core::plan::settings::{Dut, End, Settings, System};
-use linerate_core::reconfigure::{self, Steps, Target};
-use linerate_core::record::{HostFacts, Mode, Roles, VERSION};
-use linerate_core::trial::Timing;
+use linerate_hosts::hosts::checks::{self, Needs, Port, Problem, Severity, ports};
+use linerate_hosts::hosts::{Facts, Interface, System as Detected};
+use linerate_hosts::reconfigure::{self, Steps, Target};
+use linerate_linux::records::rfc3339_utc;
+use linerate_measure::record::{HostFacts, Roles, VERSION};
+use linerate_plan::campaign::{Campaign, Requirement, Trials};
+use linerate_plan::lab::{Host, HostAddress, Lab, Tool};
+use linerate_plan::settings::Mode;
+use linerate_plan::settings::{Dut, End, Settings, System};
+use linerate_plan::timing::Timing;
+use linerate_remote::survey::{self, Approach};
+use linerate_remote::{Order, Place, RemoteError};
 use linerate_report::text;
-use linerate_sys::records::rfc3339_utc;
-use linerate_sys::remote::survey::{self, Approach};
-use linerate_sys::remote::{Order, Place, RemoteError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -244,7 +245,7 @@ impl Site {
         let Some(dut) = self.lab.dut() else { return Ok(None) };
         let name = &dut.name;
         let succeeds = |words: &[&str]| -> Result<bool> {
-            let command = linerate_sys::remote::words::line(
+            let command = linerate_remote::words::line(
                 &words.iter().map(|w| (*w).to_string()).collect::<Vec<_>>(),
                 false,
             );
@@ -399,7 +400,7 @@ fn tell(problems: &[Problem]) {
 ///
 /// # Errors
 /// The plan is for others.
-pub fn system(args: &Run, site: &Site, plan: &linerate_core::plan::Plan) -> Result<Option<System>> {
+pub fn system(args: &Run, site: &Site, plan: &linerate_plan::Plan) -> Result<Option<System>> {
     let Some(dut) = site.lab.dut() else { return Ok(args.system) };
     let Some(found) = site.system() else {
         let runs = site.detected(dut).map_or("an unknown system", |s| s.system.key());

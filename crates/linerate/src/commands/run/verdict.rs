@@ -4,11 +4,11 @@ use crate::campaign::Finished;
 use crate::cli::{Run, Share};
 use crate::commands::{FAILED, INTERRUPTED, print, print_campaign, style, tell};
 use anyhow::Result;
-use linerate_core::plan::campaign::Interest;
-use linerate_core::plan::judge::Judgement;
-use linerate_core::plan::results::{Compared, Results};
-use linerate_core::record::{Campaign, HostFacts, Summary};
-use linerate_core::schedule::Stopped;
+use linerate_measure::record::{Campaign, HostFacts, Summary};
+use linerate_measure::results::{Compared, Results};
+use linerate_measure::schedule::Stopped;
+use linerate_plan::campaign::Interest;
+use linerate_plan::judge::Judgement;
 use linerate_report::text;
 use std::process::ExitCode;
 

@@ -2,12 +2,12 @@
 
 use crate::stand::PACED_BATCH;
 use anyhow::Result;
-use linerate_core::agent::spec::Means;
-use linerate_core::tools::Traffic;
-use linerate_core::trial::Timing;
-use linerate_sys::remote_agent::Flown;
-use linerate_sys::remote_agent::lab::RealLab;
-use linerate_sys::remote_tools::{ToolHost, ToolTrial};
+use linerate_hosts::agent::spec::Means;
+use linerate_hosts::tools::Traffic;
+use linerate_plan::timing::Timing;
+use linerate_remote::agents::Flown;
+use linerate_remote::agents::lab::RealLab;
+use linerate_remote::tools::{ToolHost, ToolTrial};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! An analysis as a person sees it.
 
 use super::*;
-use linerate_core::stats::analysis::{Settings, Words, analyse};
+use linerate_stats::analysis::{Settings, Words, analyse};
 
 const FORWARDING: [f64; 8] = [7.01e6, 7.05e6, 6.98e6, 7.02e6, 7.04e6, 6.99e6, 7.03e6, 7.00e6];
 const STATEFUL: [f64; 8] = [4.85e6, 4.91e6, 4.80e6, 5.02e6, 4.88e6, 4.86e6, 4.93e6, 4.84e6];

@@ -1,5 +1,5 @@
 use super::*;
-use linerate_core::archive::Published;
+use linerate_import::archive::Published;
 
 fn run(log: &str, median: Option<f64>, sound: Option<f64>) -> Run {
     Run { log: log.into(), median_pps: median, sound_pps: sound, ..Run::default() }

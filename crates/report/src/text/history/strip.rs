@@ -1,7 +1,7 @@
 //! A time line as a small plot: points, their levels, outliers, and letters where it changed.
 
 use super::{letter, short_time};
-use linerate_core::history::Judged;
+use linerate_measure::history::Judged;
 
 /// Rows of the plot without its axis.
 const ROWS: usize = 8;
@@ -39,7 +39,7 @@ pub fn strip(timeline: &Judged, width: usize, label: impl Fn(f64) -> String) -> 
 /// The names of the first and the last point.
 fn ends(timeline: &Judged, columns: usize) -> String {
     let name =
-        |p: Option<&linerate_core::history::Followed>| p.map_or("", |p| short_time(&p.place)).to_string();
+        |p: Option<&linerate_measure::history::Followed>| p.map_or("", |p| short_time(&p.place)).to_string();
     let (first, last) = (name(timeline.points.first()), name(timeline.points.last()));
     let gap = columns.saturating_sub(first.len() + last.len()).max(1);
     format!("{first}{}{last}", " ".repeat(gap))

@@ -1,8 +1,8 @@
 //! What is printed of planted changes.
 
 use super::*;
-use linerate_core::history::revision::{Place, Revision};
-use linerate_core::history::{Figure, Key, Point, Relative, Timeline, judge};
+use linerate_measure::history::revision::{Place, Revision};
+use linerate_measure::history::{Figure, Key, Point, Relative, Timeline, judge};
 use std::collections::BTreeMap;
 
 fn place(revision: u32) -> Place {

@@ -1,7 +1,7 @@
 //! What a plan would do on the hosts of a lab.
 
 use super::super::page::{Ink, Page, Style, ascii};
-use linerate_core::plan::rehearsal::{Action, Part};
+use linerate_hosts::rehearsal::{Action, Part};
 
 /// The hosts' parts, as a section of a plan's page.
 pub fn rehearsal(parts: &[Part], style: Style) -> String {

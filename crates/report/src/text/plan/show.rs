@@ -3,14 +3,14 @@
 use super::super::numbers::grouped;
 use super::super::page::{Ink, Page, Style, Table};
 use super::span;
-use linerate_core::plan::Plan;
-use linerate_core::plan::campaign::{
+use linerate_plan::Plan;
+use linerate_plan::campaign::{
     Campaign, Cell, Expectation, Figures, Interest, Lab, Order, Reboot, Requirement,
 };
-use linerate_core::plan::changes::{Change, Reach, changes};
-use linerate_core::plan::placeholders::PLACEHOLDERS;
-use linerate_core::plan::timetable::{Bound, Timetable};
-use linerate_core::record::Mode;
+use linerate_plan::changes::{Change, Reach, changes};
+use linerate_plan::placeholders::PLACEHOLDERS;
+use linerate_plan::settings::Mode;
+use linerate_plan::timetable::{Bound, Timetable};
 use std::collections::BTreeMap;
 
 /// The whole page. `blocks`: the cells of the first blocks, in the order of their trials.

@@ -6,10 +6,10 @@ use super::super::page::{Ink, Page};
 use super::Shown;
 use super::sweeps::is_shown;
 use super::words::{dropping, sentence};
-use linerate_core::plan::campaign::{Cell, Interest};
-use linerate_core::plan::judge::Judgement;
-use linerate_core::plan::results::{Compared, Series};
-use linerate_core::stats::Estimate;
+use linerate_measure::results::{Compared, Series};
+use linerate_plan::campaign::{Cell, Interest};
+use linerate_plan::judge::Judgement;
+use linerate_stats::Estimate;
 
 /// Sentences at most: what is more stands in the tables.
 const MOST: usize = 8;

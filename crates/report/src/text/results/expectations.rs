@@ -4,8 +4,8 @@ use super::super::numbers::{digits, in_words, interval, words as rate_words};
 use super::super::page::{Ink, Page};
 use super::Shown;
 use super::words::change_with_interval;
-use linerate_core::plan::judge::Judgement;
-use linerate_core::plan::results::{Expected, JudgedPair};
+use linerate_measure::results::{Expected, JudgedPair};
+use linerate_plan::judge::Judgement;
 
 /// Pairs that are told one by one at most.
 const MOST: usize = 6;

@@ -5,8 +5,8 @@ use super::super::numbers::grouped;
 use super::super::page::{Ink, Page};
 use super::super::setup::{machine, mode, roles, states};
 use super::Shown;
-use linerate_core::plan::campaign::{Campaign as Plan, Order};
-use linerate_core::record::Mode;
+use linerate_plan::campaign::{Campaign as Plan, Order};
+use linerate_plan::settings::Mode;
 
 /// Levels of the traffic that are listed one by one at most.
 const MOST: usize = 8;
@@ -34,7 +34,7 @@ pub fn measured(page: &mut Page, shown: &Shown<'_>) {
 
 /// What the frames are, each of their properties once.
 fn traffic(plan: &Plan) -> String {
-    let each = |of: fn(&linerate_core::plan::campaign::Kind) -> String| {
+    let each = |of: fn(&linerate_plan::campaign::Kind) -> String| {
         let mut all: Vec<String> = Vec::new();
         for text in plan.kinds.iter().map(of) {
             if !all.contains(&text) {

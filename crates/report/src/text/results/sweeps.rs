@@ -4,7 +4,7 @@ use super::super::numbers::{digits, interval, percent, rate, rate_interval, sign
 use super::super::page::{Ink, Page, Table};
 use super::Shown;
 use super::words::{change, change_interval};
-use linerate_core::plan::results::{Point, Series};
+use linerate_measure::results::{Point, Series};
 
 const NONE: &str = "-";
 

@@ -6,7 +6,7 @@ use super::super::tables::limit;
 use super::Shown;
 use super::sweeps::is_shown;
 use super::words::{change, change_interval, verdict};
-use linerate_core::plan::results::{self, CellResult, Disagreement, Ministat, TableRow};
+use linerate_measure::results::{self, CellResult, Disagreement, Ministat, TableRow};
 
 const NONE: &str = "-";
 

@@ -3,12 +3,13 @@
 use super::super::summary;
 use super::super::tests::{campaign as bench, host, same, slot, trial};
 use crate::text::Style;
-use linerate_core::audit::{Evidence, audit};
-use linerate_core::plan::Plan;
-use linerate_core::plan::settings::System;
-use linerate_core::record::{Campaign, Mode, Planned, Skipped, TrialRecord};
-use linerate_core::schedule::Stopped;
-use linerate_core::summary::summarise;
+use linerate_measure::audit::{Evidence, audit};
+use linerate_measure::record::{Campaign, Planned, Skipped, TrialRecord};
+use linerate_measure::schedule::Stopped;
+use linerate_measure::summary::summarise;
+use linerate_plan::Plan;
+use linerate_plan::settings::Mode;
+use linerate_plan::settings::System;
 
 const WIDE: Style = Style { color: false, width: 120 };
 

@@ -1,9 +1,9 @@
 //! Ratios as changes in percent, with as many digits as their intervals deserve.
 
 use super::super::numbers::{counted, percent, significant, time};
-use linerate_core::record::Mode;
-use linerate_core::stats::Estimate;
-use linerate_core::summary::Row;
+use linerate_measure::summary::Row;
+use linerate_plan::settings::Mode;
+use linerate_stats::Estimate;
 
 /// A rate is told as so many times another from this ratio on.
 const MANY_TIMES: f64 = 2.0;

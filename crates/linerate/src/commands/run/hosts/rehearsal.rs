@@ -3,14 +3,14 @@
 use super::traffic::{Side, of_tools};
 use super::{cells, lane_steps, port_of};
 use anyhow::Result;
-use linerate_core::lab::{Host, Interface, Lab, Tool};
-use linerate_core::plan::campaign::{Campaign, Reboot};
-use linerate_core::plan::placeholders::fill;
-use linerate_core::plan::rehearsal::{Action, Part};
-use linerate_core::plan::settings::End;
-use linerate_core::reconfigure::{Program, Target};
-use linerate_core::tools::Traffic;
-use linerate_core::trial::Timing;
+use linerate_hosts::reconfigure::{Program, Target};
+use linerate_hosts::rehearsal::{Action, Part};
+use linerate_hosts::tools::{self, Traffic};
+use linerate_plan::campaign::{Campaign, Reboot};
+use linerate_plan::lab::{Host, Interface, Lab, Tool};
+use linerate_plan::placeholders::fill;
+use linerate_plan::settings::End;
+use linerate_plan::timing::Timing;
 use linerate_wire::MacAddr;
 use std::path::Path;
 
@@ -153,8 +153,9 @@ fn by_agent(host: &Host, does: &str, at: &str) -> Action {
 
 fn by_tool(host: &Host, at: &str, sends: bool, traffic: impl FnOnce(Tool) -> Result<Traffic>) -> Action {
     let tool = host.tool.unwrap_or(Tool::PktGen);
-    let command = traffic(tool)
-        .and_then(|traffic| Ok(if sends { tool.generator(&traffic) } else { tool.receiver(&traffic) }?.argv));
+    let command = traffic(tool).and_then(|traffic| {
+        Ok(if sends { tools::generator(tool, &traffic) } else { tools::receiver(tool, &traffic) }?.argv)
+    });
     let does = if sends { "sends from" } else { "counts at" };
     match command {
         Ok(argv) => Action::of(format!("{} {does} {at}", tool.key()), &Program::new(argv)),

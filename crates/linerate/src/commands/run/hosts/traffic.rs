@@ -2,10 +2,10 @@
 
 use crate::stand::TrafficKind;
 use anyhow::{Context, Result, bail};
-use linerate_core::agent::spec::{self, Flows, Lengths};
-use linerate_core::lab::{Interface, Lab, Tool};
-use linerate_core::plan::settings::End;
-use linerate_core::tools::{self, Endpoints};
+use linerate_hosts::agent::spec::{self, Flows, Lengths};
+use linerate_hosts::tools::{self, Endpoints};
+use linerate_plan::lab::{Interface, Lab, Tool};
+use linerate_plan::settings::End;
 use linerate_wire::{EndpointRange, Family, FlowOrder, FlowSpace, MacAddr, Transport};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,0 +1,95 @@
+//! Counters of several hosts, put onto one line of time.
+//!
+//! Each port reports what it had counted at moments of its own clock. Moved to one clock, they never fall together exactly: between two
+//! reports, a count is taken to grow evenly.
+
+use super::message::Sample as Said;
+use linerate_measure::trial::Sample;
+
+/// What one port had counted, at moments of one clock common to all: (nanoseconds, frames), ascending.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Series(Vec<(u64, u64)>);
+
+impl Series {
+    /// From reports in the order that they came; what does not go forward is left out. `here` moves a moment to the common clock.
+    pub fn of<'a>(said: impl IntoIterator<Item = &'a Said>, here: impl Fn(u64) -> u64) -> Series {
+        Series::new(said.into_iter().map(|sample| (here(sample.at_ns), sample.frames)))
+    }
+
+    /// From counts at moments of the common clock; what does not go forward is left out.
+    pub fn new(counts: impl IntoIterator<Item = (u64, u64)>) -> Series {
+        let mut points: Vec<(u64, u64)> = Vec::new();
+        for point in counts {
+            if points.last().is_none_or(|last| last.0 < point.0 && last.1 <= point.1) {
+                points.push(point);
+            }
+        }
+        Series(points)
+    }
+
+    /// What was counted at a moment; what the nearest report says before the first and after the last.
+    fn at(&self, ns: u64) -> u64 {
+        let after = self.0.partition_point(|(t, _)| *t <= ns);
+        let (Some(b), Some(a)) = (self.0.get(after), after.checked_sub(1).and_then(|n| self.0.get(n))) else {
+            return self.0.get(after.saturating_sub(1)).map_or(0, |(_, frames)| *frames);
+        };
+        let grown = u128::from(b.1 - a.1) * u128::from(ns - a.0) / u128::from(b.0 - a.0);
+        a.1 + grown as u64
+    }
+
+    fn moments(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.iter().map(|(t, _)| *t)
+    }
+}
+
+/// Samples of the window from `from` to `to`, in nanoseconds of the common clock, with times since `began`: at both its ends and
+/// wherever the first sender reported in between.
+pub fn merge(senders: &[Series], receivers: &[Series], began: u64, from: u64, to: u64) -> Vec<Sample> {
+    let inner = senders.first().into_iter().flat_map(Series::moments).filter(|t| (from + 1..to).contains(t));
+    let sum = |all: &[Series], t: u64| all.iter().map(|series| series.at(t)).sum();
+    let sample =
+        |t: u64| Sample { t_ns: t.saturating_sub(began), sent: sum(senders, t), received: sum(receivers, t) };
+    [from].into_iter().chain(inner).chain([to]).map(sample).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn series(points: &[(u64, u64)]) -> Series {
+        let said: Vec<Said> = points
+            .iter()
+            .map(|(at_ns, frames)| Said { port: "x".into(), at_ns: *at_ns, frames: *frames, queues: vec![] })
+            .collect();
+        Series::of(&said, |t| t)
+    }
+
+    #[test]
+    fn counts_grow_evenly_between_reports() {
+        let sender = series(&[(100, 0), (200, 1000), (300, 2000), (400, 3000)]);
+        let receiver = series(&[(150, 400), (350, 2400)]);
+        let samples = merge(&[sender.clone(), sender], &[receiver], 100, 150, 350);
+        let expected = [(50, 1000, 400), (100, 2000, 900), (200, 4000, 1900), (250, 5000, 2400)];
+        assert_eq!(samples.iter().map(|s| (s.t_ns, s.sent, s.received)).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn what_runs_backwards_is_left_out() {
+        assert_eq!(series(&[(1, 5), (1, 6), (2, 4), (3, 7)]), Series(vec![(1, 5), (3, 7)]));
+        assert_eq!(merge(&[], &[series(&[])], 0, 1, 2)[0].received, 0);
+    }
+
+    proptest! {
+        #[test]
+        fn counts_never_fall(
+            sent in prop::collection::vec((0u64..1000, 0u64..u64::MAX / 4), 0..20),
+            window in (0u64..1000, 0u64..1000),
+        ) {
+            let (from, to) = (window.0.min(window.1), window.0.max(window.1) + 1);
+            let sender = series(&sent);
+            let samples = merge(std::slice::from_ref(&sender), std::slice::from_ref(&sender), 0, from, to);
+            prop_assert!(samples.windows(2).all(|w| w[0].sent <= w[1].sent && w[0].t_ns <= w[1].t_ns));
+        }
+    }
+}

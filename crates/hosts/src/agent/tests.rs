@@ -1,0 +1,405 @@
+//! Sessions under any order of messages, any bytes and any events.
+
+use super::client::{self, Heard};
+use super::message::{Code, End, Fault, Message, Reply, Request, Sample, decode, encode};
+use super::server::{Action, Event, Session, Task};
+use super::spec::{Filter, Flows, Lengths, Load, Means, Port, Role, Traffic};
+use super::{BEAT_NS, SILENCE_NS, SPOKEN, Versions};
+use linerate_wire::{Family, FlowOrder, MacAddr, Transport};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+pub(super) fn generator() -> Port {
+    Port {
+        name: "g".into(),
+        interface: "eth1".into(),
+        isolated: true,
+        means: Means::Xdp,
+        cpus: vec![1],
+        role: Role::Generator(Box::new(Traffic {
+            family: Family::V4,
+            transport: Transport::Udp,
+            to: MacAddr([2, 0, 0, 0, 0, 1]),
+            from: None,
+            vlan: None,
+            checksum: true,
+            lengths: Lengths { name: "64".into(), pattern: vec![64] },
+            flows: Flows::Benchmark(10),
+            order: FlowOrder::Random { seed: 3 },
+            campaign: 7,
+            first_stream: 0,
+            stamp_every: 64,
+        })),
+    }
+}
+
+pub(super) fn receiver() -> Port {
+    let filter = Filter { campaign: 7, streams: 1, unsigned: false, pass_foreign: true };
+    Port {
+        name: "r".into(),
+        means: Means::AfPacket,
+        cpus: vec![],
+        role: Role::Receiver(filter),
+        ..generator()
+    }
+}
+
+pub(super) fn load() -> Load {
+    Load {
+        duration_ns: 1_000_000_000,
+        frames: None,
+        rate: Some(1000.5),
+        batch: 8,
+        sample_ns: 10_000_000,
+        answer: false,
+    }
+}
+
+fn hello(lowest: u32, highest: u32) -> Request {
+    let protocol = Versions { lowest, highest };
+    Request::Hello { protocol, linerate: "9.9.9".into(), features: vec![] }
+}
+
+fn requests() -> Vec<Request> {
+    let g = || vec!["g".to_string()];
+    vec![
+        hello(1, 1),
+        Request::Heartbeat {},
+        Request::Clock {},
+        Request::Facts {},
+        Request::Prepare(Box::new(generator())),
+        Request::Prepare(Box::new(receiver())),
+        Request::Release { ports: vec![] },
+        Request::Release { ports: g() },
+        Request::Arm { ports: g(), load: load() },
+        Request::Arm { ports: vec!["g".into(), "r".into()], load: load() },
+        Request::Go { at_ns: 12 },
+        Request::Stop {},
+        Request::Counters { ports: g() },
+        Request::Goodbye {},
+    ]
+}
+
+fn say(session: &mut Session, id: u64, request: &Request, now: u64) -> Vec<Action> {
+    let line = encode(id, request);
+    session.handle(Event::Line(line.strip_suffix(b"\n").unwrap()), now)
+}
+
+fn fault(actions: &[Action]) -> &Fault {
+    match &actions[0] {
+        Action::Send(_, Reply::Error(fault)) => fault,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A session that has been greeted and has a generator.
+fn opened() -> Session {
+    let mut session = Session::new("1.2.3", 0);
+    assert!(matches!(
+        say(&mut session, 1, &hello(1, 3), 0)[..],
+        [Action::Send(1, Reply::Welcome { protocol: 1, .. })]
+    ));
+    let actions = say(&mut session, 2, &Request::Prepare(Box::new(generator())), 0);
+    assert!(matches!(&actions[..], [Action::Do(Task::Prepare(_))]));
+    session.handle(Event::Done(Ok(Reply::Released {})), 0);
+    session
+}
+
+fn running() -> Session {
+    let mut session = opened();
+    say(&mut session, 3, &Request::Arm { ports: vec!["g".into()], load: load() }, 0);
+    session.handle(Event::Done(Ok(Reply::Armed {})), 0);
+    let actions = say(&mut session, 4, &Request::Go { at_ns: 5 }, 0);
+    assert_eq!(actions, [Action::Send(4, Reply::Going {}), Action::Do(Task::Run(5))]);
+    session
+}
+
+fn ended() -> Reply {
+    Reply::Ended { at_ns: 9, why: End::Stopped, faults: vec![], cpus: vec![] }
+}
+
+#[test]
+fn every_message_comes_back_from_its_line() {
+    for request in requests() {
+        let line = encode(7, &request);
+        assert_eq!(decode::<Request>(&line).unwrap(), (7, request));
+    }
+    let sample = Sample { port: "g".into(), at_ns: u64::MAX, frames: u64::MAX - 1, queues: vec![] };
+    let mut ports = BTreeMap::new();
+    ports.insert("r".to_string(), linerate_measure::counters::PortCounters::default());
+    let fault = Fault::malformed("x\ny");
+    for reply in
+        [Reply::Heartbeat {}, Reply::Sample(sample), Reply::Counters { ports }, Reply::Error(fault), ended()]
+    {
+        let line = encode(u64::MAX, &reply);
+        assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1, "one line each");
+        assert_eq!(decode::<Reply>(&line).unwrap(), (u64::MAX, reply));
+    }
+}
+
+#[test]
+fn the_lists_of_names_are_complete() {
+    let name = |value: serde_json::Value| value["what"].as_str().unwrap().to_string();
+    for request in requests() {
+        let name = name(serde_json::to_value(&request).unwrap());
+        assert!(Request::NAMES.contains(&name.as_str()), "{name}");
+    }
+    // serde says which names it expects.
+    for (names, error) in [
+        (Request::NAMES, serde_json::from_str::<Request>(r#"{"what":"x"}"#).unwrap_err().to_string()),
+        (Reply::NAMES, serde_json::from_str::<Reply>(r#"{"what":"x"}"#).unwrap_err().to_string()),
+    ] {
+        assert_eq!(error.matches('`').count(), 2 * (names.len() + 1), "{error}");
+        assert!(names.iter().all(|name| error.contains(&format!("`{name}`"))), "{error}");
+    }
+}
+
+#[test]
+fn what_a_newer_side_adds_is_passed_over() {
+    let line = br#"{"id":3,"what":"go","with":{"at_ns":4,"colour":"red"},"extra":[1]}"#;
+    assert_eq!(decode::<Request>(line).unwrap(), (3, Request::Go { at_ns: 4 }));
+    assert_eq!(
+        decode::<Request>(br#"{"what":"stop","with":{"gently":true}}"#).unwrap(),
+        (0, Request::Stop {})
+    );
+    let mut session = opened();
+    let actions = session.handle(Event::Line(br#"{"id":9,"what":"sing","with":{}}"#), 0);
+    assert!(matches!(&actions[..], [Action::Send(9, Reply::Error(_))]), "{actions:?}");
+    assert_eq!(fault(&actions).code, Code::Unknown);
+    assert!(
+        matches!(&say(&mut session, 10, &Request::Facts {}, 0)[..], [Action::Do(Task::Facts)]),
+        "it goes on"
+    );
+}
+
+#[test]
+fn other_versions_are_told_what_to_install() {
+    let mut session = Session::new("1.2.3", 0);
+    let actions = say(&mut session, 1, &hello(SPOKEN.highest + 1, SPOKEN.highest + 5), 0);
+    let told = fault(&actions);
+    assert_eq!((told.code, told.remedy.as_str()), (Code::Version, "install linerate 9.9.9 on this host"));
+    assert_eq!(actions.last(), Some(&Action::Do(Task::Leave)));
+    let mut session = Session::new("1.2.3", 0);
+    let actions = say(&mut session, 1, &hello(0, 0), 0);
+    assert_eq!(fault(&actions).remedy, "install linerate 1.2.3 where the controller runs");
+}
+
+#[test]
+fn nothing_starts_without_being_armed_or_while_something_is_under_way() {
+    let mut session = opened();
+    assert_eq!(fault(&say(&mut session, 5, &Request::Go { at_ns: 0 }, 0)).code, Code::Order);
+    let unknown = Request::Arm { ports: vec!["x".into()], load: load() };
+    assert!(fault(&say(&mut session, 6, &unknown, 0)).what.contains("port x"));
+    let mut session = running();
+    assert_eq!(fault(&say(&mut session, 6, &Request::Facts {}, 0)).code, Code::Busy);
+    let stop = say(&mut session, 7, &Request::Stop {}, 0);
+    assert_eq!(stop, [Action::Cancel], "answered when it has ended");
+    let actions = session.handle(Event::Done(Ok(ended())), 0);
+    assert_eq!(actions, [Action::Send(4, ended()), Action::Send(7, Reply::Stopped {})]);
+    assert_eq!(fault(&say(&mut session, 8, &Request::Go { at_ns: 0 }, 0)).code, Code::Order, "once only");
+}
+
+#[test]
+fn whatever_ends_a_session_ends_the_load_first() {
+    let silent = SILENCE_NS + 1;
+    let ends: [(Event<'_>, u64); 5] = [
+        (Event::Closed, 0),
+        (Event::Unheard, 0),
+        (Event::Interrupted, 0),
+        (Event::Line(b"garbage"), 0),
+        (Event::Tick, silent),
+    ];
+    for (event, now) in ends {
+        let mut session = running();
+        let actions = session.handle(event.clone(), now);
+        assert_eq!(actions.last(), Some(&Action::Cancel), "{event:?}");
+        assert_eq!(session.handle(event, 0), [], "once");
+        let actions = session.handle(Event::Done(Ok(ended())), now);
+        assert_eq!(actions.last(), Some(&Action::Do(Task::Leave)));
+        let actions = session.handle(Event::Done(Ok(Reply::Goodbye { why: None })), now);
+        assert!(matches!(
+            &actions[..],
+            [Action::Send(0, Reply::Goodbye { why: Some(_), .. }), Action::Finish]
+        ));
+        assert!(session.is_over());
+    }
+}
+
+#[test]
+fn heartbeats_keep_a_session_alive_and_are_sent() {
+    let mut session = running();
+    for beat in 1..50 {
+        let now = beat * BEAT_NS;
+        assert_eq!(session.handle(Event::Tick, now), [Action::Send(0, Reply::Heartbeat {})]);
+        assert_eq!(say(&mut session, beat, &Request::Heartbeat {}, now), []);
+    }
+    assert!(session.runs());
+}
+
+/// What may happen to an agent.
+#[derive(Debug, Clone)]
+enum Happens {
+    Says(usize),
+    Bytes(Vec<u8>),
+    Closed,
+    Interrupted,
+    Passes(u64),
+    Succeeds,
+    Fails,
+    LoadSays,
+}
+
+fn anything() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        20 => (0..requests().len()).prop_map(Happens::Says),
+        1 => prop::collection::vec(any::<u8>(), 0..40).prop_map(Happens::Bytes),
+        1 => Just(Happens::Closed),
+        1 => Just(Happens::Interrupted),
+        3 => (0..SILENCE_NS * 2).prop_map(Happens::Passes),
+        10 => Just(Happens::Succeeds),
+        3 => Just(Happens::Fails),
+        2 => Just(Happens::LoadSays),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// At most one task is under way; a load only after a greeting, a port and an arming since; every request is answered once;
+    /// after the end nothing more is done; and once the input has ended, it comes to an end.
+    #[test]
+    fn no_order_of_events_breaks_a_session(events in prop::collection::vec(anything(), 0..60)) {
+        let requests = requests();
+        let mut session = Session::new("1", 0);
+        let (mut now, mut id) = (0, 0);
+        let mut under: Option<Task> = None;
+        let (mut armed, mut finished, mut left) = (false, false, false);
+        let mut answers: BTreeMap<u64, usize> = BTreeMap::new();
+        let greeting = [Happens::Says(0), Happens::Says(4), Happens::Succeeds];
+        for happens in greeting.into_iter().chain(events) {
+            let actions = match happens {
+                Happens::Says(number) => {
+                    id += 1;
+                    say(&mut session, id, &requests[number], now)
+                }
+                Happens::Bytes(bytes) => session.handle(Event::Line(&bytes), now),
+                Happens::Closed => session.handle(Event::Closed, now),
+                Happens::Interrupted => session.handle(Event::Interrupted, now),
+                Happens::Passes(ns) => {
+                    now += ns;
+                    session.handle(Event::Tick, now)
+                }
+                Happens::LoadSays => session.handle(Event::Said(Reply::Began { port: "g".into(), at_ns: 1 }), now),
+                Happens::Succeeds | Happens::Fails => {
+                    let Some(task) = under.take() else { continue };
+                    let fails = matches!(happens, Happens::Fails);
+                    if matches!(task, Task::Arm(..)) {
+                        armed = !fails;
+                    }
+                    if matches!(task, Task::Prepare(_) | Task::Release(_)) {
+                        armed = false;
+                    }
+                    let reply = match task {
+                        Task::Run(_) => ended(),
+                        Task::Leave => Reply::Goodbye { why: None },
+                        _ => Reply::Armed {},
+                    };
+                    let result = if fails { Err(Fault::order("x", "y")) } else { Ok(reply) };
+                    session.handle(Event::Done(result), now)
+                }
+            };
+            for action in actions {
+                prop_assert!(!finished, "after the end: {:?}", action);
+                match action {
+                    Action::Do(task) => {
+                        prop_assert!(under.is_none(), "two at once: {:?} and {:?}", under, task);
+                        prop_assert!(!left, "after leaving: {:?}", task);
+                        if let Task::Run(_) = task {
+                            prop_assert!(armed, "not armed");
+                            armed = false;
+                        }
+                        left |= task == Task::Leave;
+                        under = Some(task);
+                    }
+                    Action::Send(to, Reply::Began { .. } | Reply::Ended { .. } | Reply::Heartbeat {}) => {
+                        prop_assert!(to <= id);
+                    }
+                    Action::Send(to, _) | Action::SendTime(to) => *answers.entry(to).or_default() += 1,
+                    Action::Cancel => prop_assert!(under.is_some()),
+                    Action::Finish => finished = true,
+                }
+            }
+        }
+        prop_assert!(answers.iter().all(|(id, count)| *id == 0 || *count == 1), "{:?}", answers);
+        session.handle(Event::Closed, now);
+        for _ in 0..3 {
+            session.handle(Event::Done(Ok(ended())), now);
+        }
+        prop_assert!(session.is_over());
+    }
+
+    #[test]
+    fn no_bytes_break_a_client(lines in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..20)) {
+        let mut session = client::Session::new(0);
+        session.greet("1", 0);
+        for line in lines {
+            let _ = session.line(&line, 0);
+            let _ = session.tick(0);
+        }
+    }
+
+    /// Whatever an agent says, in whatever order: an answer is only taken for one of the kind that was asked for.
+    #[test]
+    fn no_replies_break_a_client(said in prop::collection::vec((0u64..8, 0usize..6, 0usize..14), 0..40)) {
+        let mut session = client::Session::new(0);
+        session.greet("1", 0);
+        let mut asked = BTreeMap::new();
+        for (id, reply, request) in said {
+            let request = requests().swap_remove(request);
+            asked.insert(session.ask(request.clone()).0, request);
+            let replies = [Reply::Armed {}, Reply::Going {}, Reply::Stopped {}, ended(), Reply::Heartbeat {},
+                Reply::Welcome { protocol: 1, linerate: "1".into(), features: vec![] }];
+            match session.line(&encode(id, &replies[reply]), 0) {
+                Ok(Heard::Answer(id, reply)) => {
+                    prop_assert!(id == 1 || asked[&id].is_answered_by(&reply));
+                }
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+#[test]
+fn a_client_and_an_agent_understand_each_other() {
+    let mut agent = Session::new("1.2.3", 0);
+    let mut client = client::Session::new(0);
+    let exchange = |agent: &mut Session, client: &mut client::Session, line: Vec<u8>| {
+        let actions = agent.handle(Event::Line(line.strip_suffix(b"\n").unwrap()), 0);
+        let mut heard = Vec::new();
+        for action in actions {
+            if let Action::Send(id, reply) = action {
+                heard.push(client.line(encode(id, &reply).strip_suffix(b"\n").unwrap(), 0));
+            }
+        }
+        heard
+    };
+    let (id, line) = client.greet("1.2.3", 0);
+    assert_eq!(client.line(b"Welcome to host x!", 0), Ok(Heard::Nothing), "a shell that prints is borne");
+    let heard = exchange(&mut agent, &mut client, line);
+    assert!(matches!(&heard[..], [Ok(Heard::Answer(n, Reply::Welcome { .. }))] if *n == id), "{heard:?}");
+    let (id, line) = client.ask(Request::Go { at_ns: 0 });
+    let heard = exchange(&mut agent, &mut client, line);
+    assert!(matches!(&heard[..], [Ok(Heard::Answer(n, Reply::Error(_)))] if *n == id), "{heard:?}");
+    assert!(client.tick(BEAT_NS).unwrap().is_some() && client.tick(BEAT_NS).unwrap().is_none());
+    assert_eq!(client.tick(SILENCE_NS * 2), Err(client::Lost::Silent(1600)));
+    assert!(client.is_over() && client.line(b"{}", 0).is_err());
+}
+
+#[test]
+fn a_host_that_prints_without_end_is_no_agent() {
+    let mut client = client::Session::new(0);
+    client.greet("1", 0);
+    let lost = (0..10_000).find_map(|_| client.line(b"y y y y y y y y", 0).err());
+    assert!(matches!(lost, Some(client::Lost::Nonsense(_))));
+}

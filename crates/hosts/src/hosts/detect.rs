@@ -1,0 +1,177 @@
+//! Which system a host runs: by uname(1) and the files that appliances have.
+
+use super::text::{bounded, lines, shown};
+use linerate_plan::lab::OperatingSystem;
+
+/// The kernel, which decides what commands look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kernel {
+    /// FreeBSD, and what is made of it.
+    FreeBsd,
+    /// OpenBSD.
+    OpenBsd,
+    /// NetBSD.
+    NetBsd,
+    /// Linux, and what is made of it.
+    Linux,
+}
+
+impl Kernel {
+    /// The kernel under a system.
+    pub fn of(system: OperatingSystem) -> Kernel {
+        match system {
+            OperatingSystem::FreeBsd
+            | OperatingSystem::PfSense
+            | OperatingSystem::OpnSense
+            | OperatingSystem::Bsdrp
+            | OperatingSystem::Nanobsd => Kernel::FreeBsd,
+            OperatingSystem::OpenBsd => Kernel::OpenBsd,
+            OperatingSystem::NetBsd => Kernel::NetBsd,
+            OperatingSystem::Linux | OperatingSystem::Vyos => Kernel::Linux,
+        }
+    }
+}
+
+/// What a host says that it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct System {
+    /// The system.
+    pub system: OperatingSystem,
+    /// Its name of itself.
+    pub host: String,
+    /// The kernel's release: `15.0-PRERELEASE`, `6.12.8-amd64`.
+    pub kernel: String,
+    /// The distribution's or appliance's name and version, where it has one.
+    pub product: Option<String>,
+}
+
+/// The first lines of these files tell appliances from what they are made of.
+pub const FILES: [&str; 6] = [
+    "/etc/os-release",
+    "/etc/version",
+    "/etc/platform",
+    "/etc/product_name",
+    "/etc/nanobsd.conf",
+    "/usr/local/opnsense/version/core",
+];
+
+/// Tells a system by `uname -a`, the output of `head -n 40` of [`FILES`], and that of `mount`; what is missing is empty.
+pub fn detect(uname: &[u8], files: &[u8], mount: &[u8]) -> Option<System> {
+    let uname = bounded(uname);
+    // What a login prints may stand before it.
+    let words: Vec<&str> = lines(&uname).find_map(|line| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        kernel(words.first()?).filter(|_| words.len() >= 3)?;
+        Some(words)
+    })?;
+    let kernel = kernel(words[0])?;
+    let files = bounded(files);
+    let mount = bounded(mount);
+    let said = Said { uname: &uname, files: sections(&files), mount: &mount };
+    let (system, product) = match kernel {
+        Kernel::OpenBsd => (OperatingSystem::OpenBsd, None),
+        Kernel::NetBsd => (OperatingSystem::NetBsd, None),
+        Kernel::Linux => said.linux(),
+        Kernel::FreeBsd => said.freebsd(),
+    };
+    let product = product.map(|p| shown(&p)).filter(|p| !p.is_empty());
+    Some(System { system, host: shown(words[1]), kernel: shown(words[2]), product })
+}
+
+fn kernel(word: &str) -> Option<Kernel> {
+    Some(match word {
+        "FreeBSD" => Kernel::FreeBsd,
+        "OpenBSD" => Kernel::OpenBsd,
+        "NetBSD" => Kernel::NetBsd,
+        "Linux" => Kernel::Linux,
+        _ => return None,
+    })
+}
+
+/// `==> /etc/version <==` stands before each file that there is.
+fn sections(text: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut sections: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in lines(text).take(400) {
+        match line.strip_prefix("==> ").and_then(|l| l.strip_suffix(" <==")) {
+            Some(name) => sections.push((name, Vec::new())),
+            None => {
+                if let Some((_, lines)) = sections.last_mut() {
+                    lines.push(line);
+                }
+            }
+        }
+    }
+    sections
+}
+
+struct Said<'a> {
+    uname: &'a str,
+    files: Vec<(&'a str, Vec<&'a str>)>,
+    mount: &'a str,
+}
+
+impl Said<'_> {
+    fn file(&self, name: &str) -> Option<&[&str]> {
+        self.files.iter().find(|(n, _)| *n == name).map(|(_, lines)| lines.as_slice())
+    }
+
+    fn first_line(&self, name: &str) -> Option<&str> {
+        self.file(name)?.iter().map(|l| l.trim()).find(|l| !l.is_empty())
+    }
+
+    fn os_release(&self, key: &str) -> Option<&str> {
+        let lines = self.file("/etc/os-release")?;
+        lines.iter().find_map(|line| {
+            let (name, value) = line.split_once('=')?;
+            (name.trim() == key).then(|| value.trim().trim_matches(['"', '\'']))
+        })
+    }
+
+    fn linux(&self) -> (OperatingSystem, Option<String>) {
+        let is_vyos = self.os_release("ID").is_some_and(|id| id.eq_ignore_ascii_case("vyos"));
+        let product = self.os_release("PRETTY_NAME").map(String::from);
+        (if is_vyos { OperatingSystem::Vyos } else { OperatingSystem::Linux }, product)
+    }
+
+    fn freebsd(&self) -> (OperatingSystem, Option<String>) {
+        let version = self.first_line("/etc/version");
+        let named = |name: &str| Some(format!("{name} {}", version.unwrap_or("")).trim().to_string());
+        let is_pfsense = ["/etc/platform", "/etc/product_name"]
+            .iter()
+            .any(|f| self.first_line(f).is_some_and(|l| l.to_ascii_lowercase().contains("pfsense")));
+        if is_pfsense {
+            return (OperatingSystem::PfSense, named("pfSense"));
+        }
+        if let Some(core) = self.file("/usr/local/opnsense/version/core") {
+            return (OperatingSystem::OpnSense, opnsense(core));
+        }
+        // A kernel may be built by BSDRP's scripts, under a path that has its name, for another system: what is mounted is
+        // surer, and so is the kernel's own name, the last but one word.
+        let ident = self.uname.split_ascii_whitespace().rev().nth(1).unwrap_or("");
+        let built = |name: &str| self.mount.contains(&format!("/dev/ufs/{name}")) || ident.starts_with(name);
+        let path = self.uname.contains("/BSDRP/FreeBSD/") && version.is_some();
+        if built("BSDRP") || path {
+            return (OperatingSystem::Bsdrp, named("BSDRP"));
+        }
+        if self.file("/etc/nanobsd.conf").is_some() {
+            return (OperatingSystem::Nanobsd, version.map(String::from));
+        }
+        (OperatingSystem::FreeBsd, self.os_release("PRETTY_NAME").map(String::from))
+    }
+}
+
+/// OPNsense's version file is JSON with one pair a line.
+fn opnsense(lines: &[&str]) -> Option<String> {
+    let value = |key: &str| {
+        lines.iter().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            let clean = |s: &str| s.trim().trim_matches([',', '"', ' ']).to_string();
+            (clean(name) == key).then(|| clean(value))
+        })
+    };
+    Some(
+        format!("OPNsense {}", value("product_version").or(value("CORE_VERSION")).unwrap_or_default())
+            .trim()
+            .into(),
+    )
+}

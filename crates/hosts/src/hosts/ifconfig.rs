@@ -1,0 +1,142 @@
+//! ifconfig(8) of FreeBSD, OpenBSD and NetBSD.
+
+use super::MOST_ENTRIES;
+use super::facts::{Interface, Link, Pause};
+use super::text::{address, bounded, is_name, lines, mac, shown};
+use linerate_plan::lab::HostAddress;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// All interfaces of `ifconfig -a`.
+pub fn interfaces(output: &[u8]) -> Vec<Interface> {
+    let text = bounded(output);
+    let mut interfaces: Vec<Interface> = Vec::new();
+    for line in lines(&text) {
+        if !line.starts_with([' ', '\t']) {
+            let begun = header(line);
+            if begun.is_some() && interfaces.len() == MOST_ENTRIES {
+                break;
+            }
+            interfaces.extend(begun);
+        } else if let Some(interface) = interfaces.last_mut() {
+            detail(line.trim(), interface);
+        }
+    }
+    interfaces
+}
+
+/// `igb1: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu 1500`.
+fn header(line: &str) -> Option<Interface> {
+    let (name, rest) = line.split_once(": ")?;
+    let rest = rest.trim_start().strip_prefix("flags=")?;
+    let flags = rest.split_once('<').and_then(|(_, f)| f.split_once('>')).map_or("", |(flags, _)| flags);
+    let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let mtu = words.windows(2).find(|w| w[0] == "mtu").and_then(|w| w[1].parse().ok());
+    let up = flags.split(',').any(|f| f == "UP");
+    is_name(name).then(|| Interface { name: name.into(), up, mtu, ..Interface::default() })
+}
+
+fn detail(line: &str, interface: &mut Interface) {
+    let Some((key, value)) = line.split_once([' ', '\t']) else { return };
+    let value = value.trim();
+    match key.trim_end_matches(':') {
+        "ether" | "lladdr" | "address" => {
+            interface.mac = interface.mac.or_else(|| mac(value.split(' ').next()?))
+        }
+        "inet" => {
+            interface.addresses.extend(inet(value).filter(|_| interface.addresses.len() < MOST_ENTRIES))
+        }
+        "inet6" => {
+            interface.addresses.extend(inet6(value).filter(|_| interface.addresses.len() < MOST_ENTRIES))
+        }
+        "media" => media(value, interface),
+        "status" => {
+            interface.link = match value {
+                "active" => Link::Up,
+                "no carrier" | "no network" | "down" => Link::Down,
+                _ => Link::Unknown,
+            }
+        }
+        _ => {}
+    }
+}
+
+/// `198.18.0.205 netmask 0xffffff00 broadcast …`, `10.0.2.15/24 broadcast …`, `10.0.0.1 --> 10.0.0.2 netmask …`.
+fn inet(value: &str) -> Option<HostAddress> {
+    let mut words = value.split_ascii_whitespace();
+    let first = words.next()?;
+    if first.contains('/') {
+        return first.parse().ok();
+    }
+    let address: IpAddr = address(first)?;
+    let words: Vec<&str> = words.collect();
+    let mask = words.windows(2).find(|w| w[0] == "netmask").map(|w| w[1]);
+    let bits = mask.and_then(|mask| match mask.strip_prefix("0x") {
+        Some(hex) => u32::from_str_radix(hex, 16).ok(),
+        None => mask.parse::<std::net::Ipv4Addr>().ok().map(u32::from),
+    });
+    // A mask with holes is no network's.
+    let length = bits.filter(|b| b.leading_ones() + b.trailing_zeros() >= 32).map(|b| b.leading_ones() as u8);
+    Some(HostAddress { address, length })
+}
+
+/// `fe80::20d:b9ff:fe41:ca3d%igb1 prefixlen 64 scopeid 0x2`, `fe80::1%wm0/64 flags 0`.
+fn inet6(value: &str) -> Option<HostAddress> {
+    let words: Vec<&str> = value.split_ascii_whitespace().collect();
+    let (text, attached) = words.first()?.split_once('/').map_or((words[0], None), |(a, l)| (a, Some(l)));
+    let said = words.windows(2).find(|w| w[0] == "prefixlen").map(|w| w[1]);
+    let length = attached.or(said).and_then(|l| l.parse().ok()).filter(|l| *l <= 128);
+    Some(HostAddress { address: address(text).filter(IpAddr::is_ipv6)?, length })
+}
+
+/// `Ethernet autoselect (10Gbase-SR <full-duplex,rxpause,txpause>)`, `Ethernet autoselect (1000baseT full-duplex,master)`,
+/// `Ethernet 10Gbase-T <full-duplex>`.
+fn media(value: &str, interface: &mut Interface) {
+    interface.media = Some(shown(value));
+    // What it came to stands in brackets, what was asked for before them.
+    let current = value.split_once('(').map_or(value, |(_, c)| c.trim_end_matches(')'));
+    let words = || current.split([' ', '<', '>', ',', '(', ')', '\t']).filter(|w| !w.is_empty());
+    interface.speed = words().find_map(speed);
+    if words().any(|w| w.eq_ignore_ascii_case("full-duplex")) {
+        interface.full_duplex = Some(true);
+    } else if words().any(|w| w.eq_ignore_ascii_case("half-duplex")) {
+        interface.full_duplex = Some(false);
+    }
+    let has = |what: &str| words().any(|w| w.eq_ignore_ascii_case(what));
+    if interface.speed.is_some() {
+        let flow = has("flowcontrol") || has("flow");
+        // A driver that never shows pauses may use them: absence is no "off".
+        for (side, name) in [(&mut interface.pause.rx, "rxpause"), (&mut interface.pause.tx, "txpause")] {
+            if has(name) || flow {
+                *side = Some(true);
+            }
+        }
+    }
+}
+
+/// Bit/s of a medium's name: `1000baseT`, `10Gbase-SR`, `2500Base-T`, `100GBase-CR4`, `10baseT/UTP`.
+fn speed(word: &str) -> Option<f64> {
+    let lower = word.to_ascii_lowercase();
+    let (number, _) = lower.split_once("base")?;
+    let (number, unit) = match number.strip_suffix('g') {
+        Some(number) => (number, 1e9),
+        None => (number, 1e6),
+    };
+    number.parse::<f64>().ok().map(|n| n * unit).filter(|bits| (1e6..1e13).contains(bits))
+}
+
+/// Flow control by a driver's settings, which decide over what was negotiated: 0 none, 1 obeyed, 2 sent, 3 both.
+pub fn pause(settings: &BTreeMap<String, String>, pause: &mut Pause) {
+    let number = |key: &str| {
+        settings.iter().find(|(name, _)| name.ends_with(key)).and_then(|(_, v)| v.trim().parse::<u8>().ok())
+    };
+    if let Some(mode) = number(".fc").or(number(".pause_settings")) {
+        *pause = Pause { rx: Some(mode & 1 != 0), tx: Some(mode & 2 != 0) };
+    }
+    if let Some(rx) = number(".rx_pauseframe_control") {
+        pause.rx = Some(rx != 0);
+    }
+    if let Some(tx) = number(".tx_pauseframe_control") {
+        pause.tx = Some(tx != 0);
+    }
+}

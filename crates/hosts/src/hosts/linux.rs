@@ -1,0 +1,180 @@
+//! Linux: `ip -j`, ethtool(8).
+
+use super::facts::{Interface, Link, Pause};
+use super::neighbours::Neighbour;
+use super::routes::{Route, Way};
+use super::text::{bounded, is_name, lines, mac, shown};
+use super::{MOST_BYTES, MOST_ENTRIES};
+use linerate_plan::lab::HostAddress;
+use serde::Deserialize;
+use std::net::IpAddr;
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Address {
+    ifname: String,
+    flags: Vec<String>,
+    mtu: Option<f64>,
+    operstate: String,
+    address: String,
+    addr_info: Vec<AddressInfo>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct AddressInfo {
+    local: String,
+    prefixlen: Option<f64>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct NeighbourEntry {
+    dst: String,
+    dev: String,
+    lladdr: Option<String>,
+    state: Vec<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct RouteEntry {
+    dst: String,
+    gateway: Option<String>,
+    dev: Option<String>,
+}
+
+/// The entries of an answer that is a JSON array; none where it is not.
+fn entries<'a, T: Deserialize<'a>>(output: &'a [u8]) -> Vec<T> {
+    // A warning may stand before it.
+    let Some(begin) = memchr::memchr(b'[', output) else { return Vec::new() };
+    let json = &output[begin..];
+    let mut entries: Vec<T> = match json.len() <= MOST_BYTES {
+        true => serde_json::from_slice(json).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    entries.truncate(MOST_ENTRIES);
+    entries
+}
+
+/// All interfaces of `ip -j addr show`.
+pub fn interfaces(output: &[u8]) -> Vec<Interface> {
+    let entries: Vec<Address> = entries(output);
+    entries
+        .into_iter()
+        .filter(|entry| is_name(&entry.ifname))
+        .map(|entry| {
+            let has = |flag: &str| entry.flags.iter().any(|f| f == flag);
+            let link = match entry.operstate.as_str() {
+                "UP" => Link::Up,
+                "DOWN" | "LOWERLAYERDOWN" | "NOTPRESENT" => Link::Down,
+                _ if has("NO-CARRIER") => Link::Down,
+                _ if has("LOWER_UP") => Link::Up,
+                _ => Link::Unknown,
+            };
+            let addresses = entry.addr_info.iter().filter_map(|info| {
+                let address: IpAddr = info.local.parse().ok()?;
+                let longest = if address.is_ipv4() { 32.0 } else { 128.0 };
+                let length = info.prefixlen.filter(|l| (0.0..=longest).contains(l)).map(|l| l as u8);
+                Some(HostAddress { address, length })
+            });
+            Interface {
+                up: has("UP"),
+                link,
+                mtu: entry.mtu.filter(|m| (0.0..=65_536.0).contains(m)).map(|m| m as u32),
+                mac: mac(&entry.address),
+                addresses: addresses.collect(),
+                name: entry.ifname,
+                ..Interface::default()
+            }
+        })
+        .collect()
+}
+
+/// Speed, duplex and link of `ethtool IF`.
+pub fn ethtool(output: &[u8], interface: &mut Interface) {
+    for (key, value) in pairs(&bounded(output)) {
+        match key {
+            "Speed" => {
+                let megabits = value.strip_suffix("Mb/s").and_then(|n| n.parse::<f64>().ok());
+                // A card without link says Unknown!, some virtual ones -1.
+                interface.speed = megabits.filter(|m| (1.0..1e7).contains(m)).map(|m| m * 1e6);
+            }
+            "Duplex" => {
+                interface.full_duplex = match value {
+                    "Full" => Some(true),
+                    "Half" => Some(false),
+                    _ => None,
+                }
+            }
+            "Link detected" => {
+                interface.link = match value {
+                    "yes" => Link::Up,
+                    v if v.starts_with("no") => Link::Down,
+                    _ => interface.link,
+                }
+            }
+            "Port" => interface.media = Some(shown(value)),
+            _ => {}
+        }
+    }
+}
+
+/// Flow control of `ethtool -a IF`. What was negotiated counts before what was asked for, which stands first.
+pub fn pause(output: &[u8]) -> Pause {
+    let mut pause = Pause::default();
+    for (key, value) in pairs(&bounded(output)) {
+        let on = match value {
+            "on" => Some(true),
+            "off" => Some(false),
+            _ => None,
+        };
+        match key {
+            "RX" | "RX negotiated" => pause.rx = on.or(pause.rx),
+            "TX" | "TX negotiated" => pause.tx = on.or(pause.tx),
+            _ => {}
+        }
+    }
+    pause
+}
+
+fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    lines(text).filter_map(|line| line.split_once(':')).map(|(key, value)| (key.trim(), value.trim()))
+}
+
+/// Neighbours of `ip -j neigh show`.
+pub fn neighbours(output: &[u8]) -> Vec<Neighbour> {
+    let entries: Vec<NeighbourEntry> = entries(output);
+    let parsed = entries.into_iter().filter_map(|entry| {
+        let is = |state: &str| entry.state.iter().any(|s| s == state);
+        let address = entry.dst.parse().ok()?;
+        let failed = is("FAILED") || is("INCOMPLETE");
+        let mac = entry.lladdr.as_deref().and_then(mac).filter(|_| !failed);
+        is_name(&entry.dev).then(|| Neighbour {
+            address,
+            mac,
+            interface: entry.dev.clone(),
+            permanent: is("PERMANENT"),
+        })
+    });
+    parsed.collect()
+}
+
+/// Routes of `ip -j route show`.
+pub fn routes(output: &[u8]) -> Vec<Route> {
+    let entries: Vec<RouteEntry> = entries(output);
+    let parsed = entries.into_iter().filter_map(|entry| {
+        let interface = entry.dev.filter(|d| is_name(d))?;
+        let gateway = entry.gateway.and_then(|g| g.parse().ok());
+        Some(Route { destination: shown(&entry.dst), gateway, interface })
+    });
+    parsed.collect()
+}
+
+/// The way of `ip -j route get ADDRESS`.
+pub fn way(output: &[u8]) -> Option<Way> {
+    let entries: Vec<RouteEntry> = entries(output);
+    let entry = entries.into_iter().next()?;
+    let interface = entry.dev.filter(|d| is_name(d))?;
+    Some(Way { gateway: entry.gateway.and_then(|g| g.parse().ok()), interface })
+}

@@ -1,0 +1,317 @@
+//! What is to be done on a host of a real lab so that it is as a variant says, and how each of it is undone.
+//!
+//! [`steps`] turns settings into [`Step`]s for an operating system. A step reads first what it is going to change, so that this can be
+//! journalled; then it changes it. Its undoing puts back what was read. Programs are lists of arguments, and scripts are constants of
+//! this module that take theirs as arguments: no text of a plan, a lab file or a host becomes part of a shell's program. The one
+//! exception are a plan's own commands, which are shell lines by definition.
+
+mod bsd;
+mod freebsd;
+mod freebsd_rules;
+mod linux;
+mod openbsd;
+mod own_rules;
+mod read;
+mod shared;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use linerate_plan::placeholders::fill;
+use linerate_plan::rules::own::LabEnd;
+use linerate_plan::rules::{Load, Part, RuleSet};
+use linerate_plan::settings::{End, Settings, System};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+pub use read::Form;
+
+/// How long putting an image in place, or another back, may take beyond the time that it needs to arrive.
+pub const INSTALLATION_NS: u64 = 1_800_000_000_000;
+
+/// What stands for what was read, in the arguments of an undoing.
+pub const WAS: &str = "{was}";
+
+/// A program with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// Its name, and its arguments.
+    pub argv: Vec<String>,
+    /// What it reads from its standard input.
+    pub input: Input,
+}
+
+impl Program {
+    /// A program that reads nothing.
+    pub fn new<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Self {
+        Program { argv: argv.into_iter().map(Into::into).collect(), input: Input::Nothing }
+    }
+
+    /// A constant script with arguments.
+    fn script<S: Into<String>>(script: &'static str, arguments: impl IntoIterator<Item = S>) -> Self {
+        let head = ["sh", "-c", script, "linerate"].map(String::from);
+        Program::new(head.into_iter().chain(arguments.into_iter().map(Into::into)))
+    }
+
+    /// What loads one of the parts of a rule set.
+    fn loading(set: &RuleSet, load: &Load) -> Self {
+        let argv = std::iter::once(load.program).chain(load.arguments.iter().copied());
+        Program::new(argv).reading(Input::Rules(Box::new(set.clone()), load.part))
+    }
+
+    /// For people, in one line: scripts of this module are long.
+    pub fn shown(&self) -> String {
+        let words: Vec<&str> = match &self.argv[..] {
+            [sh, c, _, name, rest @ ..] if sh == "sh" && c == "-c" && name == "linerate" => {
+                std::iter::once("a script of linerate with").chain(rest.iter().map(String::as_str)).collect()
+            }
+            argv => argv.iter().map(String::as_str).collect(),
+        };
+        words.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn reading(self, input: Input) -> Self {
+        Program { input, ..self }
+    }
+
+    /// The same with what was read in its place.
+    pub fn given(&self, was: &str) -> Program {
+        let argv = self.argv.iter().map(|argument| argument.replace(WAS, was)).collect();
+        let input = match &self.input {
+            Input::Was => Input::Text(was.into()),
+            other => other.clone(),
+        };
+        Program { argv, input }
+    }
+}
+
+/// What a program reads from its standard input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// Nothing.
+    Nothing,
+    /// This text.
+    Text(String),
+    /// The bytes of this file of linerate's own machine, after a line with their number.
+    File(String),
+    /// What was read before the change.
+    Was,
+    /// A part of a rule set: large ones are written while they are read.
+    Rules(Box<RuleSet>, Part),
+}
+
+/// How a change is undone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undo {
+    /// By this program, in which [`WAS`] and [`Input::Was`] stand for what was read.
+    Run(Program),
+    /// By a reboot.
+    Reboot,
+    /// Not at all, and it need not be.
+    Stays,
+}
+
+/// What is read before a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Read {
+    /// The program that prints it.
+    pub program: Program,
+    /// Where in its output the value is.
+    pub form: Form,
+}
+
+/// One change of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// What is changed, for people: `sysctl net.inet.ip.redirect`.
+    pub what: String,
+    /// What is read before.
+    pub read: Option<Read>,
+    /// What changes it.
+    pub apply: Program,
+    /// What undoes it.
+    pub undo: Undo,
+    /// How long either may take, in nanoseconds, where that is not the usual time.
+    pub within_ns: Option<u64>,
+}
+
+/// A change that has to be undone: what a journal holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undoing {
+    /// What was changed.
+    pub what: String,
+    /// The program that puts it back; empty where a reboot does.
+    pub argv: Vec<String>,
+    /// What that reads.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub input: String,
+    /// Whether the change outlives a boot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lasting: bool,
+    /// What tells the boot apart in which it was made, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<String>,
+    /// What tells the machine apart that was changed, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// Whether it is known to have been made: it is written down before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub made: bool,
+    /// How long it may take, in nanoseconds, where that is not the usual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_ns: Option<u64>,
+}
+
+impl Step {
+    /// How this is undone, when `was` is what was read; `None` where it stays.
+    pub fn undoing(&self, was: &str) -> Option<Undoing> {
+        let (argv, input) = match &self.undo {
+            Undo::Stays => return None,
+            Undo::Reboot => (Vec::new(), String::new()),
+            Undo::Run(program) => {
+                let Program { argv, input } = program.given(was);
+                (argv, if let Input::Text(text) = input { text } else { String::new() })
+            }
+        };
+        Some(Undoing {
+            what: self.what.clone(),
+            argv,
+            input,
+            lasting: false,
+            boot: None,
+            made: false,
+            within_ns: self.within_ns,
+            machine: None,
+        })
+    }
+}
+
+/// An interface of the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// Its name.
+    pub name: String,
+    /// Its addresses with the lengths of their networks, which move where the variant moves them.
+    pub addresses: Vec<String>,
+    /// The tester's addresses there: next hops of routes that name none.
+    pub next_hops: Vec<String>,
+    /// The networks of the test frames behind it.
+    pub networks: Vec<String>,
+}
+
+impl Port {
+    /// What rule files of users have in the place of their own names.
+    fn in_rule_files(&self) -> LabEnd {
+        let alone = |address: &String| address.split('/').next().unwrap_or_default().to_string();
+        LabEnd {
+            interface: self.name.clone(),
+            networks: self.networks.clone(),
+            addresses: self.addresses.iter().map(alone).collect(),
+        }
+    }
+}
+
+/// The host, as far as its settings must know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Its system.
+    pub system: System,
+    /// The interface towards the generator.
+    pub inside: Port,
+    /// The interface towards the receiver.
+    pub outside: Port,
+    /// The command that makes changes outlive a reboot, where its root is read-only.
+    pub config_save: Option<String>,
+}
+
+impl Target {
+    fn end(&self, end: End) -> &Port {
+        if end == End::In { &self.inside } else { &self.outside }
+    }
+
+    fn fill(&self, text: &str) -> String {
+        fill(text, &self.inside.name, &self.outside.name)
+    }
+
+    fn ports(&self) -> [&Port; 2] {
+        [&self.inside, &self.outside]
+    }
+}
+
+/// Something that linerate cannot set on that system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsupported {
+    /// What.
+    pub what: String,
+    /// Why, or what to do instead.
+    pub why: String,
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.why)
+    }
+}
+
+/// What a variant comes to on a host.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Steps {
+    /// In the order in which they are made. They are undone in reverse.
+    pub steps: Vec<Step>,
+    /// How many of them, the first, outlive a boot. The others are to be made after it.
+    pub lasting: usize,
+    /// Whether some of those that last count from the next boot on.
+    pub reboot: bool,
+    /// How many of them, the first, put another image in place. They are made while the host runs its own image: who installs into the
+    /// half of the disk that does not run would overwrite the host's own otherwise. The rest is made, and undone, while it runs the new
+    /// one, whose files are others.
+    pub image: usize,
+}
+
+/// What makes a host as a variant says. `rules` is the variant's rule set for this system (`Campaign::rule_set`).
+///
+/// # Errors
+/// Everything that cannot be set, with the reason.
+pub fn steps(
+    settings: &Settings,
+    rules: Option<&RuleSet>,
+    target: &Target,
+) -> Result<Steps, Vec<Unsupported>> {
+    let mut list = List { target, steps: Steps::default(), unsupported: Vec::new() };
+    list.lasting(settings, rules);
+    match target.system {
+        System::Linux | System::Vyos => linux::settings(&mut list, settings, rules),
+        System::FreeBsd | System::PfSense | System::OpnSense => freebsd::settings(&mut list, settings, rules),
+        System::OpenBsd => openbsd::settings(&mut list, settings, rules),
+    }
+    if list.unsupported.is_empty() { Ok(list.steps) } else { Err(list.unsupported) }
+}
+
+/// Steps as they come together.
+struct List<'a> {
+    target: &'a Target,
+    steps: Steps,
+    unsupported: Vec<Unsupported>,
+}
+
+impl List<'_> {
+    fn add(&mut self, what: impl Into<String>, read: Option<Read>, apply: Program, undo: Undo) {
+        self.steps.steps.push(Step { what: what.into(), read, apply, undo, within_ns: None });
+    }
+
+    /// How long the step that was added last, and its undoing, may take.
+    fn within(&mut self, ns: Option<u64>) {
+        if let Some(step) = self.steps.steps.last_mut() {
+            step.within_ns = ns;
+        }
+    }
+
+    /// A change whose undoing is known beforehand.
+    fn with_undo(&mut self, what: impl Into<String>, apply: Program, undo: Program) {
+        self.add(what, None, apply, Undo::Run(undo));
+    }
+
+    fn refuse(&mut self, what: impl Into<String>, why: impl Into<String>) {
+        self.unsupported.push(Unsupported { what: what.into(), why: why.into() });
+    }
+}

@@ -1,0 +1,181 @@
+//! What is done alike on all systems: sysctls, files, commands, modules.
+
+use super::{Form, INSTALLATION_NS, Input, List, Program, Read, Undo, WAS};
+use linerate_plan::rules::RuleSet;
+use linerate_plan::settings::{Settings, System};
+
+/// A link stays one: what it leads to is written, and is `$1` from here on. The root of a router made by nanobsd is mounted read-only: it is
+/// opened for as long as a file there is written (mount(8) of FreeBSD).
+macro_rules! writable {
+    () => {
+        r#"links=0
+while [ -h "$1" ]; do
+	links=$((links + 1))
+	[ "$links" -le 40 ] || { echo "$1 is a link that leads nowhere" >&2; exit 1; }
+	to=$(readlink "$1") || exit 1
+	case $to in
+	/*) set -- "$to" ;;
+	*) set -- "${1%/*}/$to" ;;
+	esac
+done
+[ -w "${1%/*}/" ] || { mount -uw / && trap 'mount -ur /' EXIT; } || exit 1
+"#
+    };
+}
+pub(super) use writable;
+
+/// Prints whether a file is there, then what is in it.
+const FILE_READ: &str = r#"if [ -e "$1" ]; then echo present; cat "$1"; else echo absent; fi"#;
+/// Writes what it reads, by way of a second file, so that nobody sees half of it. What is there keeps its owner and mode.
+const FILE_WRITE: &str = concat!(
+    writable!(),
+    r#"set -e
+umask 077
+if [ -e "$1" ]; then cp -p "$1" "$1.linerate"; fi
+cat >"$1.linerate"
+mv -f "$1.linerate" "$1""#
+);
+/// Takes a module away that was absent. One that is in use stays, and takes nothing from whoever does not use it.
+const MODULE_BACK: &str = r#"[ "$1" != absent ] || "$2" "$3" || echo "$3 is in use, and stays" >&2; exit 0"#;
+/// Puts back what [`FILE_READ`] printed.
+const FILE_BACK: &str = concat!(
+    writable!(),
+    r#"set -e
+IFS= read -r was
+if [ "$was" != present ]; then rm -f "$1"; exit 0; fi
+umask 077
+if [ -e "$1" ]; then cp -p "$1" "$1.linerate"; fi
+cat >"$1.linerate"
+mv -f "$1.linerate" "$1""#
+);
+/// Gives a line for the shell what it reads itself: as many bytes as its first line says. Should there be fewer (the connection was cut,
+/// linerate was killed) or more, all of it is killed before the line sees an end: nothing installs half of an image.
+const INSTALL: &str = r#"IFS= read -r size || exit 1
+{ if said=$(LC_ALL=C dd bs=65536 2>&1 >&3); then
+	came=${said%% bytes*}
+	if [ "${came##*[!0-9]}" != "$size" ]; then
+		trap '' TERM
+		kill -TERM 0
+		sleep 1
+		kill -KILL 0
+	fi
+fi; } 3>&1 | sh -c "$1""#;
+/// Writes its second argument into the file that is its first: one of the kernel's.
+pub const PUT: &str = r#"printf '%s\n' "$2" >"$1""#;
+
+impl List<'_> {
+    /// A program's output, as it is to be read.
+    pub fn read(program: Program, form: Form) -> Option<Read> {
+        Some(Read { program, form })
+    }
+
+    /// A kernel setting.
+    pub fn sysctl(&mut self, name: &str, value: &str) {
+        let name = self.target.fill(name);
+        let value = self.target.fill(value);
+        let read = Self::read(Program::new(["sysctl", "-n", &name]), Form::Trimmed);
+        let set = |to: &str| {
+            let assignment = format!("{name}={to}");
+            match self.target.system {
+                System::Linux | System::Vyos => Program::new(["sysctl", "-q", "-w", &assignment]),
+                _ => Program::new(["sysctl", &assignment]),
+            }
+        };
+        let (apply, undo) = (set(&value), set(WAS));
+        self.add(format!("sysctl {name}"), read, apply, Undo::Run(undo));
+    }
+
+    /// What outlives a boot: files, and the loader's settings. Where that takes saving, it is saved, and so is its undoing: undoing goes
+    /// backwards, and what was put back is saved once it is all there.
+    pub fn lasting(&mut self, settings: &Settings, rules: Option<&RuleSet>) {
+        self.image(settings);
+        let save = self.target.config_save.as_ref().map(|save| Program::new(save.split_whitespace()));
+        if let Some(save) = save.clone() {
+            self.with_undo("saved configuration", Program::new(["true"]), save);
+        }
+        let before = self.steps.steps.len();
+        for file in &settings.files {
+            self.file(&file.path, self.target.fill(&file.text));
+        }
+        if matches!(self.target.system, System::FreeBsd | System::PfSense | System::OpnSense) {
+            super::freebsd::boot(self, settings, rules);
+        }
+        match save {
+            _ if self.steps.steps.len() == before => self.steps.steps.truncate(self.steps.image),
+            Some(save) => self.add("saved configuration", None, save, Undo::Stays),
+            None => {}
+        }
+        self.steps.lasting = self.steps.steps.len();
+    }
+
+    /// An image, for the next boot: first of all.
+    fn image(&mut self, settings: &Settings) {
+        let Some(image) = &settings.image else { return };
+        let install = Program::script(INSTALL, [self.target.fill(&image.install)]);
+        let undo = Program::new(["sh", "-c", &self.target.fill(&image.undo)]);
+        self.with_undo(
+            format!("image {}", image.file),
+            install.reading(Input::File(image.file.clone())),
+            undo,
+        );
+        self.within(Some(INSTALLATION_NS));
+        self.steps.image = self.steps.steps.len();
+    }
+
+    /// Kernel modules, as [`List::module`].
+    pub fn modules(&mut self, settings: &Settings, look: &'static str, load: [&str; 2], unload: &str) {
+        settings.modules.iter().for_each(|module| self.module(module, look, load, unload));
+    }
+
+    /// A kernel module, as this system looks for it (a script that prints whether its argument is there), loads and unloads it.
+    pub fn module(&mut self, module: &str, look: &'static str, load: [&str; 2], unload: &str) {
+        let read = Self::read(Program::script(look, [module]), Form::Trimmed);
+        let back = Program::script(MODULE_BACK, [WAS, unload, module]);
+        let apply = Program::new(load.into_iter().chain([module]));
+        self.add(format!("module {module}"), read, apply, Undo::Run(back));
+    }
+
+    /// Kernel settings.
+    pub fn sysctls(&mut self, settings: &Settings) {
+        for (name, value) in &settings.sysctls {
+            self.sysctl(name, value);
+        }
+    }
+
+    /// A file with this content.
+    pub fn file(&mut self, path: &str, text: String) {
+        let path = self.target.fill(path);
+        if !path.starts_with('/') || path.split('/').any(|part| part == "..") {
+            self.refuse(format!("file {path}"), "write its whole path, from / on and without ..");
+            return;
+        }
+        let read = Self::read(Program::script(FILE_READ, [path.clone()]), Form::Whole);
+        let apply = Program::script(FILE_WRITE, [path.clone()]).reading(Input::Text(text));
+        let undo = Program::script(FILE_BACK, [path.clone()]).reading(Input::Was);
+        self.add(format!("file {path}"), read, apply, Undo::Run(undo));
+    }
+
+    /// One of the kernel's files, with one line.
+    pub fn kernel_file(&mut self, what: String, path: &str, value: &str) {
+        let read = Self::read(Program::new(["cat", path]), Form::Trimmed);
+        self.add(
+            what,
+            read,
+            Program::script(PUT, [path, value]),
+            Undo::Run(Program::script(PUT, [path, WAS])),
+        );
+    }
+
+    /// The plan's own lines for a shell, last.
+    pub fn commands(&mut self, settings: &Settings) {
+        for command in &settings.commands {
+            let line = self.target.fill(&command.run);
+            let undo = match &command.undo {
+                Some(undo) => Undo::Run(Program::new(["sh", "-c", &self.target.fill(undo)])),
+                None => Undo::Reboot,
+            };
+            self.add(format!("command `{line}`"), None, Program::new(["sh", "-c", &line]), undo);
+            self.within(command.within_ns);
+        }
+    }
+}

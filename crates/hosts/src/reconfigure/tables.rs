@@ -1,0 +1,164 @@
+//! Routes and neighbours of a variant in place of those that are there, which come back afterwards. Neighbours that were learned do not:
+//! they are learned again.
+
+use super::{Form, Input, List, Program, Undo};
+use linerate_plan::settings::{Neighbour, Route, System};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Puts back a neighbour of Linux that was permanent.
+const NEIGHBOUR_BACK: &str = r#"was=$(cat)
+case $was in
+*PERMANENT*)
+	mac=${was#*lladdr }
+	exec ip neigh replace "$1" lladdr "${mac%% *}" dev "$2" nud permanent
+	;;
+esac
+ip neigh del "$1" dev "$2" 2>/dev/null
+! ip neigh show to "$1" dev "$2" | grep -q PERMANENT"#;
+/// Takes a route of Linux away, and puts back those to the same network. What `ip` prints and does not take is left out.
+const ROUTE_BACK: &str = r#"set -f
+ip=$1
+[ "$1" = -4 ] && metric= || metric='metric 1024'
+ip "$1" route del "$2" via "$3" dev "$4" $metric 2>/dev/null ||
+	[ -z "$(ip "$1" route show to exact "$2" via "$3" dev "$4")" ] || exit 1
+tr '\\\t' '  ' | while read -r line; do
+	set --
+	value=
+	for word in $line; do
+		if [ -n "$value" ]; then value=; continue; fi
+		case $word in
+		nhid | error) value=1 ;;
+		linkdown | dead | pervasive | offload | offload_failed | trap | notify | rt_offload | rt_trap) ;;
+		[0-9]*sec) set -- "$@" "${word%sec}" ;;
+		*) set -- "$@" "$word" ;;
+		esac
+	done
+	[ $# = 0 ] || ip "$ip" route replace "$@" || exit 1
+done"#;
+
+/// Prints a neighbour of a BSD, if there is one.
+const BSD_NEIGHBOUR_READ: &str = r#""$1" -n "$2" 2>/dev/null; exit 0"#;
+/// Sets one. OpenBSD's arp refuses what is there.
+const BSD_NEIGHBOUR_PUT: &str = r#""$1" -d "$2" >/dev/null 2>&1; exec "$1" -s "$2" "$3""#;
+/// Puts back one that does not expire. OpenBSD's arp tells `static` and `permanent` apart, and is given the latter.
+const BSD_NEIGHBOUR_BACK: &str = r#"set -f
+mac= state=
+while read -r line; do
+	case " $line " in
+	*' permanent '*) state=$3 ;;
+	*' static '*) ;;
+	*) continue ;;
+	esac
+	for word in $line; do
+		case $word in
+		*:*:*:*:*:*:* | *::*) ;;
+		*:*:*:*:*:*) mac=$word ;;
+		esac
+	done
+done
+[ -n "$mac" ] || exec "$1" -d "$2"
+"$1" -d "$2" >/dev/null 2>&1
+exec "$1" -s "$2" "$mac" $state"#;
+
+/// A function that prints the gateway to exactly this network: `$2`, whose address is `$3` and whose mask is `$4`.
+macro_rules! gateway {
+    () => {
+        r#"gateway() {
+	route -n get "$1" "$2" 2>/dev/null | awk -v to="$3" -v mask="$4" '
+		$1 == "destination:" { is_to = $2 == to || $2 == "default" && (to == "0.0.0.0" || to == "::") }
+		$1 == "mask:" { wrong = $2 != mask && !($2 == "default" && (to == "0.0.0.0" || to == "::")) }
+		$1 == "gateway:" { gateway = $2 }
+		$1 == "flags:" && /GATEWAY/ { indirect = 1 }
+		END { if (is_to && !wrong && indirect) print gateway }'
+}
+"#
+    };
+}
+const BSD_ROUTE_READ: &str = concat!(gateway!(), r#"gateway "$@"; exit 0"#);
+/// Sets it: where there is one, another would only share its load (route(8) of FreeBSD, RTF_MULTIPATH).
+const BSD_ROUTE_PUT: &str = concat!(
+    gateway!(),
+    r#"[ -n "$(gateway "$@")" ] && exec route -n change "$1" "$2" "$5"
+exec route -n add "$1" "$2" "$5""#
+);
+/// Puts it back.
+const BSD_ROUTE_BACK: &str = r#"was=$(cat)
+[ -z "$was" ] || exec route -n change "$1" "$2" "$was"
+exec route -n delete "$1" "$2" "$3""#;
+
+/// A route, by `ip`.
+pub fn linux_route(list: &mut List<'_>, route: &Route, via: &str, dev: &str) {
+    let (to, version) = (route.to.as_str(), if route.to.contains(':') { "-6" } else { "-4" });
+    let read = Program::new(["ip", version, "-o", "route", "show", "to", "exact", to]);
+    let apply = Program::new(["ip", version, "route", "replace", to, "via", via, "dev", dev]);
+    let back = Program::script(ROUTE_BACK, [version, to, via, dev]).reading(Input::Was);
+    list.add(format!("route to {to}"), List::read(read, Form::Whole), apply, Undo::Run(back));
+}
+
+/// A neighbour, by `ip`.
+pub fn linux_neighbour(list: &mut List<'_>, neighbour: &Neighbour, dev: &str) {
+    let (address, mac) = (neighbour.address.as_str(), neighbour.mac.as_str());
+    let read = Program::new(["ip", "neigh", "show", "to", address, "dev", dev]);
+    let apply =
+        Program::new(["ip", "neigh", "replace", address, "lladdr", mac, "dev", dev, "nud", "permanent"]);
+    let back = Program::script(NEIGHBOUR_BACK, [address, dev]).reading(Input::Was);
+    list.add(format!("neighbour {address}"), List::read(read, Form::Whole), apply, Undo::Run(back));
+}
+
+/// A route, by `route`.
+pub fn bsd_route(list: &mut List<'_>, route: &Route, via: &str) {
+    let (to, family) = (route.to.as_str(), if route.to.contains(':') { "-inet6" } else { "-inet" });
+    let (network, mask) = network(to);
+    let which = [family, to, &network, &mask];
+    let read = Program::script(BSD_ROUTE_READ, which);
+    let apply = Program::script(BSD_ROUTE_PUT, which.into_iter().chain([via]));
+    let back = Program::script(BSD_ROUTE_BACK, [family, to, via]).reading(Input::Was);
+    list.add(format!("route to {to}"), List::read(read, Form::Whole), apply, Undo::Run(back));
+}
+
+/// A neighbour, by `arp` or `ndp`.
+pub fn bsd_neighbour(list: &mut List<'_>, neighbour: &Neighbour) {
+    let (address, mac) = (neighbour.address.as_str(), neighbour.mac.as_str());
+    let tool = if address.contains(':') { "ndp" } else { "arp" };
+    let permanent = if tool == "arp" && list.target.system == System::OpenBsd { "permanent" } else { "" };
+    let read = Program::script(BSD_NEIGHBOUR_READ, [tool, address]);
+    let apply = Program::script(BSD_NEIGHBOUR_PUT, [tool, address, mac]);
+    let back = Program::script(BSD_NEIGHBOUR_BACK, [tool, address, permanent]).reading(Input::Was);
+    list.add(format!("neighbour {address}"), List::read(read, Form::Whole), apply, Undo::Run(back));
+}
+
+/// A network's address and mask, as `route get` prints them.
+fn network(to: &str) -> (String, String) {
+    let (address, length) = to.split_once('/').unwrap_or((to, ""));
+    if let Ok(address) = address.parse::<Ipv4Addr>() {
+        let length = length.parse::<u32>().unwrap_or(32).min(32);
+        let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
+        return (Ipv4Addr::from(u32::from(address) & mask).to_string(), Ipv4Addr::from(mask).to_string());
+    }
+    match address.parse::<Ipv6Addr>() {
+        Ok(address) => {
+            let length = length.parse::<u32>().unwrap_or(128).min(128);
+            let mask = u128::MAX.checked_shl(128 - length).unwrap_or(0);
+            (Ipv6Addr::from(u128::from(address) & mask).to_string(), Ipv6Addr::from(mask).to_string())
+        }
+        Err(_) => (address.to_string(), String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::network;
+
+    #[test]
+    fn networks_as_they_are_printed() {
+        for (to, address, mask) in [
+            ("203.0.113.0/24", "203.0.113.0", "255.255.255.0"),
+            ("0.0.0.0/0", "0.0.0.0", "0.0.0.0"),
+            ("192.0.2.1/32", "192.0.2.1", "255.255.255.255"),
+            ("2001:DB8:0:5::/64", "2001:db8:0:5::", "ffff:ffff:ffff:ffff::"),
+            ("::/0", "::", "::"),
+        ] {
+            assert_eq!(network(to), (address.into(), mask.into()), "{to}");
+        }
+    }
+}

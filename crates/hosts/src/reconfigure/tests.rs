@@ -1,0 +1,300 @@
+//! What variants come to on hosts, and that nothing of a plan gets into a shell.
+
+use super::*;
+use linerate_plan::rules::own::RuleFile;
+use linerate_plan::settings::{Command, Feature, File, Filter, Image, Interface, Route, Rules, Tool};
+use linerate_wire::Family;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+fn port(name: &str, address: &str, hop: &str) -> Port {
+    let networks = vec![if name.ends_with('1') { "198.18.0.0/16" } else { "198.19.0.0/16" }.into()];
+    Port { name: name.into(), addresses: vec![address.into()], next_hops: vec![hop.into()], networks }
+}
+
+fn target(system: System) -> Target {
+    let (inside, outside) = if system == System::Linux { ("eth1", "eth2") } else { ("ix0", "ix1") };
+    Target {
+        system,
+        inside: port(inside, "198.18.0.1/24", "198.18.0.108"),
+        outside: port(outside, "198.19.0.1/24", "198.19.0.108"),
+        config_save: None,
+    }
+}
+
+fn rules(tool: Tool, filter: Filter) -> Rules {
+    Rules { tool, filter, before: 0, table: None, states: None, hash_sized: true, optimize: true }
+}
+
+fn with_rules(system: System, tool: Tool, filter: Filter) -> Steps {
+    let settings = Settings { rules: Some(rules(tool, filter)), ..Settings::default() };
+    let target = target(system);
+    let set = settings.rules.as_ref().unwrap().rule_set(system, &[Family::V4], Some(&target.outside.name));
+    steps(&settings, Some(&set), &target).unwrap()
+}
+
+/// Each change: what, and the program with its undoing when `7` was read.
+fn lines(steps: &Steps) -> Vec<String> {
+    let words = |argv: &[String]| {
+        let shown =
+            argv.iter().filter(|a| !a.contains(' ') && !a.contains('\n') && *a != "-c" && *a != "linerate");
+        shown.cloned().collect::<Vec<_>>().join(" ")
+    };
+    let line = |step: &Step| {
+        let undo = step.undoing("7").map_or("stays".into(), |u| words(&u.argv));
+        format!("{}: {} / {undo}", step.what, words(&step.apply.argv))
+    };
+    steps.steps.iter().map(line).collect()
+}
+
+#[test]
+fn a_router_of_freebsd() {
+    let mut settings = Settings::default();
+    settings.sysctls.insert("dev.{in.driver}.{in.unit}.fc".into(), "0".into());
+    settings.inside = Interface {
+        mtu: Some(9000),
+        features: BTreeMap::from([(Feature::Tso, false), (Feature::Lro, true)]),
+        ..Interface::default()
+    };
+    settings.routes.push(Route { to: "203.0.113.0/24".into(), via: None, end: End::Out });
+    settings.commands.push(Command {
+        run: "service x start".into(),
+        undo: Some("service x stop".into()),
+        within_ns: None,
+    });
+    let steps = steps(&settings, None, &target(System::FreeBsd)).unwrap();
+    assert_eq!(
+        lines(&steps),
+        [
+            "sysctl dev.ix.0.fc: sysctl dev.ix.0.fc=0 / sysctl dev.ix.0.fc=7",
+            "MTU of ix0: ifconfig ix0 mtu 9000 / ifconfig ix0 mtu 7",
+            "tso4 of ix0: ifconfig ix0 -tso4 / ifconfig ix0 7",
+            "tso6 of ix0: ifconfig ix0 -tso6 / ifconfig ix0 7",
+            "lro of ix0: ifconfig ix0 lro / ifconfig ix0 7",
+            "route to 203.0.113.0/24: sh -inet 203.0.113.0/24 203.0.113.0 255.255.255.0 198.19.0.108 / sh -inet 203.0.113.0/24 198.19.0.108",
+            "command `service x start`: sh / sh",
+        ]
+    );
+    assert!(!steps.reboot);
+}
+
+#[test]
+fn boot_settings_are_lines_of_the_loader_and_want_a_reboot() {
+    let mut settings = Settings::default();
+    settings.boot.insert("hw.{in.driver}.num_queues".into(), "1".into());
+    let target = Target { config_save: Some("config save".into()), ..target(System::FreeBsd) };
+    let steps = steps(&settings, None, &target).unwrap();
+    assert!(steps.reboot);
+    assert_eq!(steps.steps[1].apply.input, Input::Text("hw.ix.num_queues=\"1\"\n".into()));
+    let back = steps.steps[1].undoing("present\nautoboot_delay=\"1\"\n").unwrap();
+    assert_eq!(back.input, "present\nautoboot_delay=\"1\"\n");
+    // Saved after each: what is undone last is what was done first.
+    assert_eq!(steps.steps[0].undoing("").unwrap().argv, ["config", "save"]);
+    assert_eq!(steps.steps[2].apply.argv, ["config", "save"]);
+    settings.boot.insert("a\"; reboot".into(), "1".into());
+    assert_eq!(super::steps(&settings, None, &target).unwrap_err().len(), 1);
+}
+
+#[test]
+fn an_image_comes_before_what_it_would_replace() {
+    let [file, install, undo] = ["/x/new.img.xz", "xzcat | upgrade", "boot0cfg -s 1 ada0"].map(String::from);
+    let mut settings = Settings { image: Some(Image { file, install, undo }), ..Settings::default() };
+    let target = Target { config_save: Some("config save".into()), ..target(System::FreeBsd) };
+    let alone = steps(&settings, None, &target).unwrap();
+    assert_eq!((alone.steps.len(), alone.image, alone.lasting, alone.reboot), (1, 1, 1, false));
+    settings.boot.insert("hw.ix.num_queues".into(), "1".into());
+    settings.sysctls.insert("a".into(), "0".into());
+    let steps = steps(&settings, None, &target).unwrap();
+    assert_eq!((steps.image, steps.lasting, steps.steps.len(), steps.reboot), (1, 4, 5, true));
+    let Step { apply, .. } = &steps.steps[0];
+    assert_eq!(apply.argv.last().unwrap(), "xzcat | upgrade");
+    assert_eq!(apply.input, Input::File("/x/new.img.xz".into()));
+    let undoing = steps.steps[0].undoing("").unwrap();
+    assert_eq!(undoing.argv, ["sh", "-c", "boot0cfg -s 1 ada0"]);
+    assert_eq!(undoing.within_ns, Some(INSTALLATION_NS));
+    assert_eq!(steps.steps[2].undoing("").unwrap().within_ns, None);
+}
+
+#[test]
+fn segmentation_that_goes_with_checksums_is_put_back_after_them() {
+    let features = BTreeMap::from([(Feature::TxChecksum, false)]);
+    let settings = Settings { inside: Interface { features, ..Interface::default() }, ..Settings::default() };
+    assert_eq!(
+        lines(&steps(&settings, None, &target(System::FreeBsd)).unwrap()),
+        [
+            "tso4 of ix0 beside txcsum: true / ifconfig ix0 7",
+            "tso6 of ix0 beside txcsum: true / ifconfig ix0 7",
+            "txcsum of ix0: ifconfig ix0 -txcsum / ifconfig ix0 7",
+            "txcsum6 of ix0: ifconfig ix0 -txcsum6 / ifconfig ix0 7",
+        ]
+    );
+}
+
+#[test]
+fn modules_that_were_absent_are_taken_away() {
+    let settings = Settings { modules: vec!["if_lagg".into()], ..Settings::default() };
+    for (system, load, unload) in [
+        (System::FreeBsd, ["kldload", "-n", "if_lagg"], "kldunload"),
+        (System::Linux, ["modprobe", "--", "if_lagg"], "rmmod"),
+    ] {
+        let steps = steps(&settings, None, &target(system)).unwrap();
+        let [step] = &steps.steps[..] else { panic!("{steps:?}") };
+        assert_eq!(step.apply.argv, load);
+        assert_eq!(step.undoing("absent").unwrap().argv[4..], ["absent", unload, "if_lagg"]);
+    }
+}
+
+#[test]
+fn firewalls_are_put_on_and_off() {
+    assert_eq!(
+        lines(&with_rules(System::FreeBsd, Tool::Pf, Filter::Stateful)),
+        [
+            "module pf: kldload -n pf / sh 7 kldunload pf",
+            "pf: sh / sh",
+            "rule set by pfctl: pfctl -f - / stays"
+        ]
+    );
+    let accepts = "net.inet.ip.fw.default_to_accept";
+    assert_eq!(
+        lines(&with_rules(System::FreeBsd, Tool::Ipfw, Filter::Nat)),
+        [
+            format!("kenv {accepts}: kenv {accepts}=1 / sh {accepts}"),
+            "ipfw: sh ipfw / sh 7 ipfw".into(),
+            "ipfw_nat: sh ipfw_nat / sh 7 ipfw_nat".into(),
+            "rule set by sh: sh / ipfw -q -f flush".into(),
+        ]
+    );
+    assert_eq!(
+        lines(&with_rules(System::Linux, Tool::Nftables, Filter::Stateless)),
+        ["rule set by nft: nft -f - / sh"]
+    );
+    assert_eq!(
+        lines(&with_rules(System::OpenBsd, Tool::Pf, Filter::Stateless)),
+        ["pf: sh / sh", "rule set by pfctl: pfctl -f - / stays"]
+    );
+    // Without rules, OpenBSD's pf is turned off, since it is on by default.
+    let none = steps(&Settings::default(), None, &target(System::OpenBsd)).unwrap();
+    assert_eq!(lines(&none), ["pf: sh / sh"]);
+    assert_eq!(steps(&Settings::default(), None, &target(System::FreeBsd)).unwrap(), Steps::default());
+}
+
+#[test]
+fn a_router_of_linux() {
+    let interface = Interface {
+        mtu: Some(1500),
+        features: BTreeMap::from([(Feature::Gro, true), (Feature::ThreadedNapi, true)]),
+        rx_ring: Some(1024),
+        rps: Some(vec![0, 1]),
+        irq: Some(vec![2, 3]),
+        ..Interface::default()
+    };
+    let settings = Settings { outside: interface, ..Settings::default() };
+    assert_eq!(
+        lines(&steps(&settings, None, &target(System::Linux)).unwrap()),
+        [
+            "MTU of eth2: sh /sys/class/net/eth2/mtu 1500 / sh /sys/class/net/eth2/mtu 7",
+            "gro of eth2: ethtool -K eth2 gro on / ethtool -K eth2 gro 7",
+            "threaded NAPI of eth2: sh /sys/class/net/eth2/threaded 1 / sh /sys/class/net/eth2/threaded 7",
+            "receive ring of eth2: ethtool -G eth2 rx 1024 / ethtool -G eth2 rx 7",
+            "receive packet steering of eth2: sh eth2 rx rps_cpus 00000003 / sh",
+            "interrupts of eth2: sh eth2 2 3 / sh",
+        ]
+    );
+}
+
+#[test]
+fn what_cannot_be_set_is_told_at_once() {
+    let settings = Settings {
+        dut: linerate_plan::settings::Dut::Vlan,
+        route_count: Some(10),
+        inside: Interface { queues: Some(2), ..Interface::default() },
+        ..Settings::default()
+    };
+    let told = steps(&settings, None, &target(System::OpenBsd)).unwrap_err();
+    let told: Vec<String> = told.iter().map(|u| u.what.clone()).collect();
+    assert_eq!(told, ["queues of ix0", "dut vlan", "generated routes and neighbours"]);
+}
+
+#[test]
+fn files_that_are_no_whole_paths_are_refused() {
+    for path in ["pf.conf", "/etc/../etc/passwd", "../x"] {
+        let file = File { path: path.into(), text: String::new() };
+        let settings = Settings { files: vec![file], ..Settings::default() };
+        assert!(steps(&settings, None, &target(System::FreeBsd)).is_err(), "{path}");
+    }
+}
+
+proptest! {
+    /// Scripts are ours, whatever a plan says; its texts are arguments of their own.
+    #[test]
+    fn no_text_of_a_plan_is_part_of_a_script(name in "[a-z.;$`'\" ]{1,12}", value in "[a-z0-9;$`'\"\n ]{1,12}") {
+        let with = |name: &str, value: &str| {
+            let mut settings = Settings::default();
+            settings.sysctls.insert(name.into(), value.into());
+            settings.files.push(File { path: format!("/{name}"), text: value.into() });
+            settings.inside.private_flags.insert(name.into(), true);
+            steps(&settings, None, &target(System::Linux)).map(|steps| scripts(&steps))
+        };
+        if let Ok(scripts) = with(&name, &value) {
+            prop_assert_eq!(scripts, with("plain", "0").unwrap());
+        }
+    }
+}
+
+/// What shells are given as programs.
+fn scripts(steps: &Steps) -> Vec<String> {
+    let of = |argv: &[String]| (argv[0] == "sh").then(|| argv[2].clone());
+    let programs =
+        steps.steps.iter().flat_map(|step| [Some(step.apply.argv.clone()), step.undoing("").map(|u| u.argv)]);
+    programs.flatten().filter_map(|argv| of(&argv)).collect()
+}
+
+#[test]
+fn a_bridge_of_the_host_s_own_is_not_destroyed() {
+    let settings = Settings { dut: linerate_plan::settings::Dut::Bridge, ..Settings::default() };
+    let steps = steps(&settings, None, &target(System::FreeBsd)).unwrap();
+    let back = |was| steps.steps[0].undoing(was).unwrap().argv;
+    assert_eq!(back("there")[2], r#"[ "$1" != absent ] || ifconfig "$2" destroy"#);
+    assert_eq!([&back("there")[4..], &back("absent")[4..]], [["there", "bridge0"], ["absent", "bridge0"]]);
+}
+
+#[test]
+fn rule_files_of_users_are_loaded_and_the_host_s_rules_come_back() {
+    let of = |system, text: &str| {
+        let file = RuleFile::read("own.rules", text, None, &BTreeMap::new()).unwrap();
+        let settings = Settings { rule_file: Some(file), ..Settings::default() };
+        steps(&settings, None, &target(system)).unwrap()
+    };
+    let loaded = |steps: &Steps| match &steps.steps.last().unwrap().apply.input {
+        Input::Text(text) => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    let nft = of(
+        System::Linux,
+        "table ip t {\n chain c { iifname lan oifname wan ip saddr 10.0.0.0/8 accept; }\n}\n",
+    );
+    assert_eq!(lines(&nft), ["rule file own.rules by nft: nft -f - / sh"]);
+    assert_eq!(
+        loaded(&nft),
+        "table ip t {\n chain c { iifname eth1 oifname eth2 ip saddr 198.18.0.0/16 accept; }\n}\n"
+    );
+    let iptables = of(System::Linux, "*raw\nCOMMIT\n*filter\n-A FORWARD -i a -o b -j ACCEPT\nCOMMIT\n");
+    let read = iptables.steps[0].read.as_ref().unwrap();
+    assert_eq!(read.program.argv[4..], ["iptables-save", "filter", "raw"]);
+    let pf = "ext=\"em0\"\npass out on $ext from 10.0.0.0/8 nat-to ($ext)\n";
+    for (system, last) in [
+        (System::FreeBsd, "rule file own.rules by pfctl: pfctl -f - / stays"),
+        (System::OpenBsd, "rule file own.rules by pfctl: pfctl -f - / stays"),
+    ] {
+        let steps = of(system, pf);
+        assert_eq!(lines(&steps).last().unwrap(), last);
+        assert!(steps.steps.iter().any(|step| step.what == "pf"));
+        assert!(loaded(&steps).starts_with("ext=\"ix1\""), "{}", loaded(&steps));
+    }
+    let ipfw = of(System::FreeBsd, "#!/bin/sh\nipfw -q add 1 nat 1 config if em0\n");
+    let whats: Vec<&str> = ipfw.steps.iter().map(|step| step.what.as_str()).collect();
+    assert_eq!(
+        whats,
+        ["kenv net.inet.ip.fw.default_to_accept", "ipfw", "ipfw_nat", "rule file own.rules by sh"]
+    );
+}

@@ -1,0 +1,252 @@
+//! linerate's own `send` and `receive`, where the other end of the lab is driven by another tool: frames are counted as that tool counts
+//! them, by their number. Where both ends have linerate they speak its protocol instead, and account for each frame.
+
+use super::fault::{self, FaultKind, Table};
+use super::report::{Report, Sample, State};
+use super::{Endpoints, Invocation, Refusal, Side, Tool, Traffic, Transport};
+use linerate_wire::EndpointRange;
+use std::sync::LazyLock;
+
+/// Longer ones are no XDP live frames (test_run.c takes them from a page), and go by AF_PACKET.
+const LONGEST_LIVE: u32 = 3400;
+/// Milliseconds between two lines.
+const REPORT_MS: &str = "250";
+/// Seconds beyond link wait and load after which it is ended.
+const MARGIN_S: u32 = 5;
+
+pub fn generator(traffic: &Traffic) -> Result<Invocation, Refusal> {
+    checked(traffic)?;
+    let Some(mac) = traffic.destination_mac else {
+        return Err(Refusal::of(Tool::Linerate, "send without a destination MAC: it asks no ARP"));
+    };
+    let mut command = begin(traffic, "send");
+    let mut push = |option: &str, value: String| command.extend([option.to_string(), value]);
+    push("--size", traffic.frame_len_fcs.to_string());
+    push("-s", range(&traffic.source)?);
+    push("-d", range(&traffic.destination)?);
+    push("-D", mac.to_string());
+    if let Some(mac) = traffic.source_mac {
+        push("-S", mac.to_string());
+    }
+    push("-R", traffic.pps.map_or("max".into(), |pps| pps.to_string()));
+    push("-p", traffic.threads.to_string());
+    push("--duration", format!("{}s", traffic.seconds));
+    // Nobody looks for signatures, and they make short frames longer.
+    command.push("--unsigned".into());
+    Ok(invocation(traffic, command, traffic.seconds, traffic.pps))
+}
+
+pub fn receiver(traffic: &Traffic) -> Result<Invocation, Refusal> {
+    checked(traffic)?;
+    let mut command = begin(traffic, "receive");
+    // Other tools' frames are not signed.
+    command.push("--unsigned".into());
+    let seconds = traffic.seconds + traffic.link_wait_s + MARGIN_S;
+    command.extend(["--duration".into(), format!("{seconds}s")]);
+    Ok(invocation(traffic, command, seconds, None))
+}
+
+fn checked(traffic: &Traffic) -> Result<(), Refusal> {
+    match traffic.transport {
+        Transport::Udp => Ok(()),
+        Transport::Tcp => Err(Refusal::of(Tool::Linerate, "hold TCP connections: it writes frames")),
+    }
+}
+
+/// The lab's file has confirmed that it is isolated, or nothing would be run.
+fn begin(traffic: &Traffic, verb: &str) -> Vec<String> {
+    let (interface, wait) = (&traffic.interface, traffic.link_wait_s.to_string());
+    let mut words = vec!["linerate", verb, "-i", interface, "--isolated-lab", interface, "-N"];
+    words.extend(["-T", REPORT_MS, "-w", &wait]);
+    if traffic.frame_len_fcs > LONGEST_LIVE {
+        words.extend(["--port", "af-packet"]);
+    }
+    words.into_iter().map(String::from).collect()
+}
+
+fn invocation(traffic: &Traffic, command: Vec<String>, seconds: u32, offered: Option<f64>) -> Invocation {
+    let limit_s = traffic.link_wait_s + seconds + MARGIN_S;
+    Invocation {
+        lead_s: traffic.link_wait_s + 1,
+        offered_pps: offered,
+        ..Invocation::bounded("INT", limit_s, command)
+    }
+}
+
+fn range(ends: &Endpoints) -> Result<String, Refusal> {
+    let made = EndpointRange::new(ends.first, ends.last, ends.first_port, ends.last_port);
+    made.map(|range| range.to_string())
+        .map_err(|e| Refusal::of(Tool::Linerate, format!("vary {} to {}: {e}", ends.first, ends.last)))
+}
+
+/// What it says of itself, in lower case; beside what every tool's system says.
+const FAULTS: [(&str, FaultKind); 7] = [
+    ("no interface", FaultKind::NoInterface),
+    ("is down", FaultKind::LinkDown),
+    ("has no carrier", FaultKind::LinkDown),
+    ("need an mtu of", FaultKind::FrameTooLong),
+    ("unexpected argument", FaultKind::BadArgument),
+    ("invalid value", FaultKind::BadArgument),
+    ("unrecognized subcommand", FaultKind::BadArgument),
+];
+
+static FAULT_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&FAULTS));
+
+/// Takes the lines of a running `send` or `receive`.
+#[derive(Debug, Clone)]
+pub struct Linerate {
+    side: Side,
+}
+
+impl Linerate {
+    pub fn new(side: Side) -> Self {
+        Linerate { side }
+    }
+
+    pub fn line(&mut self, bytes: &[u8], report: &mut Report) {
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
+        let text = text.trim();
+        let (what, verb) = match self.side {
+            Side::Generator => ("Sent ", "sent"),
+            Side::Receiver => ("Received ", "received"),
+        };
+        if let Some(sample) = sample(text, verb) {
+            report.sample(sample);
+        } else if let Some((packets, length, seconds)) = text.strip_prefix(what).and_then(totals) {
+            report.totals.packets = Some(packets);
+            report.totals.bytes = Some((packets as f64 * (length - 4.0).max(0.0)).round() as u64);
+            report.totals.seconds = Some(seconds);
+            report.totals.said = true;
+            report.moves(State::Ended);
+        } else if let Some(refused) = refused(text) {
+            // They never left the host.
+            let sent = report.totals.packets.map(|packets| packets.saturating_sub(refused));
+            report.totals.packets = sent;
+        } else if text.starts_with("linerate: ") && !text.starts_with("linerate: warning: ")
+            || text.starts_with("error: ")
+            || fault::common(bytes).is_some()
+        {
+            let kind = fault::common(bytes).or_else(|| FAULT_TABLE.find(bytes)).unwrap_or(FaultKind::Other);
+            report.fault(kind, bytes);
+        }
+    }
+}
+
+/// `   1.002 s   1234567 pps  (1237036 frames received in 1002.0 ms)`.
+fn sample(text: &str, verb: &str) -> Option<Sample> {
+    let (at, rest) = text.split_once(" s ")?;
+    let (rate, rest) = rest.trim_start().split_once(" pps  (")?;
+    let (packets, rest) = rest.split_once(" frames ")?;
+    let time = rest.strip_prefix(verb)?.strip_prefix(" in ")?.strip_suffix(" ms)")?;
+    let (at, time): (f64, f64) = (at.parse().ok()?, time.parse().ok()?);
+    let longest = 1e9;
+    ((0.0..longest).contains(&at) && time > 0.0 && time < longest).then_some(())?;
+    Some(Sample {
+        end_us: (at * 1e6).round() as u64,
+        interval_us: (time * 1e3).round() as u64,
+        packets: Some(packets.parse().ok()?),
+        pps: Some(rate.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate >= 0.0)?),
+        bps: None,
+        lost: None,
+    })
+}
+
+/// `12345 frames of 64.0 bytes with FCS in 1.234 s: ...`: frames, their length, seconds.
+fn totals(text: &str) -> Option<(u64, f64, f64)> {
+    let (packets, rest) = text.split_once(" frames of ")?;
+    let (length, rest) = rest.split_once(" bytes with FCS in ")?;
+    let (seconds, _) = rest.split_once(" s:")?;
+    let (length, seconds): (f64, f64) = (length.parse().ok()?, seconds.parse().ok()?);
+    let sound = (0.0..1e6).contains(&length) && (0.0..1e9).contains(&seconds);
+    sound.then_some((packets.parse().ok()?, length, seconds))
+}
+
+/// `Interface: 12345 sent, 6 refused (the other end's ring was full)`.
+fn refused(text: &str) -> Option<u64> {
+    let (_, rest) = text.strip_prefix("Interface: ")?.split_once(" sent, ")?;
+    rest.split_once(" refused")?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Exit, Monitor};
+    use super::*;
+
+    fn report(side: Side, text: &str, exit: Exit, asked: bool) -> Report {
+        let mut monitor = Monitor::new(Tool::Linerate, side);
+        monitor.feed(text.as_bytes());
+        monitor.end(exit, asked);
+        monitor.report().clone()
+    }
+
+    #[test]
+    fn a_receiver_s_lines() {
+        let text = "   0.250 s          0 pps  (0 frames received in 250.1 ms)
+   0.500 s      20000 pps  (5002 frames received in 250.1 ms)
+Received 5020 frames of 64.0 bytes with FCS in 0.251 s: 20.0 kpps, 13.4 Mbit/s at layer 1, 10.2 Mbit/s at layer 2
+  CPU 0 queue 0: 5020 frames
+Other frames: 2 ARP
+";
+        let report = report(Side::Receiver, text, Exit::Status(130), true);
+        assert_eq!((report.state, &report.faults[..]), (State::Ended, &[][..]));
+        assert_eq!((report.totals.packets, report.totals.bytes), (Some(5020), Some(5020 * 60)));
+        let last = report.samples[1];
+        assert_eq!((last.end_us, last.interval_us, last.packets), (500_000, 250_100, Some(5002)));
+    }
+
+    #[test]
+    fn what_the_other_end_refused_was_not_sent() {
+        let text = "ipv4 udp frames of 64 bytes with FCS, 1 flows (sequential), as fast as possible, from g0 by xdp, campaign 1
+   1.000 s    1000000 pps  (1000000 frames sent in 1000.0 ms)
+Sent 1000000 frames of 64.0 bytes with FCS in 1.000 s: 1.00 Mpps, 672 Mbit/s at layer 1, 512 Mbit/s at layer 2
+Interface: 999000 sent, 1000 refused (the other end's ring was full)
+";
+        let report = report(Side::Generator, text, Exit::Status(0), false);
+        assert_eq!((report.totals.packets, report.faults.len()), (Some(999_000), 0));
+    }
+
+    #[test]
+    fn what_keeps_it_from_beginning_is_told_in_its_own_words() {
+        for (text, status, kind) in [
+            (
+                "linerate: interface r0 has no carrier: is the cable in, and the other end up?",
+                1,
+                FaultKind::LinkDown,
+            ),
+            (
+                "linerate: interface r9 of namespace /proc/self/ns/net: No such device (os error 19)",
+                1,
+                FaultKind::NoInterface,
+            ),
+            (
+                "linerate: frames of 9018 bytes need an MTU of 9000, and g0 has 1500: ip link set g0 mtu 9000",
+                1,
+                FaultKind::FrameTooLong,
+            ),
+            ("error: unexpected argument '--unsigned' found", 2, FaultKind::BadArgument),
+            ("linerate: the machine is on fire", 1, FaultKind::Other),
+            ("sh: 1: exec: linerate: not found", 127, FaultKind::NotInstalled),
+        ] {
+            let report = report(Side::Generator, &format!("{text}\n"), Exit::Status(status), false);
+            assert_eq!((report.faults[0].kind, report.state), (kind, State::Failed), "{report:?}");
+        }
+        let warned =
+            report(Side::Generator, "linerate: warning: 5 frames/s were asked for\n", Exit::Lost, true);
+        assert_eq!(warned.faults[0].kind, FaultKind::PeerGone);
+    }
+
+    #[test]
+    fn figures_that_cannot_be_are_no_samples() {
+        for text in [
+            "1 s 1 pps  (1 frames sent in 0 ms)",
+            "-1 s 1 pps  (1 frames sent in 1 ms)",
+            "nan s 1 pps  (1 frames sent in 1 ms)",
+            "1 s inf pps  (1 frames sent in 1 ms)",
+            "1 s 1 pps  (-1 frames sent in 1 ms)",
+            "1e300 s 1 pps  (1 frames sent in 1e300 ms)",
+            "1 s 1 pps  (1 frames received in 1 ms)",
+        ] {
+            assert_eq!(sample(text, "sent"), None, "{text}");
+        }
+    }
+}

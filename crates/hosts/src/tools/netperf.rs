@@ -1,0 +1,188 @@
+//! netperf and netserver: command lines, and what netperf prints with `-k` and `-D`.
+//!
+//! `-k` asks for lines `NAME=value`; `-D 1` for an interim result each second, where netperf was built with it. A UDP_STREAM
+//! test has both ends' counts of calls, each a datagram: so what was lost is known.
+
+use super::fault::{self, FaultKind, Table};
+use super::report::{Report, Sample, State};
+use super::{Invocation, Refusal, Side, Tool, Traffic, Transport};
+use std::sync::LazyLock;
+
+/// The values asked for.
+const KEYS: &str = "ELAPSED_TIME,THROUGHPUT,THROUGHPUT_UNITS,LOCAL_SEND_CALLS,LOCAL_BYTES_SENT,REMOTE_RECV_CALLS,REMOTE_BYTES_RECVD";
+const MARGIN_S: u32 = 15;
+
+pub fn generator(traffic: &Traffic) -> Result<Invocation, Refusal> {
+    let cannot = |what: &str| Refusal::of(Tool::Netperf, what);
+    one_flow(traffic)?;
+    if traffic.pps.is_some() {
+        return Err(cannot(
+            "send at a rate, as it is usually built: leave the rate out, or use iperf3 or pkt-gen",
+        ));
+    }
+    let mut command = vec!["netperf".to_string()];
+    let mut push = |option: &str, value: String| command.extend([option.to_string(), value]);
+    push("-H", traffic.destination.first.to_string());
+    push("-L", traffic.source.first.to_string());
+    push(
+        "-t",
+        match traffic.transport {
+            Transport::Udp => "UDP_STREAM".into(),
+            Transport::Tcp => "TCP_STREAM".into(),
+        },
+    );
+    push("-l", traffic.seconds.to_string());
+    push("-D", "1".into());
+    push("-P", "0".into());
+    command.push("--".into());
+    let mut push = |option: &str, value: String| command.extend([option.to_string(), value]);
+    if traffic.transport == Transport::Udp {
+        if traffic.payload() == 0 {
+            return Err(cannot("send datagrams without payload"));
+        }
+        push("-m", traffic.payload().to_string());
+        // Without it, netperf binds its socket to the interface's network and refuses to be routed.
+        push("-R", "1".into());
+    } else {
+        push("-G", traffic.payload().to_string());
+    }
+    push("-P", format!("{},{}", traffic.source.first_port, traffic.destination.first_port));
+    push("-k", KEYS.into());
+    let limit_s = traffic.seconds + MARGIN_S;
+    Ok(Invocation::bounded("INT", limit_s, command))
+}
+
+pub fn receiver(traffic: &Traffic) -> Result<Invocation, Refusal> {
+    one_flow(traffic)?;
+    // -D: not a daemon, so that it goes with its deadline.
+    let mut command: Vec<String> = vec!["netserver".into(), "-D".into()];
+    command.extend(["-L".to_string(), traffic.destination.first.to_string()]);
+    let limit_s = traffic.seconds + traffic.link_wait_s + 2 * MARGIN_S;
+    Ok(Invocation::bounded("TERM", limit_s, command))
+}
+
+fn one_flow(traffic: &Traffic) -> Result<(), Refusal> {
+    traffic.through_the_stack(Tool::Netperf)?;
+    if traffic.flows() != Some(1) || traffic.threads != 1 {
+        return Err(Refusal::of(Tool::Netperf, "send more than one flow: use iperf3, pkt-gen or trafgen"));
+    }
+    Ok(())
+}
+
+/// Its own words, in lower case.
+const FAULTS: [(&str, FaultKind); 13] = [
+    ("are you sure there is a netserver listening", FaultKind::NoServer),
+    ("could not establish the control connection", FaultKind::NoServer),
+    ("connection refused", FaultKind::NoServer),
+    ("connection timed out", FaultKind::NoServer),
+    ("unable to start netserver", FaultKind::Busy),
+    ("recv_response", FaultKind::PeerGone),
+    ("connection reset by peer", FaultKind::PeerGone),
+    ("broken pipe", FaultKind::PeerGone),
+    ("unrecognized option", FaultKind::BadArgument),
+    ("invalid option", FaultKind::BadArgument),
+    ("unknown output selector", FaultKind::BadArgument),
+    ("send_omni: connect_data_socket failed", FaultKind::LinkDown),
+    ("netperf: remote error", FaultKind::PeerGone),
+];
+
+static FAULT_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&FAULTS));
+
+/// Takes a running netperf's or netserver's lines.
+#[derive(Debug, Clone)]
+pub struct Netperf {
+    side: Side,
+    /// Time of the first interim result, in seconds of the host's clock, less its interval.
+    began: Option<f64>,
+}
+
+impl Netperf {
+    pub fn new(side: Side) -> Self {
+        Netperf { side, began: None }
+    }
+
+    pub fn line(&mut self, bytes: &[u8], report: &mut Report) {
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
+        let text = text.trim();
+        if let Some(sample) = text.strip_prefix("Interim result:").and_then(|rest| self.interim(rest)) {
+            return report.sample(sample);
+        }
+        if text.starts_with("Starting netserver") && self.side == Side::Receiver {
+            return report.moves(State::Ready);
+        }
+        if let Some((key, value)) = text.split_once('=')
+            && total(key, value, report)
+        {
+            return;
+        }
+        match FAULT_TABLE.find(bytes).or_else(|| fault::common(bytes)) {
+            // `!!! WARNING` and the banners of tests.
+            Some(kind) => report.fault(kind, bytes),
+            None if text.is_empty() || text.starts_with("MIGRATED") => {}
+            None => report.foreign_lines = report.foreign_lines.saturating_add(1),
+        }
+    }
+
+    /// ` 9412.34 10^6bits/s over 1.000 seconds ending at 1412345678.123`.
+    fn interim(&mut self, rest: &str) -> Option<Sample> {
+        let mut words = rest.split_ascii_whitespace();
+        let figure = number(words.next()?)?;
+        let bps = figure * bits(words.next()?)?;
+        let mut after = |label: &str| {
+            let found = words.by_ref().find(|w| *w == label)?;
+            debug_assert_eq!(found, label);
+            number(words.next()?)
+        };
+        let seconds = after("over")?;
+        let ending = after("at");
+        let began = self.began.or(ending.map(|e| e - seconds));
+        self.began = began;
+        let end = ending.zip(began).map_or(0.0, |(end, began)| (end - began).max(0.0));
+        Some(Sample {
+            end_us: (end * 1e6).round() as u64,
+            interval_us: (seconds * 1e6).round() as u64,
+            bps: Some(bps),
+            ..Sample::default()
+        })
+    }
+}
+
+/// Enters a line `NAME=value`; `false` where it is none of ours.
+fn total(key: &str, value: &str, report: &mut Report) -> bool {
+    let count = || number(value).filter(|n| *n < 1e18).map(|n| n.round() as u64);
+    if !report.totals.said && KEYS.split(',').any(|k| k == key) {
+        // What the samples added up to makes room for what is said.
+        report.totals = super::Totals { said: true, ..super::Totals::default() };
+        report.moves(State::Ended);
+    }
+    let totals = &mut report.totals;
+    match key {
+        "ELAPSED_TIME" => totals.seconds = number(value),
+        "LOCAL_SEND_CALLS" => totals.packets = count(),
+        "LOCAL_BYTES_SENT" => totals.bytes = count(),
+        "REMOTE_RECV_CALLS" => {
+            totals.lost = totals.packets.zip(count()).map(|(sent, got)| sent.saturating_sub(got));
+        }
+        "THROUGHPUT" | "THROUGHPUT_UNITS" | "REMOTE_BYTES_RECVD" => {}
+        _ => return false,
+    }
+    true
+}
+
+/// Bits/s of a unit of netperf's.
+fn bits(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "10^3bits/s" => 1e3,
+        "10^6bits/s" => 1e6,
+        "10^9bits/s" => 1e9,
+        "KBytes/s" => 8.0 * 1024.0,
+        "MBytes/s" => 8.0 * 1024.0 * 1024.0,
+        "GBytes/s" => 8.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    })
+}
+
+/// A number that is 0 or more, and no time beyond reason.
+fn number(text: &str) -> Option<f64> {
+    text.parse::<f64>().ok().filter(|n| (0.0..1e18).contains(n))
+}

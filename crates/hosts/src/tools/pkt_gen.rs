@@ -1,0 +1,351 @@
+//! netmap's pkt-gen: its command lines, and what its lines mean while it runs.
+//!
+//! Facts used here, from its source (netmap, apps/pkt-gen) and from the logs of the public archive:
+//! - `-l` is the length without FCS; `-n` is of all threads together; `-R` is of **each** thread: `-p 2 -R 10000000` sends 20 Mpps
+//!   (Xeon_E5-2697Av4_16Cores/Mellanox_ConnectX-4/ipfw/results/fbsd13-r357572-…).
+//! - Paced, it sends bursts of 512 frames, or of 1/300 s where that is less, with a period in whole nanoseconds, and begins on a
+//!   whole second, one to two seconds after the link's wait.
+//! - Opening netmap resets most cards: `-w` seconds pass before the first frame.
+//! - An IPv6 range varies one group of 16 bits.
+
+use super::fault::{self, FaultKind, Table};
+use super::report::{Report, Sample, State};
+use super::{Endpoints, Invocation, Refusal, Side, Tool, Traffic, Transport};
+use crate::pktgen::{self, Clock, Line, Noise, SummaryLine};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::LazyLock;
+
+/// Without FCS; its buffers hold no more (MAX_BODYSIZE of 2014 and later).
+const LONGEST_FRAME: u32 = 16_384;
+/// Seconds beyond link wait and load after which it is ended: a paced one begins up to two seconds late.
+const MARGIN_S: u32 = 5;
+/// What atoi reads into an int.
+const MOST_PPS: f64 = i32::MAX as f64;
+
+pub fn generator(traffic: &Traffic) -> Result<Invocation, Refusal> {
+    let cannot = |what: String| Refusal::of(Tool::PktGen, what);
+    let length = checked(traffic)?;
+    let mut command = begin(traffic, "tx");
+    let mut offered_pps = None;
+    if let Some(pps) = traffic.pps {
+        let each = (pps / f64::from(traffic.threads)).round();
+        if !(1.0..=MOST_PPS).contains(&each) {
+            return Err(cannot(format!(
+                "send {pps} frames/s from {} thread(s): each can be asked for 1 to {MOST_PPS}",
+                traffic.threads
+            )));
+        }
+        offered_pps = Some(paced(each) * f64::from(traffic.threads));
+        push(&mut command, "-R", each.to_string());
+    }
+    push(&mut command, "-n", traffic.frames().unwrap_or(0).to_string());
+    push(&mut command, "-l", length.to_string());
+    command.push(if traffic.is_v6() { "-6" } else { "-4" }.into());
+    push(&mut command, "-s", range(&traffic.source)?);
+    push(&mut command, "-d", range(&traffic.destination)?);
+    if let Some(mac) = traffic.source_mac {
+        push(&mut command, "-S", mac.to_string());
+    }
+    let Some(mac) = traffic.destination_mac else {
+        return Err(cannot(
+            "send without a destination MAC: it asks no ARP, and the DUT ignores broadcast".into(),
+        ));
+    };
+    push(&mut command, "-D", mac.to_string());
+    Ok(invocation(traffic, command, traffic.seconds, offered_pps))
+}
+
+pub fn receiver(traffic: &Traffic) -> Result<Invocation, Refusal> {
+    checked(traffic)?;
+    let command = begin(traffic, "rx");
+    // The generator's link wait, its late start, and what the DUT still holds when it has ended.
+    let seconds = traffic.seconds + traffic.link_wait_s + MARGIN_S;
+    Ok(invocation(traffic, command, seconds, None))
+}
+
+fn checked(traffic: &Traffic) -> Result<u32, Refusal> {
+    if traffic.transport == Transport::Tcp {
+        return Err(Refusal::of(Tool::PktGen, "speak TCP: it writes UDP frames"));
+    }
+    let length = traffic.frame_len_fcs - 4;
+    if length > LONGEST_FRAME {
+        return Err(Refusal::of(
+            Tool::PktGen,
+            format!("send {length} bytes without FCS: at most {LONGEST_FRAME}"),
+        ));
+    }
+    Ok(length)
+}
+
+fn push(command: &mut Vec<String>, option: &str, value: String) {
+    command.extend([option.to_string(), value]);
+}
+
+fn begin(traffic: &Traffic, function: &str) -> Vec<String> {
+    // -N: figures without unit prefixes, so with all digits.
+    let mut command = vec!["pkt-gen".to_string(), "-N".to_string()];
+    push(&mut command, "-f", function.into());
+    push(&mut command, "-i", traffic.interface.clone());
+    push(&mut command, "-w", traffic.link_wait_s.to_string());
+    if traffic.threads > 1 {
+        push(&mut command, "-p", traffic.threads.to_string());
+    }
+    command
+}
+
+fn invocation(traffic: &Traffic, command: Vec<String>, seconds: u32, offered: Option<f64>) -> Invocation {
+    let paced = if offered.is_some() { 2 } else { 0 };
+    // A count ends a paced one; the deadline only where the rate is not reached.
+    let limit_s = traffic.link_wait_s + seconds + if offered.is_some() { MARGIN_S } else { 0 };
+    Invocation {
+        lead_s: traffic.link_wait_s + paced + 1,
+        offered_pps: offered,
+        ..Invocation::bounded("INT", limit_s, command)
+    }
+}
+
+/// Frames/s that a thread sends when asked for `pps`.
+fn paced(pps: f64) -> f64 {
+    let burst = (pps / 300.0).floor().clamp(1.0, 512.0);
+    let period_ns = (1e9 * burst / pps).floor();
+    1e9 * burst / period_ns
+}
+
+/// `198.18.1.1:2000-198.18.1.255:2200`, `[2001:2::1]:2000-[2001:2::14]`.
+fn range(ends: &Endpoints) -> Result<String, Refusal> {
+    if let (IpAddr::V6(first), IpAddr::V6(last)) = (ends.first, ends.last)
+        && differing_groups(first, last) > 1
+    {
+        return Err(Refusal::of(
+            Tool::PktGen,
+            format!("vary {first} to {last}: it varies one group of 16 bits of an IPv6 address"),
+        ));
+    }
+    let address = |a: IpAddr| match a {
+        IpAddr::V4(a) => a.to_string(),
+        IpAddr::V6(a) => format!("[{a}]"),
+    };
+    let mut text = format!("{}:{}", address(ends.first), ends.first_port);
+    if !ends.is_one_address() || !ends.is_one_port() {
+        text.push_str(&format!("-{}", address(ends.last)));
+    }
+    if !ends.is_one_port() {
+        text.push_str(&format!(":{}", ends.last_port));
+    }
+    Ok(text)
+}
+
+fn differing_groups(a: Ipv6Addr, b: Ipv6Addr) -> usize {
+    a.segments().iter().zip(b.segments()).filter(|(a, b)| **a != *b).count()
+}
+
+/// Takes a running pkt-gen's lines.
+#[derive(Debug, Clone)]
+pub struct PktGen {
+    side: Side,
+    clock: Clock,
+    summed: bool,
+    /// Whether this is the last line, which has no end: a tool that is killed leaves one cut off, and that is no fault.
+    pub ending: bool,
+}
+
+/// Its own messages that are faults, in lower case. Its first words count before the system's, which may follow them.
+const FAULTS: [(&str, FaultKind); 25] = [
+    ("poll error/timeout on queue", FaultKind::RingStalled),
+    ("poll error on queue", FaultKind::RingStalled),
+    ("ioctl error on queue", FaultKind::Crashed),
+    ("poll err", FaultKind::Crashed),
+    ("poll() error", FaultKind::Crashed),
+    ("fd error", FaultKind::Crashed),
+    ("ouch, thread", FaultKind::Crashed),
+    ("unable to create thread", FaultKind::NoMemory),
+    ("bad nthreads", FaultKind::BadArgument),
+    ("bad option", FaultKind::BadArgument),
+    ("bad pktsize", FaultKind::BadArgument),
+    ("bad pktminsize", FaultKind::BadArgument),
+    ("missing ifname", FaultKind::BadArgument),
+    ("ifname too long", FaultKind::BadArgument),
+    ("cpus is too high", FaultKind::BadArgument),
+    ("unrecognised function", FaultKind::BadArgument),
+    ("illegal option", FaultKind::BadArgument),
+    ("invalid option", FaultKind::BadArgument),
+    ("must be <= mtu", FaultKind::FrameTooLong),
+    ("unable to open", FaultKind::NotOpened),
+    ("failed to open", FaultKind::NotOpened),
+    ("cannot open", FaultKind::NotOpened),
+    ("could not open", FaultKind::NotOpened),
+    ("niocregif failed", FaultKind::NotOpened),
+    ("aborting", FaultKind::NotOpened),
+];
+
+static FAULT_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&FAULTS));
+
+/// What it says of itself that is no fault although it has a word of one in it.
+const HARMLESS: [&[u8]; 3] = [
+    b"Unable to get virtio-net header length",
+    b"failed to install ^C handler",
+    b"Unable to retrieve source mac",
+];
+
+impl PktGen {
+    pub fn new(side: Side) -> Self {
+        PktGen { side, clock: Clock::default(), summed: false, ending: false }
+    }
+
+    pub fn line(&mut self, bytes: &[u8], report: &mut Report) {
+        match pktgen::parse(bytes) {
+            Line::Sample(sample) => self.sample(sample, true, report),
+            Line::ScaledSample(sample) => self.sample(sample, false, report),
+            Line::Summary(summary) => self.summary(summary, bytes, report),
+            Line::Message | Line::Fault(_) => match embedded(bytes) {
+                Some((sample, exact)) => self.sample(sample, exact, report),
+                None if is_cut_sample(bytes) && self.ending => {}
+                None if is_cut_sample(bytes) => report.fault(FaultKind::Garbled, bytes),
+                None => message(bytes, report),
+            },
+            Line::Noise(noise) => self.foreign(noise, bytes, report),
+            Line::Command(..) | Line::Empty => {}
+        }
+    }
+
+    fn sample(&mut self, sample: pktgen::Sample, exact: bool, report: &mut Report) {
+        if !consistent(&sample, exact) {
+            return report.fault(FaultKind::Garbled, b"a sample whose rate is not its frames by its time");
+        }
+        report.sample(Sample {
+            end_us: self.clock.unwrapped(sample.time_us),
+            interval_us: sample.interval_us,
+            packets: Some(sample.packets),
+            pps: Some(sample.pps as f64),
+            bps: sample.bps.map(|b| b as f64),
+            lost: None,
+        });
+    }
+
+    /// A log of two programs may have both summaries: ours is `Sent` or `Received`.
+    fn summary(&mut self, summary: SummaryLine, bytes: &[u8], report: &mut Report) {
+        let totals = &mut report.totals;
+        match summary {
+            SummaryLine::Total { packets, length, seconds } => {
+                let ours: &[u8] = if self.side == Side::Generator { b"Sent" } else { b"Received" };
+                if !bytes.starts_with(ours) {
+                    report.foreign_lines = report.foreign_lines.saturating_add(1);
+                    return;
+                }
+                if seconds < 0.0 {
+                    return report.fault(FaultKind::Crashed, bytes);
+                }
+                totals.packets = Some(packets);
+                totals.bytes = length.and_then(|l| l.checked_mul(packets)).or(totals.bytes);
+                totals.seconds = Some(seconds);
+                totals.said = true;
+                self.summed = true;
+                report.moves(State::Ended);
+            }
+            SummaryLine::Speed { pps, .. } if pps.is_sign_negative() => {
+                report.fault(FaultKind::Crashed, bytes)
+            }
+            SummaryLine::Speed { .. } => {}
+        }
+    }
+
+    fn foreign(&mut self, noise: Noise, bytes: &[u8], report: &mut Report) {
+        if let Some((sample, exact)) = embedded(bytes) {
+            return self.sample(sample, exact, report);
+        }
+        let kind = match noise {
+            // A shell's trace names commands, which may have any word in them.
+            Noise::Trace | Noise::Terminated | Noise::Terminal => None,
+            Noise::Unknown if HARMLESS.iter().any(|h| memchr::memmem::find(bytes, h).is_some()) => None,
+            Noise::Unknown if bytes.starts_with(b"Usage:") => Some(FaultKind::BadArgument),
+            Noise::Unknown => {
+                fault::common(bytes).or_else(|| FAULT_TABLE.find(bytes)).or_else(|| netmap(bytes))
+            }
+        };
+        match kind {
+            // What follows an end is the shell's business.
+            Some(kind) if !self.summed => report.fault(kind, bytes),
+            _ => report.foreign_lines = report.foreign_lines.saturating_add(1),
+        }
+    }
+}
+
+/// Errors of netmap's library have no time stamp: `/dev/netmap: No such file or directory`, `igb9: Invalid argument`.
+fn netmap(bytes: &[u8]) -> Option<FaultKind> {
+    let errors: [&[u8]; 4] = [
+        b": Invalid argument",
+        b": No such file or directory",
+        b": Operation not supported",
+        b": Inappropriate ioctl",
+    ];
+    let named = errors.iter().find_map(|error| {
+        let at = memchr::memmem::find(bytes, error)?;
+        Some(&bytes[..at])
+    })?;
+    // One word before it: a device or a port.
+    (!named.is_empty() && !named.contains(&b' ')).then_some(FaultKind::NotOpened)
+}
+
+/// A message with its time stamp: what state it tells, or what fault.
+fn message(bytes: &[u8], report: &mut Report) {
+    let text = match memchr::memchr(b']', bytes) {
+        Some(end) => bytes[end + 1..].trim_ascii_start(),
+        None => bytes,
+    };
+    if HARMLESS.iter().any(|h| text.starts_with(h)) {
+        return;
+    }
+    let began = report.samples.is_empty() && report.state != State::Ended;
+    let first = |beginnings: &[&[u8]]| beginnings.iter().any(|b| text.starts_with(b));
+    if text.starts_with(b"Wait ") {
+        report.moves(State::WaitingForLink);
+    } else if first(&[b"Ready..."]) && began {
+        report.moves(State::Ready);
+    } else if first(&[b"waiting for initial packets"]) {
+        if began {
+            report.moves(State::AtZero);
+        }
+    } else if let Some(kind) = opening(text).or_else(|| FAULT_TABLE.find(text)) {
+        report.fault(kind, text);
+    } else if text == b"exiting" || text.starts_with(b"exiting ") {
+        report.fault(FaultKind::Crashed, text);
+    }
+}
+
+/// What keeps it from opening, where the system says which of the reasons it is.
+fn opening(text: &[u8]) -> Option<FaultKind> {
+    let opens = FAULT_TABLE.find(text) == Some(FaultKind::NotOpened);
+    let known = fault::common(text)?;
+    // `cannot find interface` stands alone; the system's word counts behind one of pkt-gen's.
+    (opens || known == FaultKind::NoInterface || known == FaultKind::LinkDown).then_some(known)
+}
+
+/// The beginning of a sample without its end.
+fn is_cut_sample(bytes: &[u8]) -> bool {
+    let Some(at) = memchr::memmem::find(bytes, b" main_thread [") else { return false };
+    let text =
+        memchr::memchr(b']', &bytes[at..]).map_or(&b"0"[..], |end| bytes[at + end + 1..].trim_ascii_start());
+    text.first().is_none_or(u8::is_ascii_digit)
+}
+
+/// A whole sample behind what two programs or threads wrote into one line.
+fn embedded(bytes: &[u8]) -> Option<(pktgen::Sample, bool)> {
+    let at = memchr::memmem::rfind(bytes, b" main_thread [")?.checked_sub(10).filter(|at| *at > 0)?;
+    match pktgen::parse(&bytes[at..]) {
+        Line::Sample(sample) => Some((sample, true)),
+        Line::ScaledSample(sample) => Some((sample, false)),
+        _ => None,
+    }
+}
+
+/// pkt-gen divides with whole numbers, so a sample's rate follows from its frames and its time. It does in all 60,211 lines
+/// of the corpus; figures of two lines run into each other do not. Those with prefixes are rounded.
+fn consistent(sample: &pktgen::Sample, exact: bool) -> bool {
+    let Some(frames) = sample.packets.checked_mul(1_000_000) else { return false };
+    if sample.interval_us == 0 {
+        return sample.pps == 0;
+    }
+    let rate = (frames.saturating_add(sample.interval_us / 2)) / sample.interval_us;
+    let off = rate.abs_diff(sample.pps);
+    if exact { off <= 1 } else { off as f64 <= 2.0 + 0.02 * rate as f64 }
+}

@@ -1,0 +1,165 @@
+//! netsniff-ng's trafgen: command lines, and the totals that it prints at its end.
+//!
+//! Its packet is an argument in its own language. The ranges of a packet (`dinc`) go up together, each for itself: so there are
+//! as many flows as the least common multiple of their lengths, all pairs only where those have no common divisor.
+
+use super::fault::{self, FaultKind, Table};
+use super::report::{Report, State};
+use super::{Endpoints, Invocation, Refusal, Tool, Traffic, Transport};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::LazyLock;
+
+/// Its ring's frames without `-J`, less the header of each.
+const LONGEST_FRAME: u32 = 1_980;
+const MARGIN_S: u32 = 5;
+
+pub fn generator(traffic: &Traffic) -> Result<Invocation, Refusal> {
+    let cannot = |what: String| Refusal::of(Tool::Trafgen, what);
+    if traffic.transport == Transport::Tcp {
+        return Err(cannot("speak TCP: it writes frames, and holds no connection".into()));
+    }
+    if traffic.frame_len_fcs - 4 > LONGEST_FRAME {
+        return Err(cannot(format!(
+            "send {} bytes without FCS: at most {LONGEST_FRAME}",
+            traffic.frame_len_fcs - 4
+        )));
+    }
+    if traffic.threads > 1 {
+        return Err(cannot("bound the frames of more than one process: its count is that of each".into()));
+    }
+    let Some(destination_mac) = traffic.destination_mac else {
+        return Err(cannot("send without a destination MAC: it asks no ARP".into()));
+    };
+    let Some(frames) = traffic.frames() else {
+        return Err(cannot(
+            "run for a time without a rate: give one, or its end is a kill and its totals are lost".into(),
+        ));
+    };
+    let source_mac = traffic.source_mac.map(|m| format!(", sa={m}")).unwrap_or_default();
+    let packet = format!(
+        "{{ eth(da={destination_mac}{source_mac}), {}, udp(sp={}, dp={}), fill(0x5a, {}) }}",
+        network(traffic)?,
+        range(traffic.source.first_port.into(), traffic.source.last_port.into(), |p| p.to_string()),
+        range(traffic.destination.first_port.into(), traffic.destination.last_port.into(), |p| p.to_string()),
+        traffic.payload(),
+    );
+    let pps = frames as f64 / f64::from(traffic.seconds);
+    // The host's socket memory and interrupts stay as they are. (0.6.8 tells of -A and does not know it.)
+    let mut command: Vec<String> = ["trafgen", "--no-sock-mem", "-Q", "-P", "1"].map(String::from).into();
+    let mut push = |option: &str, value: String| command.extend([option.to_string(), value]);
+    push("-o", traffic.interface.clone());
+    push("-n", frames.to_string());
+    push("-b", format!("{:.0}pps", pps.max(1.0)));
+    command.push(packet);
+    let limit_s = traffic.link_wait_s + traffic.seconds + MARGIN_S;
+    // Its processes survive SIGINT. They do not survive this; that of them which sends is ended with the whole group.
+    Ok(Invocation { lead_s: 2, offered_pps: traffic.pps, ..Invocation::bounded("KILL", limit_s, command) })
+}
+
+/// The IP header, if its ranges make the flows asked for.
+fn network(traffic: &Traffic) -> Result<String, Refusal> {
+    let cannot = |what: String| Refusal::of(Tool::Trafgen, what);
+    let (from, to) = (&traffic.source, &traffic.destination);
+    let lengths = [span(from.first, from.last), ports(from), span(to.first, to.last), ports(to)];
+    let flows = lengths.iter().try_fold(1u64, |lcm, n| {
+        let n = (*n)?;
+        (lcm / gcd(lcm, n)).checked_mul(n)
+    });
+    if flows.is_none() || flows != traffic.flows() {
+        return Err(cannot(format!(
+            "make {} flows: its ranges go up together, so their lengths must have no common divisor (20 addresses with 101, \
+             not with 100)",
+            traffic.flows().unwrap_or(0)
+        )));
+    }
+    match (from.first, from.last, to.first, to.last) {
+        (IpAddr::V4(a), IpAddr::V4(b), IpAddr::V4(c), IpAddr::V4(d)) => {
+            let text = |n: u32| Ipv4Addr::from(n).to_string();
+            let both = [(a, b), (c, d)].map(|(first, last)| range(first.into(), last.into(), text));
+            Ok(format!("ipv4(sa={}, da={}, ttl=64)", both[0], both[1]))
+        }
+        (IpAddr::V6(a), _, IpAddr::V6(c), _) if from.is_one_address() && to.is_one_address() => {
+            Ok(format!("ipv6(sa={a}, da={c}, hl=64)"))
+        }
+        _ => Err(cannot("vary IPv6 addresses between two bounds: vary ports, or use pkt-gen".into())),
+    }
+}
+
+/// One value as `text` has it, or a range in numbers.
+fn range(first: u32, last: u32, text: impl Fn(u32) -> String) -> String {
+    if first == last { text(first) } else { format!("dinc({first}, {last})") }
+}
+
+fn span(first: IpAddr, last: IpAddr) -> Option<u64> {
+    Endpoints { first, last, first_port: 0, last_port: 0 }.count()
+}
+
+fn ports(ends: &Endpoints) -> Option<u64> {
+    Some(u64::from(ends.last_port.checked_sub(ends.first_port)?) + 1)
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Its own words, in lower case.
+const FAULTS: [(&str, FaultKind); 12] = [
+    ("no networking device or pcap file", FaultKind::NoInterface),
+    ("no networking device given", FaultKind::NoInterface),
+    ("failed to open output device", FaultKind::NotOpened),
+    ("cannot set nic flags", FaultKind::NoPrivilege),
+    ("creation of pf socket failed", FaultKind::NoPrivilege),
+    ("flushing tx_ring failed", FaultKind::LinkDown),
+    ("cannot allocate tx_ring", FaultKind::NoMemory),
+    ("cannot mmap", FaultKind::NoMemory),
+    ("sendto error", FaultKind::LinkDown),
+    ("syntax error", FaultKind::BadArgument),
+    ("unrecognized option", FaultKind::BadArgument),
+    ("invalid option", FaultKind::BadArgument),
+];
+
+static FAULT_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&FAULTS));
+
+/// Takes a running trafgen's lines. It has no samples.
+#[derive(Debug, Clone, Default)]
+pub struct Trafgen {
+    /// The longest of its processes.
+    seconds: f64,
+}
+
+impl Trafgen {
+    pub fn line(&mut self, bytes: &[u8], report: &mut Report) {
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
+        let text = text.trim();
+        let counted = |label: &str| text.strip_suffix(label).and_then(|n| n.trim_end().parse::<u64>().ok());
+        if text.starts_with("Running!") {
+            // It says no more of it until its end.
+            report.moves(State::Running);
+        } else if let Some(packets) = counted("packets outgoing") {
+            report.totals.packets = Some(packets);
+            report.totals.said = true;
+            report.moves(State::Ended);
+        } else if let Some(bytes) = counted("bytes outgoing") {
+            report.totals.bytes = Some(bytes);
+        } else if let Some(seconds) = took(text) {
+            self.seconds = self.seconds.max(seconds);
+            report.totals.seconds = Some(self.seconds);
+        } else if counted("packets to schedule").is_none()
+            && counted("bytes in total").is_none()
+            && !text.is_empty()
+        {
+            match fault::common(bytes).or_else(|| FAULT_TABLE.find(bytes)) {
+                Some(kind) => report.fault(kind, bytes),
+                None => report.foreign_lines = report.foreign_lines.saturating_add(1),
+            }
+        }
+    }
+}
+
+/// `0 sec, 31151 usec on CPU0 (6 packets)`.
+fn took(text: &str) -> Option<f64> {
+    let (seconds, rest) = text.split_once(" sec, ")?;
+    let (micros, rest) = rest.split_once(" usec")?;
+    let (seconds, micros): (u32, u32) = (seconds.trim().parse().ok()?, micros.parse().ok()?);
+    rest.trim_start().starts_with("on CPU").then(|| f64::from(seconds) + f64::from(micros) * 1e-6)
+}

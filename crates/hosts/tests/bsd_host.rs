@@ -1,0 +1,212 @@
+//! The stand-ins for BSD hosts (crates/linerate/tests/bsd-host) answer as the parsers expect of the real ones, and the faults
+//! that they play are told as what they are.
+
+use linerate_hosts::hosts::{Facts, Kernel, Link, Question};
+use linerate_hosts::tools::{Exit, FaultKind, Monitor, Report, Side, State, Tool};
+use linerate_plan::lab::OperatingSystem;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../linerate/tests/bsd-host");
+
+struct Host {
+    state: PathBuf,
+}
+
+impl Host {
+    fn new(system: &str, name: &str) -> Self {
+        let state = std::env::temp_dir().join(format!("linerate-bsd-host-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&state);
+        let ports = ["igb1:00-0d-b9-41-ca-3d:198.18.0.205/24", "igb2:00-0d-b9-41-ca-3e:198.19.0.205/24"];
+        let made = Command::new(Path::new(STAND_IN).join("new-host"))
+            .args([state.as_os_str().to_str().unwrap(), system, name])
+            .args(ports)
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{made:?}");
+        let host = Host { state };
+        host.set("pace", "0.02");
+        host
+    }
+
+    fn set(&self, file: &str, text: &str) {
+        fs::write(self.state.join(file), format!("{text}\n")).unwrap();
+    }
+
+    fn read(&self, file: &str) -> String {
+        fs::read_to_string(self.state.join(file)).unwrap()
+    }
+
+    fn run(&self, argv: &[&str]) -> Output {
+        Command::new("env")
+            .arg(format!("PATH={STAND_IN}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"))
+            .args(argv)
+            .env("BSD_HOST", &self.state)
+            .output()
+            .unwrap()
+    }
+
+    fn ask(&self, facts: &mut Facts, question: &Question, kernel: Kernel) {
+        let argv = question.argv(kernel).unwrap();
+        let output = self.run(&argv.iter().map(String::as_str).collect::<Vec<_>>());
+        facts.answer(question, &output.stdout, output.status.code().unwrap_or(-1));
+    }
+
+    /// What a monitor makes of a pkt-gen that is ended after so many seconds.
+    fn pkt_gen(&self, side: Side, seconds: &str, arguments: &[&str]) -> Report {
+        let argv = [&["timeout", "-s", "INT", "-k", "2", seconds, "pkt-gen", "-N"][..], arguments].concat();
+        let output = self.run(&argv);
+        let mut monitor = Monitor::new(Tool::PktGen, side);
+        monitor.feed(&output.stderr);
+        monitor.feed(&output.stdout);
+        let exit = match output.status.code() {
+            Some(code) => Exit::Status(code),
+            None => Exit::Signal(output.status.signal().unwrap_or(0)),
+        };
+        monitor.end(exit, false);
+        monitor.report().clone()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.state);
+    }
+}
+
+const RECEIVE: [&str; 6] = ["-f", "rx", "-i", "igb2", "-w", "1"];
+const SEND: [&str; 13] =
+    ["-f", "tx", "-i", "igb1", "-w", "1", "-n", "3000000", "-R", "500000", "-p", "2", "-4"];
+
+fn near(pps: Option<f64>, expected: f64) -> bool {
+    pps.is_some_and(|pps| (pps / expected - 1.0).abs() < 0.001)
+}
+
+#[test]
+fn a_freebsd_router_s_facts() {
+    let host = Host::new("freebsd", "facts");
+    let kernel = Kernel::FreeBsd;
+    assert!(host.run(&["arp", "-s", "198.18.0.203", "0c:c4:7a:ab:29:35"]).status.success());
+    assert!(host.run(&["route", "add", "-net", "198.19.0.0/16", "198.19.0.203"]).status.success());
+    assert!(host.run(&["sysctl", "net.inet.ip.forwarding=1"]).status.success());
+    let mut facts = Facts::default();
+    let to = "198.19.10.1".parse().unwrap();
+    let questions =
+        [Question::Uname, Question::Files, Question::Mounts].into_iter().chain(Question::second(kernel));
+    let more = [Question::Way(to), Question::Pause("igb1".into()), Question::Routes, Question::Programs];
+    for question in questions.chain(more) {
+        host.ask(&mut facts, &question, kernel);
+    }
+    let system = facts.system.clone().unwrap();
+    assert_eq!((system.system, system.product.as_deref()), (OperatingSystem::Bsdrp, Some("BSDRP 1.994")));
+    assert_eq!((facts.read_only_root, facts.cpus), (Some(true), Some(4)));
+    let port = facts.interface("igb1").unwrap();
+    assert_eq!((port.up, port.link, port.speed), (true, Link::Up, Some(1e9)));
+    assert_eq!(port.addresses[0].to_string(), "198.18.0.205/24");
+    assert!(port.pause.is_on());
+    assert_eq!(facts.neighbours[0].mac.unwrap().to_string(), "0c:c4:7a:ab:29:35");
+    assert_eq!(facts.ways[&to].as_ref().unwrap().interface, "igb2");
+    assert_eq!(facts.number("net.inet.ip.forwarding"), Some(1));
+    assert_eq!((facts.routes.len(), facts.counters.len()), (1, 2));
+    assert!(facts.programs.contains_key("pkt-gen"));
+    let log = host.read("log");
+    assert_eq!(log.lines().count(), 3, "{log}");
+}
+
+#[test]
+fn an_openbsd_router_s_facts() {
+    let host = Host::new("openbsd", "open");
+    assert!(host.run(&["arp", "-s", "198.18.0.203", "0c:c4:7a:ab:29:35"]).status.success());
+    let mut facts = Facts::default();
+    host.ask(&mut facts, &Question::Uname, Kernel::OpenBsd);
+    for question in Question::second(Kernel::OpenBsd) {
+        host.ask(&mut facts, &question, Kernel::OpenBsd);
+    }
+    assert_eq!(facts.kernel(), Some(Kernel::OpenBsd));
+    assert_eq!((facts.interfaces.len(), facts.cpus), (2, Some(4)));
+    assert_eq!(facts.interfaces[1].mac.unwrap().to_string(), "00:0d:b9:41:ca:3e");
+    assert_eq!((facts.neighbours.len(), facts.number("net.inet.ip.forwarding")), (1, Some(0)));
+}
+
+#[test]
+fn a_reboot_forgets_what_was_not_saved_and_takes_its_time() {
+    let host = Host::new("freebsd", "reboot");
+    host.run(&["sysctl", "net.inet.ip.forwarding=1"]);
+    host.run(&["config", "save"]);
+    host.run(&["sysctl", "net.inet6.ip6.forwarding=1"]);
+    host.set("boot-s", "never");
+    assert!(host.run(&["shutdown", "-r", "now"]).status.success());
+    assert_eq!(host.run(&["uname", "-a"]).status.code(), Some(255));
+    fs::remove_file(host.state.join("down-until")).unwrap();
+    let sysctl = host.run(&["sysctl", "-n", "net.inet.ip.forwarding", "net.inet6.ip6.forwarding"]);
+    assert_eq!(String::from_utf8_lossy(&sysctl.stdout), "1\n0\n");
+    assert_eq!(host.read("boots"), "1\n");
+    host.set("boot-s", "3600");
+    host.run(&["reboot"]);
+    let until: u64 = host.read("down-until").trim().parse().unwrap();
+    assert!(until > 3600 && host.run(&["ifconfig", "-a"]).status.code() == Some(255));
+}
+
+#[test]
+fn pkt_gen_sends_what_it_is_told_and_gives_the_interface_back() {
+    let host = Host::new("freebsd", "send");
+    let sent = host.pkt_gen(Side::Generator, "30", &SEND);
+    assert_eq!((sent.state, &sent.faults[..]), (State::Ended, &[][..]), "{sent:?}");
+    assert_eq!((sent.totals.packets, sent.totals.said), (Some(3_000_000), true));
+    // Frames are whole, and so are those of a sample of some milliseconds.
+    assert!(near(sent.samples[0].pps, 1e6), "-R is of each thread: {sent:?}");
+    let mut facts = Facts::default();
+    host.ask(&mut facts, &Question::Interfaces, Kernel::FreeBsd);
+    assert_eq!(facts.interface("igb1").unwrap().link, Link::Up);
+    assert!(!host.state.join("netmap.igb1").exists());
+}
+
+#[test]
+fn pkt_gen_receives_what_is_on_the_wire() {
+    let host = Host::new("freebsd", "receive");
+    let alone = host.pkt_gen(Side::Receiver, "1.5", &RECEIVE);
+    // Seconds of the recording that the stand-in is made from.
+    let seconds = alone.samples.iter().zip([976_609.0, 963_794.0, 973_674.0]);
+    assert!(seconds.clone().count() == 3 && seconds.clone().all(|(s, pps)| near(s.pps, pps)), "{alone:?}");
+    assert!(alone.steady().is_some_and(|s| (963_000.0..=978_000.0).contains(&s.median)), "{alone:?}");
+    let wire = host.state.join("shared");
+    fs::create_dir(&wire).unwrap();
+    host.set("wire", wire.to_str().unwrap());
+    let silent = host.pkt_gen(Side::Receiver, "1", &RECEIVE);
+    assert!(silent.samples.iter().all(|s| s.packets == Some(0)) && !silent.samples.is_empty());
+    assert_eq!(silent.faults[0].kind, FaultKind::NoTraffic);
+    fs::write(wire.join("offered.gen.igb0"), "500000\n").unwrap();
+    let fed = host.pkt_gen(Side::Receiver, "1", &RECEIVE);
+    assert!(fed.samples.iter().all(|s| near(s.pps, 500_000.0)), "{fed:?}");
+    fs::write(wire.join("forwards-from"), "9999999999\n").unwrap();
+    assert!(
+        !host.pkt_gen(Side::Receiver, "1", &RECEIVE).has_traffic(),
+        "a DUT that is not through with its boot"
+    );
+}
+
+#[test]
+fn pkt_gen_s_faults_are_told() {
+    let host = Host::new("freebsd", "faults");
+    for (fault, told, state) in [
+        ("open", FaultKind::NotOpened, State::Failed),
+        ("busy", FaultKind::Busy, State::Failed),
+        ("crash", FaultKind::Crashed, State::Failed),
+        ("zero", FaultKind::NoTraffic, State::Failed),
+        ("hang", FaultKind::NoTraffic, State::Failed),
+        ("stall", FaultKind::RingStalled, State::Ended),
+        ("garble", FaultKind::Garbled, State::Ended),
+    ] {
+        host.set("fault", fault);
+        let report = host.pkt_gen(Side::Receiver, "1", &RECEIVE);
+        let kinds: Vec<FaultKind> = report.faults.iter().map(|f| f.kind).collect();
+        assert_eq!((kinds.first(), report.state), (Some(&told), state), "{fault}: {report:?}");
+    }
+    host.set("fault", "");
+    let absent = host.pkt_gen(Side::Generator, "5", &["-f", "tx", "-i", "igb9"]);
+    assert_eq!((absent.faults[0].kind, absent.state), (FaultKind::NoInterface, State::Failed));
+    let option = host.pkt_gen(Side::Generator, "5", &["-f", "tx", "-i", "igb1", "-U"]);
+    assert_eq!(option.faults[0].kind, FaultKind::BadArgument);
+}

@@ -1,0 +1,132 @@
+//! What tools print, from the archive: every log of pkt-gen through the monitor of a running one, whole, cut, and with seeded
+//! mutations.
+#![cfg_attr(not(corpus), allow(dead_code, unused_imports))]
+
+use linerate_hosts::pktgen::steady::steady;
+use linerate_hosts::pktgen::{Fault, Reader};
+use linerate_hosts::tools::{Exit, FaultKind, Monitor, Report, Side, State, Tool};
+use linerate_wire::SplitMix64;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/netbenches");
+
+fn logs() -> Vec<(PathBuf, Side)> {
+    let mut logs = Vec::new();
+    let mut folders = vec![PathBuf::from(CORPUS)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let kind = path.extension().unwrap_or_default().to_string_lossy().into_owned();
+            if kind.starts_with("receiver") {
+                logs.push((path, Side::Receiver));
+            } else if kind.starts_with("sender") {
+                logs.push((path, Side::Generator));
+            }
+        }
+    }
+    logs.sort_by(|a, b| a.0.cmp(&b.0));
+    assert!(logs.len() > 700, "the corpus has {} logs", logs.len());
+    logs
+}
+
+fn is_equilibrium(bytes: &[u8]) -> bool {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]).contains("quilibrium")
+}
+
+fn report(tool: Tool, side: Side, bytes: &[u8], pieces: usize) -> Report {
+    let mut monitor = Monitor::new(tool, side);
+    for piece in bytes.chunks(pieces) {
+        monitor.feed(piece);
+    }
+    monitor.end(Exit::Signal(15), true);
+    monitor.report().clone()
+}
+
+#[test]
+#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
+fn a_running_pkt_gen_is_read_as_its_log_is() {
+    let (mut samples, mut said, mut crashed) = (0, 0, 0);
+    for (path, side) in logs() {
+        let bytes = fs::read(&path).unwrap();
+        if is_equilibrium(&bytes) {
+            continue;
+        }
+        let mut reader = Reader::new();
+        reader.feed(&bytes);
+        let log = reader.finish();
+        let report = report(Tool::PktGen, side, &bytes, 4096);
+        let at = path.display();
+        assert_eq!(report.samples.len(), log.samples.len(), "{at}");
+        for (live, (_, sample)) in report.samples.iter().zip(&log.samples) {
+            assert_eq!(
+                (live.end_us, live.pps, live.packets),
+                (sample.time_us, Some(sample.pps as f64), Some(sample.packets)),
+                "{at}"
+            );
+        }
+        assert_eq!(report.steady(), steady(&log.samples), "{at}");
+        let summary = log.summary.unwrap_or_default();
+        if report.totals.said {
+            said += 1;
+            assert_eq!(report.totals.packets, summary.packets, "{at}");
+        }
+        samples += report.samples.len();
+        let is_crash = log.faults.keys().any(|f| f.is_crash());
+        crashed += usize::from(is_crash);
+        let told: Vec<FaultKind> = report.faults.iter().map(|f| f.kind).collect();
+        assert_eq!(told.contains(&FaultKind::Crashed), is_crash, "{at} {told:?}");
+        assert_eq!(
+            told.contains(&FaultKind::RingStalled),
+            log.faults.contains_key(&Fault::QueuePollError),
+            "{at}"
+        );
+        let harmless = [FaultKind::Crashed, FaultKind::RingStalled, FaultKind::NoTraffic];
+        assert!(told.iter().all(|k| harmless.contains(k)), "{at} {:?}", report.faults);
+        assert_eq!(told.contains(&FaultKind::NoTraffic), !is_crash && !report.has_traffic(), "{at}");
+        assert!(matches!(report.state, State::Ended | State::Failed), "{at}");
+    }
+    assert!(
+        samples > 60_000 && said > 200 && crashed > 1,
+        "{samples} samples, {said} said, {crashed} crashed"
+    );
+}
+
+#[test]
+#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
+fn cut_and_changed_logs_are_taken_by_every_monitor() {
+    let mut random = SplitMix64::new(5);
+    for (number, (path, side)) in logs().into_iter().enumerate() {
+        let bytes = fs::read(&path).unwrap();
+        if bytes.is_empty() {
+            continue;
+        }
+        let mut below = |n: usize| (random.next_u64() % n as u64) as usize;
+        for round in 0..6 {
+            let mut changed = bytes[..=below(bytes.len())].to_vec();
+            for _ in 0..below(20) {
+                let at = below(changed.len());
+                match below(3) {
+                    0 => changed[at] = below(256) as u8,
+                    1 => drop(changed.drain(at..(at + below(60)).min(changed.len()))),
+                    _ => {
+                        let piece = changed[at..(at + below(200)).min(changed.len())].to_vec();
+                        changed.splice(at..at, piece);
+                    }
+                }
+                if changed.is_empty() {
+                    changed.push(b'{');
+                }
+            }
+            let tool = Tool::ALL[1 + (number + round) % 4];
+            let whole = report(tool, side, &changed, usize::MAX);
+            let pieces = report(tool, side, &changed, 1 + below(300));
+            assert_eq!(whole, pieces, "{} {tool:?}", Path::new(&path).display());
+            whole.steady();
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The public FreeBSD forwarding archive ("netbenches") and trees laid out like it: what is in them, as values.
+//!
+//! docs/netbenches.md says what is read and how agreement is decided.
+
+pub mod agreement;
+pub mod assemble;
+pub mod config;
+pub mod configs;
+pub mod equilibrium;
+pub mod export;
+pub mod info;
+pub mod layout;
+mod matching;
+pub mod method;
+pub mod records;
+pub mod runs;
+pub mod shell;
+pub mod tables;
+pub mod when;
+
+use linerate_hosts::pktgen::Sample;
+pub use linerate_measure::record::imported::{
+    Equilibrium, EquilibriumRun, EquilibriumStep, Published, Rule, Series, SeriesRow, Setting,
+};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A tree that has been read, or the part of one.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Archive {
+    /// Every folder with results, in the order of their paths.
+    pub directories: Vec<ResultDirectory>,
+    /// Files that are broken, and why, in the order of their paths.
+    pub problems: Vec<FileProblem>,
+    /// How many files there are of each kind.
+    pub files: BTreeMap<&'static str, u64>,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+/// A file that is broken, or a part of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileProblem {
+    /// Path relative to the folder that was read, `/` between its parts; what is no UTF-8 is replaced.
+    pub path: String,
+    /// Kind of the file: `receiver`, `medians`, ...
+    pub kind: &'static str,
+    /// What is wrong, for a reader.
+    pub reason: String,
+    /// The set that it belongs to, where there is one: then that set, or its run, has the problem as well.
+    pub set: Option<String>,
+}
+
+/// A folder that holds medians, or logs without medians: one campaign of the archive.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ResultDirectory {
+    /// Path relative to the folder that was read; `.` for that folder itself.
+    pub path: String,
+    /// The DUT as the archive names it: `Xeon_E5-2650_8Cores`.
+    pub machine: Option<String>,
+    /// Its network card: `Chelsio_T540-CR`.
+    pub card: Option<String>,
+    /// What was looked into: `firewalls`, `hw.ix.num_queues`.
+    pub topic: Option<String>,
+    /// Name of the series, which mostly says the system: `fbsd11.1-yandex`.
+    pub label: Option<String>,
+    /// The sets of runs, in the order of their names.
+    pub sets: Vec<Set>,
+    /// Summaries over sets: `gnuplot.data` and the other `.data` files.
+    pub series: Vec<Series>,
+    /// Searches for the equilibrium throughput (VPN benches).
+    pub equilibria: Vec<Equilibrium>,
+}
+
+/// Runs of one configuration, and the medians published for them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Set {
+    /// Name, as in `bench.<name>.1.receiver` and `<name>.pps`.
+    pub name: String,
+    /// Image of the system under test, or its source revision.
+    pub image: Option<String>,
+    /// Configuration: a folder of `configs/`.
+    pub config: Option<String>,
+    /// Variant of the generator's arguments.
+    pub pktgen: Option<String>,
+    /// `inet4` or `inet6`, where the name or the generator's command line says it.
+    pub family: Option<String>,
+    /// The runs, in the order in which the archive's script took them (1, 10, 2, ...).
+    pub runs: Vec<Run>,
+    /// The medians committed to the archive; `None` where there is no such file.
+    pub published: Option<Published>,
+    /// Whether the recomputed medians are the published ones; `None` where there is nothing to compare.
+    pub agrees: Option<bool>,
+    /// The rule for an even number of samples by which they agree.
+    pub rule: Option<Rule>,
+    /// What differs, where they do not agree.
+    pub disagreement: Option<String>,
+    /// Facts from `.info` and the pkt-gen command lines; see [`facts`].
+    pub facts: BTreeMap<String, String>,
+    /// Configuration file -> its settings and rules, in their order.
+    pub description: BTreeMap<String, Vec<Setting>>,
+    /// Whether these are profiling runs, which are no part of any medians.
+    pub profiling: bool,
+    /// Length of the frames in bytes without FCS, as far as the logs tell.
+    pub frame_length: Option<u64>,
+    /// What is wrong with the set as a whole.
+    pub problems: Vec<String>,
+}
+
+impl Set {
+    /// The folder, relative to the one that was read, that holds the medians, or without medians the logs; `.` for the one
+    /// that was read.
+    pub fn directory(&self) -> &str {
+        let file = self.published.as_ref().map(|p| &p.file).or(self.runs.first().map(|r| &r.log));
+        file.map_or(".", |f| folder(f))
+    }
+}
+
+/// The folder of a path; `.` where it has none.
+fn folder(path: &str) -> &str {
+    path.rsplit_once('/').map_or(".", |(folder, _)| folder)
+}
+
+/// Keys of [`Set::facts`]. Those of a pkt-gen command line are `receiver.<option>` and `sender.<option>`.
+pub mod facts {
+    /// `uname -a` of the DUT.
+    pub const UNAME: &str = "uname";
+    /// Source revision of the DUT's kernel, as `uname` has it: `r322489M`, `n302145-...`.
+    pub const REVISION: &str = "revision";
+    /// FreeBSD's release name, as `uname` has it: `11.1-RELEASE-p1`.
+    pub const RELEASE: &str = "release";
+    /// When the kernel was built, as `uname` has it.
+    pub const BUILT: &str = "built";
+    /// The same, RFC 3339, UTC, where it could be read.
+    pub const BUILT_UTC: &str = "built_utc";
+    /// Beginning of the set, as `.info` has it.
+    pub const START: &str = "start";
+    /// The same, RFC 3339, UTC, where it could be read.
+    pub const START_UTC: &str = "start_utc";
+    /// End of the set, as `.info` has it.
+    pub const END: &str = "end";
+    /// Image of the DUT, as `.info` has it.
+    pub const IMAGE: &str = "image";
+    /// Configuration of the DUT, as `.info` has it.
+    pub const CONFIG: &str = "config";
+    /// Variant of the generator's arguments, as `.info` has it.
+    pub const PKTGEN: &str = "pktgen";
+}
+
+/// One run: a receiver's log.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Run {
+    /// Path of the log, relative to the folder that was read.
+    pub log: String,
+    /// Number of the run in its set, from its name.
+    pub number: Option<u32>,
+    /// How many samples entered the archive's median.
+    pub samples: usize,
+    /// First and last line of the log, from 1, between which they stand.
+    pub lines: Option<(u64, u64)>,
+    /// The archive's figure in frames/s as it prints it (8 significant digits), by the set's rule ([`Rule::Mean`] where
+    /// none is known); `None` where there were fewer than three samples.
+    pub median_pps: Option<f64>,
+    /// The sounder figure in frames/s: median of the steady part.
+    pub sound_pps: Option<f64>,
+    /// How many samples are in the steady part.
+    pub sound_samples: usize,
+    /// How many samples of the log stand before it.
+    pub sound_first: usize,
+    /// Offered load in frames/s, from the sender's log.
+    pub offered_pps: Option<f64>,
+    /// What is wrong with the log.
+    pub problems: Vec<String>,
+    /// All samples of the log, each with its line, where the reader was asked to keep them.
+    #[serde(skip)]
+    pub log_samples: Vec<(u64, Sample)>,
+}

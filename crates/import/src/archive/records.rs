@@ -1,0 +1,298 @@
+//! A results folder as linerate's records: slots are its sets, trials its runs.
+
+use super::{ResultDirectory, Rule, Run, Set, facts};
+use linerate_measure::audit::{Audit, Check};
+use linerate_measure::counters::PortCounters;
+use linerate_measure::record::{
+    Asked, Campaign, HostFacts, Imported, ImportedSlot, ImportedTrial, Roles, Slot, TrialRecord, VERSION,
+};
+use linerate_measure::trial::{Rates, Sample};
+use linerate_plan::settings::Mode;
+use linerate_plan::timing::Timing;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How an imported rate came about.
+const METHOD: &str = "rates.received is the archive's figure: the median of the samples that are not 0, without the log's first 15 and last 10 lines. Nothing was audited: what was sent is known from the generator's log at best, drops are not counted.";
+
+/// No pkt-gen reports less often than once in a quarter of an hour: its stamps would be ambiguous.
+const LONGEST_INTERVAL_US: u64 = 900_000_000;
+
+/// The records of a folder, but for their summary.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Records {
+    /// `campaign.json`.
+    pub campaign: Campaign,
+    /// `host.json`.
+    pub host: HostFacts,
+    /// `trials.jsonl`.
+    pub trials: Vec<TrialRecord>,
+}
+
+/// Makes the records of a folder; `None` where it has no sets. `linerate` is the version of the program.
+pub fn records(directory: ResultDirectory, linerate: &str) -> Option<Records> {
+    if directory.sets.is_empty() && directory.equilibria.is_empty() {
+        return None;
+    }
+    let host = host(&directory, linerate);
+    let started = directory.sets.iter().filter_map(|s| s.facts.get(facts::START_UTC)).min();
+    let started = started.cloned().unwrap_or_default();
+    let flows = directory.sets.iter().find_map(|s| s.facts.get("sender.flows")?.parse().ok()).unwrap_or(0);
+    let name = name(&directory);
+    let mut slots: Vec<Slot> = Vec::with_capacity(directory.sets.len());
+    let mut trials = Vec::new();
+    let mut taken = BTreeSet::new();
+    for (id, mut set) in directory.sets.into_iter().enumerate() {
+        let runs = std::mem::take(&mut set.runs);
+        let rule = set.rule.unwrap_or(Rule::Mean);
+        for (block, run) in runs.into_iter().enumerate() {
+            trials.push(trial(id, block, run, rule, set.frame_length));
+        }
+        if trials.last().is_none_or(|t: &TrialRecord| t.slot != id) {
+            trials.extend(published_trials(id, &set));
+        }
+        slots.push(slot(id, set, &mut taken));
+    }
+    // By block, as they would have been run: the first run of every set, then the second.
+    trials.sort_by_key(|t| (t.block, t.slot));
+    for (number, trial) in trials.iter_mut().enumerate() {
+        trial.trial = number as u64;
+    }
+    let imported = Imported {
+        source: "netbenches".into(),
+        path: directory.path,
+        method: METHOD.into(),
+        machine: directory.machine,
+        card: directory.card,
+        topic: directory.topic,
+        label: directory.label,
+        series: directory.series,
+        equilibria: directory.equilibria,
+    };
+    let campaign = Campaign {
+        version: VERSION,
+        linerate: linerate.into(),
+        name,
+        started,
+        asked: asked(flows),
+        roles: Roles { generator: Vec::new(), dut: Vec::new(), receiver: Vec::new(), control: Vec::new() },
+        slots,
+        notes: Vec::new(),
+        rule_files: Default::default(),
+        planned: None,
+        imported: Some(Box::new(imported)),
+    };
+    Some(Records { campaign, host, trials })
+}
+
+/// `Xeon_E5-2650_8Cores Chelsio_T540-CR firewalls fbsd.2017`; the path where nothing of it is known.
+fn name(directory: &ResultDirectory) -> String {
+    let parts = [&directory.machine, &directory.card, &directory.topic, &directory.label];
+    let known: Vec<&str> = parts.into_iter().filter_map(|p| p.as_deref()).collect();
+    if known.len() < 2 { directory.path.clone() } else { known.join(" ") }
+}
+
+/// What nobody recorded is 0 or empty.
+fn asked(flows: u64) -> Asked {
+    Asked {
+        command: vec!["linerate".into(), "import".into(), "netbenches".into()],
+        mode: Mode::Threaded,
+        lab: "imported".into(),
+        generator: "pkt-gen".into(),
+        receiver: "pkt-gen".into(),
+        flows,
+        order: "unknown".into(),
+        rate: "unknown".into(),
+        timing: NO_TIMING,
+        budget_ns: 0,
+        trials: None,
+        batch: 0,
+        seed: 0,
+    }
+}
+
+const NO_TIMING: Timing =
+    Timing { warm_up_ns: 0, run_ns: 0, interval_ns: 0, quiet_ns: 0, drain_ns: 0, settle_ns: 0 };
+
+fn host(directory: &ResultDirectory, linerate: &str) -> HostFacts {
+    let unknown = || "unknown: not recorded by the archive".to_string();
+    let searches = directory.equilibria.iter().map(|e| &e.facts);
+    let all: Vec<_> = directory.sets.iter().map(|s| &s.facts).chain(searches).collect();
+    let fact = |key: &str| all.iter().find_map(|facts| facts.get(key).cloned());
+    let machine = directory.machine.clone().unwrap_or_default();
+    HostFacts {
+        version: VERSION,
+        kernel: fact(facts::UNAME).unwrap_or_else(unknown),
+        os: fact(facts::RELEASE).map_or_else(unknown, |release| format!("FreeBSD {release}")),
+        machine: unknown(),
+        cpus: cores(&machine).unwrap_or(0),
+        cpu_model: machine,
+        hypervisor: None,
+        memory: 0,
+        governor: unknown(),
+        clock_source: unknown(),
+        mitigations: BTreeMap::new(),
+        interfaces: directory.card.iter().map(|card| ("card".into(), card.clone())).collect(),
+        versions: [("linerate".to_string(), linerate.to_string())].into(),
+        settings: BTreeMap::new(),
+    }
+}
+
+/// `Xeon_E5-2650v4_2x12Cores` has 24.
+fn cores(machine: &str) -> Option<u32> {
+    let counted = machine.strip_suffix("Cores")?.rsplit('_').next()?;
+    counted.split('x').try_fold(1u32, |all, part| all.checked_mul(part.parse().ok()?))
+}
+
+fn slot(id: usize, set: Set, taken: &mut BTreeSet<(String, String)>) -> Slot {
+    let family = match set.family.as_deref() {
+        Some("inet6") => "IPv6",
+        Some(_) => "IPv4",
+        None => "",
+    };
+    let mut variant = without_family(&set.name);
+    if set.profiling {
+        variant += " (profiling)";
+    }
+    // The second of the same name keeps its family, which its title then has twice.
+    if !taken.insert((variant.clone(), family.into())) {
+        variant.clone_from(&set.name);
+        let mut number = 2;
+        while !taken.insert((variant.clone(), family.into())) {
+            variant = format!("{}#{number}", set.name);
+            number += 1;
+        }
+    }
+    let length = set.frame_length.and_then(|l| u16::try_from(l.saturating_add(4)).ok());
+    Slot {
+        id,
+        variant,
+        family: family.into(),
+        transport: "UDP".into(),
+        frame: length.map_or(String::new(), |l| l.to_string()),
+        lengths_fcs: length.into_iter().collect(),
+        l4_checksum: false,
+        signed: false,
+        asked_fps: set.facts.get("sender.rate_pps").and_then(|r| r.parse().ok()),
+        ceiling: None,
+        baseline: None,
+        flows: None,
+        cpus: None,
+        no_ceiling: false,
+        imported: Some(Box::new(ImportedSlot {
+            set: set.name,
+            profiling: set.profiling,
+            published_file: set.published.as_ref().map(|p| p.file.clone()),
+            published: set.published.map(|p| p.values),
+            agrees: set.agrees,
+            rule: set.rule,
+            disagreement: set.disagreement,
+            facts: set.facts,
+            description: set.description,
+            problems: set.problems,
+        })),
+    }
+}
+
+/// `364729.forwarding.inet4` is `364729.forwarding`; `inet4` alone stays.
+fn without_family(name: &str) -> String {
+    let parts: Vec<&str> = name.split('.').filter(|p| !matches!(*p, "inet4" | "inet6")).collect();
+    if parts.is_empty() { name.to_string() } else { parts.join(".") }
+}
+
+fn trial(slot: usize, block: usize, run: Run, rule: Rule, length: Option<u64>) -> TrialRecord {
+    let samples = counters(&run);
+    let received = samples.last().map_or(0, |s| s.received);
+    let interval_us = run.log_samples.first().map_or(0, |(_, s)| s.interval_us.min(LONGEST_INTERVAL_US));
+    let seconds = run.samples as f64 * interval_us as f64 / 1e6;
+    let offered = run.offered_pps;
+    let rates = run.median_pps.map(|received| Rates { offered: offered.unwrap_or(0.0), received, seconds });
+    let loss_ratio = match (rates, offered) {
+        (Some(rates), Some(offered)) if offered > 0.0 => 1.0 - rates.received / offered,
+        _ => 0.0,
+    };
+    let rule = match rule {
+        Rule::Mean => "mean of the two middle samples",
+        Rule::Upper => "upper of the two middle samples",
+    };
+    TrialRecord {
+        version: VERSION,
+        trial: 0,
+        block: block as u32,
+        slot,
+        began_ns: 0,
+        timing: Timing {
+            run_ns: (seconds * 1e9) as u64,
+            interval_ns: interval_us.saturating_mul(1000),
+            ..NO_TIMING
+        },
+        rates,
+        loss_ratio,
+        generator: PortCounters::default(),
+        receiver: PortCounters {
+            frames: received,
+            bytes: received.saturating_mul(length.unwrap_or(0)),
+            ..PortCounters::default()
+        },
+        losses: Vec::new(),
+        dut: BTreeMap::new(),
+        cpus: Vec::new(),
+        audit: not_audited(rates.is_some(), &run.problems),
+        samples,
+        connections: None,
+        collected: Vec::new(),
+        rules: Vec::new(),
+        skew_ns: None,
+        took_ns: 0,
+        reboots: 0,
+        imported: Some(Box::new(ImportedTrial {
+            file: run.log,
+            lines: run.lines,
+            method: format!("median of the archive's lines, {rule}, 8 significant digits"),
+            samples: Some(run.samples),
+            number: run.number,
+            sound: run.sound_pps,
+            steady: run.sound_pps.map(|_| (run.sound_first, run.sound_samples)),
+            problems: run.problems,
+        })),
+    }
+}
+
+/// pkt-gen reports frames by interval; records hold counters.
+fn counters(run: &Run) -> Vec<Sample> {
+    let Some((_, first)) = run.log_samples.first() else { return Vec::new() };
+    let began = first.time_us.saturating_sub(first.interval_us);
+    let mut received: u64 = 0;
+    let counted = run.log_samples.iter().map(|(_, sample)| {
+        received = received.saturating_add(sample.packets);
+        Sample { t_ns: sample.time_us.saturating_sub(began).saturating_mul(1000), sent: 0, received }
+    });
+    counted.collect()
+}
+
+/// Medians of which no log is left.
+fn published_trials(slot: usize, set: &Set) -> Vec<TrialRecord> {
+    let Some(published) = &set.published else { return Vec::new() };
+    let of = |(block, value): (usize, &f64)| {
+        let run = Run { median_pps: Some(*value), log: published.file.clone(), ..Run::default() };
+        let mut trial = trial(slot, block, run, Rule::Mean, None);
+        if let Some(imported) = &mut trial.imported {
+            imported.method = "published median; its log is not there".into();
+            imported.samples = None;
+        }
+        trial
+    };
+    published.values.iter().enumerate().map(of).collect()
+}
+
+fn not_audited(has_figure: bool, problems: &[String]) -> Audit {
+    let found = match (has_figure, problems) {
+        (true, []) => "imported: not audited by linerate".into(),
+        (true, problems) => format!("imported: not audited by linerate; {}", problems.join("; ")),
+        (false, problems) => problems.join("; "),
+    };
+    let check = Check { name: "a figure could be imported".into(), ok: has_figure, found };
+    Audit { valid: has_figure, unlocated: 0, checks: vec![check] }
+}
+
+#[cfg(test)]
+mod tests;

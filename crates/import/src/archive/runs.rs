@@ -1,0 +1,207 @@
+//! From the files of a results folder to sets of runs: which log belongs to which set, as which run.
+
+use super::layout;
+use super::method::{Medians, ReceiverLog, kept_lines};
+use linerate_hosts::pktgen::steady::LEAST_POINTS;
+use linerate_hosts::pktgen::steady::{Steady, steady};
+use linerate_hosts::pktgen::{Command, Fault, Log, Sample};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is kept of a receiver's log.
+#[derive(Debug, Clone)]
+pub struct Received {
+    /// Samples in the archive's median.
+    pub points: usize,
+    /// Lines between which they stand.
+    pub lines: Option<(u64, u64)>,
+    /// The archive's figure.
+    pub medians: Option<Medians>,
+    /// The steady part.
+    pub steady: Option<Steady>,
+    /// The command line.
+    pub command: Option<Command>,
+    /// Frame length without FCS.
+    pub frame_length: Option<u64>,
+    /// What is wrong.
+    pub problems: Vec<String>,
+    /// All samples.
+    pub samples: Vec<(u64, Sample)>,
+}
+
+impl Received {
+    /// Reads a log.
+    pub fn read(bytes: &[u8]) -> Self {
+        let read = ReceiverLog::read(bytes);
+        let (points, medians) = read.archive();
+        let steady = steady(&read.log.samples);
+        let mut problems = problems(&read.log, bytes, points, medians.is_some(), steady.is_some());
+        problems.extend(steady.and_then(|s| s.change).map(|change| change.to_string()));
+        Received {
+            points,
+            lines: kept_lines(read.log.newlines),
+            medians,
+            steady,
+            frame_length: read.log.frame_length(),
+            command: read.log.command,
+            problems,
+            samples: read.log.samples,
+        }
+    }
+}
+
+/// What keeps a receiver's log from being a good run.
+fn problems(log: &Log, bytes: &[u8], points: usize, figure: bool, steady: bool) -> Vec<String> {
+    let mut problems = crashes(log);
+    let total = log.samples.len();
+    let zeros = log.samples.iter().filter(|(_, s)| s.pps == 0).count();
+    if bytes.is_empty() {
+        problems.push("empty".into());
+    } else if total == 0 {
+        problems.push("no sample in it".into());
+    } else if zeros == total {
+        problems.push(format!("nothing arrived: all {total} samples are 0"));
+    } else if zeros * 2 > total {
+        problems.push(format!("next to nothing arrived: {zeros} of {total} samples are 0"));
+    } else if points < LEAST_POINTS {
+        problems.push(format!("cut off or too short: {total} samples"));
+    }
+    if !figure {
+        problems.push(match points < LEAST_POINTS {
+            true => format!("no figure: {points} usable samples, ministat needs 3"),
+            false => "no figure: a field of its samples is no number".into(),
+        });
+    } else if !steady {
+        problems.push("no steady part".into());
+    }
+    if !bytes.is_empty() && !bytes.ends_with(b"\n") {
+        problems.push("cut off in mid-line".into());
+    }
+    problems
+}
+
+fn crashes(log: &Log) -> Vec<String> {
+    log.faults.keys().filter(|f| f.is_crash()).map(|f: &Fault| f.reason().to_string()).collect()
+}
+
+/// What is kept of a generator's log.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    /// The command line.
+    pub command: Option<Command>,
+    /// Offered load in frames/s: median of the steady part, or what the summary says.
+    pub offered: Option<f64>,
+    /// Frame length without FCS.
+    pub frame_length: Option<u64>,
+    /// What is wrong.
+    pub problems: Vec<String>,
+}
+
+impl Sent {
+    /// Takes what is needed of a log that has been read.
+    pub fn of(log: Log, bytes: &[u8]) -> Self {
+        let mut problems = crashes(&log);
+        let offered = steady(&log.samples).map(|s| s.median).or(log.summary.and_then(|s| s.pps));
+        let offered = offered.filter(|pps| *pps > 0.0);
+        if offered.is_none() {
+            problems.push(if bytes.is_empty() { "empty" } else { "nothing sent: no rate in it" }.into());
+        }
+        Sent { offered, frame_length: log.frame_length(), command: log.command, problems }
+    }
+}
+
+/// A log's set and run, told by its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunName {
+    /// The set as the `.info` file is called: `bench.<set>.info`; empty for `bench.info`.
+    pub set: String,
+    /// The run.
+    pub number: Option<u32>,
+}
+
+/// What the names of logs are read with: which sets are known to exist.
+#[derive(Debug, Clone, Default)]
+pub struct KnownSets {
+    /// Folder -> sets that have an `.info` there.
+    pub infos: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl KnownSets {
+    /// Takes a log's name, without its ending, apart. `a.1` is run 1 of the set `a`, unless there is a set `a.1`.
+    pub fn split(&self, folder: &str, stem: &str) -> RunName {
+        let stem = set_stem(stem);
+        let whole = || RunName { set: stem.into(), number: None };
+        let (prefix, last) = stem.rsplit_once('.').unwrap_or(("", stem));
+        let number =
+            Some(last).filter(|l| !l.is_empty() && l.len() <= 9 && l.bytes().all(|b| b.is_ascii_digit()));
+        let Some(number) = number.and_then(|n| n.parse().ok()) else { return whole() };
+        let numbered = RunName { set: prefix.into(), number: Some(number) };
+        if let Some(here) = self.infos.get(folder) {
+            match (here.contains(prefix), here.contains(stem)) {
+                (true, _) => return numbered,
+                (false, true) => return whole(),
+                (false, false) => {}
+            }
+        }
+        let elsewhere = self.infos.values().any(|sets| sets.contains(stem));
+        let plausible = number < if prefix.is_empty() { 100 } else { 1000 };
+        if elsewhere || !plausible { whole() } else { numbered }
+    }
+}
+
+/// The stem of `bench.<stem>.info` and its like: `bench.info` has none.
+pub fn set_stem(name: &str) -> &str {
+    match name.strip_prefix("bench") {
+        Some("") => "",
+        Some(rest) => rest.strip_prefix('.').unwrap_or(name),
+        None => name,
+    }
+}
+
+/// The `<x>` of a folder `RAW.<x>` that a path leads through.
+pub fn raw_suffix(folder: &str) -> Option<&str> {
+    let part = folder.rsplit('/').find(|part| layout::is_raw(part))?;
+    part.strip_prefix("RAW.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(folder: &str, sets: &[&str]) -> KnownSets {
+        KnownSets { infos: [(folder.to_string(), sets.iter().map(|s| s.to_string()).collect())].into() }
+    }
+
+    fn split(known: &KnownSets, folder: &str, stem: &str) -> (String, Option<u32>) {
+        let name = known.split(folder, stem);
+        (name.set, name.number)
+    }
+
+    #[test]
+    fn names_of_runs() {
+        let none = KnownSets::default();
+        assert_eq!(split(&none, "r", "bench.forwarding.inet4.10"), ("forwarding.inet4".into(), Some(10)));
+        assert_eq!(split(&none, "r", "bench.forwarding.inet4"), ("forwarding.inet4".into(), None));
+        assert_eq!(split(&none, "r", "bench.1.1"), ("1".into(), Some(1)));
+        assert_eq!(split(&none, "r", "bench.3"), (String::new(), Some(3)));
+        assert_eq!(split(&none, "r", "bench.4096"), ("4096".into(), None));
+        assert_eq!(split(&none, "r", "bench"), (String::new(), None));
+        assert_eq!(split(&none, "r", "benchmark.1"), ("benchmark".into(), Some(1)));
+    }
+
+    #[test]
+    fn infos_decide_what_is_a_number() {
+        let raw = known("l/RAW", &["1024", "pf-stateful.64", ""]);
+        assert_eq!(split(&raw, "l/RAW", "bench.1024.1"), ("1024".into(), Some(1)));
+        assert_eq!(split(&raw, "l/RAW", "bench.pf-stateful.64"), ("pf-stateful.64".into(), None));
+        assert_eq!(split(&raw, "l/RAW", "bench.pf-stateful.64.2"), ("pf-stateful.64".into(), Some(2)));
+        assert_eq!(split(&raw, "l/RAW", "bench.7"), (String::new(), Some(7)));
+        // A profiling run beside it.
+        assert_eq!(split(&known("l/RAW", &["64"]), "l/PMC", "bench.64"), ("64".into(), None));
+    }
+
+    #[test]
+    fn suffixes_of_raw_folders() {
+        assert_eq!(raw_suffix("a/RAW.1rx"), Some("1rx"));
+        assert_eq!((raw_suffix("a/RAW"), raw_suffix("a"), raw_suffix(".")), (None, None, None));
+    }
+}

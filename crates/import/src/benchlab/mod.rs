@@ -1,0 +1,238 @@
+//! bench-lab.sh's configurations, configuration sets and pkt-gen presets, as a lab file and plans.
+//!
+//! [`shell`] takes the assignments apart, [`values`] says what the variables come to, [`testbed`] makes hosts of them, [`traffic`] frames,
+//! and [`sets`] variants. [`lab_file`] and [`plan_file`] write TOML. Nothing is executed, no shell string is built, and what cannot be
+//! carried over is told with its file and line.
+
+mod lab_file;
+mod notes;
+mod plan_file;
+mod rc;
+mod sets;
+mod shell;
+mod testbed;
+#[cfg(test)]
+mod tests;
+mod toml_text;
+mod traffic;
+mod values;
+
+use linerate_plan::fault::{Lines, Problem, Span};
+use linerate_plan::lab::Lab;
+use linerate_plan::{Fault, Plan, faults, text};
+pub use notes::{Note, Notes};
+use serde::Serialize;
+use shell::Statement;
+use traffic::Traffic;
+use values::Values;
+
+/// Bytes of a configuration, a preset, or a file of a set at most.
+pub const MOST_BYTES: usize = linerate_plan::MOST_BYTES;
+/// The name of the lab file, which plans refer to.
+pub const LAB_FILE: &str = "LAB.toml";
+/// Runs of each configuration where nothing says how many: the script's own default is 5, and a 95 % interval needs 6.
+pub const DEFAULT_RUNS: u64 = 6;
+
+/// Presets of one folder at most.
+const MOST_PRESETS: usize = 500;
+
+/// A file of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Its path below the folder, with `/`.
+    pub path: String,
+    /// Its content.
+    pub bytes: Vec<u8>,
+    /// Whether it may be executed.
+    pub executable: bool,
+}
+
+/// What was found below a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Folder {
+    /// Its path, for messages.
+    pub path: String,
+    /// Its files, in the order of their paths.
+    pub files: Vec<File>,
+    /// What was not read: path and reason.
+    pub unread: Vec<(String, String)>,
+}
+
+/// What bench-lab.sh is called with.
+#[derive(Debug, Clone, Default)]
+pub struct Source {
+    /// What the lab is to be called.
+    pub title: String,
+    /// Path of the configuration, for messages.
+    pub path: String,
+    /// Content of the configuration (`-f`).
+    pub config: Vec<u8>,
+    /// Configuration sets (`-c`).
+    pub sets: Option<Folder>,
+    /// pkt-gen presets (`-p`).
+    pub presets: Option<Folder>,
+    /// Runs of each (`-n`).
+    pub runs: Option<u64>,
+}
+
+/// A plan that was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlanFile {
+    /// Its name: `PLAN.toml`.
+    pub name: String,
+    /// Its text, without faults.
+    pub text: String,
+}
+
+/// What became of a configuration.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Imported {
+    /// The text of the lab file.
+    pub lab: String,
+    /// The plans: one, unless presets differ in more than the levels of factors can say.
+    pub plans: Vec<PlanFile>,
+    /// What was carried over, and what was not.
+    #[serde(flatten)]
+    pub notes: Notes,
+    /// What must still be said in the lab file, because nothing that was read says it.
+    pub lacking: Vec<Fault>,
+}
+
+/// Makes a lab file and plans.
+///
+/// # Errors
+/// The configuration runs something, so that nobody knows what it says without running it; or it is none: the faults of its text.
+pub fn import(source: &Source) -> Result<Imported, Vec<Fault>> {
+    let text =
+        text(&source.config, "a configuration", "keep assignments, leave data out").map_err(|f| vec![f])?;
+    let lines = Lines::new(text);
+    let (statements, problems) = shell::parse(text);
+    if !problems.is_empty() {
+        return Err(faults(&lines, problems));
+    }
+    let mut values = Values::default();
+    values.read(&statements, 0);
+    let problems = essentials(text, &values);
+    if !problems.is_empty() {
+        return Err(faults(&lines, problems));
+    }
+    let mut notes = Notes::new(&source.path);
+    let sets = source.sets.as_ref().map(|folder| sets::sets(folder, &mut notes)).unwrap_or_default();
+    let testbed =
+        testbed::testbed(&values, sets.iter().find(|set| set.baseline).or(sets.first()), &mut notes);
+    let presets = presets(source, &statements, &values, &mut notes);
+    unused(&values, &statements, &mut notes);
+    let lab = lab_file::write(source, &testbed.hosts);
+    let mut plans = plan_file::plans(source, &testbed, &values, &sets, &presets, &mut notes)?;
+    let lacking = Lab::read(lab.as_bytes()).err().unwrap_or_default();
+    notes.sort();
+    let left = plan_file::left(&notes);
+    for plan in &mut plans {
+        plan.text += &left;
+        Plan::read(plan.text.as_bytes())?;
+    }
+    Ok(Imported { lab, plans, notes, lacking })
+}
+
+/// Without these there is no lab.
+fn essentials(text: &str, values: &Values) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for name in ["DUT_ADMIN", "SENDER_ADMIN", "RECEIVER_ADMIN"] {
+        let (span, message) = match values.get(name) {
+            None => (Span::default(), format!("no {name} is set: this is no configuration of bench-lab.sh")),
+            Some(value) => match &value.text {
+                Err(why) => (line(text, value.line), format!("the value of {name} is not known: {why}")),
+                Ok(text_of) if text_of.trim().is_empty() => {
+                    (line(text, value.line), format!("{name} is empty"))
+                }
+                Ok(_) => continue,
+            },
+        };
+        let help = format!("write {name}=\"...\", the host that ssh connects to");
+        // Places tell the faults apart.
+        let at = Span { start: span.start, end: span.end.max(span.start) };
+        problems.push(Problem::new(at, message).help(help));
+    }
+    problems
+}
+
+/// The place of a line.
+fn line(text: &str, number: usize) -> Span {
+    let start: usize = text.split_inclusive('\n').take(number.saturating_sub(1)).map(str::len).sum();
+    let length = text[start..].lines().next().unwrap_or_default().len();
+    Span { start, end: start + length }
+}
+
+/// The frames of each preset, as the script would send them: in its shell, one preset after the other, each followed by the
+/// configuration once more.
+fn presets(
+    source: &Source,
+    config: &[Statement],
+    values: &Values,
+    notes: &mut Notes,
+) -> Vec<(String, Traffic)> {
+    let Some(folder) = &source.presets else { return Vec::new() };
+    for (path, reason) in &folder.unread {
+        notes.left(&join(&folder.path, path), None, reason.clone());
+    }
+    let mut presets = Vec::new();
+    let mut running = values.clone();
+    for file in &folder.files {
+        let path = join(&folder.path, &file.path);
+        if file.path.contains('/') {
+            notes.left(&path, None, "presets are files, and this is in a folder of its own".into());
+            continue;
+        }
+        if presets.len() >= MOST_PRESETS {
+            notes.left(&path, None, format!("the preset is left out: more than {MOST_PRESETS}"));
+            continue;
+        }
+        let read = text(&file.bytes, "a preset", "keep assignments").map_err(|f| vec![f]);
+        let parsed = read.and_then(|text| match shell::parse(text) {
+            (statements, problems) if problems.is_empty() => Ok(statements),
+            (_, problems) => Err(faults(&Lines::new(text), problems)),
+        });
+        let statements = match parsed {
+            Ok(statements) => statements,
+            Err(faults) => {
+                let first = &faults[0];
+                notes.left(&path, Some(first.line), format!("the preset is left out: {}", first.message));
+                continue;
+            }
+        };
+        let number = notes.file(&path);
+        running.read(&statements, number);
+        running.read(config, 0);
+        let mut alone = values.clone();
+        alone.read(&statements, number);
+        alone.read(config, 0);
+        let name = plan_file::name(&file.path);
+        let traffic = traffic::traffic(&running, notes);
+        if traffic != traffic::traffic(&alone, &mut Notes::new("")) {
+            let what = "the preset says less than one before it, whose values are kept, as in the script";
+            notes.left(&path, None, what.to_string());
+        }
+        notes.carry(&path, None, format!("frames: {traffic}"));
+        presets.push((name, traffic));
+    }
+    presets
+}
+
+/// Variables that nothing uses.
+fn unused(values: &Values, statements: &[Statement], notes: &mut Notes) {
+    let referred = values::referred(statements);
+    for (name, value) in values.iter() {
+        let used = notes.is_used(name) || referred.iter().any(|r| r == name);
+        if !used && value.text.as_deref() != Ok("") {
+            let why = match &value.text {
+                Ok(_) => testbed::why_not(name).to_string(),
+                Err(why) => format!("its value is not known: {why}"),
+            };
+            notes.left_value(value, format!("{name}: {why}"));
+        }
+    }
+}
+
+fn join(folder: &str, path: &str) -> String {
+    format!("{}/{path}", folder.trim_end_matches('/'))
+}

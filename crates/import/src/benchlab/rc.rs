@@ -1,0 +1,163 @@
+//! What rc.conf of a router says about its interfaces and neighbours.
+
+use crate::archive::shell::{Item, items};
+use linerate_plan::lab::HostAddress;
+use linerate_wire::MacAddr;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Interfaces, routes or neighbours of one file at most.
+const MOST: usize = 200;
+
+/// A router, as its rc.conf describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Router {
+    /// Interfaces with their addresses, in the order of the file.
+    pub(super) ports: Vec<(String, Vec<HostAddress>)>,
+    /// Static routes: network and next hop.
+    pub(super) routes: Vec<(HostAddress, IpAddr)>,
+    /// Static ARP and NDP entries.
+    pub(super) neighbours: Vec<(IpAddr, MacAddr)>,
+}
+
+impl Router {
+    /// Reads an rc.conf, over what others before it said.
+    pub(super) fn read(&mut self, text: &str) {
+        for item in items(text) {
+            let Item::Assignment { name, value, .. } = item else { continue };
+            if let Some(interface) = name.strip_prefix("ifconfig_") {
+                self.interface(interface, &value);
+            } else if name.starts_with("route_") || name.starts_with("ipv6_route_") {
+                self.routes.extend(route(&value).filter(|_| self.routes.len() < MOST));
+            } else if name.starts_with("static_arp_") || name.starts_with("static_ndp_") {
+                self.neighbours.extend(neighbour(&value).filter(|_| self.neighbours.len() < MOST));
+            }
+        }
+    }
+
+    fn interface(&mut self, name: &str, value: &str) {
+        let name = name.trim_end_matches("_ipv6");
+        let name = match name.rsplit_once("_alias") {
+            Some((interface, number)) if number.chars().all(|c| c.is_ascii_digit()) => interface,
+            _ => name,
+        };
+        // rc.conf writes igb1_2 for igb1.2, the VLAN.
+        let name = name.replace('_', ".");
+        if !linerate_plan::lab::is_interface(&name) || name == "DEFAULT" || self.ports.len() >= MOST {
+            return;
+        }
+        let Some(address) = address(value) else { return };
+        match self.ports.iter_mut().find(|(n, _)| *n == name) {
+            Some((_, addresses)) if addresses.len() < MOST => addresses.push(address),
+            Some(_) => {}
+            None => self.ports.push((name, vec![address])),
+        }
+    }
+
+    /// The interface in whose networks an address is.
+    pub(super) fn towards(&self, address: IpAddr) -> Option<&str> {
+        let reaches = |a: &HostAddress| a.reaches(address) == Some(true);
+        self.ports.iter().find(|(_, all)| all.iter().any(reaches)).map(|(name, _)| name.as_str())
+    }
+
+    /// The addresses of an interface.
+    pub(super) fn addresses(&self, name: &str) -> &[HostAddress] {
+        self.ports.iter().find(|(n, _)| n == name).map(|(_, all)| all.as_slice()).unwrap_or_default()
+    }
+
+    /// Whether an address is its own.
+    pub(super) fn has(&self, address: IpAddr) -> bool {
+        self.ports.iter().any(|(_, all)| all.iter().any(|a| a.address == address))
+    }
+
+    /// Routes through an interface.
+    pub(super) fn routes_through<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> impl Iterator<Item = &'a (HostAddress, IpAddr)> {
+        self.routes.iter().filter(move |(_, hop)| self.towards(*hop) == Some(name))
+    }
+
+    /// The Ethernet address of a neighbour.
+    pub(super) fn neighbour(&self, address: IpAddr) -> Option<MacAddr> {
+        self.neighbours.iter().find(|(a, _)| *a == address).map(|(_, mac)| *mac)
+    }
+}
+
+/// `inet 198.18.0.205/24 -lro`, `inet6 2001:2::205 prefixlen 64`, `inet 10.0.0.1 netmask 255.255.255.0`.
+fn address(value: &str) -> Option<HostAddress> {
+    let words: Vec<&str> = value.split_whitespace().collect();
+    let at = words.iter().position(|w| matches!(*w, "inet" | "inet6"))?;
+    let address: HostAddress = words.get(at + 1)?.parse().ok()?;
+    with_length(address, words.get(at + 2..at + 4).unwrap_or_default())
+}
+
+/// `-net 198.18.0.0/16 198.18.0.203`, `2001:2:: -prefixlen 49 2001:2::203`.
+fn route(value: &str) -> Option<(HostAddress, IpAddr)> {
+    let kinds = ["-net", "-inet", "-inet6", "-4", "-6"];
+    let words: Vec<&str> = value.split_whitespace().filter(|w| !kinds.contains(w)).collect();
+    let [network, length @ .., hop] = words.as_slice() else { return None };
+    let network = with_length(network.parse().ok()?, length)?;
+    network.length?;
+    Some((network, hop.parse().ok()?))
+}
+
+fn with_length(mut address: HostAddress, more: &[&str]) -> Option<HostAddress> {
+    if let [key, value] = more {
+        let longest = if address.address.is_ipv4() { 32 } else { 128 };
+        address.length = match *key {
+            "prefixlen" | "-prefixlen" => value.parse().ok().filter(|n: &u8| *n <= longest),
+            "netmask" | "-netmask" => netmask(value),
+            _ => address.length,
+        };
+    }
+    Some(address)
+}
+
+fn netmask(text: &str) -> Option<u8> {
+    let mask = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok()?,
+        None => u32::from(text.parse::<Ipv4Addr>().ok()?),
+    };
+    let length = mask.leading_ones();
+    (mask.count_ones() == length).then_some(length as u8)
+}
+
+fn neighbour(value: &str) -> Option<(IpAddr, MacAddr)> {
+    let mut words = value.split_whitespace();
+    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn interfaces_routes_and_neighbours() {
+        let mut router = Router::default();
+        router.read(
+            "ifconfig_igb1=\"inet 198.18.0.205/24 -tso4 -lro\"\nifconfig_igb1_ipv6=\"inet6 2001:2::205 prefixlen 64\"\n\
+             ifconfig_igb2=\"inet 198.19.0.205 netmask 255.255.255.0\"\nifconfig_igb2_alias0=\"inet 198.19.1.1/24\"\n\
+             ifconfig_igb3=\"up\"\nifconfig_cxl0_2=\"inet 10.0.0.1/8\"\n\
+             route_generator=\"-net 198.18.0.0/16 198.18.0.203\"\n\
+             ipv6_route_receiver=\"2001:2:0:8000:: -prefixlen 49 2001:2::203\"\n\
+             static_arp_generator=\"198.18.0.203 00:1b:21:c4:95:7a\"\n",
+        );
+        let names: Vec<&str> = router.ports.iter().map(|(n, _)| n.as_str()).collect();
+        assert_eq!(names, ["igb1", "igb2", "cxl0.2"]);
+        assert_eq!(router.towards("198.19.1.9".parse().unwrap()), Some("igb2"));
+        assert_eq!(router.addresses("igb1")[1].to_string(), "2001:2::205/64");
+        let routes: Vec<String> = router.routes_through("igb1").map(|(n, _)| n.to_string()).collect();
+        assert_eq!(routes, ["198.18.0.0/16", "2001:2:0:8000::/49"]);
+        let hop = "198.18.0.203".parse().unwrap();
+        assert_eq!(router.neighbour(hop).unwrap().to_string(), "00:1b:21:c4:95:7a");
+        assert!(router.has("198.18.0.205".parse().unwrap()) && !router.has(hop));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_much(text in "(ifconfig_|route_|static_arp_)[a-z0-9_]{0,4}=\"(inet |-net )?[0-9./: a-z-]{0,24}\"") {
+            Router::default().read(&text);
+        }
+    }
+}

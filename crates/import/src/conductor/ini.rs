@@ -1,0 +1,254 @@
+//! The dialect of INI files that Conductor reads: what Python's `configparser.ConfigParser` accepts without any options.
+//!
+//! Keys are case-insensitive, sections are not; `=` or `:` separates; `#` and `;` begin a comment at the beginning of a line only; a
+//! line that is indented deeper than its key continues the value; nothing may stand twice. Where ConfigParser drops text without
+//! a word (behind a section's `]`), or takes an indented key or section for a part of the value above, this says so.
+
+use super::problems::Problems;
+use super::{SECTIONS, step};
+use linerate_plan::fault::{Problem, Span};
+use std::collections::BTreeMap;
+
+/// The section whose keys all others have as well.
+const DEFAULTS: &str = "DEFAULT";
+
+/// A file by sections.
+#[derive(Debug, Default)]
+pub(super) struct Ini {
+    /// In the order of the file.
+    pub(super) sections: Vec<Section>,
+    /// What `[DEFAULT]` has.
+    pub(super) defaults: Section,
+    by_name: BTreeMap<String, usize>,
+}
+
+/// A section.
+#[derive(Debug, Default)]
+pub(super) struct Section {
+    pub(super) name: String,
+    /// Its name in the text.
+    pub(super) span: Span,
+    /// In the order of the file.
+    pub(super) entries: Vec<Entry>,
+    by_key: BTreeMap<String, usize>,
+}
+
+/// A key and its value.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// In lower case.
+    pub(super) key: String,
+    pub(super) key_span: Span,
+    /// The lines of the value, without the blanks around them, joined by line breaks.
+    pub(super) value: String,
+    /// Its first line; where that is blank, the key.
+    pub(super) value_span: Span,
+    /// Blank lines that belong to the value if another line of it follows.
+    blank: usize,
+}
+
+impl Ini {
+    /// The section of that name.
+    pub(super) fn section(&self, name: &str) -> Option<&Section> {
+        self.by_name.get(name).map(|at| &self.sections[*at])
+    }
+}
+
+impl Section {
+    /// The entry of that key.
+    pub(super) fn get(&self, key: &str) -> Option<&Entry> {
+        self.by_key.get(key).map(|at| &self.entries[*at])
+    }
+}
+
+/// Reads a text. What is wrong goes to `problems`; the rest is read all the same.
+pub(super) fn parse<'a>(text: &'a str, problems: &mut Problems<'a>) -> Ini {
+    let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let mut reader =
+        Reader { text, problems, ini: Ini::default(), place: Place::Nowhere, entry: Open::None, indent: 0 };
+    for line in lines(&text[start..]) {
+        reader.line(line);
+    }
+    reader.ini
+}
+
+/// Lines as Python reads them: ended by `\n`, `\r\n` or `\r`.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive('\n').flat_map(|line| line.trim_end_matches(['\r', '\n']).split('\r'))
+}
+
+/// Which section lines go to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// There was none yet.
+    Nowhere,
+    Defaults,
+    Section(usize),
+}
+
+/// What an indented line continues.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Open {
+    None,
+    /// An entry of the present section.
+    Entry(usize),
+    /// Something faulty that has been told already.
+    Dropped,
+}
+
+struct Reader<'a, 'p> {
+    text: &'a str,
+    problems: &'p mut Problems<'a>,
+    ini: Ini,
+    place: Place,
+    entry: Open,
+    indent: usize,
+}
+
+impl<'a> Reader<'a, '_> {
+    fn line(&mut self, line: &str) {
+        let value = line.trim();
+        if value.is_empty() {
+            if let Some(entry) = self.open() {
+                entry.blank += 1;
+            }
+            return;
+        }
+        if value.starts_with(['#', ';']) {
+            return;
+        }
+        let indent = line.chars().take_while(|c| c.is_whitespace()).count();
+        if self.entry != Open::None && indent > self.indent {
+            return self.continued(value);
+        }
+        self.indent = indent;
+        match header(value) {
+            Some((name, rest)) => self.header(name, rest),
+            None if self.place == Place::Nowhere => self.homeless(value),
+            None => self.option(value),
+        }
+    }
+
+    fn section(&mut self) -> &mut Section {
+        match self.place {
+            Place::Section(at) => &mut self.ini.sections[at],
+            Place::Nowhere | Place::Defaults => &mut self.ini.defaults,
+        }
+    }
+
+    fn open(&mut self) -> Option<&mut Entry> {
+        match self.entry {
+            Open::Entry(at) => Some(&mut self.section().entries[at]),
+            Open::None | Open::Dropped => None,
+        }
+    }
+
+    fn span(&self, part: &str) -> Span {
+        let start = part.as_ptr() as usize - self.text.as_ptr() as usize;
+        Span { start, end: start + part.len() }
+    }
+
+    fn fault(&mut self, part: &str, message: impl Into<String>, help: impl Into<String>) {
+        let span = self.span(part);
+        self.problems.push(Problem::new(span, message).help(help));
+    }
+
+    fn continued(&mut self, value: &str) {
+        if let Some(what) = misplaced(value) {
+            let of = self.open().map(|entry| entry.key.clone()).unwrap_or_default();
+            let message = format!("{what} is indented, so that it belongs to the value of '{of}'");
+            self.fault(value, message, "remove the blanks before it");
+        }
+        if let Some(entry) = self.open() {
+            for _ in 0..=entry.blank {
+                entry.value.push('\n');
+            }
+            entry.blank = 0;
+            entry.value.push_str(value);
+        }
+    }
+
+    fn header(&mut self, name: &str, rest: &str) {
+        if !(rest.is_empty() || rest.starts_with(['#', ';'])) {
+            self.fault(rest, format!("text behind [{name}] is not read"), "put it on a line of its own");
+        }
+        self.entry = Open::None;
+        if name == DEFAULTS {
+            self.place = Place::Defaults;
+            return;
+        }
+        let span = self.span(name);
+        if let Some(&at) = self.ini.by_name.get(name) {
+            self.place = Place::Section(at);
+            let first = self.problems.line(self.ini.sections[at].span);
+            let message = format!("[{name}] is there twice, first on line {first}");
+            return self.fault(name, message, "put what both have into one of them");
+        }
+        self.place = Place::Section(self.ini.sections.len());
+        self.ini.by_name.insert(name.to_string(), self.ini.sections.len());
+        self.ini.sections.push(Section { name: name.to_string(), span, ..Section::default() });
+    }
+
+    fn homeless(&mut self, value: &str) {
+        if self.entry == Open::None {
+            self.fault(value, "this stands before the first section", "begin with a section such as [Test]");
+        }
+        // Told once.
+        self.entry = Open::Dropped;
+    }
+
+    fn option(&mut self, value: &str) {
+        self.entry = Open::Dropped;
+        let Some(at) = value.find(['=', ':']) else {
+            let help = if value.starts_with('[') {
+                "close it with ]"
+            } else {
+                "write `key: value`; a line that continues the one above begins with a blank"
+            };
+            return self.fault(value, "this is neither `key: value` nor a [section]", help);
+        };
+        let (name, rest) = (value[..at].trim_end(), value[at + 1..].trim());
+        if name.is_empty() {
+            return self.fault(
+                value,
+                "the key is missing",
+                "write it before the first = or :, such as `step1: `",
+            );
+        }
+        let (key, key_span) = (name.to_lowercase(), self.span(name));
+        let section = self.section();
+        if let Some(first) = section.get(&key).map(|entry| entry.key_span) {
+            let line = self.problems.line(first);
+            let message = format!("'{key}' is there twice in [{}], first on line {line}", self.name());
+            return self.problems.push(Problem::new(key_span, message).help(step::another_key(&key)));
+        }
+        let value_span = if rest.is_empty() { key_span } else { self.span(rest) };
+        let section = self.section();
+        let at = section.entries.len();
+        section.by_key.insert(key.clone(), at);
+        section.entries.push(Entry { key, key_span, value: rest.to_string(), value_span, blank: 0 });
+        self.entry = Open::Entry(at);
+    }
+
+    fn name(&self) -> &str {
+        match self.place {
+            Place::Section(at) => &self.ini.sections[at].name,
+            Place::Nowhere | Place::Defaults => DEFAULTS,
+        }
+    }
+}
+
+/// The name in a section's header, and what stands behind it.
+fn header(value: &str) -> Option<(&str, &str)> {
+    let (name, rest) = value.strip_prefix('[')?.split_once(']')?;
+    (!name.is_empty()).then_some((name, rest.trim()))
+}
+
+/// What a continued line would be, were it not indented.
+fn misplaced(value: &str) -> Option<String> {
+    if let Some((name, _)) = header(value) {
+        return SECTIONS.contains(&name).then(|| format!("[{name}]"));
+    }
+    let key = value[..value.find(['=', ':'])?].trim_end();
+    step::is_numbered(&key.to_lowercase()).then(|| format!("'{key}'"))
+}

@@ -1,0 +1,182 @@
+//! The tests of Conductor, the coordinator of "Measure Twice, Code Once", read from its own configuration files.
+//!
+//! A main file names the players, a player's file its host and the steps of four phases. Both vocabularies are read: `[Clients]` and
+//! `[Master]` of 2014 to 2016, `[Workers]` and `[Coordinator]` of 2025. Nothing here touches a file: texts come from a function. All
+//! faults of a test are told at once. docs/conductor.md has the format, and where this differs from Conductor.
+
+mod design;
+mod ini;
+mod interpolation;
+mod main_file;
+mod player;
+mod problems;
+mod record;
+mod source;
+mod step;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use record::{Fate, Recorder, StepTrial, Trial, WorkerTrial, phase_name};
+
+use interpolation::Budget;
+use linerate_hosts::phases::Phase;
+use linerate_plan::fault;
+use main_file::Head;
+use serde::Serialize;
+
+/// Bytes of a file at most. The longest published one has 1,500.
+pub const MOST_BYTES: usize = 1 << 20;
+/// Trials of a test at most.
+pub const MOST_TRIALS: u32 = 1_000_000;
+/// Workers of a test at most.
+pub const MOST_WORKERS: usize = 1000;
+/// Seconds that Conductor gives a step that does not say how long it may take.
+pub const DEFAULT_LIMIT_S: u32 = 30;
+
+/// The sections that stand for phases.
+const PHASES: [(&str, Phase); 4] =
+    [("Startup", Phase::SetUp), ("Run", Phase::Run), ("Collect", Phase::Collect), ("Reset", Phase::Reset)];
+/// All sections that mean something.
+const SECTIONS: [&str; 9] =
+    ["Test", "Clients", "Workers", "Master", "Coordinator", "Startup", "Run", "Collect", "Reset"];
+
+/// A test: what is done on which hosts, how often.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Test {
+    /// The name of its main file, or of the folder that has it where the file is called as everybody's is.
+    pub name: String,
+    /// How often all phases are carried out.
+    pub trials: u32,
+    /// How results are to be shown, if it says so.
+    pub form: Option<Form>,
+    /// In the order of the main file.
+    pub workers: Vec<Worker>,
+}
+
+/// How results are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// A host and what is done on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Worker {
+    /// What the main file calls it, in lower case.
+    pub name: String,
+    /// Its player's file, as the main file names it.
+    pub file: String,
+    /// The address of its player.
+    pub host: String,
+    /// The address that the player would report to.
+    pub conductor: String,
+    /// The port that the player would take commands at.
+    pub command_port: u16,
+    /// The port that the conductor would take results at.
+    pub results_port: u16,
+    /// Startup, Run, Collect, Reset: the order of [`Phase::ALL`].
+    pub phases: [Vec<Step>; 4],
+}
+
+impl Worker {
+    /// The steps of a phase.
+    pub fn steps(&self, phase: Phase) -> &[Step] {
+        &self.phases[phase as usize]
+    }
+}
+
+/// One command of a phase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// Its key, in lower case.
+    pub key: String,
+    /// What a shell is given.
+    pub command: String,
+    /// Whether it is waited for.
+    pub mode: Mode,
+    /// Seconds after which it is ended; `None` for one in the background, which ends with the trial.
+    pub limit_s: Option<u32>,
+    /// Its line in the player's file, from 1.
+    pub line: usize,
+}
+
+/// Whether a step is waited for, and what its limit means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// It is waited for; one that takes longer than its limit has failed.
+    Normal,
+    /// It is started and not waited for.
+    Spawn,
+    /// It is waited for, and ended at its limit: that is how long it is to run.
+    Timeout,
+}
+
+/// A fault and the file that it is in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// The file, as it was named.
+    pub file: String,
+    /// What is wrong, and where.
+    #[serde(flatten)]
+    pub fault: fault::Fault,
+}
+
+/// What of a test is wanted.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Seconds for steps that do not say how long they may take.
+    pub limit_s: u32,
+    /// The names of workers, whatever their case; none for all. Files of others are not read.
+    pub workers: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { limit_s: DEFAULT_LIMIT_S, workers: Vec::new() }
+    }
+}
+
+/// Reads a test. `file` gives the bytes of a file, or says why it cannot: of the main file by its path, and of the players' by the names
+/// that the main file gives them.
+///
+/// # Errors
+/// Everything that is wrong with it: first the main file's faults, then those of each player's file.
+pub fn read(
+    main: &str,
+    options: &Options,
+    file: impl Fn(&str) -> Result<Vec<u8>, String>,
+) -> Result<Test, Vec<Fault>> {
+    let (mut faults, mut players_faults, mut workers) = (Vec::new(), Vec::new(), Vec::new());
+    let mut budget = Budget::default();
+    let head = main_file::read(main, options, &file, &mut budget, &mut faults, &mut |player, budget| {
+        workers.extend(player::read(player, options, budget, &mut players_faults));
+    });
+    let room = problems::MOST_FAULTS.saturating_sub(faults.len());
+    faults.extend(players_faults.into_iter().take(room));
+    match head {
+        Some(Head { trials, form }) if faults.is_empty() => {
+            Ok(Test { name: name(main), trials, form, workers })
+        }
+        _ => Err(faults),
+    }
+}
+
+/// What a test is called by the path of its main file: most are called conductor.cfg, in a folder that is called as the test.
+fn name(main: &str) -> String {
+    let mut parts = main.rsplit('/').filter(|part| !part.is_empty() && *part != ".");
+    let file = parts.next().unwrap_or(main);
+    let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+    match parts.next() {
+        Some(folder) if matches!(stem, "conductor" | "master" | "test") && folder != ".." => {
+            folder.to_string()
+        }
+        _ => stem.to_string(),
+    }
+}

@@ -1,0 +1,52 @@
+//! What is wrong with one file of a test.
+
+use super::Fault;
+use linerate_plan::fault::{Lines, Problem, Span};
+
+/// Faults of a test that are told.
+pub(super) const MOST_FAULTS: usize = 1000;
+
+/// What has been found in one file.
+pub(super) struct Problems<'a> {
+    file: &'a str,
+    lines: Lines<'a>,
+    list: Vec<Problem>,
+}
+
+impl<'a> Problems<'a> {
+    /// Nothing yet in this file.
+    pub(super) fn new(file: &'a str, text: &'a str) -> Self {
+        Problems { file, lines: Lines::new(text), list: Vec::new() }
+    }
+
+    /// Another one. So many that nobody reads them are not kept.
+    pub(super) fn push(&mut self, problem: Problem) {
+        if self.list.len() < MOST_FAULTS {
+            self.list.push(problem);
+        }
+    }
+
+    /// Another one, with what to do about it.
+    pub(super) fn add(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        self.push(Problem::new(span, message).help(help));
+    }
+
+    /// The line of a place, from 1.
+    pub(super) fn line(&self, span: Span) -> usize {
+        self.lines.place(span.start).0
+    }
+
+    /// The end of the file, for what is missing in it.
+    pub(super) fn end(&self) -> Span {
+        Span { start: self.lines.len(), end: self.lines.len() }
+    }
+
+    /// Adds each fault once to those of the test, in the order of the file.
+    pub(super) fn tell(mut self, faults: &mut Vec<Fault>) {
+        self.list.sort_by_key(|problem| (problem.span.start, problem.span.end));
+        self.list.dedup_by(|a, b| a.span == b.span && a.message == b.message);
+        let room = MOST_FAULTS.saturating_sub(faults.len());
+        let told = self.list.into_iter().take(room).map(|problem| self.lines.fault(problem));
+        faults.extend(told.map(|fault| Fault { file: self.file.to_string(), fault }));
+    }
+}

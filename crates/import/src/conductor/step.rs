@@ -1,0 +1,166 @@
+//! One step: what its key and the beginning of its command say about waiting for it.
+
+use super::Mode;
+use linerate_hosts::phases::Phase;
+
+/// Seconds that a step may have: a year.
+pub(super) const MOST_SECONDS: u32 = 366 * 86_400;
+
+/// How a step is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Manner {
+    pub(super) mode: Mode,
+    pub(super) limit_s: Option<u32>,
+}
+
+/// What is wrong with a step, and what to do.
+pub(super) type Wrong = (String, &'static str);
+
+const HOW: &str = "write the seconds behind the word, such as `timeout30: command`";
+
+/// Reads the key of a step and the prefixes of its command (`spawn:`, `timeoutN:`), and gives the command without them.
+///
+/// Conductor looks for the words in keys of the Run phase only, wherever in the key they stand. In the other phases, where it did
+/// not look, only a key that begins with one of them is taken to mean it.
+pub(super) fn read<'c>(
+    phase: Phase,
+    key: &str,
+    command: &'c str,
+    limit_s: u32,
+) -> Result<(Manner, &'c str), Wrong> {
+    let (mut spawned, mut limit) = by_key(phase, key)?;
+    let mut rest = command.trim();
+    loop {
+        if let Some(behind) = rest.strip_prefix("spawn:") {
+            spawned = true;
+            rest = behind.trim_start();
+        } else if let Some((seconds, behind)) = timeout_prefix(rest) {
+            if limit.is_some() {
+                return Err(("this step has two limits".into(), "keep one of them"));
+            }
+            limit = Some(self::seconds(seconds)?);
+            rest = behind.trim_start();
+        } else {
+            break;
+        }
+    }
+    if rest.is_empty() {
+        return Err((format!("'{key}' has no command"), "write the command, or remove the line"));
+    }
+    if rest.contains('\0') {
+        return Err((
+            format!("the command of '{key}' has a NUL byte in it"),
+            "remove it: no program can be given one",
+        ));
+    }
+    let manner = match (spawned, limit) {
+        (true, limit_s) => Manner { mode: Mode::Spawn, limit_s },
+        (false, Some(seconds)) => Manner { mode: Mode::Timeout, limit_s: Some(seconds) },
+        (false, None) => Manner { mode: Mode::Normal, limit_s: Some(limit_s) },
+    };
+    Ok((manner, rest))
+}
+
+fn by_key(phase: Phase, key: &str) -> Result<(bool, Option<u32>), Wrong> {
+    if phase == Phase::Run {
+        if key.contains("spawn") {
+            return Ok((true, None));
+        }
+        if key.contains("timeout") {
+            return Ok((false, Some(seconds(key.replace("timeout", "").trim())?)));
+        }
+    } else if key.starts_with("spawn") {
+        return Ok((true, None));
+    } else if let Some(number) = key.strip_prefix("timeout").filter(|rest| is_number(rest)) {
+        return Ok((false, Some(seconds(number)?)));
+    }
+    Ok((false, None))
+}
+
+fn timeout_prefix(command: &str) -> Option<(&str, &str)> {
+    let (number, behind) = command.strip_prefix("timeout")?.split_once(':')?;
+    (number.is_empty() || is_number(number)).then_some((number, behind))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn seconds(number: &str) -> Result<u32, Wrong> {
+    if !is_number(number) {
+        let message = if number.is_empty() {
+            "timeout: after how many seconds?".into()
+        } else {
+            format!("timeout: '{number}' is no number of seconds")
+        };
+        return Err((message, HOW));
+    }
+    match number.parse() {
+        Ok(0) => Err(("a timeout of 0 s leaves no time to run".into(), HOW)),
+        Ok(seconds) if seconds <= MOST_SECONDS => Ok(seconds),
+        _ => Err((format!("a timeout of {number} s is more than a year ({MOST_SECONDS} s)"), HOW)),
+    }
+}
+
+/// Whether this is a key such as steps have: a word of Conductor's and a number.
+pub(super) fn is_numbered(key: &str) -> bool {
+    ["step", "setp", "spawn", "timeout"].iter().any(|word| key.strip_prefix(word).is_some_and(is_number))
+}
+
+/// What to do about a key that is taken.
+pub(super) fn another_key(key: &str) -> String {
+    match key.strip_prefix("timeout").filter(|number| is_number(number)) {
+        Some(seconds) => format!(
+            "give the step a key of its own, and the limit to its command: `step9: timeout{seconds}:command`"
+        ),
+        None if is_numbered(key) => {
+            "give the step a number of its own: steps run in the order of the file, whatever their numbers"
+                .into()
+        }
+        None => "keep one of them".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::DEFAULT_LIMIT_S;
+    use super::*;
+
+    fn of(phase: Phase, key: &str, command: &str) -> Option<(Mode, Option<u32>, String)> {
+        let (manner, command) = read(phase, key, command, DEFAULT_LIMIT_S).ok()?;
+        Some((manner.mode, manner.limit_s, command.to_string()))
+    }
+
+    #[test]
+    fn keys_of_the_run_phase_are_read_as_conductor_reads_them() {
+        let run = |key, command: &str| of(Phase::Run, key, command);
+        let step = |mode, limit, command: &str| Some((mode, limit, command.to_string()));
+        assert_eq!(run("step1", "true"), step(Mode::Normal, Some(30), "true"));
+        assert_eq!(run("setp4", "true"), step(Mode::Normal, Some(30), "true"));
+        assert_eq!(run("anything else", "true"), step(Mode::Normal, Some(30), "true"));
+        assert_eq!(run("spawn3", "true"), step(Mode::Spawn, None, "true"));
+        assert_eq!(run("respawn", "true"), step(Mode::Spawn, None, "true"));
+        assert_eq!(run("timeout35", "true"), step(Mode::Timeout, Some(35), "true"));
+        assert_eq!(run("35timeout", "true"), step(Mode::Timeout, Some(35), "true"));
+        for wrong in ["timeout", "timeout0", "timeout-1", "timeout3x", "timeout99999999999", "my_timeout30"] {
+            assert_eq!(run(wrong, "true"), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn prefixes_are_honoured_in_every_phase() {
+        for phase in Phase::ALL {
+            assert_eq!(of(phase, "step1", "spawn:iperf -s"), Some((Mode::Spawn, None, "iperf -s".into())));
+            assert_eq!(of(phase, "step1", "timeout9: a:b"), Some((Mode::Timeout, Some(9), "a:b".into())));
+            assert_eq!(of(phase, "spawn1", "timeout9:x"), Some((Mode::Spawn, Some(9), "x".into())));
+            assert_eq!(of(phase, "timeout9", "spawn:x"), Some((Mode::Spawn, Some(9), "x".into())));
+            assert_eq!(of(phase, "timeout5", "x"), Some((Mode::Timeout, Some(5), "x".into())));
+            for wrong in ["timeout9:timeout8:x", "timeout:x", "timeout0:x", "spawn:", "", "a\0b"] {
+                assert_eq!(of(phase, "step1", wrong), None, "{wrong}");
+            }
+        }
+        // A command of that name, with its own argument.
+        assert_eq!(of(Phase::Run, "step1", "timeout 9 x:y").unwrap().0, Mode::Normal);
+        assert_eq!(of(Phase::SetUp, "timeouts", "x").unwrap().0, Mode::Normal);
+    }
+}

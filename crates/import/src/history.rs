@@ -1,0 +1,304 @@
+//! Points of a time line from an imported archive.
+//!
+//! A folder with sets of three or more revisions (`276669.forwarding`, ...) is a time line of its own for each
+//! configuration: one lab, one set-up, one revision after the other. All other folders, and the last revision of these, are
+//! points of time lines across folders, in the order of FreeBSD's versions and revisions.
+
+use crate::archive::{Archive, ResultDirectory, Series, SeriesRow, Set, facts};
+use linerate_measure::history::revision::{Place, Release, Revision};
+use linerate_measure::history::{Collector, Figure, Key, Point};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Sets of so many revisions in one folder are a time line.
+const REVISIONS: usize = 3;
+
+/// Frames up to this length without FCS are the smallest: 60, what IPv6 needs (62), and less, which the card fills up.
+const SMALLEST: u64 = 62;
+
+/// Fact that names the folder.
+pub const FOLDER: &str = "results folder";
+
+/// Adds everything that an archive holds.
+pub fn add(collector: &mut Collector, archive: &Archive) {
+    let mut across: BTreeMap<Key, Vec<Entry>> = BTreeMap::new();
+    for directory in &archive.directories {
+        for (variant, also, entries) in joined(variants(directory)) {
+            let revisions: BTreeSet<&Revision> = entries.iter().filter_map(|e| e.named.as_ref()).collect();
+            let mut key = key(directory, variant);
+            if revisions.len() < REVISIONS {
+                across.entry(key).or_default().extend(entries);
+                continue;
+            }
+            let newest = entries.iter().max_by(|a, b| a.named.cmp(&b.named)).cloned();
+            across.entry(key.clone()).or_default().extend(newest);
+            key.also = also;
+            key.series = directory.label.clone().unwrap_or_else(|| directory.path.clone());
+            for entry in entries {
+                if let Some(revision) = entry.named.clone() {
+                    collector.add(key.clone(), entry.point(Place::at_revision(revision)));
+                }
+            }
+        }
+    }
+    for (key, mut entries) in across {
+        // One folder is no history.
+        let folders: BTreeSet<&str> = entries.iter().map(|e| e.folder.as_str()).collect();
+        if folders.len() < 2 {
+            continue;
+        }
+        place_stable_branches(&mut entries);
+        for entry in entries {
+            let Some(release) = entry.release else { continue };
+            let revision = entry.named.clone().or_else(|| entry.revision.clone());
+            let name = entry.label.clone();
+            collector.add(key.clone(), entry.point(Place { name, release: Some(release), revision }));
+        }
+    }
+}
+
+/// What tells the sets of a folder apart, but for their revision.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Variant {
+    name: String,
+    ipv6: bool,
+    /// Frame length without FCS, unless it is among the smallest.
+    frame: Option<u64>,
+}
+
+/// A result of the archive.
+#[derive(Debug, Clone)]
+struct Entry {
+    /// Revision in the set's name, or of its image.
+    named: Option<Revision>,
+    /// Revision that uname or the folder's name says.
+    revision: Option<Revision>,
+    release: Option<Release>,
+    label: String,
+    folder: String,
+    figure: Figure,
+    /// The least and the greatest of its runs.
+    range: Option<(f64, f64)>,
+    facts: BTreeMap<String, String>,
+    source: String,
+}
+
+impl Entry {
+    /// Whether both are of the same runs: median, least and greatest agree to the eight digits that the archive prints.
+    fn same_runs(&self, other: &Entry) -> bool {
+        let alike = |a: f64, b: f64| (a - b).abs() <= 1e-7 * a;
+        let (Some(a), Some(b)) = (self.range, other.range) else { return false };
+        alike(self.figure.value, other.figure.value) && alike(a.0, b.0) && alike(a.1, b.1)
+    }
+
+    fn point(self, place: Place) -> Point {
+        let mut facts = self.facts;
+        facts.insert(FOLDER.into(), self.folder);
+        Point { place, rate: self.figure, relative: None, facts, source: self.source }
+    }
+}
+
+fn key(directory: &ResultDirectory, variant: Variant) -> Key {
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    Key {
+        machine: text(&directory.machine),
+        card: text(&directory.card),
+        topic: text(&directory.topic),
+        variant: variant.name,
+        also: Vec::new(),
+        family: if variant.ipv6 { "IPv6" } else { "IPv4" }.into(),
+        frame: variant.frame.map_or_else(String::new, |l| format!("{} B", l.saturating_add(4))),
+        load: String::new(),
+        series: String::new(),
+    }
+}
+
+/// The results of a folder, by what was measured.
+fn variants(directory: &ResultDirectory) -> BTreeMap<Variant, Vec<Entry>> {
+    let mut all: BTreeMap<Variant, Vec<Entry>> = BTreeMap::new();
+    let mut taken: BTreeSet<(Variant, Option<Revision>)> = BTreeSet::new();
+    let common = Common::of(directory);
+    let sets = directory.sets.iter().filter(|s| !s.profiling).filter_map(|s| common.set(s));
+    let rows = directory.series.iter().flat_map(|s| common.rows(s));
+    // Sets come first: they have all their runs, where a row has three figures.
+    for (variant, entry) in sets.chain(rows) {
+        if taken.insert((variant.clone(), entry.named.clone())) {
+            all.entry(variant).or_default().push(entry);
+        }
+    }
+    all
+}
+
+/// Variants with the other names under which the folder has the same runs: a table may call the sets that it sums up by other
+/// names. The name that stays is that of the sets.
+fn joined(variants: BTreeMap<Variant, Vec<Entry>>) -> Vec<(Variant, Vec<String>, Vec<Entry>)> {
+    let mut joined: Vec<(Variant, Vec<String>, Vec<Entry>)> = Vec::new();
+    let mut variants: Vec<_> = variants.into_iter().collect();
+    variants.sort_by_key(|(_, entries)| entries.iter().all(|e| e.figure.runs == 0));
+    for (variant, mut entries) in variants {
+        match joined.iter_mut().find(|(_, _, known)| are_the_same(known, &entries)) {
+            Some((_, also, known)) => {
+                entries.retain(|e| known.iter().all(|k| k.named != e.named));
+                known.append(&mut entries);
+                also.push(variant.name);
+            }
+            None => joined.push((variant, Vec::new(), entries)),
+        }
+    }
+    joined
+}
+
+/// Whether most revisions that both have, and [`REVISIONS`] at least, are of the same runs. A table may have been mended by hand.
+fn are_the_same(a: &[Entry], b: &[Entry]) -> bool {
+    let of = |revision: &Revision| a.iter().find(|e| e.named.as_ref() == Some(revision));
+    let shared: Vec<bool> = b.iter().filter_map(|e| Some(of(e.named.as_ref()?)?.same_runs(e))).collect();
+    let same = shared.iter().filter(|same| **same).count();
+    same >= REVISIONS && 2 * same > shared.len()
+}
+
+/// What a folder says of all its sets.
+struct Common<'a> {
+    directory: &'a ResultDirectory,
+    label: String,
+    release: Option<Release>,
+    revision: Option<Revision>,
+}
+
+impl<'a> Common<'a> {
+    fn of(directory: &'a ResultDirectory) -> Self {
+        let label = directory.label.clone().unwrap_or_default();
+        let unames = || directory.sets.iter().filter_map(|s| s.facts.get(facts::RELEASE));
+        Common {
+            directory,
+            release: Release::of_label(&label).or_else(|| unames().find_map(|r| Release::of_uname(r))),
+            revision: Revision::find(&label),
+            label,
+        }
+    }
+
+    fn entry(&self, name: &Name, figure: Figure, range: Option<(f64, f64)>, source: String) -> Entry {
+        Entry {
+            named: name.revision.clone(),
+            revision: self.revision.clone(),
+            release: self.release,
+            label: self.label.clone(),
+            folder: self.directory.path.clone(),
+            figure,
+            range,
+            facts: BTreeMap::new(),
+            source,
+        }
+    }
+
+    fn set(&self, set: &Set) -> Option<(Variant, Entry)> {
+        let published = set.published.as_ref().filter(|p| !p.values.is_empty());
+        let (runs, source) = match published {
+            Some(published) => (published.values.clone(), published.file.clone()),
+            None => {
+                let runs = set.runs.iter().filter_map(|r| r.median_pps).collect();
+                (runs, set.runs.first().map(|r| r.log.clone()).unwrap_or_default())
+            }
+        };
+        let runs: Vec<f64> = runs.into_iter().filter(|r| *r > 0.0).collect();
+        let mut name = Name::of(&set.name);
+        let image = set.image.as_deref().and_then(Revision::parse);
+        name.revision = name.revision.or_else(|| image.map(|(revision, _)| revision));
+        let least = runs.iter().copied().min_by(f64::total_cmp);
+        let range = least.zip(runs.iter().copied().max_by(f64::total_cmp));
+        let mut entry = self.entry(&name, Figure::of_runs(&runs)?, range, source);
+        entry.facts = set.facts.clone();
+        let uname = set.facts.get(facts::RELEASE).and_then(|r| Release::of_uname(r));
+        // A branch's name does not say which version it has come to.
+        entry.release = match (entry.release, uname) {
+            (Some(label), Some(uname)) if label.minor.is_none() && label.major == uname.major => Some(uname),
+            (label, uname) => label.or(uname),
+        };
+        let of_uname = set.facts.get(facts::REVISION).and_then(|r| Revision::parse(r));
+        entry.revision = of_uname.map(|(revision, _)| revision).or(entry.revision);
+        let frame = set.frame_length.filter(|l| *l > SMALLEST);
+        let ipv6 = name.ipv6 || set.family.as_deref() == Some("inet6");
+        Some((Variant { name: name.rest, ipv6, frame }, entry))
+    }
+
+    /// Rows of a table whose keys name a revision, perhaps behind the configuration that the table or the row names; and, of
+    /// the folder's main table, rows whose keys are configurations.
+    fn rows(&'a self, series: &'a Series) -> impl Iterator<Item = (Variant, Entry)> + 'a {
+        let stem = series.file.rsplit('/').next().unwrap_or("").split(".data").next().unwrap_or("");
+        let main = stem == "gnuplot" && series.file.ends_with(".data");
+        let grouped = series.rows.iter().any(|r| r.key.contains(' '));
+        series.rows.iter().filter_map(move |row| {
+            let key = row.key.replace(' ', ".");
+            let named = Name::of(&key).revision.is_some();
+            // In a table with groups, a row that was not put into one belongs to the one before: which, it does not say.
+            let usable = if named { !grouped || row.key.contains(' ') || !main } else { main };
+            let whole = if main || !named { key } else { format!("{key}.{stem}") };
+            usable.then(|| self.row(&Name::of(&whole), row, &series.file)).flatten()
+        })
+    }
+
+    fn row(&self, name: &Name, row: &SeriesRow, file: &str) -> Option<(Variant, Entry)> {
+        let median = row.median.filter(|m| *m > 0.0)?;
+        let range = row.min.zip(row.max);
+        let figure = match range {
+            Some((least, greatest)) => Figure::of_range(median, least, greatest),
+            None => Figure { value: median, error: 0.0, runs: 0 },
+        };
+        let entry = self.entry(name, figure, range, format!("{file}, line {}", row.line));
+        // The lengths of frames are not in tables, but the sets of the folder that have logs say them.
+        let frame = self.directory.sets.iter().find(|s| Name::of(&s.name).rest == name.rest);
+        let frame = frame.and_then(|s| s.frame_length).filter(|l| *l > SMALLEST);
+        Some((Variant { name: name.rest.clone(), ipv6: name.ipv6, frame }, entry))
+    }
+}
+
+/// A set's name, taken apart: `<revision>.<configuration>.<family>`.
+struct Name {
+    revision: Option<Revision>,
+    rest: String,
+    ipv6: bool,
+}
+
+impl Name {
+    fn of(name: &str) -> Self {
+        let mut parsed = Name { revision: None, rest: String::new(), ipv6: false };
+        let mut rest: Vec<String> = Vec::new();
+        for word in name.split('.').filter(|w| !w.is_empty() && *w != "bench") {
+            match word {
+                "inet4" => {}
+                "inet6" => parsed.ipv6 = true,
+                _ => match Revision::parse(word).filter(|_| parsed.revision.is_none()) {
+                    Some((revision, patch)) => {
+                        parsed.revision = Some(revision);
+                        if !patch.is_empty() {
+                            rest.push(format!("with {patch}"));
+                        }
+                    }
+                    // Written either way in different years.
+                    None => rest.push(word.replace("statefull", "stateful")),
+                },
+            }
+        }
+        // The configuration first, what was patched behind it.
+        rest.sort_by_key(|word| word.starts_with("with "));
+        parsed.rest = rest.join(" ");
+        parsed
+    }
+}
+
+/// `fbsd11-stable.r332393` does not say that this comes after 11.1; the revisions of others do.
+fn place_stable_branches(entries: &mut [Entry]) {
+    let revision = |e: &Entry| e.named.clone().or_else(|| e.revision.clone());
+    let known: Vec<(Release, Revision)> = entries
+        .iter()
+        .filter_map(|e| Some((e.release.filter(|r| r.minor.is_some())?, revision(e)?)))
+        .collect();
+    for entry in entries {
+        let Some(own) = revision(entry) else { continue };
+        if let Some(release) = entry.release.as_mut().filter(|r| r.stable && r.minor.is_none()) {
+            let earlier = known.iter().filter(|(k, at)| k.major == release.major && *at <= own);
+            release.minor = earlier.filter_map(|(k, _)| k.minor).max();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

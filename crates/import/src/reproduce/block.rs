@@ -1,0 +1,153 @@
+//! A printed block of ministat held against the data, number by number and as text.
+
+use super::evidence::Evidence;
+use super::mapping::Block;
+use super::printed::{PrintedBlock, PrintedDifference};
+use super::{BlockFound, Figure, PlotText, State};
+use linerate_stats::ministat::{
+    self, Confidence, Dataset, Difference, Era, Options, Summary, difference, format_g,
+};
+
+const COLUMNS: [&str; 6] = ["N", "Min", "Max", "Median", "Avg", "Stddev"];
+const DIFFERENCES: [&str; 5] = ["difference", "its error", "difference in %", "its error in %", "pooled s"];
+const ERAS: [Era; 4] = [Era::Old, Era::Mid, Era::Fb11, Era::New];
+
+/// Judges a block: as a whole, and each of its numbers by the arithmetic of the document's time.
+pub fn judge(block: &Block, era: Era, evidence: &Evidence) -> (BlockFound, Vec<Figure>) {
+    let printed = PrintedBlock::read(&block.printed);
+    let found: Option<Vec<Vec<f64>>> =
+        block.sources.iter().map(|s| Some(evidence.get(s)?.values.clone())).collect();
+    let sets: Option<Vec<Dataset>> = found
+        .filter(|sets| !sets.is_empty() && sets.iter().all(|s| s.len() >= 3))
+        .map(|sets| named(&printed, sets));
+    let eras = ERAS.into_iter().filter(|era| match &sets {
+        Some(sets) => numbers(sets, *era, &printed).iter().all(|n| n.0 == n.1),
+        None => follows(&printed, *era),
+    });
+    let text = sets.as_ref().filter(|_| printed.plot).map(|sets| plot(sets, era, &printed));
+    let (plot, differing) = text.unzip();
+    let whole = BlockFound {
+        illustration: block.illustration.clone(),
+        caption: block.caption.clone(),
+        eras: eras.map(|e| e.to_string()).collect(),
+        data: sets.is_some(),
+        plot,
+        differing: differing.unwrap_or_default(),
+    };
+    let figures = match &sets {
+        Some(sets) => with_data(block, &numbers(sets, era, &printed)),
+        None => vec![without_data(block, &printed, &whole.eras)],
+    };
+    (whole, figures)
+}
+
+fn named(printed: &PrintedBlock, sets: Vec<Vec<f64>>) -> Vec<Dataset> {
+    let name = |i: usize| printed.names.get(i).cloned().unwrap_or_default();
+    sets.into_iter().enumerate().map(|(i, values)| Dataset::new(name(i), values)).collect()
+}
+
+/// Every printed number beside the computed one, as text, with row and column.
+fn numbers(sets: &[Dataset], era: Era, printed: &PrintedBlock) -> Vec<(String, String, usize, &'static str)> {
+    let summaries: Vec<Summary> = sets.iter().map(|s| s.summary(era)).collect();
+    let mut out = Vec::new();
+    for (i, (row, summary)) in printed.rows.iter().zip(&summaries).enumerate() {
+        let figures = [summary.min, summary.max, summary.median, summary.avg, summary.stddev];
+        let mut texts = vec![summary.n.to_string()];
+        texts.extend(figures.map(|f| format_g(f, 8)));
+        out.extend(row.iter().zip(texts).zip(COLUMNS).map(|((p, c), name)| (p.clone(), c, i, name)));
+    }
+    for (i, (told, summary)) in printed.differences.iter().zip(&summaries[1..]).enumerate() {
+        let found = difference(&summaries[0], summary, Confidence::default(), era);
+        out.extend(of_difference(told, &found).into_iter().map(|(p, c, name)| (p, c, i + 1, name)));
+    }
+    out
+}
+
+fn of_difference(told: &PrintedDifference, found: &Difference) -> Vec<(String, String, &'static str)> {
+    let verdict = |proven: bool| String::from(if proven { "proven" } else { "not proven" });
+    let mut out = vec![(verdict(told.proven), verdict(found.proven), "verdict")];
+    let figures = [found.delta, found.error, found.percent, found.percent_error, found.pooled];
+    for ((printed, value), name) in told.figures.iter().zip(figures).zip(DIFFERENCES) {
+        out.push((printed.clone(), format_g(value, 6), name));
+    }
+    out
+}
+
+/// Whether the printed differences follow from the printed rows by the arithmetic of an era: all that can be checked without
+/// data. The rows have eight digits, so that the sixth of a difference may be off by one.
+fn follows(printed: &PrintedBlock, era: Era) -> bool {
+    let summary = |row: &[String; 6]| {
+        let [n, min, max, median, avg, stddev] = row.clone().map(|f| f.parse::<f64>().unwrap_or(f64::NAN));
+        Summary { n: n as usize, min, max, median, avg, stddev, variance: stddev * stddev }
+    };
+    let rows: Vec<Summary> = printed.rows.iter().map(summary).collect();
+    let Some((first, others)) = rows.split_first() else { return false };
+    !others.is_empty()
+        && others.iter().zip(&printed.differences).all(|(other, told)| {
+            let found = difference(first, other, Confidence::default(), era);
+            of_difference(told, &found).iter().all(|(printed, computed, _)| {
+                let near = |p: f64, c: f64| (p - c).abs() <= 2e-5 * p.abs().max(c.abs());
+                printed == computed
+                    || matches!((printed.parse(), computed.parse()), (Ok(p), Ok(c)) if near(p, c))
+            })
+        })
+}
+
+/// Whether all of the printed text is ministat's, and which of its lines are not.
+fn plot(sets: &[Dataset], era: Era, printed: &PrintedBlock) -> (PlotText, Vec<String>) {
+    let differing = |separate_bars: bool| -> Vec<String> {
+        let options = Options { era, separate_bars, width: printed.width, ..Options::default() };
+        let computed = PrintedBlock::read(&ministat::block(sets, &options)).lines;
+        let mut expected = computed.iter().map(|l| plain(l)).collect::<Vec<_>>().into_iter();
+        let missing = |line: &&String| expected.next().as_ref() != Some(&plain(line));
+        printed.lines.iter().filter(missing).cloned().collect()
+    };
+    let (together, apart) = (differing(false), differing(true));
+    match (together.len(), apart.len()) {
+        (0, _) => (PlotText::Same, Vec::new()),
+        (_, 0) => (PlotText::SameWithSeparateBars, Vec::new()),
+        (n, m) => (PlotText::Differs, if n <= m { together } else { apart }),
+    }
+}
+
+/// A line as it can be compared: documents turn tabs into blanks, but not within a plot.
+fn plain(line: &str) -> String {
+    if line.starts_with('|') { line.into() } else { line.split_whitespace().collect::<Vec<_>>().join(" ") }
+}
+
+fn figure(block: &Block, row: String, column: &str, printed: &str) -> Figure {
+    Figure {
+        illustration: block.illustration.clone(),
+        caption: block.caption.clone(),
+        row,
+        column: column.into(),
+        printed: printed.into(),
+        computed: None,
+        state: State::NoData,
+        note: None,
+        sources: block.sources.clone(),
+    }
+}
+
+fn with_data(block: &Block, numbers: &[(String, String, usize, &'static str)]) -> Vec<Figure> {
+    let judged = numbers.iter().map(|(printed, computed, row, column)| Figure {
+        computed: Some(computed.clone()),
+        state: if printed == computed { State::Agrees } else { State::WrongInPrint },
+        ..figure(block, format!("set {}", row + 1), column, printed)
+    });
+    judged.collect()
+}
+
+/// One figure for the whole block: its numbers cannot be judged one by one.
+fn without_data(block: &Block, printed: &PrintedBlock, eras: &[String]) -> Figure {
+    let why = block.missing.clone().unwrap_or_else(|| "not in this archive".into());
+    let rows = printed.rows.len();
+    let note = match eras {
+        [] => format!("{why}; the printed differences do not follow from the printed rows"),
+        eras => format!(
+            "{why}; the printed differences follow from the printed rows, as {} computes them",
+            eras.join(", ")
+        ),
+    };
+    Figure { note: Some(note), ..figure(block, format!("{rows} sets"), "block", "a block of ministat") }
+}

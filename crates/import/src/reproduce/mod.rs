@@ -1,0 +1,188 @@
+//! Printed figures held against the data behind them: agreeing, cut off where one would round, wrong in print, or without data.
+
+mod block;
+mod evidence;
+mod judge;
+mod mapping;
+mod printed;
+
+pub use evidence::{Evidence, Found};
+pub use mapping::{Block, Mapping, MappingError, Plot, PlotSeries, Table, TableRow};
+
+use linerate_stats::ministat::Era;
+use serde::Serialize;
+
+/// What became of the printed figures of a document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reproduction {
+    /// The document.
+    pub document: String,
+    /// Every printed figure, in the order of the mapping.
+    pub figures: Vec<Figure>,
+    /// Blocks of ministat as a whole.
+    pub blocks: Vec<BlockFound>,
+    /// Plots, drawn from the data.
+    pub plots: Vec<PlotFound>,
+}
+
+/// A printed figure, and what the data give.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figure {
+    /// Illustration of the document.
+    pub illustration: String,
+    /// Its caption.
+    pub caption: String,
+    /// The row: a set-up, a set.
+    pub row: String,
+    /// The column: what is compared, `difference`, `median`.
+    pub column: String,
+    /// As printed.
+    pub printed: String,
+    /// As computed, in the same unit with a digit or two more; `None` without data.
+    pub computed: Option<String>,
+    /// What comes of it.
+    pub state: State,
+    /// In words, where there is something to say.
+    pub note: Option<String>,
+    /// The files behind it.
+    pub sources: Vec<String>,
+}
+
+/// What comes of a printed figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// It is the computed one, rounded.
+    Agrees,
+    /// It is the computed one, with digits cut off where one would have rounded up.
+    Truncated,
+    /// The data give another.
+    WrongInPrint,
+    /// There are no data.
+    NoData,
+}
+
+/// A block of ministat as a whole.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BlockFound {
+    /// Illustration of the document.
+    pub illustration: String,
+    /// Its caption.
+    pub caption: String,
+    /// Generations of ministat whose arithmetic gives every printed number; with data, from the data, otherwise the differences
+    /// from the printed rows.
+    pub eras: Vec<String>,
+    /// Whether there are data.
+    pub data: bool,
+    /// Whether the text with its plot is the same to the byte, and with which option; `None` where no plot has survived.
+    pub plot: Option<PlotText>,
+    /// Printed lines that ministat's output does not have.
+    pub differing: Vec<String>,
+}
+
+/// What of a printed plot is reproduced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlotText {
+    /// All of the text, without options.
+    Same,
+    /// All of the text, with `-s`.
+    SameWithSeparateBars,
+    /// Not all of it.
+    Differs,
+}
+
+/// A plot's data.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlotFound {
+    /// Illustration of the document.
+    pub illustration: String,
+    /// Its caption.
+    pub caption: String,
+    /// What varies.
+    pub axis: String,
+    /// The series.
+    pub series: Vec<PlotLine>,
+}
+
+/// A series of a plot.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlotLine {
+    /// Its name.
+    pub name: String,
+    /// Its points.
+    pub points: Vec<PlotPoint>,
+}
+
+/// A point of a plot: frames/s over the runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlotPoint {
+    /// Where it stands on the axis.
+    pub at: String,
+    /// The file behind it.
+    pub source: String,
+    /// Least run, median, greatest run; `None` without data.
+    pub runs: Option<[f64; 3]>,
+}
+
+/// Holds every printed figure of a document against the data.
+pub fn reproduce(mapping: &Mapping, evidence: &Evidence) -> Reproduction {
+    let mut figures: Vec<Figure> = Vec::new();
+    for table in &mapping.tables {
+        figures.extend(table.rows.iter().flat_map(|row| judge::row(table, row, mapping.era, evidence)));
+    }
+    let mut blocks = Vec::new();
+    for block in &mapping.blocks {
+        let (found, of_block) = block::judge(block, mapping.era, evidence);
+        blocks.push(found);
+        figures.extend(of_block);
+    }
+    let plots = mapping.plots.iter().map(|plot| draw(plot, mapping.era, evidence)).collect();
+    Reproduction { document: mapping.document.clone(), figures, blocks, plots }
+}
+
+impl Reproduction {
+    /// How many figures are in a state.
+    pub fn count(&self, state: State) -> usize {
+        self.figures.iter().filter(|f| f.state == state).count()
+    }
+
+    /// Whether there is a file of those that are behind it.
+    pub fn has_data(&self, evidence: &Evidence) -> bool {
+        let points = self.plots.iter().flat_map(|plot| &plot.series).flat_map(|series| &series.points);
+        let mut files = self.figures.iter().flat_map(|f| &f.sources).chain(points.map(|point| &point.source));
+        files.any(|file| evidence.get(file).is_some())
+    }
+
+    /// Leaves only these illustrations.
+    pub fn only(&mut self, wanted: &[String]) {
+        let keep = |illustration: &str| wanted.iter().any(|w| w == illustration);
+        self.figures.retain(|f| keep(&f.illustration));
+        self.blocks.retain(|b| keep(&b.illustration));
+        self.plots.retain(|p| keep(&p.illustration));
+    }
+}
+
+fn draw(plot: &Plot, era: Era, evidence: &Evidence) -> PlotFound {
+    let point = |series: &PlotSeries, at: &String| {
+        let source = series.files.replace("{}", at);
+        let runs = evidence.set(&source).filter(|s| s.n > 0).map(|set| {
+            let summary = set.summary(era);
+            [summary.min, summary.median, summary.max]
+        });
+        PlotPoint { at: at.clone(), source, runs }
+    };
+    let line = |series: &PlotSeries| PlotLine {
+        name: series.name.clone(),
+        points: series.points.iter().map(|at| point(series, at)).collect(),
+    };
+    PlotFound {
+        illustration: plot.illustration.clone(),
+        caption: plot.caption.clone(),
+        axis: plot.axis.clone(),
+        series: plot.series.iter().map(line).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! The archive's parsers take any bytes: every prefix of real files, and real files with seeded mutations.
+
+use linerate_import::archive::assemble::Assembly;
+use linerate_import::archive::configs::Configs;
+use linerate_import::archive::layout::{Kind, Place, kind};
+use linerate_import::archive::records::records;
+use linerate_import::archive::{config, export};
+use linerate_wire::SplitMix64;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/netbenches");
+/// Up to this size every prefix is tried.
+const SMALL: usize = 900;
+/// Of larger files, so many lines' ends and so many other places.
+const LINES: usize = 24;
+const PLACES: usize = 16;
+const MUTATIONS: usize = 12;
+
+/// Everything that would be done with a file, and with a folder that holds it alone.
+fn take(path: &str, bytes: &[u8]) {
+    let kind = kind(path);
+    let mut configs = Configs::default();
+    if kind == Kind::Config {
+        configs.file(path, bytes);
+        for grammar in [config::Grammar::Shell, config::Grammar::Sysctl, config::Grammar::Rules] {
+            config::settings(grammar, bytes);
+        }
+    }
+    let mut assembly = Assembly::new(".", Place::default(), true);
+    assembly.file(path, kind, bytes);
+    assembly.end(path, kind, bytes.len() as u64, bytes.last().copied());
+    let (directory, _) = assembly.finish(&configs);
+    if let Some(directory) = directory {
+        export::lines(&directory).unwrap();
+        if let Some(records) = records(directory, "0") {
+            serde_json::to_string(&records.trials).unwrap();
+        }
+    }
+}
+
+fn files() -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![PathBuf::from(CORPUS)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(entry.path()),
+                false => files.push(entry.path()),
+            }
+        }
+    }
+    files.sort();
+    assert!(files.len() > 1000, "the corpus has {} files", files.len());
+    files
+}
+
+fn relative(path: &Path) -> String {
+    path.strip_prefix(CORPUS).unwrap().display().to_string()
+}
+
+fn below(random: &mut SplitMix64, limit: usize) -> usize {
+    (random.next_u64() % limit.max(1) as u64) as usize
+}
+
+#[test]
+#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
+fn every_prefix_of_every_file_is_taken() {
+    let mut random = SplitMix64::new(3);
+    for file in files() {
+        let bytes = fs::read(&file).unwrap();
+        let path = relative(&file);
+        if bytes.len() <= SMALL {
+            (0..=bytes.len()).for_each(|end| take(&path, &bytes[..end]));
+            continue;
+        }
+        let ends: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] == b'\n').collect();
+        for _ in 0..LINES {
+            let end = ends.get(below(&mut random, ends.len())).copied().unwrap_or(0);
+            [end, end + 1, end + 2].into_iter().for_each(|e| take(&path, &bytes[..e.min(bytes.len())]));
+        }
+        for _ in 0..PLACES {
+            take(&path, &bytes[..below(&mut random, bytes.len())]);
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
+fn mutated_files_are_taken() {
+    let mut random = SplitMix64::new(4);
+    for file in files() {
+        let bytes = fs::read(&file).unwrap();
+        for _ in 0..MUTATIONS {
+            take(&relative(&file), &mutated(bytes.clone(), &mut random));
+        }
+    }
+}
+
+/// A few changes of the kinds that break parsers: bytes, lines doubled, lost and glued, numbers without end.
+fn mutated(mut bytes: Vec<u8>, random: &mut SplitMix64) -> Vec<u8> {
+    const ODD: [&[u8]; 8] =
+        [b"\n", b"99999999999999999999999", b"-", b"\0", b"\xff", b"\"", b" main_thread [1] 5 pps ", b"="];
+    for _ in 0..=below(random, 8) {
+        let at = below(random, bytes.len());
+        match random.next_u64() % 4 {
+            0 if !bytes.is_empty() => bytes[at] = random.next_u64() as u8,
+            1 => drop(bytes.drain(at..(at + below(random, 200)).min(bytes.len()))),
+            2 => {
+                let copy = bytes[at..(at + below(random, 200)).min(bytes.len())].to_vec();
+                bytes.splice(at..at, copy);
+            }
+            _ => drop(bytes.splice(at..at, ODD[below(random, ODD.len())].iter().copied())),
+        }
+    }
+    bytes
+}

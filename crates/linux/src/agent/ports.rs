@@ -1,0 +1,233 @@
+//! Ports as the controller wants them: on interfaces that it named, that the guard permits, and that it did not come in by.
+
+use super::{Options, facts};
+use crate::host::cpu;
+use crate::net::netlink::{LinkInfo, Route};
+use crate::net::{Netns, guard};
+use crate::ports::af_packet::{AfPacketGenerator, AfPacketReceiver};
+use crate::ports::af_xdp::{AfXdpGenerator, AfXdpReceiver};
+use crate::ports::live::{LiveFrames, Target};
+use crate::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
+use crate::ports::{Generator, Port, PortError, Traffic};
+use linerate_hosts::agent::message::{Code, Fault, Prepared};
+use linerate_hosts::agent::spec::{self, Filter, Means, Role};
+use linerate_wire::MacAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A port that is there.
+pub(super) enum Made {
+    Generator(Box<dyn Generator>),
+    Receiver(Box<dyn Port>),
+}
+
+impl Made {
+    pub fn port(&self) -> &dyn Port {
+        match self {
+            Made::Generator(port) => port.as_ref(),
+            Made::Receiver(port) => port.as_ref(),
+        }
+    }
+}
+
+/// Where a port is, and whose frames it is about: what answers on its interface need.
+pub(super) struct Site {
+    pub namespace: Netns,
+    pub ifindex: u32,
+    pub campaign: u8,
+}
+
+/// How long a link may take to come back: opening a card for testing can take it down for a moment.
+const LINK_WITHIN: Duration = Duration::from_secs(10);
+
+/// Makes a port.
+///
+/// # Errors
+/// The interface must not be used, is not there or down, or the port cannot be made.
+pub(super) fn make(wanted: &spec::Port, options: &Options) -> Result<(Made, Site, Prepared), Fault> {
+    let namespace = Netns::current().map_err(|e| failed(wanted, &e, "run the agent as root"))?;
+    let (link, mut warnings) = permitted(&namespace, wanted, options)?;
+    let cpus = cpus(wanted)?;
+    let made = match &wanted.role {
+        Role::Generator(traffic) => {
+            check_mtu(wanted, &link, traffic)?;
+            Made::Generator(
+                generator(wanted, &namespace, &link, traffic, &cpus).map_err(|e| unsuitable(wanted, &e))?,
+            )
+        }
+        Role::Receiver(filter) => Made::Receiver(
+            receiver(wanted, &namespace, &link, *filter, &cpus).map_err(|e| unsuitable(wanted, &e))?,
+        ),
+    };
+    // An XDP program may have taken the link down.
+    let route = Route::open(&namespace).map_err(|e| failed(wanted, &e, LINK))?;
+    route.wait_running(link.index, LINK_WITHIN).map_err(|e| failed(wanted, &e, LINK))?;
+    let link = route.link_by_index(link.index).map_err(|e| failed(wanted, &e, LINK))?;
+    if let Role::Generator(traffic) = &wanted.role
+        && traffic.to.is_multicast()
+    {
+        warnings.push(format!("{} is a group: every station takes these frames", traffic.to));
+    }
+    let prepared = Prepared {
+        port: wanted.name.clone(),
+        kind: made.port().name().into(),
+        interface: facts::interface(&namespace, &link, options),
+        cpus,
+        warnings,
+    };
+    let campaign = match &wanted.role {
+        Role::Generator(traffic) => traffic.campaign,
+        Role::Receiver(filter) => filter.campaign,
+    };
+    Ok((made, Site { namespace, ifindex: link.index, campaign }, prepared))
+}
+
+const LINK: &str = "is the cable in, and the other end up?";
+
+fn fault(wanted: &spec::Port, code: Code, why: impl ToString, remedy: impl Into<String>) -> Fault {
+    let what = format!("preparing port {} on {}", wanted.name, wanted.interface);
+    Fault { code, what, why: why.to_string(), remedy: remedy.into() }
+}
+
+fn failed(wanted: &spec::Port, why: &impl ToString, remedy: &str) -> Fault {
+    fault(wanted, Code::System, why.to_string(), remedy)
+}
+
+fn unsuitable(wanted: &spec::Port, error: &PortError) -> Fault {
+    let remedy = match error {
+        PortError::System { source, .. } if source.raw_os_error() == Some(libc::EBUSY) => {
+            "another XDP program is on the interface: ip link set dev INTERFACE xdp off"
+        }
+        PortError::System { .. } => "run the agent as root (sudo linerate agent)",
+        PortError::Program { .. } => {
+            "choose af-packet for this host: its kernel has no live frames (5.18) or no BPF"
+        }
+        PortError::Unsuitable(_) => "choose other frames, or another port (xdp, af-xdp, af-packet)",
+    };
+    fault(wanted, Code::Unsuitable, error, remedy)
+}
+
+/// The link, if test traffic may use it, with what should be known about that.
+fn permitted(
+    namespace: &Netns,
+    wanted: &spec::Port,
+    options: &Options,
+) -> Result<(LinkInfo, Vec<String>), Fault> {
+    let interface = &wanted.interface;
+    let named = |e: crate::net::Error| failed(wanted, &e, "name an interface of this host (ip link)");
+    let route = Route::open(namespace).map_err(named)?;
+    let link = route.link(interface).map_err(named)?;
+    if let Some(connection) = &options.connection
+        && connection.uses(namespace, interface).map_err(named)?
+    {
+        let why = format!("linerate's own connection from {} comes in by it", connection.client);
+        return Err(fault(
+            wanted,
+            Code::Refused,
+            why,
+            "name an interface that leads to the device under test",
+        ));
+    }
+    let examination = guard::examine(namespace, interface, &facts::labs()).map_err(named)?;
+    let confirmed: &[String] = if wanted.isolated { std::slice::from_ref(interface) } else { &[] };
+    if guard::permit(&examination, confirmed).is_err() {
+        let reasons: Vec<String> = examination.reasons.iter().map(ToString::to_string).collect();
+        let why = format!(
+            "it {}. Benchmark traffic must stay in an isolated lab (RFC 6815)",
+            reasons.join("; it ")
+        );
+        let remedy = match examination.reasons.contains(&guard::Refusal::Loopback) {
+            true => "name an interface that leads to the device under test".into(),
+            false => format!("if {interface} leads to nothing else, say so in the lab file: isolated = true"),
+        };
+        return Err(fault(wanted, Code::Refused, why, remedy));
+    }
+    if !link.up {
+        let remedy = format!("ip link set {interface} up");
+        return Err(fault(wanted, Code::Unsuitable, "the interface is down", remedy));
+    }
+    if !link.running {
+        route.wait_running(link.index, LINK_WITHIN).map_err(|e| failed(wanted, &e, LINK))?;
+    }
+    let reasons = examination.reasons.iter().filter(|r| **r != guard::Refusal::NotInLabNamespace);
+    let warnings =
+        reasons.map(|r| format!("{interface} {r}; used because the lab says that it is isolated")).collect();
+    Ok((link, warnings))
+}
+
+fn check_mtu(wanted: &spec::Port, link: &LinkInfo, traffic: &spec::Traffic) -> Result<(), Fault> {
+    let longest = traffic.mix().max_len_fcs();
+    let overhead = if traffic.vlan.is_some() { 22 } else { 18 };
+    let needed = u32::from(longest).saturating_sub(overhead);
+    if needed <= link.mtu {
+        return Ok(());
+    }
+    let why = format!("frames of {longest} bytes need an MTU of {needed}, and it has {}", link.mtu);
+    Err(fault(wanted, Code::Unsuitable, why, format!("ip link set {} mtu {needed}", link.name)))
+}
+
+/// The CPUs that were named, or one: the last, because the first has the machine's interrupts.
+fn cpus(wanted: &spec::Port) -> Result<Vec<u32>, Fault> {
+    let online = cpu::online_cpus().map_err(|e| failed(wanted, &e, "look at the agent's CPU affinity"))?;
+    if let Some(cpu) = wanted.cpus.iter().find(|cpu| !online.contains(cpu)) {
+        let why = format!("CPU {cpu} is not online, or not allowed to the agent");
+        return Err(fault(wanted, Code::Unsuitable, why, format!("this host has CPUs {online:?}")));
+    }
+    match (wanted.cpus.is_empty(), &wanted.role) {
+        (false, _) => Ok(wanted.cpus.clone()),
+        (true, Role::Generator(_)) => Ok(online.last().copied().into_iter().collect()),
+        (true, Role::Receiver(_)) => Ok(online.first().copied().into_iter().collect()),
+    }
+}
+
+fn generator(
+    wanted: &spec::Port,
+    namespace: &Netns,
+    link: &LinkInfo,
+    asked: &spec::Traffic,
+    cpus: &[u32],
+) -> Result<Box<dyn Generator>, PortError> {
+    let frame = asked.frame(MacAddr(link.mac));
+    let traffic = Traffic {
+        frame,
+        mix: asked.mix(),
+        flows: Arc::new(asked.flow_space().map_err(PortError::Unsuitable)?),
+        order: asked.order,
+        rate: None,
+        campaign: asked.campaign,
+        first_stream: asked.first_stream,
+        stamp_every: asked.stamp_every,
+        batch: 64,
+    };
+    Ok(match wanted.means {
+        Means::Xdp => {
+            let target =
+                Target { ifindex: link.index, source: frame.src_mac.0, destination: frame.dst_mac.0 };
+            Box::new(LiveFrames::new(namespace, vec![target], traffic, cpus.to_vec())?)
+        }
+        Means::AfXdp => Box::new(AfXdpGenerator::new(namespace, link.index, traffic, cpus)?),
+        Means::AfPacket => Box::new(AfPacketGenerator::new(namespace, link.index, traffic, cpus)?),
+    })
+}
+
+fn receiver(
+    wanted: &spec::Port,
+    namespace: &Netns,
+    link: &LinkInfo,
+    filter: Filter,
+    cpus: &[u32],
+) -> Result<Box<dyn Port>, PortError> {
+    let options = ReceiverOptions {
+        campaign: filter.campaign,
+        streams: filter.streams.into(),
+        queues: link.num_rx_queues.max(1),
+        pass_foreign: filter.pass_foreign,
+        unsigned: filter.unsigned,
+    };
+    let (index, cpu) = (link.index, cpus.first().copied());
+    Ok(match wanted.means {
+        Means::Xdp => Box::new(XdpReceiver::new(namespace, index, options)?),
+        Means::AfXdp => Box::new(AfXdpReceiver::new(namespace, index, options, cpu)?.0),
+        Means::AfPacket => Box::new(AfPacketReceiver::new(namespace, index, options, cpu)?),
+    })
+}

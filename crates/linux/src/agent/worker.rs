@@ -1,0 +1,303 @@
+//! What takes time: ports and loads. One thing after the other, on a thread of its own.
+
+use super::ports::{self, Made, Site};
+use super::{Input, Options, facts};
+use crate::host::cpu::CpuTimes;
+use crate::ports::answer::Answerer;
+use crate::ports::{Load, PortError, monotonic_ns};
+use linerate_hosts::agent::message::{Code, End, Fault, Reply, Sample};
+use linerate_hosts::agent::server::Task;
+use linerate_hosts::agent::spec;
+use linerate_measure::counters::PortCounters;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::time::Duration;
+
+/// Does tasks.
+pub(super) struct Worker {
+    options: Options,
+    to: SyncSender<Input>,
+    cancel: Arc<AtomicBool>,
+    ports: BTreeMap<String, Made>,
+    /// Where each port is.
+    sites: BTreeMap<String, Site>,
+    /// By port: who answers its frames, or counts the answers to them.
+    answerers: BTreeMap<String, Answerer>,
+    armed: Option<(Vec<String>, spec::Load)>,
+}
+
+/// Generators are started so much before their moment: setting up a call of BPF_PROG_RUN takes 13 to 33 ms.
+const AHEAD_NS: u64 = 80_000_000;
+/// How long the first frame may take from then on.
+const START_WITHIN_NS: u64 = 5_000_000_000;
+/// A wait is not longer than this, so that a stop is noticed.
+const LOOK: Duration = Duration::from_millis(2);
+/// Queues are reported so often.
+const QUEUES_EVERY_NS: u64 = 1_000_000_000;
+
+impl Worker {
+    pub fn new(options: Options, to: SyncSender<Input>, cancel: Arc<AtomicBool>) -> Worker {
+        Worker {
+            options,
+            to,
+            cancel,
+            ports: BTreeMap::new(),
+            sites: BTreeMap::new(),
+            answerers: BTreeMap::new(),
+            armed: None,
+        }
+    }
+
+    pub fn run(&mut self, todo: &Receiver<Task>) {
+        for task in todo {
+            let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(task)));
+            let done = done.unwrap_or_else(|_| {
+                // Whatever state they are in: they go, and with them what they send.
+                (self.ports, self.answerers, self.armed) = (BTreeMap::new(), BTreeMap::new(), None);
+                Err(system(
+                    "carrying out a request",
+                    "linerate is at fault: report it with what the agent wrote",
+                ))
+            });
+            if self.to.send(Input::Done(done)).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn carry_out(&mut self, task: Task) -> Result<Reply, Fault> {
+        match task {
+            Task::Facts => {
+                let facts = facts::facts(&self.options).map_err(|e| system("looking at this host", e))?;
+                Ok(Reply::Facts(Box::new(facts)))
+            }
+            Task::Prepare(wanted) => {
+                // An XDP program on the same interface must be gone before another can come.
+                self.ports.remove(&wanted.name);
+                self.answerers.remove(&wanted.name);
+                let (made, site, prepared) = ports::make(&wanted, &self.options)?;
+                self.sites.insert(wanted.name.clone(), site);
+                self.ports.insert(wanted.name.clone(), made);
+                Ok(Reply::Prepared(Box::new(prepared)))
+            }
+            Task::Release(names) => {
+                self.answerers.clear();
+                match names.is_empty() {
+                    true => self.ports.clear(),
+                    false => names.iter().for_each(|name| drop(self.ports.remove(name))),
+                }
+                Ok(Reply::Released {})
+            }
+            Task::Arm(names, load) => self.arm(names, load),
+            Task::Run(at_ns) => self.fly(at_ns),
+            Task::Counters(names) => {
+                let answers = |name: &String| self.answerers.get(name).map_or(0, Answerer::frames);
+                let named = |name: &String| {
+                    let counters = self.ports.get(name)?.port().counters();
+                    Some((name.clone(), PortCounters { answers: answers(name), ..counters }))
+                };
+                Ok(Reply::Counters { ports: names.iter().filter_map(named).collect() })
+            }
+            Task::Leave => {
+                self.answerers.clear();
+                self.ports.clear();
+                Ok(Reply::Goodbye { why: None })
+            }
+        }
+    }
+
+    fn arm(&mut self, names: Vec<String>, load: spec::Load) -> Result<Reply, Fault> {
+        self.armed = None;
+        self.answerers.clear();
+        for name in &names {
+            self.answer(name, load.answer).map_err(|e| system("preparing answers", e))?;
+            if let Some(Made::Generator(port)) = self.ports.get_mut(name) {
+                port.set_rate(load.rate);
+                port.set_batch(load.batch);
+                // An earlier load's threads are waited for now, not at the start.
+                port.stop().map_err(|e| system("ending the load before", e))?;
+            }
+        }
+        self.armed = Some((names, load));
+        Ok(Reply::Armed {})
+    }
+
+    /// Lets a port's frames be answered, and the answers be counted, until the next load; or not.
+    fn answer(&mut self, name: &String, wanted: bool) -> Result<(), PortError> {
+        let (Some(made), Some(site)) = (self.ports.get_mut(name), self.sites.get(name)) else {
+            return Ok(());
+        };
+        let Site { namespace, ifindex, campaign } = site;
+        let answerer = match made {
+            // A receiver that takes frames from the stack cannot: nobody hears an answer then.
+            Made::Receiver(port) => match port.let_through(wanted) && wanted {
+                true => Answerer::start(namespace, *ifindex, *campaign)?,
+                false => return Ok(()),
+            },
+            Made::Generator(_) if wanted => Answerer::listen(namespace, *ifindex, *campaign)?,
+            Made::Generator(_) => return Ok(()),
+        };
+        self.answerers.insert(name.clone(), answerer);
+        Ok(())
+    }
+
+    /// Runs the load that is armed. Its end is in the reply, also where a port failed; generators are stopped in any case.
+    fn fly(&mut self, at_ns: u64) -> Result<Reply, Fault> {
+        let (names, load) =
+            self.armed.take().ok_or_else(|| Fault::order("starting the load", "nothing is armed"))?;
+        let mut flown: Vec<(&String, &mut Made)> = Vec::new();
+        for (name, made) in &mut self.ports {
+            if names.contains(name) {
+                flown.push((name, made));
+            }
+        }
+        let mut flight =
+            Flight { at_ns: at_ns.max(monotonic_ns()), load, flown, to: &self.to, cancel: &self.cancel };
+        let mut faults = Vec::new();
+        let root = Path::new("/");
+        let mut before = None;
+        let why = flight.start().and_then(|()| {
+            before = CpuTimes::read(root).ok();
+            flight.watch()
+        });
+        let after = CpuTimes::read(root).ok();
+        let mut why = why.unwrap_or_else(|error| {
+            faults.push(error.to_string());
+            End::Failed
+        });
+        for (name, made) in &mut flight.flown {
+            if let Made::Generator(port) = made
+                && let Err(error) = port.stop()
+            {
+                faults.push(format!("{name}: {error}"));
+                why = End::Failed;
+            }
+        }
+        flight.report(true);
+        let cpus = after.zip(before).map(|(after, before)| after.since(&before)).unwrap_or_default();
+        Ok(Reply::Ended { at_ns: monotonic_ns(), why, faults, cpus })
+    }
+}
+
+fn system(what: &str, why: impl ToString) -> Fault {
+    let remedy = "run the agent as root, and look at the host's kernel log".into();
+    Fault { code: Code::System, what: what.into(), why: why.to_string(), remedy }
+}
+
+/// A load under way.
+struct Flight<'a> {
+    at_ns: u64,
+    load: spec::Load,
+    flown: Vec<(&'a String, &'a mut Made)>,
+    to: &'a SyncSender<Input>,
+    cancel: &'a AtomicBool,
+}
+
+impl Flight<'_> {
+    /// Receivers count from now on; generators are ready to send at their moment.
+    fn start(&mut self) -> Result<(), PortError> {
+        let load = Load { duration: Duration::from_nanos(self.load.duration_ns), frames: self.load.frames };
+        for (name, made) in &mut self.flown {
+            if let Made::Receiver(port) = made {
+                port.start(&load)?;
+                say(self.to, Reply::Began { port: name.to_string(), at_ns: monotonic_ns() });
+            }
+        }
+        self.sleep_until(self.at_ns.saturating_sub(AHEAD_NS), || false);
+        if self.cancelled() {
+            return Ok(());
+        }
+        for (_, made) in &mut self.flown {
+            if let Made::Generator(port) = made {
+                port.set_not_before(self.at_ns);
+                port.start(&load)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports until the load is over.
+    fn watch(&mut self) -> Result<End, PortError> {
+        let mut begun = vec![false; self.flown.len()];
+        let (mut next_ns, mut queues_ns) = (self.at_ns, self.at_ns);
+        loop {
+            self.announce(&mut begun)?;
+            if self.cancelled() {
+                return Ok(End::Stopped);
+            }
+            if self.is_over() {
+                self.announce(&mut begun)?;
+                return Ok(End::Done);
+            }
+            let now = monotonic_ns();
+            if now >= next_ns {
+                self.report(now >= queues_ns);
+                if now >= queues_ns {
+                    queues_ns = now + QUEUES_EVERY_NS;
+                }
+                // A moment that was missed is not made up for: samples stay at multiples of their distance.
+                next_ns += self.load.sample_ns * ((now - next_ns) / self.load.sample_ns + 1);
+            }
+            self.sleep_until(next_ns, || self.is_over());
+        }
+    }
+
+    /// Tells of generators whose first frame has left.
+    fn announce(&self, begun: &mut [bool]) -> Result<(), PortError> {
+        for ((name, made), begun) in self.flown.iter().zip(begun).filter(|(_, begun)| !**begun) {
+            let Made::Generator(port) = made else { continue };
+            if let Some(at_ns) = port.began_ns() {
+                *begun = true;
+                say(self.to, Reply::Began { port: name.to_string(), at_ns });
+            } else if monotonic_ns() > self.at_ns + START_WITHIN_NS {
+                return Err(PortError::Unsuitable(format!(
+                    "no frame left port {name} within {} s: is the interface up?",
+                    START_WITHIN_NS / 1_000_000_000
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        let mut generators = self.flown.iter().filter_map(|(_, made)| match made {
+            Made::Generator(port) => Some(port.finished()),
+            Made::Receiver(_) => None,
+        });
+        match generators.next() {
+            Some(first) => first && generators.all(|finished| finished),
+            None => monotonic_ns() >= self.at_ns.saturating_add(self.load.duration_ns),
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
+    fn report(&self, queues: bool) {
+        for (name, made) in &self.flown {
+            let port = made.port();
+            let queues = if queues { port.counters().queues } else { Vec::new() };
+            let (frames, at_ns) = (port.frames(), monotonic_ns());
+            say(self.to, Reply::Sample(Sample { port: name.to_string(), at_ns, frames, queues }));
+        }
+    }
+
+    fn sleep_until(&self, at_ns: u64, over: impl Fn() -> bool) {
+        while !self.cancelled() && !over() {
+            match at_ns.saturating_sub(monotonic_ns()) {
+                0 => return,
+                ns => std::thread::sleep(Duration::from_nanos(ns).min(LOOK)),
+            }
+        }
+    }
+}
+
+fn say(to: &SyncSender<Input>, reply: Reply) {
+    // Where nobody decides any more, the process is about to go.
+    let _ = to.send(Input::Said(reply));
+}

@@ -1,0 +1,273 @@
+//! CPUs: which there are, who does what on them, and how busy they were.
+
+use linerate_measure::record::{CpuShare, Roles};
+use linerate_plan::settings::Mode;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+/// Time that each CPU has spent since boot, in the kernel's ticks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CpuTimes(BTreeMap<u32, Ticks>);
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Ticks {
+    /// User, nice and system.
+    working: u64,
+    /// User and nice alone.
+    user: u64,
+    /// Idle, and waiting for disks.
+    idle: u64,
+    irq: u64,
+    softirq: u64,
+    steal: u64,
+}
+
+impl CpuTimes {
+    /// Reads `proc/stat` below `root`.
+    ///
+    /// # Errors
+    /// There is none, or it has no CPUs in it.
+    pub fn read(root: &Path) -> io::Result<Self> {
+        let path = root.join("proc/stat");
+        let times = std::fs::read_to_string(&path).map(|text| Self::parse(&text));
+        match times {
+            Ok(times) if times.0.is_empty() => {
+                Err(io::Error::new(io::ErrorKind::InvalidData, format!("{} lists no CPU", path.display())))
+            }
+            Ok(times) => Ok(times),
+            Err(e) => Err(io::Error::new(e.kind(), format!("cannot read {}: {e}", path.display()))),
+        }
+    }
+
+    /// Reads the lines `cpuN …` of /proc/stat and passes over everything else.
+    pub fn parse(text: &str) -> Self {
+        CpuTimes(text.lines().filter_map(parse_line).collect())
+    }
+
+    /// What each CPU did between `earlier` and this. A CPU for which no tick has passed, or which was not there before,
+    /// is left out: nothing is known of it.
+    pub fn since(&self, earlier: &CpuTimes) -> Vec<CpuShare> {
+        let shares = self.0.iter().filter_map(|(cpu, now)| share(*cpu, now, earlier.0.get(cpu)?));
+        shares.collect()
+    }
+}
+
+/// user nice system idle iowait irq softirq steal guest guest_nice (proc(5)); guest time is part of user.
+fn parse_line(line: &str) -> Option<(u32, Ticks)> {
+    let mut fields = line.strip_prefix("cpu")?.split_ascii_whitespace();
+    // The first line, `cpu` without a number, is the sum. Its first field is a space away.
+    let number = line.as_bytes().get(3)?.is_ascii_digit().then(|| fields.next())??;
+    let mut values = fields.map_while(|f| f.parse::<u64>().ok());
+    let mut next = || values.next();
+    let (user, nice, system, idle) = (next()?, next()?, next()?, next()?);
+    let [iowait, irq, softirq, steal] = [(); 4].map(|()| next().unwrap_or(0));
+    let user = user.saturating_add(nice);
+    let (working, idle) = (user.saturating_add(system), idle.saturating_add(iowait));
+    Some((number.parse().ok()?, Ticks { working, user, idle, irq, softirq, steal }))
+}
+
+fn share(cpu: u32, now: &Ticks, then: &Ticks) -> Option<CpuShare> {
+    // idle and iowait may go backwards (proc(5)), so every difference stops at 0.
+    let gone = |part: fn(&Ticks) -> u64| part(now).saturating_sub(part(then)) as f64;
+    let (softirq, steal) = (gone(|t| t.softirq), gone(|t| t.steal));
+    let busy = gone(|t| t.working) + gone(|t| t.irq) + softirq + steal;
+    let total = busy + gone(|t| t.idle);
+    (total > 0.0).then(|| CpuShare {
+        cpu,
+        busy: busy / total,
+        softirq: softirq / total,
+        steal: steal / total,
+        user: gone(|t| t.user) / total,
+    })
+}
+
+/// A list of CPUs as the kernel writes it: `0-3,8`. What is not understood is passed over.
+pub fn parse_list(text: &str) -> Vec<u32> {
+    /// Linux has at most this many CPUs (NR_CPUS).
+    const MOST: u32 = 8192;
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let range: Option<(u32, u32)> = first.trim().parse().ok().zip(last.trim().parse().ok());
+        range.map(|(first, last)| first..=last.min(MOST))
+    };
+    text.trim().split(',').filter_map(range).flatten().collect()
+}
+
+/// The CPUs that this thread may run on, ascending. Ask before pinning anything.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn online_cpus() -> io::Result<Vec<u32>> {
+    // A mask that is shorter than the kernel's own is refused with EINVAL: large machines need more than the 1024 bits of
+    // a cpu_set_t.
+    let mut words = vec![0u64; 16];
+    loop {
+        let size = std::mem::size_of_val(&words[..]);
+        // SAFETY: the pointer is to `size` bytes that may be written, and are aligned as words.
+        let result = unsafe { libc::sched_getaffinity(0, size, words.as_mut_ptr().cast()) };
+        if result == 0 {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EINVAL) || words.len() >= 1024 {
+            return Err(error);
+        }
+        words.resize(words.len() * 2, 0);
+    }
+    // A cpu_set_t is made of C longs, of which the first holds the lowest CPUs.
+    let bytes = words.iter().flat_map(|w| w.to_ne_bytes()).collect::<Vec<u8>>();
+    let longs = bytes.chunks_exact(size_of::<libc::c_ulong>());
+    let bits = 8 * size_of::<libc::c_ulong>() as u32;
+    let set = longs.enumerate().flat_map(|(i, chunk)| {
+        let long = libc::c_ulong::from_ne_bytes(chunk.try_into().expect("chunks have this size"));
+        (0..bits).filter(move |b| long >> b & 1 == 1).map(move |b| i as u32 * bits + b)
+    });
+    Ok(set.collect())
+}
+
+/// One CPU of each core, ascending, out of `online`: hyperthreads share the core's units, and a role's speed would depend
+/// on what its sibling does. Where a core's siblings are not known, each CPU counts as a core.
+pub fn one_per_core(root: &Path, online: &[u32]) -> Vec<u32> {
+    let mut taken: Vec<u32> = Vec::new();
+    let mut chosen = Vec::new();
+    for &cpu in online {
+        let path = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+        if !taken.contains(&cpu) {
+            chosen.push(cpu);
+            taken.extend(super::line(root, &path).map(|l| parse_list(&l)).unwrap_or_default());
+        }
+    }
+    chosen
+}
+
+/// Who runs where on the CPUs `online`. `asked` are those of the generator, one thread each. CPUs that are not online are
+/// never used, asked for or not: refuse them before.
+///
+/// Inline: generator, DUT and receiver share the last CPU (or those asked for), control has the first of the others.
+/// Threaded: one CPU for each of control, generator, DUT and receiver, in this order, where there are four. With fewer,
+/// first the control shares with the generator, which it disturbs little; then the receiver shares with the DUT, where
+/// the kernel runs it unless told otherwise.
+pub fn default_roles(online: &[u32], mode: Mode, asked: Option<Vec<u32>>) -> Roles {
+    let asked = asked.map(|cpus| unique(cpus.into_iter().filter(|c| online.contains(c))));
+    let second = usize::from(mode == Mode::Threaded && online.len() >= 4);
+    let usual = if mode == Mode::Inline { online.last() } else { online.get(second) };
+    let generator =
+        asked.filter(|cpus| !cpus.is_empty()).unwrap_or_else(|| usual.copied().into_iter().collect());
+    let others: Vec<u32> = online.iter().copied().filter(|c| !generator.contains(c)).collect();
+    let shared = generator.first().copied();
+    let (control, dut, receiver) = match (mode, others.as_slice()) {
+        (Mode::Inline, _) => {
+            let control = others.first().copied().or(shared).into_iter().collect();
+            return Roles { dut: generator.clone(), receiver: generator.clone(), generator, control };
+        }
+        (_, []) => (shared, generator.last().copied(), generator.last().copied()),
+        (_, &[dut]) => (shared, Some(dut), Some(dut)),
+        (_, &[dut, receiver]) => (shared, Some(dut), Some(receiver)),
+        (_, &[control, dut, receiver, ..]) => (Some(control), Some(dut), Some(receiver)),
+    };
+    let [control, dut, receiver] = [control, dut, receiver].map(|cpu| cpu.into_iter().collect());
+    Roles { generator, dut, receiver, control }
+}
+
+fn unique(cpus: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut out: Vec<u32> = Vec::new();
+    for cpu in cpus {
+        if !out.contains(&cpu) {
+            out.push(cpu);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EARLIER: &str = "cpu  9 9 9 9\ncpu0 100 0 50 800 10 0 40 0 0 0\ncpu1 10 0 10 500\nintr 1 2 3\n";
+    const LATER: &str = "cpu  9 9 9 9\ncpu0 110 0 60 840 5 0 70 10 0 0\ncpu1 10 0 10 500\ncpu2 1 1 1 1\n";
+
+    #[test]
+    fn shares_between_two_readings() {
+        let shares = CpuTimes::parse(LATER).since(&CpuTimes::parse(EARLIER));
+        // cpu1 has not ticked and cpu2 was not there. Of cpu0: 20 working, 30 softirq, 10 stolen, 35 idle.
+        assert_eq!(shares.len(), 1);
+        let s = shares[0];
+        assert_eq!(s.cpu, 0);
+        for (share, expected) in [(s.busy, 60.0 / 95.0), (s.softirq, 30.0 / 95.0), (s.steal, 10.0 / 95.0)] {
+            assert!((share - expected).abs() < 1e-9, "{s:?}");
+        }
+    }
+
+    #[test]
+    fn no_text_makes_the_parser_panic() {
+        for text in [
+            "",
+            "cpu",
+            "cpu0",
+            "cpu0 1 2 3",
+            "cpux 1 2 3 4",
+            "cpu99999999999 1 2 3 4",
+            "cpu0 -1 2 3 4",
+            "\u{b5}cpu0",
+        ] {
+            assert_eq!(CpuTimes::parse(text), CpuTimes::default(), "{text}");
+        }
+        let huge = format!("cpu0 {0} {0} {0} {0} {0} {0} {0} {0}", u64::MAX);
+        assert_eq!(CpuTimes::parse(&huge).since(&CpuTimes::parse("cpu0 0 0 0 0")).len(), 1);
+        assert!(
+            CpuTimes::read(Path::new("/nonexistent"))
+                .unwrap_err()
+                .to_string()
+                .contains("/nonexistent/proc/stat")
+        );
+    }
+
+    #[test]
+    fn lists_of_cpus() {
+        assert_eq!(parse_list("0-3,8\n"), [0, 1, 2, 3, 8]);
+        assert_eq!(parse_list("0"), [0]);
+        assert_eq!(parse_list("3-1,x,,5"), [5]);
+        assert!(parse_list("0-4294967295").len() < 10_000);
+    }
+
+    #[test]
+    fn the_mask_of_this_process() {
+        let online = online_cpus().unwrap();
+        assert!(!online.is_empty() && online.is_sorted());
+    }
+
+    fn cpus(online: &[u32], mode: Mode, asked: Option<&[u32]>) -> [Vec<u32>; 4] {
+        let r = default_roles(online, mode, asked.map(<[u32]>::to_vec));
+        [r.control, r.generator, r.dut, r.receiver]
+    }
+
+    #[test]
+    fn inline_shares_the_last_cpu() {
+        assert_eq!(cpus(&[0, 1, 2], Mode::Inline, None), [vec![0], vec![2], vec![2], vec![2]]);
+        assert_eq!(cpus(&[5], Mode::Inline, None), [[5], [5], [5], [5]]);
+        let both = cpus(&[0, 1, 2], Mode::Inline, Some(&[0, 1, 1]));
+        assert_eq!(both, [vec![2], vec![0, 1], vec![0, 1], vec![0, 1]]);
+    }
+
+    #[test]
+    fn threaded_gives_each_role_a_cpu_as_far_as_they_reach() {
+        let threaded = |online: &[u32]| cpus(online, Mode::Threaded, None);
+        assert_eq!(threaded(&[3]), [[3], [3], [3], [3]]);
+        assert_eq!(threaded(&[0, 1]), [[0], [0], [1], [1]]);
+        assert_eq!(threaded(&[0, 1, 2]), [[0], [0], [1], [2]]);
+        assert_eq!(threaded(&[0, 1, 2, 3]), [[0], [1], [2], [3]]);
+        assert_eq!(threaded(&[2, 4, 6, 8, 10]), [[2], [4], [6], [8]]);
+        let two_generators = cpus(&[0, 1, 2, 3, 4], Mode::Threaded, Some(&[4, 3]));
+        assert_eq!(two_generators, [vec![0], vec![4, 3], vec![1], vec![2]]);
+        let crowded = cpus(&[0, 1], Mode::Threaded, Some(&[0, 1]));
+        assert_eq!(crowded, [vec![0], vec![0, 1], vec![1], vec![1]]);
+    }
+
+    #[test]
+    fn cpus_that_may_not_be_used_are_not_used() {
+        assert_eq!(cpus(&[0, 1], Mode::Inline, Some(&[7, 1])), [vec![0], vec![1], vec![1], vec![1]]);
+        assert_eq!(cpus(&[0, 1], Mode::Threaded, Some(&[7])), cpus(&[0, 1], Mode::Threaded, None));
+        assert_eq!(cpus(&[], Mode::Inline, None), [const { Vec::<u32>::new() }; 4]);
+    }
+}

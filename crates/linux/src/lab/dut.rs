@@ -1,0 +1,311 @@
+//! The DUT's side of a lane: settings, addresses, routes, and what can be exchanged while it stands.
+
+use super::addresses::{GENERATOR_SIDE, RECEIVER_SIDE, Side};
+use super::filler::Filler;
+use super::rules::RuleSet;
+use super::topology::Node;
+use super::{Interface, LabError, LabSpec, Setup, cards, enable_napi, interface, program, room};
+use crate::host::journal::Change;
+use crate::net::netlink::Route;
+use crate::net::sysctl::{self, Scope};
+use crate::net::{MacAddr, Netns};
+use crate::ports::mapped::MappedArray;
+use aya::Ebpf;
+use linerate_plan::settings::End;
+use linerate_wire::Family;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A router that answers no one and announces nothing; these exist in every network namespace with IP version 4…
+const ROUTER_V4: [(&str, &str); 5] = [
+    ("net/ipv4/ip_forward", "1"),
+    ("net/ipv4/conf/all/rp_filter", "0"),
+    ("net/ipv4/conf/default/rp_filter", "0"),
+    ("net/ipv4/conf/all/send_redirects", "0"),
+    ("net/ipv4/conf/default/send_redirects", "0"),
+];
+
+/// …and these with version 6. Multicast listener reports cannot be turned off, but their repetition put off.
+const ROUTER_V6: [(&str, &str); 8] = [
+    ("net/ipv6/conf/all/forwarding", "1"),
+    ("net/ipv6/conf/default/forwarding", "1"),
+    ("net/ipv6/conf/default/accept_dad", "0"),
+    ("net/ipv6/conf/default/accept_ra", "0"),
+    ("net/ipv6/conf/default/addr_gen_mode", "1"),
+    ("net/ipv6/conf/default/router_solicitations", "0"),
+    ("net/ipv6/conf/default/mldv1_unsolicited_report_interval", "86400000"),
+    ("net/ipv6/conf/default/mldv2_unsolicited_report_interval", "86400000"),
+];
+
+/// Makes the namespace a router, before it has interfaces.
+pub(super) fn prepare(namespace: &Netns) -> Result<Route, LabError> {
+    sysctl::apply(namespace, &ROUTER_V4)?;
+    if has_ipv6(namespace) {
+        sysctl::apply(namespace, &ROUTER_V6)?;
+    }
+    Ok(Route::open(namespace)?)
+}
+
+pub(super) fn has_ipv6(namespace: &Netns) -> bool {
+    sysctl::get(namespace, "net/ipv6/conf/all/forwarding").is_ok()
+}
+
+/// `struct known` in dut.bpf.c: what a DUT with a known answer says that it did.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub struct Known {
+    /// Frames that came in.
+    pub seen: u64,
+    /// Frames dropped.
+    pub dropped: u64,
+    /// Frames doubled.
+    pub duplicated: u64,
+    pad: [u64; 5],
+}
+
+/// A sysctl that was set, and what it was before.
+struct Changed {
+    key: String,
+    before: String,
+}
+
+/// The DUT of a lane.
+pub struct DutEnd {
+    /// The namespace that forwards: where rule sets, sysctls, routes and commands belong.
+    pub namespace: Netns,
+    /// The card towards the generator.
+    pub inside: Interface,
+    /// The card towards the receiver.
+    pub outside: Interface,
+    /// What forwards, towards either side: the cards themselves for most kinds.
+    pub(super) router: [Interface; 2],
+    nodes: Vec<Node>,
+    cards_at: [usize; 2],
+    pub(super) known: Option<MappedArray<Known>>,
+    pub(super) rules: RuleSet,
+    pub(super) room: Option<room::Room>,
+    sysctls: Vec<Changed>,
+    programs: Vec<Ebpf>,
+    /// Namespaces that have names are left to themselves.
+    kept: AtomicBool,
+}
+
+impl DutEnd {
+    /// The way into the room of its commands; `None` if they run in its namespace alone.
+    pub fn door(&self) -> Option<room::Door> {
+        self.room.as_ref().map(|room| room.door.clone())
+    }
+
+    /// `inside`, `outside`: the cards, each with its place among `nodes`; `router`: what the first of `nodes` forwards by (for a
+    /// bridge, the cards as well).
+    pub(super) fn new(
+        nodes: Vec<Node>,
+        inside: (usize, &str),
+        outside: (usize, &str),
+        router: &[String; 2],
+    ) -> Result<Self, LabError> {
+        let card = |(node, name): (usize, &str)| interface(&nodes[node].route, name);
+        let forwards = |name: &String| interface(&nodes[0].route, name);
+        Ok(DutEnd {
+            namespace: nodes[0].namespace.clone(),
+            inside: card(inside)?,
+            outside: card(outside)?,
+            router: [forwards(&router[0])?, forwards(&router[1])?],
+            cards_at: [inside.0, outside.0],
+            nodes,
+            known: None,
+            rules: RuleSet::default(),
+            room: None,
+            sysctls: Vec::new(),
+            programs: Vec::new(),
+            kept: AtomicBool::new(false),
+        })
+    }
+
+    /// Sets everything but what belongs to the host. Returns the settings that are the host's.
+    pub(super) fn configure(
+        &mut self,
+        setup: &Setup,
+        spec: &LabSpec,
+        generator: MacAddr,
+        receiver: MacAddr,
+    ) -> Result<Vec<Change>, LabError> {
+        for (card, node) in [(&self.inside, self.cards_at[0]), (&self.outside, self.cards_at[1])] {
+            self.nodes[node].route.set_up(card.index, true)?;
+        }
+        for interface in &self.router {
+            self.nodes[0].route.set_up(interface.index, true)?;
+        }
+        enable_napi(&self.inside_node().namespace, &self.inside.name)?;
+        let mut later = wanted_sysctls(setup)?;
+        self.set_sysctls(&mut later)?;
+        if setup.routes() {
+            self.addresses(generator, receiver)?;
+            self.tables(setup, spec)?;
+        }
+        self.rules.load(&self.namespace, setup, spec.interrupted)?;
+        // Rules load modules, and these bring settings of their own.
+        self.set_sysctls(&mut later)?;
+        cards::set_queues(self, setup)?;
+        let attached = program::attach(self, setup)?;
+        self.programs.extend(attached.programs);
+        self.known = attached.known;
+        cards::apply(self, setup, spec)?;
+        later.iter().map(Wanted::of_host).collect()
+    }
+
+    /// Writes the files and runs the commands.
+    pub(super) fn furnish(&mut self, setup: &Setup, spec: &LabSpec) -> Result<(), LabError> {
+        if setup.files.is_empty() && setup.commands.is_empty() {
+            return Ok(());
+        }
+        // In its place before the first command: whatever fails, what was done is undone.
+        let room = self.room.insert(room::Room::new(&self.namespace, &setup.files)?);
+        setup.commands.iter().try_for_each(|step| room.run_step(step, spec.interrupted))
+    }
+
+    /// The namespaces, the one that forwards first: what each is, and where.
+    pub(super) fn namespaces(&self) -> impl Iterator<Item = (&'static str, &Netns)> {
+        self.nodes.iter().map(|node| (node.role, &node.namespace))
+    }
+
+    pub(super) fn routes(&self) -> impl Iterator<Item = &Route> {
+        self.nodes.iter().map(|node| &node.route)
+    }
+
+    pub(super) fn inside_node(&self) -> &Node {
+        &self.nodes[self.cards_at[0]]
+    }
+
+    pub(super) fn outside_node(&self) -> &Node {
+        &self.nodes[self.cards_at[1]]
+    }
+
+    /// Whether the DUT can be left to itself: its programs are held by this process, and go with it.
+    pub(super) fn outlive(&self) -> Result<(), LabError> {
+        if !self.programs.is_empty() {
+            return Err(LabError::Unsuitable(
+                "a DUT that is an eBPF program (xdp, known-...) ends with linerate and cannot be left up"
+                    .into(),
+            ));
+        }
+        self.kept.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn families(&self) -> usize {
+        if has_ipv6(&self.namespace) { 2 } else { 1 }
+    }
+
+    fn addresses(&self, generator: MacAddr, receiver: MacAddr) -> Result<(), LabError> {
+        let [inside, outside] = &self.router;
+        let route = &self.nodes[0].route;
+        for (interface, side, mac) in
+            [(inside, &GENERATOR_SIDE, generator), (outside, &RECEIVER_SIDE, receiver)]
+        {
+            for Side { dut, tester, network } in side.iter().take(self.families()) {
+                route.add_address(interface.index, dut.0, dut.1)?;
+                route.add_neighbour(interface.index, *tester, mac)?;
+                route.add_route(network.0, network.1, Some(*tester), interface.index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Routes and neighbours beyond those that the traffic needs.
+    fn tables(&self, setup: &Setup, spec: &LabSpec) -> Result<(), LabError> {
+        let route = &self.nodes[0].route;
+        let end = |end: End| match end {
+            End::In => (&self.router[0], &GENERATOR_SIDE),
+            End::Out => (&self.router[1], &RECEIVER_SIDE),
+        };
+        let tester = |side: &[Side; 2], v4: bool| side[usize::from(!v4)].tester;
+        for neighbour in &setup.neighbours {
+            route.add_neighbour(end(neighbour.end).0.index, neighbour.address, neighbour.mac)?;
+        }
+        for wanted in &setup.routes {
+            let (interface, side) = end(wanted.end);
+            let via = wanted.via.unwrap_or_else(|| tester(side, wanted.to.0.is_ipv4()));
+            route.add_route(wanted.to.0, wanted.to.1, Some(via), interface.index)?;
+        }
+        let go_on = || !spec.interrupted.is_some_and(|i| i.load(Ordering::Relaxed));
+        let Filler { v4, v6, .. } = setup.more_routes;
+        for (family, count) in [(Family::V4, v4), (Family::V6, v6)] {
+            let (outside, gateway): (_, IpAddr) =
+                (&self.router[1], tester(&RECEIVER_SIDE, family == Family::V4));
+            if count > 0 {
+                let routes = setup.more_routes.routes(family);
+                route.add_routes(routes, Some(gateway), outside.index, go_on)?;
+            }
+            let neighbours = setup.more_neighbours.neighbours(family);
+            route.add_neighbours(outside.index, neighbours, go_on)?;
+        }
+        if go_on() { Ok(()) } else { Err(LabError::Interrupted) }
+    }
+
+    /// Sets those sysctls that are the namespace's, and leaves the others in the list.
+    fn set_sysctls(&mut self, wanted: &mut Vec<Wanted>) -> Result<(), LabError> {
+        let keys: Vec<&str> =
+            wanted.iter().map(|w| w.path.as_str()).filter(|p| p.starts_with("net/")).collect();
+        let scopes: BTreeMap<String, Scope> =
+            keys.iter().map(|k| (*k).to_owned()).zip(sysctl::scopes(&self.namespace, &keys)?).collect();
+        for one in std::mem::take(wanted) {
+            if scopes.get(&one.path) != Some(&Scope::Namespace) {
+                wanted.push(one);
+                continue;
+            }
+            let before = sysctl::get(&self.namespace, &one.path)?;
+            sysctl::set(&self.namespace, &one.path, &one.value)?;
+            self.sysctls.push(Changed { key: one.path, before });
+        }
+        Ok(())
+    }
+
+    /// Puts back the sysctls that were set, and sets those and the rules of another setup; gives what is the host's. The old rules
+    /// must be gone.
+    pub(super) fn exchange_rules(
+        &mut self,
+        setup: &Setup,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<Vec<Change>, LabError> {
+        while let Some(changed) = self.sysctls.pop() {
+            sysctl::set(&self.namespace, &changed.key, &changed.before)?;
+        }
+        let mut later = wanted_sysctls(setup)?;
+        self.set_sysctls(&mut later)?;
+        self.rules.load(&self.namespace, setup, interrupted)?;
+        self.set_sysctls(&mut later)?;
+        later.iter().map(Wanted::of_host).collect()
+    }
+}
+
+/// A sysctl that a setup wants.
+struct Wanted {
+    path: String,
+    value: String,
+}
+
+impl Wanted {
+    fn of_host(&self) -> Result<Change, LabError> {
+        Ok(Change::sysctl(&self.path, &self.value)?)
+    }
+}
+
+fn wanted_sysctls(setup: &Setup) -> Result<Vec<Wanted>, LabError> {
+    let wanted = |(key, value): (&String, &String)| {
+        Ok(Wanted { path: sysctl::path_of(key)?, value: value.trim().to_owned() })
+    };
+    setup.sysctls.iter().map(wanted).collect()
+}
+
+impl Drop for DutEnd {
+    fn drop(&mut self) {
+        if let Some(room) = &mut self.room {
+            room.undo();
+            if !*self.kept.get_mut() {
+                room::end_stragglers(self.nodes.iter().map(|node| node.namespace.inode()));
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! A lane: a DUT with its links to the tester, and what can be exchanged while it stands.
+
+use super::{DutEnd, Interface, LabError, Setup, room::Said};
+use crate::host::journal::Change;
+use crate::net::MacAddr;
+use crate::process::{Finished, Job};
+use std::sync::atomic::AtomicBool;
+
+/// A DUT with its links.
+pub struct Lane {
+    /// What the DUT is.
+    pub setup: Setup,
+    /// Where frames leave.
+    pub generator: Interface,
+    /// Where they arrive.
+    pub receiver: Interface,
+    /// Receive queues of the receiver's interface: at least those of the layout.
+    pub receiver_queues: u32,
+    /// Two generator CPUs send into one receive queue of the DUT: the kernel's count of what found it full is too low then.
+    pub(super) shared_queue: bool,
+    /// What is between; none for card to card.
+    pub dut: Option<DutEnd>,
+    /// Settings of the host that the DUT wants.
+    pub(super) host: Vec<Change>,
+    /// Flows that connection tracking must have room for.
+    pub(super) flows: u64,
+    pub(super) interrupted: Option<&'static AtomicBool>,
+}
+
+impl Lane {
+    /// Where a generator addresses its frames to.
+    pub fn destination_mac(&self) -> MacAddr {
+        match &self.dut {
+            Some(dut) if self.setup.routes() => dut.router[0].mac,
+            _ => self.receiver.mac,
+        }
+    }
+
+    /// Exchanges rules and the namespace's sysctls for those of `setup`, on a DUT that stays as it is otherwise: links, routes,
+    /// programs and receivers stand. Connections are forgotten where either rule set tracks them, so learning frames are due again.
+    ///
+    /// # Errors
+    /// The setups differ in more than that; or the new rules cannot be loaded: then the lane has none, and needs another exchange.
+    pub fn exchange(&mut self, setup: &Setup) -> Result<(), LabError> {
+        let faults = setup.faults();
+        if !faults.is_empty() {
+            return Err(LabError::Setup { setup: setup.name.clone(), faults });
+        }
+        if !self.setup.differs_only_in_rules(setup) {
+            return Err(LabError::Unsuitable(format!(
+                "{} differs from {} in more than rules and sysctls: it needs a lane of its own",
+                setup.name, self.setup.name
+            )));
+        }
+        if let Some(dut) = &mut self.dut {
+            dut.rules.clear(&dut.namespace, self.interrupted)?;
+            let mut host = dut.exchange_rules(setup, self.interrupted)?;
+            host.extend(setup.host_changes()?);
+            let one_way = |a: &[Change], b: &[Change]| a.iter().all(|change| b.contains(change));
+            if !one_way(&host, &self.host) || !one_way(&self.host, &host) {
+                return Err(LabError::Unsuitable(format!(
+                    "{} wants other settings of the host than {}: it needs a lab of its own",
+                    setup.name, self.setup.name
+                )));
+            }
+        }
+        self.setup = setup.clone();
+        self.room_for_states().map_or(Ok(()), |room| Err(room.refusal()))
+    }
+
+    /// Exchanges the rule set alone. `tracks`: whether the new one keeps a state for each flow.
+    ///
+    /// # Errors
+    /// As [`Lane::exchange`].
+    pub fn replace_rules(&mut self, rules: Vec<Job>, tracks: bool) -> Result<(), LabError> {
+        let setup = Setup { rules, tracks, ..self.setup.clone() };
+        let Some(dut) = &mut self.dut else {
+            return Err(LabError::Unsuitable("card-to-card is the tester alone: it has no rules".into()));
+        };
+        dut.rules.clear(&dut.namespace, self.interrupted)?;
+        dut.rules.load(&dut.namespace, &setup, self.interrupted)?;
+        self.setup = setup;
+        self.room_for_states().map_or(Ok(()), |room| Err(room.refusal()))
+    }
+
+    /// Runs a program in the DUT's namespace (in its room, if it has one), for what is collected with a trial.
+    ///
+    /// # Errors
+    /// It is not there, fails or takes too long; or there is no DUT.
+    pub fn run(&self, job: &Job) -> Result<Finished, LabError> {
+        let Some(dut) = &self.dut else {
+            return Err(LabError::Unsuitable(
+                "card-to-card is the tester alone: nothing can be run there".into(),
+            ));
+        };
+        match &dut.room {
+            Some(room) => room.run(job, self.interrupted),
+            None => {
+                let run = job.run(|path| dut.namespace.command(path), self.interrupted);
+                run.map_err(|source| LabError::Tool { doing: format!("run {}", job.program), source })
+            }
+        }
+    }
+
+    /// What the setup's commands said when the lane was made.
+    pub fn said(&self) -> &[Said] {
+        self.dut.as_ref().and_then(|dut| dut.room.as_ref()).map_or(&[], |room| &room.said)
+    }
+
+    /// The states' limit is the host's, not the namespace's: how many it must be, where it is too low. Known once the rules have
+    /// loaded connection tracking.
+    pub(super) fn room_for_states(&self) -> Option<RoomForStates> {
+        let dut = self.dut.as_ref().filter(|_| self.setup.tracks || self.setup.room.is_some())?;
+        let states = self.setup.room.unwrap_or(self.flows);
+        let limit = crate::net::sysctl::get(&dut.namespace, "net/netfilter/nf_conntrack_max").ok()?;
+        let limit: u64 = limit.trim().parse().ok()?;
+        (limit > 0 && limit < states).then(|| RoomForStates { setup: self.setup.name.clone(), states, limit })
+    }
+}
+
+/// Too little room for a lane's states.
+pub(super) struct RoomForStates {
+    pub setup: String,
+    pub states: u64,
+    pub limit: u64,
+}
+
+impl RoomForStates {
+    /// What makes room: twice as many, because states of an earlier trial may still be there.
+    pub fn change(&self) -> Result<Change, LabError> {
+        Ok(Change::sysctl("net.netfilter.nf_conntrack_max", &(self.states * 2).to_string())?.or_more())
+    }
+
+    pub fn refusal(&self) -> LabError {
+        LabError::Unsuitable(format!(
+            "{} keeps a state for each of {} flows, and this host's limit is {}: sysctl net.netfilter.nf_conntrack_max={} raises it (linerate changes nothing outside its namespaces)",
+            self.setup,
+            self.states,
+            self.limit,
+            self.states * 2
+        ))
+    }
+}

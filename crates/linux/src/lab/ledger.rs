@@ -1,0 +1,311 @@
+//! Where every frame of a trial went: the kernel's counters at each interface of a lane, before and after.
+//!
+//! A frame passes, in this order: the generator's program; its interface; the DUT's inside interface; the DUT; the DUT's
+//! outside interface; the receiver's interface; the receiver's program. A loss is located between two neighbours, and each
+//! count is checked against the next. On a veth, both ends of a link show one and the same kernel counter
+//! (`veth_get_stats64`), so that there are four independent counts: the generator's program, the DUT's inside queue, the
+//! receiver's queue, the receiver's program.
+
+use super::{DutEnd, EmbeddedLab, LabError, Lane, Setup};
+use crate::net::netlink::LinkStats;
+use crate::net::procnet;
+use linerate_measure::audit::{Loss, SecondCount, Side};
+use linerate_measure::counters::PortCounters;
+use std::collections::BTreeMap;
+
+/// The counters of a lane at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    generator: LinkStats,
+    receiver: LinkStats,
+    dut: Option<DutSnapshot>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct DutSnapshot {
+    inside: LinkStats,
+    outside: LinkStats,
+    drops: BTreeMap<String, u64>,
+    known_drops: u64,
+}
+
+/// Where the frames of a trial went.
+#[derive(Debug, Clone, Default)]
+pub struct Account {
+    /// Losses by place.
+    pub losses: Vec<Loss>,
+    /// Second counts of the same frames.
+    pub second_counts: Vec<SecondCount>,
+    /// All counters of the DUT that changed.
+    pub dut: BTreeMap<String, u64>,
+}
+
+impl Account {
+    /// Whether every frame sent is received or lost at a known place, and every count agrees with its neighbour.
+    pub fn balances(&self, generator: &PortCounters, receiver: &PortCounters) -> bool {
+        let lost: u64 = self.losses.iter().map(|l| l.frames).sum();
+        generator.frames == receiver.unique() + lost
+            && self.second_counts.iter().all(|s| s.frames == s.expected)
+    }
+}
+
+impl EmbeddedLab {
+    /// Reads all counters of a lane.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn snapshot(&self, lane: &Lane) -> Result<Snapshot, LabError> {
+        let (generator, receiver) = self.tester_links(lane)?;
+        let dut = lane.dut.as_ref().map(dut_snapshot).transpose()?;
+        Ok(Snapshot { generator: generator.stats, receiver: receiver.stats, dut })
+    }
+}
+
+fn dut_snapshot(dut: &DutEnd) -> Result<DutSnapshot, LabError> {
+    let mut drops = BTreeMap::new();
+    for (role, namespace) in dut.namespaces() {
+        let prefix = if role.is_empty() { String::new() } else { format!("{role}: ") };
+        let counters = procnet::drop_counters(namespace)?.into_iter();
+        drops.extend(counters.map(|(name, value)| (format!("{prefix}{name}"), value)));
+    }
+    Ok(DutSnapshot {
+        inside: dut.inside_node().route.link_by_index(dut.inside.index)?.stats,
+        outside: dut.outside_node().route.link_by_index(dut.outside.index)?.stats,
+        drops,
+        known_drops: dut.known.as_ref().map_or(0, |k| k.iter().map(|k| k.dropped).sum()),
+    })
+}
+
+/// Compares two snapshots with what generator and receiver counted in between.
+pub fn account(
+    lane: &Lane,
+    before: &Snapshot,
+    after: &Snapshot,
+    generator: &PortCounters,
+    receiver: &PortCounters,
+) -> Account {
+    let mut account = reckon(lane.into(), before, after, generator, receiver);
+    if let Some(dut) = &lane.dut
+        && !dut.rules.is_empty()
+        && let Some(unexplained) = account.losses.iter_mut().find(|l| l.place == UNEXPLAINED)
+    {
+        explain_by_rules(dut, unexplained);
+    }
+    account
+}
+
+/// What a reckoning has to know of a lane.
+struct Terms {
+    /// Frames are steered to other CPUs, whose backlogs may be full.
+    steered: bool,
+    /// CPUs send into one queue of the DUT, and count what it refuses without a lock (docs/packet-io.md).
+    shared_queue: bool,
+    variant: String,
+}
+
+impl From<&Lane> for Terms {
+    fn from(lane: &Lane) -> Terms {
+        Terms { shared_queue: lane.shared_queue, ..Terms::of(&lane.setup) }
+    }
+}
+
+impl Terms {
+    fn of(setup: &Setup) -> Terms {
+        Terms { steered: setup.inside.rps.is_some(), shared_queue: false, variant: setup.name.clone() }
+    }
+}
+
+const UNEXPLAINED: &str = "inside the DUT (no counter says why)";
+
+/// Where frames wait that were steered to another CPU (`netdev_max_backlog`).
+const BACKLOG: &str = "DUT: backlog of the CPU that frames are steered to full";
+
+fn reckon(
+    terms: Terms,
+    before: &Snapshot,
+    after: &Snapshot,
+    generator: &PortCounters,
+    receiver: &PortCounters,
+) -> Account {
+    let mut account = Account::default();
+    let grown =
+        |field: fn(&LinkStats) -> u64, a: &LinkStats, b: &LinkStats| field(b).saturating_sub(field(a));
+    let (tx, tx_dropped, rx) =
+        (|l: &LinkStats| l.tx_packets, |l: &LinkStats| l.tx_dropped, |l: &LinkStats| l.rx_packets);
+    let handed_over = grown(tx, &before.generator, &after.generator);
+    let mut refused = grown(tx_dropped, &before.generator, &after.generator);
+    // Nothing but that ring is between the generator and the DUT's count of what it took: the difference is the ring's.
+    let sent = generator.frames + generator.refused;
+    if terms.shared_queue && handed_over + refused <= sent {
+        refused = sent - handed_over;
+    }
+    let mut arrived = grown(rx, &before.receiver, &after.receiver);
+    // A socket is told of a full ring and counts such a frame as refused: it was never sent. Live frames are not told.
+    second(&mut account, "generator interface", handed_over + refused, sent);
+    let refused = refused.saturating_sub(generator.refused);
+    match (&before.dut, &after.dut) {
+        (Some(b), Some(a)) => {
+            lose(&mut account, "DUT in: receive ring full", refused, Side::Dut);
+            let entered = grown(rx, &b.inside, &a.inside);
+            let (left, ring_full) =
+                (grown(tx, &b.outside, &a.outside), grown(tx_dropped, &b.outside, &a.outside));
+            second(&mut account, "DUT in", entered, handed_over);
+            second(&mut account, "receiver interface", arrived, left);
+            lose(&mut account, "receiver: receive ring full", ring_full, Side::Tester);
+            // Copies that the DUT made, and frames of its own, left it without having entered.
+            let made = receiver.duplicates() + receiver.foreign_total();
+            let inside = (entered + made).saturating_sub(left + ring_full);
+            account.dut = procnet::difference(&b.drops, &a.drops);
+            // A card counts as dropped what its ring, its program and the backlog had no room for: the first two are known.
+            let by_program: u64 =
+                account.dut.iter().filter(|(n, _)| n.ends_with("_xdp_drops")).map(|(_, n)| n).sum();
+            let dropped = grown(|l| l.rx_dropped, &b.inside, &a.inside);
+            let ring = grown(tx_dropped, &before.generator, &after.generator);
+            let backlog = if terms.steered { dropped.saturating_sub(ring + by_program) } else { 0 };
+            let backlog = backlog.min(inside);
+            lose(&mut account, BACKLOG, backlog, Side::Dut);
+            locate_inside(&mut account, &terms.variant, inside - backlog, a.known_drops - b.known_drops);
+        }
+        _ => {
+            lose(&mut account, "receiver: receive ring full", refused, Side::Tester);
+            second(&mut account, "receiver interface", arrived, handed_over);
+        }
+    }
+    // What a socket receiver's ring had no room for had arrived at its interface.
+    lose(&mut account, "receiver: socket ring full", receiver.refused, Side::Tester);
+    arrived = arrived.saturating_sub(receiver.refused);
+    second(&mut account, "receiver program", receiver.frames + receiver.foreign_total(), arrived);
+    account
+}
+
+fn second(account: &mut Account, place: &str, frames: u64, expected: u64) {
+    account.second_counts.push(SecondCount { place: place.into(), frames, expected });
+}
+
+fn lose(account: &mut Account, place: &str, frames: u64, side: Side) {
+    if frames > 0 {
+        account.losses.push(Loss { place: place.into(), frames, side });
+    }
+}
+
+/// Gives the frames lost between the DUT's interfaces their reasons, as far as its counters have any. Interface counters
+/// are not reasons: the same frames appear there and under what the program or the stack did with them.
+fn locate_inside(account: &mut Account, variant: &str, lost: u64, known_drops: u64) {
+    let mut left = lost;
+    let mut reasons: Vec<(String, u64)> = Vec::new();
+    if known_drops > 0 {
+        reasons.push((format!("DUT: dropped by {variant}"), known_drops));
+    }
+    let stack = account.dut.iter().filter(|(name, _)| is_reason(name, known_drops > 0));
+    reasons.extend(stack.map(|(name, n)| (format!("DUT: {name}"), *n)));
+    for (place, frames) in reasons {
+        let frames = frames.min(left);
+        left -= frames;
+        lose(account, &place, frames, Side::Dut);
+    }
+    lose(account, UNEXPLAINED, left, Side::Dut);
+}
+
+fn is_reason(counter: &str, known: bool) -> bool {
+    let counter = counter.rsplit_once(": ").map_or(counter, |(_, name)| name);
+    let protocol = ["Ip.", "Ip6.", "IpExt.", "Conntrack."].iter().any(|p| counter.starts_with(p));
+    protocol || (counter.ends_with("_xdp_drops") && !known)
+}
+
+/// Rule sets count what they drop.
+fn explain_by_rules(dut: &DutEnd, loss: &mut Loss) {
+    let Some(dropped) = dut.rules.dropped_since(&dut.namespace) else { return };
+    if dropped >= loss.frames {
+        loss.place = dut.rules.place();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_measure::audit::{Evidence, audit, no_room};
+    use linerate_measure::trial::Rates;
+    use linerate_plan::settings::Dut;
+
+    fn stats(rx: u64, tx: u64, tx_dropped: u64) -> LinkStats {
+        LinkStats { rx_packets: rx, tx_packets: tx, tx_dropped, ..LinkStats::default() }
+    }
+
+    fn ports(sent: u64, received: u64) -> (PortCounters, PortCounters) {
+        let port = |frames| PortCounters { frames, ..PortCounters::default() };
+        (port(sent), port(received))
+    }
+
+    fn valid(a: &Account, g: PortCounters, r: PortCounters) -> bool {
+        let (losses, second_counts) = (a.losses.clone(), a.second_counts.clone());
+        let rates = Some(Rates { offered: 1e6, received: 1e6, seconds: 0.25 });
+        audit(&Evidence { rates, generator: g, receiver: r, losses, second_counts, ..Evidence::default() })
+            .valid
+    }
+
+    #[test]
+    fn a_dut_that_is_overrun_loses_at_its_ring_and_the_account_balances() {
+        let before = Snapshot { dut: Some(DutSnapshot::default()), ..Snapshot::default() };
+        let dut =
+            DutSnapshot { inside: stats(700, 0, 0), outside: stats(0, 690, 0), ..DutSnapshot::default() };
+        let dut = DutSnapshot { drops: [("Ip.InDiscards".to_string(), 10)].into(), ..dut };
+        let after = Snapshot { generator: stats(0, 700, 300), receiver: stats(690, 0, 0), dut: Some(dut) };
+        let (g, r) = ports(1000, 690);
+        let a = reckon(Terms::of(&Setup::of(Dut::Forwarding)), &before, &after, &g, &r);
+        let places = [0, 1].map(|i| (a.losses[i].place.as_str(), a.losses[i].frames));
+        assert_eq!(places, [("DUT in: receive ring full", 300), ("DUT: Ip.InDiscards", 10)]);
+        assert_eq!(places.map(|(place, _)| no_room(place)), [true, false]);
+        assert!(valid(&a, g, r));
+    }
+
+    #[test]
+    fn updates_lost_by_cpus_that_share_a_queue_are_made_good_where_frames_could_go_nowhere_else() {
+        let before = Snapshot { dut: Some(DutSnapshot::default()), ..Snapshot::default() };
+        let dut =
+            DutSnapshot { inside: stats(700, 0, 0), outside: stats(0, 700, 0), ..DutSnapshot::default() };
+        let after = |refused| Snapshot {
+            generator: stats(0, 700, refused),
+            receiver: stats(700, 0, 0),
+            dut: Some(dut.clone()),
+        };
+        let (g, r) = ports(1000, 700);
+        let shared = |refused, shared_queue| {
+            let terms = Terms { shared_queue, ..Terms::of(&Setup::of(Dut::Forwarding)) };
+            valid(&reckon(terms, &before, &after(refused), &g, &r), g.clone(), r.clone())
+        };
+        assert!(shared(284, true), "16 updates are missing, as the kernel loses them");
+        assert!(!shared(316, true), "more was refused than sent");
+        assert!(!shared(284, false), "a queue of its own counts exactly");
+    }
+
+    #[test]
+    fn what_a_steered_card_drops_beyond_its_ring_was_the_backlogs() {
+        let before = Snapshot { dut: Some(DutSnapshot::default()), ..Snapshot::default() };
+        let inside = LinkStats { rx_dropped: 340, ..stats(700, 0, 0) };
+        let dut = DutSnapshot { inside, outside: stats(0, 660, 0), ..DutSnapshot::default() };
+        let after = Snapshot { generator: stats(0, 700, 300), receiver: stats(660, 0, 0), dut: Some(dut) };
+        let (g, r) = ports(1000, 660);
+        let mut setup = Setup::of(Dut::Forwarding);
+        setup.inside.rps = Some(vec![1]);
+        let losses = reckon(Terms::of(&setup), &before, &after, &g, &r).losses;
+        let places: Vec<(&str, u64)> = losses.iter().map(|l| (l.place.as_str(), l.frames)).collect();
+        assert_eq!(places, [("DUT in: receive ring full", 300), (BACKLOG, 40)]);
+    }
+
+    #[test]
+    fn a_receiver_that_is_overrun_is_the_testers_fault() {
+        let after = Snapshot { generator: stats(0, 900, 100), receiver: stats(900, 0, 0), dut: None };
+        let (g, r) = ports(1000, 900);
+        let a = reckon(Terms::of(&Setup::of(Dut::CardToCard)), &Snapshot::default(), &after, &g, &r);
+        assert_eq!(a.losses[0].side, Side::Tester);
+        assert!(!valid(&a, g, r));
+    }
+
+    #[test]
+    fn a_program_that_miscounts_is_found_out() {
+        let after = Snapshot { generator: stats(0, 1000, 0), receiver: stats(1000, 0, 0), dut: None };
+        let (g, r) = ports(1001, 1001);
+        let a = reckon(Terms::of(&Setup::of(Dut::CardToCard)), &Snapshot::default(), &after, &g, &r);
+        assert!(!valid(&a, g, r));
+    }
+}

@@ -1,0 +1,280 @@
+//! How the kinds of DUT are wired: namespaces, links and what stands on them.
+//!
+//! Every lane has two links to the tester; their DUT ends are the cards. What forwards calls its interfaces `inN` and `outN`,
+//! whatever the kind, so that one rule set fits all; where those are not the cards, the cards are `card-inN` and `card-outN`.
+//!
+//! | kind | between the cards |
+//! |---|---|
+//! | forwarding, xdp, known-... | the cards are the router's interfaces |
+//! | bridge | one bridge, no router |
+//! | routed-bridge | the router's inside interface is a bridge, with the inside card as its only member |
+//! | macvlan | the router's interfaces are macvlans in bridge mode, one on each card |
+//! | vlan | the router's interfaces are VLANs, one on each card; frames are tagged on both links |
+//! | nested | a second namespace routes; the first holds the cards, and hands frames over by a bridge and a veth pair on either side, as container and jail hosts do |
+//! | vxlan | the router puts frames into a tunnel; a second namespace takes them out and bridges them to the outside card. Routing, encapsulation, a veth, decapsulation and a bridge are measured together |
+
+use super::addresses::mac;
+use super::dut::{DutEnd, has_ipv6, prepare};
+use super::{EmbeddedLab, LabError, Setup, interface, quieten};
+use crate::net::netlink::{Route, VethSpec, VxlanSpec};
+use crate::net::{MacAddr, Netns, sysctl};
+use linerate_plan::settings::Dut;
+use std::net::Ipv4Addr;
+
+/// 802.1Q tags of the frames on the link to the generator…
+pub const INSIDE_VLAN: u16 = 2;
+/// …and to the receiver.
+pub const OUTSIDE_VLAN: u16 = 4;
+/// The tunnel's outer addresses: of the generator's half, where no flow of the tester starts.
+const UNDERLAY: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 5), Ipv4Addr::new(198, 18, 0, 6)];
+const UNDERLAY_PREFIX: u8 = 30;
+/// Outer IPv4, UDP and VXLAN headers and the inner Ethernet header (RFC 7348 section 5).
+const VXLAN_OVERHEAD: u32 = 50;
+const VXLAN_ID: u32 = 100;
+const VXLAN_PORT: u16 = 4789;
+
+/// A namespace of a DUT.
+pub(super) struct Node {
+    /// What it is, for names and messages; empty for the one that forwards.
+    pub role: &'static str,
+    pub namespace: Netns,
+    pub route: Route,
+}
+
+impl Node {
+    /// Something that forwards packets.
+    fn router(label: &str) -> Result<Node, LabError> {
+        let namespace = Netns::anonymous()?.with_label(&format!("DUT of {label}"));
+        let route = prepare(&namespace)?;
+        Ok(Node { role: "", namespace, route })
+    }
+
+    /// Something that passes frames on without looking at IP: with IPv6 it would report its multicast groups, at times in the
+    /// middle of a trial.
+    fn switch(label: &str, role: &'static str) -> Result<Node, LabError> {
+        let title = if role.is_empty() { String::new() } else { format!(" ({role})") };
+        let namespace = Netns::anonymous()?.with_label(&format!("DUT of {label}{title}"));
+        let route = prepare(&namespace)?;
+        quieten(&namespace)?;
+        Ok(Node { role, namespace, route })
+    }
+
+    /// Makes a bridge of these ports. Frames to a port's addresses are sent there from the first one on.
+    fn bridge(&self, name: &str, ports: &[(&str, &[MacAddr])]) -> Result<u32, LabError> {
+        let bridge = self.route.create_bridge(name, None)?;
+        for (port, behind) in ports {
+            let port = interface(&self.route, port)?;
+            self.route.set_up(port.index, true)?;
+            self.route.set_master(port.index, Some(bridge))?;
+            for address in *behind {
+                self.route.add_fdb(port.index, *address)?;
+            }
+        }
+        self.route.set_up(bridge, true)?;
+        Ok(bridge)
+    }
+
+    /// An interface that others stand on has no IPv6 of its own, and reports nothing.
+    fn below(&self, name: &str) -> Result<u32, LabError> {
+        if has_ipv6(&self.namespace) {
+            sysctl::set(&self.namespace, &format!("net/ipv6/conf/{name}/disable_ipv6"), "1")?;
+        }
+        let index = interface(&self.route, name)?.index;
+        self.route.set_up(index, true)?;
+        Ok(index)
+    }
+}
+
+/// One end of a link to be made.
+pub(super) struct End {
+    pub name: String,
+    pub mac: MacAddr,
+    pub index: u32,
+}
+
+/// A lane under construction.
+pub(super) struct Wiring<'a> {
+    pub lab: &'a EmbeddedLab,
+    pub number: usize,
+    pub setup: &'a Setup,
+}
+
+/// Names of the interfaces of whatever forwards in lane number `lane`: towards the generator and towards the receiver. What
+/// rule sets and sysctls can refer to.
+pub fn interface_names(lane: usize) -> [String; 2] {
+    [format!("in{lane}"), format!("out{lane}")]
+}
+
+impl Wiring<'_> {
+    /// The ends of the tester: generator and receiver.
+    pub fn tester(&self) -> [End; 2] {
+        [self.end(format!("g{}", self.number), 1), self.end(format!("r{}", self.number), 4)]
+    }
+
+    /// Ends are numbered apart: both ends of a pair with the same number come up late (docs/packet-io.md).
+    fn end(&self, name: String, role: u8) -> End {
+        End { name, mac: mac(self.number, role), index: 10 * (self.number as u32 + 1) + u32::from(role) }
+    }
+
+    /// Links the tester's ends to each other.
+    pub fn card_to_card(&self) -> Result<(), LabError> {
+        let [g, r] = self.tester();
+        let mtu = self.lab.spec.mtu();
+        self.veth(&self.lab.generator_route, (&g, mtu), (&r, mtu), &self.lab.receiver, self.lab.spec.queues())
+    }
+
+    /// Makes the DUT's namespaces and links, up to what is set on them.
+    pub fn dut(&self) -> Result<DutEnd, LabError> {
+        match self.setup.dut {
+            Dut::Bridge => self.bridged(),
+            Dut::RoutedBridge => self.routed_bridge(),
+            Dut::Macvlan | Dut::Vlan => self.stacked(),
+            Dut::Nested => self.nested(),
+            Dut::Vxlan => self.vxlan(),
+            _ => self.plain(),
+        }
+    }
+
+    fn plain(&self) -> Result<DutEnd, LabError> {
+        let router = Node::router(&self.setup.name)?;
+        let names = interface_names(self.number);
+        self.cards(&router, &router, &names)?;
+        let [inside, outside] = &names;
+        DutEnd::new(vec![router], (0, inside), (0, outside), &names)
+    }
+
+    fn bridged(&self) -> Result<DutEnd, LabError> {
+        let node = Node::switch(&self.setup.name, "")?;
+        let names = interface_names(self.number);
+        self.cards(&node, &node, &names)?;
+        let [inside, outside] = &names;
+        node.bridge("br0", &[(inside, &[]), (outside, &[self.receiver_mac()])])?;
+        DutEnd::new(vec![node], (0, inside), (0, outside), &names)
+    }
+
+    fn routed_bridge(&self) -> Result<DutEnd, LabError> {
+        let router = Node::router(&self.setup.name)?;
+        let [inside, outside] = interface_names(self.number);
+        let card = format!("card-in{}", self.number);
+        self.cards(&router, &router, &[card.clone(), outside.clone()])?;
+        router.below(&card)?;
+        let bridge = router.bridge(&inside, &[(&card, &[])])?;
+        router.route.set_mac(bridge, mac(self.number, 5))?;
+        DutEnd::new(vec![router], (0, &card), (0, &outside), &[inside, outside.clone()])
+    }
+
+    /// Macvlans or VLANs on the cards.
+    fn stacked(&self) -> Result<DutEnd, LabError> {
+        let router = Node::router(&self.setup.name)?;
+        let (names, cards) = (interface_names(self.number), self.card_names());
+        self.cards(&router, &router, &cards)?;
+        let sides = names.iter().zip(&cards).zip([(5, INSIDE_VLAN), (6, OUTSIDE_VLAN)]);
+        for ((name, card), (role, tag)) in sides {
+            let (lower, address) = (router.below(card)?, mac(self.number, role));
+            match self.setup.dut {
+                Dut::Macvlan => router.route.create_macvlan(name, address, lower)?,
+                _ => router.route.create_vlan(name, address, lower, tag)?,
+            }
+        }
+        DutEnd::new(vec![router], (0, &cards[0]), (0, &cards[1]), &names)
+    }
+
+    fn nested(&self) -> Result<DutEnd, LabError> {
+        let inner = Node::router(&self.setup.name)?;
+        let outer = Node::switch(&self.setup.name, "host")?;
+        let (names, cards) = (interface_names(self.number), self.card_names());
+        self.cards(&outer, &outer, &cards)?;
+        let mtus = self.mtus();
+        for (side, (name, role)) in names.iter().zip([5, 6]).enumerate() {
+            let peer = self.end(format!("to-{name}"), role + 2);
+            let end = self.end(name.clone(), role);
+            let link = (&end, mtus[side]);
+            self.veth(&outer.route, (&peer, mtus[side]), link, &inner.namespace, self.queues()[side])?;
+        }
+        let behind = [mac(self.number, 5), self.receiver_mac()];
+        let [to_in, to_out] = names.each_ref().map(|name| format!("to-{name}"));
+        outer.bridge("br-in", &[(&cards[0], &[]), (&to_in, &[behind[0]])])?;
+        outer.bridge("br-out", &[(&to_out, &[]), (&cards[1], &[behind[1]])])?;
+        DutEnd::new(vec![inner, outer], (1, &cards[0]), (1, &cards[1]), &names)
+    }
+
+    fn vxlan(&self) -> Result<DutEnd, LabError> {
+        let router = Node::router(&self.setup.name)?;
+        let far = Node::switch(&self.setup.name, "far end of the tunnel")?;
+        let ([inside, outside], card) = (interface_names(self.number), format!("card-out{}", self.number));
+        self.cards(&router, &far, &[inside.clone(), card.clone()])?;
+        let (near, beyond) = (self.end("under0".into(), 5), self.end("under1".into(), 6));
+        let mtu = self.mtus()[1];
+        let outer = mtu + VXLAN_OVERHEAD;
+        self.veth(&router.route, (&near, outer), (&beyond, outer), &far.namespace, self.queues()[1])?;
+        let ends = [(&router, &near, outside.as_str(), 0), (&far, &beyond, "tunnel", 1)];
+        for (node, under, name, own) in ends {
+            let index = node.below(&under.name)?;
+            node.route.add_address(index, UNDERLAY[own].into(), UNDERLAY_PREFIX)?;
+            let other = if own == 0 { &beyond } else { &near };
+            node.route.add_neighbour(index, UNDERLAY[1 - own].into(), other.mac)?;
+            node.route.create_vxlan(&VxlanSpec {
+                name,
+                mac: mac(self.number, 7 + own as u8),
+                mtu,
+                id: VXLAN_ID,
+                local: UNDERLAY[own],
+                remote: UNDERLAY[1 - own],
+                port: VXLAN_PORT,
+            })?;
+        }
+        far.bridge("br0", &[("tunnel", &[]), (&card, &[self.receiver_mac()])])?;
+        DutEnd::new(vec![router, far], (0, &inside), (1, &card), &[inside.clone(), outside])
+    }
+
+    fn card_names(&self) -> [String; 2] {
+        [format!("card-in{}", self.number), format!("card-out{}", self.number)]
+    }
+
+    fn receiver_mac(&self) -> MacAddr {
+        mac(self.number, 4)
+    }
+
+    /// The two links to the tester.
+    fn cards(&self, inside: &Node, outside: &Node, names: &[String; 2]) -> Result<(), LabError> {
+        let [g, r] = self.tester();
+        let ([near, far], mtus, [near_queues, far_queues]) =
+            ([self.end(names[0].clone(), 2), self.end(names[1].clone(), 3)], self.mtus(), self.queues());
+        // The tester's ends carry the tester's frames, whatever the DUT's MTU.
+        let own = self.lab.spec.mtu();
+        self.veth(&self.lab.generator_route, (&g, own), (&near, mtus[0]), &inside.namespace, near_queues)?;
+        self.veth(&outside.route, (&far, mtus[1]), (&r, own), &self.lab.receiver, far_queues)
+    }
+
+    fn mtus(&self) -> [u32; 2] {
+        [&self.setup.inside, &self.setup.outside].map(|end| end.mtu.unwrap_or(self.lab.spec.mtu()))
+    }
+
+    /// A link has as many queues as either side wants; how many the DUT uses is set afterwards.
+    fn queues(&self) -> [u32; 2] {
+        let own = self.lab.spec.queues();
+        [&self.setup.inside, &self.setup.outside].map(|end| end.queues.unwrap_or(1).max(own))
+    }
+
+    fn veth(
+        &self,
+        route: &Route,
+        (end, mtu): (&End, u32),
+        (peer, peer_mtu): (&End, u32),
+        peer_ns: &Netns,
+        queues: u32,
+    ) -> Result<(), LabError> {
+        Ok(route.create_veth(&VethSpec {
+            name: &end.name,
+            mac: end.mac,
+            peer_name: &peer.name,
+            peer_mac: peer.mac,
+            peer_ns,
+            queues,
+            mtu,
+            peer_mtu: Some(peer_mtu),
+            txqueuelen: None,
+            indexes: Some((end.index, peer.index)),
+        })?)
+    }
+}

@@ -1,0 +1,17 @@
+//! Everything that touches the system: packet I/O, the embedded lab, host facts, records on disk. The only crate with
+//! unsafe code, each block with its reason.
+#![cfg(target_os = "linux")]
+
+pub mod agent;
+pub mod archive;
+pub mod bpf;
+pub mod descriptors;
+pub mod files;
+pub mod folders;
+pub mod host;
+pub mod lab;
+pub mod net;
+pub mod ports;
+pub mod process;
+pub mod records;
+pub mod trial;

@@ -1,0 +1,300 @@
+//! An in-memory link with a simulated device under test: the whole command line runs on it without privileges, and what the
+//! device does to frames is known exactly.
+//!
+//! Frames are built, signed, stamped, recognised and accounted for as on a real link. Time is the link's own: a trial takes what its
+//! frames cost the host, and comes out the same on a busy machine.
+
+use super::user_generator::{Due, FrameSource, Pacer};
+use super::user_receiver::Account;
+use super::xdp_receiver::ReceiverOptions;
+use super::{Load, PortError, Traffic};
+use crate::trial::Outcome;
+use linerate_measure::audit::{Loss, Side};
+use linerate_measure::counters::{PortCounters, StreamCounters};
+use linerate_measure::trial::{Event, Machine, Sample, Step};
+use linerate_plan::timing::Timing;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The rate, in frames/s, of a load that is to be as fast as possible.
+pub const MAXIMUM: f64 = 2e6;
+
+/// Frames of such a load at most, however long it is: they take the host a moment. One above the device's rate has more.
+const MOST: f64 = 600_000.0;
+
+/// Frames that are due at once at most.
+const BATCH: u32 = 64;
+
+/// Frames that the simulated device lets pass in one burst above its rate.
+const BURST: f64 = 32.0;
+
+/// Frames that it holds at most to delay them.
+const HELD: usize = 1 << 18;
+
+/// A frame stays in it no longer.
+const LONGEST_DELAY: Duration = Duration::from_secs(3600);
+
+/// What the simulated device under test does to frames. The default forwards all of them at once.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct MemoryDut {
+    /// The most it forwards, in frames/s.
+    pub rate: Option<f64>,
+    /// Every so many-th frame that arrives is lost.
+    pub loss_one_in: Option<u64>,
+    /// Every so many-th frame that it forwards goes out twice.
+    pub duplicate_one_in: Option<u64>,
+    /// Time that each frame spends in it.
+    pub delay: Duration,
+}
+
+/// A generator, a simulated device and a receiver.
+pub struct MemoryLink {
+    source: FrameSource,
+    frame: Vec<u8>,
+    account: Account,
+    /// The clock, in nanoseconds. It goes on from trial to trial; 0 would be no time stamp.
+    now_ns: u64,
+}
+
+/// What a trial showed.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryTrial {
+    /// Samples.
+    pub outcome: Outcome,
+    /// The generator's counters.
+    pub sent: PortCounters,
+    /// The receiver's counters.
+    pub received: PortCounters,
+    /// Frames that the device has lost, and why.
+    pub losses: Vec<Loss>,
+    /// Copies that it has made.
+    pub copies: u64,
+}
+
+impl MemoryLink {
+    /// A generator of `traffic`, whose rate and batch mean nothing here, and a receiver.
+    ///
+    /// # Errors
+    /// Traffic that cannot be sent.
+    pub fn new(traffic: &Traffic) -> Result<MemoryLink, PortError> {
+        let source = FrameSource::new(traffic, 0, 1)?;
+        let options = ReceiverOptions {
+            campaign: traffic.campaign,
+            streams: 256,
+            queues: 1,
+            pass_foreign: false,
+            unsigned: !traffic.frame.signed,
+        };
+        let frame = vec![0; source.longest()];
+        Ok(MemoryLink { source, frame, account: Account::new(&options), now_ns: 1 })
+    }
+
+    /// Runs one trial at `rate` frames/s (`None`: as fast as possible) through a device.
+    pub fn trial(
+        &mut self,
+        timing: Timing,
+        rate: Option<f64>,
+        dut: MemoryDut,
+        interrupted: &AtomicBool,
+    ) -> MemoryTrial {
+        let load_s = timing.load_ns() as f64 / 1e9;
+        let fastest = MAXIMUM.min(MOST / load_s).max(2.0 * dut.rate.unwrap_or(0.0));
+        let load = Load { duration: Duration::MAX, frames: None };
+        let pacer = Pacer::new(Some(rate.unwrap_or(fastest)), &load, 0, 1);
+        self.source.begin();
+        self.account.reset();
+        let began_ns = self.now_ns;
+        let mut flight = Flight { link: self, pacer, dut: SimulatedDut::new(dut), frames: 0, bytes: 0 };
+        let mut machine = Machine::new(timing);
+        loop {
+            let event = match machine.step() {
+                Step::Start | Step::Read => Event::Done,
+                Step::Stop => {
+                    // The device keeps nothing.
+                    let last = flight.dut.held.back().map_or(0, |(at_ns, _)| *at_ns);
+                    flight.deliver_until(last);
+                    Event::Done
+                }
+                Step::Sample(at) => match flight.send_until(began_ns + at, interrupted) {
+                    true => Event::Sampled(flight.sample(at)),
+                    false => Event::Done,
+                },
+                Step::Drain(at) => {
+                    flight.deliver_until(began_ns + at);
+                    Event::Sampled(flight.sample(flight.link.now_ns - began_ns))
+                }
+                Step::Settle(ns) => {
+                    flight.deliver_until(flight.link.now_ns + ns);
+                    Event::Done
+                }
+                Step::Done => break,
+            };
+            machine.done(event, flight.link.now_ns - began_ns);
+        }
+        let Flight { dut, frames, bytes, .. } = flight;
+        let stream = StreamCounters {
+            stream: self.source.stream(),
+            frames,
+            next_sequence: self.source.sequence(),
+            ..StreamCounters::default()
+        };
+        MemoryTrial {
+            outcome: Outcome { samples: machine.into_samples(), began_ns, faults: Vec::new() },
+            sent: PortCounters { frames, bytes, streams: vec![stream], ..PortCounters::default() },
+            received: self.account.counters(),
+            losses: dut.losses(),
+            copies: dut.duplicated,
+        }
+    }
+}
+
+/// A trial on its way.
+struct Flight<'a> {
+    link: &'a mut MemoryLink,
+    pacer: Pacer,
+    dut: SimulatedDut,
+    frames: u64,
+    bytes: u64,
+}
+
+impl Flight<'_> {
+    /// Sends what is due until then; `false` where that was interrupted.
+    fn send_until(&mut self, end_ns: u64, interrupted: &AtomicBool) -> bool {
+        while !interrupted.load(Ordering::Relaxed) {
+            match self.pacer.due(self.link.now_ns, BATCH) {
+                Due::Frames(due) => {
+                    (0..due).for_each(|index| self.send(self.pacer.scheduled_ns(index)));
+                    self.pacer.spent(due);
+                }
+                Due::Wait(ns) if self.link.now_ns + ns < end_ns => self.deliver_until(self.link.now_ns + ns),
+                Due::Wait(_) | Due::Over => {
+                    self.deliver_until(end_ns);
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Sends a frame that, by the schedule, leaves at `schedule_ns`.
+    fn send(&mut self, schedule_ns: u64) {
+        let MemoryLink { source, frame, now_ns, .. } = &mut *self.link;
+        let length = source.fill(frame, *now_ns);
+        (self.frames, self.bytes) = (self.frames + 1, self.bytes + length as u64);
+        let leaves_ns = now_ns.saturating_add(self.dut.delay_ns());
+        for _ in 0..self.dut.copies(schedule_ns) {
+            if leaves_ns > self.link.now_ns {
+                self.dut.held.push_back((leaves_ns, self.link.frame[..length].into()));
+            } else {
+                arrive(&mut self.link.account, &self.link.frame[..length], leaves_ns);
+            }
+        }
+    }
+
+    /// Lets time pass, and hands over the frames that the device lets go until then.
+    fn deliver_until(&mut self, now_ns: u64) {
+        while let Some((at_ns, frame)) = self.dut.held.front().filter(|(at_ns, _)| *at_ns <= now_ns) {
+            arrive(&mut self.link.account, frame, *at_ns);
+            self.dut.held.pop_front();
+        }
+        self.link.now_ns = self.link.now_ns.max(now_ns);
+    }
+
+    fn sample(&self, t_ns: u64) -> Sample {
+        Sample { t_ns, sent: self.frames, received: self.link.account.frames() }
+    }
+}
+
+fn arrive(account: &mut Account, frame: &[u8], now_ns: u64) {
+    let before = account.frames();
+    account.observe(frame, frame.len(), now_ns);
+    account.add_to_queue(0, 0, account.frames() - before);
+}
+
+/// The simulated device.
+struct SimulatedDut {
+    dut: MemoryDut,
+    arrived: u64,
+    forwarded: u64,
+    lost: u64,
+    over_rate: u64,
+    no_room: u64,
+    duplicated: u64,
+    /// Frames that may pass now, and the schedule's time for which that was computed.
+    tokens: f64,
+    tokens_ns: u64,
+    /// Frames on their way, with the time when they leave.
+    held: VecDeque<(u64, Box<[u8]>)>,
+}
+
+impl SimulatedDut {
+    fn new(dut: MemoryDut) -> Self {
+        SimulatedDut {
+            dut,
+            arrived: 0,
+            forwarded: 0,
+            lost: 0,
+            over_rate: 0,
+            no_room: 0,
+            duplicated: 0,
+            tokens: BURST,
+            tokens_ns: 0,
+            held: VecDeque::new(),
+        }
+    }
+
+    fn delay_ns(&self) -> u64 {
+        self.dut.delay.min(LONGEST_DELAY).as_nanos() as u64
+    }
+
+    fn losses(&self) -> Vec<Loss> {
+        let loss = |(place, frames): (&str, u64)| Loss {
+            place: format!("simulated DUT: {place}"),
+            frames,
+            side: Side::Dut,
+        };
+        let all = [
+            ("planned loss", self.lost),
+            ("over its rate, queue full", self.over_rate),
+            ("queue full", self.no_room),
+        ];
+        all.into_iter().filter(|(_, frames)| *frames > 0).map(loss).collect()
+    }
+
+    /// What becomes of a frame that, by the schedule, arrives at `schedule_ns`: the number of copies that go on.
+    fn copies(&mut self, schedule_ns: u64) -> u32 {
+        self.arrived += 1;
+        let every = |n: Option<u64>, count: u64| n.is_some_and(|n| count.is_multiple_of(n.max(1)));
+        if every(self.dut.loss_one_in, self.arrived) {
+            self.lost += 1;
+            return 0;
+        }
+        if !self.within_rate(schedule_ns) {
+            self.over_rate += 1;
+            return 0;
+        }
+        if self.held.len() + 2 > HELD {
+            self.no_room += 1;
+            return 0;
+        }
+        self.forwarded += 1;
+        if every(self.dut.duplicate_one_in, self.forwarded) {
+            self.duplicated += 1;
+            return 2;
+        }
+        1
+    }
+
+    /// A token bucket: it fills at the device's rate, and every frame takes one token.
+    fn within_rate(&mut self, schedule_ns: u64) -> bool {
+        let Some(rate) = self.dut.rate else { return true };
+        let elapsed = schedule_ns.saturating_sub(std::mem::replace(&mut self.tokens_ns, schedule_ns));
+        self.tokens = (self.tokens + elapsed as f64 * 1e-9 * rate).min(BURST);
+        if self.tokens < 1.0 {
+            return false;
+        }
+        self.tokens -= 1.0;
+        true
+    }
+}

@@ -1,0 +1,338 @@
+//! The threads of a user-space generator, one per CPU: each asks its pacer what is due and hands that to its transmitter.
+
+use super::{Due, FrameSource, Pacer};
+use crate::ports::{Generator, Load, Port, PortError, Traffic, monotonic_ns, pin_to_cpu};
+use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Shorter waits are spun through: a sleeping thread wakes late by tens of microseconds.
+const SPIN_NS: u64 = 150_000;
+/// How much before the time a sleeping thread wants to be awake.
+const EARLY_NS: u64 = 100_000;
+/// The longest sleep, so that a stop is noticed.
+const SLEEP_NS: u64 = 5_000_000;
+
+/// How one thread's frames leave.
+pub trait Transmit: Send + 'static {
+    /// Takes up to `due` frames out of `source` and sends them; returns how many were used up. What has left is added to
+    /// `tally`. May return early, with 0 as well, if the port takes no more; must do so once `tally` says to stop.
+    ///
+    /// # Errors
+    /// The port is gone.
+    fn send(
+        &mut self,
+        source: &mut FrameSource,
+        due: u32,
+        pacer: &Pacer,
+        tally: &Tally,
+    ) -> Result<u32, PortError>;
+
+    /// Nothing is due for a moment. Returns the nanoseconds after which it has something to do all the same.
+    fn idle(&mut self, _tally: &Tally) -> u64 {
+        u64::MAX
+    }
+
+    /// The load is over: sees to the frames that are still on their way.
+    ///
+    /// # Errors
+    /// They do not leave.
+    fn finish(&mut self, _tally: &Tally) -> Result<(), PortError> {
+        Ok(())
+    }
+}
+
+/// What one thread has done: written by that thread, read by anyone, in cache lines of its own (two, because processors
+/// fetch pairs).
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Tally {
+    frames: AtomicU64,
+    bytes: AtomicU64,
+    refused: AtomicU64,
+    /// 0: not yet.
+    first_ns: AtomicU64,
+    /// When the last batch had left.
+    last_ns: AtomicU64,
+    stall_ns: AtomicU64,
+    sequence: AtomicU64,
+    finished: AtomicBool,
+    stop: AtomicBool,
+}
+
+impl Tally {
+    /// So many frames of together so many bytes have left.
+    #[inline]
+    pub fn sent(&self, frames: u64, bytes: u64) {
+        add(&self.frames, frames);
+        add(&self.bytes, bytes);
+    }
+
+    /// So many frames were refused by the port.
+    #[inline]
+    pub fn refused(&self, frames: u64) {
+        add(&self.refused, frames);
+    }
+
+    /// Whether the thread is to end now.
+    #[inline]
+    pub fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn reset(&self) {
+        for counter in
+            [&self.frames, &self.bytes, &self.refused, &self.first_ns, &self.last_ns, &self.stall_ns]
+        {
+            counter.store(0, Ordering::Relaxed);
+        }
+        self.finished.store(false, Ordering::Relaxed);
+        self.stop.store(false, Ordering::Relaxed);
+    }
+
+    fn publish(&self, source: &FrameSource, pacer: &Pacer) {
+        self.first_ns.store(pacer.first_ns().unwrap_or(0), Ordering::Relaxed);
+        self.stall_ns.store(pacer.stall_ns(), Ordering::Relaxed);
+        self.sequence.store(source.sequence(), Ordering::Relaxed);
+    }
+}
+
+/// One writer: no need for a locked instruction.
+#[inline]
+fn add(counter: &AtomicU64, n: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+}
+
+/// A generator in user space: threads with a way to transmit.
+pub struct UserGenerator<T: Transmit> {
+    name: &'static str,
+    traffic: Traffic,
+    not_before_ns: u64,
+    members: Vec<Member<T>>,
+}
+
+struct Member<T> {
+    cpu: Option<u32>,
+    stream: u16,
+    tally: Arc<Tally>,
+    /// Locked by the thread while it runs.
+    work: Arc<Mutex<(FrameSource, T)>>,
+    thread: Option<JoinHandle<Result<(), PortError>>>,
+}
+
+impl<T: Transmit> UserGenerator<T> {
+    /// One thread for each of `cpus` (`None`: wherever it happens to run); `transmitter` makes its way out, from its number
+    /// and the longest frame in bytes without FCS.
+    ///
+    /// # Errors
+    /// Traffic that cannot be sent, or what `transmitter` says.
+    pub fn with(
+        name: &'static str,
+        traffic: Traffic,
+        cpus: &[Option<u32>],
+        mut transmitter: impl FnMut(usize, usize) -> Result<T, PortError>,
+    ) -> Result<Self, PortError> {
+        let mut members = Vec::with_capacity(cpus.len());
+        for (thread, cpu) in cpus.iter().enumerate() {
+            let source = FrameSource::new(&traffic, thread, cpus.len())?;
+            let (stream, longest) = (source.stream(), source.longest());
+            let work = Arc::new(Mutex::new((source, transmitter(thread, longest)?)));
+            members.push(Member { cpu: *cpu, stream, tally: Arc::default(), work, thread: None });
+        }
+        if members.is_empty() {
+            return Err(PortError::Unsuitable("a generator needs at least one CPU".into()));
+        }
+        Ok(UserGenerator { name, traffic, not_before_ns: 0, members })
+    }
+
+    /// Number of threads.
+    pub fn threads(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The transmitter of a thread, between loads (during one, this waits for its end).
+    pub(crate) fn with_transmitter<R>(&self, thread: usize, f: impl FnOnce(&mut T) -> R) -> R {
+        f(&mut self.members[thread].work.lock().unwrap_or_else(PoisonError::into_inner).1)
+    }
+
+    fn join(&mut self) -> Result<(), PortError> {
+        self.members.iter().for_each(|m| m.tally.stop.store(true, Ordering::Relaxed));
+        let mut result = Ok(());
+        for member in &mut self.members {
+            let Some(thread) = member.thread.take() else { continue };
+            match thread.join() {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => result = Err(error),
+                Err(_) => {
+                    result = Err(PortError::Unsuitable(format!(
+                        "a thread of the {} generator panicked",
+                        self.name
+                    )))
+                }
+            }
+        }
+        result
+    }
+
+    fn spawn(&self, thread: usize, load: &Load) -> Result<JoinHandle<Result<(), PortError>>, PortError> {
+        let Member { cpu, tally, work, .. } = &self.members[thread];
+        let (cpu, tally, work) = (*cpu, tally.clone(), work.clone());
+        let pacer = Pacer::new(self.traffic.rate, load, thread, self.members.len());
+        let (batch, not_before_ns) = (self.traffic.batch.max(1), self.not_before_ns);
+        let place = cpu.map_or_else(|| thread.to_string(), |cpu| cpu.to_string());
+        let name = format!("generator-{place}");
+        let run = move || {
+            prepare_thread(cpu)?;
+            await_start(not_before_ns, &tally);
+            let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
+            let (source, transmit) = &mut *work;
+            run(source, transmit, pacer, batch, &tally)
+        };
+        let thread = std::thread::Builder::new().name(name).spawn(run);
+        thread.map_err(PortError::system("start", format!("generator thread {place}")))
+    }
+}
+
+fn prepare_thread(cpu: Option<u32>) -> Result<(), PortError> {
+    // SAFETY: sets the calling thread's timer slack to 1 ns; nothing else is affected, a failure only makes waits longer.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
+    cpu.map_or(Ok(()), |cpu| {
+        pin_to_cpu(cpu).map_err(PortError::system("bind a generator thread to", format!("CPU {cpu}")))
+    })
+}
+
+fn await_start(at_ns: u64, tally: &Tally) {
+    while !tally.stopping() {
+        match at_ns.saturating_sub(monotonic_ns()) {
+            0 => return,
+            ns => rest(ns),
+        }
+    }
+}
+
+fn run<T: Transmit>(
+    source: &mut FrameSource,
+    transmit: &mut T,
+    mut pacer: Pacer,
+    batch: u32,
+    tally: &Tally,
+) -> Result<(), PortError> {
+    source.begin();
+    let mut sending = false;
+    while !tally.stopping() {
+        let now_ns = monotonic_ns();
+        if std::mem::take(&mut sending) {
+            tally.last_ns.store(now_ns, Ordering::Relaxed);
+        }
+        match pacer.due(now_ns, batch) {
+            Due::Over => break,
+            Due::Wait(ns) => {
+                let own = transmit.idle(tally);
+                rest(ns.min(own));
+            }
+            Due::Frames(due) => {
+                let used = transmit.send(source, due, &pacer, tally);
+                tally.publish(source, &pacer);
+                pacer.spent(used?);
+                sending = true;
+            }
+        }
+    }
+    tally.publish(source, &pacer);
+    tally.finished.store(true, Ordering::Release);
+    transmit.finish(tally)
+}
+
+/// Lets up to `ns` nanoseconds pass.
+pub(crate) fn rest(ns: u64) {
+    if ns > SPIN_NS {
+        std::thread::sleep(Duration::from_nanos((ns - EARLY_NS).min(SLEEP_NS)));
+    } else {
+        (0..8).for_each(|_| std::hint::spin_loop());
+    }
+}
+
+impl<T: Transmit> Port for UserGenerator<T> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn start(&mut self, load: &Load) -> Result<(), PortError> {
+        self.join()?;
+        self.members.iter().for_each(|m| m.tally.reset());
+        for thread in 0..self.members.len() {
+            self.members[thread].thread = Some(self.spawn(thread, load)?);
+        }
+        Ok(())
+    }
+
+    fn began_ns(&self) -> Option<u64> {
+        let began = self.members.iter().map(|m| m.tally.first_ns.load(Ordering::Relaxed));
+        began.filter(|ns| *ns > 0).min()
+    }
+
+    fn active_ns(&self) -> Option<u64> {
+        let last = self.members.iter().map(|m| m.tally.last_ns.load(Ordering::Relaxed)).max();
+        Some(last?.saturating_sub(self.began_ns()?))
+    }
+
+    fn frames(&self) -> u64 {
+        self.members.iter().map(|m| m.tally.frames.load(Ordering::Relaxed)).sum()
+    }
+
+    fn counters(&self) -> PortCounters {
+        let mut counters = PortCounters::default();
+        for (thread, Member { cpu, stream, tally, .. }) in self.members.iter().enumerate() {
+            let [frames, bytes, refused, stall_ns, next_sequence] =
+                [&tally.frames, &tally.bytes, &tally.refused, &tally.stall_ns, &tally.sequence]
+                    .map(|counter| counter.load(Ordering::Relaxed));
+            counters.frames += frames;
+            counters.bytes += bytes;
+            counters.refused += refused;
+            counters.stall_ns = counters.stall_ns.max(stall_ns);
+            counters.queues.push(QueueCounters {
+                cpu: cpu.unwrap_or(thread as u32),
+                queue: thread as u32,
+                frames,
+            });
+            let stream =
+                StreamCounters { stream: *stream, frames, next_sequence, ..StreamCounters::default() };
+            counters.streams.push(stream);
+        }
+        counters
+    }
+
+    fn finished(&self) -> bool {
+        let ended = |m: &Member<T>| m.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        let done = |m: &Member<T>| m.tally.finished.load(Ordering::Acquire);
+        // A thread that ended without being done has died: the load is no longer what was asked.
+        self.members.iter().any(|m| ended(m) && !done(m)) || self.members.iter().all(done)
+    }
+
+    fn stop(&mut self) -> Result<(), PortError> {
+        self.join()
+    }
+}
+
+impl<T: Transmit> Generator for UserGenerator<T> {
+    fn set_rate(&mut self, rate: Option<f64>) {
+        self.traffic.rate = rate;
+    }
+
+    fn set_batch(&mut self, batch: u32) {
+        self.traffic.batch = batch;
+    }
+
+    fn set_not_before(&mut self, at_ns: u64) {
+        self.not_before_ns = at_ns;
+    }
+}
+
+impl<T: Transmit> Drop for UserGenerator<T> {
+    fn drop(&mut self) {
+        // An error has been reported by `stop`, or the load never mattered.
+        let _ = self.join();
+    }
+}

@@ -1,0 +1,383 @@
+//! The account of a receiver that runs in user space (AF_PACKET, AF_XDP, memory): what the XDP receiver's program counts,
+//! under the same names, from the same bytes.
+
+use super::xdp_receiver::ReceiverOptions;
+use super::{Load, Port, PortError, pin_to_cpu};
+use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
+use linerate_stats::histogram::{BUCKETS, Histogram, bucket};
+use linerate_wire::{ForeignKind, Observed, Recognised, Signature, StreamAccount, recognise};
+use std::any::Any;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// Names of the kinds of foreign frames, as the XDP receiver has them.
+const FOREIGN: [&str; 6] = ["ARP", "IPv4", "IPv6", "ICMPv6", "other", "other campaign's"];
+const OTHER_CAMPAIGN: usize = 5;
+
+/// Streams that one receiver tells apart: the low byte of the stream id.
+const STREAMS: usize = 256;
+
+/// Bytes kept of the first foreign frame.
+const SAMPLE: usize = 64;
+
+/// An age beyond this (39 hours) is a stamp from the future, by clocks that are compared: it counts as 0.
+const FUTURE_NS: u64 = 1 << 47;
+
+/// What has arrived. Counters are reset with each start; the windows that find duplicates are not, because sequence numbers
+/// go on.
+pub struct Account {
+    options: ReceiverOptions,
+    windows: Vec<Option<StreamAccount>>,
+    streams: Vec<StreamCounters>,
+    queues: Vec<QueueCounters>,
+    frames: u64,
+    bytes: u64,
+    foreign: [u64; FOREIGN.len()],
+    latency: Vec<u64>,
+    foreign_sample: Option<Vec<u8>>,
+}
+
+impl Account {
+    /// An empty account; of the options, `queues` and `pass_foreign` mean nothing here.
+    pub fn new(options: &ReceiverOptions) -> Self {
+        let streams = options.streams.clamp(1, STREAMS);
+        Account {
+            options: ReceiverOptions { streams, ..*options },
+            windows: vec![None; streams],
+            streams: vec![StreamCounters::default(); streams],
+            queues: Vec::new(),
+            frames: 0,
+            bytes: 0,
+            foreign: [0; FOREIGN.len()],
+            latency: vec![0; BUCKETS],
+            foreign_sample: None,
+        }
+    }
+
+    /// Sets the counters to 0.
+    pub fn reset(&mut self) {
+        self.streams.fill(StreamCounters::default());
+        self.queues.clear();
+        (self.frames, self.bytes, self.foreign) = (0, 0, Default::default());
+        self.latency.fill(0);
+        self.foreign_sample = None;
+    }
+
+    /// Counts a frame (without FCS) that was `len` bytes long on the wire and arrived at `now_ns`.
+    #[inline]
+    pub fn observe(&mut self, frame: &[u8], len: usize, now_ns: u64) {
+        match recognise(frame) {
+            _ if self.options.unsigned && could_be_test_frame(frame) => self.test_frame(len),
+            Recognised::Test { signature, .. } => match self.stream_of(&signature) {
+                Some(id) => self.signed(id, &signature, len, now_ns),
+                None => self.foreign(OTHER_CAMPAIGN, frame),
+            },
+            Recognised::Foreign(kind) => self.foreign(foreign_index(kind), frame),
+        }
+    }
+
+    /// The number of a frame's stream, if it is one of ours.
+    fn stream_of(&self, signature: &Signature) -> Option<usize> {
+        let [campaign, id] = signature.stream.to_be_bytes();
+        (campaign == self.options.campaign && usize::from(id) < self.windows.len()).then_some(id.into())
+    }
+
+    #[cold]
+    fn foreign(&mut self, kind: usize, frame: &[u8]) {
+        self.foreign[kind] += 1;
+        self.foreign_sample.get_or_insert_with(|| frame[..frame.len().min(SAMPLE)].to_vec());
+    }
+
+    fn test_frame(&mut self, len: usize) {
+        self.frames += 1;
+        self.bytes += len as u64;
+    }
+
+    fn signed(&mut self, id: usize, signature: &Signature, len: usize, now_ns: u64) {
+        self.test_frame(len);
+        let (stream, window) = (&mut self.streams[id], self.windows[id].get_or_insert_default());
+        stream.frames += 1;
+        stream.next_sequence = stream.next_sequence.max(signature.sequence + 1);
+        match window.observe(signature.sequence) {
+            Observed::New => {}
+            Observed::Reordered => stream.reordered += 1,
+            Observed::Duplicate => stream.duplicates += 1,
+            Observed::TooLate => stream.too_late += 1,
+        }
+        if let Some(age) = signature.age_ns(now_ns) {
+            self.latency[bucket(if age < FUTURE_NS { age } else { 0 })] += 1;
+        }
+    }
+
+    /// Test frames so far.
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// So many of the test frames came through this queue on this CPU.
+    pub fn add_to_queue(&mut self, cpu: u32, queue: u32, frames: u64) {
+        match self.queues.iter_mut().find(|q| (q.cpu, q.queue) == (cpu, queue)) {
+            _ if frames == 0 => {}
+            Some(known) => known.frames += frames,
+            None => self.queues.push(QueueCounters { cpu, queue, frames }),
+        }
+    }
+
+    /// Everything as a port reports it.
+    pub fn counters(&self) -> PortCounters {
+        let foreign = FOREIGN.iter().zip(self.foreign).filter(|(_, n)| *n > 0);
+        let streams = self.streams.iter().enumerate().filter(|(_, s)| s.frames > 0);
+        let id = |low: usize| u16::from(self.options.campaign) << 8 | low as u16;
+        PortCounters {
+            frames: self.frames,
+            bytes: self.bytes,
+            foreign: foreign.map(|(kind, n)| ((*kind).to_owned(), n)).collect(),
+            queues: self.queues.clone(),
+            streams: streams.map(|(low, s)| StreamCounters { stream: id(low), ..*s }).collect(),
+            latency: Histogram::from_dense(&self.latency),
+            ..PortCounters::default()
+        }
+    }
+}
+
+fn foreign_index(kind: ForeignKind) -> usize {
+    match kind {
+        ForeignKind::Arp => 0,
+        ForeignKind::Ipv4 => 1,
+        ForeignKind::Ipv6 => 2,
+        ForeignKind::Icmpv6 => 3,
+        ForeignKind::Other(_) | ForeignKind::Runt => 4,
+    }
+}
+
+/// Whether an untagged or tagged frame carries UDP, TCP or ICMP: what generators without signatures send.
+fn could_be_test_frame(frame: &[u8]) -> bool {
+    let byte = |at: usize| frame.get(at).copied().unwrap_or(0);
+    let at = if matches!((byte(12), byte(13)), (0x81, 0) | (0x88, 0xa8)) { 16 } else { 12 };
+    let protocol = match (byte(at), byte(at + 1)) {
+        (0x08, 0) => byte(at + 11),
+        (0x86, 0xdd) => byte(at + 8),
+        _ => return false,
+    };
+    matches!(protocol, 1 | 6 | 17)
+}
+
+/// What a receiving thread and the port share.
+pub struct Shared {
+    account: Mutex<Account>,
+    /// A copy of the account's frames, to be sampled without a lock.
+    frames: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl Shared {
+    /// Around an empty account.
+    pub fn new(options: &ReceiverOptions) -> Arc<Self> {
+        let account = Mutex::new(Account::new(options));
+        Arc::new(Shared { account, frames: AtomicU64::new(0), stop: AtomicBool::new(false) })
+    }
+
+    /// Lets `f` count a batch of frames.
+    pub fn count<R>(&self, f: impl FnOnce(&mut Account) -> R) -> R {
+        let mut account = self.lock();
+        let result = f(&mut account);
+        self.frames.store(account.frames, Ordering::Relaxed);
+        result
+    }
+
+    /// Whether the receiving thread is to end now.
+    pub fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How frames arrive.
+pub trait Receive: Send + 'static {
+    /// Waits for frames, no longer than some 50 ms, and counts all that are there.
+    ///
+    /// # Errors
+    /// The port is gone.
+    fn receive(&mut self, shared: &Shared) -> Result<(), PortError>;
+}
+
+/// Frames that were dropped before the receiver saw them, since it was made.
+pub type Dropped = Box<dyn Fn() -> u64 + Send>;
+
+/// A receiver in user space: one thread, if frames have to be fetched, and the account.
+pub struct UserReceiver {
+    name: &'static str,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Result<(), PortError>>>,
+    dropped: Dropped,
+    dropped_before: u64,
+    stopped: Option<PortCounters>,
+    /// Held as long as the receiver is.
+    _keep: Box<dyn Any + Send>,
+}
+
+impl UserReceiver {
+    /// A receiver with a thread, on `cpu` if one is given. `dropped` tells what the kernel dropped; `keep` is dropped after
+    /// the thread has ended.
+    pub(crate) fn spawn(
+        name: &'static str,
+        options: &ReceiverOptions,
+        cpu: Option<u32>,
+        mut receive: impl Receive,
+        dropped: Dropped,
+        keep: Box<dyn Any + Send>,
+    ) -> Result<Self, PortError> {
+        let shared = Shared::new(options);
+        let its = shared.clone();
+        let run = move || {
+            let pinned = cpu.map_or(Ok(()), pin_to_cpu);
+            pinned.map_err(PortError::system("bind the receiver's thread to", format!("CPU {cpu:?}")))?;
+            while !its.stopping() {
+                receive.receive(&its)?;
+            }
+            Ok(())
+        };
+        let thread = std::thread::Builder::new().name("receiver".into()).spawn(run);
+        let thread = Some(thread.map_err(PortError::system("start", "the receiver's thread"))?);
+        Ok(UserReceiver { name, shared, thread, dropped, dropped_before: 0, stopped: None, _keep: keep })
+    }
+
+    /// The thread's error, if it has ended by one.
+    fn failure(&mut self) -> Result<(), PortError> {
+        if self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
+            let result = self.thread.take().map(JoinHandle::join);
+            return result.unwrap_or(Ok(Ok(()))).unwrap_or_else(|_| {
+                Err(PortError::Unsuitable(format!("the thread of the {} receiver panicked", self.name)))
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Port for UserReceiver {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn start(&mut self, _: &Load) -> Result<(), PortError> {
+        self.failure()?;
+        self.stopped = None;
+        self.dropped_before = (self.dropped)();
+        self.shared.count(Account::reset);
+        Ok(())
+    }
+
+    fn began_ns(&self) -> Option<u64> {
+        None
+    }
+
+    fn foreign_sample(&self) -> Option<Vec<u8>> {
+        self.shared.lock().foreign_sample.clone()
+    }
+
+    /// A socket beside the stack takes nothing from it; AF_XDP takes all.
+    fn let_through(&mut self, _: bool) -> bool {
+        self.name != "af-xdp"
+    }
+
+    fn frames(&self) -> u64 {
+        self.stopped.as_ref().map_or_else(|| self.shared.frames.load(Ordering::Relaxed), |s| s.frames)
+    }
+
+    fn counters(&self) -> PortCounters {
+        self.stopped.clone().unwrap_or_else(|| {
+            let counters = self.shared.lock().counters();
+            PortCounters { refused: (self.dropped)() - self.dropped_before, ..counters }
+        })
+    }
+
+    fn finished(&self) -> bool {
+        false
+    }
+
+    fn stop(&mut self) -> Result<(), PortError> {
+        if self.stopped.is_none() {
+            self.stopped = Some(self.counters());
+        }
+        self.failure()
+    }
+}
+
+impl Drop for UserReceiver {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Its error, if there is one, has been reported by `stop`.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options() -> ReceiverOptions {
+        ReceiverOptions { campaign: 7, streams: 2, queues: 1, pass_foreign: false, unsigned: false }
+    }
+
+    fn udp(signature: &Signature) -> Vec<u8> {
+        let mut frame = vec![0; 60];
+        frame[12] = 8;
+        (frame[14], frame[17], frame[23]) = (0x45, 46, 17);
+        frame[42..].copy_from_slice(&signature.encode());
+        frame
+    }
+
+    #[test]
+    fn streams_duplicates_latency_and_foreign_frames() {
+        let mut account = Account::new(&options());
+        for (stream, sequence, time_ns) in
+            [(0x701, 5, 1000), (0x701, 5, 0), (0x701, 4, 3000), (0x801, 0, 0), (0x702, 0, 0)]
+        {
+            account.observe(&udp(&Signature { stream, sequence, time_ns }), 60, 2000);
+        }
+        account.observe(&[0xff; 10], 10, 0);
+        assert_eq!(
+            account.foreign_sample.as_ref().unwrap()[42..],
+            udp(&Signature { stream: 0x801, ..Default::default() })[42..]
+        );
+        account.add_to_queue(1, 2, 3);
+        let c = account.counters();
+        let expected = StreamCounters {
+            stream: 0x701,
+            frames: 3,
+            duplicates: 1,
+            reordered: 1,
+            too_late: 0,
+            next_sequence: 6,
+        };
+        assert_eq!((c.frames, c.bytes, c.streams), (3, 180, vec![expected]));
+        assert_eq!((c.foreign["other campaign's"], c.foreign["other"]), (2, 1));
+        assert_eq!(
+            (c.latency.count(), c.latency.quantile(0.5)),
+            (2, Some(0)),
+            "a stamp from the future is no latency"
+        );
+        assert_eq!(c.queues, [QueueCounters { cpu: 1, queue: 2, frames: 3 }]);
+        account.reset();
+        assert_eq!(account.counters(), PortCounters::default());
+        account.observe(&udp(&Signature { stream: 0x701, sequence: 5, time_ns: 0 }), 60, 0);
+        assert_eq!(account.counters().duplicates(), 1, "the window outlives the reset");
+    }
+
+    #[test]
+    fn unsigned_frames_count_if_asked_for() {
+        let mut account = Account::new(&ReceiverOptions { unsigned: true, ..options() });
+        let mut frame = vec![0; 60];
+        (frame[12], frame[23]) = (8, 17);
+        account.observe(&frame, 60, 0);
+        frame[23] = 2;
+        account.observe(&frame, 60, 0);
+        assert_eq!((account.counters().frames, account.counters().foreign["IPv4"]), (1, 1));
+    }
+}

@@ -1,0 +1,277 @@
+//! The receiver: an XDP program that counts test frames per CPU, queue and stream, and drops them.
+
+use super::mapped::MappedArray;
+use super::{Load, Port, PortError};
+use crate::bpf;
+use crate::net::netns::Netns;
+use aya::Ebpf;
+use aya::programs::xdp::XdpMode;
+use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
+use linerate_stats::histogram::{BUCKETS, Histogram};
+use std::collections::BTreeMap;
+
+/// Streams that one receiver tells apart; `STREAMS` in receiver.bpf.c.
+const STREAMS: usize = 256;
+/// Words of a stream's window; `WINDOW_WORDS` in receiver.bpf.c.
+const WINDOW_WORDS: usize = 8192;
+/// Names of the kinds of foreign frames, in the order of `enum foreign` in receiver.bpf.c.
+const FOREIGN: [&str; 6] = ["ARP", "IPv4", "IPv6", "ICMPv6", "other", "other campaign's"];
+
+/// `struct queue` in receiver.bpf.c.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Queue {
+    frames: u64,
+    bytes: u64,
+    foreign: [u64; 6],
+}
+
+/// `struct stream` in receiver.bpf.c.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Stream {
+    received: u64,
+    duplicates: u64,
+    reordered: u64,
+    too_late: u64,
+    next: u64,
+    first_ns: u64,
+    last_ns: u64,
+    bytes: u64,
+}
+
+/// `struct sample` in receiver.bpf.c.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Sample {
+    length: u32,
+    kind: u32,
+    bytes: [u8; 64],
+}
+
+/// What a receiver counts, and what it does with the rest.
+#[derive(Debug, Clone, Copy)]
+pub struct ReceiverOptions {
+    /// High byte of the stream ids that are ours.
+    pub campaign: u8,
+    /// Streams in use; at most 256.
+    pub streams: usize,
+    /// Receive queues of the interface.
+    pub queues: u32,
+    /// Let foreign frames go up the stack (ARP in a real lab) instead of dropping them.
+    pub pass_foreign: bool,
+    /// Count every UDP, TCP and ICMP frame as a test frame: for generators that do not sign, such as trafgen and pkt-gen.
+    pub unsigned: bool,
+}
+
+/// An XDP receiver on one interface.
+pub struct XdpReceiver {
+    queues: MappedArray<Queue>,
+    streams: MappedArray<Stream>,
+    latencies: MappedArray<u64>,
+    sample: MappedArray<Sample>,
+    /// `struct control` in receiver.bpf.c: whether test frames go up the stack to be answered.
+    control: MappedArray<u64>,
+    options: ReceiverOptions,
+    cpus: usize,
+    base: Snapshot,
+    stopped: Option<Snapshot>,
+    /// Holds the program on the interface; dropping it detaches.
+    _ebpf: Ebpf,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Snapshot {
+    queues: Vec<Queue>,
+    streams: Vec<Stream>,
+    latencies: Vec<u64>,
+}
+
+impl XdpReceiver {
+    /// Attaches a receiver to the interface `ifindex` of `namespace`.
+    ///
+    /// # Errors
+    /// No privilege, or another XDP program is on the interface.
+    pub fn new(namespace: &Netns, ifindex: u32, options: ReceiverOptions) -> Result<Self, PortError> {
+        let cpus = bpf::possible_cpus();
+        let streams = options.streams.clamp(1, STREAMS);
+        let queues = options.queues.max(1);
+        let (campaign, used) = (u32::from(options.campaign), streams as u32);
+        let (pass_foreign, unsigned) = (u32::from(options.pass_foreign), u32::from(options.unsigned));
+        let mut ebpf = bpf::loader()
+            .override_global("QUEUES", &queues, true)
+            .override_global("STREAM_BASE", &campaign, true)
+            .override_global("STREAMS_USED", &used, true)
+            .override_global("PASS_FOREIGN", &pass_foreign, true)
+            .override_global("UNSIGNED", &unsigned, true)
+            .map_max_entries("queues", cpus as u32 * queues)
+            .map_max_entries("streams", (cpus * STREAMS) as u32)
+            .map_max_entries("windows", (streams * WINDOW_WORDS) as u32)
+            .map_max_entries("latencies", (cpus * BUCKETS) as u32)
+            .load(bpf::RECEIVER)
+            .map_err(|e| bpf::program_error("receiver", &e))?;
+        attach_for_any_mtu(&mut ebpf, namespace, ifindex)?;
+        let mut receiver = XdpReceiver {
+            queues: map(&mut ebpf, "queues", cpus * queues as usize)?,
+            streams: map(&mut ebpf, "streams", cpus * STREAMS)?,
+            latencies: map(&mut ebpf, "latencies", cpus * BUCKETS)?,
+            sample: map(&mut ebpf, "sample", 1)?,
+            control: map(&mut ebpf, "control", 1)?,
+            options: ReceiverOptions { streams, queues, ..options },
+            cpus,
+            base: Snapshot::default(),
+            stopped: None,
+            _ebpf: ebpf,
+        };
+        receiver.base = receiver.snapshot();
+        Ok(receiver)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            queues: self.queues.iter().collect(),
+            streams: self.streams.iter().collect(),
+            latencies: self.latencies.iter().collect(),
+        }
+    }
+
+    fn latency(&self, now: &Snapshot) -> Histogram {
+        let mut dense = vec![0; BUCKETS];
+        for (i, (now, base)) in now.latencies.iter().zip(&self.base.latencies).enumerate() {
+            dense[i % BUCKETS] += now - base;
+        }
+        Histogram::from_dense(&dense)
+    }
+
+    fn stream_counters(&self, now: &Snapshot) -> Vec<StreamCounters> {
+        let mut all = Vec::new();
+        for id in 0..self.options.streams {
+            let mut counters = StreamCounters {
+                stream: u16::from(self.options.campaign) << 8 | id as u16,
+                ..StreamCounters::default()
+            };
+            for cpu in 0..self.cpus {
+                let (now, base) = (now.streams[cpu * STREAMS + id], self.base.streams[cpu * STREAMS + id]);
+                counters.frames += now.received - base.received;
+                counters.duplicates += now.duplicates - base.duplicates;
+                counters.reordered += now.reordered - base.reordered;
+                counters.too_late += now.too_late - base.too_late;
+                counters.next_sequence = counters.next_sequence.max(now.next);
+            }
+            if counters.frames > 0 {
+                all.push(counters);
+            }
+        }
+        all
+    }
+}
+
+/// A veth whose other end has a large MTU takes only programs that know of frames in several pieces (Linux 5.18).
+fn attach_for_any_mtu(ebpf: &mut Ebpf, namespace: &Netns, ifindex: u32) -> Result<(), PortError> {
+    match attach(ebpf, "receive", namespace, ifindex) {
+        Err(PortError::System { source, .. }) if source.raw_os_error() == Some(libc::ERANGE) => {
+            attach(ebpf, "receive_frags", namespace, ifindex)
+        }
+        other => other,
+    }
+}
+
+/// Loads and attaches the XDP program `name` of an object: in the driver where it can, generic otherwise.
+///
+/// # Errors
+/// What the kernel says.
+pub fn attach(ebpf: &mut Ebpf, name: &str, namespace: &Netns, ifindex: u32) -> Result<(), PortError> {
+    let program = bpf::xdp(ebpf, name)?;
+    program.load().map_err(|e| bpf::program_error(name, &e))?;
+    namespace
+        .enter(|| program.attach_to_if_index(ifindex, XdpMode::default()))
+        .map_err(PortError::system("enter the namespace of", format!("interface number {ifindex}")))?
+        .map_err(|e| match &e {
+            aya::programs::ProgramError::SyscallError(s) => PortError::System {
+                operation: "attach an XDP program to",
+                object: format!("interface number {ifindex}"),
+                source: std::io::Error::from_raw_os_error(s.io_error.raw_os_error().unwrap_or(libc::EIO)),
+            },
+            _ => bpf::program_error(name, &e),
+        })?;
+    Ok(())
+}
+
+/// A yardstick: a receiver that counts nothing. The program is detached when the value is dropped.
+///
+/// # Errors
+/// As [`XdpReceiver::new`].
+pub fn bare_drop(namespace: &Netns, ifindex: u32) -> Result<Ebpf, PortError> {
+    let mut ebpf = bpf::loader().load(bpf::RECEIVER).map_err(|e| bpf::program_error("receiver", &e))?;
+    attach(&mut ebpf, "bare_drop", namespace, ifindex)?;
+    Ok(ebpf)
+}
+
+fn map<T: Copy>(ebpf: &mut Ebpf, name: &str, len: usize) -> Result<MappedArray<T>, PortError> {
+    let map = ebpf
+        .take_map(name)
+        .ok_or_else(|| PortError::Unsuitable(format!("the receiver has no map '{name}'")))?;
+    MappedArray::new(name, map, len)
+}
+
+impl Port for XdpReceiver {
+    fn name(&self) -> &'static str {
+        "xdp"
+    }
+
+    fn start(&mut self, _: &Load) -> Result<(), PortError> {
+        self.stopped = None;
+        self.sample.set(0, Sample { length: 0, kind: 0, bytes: [0; 64] });
+        self.base = self.snapshot();
+        Ok(())
+    }
+
+    fn began_ns(&self) -> Option<u64> {
+        None
+    }
+
+    fn foreign_sample(&self) -> Option<Vec<u8>> {
+        let sample = self.sample.get(0);
+        let length = (sample.length as usize).min(sample.bytes.len());
+        (length > 0).then(|| sample.bytes[..length].to_vec())
+    }
+
+    fn frames(&self) -> u64 {
+        self.queues.iter().zip(&self.base.queues).map(|(now, base)| now.frames - base.frames).sum()
+    }
+
+    fn counters(&self) -> PortCounters {
+        let now = self.stopped.clone().unwrap_or_else(|| self.snapshot());
+        let mut counters = PortCounters::default();
+        let mut foreign = [0; FOREIGN.len()];
+        for (i, (now, base)) in now.queues.iter().zip(&self.base.queues).enumerate() {
+            let frames = now.frames - base.frames;
+            counters.frames += frames;
+            counters.bytes += now.bytes - base.bytes;
+            (0..FOREIGN.len()).for_each(|k| foreign[k] += now.foreign[k] - base.foreign[k]);
+            if frames > 0 {
+                let (cpu, queue) = (i as u32 / self.options.queues, i as u32 % self.options.queues);
+                counters.queues.push(QueueCounters { cpu, queue, frames });
+            }
+        }
+        let kinds = FOREIGN.iter().zip(foreign).filter(|(_, n)| *n > 0);
+        counters.foreign = kinds.map(|(k, n)| (k.to_string(), n)).collect::<BTreeMap<_, _>>();
+        counters.streams = self.stream_counters(&now);
+        counters.latency = self.latency(&now);
+        counters
+    }
+
+    fn let_through(&mut self, on: bool) -> bool {
+        self.control.set(0, u64::from(on));
+        true
+    }
+
+    fn finished(&self) -> bool {
+        false
+    }
+
+    fn stop(&mut self) -> Result<(), PortError> {
+        self.stopped = Some(self.snapshot());
+        Ok(())
+    }
+}

@@ -1,0 +1,398 @@
+//! Programs that are run on behalf of a user: without a shell, bounded in time and in what is kept of their output, fed by a
+//! writer instead of one large text, and ended with everything that they started.
+
+pub mod pipes;
+
+use linerate_plan::rules::own::told_of;
+use pipes::{Inlet, Outlet};
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Where administration tools are that users' PATH often lacks.
+const ADMINISTRATION: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
+/// How long what a program has left in its pipes is waited for, should something that it started hold them open.
+const GRACE: Duration = Duration::from_millis(100);
+/// How often is looked whether a program has ended, which its pipes usually say first.
+const LOOK: Duration = Duration::from_millis(5);
+/// What is kept of each stream of output: its beginning.
+const KEPT: usize = 64 * 1024;
+
+/// What a program reads from its standard input. A writer makes the text as it is read, so that ten million lines need no
+/// memory.
+#[derive(Clone, Default)]
+pub struct Input(Option<Arc<Writer>>);
+
+type Writer = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync;
+
+impl Input {
+    /// Nothing.
+    pub fn none() -> Input {
+        Input(None)
+    }
+
+    /// This text.
+    pub fn text(text: impl Into<Arc<str>>) -> Input {
+        let text = text.into();
+        Input::writer(move |out| out.write_all(text.as_bytes()))
+    }
+
+    /// What `write` writes; it is called once for each run of the program, on a thread of its own.
+    pub fn writer(write: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'static) -> Input {
+        Input(Some(Arc::new(write)))
+    }
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Input(..)" } else { "Input(none)" })
+    }
+}
+
+/// A program to be run.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// Its name, looked for in PATH and in the folders of administration tools, or its path.
+    pub program: String,
+    /// Its arguments, as they are: no shell sees them.
+    pub args: Vec<String>,
+    /// Its standard input.
+    pub input: Input,
+    /// What its messages call that, where it is a user's file.
+    pub file: Option<String>,
+    /// It is killed when it has run this long.
+    pub limit: Duration,
+}
+
+impl Job {
+    /// A program without input that may take half a minute.
+    pub fn new(program: impl Into<String>, args: &[&str]) -> Job {
+        let args = args.iter().map(|a| (*a).to_owned()).collect();
+        Job {
+            program: program.into(),
+            args,
+            input: Input::none(),
+            file: None,
+            limit: Duration::from_secs(30),
+        }
+    }
+
+    /// With an input.
+    #[must_use]
+    pub fn with_input(mut self, input: Input) -> Job {
+        self.input = input;
+        self
+    }
+
+    /// With the text of a user's file as input.
+    #[must_use]
+    pub fn reading(mut self, file: &str, text: impl Into<Arc<str>>) -> Job {
+        self.file = Some(file.into());
+        self.with_input(Input::text(text))
+    }
+
+    /// With another limit of time.
+    #[must_use]
+    pub fn within(mut self, limit: Duration) -> Job {
+        self.limit = limit;
+        self
+    }
+
+    /// The program's name without its folder.
+    pub fn name(&self) -> &str {
+        Path::new(&self.program).file_name().and_then(OsStr::to_str).unwrap_or(&self.program)
+    }
+
+    /// Runs it as `command` makes it from the program's path (see [`Netns::command`](crate::net::Netns::command)).
+    ///
+    /// # Errors
+    /// It is not there, fails, takes too long, does not read its input, or `cancelled` became true.
+    pub fn run(
+        &self,
+        command: impl FnOnce(&Path) -> Command,
+        cancelled: Option<&AtomicBool>,
+    ) -> Result<Finished, ProcessError> {
+        let mut stdout = Kept::default();
+        let (stderr, status, took) = self.drive(command, cancelled, &mut |bytes| stdout.add(bytes))?;
+        self.judge(Finished { stdout: stdout.text(), stderr: stderr.text(), status, took })
+    }
+
+    /// As [`Job::run`], with every line of the output handed to `each` instead of kept.
+    ///
+    /// # Errors
+    /// As [`Job::run`].
+    pub fn run_lines(
+        &self,
+        command: impl FnOnce(&Path) -> Command,
+        cancelled: Option<&AtomicBool>,
+        mut each: impl FnMut(&str),
+    ) -> Result<Finished, ProcessError> {
+        let mut line = Vec::new();
+        let mut lines = |bytes: &[u8]| {
+            for part in bytes.split_inclusive(|b| *b == b'\n') {
+                line.extend_from_slice(part);
+                if line.ends_with(b"\n") || line.len() > KEPT {
+                    each(String::from_utf8_lossy(&line).trim_end_matches('\n'));
+                    line.clear();
+                }
+            }
+        };
+        let (stderr, status, took) = self.drive(command, cancelled, &mut lines)?;
+        if !line.is_empty() {
+            each(&String::from_utf8_lossy(&line));
+        }
+        self.judge(Finished { stdout: String::new(), stderr: stderr.text(), status, took })
+    }
+
+    fn judge(&self, mut finished: Finished) -> Result<Finished, ProcessError> {
+        if finished.status.success() {
+            return Ok(finished);
+        }
+        if let Some(file) = &self.file {
+            finished.stderr = told_of(file, &finished.stderr);
+        }
+        Err(ProcessError::Failed { program: self.program.clone(), finished: Box::new(finished) })
+    }
+
+    fn drive(
+        &self,
+        command: impl FnOnce(&Path) -> Command,
+        cancelled: Option<&AtomicBool>,
+        stdout: &mut dyn FnMut(&[u8]),
+    ) -> Result<(Kept, ExitStatus, Duration), ProcessError> {
+        let began = Instant::now();
+        let program = find(&self.program).ok_or_else(|| ProcessError::NotInstalled(self.program.clone()))?;
+        let mut command = command(&program);
+        command.args(&self.args);
+        let mut running = Running::start(command, self.input.0.is_some())
+            .map_err(|source| ProcessError::System { program: self.program.clone(), source })?;
+        let (inlet, mut outlets) = running.pipes();
+        let given_up = AtomicBool::new(false);
+        let mut stderr = Kept::default();
+        let (waited, written) = std::thread::scope(|scope| {
+            let feed = |(inlet, write): (Inlet, &Arc<Writer>)| inlet.feed(&given_up, write);
+            let writer = inlet.zip(self.input.0.as_ref()).map(|both| scope.spawn(move || feed(both)));
+            let over = || match cancelled.is_some_and(|c| c.load(Ordering::Relaxed)) {
+                true => Some(Given::Up),
+                false => (began.elapsed() >= self.limit).then_some(Given::Late),
+            };
+            let waited = running.wait(&mut outlets, stdout, &mut stderr, over);
+            given_up.store(true, Ordering::Relaxed);
+            let written =
+                writer.map_or(Ok(()), |w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
+            (waited, written)
+        });
+        let program = self.program.clone();
+        match waited.map_err(|source| ProcessError::System { program: program.clone(), source })? {
+            Ok(status) => match written {
+                // Whoever ends with an error has said why, and need not read on.
+                Err(source) if status.success() => Err(ProcessError::Input { program, source }),
+                _ => Ok((stderr, status, began.elapsed())),
+            },
+            Err(Given::Up) => Err(ProcessError::Cancelled { program }),
+            Err(Given::Late) => {
+                Err(ProcessError::TooSlow { program, limit: self.limit, said: said(&stderr.text()) })
+            }
+        }
+    }
+}
+
+/// How a program ended.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// The beginning of its output, at most 64 KiB.
+    pub stdout: String,
+    /// The beginning of its error output.
+    pub stderr: String,
+    /// How long it ran.
+    pub took: Duration,
+}
+
+/// Why a program did not do what it was run for.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// There is no such program.
+    #[error("{0} is not installed{hint}", hint = package(.0))]
+    NotInstalled(String),
+    /// It ended with an error.
+    #[error("{program} failed ({status}){said}", status = .finished.status, said = said(&.finished.stderr))]
+    Failed {
+        /// The program.
+        program: String,
+        /// How it ended.
+        finished: Box<Finished>,
+    },
+    /// It ran too long and was killed.
+    #[error("{program} did not end within {} s and was killed{said}", .limit.as_secs_f64())]
+    TooSlow {
+        /// The program.
+        program: String,
+        /// How long it could have taken.
+        limit: Duration,
+        /// What it had said.
+        said: String,
+    },
+    /// The user wants to stop: it was killed.
+    #[error("{program} was ended by an interrupt")]
+    Cancelled {
+        /// The program.
+        program: String,
+    },
+    /// Its input could not be made, or was not read.
+    #[error("{program} did not get all of its input: {source}")]
+    Input {
+        /// The program.
+        program: String,
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// It could not be started or watched.
+    #[error("cannot run {program}: {source}")]
+    System {
+        /// The program.
+        program: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// The first lines of what a program says, for an error message.
+fn said(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|l| !l.is_empty()).take(6).collect();
+    let text: String = lines.join("\n").chars().take(800).collect();
+    if text.is_empty() { text } else { format!(": {text}") }
+}
+
+/// What to install, where that is known.
+fn package(program: &str) -> String {
+    let package = match Path::new(program).file_name().and_then(OsStr::to_str).unwrap_or_default() {
+        "nft" => "nftables",
+        "ipset" => "ipset",
+        "conntrack" => "conntrack",
+        "modprobe" => "kmod",
+        name if name.starts_with("iptables") || name.starts_with("ip6tables") => "iptables",
+        _ => return String::new(),
+    };
+    format!(": apt-get install {package}")
+}
+
+/// The path of a program: in PATH, or where administration tools are.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let runs = |path: &PathBuf| {
+        path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(runs);
+    }
+    if program.is_empty() || program.contains('\0') {
+        return None;
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(ADMINISTRATION.map(PathBuf::from));
+    folders.map(|folder| folder.join(program)).find(runs)
+}
+
+/// Why nobody waits any longer.
+#[derive(Debug, Clone, Copy)]
+enum Given {
+    Up,
+    Late,
+}
+
+/// A program under way; what is left of its process group is killed with it.
+struct Running {
+    child: Child,
+    reaped: Option<ExitStatus>,
+}
+
+impl Running {
+    fn start(mut command: Command, input: bool) -> io::Result<Running> {
+        command.stdin(if input { Stdio::piped() } else { Stdio::null() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        // SAFETY: prctl with these arguments changes one attribute of the calling process and neither allocates nor locks.
+        unsafe {
+            command.pre_exec(|| {
+                // Should linerate be killed, the program is too.
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                Ok(())
+            });
+        }
+        Ok(Running { child: command.spawn()?, reaped: None })
+    }
+
+    fn pipes(&mut self) -> (Option<Inlet>, [Outlet; 2]) {
+        let stdin = self.child.stdin.take().map(|pipe| Inlet::new(pipe.into()));
+        let stdout = self.child.stdout.take().map(|pipe| pipe.into());
+        let stderr = self.child.stderr.take().map(|pipe| pipe.into());
+        (stdin, [Outlet::new(stdout), Outlet::new(stderr)])
+    }
+
+    /// Reads what the program says until it has ended, or `over` says why nobody waits for it.
+    fn wait(
+        &mut self,
+        outlets: &mut [Outlet; 2],
+        stdout: &mut dyn FnMut(&[u8]),
+        stderr: &mut Kept,
+        over: impl Fn() -> Option<Given>,
+    ) -> io::Result<Result<ExitStatus, Given>> {
+        let mut ended: Option<(ExitStatus, Instant)> = None;
+        loop {
+            pipes::wait(outlets, LOOK)?;
+            outlets[0].read(stdout)?;
+            outlets[1].read(&mut |bytes| stderr.add(bytes))?;
+            if ended.is_none() {
+                ended = self.child.try_wait()?.map(|status| (status, Instant::now()));
+                self.reaped = ended.map(|(status, _)| status);
+            }
+            match ended {
+                Some((status, at)) if outlets.iter().all(Outlet::is_closed) || at.elapsed() > GRACE => {
+                    return Ok(Ok(status));
+                }
+                Some(_) => {}
+                None => {
+                    if let Some(why) = over() {
+                        return Ok(Err(why));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // SAFETY: takes numbers only. The group's number is the child's: the kernel does not give it to another while a member
+        // of the group is left, and a group without members is an error without effect.
+        unsafe { libc::kill(-(self.child.id() as libc::pid_t), libc::SIGKILL) };
+        if self.reaped.is_none() {
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// The beginning of an output.
+#[derive(Debug, Default)]
+struct Kept(Vec<u8>);
+
+impl Kept {
+    fn add(&mut self, bytes: &[u8]) {
+        let room = KEPT.saturating_sub(self.0.len());
+        self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! Records on disk: a folder per campaign, in which every trial is safe as soon as it is over.
+//!
+//! Files: `campaign.json`, `host.json`, `trials.jsonl` (one line per trial, only ever appended to), `summary.json`.
+
+mod error;
+mod find;
+mod imported;
+mod reader;
+mod time;
+mod writer;
+
+use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use writer::Writer;
+
+pub use error::RecordsError;
+pub use find::find;
+pub use imported::ImportStore;
+pub use reader::{StoredCampaign, read};
+pub use time::{rfc3339_utc, stamp_utc, utc_now};
+
+const CAMPAIGN: &str = "campaign.json";
+const HOST: &str = "host.json";
+const TRIALS: &str = "trials.jsonl";
+const SUMMARY: &str = "summary.json";
+
+/// The folder of a campaign that is being run.
+#[derive(Debug)]
+pub struct RecordStore {
+    directory: PathBuf,
+    writer: Writer,
+}
+
+impl RecordStore {
+    /// Makes the folder `<base>/<UTC time>-<name>/`, with `-2`, `-3` behind it if there is one already; or the folder
+    /// `explicit_out`, which must be new or empty.
+    ///
+    /// # Errors
+    /// The folder cannot be made, or `explicit_out` has something in it.
+    pub fn create(base: &Path, name: &str, explicit_out: Option<&Path>) -> Result<Self, RecordsError> {
+        let directory = match explicit_out {
+            Some(out) => make_empty(out)?,
+            None => make_new(base, &format!("{}-{}", stamp_utc(SystemTime::now()), sanitised(name)))?,
+        };
+        let path = directory.join(TRIALS);
+        let file = OpenOptions::new().append(true).create_new(true).open(&path);
+        let file = file.map_err(|e| RecordsError::system("make", &path, e))?;
+        lock(&file, &directory, &path)?;
+        sync_directory(&directory)?;
+        if let Some(parent) = directory.parent().filter(|p| !p.as_os_str().is_empty()) {
+            sync_directory(parent)?;
+        }
+        let writer =
+            Writer::start(file, path.clone(), 0).map_err(|e| RecordsError::system("write", &path, e))?;
+        Ok(RecordStore { directory, writer })
+    }
+
+    /// Opens the folder of a campaign that was stopped, to go on with it, and reads what it has. A last line that was cut off is
+    /// cut away; everything before it stays.
+    ///
+    /// # Errors
+    /// It is no record, it cannot be written, or another process is going on with it.
+    pub fn reopen(directory: &Path) -> Result<(Self, StoredCampaign), RecordsError> {
+        read(directory)?; // before anything is opened for writing
+        let path = directory.join(TRIALS);
+        let file = OpenOptions::new().append(true).create(true).open(&path);
+        let file = file.map_err(|e| RecordsError::system("open", &path, e))?;
+        lock(&file, directory, &path)?;
+        let stored = read(directory)?;
+        let whole = reader::whole_lines(&path)?;
+        file.set_len(whole).map_err(|e| RecordsError::system("shorten", &path, e))?;
+        let writer = Writer::start(file, path.clone(), stored.trials.len() as u64)
+            .map_err(|e| RecordsError::system("write", &path, e))?;
+        Ok((RecordStore { directory: directory.to_path_buf(), writer }, stored))
+    }
+
+    /// Nothing was measured: takes the folder away again, if nothing has been written into it.
+    pub fn abandon(self) {
+        let RecordStore { directory, writer } = self;
+        drop(writer);
+        let path = directory.join(TRIALS);
+        let untouched = std::fs::metadata(&path).is_ok_and(|m| m.len() == 0);
+        if untouched && std::fs::remove_file(&path).is_ok() {
+            // Fails, and may, where the folder holds anything else.
+            let _ = std::fs::remove_dir(&directory);
+        }
+    }
+
+    /// The campaign's folder.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Writes `campaign.json`, whole or not at all.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_campaign(&self, campaign: &Campaign) -> Result<(), RecordsError> {
+        self.write_document(CAMPAIGN, campaign)
+    }
+
+    /// Writes `host.json`, whole or not at all.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_host(&self, host: &HostFacts) -> Result<(), RecordsError> {
+        self.write_document(HOST, host)
+    }
+
+    /// Appends a trial to `trials.jsonl` and has it put on the disk, without waiting for that: the disk must not delay
+    /// the next trial. What goes wrong is reported by a later call, or by [`RecordStore::finish`].
+    ///
+    /// # Errors
+    /// This or an earlier trial could not be written. Those before it are whole on the disk.
+    pub fn append_trial(&mut self, trial: &TrialRecord) -> Result<(), RecordsError> {
+        let line = serde_json::to_string(trial);
+        let mut line =
+            line.map_err(|e| RecordsError::system("write", &self.directory.join(TRIALS), e.into()))?;
+        line.push('\n');
+        self.writer.append(trial.trial, line)
+    }
+
+    /// Writes `summary.json`, whole or not at all.
+    ///
+    /// # Errors
+    /// It cannot be written. The trials are safe all the same.
+    pub fn write_summary(&self, summary: &Summary) -> Result<(), RecordsError> {
+        self.write_document(SUMMARY, summary)
+    }
+
+    /// Waits until every trial is on the disk. After that, none can be added.
+    ///
+    /// # Errors
+    /// A trial could not be written.
+    pub fn finish(&mut self) -> Result<(), RecordsError> {
+        self.writer.finish()
+    }
+
+    /// Under another name, fsync, then rename: a reader sees the old document or the new one, also after a power failure.
+    fn write_document(&self, name: &str, document: &impl serde::Serialize) -> Result<(), RecordsError> {
+        let path = self.directory.join(name);
+        let temporary = self.directory.join(format!(".{name}.new"));
+        let write = || -> io::Result<()> {
+            let mut text = serde_json::to_string_pretty(document)?;
+            text.push('\n');
+            let mut file = File::create(&temporary)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&temporary, &path)
+        };
+        write().map_err(|e| {
+            // It may not be there; the error to report is the first one.
+            let _ = fs::remove_file(&temporary);
+            RecordsError::system("write", &path, e)
+        })?;
+        sync_directory(&self.directory)
+    }
+}
+
+/// Holds the trials' file for this process, as long as it is open.
+fn lock(file: &File, directory: &Path, path: &Path) -> Result<(), RecordsError> {
+    // SAFETY: flock takes a descriptor and a constant.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EWOULDBLOCK) => Err(RecordsError::InUse(directory.into())),
+        // Some network file systems have no locks.
+        Some(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS) => Ok(()),
+        _ => Err(RecordsError::system("lock", path, error)),
+    }
+}
+
+/// A name that is a part of a file name on every system.
+fn sanitised(name: &str) -> String {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let name: String = name.chars().take(64).map(|c| if allowed(c) { c } else { '-' }).collect();
+    if name.is_empty() { "campaign".into() } else { name }
+}
+
+fn make_new(base: &Path, name: &str) -> Result<PathBuf, RecordsError> {
+    fs::create_dir_all(base).map_err(|e| RecordsError::system("make", base, e))?;
+    for number in 1.. {
+        let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+        let directory = base.join(format!("{name}{suffix}"));
+        // Making it is also the test whether it exists: two campaigns that begin at once get one each.
+        match DirBuilder::new().create(&directory) {
+            Ok(()) => return Ok(directory),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < 10_000 => {}
+            Err(e) => return Err(RecordsError::system("make", &directory, e)),
+        }
+    }
+    unreachable!("the loop ends by returning")
+}
+
+fn make_empty(out: &Path) -> Result<PathBuf, RecordsError> {
+    let cannot = |e| RecordsError::system("make", out, e);
+    fs::create_dir_all(out).map_err(cannot)?;
+    if fs::read_dir(out).map_err(cannot)?.next().is_some() {
+        return Err(RecordsError::NotEmpty(out.into()));
+    }
+    Ok(out.into())
+}
+
+/// Puts the names in a folder on the disk, without which a file's content is lost with its name.
+fn sync_directory(directory: &Path) -> Result<(), RecordsError> {
+    let synced = File::open(directory).and_then(|d| d.sync_all());
+    match synced {
+        // Some network file systems have no fsync for folders.
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        other => other.map_err(|e| RecordsError::system("put on disk", directory, e)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! Reads a campaign's folder back.
+
+use super::{CAMPAIGN, HOST, RecordsError, SUMMARY, TRIALS};
+use crate::files;
+use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord, read_document, read_trials};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Everything that a campaign has left.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredCampaign {
+    /// What was asked.
+    pub campaign: Campaign,
+    /// The machine; nothing but defaults where the campaign ended before it was written.
+    pub host: HostFacts,
+    /// All whole trials.
+    pub trials: Vec<TrialRecord>,
+    /// The verdict, where the campaign got that far.
+    pub summary: Option<Summary>,
+    /// The last trial's line was incomplete (a full disk, a power failure) and is left out.
+    pub cut_off: bool,
+}
+
+/// Reads the record in `directory`.
+///
+/// # Errors
+/// It is no record, cannot be read, is malformed, or was written by a newer linerate.
+pub fn read(directory: &Path) -> Result<StoredCampaign, RecordsError> {
+    let Some(campaign) = document(directory, CAMPAIGN)? else {
+        return Err(RecordsError::NotARecord { directory: directory.into(), reason: why_not(directory) });
+    };
+    let path = directory.join(TRIALS);
+    let trials = read_trials(&path.display().to_string(), &text(&path)?.unwrap_or_default())?;
+    Ok(StoredCampaign {
+        campaign,
+        host: document(directory, HOST)?.unwrap_or_default(),
+        trials: trials.trials,
+        summary: document(directory, SUMMARY)?,
+        cut_off: trials.cut_off,
+    })
+}
+
+/// How many bytes of a file are whole lines.
+pub(super) fn whole_lines(path: &Path) -> Result<u64, RecordsError> {
+    let bytes = files::read(path, usize::MAX).map_err(|e| RecordsError::system("read", path, e))?;
+    Ok(bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at as u64 + 1))
+}
+
+fn document<T: serde::de::DeserializeOwned>(directory: &Path, name: &str) -> Result<Option<T>, RecordsError> {
+    let path = directory.join(name);
+    match text(&path)? {
+        Some(text) => Ok(Some(read_document(&path.display().to_string(), &text)?)),
+        None => Ok(None),
+    }
+}
+
+/// What is in a file; `None` where there is none. What is no UTF-8 is replaced: the JSON reader then says where it is.
+fn text(path: &Path) -> Result<Option<String>, RecordsError> {
+    match files::read(path, usize::MAX) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(e) => Err(RecordsError::system("read", path, e)),
+    }
+}
+
+fn why_not(directory: &Path) -> String {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return if directory.exists() {
+            "it is not a folder".into()
+        } else {
+            "there is no such folder".into()
+        };
+    };
+    let paths = entries.flatten().map(|e| e.path());
+    // Their names begin with the time, so that the greatest is the newest.
+    let newest: Option<PathBuf> = paths.filter(|p| p.join(CAMPAIGN).exists()).max();
+    match newest {
+        Some(record) => {
+            format!("it has no {CAMPAIGN}, but holds records; the newest is {}", record.display())
+        }
+        None => format!("it has no {CAMPAIGN}"),
+    }
+}

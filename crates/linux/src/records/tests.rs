@@ -1,0 +1,289 @@
+//! Records on real file systems, full ones too.
+
+use super::*;
+use linerate_measure::audit::{Evidence, audit};
+use linerate_measure::counters::PortCounters;
+use linerate_measure::record::{Asked, Roles, VERSION};
+use linerate_measure::schedule::Stopped;
+use linerate_measure::summary::summarise;
+use linerate_plan::settings::Mode;
+use linerate_plan::timing::Timing;
+use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder that goes away at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("linerate-records-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn campaign() -> Campaign {
+    Campaign {
+        version: VERSION,
+        linerate: "0".into(),
+        name: "test".into(),
+        started: utc_now(),
+        asked: Asked {
+            command: vec![],
+            mode: Mode::Inline,
+            lab: "simulated".into(),
+            generator: String::new(),
+            receiver: String::new(),
+            flows: 1,
+            order: "sequential".into(),
+            rate: "max".into(),
+            timing: Timing::slice(250_000_000),
+            budget_ns: 1,
+            trials: None,
+            batch: 64,
+            seed: 1,
+        },
+        roles: Roles { generator: vec![0], dut: vec![0], receiver: vec![0], control: vec![0] },
+        slots: vec![],
+        notes: vec![],
+        rule_files: Default::default(),
+        planned: None,
+        imported: None,
+    }
+}
+
+fn trial(number: u64) -> TrialRecord {
+    TrialRecord {
+        version: VERSION,
+        trial: number,
+        block: 0,
+        slot: 0,
+        began_ns: 0,
+        timing: Timing::slice(250_000_000),
+        rates: None,
+        loss_ratio: 0.0,
+        generator: PortCounters::default(),
+        receiver: PortCounters::default(),
+        losses: vec![],
+        dut: BTreeMap::new(),
+        cpus: vec![],
+        audit: audit(&Evidence::default()),
+        samples: vec![],
+        connections: None,
+        collected: Vec::new(),
+        rules: Vec::new(),
+        skew_ns: None,
+        took_ns: 0,
+        reboots: 0,
+        imported: None,
+    }
+}
+
+fn host() -> HostFacts {
+    HostFacts { version: VERSION, kernel: "6".into(), ..HostFacts::default() }
+}
+
+#[test]
+fn what_was_written_is_read_back() {
+    let folder = Folder::new();
+    let mut store = RecordStore::create(&folder.0.join("results"), "a b/../c\u{b5}", None).unwrap();
+    let directory = store.directory().to_path_buf();
+    let name = directory.file_name().unwrap().to_str().unwrap();
+    assert!(name.len() == 17 + 9 && name[15..].starts_with("Z-") && name.ends_with("-a-b-..-c-"), "{name}");
+    store.write_campaign(&campaign()).unwrap();
+    store.write_host(&host()).unwrap();
+    assert_eq!(read(&directory).unwrap().summary, None);
+    let trials: Vec<_> = (0..50).map(trial).collect();
+    trials.iter().for_each(|t| store.append_trial(t).unwrap());
+    let summary = summarise(&campaign(), &[], Stopped::Trials, 1);
+    store.write_summary(&summary).unwrap();
+    store.finish().unwrap();
+    let stored = read(&directory).unwrap();
+    assert_eq!((stored.trials, stored.cut_off, stored.host), (trials, false, host()));
+    assert_eq!((stored.campaign.name.as_str(), stored.summary), ("test", Some(summary)));
+    let mut files: Vec<_> = fs::read_dir(&directory).unwrap().map(|e| e.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["campaign.json", "host.json", "summary.json", "trials.jsonl"]);
+}
+
+#[test]
+fn a_trial_is_on_disk_without_any_further_call() {
+    let folder = Folder::new();
+    let mut store = RecordStore::create(&folder.0, "x", None).unwrap();
+    store.append_trial(&trial(0)).unwrap();
+    let path = store.directory().join(TRIALS);
+    let written = || fs::read_to_string(&path).unwrap().ends_with('\n');
+    let began = std::time::Instant::now();
+    while !written() {
+        assert!(began.elapsed().as_secs() < 10, "the trial is not in {}", path.display());
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn folders_do_not_clash_and_are_not_mixed_up() {
+    let folder = Folder::new();
+    let first = make_new(&folder.0, "same").unwrap();
+    let (second, third) = (make_new(&folder.0, "same").unwrap(), make_new(&folder.0, "same").unwrap());
+    let names = [first, second, third].map(|d| d.file_name().unwrap().to_str().unwrap().to_string());
+    assert_eq!(names, ["same", "same-2", "same-3"]);
+    let out = folder.0.join("new/out");
+    let store = RecordStore::create(Path::new("/nonexistent"), "x", Some(&out)).unwrap();
+    assert_eq!(store.directory(), out);
+    let again = RecordStore::create(&folder.0, "x", Some(&out)).unwrap_err().to_string();
+    assert!(again.contains("new/out is not empty"), "{again}");
+    assert_eq!((sanitised(""), sanitised("a/b c")), ("campaign".into(), "a-b-c".into()));
+}
+
+#[test]
+fn what_is_no_record_is_said_to_be_none() {
+    let folder = Folder::new();
+    let reason = |path: &Path| read(path).unwrap_err().to_string();
+    assert!(reason(&folder.0).ends_with("is not a record of linerate: it has no campaign.json"));
+    assert!(reason(&folder.0.join("none")).ends_with("there is no such folder"));
+    assert!(reason(Path::new("/proc/version")).ends_with("it is not a folder"));
+    let store = RecordStore::create(&folder.0, "x", None).unwrap();
+    store.write_campaign(&campaign()).unwrap();
+    let inside = reason(&folder.0);
+    assert!(
+        inside.contains("the newest is") && inside.contains(store.directory().to_str().unwrap()),
+        "{inside}"
+    );
+    fs::write(store.directory().join(CAMPAIGN), "{\"version\":1}").unwrap();
+    assert!(reason(store.directory()).contains("campaign.json, line 1"), "{}", reason(store.directory()));
+}
+
+#[test]
+fn a_cut_off_line_loses_only_itself() {
+    let folder = Folder::new();
+    let mut store = RecordStore::create(&folder.0, "x", None).unwrap();
+    store.write_campaign(&campaign()).unwrap();
+    (0..3).for_each(|n| store.append_trial(&trial(n)).unwrap());
+    let directory = store.directory().to_path_buf();
+    store.finish().unwrap();
+    let path = directory.join(TRIALS);
+    let length = fs::metadata(&path).unwrap().len();
+    OpenOptions::new().write(true).open(&path).unwrap().set_len(length - 10).unwrap();
+    let stored = read(&directory).unwrap();
+    assert_eq!((stored.trials.len(), stored.cut_off), (2, true));
+}
+
+/// Appends trials until it fails; what is then in the folder must be whole. The trials on disk, and the error.
+fn fill(base: &Path) -> (usize, RecordsError) {
+    let mut store = RecordStore::create(base, "full", None).unwrap();
+    store.write_campaign(&campaign()).unwrap();
+    let directory = store.directory().to_path_buf();
+    let error = (0..10_000).find_map(|n| store.append_trial(&trial(n)).err()).expect("the disk is endless");
+    let after = store.append_trial(&trial(10_001)).unwrap_err();
+    assert!(matches!(after, RecordsError::Closed(_)), "{after}");
+    store.finish().unwrap();
+    let text = fs::read_to_string(directory.join(TRIALS)).unwrap();
+    assert!(text.ends_with('\n'), "an incomplete line was left behind");
+    let stored = read(&directory).unwrap();
+    assert!(!stored.cut_off && stored.trials.iter().zip(0..).all(|(t, n)| t.trial == n));
+    (stored.trials.len(), error)
+}
+
+fn assert_says_what_is_kept(kept: usize, error: &RecordsError, reason: &str) {
+    let text = error.to_string();
+    assert!(kept > 0 && text.contains(&format!("cannot write trial {kept} to ")), "{kept}: {text}");
+    assert!(
+        text.contains(&format!("the first {kept} trials are safe there")) && text.contains(reason),
+        "{text}"
+    );
+}
+
+/// The limit on file sizes is the process's, so the test runs itself again in a process of its own.
+#[test]
+fn at_a_limit_on_file_sizes_nothing_recorded_is_lost() {
+    const BASE: &str = "LINERATE_TEST_RECORDS_BASE";
+    if let Ok(base) = std::env::var(BASE) {
+        let (kept, error) = fill(Path::new(&base));
+        return assert_says_what_is_kept(kept, &error, "ulimit -f");
+    }
+    let folder = Folder::new();
+    let name = "records::tests::at_a_limit_on_file_sizes_nothing_recorded_is_lost";
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", name, "--nocapture"]).env(BASE, &folder.0);
+    let limit = || {
+        let limit = libc::rlimit { rlim_cur: 20_000, rlim_max: 20_000 };
+        // SAFETY: both are system calls that take nothing but values and a pointer to a live value.
+        let set = unsafe {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN) != libc::SIG_ERR
+                && libc::setrlimit(libc::RLIMIT_FSIZE, &limit) == 0
+        };
+        if set { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    // SAFETY: between fork and exec, `limit` only makes system calls; it neither allocates nor locks.
+    unsafe { child.pre_exec(limit) };
+    let output = child.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn on_a_full_disk_nothing_recorded_is_lost() {
+    let folder = Folder::new();
+    let target = std::ffi::CString::new(folder.0.to_str().unwrap()).unwrap();
+    // A namespace belongs to a thread: no other test sees the mount, and it ends with this one.
+    let filled = std::thread::spawn(move || {
+        let null = std::ptr::null();
+        let private = libc::MS_REC | libc::MS_PRIVATE;
+        // SAFETY: all strings end with NUL and outlive the calls.
+        let mounted = unsafe {
+            libc::unshare(libc::CLONE_NEWNS) == 0
+                && libc::mount(null, c"/".as_ptr(), null, private, std::ptr::null()) == 0
+                && libc::mount(
+                    c"tmpfs".as_ptr(),
+                    target.as_ptr(),
+                    c"tmpfs".as_ptr(),
+                    0,
+                    c"size=64k".as_ptr().cast(),
+                ) == 0
+        };
+        assert!(mounted, "cannot mount a small disk: {}", io::Error::last_os_error());
+        fill(Path::new(target.to_str().unwrap()))
+    });
+    let (kept, error) = filled.join().unwrap();
+    assert_says_what_is_kept(kept, &error, "Free space there");
+}
+
+#[test]
+fn a_stopped_campaign_goes_on_after_its_whole_trials() {
+    let folder = Folder::new();
+    let out = folder.0.join("record");
+    let campaign = campaign();
+    let mut store = RecordStore::create(&folder.0, "x", Some(&out)).unwrap();
+    store.write_campaign(&campaign).unwrap();
+    store.append_trial(&trial(0)).unwrap();
+    let refused = RecordStore::reopen(&out).unwrap_err();
+    assert!(matches!(refused, RecordsError::InUse(_)), "{refused}");
+    store.finish().unwrap();
+    let mut file = OpenOptions::new().append(true).open(out.join(TRIALS)).unwrap();
+    file.write_all(b"{\"version\":1,\"tri").unwrap();
+    drop(file);
+    let (mut store, stored) = RecordStore::reopen(&out).unwrap();
+    assert_eq!((stored.trials.len(), stored.cut_off, &stored.campaign), (1, true, &campaign));
+    store.append_trial(&trial(1)).unwrap();
+    store.finish().unwrap();
+    let again = read(&out).unwrap();
+    assert_eq!(again.trials, [trial(0), trial(1)]);
+    assert!(!again.cut_off);
+    assert!(matches!(RecordStore::reopen(&folder.0), Err(RecordsError::NotARecord { .. })));
+    assert!(!folder.0.join(TRIALS).exists(), "nothing is made where there is no record");
+}

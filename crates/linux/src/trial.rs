@@ -1,0 +1,148 @@
+//! Drives one trial: does what the pure state machine in `linerate_measure::trial` asks for, with a real clock and real ports.
+
+use crate::ports::{Load, Port, PortError, monotonic_ns};
+use linerate_measure::trial::{Event, Machine, Sample, Step};
+use linerate_plan::timing::Timing;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What a trial showed, before anyone judged it.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// Samples of the window.
+    pub samples: Vec<Sample>,
+    /// CLOCK_MONOTONIC, in nanoseconds, of the first frame.
+    pub began_ns: u64,
+    /// What went wrong while it ran.
+    pub faults: Vec<String>,
+}
+
+/// What a caller may want to take note of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// The first frame has left.
+    Began,
+    /// The load has ended.
+    Ended,
+}
+
+/// The generator stops by itself this long after the window, should nobody stop it.
+const OVERRUN: Duration = Duration::from_millis(100);
+/// How long the first frame may take.
+const START_WITHIN_NS: u64 = 5_000_000_000;
+/// A sample whose two counters were read further apart than this is taken again.
+const SAMPLE_SPREAD_NS: u64 = 20_000;
+
+/// Runs one trial. `at` is called at the moments that the load begins and ends. Returns early when `interrupted` becomes true: the
+/// load is stopped in any case. The receiver goes on counting: the caller stops it when its counters balance.
+///
+/// # Errors
+/// A port could not be started, or no frame left.
+pub fn run(
+    timing: Timing,
+    frames: Option<u64>,
+    generator: &mut dyn Port,
+    receiver: &mut dyn Port,
+    interrupted: &AtomicBool,
+    mut at: impl FnMut(Moment),
+) -> Result<Outcome, PortError> {
+    let mut machine = Machine::new(timing);
+    let mut outcome = Outcome::default();
+    let load = Load { duration: Duration::from_nanos(timing.load_ns()) + OVERRUN, frames };
+    loop {
+        let began = outcome.began_ns;
+        let event = match machine.step() {
+            Step::Start => {
+                receiver.start(&load)?;
+                generator.start(&load)?;
+                outcome.began_ns = first_frame(generator, interrupted)?;
+                at(Moment::Began);
+                Event::Done
+            }
+            Step::Sample(at) => {
+                let over =
+                    || interrupted.load(Ordering::Relaxed) || (frames.is_some() && generator.finished());
+                sleep_until(began + at, if frames.is_some() { LOOK_AT_COUNT } else { LOOK }, over);
+                if over() { Event::Done } else { Event::Sampled(sample(began, generator, receiver)) }
+            }
+            Step::Stop => {
+                if let Err(error) = generator.stop() {
+                    outcome.faults.push(error.to_string());
+                }
+                at(Moment::Ended);
+                Event::Done
+            }
+            Step::Drain(at) => {
+                sleep_until(began + at, LOOK, || false);
+                Event::Sampled(sample(began, generator, receiver))
+            }
+            // The caller reads: frames may still be in a ring whose thread has not been scheduled, so the receiver goes on.
+            Step::Read => Event::Done,
+            Step::Settle(ns) => {
+                sleep_until(monotonic_ns() + ns, LOOK, || interrupted.load(Ordering::Relaxed));
+                Event::Done
+            }
+            Step::Done => break,
+        };
+        machine.done(event, monotonic_ns().saturating_sub(outcome.began_ns));
+    }
+    outcome.samples = machine.into_samples();
+    Ok(outcome)
+}
+
+fn first_frame(generator: &mut dyn Port, interrupted: &AtomicBool) -> Result<u64, PortError> {
+    let asked = monotonic_ns();
+    loop {
+        if let Some(began) = generator.began_ns() {
+            return Ok(began);
+        }
+        let waited = monotonic_ns() - asked;
+        let finished = generator.finished();
+        // A short load may have begun and ended since.
+        if let Some(began) = generator.began_ns() {
+            return Ok(began);
+        }
+        if finished || waited > START_WITHIN_NS || interrupted.load(Ordering::Relaxed) {
+            generator.stop()?; // says why, where there is a reason
+            if interrupted.load(Ordering::Relaxed) {
+                return Ok(monotonic_ns());
+            }
+            return Err(PortError::Unsuitable(format!(
+                "no frame left the generator ({}) within {} ms: is the interface up?",
+                generator.name(),
+                waited / 1_000_000
+            )));
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+/// Both counters at one moment. A thread that was kept from running between the two readings takes them again.
+fn sample(began_ns: u64, generator: &dyn Port, receiver: &dyn Port) -> Sample {
+    for _ in 0..5 {
+        let before = monotonic_ns();
+        let (sent, received) = (generator.frames(), receiver.frames());
+        let after = monotonic_ns();
+        if after - before < SAMPLE_SPREAD_NS {
+            return Sample { t_ns: (before + (after - before) / 2).saturating_sub(began_ns), sent, received };
+        }
+    }
+    let (sent, received) = (generator.frames(), receiver.frames());
+    Sample { t_ns: monotonic_ns().saturating_sub(began_ns), sent, received }
+}
+
+/// How often a sleeper looks whether it is over: for an interrupt…
+const LOOK: Duration = Duration::from_millis(50);
+/// …and for the last of a number of frames.
+const LOOK_AT_COUNT: Duration = Duration::from_millis(1);
+
+/// Sleeps until a moment on CLOCK_MONOTONIC, or until it is over.
+fn sleep_until(at_ns: u64, look: Duration, over: impl Fn() -> bool) {
+    while !over() {
+        let now = monotonic_ns();
+        if now >= at_ns {
+            return;
+        }
+        std::thread::sleep(Duration::from_nanos(at_ns - now).min(look));
+    }
+}

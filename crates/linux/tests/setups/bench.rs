@@ -1,0 +1,144 @@
+//! A lab with a tester, and trials of a known number of frames.
+
+use linerate_linux::host::journal::Consent;
+use linerate_linux::lab::ledger::{self, Account};
+use linerate_linux::lab::{EmbeddedLab, LabError, LabSpec, Setup};
+use linerate_linux::ports::live::{LiveFrames, Target};
+use linerate_linux::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
+use linerate_linux::ports::{Port, Traffic};
+use linerate_linux::trial;
+use linerate_measure::counters::PortCounters;
+use linerate_plan::settings::Mode;
+use linerate_plan::timing::Timing;
+use linerate_wire::{Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MacAddr, Transport, VlanTag};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// A lab of these tests: inline, one generator CPU.
+pub fn spec() -> LabSpec {
+    LabSpec {
+        mode: Mode::Inline,
+        generator_cpus: vec![0],
+        dut_cpus: Vec::new(),
+        longest_fcs: 64,
+        flows: 100,
+        host_changes: Consent::Refused,
+        interrupted: None,
+    }
+}
+
+/// A lab with one lane.
+pub fn lab(setup: &Setup) -> EmbeddedLab {
+    EmbeddedLab::build(spec(), std::slice::from_ref(setup)).unwrap_or_else(|e| panic!("{}: {e}", setup.name))
+}
+
+/// Why a lane cannot be built.
+pub fn refusal(setup: &Setup) -> LabError {
+    match EmbeddedLab::build(spec(), std::slice::from_ref(setup)) {
+        Ok(_) => panic!("{} was built", setup.name),
+        Err(e) => e,
+    }
+}
+
+/// Frames of a trial.
+#[derive(Clone, Copy)]
+pub struct Frames {
+    pub family: Family,
+    pub count: u64,
+    pub flows: u32,
+    pub len_fcs: u16,
+    /// Frames/s; as fast as possible if `None`.
+    pub rate: Option<f64>,
+}
+
+impl Frames {
+    pub fn of(family: Family) -> Frames {
+        Frames { family, count: 1000, flows: 100, len_fcs: 64, rate: Some(20_000.0) }
+    }
+}
+
+/// What a trial showed.
+pub struct Shown {
+    pub sent: PortCounters,
+    pub received: PortCounters,
+    pub account: Account,
+}
+
+impl Shown {
+    /// Frames lost at a place that begins so.
+    pub fn lost(&self, place: &str) -> u64 {
+        self.account.losses.iter().filter(|l| l.place.starts_with(place)).map(|l| l.frames).sum()
+    }
+
+    /// Every frame arrived once, and every count agrees with its neighbour.
+    #[track_caller]
+    pub fn is_whole(&self, what: &str) {
+        assert!(self.account.balances(&self.sent, &self.received), "{what}: {:?}", self.account);
+        assert_eq!(self.received.unique(), self.sent.frames, "{what}: {:?}", self.account.losses);
+        assert_eq!(self.received.foreign_total(), 0, "{what}: {:?}", self.received);
+    }
+}
+
+/// Sends frames into lane 0.
+pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
+    let lane = &lab.lanes[0];
+    let spec = FrameSpec::new(
+        MacAddr(lane.destination_mac()),
+        MacAddr(lane.generator.mac),
+        frames.family,
+        Transport::Udp,
+    );
+    let vlan = lane.setup.tags().map(|[inside, _]| VlanTag::from_control(inside));
+    let traffic = Traffic {
+        frame: FrameSpec { vlan, ..spec },
+        mix: frames.len_fcs.to_string().parse::<FrameMix>().unwrap(),
+        flows: Arc::new(FlowSpace::benchmark(frames.family, frames.flows).unwrap()),
+        order: FlowOrder::Sequential,
+        rate: frames.rate,
+        campaign: 7,
+        first_stream: 0,
+        stamp_every: 1,
+        batch: 64,
+    };
+    let target = Target {
+        ifindex: lane.generator.index,
+        source: lane.generator.mac,
+        destination: lane.destination_mac(),
+    };
+    let queues = lane.receiver_queues;
+    let options = ReceiverOptions { campaign: 7, streams: 1, queues, pass_foreign: false, unsigned: false };
+    let mut receiver = XdpReceiver::new(&lab.receiver, lane.receiver.index, options).unwrap();
+    let cpus = lab.spec.generator_cpus.clone();
+    let mut generator = LiveFrames::new(&lab.generator, vec![target], traffic, cpus).unwrap();
+    generator.aim(0);
+    let before = lab.snapshot(lane).unwrap();
+    let longest = 2_000_000_000;
+    let timing = Timing { warm_up_ns: 0, interval_ns: longest, ..Timing::slice(longest) };
+    let running = AtomicBool::new(false);
+    trial::run(timing, Some(frames.count), &mut generator, &mut receiver, &running, |_| {}).unwrap();
+    let sent = generator.counters();
+    assert_eq!(sent.frames, frames.count, "the generator did not send what was asked");
+    let began = Instant::now();
+    loop {
+        let received = receiver.counters();
+        let account = ledger::account(lane, &before, &lab.snapshot(lane).unwrap(), &sent, &received);
+        if account.balances(&sent, &received) || began.elapsed() > Duration::from_secs(2) {
+            receiver.stop().unwrap();
+            return Shown { sent, received, account };
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// What a program says in the DUT's namespace.
+pub fn ask(lab: &EmbeddedLab, program: &str, args: &[&str]) -> String {
+    let finished = lab.lanes[0].run(&linerate_linux::process::Job::new(program, args)).unwrap();
+    finished.stdout
+}
+
+/// A file of the DUT's sysfs.
+pub fn sysfs(lab: &EmbeddedLab, path: &str) -> String {
+    let dut = lab.lanes[0].dut.as_ref().unwrap();
+    linerate_linux::net::sysfs::NetSysfs::mount(&dut.namespace).unwrap().read(path).unwrap()
+}

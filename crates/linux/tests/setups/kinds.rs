@@ -1,0 +1,158 @@
+//! Every kind of DUT, end to end.
+
+use super::bench::{Frames, ask, lab, refusal, send, spec};
+use linerate_linux::lab::support::{self, Need};
+use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup, Variant};
+use linerate_plan::settings::Dut;
+use linerate_plan::settings::Mode;
+use linerate_wire::Family;
+
+const KINDS: [Dut; 10] = [
+    Dut::CardToCard,
+    Dut::Forwarding,
+    Dut::Bridge,
+    Dut::RoutedBridge,
+    Dut::Macvlan,
+    Dut::Vxlan,
+    Dut::Nested,
+    Dut::Vlan,
+    Dut::Xdp,
+    Dut::KnownDelay(1000),
+];
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn every_kind_carries_every_frame() {
+    for dut in KINDS {
+        let setup = Setup::of(dut);
+        let lacking = setup.lacking();
+        if !lacking.is_empty() {
+            // Only what this kernel may really lack is passed over, and it must be refused in the same words' sense.
+            assert_eq!(dut, Dut::Vlan, "{lacking:?}");
+            assert!(lacking[0].contains("802.1Q"), "{lacking:?}");
+            let refused = refusal(&setup).to_string();
+            assert!(refused.contains("VLAN"), "{refused}");
+            continue;
+        }
+        let lab = lab(&setup);
+        for family in [Family::V4, Family::V6] {
+            for len_fcs in [64, 64, 1500] {
+                // An IPv6 header is longer than the shortest frame has room for.
+                let len_fcs = if family == Family::V6 { len_fcs.max(90) } else { len_fcs };
+                let frames = Frames { len_fcs, ..Frames::of(family) };
+                send(&lab, frames).is_whole(&format!("{dut} {family} {len_fcs}"));
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn built_in_variants_carry_every_frame() {
+    for variant in [Variant::NftStateless, Variant::NftStateful, Variant::Nat] {
+        let lab = lab(&Setup::from(&variant));
+        for family in [Family::V4, Family::V6] {
+            send(&lab, Frames { len_fcs: 90, ..Frames::of(family) }).is_whole(&format!("{variant} {family}"));
+        }
+    }
+}
+
+/// In threaded mode, frames change CPUs on their way; the kinds with several hops have more rings that could lose some.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn threaded_labs_carry_or_locate_every_frame() {
+    let cpus = std::thread::available_parallelism().unwrap().get() as u32;
+    let dut_cpus = vec![cpus - 1];
+    let spec = LabSpec { mode: Mode::Threaded, dut_cpus, longest_fcs: 1518, ..spec() };
+    for dut in [Dut::Forwarding, Dut::Macvlan, Dut::Vxlan, Dut::Nested, Dut::RoutedBridge] {
+        let lab = EmbeddedLab::build(spec.clone(), &[Setup::of(dut)]).unwrap();
+        let shown = send(&lab, Frames::of(Family::V4));
+        assert!(shown.account.balances(&shown.sent, &shown.received), "{dut}: {:?}", shown.account);
+        assert_eq!(shown.lost("inside the DUT"), 0, "{dut}: {:?}", shown.account);
+    }
+}
+
+/// As fast as the machine can: what does not arrive was lost at a place that is known.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn nothing_is_lost_without_trace_at_full_speed() {
+    let cpus = std::thread::available_parallelism().unwrap().get() as u32;
+    for mode in [Mode::Inline, Mode::Threaded] {
+        let dut_cpus = if mode == Mode::Threaded { vec![cpus - 1] } else { Vec::new() };
+        let spec = LabSpec { mode, dut_cpus, ..spec() };
+        for dut in [Dut::Forwarding, Dut::Macvlan, Dut::Vxlan, Dut::Nested, Dut::RoutedBridge] {
+            let lab = EmbeddedLab::build(spec.clone(), &[Setup::of(dut)]).unwrap();
+            let shown = send(&lab, Frames { count: 100_000, rate: None, ..Frames::of(Family::V4) });
+            assert!(
+                shown.account.balances(&shown.sent, &shown.received),
+                "{dut} {mode:?}: {:?}",
+                shown.account
+            );
+            let lost = shown.sent.frames - shown.received.unique();
+            println!("{dut} {mode:?}: {lost} lost: {:?}", shown.account.losses);
+            assert_eq!(shown.lost("inside the DUT"), 0, "{dut} {mode:?}: {:?}", shown.account);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn frames_are_tunnelled_and_arrive_as_they_were() {
+    let lab = lab(&Setup::of(Dut::Vxlan));
+    // The tunnel's report of its multicast groups has left by then.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let before = ask(&lab, "ip", &["-s", "-j", "link", "show", "under0"]);
+    send(&lab, Frames::of(Family::V4)).is_whole("vxlan");
+    let after = ask(&lab, "ip", &["-s", "-j", "link", "show", "under0"]);
+    let sent = |text: &str| {
+        let links: serde_json::Value = serde_json::from_str(text).unwrap();
+        let tx = &links[0]["stats64"]["tx"];
+        [tx["packets"].as_u64().unwrap(), tx["bytes"].as_u64().unwrap()]
+    };
+    let [packets, bytes] = [0, 1].map(|i| sent(&after)[i] - sent(&before)[i]);
+    assert_eq!(packets, 1000);
+    // 60 bytes of the frame without FCS and 50 of the tunnel.
+    assert_eq!(bytes, 1000 * (60 + 50));
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_nested_router_forwards_in_a_namespace_behind_the_first() {
+    let lab = lab(&Setup::of(Dut::Nested));
+    let links = ask(&lab, "ip", &["-o", "link"]);
+    assert!(links.contains("in0") && links.contains("out0") && !links.contains("card-in0"), "{links}");
+    let dut = lab.lanes[0].dut.as_ref().unwrap();
+    assert_eq!((dut.inside.name.as_str(), dut.outside.name.as_str()), ("card-in0", "card-out0"));
+    let names: Vec<String> = lab.names("x").into_iter().map(|(role, ..)| role).collect();
+    assert_eq!(names, ["generator", "receiver", "dut 0 (nested)", "dut 0, host (nested)"]);
+}
+
+/// Lanes of all kinds stand side by side, and do not see each other's frames.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn kinds_stand_side_by_side() {
+    let kinds = [Dut::CardToCard, Dut::Macvlan, Dut::Vxlan, Dut::Nested, Dut::Forwarding];
+    let setups = kinds.map(Setup::of);
+    let lab = EmbeddedLab::build(spec(), &setups).unwrap();
+    assert_eq!(lab.lanes.len(), 5);
+    send(&lab, Frames::of(Family::V4)).is_whole("card-to-card beside others");
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn probes_say_what_this_kernel_lacks_and_leave_nothing() {
+    let namespaces = || std::fs::read_dir("/run/netns").map_or(0, |names| names.count());
+    let before = namespaces();
+    for (need, lacking) in support::probe() {
+        println!("{need}: {}", lacking.as_deref().unwrap_or("there"));
+        if let Some(reason) = lacking {
+            assert!(reason.len() > 10, "{need}: {reason}");
+        }
+    }
+    assert_eq!(namespaces(), before);
+    assert!(support::lacking(&Need::Link("veth".into())).is_none());
+    assert!(support::lacking(&Need::Link("gre".into())).is_some());
+    assert!(support::lacking(&Need::Sysctl("net.ipv4.ip_forward".into())).is_none());
+    assert!(support::lacking(&Need::Sysctl("net.core.netdev_budget".into())).is_none());
+    assert!(support::lacking(&Need::Sysctl("net.ipv4.no_such".into())).unwrap().contains("no_such"));
+}

@@ -1,0 +1,220 @@
+//! Rule sets: loaded, exchanged on a standing lane, asked what they dropped; and loaders that misbehave.
+
+use super::bench::{Frames, ask, lab, refusal, send};
+use linerate_linux::lab::{LabError, Setup, Variant};
+use linerate_linux::net::conntrack;
+use linerate_linux::process::{Input, Job};
+use linerate_plan::settings::{Dut, Filter, Rules, Settings, Tool};
+use linerate_wire::Family;
+use std::time::{Duration, Instant};
+
+fn nft(text: &str) -> Job {
+    Job::new("nft", &["-f", "-"]).with_input(Input::text(text))
+}
+
+fn iptables(flavour: &str, text: &str) -> Job {
+    Job::new(format!("iptables-{flavour}-restore"), &[]).with_input(Input::text(text))
+}
+
+fn with_rules(name: &str, rules: Vec<Job>) -> Setup {
+    Setup { name: name.into(), rules, ..Setup::of(Dut::Forwarding) }
+}
+
+/// Drops the frames to the first ten of the hundred destinations... of which the traffic below has one each.
+const NFT_DROPS: &str = "table inet linerate {
+  counter dropped { }
+  chain forward {
+    type filter hook forward priority filter; policy accept;
+    ip daddr 198.19.10.1 counter name dropped drop
+  }
+}
+";
+
+const IPTABLES_DROPS: &str = "*filter
+:FORWARD ACCEPT [0:0]
+:OURS - [0:0]
+-A FORWARD -j OURS
+-A OURS -d 198.19.10.1 -j DROP
+COMMIT
+";
+
+const IPTABLES_POLICY: &str = "*filter
+:FORWARD DROP [0:0]
+-A FORWARD -d 198.19.10.1 -j ACCEPT
+COMMIT
+";
+
+/// 1,000 frames in 100 flows to 5 destinations: as many to each.
+fn to_first_destination(shown: &super::bench::Shown) -> u64 {
+    let lost = shown.sent.frames - shown.received.unique();
+    assert!(shown.account.balances(&shown.sent, &shown.received), "{:?}", shown.account);
+    lost
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn drops_are_located_whatever_the_tool() {
+    let cases = [
+        ("nft", vec![nft(NFT_DROPS)], "counter dropped"),
+        ("legacy", vec![iptables("legacy", IPTABLES_DROPS)], "rules and policies"),
+        ("iptables-nft", vec![iptables("nft", IPTABLES_DROPS)], "rules and policies"),
+        ("policy", vec![iptables("legacy", IPTABLES_POLICY)], "rules and policies"),
+    ];
+    for (name, rules, place) in cases {
+        let lab = lab(&with_rules(name, rules));
+        for _ in 0..2 {
+            let shown = send(&lab, Frames::of(Family::V4));
+            let lost = to_first_destination(&shown);
+            assert!(lost > 0 && lost < 1000, "{name}: {lost}");
+            assert_eq!(
+                shown.lost("DUT: dropped by the rule set"),
+                lost,
+                "{name}: {:?}",
+                shown.account.losses
+            );
+            assert!(shown.account.losses[0].place.contains(place), "{name}: {:?}", shown.account.losses);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn rule_sets_are_exchanged_on_a_standing_lane() {
+    let mut lab = lab(&Setup::from(Variant::NftStateful));
+    let frames = Frames::of(Family::V4);
+    send(&lab, frames).is_whole("stateful");
+    let states = |lab: &linerate_linux::lab::EmbeddedLab| {
+        conntrack::count(&lab.lanes[0].dut.as_ref().unwrap().namespace).unwrap()
+    };
+    assert!(states(&lab) >= 100, "{}", states(&lab));
+    let steps: [(&str, Vec<Job>, bool, bool); 6] = [
+        ("legacy", vec![iptables("legacy", IPTABLES_DROPS)], false, true),
+        ("none", vec![], false, false),
+        ("iptables-nft", vec![iptables("nft", IPTABLES_DROPS)], false, true),
+        ("nft", vec![nft(NFT_DROPS)], false, true),
+        ("nat", Setup::from(Variant::Nat).rules, true, false),
+        ("policy", vec![iptables("legacy", IPTABLES_POLICY)], false, true),
+    ];
+    for (name, rules, tracks, drops) in steps {
+        let began = Instant::now();
+        lab.lanes[0].replace_rules(rules, tracks).unwrap();
+        println!("{name}: exchanged in {:?}", began.elapsed());
+        assert_eq!(states(&lab), 0, "{name}: states of the old rules are left");
+        let shown = send(&lab, frames);
+        assert_eq!(shown.received.unique() < 1000, drops, "{name}: {:?}", shown.account.losses);
+        assert_eq!(shown.lost("inside the DUT"), 0, "{name}: {:?}", shown.account.losses);
+    }
+    lab.lanes[0].replace_rules(vec![], false).unwrap();
+    assert_eq!(ask(&lab, "nft", &["list", "ruleset"]).trim(), "");
+    assert!(!ask(&lab, "iptables-legacy-save", &[]).contains("-A "));
+    send(&lab, frames).is_whole("without rules again");
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_setup_that_differs_in_rules_and_sysctls_takes_over_a_lane() {
+    let plain = Setup::from(Variant::Forwarding);
+    let mut other = Setup::from(Variant::NftStateless);
+    other.sysctls.insert("net.ipv4.ip_early_demux".into(), "0".into());
+    let mut lab = lab(&plain);
+    let demux =
+        |lab: &linerate_linux::lab::EmbeddedLab| ask(lab, "cat", &["/proc/sys/net/ipv4/ip_early_demux"]);
+    assert_eq!(demux(&lab), "1\n");
+    lab.lanes[0].exchange(&other).unwrap();
+    assert_eq!(demux(&lab), "0\n");
+    assert!(ask(&lab, "nft", &["list", "ruleset"]).contains("linerate"));
+    assert_eq!(lab.lanes[0].setup.name, "nft-stateless");
+    lab.lanes[0].exchange(&plain).unwrap();
+    assert_eq!(demux(&lab), "1\n");
+    assert_eq!(ask(&lab, "nft", &["list", "ruleset"]).trim(), "");
+    let refused = lab.lanes[0].exchange(&Setup::of(Dut::Bridge)).unwrap_err().to_string();
+    assert!(refused.contains("a lane of its own"), "{refused}");
+    let mut host = plain.clone();
+    host.sysctls.insert("kernel.panic".into(), "77".into());
+    let refused = lab.lanes[0].exchange(&host).unwrap_err().to_string();
+    assert!(refused.contains("a lab of its own"), "{refused}");
+}
+
+/// What plans describe is loaded by the real tools, lets every frame pass, and is taken away again.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn rule_sets_of_plans_load_pass_and_go() {
+    for (tool, filter, before, table) in [
+        (Tool::Nftables, Filter::Stateless, 20, Some(50)),
+        (Tool::Nftables, Filter::Stateful, 0, None),
+        (Tool::Nftables, Filter::Nat, 3, None),
+        (Tool::Iptables, Filter::Stateless, 20, None),
+        (Tool::Iptables, Filter::Stateless, 0, Some(50)),
+        (Tool::Iptables, Filter::Stateful, 5, None),
+        (Tool::Iptables, Filter::Nat, 0, None),
+    ] {
+        for family in [Family::V4, Family::V6] {
+            let rules =
+                Rules { tool, filter, before, table, states: None, hash_sized: false, optimize: true };
+            let settings = Settings { rules: Some(rules), ..Settings::default() };
+            let name = format!("{tool:?} {filter:?} {before} {table:?} {family}");
+            let setup = Setup::from_settings(&name, 0, &settings, &[family]).unwrap();
+            assert_eq!(setup.lacking(), Vec::<String>::new());
+            let mut lab = lab(&setup);
+            send(&lab, Frames { len_fcs: 90, ..Frames::of(family) }).is_whole(&name);
+            lab.lanes[0].replace_rules(vec![], false).unwrap();
+            assert_eq!(ask(&lab, "nft", &["list", "ruleset"]).trim(), "", "{name}");
+            if tool == Tool::Iptables && table.is_some() {
+                assert_eq!(ask(&lab, "ipset", &["list", "-n"]), "", "{name}");
+            }
+            send(&lab, Frames { len_fcs: 90, ..Frames::of(family) }).is_whole(&name);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn large_sets_are_streamed_into_the_tool() {
+    const ENTRIES: u32 = 100_000;
+    let text = |out: &mut dyn std::io::Write| {
+        writeln!(out, "table inet linerate {{ set many {{ type ipv4_addr; elements = {{ 10.0.0.0")?;
+        for n in 1..ENTRIES {
+            writeln!(out, ", {}", std::net::Ipv4Addr::from(0x0a00_0000 + n))?;
+        }
+        writeln!(out, "}} }}; chain forward {{ type filter hook forward priority filter;")?;
+        writeln!(out, "ip daddr @many drop; accept; }}; }}")
+    };
+    let rules =
+        Job::new("nft", &["-f", "-"]).with_input(Input::writer(text)).within(Duration::from_secs(120));
+    let began = Instant::now();
+    let mut lab = lab(&with_rules("set", vec![rules]));
+    println!("a set of {ENTRIES} in a new lab: {:?}", began.elapsed());
+    send(&lab, Frames::of(Family::V4)).is_whole("a large set");
+    let began = Instant::now();
+    lab.lanes[0].replace_rules(vec![nft(NFT_DROPS)], false).unwrap();
+    println!("exchanged for a small one: {:?}", began.elapsed());
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn loaders_that_fail_or_hang_are_reported_and_ended() {
+    let wrong = refusal(&with_rules("wrong", vec![nft("table inet x { chain")])).to_string();
+    assert!(wrong.starts_with("cannot load the rule set of wrong: nft failed"), "{wrong}");
+    assert!(wrong.contains("syntax error"), "{wrong}");
+    let missing = refusal(&with_rules("missing", vec![Job::new("no-such-loader", &[])])).to_string();
+    assert!(missing.contains("no-such-loader is not installed"), "{missing}");
+    let began = Instant::now();
+    let hanging = Job::new("sleep", &["70"]).within(Duration::from_millis(300));
+    let hung = refusal(&with_rules("hung", vec![hanging])).to_string();
+    assert!(hung.contains("did not end within 0.3 s and was killed"), "{hung}");
+    assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+/// The states' limit is the host's: without consent nothing is changed, and the user is told what to set.
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn too_many_states_are_refused_with_what_to_set() {
+    let limit = "/proc/sys/net/netfilter/nf_conntrack_max";
+    let before = std::fs::read_to_string(limit).unwrap();
+    let states: u64 = before.trim().parse::<u64>().unwrap() + 1;
+    let setup = Setup { room: Some(states), ..Setup::from(Variant::NftStateful) };
+    let refused = refusal(&setup);
+    assert!(matches!(refused, LabError::Unsuitable(_)), "{refused}");
+    assert!(refused.to_string().contains(&format!("nf_conntrack_max={}", states * 2)), "{refused}");
+    assert_eq!(std::fs::read_to_string(limit).unwrap(), before);
+}

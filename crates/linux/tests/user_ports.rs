@@ -1,0 +1,371 @@
+//! Ports in user space. The in-memory link runs anywhere; AF_PACKET and AF_XDP run over a veth pair in a network namespace
+//! of the test's own, which carries no addresses and reaches nothing.
+
+use linerate_linux::net::netns::Netns;
+use linerate_linux::ports::af_packet::{AfPacketGenerator, AfPacketReceiver};
+use linerate_linux::ports::af_xdp::{AfXdpGenerator, AfXdpReceiver};
+use linerate_linux::ports::memory::{MemoryDut, MemoryLink, MemoryTrial};
+use linerate_linux::ports::xdp_receiver::ReceiverOptions;
+use linerate_linux::ports::{Load, Port, PortError, Traffic};
+use linerate_measure::audit::{Evidence, SecondCount, audit};
+use linerate_measure::counters::PortCounters;
+use linerate_measure::trial::Rates;
+use linerate_plan::timing::Timing;
+use linerate_wire::{Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MacAddr, Transport};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+const CAMPAIGN: u8 = 0x5a;
+
+fn traffic(mix: &str, rate: Option<f64>) -> Traffic {
+    let (to, from) = (MacAddr([2, 0, 0, 0, 0, 2]), MacAddr([2, 0, 0, 0, 0, 1]));
+    Traffic {
+        frame: FrameSpec::new(to, from, Family::V4, Transport::Udp),
+        mix: mix.parse::<FrameMix>().unwrap(),
+        flows: Arc::new(FlowSpace::benchmark(Family::V4, 100).unwrap()),
+        order: FlowOrder::Sequential,
+        rate,
+        campaign: CAMPAIGN,
+        first_stream: 0,
+        stamp_every: 8,
+        batch: 32,
+    }
+}
+
+fn load(ms: u64, frames: Option<u64>) -> Load {
+    Load { duration: Duration::from_millis(ms), frames }
+}
+
+/// One trial: what was sent, what arrived, and how long sending took.
+fn trial(
+    generator: &mut dyn Port,
+    receiver: &mut dyn Port,
+    load: &Load,
+) -> (PortCounters, PortCounters, Duration) {
+    receiver.start(load).unwrap();
+    generator.start(load).unwrap();
+    let began = Instant::now();
+    while !generator.finished() {
+        assert!(began.elapsed() < load.duration + Duration::from_secs(5), "the generator does not end");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let took = began.elapsed();
+    generator.stop().unwrap();
+    let (mut last, mut quiet) = (receiver.frames(), Instant::now());
+    while receiver.frames() < generator.frames() && quiet.elapsed() < Duration::from_millis(200) {
+        if receiver.frames() != last {
+            (last, quiet) = (receiver.frames(), Instant::now());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    receiver.stop().unwrap();
+    (generator.counters(), receiver.counters(), took)
+}
+
+// ---- the in-memory link ----
+
+fn memory(mix: &str, ms: u64, rate: f64, dut: MemoryDut) -> MemoryTrial {
+    let mut link = MemoryLink::new(&traffic(mix, None)).unwrap();
+    let timing = Timing { warm_up_ns: 0, ..Timing::slice(ms * 1_000_000) };
+    let first = link.trial(timing, Some(rate), dut, &AtomicBool::new(false));
+    // Counted anew in the second trial, on a clock that goes on.
+    let second = link.trial(timing, Some(rate), dut, &AtomicBool::new(false));
+    assert_eq!((first.sent.frames, &first.losses), (second.sent.frames, &second.losses));
+    assert!(second.outcome.began_ns >= first.outcome.began_ns + timing.load_ns());
+    let evidence = Evidence {
+        rates: Some(Rates { offered: rate, received: rate, seconds: 0.1 }),
+        generator: second.sent.clone(),
+        receiver: second.received.clone(),
+        losses: second.losses.clone(),
+        second_counts: vec![SecondCount {
+            place: "simulated DUT: copies".into(),
+            frames: second.received.duplicates(),
+            expected: second.copies,
+        }],
+        ..Evidence::default()
+    };
+    assert!(audit(&evidence).valid, "{:#?}", audit(&evidence));
+    second
+}
+
+#[test]
+fn memory_forwards_everything() {
+    let MemoryTrial { sent, received, outcome, .. } = memory("imix", 120, 1e5, MemoryDut::default());
+    assert_eq!((sent.frames, received.frames), (12_000, 12_000));
+    assert_eq!((sent.bytes, received.bytes), (12_000 / 12 * (7 * 60 + 4 * 590 + 1514), sent.bytes));
+    assert_eq!(received.latency.count(), 12_000 / 8);
+    assert_eq!((sent.streams[0].next_sequence, received.streams[0].next_sequence), (24_000, 24_000));
+    let rate = linerate_measure::trial::rates(&outcome.samples).unwrap();
+    assert!((rate.received / 1e5 - 1.0).abs() < 1e-3, "{rate:?}");
+}
+
+#[test]
+fn memory_loses_exactly() {
+    let dut = MemoryDut { loss_one_in: Some(1000), ..MemoryDut::default() };
+    let MemoryTrial { sent, received, losses, .. } = memory("64", 50, 1.01e6, dut);
+    assert_eq!((sent.frames, received.frames, received.unique()), (50_500, 50_450, 50_450));
+    assert_eq!((losses.len(), losses[0].frames), (1, 50));
+}
+
+#[test]
+fn memory_duplicates_exactly() {
+    let dut = MemoryDut { duplicate_one_in: Some(100), loss_one_in: Some(2), ..MemoryDut::default() };
+    let MemoryTrial { sent, received, copies, .. } = memory("64", 20, 1e6, dut);
+    assert_eq!((sent.frames, received.frames, received.unique()), (20_000, 10_100, 10_000));
+    assert_eq!((received.duplicates(), copies), (100, 100));
+}
+
+#[test]
+fn memory_forwards_at_its_rate() {
+    let dut = MemoryDut { rate: Some(30_000.0), ..MemoryDut::default() };
+    let MemoryTrial { sent, received, .. } = memory("64", 500, 100_000.0, dut);
+    assert_eq!(sent.frames, 50_000);
+    let forwarded = received.frames as f64 / sent.frames as f64 * 100_000.0;
+    assert!((forwarded / 30_000.0 - 1.0).abs() < 0.005, "{forwarded} frames/s");
+    let MemoryTrial { sent, received, .. } = memory("64", 300, 29_999.0, dut);
+    assert_eq!(sent.frames, received.frames, "what is below its rate passes");
+}
+
+#[test]
+fn memory_delays() {
+    let dut = MemoryDut { delay: Duration::from_millis(3), ..MemoryDut::default() };
+    let MemoryTrial { sent, received, .. } = memory("64", 300, 5_000.0, dut);
+    assert_eq!(sent.frames, received.frames);
+    let quantile = |q| received.latency.quantile(q).unwrap() as f64 / 1e6;
+    // A bucket is 3 % wide.
+    assert!(quantile(0.0) >= 2.9 && quantile(1.0) <= 3.2, "{} to {} ms", quantile(0.0), quantile(1.0));
+}
+
+#[test]
+fn memory_stops_when_told() {
+    let mut link = MemoryLink::new(&traffic("64", None)).unwrap();
+    let stop = AtomicBool::new(true);
+    let trial = link.trial(Timing::slice(60_000_000_000), Some(1e9), MemoryDut::default(), &stop);
+    assert_eq!(trial.sent.frames, 0);
+}
+
+#[test]
+fn memory_is_as_fast_as_its_trial_lets_it() {
+    let mut link = MemoryLink::new(&traffic("64", None)).unwrap();
+    for (seconds, rate) in [(0.2, 2e6), (60.0, 1e4)] {
+        let timing = Timing { warm_up_ns: 0, ..Timing::slice((seconds * 1e9) as u64) };
+        let trial = link.trial(timing, None, MemoryDut::default(), &AtomicBool::new(false));
+        let found = trial.sent.frames as f64 / seconds;
+        assert!((found / rate - 1.0).abs() < 0.01, "{found} frames/s in {seconds} s");
+        assert_eq!(trial.sent.frames, trial.received.frames);
+    }
+}
+
+// ---- real sockets ----
+
+/// Tests with real sockets take turns: all of them want CPU 0, and some look at the clock.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A veth pair, g0 and r0, in a namespace of its own.
+struct Wire {
+    namespace: Netns,
+    generator: u32,
+    receiver: u32,
+    _turn: MutexGuard<'static, ()>,
+}
+
+fn wire(queues: u32) -> Wire {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let namespace = Netns::anonymous().unwrap();
+    let script = format!(
+        "set -e
+         for i in all default; do echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6 2>/dev/null || true; done
+         ip link add g0 numtxqueues {queues} numrxqueues {queues} type veth \
+            peer name r0 numtxqueues {queues} numrxqueues {queues}
+         ip link set g0 up
+         ip link set r0 up"
+    );
+    let status = namespace.command("sh").args(["-c", &script]).status().unwrap();
+    assert!(status.success(), "no veth pair");
+    let index = |name: &std::ffi::CStr| {
+        // SAFETY: a terminated string.
+        namespace.enter(|| unsafe { libc::if_nametoindex(name.as_ptr()) }).unwrap()
+    };
+    Wire { _turn: turn, generator: index(c"g0"), receiver: index(c"r0"), namespace }
+}
+
+fn options(queues: u32) -> ReceiverOptions {
+    ReceiverOptions { campaign: CAMPAIGN, streams: 4, queues, pass_foreign: false, unsigned: false }
+}
+
+fn packet_generator(wire: &Wire, traffic: Traffic, cpus: &[u32]) -> AfPacketGenerator {
+    AfPacketGenerator::new(&wire.namespace, wire.generator, traffic, cpus).unwrap()
+}
+
+fn xdp_generator(wire: &Wire, traffic: Traffic, cpus: &[u32]) -> AfXdpGenerator {
+    AfXdpGenerator::new(&wire.namespace, wire.generator, traffic, cpus).unwrap()
+}
+
+/// Every frame that was sent is received, or counted as dropped by the receiver's own socket.
+fn conserved(sent: &PortCounters, received: &PortCounters) {
+    assert_eq!(sent.frames, received.unique() + received.refused, "{sent:?} {received:?}");
+    assert_eq!(
+        (received.duplicates(), received.reordered(), received.foreign_total()),
+        (0, 0, 0),
+        "{received:?}"
+    );
+    if received.refused == 0 {
+        assert_eq!(sent.bytes, received.bytes);
+        let next =
+            |c: &PortCounters| c.streams.iter().map(|s| (s.stream, s.next_sequence)).collect::<Vec<_>>();
+        assert_eq!(next(sent), next(received));
+    }
+    let latency = received.latency.quantile(0.5).unwrap();
+    assert!((500..500_000_000).contains(&latency), "{latency} ns");
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn af_packet_to_af_packet_is_exact() {
+    let wire = wire(1);
+    let mut receiver = AfPacketReceiver::new(&wire.namespace, wire.receiver, options(1), None).unwrap();
+    let mut generator = packet_generator(&wire, traffic("imix", None), &[0, 0]);
+    for _ in 0..3 {
+        let (sent, received, _) = trial(&mut generator, &mut receiver, &load(20_000, Some(30_000)));
+        assert_eq!(sent.frames, 30_000);
+        assert_eq!(sent.streams.iter().map(|s| s.frames).collect::<Vec<_>>(), [15_000, 15_000]);
+        conserved(&sent, &received);
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn af_packet_receives_tagged_and_foreign_frames() {
+    let wire = wire(1);
+    let mut receiver = AfPacketReceiver::new(&wire.namespace, wire.receiver, options(1), None).unwrap();
+    let mut tagged = traffic("128", Some(20_000.0));
+    tagged.frame.vlan = Some(linerate_wire::VlanTag { id: 7, priority: 0 });
+    let mut generator = packet_generator(&wire, tagged, &[0]);
+    let (sent, received, _) = trial(&mut generator, &mut receiver, &load(20_000, Some(1000)));
+    assert_eq!((sent.frames, sent.bytes), (1000, 124_000));
+    conserved(&sent, &received);
+    let mut other = traffic("64", Some(20_000.0));
+    other.campaign = 1;
+    let mut generator = packet_generator(&wire, other, &[0]);
+    receiver.start(&load(0, None)).unwrap();
+    generator.start(&load(1000, Some(100))).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    generator.stop().unwrap();
+    receiver.stop().unwrap();
+    assert_eq!((receiver.frames(), receiver.counters().foreign["other campaign's"]), (0, 100));
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn af_xdp_to_af_packet_is_exact() {
+    let wire = wire(2);
+    let mut receiver = AfPacketReceiver::new(&wire.namespace, wire.receiver, options(1), None).unwrap();
+    // Twice, so that the queues have to be taken over from sockets that have just been closed.
+    for _ in 0..2 {
+        let mut traffic = traffic("imix", None);
+        traffic.campaign = CAMPAIGN;
+        let mut generator = xdp_generator(&wire, traffic, &[0, 0]);
+        assert!(!generator.zero_copy(), "veth has no zero copy");
+        let (sent, received, _) = trial(&mut generator, &mut receiver, &load(20_000, Some(30_000)));
+        assert_eq!(sent.frames + sent.refused, 30_000);
+        assert_eq!(sent.frames, received.frames + received.refused);
+        receiver = AfPacketReceiver::new(&wire.namespace, wire.receiver, options(1), None).unwrap();
+        let (sent, received, _) = trial(&mut generator, &mut receiver, &load(2000, None));
+        assert!(sent.frames > 1000);
+        assert_eq!(sent.frames, received.unique() + received.refused);
+        receiver = AfPacketReceiver::new(&wire.namespace, wire.receiver, options(1), None).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn af_packet_to_af_xdp_is_exact() {
+    let wire = wire(1);
+    let (mut receiver, _) = AfXdpReceiver::new(&wire.namespace, wire.receiver, options(1), None).unwrap();
+    let mut generator = packet_generator(&wire, traffic("imix", Some(50_000.0)), &[0]);
+    for _ in 0..2 {
+        let (sent, received, _) = trial(&mut generator, &mut receiver, &load(20_000, Some(20_000)));
+        assert_eq!(sent.frames, 20_000);
+        conserved(&sent, &received);
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn af_xdp_to_af_xdp_conserves_frames() {
+    let wire = wire(2);
+    let (mut receiver, _) = AfXdpReceiver::new(&wire.namespace, wire.receiver, options(2), None).unwrap();
+    let mut generator = xdp_generator(&wire, traffic("64", Some(40_000.0)), &[0, 0]);
+    let (sent, received, _) = trial(&mut generator, &mut receiver, &load(20_000, Some(20_000)));
+    assert_eq!(sent.frames + sent.refused, 20_000);
+    conserved(&sent, &received);
+}
+
+/// A second of load at `rate`, by the generator's own first and last frame: a host that is busy when the load ends makes it
+/// shorter, not slower.
+fn paced(generator: &mut dyn Port, wire: &Wire, rate: f64) {
+    let mut receiver = AfPacketReceiver::new(&wire.namespace, wire.receiver, options(1), None).unwrap();
+    let (sent, received, took) = trial(generator, &mut receiver, &load(1000, None));
+    let seconds = generator.active_ns().unwrap() as f64 / 1e9;
+    let found = (sent.frames - 1) as f64 / seconds;
+    assert!((found / rate - 1.0).abs() < 0.01, "{found} of {rate} frames/s, {sent:?}");
+    assert!(sent.frames as f64 <= rate + 1.0, "{sent:?}");
+    assert!(took > Duration::from_millis(995) && took < Duration::from_millis(1500), "{took:?}");
+    assert_eq!(sent.frames, received.unique() + received.refused);
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn both_generators_keep_their_pace() {
+    for rate in [1_000.0, 50_000.0] {
+        let wire = wire(1);
+        paced(&mut packet_generator(&wire, traffic("64", Some(rate)), &[0]), &wire, rate);
+        paced(&mut xdp_generator(&wire, traffic("64", Some(rate)), &[0]), &wire, rate);
+    }
+}
+
+fn refusal<T>(result: Result<T, PortError>) -> String {
+    match result {
+        Err(PortError::Unsuitable(why)) => why,
+        Err(other) => panic!("another error: {other}"),
+        Ok(_) => panic!("no error"),
+    }
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn unsuitable_traffic_is_refused_before_it_starts() {
+    let wire = wire(1);
+    let (namespace, port) = (&wire.namespace, wire.generator);
+    let why = refusal(AfPacketGenerator::new(namespace, port, traffic("1519", None), &[0]));
+    assert!(why.contains("need an MTU of 1501"), "{why}");
+    let why = refusal(AfXdpGenerator::new(namespace, port, traffic("4101", None), &[0]));
+    assert!(why.contains("up to 4100 bytes"), "{why}");
+    let why = refusal(AfXdpGenerator::new(namespace, port, traffic("64", None), &[0, 0]));
+    assert!(why.contains("has no queue 1"), "{why}");
+    assert!(AfPacketGenerator::new(namespace, 9999, traffic("64", None), &[0]).is_err());
+    assert!(AfPacketReceiver::new(namespace, 9999, options(1), None).is_err());
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn a_link_that_goes_down_is_an_error() {
+    let wire = wire(1);
+    for mut generator in [
+        Box::new(packet_generator(&wire, traffic("64", Some(1000.0)), &[0])) as Box<dyn Port>,
+        Box::new(xdp_generator(&wire, traffic("64", Some(1000.0)), &[0])),
+    ] {
+        let link = |state| wire.namespace.command("ip").args(["link", "set", "g0", state]).status().unwrap();
+        link("up");
+        generator.start(&load(60_000, None)).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        link("down");
+        let began = Instant::now();
+        while !generator.finished() {
+            assert!(began.elapsed() < Duration::from_secs(5), "{} does not notice", generator.name());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(generator.stop().is_err());
+    }
+}

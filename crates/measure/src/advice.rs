@@ -1,0 +1,92 @@
+//! Where to look next: the commands that answer what a campaign left open, each with the finding that asks for it.
+
+use crate::record::{Campaign, Summary};
+use crate::summary::{Limit, Row};
+use linerate_plan::settings::Mode;
+use linerate_plan::units::Si;
+
+/// A few next steps, the most pressing first. `cpus`: CPUs of the host.
+pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<String> {
+    if campaign.asked.lab == "simulated" {
+        return vec!["sudo linerate bench measures this machine instead of a simulation".into()];
+    }
+    let duts: Vec<&Row> = summary
+        .rows
+        .iter()
+        .filter(|r| campaign.slots.get(r.slot).is_some_and(|slot| !slot.is_calibration()))
+        .collect();
+    let mut steps = Vec::new();
+    steps.extend(invalid_trials(&duts));
+    steps.extend(tester_limit(campaign, &duts));
+    steps.extend(lost_inside(&duts));
+    steps.extend(uncertain(campaign, summary));
+    steps.extend(scaling(campaign, cpus, &duts));
+    steps.extend(under_load(campaign, &duts));
+    steps.extend(firewall(campaign));
+    steps.truncate(4);
+    steps
+}
+
+fn invalid_trials(duts: &[&Row]) -> Option<String> {
+    let failed: usize = duts.iter().map(|r| r.trials - r.valid_trials).sum();
+    (failed > 0).then(|| {
+        let trials = if failed == 1 { "1 trial" } else { &format!("{failed} trials") };
+        format!("why {trials} failed their audit: linerate show DIRECTORY --trials, and trials.jsonl has every check")
+    })
+}
+
+fn tester_limit(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
+    let limited = duts.iter().any(|r| r.limit == Limit::Tester);
+    limited.then(|| match campaign.asked.generator.as_str() {
+        "af-packet" => "the tester was the limit: sudo linerate bench has one that is some ten times faster".into(),
+        _ => "the tester was the limit: its part of the time per frame is what a cheaper DUT cannot go below here; --mode threaded gives it a CPU of its own".to_string(),
+    })
+}
+
+fn lost_inside(duts: &[&Row]) -> Option<String> {
+    let inside = duts.iter().flat_map(|r| &r.losses).find(|(place, _)| place.starts_with("inside the DUT"));
+    inside.map(|_| {
+        "frames vanished inside the DUT with no counter to say why: --keep leaves the lab up, and perf trace -e skb:kfree_skb names the reason".into()
+    })
+}
+
+fn uncertain(campaign: &Campaign, summary: &Summary) -> Option<String> {
+    let widest = summary.comparisons.iter().map(|c| c.ratio.relative_width()).fold(0.0, f64::max);
+    (widest > 0.02 && campaign.asked.trials.is_none()).then(|| {
+        // An interval shrinks with the square root of the trials.
+        let seconds = campaign.asked.budget_ns as f64 / 1e9 * (widest / 0.02).powi(2);
+        match seconds {
+            s if s <= 1800.0 => format!("the widest ratio is not known to 2 % yet: --budget {:.0}s", s.ceil()),
+            _ if widest.is_infinite() => "not every ratio has an interval yet: let it run to its end, with a longer --budget if it did".into(),
+            _ => format!(
+                "the widest ratio is only known to {:.0} %, and this machine is too noisy for much more: try a quieter time, or other CPUs",
+                100.0 * widest
+            ),
+        }
+    })
+}
+
+fn scaling(campaign: &Campaign, cpus: u32, duts: &[&Row]) -> Option<String> {
+    let one = campaign.asked.mode == Mode::Inline && campaign.roles.generator.len() == 1;
+    let limited = duts.iter().any(|r| r.limit == Limit::Dut && !r.full_cpus.is_empty());
+    (one && cpus > 1 && limited).then(|| {
+        format!("one CPU was full; how it scales over all of them: linerate bench --cpus 0-{}", cpus - 1)
+    })
+}
+
+fn under_load(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
+    let rate = duts.first().map(|r| r.received.median).filter(|r| *r > 0.0)?;
+    (campaign.asked.mode == Mode::Inline && campaign.asked.rate == "max").then(|| {
+        // Two significant digits of half the rate: a load that a DUT on its own CPU should carry.
+        let scale = 10f64.powf((rate / 2.0).log10().floor() - 1.0);
+        let half = Si((rate / 2.0 / scale).round() * scale);
+        format!("loss and latency at a load that does not wait for the DUT: linerate bench --mode threaded --rate {half}pps")
+    })
+}
+
+fn firewall(campaign: &Campaign) -> Option<String> {
+    let plain = campaign.slots.iter().all(|s| s.is_calibration() || s.variant == "forwarding");
+    plain.then(|| {
+        "what a firewall costs: linerate bench --variant nft-stateless --variant nft-stateful".to_string()
+    })
+}

@@ -1,0 +1,332 @@
+//! The audit of a trial: may its numbers be believed? Every check says what it found, and one that fails keeps the trial
+//! out of the verdict.
+
+use crate::counters::PortCounters;
+use crate::record::Connections;
+use crate::trial::Rates;
+use linerate_plan::settings::States;
+use serde::{Deserialize, Serialize};
+
+/// The most by which the offered load may differ from what was asked.
+pub const OFFERED_TOLERANCE: f64 = 0.005;
+
+/// A result must stay below the tester's own ceiling by this factor, or the tester may have been the limit.
+pub const CEILING_FACTOR: f64 = 1.2;
+
+/// Frames of other machines that a receiver may see in a trial, beside the share of [`OTHERS_SHARE`].
+const OTHERS_FRAMES: u64 = 100;
+
+/// One frame of others for this many of ours takes nothing from them.
+const OTHERS_SHARE: u64 = 1000;
+
+/// The check that a fault fails.
+const NO_FAULT: &str = "no fault";
+
+/// Frames that were lost at a known place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    /// Where and why: `DUT in: receive ring full`.
+    pub place: String,
+    /// How many.
+    pub frames: u64,
+    /// Whose loss it is.
+    pub side: Side,
+}
+
+/// Whether frames were lost at this place for want of room, before anything was done with them: all such places are queues that were
+/// full, and are named so.
+pub fn no_room(place: &str) -> bool {
+    place.ends_with(" full")
+}
+
+/// Whose loss or limit it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// The generator or the receiver: it says nothing about the DUT.
+    Tester,
+    /// The device under test.
+    Dut,
+}
+
+/// A second count of the same frames, taken elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecondCount {
+    /// Who counted: `generator interface`, `DUT in`, …
+    pub place: String,
+    /// What it counted.
+    pub frames: u64,
+    /// What it should have counted, from the first count.
+    pub expected: u64,
+}
+
+/// Everything that an audit looks at.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
+    /// Frames/s asked for; `None` for the maximum.
+    pub asked: Option<f64>,
+    /// What the window showed; `None` where the trial was too short to have one.
+    pub rates: Option<Rates>,
+    /// The generator's count.
+    pub generator: PortCounters,
+    /// The receiver's count.
+    pub receiver: PortCounters,
+    /// Located losses.
+    pub losses: Vec<Loss>,
+    /// Second counts.
+    pub second_counts: Vec<SecondCount>,
+    /// There is no DUT: what the tester loses lowers its ceiling, and cannot be charged to anyone else.
+    pub calibration: bool,
+    /// The receiver is on a network of other machines, which say things of their own (ARP, LLDP, neighbour discovery): a few of their
+    /// frames are no reason to doubt its count of ours.
+    pub others: bool,
+    /// The DUT's connections after the trial.
+    pub connections: Option<Connections>,
+    /// A failure while the trial ran: an interface that went down, a generator that ended early.
+    pub faults: Vec<String>,
+}
+
+/// One check of an audit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// What was checked.
+    pub name: String,
+    /// Whether it held.
+    pub ok: bool,
+    /// The figures.
+    pub found: String,
+}
+
+/// The outcome: valid if every check held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audit {
+    /// Whether every check held.
+    pub valid: bool,
+    /// sent - received once - located losses; 0 when conserved, negative when more arrived than was sent.
+    pub unlocated: i64,
+    /// Every check.
+    pub checks: Vec<Check>,
+}
+
+impl Audit {
+    /// The sentences of the checks that failed. A fault speaks for itself.
+    pub fn failures(&self) -> impl Iterator<Item = String> + '_ {
+        let told = |c: &Check| match c.name.as_str() {
+            NO_FAULT => c.found.clone(),
+            name => format!("{name}: {}", c.found),
+        };
+        self.checks.iter().filter(|c| !c.ok).map(told)
+    }
+}
+
+/// Audits one trial.
+pub fn audit(e: &Evidence) -> Audit {
+    let located: u64 = e.losses.iter().map(|l| l.frames).sum();
+    let unlocated = e.generator.frames as i64 - e.receiver.unique() as i64 - located as i64;
+    // A fault explains what the other checks find, so it is told first.
+    let fault = |f: &String| Check { name: NO_FAULT.into(), ok: false, found: f.clone() };
+    let mut checks: Vec<Check> = e.faults.iter().map(fault).collect();
+    checks.extend([conservation(e, located, unlocated), something_sent(e)]);
+    checks.extend(has_window(e));
+    checks.extend(offered_as_asked(e));
+    checks.push(no_foreign_frames(e));
+    checks.push(tester_lost_nothing(e));
+    checks.extend(e.second_counts.iter().map(counted_twice));
+    checks.extend(e.connections.and_then(established));
+    Audit { valid: checks.iter().all(|c| c.ok), unlocated, checks }
+}
+
+fn conservation(e: &Evidence, located: u64, unlocated: i64) -> Check {
+    let too_late = e.receiver.too_late();
+    let mut found = format!(
+        "{} sent = {} received once + {located} lost at known places + {unlocated} unaccounted for",
+        e.generator.frames,
+        e.receiver.unique(),
+    );
+    if too_late > 0 {
+        found += &format!("; {too_late} came too late to tell from duplicates");
+    }
+    // One that tells no frames apart counts those of others, too.
+    let others =
+        unlocated < 0 && e.receiver.streams.is_empty() && unlocated.unsigned_abs() <= most_of_others(e);
+    if others {
+        found += ", which are others' frames as far as this receiver can tell";
+    }
+    Check { name: "conservation".into(), ok: (unlocated == 0 || others) && too_late == 0, found }
+}
+
+/// How many frames of other machines take nothing from a trial.
+fn most_of_others(e: &Evidence) -> u64 {
+    if e.others { OTHERS_FRAMES + e.generator.frames / OTHERS_SHARE } else { 0 }
+}
+
+fn something_sent(e: &Evidence) -> Check {
+    let ok = e.generator.frames > 0;
+    Check { name: "frames were sent".into(), ok, found: format!("{} sent", e.generator.frames) }
+}
+
+/// A rate needs time between two samples. What was not sent, or went wrong, has no window for another reason.
+fn has_window(e: &Evidence) -> Option<Check> {
+    let found = match e.rates {
+        Some(rates) => format!("{:.3} s", rates.seconds),
+        None => "no time passed between the first sample and the last: this machine's clock stands still or jumps (another clock source may not), or linerate was kept from running for the whole trial".into(),
+    };
+    let sent = e.faults.is_empty() && e.generator.frames > 0;
+    sent.then(|| Check { name: "measured window".into(), ok: e.rates.is_some(), found })
+}
+
+fn offered_as_asked(e: &Evidence) -> Option<Check> {
+    let (asked, rates) = (e.asked?, e.rates?);
+    // Within a window, a paced generator is off by up to one frame at each end: at a few frames/s that is no error.
+    let tolerance = OFFERED_TOLERANCE * asked + 2.0 / rates.seconds;
+    let ok = (rates.offered - asked).abs() <= tolerance;
+    let off = 100.0 * (rates.offered / asked - 1.0);
+    let found = format!("{:.1} frames/s offered of {asked:.1} asked ({off:+.3} %)", rates.offered);
+    Some(Check { name: "offered as asked".into(), ok, found })
+}
+
+fn no_foreign_frames(e: &Evidence) -> Check {
+    let found = match e.receiver.foreign_total() {
+        0 => "none".to_string(),
+        _ => e.receiver.foreign.iter().map(|(k, n)| format!("{n} {k}")).collect::<Vec<_>>().join(", "),
+    };
+    Check { name: "no foreign frames".into(), ok: e.receiver.foreign_total() <= most_of_others(e), found }
+}
+
+fn tester_lost_nothing(e: &Evidence) -> Check {
+    let lost: Vec<String> = e
+        .losses
+        .iter()
+        .filter(|l| l.side == Side::Tester && l.frames > 0)
+        .map(|l| format!("{} at {}", l.frames, l.place))
+        .collect();
+    let found = if lost.is_empty() { "nothing".into() } else { lost.join(", ") };
+    Check { name: "the tester lost nothing".into(), ok: lost.is_empty() || e.calibration, found }
+}
+
+/// Connections that were established before the trial are so after it: none has expired and come back as a new one.
+fn established(c: Connections) -> Option<Check> {
+    let unanswered = c.unanswered.filter(|_| c.states == States::Established)?;
+    let found = format!("{unanswered} of {} connections have never been answered", c.tracked.unwrap_or(0));
+    Some(Check { name: "connections are established".into(), ok: unanswered == 0, found })
+}
+
+fn counted_twice(s: &SecondCount) -> Check {
+    let found = format!("{} counted {} of {} expected", s.place, s.frames, s.expected);
+    Check { name: format!("counted twice ({})", s.place), ok: s.frames == s.expected, found }
+}
+
+/// Is the tester's calibrated ceiling clearly above a result, both in frames/s? Use the lower end of the ceiling's
+/// interval and the upper end of the result's.
+pub fn ceiling_is_clear(ceiling: f64, result: f64) -> bool {
+    ceiling >= CEILING_FACTOR * result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::StreamCounters;
+
+    fn sent_and_received(sent: u64, received: u64) -> Evidence {
+        let port = |frames| PortCounters { frames, ..PortCounters::default() };
+        let rates = Some(Rates { offered: 1.0, received: 1.0, seconds: 1.0 });
+        Evidence { rates, generator: port(sent), receiver: port(received), ..Evidence::default() }
+    }
+
+    fn failed(e: &Evidence) -> Vec<String> {
+        audit(e).checks.into_iter().filter(|c| !c.ok).map(|c| c.name).collect()
+    }
+
+    #[test]
+    fn a_frame_that_nobody_accounts_for_fails_the_trial() {
+        assert!(audit(&sent_and_received(1000, 1000)).valid);
+        assert_eq!(failed(&sent_and_received(1000, 999)), ["conservation"]);
+        assert_eq!(failed(&sent_and_received(1000, 1001)), ["conservation"]);
+        assert_eq!(failed(&sent_and_received(0, 0)), ["frames were sent"]);
+    }
+
+    #[test]
+    fn located_losses_balance_the_account_and_are_charged_to_their_side() {
+        let mut e = sent_and_received(1000, 900);
+        e.losses.push(Loss { place: "DUT in: receive ring full".into(), frames: 100, side: Side::Dut });
+        assert!(audit(&e).valid);
+        e.losses[0].side = Side::Tester;
+        assert_eq!(failed(&e), ["the tester lost nothing"]);
+        e.calibration = true;
+        assert!(audit(&e).valid);
+    }
+
+    #[test]
+    fn a_connection_that_was_to_be_established_and_is_not_fails_the_trial() {
+        let mut e = sent_and_received(1000, 1000);
+        let of = |states, unanswered| Some(Connections { states, tracked: Some(5), unanswered });
+        for (connections, fails) in [
+            (of(States::Established, Some(0)), false),
+            (of(States::Established, Some(1)), true),
+            (of(States::OneWay, Some(5)), false),
+            (of(States::New, None), false),
+            (None, false),
+        ] {
+            e.connections = connections;
+            let names = failed(&e);
+            assert_eq!(names, if fails { vec!["connections are established"] } else { vec![] });
+        }
+    }
+
+    #[test]
+    fn duplicates_do_not_hide_losses() {
+        let mut e = sent_and_received(1000, 1000);
+        e.receiver.streams.push(StreamCounters { duplicates: 10, ..StreamCounters::default() });
+        let a = audit(&e);
+        assert_eq!((a.valid, a.unlocated), (false, 10));
+    }
+
+    #[test]
+    fn the_offered_load_must_be_what_was_asked() {
+        let mut e = sent_and_received(1000, 1000);
+        e.asked = Some(100_000.0);
+        e.rates = Some(Rates { offered: 99_600.0, received: 99_600.0, seconds: 10.0 });
+        assert!(audit(&e).valid);
+        e.rates = Some(Rates { offered: 99_000.0, received: 99_000.0, seconds: 10.0 });
+        assert_eq!(failed(&e), ["offered as asked"]);
+    }
+
+    #[test]
+    fn foreign_frames_second_counts_and_faults() {
+        let mut e = sent_and_received(10, 10);
+        e.receiver.foreign.insert("ARP".into(), 2);
+        e.second_counts.push(SecondCount { place: "DUT in".into(), frames: 9, expected: 10 });
+        e.faults.push("interface g0 went down".into());
+        assert_eq!(failed(&e), ["no fault", "no foreign frames", "counted twice (DUT in)"]);
+        assert_eq!(audit(&e).failures().next().unwrap(), "interface g0 went down", "the cause first");
+        e.others = true;
+        assert_eq!(failed(&e), ["no fault", "counted twice (DUT in)"]);
+        e.receiver.foreign.insert("ARP".into(), 101);
+        assert_eq!(failed(&e)[1], "no foreign frames");
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_fails_the_trial_and_is_named() {
+        let e = Evidence { rates: None, asked: Some(10.0), ..sent_and_received(10, 10) };
+        assert_eq!(failed(&e), ["measured window"]);
+        assert!(audit(&e).failures().next().unwrap().contains("clock stands still"));
+    }
+
+    #[test]
+    fn a_receiver_that_tells_no_frames_apart_counts_a_few_of_others() {
+        let (mut tool, mut agent) = (sent_and_received(1000, 1003), sent_and_received(1000, 1003));
+        tool.receiver.streams.clear();
+        agent.receiver.streams = vec![crate::counters::StreamCounters::default()];
+        assert_eq!(
+            [failed(&tool), failed(&agent)],
+            [["conservation"], ["conservation"]],
+            "in a lab of one's own"
+        );
+        (tool.others, agent.others) = (true, true);
+        assert_eq!((failed(&tool).len(), failed(&agent)), (0, vec!["conservation".to_string()]));
+        for received in [999, 1102] {
+            tool.receiver.frames = received;
+            assert_eq!(failed(&tool), ["conservation"], "{received}");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Rates held against each other: paired by block where both were measured side by side, and a verdict with its interval.
+
+mod select;
+
+pub use select::{Rates, chosen, partners, same_traffic};
+
+use crate::summary::drops::is_noticeable;
+use linerate_stats::analysis::{self, Paired, WarningKind, Words, paired as analyse_pairs};
+use linerate_stats::distribution::t_critical;
+use linerate_stats::effect::holm;
+use linerate_stats::hodges_lehmann::{self, Shift};
+use linerate_stats::mann_whitney::mann_whitney;
+use linerate_stats::ministat::{Dataset, Era, Summary};
+use linerate_stats::{autocorrelation, median};
+use serde::Serialize;
+
+/// The fewest pairs for which order statistics can give 95 %.
+const ENOUGH_FOR_ORDER: usize = 6;
+
+/// How to compare.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// Confidence of the intervals, 0..1.
+    pub confidence: f64,
+}
+
+/// A relative change with its interval: -0.31 is 31 % slower.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Change {
+    /// The estimate.
+    pub value: f64,
+    /// Lower end of its interval; `None` where there are too few values.
+    pub low: Option<f64>,
+    /// Upper end of its interval.
+    pub high: Option<f64>,
+    /// Where estimate and interval come from.
+    pub method: Method,
+}
+
+/// Where an interval comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Median of the paired ratios between two of them in order: assumes nothing of their distribution.
+    OrderStatistics,
+    /// Student's t on the logarithms of the paired ratios: assumes that these are near normal, for want of pairs.
+    PairedT,
+    /// Hodges and Lehmann's shift of the logarithms, interval from the Mann-Whitney distribution.
+    HodgesLehmann,
+}
+
+/// What a comparison came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The interval is above 0.
+    Faster,
+    /// The interval is below 0.
+    Slower,
+    /// It is not.
+    NotShown,
+}
+
+/// Something held against its reference.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What it is held against.
+    pub reference: String,
+    /// What is in question.
+    pub other: String,
+    /// Blocks in which both were measured side by side; `None`: unpaired.
+    pub blocks: Option<usize>,
+    /// Values of the reference, frames/s, in the order in which they were measured.
+    pub reference_rates: Vec<f64>,
+    /// Values of the other.
+    pub other_rates: Vec<f64>,
+    /// Change of the rate, relative to the reference.
+    pub change: Change,
+    /// Change of the share of what the tester did alone at the same time, where both were measured with their ceiling: the machine's own
+    /// drift between two campaigns is not in it.
+    pub change_of_share: Option<Change>,
+    /// Loss ratios (lost by sent frames) of the reference and of the other.
+    pub lost: [f64; 2],
+    /// Shares of the frames that reached the DUT and that it dropped, of the same two.
+    pub dropped: [f64; 2],
+    /// Where one of them drops frames: the change of frames/s taken in, dropped ones included. A rate that fell because frames are
+    /// dropped does not say that the DUT became slower.
+    pub handled: Option<Change>,
+    /// The ratios of the blocks, other over reference, where it is paired.
+    pub pairs: Option<Paired>,
+    /// The verdict, by the interval of the share where there is one.
+    pub outcome: Outcome,
+    /// Two-sided p of Wilcoxon's signed-rank test where it is paired, of Mann and Whitney's where not; after [`correct`], by Holm.
+    pub p: Option<f64>,
+    /// Confidence of the intervals.
+    pub confidence: f64,
+    /// What a reader must know before believing.
+    pub warnings: Vec<String>,
+}
+
+impl Change {
+    /// What it comes to, by its interval.
+    pub fn outcome(&self) -> Outcome {
+        match (self.low, self.high) {
+            (Some(low), _) if low > 0.0 => Outcome::Faster,
+            (_, Some(high)) if high < 0.0 => Outcome::Slower,
+            _ => Outcome::NotShown,
+        }
+    }
+}
+
+impl Comparison {
+    /// The change that the verdict goes by.
+    pub fn deciding(&self) -> &Change {
+        self.change_of_share.as_ref().unwrap_or(&self.change)
+    }
+
+    /// Whether it is proven to be slower, and by at least this share.
+    pub fn slower_by(&self, share: f64) -> bool {
+        self.outcome == Outcome::Slower && self.deciding().value <= -share
+    }
+
+    /// Whether so large a slow-down lies in the interval although it is not proven: the data cannot exclude it.
+    pub fn may_be_slower_by(&self, share: f64) -> bool {
+        !self.slower_by(share) && self.deciding().low.is_none_or(|low| low <= -share)
+    }
+
+    /// ministat's rows of both.
+    pub fn ministat(&self) -> [Summary; 2] {
+        [&self.reference_rates, &self.other_rates].map(|v| Dataset::new("", v.clone()).summary(Era::New))
+    }
+}
+
+/// Holds `other` against `reference`. `paired`: both are of one campaign, whose trials were interleaved. `None` where one of them
+/// has no rate above 0, or paired ones have no block in common.
+pub fn compare(reference: &Rates, other: &Rates, paired: bool, settings: &Settings) -> Option<Comparison> {
+    let mut found = Comparison {
+        reference: reference.name.clone(),
+        other: other.name.clone(),
+        blocks: None,
+        reference_rates: reference.values.clone(),
+        other_rates: other.values.clone(),
+        change: Change { value: 0.0, low: None, high: None, method: Method::HodgesLehmann },
+        change_of_share: None,
+        lost: [reference.lost, other.lost],
+        dropped: [reference.dropped, other.dropped],
+        handled: None,
+        pairs: None,
+        outcome: Outcome::NotShown,
+        p: None,
+        confidence: settings.confidence,
+        warnings: Vec::new(),
+    };
+    let words = analysis::Settings {
+        confidence: settings.confidence,
+        words: Words::RATES,
+        ..analysis::Settings::default()
+    };
+    if paired {
+        let pairs = other.paired_with(reference);
+        let analysed = analyse_pairs(&pairs, &words);
+        found.change = of_pairs(&analysed, &pairs, settings.confidence)?;
+        found.blocks = Some(analysed.n);
+        found.p = analysed.wilcoxon.map(|w| w.p);
+        found.pairs = Some(analysed);
+    } else {
+        found.change = unpaired(&reference.values, &other.values, settings.confidence)?;
+        found.p = p_unpaired(reference, other);
+    }
+    found.outcome = found.change.outcome();
+    if found.dropped.into_iter().any(is_noticeable) {
+        let (reference, other) = (reference.of_handled(), other.of_handled());
+        found.handled = match paired {
+            true => {
+                let pairs = other.paired_with(&reference);
+                of_pairs(&analyse_pairs(&pairs, &words), &pairs, settings.confidence)
+            }
+            false => unpaired(&reference.values, &other.values, settings.confidence),
+        };
+    }
+    found.warnings = warnings(&found, [reference, other]);
+    Some(found)
+}
+
+/// Adds what the shares of the testers' ceilings say, and lets the verdict go by them.
+pub fn with_shares(
+    mut comparison: Comparison,
+    reference: &Rates,
+    other: &Rates,
+    settings: &Settings,
+) -> Comparison {
+    if let Some(change) = unpaired(&reference.values, &other.values, settings.confidence) {
+        comparison.outcome = change.outcome();
+        comparison.p = p_unpaired(reference, other);
+        comparison.change_of_share = Some(change);
+    }
+    comparison
+}
+
+/// Corrects the p of comparisons that were asked for together (Holm 1979), and warns where one is not proven any more when all are
+/// taken together.
+pub fn correct(comparisons: &mut [Comparison]) {
+    let given: Vec<f64> = comparisons.iter().filter_map(|c| c.p).collect();
+    let together = given.len();
+    let mut adjusted = holm(&given).into_iter();
+    for comparison in comparisons.iter_mut().filter(|c| c.p.is_some()) {
+        let p = adjusted.next().unwrap_or(1.0);
+        let level = 1.0 - comparison.confidence;
+        if comparison.outcome != Outcome::NotShown && comparison.p <= Some(level) && p > level {
+            comparison.warnings.push(format!(
+                "{}: of {together} comparisons one may look proven by chance; with Holm's correction for them p is {p:.2}",
+                comparison.other
+            ));
+        }
+        comparison.p = Some(p);
+    }
+}
+
+fn p_unpaired(reference: &Rates, other: &Rates) -> Option<f64> {
+    mann_whitney(&sorted(reference.values.clone()), &sorted(other.values.clone())).map(|t| t.p)
+}
+
+fn sorted(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    values
+}
+
+fn logs_of_ratios(pairs: &[(f64, f64)]) -> Vec<f64> {
+    pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (a / b).ln()).collect()
+}
+
+fn of_pairs(analysed: &Paired, pairs: &[(f64, f64)], confidence: f64) -> Option<Change> {
+    let ratio = analysed.ratio?;
+    if ratio.n < ENOUGH_FOR_ORDER {
+        return Some(of_few(&logs_of_ratios(pairs), confidence));
+    }
+    let less = |v: f64| v - 1.0;
+    Some(Change {
+        value: less(ratio.median),
+        low: ratio.low.map(less),
+        high: ratio.high.map(less),
+        method: Method::OrderStatistics,
+    })
+}
+
+/// The mean of a few logarithms with Student's interval: exact for normal ones, and all there is for fewer than six pairs.
+fn of_few(logs: &[f64], confidence: f64) -> Change {
+    let n = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / n;
+    let half = (logs.len() > 1).then(|| {
+        let variance = logs.iter().map(|l| (l - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        t_critical(1.0 - confidence, n - 1.0) * (variance / n).sqrt()
+    });
+    let end = |sign: f64| half.map(|h| (mean + sign * h).exp_m1());
+    Change { value: mean.exp_m1(), low: end(-1.0), high: end(1.0), method: Method::PairedT }
+}
+
+fn unpaired(reference: &[f64], other: &[f64], confidence: f64) -> Option<Change> {
+    let positive = |values: &[f64]| sorted(values.iter().copied().filter(|v| *v > 0.0).collect());
+    let ratio = hodges_lehmann::ratio(&positive(reference), &positive(other), confidence)?;
+    let Shift { value, low, high, .. } = ratio.map(|r| r - 1.0);
+    Some(Change { value, low, high, method: Method::HodgesLehmann })
+}
+
+fn warnings(comparison: &Comparison, sides: [&Rates; 2]) -> Vec<String> {
+    let mut out = Vec::new();
+    for rates in sides {
+        if rates.left_out > 0 {
+            out.push(format!(
+                "{}: left out, because their audit failed or they had no rate: {} of {} trials",
+                rates.name,
+                rates.left_out,
+                rates.left_out + rates.values.len()
+            ));
+        }
+        let zeros = rates.values.iter().filter(|v| **v <= 0.0).count();
+        if zeros > 0 {
+            out.push(format!(
+                "{}: {zeros} values are not above 0; a ratio leaves them out: look at what failed",
+                rates.name
+            ));
+        }
+        if comparison.blocks.is_none() && rates.values.len() >= 8 && autocorrelation(&rates.values) > 0.5 {
+            out.push(format!(
+                "{}: neighbours in time resemble each other (autocorrelation {:.2}): the machine drifted, and the interval is too narrow",
+                rates.name,
+                autocorrelation(&rates.values)
+            ));
+        }
+    }
+    out.extend(about_intervals(comparison));
+    // What is said of too few pairs has been said above, and better: there is an interval for these, too.
+    let pairs = comparison.pairs.iter().flat_map(|p| &p.warnings).filter(|w| w.kind != WarningKind::TooFew);
+    out.extend(
+        pairs.map(|w| format!("{}, ratios to {}: {}", comparison.other, comparison.reference, w.text)),
+    );
+    out
+}
+
+fn about_intervals(comparison: &Comparison) -> Vec<String> {
+    let mut out = Vec::new();
+    let percent = 100.0 * comparison.confidence;
+    let few = comparison.reference_rates.len().min(comparison.other_rates.len());
+    match (comparison.change.low, comparison.change.method) {
+        (None, _) => out.push(format!(
+            "{}: {few} values are too few for a {percent} % interval: nothing is proven",
+            comparison.other
+        )),
+        (Some(_), Method::PairedT) => out.push(format!(
+            "{}: fewer than {ENOUGH_FOR_ORDER} blocks: the interval assumes that the ratios are near normal; more blocks need no such assumption",
+            comparison.other
+        )),
+        _ => {}
+    }
+    out
+}
+
+/// The median of a set of rates; 0 where there are none.
+pub fn middle(rates: &[f64]) -> f64 {
+    median(rates).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests;

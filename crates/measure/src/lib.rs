@@ -1,0 +1,15 @@
+//! Measuring: trials, their order, their audit, their records, and what they come to.
+//!
+//! Nothing here reads a file, a clock, a socket, the environment or an unseeded random number.
+#![forbid(unsafe_code)]
+
+pub mod advice;
+pub mod audit;
+pub mod compare;
+pub mod counters;
+pub mod history;
+pub mod record;
+pub mod results;
+pub mod schedule;
+pub mod summary;
+pub mod trial;

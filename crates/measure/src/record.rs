@@ -1,0 +1,448 @@
+//! What is kept of a campaign, and the reader of every version of it. docs/records.md describes the files.
+
+pub mod imported;
+
+pub use imported::{Imported, ImportedSlot, ImportedTrial};
+
+use crate::audit::{Audit, Loss};
+use crate::counters::PortCounters;
+use crate::schedule::Stopped;
+use crate::trial::{Rates, Sample};
+use linerate_plan as plan;
+use linerate_plan::rules::own::{RuleCount, RuleFile};
+use linerate_plan::settings::{Mode, States};
+use linerate_plan::timing::Timing;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version that this program writes. Readers accept every version up to it.
+pub const VERSION: u32 = 1;
+
+/// The JSON Schema of a campaign as it is printed as JSON.
+pub const SCHEMA: &str = include_str!("record/campaign.schema.json");
+
+/// `campaign.json`: what was asked, and what stood where.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Campaign {
+    /// Format version, [`VERSION`].
+    pub version: u32,
+    /// Version of linerate that wrote it.
+    pub linerate: String,
+    /// Name of the campaign.
+    pub name: String,
+    /// When it began, RFC 3339, UTC.
+    pub started: String,
+    /// What the user asked for.
+    pub asked: Asked,
+    /// Which CPU does what.
+    pub roles: Roles,
+    /// The slots that alternate.
+    pub slots: Vec<Slot>,
+    /// What was found out before the first trial: the batch size, say.
+    pub notes: Vec<String>,
+    /// Whose results these are, where linerate did not measure them itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Box<Imported>>,
+    /// Rule files of `bench`, by the variant that has them. A plan's are in its lanes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rule_files: BTreeMap<String, RuleFile>,
+    /// The plan that it carries out, where there is one. Slots are its cells, by the same numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<Box<Planned>>,
+}
+
+impl Campaign {
+    /// The rule file of a slot, where it has one.
+    pub fn rule_file(&self, slot: &Slot) -> Option<&RuleFile> {
+        match &self.planned {
+            None => self.rule_files.get(&slot.variant),
+            Some(planned) => {
+                let cell = planned.plan.cells.get(slot.id)?;
+                planned.plan.lanes.get(cell.lane)?.settings.rule_file.as_ref()
+            }
+        }
+    }
+}
+
+/// The plan of a campaign.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    /// The plan's file, as it was named.
+    pub file: String,
+    /// The plan, expanded.
+    pub plan: plan::campaign::Campaign,
+    /// Cells that are not measured, because something is lacking.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<Skipped>,
+}
+
+/// A cell that is not measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Its number.
+    pub cell: usize,
+    /// What is lacking, or what would have to be allowed.
+    pub reasons: Vec<String>,
+}
+
+impl Planned {
+    /// Why a cell is not measured; empty where it is.
+    pub fn lacking(&self, cell: usize) -> &[String] {
+        self.skipped.iter().find(|s| s.cell == cell).map_or(&[], |s| &s.reasons)
+    }
+}
+
+/// What the user asked for, defaults filled in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The command line.
+    pub command: Vec<String>,
+    /// How the lab's CPUs are laid out.
+    pub mode: Mode,
+    /// `namespaces`, `hosts`, or `simulated` for the in-memory port that no figure of a machine comes from.
+    pub lab: String,
+    /// The generator and receiver in use: `xdp-live-frames` and `xdp`, say.
+    pub generator: String,
+    /// See `generator`.
+    pub receiver: String,
+    /// Flows.
+    pub flows: u64,
+    /// Their order.
+    pub order: String,
+    /// The rate asked for, as text.
+    pub rate: String,
+    /// Times of one trial.
+    pub timing: Timing,
+    /// Time for all trials, in nanoseconds.
+    pub budget_ns: u64,
+    /// Trials of each slot, where the user fixed their number.
+    pub trials: Option<u32>,
+    /// Frames handed over at once by the generator.
+    pub batch: u32,
+    /// Seed of the order of trials and of random flows.
+    pub seed: u64,
+}
+
+/// CPUs by role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Roles {
+    /// Generator threads.
+    pub generator: Vec<u32>,
+    /// Forwarding.
+    pub dut: Vec<u32>,
+    /// Reception.
+    pub receiver: Vec<u32>,
+    /// The thread that takes the samples.
+    pub control: Vec<u32>,
+}
+
+/// One thing that is measured: a variant with its traffic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Slot {
+    /// Index in [`Campaign::slots`].
+    pub id: usize,
+    /// Variant: `card-to-card` is the tester without a DUT.
+    pub variant: String,
+    /// `IPv4` or `IPv6`.
+    pub family: String,
+    /// `UDP`, `TCP` or `ICMP echo`.
+    pub transport: String,
+    /// Frame length as named by the user: `64`, `IMIX`.
+    pub frame: String,
+    /// Repeating pattern of lengths in bytes, with FCS.
+    pub lengths_fcs: Vec<u16>,
+    /// Whether the transport checksum is computed.
+    pub l4_checksum: bool,
+    /// Whether frames carry the signature.
+    pub signed: bool,
+    /// Frames/s asked for; `None` for the maximum.
+    pub asked_fps: Option<f64>,
+    /// The slot without a DUT whose frames are the same: the tester's ceiling.
+    pub ceiling: Option<usize>,
+    /// The slot that this one is compared with.
+    pub baseline: Option<usize>,
+    /// Flows, where the campaign's slots differ in them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<u64>,
+    /// The generator's CPUs, where they are not the campaign's: inline, as many forward.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<Vec<u32>>,
+    /// Whether there is a DUT, although nobody knows what the tester could do without it: so it is in a lab of hosts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_ceiling: bool,
+    /// Where an imported slot comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Box<ImportedSlot>>,
+}
+
+impl Slot {
+    /// Average frame length in bytes with FCS.
+    pub fn average_len_fcs(&self) -> f64 {
+        self.lengths_fcs.iter().map(|l| f64::from(*l)).sum::<f64>() / self.lengths_fcs.len().max(1) as f64
+    }
+
+    /// Whether this is the tester alone. What was imported never is.
+    pub fn is_calibration(&self) -> bool {
+        self.ceiling.is_none() && !self.no_ceiling && self.imported.is_none()
+    }
+
+    /// `forwarding IPv4 64 B`.
+    pub fn title(&self) -> String {
+        let unit = if self.lengths_fcs.len() == 1 { " B" } else { "" };
+        let frame = format!("{}{unit}", self.frame);
+        // Of an imported slot, family and frame length may not be known. The name of a plan's cell may have them already.
+        let cell = self.variant.split_once(", ").filter(|_| self.imported.is_none());
+        let (variant, levels) = cell.unwrap_or((&self.variant, ""));
+        let said = |part: &&str| levels.split(", ").any(|level| level.ends_with(&format!(" {part}")));
+        let traffic = [self.family.as_str(), &frame].into_iter().filter(|p| !p.is_empty() && !said(p));
+        let traffic = traffic.collect::<Vec<_>>().join(" ");
+        let parts = [variant, &traffic].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" ");
+        if levels.is_empty() { parts } else { format!("{parts}, {levels}") }
+    }
+}
+
+/// One line of `trials.jsonl`: a trial with everything that was counted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// Format version, [`VERSION`].
+    pub version: u32,
+    /// Number of the trial in the campaign, from 0.
+    pub trial: u64,
+    /// Block it belongs to.
+    pub block: u32,
+    /// Slot, an index into [`Campaign::slots`].
+    pub slot: usize,
+    /// When the trial began, nanoseconds since the campaign's first: the time that the schedule was told. The time between a stop
+    /// and going on is not counted.
+    pub began_ns: u64,
+    /// How long it took altogether: set-up, reboots and drain are part of it. 0 in older records.
+    #[serde(default)]
+    pub took_ns: u64,
+    /// How often the DUT was rebooted for it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reboots: u32,
+    /// Times of this trial.
+    pub timing: Timing,
+    /// Frame rates in the window; `None` where it was too short.
+    pub rates: Option<Rates>,
+    /// 1 - received once / sent, over the whole trial.
+    pub loss_ratio: f64,
+    /// The generator's counters.
+    pub generator: PortCounters,
+    /// The receiver's counters.
+    pub receiver: PortCounters,
+    /// Where frames were lost.
+    pub losses: Vec<Loss>,
+    /// All of the DUT's counters that changed.
+    pub dut: BTreeMap<String, u64>,
+    /// Share of the load's time that each CPU was busy, 0..=1, by CPU number, with the share stolen by the hypervisor.
+    pub cpus: Vec<CpuShare>,
+    /// The audit.
+    pub audit: Audit,
+    /// Raw samples of the window.
+    pub samples: Vec<Sample>,
+    /// The connections that the DUT tracked when the trial was over, where it keeps states and can be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<Connections>,
+    /// What a plan's commands said after the trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collected: Vec<Collected>,
+    /// What the rules of a rule file counted in this trial, those that met frames.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleCount>,
+    /// Between the first generator's beginning and the last one's, in nanoseconds, where several hosts send; as uncertain as the comparison
+    /// of their clocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skew_ns: Option<u64>,
+    /// Where an imported figure comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Box<ImportedTrial>>,
+}
+
+impl TrialRecord {
+    /// When it was over, nanoseconds since the campaign's first trial began.
+    pub fn ended_ns(&self) -> u64 {
+        self.began_ns + self.took_ns.max(self.timing.load_ns())
+    }
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// The connections of the test traffic in a DUT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connections {
+    /// How far they were when the trial began. `one-way` also where nobody could answer.
+    pub states: States,
+    /// Connections in the DUT's table, where it can be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracked: Option<u64>,
+    /// Those among them that have never been answered; looked at where none should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unanswered: Option<u64>,
+}
+
+/// What a command said after a trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collected {
+    /// The command.
+    pub command: String,
+    /// Its output, or why there is none.
+    pub output: Result<String, String>,
+}
+
+/// How busy a CPU was during a trial, as shares of the time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CpuShare {
+    /// CPU number.
+    pub cpu: u32,
+    /// Not idle.
+    pub busy: f64,
+    /// In softirq context.
+    pub softirq: f64,
+    /// Taken by the hypervisor, as far as the guest is told.
+    pub steal: f64,
+    /// In user programs: linerate itself needs next to nothing of it where XDP does the work.
+    #[serde(default)]
+    pub user: f64,
+}
+
+/// `summary.json`: the verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Format version, [`VERSION`].
+    pub version: u32,
+    /// Why the campaign ended.
+    pub stopped: Stopped,
+    /// Time from the beginning of the first trial to the end of the last, in seconds; in a lab of hosts, until these were put back.
+    pub seconds: f64,
+    /// How often the DUT was rebooted meanwhile.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reboots: u32,
+    /// Share of that time under load.
+    pub load_share: f64,
+    /// Most memory that linerate itself held at once, in bytes.
+    #[serde(default)]
+    pub peak_memory: u64,
+    /// One row per slot.
+    pub rows: Vec<crate::summary::Row>,
+    /// Ratios between slots.
+    pub comparisons: Vec<crate::summary::Comparison>,
+    /// Slots that were to be measured and have no figure, or none that says anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmeasured: Vec<crate::summary::Unmeasured>,
+    /// What a reader must know before believing.
+    pub warnings: Vec<String>,
+    /// What became of the campaign's plan, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub results: Option<Box<crate::results::Results>>,
+}
+
+/// `host.json`: the machine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// Format version, [`VERSION`].
+    pub version: u32,
+    /// `uname -r` and `-v`.
+    pub kernel: String,
+    /// Operating system's own name.
+    pub os: String,
+    /// Machine type: `x86_64`.
+    pub machine: String,
+    /// CPU model as the kernel names it.
+    pub cpu_model: String,
+    /// CPUs online.
+    pub cpus: u32,
+    /// Hypervisor, where there is one that shows itself.
+    pub hypervisor: Option<String>,
+    /// Memory in bytes.
+    pub memory: u64,
+    /// Frequency governor, or why there is none.
+    pub governor: String,
+    /// Clock source.
+    pub clock_source: String,
+    /// CPU vulnerability -> mitigation.
+    pub mitigations: BTreeMap<String, String>,
+    /// Network interfaces of the host: name -> driver, speed, offloads.
+    pub interfaces: BTreeMap<String, String>,
+    /// Versions of the tools in use.
+    pub versions: BTreeMap<String, String>,
+    /// Kernel settings that bear on forwarding.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// Why a record cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Not JSON of the expected shape.
+    #[error("{what}, line {line}: {reason}")]
+    Malformed {
+        /// The file.
+        what: String,
+        /// Line, from 1.
+        line: usize,
+        /// What serde says.
+        reason: String,
+    },
+    /// Written by a newer linerate.
+    #[error("{what} has record format {found}, this linerate reads up to {VERSION}: use a newer linerate")]
+    TooNew {
+        /// The file.
+        what: String,
+        /// Its version.
+        found: u32,
+    },
+}
+
+/// Reads one JSON document of a record, refusing versions from the future.
+///
+/// # Errors
+/// Malformed JSON, or a newer format.
+pub fn read_document<T: serde::de::DeserializeOwned>(what: &str, text: &str) -> Result<T, RecordError> {
+    let malformed = |e: serde_json::Error| RecordError::Malformed {
+        what: what.into(),
+        line: e.line(),
+        reason: e.to_string(),
+    };
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    let Versioned { version } = serde_json::from_str(text).map_err(malformed)?;
+    if version > VERSION {
+        return Err(RecordError::TooNew { what: what.into(), found: version });
+    }
+    serde_json::from_str(text).map_err(malformed)
+}
+
+/// Trials read back, and whether the last line had been cut off (by a full disk or a power failure).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trials {
+    /// All complete trials.
+    pub trials: Vec<TrialRecord>,
+    /// The last line was incomplete and is left out.
+    pub cut_off: bool,
+}
+
+/// Reads `trials.jsonl`. An incomplete last line is no error: every trial before it is whole.
+///
+/// # Errors
+/// A malformed line that is not the last, or a newer format.
+pub fn read_trials(what: &str, text: &str) -> Result<Trials, RecordError> {
+    let mut trials = Vec::new();
+    let mut lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()).peekable();
+    while let Some((index, line)) = lines.next() {
+        match read_document::<TrialRecord>(what, line) {
+            Ok(trial) => trials.push(trial),
+            Err(RecordError::Malformed { .. }) if lines.peek().is_none() && !text.ends_with('\n') => {
+                return Ok(Trials { trials, cut_off: true });
+            }
+            Err(RecordError::Malformed { what, reason, .. }) => {
+                return Err(RecordError::Malformed { what, line: index + 1, reason });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Trials { trials, cut_off: false })
+}

@@ -1,0 +1,202 @@
+//! What a record keeps of results that linerate did not measure: where each figure comes from, and by which method.
+//!
+//! All of it is optional in the records, and absent in those of linerate's own campaigns.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Of a campaign: one results folder.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Imported {
+    /// Whose results: `netbenches`.
+    pub source: String,
+    /// The folder, relative to the one that was imported.
+    pub path: String,
+    /// How the figures came about, for a reader.
+    pub method: String,
+    /// The DUT, as its owner names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// Its network card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<String>,
+    /// What was looked into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// Name of the series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Published tables over sets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Series>,
+    /// Searches for an equilibrium throughput, in Mb/s.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub equilibria: Vec<Equilibrium>,
+}
+
+/// Of a slot: one set of runs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ImportedSlot {
+    /// The set, as its owner names it.
+    pub set: String,
+    /// Whether these are profiling runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub profiling: bool,
+    /// The file of published medians.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published_file: Option<String>,
+    /// The published medians in frames/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Vec<f64>>,
+    /// Whether the recomputed medians are the published ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agrees: Option<bool>,
+    /// By which rule they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
+    /// What differs, where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disagreement: Option<String>,
+    /// Facts of system, image, generator and receiver.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facts: BTreeMap<String, String>,
+    /// Configuration file -> its settings and rules.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub description: BTreeMap<String, Vec<Setting>>,
+    /// What is wrong with the set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+}
+
+/// Of a trial: one run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ImportedTrial {
+    /// The log, or the file of published medians where there is no log.
+    pub file: String,
+    /// First and last line of it, from 1, that the figure rests on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<(u64, u64)>,
+    /// How `rates.received` came about.
+    pub method: String,
+    /// How many samples it rests on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<usize>,
+    /// Number of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u32>,
+    /// Median of the steady part, frames/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sound: Option<f64>,
+    /// First sample of the steady part, from 0, and how many there are in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<(usize, usize)>,
+    /// What is wrong with the log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+}
+
+/// The middle of an even number of samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rule {
+    /// Mean of the two middle points: ministat since late 2015.
+    Mean,
+    /// The upper middle point: ministat before.
+    Upper,
+}
+
+/// A file of medians, one a line.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    /// Path of the file, relative to the folder that was read.
+    pub file: String,
+    /// The medians in frames/s, in the file's order.
+    pub values: Vec<f64>,
+    /// Lines without a number: failed runs, mostly.
+    pub blank_lines: usize,
+    /// What is wrong with the file.
+    pub problems: Vec<String>,
+}
+
+/// A table over sets: `gnuplot.data` and the like.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Path of the file, relative to the folder that was read.
+    pub file: String,
+    /// Names of the columns, where the file has a header.
+    pub columns: Vec<String>,
+    /// The rows, in the file's order.
+    pub rows: Vec<SeriesRow>,
+    /// What is wrong with the file.
+    pub problems: Vec<String>,
+}
+
+/// A row of such a table.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SeriesRow {
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// The text that the row begins with: a set, a revision, a number of rules. Empty where the row has numbers only.
+    pub key: String,
+    /// Median.
+    pub median: Option<f64>,
+    /// Least value.
+    pub min: Option<f64>,
+    /// Greatest value.
+    pub max: Option<f64>,
+    /// All numbers behind the key, in their order.
+    pub values: Vec<f64>,
+}
+
+/// Searches for the greatest rate without loss, of one configuration (Mb/s, Ethernet).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Equilibrium {
+    /// Name of the set.
+    pub name: String,
+    /// The searches, in the order of their logs' names.
+    pub runs: Vec<EquilibriumRun>,
+    /// Estimates committed to the archive. Older ones may stand before those of these logs.
+    pub published: Option<Published>,
+    /// Greatest values seen, committed to the archive.
+    pub published_max: Option<Published>,
+    /// Facts from `.info` and the command line; names as in the archive's facts.
+    #[serde(default)]
+    pub facts: BTreeMap<String, String>,
+    /// Whether the published estimates end with those of the logs; `None` where there is nothing to compare.
+    pub agrees: Option<bool>,
+    /// What is wrong: stale values, say.
+    pub problems: Vec<String>,
+}
+
+/// One search.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct EquilibriumRun {
+    /// Path of the log, relative to the folder that was read.
+    pub log: String,
+    /// Final estimate in Mb/s.
+    pub estimate: Option<f64>,
+    /// Greatest value seen in Mb/s.
+    pub maximum: Option<f64>,
+    /// The steps on the way there.
+    pub steps: Vec<EquilibriumStep>,
+    /// What is wrong with the log.
+    pub problems: Vec<String>,
+}
+
+/// One step of a search, in Mb/s.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct EquilibriumStep {
+    /// Offered load.
+    pub offered: f64,
+    /// Forwarding rate, where it was measured.
+    pub measured: Option<f64>,
+}
+
+/// A line of a configuration file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Name of the setting; empty for a rule.
+    pub name: String,
+    /// Its value without quotes, or the rule.
+    pub value: String,
+}

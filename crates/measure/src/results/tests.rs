@@ -1,0 +1,299 @@
+//! Plans of the folder `plans/` carried out with known rates.
+
+use super::*;
+use crate::audit::{Evidence, audit};
+use crate::counters::PortCounters;
+use crate::record::{self, Asked, Roles, Skipped, Slot, Summary, VERSION};
+use crate::schedule::{Design, Schedule, Stopped};
+use crate::summary::summarise;
+use crate::trial::Rates;
+use linerate_plan::Plan;
+use linerate_plan::settings::Mode;
+use linerate_plan::settings::System;
+use linerate_plan::timing::Timing;
+use linerate_wire::SplitMix64;
+use proptest::prelude::*;
+
+macro_rules! plan {
+    ($name:literal) => {
+        include_bytes!(concat!("../../../../plans/", $name, ".toml"))
+    };
+}
+
+/// The record of a plan's campaign, before its first trial.
+fn record(text: &[u8], quick: bool) -> record::Campaign {
+    let plan = Plan::read(text).unwrap().campaign(System::Linux, quick).unwrap().clone();
+    let slot = |(id, cell): (usize, &Cell)| Slot {
+        id,
+        variant: cell.name.clone(),
+        family: "IPv4".into(),
+        transport: "UDP".into(),
+        frame: "64".into(),
+        lengths_fcs: vec![64],
+        l4_checksum: true,
+        signed: true,
+        asked_fps: None,
+        ceiling: cell.ceiling,
+        baseline: cell.baseline,
+        flows: None,
+        cpus: None,
+        no_ceiling: false,
+        imported: None,
+    };
+    record::Campaign {
+        version: VERSION,
+        linerate: "0".into(),
+        name: "test".into(),
+        started: "2026-01-01T00:00:00Z".into(),
+        asked: Asked {
+            command: vec![],
+            mode: Mode::Inline,
+            lab: "simulated".into(),
+            generator: String::new(),
+            receiver: String::new(),
+            flows: 1,
+            order: "sequential".into(),
+            rate: "max".into(),
+            timing: Timing::slice(100_000_000),
+            budget_ns: 0,
+            trials: None,
+            batch: 64,
+            seed: 1,
+        },
+        roles: Roles { generator: vec![1], dut: vec![1], receiver: vec![1], control: vec![0] },
+        slots: plan.cells.iter().enumerate().map(slot).collect(),
+        notes: vec![],
+        rule_files: Default::default(),
+        planned: Some(Box::new(Planned { file: "plan.toml".into(), plan, skipped: Vec::new() })),
+        imported: None,
+    }
+}
+
+fn trial(number: u64, (block, slot): (u32, usize), began_ns: u64, fps: f64, valid: bool) -> TrialRecord {
+    let port = |frames| PortCounters { frames, ..PortCounters::default() };
+    let rates = Some(Rates { offered: fps, received: fps, seconds: 0.1 });
+    let received = if valid { 1000 } else { 900 };
+    let evidence = Evidence { rates, generator: port(1000), receiver: port(received), ..Evidence::default() };
+    TrialRecord {
+        version: VERSION,
+        trial: number,
+        block,
+        slot,
+        began_ns,
+        timing: Timing::slice(100_000_000),
+        rates,
+        loss_ratio: 0.0,
+        generator: evidence.generator.clone(),
+        receiver: evidence.receiver.clone(),
+        losses: vec![],
+        dut: BTreeMap::new(),
+        cpus: vec![],
+        audit: audit(&evidence),
+        samples: vec![],
+        connections: None,
+        collected: Vec::new(),
+        rules: Vec::new(),
+        skew_ns: None,
+        took_ns: 0,
+        reboots: 0,
+        imported: None,
+    }
+}
+
+/// The trials that the schedule asks for, on a machine whose speed wanders by 30 % and whose single trials vary by 1 %.
+fn trials(campaign: &record::Campaign, rate: impl Fn(&str) -> f64) -> (Vec<TrialRecord>, Stopped) {
+    let mut schedule = Schedule::new(Design::of(campaign));
+    let mut random = SplitMix64::new(7);
+    let mut noise = move || (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64 - 0.5;
+    let (mut all, mut elapsed) = (Vec::new(), 0);
+    loop {
+        let (block, slot) = match schedule.next(elapsed) {
+            Ok(next) => next,
+            Err(stopped) => return (all, stopped),
+        };
+        let speed = (1.0 + 0.3 * (f64::from(block) / 5.0).sin()) * (1.0 + 0.01 * noise());
+        let fps = rate(&campaign.slots[slot].variant) * speed;
+        all.push(trial(all.len() as u64, (block, slot), elapsed, fps, true));
+        schedule.observe(block, slot, Some(fps));
+        elapsed += 150_000_000;
+    }
+}
+
+fn summary(campaign: &record::Campaign, rate: impl Fn(&str) -> f64) -> Summary {
+    let (trials, stopped) = trials(campaign, rate);
+    summarise(campaign, &trials, stopped, 0)
+}
+
+fn cell<'a>(results: &'a Results, name: &str) -> &'a CellResult {
+    results.cells.iter().find(|c| c.name == name).unwrap_or_else(|| panic!("no cell {name}"))
+}
+
+fn firewalls(name: &str) -> f64 {
+    match name.split_once(',').map_or(name, |(variant, _)| variant) {
+        "card-to-card" => 10e6,
+        "forwarding" => 1e6,
+        "nft-stateless" => 0.95e6,
+        "iptables-stateless" => 1e6,
+        "nft-nat" => 0.5e6,
+        _ => 0.7e6,
+    }
+}
+
+#[test]
+fn planted_differences_come_out_although_the_machine_wanders() {
+    let campaign = record(plan!("firewalls"), true);
+    let results = summary(&campaign, firewalls).results.unwrap();
+    let baseline = |name: &str| cell(&results, &format!("{name}, family IPv4")).baseline.unwrap();
+    let [nat, same] = [baseline("nft-nat"), baseline("iptables-stateless")];
+    assert!(nat.proven && (nat.ratio.unwrap().median - 0.5).abs() < 0.01, "{nat:?}");
+    assert!(!same.proven && (same.ratio.unwrap().median - 1.0).abs() < 0.01, "{same:?}");
+    let forwarding = cell(&results, "forwarding, family IPv4");
+    let share = forwarding.ceiling.unwrap().ratio.unwrap();
+    assert!((share.median - 0.1).abs() < 0.001 && forwarding.baseline.is_none());
+    assert!(
+        results.expectations.iter().all(|e| e.judgement == Some(Judgement::Met)),
+        "{:#?}",
+        results.expectations
+    );
+    // One level of the family: the variants are the only table.
+    assert_eq!(results.tables.len(), 1);
+    let row = |of: &str| results.tables[0].rows.iter().find(|r| r.setup.starts_with(of)).unwrap();
+    assert_eq!((results.tables[0].a.as_str(), &results.tables[0].b), ("forwarding", &None));
+    let (nat, stateless) = (row("nft-nat"), row("nft-stateless"));
+    assert!(nat.ministat.unwrap().proven && (nat.ministat.unwrap().percent + 50.0).abs() < 8.0, "{nat:?}");
+    assert!(nat.b.unwrap() < nat.a.unwrap() && nat.disagreement.is_none());
+    // 5 % drown in a drift of 30 %, unless they are paired.
+    assert_eq!(stateless.disagreement, Some(Disagreement::OnlyPairs), "{stateless:?}");
+}
+
+#[test]
+fn sweeps_are_series_with_the_first_level_to_compare_with() {
+    let campaign = record(plan!("rules"), true);
+    let rate = |name: &str| match name.rsplit_once(' ').map_or("", |(_, level)| level) {
+        "10000" => 0.1e6,
+        "1000" => 0.5e6,
+        _ => 1e6,
+    };
+    let results = summary(&campaign, rate).results.unwrap();
+    let names: Vec<&str> = results.series.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["nftables", "iptables"]);
+    let points = &results.series[0].points;
+    let levels: Vec<(&str, Option<f64>)> = points.iter().map(|p| (p.level.as_str(), p.number)).collect();
+    assert_eq!(levels, [("0", Some(0.0)), ("10", Some(10.0)), ("1000", Some(1000.0)), ("10000", Some(1e4))]);
+    assert!(points[0].to_first.is_none() && (points[3].to_first.unwrap().median - 0.1).abs() < 0.01);
+    assert!(results.speed_ups.is_empty());
+    let titles: Vec<(&str, &str)> = results.tables.iter().map(|t| (t.title.as_str(), t.a.as_str())).collect();
+    assert_eq!(titles, [("variants", "nftables"), ("rules", "rules 0")]);
+    assert_eq!(results.tables[0].b.as_deref(), Some("iptables"));
+    assert_eq!(results.tables[0].rows[0].setup, "rules 0");
+    assert_eq!(results.tables[1].rows[0].setup, "nftables, rules 10");
+}
+
+#[test]
+fn more_cpus_have_their_speed_up() {
+    let campaign = record(plan!("nat"), false);
+    let rate = |name: &str| if name.ends_with("all") { 1.8e6 } else { 1e6 };
+    let results = summary(&campaign, rate).results.unwrap();
+    let ups: Vec<(&str, &str, &str)> = results
+        .speed_ups
+        .iter()
+        .map(|s| (s.name.as_str(), s.from_level.as_str(), s.to_level.as_str()))
+        .collect();
+    assert_eq!(ups, [("forwarding", "1", "all"), ("nft-nat", "1", "all"), ("iptables-nat", "1", "all")]);
+    assert!((results.speed_ups[0].ratio.unwrap().median - 1.8).abs() < 0.02);
+    assert!(results.series.is_empty(), "two levels are no series");
+    let table = results.tables.iter().find(|t| t.title == "cores").unwrap();
+    assert_eq!((table.a.as_str(), table.b.as_deref()), ("cores 1", Some("cores all")));
+    assert_eq!(table.rows[1].setup, "nft-nat");
+}
+
+#[test]
+fn what_is_missed_skipped_or_not_there_is_told_apart() {
+    let mut campaign = record(plan!("firewalls"), true);
+    let planned = campaign.planned.as_mut().unwrap();
+    let lacking: Vec<usize> = (0..planned.plan.cells.len())
+        .filter(|c| planned.plan.cells[*c].variant.starts_with("iptables"))
+        .collect();
+    let reasons = vec!["there is no program iptables".to_string()];
+    planned.skipped = lacking.iter().map(|&cell| Skipped { cell, reasons: reasons.clone() }).collect();
+    let results =
+        summary(&campaign, |name| if name.contains("nft-nat") { 1.2e6 } else { 1e6 }).results.unwrap();
+    let judged: Vec<_> = results.expectations.iter().map(|e| e.judgement).collect();
+    assert_eq!(judged, [Some(Judgement::Undecided), None, Some(Judgement::Missed), None]);
+    assert_eq!(results.expectations[1].reasons, reasons);
+    assert_eq!(results.skipped, [SkippedCells { reasons, cells: lacking }]);
+    let queues = summary(&record(plan!("flows"), true), |_| 1e6).results.unwrap();
+    assert_eq!(queues.expectations[0].judgement, Some(Judgement::Met));
+}
+
+#[test]
+fn hardly_any_trials_are_no_figures_rather_than_a_panic() {
+    for text in [&plan!("firewalls")[..], plan!("baseline"), plan!("states"), plan!("nat"), plan!("queues")] {
+        let mut campaign = record(text, true);
+        let (all, _) = trials(&campaign, |_| 1e6);
+        let none = summarise(&campaign, &[], Stopped::Failed, 0).results.unwrap();
+        assert!(none.cells.iter().all(|c| c.rate.n == 0 && c.ceiling.is_none_or(|a| a.ratio.is_none())));
+        assert!(none.expectations.iter().all(|e| e.judgement.is_none() && e.reasons.len() == 1));
+        let one = summarise(&campaign, &all[..1], Stopped::Interrupted, 0).results.unwrap();
+        assert!(one.comparisons.iter().all(|c| c.ratio.is_none() && !c.proven));
+        let invalid: Vec<TrialRecord> =
+            all.iter().map(|t| trial(t.trial, (t.block, t.slot), t.began_ns, 1e6, false)).collect();
+        let invalid = summarise(&campaign, &invalid, Stopped::Budget, 0).results.unwrap();
+        assert!(invalid.tables.iter().flat_map(|t| &t.rows).all(|r| r.a.is_none() && r.ministat.is_none()));
+        let planned = campaign.planned.as_mut().unwrap();
+        let cells = 0..planned.plan.cells.len();
+        planned.skipped = cells.map(|cell| Skipped { cell, reasons: vec!["why".into()] }).collect();
+        let skipped = summarise(&campaign, &[], Stopped::Trials, 0).results.unwrap();
+        assert_eq!(skipped.skipped[0].cells.len(), skipped.cells.len());
+    }
+}
+
+#[test]
+fn a_plan_that_refers_to_what_is_not_there_is_no_panic() {
+    let mut campaign = record(plan!("rules"), true);
+    let (all, _) = trials(&campaign, |_| 1e6);
+    let plan = &mut campaign.planned.as_mut().unwrap().plan;
+    plan.cells[1].levels = vec![(99, 0), (0, 99)];
+    (plan.cells[2].lane, plan.cells[2].ceiling, plan.cells[3].baseline) = (99, Some(99), Some(99));
+    plan.comparisons[0].of = 99;
+    plan.comparisons[1].why = Interest::Levels(99);
+    plan.expectations[0].pairs.push((99, Some(98)));
+    plan.factors[0].numbers = Some(vec![1.0]);
+    let results = summarise(&campaign, &all, Stopped::Budget, 0).results.unwrap();
+    assert_eq!(results.comparisons[0].ratio, None);
+}
+
+#[test]
+fn results_are_read_back_as_they_were_written() {
+    let summary = summary(&record(plan!("nat"), true), firewalls);
+    let text = serde_json::to_string(&summary).unwrap();
+    let read = record::read_document::<Summary>("summary.json", &text).unwrap().results.unwrap();
+    assert_eq!((read.cells.len(), read.expectations.len(), read.speed_ups.len()), (8, 2, 3));
+    assert_eq!(read.tables.len(), summary.results.as_ref().unwrap().tables.len());
+    let mut old: serde_json::Value = serde_json::from_str(&text).unwrap();
+    old.as_object_mut().unwrap().remove("results");
+    assert_eq!(serde_json::from_value::<Summary>(old).unwrap().results, None);
+}
+
+proptest! {
+    /// Whatever trials there are, and whatever they came to: a result that a record can hold.
+    #[test]
+    fn any_trials_have_results(
+        kept in proptest::collection::vec((0u32..9, 0usize..20, prop_oneof![0.0f64..2e6, Just(1e308), Just(5e-324)], any::<bool>()), 0..80),
+        which in 0usize..4,
+    ) {
+        let text = [&plan!("firewalls")[..], plan!("states"), plan!("nat"), plan!("baseline")][which];
+        let campaign = record(text, true);
+        let trials: Vec<TrialRecord> = kept
+            .iter()
+            .enumerate()
+            .map(|(n, (block, slot, fps, valid))| trial(n as u64, (*block, *slot), n as u64, *fps, *valid))
+            .collect();
+        let results = summarise(&campaign, &trials, Stopped::Budget, 0).results.unwrap();
+        prop_assert_eq!(results.cells.len(), campaign.slots.len());
+        let read: Results = serde_json::from_str(&serde_json::to_string(&results).unwrap()).unwrap();
+        // The last digit of a number can differ.
+        prop_assert_eq!(read.cells.len(), results.cells.len());
+        prop_assert_eq!(read.expectations.len(), results.expectations.len());
+    }
+}

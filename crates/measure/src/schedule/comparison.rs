@@ -1,0 +1,138 @@
+//! What is known of a ratio, look after look.
+
+use super::{Design, Watched};
+use linerate_stats::sequential::Boundary;
+use linerate_stats::{Estimate, paired_ratio_between};
+
+/// A moment at which the intervals were looked at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Look {
+    /// Blocks that were over.
+    pub blocks: u32,
+    /// Share of the campaign that was over, 0..=1.
+    pub share: f64,
+}
+
+/// Rates by block and slot; `None` where there was no trial, or none that is valid.
+#[derive(Debug, Clone)]
+pub(super) struct Outcomes {
+    slots: usize,
+    rates: Vec<Vec<Option<f64>>>,
+}
+
+impl Outcomes {
+    pub(super) fn new(slots: usize) -> Outcomes {
+        Outcomes { slots, rates: Vec::new() }
+    }
+
+    pub(super) fn blocks(&self) -> u32 {
+        self.rates.len() as u32
+    }
+
+    /// Makes room for a block, which is at most the next one.
+    pub(super) fn begin(&mut self, block: u32) {
+        if block as usize == self.rates.len() {
+            self.rates.push(vec![None; self.slots]);
+        }
+    }
+
+    pub(super) fn set(&mut self, block: u32, slot: usize, rate: Option<f64>) {
+        if let Some(outcome) = self.rates.get_mut(block as usize).and_then(|b| b.get_mut(slot)) {
+            *outcome = rate;
+        }
+    }
+
+    /// The valid pairs of the first so many blocks.
+    fn pairs(&self, (of, than): (usize, usize), blocks: u32) -> Vec<(f64, f64)> {
+        let usable = |rate: Option<f64>| rate.filter(|r| *r > 0.0 && r.is_finite());
+        let blocks = self.rates.iter().take(blocks as usize);
+        blocks.filter_map(|b| Some((usable(b[of])?, usable(b[than])?))).collect()
+    }
+}
+
+/// How far a comparison has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Not known well enough.
+    Open,
+    /// Its interval is narrower than asked for; it keeps this interval.
+    Precise,
+    /// One of its slots is never run.
+    Nothing,
+}
+
+/// What is known of a comparison that is watched.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Known {
+    /// Numerator, a slot.
+    pub of: usize,
+    /// Denominator, a slot.
+    pub than: usize,
+    /// Whether the stopping rule waits for it.
+    pub decides: bool,
+    /// How far it has come.
+    pub state: State,
+    /// The ratio with its interval, as of the last look.
+    pub ratio: Option<Estimate>,
+}
+
+/// A comparison that is watched.
+#[derive(Debug, Clone)]
+pub(super) struct Comparison {
+    watched: Watched,
+    state: State,
+    boundary: Boundary,
+    known: Option<Estimate>,
+}
+
+impl Comparison {
+    pub(super) fn new(watched: Watched, design: &Design) -> Comparison {
+        let skipped = [watched.of, watched.than].iter().any(|slot| design.slots[*slot].skipped);
+        let state = if skipped { State::Nothing } else { State::Open };
+        Comparison { watched, state, boundary: Boundary::default(), known: None }
+    }
+
+    pub(super) fn slots(&self) -> (usize, usize) {
+        (self.watched.of, self.watched.than)
+    }
+
+    /// Whether the stopping rule can wait for it.
+    pub(super) fn decides(&self) -> bool {
+        self.watched.decides && self.state != State::Nothing
+    }
+
+    pub(super) fn state(&self) -> State {
+        self.state
+    }
+
+    /// The ratio as of the last look.
+    pub(super) fn known(&self) -> Option<Estimate> {
+        self.known
+    }
+
+    /// Looks at it. One that decides is closed by an interval that is narrow enough, and then keeps it: the trials that are
+    /// run for other comparisons would make it neither wider nor much narrower.
+    pub(super) fn look(&mut self, look: Look, outcomes: &Outcomes, relative_width: Option<f64>) {
+        if self.state != State::Open {
+            return;
+        }
+        let pairs = outcomes.pairs(self.slots(), look.blocks);
+        self.known = paired_ratio_between(&pairs, |n| self.boundary.look(n, look.share));
+        let narrow = relative_width.zip(self.known).is_some_and(|(width, e)| e.relative_width() < width);
+        if self.watched.decides && narrow {
+            self.state = State::Precise;
+        }
+    }
+}
+
+/// The ratio of two slots as of the last of these looks; without looks, of all blocks and without an interval.
+pub(super) fn repeated(outcomes: &Outcomes, slots: (usize, usize), looks: &[Look]) -> Option<Estimate> {
+    let Some((last, before)) = looks.split_last() else {
+        return paired_ratio_between(&outcomes.pairs(slots, u32::MAX), |_| 0);
+    };
+    let mut boundary = Boundary::default();
+    for look in before {
+        boundary.look(outcomes.pairs(slots, look.blocks).len(), look.share);
+    }
+    paired_ratio_between(&outcomes.pairs(slots, last.blocks), |n| boundary.look(n, last.share))
+}

@@ -1,0 +1,135 @@
+//! What a schedule is made from: the slots, the ratios of interest, and when to stop.
+
+use crate::record;
+use linerate_plan as plan;
+use linerate_plan::campaign::Order;
+
+/// What a schedule is made from. Together with the recorded trials it says all that the schedule did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Design {
+    /// The slots, by number.
+    pub slots: Vec<Place>,
+    /// Ratios of interest.
+    pub watched: Vec<Watched>,
+    /// The order of trials.
+    pub order: Order,
+    /// When to stop.
+    pub stopping: Stopping,
+    /// Seed of the order.
+    pub seed: u64,
+}
+
+/// A slot in the schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    /// Slots of one group stand side by side; a block goes from group to group.
+    pub group: usize,
+    /// The slot that runs whenever this one does.
+    pub ceiling: Option<usize>,
+    /// Whether it never runs.
+    pub skipped: bool,
+}
+
+/// Two slots whose ratio is of interest: the rate of `of` divided by that of `than`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watched {
+    /// Numerator.
+    pub of: usize,
+    /// Denominator.
+    pub than: usize,
+    /// Whether the stopping rule waits for it.
+    pub decides: bool,
+}
+
+/// When to stop. Blocks or time must be bounded: looks come at shares of them.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Stopping {
+    /// A comparison is known well enough once its 95 % interval is narrower than this share of its ratio (0.02 = 2 %).
+    pub relative_width: Option<f64>,
+    /// Blocks to run at most.
+    pub most_blocks: Option<u32>,
+    /// Time for trials, in nanoseconds; a block is not begun that would probably exceed it.
+    pub budget_ns: Option<u64>,
+}
+
+impl Stopping {
+    /// The share of the campaign that is over, 0..=1, after so many blocks and so much time. No rate is part of it.
+    pub(super) fn share(&self, blocks: u32, elapsed_ns: u64) -> f64 {
+        let used = |used: f64, of: f64| if used >= of { 1.0 } else { used / of };
+        let of_blocks = self.most_blocks.map_or(0.0, |most| used(f64::from(blocks), f64::from(most)));
+        let of_time = self.budget_ns.map_or(0.0, |budget| used(elapsed_ns as f64, budget as f64));
+        of_blocks.max(of_time)
+    }
+}
+
+/// The precision that `bench` stops at.
+const BENCH_WIDTH: f64 = 0.02;
+
+impl Design {
+    /// The design of a campaign: that of its plan, where it has one.
+    ///
+    /// Without a plan, each slot's ratio to its baseline decides, or to the tester's ceiling where there are no baselines; a number
+    /// of trials that was asked for is run, and otherwise the budget bounds them.
+    pub fn of(campaign: &record::Campaign) -> Design {
+        let seed = campaign.asked.seed;
+        if let Some(planned) = &campaign.planned {
+            return Design::of_plan(&planned.plan, |cell| !planned.lacking(cell).is_empty(), seed);
+        }
+        let place = |s: &record::Slot| Place { group: 0, ceiling: s.ceiling, skipped: false };
+        let asked = &campaign.asked;
+        Design {
+            slots: campaign.slots.iter().map(place).collect(),
+            watched: of_slots(&campaign.slots),
+            order: Order::Blocks,
+            stopping: match asked.trials {
+                Some(trials) => Stopping { most_blocks: Some(trials), ..Stopping::default() },
+                None => Stopping {
+                    relative_width: Some(BENCH_WIDTH),
+                    budget_ns: Some(asked.budget_ns),
+                    most_blocks: None,
+                },
+            },
+            seed,
+        }
+    }
+
+    /// The design of a plan: its cells are the slots.
+    pub fn of_plan(plan: &plan::campaign::Campaign, skipped: impl Fn(usize) -> bool, seed: u64) -> Design {
+        let place = |(number, cell): (usize, &plan::campaign::Cell)| Place {
+            group: plan.lanes.get(cell.lane).map_or(0, |lane| lane.group),
+            ceiling: cell.ceiling,
+            skipped: skipped(number),
+        };
+        let watched = |c: &plan::campaign::Comparison| Watched { of: c.of, than: c.than, decides: c.decides };
+        Design {
+            slots: plan.cells.iter().enumerate().map(place).collect(),
+            watched: plan.comparisons.iter().map(watched).collect(),
+            order: plan.trials.order,
+            stopping: Stopping {
+                relative_width: plan.trials.until,
+                most_blocks: plan.trials.blocks,
+                budget_ns: plan.trials.budget_ns,
+            },
+            seed,
+        }
+    }
+
+    /// Without references to slots that do not exist: records can hold anything.
+    pub(super) fn sound(mut self) -> Design {
+        let slots = self.slots.len();
+        self.watched.retain(|w| w.of < slots && w.than < slots && w.of != w.than);
+        for (number, place) in self.slots.iter_mut().enumerate() {
+            place.ceiling = place.ceiling.filter(|c| *c < slots && *c != number);
+        }
+        self
+    }
+}
+
+/// The ratios that decide where there is no plan.
+fn of_slots(slots: &[record::Slot]) -> Vec<Watched> {
+    let with = |than: fn(&record::Slot) -> Option<usize>| -> Vec<Watched> {
+        slots.iter().filter_map(|s| Some(Watched { of: s.id, than: than(s)?, decides: true })).collect()
+    };
+    let baselines = with(|s| s.baseline);
+    if baselines.is_empty() { with(|s| s.ceiling) } else { baselines }
+}

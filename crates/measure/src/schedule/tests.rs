@@ -1,0 +1,210 @@
+//! Tests of the schedule: order, bounds, groups, dropping.
+
+use super::*;
+use linerate_plan::settings::System;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn slot() -> Place {
+    Place::default()
+}
+
+fn pair(of: usize, than: usize) -> Watched {
+    Watched { of, than, decides: true }
+}
+
+fn design(slots: usize, watched: Vec<Watched>, stopping: Stopping, seed: u64) -> Design {
+    Design { slots: vec![slot(); slots], watched, order: Order::Blocks, stopping, seed }
+}
+
+fn blocks(most: u32) -> Stopping {
+    Stopping { most_blocks: Some(most), ..Stopping::default() }
+}
+
+/// Runs it to its end, with a rate for each (block, slot), a second for each trial.
+fn run(
+    schedule: &mut Schedule,
+    mut rate: impl FnMut(u32, usize) -> Option<f64>,
+) -> (Stopped, Vec<(u32, usize)>) {
+    let (mut elapsed, mut trials) = (0, Vec::new());
+    loop {
+        match schedule.next(elapsed) {
+            Ok((block, slot)) => {
+                schedule.observe(block, slot, rate(block, slot));
+                trials.push((block, slot));
+            }
+            Err(stopped) => return (stopped, trials),
+        }
+        elapsed += SECOND;
+    }
+}
+
+#[test]
+fn every_block_has_every_slot_once_and_orders_differ() {
+    let mut schedule = Schedule::new(design(4, vec![], blocks(50), 1));
+    let (stopped, trials) = run(&mut schedule, |_, _| Some(1.0));
+    assert_eq!((stopped, trials.len()), (Stopped::Trials, 200));
+    let mut orders: Vec<Vec<usize>> = Vec::new();
+    for (number, block) in trials.chunks(4).enumerate() {
+        assert!(block.iter().all(|(b, _)| *b as usize == number));
+        let order: Vec<usize> = block.iter().map(|(_, slot)| *slot).collect();
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2, 3]);
+        orders.push(order);
+    }
+    orders.sort();
+    orders.dedup();
+    assert!(orders.len() > 10, "{} orders", orders.len());
+}
+
+#[test]
+fn stops_when_the_interval_is_narrow() {
+    let stopping = Stopping { relative_width: Some(0.02), budget_ns: Some(400 * SECOND), most_blocks: None };
+    let mut schedule = Schedule::new(design(2, vec![pair(1, 0)], stopping, 3));
+    let mut trials = 0;
+    let (stopped, all) = run(&mut schedule, |_, slot| {
+        trials += 1;
+        Some(if slot == 0 { 10.0 } else { 7.0 } * (1.0 + 0.02 * ((trials * 7919) % 13) as f64 / 13.0))
+    });
+    assert_eq!(stopped, Stopped::Precise);
+    let known = schedule.watched().next().unwrap();
+    assert!(known.state == State::Precise && known.ratio.unwrap().relative_width() < 0.02);
+    assert!(schedule.widest().unwrap() < 0.02 && all.len() < 400, "{} trials", all.len());
+}
+
+#[test]
+fn stops_at_the_budget_and_ignores_invalid_trials() {
+    let stopping = Stopping { relative_width: Some(0.02), budget_ns: Some(61 * SECOND), most_blocks: None };
+    let mut schedule = Schedule::new(design(2, vec![pair(1, 0)], stopping, 3));
+    let (stopped, trials) = run(&mut schedule, |_, slot| (slot == 0).then_some(1.0));
+    assert_eq!((stopped, trials.len()), (Stopped::Budget, 60));
+    assert_eq!(schedule.widest(), Some(f64::INFINITY));
+    assert_eq!(schedule.ratio(1, 0), None);
+}
+
+#[test]
+fn the_first_block_runs_whatever_the_budget() {
+    let stopping = Stopping { budget_ns: Some(0), ..Stopping::default() };
+    let (stopped, trials) = run(&mut Schedule::new(design(3, vec![], stopping, 3)), |_, _| Some(1.0));
+    assert_eq!((stopped, trials.len()), (Stopped::Budget, 3));
+}
+
+#[test]
+fn groups_stay_together_and_come_in_any_order() {
+    let mut it = design(6, vec![], blocks(60), 7);
+    for (number, place) in it.slots.iter_mut().enumerate() {
+        place.group = number % 3;
+    }
+    let (_, trials) = run(&mut Schedule::new(it), |_, _| Some(1.0));
+    let mut firsts = [0; 3];
+    for block in trials.chunks(6) {
+        let groups: Vec<usize> = block.iter().map(|(_, slot)| slot % 3).collect();
+        assert!(groups.chunks(2).all(|g| g[0] == g[1]), "{groups:?}");
+        firsts[groups[0]] += 1;
+    }
+    assert!(firsts.iter().all(|n| *n > 8), "{firsts:?}");
+}
+
+#[test]
+fn what_is_known_takes_no_more_trials() {
+    // Slot 0 is the ceiling of all, 1 the baseline, 2 steady, 3 noisy, 4 in no comparison.
+    let stopping = Stopping { relative_width: Some(0.02), ..blocks(200) };
+    let mut it = design(5, vec![pair(2, 1), pair(3, 1)], stopping, 5);
+    it.slots[1..].iter_mut().for_each(|s| s.ceiling = Some(0));
+    let mut schedule = Schedule::new(it);
+    let mut noise = linerate_wire::SplitMix64::new(1);
+    let (stopped, trials) = run(&mut schedule, |_, slot| {
+        let noise = noise.below(1000) as f64 / 1000.0;
+        Some(if slot == 3 { 1.0 + noise } else { 1.0 + noise / 1000.0 })
+    });
+    let of = |slot| trials.iter().filter(|(_, s)| *s == slot).count();
+    assert_eq!(stopped, Stopped::Trials);
+    assert_eq!([of(0), of(1), of(3), of(4)], [200; 4]);
+    assert!(of(2) < 100, "{}", of(2));
+    let states: Vec<State> = schedule.watched().map(|k| k.state).collect();
+    assert_eq!(states, [State::Precise, State::Open]);
+}
+
+#[test]
+fn a_ceiling_goes_with_the_last_slot_that_needs_it() {
+    let stopping = Stopping { relative_width: Some(0.02), ..blocks(100) };
+    let mut it = design(6, vec![pair(2, 1), pair(5, 4)], stopping, 5);
+    (it.slots[1].ceiling, it.slots[2].ceiling) = (Some(0), Some(0));
+    (it.slots[4].ceiling, it.slots[5].ceiling) = (Some(3), Some(3));
+    let mut noise = linerate_wire::SplitMix64::new(1);
+    let (_, trials) = run(&mut Schedule::new(it), |_, slot| {
+        Some(1.0 + if slot == 5 { noise.below(1000) as f64 / 1000.0 } else { 0.0 })
+    });
+    let of = |slot| trials.iter().filter(|(_, s)| *s == slot).count();
+    assert!(of(0) < 60 && of(0) == of(1) && of(0) == of(2), "{}", of(0));
+    assert_eq!([of(3), of(4), of(5)], [100; 3]);
+}
+
+#[test]
+fn what_is_skipped_never_runs_and_decides_nothing() {
+    let stopping = Stopping { relative_width: Some(0.02), ..blocks(40) };
+    let mut it = design(3, vec![pair(1, 0), pair(2, 0)], stopping, 5);
+    it.slots[2].skipped = true;
+    let mut schedule = Schedule::new(it);
+    let (stopped, trials) = run(&mut schedule, |_, _| Some(1.0));
+    assert_eq!(stopped, Stopped::Precise);
+    assert!(trials.iter().all(|(_, slot)| *slot != 2));
+    assert_eq!(schedule.watched().last().unwrap().state, State::Nothing);
+}
+
+#[test]
+fn one_after_the_other_shares_the_time_equally() {
+    let order = Order::Sequential;
+    let stopping = Stopping { budget_ns: Some(30 * SECOND), relative_width: Some(0.5), most_blocks: None };
+    let mut schedule = Schedule::new(Design { order, ..design(3, vec![pair(1, 0)], stopping, 1) });
+    let (stopped, trials) = run(&mut schedule, |_, _| Some(1.0));
+    assert_eq!(stopped, Stopped::Budget);
+    let expected: Vec<(u32, usize)> =
+        (0..3).flat_map(|slot| (0..10).map(move |trial| (trial, slot))).collect();
+    assert_eq!(trials, expected);
+    let ratio = schedule.ratio(1, 0).unwrap();
+    assert_eq!((ratio.n, ratio.low, ratio.high), (10, Some(1.0), Some(1.0)));
+    let mut schedule = Schedule::new(Design { order, ..design(3, vec![], blocks(4), 1) });
+    let (stopped, trials) = run(&mut schedule, |_, _| Some(1.0));
+    assert_eq!((stopped, trials.len()), (Stopped::Trials, 12));
+}
+
+#[test]
+fn an_interval_waits_for_the_next_look() {
+    let mut schedule = Schedule::new(design(2, vec![pair(1, 0)], blocks(60), 1));
+    for _ in 0..2 * 33 {
+        let (block, slot) = schedule.next(0).unwrap();
+        schedule.observe(block, slot, Some(1.0));
+    }
+    // Looks after 10, 20, 30 blocks; the third is the first at which so many pairs say anything.
+    assert_eq!(schedule.ratio(1, 0).unwrap().n, 30);
+    assert_eq!(schedule.ratio(0, 1).unwrap().n, 30);
+    assert_eq!(schedule.ratio(1, 0).unwrap().low, Some(1.0));
+}
+
+mod error_rate;
+mod replay;
+
+#[test]
+fn orders_come_from_the_seed_and_sequential_is_sequential() {
+    let read = |text: &str| linerate_plan::Plan::read(text.as_bytes()).unwrap();
+    let plan = read(
+        "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[variants.b]\ndut = \"bridge\"\n[trials]\nduration = \"1 s\"\nblocks = 10",
+    );
+    let campaign = plan.campaign(System::Linux, false).unwrap();
+    let blocks = first_blocks(campaign, 7, 5);
+    assert_eq!(blocks.len(), 5);
+    for block in &blocks {
+        let mut sorted = block.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2]);
+    }
+    assert_eq!(blocks, first_blocks(campaign, 7, 5));
+    assert_ne!(blocks, first_blocks(campaign, 8, 5));
+    let lines = "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"1 s\"\nblocks = 6\norder = \"sequential\"";
+    let plan = read(lines);
+    assert_eq!(plan.remarks().len(), 1);
+    let campaign = plan.campaign(System::Linux, false).unwrap();
+    assert_eq!(first_blocks(campaign, 1, 2), [vec![0, 0], vec![1, 1]]);
+}

@@ -1,0 +1,190 @@
+//! How often campaigns err: identical slots under many kinds of noise, at any look. docs/method.md has the figures
+//! (`cargo test -p linerate-measure error_rate -- --nocapture` prints them).
+
+use super::*;
+use linerate_stats::paired_ratio;
+use linerate_wire::SplitMix64;
+use std::f64::consts::TAU;
+
+const CAMPAIGNS: u64 = 2000;
+
+/// What a machine does to the rate of one trial after the other. Logarithms.
+#[derive(Clone, Copy, Debug)]
+enum Noise {
+    Normal(f64),
+    /// No mean, no variance.
+    Cauchy(f64),
+    /// Two speeds, each kept for some trials.
+    Modes,
+    /// A speed that remembers nine tenths from trial to trial.
+    Autocorrelated,
+    /// A speed that wanders, half a percent each trial.
+    Walk,
+    /// A speed that rises by a tenth in all.
+    Rising,
+}
+
+const ALL: [Noise; 9] = [
+    Noise::Normal(0.004),
+    Noise::Normal(0.01),
+    Noise::Normal(0.02),
+    Noise::Normal(0.1),
+    Noise::Cauchy(0.01),
+    Noise::Modes,
+    Noise::Autocorrelated,
+    Noise::Walk,
+    Noise::Rising,
+];
+
+struct Machine {
+    noise: Noise,
+    random: SplitMix64,
+    state: f64,
+}
+
+impl Machine {
+    fn new(noise: Noise, seed: u64) -> Self {
+        // Other draws for each kind of noise: what counts are signs, which do not depend on its size.
+        let kind = format!("{noise:?}").bytes().fold(seed, |all, byte| all.rotate_left(9) ^ u64::from(byte));
+        Machine { noise, random: SplitMix64::new(kind), state: 0.0 }
+    }
+
+    fn uniform(&mut self) -> f64 {
+        ((self.random.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        (-2.0 * self.uniform().ln()).sqrt() * (TAU * self.uniform()).cos()
+    }
+
+    /// The rate of the next trial, `done` (0..1) being the share of the campaign that is over.
+    fn rate(&mut self, done: f64) -> f64 {
+        let own = 0.01 * self.normal();
+        let log = match self.noise {
+            Noise::Normal(spread) => spread * self.normal(),
+            Noise::Cauchy(scale) => (scale * (TAU / 2.0 * (self.uniform() - 0.5)).tan()).clamp(-9.0, 9.0),
+            Noise::Modes => {
+                if self.uniform() < 0.2 {
+                    self.state = if self.state == 0.0 { -0.3 } else { 0.0 };
+                }
+                self.state + own
+            }
+            Noise::Autocorrelated => {
+                self.state = 0.9 * self.state + 0.03 * self.normal();
+                self.state + own
+            }
+            Noise::Walk => {
+                self.state += 0.005 * self.normal();
+                self.state + own
+            }
+            Noise::Rising => 0.1 * done + own,
+        };
+        log.exp()
+    }
+}
+
+fn excludes(e: Estimate, ratio: f64) -> bool {
+    e.low.is_some_and(|low| low > ratio) || e.high.is_some_and(|high| high < ratio)
+}
+
+/// One campaign of slots that are all the same: whether the interval of any comparison ever excludes 1.
+fn ever_told_apart(design: &Design, noise: Noise, seed: u64) -> Vec<bool> {
+    let mut schedule = Schedule::new(Design { seed, ..design.clone() });
+    let mut machine = Machine::new(noise, !seed);
+    let most = f64::from(design.stopping.most_blocks.unwrap()) * design.slots.len() as f64;
+    let mut apart = vec![false; design.watched.len()];
+    let mut trials = 0.0;
+    while let Ok((block, slot)) = schedule.next(0) {
+        schedule.observe(block, slot, Some(machine.rate(trials / most)));
+        trials += 1.0;
+        if schedule.turns.block_is_over() {
+            look(&schedule, &mut apart);
+        }
+    }
+    look(&schedule, &mut apart);
+    apart
+}
+
+fn look(schedule: &Schedule, apart: &mut [bool]) {
+    for (apart, comparison) in apart.iter_mut().zip(&schedule.comparisons) {
+        *apart |= comparison.known().is_some_and(|e| excludes(e, 1.0));
+    }
+}
+
+/// The worst rate of all comparisons.
+fn error_rate(design: &Design, noise: Noise) -> f64 {
+    let mut wrong = vec![0u64; design.watched.len()];
+    for seed in 0..CAMPAIGNS {
+        let apart = ever_told_apart(design, noise, seed);
+        wrong.iter_mut().zip(apart).for_each(|(wrong, apart)| *wrong += u64::from(apart));
+    }
+    wrong.into_iter().max().unwrap() as f64 / CAMPAIGNS as f64
+}
+
+/// Of 2000 campaigns, three standard deviations above 5 %.
+const AT_MOST: f64 = 0.05 + 3.0 * 0.0049;
+
+#[test]
+fn no_look_tells_identical_slots_apart_too_often() {
+    for most in [13, 60] {
+        let design = design(2, vec![pair(1, 0)], blocks(most), 0);
+        for noise in ALL {
+            let rate = error_rate(&design, noise);
+            println!("{most} blocks, {noise:?}: {:.1} %", 100.0 * rate);
+            assert!(rate <= AT_MOST, "{noise:?}: {rate}");
+        }
+    }
+}
+
+#[test]
+fn stopping_and_dropping_do_not_add_errors() {
+    let stopping = Stopping { relative_width: Some(0.02), ..blocks(60) };
+    let design = design(5, vec![pair(2, 1), pair(3, 1), pair(4, 1)], stopping, 0);
+    for noise in [Noise::Normal(0.01), Noise::Normal(0.02), Noise::Modes, Noise::Walk] {
+        let rate = error_rate(&design, noise);
+        println!("three comparisons, stopped at 2 %, {noise:?}: {:.1} %", 100.0 * rate);
+        assert!(rate <= AT_MOST, "{noise:?}: {rate}");
+    }
+}
+
+#[test]
+fn one_after_the_other_measures_the_drift() {
+    let order = Order::Sequential;
+    let design = Design { order, ..design(2, vec![pair(1, 0)], blocks(60), 0) };
+    for noise in [Noise::Normal(0.02), Noise::Modes, Noise::Autocorrelated, Noise::Walk, Noise::Rising] {
+        let rate = error_rate(&design, noise);
+        println!("one after the other, {noise:?}: {:.1} %", 100.0 * rate);
+        let independent = matches!(noise, Noise::Normal(_));
+        assert!(if independent { rate <= AT_MOST } else { rate >= 0.15 }, "{noise:?}: {rate}");
+        assert!(!matches!(noise, Noise::Walk | Noise::Rising) || rate >= 0.3, "{noise:?}: {rate}");
+    }
+}
+
+/// A difference of 3 %: how often it is proven, and how wide the last interval is, against an interval for which nobody looked
+/// before the end.
+#[test]
+fn looking_costs_little_width() {
+    for (most, noise) in [(30, 0.02), (60, 0.02), (60, 0.05), (240, 0.05)] {
+        let (mut width, mut fixed_width, mut proven) = (0.0, 0.0, 0);
+        for seed in 0..400 {
+            let mut schedule = Schedule::new(design(2, vec![pair(1, 0)], blocks(most), seed));
+            let mut machine = Machine::new(Noise::Normal(noise), !seed);
+            let mut pairs = vec![(0.0, 0.0); most as usize];
+            while let Ok((block, slot)) = schedule.next(0) {
+                let rate = machine.rate(0.0) * if slot == 1 { 0.97 } else { 1.0 };
+                schedule.observe(block, slot, Some(rate));
+                let pair = &mut pairs[block as usize];
+                *(if slot == 1 { &mut pair.0 } else { &mut pair.1 }) = rate;
+            }
+            let last = schedule.ratio(1, 0).unwrap();
+            width += last.relative_width();
+            fixed_width += paired_ratio(&pairs, 0.95).unwrap().relative_width();
+            proven += u32::from(excludes(last, 1.0));
+        }
+        let (wider, proven) = (100.0 * (width / fixed_width - 1.0), f64::from(proven) / 4.0);
+        println!(
+            "{most} blocks, noise {noise}: {wider:.1} % wider, 3 % proven in {proven:.0} % of campaigns"
+        );
+        assert!(wider < 8.0, "{most} blocks: {wider} % wider");
+    }
+}

@@ -1,0 +1,445 @@
+//! From trials to a verdict: a row per slot, ratios paired by block, what the limit was, and what to beware of.
+
+pub(crate) mod drops;
+mod unmeasured;
+
+pub use unmeasured::Unmeasured;
+
+use crate::audit::ceiling_is_clear;
+use crate::record::{Campaign, Connections, Slot, Summary, TrialRecord, VERSION};
+use crate::results::results;
+use crate::schedule::{Design, Schedule, Stopped};
+use linerate_plan::settings::Mode;
+use linerate_plan::settings::States;
+use linerate_plan::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, line_rate};
+use linerate_stats::histogram::Histogram;
+use linerate_stats::{
+    Estimate, autocorrelation, coefficient_of_variation, median, median_interval, paired_ratio,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a slot came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Slot, an index into the campaign's.
+    pub slot: usize,
+    /// Its name.
+    #[serde(default)]
+    pub name: String,
+    /// Trials whose audit held, and all of them.
+    pub valid_trials: usize,
+    /// All trials of this slot.
+    pub trials: usize,
+    /// Median offered load in frames/s.
+    pub offered: f64,
+    /// Forwarding rate: received frames/s, median over valid trials with its 95 % interval.
+    pub received: Estimate,
+    /// Frames/s that the DUT took in, whether it passed them on or dropped them: equal to `received` where it drops nothing, and in a lab
+    /// of hosts, where nobody can tell what was dropped from what was too much.
+    #[serde(default)]
+    pub handled: Estimate,
+    /// Lost share of what was sent, over all valid trials together.
+    pub loss_ratio: f64,
+    /// Share of the frames that reached the DUT and that it dropped, over all valid trials together; 0 in a lab of hosts.
+    #[serde(default)]
+    pub dropped: f64,
+    /// Bit/s at layer 1 of the forwarding rate.
+    pub bits_layer_1: f64,
+    /// Bit/s at layer 2.
+    pub bits_layer_2: f64,
+    /// Nanoseconds per frame that the DUT took in, and CPU: CPUs of the generator / `handled` in inline mode, 1 / `handled` otherwise.
+    pub ns_per_frame: f64,
+    /// The same without the tester's own part, where that is known (inline mode with a calibrated ceiling).
+    pub dut_ns_per_frame: Option<f64>,
+    /// Share of the line rate for this frame length, by link speed.
+    pub line_share: BTreeMap<String, f64>,
+    /// Share of the line rate for simple IMIX at the same frame rate, by link speed.
+    pub line_share_imix: BTreeMap<String, f64>,
+    /// What the limit was.
+    pub limit: Limit,
+    /// CPUs that were at least 95 % busy in the median trial, to the tick: the kernel counts in hundredths of a second.
+    pub full_cpus: Vec<u32>,
+    /// Latency quantiles in nanoseconds: p50, p99, p99.9 of stamped frames; empty where none arrived.
+    pub latency_ns: BTreeMap<String, u64>,
+    /// Frames that arrived more than once, and out of order, over valid trials.
+    pub duplicates: u64,
+    /// See `duplicates`.
+    pub reordered: u64,
+    /// Losses by place, over valid trials, largest first.
+    pub losses: Vec<(String, u64)>,
+    /// The rules of a rule file that met most frames, the ten first, each with its frames in each frame that was sent, over valid trials.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<(String, f64)>,
+    /// Drift and noise of this slot, for the warnings.
+    pub variation: f64,
+    /// How far the connections were in the last valid trial, where the DUT keeps states and could be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<Connections>,
+}
+
+/// What kept a rate from being higher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// The tester itself: this is the ceiling that the others are held against.
+    Calibration,
+    /// The DUT: the tester could have done clearly more.
+    Dut,
+    /// The DUT dropped frames that it had taken in: the rate says how many pass, and not what a frame costs.
+    DutDrops,
+    /// The tester was too close to its own ceiling: the DUT may be faster.
+    Tester,
+    /// The rate that was asked for.
+    OfferedLoad,
+    /// Nothing valid was measured.
+    Unknown,
+}
+
+/// Two slots held against each other, paired by block.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The slot in question.
+    pub slot: usize,
+    /// Its name.
+    #[serde(default)]
+    pub name: String,
+    /// The slot it is compared with.
+    pub with: usize,
+    /// The name of that.
+    #[serde(default)]
+    pub with_name: String,
+    /// Median of the ratios slot / with, with its 95 % interval. Its `n` is 0 where one of them passed nothing.
+    pub ratio: Estimate,
+    /// Where one of them drops frames: the ratio of what a frame costs, of those that the DUT took in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Estimate>,
+}
+
+impl Comparison {
+    /// Whether the interval excludes "equal".
+    pub fn proven_different(&self) -> bool {
+        matches!((self.ratio.low, self.ratio.high), (Some(low), Some(high)) if low > 1.0 || high < 1.0)
+    }
+}
+
+/// Puts the verdict together. `peak_memory` in bytes.
+pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, peak_memory: u64) -> Summary {
+    let mut rows: Vec<Row> = campaign.slots.iter().map(|slot| row(campaign, slot, trials)).collect();
+    let ceilings: Vec<Estimate> = rows.iter().map(|r| r.received).collect();
+    for (row, slot) in rows.iter_mut().zip(&campaign.slots) {
+        judge_limit(row, slot, slot.ceiling.map(|c| ceilings[c]), campaign.asked.mode);
+    }
+    let schedule = replayed(campaign, trials, stopped);
+    let ratio = |of: usize, than: usize| ratio(of, than, trials, schedule.as_ref());
+    let costs = drops::Costs { campaign, rows: &rows, trials, schedule: schedule.as_ref() };
+    let cost = |of: usize, than: usize| costs.ratio(of, than);
+    let compared = |slot: &Slot| compare(campaign, slot, &ratio, &cost);
+    let comparisons = campaign.slots.iter().filter_map(compared).collect();
+    let planned = campaign.planned.as_deref();
+    let results = planned.map(|planned| Box::new(results(planned, &rows, trials, &ratio, &cost)));
+    let seconds = trials.iter().map(TrialRecord::ended_ns).max().unwrap_or(0) as f64 / 1e9;
+    let load: u64 = trials.iter().map(|t| t.timing.load_ns()).sum();
+    let mut summary = Summary {
+        version: VERSION,
+        stopped,
+        seconds,
+        reboots: trials.iter().map(|t| t.reboots).sum(),
+        load_share: if seconds > 0.0 { load as f64 / 1e9 / seconds } else { 0.0 },
+        peak_memory,
+        unmeasured: unmeasured::unmeasured(campaign, &rows, trials, stopped),
+        rows,
+        comparisons,
+        warnings: Vec::new(),
+        results,
+    };
+    summary.warnings = warnings(campaign, trials, &summary);
+    summary
+}
+
+fn row(campaign: &Campaign, slot: &Slot, trials: &[TrialRecord]) -> Row {
+    let all: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
+    let valid: Vec<&TrialRecord> = all.iter().copied().filter(|t| t.audit.valid).collect();
+    let received: Vec<f64> = valid.iter().filter_map(|t| Some(t.rates?.received)).collect();
+    let offered: Vec<f64> = valid.iter().filter_map(|t| Some(t.rates?.offered)).collect();
+    let sent: u64 = valid.iter().map(|t| t.generator.frames).sum();
+    let rate = median_interval(&received, 0.95).unwrap_or_default();
+    let dropped = drops::share(campaign, &valid);
+    let handled = match dropped {
+        0.0 => rate,
+        _ => {
+            let handled: Vec<f64> = valid.iter().filter_map(|t| t.handled()).collect();
+            median_interval(&handled, 0.95).unwrap_or_default()
+        }
+    };
+    let length = slot.average_len_fcs();
+    let generator = slot.cpus.as_ref().unwrap_or(&campaign.roles.generator);
+    let cpus = if campaign.asked.mode == Mode::Inline { generator.len() } else { 1 };
+    let mut latency = Histogram::default();
+    valid.iter().for_each(|t| latency.merge(&t.receiver.latency));
+    Row {
+        slot: slot.id,
+        name: name(campaign, slot.id),
+        valid_trials: valid.len(),
+        trials: all.len(),
+        offered: median(&offered).unwrap_or(0.0),
+        received: rate,
+        handled,
+        dropped,
+        loss_ratio: drops::lost(&valid),
+        bits_layer_1: bits_layer_1(rate.median, length),
+        bits_layer_2: bits_layer_2(rate.median, length),
+        ns_per_frame: if handled.median > 0.0 { cpus as f64 * 1e9 / handled.median } else { 0.0 },
+        dut_ns_per_frame: None,
+        line_share: line_shares(rate.median, length),
+        line_share_imix: line_shares(rate.median, SIMPLE_IMIX_AVERAGE),
+        limit: Limit::Unknown,
+        full_cpus: full_cpus(&valid),
+        latency_ns: quantiles(&latency),
+        duplicates: valid.iter().map(|t| t.receiver.duplicates()).sum(),
+        reordered: valid.iter().map(|t| t.receiver.reordered()).sum(),
+        losses: losses_by_place(&valid),
+        rules: hottest_rules(&valid, sent),
+        variation: coefficient_of_variation(&received),
+        connections: valid.last().and_then(|t| t.connections),
+    }
+}
+
+fn line_shares(fps: f64, length: f64) -> BTreeMap<String, f64> {
+    LINK_SPEEDS.iter().map(|(name, bits)| (name.to_string(), fps / line_rate(*bits, length))).collect()
+}
+
+fn full_cpus(trials: &[&TrialRecord]) -> Vec<u32> {
+    let mut by_cpu: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for share in trials.iter().flat_map(|t| &t.cpus) {
+        by_cpu.entry(share.cpu).or_default().push(share.busy);
+    }
+    by_cpu.into_iter().filter(|(_, busy)| median(busy) >= Some(0.95)).map(|(cpu, _)| cpu).collect()
+}
+
+fn quantiles(latency: &Histogram) -> BTreeMap<String, u64> {
+    [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)]
+        .iter()
+        .filter_map(|(name, q)| Some((name.to_string(), latency.quantile(*q)?)))
+        .collect()
+}
+
+fn losses_by_place(trials: &[&TrialRecord]) -> Vec<(String, u64)> {
+    let mut by_place: BTreeMap<&str, u64> = BTreeMap::new();
+    for loss in trials.iter().flat_map(|t| &t.losses) {
+        *by_place.entry(&loss.place).or_default() += loss.frames;
+    }
+    let mut losses: Vec<(String, u64)> = by_place.into_iter().map(|(p, n)| (p.to_string(), n)).collect();
+    losses.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    losses
+}
+
+/// Rules of a file that are shown.
+const HOTTEST: usize = 10;
+
+fn hottest_rules(trials: &[&TrialRecord], sent: u64) -> Vec<(String, f64)> {
+    // Their order where they met as many frames is that of the file.
+    let mut rules: Vec<(&str, u64)> = Vec::new();
+    for count in trials.iter().flat_map(|t| &t.rules) {
+        match rules.iter_mut().find(|(rule, _)| *rule == count.rule) {
+            Some((_, frames)) => *frames += count.frames,
+            None => rules.push((&count.rule, count.frames)),
+        }
+    }
+    rules.sort_by_key(|(_, frames)| std::cmp::Reverse(*frames));
+    let share = |frames: u64| frames as f64 / sent.max(1) as f64;
+    rules.into_iter().take(HOTTEST).map(|(rule, frames)| (rule.to_string(), share(frames))).collect()
+}
+
+/// The share of lost frames below which a DUT counts as not overloaded.
+const LOSSLESS: f64 = 0.001;
+
+fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<Estimate>, mode: Mode) {
+    // The audit of each valid trial has held what was offered against what was asked.
+    let paced = slot.asked_fps.is_some() && row.loss_ratio < LOSSLESS;
+    row.limit = match ceiling {
+        // Nobody knows what the tester of an imported slot could do.
+        _ if row.valid_trials == 0 || slot.imported.is_some() => Limit::Unknown,
+        _ if paced => Limit::OfferedLoad,
+        // Hosts of their own: what was offered and got lost in the DUT was more than it can do. A DUT that lost nothing may do more.
+        None if slot.no_ceiling && row.loss_ratio >= LOSSLESS => Limit::Dut,
+        None if slot.no_ceiling => Limit::Tester,
+        None => Limit::Calibration,
+        Some(_) if row.drops() => Limit::DutDrops,
+        Some(c) => {
+            let (low, high) = (c.low.unwrap_or(c.median), row.handled.high.unwrap_or(row.handled.median));
+            if c.n > 0 && ceiling_is_clear(low, high) { Limit::Dut } else { Limit::Tester }
+        }
+    };
+    if let (Some(c), Mode::Inline, true) = (ceiling, mode, slot.asked_fps.is_none()) {
+        let tester = row.ns_per_frame * row.handled.median / c.median;
+        row.dut_ns_per_frame =
+            (c.median > 0.0 && row.handled.median > 0.0).then_some(row.ns_per_frame - tester);
+    }
+}
+
+/// The schedule at the end of the campaign, whose intervals allow for having been looked at before. `None` where another one chose
+/// the trials: in imported records, and those of older versions.
+fn replayed(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped) -> Option<Schedule> {
+    if campaign.imported.is_some() {
+        return None;
+    }
+    let mut schedule = Schedule::replay(Design::of(campaign), trials).ok()?;
+    schedule.finish(stopped);
+    Some(schedule)
+}
+
+type Ratio<'a> = &'a dyn Fn(usize, usize) -> Option<Estimate>;
+
+fn compare(campaign: &Campaign, slot: &Slot, ratio: Ratio<'_>, cost: Ratio<'_>) -> Option<Comparison> {
+    let (slot, with) = (slot.id, slot.baseline?);
+    let (ratio, cost) = (ratio(slot, with), cost(slot, with));
+    (ratio.is_some() || cost.is_some()).then(|| Comparison {
+        slot,
+        name: name(campaign, slot),
+        with,
+        with_name: name(campaign, with),
+        ratio: ratio.unwrap_or_default(),
+        cost,
+    })
+}
+
+/// The name of a slot. A plan gives each of its cells a name of its own.
+fn name(campaign: &Campaign, slot: usize) -> String {
+    let slot = &campaign.slots[slot];
+    if campaign.planned.is_some() { slot.variant.clone() } else { slot.title() }
+}
+
+/// The ratio of two slots' rates by the schedule, or of all blocks that have both where there is none.
+fn ratio(of: usize, than: usize, trials: &[TrialRecord], schedule: Option<&Schedule>) -> Option<Estimate> {
+    match schedule {
+        Some(schedule) => schedule.ratio(of, than),
+        None => by_block(of, than, trials, |t| Some(t.rates?.received)),
+    }
+}
+
+/// The ratio of a figure of two slots, of all blocks in which both are valid.
+fn by_block(
+    of: usize,
+    than: usize,
+    trials: &[TrialRecord],
+    figure: impl Fn(&TrialRecord) -> Option<f64>,
+) -> Option<Estimate> {
+    let mut blocks: BTreeMap<u32, (Option<f64>, Option<f64>)> = BTreeMap::new();
+    for trial in trials {
+        let entry = blocks.entry(trial.block).or_default();
+        let figure = Some(trial).filter(|t| t.audit.valid).and_then(&figure);
+        if trial.slot == of {
+            entry.0 = figure;
+        } else if trial.slot == than {
+            entry.1 = figure;
+        }
+    }
+    let pairs: Vec<(f64, f64)> = blocks.into_values().filter_map(|(a, b)| Some((a?, b?))).collect();
+    paired_ratio(&pairs, 0.95)
+}
+
+fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> Vec<String> {
+    let mut out = Vec::new();
+    for (row, slot) in summary.rows.iter().zip(&campaign.slots) {
+        // What has no valid trial at all is told as unmeasured.
+        if row.valid_trials > 0 || slot.imported.is_some() {
+            out.extend(slot_warnings(&row.name, row, slot, trials));
+        }
+    }
+    out.extend(other_programs(campaign, trials));
+    let steal = median(&trials.iter().flat_map(|t| &t.cpus).map(|c| c.steal).collect::<Vec<_>>());
+    if steal >= Some(0.01) {
+        let percent = 100.0 * steal.unwrap_or(0.0);
+        out.push(format!(
+            "the hypervisor took {percent:.1} % of the CPUs' time (steal): absolute rates are too low"
+        ));
+    }
+    out
+}
+
+/// XDP does its work inside the kernel: user time on the lab's CPUs is that of other programs, and it is charged to the DUT.
+fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Option<String> {
+    const NOTICEABLE: f64 = 0.04;
+    if campaign.asked.receiver != "xdp" {
+        return None;
+    }
+    let roles = &campaign.roles;
+    let ours = |cpu: &u32| [&roles.generator, &roles.dut, &roles.receiver].iter().any(|r| r.contains(cpu));
+    let of = |t: &TrialRecord| t.cpus.iter().filter(|c| ours(&c.cpu)).map(|c| c.user).fold(0.0, f64::max);
+    let user = trials.iter().map(of).sum::<f64>() / trials.len().max(1) as f64;
+    (user >= NOTICEABLE).then(|| {
+        format!(
+            "other programs used {:.0} % of a CPU that the lab was working on: rates are too low and losses too high; stop them, or give the lab other CPUs with --cpus",
+            100.0 * user
+        )
+    })
+}
+
+fn slot_warnings(title: &str, row: &Row, slot: &Slot, trials: &[TrialRecord]) -> Vec<String> {
+    let mut out = Vec::new();
+    let invalid = row.trials - row.valid_trials;
+    if invalid > 0 && slot.imported.is_some() {
+        let first = trials.iter().find(|t| t.slot == slot.id && !t.audit.valid);
+        let why = first.and_then(|t| t.audit.checks.first()).map_or("", |c| &c.found);
+        out.push(format!("{title}: {invalid} of {} runs have no figure (the first: {why})", row.trials));
+    } else if invalid > 0 {
+        let of_slot = trials.iter().filter(|t| t.slot == slot.id);
+        let why = of_slot.flat_map(|t| t.audit.failures()).next().unwrap_or_default();
+        out.push(format!(
+            "{title}: {invalid} of {} trials failed their audit and are not in the verdict (the first: {why})",
+            row.trials
+        ));
+    }
+    if row.limit == Limit::Tester && slot.no_ceiling {
+        out.push(format!("{title}: the DUT lost nothing of what it was offered; it may be faster than this"));
+    } else if row.limit == Limit::Tester {
+        out.push(format!(
+            "{title}: too close to what the tester can do without a DUT; the DUT may be faster than this"
+        ));
+    }
+    if row.received.low.is_none() && row.valid_trials > 0 && slot.imported.is_none() {
+        out.push(format!(
+            "{title}: {} too few for a 95 % interval (6 are needed)",
+            match row.valid_trials {
+                1 => "1 valid trial is".into(),
+                n => format!("{n} valid trials are"),
+            }
+        ));
+    }
+    let series: Vec<f64> = trials
+        .iter()
+        .filter(|t| t.slot == slot.id && t.audit.valid)
+        .filter_map(|t| Some(t.rates?.received))
+        .collect();
+    if series.len() >= 8 && autocorrelation(&series) > 0.5 && row.variation > 0.05 {
+        out.push(format!(
+            "{title}: the machine's speed drifted between trials (variation {:.0} %): trust the ratios, which are paired, more than the absolute rates",
+            100.0 * row.variation
+        ));
+    }
+    out.extend(
+        row.connections.and_then(|c| few_new(c, row, slot, trials)).map(|why| format!("{title}: {why}")),
+    );
+    if row.duplicates > 0 {
+        out.push(format!("{title}: {} frames arrived more than once", row.duplicates));
+    }
+    out
+}
+
+/// Frames of connections that are to be new opened none: there are fewer flows than frames in a trial.
+fn few_new(c: Connections, row: &Row, slot: &Slot, trials: &[TrialRecord]) -> Option<String> {
+    let last = trials.iter().rfind(|t| t.slot == slot.id && t.audit.valid)?;
+    let frames = last.receiver.unique();
+    let share = c.tracked? as f64 / frames.max(1) as f64;
+    let few = c.states == States::New && row.valid_trials > 0 && share < 0.95;
+    few.then(|| {
+        format!(
+            "only {:.1} % of the frames opened a connection: a trial has {frames} frames, so give it as many flows, in sequential order",
+            100.0 * share
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Frames that the DUT drops: a rate that is low because of them says nothing of what a frame costs.
+
+use super::{Row, by_block};
+use crate::audit::{Side, no_room};
+use crate::record::{Campaign, TrialRecord};
+use crate::schedule::Schedule;
+use crate::trial::Rates;
+use linerate_plan::settings::Mode;
+use linerate_stats::Estimate;
+
+/// A DUT that drops less than this share of what it takes in is judged by its rate alone.
+const NOTICEABLE: f64 = 0.01;
+
+impl TrialRecord {
+    /// Frames that the DUT took in and dropped: by a rule, or for a reason of the kernel's. What found no room in a queue is not among
+    /// them, because nothing was done with it.
+    pub fn dropped(&self) -> u64 {
+        let by_dut = self.losses.iter().filter(|l| l.side == Side::Dut && !no_room(&l.place));
+        by_dut.map(|l| l.frames).sum()
+    }
+
+    /// Frames/s that the DUT took in, whether it passed them on or dropped them.
+    pub fn handled(&self) -> Option<f64> {
+        let Rates { offered, received, .. } = self.rates?;
+        let dropped = self.dropped() as f64;
+        Some(match self.receiver.unique() {
+            0 if self.generator.frames > 0 => offered * dropped / self.generator.frames as f64,
+            0 => 0.0,
+            once => received * (1.0 + dropped / once as f64),
+        })
+    }
+}
+
+/// Whether a DUT drops so much of what it takes in that its rate does not say what a frame costs.
+pub fn is_noticeable(dropped: f64) -> bool {
+    dropped >= NOTICEABLE
+}
+
+impl Row {
+    /// Whether the DUT drops so much of what it takes in that its rate does not say what a frame costs.
+    pub fn drops(&self) -> bool {
+        is_noticeable(self.dropped)
+    }
+}
+
+/// The share of what the DUT took in that it dropped. In a lab of hosts it lost what was too much for it in the same places.
+pub fn share(campaign: &Campaign, valid: &[&TrialRecord]) -> f64 {
+    let dropped: u64 = valid.iter().map(|t| t.dropped()).sum();
+    let once: u64 = valid.iter().map(|t| t.receiver.unique()).sum();
+    if campaign.asked.mode == Mode::Hosts || dropped == 0 {
+        return 0.0;
+    }
+    dropped as f64 / (dropped + once) as f64
+}
+
+/// The share of what was sent that did not arrive.
+pub fn lost(valid: &[&TrialRecord]) -> f64 {
+    let sent: u64 = valid.iter().map(|t| t.generator.frames).sum();
+    let lost: u64 = valid.iter().map(|t| t.generator.frames.saturating_sub(t.receiver.unique())).sum();
+    if sent > 0 { lost as f64 / sent as f64 } else { 0.0 }
+}
+
+/// What the ratios of costs are computed from.
+pub(super) struct Costs<'a> {
+    pub campaign: &'a Campaign,
+    pub rows: &'a [Row],
+    pub trials: &'a [TrialRecord],
+    pub schedule: Option<&'a Schedule>,
+}
+
+impl Costs<'_> {
+    /// What a frame costs one slot, divided by what it costs another, paired by block. `None` where neither drops frames, and where the
+    /// time between frames is no cost, because they were paced.
+    pub fn ratio(&self, of: usize, than: usize) -> Option<Estimate> {
+        let row = |slot: usize| self.rows.get(slot).filter(|r| r.handled.median > 0.0);
+        let paced = |slot: usize| self.campaign.slots[slot].asked_fps.is_some();
+        let drops = row(of)?.drops() || row(than)?.drops();
+        if !drops || paced(of) || paced(than) {
+            return None;
+        }
+        let handled = |t: &TrialRecord| t.handled();
+        // The one that handles more frames a second has the lower cost.
+        match self.schedule {
+            Some(schedule) => schedule.ratio_by(than, of, self.trials, handled),
+            None => by_block(than, of, self.trials, handled),
+        }
+    }
+}

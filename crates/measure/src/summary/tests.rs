@@ -1,0 +1,275 @@
+use super::*;
+use crate::audit::{Evidence, Loss, Side, audit};
+use crate::counters::PortCounters;
+use crate::record::{Asked, Roles};
+use crate::trial::Rates;
+use linerate_plan::timing::Timing;
+
+fn slot(id: usize, variant: &str, ceiling: Option<usize>, baseline: Option<usize>) -> Slot {
+    Slot {
+        id,
+        variant: variant.into(),
+        family: "IPv4".into(),
+        transport: "UDP".into(),
+        frame: "64".into(),
+        lengths_fcs: vec![64],
+        l4_checksum: true,
+        signed: true,
+        asked_fps: None,
+        ceiling,
+        baseline,
+        flows: None,
+        cpus: None,
+        no_ceiling: false,
+        imported: None,
+    }
+}
+
+fn campaign() -> Campaign {
+    Campaign {
+        version: VERSION,
+        linerate: "0".into(),
+        name: "test".into(),
+        started: "2026-01-01T00:00:00Z".into(),
+        asked: Asked {
+            command: vec![],
+            mode: Mode::Inline,
+            lab: "simulated".into(),
+            generator: String::new(),
+            receiver: String::new(),
+            flows: 1,
+            order: "sequential".into(),
+            rate: "max".into(),
+            timing: Timing::slice(250_000_000),
+            budget_ns: 30_000_000_000,
+            trials: None,
+            batch: 64,
+            seed: 1,
+        },
+        roles: Roles { generator: vec![1], dut: vec![1], receiver: vec![1], control: vec![0] },
+        slots: vec![
+            slot(0, "card-to-card", None, None),
+            slot(1, "forwarding", Some(0), None),
+            slot(2, "nft-stateful", Some(0), Some(1)),
+        ],
+        notes: vec![],
+        rule_files: Default::default(),
+        planned: None,
+        imported: None,
+    }
+}
+
+fn trial(number: u64, block: u32, slot: usize, fps: f64, lost: u64) -> TrialRecord {
+    let port = |frames| PortCounters { frames, ..PortCounters::default() };
+    let rates = Some(Rates { offered: fps, received: fps, seconds: 0.25 });
+    let evidence =
+        Evidence { rates, generator: port(1000), receiver: port(1000 - lost), ..Evidence::default() };
+    TrialRecord {
+        version: VERSION,
+        trial: number,
+        block,
+        slot,
+        began_ns: number * 250_000_000,
+        timing: Timing::slice(250_000_000),
+        rates,
+        loss_ratio: lost as f64 / 1000.0,
+        generator: evidence.generator.clone(),
+        receiver: evidence.receiver.clone(),
+        losses: vec![],
+        dut: BTreeMap::new(),
+        cpus: vec![],
+        audit: audit(&evidence),
+        samples: vec![],
+        connections: None,
+        collected: Vec::new(),
+        rules: Vec::new(),
+        skew_ns: None,
+        took_ns: 0,
+        reboots: 0,
+        imported: None,
+    }
+}
+
+/// Ten blocks on a machine whose speed changes from block to block.
+fn trials(forwarding: f64) -> Vec<TrialRecord> {
+    let mut all = Vec::new();
+    for block in 0..10 {
+        let speed = if block % 3 == 0 { 0.6 } else { 1.0 } * (1.0 + f64::from(block) / 1000.0);
+        for (slot, fps) in [(0, 10e6), (1, forwarding), (2, forwarding * 0.75)] {
+            all.push(trial(all.len() as u64, block, slot, fps * speed, 0));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_clear_ceiling_makes_the_dut_the_limit_and_splits_the_cost() {
+    let s = summarise(&campaign(), &trials(1.5e6), Stopped::Precise, 0);
+    assert_eq!(s.rows[0].limit, Limit::Calibration);
+    assert_eq!(s.rows[1].limit, Limit::Dut);
+    let dut = s.rows[1].dut_ns_per_frame.unwrap();
+    assert!((dut - (s.rows[1].ns_per_frame - s.rows[0].ns_per_frame)).abs() < 1.0, "{dut}");
+    assert!((s.comparisons[0].ratio.median - 0.75).abs() < 1e-9 && s.comparisons[0].proven_different());
+}
+
+/// At a few frames a second a window has one more or one less.
+#[test]
+fn a_low_rate_that_was_asked_for_and_carried_is_the_limit() {
+    let mut campaign = campaign();
+    campaign.slots[1].asked_fps = Some(10.0);
+    let trials: Vec<TrialRecord> = (0..6)
+        .flat_map(|b| [trial(2 * b, b as u32, 0, 2e6, 0), trial(2 * b + 1, b as u32, 1, 8.0, 0)])
+        .collect();
+    let summary = summarise(&campaign, &trials, Stopped::Trials, 0);
+    assert_eq!(summary.rows[1].limit, Limit::OfferedLoad);
+}
+
+#[test]
+fn near_the_ceiling_the_tester_is_the_limit_and_that_is_said() {
+    let s = summarise(&campaign(), &trials(9.5e6), Stopped::Budget, 0);
+    assert_eq!(s.rows[1].limit, Limit::Tester);
+    assert!(s.warnings.iter().any(|w| w.contains("forwarding IPv4 64 B: too close")), "{:?}", s.warnings);
+}
+
+#[test]
+fn a_trial_that_failed_its_audit_is_left_out_and_named() {
+    let mut all = trials(1.5e6);
+    all.push(trial(99, 11, 1, 9e9, 7));
+    let s = summarise(&campaign(), &all, Stopped::Budget, 0);
+    assert!(s.rows[1].received.median < 2e6);
+    assert_eq!((s.rows[1].valid_trials, s.rows[1].trials), (10, 11));
+    assert!(s.warnings.iter().any(|w| w.contains("1 of 11 trials failed") && w.contains("7 unaccounted")));
+}
+
+#[test]
+fn nothing_measured_is_no_number() {
+    let s = summarise(&campaign(), &[], Stopped::Failed, 0);
+    assert!(s.rows.iter().all(|r| r.limit == Limit::Unknown && r.received.n == 0));
+    assert!(s.comparisons.is_empty());
+}
+
+#[test]
+fn intervals_allow_for_the_looks_of_the_schedule_that_ran_and_for_none_without_one() {
+    let campaign = campaign();
+    let mut schedule = Schedule::new(Design::of(&campaign));
+    let mut all = Vec::new();
+    for number in 0..99 {
+        let (block, slot) = schedule.next(number * 250_000_000).unwrap();
+        let fps = 1e6 * if slot == 2 { 0.75 + 0.1 * f64::from(block % 3) } else { 1.0 };
+        all.push(trial(number, block, slot, fps, 0));
+        schedule.observe(block, slot, Some(fps));
+    }
+    let interrupted = |trials: &[TrialRecord]| {
+        let summary = summarise(&campaign, trials, Stopped::Interrupted, 0);
+        summary.comparisons[0].ratio
+    };
+    // Of 30 s, the fourth sixth is over after 20 s, within block 26.
+    assert_eq!(interrupted(&all).n, 27);
+    assert_eq!(Some(interrupted(&all)), schedule.ratio(2, 1));
+    // In an order that no schedule drew, the interval is that of a sample whose size was fixed.
+    all.sort_by_key(|t| (t.block, t.slot));
+    assert_eq!(interrupted(&all).n, 33);
+}
+
+#[test]
+fn new_connections_that_few_frames_opened_are_warned_of() {
+    let with = |states, tracked| {
+        let mut all = trials(1e6);
+        all.iter_mut().for_each(|t| {
+            t.connections = Some(Connections { states, tracked: Some(tracked), unanswered: None })
+        });
+        summarise(&campaign(), &all, Stopped::Trials, 0).warnings.join(" ")
+    };
+    let warned = with(States::New, 20);
+    assert!(warned.contains("only 2.0 % of the frames opened a connection"), "{warned}");
+    assert!(!with(States::New, 1000).contains("opened"));
+    assert!(!with(States::OneWay, 20).contains("opened"));
+}
+
+/// A trial of which so many of the thousand frames were lost at a place of the DUT.
+fn lossy(number: u64, block: u32, slot: usize, offered: f64, lost: u64, place: &str) -> TrialRecord {
+    let mut trial = trial(number, block, slot, offered, lost);
+    trial.rates = Some(Rates { offered, received: offered * (1000 - lost) as f64 / 1000.0, seconds: 0.25 });
+    trial.losses = vec![Loss { place: place.into(), frames: lost, side: Side::Dut }];
+    trial.audit.valid = true;
+    trial
+}
+
+/// What becomes of the last slot, where it loses so many of a thousand frames, offered as many as forwarding takes.
+fn with_losses(campaign: &Campaign, lost: u64, place: &str) -> Summary {
+    let mut all = Vec::new();
+    for block in 0..10 {
+        let speed = 1.0 - 0.3 * f64::from(block % 3);
+        for (slot, fps, lost) in [(0, 10e6, 0), (1, 1.2e6, 0), (2, 1.2e6, lost)] {
+            all.push(lossy(all.len() as u64, block, slot, fps * speed, lost, place));
+        }
+    }
+    summarise(campaign, &all, Stopped::Trials, 0)
+}
+
+const INSIDE: &str = "inside the DUT (no counter says why)";
+
+#[test]
+fn a_dut_that_drops_is_not_a_slower_one() {
+    let summary = with_losses(&campaign(), 500, INSIDE);
+    let [_, forwarding, dropping] = &summary.rows[..] else { unreachable!() };
+    assert_eq!((dropping.limit, dropping.dropped, dropping.loss_ratio), (Limit::DutDrops, 0.5, 0.5));
+    assert!(
+        (dropping.ns_per_frame / forwarding.ns_per_frame - 1.0).abs() < 1e-9,
+        "{}",
+        dropping.ns_per_frame
+    );
+    let comparison = &summary.comparisons[0];
+    assert!((comparison.ratio.median - 0.5).abs() < 1e-9 && comparison.proven_different());
+    let cost = comparison.cost.unwrap();
+    assert!((cost.median - 1.0).abs() < 1e-9 && cost.low.is_some(), "{cost:?}");
+    // What a full queue refuses is no choice of the DUT's.
+    let overrun = with_losses(&campaign(), 500, "DUT in: receive ring full");
+    assert_eq!((overrun.rows[2].limit, overrun.rows[2].dropped), (Limit::Dut, 0.0));
+    assert_eq!((overrun.comparisons[0].cost, overrun.rows[2].loss_ratio), (None, 0.5));
+    assert!((overrun.rows[2].ns_per_frame / forwarding.ns_per_frame - 2.0).abs() < 1e-9);
+    // Too few for a difference: its rate is compared as that of any other.
+    let few = with_losses(&campaign(), 5, INSIDE);
+    assert_eq!((few.rows[2].limit, few.comparisons[0].cost), (Limit::Dut, None));
+}
+
+#[test]
+fn a_slot_without_a_figure_is_named_with_the_reason() {
+    let why = |summary: &Summary| -> Vec<String> {
+        summary.unmeasured.iter().map(|u| format!("{}: {}", u.slot, u.why)).collect()
+    };
+    let mut embedded = campaign();
+    embedded.asked.lab = "namespaces".into();
+    let all = with_losses(&embedded, 1000, "DUT: dropped by the rule set (counter dropped)");
+    let [dropped] = &why(&all)[..] else { panic!("{:?}", all.unmeasured) };
+    for part in ["2: dropped every test frame", "counter dropped", "198.18.0.0/15"] {
+        assert!(dropped.contains(part), "{dropped}");
+    }
+    assert!(all.rows[2].ns_per_frame > 0.0 && all.comparisons[0].cost.is_some(), "dropping has a cost");
+    let mut known = embedded;
+    known.slots[2].variant = "known-loss=1".into();
+    assert_eq!(why(&with_losses(&known, 1000, INSIDE)), Vec::<String>::new(), "it was asked for");
+
+    let mut trials = trials(1.5e6);
+    trials.iter_mut().filter(|t| t.slot == 2).for_each(|t| t.audit = audit(&Evidence::default()));
+    let one = |stopped| summarise(&campaign(), &trials, stopped, 0);
+    assert_eq!(
+        why(&one(Stopped::Trials)),
+        ["2: could not be measured: all 10 trials failed their audit (the first: frames were sent: 0 sent)"]
+    );
+    trials.retain(|t| t.slot != 2);
+    assert_eq!(why(&summarise(&campaign(), &trials, Stopped::Interrupted, 0)), Vec::<String>::new());
+    assert_eq!(
+        why(&summarise(&campaign(), &trials, Stopped::Budget, 0)),
+        ["2: could not be measured: the time was over before its first trial"]
+    );
+}
+
+#[test]
+fn the_time_is_that_of_whole_trials_with_their_reboots() {
+    let mut trials = trials(1.5e6);
+    let last = trials.last_mut().unwrap();
+    (last.took_ns, last.reboots) = (60_000_000_000, 1);
+    let summary = summarise(&campaign(), &trials, Stopped::Trials, 0);
+    assert_eq!((summary.seconds, summary.reboots), (29.0 * 0.25 + 60.0, 1));
+}

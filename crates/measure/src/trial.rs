@@ -1,0 +1,259 @@
+//! One trial as a pure state machine: settle, warm up, run, drain, read, settle. The effects live in the system crate.
+
+use linerate_plan::timing::Timing;
+use serde::{Deserialize, Serialize};
+
+/// Counters at one moment of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Nanoseconds since the load began.
+    pub t_ns: u64,
+    /// Frames sent so far.
+    pub sent: u64,
+    /// Test frames received so far, copies included.
+    pub received: u64,
+}
+
+/// What the driver of a trial has to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Start the receiver's counting and then the generator; time 0 is when the generator begins.
+    Start,
+    /// Take a sample at this time (nanoseconds since the start), or as soon after as possible.
+    Sample(u64),
+    /// Stop the generator and wait until it has stopped.
+    Stop,
+    /// Look at the receiver at this time.
+    Drain(u64),
+    /// Read all counters: generator, DUT, receiver.
+    Read,
+    /// Wait this long.
+    Settle(u64),
+    /// The trial is over.
+    Done,
+}
+
+/// What the driver saw while it carried out a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The step is done.
+    Done,
+    /// A sample, taken during [`Step::Sample`] or [`Step::Drain`].
+    Sampled(Sample),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Start,
+    Running,
+    Stopping,
+    Draining,
+    Reading,
+    Settling,
+    Done,
+}
+
+/// How long after its end a window may still be looked for: generators go on for longer than that unless they are stopped.
+const LATEST_NS: u64 = 40_000_000;
+
+/// The state of one trial. Ask [`Machine::step`], do it, report it with [`Machine::done`].
+#[derive(Debug, Clone)]
+pub struct Machine {
+    timing: Timing,
+    phase: Phase,
+    samples: Vec<Sample>,
+    /// When the receiver's count last changed.
+    last_change_ns: u64,
+    last_received: u64,
+    stopped_ns: u64,
+    next_ns: u64,
+}
+
+impl Machine {
+    /// A trial that has not begun.
+    pub fn new(timing: Timing) -> Self {
+        Machine {
+            timing,
+            phase: Phase::Start,
+            samples: Vec::new(),
+            last_change_ns: 0,
+            last_received: 0,
+            stopped_ns: 0,
+            next_ns: timing.warm_up_ns,
+        }
+    }
+
+    /// What to do now.
+    pub fn step(&self) -> Step {
+        match self.phase {
+            Phase::Start => Step::Start,
+            Phase::Running => Step::Sample(self.next_ns),
+            Phase::Stopping => Step::Stop,
+            Phase::Draining => Step::Drain(self.next_ns),
+            Phase::Reading => Step::Read,
+            Phase::Settling => Step::Settle(self.timing.settle_ns),
+            Phase::Done => Step::Done,
+        }
+    }
+
+    /// The step is done, at `now_ns` since the start.
+    pub fn done(&mut self, event: Event, now_ns: u64) {
+        match (self.phase, event) {
+            (Phase::Start, _) => self.phase = Phase::Running,
+            (Phase::Running, Event::Sampled(sample)) => self.sampled(sample),
+            (Phase::Running, Event::Done) => self.phase = Phase::Stopping,
+            (Phase::Stopping, _) => {
+                self.phase = Phase::Draining;
+                self.stopped_ns = now_ns;
+                self.last_change_ns = now_ns;
+                self.next_ns = now_ns;
+            }
+            (Phase::Draining, event) => self.drained(event, now_ns),
+            (Phase::Reading, _) if self.timing.settle_ns > 0 => self.phase = Phase::Settling,
+            (Phase::Reading | Phase::Settling | Phase::Done, _) => self.phase = Phase::Done,
+        }
+    }
+
+    fn sampled(&mut self, sample: Sample) {
+        self.samples.push(sample);
+        let end = self.timing.load_ns();
+        let another = sample.t_ns + self.timing.interval_ns;
+        if sample.t_ns >= end && self.samples.len() == 1 && another <= end + LATEST_NS {
+            // Kept from running for the whole window: the load goes on, and one sample is none.
+            self.next_ns = another;
+        } else if sample.t_ns >= end {
+            self.phase = Phase::Stopping;
+        } else {
+            self.next_ns = (self.next_ns + self.timing.interval_ns).max(sample.t_ns).min(end);
+        }
+    }
+
+    fn drained(&mut self, event: Event, now_ns: u64) {
+        let mut complete = false;
+        if let Event::Sampled(sample) = event {
+            complete = sample.received >= sample.sent;
+            if sample.received != self.last_received {
+                self.last_received = sample.received;
+                self.last_change_ns = now_ns;
+            }
+        }
+        let quiet = now_ns.saturating_sub(self.last_change_ns) >= self.timing.quiet_ns;
+        let long = now_ns.saturating_sub(self.stopped_ns) >= self.timing.drain_ns;
+        if complete || quiet || long {
+            self.phase = Phase::Reading;
+        }
+        self.next_ns = now_ns + self.timing.quiet_ns / 10;
+    }
+
+    /// The samples of the measured window, the first at its beginning.
+    pub fn into_samples(self) -> Vec<Sample> {
+        self.samples
+    }
+}
+
+/// Rates over the window of samples, in frames/s.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Frames sent a second: the offered load as measured.
+    pub offered: f64,
+    /// Test frames received a second, copies included.
+    pub received: f64,
+    /// Length of the window in seconds.
+    pub seconds: f64,
+}
+
+/// The mean rates between the first and the last sample; `None` for fewer than two, or no time between them.
+pub fn rates(samples: &[Sample]) -> Option<Rates> {
+    let (first, last) = (samples.first()?, samples.last()?);
+    let seconds = last.t_ns.checked_sub(first.t_ns)? as f64 / 1e9;
+    if seconds <= 0.0 {
+        return None;
+    }
+    let per_second = |a: u64, b: u64| b.saturating_sub(a) as f64 / seconds;
+    Some(Rates {
+        offered: per_second(first.sent, last.sent),
+        received: per_second(first.received, last.received),
+        seconds,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Drives a machine against a DUT that holds `late` frames for `late_ns` after the stop.
+    fn drive(timing: Timing, late_ns: u64) -> (Vec<Sample>, Vec<Step>, u64) {
+        let mut machine = Machine::new(timing);
+        let (mut now, mut steps, mut stopped) = (0, Vec::new(), None);
+        loop {
+            let step = machine.step();
+            steps.push(step);
+            let sent = |t: u64| t.min(timing.load_ns()) / 1000;
+            let sample = |t: u64| {
+                let held = stopped.is_some_and(|s| t < s + late_ns);
+                Sample { t_ns: t, sent: sent(t), received: sent(t) - if held { 5 } else { 0 } }
+            };
+            let event = match step {
+                Step::Sample(at) | Step::Drain(at) => {
+                    now = now.max(at) + 1000;
+                    Event::Sampled(sample(now))
+                }
+                Step::Stop => {
+                    stopped = Some(now);
+                    Event::Done
+                }
+                Step::Settle(ns) => {
+                    now += ns;
+                    Event::Done
+                }
+                Step::Done => break,
+                Step::Start | Step::Read => Event::Done,
+            };
+            machine.done(event, now);
+        }
+        (machine.into_samples(), steps, now - stopped.unwrap())
+    }
+
+    #[test]
+    fn samples_span_the_window_and_phases_come_in_order() {
+        let timing = Timing { settle_ns: 7, ..Timing::slice(250_000_000) };
+        let (samples, steps, _) = drive(timing, 0);
+        assert_eq!(steps[0], Step::Start);
+        assert_eq!(steps[steps.len() - 2..], [Step::Settle(7), Step::Done]);
+        assert!(samples.len() >= 10, "{}", samples.len());
+        let r = rates(&samples).unwrap();
+        assert!((r.seconds - 0.25).abs() < 0.001 && (r.offered - 1e6).abs() < 10.0, "{r:?}");
+    }
+
+    #[test]
+    fn a_sampler_that_was_late_for_its_window_takes_a_later_one_but_not_much_later() {
+        let sampled = |late_ns: u64| {
+            let mut machine = Machine::new(Timing::slice(10_000_000));
+            machine.done(Event::Done, 0);
+            let mut late = late_ns;
+            while let Step::Sample(at) = machine.step() {
+                let t_ns = at + std::mem::take(&mut late);
+                machine.done(Event::Sampled(Sample { t_ns, sent: t_ns, received: t_ns }), t_ns);
+            }
+            rates(&machine.into_samples()).map(|r| r.seconds)
+        };
+        assert_eq!(sampled(0), Some(0.01));
+        assert_eq!(sampled(25_000_000), Some(0.01));
+        assert_eq!(sampled(500_000_000), None, "the load is over by then, or the clock jumps");
+    }
+
+    #[test]
+    fn draining_waits_for_stragglers_but_not_for_ever() {
+        let timing = Timing::slice(50_000_000);
+        let held = drive(timing, 4_000_000).2;
+        assert!((4_000_000..5_000_000).contains(&held), "{held}");
+        assert!(drive(timing, 0).2 < 1_000_000);
+        assert!(drive(timing, u64::MAX / 2).2 < 600_000_000);
+    }
+
+    #[test]
+    fn no_rate_without_two_samples() {
+        assert_eq!(rates(&[]), None);
+        assert_eq!(rates(&[Sample { t_ns: 1, sent: 1, received: 1 }]), None);
+    }
+}

@@ -1,0 +1,329 @@
+//! A plan, expanded: the lanes, kinds of traffic and cells that an executor needs, with the comparisons and expectations between cells.
+//!
+//! All references between the parts are indices into the lists of [`Campaign`].
+
+use super::settings::Mode;
+use super::settings::{Cpus, Feature, Interface, Settings, System};
+use super::text_form;
+use crate::units::Rate;
+use linerate_wire::{Family, FlowOrder, FrameMix, Transport};
+use serde::{Deserialize, Serialize};
+
+/// A plan for one operating system, in its quick or full form, with everything inherited, overridden and multiplied out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Campaign {
+    /// What it is called.
+    pub title: String,
+    /// The question that it answers.
+    pub question: String,
+    /// The document that the experiment comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The system of the device under test that the settings are for.
+    pub system: System,
+    /// Whether this is the quick form.
+    pub quick: bool,
+    /// Where it runs.
+    pub lab: Lab,
+    /// What 100 % of line rate is, in bit/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_speed: Option<f64>,
+    /// The factors, in the order of the plan.
+    pub factors: Vec<Factor>,
+    /// Distinct configurations of the device under test.
+    pub lanes: Vec<Lane>,
+    /// Distinct kinds of traffic.
+    pub kinds: Vec<Kind>,
+    /// What is measured: in each block, one trial of each.
+    pub cells: Vec<Cell>,
+    /// Pairs of cells whose ratio is of interest.
+    pub comparisons: Vec<Comparison>,
+    /// What the author expects.
+    pub expectations: Vec<Expectation>,
+    /// How trials are run.
+    pub trials: Trials,
+    /// What is collected with each trial, beyond the counters.
+    pub collect: Collect,
+    /// What the whole plan needs; lanes have needs of their own.
+    pub requirements: Vec<Requirement>,
+}
+
+/// Where a plan runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lab {
+    /// In network namespaces of this machine.
+    Embedded {
+        /// Inline or threaded.
+        mode: Mode,
+        /// CPUs of the generator; the machine's choice where none are named.
+        generator_cpus: Option<Vec<u32>>,
+        /// CPUs of the device under test in threaded mode.
+        dut_cpus: Option<Vec<u32>>,
+    },
+    /// The hosts of a lab file.
+    File {
+        /// Its path, relative to the plan's folder.
+        path: String,
+    },
+}
+
+/// Something that is varied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Factor {
+    /// Its name in the plan.
+    pub name: String,
+    /// What it is, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// The fields that it sets: `rules.before`, `traffic.flows`.
+    pub sets: Vec<String>,
+    /// Its levels, as they are shown.
+    pub levels: Vec<String>,
+    /// The levels as numbers, for the axis of a plot; `None` where one of them is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub numbers: Option<Vec<f64>>,
+    /// Whether it is swept by itself, the other factors that are swept alone at what the plan says without them. Otherwise each
+    /// level is combined with each of the others.
+    pub alone: bool,
+}
+
+/// A configuration of the device under test. Cells that need the same share it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Lane {
+    /// Names of the variants that use it, for messages.
+    pub variants: Vec<String>,
+    /// What is set.
+    pub settings: Settings,
+    /// The variant that wants it for itself, although another's is the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apart: Option<String>,
+    /// What is lacking where this lane cannot be built: then its cells are skipped, with the reason.
+    pub requirements: Vec<Requirement>,
+    /// Lanes of one group can follow each other, or stand side by side, without ado. In the embedded lab groups differ in what all
+    /// namespaces of the host share (a setting of the whole kernel, the size of connection tracking's hash); in a real lab in what
+    /// takes effect at boot.
+    pub group: usize,
+}
+
+/// Frames to be sent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Kind {
+    /// Their lengths, with FCS.
+    #[serde(with = "text_form")]
+    pub size: FrameMix,
+    /// IP version.
+    #[serde(with = "text_form::family")]
+    pub family: Family,
+    /// What is above IP.
+    #[serde(with = "text_form")]
+    pub transport: Transport,
+    /// Flows.
+    pub flows: u32,
+    /// In which order they are sent.
+    #[serde(with = "text_form")]
+    pub order: FlowOrder,
+    /// Whether the UDP checksum is computed; the others always are.
+    pub checksum: bool,
+}
+
+/// One thing that is measured: a variant at certain levels of the factors, with its traffic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// What it is called, unique in the campaign: `nft-stateful, rules 1000`.
+    pub name: String,
+    /// The variant's name in the plan; `card-to-card` for a ceiling.
+    pub variant: String,
+    /// The level of each factor that applies, as an index into [`Factor::levels`], by the factor's index.
+    pub levels: Vec<(usize, usize)>,
+    /// The configuration it needs.
+    pub lane: usize,
+    /// The traffic it needs.
+    pub kind: usize,
+    /// The load.
+    #[serde(with = "text_form::rate")]
+    pub rate: Rate,
+    /// The cell without a DUT whose frames and CPUs are the same: the tester's ceiling. `None` for a ceiling itself, and in a real
+    /// lab.
+    pub ceiling: Option<usize>,
+    /// The cell that this one is compared with first: the baseline variant's at the same levels, or else the first level's.
+    pub baseline: Option<usize>,
+}
+
+/// A ratio of interest: the rate of `of` divided by the rate of `than`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Numerator, a cell.
+    pub of: usize,
+    /// Denominator, a cell.
+    pub than: usize,
+    /// Why it is of interest.
+    pub why: Interest,
+    /// Whether the stopping rule waits for it.
+    pub decides: bool,
+}
+
+/// Why a ratio is of interest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Interest {
+    /// A variant with the baseline variant.
+    Variants,
+    /// A level with the first level of the factor of this index.
+    Levels(usize),
+    /// The expectation of this index.
+    Expectation(usize),
+}
+
+/// What the author expects: so a plan is also a test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Expectation {
+    /// In words: `nft-stateful is slower than forwarding`.
+    pub words: String,
+    /// Why.
+    pub because: String,
+    /// What is expected.
+    pub claim: Claim,
+    /// The cells it is about, each with the one that it is compared with (none for rates). Empty where the quick form or this system
+    /// has none of them.
+    pub pairs: Vec<(usize, Option<usize>)>,
+    /// Line of the plan.
+    pub line: usize,
+}
+
+/// A claim about the ratio of two rates, or about a rate. Shares are of 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Claim {
+    /// Slower, by at least this share.
+    Slower(f64),
+    /// Faster, by at least this share.
+    Faster(f64),
+    /// Neither slower nor faster by more than this share.
+    Within(f64),
+    /// No difference may be proven.
+    NoDifference,
+    /// At least so many frames/s.
+    AtLeast(f64),
+    /// At most so many frames/s.
+    AtMost(f64),
+}
+
+/// How trials are run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trials {
+    /// The measured window of one trial, in nanoseconds.
+    pub duration_ns: u64,
+    /// Blocks at most.
+    pub blocks: Option<u32>,
+    /// Time for all trials at most, in nanoseconds.
+    pub budget_ns: Option<u64>,
+    /// In which order cells take their trials.
+    pub order: Order,
+    /// Seed of the order; drawn and recorded where the plan names none.
+    pub seed: Option<u64>,
+    /// When the device under test is rebooted.
+    pub reboot: Reboot,
+    /// Pause before each trial, in nanoseconds.
+    pub pause_ns: u64,
+    /// Stop once the 95 % interval of every comparison that decides is narrower than this share (0.02 = 2 %).
+    pub until: Option<f64>,
+}
+
+/// The order of trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Randomised complete blocks.
+    #[default]
+    Blocks,
+    /// All trials of one cell, then all of the next: what shell scripts do. It measures the drift as well.
+    Sequential,
+}
+
+/// When the device under test is rebooted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reboot {
+    /// Never.
+    #[default]
+    Never,
+    /// When the next cell needs other settings that take effect at boot.
+    WhenNeeded,
+    /// Before each trial.
+    EachTrial,
+}
+
+/// What is collected with each trial.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Collect {
+    /// Kinds of figures.
+    pub what: Vec<Figures>,
+    /// Commands whose output is kept, run on the device under test after each trial.
+    pub commands: Vec<String>,
+    /// Commands whose output is kept, run on the device under test from before the load of each trial until after it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub during: Vec<String>,
+}
+
+/// Figures that can be collected with a trial. The counters of every frame always are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Figures {
+    /// How busy each CPU was.
+    Cpus,
+    /// How long stamped frames took.
+    Latency,
+    /// Frames by receive queue.
+    Queues,
+    /// Interrupts by CPU.
+    Interrupts,
+}
+
+/// Something that a plan or lane cannot do without.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Requirement {
+    /// A program on the path.
+    Tool(String),
+    /// A kind of virtual link that the kernel can make: `macvlan`, `vxlan`, `vlan`, `bridge`.
+    Link(String),
+    /// A kernel module, loaded or built in or loadable.
+    Module(String),
+    /// A kernel setting that exists.
+    Sysctl(String),
+    /// A version of the kernel, at least.
+    Kernel(u32, u32),
+    /// CPUs, at least.
+    Cpus(u32),
+    /// Memory in bytes, at least.
+    Memory(u64),
+    /// A file or device that exists.
+    File(String),
+}
+
+/// What is to be known of [`Campaign::open_loops`].
+pub const OPEN_LOOP: &str = "inline, the load waits for the CPU that sends; RPS and threaded NAPI hand frames over to another CPU, which the load does not wait for: the DUT is overrun, loses frames, and shows a lower rate than it can forward";
+
+impl Campaign {
+    /// The CPUs that a cell's device under test forwards on.
+    pub fn cpus(&self, cell: usize) -> Option<&Cpus> {
+        self.lanes[self.cells[cell].lane].settings.cpus.as_ref()
+    }
+
+    /// Variants whose frames another CPU takes over although the lab is inline, so that the load does not wait for the DUT.
+    pub fn open_loops(&self) -> impl Iterator<Item = &str> {
+        let inline = matches!(self.lab, Lab::Embedded { mode: Mode::Inline, .. });
+        let hands_over =
+            |end: &Interface| end.rps.is_some() || end.features.get(&Feature::ThreadedNapi) == Some(&true);
+        let open = move |lane: &&Lane| {
+            inline && (hands_over(&lane.settings.inside) || hands_over(&lane.settings.outside))
+        };
+        self.lanes.iter().filter(open).flat_map(|lane| lane.variants.iter().map(String::as_str))
+    }
+
+    /// Whether a cell is the tester alone.
+    pub fn is_ceiling(&self, cell: usize) -> bool {
+        self.lanes[self.cells[cell].lane].settings.dut == super::settings::Dut::CardToCard
+    }
+}

@@ -1,0 +1,69 @@
+//! Rule files of the author's own: whether they can be used on this system, in this lab.
+
+use super::Place;
+use super::settings::{forgotten, tool, tools};
+use crate::fault::{Problem, Span, listed};
+use crate::lower;
+use crate::rules::Firewall;
+use crate::rules::own::{Meaning, RuleFile};
+use crate::settings::{System, Tool};
+use crate::value::{Tree, Value};
+use std::collections::BTreeMap;
+
+/// What only a rule set that linerate writes has.
+const OF_WRITTEN: [&str; 6] = ["filter", "before", "table", "states", "hash", "optimize"];
+
+/// The rule file of a cell, where it has one.
+pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Option<RuleFile>, Problem> {
+    let Some(rules) = tree.table("rules").filter(|rules| rules.text("filter") != Some("none")) else {
+        return Ok(None);
+    };
+    let Some(name) = rules.text("file") else {
+        return match rules.entry("map") {
+            Some(map) => Err(Problem::new(map.key_span, "there is no file whose names could be mapped")
+                .help("add file = \"fw.nft\", or leave it out")),
+            None => Ok(None),
+        };
+    };
+    let span = rules.get("file").map_or(Span::default(), |node| node.span);
+    if let Some(entry) = OF_WRITTEN.iter().find_map(|key| rules.entry(key)) {
+        let message =
+            format!("a rule file has rules of its own: {} is for rule sets that linerate writes", entry.key);
+        return Err(Problem::new(entry.key_span, message).help("leave it out, or the file"));
+    }
+    if let Some(problem) = tool(place, rules) {
+        return Err(problem);
+    }
+    let text = match place.draft.files.get(name) {
+        Some((_, Ok(text))) => text,
+        Some((_, Err(why))) => {
+            let message = format!("the rule file {name} cannot be read: {why}");
+            return Err(Problem::new(span, message).help("name a file by its way from the plan's folder"));
+        }
+        None => return Ok(None),
+    };
+    let firewall = lower::tool(rules).map(|tool| tool.firewall(place.system));
+    let mut file = RuleFile::read(name, text, firewall, &map(rules))
+        .map_err(|wrong| Problem::new(span, wrong.of(name)).help(wrong.help))?;
+    if file.firewall == Firewall::Pf && place.system == System::OpenBsd {
+        file.firewall = Tool::Pf.firewall(place.system);
+    }
+    let known = tools(place.system);
+    let of_system = if file.firewall.is_pf() { "pf".into() } else { file.firewall.to_string() };
+    if !known.contains(&of_system.as_str()) {
+        let message =
+            format!("{name} is a rule file of {}, which {} does not have", file.firewall, place.system);
+        return Err(Problem::new(span, message).help(format!("there it is {}", listed(known, "or"))));
+    }
+    let states = if file.firewall == Firewall::Ipfw { forgotten(place, tree, Tool::Ipfw) } else { None };
+    states.map_or(Ok(Some(file)), Err)
+}
+
+fn map(rules: &Tree) -> BTreeMap<String, Meaning> {
+    let entries = rules.table("map").map(|map| map.entries.as_slice()).unwrap_or_default();
+    let meaning = |value: &Value| match value {
+        Value::Text(name) => Meaning::of_name(name),
+        _ => None,
+    };
+    entries.iter().filter_map(|e| Some((e.key.clone(), meaning(&e.node.value)?))).collect()
+}

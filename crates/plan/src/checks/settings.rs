@@ -1,0 +1,351 @@
+//! Whether what a variant sets can be: on this system, in this lab, together.
+
+use super::Place;
+use crate::draft::CARD_TO_CARD;
+use crate::fault::{Problem, Span, listed};
+use crate::rules::RuleSet;
+use crate::settings::{Dut, System, Tool};
+use crate::value::{Entry, Node, Tree, Value};
+use crate::{lower, placeholders};
+
+/// Keys of an interface that a system knows; Linux knows all.
+const FREEBSD_ENDS: [&str; 7] =
+    ["mtu", "tso", "lro", "rx-checksum", "tx-checksum", "vlan-offload", "vlan-tso"];
+const OPENBSD_ENDS: [&str; 2] = ["mtu", "lro"];
+
+/// Checks everything that applies to one cell.
+pub(in super::super) fn settings(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
+    dut(place, tree, problems);
+    rules(place, tree, problems);
+    interface(place, tree, problems);
+    image(tree, problems);
+    for key in ["image", "boot"] {
+        boot(place, tree, key, problems);
+    }
+    texts(tree, problems);
+    names(tree, problems);
+    tables(place, tree, problems);
+    for (node, file) in tree.list("files").iter().zip(tree.tables("files")) {
+        path(
+            place,
+            file.text("path").unwrap_or_default(),
+            file.get("path").map_or(node.span, |n| n.span),
+            problems,
+        );
+    }
+    for (node, command) in tree.list("commands").iter().zip(tree.tables("commands")) {
+        undo(place, node.span, command, problems);
+    }
+}
+
+/// In the embedded lab files stand in a folder of the DUT's own; elsewhere they are the host's.
+fn path(place: &Place<'_>, path: &str, span: Span, problems: &mut Vec<Problem>) {
+    let problem = match (place.embedded, path) {
+        (_, "") => return,
+        (_, path) if path.split('/').any(|part| part == "..") => {
+            Problem::new(span, "a path must not go up").help("write it without '..'")
+        }
+        (true, path) if path.starts_with('/') => {
+            Problem::new(span, "the embedded lab writes no files of this host")
+                .help("write a name without folders: commands run where the file is")
+        }
+        (false, path) if !path.starts_with('/') => {
+            Problem::new(span, "a file's path begins at the root").help("write \"/etc/pf.conf\", say")
+        }
+        _ => return,
+    };
+    problems.push(problem);
+}
+
+/// Names that become paths or arguments of programs.
+fn names(tree: &Tree, problems: &mut Vec<Problem>) {
+    let mut check = |name: &str, more: &str, what: &str, span: Span| {
+        let fine = |c: char| c.is_ascii_alphanumeric() || more.contains(c);
+        if !name.chars().all(fine) || name.contains("..") || name.starts_with(['-', '/', '.']) {
+            let message = format!("'{}' is no name of {what}", name.chars().take(60).collect::<String>());
+            problems.push(Problem::new(span, message).help("write letters, digits, '_', '-' and '.'"));
+        }
+    };
+    for (key, what) in [("sysctls", "a kernel setting"), ("boot", "a setting for the boot")] {
+        for entry in tree.table(key).map(|t| t.entries.as_slice()).unwrap_or_default() {
+            check(&entry.key, "._-/%{}", what, entry.key_span);
+        }
+    }
+    for node in tree.list("modules") {
+        if let Value::Text(name) = &node.value {
+            check(name, "_-", "a module", node.span);
+        }
+    }
+}
+
+fn tables(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
+    for key in ["routes", "neighbours"] {
+        let bridged = tree.get("dut").map(|n| &n.value) == Some(&Value::Dut(Dut::Bridge));
+        if let Some(entry) = tree.entry(key).filter(|_| bridged) {
+            let help = "leave it out, or use a factor's variants = [...]";
+            problems.push(
+                Problem::new(entry.key_span, format!("'{}' is a bridge: it has no {key}", place.name()))
+                    .help(help),
+            );
+        }
+    }
+    for route in tree.table("routes").into_iter().flat_map(|t| t.tables("explicit")) {
+        let is_v6 = |key: &str| route.text(key).map(|text| text.contains(':'));
+        let differ = is_v6("via").is_some_and(|via| is_v6("to").is_some_and(|to| to != via));
+        if let Some(node) = route.get("via").filter(|_| differ) {
+            let help = "name a next hop of the network's IP version";
+            problems.push(Problem::new(node.span, "the next hop is of the other IP version").help(help));
+        }
+    }
+}
+
+fn undo(place: &Place<'_>, span: Span, command: &Tree, problems: &mut Vec<Problem>) {
+    let by_reboot = command.flag("undone-by-reboot") == Some(true);
+    let problem = match (command.get("undo").is_some(), by_reboot) {
+        (true, true) => {
+            Problem::new(span, "either `undo` or a reboot undoes a command").help("leave one of the two out")
+        }
+        (false, false) => Problem::new(span, "nothing says how this command is undone")
+            .help("add undo = \"...\", so that the host is left as it was found"),
+        (false, true) if place.embedded => {
+            Problem::new(span, "the embedded lab cannot reboot this machine").help("add undo = \"...\"")
+        }
+        (false, true) if !place.reboots() => {
+            Problem::new(span, "a reboot undoes this command, and the plan allows none, so it would be part of every other variant")
+                .help("add reboot = \"when-needed\" to [trials], or undo = \"...\"")
+        }
+        _ => return,
+    };
+    problems.push(problem);
+}
+
+fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
+    let Some(Node { span, value: Value::Dut(dut) }) = tree.get("dut") else {
+        if place.name() == CARD_TO_CARD {
+            let help = "call the variant something else, or add dut = \"card-to-card\"";
+            problems
+                .push(Problem::new(place.span(), "'card-to-card' is the tester without a DUT").help(help));
+        }
+        return;
+    };
+    let (span, dut) = (*span, *dut);
+    let linux = matches!(place.system, System::Linux | System::Vyos);
+    let only_linux = matches!(
+        dut,
+        Dut::Macvlan
+            | Dut::Xdp
+            | Dut::KnownRate(_)
+            | Dut::KnownLoss(_)
+            | Dut::KnownDuplication(_)
+            | Dut::KnownDelay(_)
+    );
+    if only_linux && !linux {
+        let help = "give the variant systems = [\"linux\"], or a section for this system with another dut";
+        problems.push(Problem::new(span, format!("{} has no {dut}", place.system)).help(help));
+    }
+    if dut == Dut::Nested && place.system == System::OpenBsd {
+        let help = "give the variant systems = [\"freebsd\"]";
+        problems.push(Problem::new(span, "OpenBSD has no network stacks inside its own").help(help));
+    }
+    if dut == Dut::CardToCard {
+        let set: Vec<&Entry> =
+            tree.entries.iter().filter(|e| !["dut", "cpus"].contains(&e.key.as_str())).collect();
+        if let Some(entry) = set.first() {
+            let message = format!("without a DUT there is nothing to set {} of", entry.key);
+            problems.push(Problem::new(entry.key_span, message).help("leave it out"));
+        }
+        if !place.embedded && place.draft.variants.len() > 1 {
+            let help = "measure it with a plan of its own";
+            problems.push(Problem::new(span, "in a real lab, card to card needs other cables").help(help));
+        }
+    }
+}
+
+/// Where each trial is to begin without states, the firewall must be able to forget them.
+pub(super) fn forgotten(place: &Place<'_>, tree: &Tree, tool: Tool) -> Option<Problem> {
+    let at = tree.entry("states").filter(|_| tree.text("states") == Some("new"))?;
+    if place.embedded || tool.forget().is_some() {
+        return None;
+    }
+    let message = "ipfw forgets its states only together with its rules";
+    let help = "measure \"established\" or \"one-way\" states, or another firewall";
+    Some(Problem::new(at.key_span, message).help(help))
+}
+
+fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
+    let Some(rules) = tree.table("rules") else { return };
+    let Some(first) = rules.entries.first() else { return };
+    if rules.text("filter") == Some("none") || ["file", "map"].into_iter().any(|key| rules.get(key).is_some())
+    {
+        return;
+    }
+    let lacking: Vec<&str> = ["tool", "filter"].into_iter().filter(|key| rules.get(key).is_none()).collect();
+    if !lacking.is_empty() {
+        let varied = place.levels.iter().any(|(f, _)| {
+            place.draft.factors[*f]
+                .sets
+                .iter()
+                .any(|(field, span)| field.keys[0] == "rules" && *span != Span::default())
+        });
+        let message = format!("the rule set of '{}' lacks {}", place.name(), listed(&lacking, "and"));
+        let help = match varied && rules.get("tool").is_none() {
+            true => format!(
+                "a factor sets its rules: give the factor variants = [...] without '{}', or the variant rules.tool",
+                place.name()
+            ),
+            false => "add tool = \"nftables\" and filter = \"stateless\", say".to_string(),
+        };
+        problems.push(Problem::new(first.key_span, message).help(help));
+        return;
+    }
+    problems.extend(tool(place, rules));
+    problems.extend(lower::tool(rules).and_then(|tool| forgotten(place, tree, tool)));
+    if let Some(at) = rules.entry("hash").filter(|_| rules.get("states").is_none()) {
+        let help = "add states = 100000, say";
+        problems.push(Problem::new(at.key_span, "the hash is sized for a number of states").help(help));
+    }
+    let set =
+        lower::settings(tree).rules.map(|rules| rules.rule_set(place.system, &[place.family], Some("out")));
+    for fault in set.iter().flat_map(RuleSet::faults) {
+        let key = match fault.field() {
+            "kind" | "families" | "interface" => "filter",
+            "rules-before" => "before",
+            other => other,
+        };
+        let span = rules.entry(key).map_or(first.key_span, |entry| entry.key_span);
+        let text = fault.to_string();
+        let (message, help) = text.split_once(": ").unwrap_or((&text, "leave it out"));
+        problems.push(Problem::new(span, message).help(help));
+    }
+}
+
+/// Whether the system has the firewall that is named.
+pub(super) fn tool(place: &Place<'_>, rules: &Tree) -> Option<Problem> {
+    let node = rules.get("tool")?;
+    let Value::Text(tool) = &node.value else { return None };
+    let tools = tools(place.system);
+    if tools.contains(&tool.as_str()) {
+        return None;
+    }
+    let message = format!("{} has no {tool}", place.system);
+    let help = format!("there it is {}; or give the variant systems = [...] without it", listed(tools, "or"));
+    Some(Problem::new(node.span, message).help(help))
+}
+
+/// The firewalls of a system.
+pub(super) fn tools(system: System) -> &'static [&'static str] {
+    match system {
+        System::Linux | System::Vyos => &["nftables", "iptables"],
+        System::FreeBsd | System::PfSense | System::OpnSense => &["ipfw", "pf", "ipf"],
+        System::OpenBsd => &["pf"],
+    }
+}
+
+fn interface(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
+    if place.embedded {
+        veth(tree, problems);
+    }
+    let known: &[&str] = match place.system {
+        System::Linux | System::Vyos => return,
+        System::FreeBsd | System::PfSense | System::OpnSense => &FREEBSD_ENDS,
+        System::OpenBsd => &OPENBSD_ENDS,
+    };
+    let Some(both) = tree.table("interface") else { return };
+    let ends = ["in", "out"].into_iter().filter_map(|end| both.table(end));
+    let entries = std::iter::once(both).chain(ends).flat_map(|t| &t.entries);
+    for entry in entries.filter(|e| !known.contains(&e.key.as_str()) && e.key != "in" && e.key != "out") {
+        let message = format!("interfaces of {} have no {} to set", place.system, entry.key);
+        let help =
+            format!("there are {}; drivers' own settings are sysctls or boot settings", listed(known, "and"));
+        problems.push(Problem::new(entry.key_span, message).help(help));
+    }
+}
+
+/// What the virtual links of the embedded lab do not have.
+fn veth(tree: &Tree, problems: &mut Vec<Problem>) {
+    let Some(both) = tree.table("interface") else { return };
+    let ends = ["in", "out"].into_iter().filter_map(|end| both.table(end));
+    for table in std::iter::once(both).chain(ends) {
+        let threaded = [both, table].iter().any(|t| t.flag("threaded-napi") == Some(true));
+        for entry in &table.entries {
+            let why = match entry.key.as_str() {
+                "rx-ring" | "tx-ring" => "its ring always holds 256 frames",
+                "rx-wait" | "rx-wait-frames" | "adaptive-interrupts" => "it has no interrupts",
+                "irq" if !threaded => {
+                    "it has no interrupts; with threaded-napi = true, irq is for the threads"
+                }
+                "private-flags" => "its driver has none",
+                "flow-control" => "it sends no pause frames",
+                "vlan-tso" => "Linux has no such switch",
+                _ => continue,
+            };
+            let message = format!("{} cannot be set on a veth link of the embedded lab: {why}", entry.key);
+            problems.push(
+                Problem::new(entry.key_span, message)
+                    .help("leave it out, or name a real lab: file = \"lab.toml\""),
+            );
+        }
+    }
+}
+
+/// An image can be installed and undone. Its keys may come together from several variants and factors.
+fn image(tree: &Tree, problems: &mut Vec<Problem>) {
+    let Some(entry) = tree.entry("image") else { return };
+    let Some(image) = tree.table("image").filter(|t| !t.entries.is_empty()) else { return };
+    let lacks = |key: &&str| image.text(key).is_none_or(|text| text.trim().is_empty());
+    let lacking: Vec<&str> = ["file", "install", "undo"].into_iter().filter(lacks).collect();
+    if !lacking.is_empty() {
+        let help = "add file = \"images/new.img.xz\", install = \"xzcat | upgrade\" and the line that puts the old one back: undo = \"...\"";
+        let message = format!("the image lacks {}", listed(&lacking, "and"));
+        problems.push(Problem::new(entry.key_span, message).help(help));
+    }
+}
+
+/// What takes effect at boot (`key`: settings, or an image) needs reboots.
+fn boot(place: &Place<'_>, tree: &Tree, key: &str, problems: &mut Vec<Problem>) {
+    let Some(entry) = tree.entry(key).filter(|_| tree.table(key).is_some_and(|t| !t.entries.is_empty()))
+    else {
+        return;
+    };
+    if place.embedded {
+        let help = "name a real lab: file = \"lab.toml\"";
+        problems.push(Problem::new(entry.key_span, "the embedded lab cannot reboot this machine").help(help));
+    } else if !place.reboots() {
+        let help = "add reboot = \"when-needed\" to [trials]";
+        let what = if key == "image" { "an image needs" } else { "settings for the boot need" };
+        problems.push(Problem::new(entry.key_span, format!("{what} reboots")).help(help));
+    }
+}
+
+/// Placeholders that do not exist.
+fn texts(tree: &Tree, problems: &mut Vec<Problem>) {
+    let mut check = |text: &str, span: Span| {
+        if let Some(unknown) = placeholders::unknown(text) {
+            let help =
+                format!("there are {}; a brace itself is written {{{{", listed(&placeholders::all(), "and"));
+            problems.push(Problem::new(span, format!("there is no placeholder {unknown}")).help(help));
+        }
+    };
+    for key in ["sysctls", "boot"] {
+        for entry in tree.table(key).map(|t| t.entries.as_slice()).unwrap_or_default() {
+            check(&entry.key, entry.key_span);
+            if let Value::Text(text) = &entry.node.value {
+                check(text, entry.node.span);
+            }
+        }
+    }
+    for entry in tree.table("image").map(|t| t.entries.as_slice()).unwrap_or_default() {
+        if let Value::Text(text) = &entry.node.value
+            && entry.key != "file"
+        {
+            check(text, entry.node.span);
+        }
+    }
+    for (list, keys) in [("files", ["path", "text"]), ("commands", ["run", "undo"])] {
+        for entry in tree.tables(list).flat_map(|t| &t.entries).filter(|e| keys.contains(&e.key.as_str())) {
+            if let Value::Text(text) = &entry.node.value {
+                check(text, entry.node.span);
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Factors: the fields they set, and their levels as values of those fields.
+
+use super::Draft;
+use crate::fault::{Problem, Span, listed, meant};
+use crate::field::Field;
+use crate::scalar;
+use crate::value::{Entry, Node, Raw, Tree, Value, same};
+
+/// Levels of one factor at most.
+const MOST_LEVELS: usize = 1000;
+
+/// Something that is varied.
+#[derive(Debug)]
+pub(in super::super) struct FactorDraft {
+    pub(in super::super) name: String,
+    pub(in super::super) about: Option<String>,
+    pub(in super::super) span: Span,
+    pub(in super::super) sets: Vec<(Field, Span)>,
+    pub(in super::super) levels: Vec<Level>,
+    /// Levels of the quick form.
+    pub(in super::super) quick: Option<Vec<Level>>,
+    pub(in super::super) alone: bool,
+    /// The variants that it varies.
+    pub(in super::super) variants: Vec<usize>,
+}
+
+/// A level.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Level {
+    /// As it is shown: `64 B`, `1000`.
+    pub(in super::super) label: String,
+    /// A value for each field that is set.
+    pub(in super::super) values: Vec<Node>,
+}
+
+impl FactorDraft {
+    /// The levels of a form.
+    pub(in super::super) fn levels(&self, quick: bool) -> &[Level] {
+        self.quick.as_deref().filter(|_| quick).unwrap_or(&self.levels)
+    }
+
+    /// The label of the level that a raw value means: `10_000` and `10000` are the same, as are `64 B` and `64B`.
+    pub(in super::super) fn label_of(&self, raw: &Raw) -> Option<&str> {
+        let (field, _) = self.sets.first()?;
+        let value = scalar::read(field.kind, raw).ok()?;
+        let all = self.levels.iter().chain(self.quick.iter().flatten());
+        let found = all.into_iter().find(|l| l.values.first().is_some_and(|n| same(&n.value, &value)));
+        found.map(|l| l.label.as_str())
+    }
+}
+
+pub(super) fn factors(draft: &Draft, problems: &mut Vec<Problem>) -> Vec<FactorDraft> {
+    let Some(table) = draft.tree.table("factors") else {
+        unknown_quick(draft, &[], problems);
+        return Vec::new();
+    };
+    let mut factors = Vec::new();
+    for Entry { key, key_span, node } in &table.entries {
+        if key == "variant" {
+            let help = "call it something else";
+            problems.push(
+                Problem::new(*key_span, "'variant' names the variants themselves, not a factor").help(help),
+            );
+        }
+        if let Value::Table(tree) = &node.value {
+            factors.push(factor(draft, key, *key_span, tree, problems));
+        }
+    }
+    twice(&factors, problems);
+    unknown_quick(draft, &factors, problems);
+    factors
+}
+
+fn factor(draft: &Draft, name: &str, span: Span, tree: &Tree, problems: &mut Vec<Problem>) -> FactorDraft {
+    let mut sets = Vec::new();
+    for node in tree.list("sets") {
+        let Value::Text(path) = &node.value else { continue };
+        match Field::parse(path) {
+            Ok(field) => sets.push((field, node.span)),
+            Err(wrong) => {
+                problems.push(Problem { span: node.span, message: wrong.message, help: wrong.help })
+            }
+        }
+    }
+    let levels = levels(tree.get("levels"), &sets, problems);
+    let quick = draft.tree.table("quick").and_then(|q| q.table("levels")).and_then(|l| l.get(name));
+    FactorDraft {
+        name: name.into(),
+        about: tree.text("about").map(str::to_string),
+        span,
+        levels,
+        quick: quick.map(|node| self::levels(Some(node), &sets, problems)),
+        alone: tree.text("combine") == Some("alone"),
+        variants: variants(draft, tree, problems),
+        sets,
+    }
+}
+
+fn variants(draft: &Draft, tree: &Tree, problems: &mut Vec<Problem>) -> Vec<usize> {
+    if tree.get("variants").is_none() {
+        return (0..draft.variants.len()).collect();
+    }
+    let mut chosen = Vec::new();
+    for node in tree.list("variants") {
+        let Value::Text(name) = &node.value else { continue };
+        match draft.variant(name, node.span) {
+            Ok(at) => chosen.push(at),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    chosen
+}
+
+fn levels(node: Option<&Node>, sets: &[(Field, Span)], problems: &mut Vec<Problem>) -> Vec<Level> {
+    let Some(node) = node else { return Vec::new() };
+    let Value::List(items) = &node.value else {
+        let help = "write a list of levels such as [1, 10, 100]";
+        problems.push(Problem::new(node.span, "a factor's levels are a list").help(help));
+        return Vec::new();
+    };
+    if items.is_empty() || items.len() > MOST_LEVELS {
+        let message = format!("a factor has 1 to {MOST_LEVELS} levels, not {}", items.len());
+        problems.push(Problem::new(node.span, message));
+        return Vec::new();
+    }
+    let mut levels: Vec<Level> = Vec::new();
+    for item in items {
+        let Value::Raw(raw) = &item.value else { continue };
+        let Some(values) = values(raw, item.span, sets, problems) else { continue };
+        let level = Level { label: raw.label(), values };
+        let equal = |l: &&Level| l.values.iter().zip(&level.values).all(|(a, b)| same(&a.value, &b.value));
+        if !sets.is_empty() && levels.iter().any(|l| equal(&l)) {
+            let help =
+                "leave one of them out; to measure the same twice, write a variant with `apart = true`";
+            problems.push(
+                Problem::new(item.span, format!("the level {} is there twice", level.label)).help(help),
+            );
+        } else {
+            levels.push(level);
+        }
+    }
+    levels
+}
+
+fn values(raw: &Raw, span: Span, sets: &[(Field, Span)], problems: &mut Vec<Problem>) -> Option<Vec<Node>> {
+    let mut values = Vec::new();
+    for (field, _) in sets {
+        match scalar::read(field.kind, raw) {
+            Ok(value) => values.push(Node { span, value }),
+            Err(wrong) => {
+                let message = format!("{}: {}", field.path(), wrong.message);
+                problems.push(Problem { span, message, help: wrong.help });
+                return None;
+            }
+        }
+    }
+    Some(values)
+}
+
+/// Two factors must not set the same field, for the second would undo the first.
+fn twice(factors: &[FactorDraft], problems: &mut Vec<Problem>) {
+    for (at, factor) in factors.iter().enumerate() {
+        for (field, span) in &factor.sets {
+            let clash = |other: &&FactorDraft| {
+                other.sets.iter().any(|(f, _)| f.path() == field.path())
+                    && other.variants.iter().any(|v| factor.variants.contains(v))
+            };
+            if let Some(other) = factors[..at].iter().find(clash) {
+                let message = format!("the factor '{}' sets {} already", other.name, field.path());
+                problems.push(Problem::new(*span, message).help("a field can be set by one factor"));
+            }
+        }
+    }
+}
+
+fn unknown_quick(draft: &Draft, factors: &[FactorDraft], problems: &mut Vec<Problem>) {
+    let Some(levels) = draft.tree.table("quick").and_then(|q| q.table("levels")) else { return };
+    let names: Vec<&str> = factors.iter().map(|f| f.name.as_str()).collect();
+    for entry in levels.entries.iter().filter(|e| !names.contains(&e.key.as_str())) {
+        let help = match meant(&entry.key, names.iter().copied()) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None if names.is_empty() => "this plan has no factors".into(),
+            None => format!("there are {}", listed(&names, "and")),
+        };
+        problems.push(Problem::new(entry.key_span, format!("there is no factor '{}'", entry.key)).help(help));
+    }
+}

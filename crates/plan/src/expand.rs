@@ -1,0 +1,356 @@
+//! Multiplies a plan out for one operating system, in its full or quick form.
+
+mod pairs;
+
+use super::campaign::{Campaign, Cell, Factor, Kind, Lab, Lane};
+use super::checks;
+use super::draft::{CARD_TO_CARD, Draft, FactorDraft};
+use super::fault::{Lines, Problem};
+use super::settings::{Cpus, Dut, Settings, System};
+use super::value::{Lists, Tree};
+use super::{lower, needs};
+use crate::units::Rate;
+use std::collections::HashMap;
+
+/// Cells of a campaign at most.
+pub(super) const MOST_CELLS: u128 = 4096;
+/// Trials of a campaign at most.
+pub(super) const MOST_TRIALS: u128 = 1_000_000;
+/// Text of all cells together at most, in bytes: a plan with large files must not multiply them without bounds.
+const MOST_TEXT: u128 = 256 << 20;
+
+/// The levels of a cell: which factor is at which level.
+type Levels = Vec<(usize, usize)>;
+
+/// Expands a plan; faults that show only now go to `problems`, and then there is no campaign.
+pub(super) fn expand(
+    draft: &Draft,
+    system: System,
+    quick: bool,
+    lines: &Lines<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<Campaign> {
+    let before = problems.len();
+    let variants = active(draft, system, quick);
+    let count = variants.iter().fold(0u128, |sum, v| sum.saturating_add(combinations(draft, *v, quick)));
+    let texts =
+        draft.files.values().filter_map(|(_, text)| text.as_ref().ok()).map(String::len).max().unwrap_or(0);
+    let text = count.saturating_mul((lines.bytes() + texts) as u128);
+    checks::sizes(draft, quick, count, text > MOST_TEXT, problems);
+    if problems.len() > before {
+        return None;
+    }
+    let mut build = Build::new(draft, system, quick);
+    // The tester alone comes first: it is the ceiling of the others.
+    let mut trees: Vec<(usize, Tree)> = variants.iter().map(|v| (*v, resolved(draft, *v, system))).collect();
+    trees.sort_by_key(|(_, tree)| lower::settings(tree).dut != Dut::CardToCard);
+    for (variant, tree) in trees {
+        for levels in all_levels(draft, variant, quick) {
+            build.cell(variant, &tree, levels, problems);
+        }
+    }
+    build.unique_names();
+    checks::times(draft, quick, build.cells.len(), build.groups.len(), problems);
+    if problems.len() > before {
+        return None;
+    }
+    let mut campaign = build.finish();
+    pairs::relate(draft, &variants, lines, &mut campaign);
+    Some(campaign)
+}
+
+/// The variants that exist on a system and in a form.
+fn active(draft: &Draft, system: System, quick: bool) -> Vec<usize> {
+    let chosen = draft.quick_variants.as_ref().filter(|_| quick);
+    let is_active = |v: &usize| {
+        let systems = &draft.variants[*v].systems;
+        let has = systems.contains(&system) || system.parent().is_some_and(|p| systems.contains(&p));
+        has && chosen.is_none_or(|c| c.contains(v))
+    };
+    (0..draft.variants.len()).filter(is_active).collect()
+}
+
+/// Everything that applies to a variant on a system: what it is from first, then its own, then its section for the system.
+pub(super) fn resolved(draft: &Draft, variant: usize, system: System) -> Tree {
+    let mut chain = vec![variant];
+    while let Some(parent) = draft.variants[*chain.last().expect("begins with one")].parent {
+        chain.push(parent);
+    }
+    let mut tree = Tree::default();
+    for at in chain.into_iter().rev() {
+        let mut own = draft.variants[at].tree.clone();
+        let sections: Vec<Tree> =
+            system.parent().into_iter().chain([system]).filter_map(|s| own.table(s.key()).cloned()).collect();
+        let described = ["about", "from", "systems", "apart", "requires"];
+        own.entries.retain(|e| !described.contains(&e.key.as_str()) && System::of_key(&e.key).is_none());
+        tree.overlay(&own, Lists::Extend);
+        sections.iter().for_each(|section| tree.overlay(section, Lists::Extend));
+    }
+    tree
+}
+
+/// The factors that vary a variant.
+fn applying(draft: &Draft, variant: usize, alone: bool) -> impl Iterator<Item = (usize, &FactorDraft)> {
+    draft.factors.iter().enumerate().filter(move |(_, f)| f.alone == alone && f.variants.contains(&variant))
+}
+
+/// How many cells a variant has.
+fn combinations(draft: &Draft, variant: usize, quick: bool) -> u128 {
+    let levels = |f: &FactorDraft| f.levels(quick).len() as u128;
+    let crossed =
+        applying(draft, variant, false).fold(1u128, |product, (_, f)| product.saturating_mul(levels(f)));
+    let alone: u128 = applying(draft, variant, true).map(|(_, f)| levels(f)).sum();
+    crossed.saturating_mul(alone.max(1))
+}
+
+/// The levels of each cell of a variant.
+fn all_levels(draft: &Draft, variant: usize, quick: bool) -> Vec<Levels> {
+    let mut crossed: Vec<Levels> = vec![Vec::new()];
+    for (at, factor) in applying(draft, variant, false) {
+        let levels = 0..factor.levels(quick).len();
+        let with = |cell: &Levels| {
+            levels.clone().map(|l| cell.iter().copied().chain([(at, l)]).collect()).collect::<Vec<_>>()
+        };
+        crossed = crossed.iter().flat_map(with).collect();
+    }
+    let alone: Vec<(usize, usize)> = applying(draft, variant, true)
+        .flat_map(|(at, f)| (0..f.levels(quick).len()).map(move |l| (at, l)))
+        .collect();
+    if alone.is_empty() {
+        return crossed;
+    }
+    let with = |level: &(usize, usize)| {
+        crossed.iter().map(|cell| cell.iter().copied().chain([*level]).collect()).collect::<Vec<Levels>>()
+    };
+    alone.iter().flat_map(with).collect()
+}
+
+/// A campaign under construction.
+struct Build<'d> {
+    draft: &'d Draft,
+    system: System,
+    quick: bool,
+    embedded: bool,
+    lanes: Vec<Lane>,
+    lane_of: HashMap<String, usize>,
+    groups: Vec<needs::Shared>,
+    kinds: Vec<Kind>,
+    cells: Vec<Cell>,
+    /// The cell without a DUT, by kind of traffic and CPUs.
+    ceilings: HashMap<(usize, Option<String>), usize>,
+}
+
+impl<'d> Build<'d> {
+    fn new(draft: &'d Draft, system: System, quick: bool) -> Self {
+        Build {
+            draft,
+            system,
+            quick,
+            embedded: draft.is_embedded(),
+            lanes: Vec::new(),
+            lane_of: HashMap::new(),
+            groups: Vec::new(),
+            kinds: Vec::new(),
+            cells: Vec::new(),
+            ceilings: HashMap::new(),
+        }
+    }
+
+    fn cell(&mut self, variant: usize, resolved: &Tree, levels: Levels, problems: &mut Vec<Problem>) {
+        let draft = self.draft;
+        let (mut tree, mut traffic) =
+            (resolved.clone(), draft.tree.table("traffic").cloned().unwrap_or_default());
+        for &(factor, level) in &levels {
+            let factor = &draft.factors[factor];
+            for ((field, _), node) in factor.sets.iter().zip(&factor.levels(self.quick)[level].values) {
+                let target = if field.traffic { &mut traffic } else { &mut tree };
+                target.set(&field.keys, node);
+            }
+        }
+        let (mut settings, (kind, rate)) = (lower::settings(&tree), lower::traffic(&traffic));
+        let (system, embedded, family) = (self.system, self.embedded, kind.family);
+        let place = checks::Place { draft, variant, system, embedded, levels: &levels, family };
+        checks::settings(&place, &tree, problems);
+        match checks::rule_file(&place, &tree) {
+            Ok(file) => settings.rule_file = file,
+            Err(problem) => problems.push(problem),
+        }
+        checks::traffic(&place, &tree, &traffic, problems);
+        let kind = self.kind(kind);
+        let name = self.name(&draft.variants[variant].name, &levels);
+        let calibrates = settings.dut == Dut::CardToCard;
+        let ceiling = if self.embedded && !calibrates {
+            Some(self.ceiling(kind, settings.cpus, &levels))
+        } else {
+            None
+        };
+        if calibrates {
+            self.ceilings.insert((kind, settings.cpus.map(|c| c.to_string())), self.cells.len());
+        }
+        let lane = self.lane(variant, settings);
+        let variant = draft.variants[variant].name.clone();
+        self.cells.push(Cell { name, variant, levels, lane, kind, rate, ceiling, baseline: None });
+    }
+
+    fn kind(&mut self, kind: Kind) -> usize {
+        self.kinds.iter().position(|k| *k == kind).unwrap_or_else(|| {
+            self.kinds.push(kind);
+            self.kinds.len() - 1
+        })
+    }
+
+    fn lane(&mut self, variant: usize, settings: Settings) -> usize {
+        let draft = &self.draft.variants[variant];
+        let apart = (draft.tree.flag("apart") == Some(true)).then(|| draft.name.clone());
+        let key = serde_json::to_string(&(&settings, &apart)).expect("settings are plain data");
+        if let Some(&lane) = self.lane_of.get(&key) {
+            let variants = &mut self.lanes[lane].variants;
+            if !variants.contains(&draft.name) {
+                variants.push(draft.name.clone());
+            }
+            return lane;
+        }
+        let lane = self.add_lane(
+            draft.name.clone(),
+            settings,
+            apart,
+            lower::requirements(draft.tree.table("requires")),
+        );
+        self.lane_of.insert(key, lane);
+        lane
+    }
+
+    fn add_lane(
+        &mut self,
+        variant: String,
+        settings: Settings,
+        apart: Option<String>,
+        mut requirements: Vec<super::campaign::Requirement>,
+    ) -> usize {
+        let linux = matches!(self.system, System::Linux | System::Vyos);
+        requirements.extend(needs::of_settings(&settings, linux));
+        requirements.sort();
+        requirements.dedup();
+        let shared = if self.embedded { needs::host_wide(&settings) } else { needs::of_boot(&settings) };
+        let group = self.group(shared);
+        self.lanes.push(Lane { variants: vec![variant], settings, apart, requirements, group });
+        self.lanes.len() - 1
+    }
+
+    /// The group of lanes that agree on what is shared.
+    fn group(&mut self, shared: needs::Shared) -> usize {
+        match self.groups.iter().position(|group| group.agrees(&shared)) {
+            Some(group) => {
+                let hash = &mut self.groups[group].hash;
+                *hash = hash.take().or(shared.hash);
+                group
+            }
+            None => {
+                self.groups.push(shared);
+                self.groups.len() - 1
+            }
+        }
+    }
+
+    /// The cell that shows what the tester does without a DUT, with these frames on as many CPUs.
+    fn ceiling(&mut self, kind: usize, cpus: Option<Cpus>, levels: &Levels) -> usize {
+        let key = (kind, cpus.map(|c| c.to_string()));
+        if let Some(&cell) = self.ceilings.get(&key) {
+            return cell;
+        }
+        let settings = Settings { dut: Dut::CardToCard, cpus, ..Settings::default() };
+        let lane_key = serde_json::to_string(&(&settings, None::<String>)).expect("settings are plain data");
+        let lane = match self.lane_of.get(&lane_key) {
+            Some(&lane) => lane,
+            None => {
+                let lane = self.add_lane(CARD_TO_CARD.into(), settings, None, Vec::new());
+                self.lane_of.insert(lane_key, lane);
+                lane
+            }
+        };
+        // Only what the frames and the CPUs depend on is part of it.
+        let matters = |(factor, _): &&(usize, usize)| {
+            let paths = self.draft.factors[*factor].sets.iter();
+            paths
+                .map(|(field, _)| field.path())
+                .any(|p| p == "cpus" || (p.starts_with("traffic.") && p != "traffic.rate"))
+        };
+        let levels: Levels = levels.iter().filter(matters).copied().collect();
+        let name = self.name(CARD_TO_CARD, &levels);
+        let variant = CARD_TO_CARD.to_string();
+        self.cells.push(Cell {
+            name,
+            variant,
+            levels,
+            lane,
+            kind,
+            rate: Rate::Max,
+            ceiling: None,
+            baseline: None,
+        });
+        self.ceilings.insert(key, self.cells.len() - 1);
+        self.cells.len() - 1
+    }
+
+    /// `nft-stateful, rules 1000`.
+    fn name(&self, variant: &str, levels: &Levels) -> String {
+        let level = |(f, l): &(usize, usize)| {
+            let factor = &self.draft.factors[*f];
+            format!(", {} {}", factor.name, factor.levels(self.quick)[*l].label)
+        };
+        variant.to_string() + &levels.iter().map(level).collect::<String>()
+    }
+
+    /// Two ceilings can have one name where a variant, and no factor, sets their CPUs.
+    fn unique_names(&mut self) {
+        let mut seen: HashMap<String, usize> = HashMap::new();
+        for cell in &mut self.cells {
+            let n = seen.entry(cell.name.clone()).or_default();
+            *n += 1;
+            if *n > 1 {
+                cell.name = format!("{}#{n}", cell.name);
+            }
+        }
+    }
+
+    fn finish(self) -> Campaign {
+        let draft = self.draft;
+        let text = |key: &str| draft.tree.text(key).unwrap_or_default().to_string();
+        let lab = lower::lab(&draft.tree);
+        let mut requirements = lower::requirements(draft.tree.table("requires"));
+        if let Lab::Embedded { generator_cpus, dut_cpus, .. } = &lab {
+            let highest = generator_cpus.iter().chain(dut_cpus).flatten().max();
+            requirements.extend(highest.map(|cpu| super::campaign::Requirement::Cpus(cpu + 1)));
+        }
+        Campaign {
+            title: text("title"),
+            question: text("question"),
+            source: draft.tree.text("source").map(str::to_string),
+            system: self.system,
+            quick: self.quick,
+            lab,
+            link_speed: lower::link_speed(&draft.tree),
+            factors: draft.factors.iter().map(|f| factor(f, self.quick)).collect(),
+            lanes: self.lanes,
+            kinds: self.kinds,
+            cells: self.cells,
+            comparisons: Vec::new(),
+            expectations: Vec::new(),
+            trials: lower::trials(&draft.tree, self.quick),
+            collect: lower::collect(&draft.tree),
+            requirements,
+        }
+    }
+}
+
+fn factor(draft: &FactorDraft, quick: bool) -> Factor {
+    let levels = draft.levels(quick);
+    Factor {
+        name: draft.name.clone(),
+        about: draft.about.clone(),
+        sets: draft.sets.iter().map(|(field, _)| field.path()).collect(),
+        levels: levels.iter().map(|l| l.label.clone()).collect(),
+        numbers: levels.iter().map(|l| l.values.first()?.value.number()).collect(),
+        alone: draft.alone,
+    }
+}

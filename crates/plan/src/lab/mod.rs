@@ -1,0 +1,149 @@
+//! Lab files: the hosts of a real lab, what each of them is for, how it is reached, and how it is cabled.
+//!
+//! Read as plans are, by the same reader: [`keys`] lists every key once, [`lower`] makes types of what was read, and [`checks`] finds
+//! what cannot be. Nothing here reaches a host: what a file leaves out, the hosts are asked for. docs/lab-file.md has the format.
+
+mod checks;
+mod keys;
+mod lower;
+mod ssh;
+#[cfg(test)]
+mod tests;
+mod types;
+
+use crate::fault::Lines;
+use crate::settings::End;
+use crate::{Fault, faults, reader, schema as plan_schema, text};
+use linerate_wire::Family;
+pub use ssh::{Ssh, SshError};
+use std::net::IpAddr;
+pub use types::is_interface;
+pub use types::{Boot, Host, HostAddress, Interface, OperatingSystem, Role, Tool};
+
+/// Bytes of a lab file at most.
+pub const MOST_BYTES: usize = crate::MOST_BYTES;
+
+/// A lab file to begin with, that explains itself.
+pub const EXAMPLE: &str = include_str!("example.toml");
+
+/// The same with a host for each of generator, DUT and receiver.
+pub const EXAMPLE_THREE_HOSTS: &str = include_str!("example-three-hosts.toml");
+
+/// The networks of the frames' addresses on the side of the generator, where a lab names none: the lower half of what RFC 2544
+/// (section C.2.2) and RFC 5180 (section 8) set aside for benchmarks.
+pub const SOURCE_NETWORKS: [&str; 2] = ["198.18.0.0/16", "2001:2::/49"];
+/// The networks of the frames' addresses on the side of the receiver, where a lab names none: the upper half.
+pub const DESTINATION_NETWORKS: [&str; 2] = ["198.19.0.0/16", "2001:2:0:8000::/49"];
+
+/// A lab whose file has no faults.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lab {
+    /// What it is called.
+    pub title: Option<String>,
+    /// Whether its author says that it is isolated, as RFC 6815 asks for. Without that, nothing may be sent in it.
+    pub isolated: bool,
+    /// What 100 % of line rate is, in bit/s, where an interface does not say otherwise.
+    pub link_speed: Option<f64>,
+    /// The hosts, in the order of the file.
+    pub hosts: Vec<Host>,
+    remarks: Vec<Fault>,
+}
+
+impl Lab {
+    /// Reads a lab file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, in the order of the text.
+    pub fn read(bytes: &[u8]) -> Result<Lab, Vec<Fault>> {
+        let text =
+            text(bytes, "a lab file", "name the hosts, and nothing more").map_err(|fault| vec![fault])?;
+        let lines = Lines::new(text);
+        let (tree, mut problems) = reader::read(text, &keys::LAB);
+        if tree.entries.is_empty() && !problems.is_empty() {
+            return Err(faults(&lines, problems));
+        }
+        let mut remarks = Vec::new();
+        checks::check(&tree, &mut problems, &mut remarks);
+        if !problems.is_empty() {
+            return Err(faults(&lines, problems));
+        }
+        let mut lab = lower::lab(&tree);
+        lab.remarks = faults(&lines, remarks);
+        Ok(lab)
+    }
+
+    /// What is no fault, but should be known.
+    pub fn remarks(&self) -> &[Fault] {
+        &self.remarks
+    }
+
+    /// The device under test; `None` in a lab whose generator and receiver are connected to each other.
+    pub fn dut(&self) -> Option<&Host> {
+        self.having(Role::Dut).next()
+    }
+
+    /// The generators, of which there is one at least.
+    pub fn generators(&self) -> impl Iterator<Item = &Host> {
+        self.having(Role::Generator)
+    }
+
+    /// The receiver.
+    pub fn receiver(&self) -> &Host {
+        self.having(Role::Receiver).next().unwrap_or_else(|| unreachable!("a lab without one has a fault"))
+    }
+
+    /// The far end of the DUT's tunnels.
+    pub fn reference(&self) -> Option<&Host> {
+        self.having(Role::Reference).next()
+    }
+
+    fn having(&self, role: Role) -> impl Iterator<Item = &Host> {
+        self.hosts.iter().filter(move |host| host.roles.contains(&role))
+    }
+
+    /// The names of the DUT's interfaces, which a plan calls `{in}` and `{out}`. `None` where the file leaves one to be found out.
+    pub fn placeholders(&self) -> Option<(&str, &str)> {
+        let dut = self.dut()?;
+        Some((dut.inside.as_ref()?.name.as_deref()?, dut.outside.as_ref()?.name.as_deref()?))
+    }
+
+    /// The networks of the frames' addresses on one side of the DUT.
+    pub fn networks(&self, end: End) -> Vec<&str> {
+        let interface = self.dut().and_then(|dut| dut.end(end));
+        let said = interface.map(|i| i.networks.as_slice()).unwrap_or_default();
+        let default = match end {
+            End::In => SOURCE_NETWORKS,
+            End::Out => DESTINATION_NETWORKS,
+        };
+        if said.is_empty() { default.to_vec() } else { said.iter().map(String::as_str).collect() }
+    }
+
+    /// Where the DUT sends what is for the networks on one of its sides: what its interface says, or else the address at the other end
+    /// of the cable. `None` where neither is in the file.
+    pub fn next_hop(&self, end: End, family: Family) -> Option<IpAddr> {
+        let is_it = |address: &IpAddr| address.is_ipv4() == (family == Family::V4);
+        let said = self.dut()?.end(end)?.next_hops.iter().copied().find(is_it);
+        said.or_else(|| {
+            let peers = self.peers(end);
+            peers.iter().flat_map(|peer| &peer.addresses).map(|a| a.address).find(is_it)
+        })
+    }
+
+    /// The interfaces at the other end of the cable from one of the DUT's.
+    pub fn peers(&self, end: End) -> Vec<&Interface> {
+        match (end, self.reference()) {
+            (End::In, _) => self.generators().flat_map(|host| &host.send).collect(),
+            (End::Out, Some(reference)) => reference.inside.iter().collect(),
+            (End::Out, None) => self.receiver().receive.iter().collect(),
+        }
+    }
+}
+
+/// The JSON Schema of lab files, for editors.
+pub fn schema() -> serde_json::Value {
+    plan_schema::of(
+        &keys::LAB,
+        "A lab of linerate",
+        "The hosts of a lab: what each is for, how it is reached, and how it is cabled.",
+    )
+}

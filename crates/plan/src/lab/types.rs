@@ -1,0 +1,275 @@
+//! What a lab file says, typed.
+
+use super::Ssh;
+use crate::settings::{End, System};
+use linerate_wire::MacAddr;
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// What a host is for. One host may be several things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Sends the frames.
+    Generator,
+    /// What is measured.
+    Dut,
+    /// Counts what arrives.
+    Receiver,
+    /// The far end of the DUT's tunnels, between it and the receiver.
+    Reference,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Role; 4] = [Role::Generator, Role::Dut, Role::Receiver, Role::Reference];
+
+    /// Its name in a lab file.
+    pub fn key(self) -> &'static str {
+        match self {
+            Role::Generator => "generator",
+            Role::Dut => "dut",
+            Role::Receiver => "receiver",
+            Role::Reference => "reference",
+        }
+    }
+}
+
+/// An operating system that a lab's host may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OperatingSystem {
+    /// FreeBSD.
+    FreeBsd,
+    /// OpenBSD.
+    OpenBsd,
+    /// NetBSD.
+    NetBsd,
+    /// Linux.
+    Linux,
+    /// VyOS.
+    Vyos,
+    /// pfSense.
+    PfSense,
+    /// OPNsense.
+    OpnSense,
+    /// The BSD Router Project: FreeBSD whose root is read-only, and whose settings are saved by `config save`.
+    Bsdrp,
+    /// Another FreeBSD made by nanobsd, with a read-only root.
+    Nanobsd,
+}
+
+impl OperatingSystem {
+    /// All of them.
+    pub const ALL: [OperatingSystem; 9] = [
+        OperatingSystem::FreeBsd,
+        OperatingSystem::OpenBsd,
+        OperatingSystem::NetBsd,
+        OperatingSystem::Linux,
+        OperatingSystem::Vyos,
+        OperatingSystem::PfSense,
+        OperatingSystem::OpnSense,
+        OperatingSystem::Bsdrp,
+        OperatingSystem::Nanobsd,
+    ];
+
+    /// Its name in a lab file.
+    pub fn key(self) -> &'static str {
+        match self {
+            OperatingSystem::FreeBsd => "freebsd",
+            OperatingSystem::OpenBsd => "openbsd",
+            OperatingSystem::NetBsd => "netbsd",
+            OperatingSystem::Linux => "linux",
+            OperatingSystem::Vyos => "vyos",
+            OperatingSystem::PfSense => "pfsense",
+            OperatingSystem::OpnSense => "opnsense",
+            OperatingSystem::Bsdrp => "bsdrp",
+            OperatingSystem::Nanobsd => "nanobsd",
+        }
+    }
+
+    /// The system whose settings of a plan are for it; `None` where plans have none.
+    pub fn of_plans(self) -> Option<System> {
+        match self {
+            OperatingSystem::FreeBsd | OperatingSystem::Bsdrp | OperatingSystem::Nanobsd => {
+                Some(System::FreeBsd)
+            }
+            OperatingSystem::OpenBsd => Some(System::OpenBsd),
+            OperatingSystem::Linux => Some(System::Linux),
+            OperatingSystem::Vyos => Some(System::Vyos),
+            OperatingSystem::PfSense => Some(System::PfSense),
+            OperatingSystem::OpnSense => Some(System::OpnSense),
+            OperatingSystem::NetBsd => None,
+        }
+    }
+
+    /// The command that makes changes outlive a reboot, where its root is read-only.
+    pub fn config_save(self) -> Option<&'static str> {
+        matches!(self, OperatingSystem::Bsdrp).then_some("config save")
+    }
+}
+
+/// What sends or counts frames on a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tool {
+    /// linerate itself, over the connection.
+    Linerate,
+    /// netmap's pkt-gen.
+    PktGen,
+    /// iperf3.
+    Iperf3,
+    /// netperf.
+    Netperf,
+    /// trafgen, of netsniff-ng.
+    Trafgen,
+}
+
+impl Tool {
+    /// All of them.
+    pub const ALL: [Tool; 5] = [Tool::Linerate, Tool::PktGen, Tool::Iperf3, Tool::Netperf, Tool::Trafgen];
+
+    /// Its name in a lab file.
+    pub fn key(self) -> &'static str {
+        match self {
+            Tool::Linerate => "linerate",
+            Tool::PktGen => "pkt-gen",
+            Tool::Iperf3 => "iperf3",
+            Tool::Netperf => "netperf",
+            Tool::Trafgen => "trafgen",
+        }
+    }
+}
+
+/// A host of a lab.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Host {
+    /// Its name in the file.
+    pub name: String,
+    /// What it is for.
+    pub roles: Vec<Role>,
+    /// Where the ssh client connects to.
+    pub ssh: Ssh,
+    /// What it runs; it is asked where the file does not say.
+    pub system: Option<OperatingSystem>,
+    /// What sends or counts frames on it; found out where the file does not say: linerate where it is installed, else pkt-gen.
+    pub tool: Option<Tool>,
+    /// Whether what needs root is run by sudo.
+    pub sudo: bool,
+    /// Interfaces that frames are sent from, towards the DUT.
+    pub send: Vec<Interface>,
+    /// The interface that frames arrive at.
+    pub receive: Option<Interface>,
+    /// A DUT's or reference's interface towards the generator.
+    pub inside: Option<Interface>,
+    /// A DUT's or reference's interface towards the receiver.
+    pub outside: Option<Interface>,
+    /// The interface that ssh comes in at: no test ever touches it.
+    pub management: Option<Interface>,
+    /// How it comes back after a reboot.
+    pub boot: Boot,
+    /// A program of this machine, with its arguments, that turns its power off and on; empty where there is none.
+    pub power_cycle: Vec<String>,
+    /// A program of this machine, with its arguments, that shows its console; empty where there is none.
+    pub console: Vec<String>,
+    /// The command that makes changes outlive a reboot, where its root is read-only.
+    pub config_save: Option<String>,
+}
+
+impl Host {
+    /// A DUT's or reference's interface.
+    pub fn end(&self, end: End) -> Option<&Interface> {
+        match end {
+            End::In => self.inside.as_ref(),
+            End::Out => self.outside.as_ref(),
+        }
+    }
+}
+
+/// An interface of a host.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Interface {
+    /// Its name; found by its Ethernet or IP addresses, or by the route to the other end, where the file does not say.
+    pub name: Option<String>,
+    /// Its Ethernet address.
+    pub mac: Option<MacAddr>,
+    /// Its IP addresses.
+    pub addresses: Vec<HostAddress>,
+    /// The networks of the frames' addresses behind it.
+    pub networks: Vec<String>,
+    /// Where what is for these networks is sent.
+    pub next_hops: Vec<IpAddr>,
+    /// What 100 % of its line rate is, in bit/s.
+    pub speed: Option<f64>,
+    /// Whether netmap can open it; found out where the file does not say.
+    pub netmap: Option<bool>,
+    /// Threads, and transmit queues, that it is sent from.
+    pub threads: Option<u32>,
+}
+
+/// Whether a name is one of an interface: FreeBSD and Linux have 15 characters at most.
+pub fn is_interface(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
+    let first = name.chars().next();
+    first.is_some_and(|c| c.is_ascii_alphanumeric()) && name.len() <= 15 && name.chars().all(allowed)
+}
+
+/// An IP address of an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostAddress {
+    /// The address.
+    pub address: IpAddr,
+    /// The length of its network, where it is known.
+    pub length: Option<u8>,
+}
+
+impl HostAddress {
+    /// Whether another address is in its network; `None` where that is not known.
+    pub fn reaches(&self, other: IpAddr) -> Option<bool> {
+        let length = u32::from(self.length?);
+        let shifted = |bits: u128, of: u32| if length == 0 { 0 } else { bits >> (of - length) };
+        Some(match (self.address, other) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => {
+                shifted(u128::from(u32::from(a)), 32) == shifted(u128::from(u32::from(b)), 32)
+            }
+            (IpAddr::V6(a), IpAddr::V6(b)) => shifted(a.into(), 128) == shifted(b.into(), 128),
+            _ => false,
+        })
+    }
+}
+
+impl FromStr for HostAddress {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (address, length) = text.trim().split_once('/').map_or((text, None), |(a, l)| (a, Some(l)));
+        let address: IpAddr = address.trim().parse().map_err(|_| ())?;
+        let longest = if address.is_ipv4() { 32 } else { 128 };
+        let length = length.map(|l| l.parse().ok().filter(|n| *n <= longest).ok_or(())).transpose()?;
+        Ok(HostAddress { address, length })
+    }
+}
+
+impl fmt::Display for HostAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.length {
+            Some(length) => write!(f, "{}/{length}", self.address),
+            None => write!(f, "{}", self.address),
+        }
+    }
+}
+
+/// How a host comes back after a reboot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Boot {
+    /// How long that may take, in nanoseconds.
+    pub timeout_ns: u64,
+    /// What it must reach before it counts as back: routers forward nothing for a while after a boot.
+    pub reaches: Vec<IpAddr>,
+    /// The host that asks; the one that was rebooted where none is named.
+    pub from: Option<String>,
+}
+
+impl Default for Boot {
+    fn default() -> Self {
+        Boot { timeout_ns: 300_000_000_000, reaches: Vec::new(), from: None }
+    }
+}

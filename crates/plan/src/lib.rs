@@ -1,0 +1,233 @@
+//! Plans: experiments as files that a person can read aloud.
+//!
+//! A plan is read in steps: [`reader`] finds faults of form against the tables of [`keys`], [`draft`] resolves names, [`expand`] and
+//! [`checks`] multiply everything out for each operating system and form, and find what cannot be. What comes out is a
+//! [`campaign::Campaign`], which an executor needs nothing else for. docs/plans.md has the format.
+#![forbid(unsafe_code)]
+
+pub mod campaign;
+pub mod changes;
+mod checks;
+mod draft;
+mod expand;
+pub mod fault;
+mod field;
+mod grammar;
+pub mod judge;
+mod keys;
+pub mod lab;
+mod lower;
+#[cfg(test)]
+mod mutated;
+mod needs;
+pub mod placeholders;
+mod quantity;
+mod reader;
+mod rule_sets;
+pub mod rules;
+mod scalar;
+pub mod schema;
+pub mod settings;
+pub mod text_form;
+pub mod timetable;
+pub mod timing;
+pub mod units;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::fault::{Fault, Span};
+use crate::fault::{Lines, Problem};
+use campaign::{Campaign, OPEN_LOOP};
+use draft::Draft;
+pub use needs::is_namespaced;
+use settings::System;
+use timetable::Timetable;
+
+/// Bytes of a plan at most. Rules, tables and routes are generated, so that no plan needs more.
+pub const MOST_BYTES: usize = 1 << 20;
+
+/// A plan to begin with, that explains itself.
+pub const EXAMPLE: &str = include_str!("example.toml");
+
+/// Fewer blocks cannot give a 95 % interval of a median (see [`linerate_stats`]).
+const LEAST_BLOCKS: u64 = 6;
+
+/// A plan without faults.
+#[derive(Debug)]
+pub struct Plan {
+    title: String,
+    systems: Vec<System>,
+    /// For each system its full and its quick form.
+    campaigns: Vec<(Campaign, Option<Campaign>)>,
+    remarks: Vec<Fault>,
+}
+
+impl Plan {
+    /// Reads a plan.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, in the order of the text.
+    pub fn read(bytes: &[u8]) -> Result<Plan, Vec<Fault>> {
+        Self::read_with(bytes, &mut |_| Err("this plan has no folder that a rule file could be in".into()))
+    }
+
+    /// Reads a plan; `files` gives the text of a rule file that it names, or says why there is none.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, in the order of the text.
+    pub fn read_with(
+        bytes: &[u8],
+        files: &mut dyn FnMut(&str) -> Result<String, String>,
+    ) -> Result<Plan, Vec<Fault>> {
+        let text = text(bytes, "a plan", "say how many rules or routes there are: they are generated")
+            .map_err(|fault| vec![fault])?;
+        let lines = Lines::new(text);
+        let (tree, mut problems) = reader::read(text, &keys::PLAN);
+        if tree.entries.is_empty() && !problems.is_empty() {
+            return Err(faults(&lines, problems));
+        }
+        let mut draft = Draft::new(tree, &mut problems);
+        draft.read_files(files);
+        checks::plan(&draft, &mut problems);
+        let campaigns = campaigns(&draft, &lines, &mut problems);
+        if problems.is_empty() {
+            unjudged(&draft, &campaigns, &mut problems);
+        }
+        if !problems.is_empty() {
+            return Err(faults(&lines, problems));
+        }
+        let mut remarks = Vec::new();
+        remark(&draft, &campaigns, &mut remarks);
+        let title = draft.tree.text("title").unwrap_or_default().to_string();
+        Ok(Plan { title, systems: draft.systems, campaigns, remarks: faults(&lines, remarks) })
+    }
+
+    /// What it is called.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// The systems that it is for.
+    pub fn systems(&self) -> &[System] {
+        &self.systems
+    }
+
+    /// What is no fault, but should be known.
+    pub fn remarks(&self) -> &[Fault] {
+        &self.remarks
+    }
+
+    /// Whether it has a quick form.
+    pub fn has_quick(&self) -> bool {
+        self.campaigns.iter().any(|(_, quick)| quick.is_some())
+    }
+
+    /// What becomes of it on a system, in the full or the quick form; `None` where it is not for that system, or has no quick form.
+    pub fn campaign(&self, system: System, quick: bool) -> Option<&Campaign> {
+        let (full, short) = &self.campaigns[self.systems.iter().position(|s| *s == system)?];
+        if quick { short.as_ref() } else { Some(full) }
+    }
+}
+
+/// The text of a file of `what` kind; `shorter` says how it can be made shorter.
+pub fn text<'b>(bytes: &'b [u8], what: &str, shorter: &str) -> Result<&'b str, Fault> {
+    if bytes.len() > MOST_BYTES {
+        let message = format!("{what} has at most {MOST_BYTES} bytes, and this file has more");
+        return Err(Lines::new("").fault(Problem::new(Span::default(), message).help(shorter)));
+    }
+    fault::utf8(bytes)
+}
+
+/// What was guessed of rule files, and that they count nothing.
+fn rule_files(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], remarks: &mut Vec<Problem>) {
+    let lanes = campaigns.iter().flat_map(|(full, _)| &full.lanes);
+    for file in lanes.filter_map(|lane| lane.settings.rule_file.as_ref()) {
+        let span = draft.files.get(&file.file).map_or(Span::default(), |(span, _)| *span);
+        let notes = if file.guessed.is_empty() && file.counts() { Vec::new() } else { file.notes() };
+        if let [first, more @ ..] = notes.as_slice() {
+            let message = [first.as_str()].into_iter().chain(more.iter().map(String::as_str));
+            let problem = Problem::new(span, message.collect::<Vec<_>>().join("; "));
+            let help = "where a guess is wrong, write map = { ... } beside file";
+            remarks.push(if file.guessed.is_empty() { problem } else { problem.help(help) });
+        }
+    }
+}
+
+/// Each fault once, in the order of the text.
+pub fn faults(lines: &Lines<'_>, mut problems: Vec<Problem>) -> Vec<Fault> {
+    problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
+    // One fault for each place: what is inherited, or wrong at several levels, would be told again and again.
+    problems.dedup_by(|a, b| a.span == b.span && (a.span.end > a.span.start || a.message == b.message));
+    problems.truncate(reader::MOST_FAULTS);
+    problems.into_iter().map(|problem| lines.fault(problem)).collect()
+}
+
+fn campaigns(
+    draft: &Draft,
+    lines: &Lines<'_>,
+    problems: &mut Vec<Problem>,
+) -> Vec<(Campaign, Option<Campaign>)> {
+    let has_quick = draft.tree.table("quick").is_some();
+    let mut all = Vec::new();
+    for &system in &draft.systems {
+        let full = expand::expand(draft, system, false, lines, problems);
+        let quick = if has_quick { expand::expand(draft, system, true, lines, problems) } else { None };
+        all.extend(full.map(|full| (full, quick)));
+    }
+    all
+}
+
+/// Expectations that are about no cells, whatever the form and the system.
+fn unjudged(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], problems: &mut Vec<Problem>) {
+    for (at, expected) in draft.expected.iter().enumerate() {
+        let judged = |c: &Campaign| !c.expectations[at].pairs.is_empty();
+        if !campaigns.iter().any(|(full, quick)| judged(full) || quick.as_ref().is_some_and(judged)) {
+            let help = "name levels that factors have for these variants; `than` must differ from `of`";
+            problems.push(Problem::new(expected.span, "no two cells of this plan are like that").help(help));
+        }
+    }
+}
+
+fn remark(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], remarks: &mut Vec<Problem>) {
+    let forms = campaigns
+        .iter()
+        .flat_map(|(full, quick)| [Some((full, "")), quick.as_ref().map(|q| (q, "quick form: "))]);
+    let span = |table: &str| draft.tree.entry(table).map(|e| e.key_span);
+    for (campaign, form) in forms.flatten() {
+        let times = Timetable::new(campaign);
+        if times.blocks < LEAST_BLOCKS {
+            let table = if form.is_empty() { "trials" } else { "quick" };
+            let message = format!(
+                "{form}{} block{} of {} trials will be run: a 95 % interval needs {LEAST_BLOCKS}",
+                times.blocks,
+                if times.blocks == 1 { "" } else { "s" },
+                campaign.cells.len()
+            );
+            remarks.push(
+                Problem::new(span(table).unwrap_or_default(), message)
+                    .help("give it more blocks or a larger budget"),
+            );
+        }
+    }
+    rule_files(draft, campaigns, remarks);
+    for name in campaigns.iter().flat_map(|(full, _)| full.open_loops()) {
+        let variant = draft.variants.iter().find(|variant| variant.name == name);
+        let span = variant.map(|variant| variant.span).unwrap_or_default();
+        let help = "add mode = \"threaded\" to [lab], where the DUT has a CPU of its own";
+        remarks.push(Problem::new(span, format!("'{name}': {OPEN_LOOP}")).help(help));
+    }
+    let sequential = draft
+        .tree
+        .table("trials")
+        .and_then(|t| t.get("order"))
+        .filter(|_| draft.tree.table("trials").and_then(|t| t.text("order")) == Some("sequential"));
+    if let Some(node) = sequential {
+        let message = "one variant after the other measures the drift of the machine as well";
+        remarks.push(
+            Problem::new(node.span, message)
+                .help("use order = \"blocks\" for results that are to be believed"),
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! What a configuration needs, and what of it reaches beyond a network namespace: both follow from the settings.
+
+use super::campaign::Requirement;
+use super::settings::{Cpus, Dut, Feature, Filter, Settings, Tool};
+use std::collections::BTreeSet;
+
+/// Settings of the whole host although their names begin with `net.`: a namespace sees them read-only or not at all (net/core/sysctl_net_core.c
+/// and net/netfilter/nf_conntrack_standalone.c of Linux 6).
+const HOST_WIDE: [&str; 13] = [
+    "net.netfilter.nf_conntrack_max",
+    "net.netfilter.nf_conntrack_buckets",
+    "net.netfilter.nf_conntrack_expect_max",
+    "net.nf_conntrack_max",
+    "net.core.netdev_budget",
+    "net.core.netdev_budget_usecs",
+    "net.core.netdev_max_backlog",
+    "net.core.dev_weight",
+    "net.core.dev_weight_rx_bias",
+    "net.core.dev_weight_tx_bias",
+    "net.core.rps_sock_flow_entries",
+    "net.core.flow_limit_cpu_bitmap",
+    "net.core.busy_poll",
+];
+
+/// Whether a Linux kernel setting belongs to a network namespace.
+pub fn is_namespaced(sysctl: &str) -> bool {
+    let dotted = sysctl.replace('/', ".");
+    dotted.starts_with("net.") && !HOST_WIDE.contains(&dotted.as_str()) && !dotted.starts_with("net.bpf")
+}
+
+/// What lanes of one group must agree on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Shared {
+    /// Settings of the whole host, or those that take effect at boot.
+    pub settings: Vec<String>,
+    /// What connection tracking's hash is like, which all namespaces share; none where nothing is tracked, and it does not matter.
+    pub hash: Option<String>,
+}
+
+impl Shared {
+    /// Whether both can be had at once.
+    pub fn agrees(&self, other: &Shared) -> bool {
+        let hash = self.hash.as_ref().zip(other.hash.as_ref()).is_none_or(|(a, b)| a == b);
+        self.settings == other.settings && hash
+    }
+}
+
+/// What of the settings all namespaces of a host share. Two lanes that differ in it cannot stand side by side. Limits that are
+/// raised (of states, of steered flows) are not among them: the largest suits all.
+pub(super) fn host_wide(settings: &Settings) -> Shared {
+    let host = settings.sysctls.iter().filter(|(name, _)| !is_namespaced(name));
+    let tracking = settings.rules.as_ref().filter(|rules| rules.filter != Filter::Stateless);
+    let file = settings.rule_file.as_ref().filter(|file| file.tracks()).map(|_| "as it is".to_string());
+    let hash = tracking.map(|rules| match (rules.states, rules.hash_sized) {
+        (Some(states), true) => format!("for {states} states"),
+        // One hash holds the states of all namespaces: many of one lane lengthen the chains that another's frames walk.
+        (Some(states), false) if states > FEW_STATES => format!("as it is, with {states} states"),
+        _ => "as it is".into(),
+    });
+    Shared { settings: host.map(|(name, value)| format!("{name}={value}")).collect(), hash: hash.or(file) }
+}
+
+/// So many states do not fill the smallest hash that Linux makes by itself (1,024 buckets, and 65,536 and more with a gigabyte of
+/// memory; nf_conntrack_init_start in net/netfilter/nf_conntrack_core.c).
+const FEW_STATES: u64 = 10_000;
+
+/// What of the settings takes effect at boot. Lanes that differ in it have a reboot between them.
+pub(super) fn of_boot(settings: &Settings) -> Shared {
+    let mut all: Vec<String> = settings.boot.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let image = settings.image.as_ref();
+    all.extend(image.map(|i| format!("image {} by `{}`, undone by `{}`", i.file, i.install, i.undo)));
+    // The hash of FreeBSD's pf is a loader tunable, net.pf.states_hashsize.
+    let sized = settings.rules.as_ref().filter(|rules| rules.hash_sized && rules.tool == Tool::Pf);
+    all.extend(sized.and_then(|rules| rules.states).map(|states| format!("hash of {states} states")));
+    Shared { settings: all, hash: None }
+}
+
+/// What cannot be done without, on Linux; elsewhere the plan must name it, because nothing can be assumed.
+pub(super) fn of_settings(settings: &Settings, linux: bool) -> Vec<Requirement> {
+    let mut needs = BTreeSet::new();
+    if let Some(Cpus::Count(n)) = settings.cpus {
+        needs.insert(Requirement::Cpus(n));
+    }
+    needs.extend(settings.modules.iter().cloned().map(Requirement::Module));
+    if linux {
+        of_linux(settings, &mut needs);
+    }
+    if let Some(rules) = &settings.rules {
+        let tools: &[&str] = match rules.tool {
+            Tool::Nftables => &["nft"],
+            Tool::Iptables if rules.table.is_some() => &["iptables-restore", "ip6tables-restore", "ipset"],
+            Tool::Iptables => &["iptables-restore", "ip6tables-restore"],
+            Tool::Ipfw => &["ipfw"],
+            Tool::Pf => &["pfctl"],
+            Tool::Ipf => &["ipf"],
+        };
+        needs.extend(tools.iter().map(|t| Requirement::Tool((*t).into())));
+    }
+    // A script is read by the shell, and ipfw is what it starts.
+    let program = settings.rule_file.as_ref().map(|file| file.program().0);
+    needs.extend(program.map(|p| Requirement::Tool(if p == "sh" { "ipfw" } else { p }.into())));
+    needs.into_iter().collect()
+}
+
+fn of_linux(settings: &Settings, needs: &mut BTreeSet<Requirement>) {
+    let link = match settings.dut {
+        Dut::Bridge | Dut::RoutedBridge => Some("bridge"),
+        Dut::Macvlan => Some("macvlan"),
+        Dut::Vxlan => Some("vxlan"),
+        Dut::Vlan => Some("vlan"),
+        _ => None,
+    };
+    needs.extend(link.map(|l| Requirement::Link(l.into())));
+    let ends = [&settings.inside, &settings.outside];
+    let has = |feature: Feature| ends.iter().any(|e| e.features.get(&feature) == Some(&true));
+    if has(Feature::ThreadedNapi) {
+        // veth has it since then; see drivers/net/veth.c and dev_set_threaded.
+        needs.insert(Requirement::Kernel(5, 17));
+    }
+    if ends.iter().any(|e| e.rps.is_some() || e.rfs.is_some()) {
+        needs.insert(Requirement::File("/sys/class/net/lo/queues/rx-0/rps_cpus".into()));
+    }
+    let cpus = ends.iter().flat_map(|e| [&e.rps, &e.xps, &e.irq]).flatten().flatten();
+    needs.extend(cpus.max().map(|highest| Requirement::Cpus(highest + 1)));
+    needs.extend(settings.sysctls.keys().filter(|n| !n.contains('{')).cloned().map(Requirement::Sysctl));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Image, Interface, Rules};
+
+    #[test]
+    fn settings_of_a_namespace_and_of_the_host() {
+        assert!(is_namespaced("net.ipv4.ip_forward") && is_namespaced("net/ipv6/conf/all/forwarding"));
+        assert!(!is_namespaced("net.netfilter.nf_conntrack_max") && !is_namespaced("kernel.numa_balancing"));
+        assert!(!is_namespaced("net/core/netdev_budget"));
+        let mut settings = Settings::default();
+        settings.sysctls.insert("net.ipv4.ip_forward".into(), "1".into());
+        assert!(host_wide(&settings).settings.is_empty());
+        settings.sysctls.insert("net.core.netdev_budget".into(), "600".into());
+        assert_eq!(host_wide(&settings).settings, ["net.core.netdev_budget=600"]);
+    }
+
+    #[test]
+    fn what_tracks_nothing_stands_beside_any_hash() {
+        let tracking = |states: Option<u64>, hash_sized| {
+            let (tool, filter) = (Tool::Nftables, Filter::Stateful);
+            let rules = Rules { tool, filter, before: 0, table: None, states, hash_sized, optimize: true };
+            host_wide(&Settings { rules: Some(rules), ..Settings::default() })
+        };
+        let plain = host_wide(&Settings::default());
+        let (small, large, sized) =
+            (tracking(Some(100), false), tracking(Some(1_000_000), false), tracking(Some(100), true));
+        assert!([&small, &large, &sized].iter().all(|other| plain.agrees(other)));
+        assert!(small.agrees(&tracking(None, true)));
+        assert!(!small.agrees(&large) && !small.agrees(&sized) && !large.agrees(&sized));
+    }
+
+    #[test]
+    fn images_have_a_reboot_between_them() {
+        let with = |file: &str| {
+            let [install, undo] = ["cat >/k", "rm /k"].map(String::from);
+            let image = Some(Image { file: file.into(), install, undo });
+            of_boot(&Settings { image, ..Settings::default() })
+        };
+        assert!(with("a").agrees(&with("a")));
+        assert!(!with("a").agrees(&with("b")) && !with("a").agrees(&of_boot(&Settings::default())));
+    }
+
+    #[test]
+    fn needs_follow_from_settings() {
+        let rules = Rules {
+            tool: Tool::Iptables,
+            filter: Filter::Stateless,
+            before: 0,
+            table: Some(10),
+            states: None,
+            hash_sized: true,
+            optimize: true,
+        };
+        let inside = Interface { rps: Some(vec![1, 3]), ..Interface::default() };
+        let settings = Settings { dut: Dut::Vlan, rules: Some(rules), inside, ..Settings::default() };
+        let needs = of_settings(&settings, true);
+        for need in [
+            Requirement::Link("vlan".into()),
+            Requirement::Tool("ipset".into()),
+            Requirement::Cpus(4),
+            Requirement::File("/sys/class/net/lo/queues/rx-0/rps_cpus".into()),
+        ] {
+            assert!(needs.contains(&need), "{need:?}");
+        }
+        assert!(!of_settings(&settings, false).contains(&Requirement::Link("vlan".into())));
+    }
+}

@@ -1,0 +1,532 @@
+//! What a variant sets on the device under test, fully resolved: nothing is inherited any more, and only one operating system is meant.
+
+use crate::rules::Firewall;
+use crate::rules::own::RuleFile;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// An operating system (or a distribution of one) that a device under test may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum System {
+    /// Linux.
+    #[default]
+    Linux,
+    /// VyOS: takes the settings for Linux, then its own.
+    Vyos,
+    /// FreeBSD.
+    FreeBsd,
+    /// pfSense: takes the settings for FreeBSD, then its own.
+    PfSense,
+    /// OPNsense: takes the settings for FreeBSD, then its own.
+    OpnSense,
+    /// OpenBSD.
+    OpenBsd,
+}
+
+impl System {
+    /// All of them.
+    pub const ALL: [System; 6] =
+        [System::Linux, System::Vyos, System::FreeBsd, System::PfSense, System::OpnSense, System::OpenBsd];
+
+    /// The name of its section in a plan.
+    pub fn key(self) -> &'static str {
+        match self {
+            System::Linux => "linux",
+            System::Vyos => "vyos",
+            System::FreeBsd => "freebsd",
+            System::PfSense => "pfsense",
+            System::OpnSense => "opnsense",
+            System::OpenBsd => "openbsd",
+        }
+    }
+
+    /// The system whose sections apply before its own.
+    pub fn parent(self) -> Option<System> {
+        match self {
+            System::Vyos => Some(System::Linux),
+            System::PfSense | System::OpnSense => Some(System::FreeBsd),
+            _ => None,
+        }
+    }
+
+    /// The system of a section's name.
+    pub fn of_key(key: &str) -> Option<System> {
+        System::ALL.into_iter().find(|s| s.key() == key)
+    }
+}
+
+impl fmt::Display for System {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            System::Linux => "Linux",
+            System::Vyos => "VyOS",
+            System::FreeBsd => "FreeBSD",
+            System::PfSense => "pfSense",
+            System::OpnSense => "OPNsense",
+            System::OpenBsd => "OpenBSD",
+        })
+    }
+}
+
+/// What stands between the generator and the receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dut {
+    /// Nothing: the generator's link ends at the receiver.
+    CardToCard,
+    /// The kernel's routing.
+    #[default]
+    Forwarding,
+    /// A bridge between the two ends instead of a router.
+    Bridge,
+    /// A router whose inside address is on a bridge with the inside interface as its only member.
+    RoutedBridge,
+    /// A router whose interfaces are macvlan on top of the two ends.
+    Macvlan,
+    /// A router that puts frames into a VXLAN tunnel towards the receiver.
+    Vxlan,
+    /// A router inside a network stack of its own on the host: a vnet jail, a nested network namespace.
+    Nested,
+    /// A router whose interfaces are 802.1Q VLANs on top of the two ends.
+    Vlan,
+    /// An XDP program that forwards by the kernel's routing table.
+    Xdp,
+    /// Passes exactly this many frames a second on each CPU: a known answer.
+    KnownRate(u32),
+    /// Loses exactly every so-many-th frame.
+    KnownLoss(u32),
+    /// Sends exactly every so-many-th frame twice.
+    KnownDuplication(u32),
+    /// Holds every frame up for this many nanoseconds.
+    KnownDelay(u64),
+}
+
+impl fmt::Display for Dut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Dut::CardToCard => f.write_str("card-to-card"),
+            Dut::Forwarding => f.write_str("forwarding"),
+            Dut::Bridge => f.write_str("bridge"),
+            Dut::RoutedBridge => f.write_str("routed-bridge"),
+            Dut::Macvlan => f.write_str("macvlan"),
+            Dut::Vxlan => f.write_str("vxlan"),
+            Dut::Nested => f.write_str("nested"),
+            Dut::Vlan => f.write_str("vlan"),
+            Dut::Xdp => f.write_str("xdp"),
+            Dut::KnownRate(rate) => write!(f, "known-rate={rate}"),
+            Dut::KnownLoss(n) => write!(f, "known-loss={n}"),
+            Dut::KnownDuplication(n) => write!(f, "known-duplication={n}"),
+            Dut::KnownDelay(ns) => write!(f, "known-delay={ns}ns"),
+        }
+    }
+}
+
+/// Which CPUs of the device under test forward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cpus {
+    /// Every CPU that the lab has for it.
+    All,
+    /// So many.
+    Count(u32),
+}
+
+impl fmt::Display for Cpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cpus::All => f.write_str("all"),
+            Cpus::Count(n) => write!(f, "{n}"),
+        }
+    }
+}
+
+/// CPU numbers as `0,2-3`.
+pub fn cpu_list(cpus: &[u32]) -> String {
+    let mut out = String::new();
+    let mut rest = cpus;
+    while let Some(&first) = rest.first() {
+        let run = rest.iter().enumerate().take_while(|(i, c)| **c == first + *i as u32).count();
+        let separator = if out.is_empty() { "" } else { "," };
+        out += &match run {
+            1 => format!("{separator}{first}"),
+            _ => format!("{separator}{first}-{}", first + run as u32 - 1),
+        };
+        rest = &rest[run..];
+    }
+    out
+}
+
+/// A feature of a card that is on or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Feature {
+    /// Generic receive offload: several frames of a flow go through the stack as one.
+    Gro,
+    /// Generic segmentation offload: large packets are cut up just before the driver.
+    Gso,
+    /// TCP segmentation offload (FreeBSD: tso4 and tso6).
+    Tso,
+    /// Large receive offload, by the card.
+    Lro,
+    /// The card verifies checksums.
+    RxChecksum,
+    /// The card writes checksums.
+    TxChecksum,
+    /// The card takes VLAN tags off and puts them on.
+    VlanOffload,
+    /// TCP segmentation offload of tagged frames (FreeBSD: vlanhwtso).
+    VlanTso,
+    /// UDP frames of a flow are merged when they are to be forwarded (Linux).
+    UdpGroForwarding,
+    /// Ethernet pause frames.
+    FlowControl,
+    /// The interrupt rate adapts itself.
+    AdaptiveInterrupts,
+    /// NAPI polls in kernel threads instead of softirqs (Linux).
+    ThreadedNapi,
+}
+
+impl Feature {
+    /// All of them.
+    pub const ALL: [Feature; 12] = [
+        Feature::Gro,
+        Feature::Gso,
+        Feature::Tso,
+        Feature::Lro,
+        Feature::RxChecksum,
+        Feature::TxChecksum,
+        Feature::VlanOffload,
+        Feature::VlanTso,
+        Feature::UdpGroForwarding,
+        Feature::FlowControl,
+        Feature::AdaptiveInterrupts,
+        Feature::ThreadedNapi,
+    ];
+
+    /// The name of its key in a plan.
+    pub fn key(self) -> &'static str {
+        match self {
+            Feature::Gro => "gro",
+            Feature::Gso => "gso",
+            Feature::Tso => "tso",
+            Feature::Lro => "lro",
+            Feature::RxChecksum => "rx-checksum",
+            Feature::TxChecksum => "tx-checksum",
+            Feature::VlanOffload => "vlan-offload",
+            Feature::VlanTso => "vlan-tso",
+            Feature::UdpGroForwarding => "udp-gro-forwarding",
+            Feature::FlowControl => "flow-control",
+            Feature::AdaptiveInterrupts => "adaptive-interrupts",
+            Feature::ThreadedNapi => "threaded-napi",
+        }
+    }
+}
+
+/// What is set at one end of the device under test. What is not named stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Interface {
+    /// Largest packet in bytes, without Ethernet header and FCS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u32>,
+    /// Features that are turned on or off.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub features: BTreeMap<Feature, bool>,
+    /// Features that only this driver has (`ethtool --set-priv-flags`).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub private_flags: BTreeMap<String, bool>,
+    /// Receive and transmit queues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queues: Option<u32>,
+    /// Descriptors of each receive queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rx_ring: Option<u32>,
+    /// Descriptors of each transmit queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tx_ring: Option<u32>,
+    /// A receive interrupt waits at most this long for more frames, in nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rx_wait_ns: Option<u64>,
+    /// A receive interrupt waits for at most this many frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rx_wait_frames: Option<u32>,
+    /// CPUs that received frames are spread over in software (receive packet steering).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rps: Option<Vec<u32>>,
+    /// Flows that each queue remembers the CPU of (receive flow steering).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rfs: Option<u32>,
+    /// CPUs that may use the transmit queues (transmit packet steering): queue n serves the n-th of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xps: Option<Vec<u32>>,
+    /// CPUs that serve the interrupts (in threaded NAPI: run the threads) of the queues, in turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub irq: Option<Vec<u32>>,
+}
+
+/// A route beyond those that the traffic needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// The network: `203.0.113.0/24`.
+    pub to: String,
+    /// The next hop; the tester's address at that end where none is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+    /// Which interface it leaves through.
+    pub end: End,
+}
+
+/// An entry of the ARP or neighbour table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Neighbour {
+    /// Its IP address.
+    pub address: String,
+    /// Its Ethernet address.
+    pub mac: String,
+    /// Which interface it is at.
+    pub end: End,
+}
+
+/// One of the two ends of the device under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum End {
+    /// Towards the generator.
+    In,
+    /// Towards the receiver.
+    #[default]
+    Out,
+}
+
+/// The firewall, as the plan describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rules {
+    /// Which firewall.
+    pub tool: Tool,
+    /// What it does with a frame.
+    pub filter: Filter,
+    /// Rules that match nothing, in front of the one that lets the frames pass.
+    pub before: u32,
+    /// Entries of a table (set) that match nothing, looked up for each frame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<u32>,
+    /// Connections that the state table is to hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub states: Option<u64>,
+    /// Whether the state table's hash is sized for `states`, or left as it is.
+    pub hash_sized: bool,
+    /// Whether pf may make a table of rules that differ in their addresses alone, as it does by default.
+    pub optimize: bool,
+}
+
+/// Firewalls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tool {
+    /// nftables, on Linux.
+    Nftables,
+    /// iptables, on Linux; with ipset for tables.
+    Iptables,
+    /// ipfw, on FreeBSD.
+    Ipfw,
+    /// pf, on FreeBSD and OpenBSD.
+    Pf,
+    /// IP Filter, on FreeBSD.
+    Ipf,
+}
+
+impl Tool {
+    /// The command that makes it forget its states and keep its rules; `None` where there is none.
+    pub fn forget(self) -> Option<&'static str> {
+        match self {
+            Tool::Nftables | Tool::Iptables => Some("conntrack -F"),
+            Tool::Pf => Some("pfctl -F states"),
+            Tool::Ipf => Some("ipf -FS"),
+            Tool::Ipfw => None,
+        }
+    }
+}
+
+/// What a firewall does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Filter {
+    /// Looks at each frame by itself.
+    Stateless,
+    /// Keeps a state for each connection.
+    Stateful,
+    /// Keeps states, and replaces the source address by its own.
+    Nat,
+}
+
+/// How far the connections of the test traffic are when a trial begins, on a device that keeps states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum States {
+    /// Each flow has been seen in both directions.
+    #[default]
+    Established,
+    /// No flow has been seen: each opens a connection with its first frame.
+    New,
+    /// Each flow has been seen in the direction of the load only.
+    OneWay,
+}
+
+impl States {
+    /// Whether it is the default.
+    pub fn is_default(&self) -> bool {
+        *self == States::default()
+    }
+}
+
+impl fmt::Display for States {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            States::Established => "established",
+            States::New => "new",
+            States::OneWay => "one-way",
+        })
+    }
+}
+
+impl std::str::FromStr for States {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [States::Established, States::New, States::OneWay];
+        let found = all.into_iter().find(|states| states.to_string() == text);
+        found.ok_or_else(|| format!("'{text}': states are established, new or one-way"))
+    }
+}
+
+/// A file that is written on the device under test. Its former content comes back afterwards.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct File {
+    /// Its path.
+    pub path: String,
+    /// Its content.
+    pub text: String,
+}
+
+/// A system image or a kernel that is installed on the device under test, and booted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// The file, on the machine that linerate runs on; relative to the plan's folder.
+    pub file: String,
+    /// A line for the system's shell that installs what it reads.
+    pub install: String,
+    /// The line that puts the old one back, for the next boot.
+    pub undo: String,
+}
+
+/// A command that is run on the device under test before the trials.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Command {
+    /// A line for the system's shell.
+    pub run: String,
+    /// The line that undoes it; `None` where a reboot does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<String>,
+    /// How long each of the two may take, in nanoseconds; the lab's usual time where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_ns: Option<u64>,
+}
+
+/// All that a variant sets on the device under test. Equal settings are one lane.
+///
+/// Texts may contain the placeholders of [`super::placeholders`]: the names of the interfaces, say, are the lab's.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// What it is.
+    pub dut: Dut,
+    /// The CPUs that forward; the lab's own choice where none are named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<Cpus>,
+    /// Kernel settings: name -> value.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sysctls: BTreeMap<String, String>,
+    /// Settings that take effect at boot: loader tunables on FreeBSD, the kernel's command line on Linux.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub boot: BTreeMap<String, String>,
+    /// The image that is booted; the host's own where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<Image>,
+    /// The interface towards the generator.
+    pub inside: Interface,
+    /// The interface towards the receiver.
+    pub outside: Interface,
+    /// Routes to generate that no frame takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route_count: Option<u32>,
+    /// Routes by hand.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<Route>,
+    /// Neighbours to generate that no frame is sent to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub neighbour_count: Option<u32>,
+    /// Neighbours by hand.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub neighbours: Vec<Neighbour>,
+    /// The firewall; none where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Rules>,
+    /// A rule file of the author's own, in place of `rules`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule_file: Option<RuleFile>,
+    /// How far connections are when a trial begins.
+    #[serde(skip_serializing_if = "States::is_default")]
+    pub states: States,
+    /// Kernel modules to load.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<String>,
+    /// Files to write.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<File>,
+    /// Commands to run, in this order, after everything else.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<Command>,
+}
+
+impl Settings {
+    /// The command that makes its firewall forget its states and keep its rules; `None` where there is none.
+    pub fn forget(&self) -> Option<&'static str> {
+        let of_file = self.rule_file.as_ref().map(|file| match file.firewall {
+            Firewall::Nftables | Firewall::Iptables => Tool::Nftables,
+            Firewall::Pf | Firewall::OpenbsdPf => Tool::Pf,
+            Firewall::Ipfw => Tool::Ipfw,
+            Firewall::Ipf => Tool::Ipf,
+        });
+        self.rules.as_ref().map(|rules| rules.tool).or(of_file)?.forget()
+    }
+
+    /// Whether its rules make the firewall keep a state for each flow.
+    pub fn tracks(&self) -> bool {
+        self.rules.as_ref().is_some_and(|rules| rules.filter != Filter::Stateless)
+            || self.rule_file.as_ref().is_some_and(RuleFile::tracks)
+    }
+}
+
+/// How generation, forwarding and reception share the CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Closed loop: all on the generator's CPU, the offered load is what the DUT takes. Cost per frame, precisely.
+    Inline,
+    /// Open loop: the DUT has CPUs of its own. Loss, overload, latency.
+    Threaded,
+    /// Open loop: generator, DUT and receiver are hosts of their own.
+    Hosts,
+}
+
+impl std::fmt::Display for Mode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Mode::Inline => "inline",
+            Mode::Threaded => "threaded",
+            Mode::Hosts => "hosts",
+        })
+    }
+}

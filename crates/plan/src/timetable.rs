@@ -1,0 +1,123 @@
+//! How long a campaign will take.
+
+use super::campaign::{Campaign, Lab, Reboot, Trials};
+use super::settings::{Dut, Settings};
+use super::timing::Timing;
+use serde::Serialize;
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1000 * MS;
+
+/// What a trial of the embedded lab takes beyond its load: start, stop, drain, reading. Measured on a 2-CPU virtual machine.
+const SLICE_OVERHEAD: u64 = 45 * MS;
+/// The same in a real lab: links that bounce when netmap opens them, waiting for the first frame, fetching results.
+const TRIAL_OVERHEAD: u64 = 15 * S;
+/// A reboot of a server until it forwards again.
+const REBOOT: u64 = 180 * S;
+/// Building the embedded lab and finding the generator's batch size.
+const LAB: u64 = 800 * MS;
+/// One lane of the embedded lab: namespaces, links, programs.
+const LANE: u64 = 100 * MS;
+/// Putting settings that all namespaces share in place of others.
+const TURN: u64 = 400 * MS;
+/// Loading one rule, one entry of a table, one route or neighbour.
+const RULE: u64 = 20_000;
+const ENTRY: u64 = 3_000;
+const ROUTE: u64 = 5_000;
+/// Sending one flow once through a DUT before the trials.
+const FLOW: u64 = 2_000;
+/// Flows that are sent ahead where the DUT keeps no state for them.
+const FLOWS_AHEAD: u64 = 10_000;
+
+/// When trials end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// After the number of blocks that was asked for.
+    Blocks,
+    /// When the time is used up.
+    Budget,
+}
+
+/// How long a campaign takes, by rules of thumb. A stopping rule may end it earlier.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Timetable {
+    /// One trial, in nanoseconds: load and everything around it.
+    pub trial_ns: u64,
+    /// One trial of every cell.
+    pub block_ns: u64,
+    /// Blocks that will be run at most.
+    pub blocks: u64,
+    /// What bounds them.
+    pub bound: Bound,
+    /// Trials of all cells.
+    pub trials: u64,
+    /// Before the first trial.
+    pub set_up_ns: u64,
+    /// All trials.
+    pub trials_ns: u64,
+    /// Everything.
+    pub total_ns: u64,
+}
+
+impl Timetable {
+    /// The timetable of a campaign.
+    pub fn new(campaign: &Campaign) -> Self {
+        let embedded = matches!(campaign.lab, Lab::Embedded { .. });
+        let groups = campaign.lanes.iter().map(|l| l.group + 1).max().unwrap_or(1);
+        let cells = campaign.cells.len() as u64;
+        let block = block_ns(&campaign.trials, campaign.cells.len(), groups, embedded);
+        let fitting = campaign.trials.budget_ns.map_or(u64::MAX, |budget| (budget / block.max(1)).max(1));
+        let asked = campaign.trials.blocks.map_or(u64::MAX, u64::from);
+        let blocks = fitting.min(asked);
+        let set_up_ns = if embedded { set_up_ns(campaign) } else { 2 * TRIAL_OVERHEAD };
+        let trials_ns = blocks.saturating_mul(block);
+        Timetable {
+            trial_ns: trial_ns(&campaign.trials, embedded),
+            block_ns: block,
+            blocks,
+            bound: if asked <= fitting { Bound::Blocks } else { Bound::Budget },
+            trials: blocks.saturating_mul(cells),
+            set_up_ns,
+            trials_ns,
+            total_ns: set_up_ns.saturating_add(trials_ns),
+        }
+    }
+}
+
+fn trial_ns(trials: &Trials, embedded: bool) -> u64 {
+    let around = if embedded { SLICE_OVERHEAD } else { TRIAL_OVERHEAD };
+    let reboot = if trials.reboot == Reboot::EachTrial { REBOOT } else { 0 };
+    Timing::slice(trials.duration_ns).load_ns() + around + trials.pause_ns + reboot
+}
+
+/// One trial of every cell. Between lanes of different groups the host is changed, or rebooted.
+pub(super) fn block_ns(trials: &Trials, cells: usize, groups: usize, embedded: bool) -> u64 {
+    let turn = match (embedded, trials.reboot) {
+        (true, _) => TURN,
+        (false, Reboot::WhenNeeded) => REBOOT,
+        (false, _) => 0,
+    };
+    let turns = if groups > 1 { groups as u64 * turn } else { 0 };
+    trial_ns(trials, embedded).saturating_mul(cells as u64).saturating_add(turns)
+}
+
+fn set_up_ns(campaign: &Campaign) -> u64 {
+    let lanes: u64 = campaign.lanes.iter().map(|lane| LANE + loading_ns(&lane.settings)).sum();
+    let ahead = campaign.cells.iter().map(|cell| {
+        let flows = u64::from(campaign.kinds[cell.kind].flows);
+        let states = campaign.lanes[cell.lane].settings.tracks();
+        FLOW * if states { flows } else { flows.min(FLOWS_AHEAD) }
+    });
+    LAB + lanes + ahead.sum::<u64>()
+}
+
+fn loading_ns(settings: &Settings) -> u64 {
+    if settings.dut == Dut::CardToCard {
+        return 0;
+    }
+    let routes = settings.route_count.unwrap_or(0) + settings.neighbour_count.unwrap_or(0);
+    let rules = settings.rules.as_ref();
+    u64::from(routes) * ROUTE
+        + rules.map_or(0, |r| u64::from(r.before) * RULE + u64::from(r.table.unwrap_or(0)) * ENTRY)
+}

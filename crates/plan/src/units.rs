@@ -1,0 +1,301 @@
+//! Rates and frame lengths in the field's units, each with its layer named.
+//!
+//! Frame lengths include the FCS, as RFC 2544 counts them. Layer 2 is the frame with its FCS; layer 1 adds the 20 bytes
+//! that every frame costs on Ethernet: 7 preamble, 1 start-of-frame delimiter, 12 inter-frame gap.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Bytes that a frame costs on the wire beyond its length with FCS (IEEE 802.3: preamble, SFD, inter-frame gap).
+pub const LAYER_1_OVERHEAD: f64 = 20.0;
+
+/// The Ethernet speeds whose line rate results are compared with, in bit/s.
+pub const LINK_SPEEDS: [(&str, f64); 5] =
+    [("1G", 1e9), ("10G", 1e10), ("25G", 2.5e10), ("40G", 4e10), ("100G", 1e11)];
+
+/// Average length in bytes with FCS of simple IMIX (IP packets of 40, 576 and 1,500 bytes, 7:4:1, as Ethernet frames of
+/// 64, 594 and 1,518).
+pub const SIMPLE_IMIX_AVERAGE: f64 = (7.0 * 64.0 + 4.0 * 594.0 + 1518.0) / 12.0;
+
+/// Line rate in frames/s: link bit/s / (8 x (length with FCS + 20)).
+///
+/// ```
+/// # use crate::units::line_rate;
+/// assert_eq!(line_rate(1e10, 64.0).round(), 14_880_952.0);
+/// ```
+pub fn line_rate(link_bits_per_second: f64, frame_len_fcs: f64) -> f64 {
+    link_bits_per_second / (8.0 * (frame_len_fcs + LAYER_1_OVERHEAD))
+}
+
+/// Bit/s at layer 1 of `fps` frames/s of `frame_len_fcs` bytes.
+pub fn bits_layer_1(fps: f64, frame_len_fcs: f64) -> f64 {
+    fps * 8.0 * (frame_len_fcs + LAYER_1_OVERHEAD)
+}
+
+/// Bit/s at layer 2 (FCS included) of `fps` frames/s of `frame_len_fcs` bytes.
+pub fn bits_layer_2(fps: f64, frame_len_fcs: f64) -> f64 {
+    fps * 8.0 * frame_len_fcs
+}
+
+/// An offered load as a user asks for it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rate {
+    /// As fast as the generator can: the maximum offered load of RFC 2285.
+    Max,
+    /// Frames per second.
+    Frames(f64),
+    /// Bits per second at layer 1, preamble and gap included.
+    BitsLayer1(f64),
+    /// Bits per second at layer 2, FCS included.
+    BitsLayer2(f64),
+    /// Share of the link's line rate, 0..=1.
+    LineShare(f64),
+}
+
+/// Why a rate could not be understood or used.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum RateError {
+    /// Not a number with a known unit.
+    #[error(
+        "'{0}' is not a rate: write max, 500kpps, 1.5Mpps, 1Gbit/s:l1 (with preamble and gap), 1Gbit/s:l2 (frames with FCS) or 50%"
+    )]
+    Syntax(String),
+    /// A number of what?
+    #[error(
+        "'{0}' has no unit: write {0}pps for frames a second, {0}bit/s:l1 for bits with preamble and gap"
+    )]
+    UnitMissing(String),
+    /// Zero or negative.
+    #[error("a rate of '{0}' sends nothing: the lowest is 0.001pps")]
+    TooLow(String),
+    /// Bits without saying which.
+    #[error(
+        "'{0}' does not say which bits: add :l1 (with preamble and gap, what a link's speed means) or :l2 (frames with FCS)"
+    )]
+    LayerMissing(String),
+    /// Above 100 %.
+    #[error("'{0}' is more than the line carries: a share of line rate is at most 100%")]
+    AboveLine(String),
+    /// A share, but of what?
+    #[error(
+        "a share of line rate needs a link speed, and this interface has none: name it with --link-speed 10G, or give the rate in pps"
+    )]
+    NoLinkSpeed,
+    /// Beyond what the generator can be told.
+    #[error(
+        "{wanted:.0} frames/s is more than {threads} generator thread(s) can be asked for ({most:.0}): use more CPUs, longer frames or a lower rate"
+    )]
+    Unreachable {
+        /// Frames/s asked for.
+        wanted: f64,
+        /// Generator threads.
+        threads: usize,
+        /// Frames/s that can be asked of them.
+        most: f64,
+    },
+}
+
+/// Frames/s that one generator thread can be asked for: more than any machine delivers, and what its arithmetic carries.
+pub const MOST_PER_THREAD: f64 = 150e6;
+
+impl Rate {
+    /// Frames/s for frames of `average_len_fcs` bytes on a link of `link` bit/s; `None` for [`Rate::Max`].
+    ///
+    /// # Errors
+    /// A share of line rate without a link speed; more than `threads` generator threads can be asked for.
+    pub fn frames_per_second(
+        self,
+        average_len_fcs: f64,
+        link: Option<f64>,
+        threads: usize,
+    ) -> Result<Option<f64>, RateError> {
+        let wanted = match self {
+            Rate::Max => return Ok(None),
+            Rate::Frames(fps) => fps,
+            Rate::BitsLayer1(bits) => bits / bits_layer_1(1.0, average_len_fcs),
+            Rate::BitsLayer2(bits) => bits / bits_layer_2(1.0, average_len_fcs),
+            Rate::LineShare(share) => share * line_rate(link.ok_or(RateError::NoLinkSpeed)?, average_len_fcs),
+        };
+        let most = MOST_PER_THREAD * threads as f64;
+        if wanted > most {
+            return Err(RateError::Unreachable { wanted, threads, most });
+        }
+        Ok(Some(wanted))
+    }
+}
+
+/// A number with an SI suffix: `64`, `1.5M`, `200k`; the rest of the text follows as the unit.
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+    let number: f64 = text[..digits].replace('_', "").parse().ok()?;
+    let rest = text[digits..].trim_start();
+    let (scale, unit) = match rest.chars().next() {
+        Some('k' | 'K') => (1e3, &rest[1..]),
+        Some('M' | 'm') => (1e6, &rest[1..]),
+        Some('G' | 'g') => (1e9, &rest[1..]),
+        Some('T' | 't') => (1e12, &rest[1..]),
+        _ => (1.0, rest),
+    };
+    Some((number * scale, unit))
+}
+
+impl FromStr for Rate {
+    type Err = RateError;
+
+    fn from_str(text: &str) -> Result<Self, RateError> {
+        let trimmed = text.trim();
+        if trimmed.eq_ignore_ascii_case("max") {
+            return Ok(Rate::Max);
+        }
+        if trimmed.starts_with('-') {
+            return Err(RateError::TooLow(text.into()));
+        }
+        let syntax = || RateError::Syntax(text.into());
+        let (value, unit) = number_and_unit(trimmed).ok_or_else(syntax)?;
+        let lower = unit.to_ascii_lowercase();
+        let (unit, layer) = match lower.split_once([':', '@']) {
+            Some((unit, layer)) => (unit, Some(layer)),
+            None => (lower.as_str(), None),
+        };
+        let rate = match (unit, layer) {
+            ("", None) if value > 0.0 => return Err(RateError::UnitMissing(trimmed.into())),
+            ("" | "pps" | "fps" | "frames/s" | "packets/s", None) => Rate::Frames(value),
+            ("%", None) if value > 100.0 => return Err(RateError::AboveLine(text.into())),
+            ("%", None) => Rate::LineShare(value / 100.0),
+            ("bit/s" | "bits/s" | "bps", Some("l1")) => Rate::BitsLayer1(value),
+            ("bit/s" | "bits/s" | "bps", Some("l2")) => Rate::BitsLayer2(value),
+            ("bit/s" | "bits/s" | "bps", None) => return Err(RateError::LayerMissing(text.into())),
+            _ => return Err(syntax()),
+        };
+        let too_low = match rate {
+            Rate::Frames(fps) => fps < 0.001,
+            _ => value <= 0.0,
+        };
+        if too_low { Err(RateError::TooLow(text.into())) } else { Ok(rate) }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rate::Max => f.write_str("max"),
+            Rate::Frames(fps) => write!(f, "{}pps", Si(*fps)),
+            Rate::BitsLayer1(bits) => write!(f, "{}bit/s:l1", Si(*bits)),
+            Rate::BitsLayer2(bits) => write!(f, "{}bit/s:l2", Si(*bits)),
+            Rate::LineShare(share) => write!(f, "{}%", share * 100.0),
+        }
+    }
+}
+
+/// Prints a number with an SI prefix and at most three decimals: `1.488M`.
+#[derive(Debug, Clone, Copy)]
+pub struct Si(pub f64);
+
+impl fmt::Display for Si {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scale, prefix) = match self.0.abs() {
+            v if v >= 1e12 => (1e12, "T"),
+            v if v >= 1e9 => (1e9, "G"),
+            v if v >= 1e6 => (1e6, "M"),
+            v if v >= 1e3 => (1e3, "k"),
+            _ => (1.0, ""),
+        };
+        let text = format!("{:.3}", self.0 / scale);
+        write!(f, "{}{prefix}", text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+/// A link speed such as `10G`, `2.5Gbit/s` or `100M`, in bit/s.
+///
+/// # Errors
+/// Anything that is not a positive number with an SI suffix.
+pub fn parse_link_speed(text: &str) -> Result<f64, String> {
+    match number_and_unit(text.trim()) {
+        Some((bits, unit)) if bits >= 1e6 && matches!(unit, "" | "bit/s" | "bps" | "b") => Ok(bits),
+        _ => Err(format!("'{text}' is not a link speed: write 1G, 2.5G, 10G, 25G, 40G or 100G")),
+    }
+}
+
+/// A duration such as `250ms`, `10s` or `2m`, in nanoseconds.
+///
+/// # Errors
+/// Not a number with a known unit, zero, or more than a day.
+pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is not a duration: write 250ms, 10s or 2m, up to 24h");
+    let trimmed = text.trim();
+    let digits = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
+    let number: f64 = trimmed[..digits].parse().map_err(|_| wrong())?;
+    let scale = match trimmed[digits..].trim() {
+        "" => return Err(format!("'{trimmed}' has no unit: write {trimmed}s, {trimmed}ms or {trimmed}us")),
+        "s" | "sec" => 1e9,
+        "ms" => 1e6,
+        "us" => 1e3,
+        "m" | "min" => 60e9,
+        "h" => 3600e9,
+        _ => return Err(wrong()),
+    };
+    let ns = number * scale;
+    if (1.0..=24.0 * 3600e9).contains(&ns) { Ok(ns as u64) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_line_rates() {
+        assert_eq!(line_rate(1e9, 64.0).round(), 1_488_095.0);
+        assert_eq!(line_rate(1e11, 64.0).round(), 148_809_524.0);
+        assert_eq!(line_rate(1e9, 1518.0).round(), 81_274.0);
+    }
+
+    #[test]
+    fn rates_are_read_and_written() {
+        for (text, rate) in [
+            ("max", Rate::Max),
+            ("100pps", Rate::Frames(100.0)),
+            ("1.5 Mpps", Rate::Frames(1.5e6)),
+            ("1Gbit/s:l1", Rate::BitsLayer1(1e9)),
+            ("1Gbps@L2", Rate::BitsLayer2(1e9)),
+            ("50%", Rate::LineShare(0.5)),
+        ] {
+            let read: Rate = text.parse().unwrap();
+            assert_eq!(read, rate, "{text}");
+            assert_eq!(read.to_string().parse::<Rate>().unwrap(), rate, "{text}");
+        }
+    }
+
+    #[test]
+    fn bad_rates_say_what_is_wrong() {
+        assert!(matches!("0".parse::<Rate>(), Err(RateError::TooLow(_))));
+        assert!(matches!("-5".parse::<Rate>(), Err(RateError::TooLow(_))));
+        assert!(matches!("1Gbit/s".parse::<Rate>(), Err(RateError::LayerMissing(_))));
+        for text in ["10", "200k"] {
+            assert!(matches!(text.parse::<Rate>(), Err(RateError::UnitMissing(_))), "{text}");
+        }
+        assert!(matches!("101%".parse::<Rate>(), Err(RateError::AboveLine(_))));
+        for text in ["", "fast", "1e", "1xpps", "nan", "inf", "1Gbit/s:l3", "µ"] {
+            assert!(matches!(text.parse::<Rate>(), Err(RateError::Syntax(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn bits_become_frames_by_their_layer() {
+        let fps = |rate: Rate| rate.frames_per_second(64.0, Some(1e10), 1).unwrap().unwrap();
+        assert_eq!(fps(Rate::BitsLayer1(1e9)).round(), 1_488_095.0);
+        assert_eq!(fps(Rate::BitsLayer2(1e9)).round(), 1_953_125.0);
+        assert_eq!(fps(Rate::LineShare(0.5)).round(), 7_440_476.0);
+        assert_eq!(Rate::LineShare(0.5).frames_per_second(64.0, None, 1), Err(RateError::NoLinkSpeed));
+        let ten_tbit = "10Tbit/s:l1".parse::<Rate>().unwrap().frames_per_second(64.0, None, 2);
+        assert!(matches!(ten_tbit, Err(RateError::Unreachable { .. })));
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(parse_duration_ns("250ms"), Ok(250_000_000));
+        assert_eq!(parse_duration_ns("2 s"), Ok(2_000_000_000));
+        assert!(parse_duration_ns("5").unwrap_err().contains("no unit: write 5s"));
+        assert!(parse_duration_ns("0").is_err() && parse_duration_ns("25h").is_err());
+        assert!(parse_duration_ns("ten").is_err());
+    }
+}

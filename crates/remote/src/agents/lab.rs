@@ -1,0 +1,222 @@
+//! A lab of hosts with agents: which cards send, and which one counts. What a stand needs.
+//!
+//! Ports are made when they are first needed and kept.
+
+use super::{Agent, AgentError, Flown, Member, Trial};
+use linerate_hosts::agent::ANSWERS;
+use linerate_hosts::agent::spec::{Filter, Means, Port, Role, Traffic};
+use linerate_plan::timing::Timing;
+use linerate_wire::{FlowOrder, MacAddr, Transport};
+use std::sync::atomic::AtomicBool;
+
+/// A card of a host.
+#[derive(Debug, Clone)]
+pub struct Card {
+    /// The number of its host's agent.
+    pub agent: usize,
+    /// Its interface.
+    pub interface: String,
+    /// The CPUs that it is worked from; the agent's choice where none are named.
+    pub cpus: Vec<u32>,
+}
+
+/// A card that sends.
+#[derive(Debug, Clone)]
+pub struct Sender {
+    /// The card.
+    pub card: Card,
+    /// The Ethernet address at the other end: the device's, or the receiver's where there is none.
+    pub to: MacAddr,
+}
+
+/// How the hosts are cabled.
+#[derive(Debug, Clone)]
+pub struct Cabling {
+    /// Where frames leave.
+    pub senders: Vec<Sender>,
+    /// Where they arrive.
+    pub receiver: Card,
+    /// How frames leave and arrive.
+    pub means: Means,
+    /// Whether the user has said that all these interfaces lead to nothing but the lab (RFC 6815).
+    pub isolated: bool,
+}
+
+/// A lab of hosts, with an agent on each.
+pub struct RealLab {
+    agents: Vec<Agent>,
+    cabling: Cabling,
+    kinds: Vec<Traffic>,
+    /// By kind: whether its ports are there.
+    prepared: Vec<bool>,
+    receives: bool,
+    campaign: u8,
+}
+
+/// The load of a trial.
+struct Asked {
+    rate: Option<f64>,
+    frames: Option<u64>,
+    timing: Timing,
+    batch: u32,
+    answer: bool,
+}
+
+/// Streams that a receiver tells apart.
+const STREAMS: usize = 256;
+/// The receiving port's name.
+const RECEIVER: &str = "receiver";
+/// How long frames may be under way when the device is shown all flows, in nanoseconds.
+const LEARNING_NS: u64 = 30_000;
+
+impl RealLab {
+    /// A lab of these agents, for these kinds of traffic; addresses of frames, campaign and streams are filled in here. Nothing is
+    /// done yet.
+    ///
+    /// # Errors
+    /// In words: more streams than a receiver tells apart, or a host that is not there.
+    pub fn new(
+        agents: Vec<Agent>,
+        cabling: Cabling,
+        mut kinds: Vec<Traffic>,
+        campaign: u8,
+    ) -> Result<RealLab, String> {
+        let hosts = cabling.senders.iter().map(|s| s.card.agent).chain([cabling.receiver.agent]);
+        if cabling.senders.is_empty() || hosts.into_iter().any(|host| host >= agents.len()) {
+            return Err("a lab needs a host that sends and one that receives".into());
+        }
+        let threads: usize = cabling.senders.iter().map(|s| s.card.cpus.len().max(1)).sum();
+        if threads * kinds.len() > STREAMS {
+            return Err(format!(
+                "{} kinds of frames, each from {threads} threads, are {} streams, and a receiver tells {STREAMS} apart",
+                kinds.len(),
+                threads * kinds.len()
+            ));
+        }
+        for (number, kind) in kinds.iter_mut().enumerate() {
+            (kind.campaign, kind.first_stream) = (campaign, (number * threads) as u8);
+        }
+        let prepared = vec![false; kinds.len()];
+        Ok(RealLab { agents, cabling, kinds, prepared, receives: false, campaign })
+    }
+
+    /// Shows the device every flow of a kind once from each sender, so that no trial pays for what only first frames cost (RFC 2544's
+    /// learning frames). With `answer`, the receiver answers each. Gives how many frames were sent, how many arrived, and how many
+    /// answers came back.
+    ///
+    /// # Errors
+    /// An agent refuses, or is lost.
+    pub fn learn(
+        &mut self,
+        kind: usize,
+        flows: u64,
+        answer: bool,
+        interrupted: &AtomicBool,
+    ) -> Result<[u64; 3], AgentError> {
+        // Senders share what is to be sent, and each begins with the first flow.
+        let frames = flows.saturating_mul(self.cabling.senders.len() as u64);
+        let most_ns = 100_000_000 + frames.saturating_mul(LEARNING_NS);
+        let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
+        let (rate, frames) = (Some(50_000.0), Some(frames));
+        let asked = Asked { rate, frames, timing, batch: 8, answer };
+        let flown = self.fly(kind, asked, interrupted)?;
+        Ok([flown.generator.frames, flown.receiver.unique(), flown.generator.answers])
+    }
+
+    /// Runs one trial with a kind of traffic through what is between the cards, as it stands.
+    ///
+    /// # Errors
+    /// An agent refuses, or is lost.
+    pub fn trial(
+        &mut self,
+        kind: usize,
+        rate: Option<f64>,
+        timing: Timing,
+        batch: u32,
+        interrupted: &AtomicBool,
+    ) -> Result<Flown, AgentError> {
+        self.fly(kind, Asked { rate, frames: None, timing, batch, answer: false }, interrupted)
+    }
+
+    /// Whether the hosts' linerate can answer the flows of a kind: all of them are in the first frames only where they are sent in
+    /// turn, and an echo reply is told from a request by no one yet.
+    pub fn can_answer(&self, kind: usize) -> bool {
+        let answers = |agent: &Agent| agent.welcome().features.iter().any(|feature| feature == ANSWERS);
+        let in_turn = self.kinds[kind].order == FlowOrder::Sequential;
+        let echo = self.kinds[kind].transport == Transport::IcmpEcho;
+        in_turn && !echo && self.cabling.means != Means::AfXdp && self.agents.iter().all(answers)
+    }
+
+    fn fly(&mut self, kind: usize, asked: Asked, interrupted: &AtomicBool) -> Result<Flown, AgentError> {
+        self.prepare(kind)?;
+        let members: Vec<Member<'_>> = (0..self.agents.len()).filter_map(|n| self.member(n, kind)).collect();
+        let Asked { rate, frames, timing, batch, answer } = asked;
+        Trial { members: &members, timing, rate, frames, batch, answer }.run(interrupted)
+    }
+
+    /// An agent's part in a trial, if it has one.
+    fn member(&self, number: usize, kind: usize) -> Option<Member<'_>> {
+        let senders = self.cabling.senders.iter().enumerate().filter(|(_, s)| s.card.agent == number);
+        let generators: Vec<String> = senders.map(|(nth, _)| port_name(kind, nth)).collect();
+        let receives = self.cabling.receiver.agent == number;
+        let receivers = if receives { vec![RECEIVER.to_string()] } else { Vec::new() };
+        let agent = &self.agents[number];
+        (!generators.is_empty() || receives).then_some(Member { agent, generators, receivers })
+    }
+
+    fn prepare(&mut self, kind: usize) -> Result<(), AgentError> {
+        let Cabling { senders, receiver, means, isolated, .. } = &self.cabling;
+        let port = |name: String, card: &Card, role| Port {
+            name,
+            interface: card.interface.clone(),
+            isolated: *isolated,
+            means: *means,
+            cpus: card.cpus.clone(),
+            role,
+        };
+        if !self.receives {
+            // In a lab of hosts, neighbours may have to be asked for.
+            let filter = Filter {
+                campaign: self.campaign,
+                streams: STREAMS as u16,
+                unsigned: false,
+                pass_foreign: *means != Means::AfXdp,
+            };
+            self.agents[receiver.agent].prepare(port(RECEIVER.into(), receiver, Role::Receiver(filter)))?;
+            self.receives = true;
+        }
+        if !self.prepared[kind] {
+            if *means == Means::AfXdp {
+                // A queue has one such socket at a time.
+                let others = (0..self.kinds.len()).filter(|other| self.prepared[*other]);
+                let others: Vec<usize> = others.collect();
+                for (nth, sender) in senders.iter().enumerate() {
+                    let names: Vec<String> = others.iter().map(|other| port_name(*other, nth)).collect();
+                    if !names.is_empty() {
+                        self.agents[sender.card.agent].release(names)?;
+                    }
+                }
+                self.prepared.fill(false);
+            }
+            let mut stream = self.kinds[kind].first_stream;
+            for (nth, sender) in senders.iter().enumerate() {
+                let traffic = Traffic { to: sender.to, first_stream: stream, ..self.kinds[kind].clone() };
+                let role = Role::Generator(Box::new(traffic));
+                self.agents[sender.card.agent].prepare(port(port_name(kind, nth), &sender.card, role))?;
+                stream = stream.wrapping_add(sender.card.cpus.len().max(1) as u8);
+            }
+            self.prepared[kind] = true;
+        }
+        Ok(())
+    }
+
+    /// Lets the agents go; what went wrong with it. Those that are lost have ended their loads by themselves, and are let go.
+    pub fn take_down(self) -> Vec<AgentError> {
+        let there = self.agents.into_iter().filter(|agent| agent.lost().is_none());
+        there.filter_map(|agent| agent.goodbye().err()).collect()
+    }
+}
+
+fn port_name(kind: usize, sender: usize) -> String {
+    format!("kind {kind} sender {sender}")
+}

@@ -1,0 +1,281 @@
+//! One trial over agents: armed everywhere, let go at one moment, watched, drained and read.
+
+use super::{Agent, AgentError};
+use linerate_hosts::agent::clock::Offset;
+use linerate_hosts::agent::merge::{Series, merge};
+use linerate_hosts::agent::message::{End, Reply, Sample};
+use linerate_hosts::agent::spec::Load;
+use linerate_linux::ports::monotonic_ns;
+use linerate_linux::trial::Outcome;
+use linerate_measure::counters::PortCounters;
+use linerate_measure::record::CpuShare;
+use linerate_plan::timing::Timing;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// An agent with the ports of it that take part.
+pub struct Member<'a> {
+    /// The agent.
+    pub agent: &'a Agent,
+    /// Its ports that send.
+    pub generators: Vec<String>,
+    /// Its ports that count.
+    pub receivers: Vec<String>,
+}
+
+/// A trial to be run.
+pub struct Trial<'a> {
+    /// Who takes part.
+    pub members: &'a [Member<'a>],
+    /// Its times.
+    pub timing: Timing,
+    /// Frames/s over all generators; as fast as possible where none is named. Each gets an even share.
+    pub rate: Option<f64>,
+    /// Frames over all generators.
+    pub frames: Option<u64>,
+    /// Frames handed over at once.
+    pub batch: u32,
+    /// Whether receivers answer each frame.
+    pub answer: bool,
+}
+
+/// What a trial showed.
+#[derive(Debug, Clone, Default)]
+pub struct Flown {
+    /// Samples and faults, on our clock.
+    pub outcome: Outcome,
+    /// All generators' counters together.
+    pub generator: PortCounters,
+    /// All receivers'.
+    pub receiver: PortCounters,
+    /// How much later than they should each generator began, by our clock: host and port, nanoseconds. As uncertain as the comparison
+    /// of clocks (`within_ns`).
+    pub late: Vec<(String, i64)>,
+    /// The largest uncertainty of a comparison of clocks, in nanoseconds.
+    pub within_ns: u64,
+    /// How busy each host's CPUs were.
+    pub cpus: BTreeMap<String, Vec<CpuShare>>,
+}
+
+impl Flown {
+    /// Nanoseconds between the first generator's beginning and the last one's.
+    pub fn skew_ns(&self) -> u64 {
+        let late = || self.late.iter().map(|(_, ns)| *ns);
+        late().max().zip(late().min()).map_or(0, |(last, first)| last.abs_diff(first))
+    }
+}
+
+/// From the order to go until it is time: the order must be there, and generators need some 80 ms to get ready.
+const LEAD_NS: u64 = 150_000_000;
+/// Generators go on so long after the window, so that its end is in it.
+const OVERRUN_NS: u64 = 50_000_000;
+/// How long the end of a load may be awaited after its time.
+const GRACE: Duration = Duration::from_secs(8);
+/// How often an interrupt is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+/// Answers may be under way this long.
+const ANSWER_WITHIN: Duration = Duration::from_millis(200);
+/// A sample at least every second.
+const LONGEST_SAMPLE_NS: u64 = 1_000_000_000;
+
+/// A member under way.
+struct Underway {
+    load: u64,
+    offset: Offset,
+    began: BTreeMap<String, u64>,
+    samples: BTreeMap<String, Vec<Sample>>,
+    ended: Option<(End, Vec<String>, Vec<CpuShare>)>,
+}
+
+impl Trial<'_> {
+    /// Runs it. Ends early when `interrupted` becomes true. Whatever happens, no load is left running that can be reached; what cannot
+    /// be reached ends by itself.
+    ///
+    /// # Errors
+    /// An agent is lost, or refuses.
+    pub fn run(&self, interrupted: &AtomicBool) -> Result<Flown, AgentError> {
+        let result = self.fly(interrupted);
+        if result.is_err() {
+            for member in self.members.iter().filter(|m| m.agent.lost().is_none()) {
+                let _ = member.agent.stop();
+            }
+        }
+        result
+    }
+
+    fn fly(&self, interrupted: &AtomicBool) -> Result<Flown, AgentError> {
+        let mut offsets = Vec::new();
+        for member in self.members {
+            offsets.push(member.agent.compare_clocks()?);
+            let ports = [member.receivers.as_slice(), &member.generators].concat();
+            member.agent.arm(ports, self.load(member))?;
+        }
+        let at_ns = monotonic_ns() + LEAD_NS;
+        let mut underway = Vec::new();
+        // Receivers first: they count before the first frame can come.
+        let mut order: Vec<usize> = (0..self.members.len()).collect();
+        order.sort_by_key(|n| !self.members[*n].generators.is_empty());
+        for n in order {
+            let load = self.members[n].agent.go(at_ns)?;
+            let offset = offsets[n];
+            let fresh =
+                Underway { load, offset, began: BTreeMap::new(), samples: BTreeMap::new(), ended: None };
+            underway.push((n, fresh));
+        }
+        underway.sort_by_key(|(n, _)| *n);
+        let mut underway: Vec<Underway> = underway.into_iter().map(|(_, u)| u).collect();
+        self.watch(&mut underway, interrupted)?;
+        let mut flown = Flown::default();
+        (flown.generator, flown.receiver) = self.drain()?;
+        for (member, under) in self.members.iter().zip(&mut underway) {
+            // What receivers' agents have reported is all here: they have been stopped.
+            while under.ended.is_none() && under.hear(member.agent, Instant::now() + GRACE)? {}
+        }
+        self.tell(&mut flown, underway, at_ns);
+        Ok(flown)
+    }
+
+    fn load(&self, member: &Member<'_>) -> Load {
+        let generators: u64 = self.members.iter().map(|m| m.generators.len() as u64).sum();
+        // An agent gives every port of a load the same: shares are of whole generators.
+        let share = |n: u64| n.div_ceil(generators.max(1));
+        // Receivers report for as long as the generators may take; they are stopped when all is there.
+        let spare = if member.generators.is_empty() {
+            10 * LONGEST_SAMPLE_NS + self.timing.drain_ns
+        } else {
+            OVERRUN_NS
+        };
+        Load {
+            duration_ns: self.timing.load_ns() + spare,
+            frames: self.frames.map(share),
+            rate: self.rate.map(|rate| rate / generators.max(1) as f64),
+            batch: self.batch,
+            sample_ns: self.timing.interval_ns.clamp(1_000_000, LONGEST_SAMPLE_NS),
+            answer: self.answer,
+        }
+    }
+
+    /// Listens until all generators have ended.
+    fn watch(&self, underway: &mut [Underway], interrupted: &AtomicBool) -> Result<(), AgentError> {
+        let until = Instant::now() + Duration::from_nanos(self.timing.load_ns() + LEAD_NS) + GRACE;
+        let mut stopped = false;
+        let senders = self.members.iter().zip(underway).filter(|(member, _)| !member.generators.is_empty());
+        for (member, under) in senders {
+            while under.ended.is_none() {
+                if interrupted.load(Ordering::Relaxed) && !stopped {
+                    stopped = true;
+                    self.stop_generators()?;
+                }
+                self.check_all()?;
+                if !under.hear(member.agent, Instant::now() + LOOK)? && Instant::now() > until {
+                    let why = "its load does not end, although its time is up".into();
+                    return Err(AgentError::Load { host: member.agent.host().into(), why });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One that is lost ends the trial, whoever is being listened to.
+    fn check_all(&self) -> Result<(), AgentError> {
+        self.members.iter().try_for_each(|member| match member.agent.lost() {
+            Some(lost) => Err(member.agent.lost_while("a load was under way", lost)),
+            None => Ok(()),
+        })
+    }
+
+    fn stop_generators(&self) -> Result<(), AgentError> {
+        self.members.iter().filter(|m| !m.generators.is_empty()).try_for_each(|m| m.agent.stop())
+    }
+
+    /// Waits for the last frames, and reads the counters of all.
+    fn drain(&self) -> Result<(PortCounters, PortCounters), AgentError> {
+        // A receiver's agent reports until it is stopped, and answers nothing else meanwhile: its report ends, its counting goes on.
+        for member in self.members.iter().filter(|m| m.generators.is_empty()) {
+            member.agent.stop()?;
+        }
+        let (began, mut quiet, mut last) = (Instant::now(), Instant::now(), 0);
+        let sent = self.read(|m| &m.generators)?;
+        loop {
+            let received = self.read(|m| &m.receivers)?;
+            if received.frames != last {
+                (last, quiet) = (received.frames, Instant::now());
+            }
+            let complete = received.unique() >= sent.frames;
+            let still = quiet.elapsed() >= Duration::from_nanos(self.timing.quiet_ns);
+            if complete || still || began.elapsed() >= Duration::from_nanos(self.timing.drain_ns) {
+                let answers = if self.answer { self.answers(received.unique())? } else { 0 };
+                return Ok((PortCounters { answers, ..sent }, received));
+            }
+            std::thread::sleep(Duration::from_nanos(self.timing.quiet_ns / 10).min(LOOK));
+        }
+    }
+
+    /// The answers that have come back to the generators, once all have or no more do.
+    fn answers(&self, all: u64) -> Result<u64, AgentError> {
+        let (mut quiet, mut last) = (Instant::now(), 0);
+        loop {
+            let now = self.read(|m| &m.generators)?.answers;
+            if now != last {
+                (last, quiet) = (now, Instant::now());
+            }
+            if now >= all || quiet.elapsed() >= ANSWER_WITHIN {
+                return Ok(now);
+            }
+            std::thread::sleep(LOOK.min(ANSWER_WITHIN / 10));
+        }
+    }
+
+    fn read(&self, which: for<'m> fn(&'m Member<'_>) -> &'m Vec<String>) -> Result<PortCounters, AgentError> {
+        let mut all = PortCounters::default();
+        for member in self.members.iter().filter(|m| !which(m).is_empty()) {
+            member.agent.counters(which(member))?.into_values().for_each(|counters| all.add(counters));
+        }
+        Ok(all)
+    }
+
+    fn tell(&self, flown: &mut Flown, underway: Vec<Underway>, at_ns: u64) {
+        let (mut senders, mut receivers) = (Vec::new(), Vec::new());
+        let mut first = u64::MAX;
+        for (member, under) in self.members.iter().zip(underway) {
+            let host = member.agent.host();
+            flown.within_ns = flown.within_ns.max(under.offset.within_ns);
+            for (port, samples) in &under.samples {
+                let series = Series::of(samples, |ns| under.offset.here(ns));
+                if member.generators.contains(port) { senders.push(series) } else { receivers.push(series) }
+            }
+            for (port, began) in under.began.iter().filter(|(port, _)| member.generators.contains(port)) {
+                let began = under.offset.here(*began);
+                first = first.min(began);
+                flown.late.push((format!("{host} {port}"), began as i64 - at_ns as i64));
+            }
+            if let Some((end, faults, cpus)) = under.ended {
+                let failed = end == End::Failed && faults.is_empty();
+                flown.outcome.faults.extend(faults.iter().map(|fault| format!("{host}: {fault}")));
+                flown.outcome.faults.extend(failed.then(|| format!("{host}: its load failed")));
+                flown.cpus.insert(host.into(), cpus);
+            }
+        }
+        let began = if first == u64::MAX { at_ns } else { first };
+        let (from, to) = (began + self.timing.warm_up_ns, began + self.timing.load_ns());
+        flown.outcome.began_ns = began;
+        flown.outcome.samples = merge(&senders, &receivers, began, from, to);
+    }
+}
+
+impl Underway {
+    /// Takes what the load says; `false` if it said nothing until then.
+    fn hear(&mut self, agent: &Agent, until: Instant) -> Result<bool, AgentError> {
+        let Some((_, reply)) = agent.hear(self.load, until)? else { return Ok(false) };
+        match reply {
+            Reply::Began { port, at_ns } => {
+                self.began.insert(port, at_ns);
+            }
+            Reply::Sample(sample) => self.samples.entry(sample.port.clone()).or_default().push(sample),
+            Reply::Ended { why, faults, cpus, .. } => self.ended = Some((why, faults, cpus)),
+            _ => {}
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,141 @@
+//! What people are shown of changes.
+
+use super::*;
+use linerate_hosts::reconfigure::{self, Port, Steps, Target};
+use linerate_plan::settings::{Command, Image, Settings, System};
+
+#[test]
+fn programs_are_shown_without_our_scripts() {
+    let steps = Program::new(["sh", "-c", "long\nscript", "linerate", "/etc/pf.conf"]);
+    assert_eq!(shown(&steps), "a script of linerate with /etc/pf.conf");
+    assert_eq!(shown(&Program::new(["sysctl", "a=1\u{7}"])), "sysctl a=1?");
+}
+
+/// An installation of this file by this line, in a folder of its own.
+fn installation(file: &Path, line: &str) -> (Changes, Step) {
+    let image = Image { file: file.display().to_string(), install: line.into(), undo: "true".into() };
+    let settings = Settings { image: Some(image), ..Settings::default() };
+    let (changes, steps) = made_of(&file.with_extension("journal"), &settings);
+    (changes, steps.steps[0].clone())
+}
+
+/// What settings come to on this machine, and what makes it, with a folder for its journal.
+fn made_of(journals: &Path, settings: &Settings) -> (Changes, Steps) {
+    let port =
+        || Port { name: "in0".into(), addresses: Vec::new(), next_hops: Vec::new(), networks: Vec::new() };
+    let target = Target { system: System::Linux, inside: port(), outside: port(), config_save: None };
+    let steps = reconfigure::steps(settings, None, &target).unwrap();
+    let place = Arc::new(Place::Here { name: "here".into(), netns: None });
+    let changes = Changes::open(place, "here", None, journals, false).unwrap();
+    (changes, steps)
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("linerate-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn a_command_takes_as_long_as_its_plan_lets_it() {
+    let folder = folder("within");
+    let command =
+        Command { run: "sleep 1000".into(), undo: Some("true".into()), within_ns: Some(200_000_000) };
+    let settings = Settings { commands: vec![command], ..Settings::default() };
+    let (mut changes, steps) = made_of(&folder, &settings);
+    let error = changes.make(&steps.steps, false, None).unwrap_err().to_string();
+    assert!(error.contains("`sh -c sleep 1000` took longer than 0.2 s"), "{error}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn an_image_arrives_whole() {
+    let folder = folder("image");
+    let (file, to) = (folder.join("image"), folder.join("installed"));
+    let bytes: Vec<u8> = (0..3_000_001u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    std::fs::write(&file, &bytes).unwrap();
+    let (mut changes, step) = installation(&file, &format!("cat >'{}'", to.display()));
+    changes.make(std::slice::from_ref(&step), true, None).unwrap();
+    assert!(std::fs::read(&to).unwrap() == bytes);
+    assert_eq!(changes.undo().unwrap().what, [format!("image {}", file.display())]);
+    changes.make(std::slice::from_ref(&step), true, None).unwrap();
+    changes.undo().unwrap();
+    std::fs::write(&file, b"another").unwrap();
+    let error = changes.make(&[step], true, None).unwrap_err().to_string();
+    assert!(error.contains("it has changed since it was installed before"), "{error}");
+    drop(changes);
+    // Its own words, although it reads no more.
+    let (mut changes, step) = installation(&file, "echo no room >&2; exit 3");
+    let error = changes.make(&[step], true, None).unwrap_err().to_string();
+    assert!(error.contains("ended with status 3 (no room)"), "{error}");
+    drop(changes);
+    std::fs::remove_file(&file).unwrap();
+    let (mut changes, step) = installation(&file, "cat");
+    let error = changes.make(&[step], true, None).unwrap_err().to_string();
+    assert!(error.contains("to be installed on here, cannot be read: No such file"), "{error}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn nothing_installs_half_of_an_image() {
+    let folder = folder("half");
+    let whole = folder.join("whole");
+    let (changes, step) = installation(&folder.join("image"), &format!("cat && : >'{}'", whole.display()));
+    let command = format!("exec {}", words::line(&step.apply.argv, false));
+    let run = |input: &str| fed(&changes.place, &Order::new(&command), &mut input.as_bytes(), None).unwrap();
+    for cut in ["9\nhalf", "3\nlonger", "", "9"] {
+        assert!(!run(cut).is_success() && !whole.exists(), "{cut}");
+    }
+    assert!(run("4\nhalf").is_success() && whole.exists());
+    drop(changes);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_host_that_hangs_is_waited_for_once() {
+    let folder = folder("hangs");
+    let undoing = |n: u32, line: &str| Undoing {
+        what: format!("change {n}"),
+        argv: ["sh", "-c", line].map(String::from).into(),
+        input: String::new(),
+        lasting: false,
+        boot: None,
+        machine: None,
+        made: true,
+        within_ns: None,
+    };
+    let place = Arc::new(Place::Here { name: "here".into(), netns: None });
+    let mut changes = Changes::open(place, "here", None, &folder, false).unwrap();
+    let touched = folder.join("touched");
+    for (n, line) in [
+        (1, format!(": >'{}'", touched.display())),
+        (2, "sleep 1000".into()),
+        (3, "exit 1".into()),
+        (4, "exit 0".into()),
+    ] {
+        changes.journal.write(undoing(n, &line)).unwrap();
+    }
+    changes.limit = Duration::from_millis(300);
+    let error = changes.undo().unwrap_err().to_string();
+    assert!(error.contains("3 of its changes could not be undone") && error.contains("status 1"), "{error}");
+    let left: Vec<&str> = changes.pending().iter().map(|undoing| undoing.what.as_str()).collect();
+    assert_eq!(left, ["change 1", "change 2", "change 3"], "in their order");
+    assert!(!touched.exists(), "nothing is tried behind what hangs");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_machine_has_one_journal_however_it_is_reached() {
+    let folder = folder("machine");
+    let place = Arc::new(Place::Here { name: "here".into(), netns: None });
+    let open = |address: &str, machine: &str| {
+        Changes::open(Arc::clone(&place), address, Some(machine.into()), &folder, false)
+    };
+    let first = open("root@router", "02:00:00:00:00:01").unwrap();
+    let error = open("192.0.2.5", "02:00:00:00:00:01").unwrap_err();
+    assert!(matches!(error, ChangeError::Busy { .. }), "{error}");
+    assert!(open("root@router", "02:00:00:00:00:02").is_ok());
+    drop(first);
+    assert!(open("192.0.2.5", "02:00:00:00:00:01").is_ok());
+    std::fs::remove_dir_all(&folder).unwrap();
+}

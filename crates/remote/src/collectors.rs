@@ -1,0 +1,218 @@
+//! Commands that run on a host while a load does: armed before it, left alone under it, ended and fetched after it. A host that answers
+//! nobody under load is waited for afterwards only.
+
+use super::driver::live::{Heard, Live};
+use super::error::RemoteError;
+use super::place::Place;
+use super::session::{Kind, Session, Stream};
+use super::words;
+use crate::tools::streams::{NUMBER, Streams};
+use linerate_hosts::phases::{Output, Status};
+use linerate_linux::ports::monotonic_ns;
+use linerate_linux::process::pipes;
+use linerate_measure::record::Collected;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Bytes of each command's output that are kept: the first half and the last.
+const MOST: usize = 64 * 1024;
+/// How long commands may take to begin, all together.
+const BEGIN_NS: u64 = 10_000_000_000;
+/// How long a command that was interrupted may take to end before it is told to, then before it is killed, then before it is given up.
+const END_NS: u64 = 2_000_000_000;
+/// How often orders are looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What the thread is to do.
+const WATCH: u8 = 0;
+const END: u8 = 1;
+const ABANDON: u8 = 2;
+
+/// Commands that run on a host. When this is dropped, they are ended.
+#[derive(Debug)]
+pub struct Collectors {
+    order: Arc<AtomicU8>,
+    thread: Option<JoinHandle<Vec<Collected>>>,
+}
+
+impl Collectors {
+    /// Starts lines for the shell, each in a session of its own, and waits until they run. What cannot be started is told by
+    /// [`Collectors::fetch`].
+    pub fn start(place: Arc<Place>, commands: Vec<String>, sudo: bool) -> Collectors {
+        let order = Arc::new(AtomicU8::new(WATCH));
+        if commands.is_empty() {
+            return Collectors { order, thread: None };
+        }
+        let (begun, all_begun) = channel();
+        let theirs = Arc::clone(&order);
+        let watch = move || {
+            let all = commands.into_iter().map(|command| Collector::start(&place, command, sudo)).collect();
+            Watch { place, all, order: theirs, ending: None }.run(begun)
+        };
+        let thread = Some(thread::spawn(watch));
+        let _ = all_begun.recv();
+        Collectors { order, thread }
+    }
+
+    /// Ends them (SIGINT, then SIGTERM) and gives what they have said, in the order of the commands.
+    pub fn fetch(mut self) -> Vec<Collected> {
+        self.order.store(END, Ordering::Relaxed);
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Collectors {
+    fn drop(&mut self) {
+        self.order.store(ABANDON, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// All commands of a host.
+struct Watch {
+    place: Arc<Place>,
+    all: Vec<Collector>,
+    order: Arc<AtomicU8>,
+    /// Since when they are to end, and how hard that was pressed for.
+    ending: Option<(u64, u8)>,
+}
+
+impl Watch {
+    fn run(mut self, begun: Sender<()>) -> Vec<Collected> {
+        let (mut begun, since) = (Some(begun), monotonic_ns());
+        loop {
+            let now = monotonic_ns();
+            self.all.iter_mut().for_each(|collector| collector.hear(&self.place, now));
+            if self.all.iter().all(Collector::is_under_way) || now.saturating_sub(since) > BEGIN_NS {
+                begun = None;
+            }
+            let over = self.all.iter().all(|collector| collector.result.is_some());
+            match self.order.load(Ordering::Relaxed) {
+                ABANDON => return Vec::new(),
+                END if over => break,
+                END => self.press(now),
+                _ => {}
+            }
+            // Outputs that a command has left open say nothing more.
+            let running = self.all.iter().filter(|c| c.result.is_none()).filter_map(|c| c.live.as_ref());
+            let wanted: Vec<_> =
+                running.flat_map(|live| live.session.watched()).map(|fd| (fd, libc::POLLIN)).collect();
+            if begun.is_none() && over || pipes::poll(&wanted, LOOK).is_err() {
+                thread::sleep(LOOK);
+            }
+        }
+        self.all.into_iter().filter_map(Collector::collected).collect()
+    }
+
+    fn press(&mut self, now: u64) {
+        let (since, pressed) = *self.ending.get_or_insert((now, 0));
+        let due = (now.saturating_sub(since) / END_NS).min(3) as u8 + 1;
+        if due > pressed {
+            self.ending = Some((since, due));
+            self.all.iter_mut().filter(|c| c.result.is_none()).for_each(|collector| collector.end(due));
+        }
+    }
+}
+
+/// One command.
+struct Collector {
+    command: String,
+    live: Option<Live>,
+    /// Takes the number of its process out of its errors.
+    errors: Streams,
+    kept: [Output; 2],
+    asked: bool,
+    /// Once it is over: why there is nothing of it, if that is so.
+    result: Option<Result<(), String>>,
+}
+
+impl Collector {
+    fn start(place: &Place, command: String, sudo: bool) -> Collector {
+        let words = ["sh", "-c", &command].map(String::from);
+        let line = format!("echo {NUMBER}$$ >&2; exec {}", words::line(&words, false));
+        let (live, result) = match Session::start_as(place, Kind::Watched, &line, sudo) {
+            Ok(session) => (Some(Live::of(session)), None),
+            Err(error) => (None, Some(Err(error.to_string()))),
+        };
+        let kept = [Output::new(MOST), Output::new(MOST)];
+        Collector { command, live, errors: Streams::default(), kept, asked: false, result }
+    }
+
+    /// Whether it runs, or will not any more.
+    fn is_under_way(&self) -> bool {
+        self.result.is_some() || self.live.as_ref().is_some_and(|live| live.began.is_some())
+    }
+
+    fn hear(&mut self, place: &Place, now: u64) {
+        let Some(live) = self.live.as_mut().filter(|_| self.result.is_none()) else { return };
+        let heard = match live.hear(now) {
+            Ok(heard) => heard,
+            Err(error) => {
+                let error = RemoteError::system(place.name(), "wait for ssh", &error);
+                return self.result = Some(Err(error.to_string()));
+            }
+        };
+        if live.is_ready() {
+            live.go(now);
+        }
+        for heard in heard {
+            match heard {
+                Heard::Wrote(Stream::Output, bytes) => self.kept[0].push(&bytes),
+                Heard::Wrote(Stream::Error, bytes) => {
+                    self.kept[1].push(&self.errors.take(Stream::Error, &bytes))
+                }
+                Heard::Over(status) => self.over(status),
+                Heard::Unheard => {
+                    self.result = Some(Err("its host ended it, having heard nothing of linerate".into()));
+                }
+                Heard::Began => {}
+            }
+        }
+        if self.result.is_some() {
+            return;
+        }
+        if let Some(error) = place.lost() {
+            self.result = Some(Err(error.to_string()));
+        } else if let Some(live) = self.live.as_ref().filter(|live| live.is_overdue(now)) {
+            self.result = Some(Err(match live.began {
+                None => live.not_started(place.name()).to_string(),
+                Some(_) => "it was killed before the trial was over".into(),
+            }));
+        }
+    }
+
+    fn over(&mut self, status: Status) {
+        self.kept[1].push(&self.errors.finish());
+        let said = String::from_utf8_lossy(&self.kept[1].bytes()).trim().to_string();
+        let said = if said.is_empty() { said } else { format!(": {said}") };
+        let early = match status {
+            _ if self.asked => Ok(()),
+            Status::Exit(0) => Ok(()),
+            Status::Exit(status) => Err(format!("it ended with status {status}{said}")),
+            Status::Signal(signal) => Err(format!("it was ended by signal {signal}{said}")),
+        };
+        self.result.get_or_insert(early);
+    }
+
+    /// Ends it: asked to, told to, killed, given up.
+    fn end(&mut self, pressed: u8) {
+        let Some(live) = &mut self.live else { return };
+        self.asked = true;
+        match (pressed, self.errors.process) {
+            (1, Some(process)) => live.session.interrupt(process),
+            (1 | 2, _) => live.session.terminate(),
+            (3, _) => live.session.kill(),
+            _ => self.result = Some(Ok(())),
+        }
+    }
+
+    fn collected(self) -> Option<Collected> {
+        let output = self.result?.map(|()| String::from_utf8_lossy(&self.kept[0].bytes()).into_owned());
+        Some(Collected { command: self.command, output })
+    }
+}

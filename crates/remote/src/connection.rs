@@ -1,0 +1,319 @@
+//! Connections: control masters of the system's OpenSSH client.
+//!
+//! sshd takes ten sessions over a connection. Where more are wanted, further masters to the same host make lines of one connection:
+//! they are lost together, and end together.
+//!
+//! A master is an ssh process with a first session of its own, which waits for the end of its input. Its input is a pipe from this
+//! process. So whatever ends this process, `kill -9` too, ends the session, and with it the connection and all that runs over it.
+
+use super::error::{Fault, RemoteError, classify};
+use super::folder::Folder;
+use super::slots::{Need, Room, Slot};
+use super::target::Target;
+use linerate_linux::process::pipes::{self, Outlet};
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What the first session runs. Like all that is given to a login shell, which may be csh, it is constant.
+const KEEP: &str = "exec /bin/sh -c 'echo linerate-is-ready; exec cat >/dev/null'";
+/// How it is recognised behind what the files of a login shell may print.
+const READY: &[u8] = b"linerate-is-ready\n";
+/// What keeps a session from making a connection of its own.
+const PROXY: &str = "ProxyCommand=/nonexistent";
+/// What is kept of the output of a master.
+const KEPT: usize = 16 * 1024;
+/// How often is looked whether something has changed that no pipe tells.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a master may take to end.
+const LEAVE: Duration = Duration::from_millis(500);
+/// Connections that are made at the same time: jump hosts refuse more than ten that have not logged in (MaxStartups).
+const AT_ONCE: usize = 8;
+/// Masters to one host at most: room for a few hundred sessions.
+const LINES: usize = 32;
+/// How often a host that closes the connection at once, as busy ones do, is tried.
+const TRIES: u32 = 3;
+
+/// A connection to a host. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Connection {
+    target: Target,
+    /// At least one.
+    lines: Mutex<Vec<Line>>,
+}
+
+/// One master, and the sessions that it has room for. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Line {
+    /// The path of its socket, as ssh takes paths in options.
+    socket: String,
+    master: Master,
+    room: Arc<Room>,
+    _folder: Arc<Folder>,
+}
+
+#[derive(Debug)]
+struct Master {
+    child: Child,
+    /// Its end is the end of the master.
+    _stdin: Option<ChildStdin>,
+    outlets: [Outlet; 2],
+    /// The last of what each outlet brought.
+    said: [Vec<u8>; 2],
+    ready: bool,
+    lost: Option<RemoteError>,
+}
+
+impl Connection {
+    /// Connects to a host.
+    ///
+    /// # Errors
+    /// It cannot be reached, is not who it was, or does not let this user in.
+    pub fn open(target: &Target, cancelled: Option<&AtomicBool>) -> Result<Connection, RemoteError> {
+        let line = Line::open(target, cancelled)?;
+        Ok(Connection { target: target.clone(), lines: Mutex::new(vec![line]) })
+    }
+
+    /// Connects to many hosts, several at a time. The answers are in the order of the hosts.
+    pub fn open_all(
+        targets: &[Target],
+        cancelled: Option<&AtomicBool>,
+    ) -> Vec<Result<Connection, RemoteError>> {
+        allow_files();
+        let next = AtomicUsize::new(0);
+        let answers: Vec<Mutex<Option<Result<Connection, RemoteError>>>> =
+            targets.iter().map(|_| Mutex::new(None)).collect();
+        let work = || {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(target) = targets.get(at) else { return };
+                let answer = Connection::open(target, cancelled);
+                *answers[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..AT_ONCE.min(targets.len()) {
+                scope.spawn(work);
+            }
+        });
+        let answer = |slot: Mutex<Option<_>>| slot.into_inner().unwrap_or_else(PoisonError::into_inner);
+        answers.into_iter().filter_map(answer).collect()
+    }
+
+    /// The host.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Why the connection is over, if it is.
+    pub fn lost(&self) -> Option<RemoteError> {
+        self.lines().iter_mut().find_map(|line| line.master.check(&self.target))
+    }
+
+    /// What tells, by having something to read or by being closed, that [`Connection::lost`] is worth a look.
+    pub fn watched(&self) -> Vec<RawFd> {
+        let of = |line: &Line| line.master.outlets.iter().filter_map(Outlet::fd).collect::<Vec<_>>();
+        self.lines().iter().flat_map(of).collect()
+    }
+
+    /// The number of the ssh process that holds the connection: of the first of them.
+    pub fn process(&self) -> u32 {
+        self.lines()[0].master.child.id()
+    }
+
+    /// Whether more room may be made.
+    pub fn is_extensible(&self) -> bool {
+        self.lines().len() < LINES
+    }
+
+    /// Makes room for more sessions.
+    pub fn add(&self, line: Line) {
+        let mut lines = self.lines();
+        line.room.beside(lines.iter().map(|line| line.room.most()).min().unwrap_or(1));
+        lines.push(line);
+    }
+
+    /// Room for a session, if there is some.
+    pub(super) fn slot(&self, need: Need) -> Option<Slot> {
+        self.lines().iter().find_map(|line| line.room.take(need, &line.socket))
+    }
+
+    /// The same; where there is none, it is made, or else the last is taken.
+    pub(super) fn slot_in_time(&self) -> Result<Slot, RemoteError> {
+        let none = || RemoteError::new(&self.target.name, Fault::Sessions, "");
+        if let Some(slot) = self.slot(Need::Usual) {
+            return Ok(slot);
+        }
+        let error = match self.is_extensible().then(|| Line::open(&self.target, None)) {
+            Some(Ok(line)) => {
+                self.add(line);
+                none()
+            }
+            Some(Err(error)) => error.no_more_sessions(),
+            None => none(),
+        };
+        self.slot(Need::Last).ok_or(error)
+    }
+
+    /// An ssh process that runs a command line over this connection: one that every login shell takes in the same way.
+    pub(super) fn command(&self, line: &str, slot: Option<&Slot>) -> Command {
+        let mut command = Command::new("ssh");
+        // Nothing is read of the user's configuration again. Should the master be gone, ssh would make a connection of its own:
+        // the proxy that cannot be run prevents that.
+        command.args(["-F", "/dev/null", "-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR"]);
+        command.args(["-o", PROXY, "-o", "EscapeChar=none", "-S"]);
+        command.arg(slot.map_or_else(|| self.lines()[0].socket.clone(), |slot| slot.socket.clone()));
+        command.args(["--", "linerate", line]).env("LC_ALL", "C").process_group(0);
+        command
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Line {
+    /// Connects to a host.
+    ///
+    /// # Errors
+    /// See [`Connection::open`].
+    pub fn open(target: &Target, cancelled: Option<&AtomicBool>) -> Result<Line, RemoteError> {
+        let mut tries = 1;
+        loop {
+            match Line::open_once(target, cancelled) {
+                Err(e) if e.fault == Fault::Closed && tries < TRIES => {
+                    thread::sleep(Duration::from_millis(200) * tries);
+                    tries += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn open_once(target: &Target, cancelled: Option<&AtomicBool>) -> Result<Line, RemoteError> {
+        let folder = Folder::shared().map_err(|e| RemoteError::system(&target.name, "make a folder", &e))?;
+        let socket = folder.socket().display().to_string().replace('%', "%%");
+        let mut command = Command::new("ssh");
+        command.args(target.arguments()?);
+        command.args(["-o", "ControlMaster=yes", "-o", "ControlPersist=no", "-o", "LogLevel=INFO", "-o"]);
+        command.arg(format!("ControlPath={socket}"));
+        command.args(["--", &target.address, KEEP]).env("LC_ALL", "C");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C is for linerate: the connection is still needed to put the host back.
+        command.process_group(0);
+        let mut child = command.spawn().map_err(|e| RemoteError::system(&target.name, "ssh", &e))?;
+        let stdin = child.stdin.take();
+        let stdout = Outlet::new(child.stdout.take().map(Into::into));
+        let stderr = Outlet::new(child.stderr.take().map(Into::into));
+        let (said, lost, ready) = (Default::default(), None, false);
+        let master = Master { child, _stdin: stdin, outlets: [stdout, stderr], said, ready, lost };
+        let mut line = Line { socket, master, room: Room::new(), _folder: folder };
+        line.wait_ready(target, cancelled)?;
+        Ok(line)
+    }
+
+    fn wait_ready(&mut self, target: &Target, cancelled: Option<&AtomicBool>) -> Result<(), RemoteError> {
+        // ssh keeps to the limit for the connection alone, and then can say what was too slow.
+        let within = target.connect_within + Duration::from_secs(2);
+        let began = Instant::now();
+        let master = &mut self.master;
+        loop {
+            pipes::wait(&master.outlets, LOOK)
+                .map_err(|e| RemoteError::system(&target.name, "wait for ssh", &e))?;
+            if let Some(error) = master.check(target) {
+                return Err(error);
+            }
+            if master.ready {
+                return Ok(());
+            }
+            let given_up = cancelled.is_some_and(|c| c.load(Ordering::Relaxed));
+            if given_up || began.elapsed() > within {
+                let said = String::from_utf8_lossy(&master.said[1]);
+                let said = format!("no shell within {} s {}", within.as_secs(), said.trim());
+                return Err(RemoteError::new(&target.name, Fault::TimedOut, said.trim_end()));
+            }
+        }
+    }
+}
+
+impl Master {
+    fn check(&mut self, target: &Target) -> Option<RemoteError> {
+        if self.lost.is_none() {
+            self.read();
+            let status = self.child.try_wait().ok().flatten()?;
+            self.read();
+            let said = String::from_utf8_lossy(&self.said[1]).into_owned();
+            self.lost = Some(match status.signal() {
+                Some(signal) => RemoteError::new(&target.name, Fault::MasterDead, format!("signal {signal}")),
+                // The last of ssh's words count: it may have warned of something long ago.
+                None if self.ready => classify(&target.name, last_lines(&said), true, target.silence),
+                // ssh itself fails with 255: this is the status of the first session.
+                None if status.code() != Some(255) => {
+                    let said = format!("{}{said}", String::from_utf8_lossy(&self.said[0]));
+                    RemoteError::new(&target.name, Fault::NoShell, last_lines(&said).trim())
+                }
+                None => classify(&target.name, &said, false, target.silence),
+            });
+        }
+        self.lost.clone()
+    }
+
+    fn read(&mut self) {
+        for (outlet, said) in self.outlets.iter_mut().zip(&mut self.said) {
+            let _ = outlet.read(&mut |bytes| {
+                said.extend_from_slice(bytes);
+                said.drain(..said.len().saturating_sub(KEPT));
+            });
+        }
+        self.ready |= memchr::memmem::find(&self.said[0], READY).is_some();
+    }
+}
+
+/// The end of a text, in whole lines.
+fn last_lines(said: &str) -> &str {
+    let lines = said.match_indices('\n').map(|(at, _)| at + 1).filter(|at| *at < said.len());
+    let beginnings: Vec<usize> = std::iter::once(0).chain(lines).collect();
+    &said[beginnings[beginnings.len().saturating_sub(4)]..]
+}
+
+impl Drop for Master {
+    fn drop(&mut self) {
+        self._stdin = None;
+        let pid = self.child.id() as libc::pid_t;
+        // SAFETY: takes numbers only; the process is a child that has not been waited for, or is gone already.
+        let signal = |number| unsafe { libc::kill(pid, number) };
+        if self.lost.is_none() {
+            signal(libc::SIGTERM);
+        }
+        let end = Instant::now() + LEAVE;
+        while let Ok(None) = self.child.try_wait() {
+            if Instant::now() > end {
+                signal(libc::SIGKILL);
+                let _ = self.child.wait();
+                return;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// Many hosts need many pipes: the number of open files is raised to what this user may have.
+pub(super) fn allow_files() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a structure that outlives the call.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0 {
+        limit.rlim_cur = limit.rlim_max.min(65536).max(limit.rlim_cur);
+        // SAFETY: as above; a refusal leaves the limit as it is.
+        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
+    }
+}
+
+/// Whether a call was put off only because nothing was there.
+pub(super) fn would_block(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+}

@@ -1,0 +1,329 @@
+//! Carries out the phases of a campaign on many hosts at once: does what `linerate_hosts::phases::Machine` says and tells it what
+//! happened.
+//!
+//! One thread waits for all sessions and connections. What is started at the beginning of a run makes a volley (`volley`): all sessions
+//! are ready and the clocks compared before the first command is told to go. A host that was lost is connected again when something
+//! is to be started there: in the reset of the same trial, and in the next trial.
+
+pub(crate) mod live;
+mod notice;
+mod site;
+mod volley;
+
+pub use notice::{Notice, Start, Started, Trouble};
+
+use super::connection::allow_files;
+use super::error::{Fault, RemoteError};
+use super::place::Place;
+use super::slots::Need;
+use linerate_hosts::phases::{Action, Design, Event, Machine, Phase, Signal, Status, StepId};
+use linerate_linux::ports::monotonic_ns;
+use linerate_linux::process::pipes;
+use live::{Heard, Live};
+use site::{Change, Site, State, Waiting};
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use volley::Volley;
+
+/// How often is looked at the clock and at whether the user wants to stop.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often a session is tried that the host does not take.
+const TRIES: u32 = 3;
+/// What a shell says of a command that it cannot run.
+const CANNOT_RUN: Status = Status::Exit(126);
+
+/// A campaign on hosts.
+pub struct Driver<'a> {
+    machine: Machine,
+    sites: Vec<Site>,
+    live: BTreeMap<StepId, Live>,
+    /// What was sent to be started, until it is.
+    sent: BTreeMap<StepId, Waiting>,
+    volley: Option<Volley>,
+    events: VecDeque<Event>,
+    observer: &'a mut dyn FnMut(Notice<'_>),
+}
+
+/// A pipe of something.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    Site(usize),
+    Step(StepId),
+}
+
+impl<'a> Driver<'a> {
+    /// A campaign on these places, in the order of the design's hosts. What happens is told to the observer; what undoes a step is told
+    /// before the step is started.
+    ///
+    /// # Panics
+    /// There are not as many places as hosts.
+    pub fn new(design: Design, places: Vec<Place>, observer: &'a mut dyn FnMut(Notice<'_>)) -> Driver<'a> {
+        assert_eq!(design.hosts.len(), places.len(), "a place for each host");
+        allow_files();
+        let sites = places.into_iter().map(Site::new).collect();
+        let (live, sent, events) = (BTreeMap::new(), BTreeMap::new(), VecDeque::from([Event::Tick]));
+        Driver { machine: Machine::new(design), sites, live, sent, volley: None, events, observer }
+    }
+
+    /// Carries the campaign out. It ends whatever hosts do, because every step has a limit. An interrupt ends what runs; reset follows.
+    ///
+    /// # Errors
+    /// This machine's pipes cannot be waited for.
+    pub fn run(mut self, interrupted: &AtomicBool) -> std::io::Result<()> {
+        let mut interrupt = Some(interrupted);
+        while !self.machine.is_over() {
+            if interrupt.is_some_and(|i| i.load(Ordering::Relaxed)) {
+                interrupt = None;
+                self.events.push_back(Event::Interrupt);
+            }
+            if self.machine.wake_ns().is_some_and(|wake| wake <= monotonic_ns()) {
+                self.events.push_back(Event::Tick);
+            }
+            // That a run has begun is told before what ends its trial: both may have been heard at once.
+            self.fire();
+            while let Some(event) = self.events.pop_front() {
+                let actions = self.machine.handle(event, monotonic_ns());
+                self.carry_out(actions);
+            }
+            self.fire();
+            if self.events.is_empty() && !self.machine.is_over() {
+                self.wait()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, actions: Vec<Action>) {
+        let run = |action: &Action| matches!(action, Action::Phase { phase: Phase::Run, .. });
+        let begins = actions.iter().position(run);
+        for (at, action) in actions.into_iter().enumerate() {
+            (self.observer)(Notice::Action { at_ns: monotonic_ns(), action: &action });
+            match action {
+                Action::Start { step, command, .. } => {
+                    if begins.is_some_and(|begins| begins < at) {
+                        self.volley.get_or_insert_with(Volley::default).add(step);
+                    }
+                    self.sites[step.host].waiting.push_back(Waiting { step, command, refused: 0 });
+                    self.open_waiting(step.host);
+                }
+                Action::End(step, signal) => self.end(step, signal),
+                Action::Report(report) => self.forget(report.step),
+                Action::Phase { .. } | Action::GivenUp(_) | Action::Trial { .. } | Action::Over => {}
+            }
+        }
+    }
+
+    /// Opens sessions for what is to be started on a host, once it is connected and has room for them.
+    fn open_waiting(&mut self, host: usize) {
+        if !self.sites[host].is_connected() {
+            self.sites[host].connect();
+            return;
+        }
+        while let Some(waiting) = self.sites[host].waiting.pop_front() {
+            let State::Connected(place) = &self.sites[host].state else { return };
+            let Some(seat) = place.seat(need(waiting.step)) else {
+                if self.sites[host].extend() {
+                    self.sites[host].waiting.push_front(waiting);
+                    return;
+                }
+                let name = &self.sites[host].name;
+                self.cannot_run(waiting.step, RemoteError::new(name, Fault::Sessions, ""));
+                continue;
+            };
+            match Live::start(place, seat, &waiting.command) {
+                Ok(live) => {
+                    self.live.insert(waiting.step, live);
+                    self.sent.insert(waiting.step, waiting);
+                }
+                Err(error) => self.cannot_run(waiting.step, error),
+            }
+        }
+    }
+
+    /// A session that the host did not take: it is tried again where there is more room, but not for ever.
+    fn refused(&mut self, step: StepId, error: RemoteError) {
+        let worth = self.live.remove(&step).is_some_and(|live| live.session.refused());
+        match self.sent.remove(&step) {
+            Some(waiting) if worth && waiting.refused + 1 < TRIES => {
+                let (refused, queue) = (waiting.refused + 1, &mut self.sites[step.host].waiting);
+                let at = queue.partition_point(|other| other.step < step);
+                queue.insert(at, Waiting { refused, ..waiting });
+            }
+            _ => self.cannot_run(step, error),
+        }
+    }
+
+    /// A command that could not be started on a host that is there.
+    fn cannot_run(&mut self, step: StepId, error: RemoteError) {
+        let said = format!("linerate: {error}\n").into_bytes();
+        self.trouble(step.host, vec![step], error);
+        self.events.push_back(Event::Wrote(step, said));
+        self.events.push_back(Event::Ended(step, CANNOT_RUN));
+        self.forget(step);
+    }
+
+    fn end(&mut self, step: StepId, signal: Signal) {
+        match self.live.get_mut(&step) {
+            Some(live) if live.went_ns.is_some() => live.end(signal),
+            // It was not started yet.
+            _ => {
+                self.forget(step);
+                self.events.push_back(Event::Ended(step, Status::Signal(libc::SIGTERM)));
+            }
+        }
+    }
+
+    fn forget(&mut self, step: StepId) {
+        self.live.remove(&step);
+        self.sent.remove(&step);
+        self.sites[step.host].waiting.retain(|waiting| waiting.step != step);
+        if let Some(volley) = &mut self.volley {
+            volley.remove(step);
+        }
+    }
+
+    /// Waits until something happens, and takes it in.
+    fn wait(&mut self) -> std::io::Result<()> {
+        let mut sources: Vec<(Source, RawFd)> = Vec::new();
+        for (at, site) in self.sites.iter().enumerate() {
+            sources.extend(site.watched().into_iter().map(|fd| (Source::Site(at), fd)));
+        }
+        for (step, live) in &self.live {
+            sources.extend(live.session.watched().map(|fd| (Source::Step(*step), fd)));
+        }
+        let wanted: Vec<_> = sources.iter().map(|(_, fd)| (*fd, libc::POLLIN)).collect();
+        let wake = self
+            .machine
+            .wake_ns()
+            .map_or(LOOK, |wake| Duration::from_nanos(wake.saturating_sub(monotonic_ns())).min(LOOK));
+        let ready = pipes::poll(&wanted, wake)?;
+        let now = monotonic_ns();
+        // What a lost host still had to say comes before its loss.
+        let mut lost = Vec::new();
+        for ((source, _), _) in sources.into_iter().zip(ready).filter(|(_, ready)| *ready) {
+            match source {
+                Source::Step(step) => self.hear(step, now)?,
+                Source::Site(host) => lost.push(host),
+            }
+        }
+        self.look_around(now);
+        for host in 0..self.sites.len() {
+            self.look_at(host, lost.contains(&host));
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, step: StepId, now: u64) -> std::io::Result<()> {
+        let Some(live) = self.live.get_mut(&step) else { return Ok(()) };
+        let mut unheard = false;
+        for heard in live.hear(now)? {
+            match heard {
+                Heard::Began => {
+                    self.sent.remove(&step);
+                    if let Some(volley) = &mut self.volley {
+                        volley.began(step, live);
+                    }
+                    self.events.push_back(Event::Began(step));
+                }
+                Heard::Wrote(stream, bytes) => {
+                    (self.observer)(Notice::Wrote { step, stream, at_ns: now, bytes: &bytes });
+                    self.events.push_back(Event::Wrote(step, bytes));
+                }
+                Heard::Unheard => unheard = true,
+                Heard::Over(status) => self.events.push_back(Event::Ended(step, status)),
+            }
+        }
+        let site = &self.sites[step.host];
+        if let (true, State::Connected(place)) = (unheard, &site.state) {
+            let error = RemoteError::new(&site.name, Fault::Unheard(place.silence()), "");
+            self.trouble(step.host, vec![step], error);
+        }
+        Ok(())
+    }
+
+    /// Sessions that wait for something in vain.
+    fn look_around(&mut self, now: u64) {
+        let overdue: Vec<StepId> =
+            self.live.iter().filter(|(_, live)| live.is_overdue(now)).map(|(step, _)| *step).collect();
+        for step in overdue {
+            let Some(live) = self.live.get_mut(&step) else { continue };
+            let name = self.sites[step.host].name.clone();
+            if live.went_ns.is_some() {
+                // The connection is there, and the session is not: somebody killed it on the host.
+                live.closed_ns = None;
+                self.events.push_back(Event::Ended(step, Status::Signal(libc::SIGKILL)));
+            } else {
+                match live.not_started(&name) {
+                    error if error.fault == Fault::Sessions => self.refused(step, error),
+                    error => self.lose(step.host, error),
+                }
+            }
+        }
+    }
+
+    /// Whether a host was lost, or is back.
+    fn look_at(&mut self, host: usize, told: bool) {
+        match self.sites[host].look(told) {
+            None => {
+                if self.sites[host].is_connected() && !self.sites[host].waiting.is_empty() {
+                    self.open_waiting(host);
+                }
+            }
+            Some(Change::Back) => {
+                (self.observer)(Notice::Back { host });
+                self.open_waiting(host);
+            }
+            Some(Change::Lost(error)) => self.lose(host, error),
+            Some(Change::NoMore(error)) => {
+                let waiting = std::mem::take(&mut self.sites[host].waiting);
+                let State::Connected(place) = &self.sites[host].state else { return };
+                let room = |waiting: &Waiting| place.seat(need(waiting.step)).is_some();
+                let (room, none): (VecDeque<_>, VecDeque<_>) = waiting.into_iter().partition(room);
+                self.sites[host].waiting = room;
+                none.into_iter().for_each(|w| self.cannot_run(w.step, error.no_more_sessions()));
+                self.open_waiting(host);
+            }
+        }
+    }
+
+    fn lose(&mut self, host: usize, error: RemoteError) {
+        let waiting = std::mem::take(&mut self.sites[host].waiting).into_iter().map(|waiting| waiting.step);
+        let mut steps: Vec<StepId> = self.live.keys().filter(|step| step.host == host).copied().collect();
+        steps.extend(waiting);
+        steps.sort_unstable();
+        self.sites[host].lose();
+        self.trouble(host, steps.clone(), error);
+        self.events.push_back(Event::Lost(host));
+        for step in steps {
+            self.forget(step);
+        }
+    }
+
+    fn trouble(&mut self, host: usize, steps: Vec<StepId>, error: RemoteError) {
+        let trouble = Trouble::new(self.machine.design(), host, steps, error);
+        (self.observer)(Notice::Trouble(&trouble));
+    }
+
+    /// Brings the sessions that are ready to their start.
+    fn fire(&mut self) {
+        let now = monotonic_ns();
+        for (step, live) in &mut self.live {
+            if live.is_ready() && !self.volley.as_ref().is_some_and(|volley| volley.contains(*step)) {
+                live.go(now);
+            }
+        }
+        let Some(volley) = &mut self.volley else { return };
+        if volley.advance(&mut self.live)
+            && let Some(started) = self.volley.take().and_then(|volley| volley.started())
+        {
+            (self.observer)(Notice::Started(&started));
+        }
+    }
+}
+
+/// What puts a host back always finds room.
+fn need(step: StepId) -> Need {
+    if step.phase == Phase::Reset { Need::Last } else { Need::Usual }
+}

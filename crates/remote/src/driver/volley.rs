@@ -1,0 +1,101 @@
+//! Commands that begin at the same instant on all hosts.
+//!
+//! All sessions are made ready first. Then the hosts' clocks are compared with this machine's, a few at a time, so that questions do
+//! not wait for each other. Then all are told to go, one right after the other.
+
+use super::live::Live;
+use super::notice::{Start, Started};
+use crate::clock::{PROBES, here_since_1970};
+use linerate_hosts::phases::StepId;
+use linerate_linux::ports::monotonic_ns;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Clocks that are asked at the same time.
+const AT_ONCE: usize = 4;
+
+/// Steps that begin together.
+#[derive(Debug, Default)]
+pub(super) struct Volley {
+    steps: BTreeSet<StepId>,
+    went: bool,
+    starts: BTreeMap<StepId, Start>,
+}
+
+impl Volley {
+    pub(super) fn add(&mut self, step: StepId) {
+        self.steps.insert(step);
+    }
+
+    /// A step that is over, or was lost. What had begun by then still counts.
+    pub(super) fn remove(&mut self, step: StepId) {
+        if !self.starts.contains_key(&step) {
+            self.steps.remove(&step);
+        }
+    }
+
+    /// A step has begun.
+    pub(super) fn began(&mut self, step: StepId, live: &Live) {
+        if let Some(start) = start(step, live).filter(|_| self.steps.contains(&step)) {
+            self.starts.insert(step, start);
+        }
+    }
+
+    /// Whether a step waits for the others.
+    pub(super) fn contains(&self, step: StepId) -> bool {
+        !self.went && self.steps.contains(&step)
+    }
+
+    /// Does what can be done now; whether all is done.
+    pub(super) fn advance(&mut self, live: &mut BTreeMap<StepId, Live>) -> bool {
+        if !self.went {
+            let ready = |step: &StepId| live.get(step).is_some_and(Live::is_ready);
+            let asking = self.steps.iter().filter(|step| live.get(step).is_some_and(Live::is_asked)).count();
+            if asking == 0 && !self.steps.iter().all(ready) {
+                return false;
+            }
+            if self.ask_clocks(live, asking) {
+                return false;
+            }
+            for step in &self.steps {
+                if let Some(live) = live.get_mut(step) {
+                    live.go(monotonic_ns());
+                }
+            }
+            self.went = true;
+        }
+        self.steps.iter().all(|step| self.starts.contains_key(step))
+    }
+
+    /// Asks the next clocks; whether answers are still awaited.
+    fn ask_clocks(&self, live: &mut BTreeMap<StepId, Live>, mut asking: usize) -> bool {
+        let firsts = self.firsts();
+        if firsts.len() > 1 {
+            for step in firsts {
+                let Some(live) = live.get_mut(&step).filter(|live| live.is_ready()) else { continue };
+                if live.questions < PROBES && asking < AT_ONCE {
+                    live.ask_clock();
+                    asking += 1;
+                }
+            }
+        }
+        asking > 0
+    }
+
+    /// Each host's first step.
+    fn firsts(&self) -> Vec<StepId> {
+        let mut firsts: Vec<StepId> = self.steps.iter().copied().collect();
+        firsts.dedup_by_key(|step| step.host);
+        firsts
+    }
+
+    /// When they began.
+    pub(super) fn started(&self) -> Option<Started> {
+        Started::new(self.firsts().iter().filter_map(|step| self.starts.get(step)).copied().collect())
+    }
+}
+
+fn start(step: StepId, live: &Live) -> Option<Start> {
+    let (at_ns, error_ns) = live.began_here()?;
+    let clock_ahead_ns = live.offset().and_then(|offset| i64::try_from(offset.ns - here_since_1970()?).ok());
+    Some(Start { step, at_ns, error_ns, clock_ahead_ns })
+}

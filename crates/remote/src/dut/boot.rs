@@ -1,0 +1,338 @@
+//! Reboots: down, up again, by way of the power where it must be, until it forwards.
+
+use super::error::is_final;
+use super::{DutError, RemoteDut};
+use crate::changes::{BOOTED_AT, is_same_boot};
+use crate::words::line;
+use crate::{Connection, Order, Place, RemoteError, Target};
+use linerate_hosts::hosts::Kernel;
+use linerate_linux::process::Job;
+use std::net::IpAddr;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a host may take to go down.
+const DOWN_WITHIN: Duration = Duration::from_secs(120);
+/// How long the command that reboots may take: it often never answers.
+const COMMAND: Duration = Duration::from_secs(10);
+/// How long the program that turns the power off and on may take.
+const POWER: Duration = Duration::from_secs(60);
+/// Between two tries to reach a host.
+const PAUSE: Duration = Duration::from_millis(250);
+/// How long one try may take.
+const TRY: Duration = Duration::from_secs(3);
+
+impl RemoteDut {
+    /// Reboots it, and waits until it forwards again. What does not outlive a boot is taken for gone.
+    pub(super) fn reboot(&mut self, interrupted: Option<&AtomicBool>) -> Result<(), DutError> {
+        self.reboots += 1;
+        let before = self.boot_mark();
+        let argv: &[&str] = match self.known.kernel {
+            Kernel::Linux => &["reboot"],
+            _ => &["shutdown", "-r", "now"],
+        };
+        let argv: Vec<String> = argv.iter().map(|word| (*word).to_string()).collect();
+        let command = line(&argv, false);
+        let order = Order::new(&command).within(COMMAND).by_sudo(self.known.sudo);
+        // Told as a whole, whoever interrupts: otherwise nobody would know whether it goes down.
+        let told = self.place.run(&order, None);
+        let said = told.map(|finished| finished.errors()).unwrap_or_default();
+        let back = self.come_back(&before, &said, interrupted);
+        if matches!(back, Err(DutError::Interrupted { .. })) {
+            self.going_down = Some(before);
+        }
+        back
+    }
+
+    /// Waits for a reboot that an interrupt left under way: what is put back on a host that goes down may be lost.
+    pub(super) fn finish_reboot(&mut self) -> Result<(), DutError> {
+        self.going_down.take().map_or(Ok(()), |before| self.come_back(&before, "", None))
+    }
+
+    fn come_back(
+        &mut self,
+        before: &Option<String>,
+        said: &str,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<(), DutError> {
+        self.wait_down(before, said, interrupted)?;
+        self.place = Arc::new(self.wait_back("its reboot", before, interrupted)?);
+        self.changes.booted(Arc::clone(&self.place), self.boot_mark())?;
+        self.wait_forwarding(interrupted)
+    }
+
+    /// Reaches a host again that was lost: waits for it as long as a boot may take, and turns its power off and on if it must be. One that
+    /// has booted meanwhile is waited for until it forwards.
+    ///
+    /// # Errors
+    /// It does not come back, or does not forward again.
+    pub fn recover(&mut self, interrupted: Option<&AtomicBool>) -> Result<(), DutError> {
+        self.place = Arc::new(self.wait_back("it was lost", &None, interrupted)?);
+        let (now, then) = (self.boot_mark(), self.changes.boot());
+        if now.as_ref().zip(then).is_none_or(|(now, then)| is_same_boot(now, &then)) {
+            self.changes.reached_by(Arc::clone(&self.place));
+            return Ok(());
+        }
+        self.changes.booted(Arc::clone(&self.place), now)?;
+        match self.wait_forwarding(interrupted) {
+            // It may have files of the variant that it was lost with. They are put back next.
+            Err(DutError::Unreaching { .. }) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Connects once more to a host that was lost under load. It must not have booted meanwhile: nothing of what was set would be there.
+    pub(super) fn reconnect(&mut self) -> Result<(), DutError> {
+        let target = Target { connect_within: TRY, ..self.known.target.clone() };
+        match Connection::open(&target, None).map(Place::from) {
+            Ok(place) => {
+                // One that does not tell yet is asked again.
+                let now = mark(&place, self.known.kernel);
+                let marks = now.as_ref().zip(self.changes.boot());
+                if marks.is_some_and(|(now, then)| !is_same_boot(now, &then)) {
+                    return Err(DutError::Booted { host: self.name().into() });
+                }
+                if now.is_none() && self.changes.boot().is_some() {
+                    return Ok(());
+                }
+                self.place = Arc::new(place);
+                self.changes.reached_by(Arc::clone(&self.place));
+                Ok(())
+            }
+            Err(error) if is_final(&error) => Err(error.into()),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Connects to a host that has booted by itself: what did not outlive that is gone.
+    pub(super) fn reach_after_boot(&mut self) {
+        let target = Target { connect_within: TRY, ..self.known.target.clone() };
+        if let Ok(place) = Connection::open(&target, None).map(Place::from) {
+            self.place = Arc::new(place);
+            let boot = self.boot_mark();
+            // What cannot be written down is told by whatever is changed next.
+            let _ = self.changes.booted(Arc::clone(&self.place), boot);
+        }
+    }
+
+    /// What differs from boot to boot; nothing where the host does not tell.
+    fn boot_mark(&self) -> Option<String> {
+        mark(&self.place, self.known.kernel)
+    }
+
+    fn wait_down(
+        &self,
+        before: &Option<String>,
+        said: &str,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<(), DutError> {
+        let began = Instant::now();
+        while self.place.lost().is_none() {
+            self.check(interrupted)?;
+            if began.elapsed() > DOWN_WITHIN {
+                let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+                let said = if said.is_empty() { said } else { format!(" ({said})") };
+                return Err(DutError::StillUp { host: self.name().into(), after: DOWN_WITHIN, said });
+            }
+            // The old connection may take long to notice. A new one tells at once, also of a host that was quicker and is back.
+            let target = Target { connect_within: TRY, ..self.known.target.clone() };
+            match Connection::open(&target, interrupted).map(Place::from) {
+                Ok(place) if !self.has_booted(&place, before) => {}
+                _ => return Ok(()),
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Whether a host tells of another boot than before.
+    fn has_booted(&self, place: &Place, before: &Option<String>) -> bool {
+        let now = mark(place, self.known.kernel);
+        now.zip(before.as_ref()).is_some_and(|(now, then)| !is_same_boot(&now, then))
+    }
+
+    /// Waits until it is back, in another boot than `before` where that is known; by way of the power where it must be.
+    fn wait_back(
+        &self,
+        since: &'static str,
+        before: &Option<String>,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<Place, DutError> {
+        match self.wait_answer(since, before, interrupted) {
+            Err(gone @ DutError::Gone { .. }) => self.power_cycle(since, gone, before, interrupted),
+            other => other,
+        }
+    }
+
+    fn wait_answer(
+        &self,
+        since: &'static str,
+        before: &Option<String>,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<Place, DutError> {
+        let within = Duration::from_nanos(self.known.boot.timeout_ns);
+        let mut target = self.known.target.clone();
+        target.connect_within = TRY;
+        let began = Instant::now();
+        let mut why = String::from("it was not tried");
+        while began.elapsed() < within {
+            self.check(interrupted)?;
+            match Connection::open(&target, interrupted).map(Place::from) {
+                Ok(place) if before.is_none() && !answers(&place) => {
+                    why = "it takes connections, and runs nothing".into()
+                }
+                Ok(place) if before.is_none() || self.has_booted(&place, before) => return Ok(place),
+                Ok(_) => why = "it answers, and does not tell of another boot".into(),
+                Err(error) if is_final(&error) => return Err(error.into()),
+                Err(error) => why = format!("{}{}", error.fault, said(&error)),
+            }
+            std::thread::sleep(PAUSE);
+        }
+        self.check(interrupted)?;
+        let (host, console) = (self.name().to_string(), self.known.console.clone());
+        Err(DutError::Gone { host, since, after: within, why, console })
+    }
+
+    /// Turns its power off and on, and waits once more.
+    fn power_cycle(
+        &self,
+        since: &'static str,
+        gone: DutError,
+        before: &Option<String>,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<Place, DutError> {
+        let [program, arguments @ ..] = &self.known.power_cycle[..] else {
+            return Err(with_power(gone, "; its lab file names no power-cycle program"));
+        };
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let job = Job::new(program, &arguments).within(POWER);
+        if let Err(error) = job.run(|path| Command::new(path), interrupted) {
+            let said = format!("; {program} could not turn its power off and on: {error}");
+            return Err(with_power(gone, &said));
+        }
+        let said = format!("; its power was turned off and on by {program}");
+        self.wait_answer(since, before, interrupted).map_err(|error| with_power(error, &said))
+    }
+
+    /// A router forwards nothing for a while after a boot: what it is to reach must answer.
+    fn wait_forwarding(&self, interrupted: Option<&AtomicBool>) -> Result<(), DutError> {
+        let (place, kernel) = self
+            .witness
+            .as_ref()
+            .map_or((&self.place, self.known.kernel), |(place, kernel)| (place, *kernel));
+        let within = Duration::from_nanos(self.known.boot.timeout_ns);
+        for to in &self.known.boot.reaches {
+            let began = Instant::now();
+            let command = line(&ping(*to, kernel), false);
+            loop {
+                self.check(interrupted)?;
+                let finished = place.run(&Order::new(&command).within(TRY), interrupted)?;
+                if finished.is_success() {
+                    break;
+                }
+                if began.elapsed() > within {
+                    let (host, what, from) = (self.name().into(), to.to_string(), place.name().into());
+                    return Err(DutError::Unreaching { host, what, from, after: within });
+                }
+                std::thread::sleep(PAUSE);
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, interrupted: Option<&AtomicBool>) -> Result<(), DutError> {
+        match interrupted.is_some_and(|i| i.load(Ordering::Relaxed)) {
+            true => Err(DutError::Interrupted { host: self.name().into() }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Whether a host still runs what it is told to.
+fn answers(place: &Place) -> bool {
+    place.run(&Order::new("true").within(COMMAND), None).is_ok_and(|finished| finished.is_success())
+}
+
+/// What tells a boot of a host apart: a number that Linux draws at each, or the time of it by this machine's clock, from how long the
+/// host's first process has run: its own clock may be set at any time.
+pub(super) fn mark(place: &Place, kernel: Kernel) -> Option<String> {
+    let argv: &[&str] = match kernel {
+        Kernel::Linux => &["cat", "/proc/sys/kernel/random/boot_id"],
+        _ => &["ps", "-o", "etime=", "-p", "1"],
+    };
+    let argv: Vec<String> = argv.iter().map(|word| (*word).to_string()).collect();
+    let finished = place.run(&Order::new(&line(&argv, false)).within(COMMAND), None).ok()?;
+    let text = finished.text();
+    let told = Some(text.trim()).filter(|text| finished.is_success() && !text.is_empty())?;
+    match kernel {
+        Kernel::Linux => Some(told.into()),
+        _ => {
+            let now = std::time::UNIX_EPOCH.elapsed().ok()?.as_secs();
+            Some(format!("{BOOTED_AT}{}", now.checked_sub(elapsed(told)?)?))
+        }
+    }
+}
+
+/// Seconds of ps(1)'s elapsed time: `[[days-]hours:]minutes:seconds`.
+fn elapsed(text: &str) -> Option<u64> {
+    let (days, clock) =
+        text.split_once('-').map_or((Ok(0), text), |(days, clock)| (days.parse::<u64>(), clock));
+    let parts: Vec<u64> = clock.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    if !(2..=3).contains(&parts.len()) {
+        return None;
+    }
+    let seconds = parts.iter().try_fold(0u64, |sum, part| sum.checked_mul(60)?.checked_add(*part))?;
+    days.ok()?.checked_mul(86_400)?.checked_add(seconds)
+}
+
+/// One echo request that is given up after a second or two.
+fn ping(to: IpAddr, kernel: Kernel) -> Vec<String> {
+    let words: &[&str] = match (kernel, to) {
+        (Kernel::Linux, IpAddr::V4(_)) => &["ping", "-n", "-c", "1", "-W", "1"],
+        (Kernel::Linux, IpAddr::V6(_)) => &["ping", "-6", "-n", "-c", "1", "-W", "1"],
+        (Kernel::FreeBsd, IpAddr::V4(_)) => &["ping", "-n", "-c", "1", "-t", "2"],
+        (_, IpAddr::V4(_)) => &["ping", "-n", "-c", "1", "-w", "2"],
+        (_, IpAddr::V6(_)) => &["ping6", "-n", "-c", "1"],
+    };
+    words.iter().map(|word| (*word).to_string()).chain([to.to_string()]).collect()
+}
+
+fn said(error: &RemoteError) -> String {
+    if error.said.is_empty() { String::new() } else { format!(": {}", error.said) }
+}
+
+/// Adds to what became of it what turning its power off and on came to.
+fn with_power(error: DutError, said: &str) -> DutError {
+    match error {
+        DutError::Gone { host, since, after, why, console } => {
+            DutError::Gone { host, since, after, why: why + said, console }
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elapsed_times_of_ps() {
+        assert_eq!(elapsed("00:07"), Some(7));
+        assert_eq!(elapsed("01:02:03"), Some(3723));
+        assert_eq!(elapsed("12-00:00:01"), Some(12 * 86_400 + 1));
+        for text in ["", "7", "a:b", "1:2:3:4", "-1:00", "99999999999999999999:00"] {
+            assert_eq!(elapsed(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn clocks_differ_a_little_and_boots_do_not() {
+        assert!(
+            is_same_boot("booted at 1000", "booted at 1002")
+                && !is_same_boot("booted at 1000", "booted at 1003")
+        );
+        assert!(is_same_boot("a", "a") && !is_same_boot("a", "b"));
+    }
+}

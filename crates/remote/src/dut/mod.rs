@@ -1,0 +1,282 @@
+//! The device under test of a lab of hosts, driven over ssh by what its system has: set up for a lane, put back, rebooted, and looked
+//! at before and after each trial. It is never asked anything while a load runs: a router under line rate may not answer.
+
+mod boot;
+mod error;
+
+pub use error::{DutError, Left};
+
+use crate::{Changes, Collectors, Ending, Fault, Order, Place, RemoteError, Target, Undone};
+use linerate_hosts::agent::ledger::Seen;
+use linerate_hosts::hosts::{Counters, Facts, Kernel, Question};
+use linerate_hosts::reconfigure::Steps;
+use linerate_plan::lab::Boot;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// How long a DUT may take to answer after a load: what its queues hold comes first.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
+/// How long one question may take.
+const QUESTION: Duration = Duration::from_secs(10);
+/// How long a plan's command after a trial may take.
+const COMMAND_WITHIN: Duration = Duration::from_secs(30);
+/// Bytes of its output that are kept.
+const MOST_COLLECTED: usize = 64 * 1024;
+
+/// What is known of a DUT before it is changed.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// How it is reached.
+    pub target: Target,
+    /// What tells the machine apart: an Ethernet address.
+    pub machine: Option<String>,
+    /// Whether what needs root is run by sudo.
+    pub sudo: bool,
+    /// Its kernel.
+    pub kernel: Kernel,
+    /// Its interfaces, towards generator and receiver.
+    pub ends: [String; 2],
+    /// Whether the plan lets it be rebooted.
+    pub may_reboot: bool,
+    /// How it comes back after a reboot.
+    pub boot: Boot,
+    /// A program of this machine that turns its power off and on, with its arguments; empty where there is none.
+    pub power_cycle: Vec<String>,
+    /// A program of this machine that shows its console, for messages; empty where there is none.
+    pub console: Vec<String>,
+}
+
+/// A device under test.
+#[derive(Debug)]
+pub struct RemoteDut {
+    known: Known,
+    place: Arc<Place>,
+    changes: Changes,
+    /// The host that asks whether it forwards again after a reboot, with its kernel; itself where there is none.
+    witness: Option<(Arc<Place>, Kernel)>,
+    /// What told its boot apart when it was told to reboot, where an interrupt came before it was back.
+    going_down: Option<Option<String>>,
+    reboots: u32,
+}
+
+impl RemoteDut {
+    /// A DUT that is connected. `address`: where ssh reaches it; `journals`: the folder of this machine in which its changes are written
+    /// down.
+    ///
+    /// # Errors
+    /// Its journal cannot be used, or another linerate uses this host.
+    pub fn new(
+        known: Known,
+        place: Arc<Place>,
+        address: &str,
+        journals: &Path,
+        witness: Option<(Arc<Place>, Kernel)>,
+    ) -> Result<RemoteDut, DutError> {
+        let mut changes =
+            Changes::open(Arc::clone(&place), address, known.machine.clone(), journals, known.sudo)?;
+        changes.in_boot(boot::mark(&place, known.kernel))?;
+        Ok(RemoteDut { known, place, changes, witness, going_down: None, reboots: 0 })
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        self.place.name()
+    }
+
+    /// How often it was told to reboot.
+    pub fn reboots(&self) -> u32 {
+        self.reboots
+    }
+
+    /// How it is reached now.
+    pub fn place(&self) -> &Arc<Place> {
+        &self.place
+    }
+
+    /// Whether there is something to be put back, be it of a linerate that was killed.
+    pub fn is_changed(&self) -> bool {
+        !self.changes.pending().is_empty()
+    }
+
+    /// Puts back all that has been changed. What takes a reboot to be undone is undone by one, if the plan lets it be rebooted.
+    ///
+    /// # Errors
+    /// Something could not be put back, or it did not come back.
+    pub fn put_back(&mut self) -> Result<Undone, DutError> {
+        self.finish_reboot()?;
+        self.reach();
+        let undone = self.changes.undo()?;
+        if self.changes.owes_boot() && self.known.may_reboot {
+            self.reboot(None)?;
+        }
+        Ok(undone)
+    }
+
+    /// Whether what was put back counts from its next boot on only.
+    pub fn owes_boot(&self) -> bool {
+        self.changes.owes_boot()
+    }
+
+    /// How long an answer is waited for, at most as long as a boot may take.
+    fn patience(&self) -> Duration {
+        ANSWERS_WITHIN.min(Duration::from_nanos(self.known.boot.timeout_ns))
+    }
+
+    /// Makes the connection again, if it was lost. A host that has booted meanwhile is one all the same.
+    fn reach(&mut self) {
+        let (began, within) = (Instant::now(), self.patience());
+        while self.place.lost().is_some() && began.elapsed() < within {
+            match self.reconnect() {
+                Ok(()) if self.place.lost().is_none() => return,
+                Err(DutError::Booted { .. }) => return self.reach_after_boot(),
+                Err(_) => return,
+                Ok(()) => std::thread::sleep(Duration::from_millis(250)),
+            }
+        }
+    }
+
+    /// Sets it up, after what was set before has been put back. It is rebooted where that is what it takes, or where `reboot` says so.
+    ///
+    /// # Errors
+    /// A change failed; it does not come back, or does not forward again; it would have to be rebooted, and the plan allows none.
+    pub fn set_up(
+        &mut self,
+        steps: &Steps,
+        reboot: bool,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<(), DutError> {
+        self.reach();
+        self.changes.undo()?;
+        if self.changes.owes_boot() && !self.known.may_reboot {
+            return Err(DutError::Owed { host: self.name().into() });
+        }
+        let (lasting, others) = steps.steps.split_at(steps.lasting.min(steps.steps.len()));
+        let (image, lasting) = lasting.split_at(steps.image.min(lasting.len()));
+        if !image.is_empty() {
+            if self.changes.owes_boot() {
+                self.reboot(interrupted)?;
+            }
+            self.changes.make(image, true, interrupted)?;
+            self.reboot(interrupted)?;
+        }
+        self.changes.make(lasting, true, interrupted)?;
+        let has_booted = !image.is_empty() && lasting.is_empty();
+        if self.changes.owes_boot() || steps.reboot || reboot && !has_booted {
+            self.reboot(interrupted)?;
+        }
+        self.changes.make(others, false, interrupted)?;
+        Ok(())
+    }
+
+    /// Boots it again with what lasts, and makes the rest anew.
+    ///
+    /// # Errors
+    /// As [`RemoteDut::set_up`].
+    pub fn reboot_as_it_is(
+        &mut self,
+        steps: &Steps,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<(), DutError> {
+        self.reboot(interrupted)?;
+        self.changes.make(&steps.steps[steps.lasting.min(steps.steps.len())..], false, interrupted)?;
+        Ok(())
+    }
+
+    /// What its interfaces and protocols have counted. After a load it may take a while to answer.
+    ///
+    /// # Errors
+    /// It does not answer, or tells nothing of its interfaces.
+    pub fn look(&mut self) -> Result<Seen, DutError> {
+        let mut facts = Facts::of_kernel(self.known.kernel);
+        let began = Instant::now();
+        loop {
+            let asked = self.ask(&Question::Counters, &mut facts);
+            let told = |end: &String| facts.counters.iter().any(|c| c.interface == *end);
+            match asked {
+                Ok(()) if self.known.ends.iter().all(told) => break,
+                Err(error) if began.elapsed() > self.patience() => return Err(error.into()),
+                Err(_) if self.place.lost().is_some() => self.reconnect()?,
+                Ok(()) if began.elapsed() > self.patience() => {
+                    return Err(DutError::Uncounted {
+                        host: self.name().into(),
+                        ends: self.known.ends.clone(),
+                    });
+                }
+                _ => std::thread::sleep(Duration::from_millis(100)),
+            }
+        }
+        if self.known.kernel != Kernel::Linux {
+            self.ask(&Question::Statistics, &mut facts)?;
+        }
+        Ok(seen(&facts, &self.known.ends))
+    }
+
+    fn ask(&self, question: &Question, facts: &mut Facts) -> Result<(), RemoteError> {
+        let Some(argv) = question.argv(self.known.kernel) else { return Ok(()) };
+        let command = crate::words::line(&argv, false);
+        let order = Order { command: &command, limit: QUESTION, most_output: 1 << 20, sudo: false };
+        let finished = self.place.run(&order, None)?;
+        if finished.ending == Ending::TimedOut {
+            let silent = Fault::Silent(QUESTION);
+            return Err(RemoteError::new(self.name(), silent, format!("`{command}` does not end there")));
+        }
+        facts.answer(question, &finished.stdout.bytes(), if finished.is_success() { 0 } else { 1 });
+        Ok(())
+    }
+
+    /// Starts a plan's commands that run under load.
+    pub fn arm(&self, commands: &[String]) -> Collectors {
+        Collectors::start(Arc::clone(&self.place), commands.to_vec(), self.known.sudo)
+    }
+
+    /// The output of a plan's command after a trial, or why there is none.
+    pub fn collect(&self, command: &str) -> Result<String, String> {
+        let words = ["sh", "-c", command].map(String::from);
+        let command = crate::words::line(&words, false);
+        let (limit, most_output, sudo) = (COMMAND_WITHIN, MOST_COLLECTED, self.known.sudo);
+        let order = Order { command: &command, limit, most_output, sudo };
+        match self.place.run(&order, None) {
+            Ok(finished) if finished.is_success() => Ok(finished.text()),
+            Ok(finished) => Err(format!("{:?}: {}", finished.ending, finished.errors().trim())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// Counters in the form that the ledger takes. Drivers differ in whether a frame without a place counts as an error or as a drop.
+fn seen(facts: &Facts, ends: &[String; 2]) -> Seen {
+    let of = |counters: &Counters| {
+        let sum = |a: Option<u64>, b: Option<u64>| a.unwrap_or(0).saturating_add(b.unwrap_or(0));
+        BTreeMap::from([
+            ("rx_packets".to_string(), counters.in_packets.unwrap_or(0)),
+            ("rx_missed".to_string(), sum(counters.in_errors, counters.in_drops)),
+            ("tx_packets".to_string(), counters.out_packets.unwrap_or(0)),
+            ("tx_dropped".to_string(), sum(counters.out_errors, counters.out_drops)),
+        ])
+    };
+    let links = facts.counters.iter().filter(|c| ends.contains(&c.interface));
+    let links = links.map(|c| (c.interface.clone(), of(c))).collect();
+    let drops = facts.statistics.iter().map(|s| (format!("{}: {}", s.protocol, s.what), s.count)).collect();
+    Seen { links, drops }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_netstat_counts_is_what_the_ledger_takes() {
+        let mut facts = Facts::of_kernel(Kernel::FreeBsd);
+        let table = b"Name    Mtu Network       Address              Ipkts Ierrs Idrop     Ibytes    Opkts Oerrs     Obytes  Coll  Drop\n\
+            igb0   1500 <Link#1>      00:0d:b9:41:ca:3c        1     2     3        100        4     5        200     0     6\n\
+            igb1   1500 <Link#2>      00:0d:b9:41:ca:3d     1000    20     3     100000       40     0       2000     0     6\n";
+        facts.answer(&Question::Counters, table, 0);
+        let seen = seen(&facts, &["igb1".into(), "igb2".into()]);
+        assert_eq!(seen.links.len(), 1);
+        let igb1 = &seen.links["igb1"];
+        assert_eq!((igb1["rx_packets"], igb1["rx_missed"], igb1["tx_dropped"]), (1000, 23, 6));
+    }
+}

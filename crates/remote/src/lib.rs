@@ -1,0 +1,40 @@
+//! Commands on other hosts: by the system's OpenSSH client, or here in a network namespace, with the same supervision.
+//!
+//! A [`Connection`] is a control master of OpenSSH with everything that its user has set up: keys, agents, jump hosts, known_hosts.
+//! Over it go sessions, each with one command. On the host, a script for /bin/sh (`shell.sh`) starts the command when it is told to,
+//! and ends its process group when it is told to, when the connection is closed, or when linerate is silent for too long.
+//!
+//! Reading order: [`target`] (where), [`error`] (what can go wrong), [`connection`], `shell.sh`, [`session`] (one command), [`run`] and
+#![cfg(target_os = "linux")]
+
+pub mod agents;
+pub mod changes;
+pub mod clock;
+pub mod collectors;
+pub mod connection;
+pub mod driver;
+pub mod dut;
+pub mod error;
+pub mod files;
+mod folder;
+mod heart;
+pub mod place;
+pub mod run;
+mod scan;
+pub mod session;
+mod slots;
+pub mod survey;
+pub mod target;
+pub mod tools;
+pub mod words;
+
+pub use changes::{ChangeError, Changes, Undone};
+pub use collectors::Collectors;
+pub use connection::Connection;
+pub use driver::{Driver, Notice, Started, Trouble};
+pub use error::{Fault, RemoteError};
+pub use place::Place;
+pub use run::{Ending, Finished, Order};
+pub use session::{Said, Session, Stream};
+pub use survey::Approach;
+pub use target::Target;

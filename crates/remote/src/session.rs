@@ -1,0 +1,342 @@
+//! One command on a host, supervised there by `shell.sh`.
+
+use super::error::{Fault, RemoteError};
+use super::heart::{self, Control};
+use super::place::{Place, Seat};
+use super::scan::{Part, Scanner, fresh_mark};
+use linerate_hosts::phases::Status;
+use linerate_linux::process::pipes::Outlet;
+use std::os::fd::RawFd;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The supervising shell.
+const SHELL: &str = include_str!("shell.sh");
+/// The longest command: script and command fit into a pipe, so that nobody waits while sending them.
+pub const LONGEST: usize = 48 * 1024;
+/// How long sending a command may take, should there not be room for it at once.
+const SEND: Duration = Duration::from_secs(5);
+/// What is kept of what a host says before the command is its own.
+const KEPT: usize = 4096;
+/// The shortest pause of the watch: a process is started for each.
+const SHORTEST: Duration = Duration::from_millis(200);
+
+/// How a command is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It waits for [`Session::go`], has no input, and its process group is ended on order and when linerate is gone.
+    Watched,
+    /// It begins at once, and what is written to the session is its input. Nobody watches it: it should end with its input.
+    Fed,
+}
+
+/// An output of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Error,
+}
+
+/// What was heard of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    /// It is ready to go, or for its input.
+    Ready,
+    /// The clock of the host, in seconds since 1970 as its `date` writes them.
+    Clock(String),
+    /// The command begins, at this time of the host's clock.
+    Began(String),
+    /// The command wrote something.
+    Wrote(Stream, Vec<u8>),
+    /// The host did not hear of linerate for so long that it ended the command. [`Said::Over`] follows.
+    Unheard,
+    /// The command is over.
+    Over(Status),
+    /// The session ended without the end of the command being told: it was killed, or the connection is gone. What was said
+    /// beside the command's own output is told.
+    Closed(String),
+}
+
+/// One command on a host. When it is dropped, the command is ended.
+#[derive(Debug)]
+pub struct Session {
+    child: Child,
+    control: Arc<Control>,
+    outlets: [Outlet; 2],
+    scanners: [Scanner; 2],
+    kind: Kind,
+    /// What comes now is the command's own.
+    own: bool,
+    told: bool,
+    killed: bool,
+    over: [Option<Status>; 2],
+    finished: bool,
+    /// What came before it was ready.
+    before: String,
+    /// Dropped last: the room is free when the session has ended.
+    seat: Seat,
+}
+
+impl Session {
+    /// Sends a command to a place. It is ready when it says so.
+    ///
+    /// # Errors
+    /// The command cannot be sent, or ssh not be run.
+    pub fn start(place: &Place, kind: Kind, command: &str) -> Result<Session, RemoteError> {
+        Session::start_as(place, kind, command, false)
+    }
+
+    /// The same, by `sudo -n` if `sudo` says so. The supervising shell is root's then too: it could not end what root runs otherwise.
+    /// Here, where there is no other host, it is not needed and not done.
+    ///
+    /// # Errors
+    /// As [`Session::start`].
+    pub fn start_as(place: &Place, kind: Kind, command: &str, sudo: bool) -> Result<Session, RemoteError> {
+        Session::start_in(place, place.seat_in_time()?, kind, command, sudo)
+    }
+
+    /// The same, where room was found for it.
+    pub(super) fn start_in(
+        place: &Place,
+        seat: Seat,
+        kind: Kind,
+        command: &str,
+        sudo: bool,
+    ) -> Result<Session, RemoteError> {
+        let name = place.name();
+        if command.len() > LONGEST || command.contains('\0') {
+            let said = format!("{} bytes; {LONGEST} bytes without a NUL are possible", command.len());
+            return Err(RemoteError::new(name, Fault::Command, said));
+        }
+        let system = |what: &str, e: std::io::Error| RemoteError::system(name, what, &e);
+        let mark = fresh_mark().map_err(|e| system("make a mark", e))?;
+        let mut spawned = place.command(sudo, &seat);
+        spawned.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = spawned.spawn().map_err(|e| system("ssh", e))?;
+        let outlets = [
+            Outlet::new(child.stdout.take().map(Into::into)),
+            Outlet::new(child.stderr.take().map(Into::into)),
+        ];
+        let Some(stdin) = child.stdin.take() else { unreachable!("it was asked for") };
+        let control = Control::new(stdin.into()).map_err(|e| system("prepare a pipe", e))?;
+        let pause = (place.silence() / 2).max(SHORTEST);
+        let sent = control.write_all(script(&mark, kind, pause, command).as_bytes(), SEND);
+        let scanners = [Scanner::new(&mark), Scanner::new(&mark)];
+        let session = Session {
+            child,
+            control,
+            outlets,
+            scanners,
+            kind,
+            own: false,
+            told: false,
+            killed: false,
+            over: [None; 2],
+            finished: false,
+            before: String::new(),
+            seat,
+        };
+        sent.map_err(|e| system("send a command", e))?;
+        if kind == Kind::Watched {
+            heart::keep(&session.control, pause / 4).map_err(|e| system("start a thread", e))?;
+        }
+        Ok(session)
+    }
+
+    /// Starts the command.
+    pub fn go(&self) {
+        self.order("go");
+    }
+
+    /// Asks for the time. Before the command is started only.
+    pub fn ask_clock(&self) {
+        self.order("clock");
+    }
+
+    /// Tells the command and all that it started to end (SIGTERM).
+    pub fn terminate(&mut self) {
+        self.told = true;
+        self.order("term");
+    }
+
+    /// Sends one process of the command, by its number there, an interrupt (SIGINT): the way to ask many a program for its totals.
+    /// The group is not sent it: some programs end at the second one without a word.
+    pub fn interrupt(&self, process: u32) {
+        self.order(&format!("int {process}"));
+    }
+
+    /// Kills the command and all that it started.
+    pub fn kill(&mut self) {
+        (self.told, self.killed) = (true, true);
+        self.order("kill");
+    }
+
+    /// An order that cannot be given any more is one to a session that is over: that is heard of in due course.
+    fn order(&self, line: &str) {
+        let _ = self.control.line(line);
+    }
+
+    /// Gives the command input: as much as there is room for.
+    ///
+    /// # Errors
+    /// It reads no more.
+    pub fn feed(&self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.control.write(bytes)
+    }
+
+    /// What to wait for before [`Session::feed`].
+    pub fn input(&self) -> Option<RawFd> {
+        self.control.fd()
+    }
+
+    /// Ends the input. A command that is watched is ended with it.
+    pub fn close_input(&self) {
+        self.control.close();
+    }
+
+    /// What to wait for before [`Session::read`].
+    pub fn watched(&self) -> impl Iterator<Item = RawFd> + '_ {
+        self.outlets.iter().filter_map(Outlet::fd)
+    }
+
+    /// The host did not take the session: others are not tried over the same line for a while. Whether they are worth it at all.
+    pub(super) fn refused(&self) -> bool {
+        self.seat.refused()
+    }
+
+    /// Whether nothing more will be heard.
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// What there is to hear now.
+    ///
+    /// # Errors
+    /// A pipe cannot be read.
+    pub fn read(&mut self) -> std::io::Result<Vec<Said>> {
+        // What the command writes to standard error comes after the news on standard output that it begins. So it is read
+        // first, and sorted in last.
+        let mut errors = Vec::new();
+        let open = [!self.outlets[0].is_closed(), !self.outlets[1].is_closed()];
+        self.outlets[1].read(&mut |bytes| errors.extend_from_slice(bytes))?;
+        let mut heard = Vec::new();
+        let Session { kind, own, over, before, .. } = self;
+        let [over_out, over_error] = over;
+        let mut parts =
+            Parts { kind: *kind, stream: Stream::Output, own, heard: &mut heard, before, over: over_out };
+        let [scanner, error_scanner] = &mut self.scanners;
+        self.outlets[0].read(&mut |bytes| scanner.feed(bytes, &mut |part| parts.take(part)))?;
+        if open[0] && self.outlets[0].is_closed() {
+            scanner.finish(&mut |part| parts.take(part));
+        }
+        let mut parts = Parts { stream: Stream::Error, over: over_error, ..parts };
+        error_scanner.feed(&errors, &mut |part| parts.take(part));
+        if open[1] && self.outlets[1].is_closed() {
+            error_scanner.finish(&mut |part| parts.take(part));
+        }
+        self.judge(&mut heard);
+        Ok(heard)
+    }
+
+    fn judge(&mut self, heard: &mut Vec<Said>) {
+        if self.finished {
+            return;
+        }
+        let closed = self.outlets.iter().all(Outlet::is_closed);
+        let end = match self.over {
+            [Some(status), Some(_)] => {
+                // What the command left behind is ended now. If it was told to end, that may still have something to say.
+                self.control.close();
+                (closed || !self.told).then_some(Said::Over(status))
+            }
+            _ if closed && self.killed => Some(Said::Over(Status::Signal(libc::SIGKILL))),
+            [Some(status), _] | [_, Some(status)] if closed => Some(Said::Over(status)),
+            _ if closed => Some(Said::Closed(std::mem::take(&mut self.before).trim().to_owned())),
+            _ => None,
+        };
+        self.finished = end.is_some();
+        heard.extend(end);
+    }
+}
+
+/// Where the parts of a stream go.
+struct Parts<'a> {
+    kind: Kind,
+    stream: Stream,
+    own: &'a mut bool,
+    heard: &'a mut Vec<Said>,
+    before: &'a mut String,
+    over: &'a mut Option<Status>,
+}
+
+impl Parts<'_> {
+    fn take(&mut self, part: Part<'_>) {
+        match part {
+            // What the files of a login shell print is not the command's.
+            Part::Bytes(bytes) if !*self.own => {
+                let room = KEPT.saturating_sub(self.before.len());
+                self.before.extend(String::from_utf8_lossy(bytes).chars().take(room));
+            }
+            Part::Bytes(bytes) => match self.heard.last_mut() {
+                Some(Said::Wrote(stream, all)) if *stream == self.stream => all.extend_from_slice(bytes),
+                _ => self.heard.push(Said::Wrote(self.stream, bytes.to_vec())),
+            },
+            Part::Marked(text) => self.marked(text),
+        }
+    }
+
+    fn marked(&mut self, text: &str) {
+        match text.split_once(' ').unwrap_or((text, "")) {
+            ("ready", _) => {
+                *self.own |= self.kind == Kind::Fed;
+                self.heard.push(Said::Ready);
+            }
+            ("clock", time) => self.heard.push(Said::Clock(time.to_owned())),
+            ("began", time) => {
+                *self.own = true;
+                self.heard.push(Said::Began(time.to_owned()));
+            }
+            ("over", told) => {
+                let (number, silent) = told.split_once(' ').unwrap_or((told, ""));
+                *self.over = number.parse().ok().map(status);
+                if silent == "silent" && self.stream == Stream::Output {
+                    self.heard.push(Said::Unheard);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a shell most likely means by the exit status of a command: it does not tell a signal from a command that ended with 130.
+fn status(number: i32) -> Status {
+    match number {
+        129..=159 => Status::Signal(number - 128),
+        _ => Status::Exit(number),
+    }
+}
+
+/// What is sent: the supervising shell without its remarks, its settings, and the command by lines.
+fn script(mark: &str, kind: Kind, pause: Duration, command: &str) -> String {
+    let remark = |line: &&str| !line.trim_start().starts_with('#');
+    let mut text: String = SHELL.lines().filter(remark).flat_map(|line| [line.trim_start(), "\n"]).collect();
+    let mode = match kind {
+        Kind::Watched => "watched",
+        Kind::Fed => "feed",
+    };
+    let lines = command.split('\n').count();
+    text += &format!(".\n{mark} {mode} {:.3} {lines}\n{command}\n", pause.as_secs_f64());
+    text
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.control.close();
+        // SAFETY: takes numbers only. The child leads its group and has not been waited for: its number is its own.
+        unsafe { libc::kill(-(self.child.id() as libc::pid_t), libc::SIGKILL) };
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,142 @@
+//! A few frames over each cable of a lab and through its DUT, and the counters of the interfaces where they must arrive.
+
+use super::asking::ask_within;
+use super::{ask_again, everywhere, is_root_by_sudo, put};
+use crate::error::RemoteError;
+use crate::place::Place;
+use linerate_hosts::hosts::checks::frames::{self, Probe, Skipped, Tried};
+use linerate_hosts::hosts::ping::{self, FRAMES, Replies};
+use linerate_hosts::hosts::{Counters, Facts, Kernel, Question};
+use linerate_hosts::phases::Status;
+use linerate_plan::lab::{Host, Lab};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long a ping may take: those that nobody answers end within two seconds where ping knows such a limit.
+const PING: Duration = Duration::from_secs(5);
+/// Some cards' counters are read by their drivers once a second.
+const COUNTED: Duration = Duration::from_millis(1200);
+
+/// What became of frames.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Frames {
+    /// What was sent.
+    pub tried: Vec<Tried>,
+    /// What was not.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Sends a handful of pings over each cable of a lab, and from generators through the DUT to the receiver; then asks the hosts once
+/// more whom they know by ARP. Nothing is sent unless the lab file says `isolated = true`. A host that is lost is told in its facts.
+pub fn send_frames(
+    lab: &Lab,
+    places: &BTreeMap<String, Arc<Place>>,
+    facts: &mut BTreeMap<String, Facts>,
+    cancelled: Option<&AtomicBool>,
+) -> Frames {
+    let plan = frames::plan(lab, facts);
+    let mut sent = Frames { skipped: plan.skipped.clone(), ..Frames::default() };
+    for step in plan.steps() {
+        if cancelled.is_some_and(|c| c.load(Ordering::Relaxed)) {
+            return sent;
+        }
+        let (tried, without) = Step { lab, places, facts, cancelled }.carry_out(&step);
+        sent.tried.extend(tried);
+        for probe in without {
+            let what = format!("{} {} to {} of {}", probe.from.0, probe.from.1, probe.to, probe.whose);
+            let why = format!("ping is not there, or {} was lost", probe.from.0);
+            sent.skipped.push(Skipped { what, why });
+        }
+    }
+    if !plan.probes.is_empty() {
+        ask_again(lab, places, facts, cancelled, |_, facts| {
+            facts.neighbours.clear();
+            vec![Question::Neighbours, Question::Neighbours6]
+        });
+    }
+    sent
+}
+
+/// Frames received by interfaces, by the names of hosts and interfaces.
+type Counts = BTreeMap<(String, String), u64>;
+
+struct Step<'a> {
+    lab: &'a Lab,
+    places: &'a BTreeMap<String, Arc<Place>>,
+    facts: &'a BTreeMap<String, Facts>,
+    cancelled: Option<&'a AtomicBool>,
+}
+
+impl Step<'_> {
+    /// What became of the probes, and those that could not be sent.
+    fn carry_out(&self, step: &[&Probe]) -> (Vec<Tried>, Vec<Probe>) {
+        let before = self.counts();
+        let replies = everywhere(self.lab, self.places, |host, place| {
+            let probe = step.iter().find(|probe| probe.from.0 == host.name)?;
+            self.ping(host, place, probe).ok().flatten()
+        });
+        let sent = |probe: &&&Probe| replies.contains_key(&probe.from.0);
+        let mut after = self.counts();
+        let rose = |after: &Counts, at: &frames::At| Some(after.get(at)?.saturating_sub(*before.get(at)?));
+        let all_there = |after: &Counts| {
+            let at = step.iter().filter(sent).flat_map(|probe| &probe.arrives);
+            at.into_iter().all(|at| rose(after, at).is_none_or(|n| n >= u64::from(FRAMES)))
+        };
+        if !all_there(&after) {
+            std::thread::sleep(COUNTED);
+            after = self.counts();
+        }
+        let tried = step.iter().filter(sent).map(|probe| Tried {
+            replies: replies[&probe.from.0].clone(),
+            arrived: probe.arrives.iter().map(|at| rose(&after, at)).collect(),
+            elsewhere: self.elsewhere(probe, |at| rose(&after, at)),
+            probe: (*probe).clone(),
+        });
+        let without = step.iter().filter(|probe| !sent(probe)).map(|probe| (*probe).clone());
+        (tried.collect(), without.collect())
+    }
+
+    /// `None` where there is no ping.
+    fn ping(&self, host: &Host, place: &Place, probe: &Probe) -> Result<Option<Replies>, RemoteError> {
+        let Some(facts) = self.facts.get(&host.name) else { return Ok(None) };
+        let Some(kernel) = facts.kernel() else { return Ok(None) };
+        let program = ping::argv(kernel, probe.source, probe.to);
+        let answers = ask_within(PING, place, is_root_by_sudo(host, facts), &[program], self.cancelled)?;
+        Ok(answers.into_iter().next().and_then(|answer| match answer.status {
+            Some(Status::Exit(126 | 127)) => None,
+            None if !answer.was_slow => None,
+            _ => Some(ping::replies(&answer.output)),
+        }))
+    }
+
+    fn counts(&self) -> Counts {
+        let counted = everywhere(self.lab, self.places, |host, place| {
+            let facts = self.facts.get(&host.name)?;
+            let kernel: Kernel = facts.kernel()?;
+            let mut now = Facts::default();
+            now.system.clone_from(&facts.system);
+            let sudo = is_root_by_sudo(host, facts);
+            put(place, sudo, kernel, vec![Question::Counters], &mut now, self.cancelled).ok()?;
+            Some(now.counters)
+        });
+        let of_host = |(host, counters): (String, Vec<_>)| {
+            counters
+                .into_iter()
+                .filter_map(move |c: Counters| Some(((host.clone(), c.interface), c.in_packets?)))
+        };
+        counted.into_iter().flat_map(of_host).collect()
+    }
+
+    /// Other interfaces of the lab that counted as many frames as were sent.
+    fn elsewhere(&self, probe: &Probe, rose: impl Fn(&frames::At) -> Option<u64>) -> Vec<String> {
+        let host = &probe.arrives[0].0;
+        let Some(facts) = self.facts.get(host) else { return Vec::new() };
+        let others = frames::interfaces(self.lab, host, facts).into_iter();
+        let others = others.filter(|name| probe.arrives.iter().all(|(_, port)| port != name));
+        others
+            .filter(|name| rose(&(host.clone(), name.clone())).is_some_and(|n| n >= u64::from(FRAMES)))
+            .collect()
+    }
+}

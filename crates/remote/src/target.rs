@@ -1,0 +1,150 @@
+//! A host that is reached by ssh, and how.
+
+use super::error::{Fault, RemoteError};
+use linerate_plan::lab::Ssh;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A host that is reached by ssh. What is not said here is what the user's own configuration of ssh says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// What the host is called in messages.
+    pub name: String,
+    /// Its address, name, or alias in the configuration of ssh; `user@host` too.
+    pub address: String,
+    /// The user there.
+    pub user: Option<String>,
+    /// The port.
+    pub port: Option<u16>,
+    /// The hosts to jump over, as `ssh -J` takes them.
+    pub jump: Option<String>,
+    /// A file with a key.
+    pub identity: Option<PathBuf>,
+    /// A configuration of ssh that is read instead of the user's.
+    pub config: Option<PathBuf>,
+    /// Whether the key of a host that is not known yet is accepted, and remembered. That of a host whose key has changed is not.
+    pub accept_new: bool,
+    /// How long it may take until the host can be given commands.
+    pub connect_within: Duration,
+    /// How long the host and linerate may be silent to each other before they take each other for lost. It is what a load goes on
+    /// without linerate at most, so a second is right for a generator; a DUT whose sshd starves under load needs more than a trial takes.
+    pub silence: Duration,
+}
+
+impl Target {
+    /// The host of this address, with what the user has configured for it.
+    pub fn new(address: impl Into<String>) -> Target {
+        let address = address.into();
+        Target {
+            name: address.clone(),
+            address,
+            user: None,
+            port: None,
+            jump: None,
+            identity: None,
+            config: None,
+            accept_new: false,
+            connect_within: Duration::from_secs(10),
+            silence: Duration::from_secs(10),
+        }
+    }
+
+    /// The host of a lab file, by what the file calls it.
+    pub fn of_lab(name: &str, ssh: &Ssh) -> Target {
+        let mut target = Target::new(ssh.host.clone()).named(name);
+        (target.user, target.port) = (ssh.user.clone(), ssh.port);
+        target
+    }
+
+    /// With a name for messages.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Target {
+        self.name = name.into();
+        self
+    }
+
+    /// With another [`Target::silence`].
+    #[must_use]
+    pub fn silent_for(mut self, silence: Duration) -> Target {
+        self.silence = silence;
+        self
+    }
+
+    /// The arguments for ssh that make the connection, without the command.
+    pub(super) fn arguments(&self) -> Result<Vec<String>, RemoteError> {
+        self.check()?;
+        let mut args = Vec::new();
+        let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
+        let path = |path: &PathBuf| path.display().to_string();
+        self.config.iter().for_each(|file| option("-F", path(file)));
+        self.identity.iter().for_each(|file| option("-i", path(file)));
+        self.user.iter().for_each(|user| option("-l", user.clone()));
+        self.port.iter().for_each(|port| option("-p", port.to_string()));
+        self.jump.iter().for_each(|jump| option("-J", jump.clone()));
+        // Without an answer to three questions the host is lost.
+        let alive = (self.silence.as_secs() / 3).max(1);
+        let checking = if self.accept_new { "accept-new" } else { "yes" };
+        for setting in [
+            "BatchMode=yes",
+            &format!("StrictHostKeyChecking={checking}"),
+            &format!("ConnectTimeout={}", self.connect_within.as_secs().max(1)),
+            &format!("ServerAliveInterval={alive}"),
+            "ServerAliveCountMax=3",
+            // What a user may have set for work at a terminal.
+            "ClearAllForwardings=yes",
+            "ForwardX11=no",
+            "ForwardAgent=no",
+            "PermitLocalCommand=no",
+            "RemoteCommand=none",
+            "RequestTTY=no",
+            "EscapeChar=none",
+            "VisualHostKey=no",
+            "UpdateHostKeys=no",
+        ] {
+            option("-o", setting.to_owned());
+        }
+        Ok(args)
+    }
+
+    /// Addresses come from files, and ssh hands them to the user's own commands (ProxyCommand, Match exec).
+    fn check(&self) -> Result<(), RemoteError> {
+        let harmless = |c: char| c.is_alphanumeric() || "._-:%@[]+,/".contains(c);
+        let given = [Some(&self.address), self.user.as_ref(), self.jump.as_ref()];
+        let wrong = |text: &&String| {
+            text.is_empty() || text.starts_with('-') || text.contains("@-") || !text.chars().all(harmless)
+        };
+        match given.into_iter().flatten().find(wrong) {
+            None => Ok(()),
+            Some(text) => Err(RemoteError::new(&self.name, Fault::Address, format!("{text:?}"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_are_options_or_commands_are_refused() {
+        for address in ["", "-oProxyCommand=reboot", "a b", "$(reboot)", "a;b", "root@-x", "a\nb", "`a`"] {
+            let error = Target::new(address).arguments().unwrap_err();
+            assert_eq!(error.fault, Fault::Address, "{address:?}");
+        }
+        for address in
+            ["r1", "root@198.18.0.1", "2001:2::1", "fe80::1%em0", "root@[2001:2::1]", "ssh://a@b:22"]
+        {
+            assert!(Target::new(address).arguments().is_ok(), "{address:?}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_unless_the_user_says_otherwise() {
+        let strict = |target: &Target| {
+            target.arguments().unwrap().into_iter().find(|a| a.starts_with("StrictHostKeyChecking")).unwrap()
+        };
+        let mut target = Target::new("r1");
+        assert_eq!(strict(&target), "StrictHostKeyChecking=yes");
+        target.accept_new = true;
+        assert_eq!(strict(&target), "StrictHostKeyChecking=accept-new");
+    }
+}

@@ -1,0 +1,345 @@
+//! What is done when in a trial over hosts' tools.
+
+use super::account::Account;
+use super::running::Running;
+use super::window::{Counts, Window};
+use super::{ToolError, ToolTrial};
+use crate::agents::Flown;
+use crate::clock::PROBES;
+use crate::error::RemoteError;
+use linerate_hosts::tools::{self, Fault, FaultKind, Side};
+use linerate_linux::ports::monotonic_ns;
+use linerate_linux::process::pipes;
+use linerate_plan::lab::Tool;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// In the fault of a trial whose receiver counted nothing although frames were sent. Where it is known that generator and receiver
+/// work, it is the device that forwards nothing, and the rate is 0.
+pub const NOTHING_ARRIVED: &str = "has counted none of them";
+
+/// How often is looked at the clock and at whether the user wants to stop.
+const LOOK: Duration = Duration::from_millis(20);
+/// How much longer than it should a tool may take to come up.
+const UP_WITHIN_S: u64 = 10;
+/// A tool that prints a line a second and has printed none for so long stands still.
+const STANDSTILL_NS: u64 = 5_000_000_000;
+/// A second at each end of a load is no whole one, and one is for the way.
+const SPARE_S: u64 = 3;
+/// How long the end of a trial may take where a host was lost.
+const WIND_DOWN_NS: u64 = 3_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+
+pub(super) fn run(trial: &ToolTrial<'_>, interrupted: &AtomicBool) -> Result<Flown, ToolError> {
+    let mut flight = Flight::new(trial, interrupted)?;
+    let flown = flight.fly();
+    if flown.is_err() {
+        flight.wind_down();
+    }
+    flown
+}
+
+struct Flight<'a> {
+    trial: &'a ToolTrial<'a>,
+    interrupted: &'a AtomicBool,
+    generators: Vec<Running<'a>>,
+    receiver: Option<Running<'a>>,
+    go_ns: Option<u64>,
+    faults: Vec<String>,
+}
+
+impl<'a> Flight<'a> {
+    fn new(trial: &'a ToolTrial<'a>, interrupted: &'a AtomicBool) -> Result<Flight<'a>, ToolError> {
+        let load_s = trial.timing.load_ns().div_ceil(SECOND_NS) + SPARE_S;
+        // Where a link has to come up first, the others go on until it has, and until the device forwards.
+        let wait_s = trial.generators.iter().map(|(_, t)| u64::from(t.link_wait_s)).max().unwrap_or(0);
+        let patience_s = trial.patience.as_millis().div_ceil(1000) as u64;
+        let seconds = |host: &super::ToolHost| match tools::is_live(host.tool) {
+            true => load_s + wait_s + patience_s + UP_WITHIN_S,
+            false => load_s,
+        };
+        let whole = |s: u64| u32::try_from(s).unwrap_or(u32::MAX);
+        let mut longest = 0;
+        let mut generators = Vec::new();
+        for (host, traffic) in trial.generators {
+            let mut traffic = traffic.clone();
+            traffic.seconds = whole(seconds(host));
+            longest = longest.max(seconds(host));
+            generators.push(Running::start(host, Side::Generator, traffic)?);
+        }
+        let mut receiver = None;
+        if let Some((host, traffic)) = &trial.receiver {
+            let mut traffic = traffic.clone();
+            // It is there first, while sessions are made and clocks compared, and last.
+            traffic.seconds = whole(longest + wait_s + 2 * UP_WITHIN_S);
+            receiver = Some(Running::start(host, Side::Receiver, traffic)?);
+        }
+        Ok(Flight { trial, interrupted, generators, receiver, go_ns: None, faults: Vec::new() })
+    }
+
+    fn fly(&mut self) -> Result<Flown, ToolError> {
+        if self.get_ready()? {
+            self.send();
+            self.watch()?;
+        }
+        self.end()?;
+        let interrupted = self.is_interrupted();
+        let (receiver, go_ns) = (self.receiver.as_ref(), self.go_ns);
+        let account =
+            Account { trial: self.trial, generators: &self.generators, receiver, go_ns, interrupted };
+        Ok(account.flown(std::mem::take(&mut self.faults)))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Running<'a>> {
+        self.generators.iter().chain(&self.receiver)
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Running<'a>> {
+        self.generators.iter_mut().chain(&mut self.receiver)
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Waits a moment, and takes what tools say; gives the time.
+    fn pump(&mut self) -> Result<u64, ToolError> {
+        let mut wanted: Vec<(RawFd, libc::c_short)> = Vec::new();
+        for tool in self.all().filter(|tool| tool.over_ns.is_none()) {
+            let place = tool.host.place.watched();
+            wanted.extend(tool.live.session.watched().chain(place).map(|fd| (fd, libc::POLLIN)));
+        }
+        let waited = pipes::poll(&wanted, LOOK);
+        waited.map_err(|e| RemoteError::system("this machine", "wait for ssh", &e))?;
+        let now = monotonic_ns();
+        self.all_mut().try_for_each(|tool| tool.hear(now))?;
+        Ok(now)
+    }
+
+    /// Sessions are made, the receiver counts, clocks are compared. `false` if the user wants to stop.
+    fn get_ready(&mut self) -> Result<bool, ToolError> {
+        let mut went = None;
+        loop {
+            let now = self.pump()?;
+            if self.is_interrupted() {
+                return Ok(false);
+            }
+            let asked = self.ask_clocks();
+            let Some(receiver) = &mut self.receiver else {
+                if asked {
+                    return Ok(true);
+                }
+                continue;
+            };
+            let within = u64::from(receiver.invocation.lead_s) + UP_WITHIN_S;
+            match went {
+                None if receiver.live.is_ready() => {
+                    receiver.live.go(now);
+                    went = Some(now);
+                }
+                None => {}
+                Some(_) if receiver.is_up(now) && asked => return Ok(true),
+                Some(_) if has_failed(receiver) => return Err(failure(receiver)),
+                Some(at) if !receiver.is_up(now) && now.saturating_sub(at) > within * SECOND_NS => {
+                    return Err(receiver.late(Duration::from_secs(within)));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Asks generators' clocks, each one question at a time; whether all have answered.
+    fn ask_clocks(&mut self) -> bool {
+        for generator in &mut self.generators {
+            if generator.live.is_ready() && generator.live.questions < PROBES {
+                generator.live.ask_clock();
+            }
+        }
+        self.generators.iter().all(|g| g.live.is_ready() && g.live.questions >= PROBES)
+    }
+
+    fn send(&mut self) {
+        self.go_ns = Some(monotonic_ns());
+        for generator in &mut self.generators {
+            generator.live.go(monotonic_ns());
+        }
+    }
+
+    /// Looks on until the window is over, or something else is.
+    fn watch(&mut self) -> Result<(), ToolError> {
+        let (mut seen, mut sending) = (0, None);
+        loop {
+            let now = self.pump()?;
+            if self.is_interrupted() {
+                return Ok(());
+            }
+            if self.is_broken() {
+                return self.generators.iter().find(|g| cannot_begin(g)).map_or(Ok(()), |g| Err(failure(g)));
+            }
+            let (mut live, mut flow) = (true, true);
+            for generator in self.generators.iter().filter(|g| g.over_ns.is_none()) {
+                self.look_at(generator, now)?;
+                live &= generator.is_live();
+                flow &= generator.report().has_traffic() || !generator.is_live();
+            }
+            if self.generators.iter().all(|g| g.over_ns.is_some()) {
+                return Ok(());
+            }
+            if let Some(fault) = self.stands_still(now) {
+                self.faults.push(fault);
+                return Ok(());
+            }
+            let samples: usize = self.all().map(|tool| tool.report().samples.len()).sum();
+            if live && samples != seen && self.is_covered() {
+                return Ok(());
+            }
+            seen = samples;
+            if flow && sending.is_none() {
+                sending = Some(now);
+            }
+            let patience = self.trial.patience.as_nanos() as u64;
+            if sending.is_some_and(|since| now.saturating_sub(since) > patience) && self.has_seen_nothing() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A generator that sends nothing, or does not end.
+    fn look_at(&self, generator: &Running<'_>, now: u64) -> Result<(), ToolError> {
+        let since = now.saturating_sub(self.go_ns.unwrap_or(now));
+        let up_s = u64::from(generator.invocation.lead_s) + UP_WITHIN_S;
+        let sent = generator.report().has_traffic() || !generator.is_live();
+        if !sent && since > up_s * SECOND_NS {
+            return Err(generator.late(Duration::from_secs(up_s)));
+        }
+        let limit_s = u64::from(generator.invocation.limit_s) + UP_WITHIN_S;
+        if since > limit_s * SECOND_NS {
+            return Err(generator.late(Duration::from_secs(limit_s)));
+        }
+        Ok(())
+    }
+
+    /// One that ended before its time, or cannot go on. Those that print when they are through end by themselves.
+    fn is_broken(&self) -> bool {
+        let ended = |tool: &Running<'_>| tool.over_ns.is_some() && tool.is_live();
+        self.all().any(|tool| has_fault(tool) || ended(tool))
+    }
+
+    /// Words for a tool that has printed a line a second, and prints nothing any more.
+    fn stands_still(&self, now: u64) -> Option<String> {
+        let silent = |tool: &&Running<'_>| {
+            let last = tool.last_sample_ns().filter(|_| tool.is_live() && tool.over_ns.is_none());
+            last.is_some_and(|last| now.saturating_sub(last) > STANDSTILL_NS)
+        };
+        let tool = self.all().find(silent)?;
+        Some(format!(
+            "{}: it has printed nothing for {} s, and was ended; see on that host whether it was stopped, or starves for CPU time",
+            tool.name(),
+            STANDSTILL_NS / SECOND_NS
+        ))
+    }
+
+    fn counts(&self) -> Vec<Counts> {
+        self.generators.iter().map(Running::counts).collect()
+    }
+
+    /// The receiver, where it shows what arrives while it does.
+    fn watched_receiver(&self) -> Option<&Running<'a>> {
+        self.receiver.as_ref().filter(|receiver| receiver.is_live())
+    }
+
+    /// Whether all have counted until the window's end.
+    fn is_covered(&self) -> bool {
+        let (sent, received) = (self.counts(), self.watched_receiver().map(Running::counts));
+        Window::of(&sent, received.as_ref(), &self.trial.timing)
+            .is_some_and(|window| window.until(sent.iter().chain(&received)) == window)
+    }
+
+    fn has_seen_nothing(&self) -> bool {
+        let received = self.watched_receiver().map(Running::counts);
+        received.is_some_and(|received| received.first_frames(self.go_ns.unwrap_or(0)).is_none())
+    }
+
+    /// Ends generators, waits for the last frames, ends the receiver.
+    fn end(&mut self) -> Result<(), ToolError> {
+        let mut now = monotonic_ns();
+        self.generators.iter_mut().for_each(|generator| generator.stop(now));
+        while self.generators.iter().any(|g| g.over_ns.is_none()) {
+            now = self.pump()?;
+        }
+        let hurry = self.go_ns.is_none() || self.is_interrupted() || self.is_broken();
+        if !hurry {
+            let since = now;
+            while !self.is_quiet(since, now) {
+                now = self.pump()?;
+            }
+        }
+        if let Some(receiver) = &mut self.receiver {
+            receiver.stop(now);
+        }
+        while self.receiver.as_ref().is_some_and(|r| r.over_ns.is_none()) {
+            self.pump()?;
+        }
+        Ok(())
+    }
+
+    /// Whether no frame is under way any more, as far as anybody waits for that.
+    fn is_quiet(&self, since: u64, now: u64) -> bool {
+        let Some(receiver) = self.receiver.as_ref().filter(|r| r.over_ns.is_none()) else { return true };
+        let passed = now.saturating_sub(since);
+        match receiver.host.tool {
+            // Its document comes when the test is over at its end, too.
+            Tool::Iperf3 => passed > STANDSTILL_NS,
+            Tool::PktGen | Tool::Linerate => {
+                let timing = &self.trial.timing;
+                let last = receiver.report().samples.last();
+                let after = |s: &linerate_hosts::tools::Sample| {
+                    let arrived = receiver.last_sample_ns().unwrap_or(0);
+                    arrived.saturating_sub(s.interval_us.saturating_mul(1000)) > since && s.packets == Some(0)
+                };
+                passed >= timing.drain_ns || (passed >= timing.quiet_ns && last.is_some_and(after))
+            }
+            _ => true,
+        }
+    }
+
+    /// Ends what can be reached, for some time at most.
+    fn wind_down(&mut self) {
+        let until = monotonic_ns() + WIND_DOWN_NS;
+        loop {
+            let now = monotonic_ns();
+            for tool in self.all_mut() {
+                tool.stop(now);
+                if tool.hear(now).is_err() {
+                    tool.over_ns.get_or_insert(now);
+                }
+            }
+            if now > until || self.all().all(|tool| tool.over_ns.is_some()) {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+fn has_fault(tool: &Running<'_>) -> bool {
+    tool.report().faults.iter().any(|f| f.fatal && f.kind != FaultKind::NoTraffic)
+}
+
+/// It will not do it the next time either. What crashed or found nobody at the other end may.
+fn cannot_begin(tool: &Running<'_>) -> bool {
+    use FaultKind::{Crashed, Garbled, NoTraffic, PeerGone};
+    let passing = [Crashed, Garbled, NoTraffic, PeerGone];
+    let told = tool.report().faults.iter().find(|fault| fault.fatal);
+    !tool.report().has_traffic() && told.is_some_and(|fault| !passing.contains(&fault.kind))
+}
+
+fn has_failed(tool: &Running<'_>) -> bool {
+    tool.over_ns.is_some() || has_fault(tool)
+}
+
+fn failure(tool: &Running<'_>) -> ToolError {
+    let told = tool.report().faults.iter().find(|f| f.fatal).cloned();
+    tool.failed(told.unwrap_or_else(|| Fault::new(FaultKind::Crashed, b"it ended")))
+}

@@ -1,0 +1,397 @@
+//! Hosts with the real sshd: one in each of several network namespaces, and a namespace from which ssh reaches them.
+//!
+//! Also used by the tests of the command line, by `#[path]`. It needs root, and the packages openssh-client and openssh-server.
+//!
+//! - `SshLab::new(&["generator", "dut"])` makes the hosts. Each has a link of its own to the client's namespace, with addresses of
+//!   198.18.0.0/15, keys of its own, and a folder `bin` that comes first in PATH: [`SshHost::stand_in`] puts scripts there.
+//! - `lab.config()` is a configuration for `ssh -F` in which the hosts are known by their names.
+//! - `lab.command("linerate")` is a command in the client's namespace; `lab.enter(|| ...)` runs a closure there.
+//! - All hosts share this machine's files, processes and clock; `lab.folder()` is a place for files. HOME is a folder of the host's
+//!   own: what the user of this machine has in `.bashrc` is not run.
+//!
+//! A lab is used by the thread that made it: its sshds end with that thread, should the test be killed.
+#![allow(dead_code, reason = "each test file uses a part of this")]
+
+use linerate_linux::net::Netns;
+use linerate_linux::net::netlink::{Route, VethSpec};
+use linerate_remote::Target;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Hosts, and a namespace from which they are reached.
+pub struct SshLab {
+    client: Netns,
+    folder: PathBuf,
+    /// How long a host may be silent: see [`Target::silence`].
+    pub silence: Duration,
+    /// The hosts, in the order of their names when the lab was made.
+    pub hosts: Vec<SshHost>,
+}
+
+/// A host: a network namespace with an sshd.
+pub struct SshHost {
+    /// What the configuration of ssh calls it.
+    pub name: String,
+    /// Its address, as seen by the client.
+    pub address: Ipv4Addr,
+    /// Its namespace.
+    pub netns: Netns,
+    client: Netns,
+    link: String,
+    folder: PathBuf,
+    sshd: Option<Child>,
+    /// A folder of this machine that the host sees as another, with that one's name.
+    over: Option<(PathBuf, &'static str)>,
+}
+
+impl SshLab {
+    /// Makes hosts with these names.
+    pub fn new(names: &[&str]) -> SshLab {
+        SshLab::with_settings(names, "")
+    }
+
+    /// Makes hosts with more lines in their sshd_config. They come first, and so count more.
+    pub fn with_settings(names: &[&str], settings: &str) -> SshLab {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("linerate-sshd-{}-{number}", std::process::id()));
+        fs::create_dir_all(folder.join("files")).unwrap();
+        // The folder in which sshd locks up its unprivileged half. A service manager would make it.
+        fs::create_dir_all("/run/sshd").unwrap();
+        fs::set_permissions("/run/sshd", fs::Permissions::from_mode(0o755)).unwrap();
+        keygen(&folder.join("key"));
+        let client = Netns::anonymous().unwrap().with_label("client");
+        let make = |(at, name): (usize, &&str)| SshHost::new(at, name, &client, &folder, settings);
+        let hosts = names.iter().enumerate().map(make).collect();
+        let lab = SshLab { client, folder, silence: Duration::from_secs(1), hosts };
+        lab.write_config();
+        lab.hosts.iter().for_each(SshHost::wait_listening);
+        lab
+    }
+
+    /// A configuration for `ssh -F`.
+    pub fn config(&self) -> PathBuf {
+        self.folder.join("ssh_config")
+    }
+
+    /// The keys of hosts that the client knows.
+    pub fn known_hosts(&self) -> PathBuf {
+        self.folder.join("known_hosts")
+    }
+
+    /// A folder for the files of the test, which goes with the lab.
+    pub fn folder(&self) -> PathBuf {
+        self.folder.join("files")
+    }
+
+    /// The namespace from which the hosts are reached.
+    pub fn client(&self) -> &Netns {
+        &self.client
+    }
+
+    /// A command in the client's namespace.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        self.client.command(program)
+    }
+
+    /// What to put before a command so that it runs in the client's namespace, for as long as this process lives.
+    pub fn prefix(&self) -> Vec<String> {
+        use std::os::fd::{AsFd, AsRawFd};
+        let descriptor = self.client.as_fd().as_raw_fd();
+        vec!["nsenter".into(), format!("--net=/proc/{}/fd/{descriptor}", std::process::id())]
+    }
+
+    /// Runs a closure in the client's namespace.
+    pub fn enter<T: Send>(&self, f: impl FnOnce() -> T + Send) -> T {
+        self.client.enter(f).unwrap()
+    }
+
+    /// A host by its name.
+    pub fn host(&mut self, name: &str) -> &mut SshHost {
+        self.hosts.iter_mut().find(|host| host.name == name).unwrap()
+    }
+
+    /// A host as the library takes it.
+    pub fn target(&self, name: &str) -> Target {
+        let mut target = Target::new(name).silent_for(self.silence);
+        target.config = Some(self.config());
+        target
+    }
+
+    /// All hosts, as the library takes them.
+    pub fn targets(&self) -> Vec<Target> {
+        self.hosts.iter().map(|host| self.target(&host.name)).collect()
+    }
+
+    fn write_config(&self) {
+        let (mut config, mut known) = (String::new(), String::new());
+        for host in &self.hosts {
+            writeln!(config, "Host {}\n    HostName {}\n", host.name, host.address).unwrap();
+            let key = fs::read_to_string(host.folder.join("host_key.pub")).unwrap();
+            writeln!(known, "{} {}", host.address, key.trim()).unwrap();
+        }
+        writeln!(
+            config,
+            "Host *\n    User root\n    IdentityFile {}\n    IdentitiesOnly yes\n    IdentityAgent none\n    UserKnownHostsFile {}\n    \
+             GlobalKnownHostsFile /dev/null",
+            self.folder.join("key").display(),
+            self.known_hosts().display(),
+        )
+        .unwrap();
+        fs::write(self.config(), config).unwrap();
+        fs::write(self.known_hosts(), known).unwrap();
+    }
+}
+
+impl Drop for SshLab {
+    fn drop(&mut self) {
+        self.hosts.clear();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl SshHost {
+    fn new(at: usize, name: &str, client: &Netns, above: &Path, settings: &str) -> SshHost {
+        let netns = Netns::anonymous().unwrap().with_label(name);
+        let first = u32::from(Ipv4Addr::new(198, 18, 0, 0)) + 4 * at as u32;
+        let (near, address) = (Ipv4Addr::from(first + 1), Ipv4Addr::from(first + 2));
+        let link = format!("c{at}");
+        let (here, there) = (Route::open(client).unwrap(), Route::open(&netns).unwrap());
+        let number = (at as u32).to_be_bytes();
+        here.create_veth(&VethSpec {
+            name: &link,
+            mac: [2, 1, number[0], number[1], number[2], number[3]],
+            peer_name: "mgmt",
+            peer_mac: [2, 2, number[0], number[1], number[2], number[3]],
+            peer_ns: &netns,
+            queues: 1,
+            mtu: 1500,
+            peer_mtu: None,
+            txqueuelen: None,
+            // Ends with equal numbers come up a second late.
+            indexes: Some((1000 + at as u32, 99)),
+        })
+        .unwrap();
+        for (route, link, ip) in [(&here, link.as_str(), near), (&there, "mgmt", address)] {
+            let index = route.link(link).unwrap().index;
+            route.add_address(index, IpAddr::V4(ip), 30).unwrap();
+            route.set_up(index, true).unwrap();
+        }
+        there.set_up(there.link("lo").unwrap().index, true).unwrap();
+        let folder = above.join(name);
+        fs::create_dir_all(folder.join("bin")).unwrap();
+        keygen(&folder.join("host_key"));
+        let place = folder.display();
+        let config = format!(
+            "{settings}\nListenAddress {address}\nHostKey {place}/host_key\nPidFile none\nAuthorizedKeysFile {}/key.pub\n\
+             UsePAM no\nStrictModes no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\n\
+             PrintMotd no\nPrintLastLog no\nUseDNS no\n\
+             SetEnv HOME={place} PATH={place}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n",
+            above.display()
+        );
+        fs::write(folder.join("sshd_config"), config).unwrap();
+        let mut host = SshHost {
+            name: name.into(),
+            address,
+            netns,
+            client: client.clone(),
+            link,
+            folder,
+            sshd: None,
+            over: None,
+        };
+        host.start();
+        host
+    }
+
+    /// The host sees `folder` in the place of `name` from now on.
+    pub fn put_over(&mut self, folder: &Path, name: &'static str) {
+        self.kill_sshd();
+        self.over = Some((folder.into(), name));
+        self.start();
+        self.wait_listening();
+    }
+
+    /// What starts its sshd, in its network namespace.
+    pub fn sshd_arguments(&self) -> Vec<String> {
+        let path = |path: &Path| path.display().to_string();
+        let bind = r#"command -p mount --bind "$1" "$2" && shift 2 && exec "$@""#;
+        let mut words: Vec<String> = Vec::new();
+        if let Some((folder, name)) = &self.over {
+            let under = ["unshare", "--mount", "sh", "-c", bind, "sh", &path(folder), name];
+            words.extend(under.map(String::from));
+        }
+        let (config, log) = (path(&self.folder.join("sshd_config")), path(&self.folder.join("log")));
+        words.extend(["/usr/sbin/sshd", "-D", "-f", &config, "-E", &log].map(String::from));
+        words
+    }
+
+    /// Starts its sshd.
+    pub fn start(&mut self) {
+        let words = self.sshd_arguments();
+        let mut command = self.netns.command(&words[0]);
+        command.args(&words[1..]);
+        command.stdin(Stdio::null()).process_group(0);
+        // SAFETY: prctl is async-signal-safe, and changes only the child.
+        unsafe {
+            command.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                Ok(())
+            })
+        };
+        self.sshd = Some(command.spawn().expect("openssh-server is installed"));
+    }
+
+    /// Waits until its sshd answers.
+    pub fn wait_listening(&self) {
+        let end = Instant::now() + Duration::from_secs(20);
+        let address = SocketAddr::from((self.address, 22));
+        let answers = || {
+            let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()?;
+            stream.read_exact(&mut [0; 4]).ok()
+        };
+        self.client
+            .enter(|| {
+                while answers().is_none() {
+                    assert!(Instant::now() < end, "no sshd: {}", self.log());
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            })
+            .unwrap();
+    }
+
+    /// What its sshd wrote.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    /// A script that is run by this name on the host, before any program of that name; it begins with `#!`.
+    pub fn stand_in(&self, name: &str, script: &str) {
+        let path = self.folder.join("bin").join(name);
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Makes it a FreeBSD host that is none, with these ports and its state in this folder: of the programs of
+    /// crates/linerate/tests/bsd-host, those that `which` names stand in for this machine's.
+    pub fn freebsd(&self, state: &Path, ports: &[&str], which: impl Fn(&str) -> bool) {
+        let stand_in = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../linerate/tests/bsd-host"));
+        let mut new_host = Command::new(stand_in.join("new-host"));
+        let made = new_host.arg(state).args(["freebsd", &self.name]).args(ports).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+        for program in fs::read_dir(stand_in.join("bin")).unwrap().map(|entry| entry.unwrap()) {
+            let name = program.file_name().into_string().unwrap();
+            let (state, path) = (state.display(), program.path());
+            if which(&name) {
+                self.stand_in(
+                    &name,
+                    &format!("#!/bin/sh\nBSD_HOST={state} exec {} \"$@\"\n", path.display()),
+                );
+            }
+        }
+    }
+
+    /// The folder of its stand-ins.
+    pub fn programs(&self) -> PathBuf {
+        self.folder.join("bin")
+    }
+
+    /// The processes in its namespace, with their command lines. Those that have ended are not counted.
+    pub fn processes(&self) -> Vec<(i32, String)> {
+        let inside = |pid: &i32| {
+            fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|file| file.ino() == self.netns.inode())
+        };
+        let name = |pid: i32| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            (pid, String::from_utf8_lossy(&line).replace('\0', " ").trim().to_owned())
+        };
+        let pids =
+            fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
+        pids.filter(inside).map(name).filter(|(_, line)| !line.is_empty()).collect()
+    }
+
+    /// Processes of its namespace whose command line has this text.
+    pub fn running(&self, text: &str) -> usize {
+        self.processes().iter().filter(|(_, line)| line.contains(text)).count()
+    }
+
+    /// Sends a signal to all processes whose command line begins with `sshd`; how many there were.
+    pub fn signal_sshd(&self, signal: i32) -> usize {
+        let sshd =
+            |(_, line): &&(i32, String)| line.starts_with("sshd") || line.starts_with("/usr/sbin/sshd");
+        let processes = self.processes();
+        // SAFETY: takes numbers only; the processes are in a namespace that was made here.
+        processes.iter().filter(sshd).filter(|(pid, _)| unsafe { libc::kill(*pid, signal) } == 0).count()
+    }
+
+    /// Kills the sshd that listens: no connections can be made any more, and those that are there live on.
+    pub fn stop_listening(&self) {
+        if let Some(sshd) = &self.sshd {
+            // SAFETY: takes numbers only; the process is a child that has not been waited for.
+            unsafe { libc::kill(sshd.id() as libc::pid_t, libc::SIGKILL) };
+        }
+    }
+
+    /// Kills its sshd with all its connections.
+    pub fn kill_sshd(&mut self) {
+        self.signal_sshd(libc::SIGKILL);
+        if let Some(mut sshd) = self.sshd.take() {
+            let _ = sshd.wait();
+        }
+    }
+
+    /// Another key for the host, as if it had been installed anew.
+    pub fn change_key(&mut self) {
+        self.kill_sshd();
+        for file in ["host_key", "host_key.pub"] {
+            fs::remove_file(self.folder.join(file)).unwrap();
+        }
+        keygen(&self.folder.join("host_key"));
+        self.start();
+        self.wait_listening();
+    }
+
+    /// Connects or cuts its link to the client.
+    pub fn link(&self, up: bool) {
+        let route = Route::open(&self.client).unwrap();
+        route.set_up(route.link(&self.link).unwrap().index, up).unwrap();
+    }
+}
+
+impl Drop for SshHost {
+    fn drop(&mut self) {
+        for (pid, _) in self.processes() {
+            // SAFETY: takes numbers only; the process is in a namespace that was made here.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        if let Some(mut sshd) = self.sshd.take() {
+            let _ = sshd.wait();
+        }
+    }
+}
+
+fn keygen(file: &Path) {
+    let mut command = Command::new("ssh-keygen");
+    command.args(["-q", "-t", "ed25519", "-N", "", "-C", "test", "-f"]).arg(file);
+    assert!(command.status().expect("openssh-client is installed").success());
+}
+
+/// Looks every few milliseconds until something is so, for so long at most; how long it took.
+#[track_caller]
+pub fn wait_until(what: &str, within: Duration, mut so: impl FnMut() -> bool) -> Duration {
+    let began = Instant::now();
+    while !so() {
+        assert!(began.elapsed() < within, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    began.elapsed()
+}

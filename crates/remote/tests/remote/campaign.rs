@@ -1,0 +1,88 @@
+//! What the tests of campaigns share: designs, and what was seen of their execution.
+
+use crate::sshd::SshLab;
+use linerate_hosts::phases::{Action, Design, Host, Mode, Phase, Report, Rules, Step, StepId, Verdict};
+use linerate_remote::{Connection, Driver, Notice, Place, Started};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Nanoseconds of a second.
+pub const S: u64 = 1_000_000_000;
+
+/// What was seen of a campaign.
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub starts: Vec<(StepId, String)>,
+    pub reports: Vec<Report>,
+    pub complaints: Vec<String>,
+    pub troubles: Vec<String>,
+    pub verdicts: Vec<Vec<Verdict>>,
+    pub started: Vec<Started>,
+    pub took: Duration,
+}
+
+impl Seen {
+    fn take(&mut self, notice: &Notice<'_>, design: &Design) {
+        match notice {
+            Notice::Action { action: Action::Start { step, command, .. }, .. } => {
+                self.starts.push((*step, command.clone()));
+            }
+            Notice::Action { action: Action::Report(report), .. } => {
+                self.complaints.extend(report.complaint(design));
+                self.reports.push(report.clone());
+            }
+            Notice::Action { action: Action::Trial { verdicts, .. }, .. } => {
+                self.verdicts.push(verdicts.clone())
+            }
+            Notice::Started(started) => self.started.push((*started).clone()),
+            Notice::Trouble(trouble) => self.troubles.push(trouble.to_string()),
+            _ => {}
+        }
+    }
+
+    /// What the steps of a phase wrote on a host, by their order.
+    pub fn output(&self, host: usize, phase: Phase) -> Vec<String> {
+        let there = self.reports.iter().filter(|r| r.step.host == host && r.step.phase == phase);
+        there.map(|r| String::from_utf8_lossy(&r.output.bytes()).into_owned()).collect()
+    }
+}
+
+/// A step that is waited for.
+pub fn waited(command: &str, seconds: u64) -> Step {
+    Step { command: command.into(), mode: Mode::Waited { limit_ns: seconds * S }, undo: None }
+}
+
+/// A host with a step in each phase, the set-up's undone in the reset.
+pub fn host(name: &str, run: Step) -> Host {
+    let set_up = Step { undo: Some("echo undone".into()), ..waited("echo set-up", 10) };
+    let phases = [vec![set_up], vec![run], vec![waited("echo collect", 10)], vec![waited("echo reset", 10)]];
+    Host { name: name.into(), group: 0, phases }
+}
+
+/// One trial on these hosts.
+pub fn design(hosts: Vec<Host>) -> Design {
+    Design { trials: 1, phases: [true; 4], hosts, rules: Rules::default() }
+}
+
+/// Carries a campaign out on the hosts of a lab. `at` is called with everything that is told.
+pub fn campaign(
+    lab: &SshLab,
+    design: Design,
+    interrupted: &AtomicBool,
+    at: &mut (dyn FnMut(&Notice<'_>) + Send),
+) -> Seen {
+    let targets: Vec<_> = design.hosts.iter().map(|host| lab.target(&host.name)).collect();
+    lab.enter(|| {
+        let connected = Connection::open_all(&targets, None).into_iter();
+        let places = connected.map(|c| Place::from(c.unwrap_or_else(|e| panic!("{e}")))).collect();
+        let began = Instant::now();
+        let mut seen = Seen::default();
+        let told = design.clone();
+        let mut observe = |notice: Notice<'_>| {
+            seen.take(&notice, &told);
+            at(&notice);
+        };
+        Driver::new(design, places, &mut observe).run(interrupted).unwrap();
+        Seen { took: began.elapsed(), ..seen }
+    })
+}

@@ -1,0 +1,173 @@
+//! One command, one file.
+
+use crate::sshd::{SshLab, wait_until};
+use linerate_hosts::phases::Status;
+use linerate_remote::files::{Bounds, FileError};
+use linerate_remote::{Ending, Fault, Order, Place};
+use std::io::Write;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const NEEDED: &str = "root and openssh-server";
+
+fn with_host(test: impl FnOnce(&SshLab, &Place) + Send) {
+    let lab = SshLab::new(&["r1"]);
+    let target = lab.target("r1");
+    lab.enter(|| {
+        test(&lab, &Place::connect(&target, None).unwrap_or_else(|e| panic!("{e}\n{}", lab.hosts[0].log())))
+    });
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_command_says_what_it_does_and_how_it_ended() {
+    with_host(|_, place| {
+        let run = |command: &str| place.run(&Order::new(command), None).unwrap();
+        let finished = run("echo out; echo err >&2; exit 3");
+        assert_eq!(finished.ending, Ending::Ended(Status::Exit(3)));
+        assert_eq!((finished.text().as_str(), finished.errors().as_str()), ("out\n", "err\n"));
+        let finished = run("no-such-command");
+        assert_eq!(finished.ending, Ending::Ended(Status::Exit(127)));
+        assert!(finished.errors().contains("no-such-command"), "{finished:?}");
+        // All that a shell could take amiss arrives as it is, in lines too.
+        let hostile = "printf '%s|' '$HOME' \"a'b\" 'c!d' '\\n' '*' `echo x` $(echo y)\nprintf '\\0end'";
+        assert_eq!(run(hostile).stdout.bytes(), b"$HOME|a'b|c!d|\\n|*|x|y|\0end");
+        assert_eq!(run("kill -9 $$").ending, Ending::Ended(Status::Signal(9)));
+        assert_eq!(run("trap; cat").text(), "");
+        assert!(place.lost().is_none(), "{NEEDED}");
+    });
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
+    with_host(|lab, place| {
+        let host = &lab.hosts[0];
+        let order = Order::new("echo begun; sleep 71 & sleep 72").within(Duration::from_millis(300));
+        let began = Instant::now();
+        let finished = place.run(&order, None).unwrap();
+        assert_eq!((finished.ending, finished.text().as_str()), (Ending::TimedOut, "begun\n"));
+        assert!(began.elapsed() < Duration::from_secs(2));
+        wait_until("their end", Duration::from_secs(2), || host.running("sleep 7") == 0);
+        // One that does not listen is killed; what it says in its last moments is kept.
+        let deaf =
+            Order::new("trap '' TERM; sleep 73; sleep 74; sleep 75").within(Duration::from_millis(300));
+        assert_eq!(place.run(&deaf, None).unwrap().ending, Ending::TimedOut);
+        wait_until("its end", Duration::from_secs(2), || host.running("sleep 7") == 0);
+        let last = "trap 'sleep 0.3; echo 14880952 pps; exit' TERM; while :; do sleep 0.1; done";
+        let finished = place.run(&Order::new(last).within(Duration::from_millis(300)), None).unwrap();
+        assert_eq!((finished.ending, finished.text().as_str()), (Ending::TimedOut, "14880952 pps\n"));
+    });
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn an_interrupt_ends_a_command() {
+    with_host(|lab, place| {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let job = scope.spawn(|| place.run(&Order::new("sleep 76"), Some(&stop)).unwrap());
+            wait_until("its start", Duration::from_secs(5), || lab.hosts[0].running("sleep 76") > 0);
+            stop.store(true, Ordering::Relaxed);
+            assert_eq!(job.join().unwrap().ending, Ending::Interrupted);
+        });
+    });
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_gigabyte_of_output_leaves_its_beginning_and_its_end() {
+    with_host(|_, place| {
+        let before = peak_kib();
+        let flood = "echo first; yes linerate | head -c 1000000000; echo last";
+        let finished = place.run(&Order::new(flood).within(Duration::from_secs(120)), None).unwrap();
+        assert!(finished.is_success(), "{finished:?}");
+        assert_eq!(finished.stdout.total(), 6 + 1_000_000_000 + 5);
+        let text = finished.text();
+        assert!(text.starts_with("first\nlinerate\n") && text.ends_with("last\n"));
+        // Other tests of this process need some, too.
+        assert!(peak_kib() - before < 200 * 1024, "{} KiB more than before", peak_kib() - before);
+    });
+}
+
+/// The most memory that this process has used.
+fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn files_go_there_and_back_and_a_full_disk_is_told() {
+    with_host(|lab, place| {
+        let path = lab.folder().join("a 'b' $c;d").display().to_string();
+        let content: Vec<u8> = (0..3_000_000u32).flat_map(|i| i.to_le_bytes()).collect();
+        let bounds = Bounds::default();
+        place.push(&path, content.len() as u64, &mut content.as_slice(), &bounds).unwrap();
+        assert!(std::fs::read(&path).unwrap() == content);
+        let mut back = Vec::new();
+        assert_eq!(place.fetch(&path, &mut back, &bounds).unwrap(), content.len() as u64);
+        assert!(back == content);
+        let most = Bounds { most: 1000, ..bounds };
+        assert!(matches!(place.fetch(&path, &mut Vec::new(), &most), Err(FileError::TooLong { .. })));
+        // Less than was promised is not put under the name.
+        let error = place.push(&path, 5, &mut b"four".as_slice(), &bounds).unwrap_err();
+        assert!(matches!(error, FileError::Refused { .. }), "{error}");
+        assert!(std::fs::read(&path).unwrap() == content);
+        let error = place.fetch("/no/such/file", &mut Vec::new(), &bounds).unwrap_err().to_string();
+        assert!(error.starts_with("r1: cannot read /no/such/file: "), "{error}");
+
+        let small = lab.folder().join("small");
+        std::fs::create_dir(&small).unwrap();
+        let mounted =
+            place.run(&Order::new(&format!("mount -t tmpfs -o size=64k none {}", small.display())), None);
+        assert!(mounted.unwrap().is_success());
+        let file = small.join("file").display().to_string();
+        let error = place.push(&file, content.len() as u64, &mut content.as_slice(), &bounds).unwrap_err();
+        let left: Vec<_> = std::fs::read_dir(&small).unwrap().collect();
+        let unmounted = place.run(&Order::new(&format!("umount {}", small.display())), None);
+        assert!(unmounted.unwrap().is_success());
+        assert!(matches!(&error, FileError::Full { host, .. } if host == "r1"), "{error}");
+        assert!(left.is_empty(), "{left:?}");
+    });
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_clock_that_is_wrong_is_known_to_be() {
+    with_host(|lab, place| {
+        let right = place.clock_ahead().unwrap().unwrap();
+        assert!(right.ns.unsigned_abs() <= u128::from(right.error_ns), "{right:?}");
+        lab.hosts[0].stand_in("date", "#!/bin/sh\nexec /bin/date -d '-1 hour' \"$@\"\n");
+        let wrong = place.clock_ahead().unwrap().unwrap();
+        assert!(
+            (wrong.ns + 3_600_000_000_000).unsigned_abs() <= u128::from(wrong.error_ns) + 1_000_000,
+            "{wrong:?}"
+        );
+        // As on a system whose date knows no fractions.
+        lab.hosts[0].stand_in("date", "#!/bin/sh\nexec /bin/date \"$(echo \"$1\" | sed s/%N/N/)\"\n");
+        let coarse = place.clock_ahead().unwrap().unwrap();
+        assert!(coarse.ns.unsigned_abs() <= u128::from(coarse.error_ns), "{coarse:?}");
+    });
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_program_has_its_pipes_to_itself() {
+    with_host(|lab, place| {
+        lab.hosts[0].stand_in("agent", "#!/bin/sh\necho \"$*\"\nexec cat\n");
+        let mut command = place.program("agent", &["--json", "a=1"]).unwrap();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(b"ping\n").unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(
+            (output.stdout.as_slice(), output.status.code()),
+            (b"--json a=1\nping\n".as_slice(), Some(0))
+        );
+        for word in ["", "a b", "$(reboot)", "a'b", "!1", "a\nb", "~"] {
+            assert_eq!(place.program("agent", &[word]).unwrap_err().fault, Fault::Command, "{word:?}");
+        }
+    });
+}

@@ -1,0 +1,152 @@
+//! Campaigns on hosts that do what they should.
+
+use crate::campaign::{S, campaign, design, host, waited};
+use crate::sshd::SshLab;
+use linerate_hosts::phases::{Action, Mode, Outcome, Phase, Status, Step, Undone};
+use linerate_remote::{Driver, Notice, Place, Started};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn phases_are_carried_out_on_all_hosts_and_the_set_up_is_undone() {
+    let lab = SshLab::new(&["r1", "r2", "r3"]);
+    let hosts =
+        ["r1", "r2", "r3"].map(|name| host(name, waited("cat /proc/self/net/fib_trie | grep -c 198.18", 10)));
+    let mut design = design(hosts.into());
+    design.trials = 2;
+    design.hosts[1].phases[1].insert(
+        0,
+        Step { command: "sleep 62".into(), mode: Mode::Background { limit_ns: None }, undo: None },
+    );
+    let timed =
+        Step { command: "echo so far; sleep 63".into(), mode: Mode::Timed { limit_ns: S / 2 }, undo: None };
+    design.hosts[2].phases[1].push(timed);
+    let seen = campaign(&lab, design, &AtomicBool::new(false), &mut |_| {});
+    assert!(seen.complaints.is_empty() && seen.troubles.is_empty(), "{seen:#?}");
+    assert_eq!(seen.verdicts.len(), 2);
+    assert!(seen.verdicts.iter().flatten().all(|v| v.is_whole() && v.undone == Undone::All), "{seen:#?}");
+    let ends: Vec<_> = seen.starts.iter().filter(|(id, _)| id.host == 0).map(|(_, c)| c.as_str()).collect();
+    assert_eq!(
+        ends[2..],
+        [["echo collect", "echo reset", "echo undone", "echo set-up"].as_slice(), &ends[1..2], &ends[2..5]]
+            .concat()[..]
+    );
+    assert!(seen.output(2, Phase::Run)[1].starts_with("so far\n"));
+    let outcome = |command: &str| {
+        let id = seen.starts.iter().find(|(_, c)| c.contains(command)).unwrap().0;
+        seen.reports.iter().find(|r| r.step == id).unwrap().outcome
+    };
+    assert_eq!((outcome("sleep 62"), outcome("sleep 63")), (Outcome::Stopped, Outcome::TimedOut));
+    assert_eq!(seen.started.len(), 2);
+    assert!(lab.hosts.iter().all(|host| host.running("sleep 6") == 0));
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn all_hosts_begin_at_one_instant_and_a_wrong_clock_does_not_matter() {
+    let lab = SshLab::new(&["r1", "r2", "r3"]);
+    // An hour ahead.
+    lab.hosts[1].stand_in("date", "#!/bin/sh\nexec /bin/date -d '+1 hour' \"$@\"\n");
+    let run = || waited("/bin/date +%s%N", 10);
+    let design = design(["r1", "r2", "r3"].map(|name| host(name, run())).into());
+    let seen = campaign(&lab, design, &AtomicBool::new(false), &mut |_| {});
+    let Started { starts, skew_ns, error_ns } = &seen.started[0];
+    println!("skew {skew_ns} ns, {error_ns} ns at most wrong");
+    let truth: Vec<i128> =
+        (0..3).map(|host| seen.output(host, Phase::Run)[0].trim().parse().unwrap()).collect();
+    // The commands read the clock a moment after they began; they are compared by differences.
+    for (one, other) in [(0, 1), (1, 2), (0, 2)] {
+        let found = i128::from(starts[one].at_ns) - i128::from(starts[other].at_ns);
+        let wrong = (found - (truth[one] - truth[other])).unsigned_abs();
+        assert!(wrong < u128::from(S / 2), "{wrong} ns wrong: {seen:#?}");
+    }
+    let ahead: Vec<i64> = starts.iter().map(|start| start.clock_ahead_ns.unwrap() / 1_000_000_000).collect();
+    assert!((3599..=3600).contains(&ahead[1]) && ahead[0] == 0 && ahead[2] == 0, "{ahead:?}");
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn commands_that_fail_say_what_to_do() {
+    let lab = SshLab::new(&["r1"]);
+    let full = lab.folder().join("full");
+    let mut one = host("r1", waited("pkt-gen-of-another-world -i em0", 10));
+    let path = full.display();
+    one.phases[0].push(Step {
+        undo: Some(format!("umount {path}")),
+        ..waited(&format!("mkdir {path} && mount -t tmpfs -o size=64k none {path}"), 10)
+    });
+    one.phases[2].push(waited(&format!("cat /dev/zero >{path}/file"), 10));
+    one.phases[2].push(waited("sleep 64", 1));
+    one.phases[2].push(waited("head -c 200000000 /dev/zero", 60));
+    let mut design = design(vec![one]);
+    design.rules.margin_ns = 0;
+    design.rules.most_output = 1000;
+    let seen = campaign(&lab, design, &AtomicBool::new(false), &mut |_| {});
+    let [missing, full, slow] = seen.complaints.as_slice() else { panic!("{seen:#?}") };
+    assert!(
+        missing.starts_with("r1, run of trial 1, step 1: `pkt-gen-of-another-world -i em0` was not found"),
+        "{missing}"
+    );
+    assert!(full.starts_with("r1, collect of trial 1, step 2: ") && full.contains("make room"), "{full}");
+    assert!(slow.contains("`sleep 64` did not end within 1 s"), "{slow}");
+    let flood = seen.reports.iter().find(|r| r.step.phase == Phase::Collect && r.step.step == 3).unwrap();
+    assert_eq!((flood.outcome, flood.output.total()), (Outcome::Ended(Status::Exit(0)), 200_000_000));
+    assert_eq!(seen.verdicts[0][0].undone, Undone::All);
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_hundred_hosts_are_taken_through_their_phases() {
+    let names: Vec<String> = (0..100).map(|number| format!("h{number}")).collect();
+    let mut lab = SshLab::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    // A hundred hosts on one machine have to wait for each other.
+    lab.silence = Duration::from_secs(30);
+    let mut design = design(names.iter().map(|name| host(name, waited("hostname", 30))).collect());
+    design.phases = [false, true, false, false];
+    let seen = campaign(&lab, design, &AtomicBool::new(false), &mut |_| {});
+    assert!(
+        seen.complaints.is_empty() && seen.troubles.is_empty(),
+        "{:?} {:?}",
+        seen.complaints,
+        seen.troubles
+    );
+    assert_eq!(seen.reports.len(), 100);
+    assert!(seen.verdicts[0].iter().all(|v| v.is_whole()));
+    println!("a phase of 100 hosts took {:?}, with {} ns of skew", seen.took, seen.started[0].skew_ns);
+}
+
+/// Without ssh: the supervision is the same.
+#[test]
+fn commands_here_are_carried_out_likewise() {
+    let mut troubles = 0;
+    let mut outputs = Vec::new();
+    let mut observe = |notice: Notice<'_>| match notice {
+        Notice::Trouble(_) => troubles += 1,
+        Notice::Wrote { bytes, .. } => outputs.push(String::from_utf8_lossy(bytes).into_owned()),
+        _ => {}
+    };
+    let place = Place::Here { name: "here".into(), netns: None };
+    let mut design = design(vec![host("here", waited("echo run", 10))]);
+    design.trials = 2;
+    Driver::new(design, vec![place], &mut observe).run(&AtomicBool::new(false)).unwrap();
+    let expected = ["set-up\n", "run\n", "collect\n", "reset\n", "undone\n"];
+    assert_eq!((troubles, outputs), (0, expected.iter().chain(&expected).map(|s| (*s).to_owned()).collect()));
+}
+
+/// Steps that take no time are over when their beginning is heard of.
+#[test]
+fn that_a_run_has_begun_is_told_within_its_trial() {
+    let mut seen = Vec::new();
+    let mut observe = |notice: Notice<'_>| match notice {
+        Notice::Started(_) => seen.push("started"),
+        Notice::Action { action: Action::Trial { .. }, .. } => seen.push("over"),
+        _ => {}
+    };
+    let names = ["one", "other"];
+    let places = names.map(|name| Place::Here { name: name.into(), netns: None });
+    let mut design = design(names.map(|name| host(name, waited(":", 10))).into());
+    (design.trials, design.phases) = (150, [false, true, false, false]);
+    Driver::new(design, places.into(), &mut observe).run(&AtomicBool::new(false)).unwrap();
+    assert_eq!(seen, ["started", "over"].repeat(150));
+}

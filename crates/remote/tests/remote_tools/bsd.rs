@@ -1,0 +1,119 @@
+//! A lab of FreeBSD hosts that are none: `gen`, another `gen2`, and `rec`, on one wire with a device between them.
+
+use crate::sshd::{SshLab, wait_until};
+use linerate_hosts::tools::{Endpoints, Traffic, Transport};
+use linerate_plan::lab::Tool;
+use linerate_plan::timing::Timing;
+use linerate_remote::Place;
+use linerate_remote::agents::Flown;
+use linerate_remote::tools::{ToolError, ToolHost, ToolTrial};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Times of these trials; samples come ten times a second.
+pub const TIMING: Timing = Timing {
+    warm_up_ns: 200_000_000,
+    run_ns: 1_000_000_000,
+    interval_ns: 100_000_000,
+    quiet_ns: 20_000_000,
+    drain_ns: 500_000_000,
+    settle_ns: 0,
+};
+/// No trial here takes longer, whatever happens in it.
+pub const BOUND: Duration = Duration::from_secs(20);
+
+pub struct Bsd {
+    pub lab: SshLab,
+    pub patience: Duration,
+    pub timing: Timing,
+}
+
+impl Bsd {
+    pub fn new() -> Bsd {
+        let lab = SshLab::new(&["gen", "gen2", "rec"]);
+        let bsd = Bsd { lab, patience: Duration::from_secs(5), timing: TIMING };
+        fs::create_dir(bsd.lab.folder().join("wire")).unwrap();
+        for host in &bsd.lab.hosts {
+            let state = bsd.state(&host.name);
+            host.freebsd(&state, &["igb1:00-0d-b9-41-ca-3d:198.18.0.205/24"], |program| program == "pkt-gen");
+            bsd.set(&host.name, "pace", "0.1");
+            bsd.set(&host.name, "rates", "800000");
+            bsd.set(&host.name, "wire", bsd.lab.folder().join("wire").to_str().unwrap());
+        }
+        bsd
+    }
+
+    fn state(&self, host: &str) -> PathBuf {
+        self.lab.folder().join(host)
+    }
+
+    pub fn set(&self, host: &str, file: &str, text: &str) {
+        fs::write(self.state(host).join(file), format!("{text}\n")).unwrap();
+    }
+
+    pub fn host(&self, name: &str) -> ToolHost {
+        let place = self.lab.enter(|| Place::connect(&self.lab.target(name), None)).unwrap();
+        ToolHost { place: Arc::new(place), tool: Tool::PktGen, sudo: false }
+    }
+
+    /// Waits until a generator sends.
+    pub fn wait_sending(&self, host: &str) {
+        let file = self.lab.folder().join(format!("wire/offered.{host}.igb1"));
+        wait_until("the load", Duration::from_secs(15), || file.exists());
+        std::thread::sleep(Duration::from_millis(300));
+    }
+
+    /// How many loads are there.
+    pub fn loads(&self) -> usize {
+        self.lab.hosts.iter().map(|host| host.running("pkt-gen")).sum()
+    }
+
+    /// One trial from these generators to the receiver; how long it took.
+    pub fn fly(
+        &self,
+        generators: &[&str],
+        pps: Option<f64>,
+        stop: &AtomicBool,
+    ) -> (Result<Flown, ToolError>, Duration) {
+        let generators: Vec<_> =
+            generators.iter().map(|name| (self.host(name), traffic(pps, Some(name)))).collect();
+        let receiver = self.host("rec");
+        let trial = ToolTrial {
+            generators: &generators,
+            receiver: Some((&receiver, traffic(None, None))),
+            timing: self.timing,
+            patience: self.patience,
+        };
+        let began = Instant::now();
+        let flown = trial.run(stop);
+        let took = began.elapsed();
+        assert!(took < BOUND, "{took:?}: {flown:?}");
+        (flown, took)
+    }
+
+    /// A trial that nobody disturbs.
+    pub fn trial(&self, generators: &[&str], pps: Option<f64>) -> Result<Flown, ToolError> {
+        self.fly(generators, pps, &AtomicBool::new(false)).0
+    }
+}
+
+/// What is sent; `from` tells generators' addresses apart.
+pub fn traffic(pps: Option<f64>, from: Option<&str>) -> Traffic {
+    let source = if from == Some("gen2") { "198.18.10.2" } else { "198.18.10.1" };
+    Traffic {
+        interface: "igb1".into(),
+        transport: Transport::Udp,
+        frame_len_fcs: 64,
+        source: Endpoints::one(source.parse().unwrap(), 2000),
+        destination: Endpoints::one("198.19.10.1".parse().unwrap(), 2000),
+        source_mac: None,
+        destination_mac: Some("00:0d:b9:41:ca:3e".parse().unwrap()),
+        pps,
+        seconds: 1,
+        threads: 1,
+        link_wait_s: 2,
+    }
+}

@@ -1,0 +1,232 @@
+//! Tools and hosts that break down: the trial ends soon, no load is left, and the message says what to do.
+
+use crate::bsd::{Bsd, TIMING, traffic};
+use crate::sshd::wait_until;
+use linerate_plan::lab::Tool;
+use linerate_plan::timing::Timing;
+use linerate_remote::agents::Flown;
+use linerate_remote::tools::{ToolError, ToolHost, ToolTrial};
+use linerate_remote::{Place, Target};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a load may go on that cannot be reached, with some room for a busy machine.
+const LOAD: Duration = Duration::from_secs(3);
+
+/// Hosts on which a trial would take a minute.
+fn long() -> Bsd {
+    Bsd { timing: Timing { run_ns: 60_000_000_000, ..TIMING }, ..Bsd::new() }
+}
+
+/// Such a trial, in which something happens while frames are sent.
+fn disturbed(bsd: &Bsd, stop: &AtomicBool, what: impl FnOnce() + Send) -> Result<Flown, ToolError> {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            bsd.wait_sending("gen");
+            what();
+        });
+        bsd.fly(&["gen", "gen2"], Some(100_000.0), stop).0
+    })
+}
+
+#[track_caller]
+fn no_load(bsd: &Bsd) {
+    wait_until("the end of the loads", LOAD, || bsd.loads() == 0);
+}
+
+/// A tool's own words, as a fault of a trial in which frames were sent.
+#[track_caller]
+fn told(flown: &Flown, beginning: &str, words: &str) {
+    let told = flown.outcome.faults.iter().any(|fault| fault.starts_with(beginning) && fault.contains(words));
+    assert!(told, "{flown:#?}");
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_generator_that_crashes_ends_the_trial() {
+    for (fault, words) in [
+        ("crash", " times); run it again; if it repeats, the link goes down or the driver resets"),
+        ("segv", "Segmentation fault; run it again"),
+    ] {
+        let bsd = long();
+        bsd.set("gen", "fault", fault);
+        bsd.set("gen", "fault-after", "15");
+        let flown = bsd.trial(&["gen", "gen2"], None).unwrap();
+        told(&flown, "gen: pkt-gen (sending on igb1): ", words);
+        assert_eq!(bsd.loads(), 0);
+        assert!(flown.receiver.frames > 0);
+    }
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_receiver_that_crashes_ends_the_trial() {
+    let bsd = long();
+    bsd.set("rec", "fault", "crash");
+    // The generators have begun by then.
+    bsd.set("rec", "fault-after", "40");
+    let flown = bsd.trial(&["gen"], None).unwrap();
+    // By its last words or by its totals, whatever is here first.
+    told(&flown, "rec: pkt-gen (receiving on igb1): ", "run it again; if it repeats");
+    assert_eq!(bsd.loads(), 0);
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn what_keeps_a_tool_from_beginning_is_an_error() {
+    for (host, fault, beginning, words) in [
+        ("gen", "open", "gen: pkt-gen failed while sending on igb1: ", "netmap support"),
+        ("rec", "busy", "rec: pkt-gen failed while receiving on igb1: ", "an earlier load may still run"),
+    ] {
+        let bsd = Bsd::new();
+        bsd.set(host, "fault", fault);
+        let error = bsd.trial(&["gen"], None).unwrap_err().to_string();
+        assert!(error.starts_with(beginning) && error.contains(words), "{error}");
+        assert_eq!(bsd.loads(), 0);
+    }
+    let bsd = Bsd::new();
+    bsd.lab.hosts[0].stand_in("timeout", "#!/bin/sh\necho 'sh: pkt-gen: not found' >&2\nexit 127\n");
+    let error = bsd.trial(&["gen"], None).unwrap_err().to_string();
+    assert!(error.contains("not found; install pkt-gen: pkg install netmap-utils"), "{error}");
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_tool_that_does_nothing_is_not_waited_for() {
+    let bsd = Bsd::new();
+    bsd.set("gen", "fault", "hang");
+    let error = bsd.trial(&["gen"], None).unwrap_err().to_string();
+    assert!(error.starts_with("gen: pkt-gen did nothing for 13 s while sending on igb1; "), "{error}");
+    assert!(error.contains("by hand: timeout --foreground -s INT"), "{error}");
+    assert_eq!(bsd.loads(), 0);
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_tool_that_falls_silent_is_ended() {
+    let bsd = long();
+    bsd.set("gen", "fault", "still");
+    let flown = bsd.trial(&["gen"], None).unwrap();
+    told(
+        &flown,
+        "gen: pkt-gen (sending on igb1): ",
+        "printed nothing for 5 s, and was ended; see on that host",
+    );
+    assert_eq!(bsd.loads(), 0);
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn seconds_that_cannot_be_read_are_told() {
+    let bsd = Bsd::new();
+    bsd.set("rec", "fault", "garble");
+    let flown = bsd.trial(&["gen"], None).unwrap();
+    told(&flown, "rec: pkt-gen (receiving on igb1): ", "keep other output off its terminal");
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn a_flood_of_output_is_cut_off() {
+    let bsd = long();
+    bsd.set("gen", "fault", "flood");
+    let flown = bsd.trial(&["gen", "gen2"], None).unwrap();
+    told(&flown, "gen: pkt-gen (sending on igb1): ", "printed more than 8 MiB and was ended");
+    assert_eq!(bsd.loads(), 0);
+    wait_until("the end of the flood", LOAD, || bsd.lab.hosts[0].running("sender_body") == 0);
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn ctrl_c_ends_the_loads_and_shows_what_was_counted() {
+    let (bsd, stop) = (long(), AtomicBool::new(false));
+    let flown = disturbed(&bsd, &stop, || stop.store(true, Ordering::Relaxed)).unwrap();
+    assert_eq!((bsd.loads(), &flown.outcome.faults[..]), (0, &[][..]));
+    assert!(flown.generator.frames > 0 && flown.receiver.frames == flown.generator.frames, "{flown:?}");
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn ctrl_c_before_there_is_a_load_is_no_error() {
+    for host in ["rec", "gen"] {
+        let (bsd, stop) = (Bsd::new(), AtomicBool::new(host == "rec"));
+        bsd.set("gen", "fault", "hang");
+        let flown = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                wait_until("the command", Duration::from_secs(15), || {
+                    stop.load(Ordering::Relaxed) || bsd.lab.hosts[0].running("-f tx") > 0
+                });
+                stop.store(true, Ordering::Relaxed);
+            });
+            bsd.fly(&["gen"], None, &stop).0.unwrap()
+        });
+        assert_eq!((bsd.loads(), &flown.outcome.faults[..]), (0, &[][..]));
+        assert_eq!((flown.generator.frames, flown.outcome.samples.len()), (0, 0));
+    }
+}
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn hosts_that_are_lost_name_themselves_and_the_others_end() {
+    type Case = (&'static str, &'static str, fn(&Bsd));
+    let cases: [Case; 3] = [
+        ("gen", "the connection was lost (sending on igb1", |bsd| {
+            bsd.lab.hosts[0].signal_sshd(libc::SIGKILL);
+        }),
+        ("gen", "the host has not answered for 1 s (sending on igb1", |bsd| {
+            bsd.lab.hosts[0].signal_sshd(libc::SIGSTOP);
+        }),
+        ("rec", "the host has not answered for 1 s (receiving on igb1", |bsd| bsd.lab.hosts[2].link(false)),
+    ];
+    for (host, words, what) in cases {
+        let bsd = long();
+        let lost = || {
+            what(&bsd);
+            let there = bsd.lab.hosts.iter().find(|h| h.name == host).unwrap();
+            let took = wait_until("the end of its load", LOAD, || there.running("pkt-gen") == 0);
+            println!("{words}: its load went on for {took:?}");
+        };
+        let error = disturbed(&bsd, &AtomicBool::new(false), lost).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{host}: {words}")), "{error}");
+        assert!(error.contains("look at its power, console and management link"), "{error}");
+        no_load(&bsd);
+    }
+}
+
+/// Tells the test below, when it is started by another, which hosts there are.
+const CONFIG: &str = "LINERATE_TEST_SSH_CONFIG";
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn kill_9_leaves_no_load() {
+    let bsd = Bsd::new();
+    let mut command = bsd.lab.command(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "faults::a_trial_in_a_process_of_its_own"]);
+    let mut child = command.env(CONFIG, bsd.lab.config()).stdout(Stdio::null()).spawn().unwrap();
+    bsd.wait_sending("gen");
+    assert!(bsd.loads() > 0);
+    let began = Instant::now();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    no_load(&bsd);
+    println!("without linerate the loads went on for {:?}", began.elapsed());
+}
+
+/// Part of the test above; by itself it has nothing to do.
+#[test]
+#[ignore = "is started by another test"]
+fn a_trial_in_a_process_of_its_own() {
+    let Some(config) = std::env::var_os(CONFIG) else { return };
+    let host = |name: &str| {
+        let mut target = Target::new(name).silent_for(Duration::from_secs(1));
+        target.config = Some(config.clone().into());
+        let place = Arc::new(Place::connect(&target, None).unwrap());
+        ToolHost { place, tool: Tool::PktGen, sudo: false }
+    };
+    let timing = Timing { run_ns: 60_000_000_000, ..TIMING };
+    let (generators, receiver) = ([(host("gen"), traffic(None, None))], host("rec"));
+    let receiver = Some((&receiver, traffic(None, None)));
+    let trial = ToolTrial { generators: &generators, receiver, timing, patience: Duration::from_secs(9) };
+    trial.run(&AtomicBool::new(false)).unwrap();
+}

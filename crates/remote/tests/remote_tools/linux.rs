@@ -1,0 +1,212 @@
+//! Tools of this machine: iperf3 through a router, trafgen, and netperf's words from a stand-in.
+
+use crate::sshd::SshLab;
+use linerate_hosts::tools::{Endpoints, Traffic, Transport};
+use linerate_linux::net::netlink::{Route, VethSpec};
+use linerate_measure::trial::rates;
+use linerate_plan::lab::Tool;
+use linerate_plan::timing::Timing;
+use linerate_remote::Place;
+use linerate_remote::agents::Flown;
+use linerate_remote::tools::{ToolError, ToolHost, ToolTrial};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const TIMING: Timing = Timing {
+    warm_up_ns: 500_000_000,
+    run_ns: 3_000_000_000,
+    interval_ns: 1_000_000_000,
+    quiet_ns: 20_000_000,
+    drain_ns: 500_000_000,
+    settle_ns: 0,
+};
+
+/// `gen` and `rec`, and `dut`, which forwards between them.
+fn routed() -> SshLab {
+    let lab = SshLab::new(&["gen", "dut", "rec"]);
+    let end = |at: usize| Route::open(&lab.hosts[at].netns).unwrap();
+    for (at, names, addresses) in [
+        (0, ["g0", "d0"], ["198.18.200.1", "198.18.200.2"]),
+        (2, ["r0", "d1"], ["198.18.201.1", "198.18.201.2"]),
+    ] {
+        let (host, dut) = (end(at), end(1));
+        host.create_veth(&VethSpec {
+            name: names[0],
+            mac: [2, 3, 0, 0, at as u8, 1],
+            peer_name: names[1],
+            peer_mac: [2, 3, 0, 0, at as u8, 2],
+            peer_ns: &lab.hosts[1].netns,
+            queues: 1,
+            mtu: 1500,
+            peer_mtu: None,
+            txqueuelen: None,
+            indexes: Some((2000 + at as u32, 2100 + at as u32)),
+        })
+        .unwrap();
+        for ((route, name), address) in [(&host, names[0]), (&dut, names[1])].into_iter().zip(addresses) {
+            let index = route.link(name).unwrap().index;
+            route.add_address(index, address.parse::<IpAddr>().unwrap(), 24).unwrap();
+            route.set_up(index, true).unwrap();
+        }
+        let there = if at == 0 { "198.18.201.0/24" } else { "198.18.200.0/24" };
+        run(&lab, at, "ip", &["route", "add", there, "via", addresses[1]]);
+    }
+    run(&lab, 1, "sysctl", &["-qw", "net.ipv4.ip_forward=1"]);
+    lab
+}
+
+fn run(lab: &SshLab, host: usize, program: &str, args: &[&str]) {
+    assert!(lab.hosts[host].netns.command(program).args(args).status().unwrap().success());
+}
+
+fn host(lab: &SshLab, name: &str, tool: Tool) -> ToolHost {
+    let place = lab.enter(|| Place::connect(&lab.target(name), None)).unwrap();
+    ToolHost { place: Arc::new(place), tool, sudo: false }
+}
+
+fn traffic(interface: &str) -> Traffic {
+    Traffic {
+        interface: interface.into(),
+        transport: Transport::Udp,
+        frame_len_fcs: 200,
+        source: Endpoints::one("198.18.200.1".parse().unwrap(), 4000),
+        destination: Endpoints::one("198.18.201.1".parse().unwrap(), 5201),
+        source_mac: None,
+        destination_mac: None,
+        pps: Some(5000.0),
+        seconds: 1,
+        threads: 1,
+        link_wait_s: 0,
+    }
+}
+
+fn fly(lab: &SshLab, tool: Tool, sent: Traffic, stop: &AtomicBool) -> Result<Flown, ToolError> {
+    let receiver = host(lab, "rec", tool);
+    let counted = Traffic { interface: "r0".into(), ..sent.clone() };
+    let trial = ToolTrial {
+        generators: &[(host(lab, "gen", tool), sent)],
+        receiver: Some((&receiver, counted)),
+        timing: TIMING,
+        patience: Duration::from_secs(3),
+    };
+    let began = Instant::now();
+    let flown = trial.run(stop);
+    assert!(began.elapsed() < Duration::from_secs(25), "{flown:?}");
+    for host in &lab.hosts {
+        assert_eq!(host.running(&format!("{} ", tool.key())), 0, "{:?}", host.processes());
+    }
+    flown
+}
+
+#[track_caller]
+fn seen(flown: &Flown) -> (f64, f64) {
+    assert_eq!(flown.outcome.faults, [""; 0], "{flown:#?}");
+    let rates = rates(&flown.outcome.samples).unwrap();
+    assert!((rates.seconds - 3.0).abs() < 1e-6, "{rates:?}");
+    (rates.offered, rates.received)
+}
+
+#[test]
+#[ignore = "needs root, openssh-server and iperf3"]
+fn iperf3_through_a_router() {
+    let lab = routed();
+    let flown = fly(&lab, Tool::Iperf3, traffic("g0"), &AtomicBool::new(false)).unwrap();
+    let (offered, received) = seen(&flown);
+    assert!((offered / 5000.0 - 1.0).abs() < 0.02 && (received / 5000.0 - 1.0).abs() < 0.02, "{flown:?}");
+    assert_eq!(flown.generator.frames, flown.receiver.frames);
+    assert_eq!(flown.generator.bytes, 196 * flown.generator.frames);
+    // A stream's full segments, as many as there are.
+    let stream = Traffic { transport: Transport::Tcp, frame_len_fcs: 1518, pps: None, ..traffic("g0") };
+    let flown = fly(&lab, Tool::Iperf3, stream, &AtomicBool::new(false)).unwrap();
+    let (offered, received) = seen(&flown);
+    println!("one stream: {offered:.0} segments/s sent, {received:.0} received");
+    assert!(offered > 1000.0 && (received / offered - 1.0).abs() < 0.1, "{flown:?}");
+}
+
+#[test]
+#[ignore = "needs root, openssh-server and iperf3"]
+fn a_router_that_does_not_forward_is_told_by_iperf3() {
+    let lab = routed();
+    run(&lab, 1, "sysctl", &["-qw", "net.ipv4.ip_forward=0"]);
+    run(&lab, 1, "ip", &["route", "add", "unreachable", "198.18.201.1"]);
+    run(&lab, 1, "sysctl", &["-qw", "net.ipv4.ip_forward=1"]);
+    let error = fly(&lab, Tool::Iperf3, traffic("g0"), &AtomicBool::new(false)).unwrap_err();
+    let error = error.to_string();
+    assert!(error.starts_with("gen: iperf3 failed while sending on g0: "), "{error}");
+    assert!(error.contains("TCP and UDP 5201 through the DUT's firewall"), "{error}");
+}
+
+#[test]
+#[ignore = "needs root, openssh-server and iperf3"]
+fn ctrl_c_ends_iperf3_at_both_ends() {
+    let (lab, stop) = (routed(), AtomicBool::new(false));
+    let flown = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let sends = || lab.hosts[0].running("iperf3 -J -c") > 0;
+            crate::sshd::wait_until("the load", Duration::from_secs(15), sends);
+            std::thread::sleep(Duration::from_millis(1500));
+            stop.store(true, Ordering::Relaxed);
+        });
+        fly(&lab, Tool::Iperf3, traffic("g0"), &stop).unwrap()
+    });
+    assert!(flown.generator.frames > 0 && flown.outcome.faults.is_empty(), "{flown:?}");
+}
+
+#[test]
+#[ignore = "needs root, openssh-server and trafgen"]
+fn trafgen_is_a_generator() {
+    let lab = routed();
+    let count = |host: usize, interface: &str| {
+        let told = lab.hosts[host].netns.command("ip").args(["-s", "-j", "link", "show", interface]).output();
+        let told: serde_json::Value = serde_json::from_slice(&told.unwrap().stdout).unwrap();
+        told[0]["stats64"]["rx"]["packets"].as_u64().unwrap()
+    };
+    let before = count(2, "r0");
+    let mac = Some("02:03:00:00:00:02".parse().unwrap());
+    let sent = Traffic { destination_mac: mac, pps: Some(20_000.0), ..traffic("g0") };
+    let here = Place::Here { name: "here".into(), netns: Some(lab.hosts[0].netns.clone()) };
+    let generators = [(ToolHost { place: Arc::new(here), tool: Tool::Trafgen, sudo: false }, sent)];
+    let patience = Duration::from_secs(3);
+    let trial = ToolTrial { generators: &generators, receiver: None, timing: TIMING, patience };
+    let flown = trial.run(&AtomicBool::new(false)).unwrap();
+    assert_eq!(lab.hosts[0].running("trafgen"), 0);
+    let (offered, received) = seen(&flown);
+    assert!((offered / 20_000.0 - 1.0).abs() < 0.05 && received == 0.0, "{flown:?}");
+    let arrived = count(2, "r0") - before;
+    assert!(arrived >= flown.generator.frames && arrived < flown.generator.frames + 50, "{arrived}");
+}
+
+/// netperf as it prints with `-D 1 -k`: a second each second, and its totals. 90 of 100 datagrams arrive.
+const NETPERF: &str = "#!/bin/sh
+seconds=0
+while [ $# -gt 0 ]; do [ \"$1\" = -l ] && seconds=$2; shift; done
+n=0
+while [ $n -lt $seconds ]; do
+    sleep 1
+    n=$((n + 1))
+    echo \"Interim result:    6.16 10^6bits/s over 1.000 seconds ending at $(date +%s.%3N)\"
+done
+echo ELAPSED_TIME=$seconds.00
+echo THROUGHPUT=6.16
+echo THROUGHPUT_UNITS=10^6bits/s
+echo LOCAL_SEND_CALLS=$((n * 5000))
+echo LOCAL_BYTES_SENT=$((n * 770000))
+echo REMOTE_RECV_CALLS=$((n * 4500))
+echo REMOTE_BYTES_RECVD=$((n * 693000))
+";
+
+#[test]
+#[ignore = "needs root and openssh-server"]
+fn netperf_knows_what_the_far_end_got() {
+    let lab = routed();
+    lab.hosts[0].stand_in("netperf", NETPERF);
+    lab.hosts[2].stand_in("netserver", "#!/bin/sh\necho Starting netserver with host\nexec sleep 600\n");
+    let sent = Traffic { pps: None, ..traffic("g0") };
+    let flown = fly(&lab, Tool::Netperf, sent, &AtomicBool::new(false)).unwrap();
+    let (offered, received) = seen(&flown);
+    assert!((offered / 5000.0 - 1.0).abs() < 0.02 && (received / 4500.0 - 1.0).abs() < 0.02, "{flown:?}");
+    assert_eq!(flown.receiver.frames * 10, flown.generator.frames * 9);
+    assert_eq!(lab.hosts[2].running("sleep 600"), 0);
+}

@@ -1,0 +1,137 @@
+//! A comparison in a sentence.
+
+use super::{Comparison, Settings, figure, level, p_value};
+use crate::effect::Magnitude;
+use crate::hodges_lehmann::Shift;
+
+/// The sentence of a comparison of sets of `n` values, one of so many comparisons.
+pub fn sentence(c: &Comparison, n: (usize, usize), comparisons: usize, settings: &Settings) -> String {
+    let (reference, other) = (&c.reference, &c.other);
+    let Some(test) = c.mann_whitney else {
+        return format!("{other} cannot be compared with {reference}: a set is empty.");
+    };
+    let counted = format!("{} and {} {}", n.0, n.1, settings.words.many);
+    let p = format!("p {}", p_value(c.p_holm.unwrap_or(test.p)));
+    if c.shown {
+        let (claim, interval) = claim(c, settings);
+        let negligible = c.cliffs_delta.is_some_and(|d| d.magnitude == Magnitude::Negligible);
+        let negligible = if negligible { "; the sets overlap so much that it is negligible" } else { "" };
+        return format!("{other} is {claim} {reference}{interval}, {counted}, {p}{negligible}.");
+    }
+    if test.smallest_p > level(comparisons, settings) {
+        return too_few(c, &counted, settings);
+    }
+    let interval = relative(c).and_then(|r| r.signed_interval(settings));
+    let interval = interval.map_or(String::new(), |i| format!("{i}, "));
+    let reach = c.reach_of_ranks.as_ref().map_or(String::new(), |r| {
+        let size =
+            r.smallest_percent.map_or(figure(r.smallest_difference, 2), |p| format!("{} %", figure(p, 2)));
+        format!("; one of {size} would have shown with {:.0} % probability", 100.0 * r.power)
+    });
+    format!("No difference shown between {reference} and {other} ({interval}{counted}, {p}){reach}.")
+}
+
+/// Where no outcome of the test could have shown a difference, what there is: it may still be plain to see.
+fn too_few(c: &Comparison, counted: &str, settings: &Settings) -> String {
+    let (reference, other) = (&c.reference, &c.other);
+    let welch = c.welch.filter(|w| w.p <= settings.alpha()).map_or(String::new(), |w| {
+        format!(" (p {} by Welch's t test, which takes the values for normal)", p_value(w.p))
+    });
+    let so_far = match relative(c) {
+        Some(told) if told.difference().0.value != 0.0 => {
+            format!("; so far {other} is {} {reference}{welch}", told_claim(&told, settings).0)
+        }
+        _ => String::new(),
+    };
+    format!("{counted} are too few to show a difference between {reference} and {other}{so_far}.")
+}
+
+/// A difference as it is best told: in percent, in multiples or in units.
+enum Told {
+    /// Ratio of the other to the reference.
+    Ratio(Shift),
+    /// Percent of the reference's median.
+    Percent(Shift),
+    /// The values' unit.
+    Units(Shift),
+}
+
+fn relative(c: &Comparison) -> Option<Told> {
+    c.ratio.map(Told::Ratio).or(c.shift_percent.map(Told::Percent)).or(c.shift.map(Told::Units))
+}
+
+impl Told {
+    /// In percent or units, 0 for no difference.
+    fn difference(&self) -> (Shift, &'static str) {
+        match self {
+            Told::Ratio(r) => (r.map(|v| 100.0 * (v - 1.0)), " %"),
+            Told::Percent(s) => (*s, " %"),
+            Told::Units(s) => (*s, ""),
+        }
+    }
+
+    fn signed_interval(&self, settings: &Settings) -> Option<String> {
+        let (d, unit) = self.difference();
+        let (low, high) = (d.low?, d.high?);
+        let digits = places(high - low);
+        Some(format!("{} interval {low:+.digits$}..{high:+.digits$}{unit}", confidence(settings)))
+    }
+}
+
+/// The difference told as a ratio: `31 % lower than` and `, 95 % interval 28..34 %`.
+pub fn ratio_claim(ratio: Shift, settings: &Settings) -> (String, String) {
+    told_claim(&Told::Ratio(ratio), settings)
+}
+
+/// The interval of a ratio as a signed one of its difference from 1: `95 % interval -1.2..+0.8 %`.
+pub fn ratio_interval(ratio: Shift, settings: &Settings) -> Option<String> {
+    Told::Ratio(ratio).signed_interval(settings)
+}
+
+fn claim(c: &Comparison, settings: &Settings) -> (String, String) {
+    match relative(c) {
+        Some(told) => told_claim(&told, settings),
+        None => {
+            let more = c.cliffs_delta.is_some_and(|d| d.delta > 0.0);
+            let words = settings.words;
+            (format!("{} than", if more { words.more } else { words.less }), String::new())
+        }
+    }
+}
+
+fn told_claim(told: &Told, settings: &Settings) -> (String, String) {
+    let words = settings.words;
+    if let Told::Ratio(r) = told
+        && r.value >= 2.0
+    {
+        let interval = r.low.zip(r.high).map_or(String::new(), |(low, high)| {
+            format!(", {} interval {}..{} times", confidence(settings), figure(low, 3), figure(high, 3))
+        });
+        return (format!("{} times as {} as", figure(r.value, 3), words.as_much), interval);
+    }
+    let (d, unit) = told.difference();
+    let (d, word) = if d.value < 0.0 { (turned(d), words.less) } else { (d, words.more) };
+    let Some((low, high)) = d.low.zip(d.high) else {
+        return (format!("{}{unit} {word} than", figure(d.value, 2)), String::new());
+    };
+    let digits = places(high - low);
+    let interval = format!(", {} interval {low:.digits$}..{high:.digits$}{unit}", confidence(settings));
+    (format!("{:.digits$}{unit} {word} than", d.value), interval)
+}
+
+fn turned(d: Shift) -> Shift {
+    Shift { value: -d.value, low: d.high.map(|v| -v), high: d.low.map(|v| -v), ..d }
+}
+
+/// Decimals that an interval of this width deserves.
+fn places(width: f64) -> usize {
+    match width {
+        w if w >= 10.0 || w <= 0.0 || !w.is_finite() => 0,
+        w => (1.0 - w.log10().floor()).clamp(0.0, 9.0) as usize,
+    }
+}
+
+/// `95 %`, `99.5 %`.
+pub fn confidence(settings: &Settings) -> String {
+    format!("{} %", figure(100.0 * settings.confidence, 4))
+}

@@ -1,0 +1,172 @@
+//! Medians, their distribution-free intervals, ratios paired by block, and the seeded random numbers of a schedule.
+//!
+//! Below this module: the tests and estimates that [`analysis`] puts together, one per file.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod analysis;
+pub mod bootstrap;
+pub mod changepoint;
+pub mod dip;
+pub mod distribution;
+pub mod effect;
+pub mod histogram;
+pub mod hodges_lehmann;
+pub mod mann_whitney;
+pub mod ministat;
+pub mod modes;
+pub mod moments;
+pub mod outliers;
+pub mod power;
+pub mod rank;
+mod select;
+pub mod sequential;
+pub mod signed_rank;
+pub mod spread;
+pub mod trend;
+pub mod welch;
+
+use linerate_wire::SplitMix64;
+use serde::{Deserialize, Serialize};
+use statrs::function::gamma::ln_gamma;
+
+/// An estimate with its interval. By default it is that of nothing: 0 of no values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The median.
+    pub median: f64,
+    /// Lower end of the interval; `None` where the data are too few for the confidence asked.
+    pub low: Option<f64>,
+    /// Upper end of the interval.
+    pub high: Option<f64>,
+    /// Values that it rests on.
+    pub n: usize,
+}
+
+impl Estimate {
+    /// Width of the interval relative to the median; infinite where there is no interval.
+    pub fn relative_width(&self) -> f64 {
+        match (self.low, self.high) {
+            (Some(low), Some(high)) if self.median != 0.0 => (high - low) / self.median.abs(),
+            _ => f64::INFINITY,
+        }
+    }
+}
+
+/// The median of values in any order; `None` when empty. NaN must not be among them.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    median_sorted(&sorted)
+}
+
+fn median_sorted(sorted: &[f64]) -> Option<f64> {
+    let n = sorted.len();
+    match n {
+        0 => None,
+        _ if n % 2 == 1 => Some(sorted[n / 2]),
+        _ => Some(f64::midpoint(sorted[n / 2 - 1], sorted[n / 2])),
+    }
+}
+
+/// The largest k with 1 - 2 P(X < k) >= `confidence` for X ~ Binomial(n, 1/2); 0 where there is none.
+fn binomial_half_cut(n: usize, confidence: f64) -> usize {
+    // Farther than 20 standard deviations from the middle there is nothing that counts, and near 0 nothing that f64 holds.
+    let start = (n / 2).saturating_sub(10 * (n as f64).sqrt() as usize + 10);
+    let choose = |k: usize| ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k);
+    let mut share = (choose(start) - n as f64 * std::f64::consts::LN_2).exp();
+    let mut below = 0.0;
+    for k in start..=n / 2 {
+        below += share;
+        if 1.0 - 2.0 * below < confidence {
+            return k;
+        }
+        share *= (n - k) as f64 / (k + 1) as f64;
+    }
+    n / 2
+}
+
+/// Natural logarithm of n!.
+fn ln_factorial(n: usize) -> f64 {
+    ln_gamma(n as f64 + 1.0)
+}
+
+/// The median with a distribution-free interval of at least the given confidence (0.95, say).
+///
+/// It lies between two order statistics: the narrowest symmetric pair that encloses the median with that confidence by the
+/// binomial distribution (Conover, "Practical Nonparametric Statistics", the sign test turned round). It assumes independent
+/// values, and nothing of their distribution: two modes and outliers are fine. Fewer than 6 values cannot give 95 %: then
+/// there is no interval.
+///
+/// `None` when there are no values.
+pub fn median_interval(values: &[f64], confidence: f64) -> Option<Estimate> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    interval_sorted(&sorted, confidence)
+}
+
+/// [`median_interval`] of sorted values.
+fn interval_sorted(sorted: &[f64], confidence: f64) -> Option<Estimate> {
+    // Coverage of [x(k), x(n+1-k)] is 1 - 2 P(X < k).
+    between(sorted, binomial_half_cut(sorted.len(), confidence))
+}
+
+/// The median of sorted values, from the `k`-th smallest to the `k`-th largest of them; no interval where `k` is 0.
+fn between(sorted: &[f64], k: usize) -> Option<Estimate> {
+    let n = sorted.len();
+    let median = median_sorted(sorted)?;
+    let k = Some(k).filter(|k| (1..=n).contains(k));
+    let (low, high) = (k.map(|k| sorted[k - 1]), k.map(|k| sorted[n - k]));
+    Some(Estimate { median, low, high, n })
+}
+
+/// The median of the ratios `numerator / denominator`, paired by block: what remains of a machine's slow drifts when
+/// both were measured within moments of each other. Pairs with a zero denominator are left out.
+pub fn paired_ratio(pairs: &[(f64, f64)], confidence: f64) -> Option<Estimate> {
+    paired_ratio_between(pairs, |n| binomial_half_cut(n, confidence))
+}
+
+/// [`paired_ratio`] with the interval from the k-th smallest to the k-th largest ratio, where `k` is told how many there are;
+/// no interval where it is 0.
+pub fn paired_ratio_between(pairs: &[(f64, f64)], k: impl FnOnce(usize) -> usize) -> Option<Estimate> {
+    let mut logs: Vec<f64> =
+        pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (a / b).ln()).collect();
+    logs.sort_unstable_by(f64::total_cmp);
+    let e = between(&logs, k(logs.len()))?;
+    Some(Estimate { median: e.median.exp(), low: e.low.map(f64::exp), high: e.high.map(f64::exp), n: e.n })
+}
+
+/// Lag-1 autocorrelation of values in run order, -1..=1; 0 for fewer than 3 or constant values.
+pub fn autocorrelation(values: &[f64]) -> f64 {
+    if values.len() < 3 {
+        return 0.0;
+    }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let variance: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    let shared: f64 = values.windows(2).map(|w| (w[0] - mean) * (w[1] - mean)).sum();
+    if variance > 0.0 { shared / variance } else { 0.0 }
+}
+
+/// Coefficient of variation: standard deviation (n-1) over mean; 0 for fewer than 2 values, or a mean of 0.
+pub fn coefficient_of_variation(values: &[f64]) -> f64 {
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    if mean == 0.0 {
+        return 0.0;
+    }
+    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64;
+    variance.sqrt() / mean.abs()
+}
+
+/// Shuffles in place (Fisher and Yates), reproducibly from the generator's state.
+pub fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
+    for i in (1..items.len()).rev() {
+        let j = (((random.next_u64() >> 32) * (i as u64 + 1)) >> 32) as usize;
+        items.swap(i, j);
+    }
+}
+
+#[cfg(test)]
+mod tests;
