@@ -2,6 +2,7 @@
 //! between.
 
 use super::message::{Code, Fault, Reply, Request, decode, encode};
+use super::silence::Silence;
 use super::{BEAT_NS, FEATURES, GREET_NS, SILENCE_NS, SPOKEN, Versions};
 use std::collections::BTreeMap;
 
@@ -71,7 +72,7 @@ pub struct Session {
     waiting: BTreeMap<u64, Request>,
     /// Numbers of the loads that were let go.
     loads: Vec<u64>,
-    heard_ns: u64,
+    silence: Silence,
     beat_ns: u64,
     /// What the host's shell printed before the session began.
     preamble: String,
@@ -90,7 +91,7 @@ impl Session {
             next: 1,
             waiting: BTreeMap::new(),
             loads: Vec::new(),
-            heard_ns: now_ns,
+            silence: Silence::since(now_ns),
             beat_ns: now_ns,
             preamble: String::new(),
         }
@@ -109,7 +110,7 @@ impl Session {
     /// The same, speaking other versions.
     pub fn greet_as(&mut self, protocol: Versions, linerate: &str, now_ns: u64) -> (u64, Vec<u8>) {
         self.phase = Phase::Greeting;
-        (self.heard_ns, self.beat_ns) = (now_ns, now_ns);
+        (self.silence, self.beat_ns) = (Silence::since(now_ns), now_ns);
         let features = FEATURES.iter().map(ToString::to_string).collect();
         self.ask(Request::Hello { protocol, linerate: linerate.into(), features })
     }
@@ -140,13 +141,13 @@ impl Session {
         }
         match decode::<Reply>(line) {
             Ok((id, reply)) => {
-                self.heard_ns = now_ns;
+                self.silence = Silence::since(now_ns);
                 self.reply(id, reply)
             }
             Err(_) if self.phase == Phase::Greeting => self.preamble(line),
             // A newer agent may say what we do not know, as long as we did not ask.
             Err(unread) if unread.fault.code == Code::Unknown && !self.waiting.contains_key(&unread.id) => {
-                self.heard_ns = now_ns;
+                self.silence = Silence::since(now_ns);
                 Ok(Heard::Nothing)
             }
             Err(unread) => self.over(Lost::Nonsense(unread.fault.why)),
@@ -221,7 +222,7 @@ impl Session {
     /// # Errors
     /// Nothing was heard for too long.
     pub fn tick(&mut self, now_ns: u64) -> Result<Option<Vec<u8>>, Lost> {
-        let silent = now_ns.saturating_sub(self.heard_ns);
+        let silent = self.silence.look(now_ns);
         let most = match self.phase {
             Phase::New => return Ok(None),
             Phase::Greeting => GREET_NS,

@@ -12,6 +12,7 @@ pub mod lines;
 pub mod merge;
 pub mod message;
 pub mod server;
+mod silence;
 pub mod spec;
 
 #[cfg(test)]

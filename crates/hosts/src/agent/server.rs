@@ -5,6 +5,7 @@
 //! sense), the load is stopped first, then the ports are given up, and then the agent goes.
 
 use super::message::{Code, End, Fault, Reply, Request, decode};
+use super::silence::Silence;
 use super::spec::{Load, Port};
 use super::{BEAT_NS, FEATURES, GREET_NS, SILENCE_NS, SPOKEN};
 use std::collections::BTreeSet;
@@ -102,7 +103,7 @@ pub struct Session {
     /// The number of the goodbye, and why where nobody said goodbye.
     goodbye: (u64, Option<String>),
     clean: bool,
-    heard_ns: u64,
+    silence: Silence,
     beat_ns: u64,
 }
 
@@ -123,7 +124,7 @@ impl Session {
             stops: Vec::new(),
             goodbye: (0, None),
             clean: false,
-            heard_ns: now_ns,
+            silence: Silence::since(now_ns),
             beat_ns: now_ns,
         }
     }
@@ -170,7 +171,7 @@ impl Session {
         let (id, request) = match decode::<Request>(line) {
             Ok(read) => read,
             Err(unread) if unread.fault.code == Code::Unknown && self.phase == Phase::Open => {
-                self.heard_ns = now_ns;
+                self.silence = Silence::since(now_ns);
                 return todo.push(Action::Send(unread.id, Reply::Error(unread.fault)));
             }
             Err(unread) => {
@@ -178,7 +179,7 @@ impl Session {
                 return self.end("what the controller says makes no sense", todo);
             }
         };
-        self.heard_ns = now_ns;
+        self.silence = Silence::since(now_ns);
         match (self.phase, request) {
             (Phase::Greeting, Request::Hello { protocol, linerate, .. }) => {
                 let Some(common) = SPOKEN.common(protocol) else {
@@ -297,7 +298,7 @@ impl Session {
     }
 
     fn tick(&mut self, now_ns: u64, todo: &mut Vec<Action>) {
-        let silent = now_ns.saturating_sub(self.heard_ns);
+        let silent = self.silence.look(now_ns);
         match self.phase {
             Phase::Greeting if silent > GREET_NS => self.end("nobody greeted", todo),
             Phase::Open if silent > SILENCE_NS => {
