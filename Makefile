@@ -1,5 +1,6 @@
 # make bench    install what is missing, build, and measure this machine's forwarding (asks for sudo where needed)
 # make test     install what is missing, and run all tests; those that need root run as root
+# make test-long  tests that take minutes each: the shipped plans held against physics, a hundred kills
 # make install  put the binary, man pages and shell completions in place (PREFIX=/usr/local, DESTDIR=)
 # make peers    compare the generator with those that are installed (trafgen, tcpreplay, iperf3, ...)
 
@@ -10,7 +11,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo || true)
 BENCH_ARGS ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: bench build test lint install uninstall peers setup setup-test clean
+.PHONY: bench build test test-long lint install uninstall peers setup setup-test clean
 
 bench: build
 	$(SUDO) $(TARGET)/release/linerate bench $(BENCH_ARGS)
@@ -26,6 +27,9 @@ setup-test:
 
 test: setup-test
 	CARGO=$(CARGO) scripts/run-tests
+
+test-long: setup-test
+	CARGO=$(CARGO) scripts/run-tests long
 
 lint: setup
 	$(CARGO) fmt --all --check

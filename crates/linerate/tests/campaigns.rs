@@ -24,6 +24,8 @@ mod own_rules;
 mod refused;
 #[path = "campaigns/settings.rs"]
 mod settings;
+#[path = "campaigns/shipped.rs"]
+mod shipped;
 #[path = "campaigns/states.rs"]
 mod states;
 #[path = "campaigns/status.rs"]

@@ -63,7 +63,7 @@ fn plain_sets_are_the_archive_s() {
         ("ipfw --stateless --table 9", "ipfw-10-entries.rules"),
         ("ipf --stateless --rules 8", "ipf-10-rules.rules"),
     ] {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../core/testdata/rules/");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../plan/testdata/rules/");
         let archived = std::fs::read_to_string(format!("{folder}{archived}")).unwrap();
         assert_eq!(rules(&format!("{line} --plain")).run().ok().stdout, archived, "{line}");
         let commented = rules(line).run().ok().stdout;

@@ -38,7 +38,7 @@ impl<'a> Problems<'a> {
 
     /// The end of the file, for what is missing in it.
     pub(super) fn end(&self) -> Span {
-        Span { start: self.lines.len(), end: self.lines.len() }
+        Span { start: self.lines.bytes(), end: self.lines.bytes() }
     }
 
     /// Adds each fault once to those of the test, in the order of the file.

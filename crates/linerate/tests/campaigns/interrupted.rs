@@ -76,7 +76,17 @@ fn an_interrupted_simulation_goes_on_where_it_was() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn ctrl_c_in_each_phase_leaves_the_host_as_it_was() {
-    for plan in [killed::RULES, killed::TURNS] {
+    ctrl_c_in_each_phase(&[killed::TURNS]);
+}
+
+#[test]
+#[ignore = "needs root: run by make test-long as root"]
+fn long_ctrl_c_in_each_phase_of_rule_sets_leaves_the_host_as_it_was() {
+    ctrl_c_in_each_phase(&[killed::RULES]);
+}
+
+fn ctrl_c_in_each_phase(plans: &[&str]) {
+    for plan in plans {
         let before = Outside::now();
         let experiment = Experiment::new(plan, "--allow-host-changes");
         // The first ones before a trial has been recorded: nothing is left to go on with. Then all the rest.

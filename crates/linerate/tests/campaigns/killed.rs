@@ -70,14 +70,14 @@ fn kill(
 }
 
 #[test]
-fn simulated_campaigns_survive_a_hundred_kills() {
+fn simulated_campaigns_survive_forty_kills() {
     let whole = Experiment::new(&crossed("blocks = 12"), "--simulate ok");
     whole.is_complete(whole.run("--seed 7").run());
     let kills_of = |seed| {
         let experiment = Experiment::new(&crossed("blocks = 12"), "--simulate ok");
         // A campaign takes a second here: many kills for each, and some that come to their end.
         let longest = Duration::from_millis(100 + 100 * seed);
-        let kills = kill(&experiment, 25, (longest, seed), |_| {});
+        let kills = kill(&experiment, 10, (longest, seed), |_| {});
         println!("below {longest:?}: {kills:?}");
         assert!(kills.after_trials > 0, "{kills:?}");
         experiment.blocks_are_complete(12);
@@ -89,7 +89,7 @@ fn simulated_campaigns_survive_a_hundred_kills() {
         let seeds = [1, 2, 3, 4].map(|seed| scope.spawn(move || kills_of(seed)));
         seeds.into_iter().map(|kills| kills.join().unwrap()).sum()
     });
-    assert!(all >= 100, "{all}");
+    assert!(all >= 40, "{all}");
 }
 
 /// Blocks of the plans below.
@@ -151,11 +151,21 @@ blocks = 6
     )
 }
 
-/// Over everything that a campaign does: the labs are built, flows are learned, the batch size is chosen, trials run, labs take
-/// turns, everything is taken down.
 #[test]
 #[ignore = "needs root: run by make test as root"]
-fn campaigns_survive_a_hundred_kills_and_leave_nothing_behind() {
+fn campaigns_survive_kills_and_leave_nothing_behind() {
+    campaigns_survive_kills(20);
+}
+
+#[test]
+#[ignore = "needs root: run by make test-long as root"]
+fn long_campaigns_survive_a_hundred_kills() {
+    campaigns_survive_kills(100);
+}
+
+/// Over everything that a campaign does: the labs are built, flows are learned, the batch size is chosen, trials run, labs take
+/// turns, everything is taken down.
+fn campaigns_survive_kills(kills: usize) {
     let began = Instant::now();
     let before = Outside::now();
     let (mut all, mut most) = (0, 0);
@@ -163,17 +173,19 @@ fn campaigns_survive_a_hundred_kills_and_leave_nothing_behind() {
     let plans = [(RULES.to_string(), 35, 1200), (TURNS.to_string(), 40, 800), (states(), 25, 500)];
     for (seed, (plan, count, longest_ms)) in (1..).zip(plans) {
         let experiment = Experiment::new(&plan, "--allow-host-changes");
-        let kills = kill(&experiment, count, (Duration::from_millis(longest_ms), seed), |experiment| {
-            before.nothing_is_left(experiment, "after kill -9");
-        });
-        println!("{:.1} s: {kills:?}", began.elapsed().as_secs_f64());
+        let found =
+            kill(&experiment, count * kills / 100, (Duration::from_millis(longest_ms), seed), |experiment| {
+                before.nothing_is_left(experiment, "after kill -9");
+            });
+        println!("{:.1} s: {found:?}", began.elapsed().as_secs_f64());
         before.is_as_it_was(&experiment, "after it has come to its end");
         experiment.blocks_are_complete(BLOCKS);
-        assert!(kills.before > 0 && kills.after_trials > 0, "{kills:?}");
-        all += kills.before + kills.idle + kills.after_trials;
+        // A few kills may all come after the first trial, or before it.
+        assert!(kills < 100 || (found.before > 0 && found.after_trials > 0), "{found:?}");
+        all += found.before + found.idle + found.after_trials;
         most = most.max(namespaces_while_it_runs(&experiment, &before));
     }
-    assert!(all >= 100 && most >= 3, "{all} kills, {most} namespaces");
+    assert!(all >= kills && most >= 3, "{all} kills, {most} namespaces");
 }
 
 /// Namespaces that a campaign stands on: else it would be no wonder that none is left. It is killed.

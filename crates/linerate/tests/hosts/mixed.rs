@@ -83,7 +83,7 @@ fn measures(lab: &RealLab, sends: &str, counts: &str) {
 
 #[test]
 #[ignore = "needs root, openssh-server and trafgen"]
-fn linerate_counts_what_trafgen_sends() {
+fn long_linerate_counts_what_trafgen_sends() {
     measures(&lab_with(["trafgen", "linerate"]), "trafgen", "linerate");
 }
 

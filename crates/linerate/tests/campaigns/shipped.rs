@@ -1,0 +1,65 @@
+//! The plans that come with linerate, at the smallest size that still takes every path of theirs: one block of short trials.
+//! Their quick forms, and what physics demands of them, are among the long tests (shipped.rs).
+
+use super::common::{Scratch, campaign, linerate};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans");
+
+/// A plan whose quick form has one block of trials of 10 ms.
+fn shortened(plan: &str) -> String {
+    let at = plan.find("\n[quick]\n").expect("a quick form") + "\n[quick]\n".len();
+    let (before, quick) = plan.split_at(at);
+    let (quick, after) = quick.split_at(quick.find("\n[").map_or(quick.len(), |end| end + 1));
+    let sizes = ["duration", "blocks", "budget"];
+    let kept = quick.lines().filter(|line| !sizes.iter().any(|size| line.starts_with(size)));
+    let kept: String = kept.map(|line| format!("{line}\n")).collect();
+    format!("{before}duration = \"10 ms\"\nblocks = 1\n{kept}{after}")
+}
+
+/// Runs it once; what is wrong with it.
+fn faults(file: &Path) -> Vec<String> {
+    let scratch = Scratch::new();
+    fs::write(scratch.path().join("plan.toml"), shortened(&fs::read_to_string(file).unwrap())).unwrap();
+    let args = ["run", "plan.toml", "--quick", "--allow-host-changes", "--json", "--out", "records"];
+    let ended = linerate(args).dir(scratch.path()).within(120).run().no_panic();
+    match ended.status.code() {
+        // 3: an expectation was missed, which a single block may do.
+        Some(0 | 3) => {}
+        Some(4) if ended.stderr.contains("skipped: ") => return Vec::new(),
+        status => return vec![format!("exit status {status:?}: {}", ended.stderr)],
+    }
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let trials = campaign::trials(&scratch.path().join("records"));
+    let skipped = document["campaign"]["planned"]["skipped"].as_array().cloned().unwrap_or_default();
+    let slots = document["campaign"]["slots"].as_array().unwrap();
+    let measured = (0..slots.len()).filter(|slot| !skipped.iter().any(|skip| skip["cell"] == *slot));
+    measured
+        .filter(|slot| !trials.iter().any(|trial| trial["slot"] == *slot && campaign::valid(trial)))
+        .map(|slot| {
+            let why = trials.iter().find(|trial| trial["slot"] == slot).map(campaign::failures);
+            format!("{}: no valid trial: {why:?}", slots[slot]["variant"])
+        })
+        .collect()
+}
+
+#[test]
+#[ignore = "needs root: run by make test as root"]
+fn every_plan_is_measured() {
+    let mut plans: Vec<_> = fs::read_dir(PLANS).unwrap().map(|entry| entry.unwrap().path()).collect();
+    plans.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    plans.sort();
+    let mut wrong = Vec::new();
+    for plan in &plans {
+        let mut found = faults(plan);
+        // What other programs on the machine did to a trial of 10 ms is not a fault of the plan.
+        if !found.is_empty() {
+            println!("{}: {found:?}; once more", plan.display());
+            found = faults(plan);
+        }
+        wrong.extend(found.into_iter().map(|fault| format!("{}: {fault}", plan.display())));
+    }
+    assert!(plans.len() > 20 && wrong.is_empty(), "{} plans:\n{}", plans.len(), wrong.join("\n"));
+}
