@@ -3,9 +3,10 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
-pub mod hosts;
+pub mod dut_changes;
 pub mod phases;
 pub mod pktgen;
-pub mod reconfigure;
+pub mod preflight;
 pub mod rehearsal;
+pub mod systems;
 pub mod tools;

@@ -1,6 +1,6 @@
 //! What a campaign would do on the hosts of its lab, told beforehand.
 
-use crate::reconfigure::{Program, Step, Undo};
+use crate::dut_changes::{Program, Step, Undo};
 use serde::Serialize;
 
 /// What would be done on a host at one time.

@@ -1,7 +1,7 @@
 //! The stand-ins for BSD hosts (crates/linerate/tests/bsd-host) answer as the parsers expect of the real ones, and the faults
 //! that they play are told as what they are.
 
-use linerate_hosts::hosts::{Facts, Kernel, Link, Question};
+use linerate_hosts::systems::{Facts, Kernel, Link, Question};
 use linerate_hosts::tools::{Exit, FaultKind, Monitor, Report, Side, State, Tool};
 use linerate_plan::lab::OperatingSystem;
 use std::fs;

@@ -4,7 +4,7 @@
 //! configuration: one lab, one set-up, one revision after the other. All other folders, and the last revision of these, are
 //! points of time lines across folders, in the order of FreeBSD's versions and revisions.
 
-use crate::archive::{Archive, ResultDirectory, Series, SeriesRow, Set, facts};
+use crate::netbenches::{Archive, ResultDirectory, Series, SeriesRow, Set, facts};
 use linerate_measure::history::revision::{Place, Release, Revision};
 use linerate_measure::history::{Collector, Figure, Key, Point};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,10 +1,10 @@
 //! Archives, labs and tests of other tools as plans and records. Pure: texts and bytes go in.
 #![forbid(unsafe_code)]
 
-pub mod archive;
 pub mod benchlab;
 pub mod conductor;
 pub mod history;
+pub mod netbenches;
 pub mod reproduce;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! The archive's parsers take any bytes: every prefix of real files, and real files with seeded mutations.
 
-use linerate_import::archive::assemble::Assembly;
-use linerate_import::archive::configs::Configs;
-use linerate_import::archive::layout::{Kind, Place, kind};
-use linerate_import::archive::records::records;
-use linerate_import::archive::{config, export};
+use linerate_import::netbenches::assemble::Assembly;
+use linerate_import::netbenches::configs::Configs;
+use linerate_import::netbenches::layout::{Kind, Place, kind};
+use linerate_import::netbenches::records::records;
+use linerate_import::netbenches::{config, export};
 use linerate_wire::SplitMix64;
 use std::fs;
 use std::path::{Path, PathBuf};

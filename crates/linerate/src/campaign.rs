@@ -1,8 +1,8 @@
-//! Runs a campaign on a stand: takes trials from the schedule, audits each, records it at once, and sums up.
+//! Runs a campaign on a testbed: takes trials from the schedule, audits each, records it at once, and sums up.
 
 use crate::interrupt::{INTERRUPTED, interrupted};
 use crate::progress::Progress;
-use crate::stand::{Shown, Stand};
+use crate::testbed::{Testbed, TrialOutcome};
 use anyhow::{Context, Result};
 use linerate_linux::host::memory::peak_rss_bytes;
 use linerate_linux::records::RecordStore;
@@ -42,7 +42,7 @@ impl Finished {
     }
 }
 
-/// What a campaign that is gone on with has measured before.
+/// Trials recorded before resuming.
 pub struct Earlier {
     /// Its trials.
     pub trials: Vec<TrialRecord>,
@@ -55,13 +55,13 @@ pub struct Earlier {
 pub fn run(
     campaign: &Campaign,
     host: &HostFacts,
-    stand: &mut dyn Stand,
+    stand: &mut dyn Testbed,
     store: RecordStore,
     earlier: Option<Earlier>,
     progress: &Progress,
 ) -> Result<Finished> {
     if earlier.is_none() {
-        // The campaign last: what has one can be gone on with, and that needs the host.
+        // The campaign last: what has one can be resumed, and that needs the host.
         store.write_host(host)?;
         store.write_campaign(campaign)?;
     }
@@ -85,7 +85,7 @@ pub fn run(
 
 struct Conductor<'a> {
     campaign: &'a Campaign,
-    stand: &'a mut dyn Stand,
+    stand: &'a mut dyn Testbed,
     store: RecordStore,
     trials: Vec<TrialRecord>,
     began: Instant,
@@ -140,7 +140,14 @@ impl Conductor<'_> {
         Ok(rate)
     }
 
-    fn record(&self, block: u32, slot: usize, began_ns: u64, timing: Timing, shown: Shown) -> TrialRecord {
+    fn record(
+        &self,
+        block: u32,
+        slot: usize,
+        began_ns: u64,
+        timing: Timing,
+        shown: TrialOutcome,
+    ) -> TrialRecord {
         let rates = rates(&shown.outcome.samples);
         let evidence = Evidence {
             asked: self.campaign.slots[slot].asked_fps,

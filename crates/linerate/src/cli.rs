@@ -126,7 +126,7 @@ pub enum Command {
     /// Campaigns of the same machine, variant and frames are put in order of time, results of an archive in order of source
     /// revisions and versions. In each such time line of 8 points or more, changes of the level are looked for; outliers and two
     /// modes are told from them, and of a hundred time lines without a change two to five will seem to have one. Of campaigns the
-    /// ratio to card-to-card is followed, which a machine's drift does not move. docs/history.md says how, why, and how well.
+    /// ratio to tester-baseline is followed, which a machine's drift does not move. docs/history.md says how, why, and how well.
     History(History),
     /// Write rule sets of firewalls, to measure what they cost: pf, ipfw, ipf, iptables, nftables
     ///

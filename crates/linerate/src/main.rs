@@ -18,7 +18,7 @@ mod output;
 mod points;
 mod progress;
 mod rule_files;
-mod stand;
+mod testbed;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `linerate run`, end to end: campaigns of plans, stopped by everything that stops a program, and gone on with.
+//! `linerate run`, end to end: campaigns of plans, stopped by everything that stops a program, and resumed.
 
 mod common;
 

@@ -40,7 +40,7 @@ fn simulated_loss_is_found_to_the_frame() {
         assert_eq!(sent - received, sent / 1000);
         assert_eq!(located(trial, "simulated DUT: planned loss"), sent / 1000);
     }
-    for trial in campaign.of("card-to-card") {
+    for trial in campaign.of("tester-baseline") {
         let (sent, received) = sent_and_received(trial);
         assert_eq!(sent, received, "only the DUT loses");
     }
@@ -90,7 +90,7 @@ fn a_simulated_delay_is_measured() {
     let p50 = |variant: &str| campaign.row(variant)["latency_ns"]["p50"].as_u64().unwrap();
     // A busy machine adds, and the buckets of the histogram are some per cent wide; nothing takes away.
     assert!(p50("forwarding") >= 19_000_000, "{}", p50("forwarding"));
-    assert!(p50("card-to-card") < 19_000_000, "{}", p50("card-to-card"));
+    assert!(p50("tester-baseline") < 19_000_000, "{}", p50("tester-baseline"));
 }
 
 #[test]

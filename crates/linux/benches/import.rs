@@ -2,7 +2,7 @@
 //! import -- [MEGABYTES | DIR]`. Replicates the corpus' results below a temporary folder (TMPDIR) and removes it afterwards,
 //! or takes DIR. The first round brings it into the page cache and does not count. One thread; the bar is 300 MB/s.
 
-use linerate_linux::archive::{Progress, read_archive};
+use linerate_linux::netbenches::{Progress, read_archive};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -3,7 +3,6 @@
 #![cfg(target_os = "linux")]
 
 pub mod agent;
-pub mod archive;
 pub mod bpf;
 pub mod descriptors;
 pub mod files;
@@ -11,6 +10,7 @@ pub mod folders;
 pub mod host;
 pub mod lab;
 pub mod net;
+pub mod netbenches;
 pub mod ports;
 pub mod process;
 pub mod records;

@@ -59,7 +59,7 @@ impl RecordStore {
         Ok(RecordStore { directory, writer })
     }
 
-    /// Opens the folder of a campaign that was stopped, to go on with it, and reads what it has. A last line that was cut off is
+    /// Opens the folder of a campaign that was stopped, to resume it, and reads what it has. A last line that was cut off is
     /// cut away; everything before it stays.
     ///
     /// # Errors

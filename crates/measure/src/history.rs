@@ -93,7 +93,7 @@ impl Figure {
 /// A ratio of rates that were measured by turns.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Relative {
-    /// The reference: the tester alone (`card-to-card`), or the variant that this one is compared with.
+    /// The reference: the tester alone (`tester-baseline`), or the variant that this one is compared with.
     pub to: String,
     /// The ratio.
     pub figure: Figure,

@@ -141,7 +141,7 @@ pub struct Roles {
 pub struct Slot {
     /// Index in [`Campaign::slots`].
     pub id: usize,
-    /// Variant: `card-to-card` is the tester without a DUT.
+    /// Variant: `tester-baseline` is the tester without a DUT.
     pub variant: String,
     /// `IPv4` or `IPv6`.
     pub family: String,

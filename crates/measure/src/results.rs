@@ -355,7 +355,7 @@ impl<'a> Found<'a> {
 
     /// Whether a cell is the tester alone.
     fn is_ceiling(&self, cell: &Cell) -> bool {
-        self.plan.lanes.get(cell.lane).is_some_and(|lane| lane.settings.dut == Dut::CardToCard)
+        self.plan.lanes.get(cell.lane).is_some_and(|lane| lane.settings.dut == Dut::TesterBaseline)
     }
 
     /// `nft-stateful, rules 1000` without what one of the factors is at.

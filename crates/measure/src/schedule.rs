@@ -19,7 +19,7 @@ use comparison::{Comparison, Look, Outcomes};
 use linerate_plan::campaign::{Campaign, Order};
 use linerate_plan::timetable::Timetable;
 use linerate_stats::Estimate;
-use order::Turns;
+use order::RandomOrder;
 
 /// The intervals are looked at when another of so many equal shares of the campaign is over. More looks would find the moment to
 /// stop sooner, and make the last interval wider: by 4 % for 6 of them (docs/method.md).
@@ -45,7 +45,7 @@ pub enum Stopped {
 #[derive(Debug, Clone)]
 pub struct Schedule {
     design: Design,
-    turns: Turns,
+    turns: RandomOrder,
     comparisons: Vec<Comparison>,
     outcomes: Outcomes,
     /// By slot: after how many looks it was no longer needed.
@@ -65,7 +65,7 @@ impl Schedule {
         let design = design.sound();
         let comparisons = design.watched.iter().map(|w| Comparison::new(*w, &design)).collect();
         let mut schedule = Schedule {
-            turns: Turns::new(&design),
+            turns: RandomOrder::new(&design),
             outcomes: Outcomes::new(design.slots.len()),
             dropped: design.slots.iter().map(|s| s.skipped.then_some(0)).collect(),
             comparisons,

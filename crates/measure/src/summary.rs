@@ -392,7 +392,7 @@ fn slot_warnings(title: &str, row: &Row, slot: &Slot, trials: &[TrialRecord]) ->
         ));
     }
     if row.limit == Limit::Tester && slot.no_ceiling {
-        out.push(format!("{title}: the DUT lost nothing of what it was offered; it may be faster than this"));
+        out.push(format!("{title}: the DUT lost no frame; it may be faster than this"));
     } else if row.limit == Limit::Tester {
         out.push(format!(
             "{title}: too close to what the tester can do without a DUT; the DUT may be faster than this"

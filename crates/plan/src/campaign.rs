@@ -132,7 +132,7 @@ pub struct Kind {
 pub struct Cell {
     /// What it is called, unique in the campaign: `nft-stateful, rules 1000`.
     pub name: String,
-    /// The variant's name in the plan; `card-to-card` for a ceiling.
+    /// The variant's name in the plan; `tester-baseline` for a ceiling.
     pub variant: String,
     /// The level of each factor that applies, as an index into [`Factor::levels`], by the factor's index.
     pub levels: Vec<(usize, usize)>,
@@ -324,6 +324,6 @@ impl Campaign {
 
     /// Whether a cell is the tester alone.
     pub fn is_ceiling(&self, cell: usize) -> bool {
-        self.lanes[self.cells[cell].lane].settings.dut == super::settings::Dut::CardToCard
+        self.lanes[self.cells[cell].lane].settings.dut == super::settings::Dut::TesterBaseline
     }
 }

@@ -12,7 +12,7 @@ pub(super) use selectors::{Expected, Selector, Who};
 use std::collections::BTreeMap;
 
 /// The name that the tester without a DUT goes by.
-pub(super) const CARD_TO_CARD: &str = "card-to-card";
+pub(super) const TESTER_BASELINE: &str = "tester-baseline";
 
 /// A plan in parts.
 #[derive(Debug)]

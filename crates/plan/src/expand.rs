@@ -4,7 +4,7 @@ mod pairs;
 
 use super::campaign::{Campaign, Cell, Factor, Kind, Lab, Lane};
 use super::checks;
-use super::draft::{CARD_TO_CARD, Draft, FactorDraft};
+use super::draft::{Draft, FactorDraft, TESTER_BASELINE};
 use super::fault::{Lines, Problem};
 use super::settings::{Cpus, Dut, Settings, System};
 use super::value::{Lists, Tree};
@@ -43,7 +43,7 @@ pub(super) fn expand(
     let mut build = Build::new(draft, system, quick);
     // The tester alone comes first: it is the ceiling of the others.
     let mut trees: Vec<(usize, Tree)> = variants.iter().map(|v| (*v, resolved(draft, *v, system))).collect();
-    trees.sort_by_key(|(_, tree)| lower::settings(tree).dut != Dut::CardToCard);
+    trees.sort_by_key(|(_, tree)| lower::settings(tree).dut != Dut::TesterBaseline);
     for (variant, tree) in trees {
         for levels in all_levels(draft, variant, quick) {
             build.cell(variant, &tree, levels, problems);
@@ -178,7 +178,7 @@ impl<'d> Build<'d> {
         checks::traffic(&place, &tree, &traffic, problems);
         let kind = self.kind(kind);
         let name = self.name(&draft.variants[variant].name, &levels);
-        let calibrates = settings.dut == Dut::CardToCard;
+        let calibrates = settings.dut == Dut::TesterBaseline;
         let ceiling = if self.embedded && !calibrates {
             Some(self.ceiling(kind, settings.cpus, &levels))
         } else {
@@ -258,12 +258,12 @@ impl<'d> Build<'d> {
         if let Some(&cell) = self.ceilings.get(&key) {
             return cell;
         }
-        let settings = Settings { dut: Dut::CardToCard, cpus, ..Settings::default() };
+        let settings = Settings { dut: Dut::TesterBaseline, cpus, ..Settings::default() };
         let lane_key = serde_json::to_string(&(&settings, None::<String>)).expect("settings are plain data");
         let lane = match self.lane_of.get(&lane_key) {
             Some(&lane) => lane,
             None => {
-                let lane = self.add_lane(CARD_TO_CARD.into(), settings, None, Vec::new());
+                let lane = self.add_lane(TESTER_BASELINE.into(), settings, None, Vec::new());
                 self.lane_of.insert(lane_key, lane);
                 lane
             }
@@ -276,8 +276,8 @@ impl<'d> Build<'d> {
                 .any(|p| p == "cpus" || (p.starts_with("traffic.") && p != "traffic.rate"))
         };
         let levels: Levels = levels.iter().filter(matters).copied().collect();
-        let name = self.name(CARD_TO_CARD, &levels);
-        let variant = CARD_TO_CARD.to_string();
+        let name = self.name(TESTER_BASELINE, &levels);
+        let variant = TESTER_BASELINE.to_string();
         self.cells.push(Cell {
             name,
             variant,

@@ -37,7 +37,7 @@ fn syntax(error: &toml::de::Error, length: usize) -> Problem {
         ("key with no value", "write KEY = VALUE"),
         ("unclosed", "close the bracket"),
         ("unexpected key or value", "one KEY = VALUE to a line"),
-        ("recurs", "there is no need of so many levels"),
+        ("recurs", "so many levels are not needed"),
     ];
     match helps.into_iter().find(|(part, _)| error.message().contains(part)) {
         Some((_, help)) => problem.help(help),

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 /// The kinds of DUT, with what they are.
 pub(super) const DUTS: [(&str, &str); 13] = [
-    ("card-to-card", "nothing: the tester alone"),
+    ("tester-baseline", "nothing: the tester alone"),
     ("forwarding", "the kernel's routing"),
     ("bridge", "a bridge between the two ends instead of a router"),
     ("routed-bridge", "a router whose inside interface is the only member of a bridge that has the address"),
@@ -188,7 +188,7 @@ fn flow_order(text: &str) -> Result<Value, Wrong> {
 fn dut(text: &str) -> Result<Dut, Wrong> {
     let text = text.trim();
     let plain = [
-        Dut::CardToCard,
+        Dut::TesterBaseline,
         Dut::Forwarding,
         Dut::Bridge,
         Dut::RoutedBridge,
@@ -223,7 +223,7 @@ fn dut(text: &str) -> Result<Dut, Wrong> {
                 Some(name) => format!("did you mean \"{name}\"?"),
                 None => format!("write one of {}", listed(&names, "or")),
             };
-            Err(Wrong::new(format!("'{text}' is no kind of DUT")).help(help))
+            Err(Wrong::new(format!("'{text}' is not a kind of DUT")).help(help))
         }
     }
 }

@@ -75,7 +75,7 @@ impl fmt::Display for System {
 #[serde(rename_all = "kebab-case")]
 pub enum Dut {
     /// Nothing: the generator's link ends at the receiver.
-    CardToCard,
+    TesterBaseline,
     /// The kernel's routing.
     #[default]
     Forwarding,
@@ -106,7 +106,7 @@ pub enum Dut {
 impl fmt::Display for Dut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Dut::CardToCard => f.write_str("card-to-card"),
+            Dut::TesterBaseline => f.write_str("tester-baseline"),
             Dut::Forwarding => f.write_str("forwarding"),
             Dut::Bridge => f.write_str("bridge"),
             Dut::RoutedBridge => f.write_str("routed-bridge"),

@@ -44,7 +44,7 @@ fn what_leaves_the_closed_loop_is_remarked() {
 #[test]
 fn the_least_plan_has_a_cell_and_its_ceiling() {
     let campaign = linux("[variants.forwarding]");
-    assert_eq!(names(&campaign), ["card-to-card", "forwarding"]);
+    assert_eq!(names(&campaign), ["tester-baseline", "forwarding"]);
     let cell = &campaign.cells[1];
     assert_eq!((cell.ceiling, cell.baseline, cell.kind), (Some(0), None, 0));
     assert!(campaign.is_ceiling(0) && !campaign.is_ceiling(1));
@@ -128,9 +128,9 @@ fn crossed_factors_multiply_and_others_add() {
     let of = |variant: &str| campaign.cells.iter().filter(|c| c.variant == variant).count();
     assert_eq!((of("a"), of("b")), (2 * (3 + 2), 2));
     // The tester's ceiling depends on frames, not on the DUT's queues: default flows, 10 and 20, of each family.
-    assert_eq!(of("card-to-card"), 6);
+    assert_eq!(of("tester-baseline"), 6);
     assert!(names(&campaign).contains(&"a, family IPv6, queues 4"));
-    assert!(names(&campaign).contains(&"card-to-card, family IPv6, flows 20"));
+    assert!(names(&campaign).contains(&"tester-baseline, family IPv6, flows 20"));
     let six = campaign.cells.iter().find(|c| c.name == "a, family IPv6, flows 20").unwrap();
     assert_eq!((campaign.kinds[six.kind].family, campaign.kinds[six.kind].flows), (Family::V6, 20));
     assert_eq!(campaign.kinds[six.kind].size.name, "84", "the least that carries a signature");
@@ -165,7 +165,7 @@ fn each_number_of_cpus_has_a_ceiling_of_its_own() {
     let campaign = linux("[variants.a]\n[factors.cores]\nsets = \"cpus\"\nlevels = [1, \"all\"]");
     assert_eq!(
         names(&campaign),
-        ["card-to-card, cores 1", "a, cores 1", "card-to-card, cores all", "a, cores all"]
+        ["tester-baseline, cores 1", "a, cores 1", "tester-baseline, cores all", "a, cores all"]
     );
     assert_eq!((campaign.cpus(0), campaign.cpus(2)), (Some(&Cpus::Count(1)), Some(&Cpus::All)));
     assert_eq!(campaign.cells[3].baseline, Some(1));
@@ -174,10 +174,10 @@ fn each_number_of_cpus_has_a_ceiling_of_its_own() {
 
 #[test]
 fn a_plan_of_the_tester_alone_needs_no_other_ceiling() {
-    let campaign = linux("[variants.card-to-card]\ndut = \"card-to-card\"");
-    assert_eq!(names(&campaign), ["card-to-card"]);
-    assert_eq!(campaign.lanes[0].settings.dut, Dut::CardToCard);
-    let campaign = linux("[variants.a]\n[variants.alone]\ndut = \"card-to-card\"");
+    let campaign = linux("[variants.tester-baseline]\ndut = \"tester-baseline\"");
+    assert_eq!(names(&campaign), ["tester-baseline"]);
+    assert_eq!(campaign.lanes[0].settings.dut, Dut::TesterBaseline);
+    let campaign = linux("[variants.a]\n[variants.alone]\ndut = \"tester-baseline\"");
     assert_eq!(names(&campaign), ["alone", "a"]);
     assert_eq!(campaign.cells[1].ceiling, Some(0));
 }
@@ -204,7 +204,7 @@ fn comparisons_are_of_variants_levels_and_expectations() {
         [[expect]]
         of = "nft"
         is = "same"
-        than = "card-to-card"
+        than = "tester-baseline"
         within = "10 %"
         because = "why"
         [[expect]]
@@ -224,7 +224,7 @@ fn comparisons_are_of_variants_levels_and_expectations() {
     assert_eq!(c.expectations[0].claim, Claim::Slower(0.05));
     assert_eq!(c.expectations[0].words, "rules 100 is at least 5 % slower than rules 10");
     assert_eq!(c.expectations[1].pairs.len(), 3);
-    assert_eq!(c.expectations[1].pairs[0], (at("nft, rules 0"), Some(at("card-to-card"))));
+    assert_eq!(c.expectations[1].pairs[0], (at("nft, rules 0"), Some(at("tester-baseline"))));
     assert_eq!(c.expectations[2].pairs, [(at("base"), None)]);
     assert_eq!(c.cells[at("nft, rules 10")].baseline, Some(at("base")));
 }
@@ -253,7 +253,10 @@ fn the_quick_form_is_shorter_and_drops_what_it_does_not_have() {
     let plan = plan(lines).unwrap();
     let (full, quick) =
         (plan.campaign(System::Linux, false).unwrap(), plan.campaign(System::Linux, true).unwrap());
-    assert_eq!(names(quick), ["card-to-card, flows 1", "a, flows 1", "card-to-card, flows 5", "a, flows 5"]);
+    assert_eq!(
+        names(quick),
+        ["tester-baseline, flows 1", "a, flows 1", "tester-baseline, flows 5", "a, flows 5"]
+    );
     assert_eq!((quick.trials.duration_ns, quick.trials.blocks), (50_000_000, Some(7)));
     assert_eq!((full.expectations[0].pairs.len(), quick.expectations[0].pairs.len()), (2, 0));
     assert!(Timetable::new(quick).total_ns < Timetable::new(full).total_ns);

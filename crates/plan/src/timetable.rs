@@ -113,7 +113,7 @@ fn set_up_ns(campaign: &Campaign) -> u64 {
 }
 
 fn loading_ns(settings: &Settings) -> u64 {
-    if settings.dut == Dut::CardToCard {
+    if settings.dut == Dut::TesterBaseline {
         return 0;
     }
     let routes = settings.route_count.unwrap_or(0) + settings.neighbour_count.unwrap_or(0);

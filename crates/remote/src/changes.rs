@@ -6,13 +6,13 @@ mod journal;
 mod tests;
 
 use super::error::RemoteError;
+use super::execution_target::ExecutionTarget;
 use super::files::{FedError, fed, spooled};
-use super::place::Place;
 use super::run::{Ending, Finished, Order};
 use super::words;
 use journal::Journal;
+use linerate_hosts::dut_changes::{INSTALLATION_NS, Input, Program, Step, Undoing};
 use linerate_hosts::phases::Status;
-use linerate_hosts::reconfigure::{INSTALLATION_NS, Input, Program, Step, Undoing};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -144,7 +144,7 @@ pub(crate) const BOOTED_AT: &str = "booted at ";
 /// The changes of one host. Its journal is locked as long as this lives.
 #[derive(Debug)]
 pub struct Changes {
-    place: Arc<Place>,
+    place: Arc<ExecutionTarget>,
     journal: Journal,
     sudo: bool,
     /// What tells this boot of the host apart, where it tells.
@@ -165,7 +165,7 @@ impl Changes {
     /// # Errors
     /// It cannot be read or written, another linerate has it, or it is about another machine.
     pub fn open(
-        place: Arc<Place>,
+        place: Arc<ExecutionTarget>,
         address: &str,
         machine: Option<String>,
         folder: &Path,
@@ -239,7 +239,7 @@ impl Changes {
     ///
     /// # Errors
     /// The journal cannot be written.
-    pub fn booted(&mut self, place: Arc<Place>, boot: Option<String>) -> Result<(), ChangeError> {
+    pub fn booted(&mut self, place: Arc<ExecutionTarget>, boot: Option<String>) -> Result<(), ChangeError> {
         self.place = place;
         self.boot = boot;
         self.forget(|undoing| undoing.lasting && undoing.what != OWED)
@@ -251,7 +251,7 @@ impl Changes {
     }
 
     /// The host is reached by another connection.
-    pub fn reached_by(&mut self, place: Arc<Place>) {
+    pub fn reached_by(&mut self, place: Arc<ExecutionTarget>) {
         self.place = place;
     }
 

@@ -4,7 +4,7 @@
 //! shortest says most, as in NTP (Mills 1991): its middle is taken, and half of it is how wrong that can be.
 
 use super::error::{Fault, RemoteError};
-use super::place::Place;
+use super::execution_target::ExecutionTarget;
 use super::run::not_started;
 use super::session::{Kind, Said, Session};
 use linerate_linux::ports::monotonic_ns;
@@ -83,7 +83,7 @@ pub(super) fn here_since_1970() -> Option<i128> {
     Some(i128::try_from(wall).ok()? - i128::from(monotonic_ns()))
 }
 
-impl Place {
+impl ExecutionTarget {
     /// How far its clock is ahead of this machine's, if its `date` can be read.
     ///
     /// # Errors

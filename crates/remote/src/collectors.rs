@@ -3,10 +3,10 @@
 
 use super::driver::live::{Heard, Live};
 use super::error::RemoteError;
-use super::place::Place;
+use super::execution_target::ExecutionTarget;
 use super::session::{Kind, Session, Stream};
 use super::words;
-use crate::tools::streams::{NUMBER, Streams};
+use crate::external::streams::{NUMBER, Streams};
 use linerate_hosts::phases::{Output, Status};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
@@ -41,7 +41,7 @@ pub struct Collectors {
 impl Collectors {
     /// Starts lines for the shell, each in a session of its own, and waits until they run. What cannot be started is told by
     /// [`Collectors::fetch`].
-    pub fn start(place: Arc<Place>, commands: Vec<String>, sudo: bool) -> Collectors {
+    pub fn start(place: Arc<ExecutionTarget>, commands: Vec<String>, sudo: bool) -> Collectors {
         let order = Arc::new(AtomicU8::new(WATCH));
         if commands.is_empty() {
             return Collectors { order, thread: None };
@@ -75,7 +75,7 @@ impl Drop for Collectors {
 
 /// All commands of a host.
 struct Watch {
-    place: Arc<Place>,
+    place: Arc<ExecutionTarget>,
     all: Vec<Collector>,
     order: Arc<AtomicU8>,
     /// Since when they are to end, and how hard that was pressed for.
@@ -132,7 +132,7 @@ struct Collector {
 }
 
 impl Collector {
-    fn start(place: &Place, command: String, sudo: bool) -> Collector {
+    fn start(place: &ExecutionTarget, command: String, sudo: bool) -> Collector {
         let words = ["sh", "-c", &command].map(String::from);
         let line = format!("echo {NUMBER}$$ >&2; exec {}", words::line(&words, false));
         let (live, result) = match Session::start_as(place, Kind::Watched, &line, sudo) {
@@ -148,7 +148,7 @@ impl Collector {
         self.result.is_some() || self.live.as_ref().is_some_and(|live| live.began.is_some())
     }
 
-    fn hear(&mut self, place: &Place, now: u64) {
+    fn hear(&mut self, place: &ExecutionTarget, now: u64) {
         let Some(live) = self.live.as_mut().filter(|_| self.result.is_none()) else { return };
         let heard = match live.hear(now) {
             Ok(heard) => heard,

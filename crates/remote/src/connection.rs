@@ -44,12 +44,12 @@ const TRIES: u32 = 3;
 pub struct Connection {
     target: Target,
     /// At least one.
-    lines: Mutex<Vec<Line>>,
+    lines: Mutex<Vec<ControlMaster>>,
 }
 
 /// One master, and the sessions that it has room for. It ends when this is dropped.
 #[derive(Debug)]
-pub struct Line {
+pub struct ControlMaster {
     /// The path of its socket, as ssh takes paths in options.
     socket: String,
     master: Master,
@@ -75,7 +75,7 @@ impl Connection {
     /// # Errors
     /// It cannot be reached, is not who it was, or does not let this user in.
     pub fn open(target: &Target, cancelled: Option<&AtomicBool>) -> Result<Connection, RemoteError> {
-        let line = Line::open(target, cancelled)?;
+        let line = ControlMaster::open(target, cancelled)?;
         Ok(Connection { target: target.clone(), lines: Mutex::new(vec![line]) })
     }
 
@@ -117,7 +117,7 @@ impl Connection {
 
     /// What tells, by having something to read or by being closed, that [`Connection::lost`] is worth a look.
     pub fn watched(&self) -> Vec<RawFd> {
-        let of = |line: &Line| line.master.outlets.iter().filter_map(Outlet::fd).collect::<Vec<_>>();
+        let of = |line: &ControlMaster| line.master.outlets.iter().filter_map(Outlet::fd).collect::<Vec<_>>();
         self.lines().iter().flat_map(of).collect()
     }
 
@@ -132,7 +132,7 @@ impl Connection {
     }
 
     /// Makes room for more sessions.
-    pub fn add(&self, line: Line) {
+    pub fn add(&self, line: ControlMaster) {
         let mut lines = self.lines();
         line.room.beside(lines.iter().map(|line| line.room.most()).min().unwrap_or(1));
         lines.push(line);
@@ -149,7 +149,7 @@ impl Connection {
         if let Some(slot) = self.slot(Need::Usual) {
             return Ok(slot);
         }
-        let error = match self.is_extensible().then(|| Line::open(&self.target, None)) {
+        let error = match self.is_extensible().then(|| ControlMaster::open(&self.target, None)) {
             Some(Ok(line)) => {
                 self.add(line);
                 none()
@@ -172,20 +172,20 @@ impl Connection {
         command
     }
 
-    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
+    fn lines(&self) -> MutexGuard<'_, Vec<ControlMaster>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Line {
+impl ControlMaster {
     /// Connects to a host.
     ///
     /// # Errors
     /// See [`Connection::open`].
-    pub fn open(target: &Target, cancelled: Option<&AtomicBool>) -> Result<Line, RemoteError> {
+    pub fn open(target: &Target, cancelled: Option<&AtomicBool>) -> Result<ControlMaster, RemoteError> {
         let mut tries = 1;
         loop {
-            match Line::open_once(target, cancelled) {
+            match ControlMaster::open_once(target, cancelled) {
                 Err(e) if e.fault == Fault::Closed && tries < TRIES => {
                     thread::sleep(Duration::from_millis(200) * tries);
                     tries += 1;
@@ -195,7 +195,7 @@ impl Line {
         }
     }
 
-    fn open_once(target: &Target, cancelled: Option<&AtomicBool>) -> Result<Line, RemoteError> {
+    fn open_once(target: &Target, cancelled: Option<&AtomicBool>) -> Result<ControlMaster, RemoteError> {
         let folder = Folder::shared().map_err(|e| RemoteError::system(&target.name, "make a folder", &e))?;
         let socket = folder.socket().display().to_string().replace('%', "%%");
         let mut command = Command::new("ssh");
@@ -212,7 +212,7 @@ impl Line {
         let stderr = Outlet::new(child.stderr.take().map(Into::into));
         let (said, lost, ready) = (Default::default(), None, false);
         let master = Master { child, _stdin: stdin, outlets: [stdout, stderr], said, ready, lost };
-        let mut line = Line { socket, master, room: Room::new(), _folder: folder };
+        let mut line = ControlMaster { socket, master, room: Room::new(), _folder: folder };
         line.wait_ready(target, cancelled)?;
         Ok(line)
     }

@@ -14,7 +14,7 @@ pub use notice::{Notice, Start, Started, Trouble};
 
 use super::connection::allow_files;
 use super::error::{Fault, RemoteError};
-use super::place::Place;
+use super::execution_target::ExecutionTarget;
 use super::slots::Need;
 use linerate_hosts::phases::{Action, Design, Event, Machine, Phase, Signal, Status, StepId};
 use linerate_linux::ports::monotonic_ns;
@@ -59,7 +59,11 @@ impl<'a> Driver<'a> {
     ///
     /// # Panics
     /// There are not as many places as hosts.
-    pub fn new(design: Design, places: Vec<Place>, observer: &'a mut dyn FnMut(Notice<'_>)) -> Driver<'a> {
+    pub fn new(
+        design: Design,
+        places: Vec<ExecutionTarget>,
+        observer: &'a mut dyn FnMut(Notice<'_>),
+    ) -> Driver<'a> {
         assert_eq!(design.hosts.len(), places.len(), "a place for each host");
         allow_files();
         let sites = places.into_iter().map(Site::new).collect();

@@ -1,7 +1,7 @@
 //! Files to and from a host, over its connection.
 
 use super::error::RemoteError;
-use super::place::Place;
+use super::execution_target::ExecutionTarget;
 use super::run::{Ending, Exchange, Finished, Order};
 use super::session::{Kind, Session, Stream};
 use linerate_hosts::phases::{Output, Status};
@@ -114,7 +114,7 @@ impl Default for Bounds<'_> {
     }
 }
 
-impl Place {
+impl ExecutionTarget {
     /// Writes a file of `size` bytes there. A file of that name is replaced, when all of the new one has arrived.
     ///
     /// # Errors
@@ -191,7 +191,7 @@ impl From<RemoteError> for FedError {
 
 /// Runs a command with this as its input, of which there is never more than a piece in memory.
 pub(super) fn fed(
-    place: &Place,
+    place: &ExecutionTarget,
     order: &Order<'_>,
     input: &mut dyn Read,
     interrupted: Option<&AtomicBool>,
@@ -212,7 +212,7 @@ pub(super) fn fed(
 /// Runs a command with this as its input, all of which is there before the command begins: so it can be ended at any time, and never
 /// takes a part for the whole.
 pub(super) fn spooled(
-    place: &Place,
+    place: &ExecutionTarget,
     order: &Order<'_>,
     input: &[u8],
     interrupted: Option<&AtomicBool>,
@@ -273,7 +273,7 @@ impl<'r> Feed<'r> {
 
 /// A copy that is being made.
 struct Copy<'a> {
-    place: &'a Place,
+    place: &'a ExecutionTarget,
     path: &'a str,
     what: &'static str,
     bounds: &'a Bounds<'a>,

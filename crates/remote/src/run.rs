@@ -1,7 +1,7 @@
 //! One command on a host, waited for.
 
 use super::error::{Fault, RemoteError};
-use super::place::Place;
+use super::execution_target::ExecutionTarget;
 use super::session::{Kind, Said, Session, Stream};
 use linerate_hosts::phases::{Output, Status};
 use linerate_linux::process::pipes;
@@ -93,7 +93,7 @@ impl Finished {
     }
 }
 
-impl Place {
+impl ExecutionTarget {
     /// Runs a command and waits for its end. A command that fails is no error.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl Place {
 
 /// A session that is waited for.
 pub(super) struct Exchange<'a> {
-    place: &'a Place,
+    place: &'a ExecutionTarget,
     pub(super) session: Session,
     limit: Duration,
     interrupted: Option<&'a AtomicBool>,
@@ -124,7 +124,7 @@ pub(super) struct Exchange<'a> {
 
 impl<'a> Exchange<'a> {
     pub(super) fn start(
-        place: &'a Place,
+        place: &'a ExecutionTarget,
         kind: Kind,
         order: &Order<'_>,
         interrupted: Option<&'a AtomicBool>,

@@ -1,8 +1,8 @@
 //! One command on a host, supervised there by `shell.sh`.
 
 use super::error::{Fault, RemoteError};
+use super::execution_target::{ExecutionTarget, SessionPermit};
 use super::heart::{self, Control};
-use super::place::{Place, Seat};
 use super::scan::{Part, Scanner, fresh_mark};
 use linerate_hosts::phases::Status;
 use linerate_linux::process::pipes::Outlet;
@@ -77,7 +77,7 @@ pub struct Session {
     /// What came before it was ready.
     before: String,
     /// Dropped last: the room is free when the session has ended.
-    seat: Seat,
+    seat: SessionPermit,
 }
 
 impl Session {
@@ -85,7 +85,7 @@ impl Session {
     ///
     /// # Errors
     /// The command cannot be sent, or ssh not be run.
-    pub fn start(place: &Place, kind: Kind, command: &str) -> Result<Session, RemoteError> {
+    pub fn start(place: &ExecutionTarget, kind: Kind, command: &str) -> Result<Session, RemoteError> {
         Session::start_as(place, kind, command, false)
     }
 
@@ -94,14 +94,19 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::start`].
-    pub fn start_as(place: &Place, kind: Kind, command: &str, sudo: bool) -> Result<Session, RemoteError> {
+    pub fn start_as(
+        place: &ExecutionTarget,
+        kind: Kind,
+        command: &str,
+        sudo: bool,
+    ) -> Result<Session, RemoteError> {
         Session::start_in(place, place.seat_in_time()?, kind, command, sudo)
     }
 
     /// The same, where room was found for it.
     pub(super) fn start_in(
-        place: &Place,
-        seat: Seat,
+        place: &ExecutionTarget,
+        seat: SessionPermit,
         kind: Kind,
         command: &str,
         sudo: bool,

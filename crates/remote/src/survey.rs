@@ -8,11 +8,11 @@ pub use frames::{Frames, send_frames};
 
 use super::connection::Connection;
 use super::error::RemoteError;
-use super::place::Place;
+use super::execution_target::ExecutionTarget;
 use super::target::Target;
-use linerate_hosts::hosts::checks::{interface_questions, ways, ways_to_ask};
-use linerate_hosts::hosts::{Facts, Kernel, Question, Silence, Unanswered};
 use linerate_hosts::phases::Status;
+use linerate_hosts::preflight::{interface_questions, ways, ways_to_ask};
+use linerate_hosts::systems::{Facts, Kernel, Question, Silence, Unanswered};
 use linerate_plan::lab::{Host, Lab, Role};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -52,12 +52,14 @@ pub fn connect(
     lab: &Lab,
     approach: &Approach,
     cancelled: Option<&AtomicBool>,
-) -> (BTreeMap<String, Arc<Place>>, BTreeMap<String, RemoteError>) {
+) -> (BTreeMap<String, Arc<ExecutionTarget>>, BTreeMap<String, RemoteError>) {
     let targets: Vec<Target> = lab.hosts.iter().map(|host| approach.target(host)).collect();
     let (mut places, mut errors) = (BTreeMap::new(), BTreeMap::new());
     for (host, answer) in lab.hosts.iter().zip(Connection::open_all(&targets, cancelled)) {
         match answer {
-            Ok(connection) => drop(places.insert(host.name.clone(), Arc::new(Place::from(connection)))),
+            Ok(connection) => {
+                drop(places.insert(host.name.clone(), Arc::new(ExecutionTarget::from(connection))))
+            }
             Err(error) => drop(errors.insert(host.name.clone(), error)),
         }
     }
@@ -68,7 +70,7 @@ pub fn connect(
 /// reached. When it is cancelled, what is known until then is returned.
 pub fn survey(
     lab: &Lab,
-    places: &BTreeMap<String, Arc<Place>>,
+    places: &BTreeMap<String, Arc<ExecutionTarget>>,
     cancelled: Option<&AtomicBool>,
 ) -> BTreeMap<String, Facts> {
     let mut facts = everywhere(lab, places, |host, place| Some(of_host(lab, host, place, cancelled)));
@@ -83,7 +85,7 @@ pub fn survey(
 /// Puts more questions to all hosts that are still there.
 fn ask_again(
     lab: &Lab,
-    places: &BTreeMap<String, Arc<Place>>,
+    places: &BTreeMap<String, Arc<ExecutionTarget>>,
     facts: &mut BTreeMap<String, Facts>,
     cancelled: Option<&AtomicBool>,
     questions: impl Fn(&Host, &mut Facts) -> Vec<Question> + Sync,
@@ -104,8 +106,8 @@ fn ask_again(
 /// Does something for each host that has been reached, on all at once.
 fn everywhere<T: Send>(
     lab: &Lab,
-    places: &BTreeMap<String, Arc<Place>>,
-    each: impl Fn(&Host, &Place) -> Option<T> + Sync,
+    places: &BTreeMap<String, Arc<ExecutionTarget>>,
+    each: impl Fn(&Host, &ExecutionTarget) -> Option<T> + Sync,
 ) -> BTreeMap<String, T> {
     let each = &each;
     thread::scope(|scope| {
@@ -129,7 +131,7 @@ pub fn unreachable(error: &RemoteError) -> Facts {
     Facts::unreachable(format!("{}{said}", error.fault), error.fault.remedy())
 }
 
-fn of_host(lab: &Lab, host: &Host, place: &Place, cancelled: Option<&AtomicBool>) -> Facts {
+fn of_host(lab: &Lab, host: &Host, place: &ExecutionTarget, cancelled: Option<&AtomicBool>) -> Facts {
     let mut facts = Facts::default();
     match rounds(lab, host, place, &mut facts, cancelled) {
         Ok(()) => facts,
@@ -141,7 +143,7 @@ fn of_host(lab: &Lab, host: &Host, place: &Place, cancelled: Option<&AtomicBool>
 fn rounds(
     lab: &Lab,
     host: &Host,
-    place: &Place,
+    place: &ExecutionTarget,
     facts: &mut Facts,
     cancelled: Option<&AtomicBool>,
 ) -> Result<(), RemoteError> {
@@ -168,7 +170,7 @@ fn is_root_by_sudo(host: &Host, facts: &Facts) -> bool {
 
 /// Puts questions to a host, and enters what it answers.
 fn put(
-    place: &Place,
+    place: &ExecutionTarget,
     sudo: bool,
     kernel: Kernel,
     questions: Vec<Question>,

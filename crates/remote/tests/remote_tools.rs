@@ -1,4 +1,4 @@
-//! Trials over hosts without linerate, with the real sshd: pkt-gen's stand-in on hosts that are none, and tools of this machine.
+//! Trials over hosts without linerate, with the real sshd: pkt-gen's stand-in on simulated hosts, and tools of this machine.
 
 #[path = "common/sshd.rs"]
 mod sshd;

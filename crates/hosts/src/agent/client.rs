@@ -195,7 +195,7 @@ impl Session {
         self.preamble.push('\n');
         if self.preamble.len() > LONGEST_PREAMBLE {
             let said = self.said();
-            return self.over(Lost::Nonsense(format!("it is no agent of linerate: {said}")));
+            return self.over(Lost::Nonsense(format!("it is not a linerate agent: {said}")));
         }
         Ok(Heard::Nothing)
     }

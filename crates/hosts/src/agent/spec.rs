@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// How frames leave or arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Means {
+pub enum Backend {
     /// XDP live frames, or the XDP receiver.
     Xdp,
     /// AF_XDP sockets.
@@ -141,7 +141,7 @@ pub struct Port {
     /// Whether the user has said that this interface leads to nothing but the lab (RFC 6815).
     pub isolated: bool,
     /// How frames leave or arrive.
-    pub means: Means,
+    pub means: Backend,
     /// The CPUs that it works on, one thread on each; the agent's choice where none are named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<u32>,
@@ -227,7 +227,7 @@ fn check_interface(name: &str) -> Result<(), String> {
     let plain = name.bytes().all(|b| b.is_ascii_graphic() && b != b'/');
     match !name.is_empty() && name.len() <= LONGEST_INTERFACE && plain && !matches!(name, "." | "..") {
         true => Ok(()),
-        false => Err(format!("'{}' is no name of an interface", shown(name))),
+        false => Err(format!("'{}' is not a valid interface name", shown(name))),
     }
 }
 

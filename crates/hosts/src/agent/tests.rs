@@ -3,7 +3,7 @@
 use super::client::{self, Heard};
 use super::message::{Code, End, Fault, Message, Reply, Request, Sample, decode, encode};
 use super::server::{Action, Event, Session, Task};
-use super::spec::{Filter, Flows, Lengths, Load, Means, Port, Role, Traffic};
+use super::spec::{Backend, Filter, Flows, Lengths, Load, Port, Role, Traffic};
 use super::{BEAT_NS, SILENCE_NS, SPOKEN, Versions};
 use linerate_wire::{Family, FlowOrder, MacAddr, Transport};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ pub(super) fn generator() -> Port {
         name: "g".into(),
         interface: "eth1".into(),
         isolated: true,
-        means: Means::Xdp,
+        means: Backend::Xdp,
         cpus: vec![1],
         role: Role::Generator(Box::new(Traffic {
             family: Family::V4,
@@ -37,7 +37,7 @@ pub(super) fn receiver() -> Port {
     let filter = Filter { campaign: 7, streams: 1, unsigned: false, pass_foreign: true };
     Port {
         name: "r".into(),
-        means: Means::AfPacket,
+        means: Backend::AfPacket,
         cpus: vec![],
         role: Role::Receiver(filter),
         ..generator()

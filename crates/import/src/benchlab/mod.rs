@@ -139,7 +139,9 @@ fn essentials(text: &str, values: &Values) -> Vec<Problem> {
     let mut problems = Vec::new();
     for name in ["DUT_ADMIN", "SENDER_ADMIN", "RECEIVER_ADMIN"] {
         let (span, message) = match values.get(name) {
-            None => (Span::default(), format!("no {name} is set: this is no configuration of bench-lab.sh")),
+            None => {
+                (Span::default(), format!("{name} is not set: this is not a configuration of bench-lab.sh"))
+            }
             Some(value) => match &value.text {
                 Err(why) => (line(text, value.line), format!("the value of {name} is not known: {why}")),
                 Ok(text_of) if text_of.trim().is_empty() => {

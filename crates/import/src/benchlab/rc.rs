@@ -1,6 +1,6 @@
 //! What rc.conf of a router says about its interfaces and neighbours.
 
-use crate::archive::shell::{Item, items};
+use crate::netbenches::shell::{Item, items};
 use linerate_plan::lab::HostAddress;
 use linerate_wire::MacAddr;
 use std::net::{IpAddr, Ipv4Addr};

@@ -72,7 +72,7 @@ pub(super) fn sets(folder: &Folder, notes: &mut Notes) -> Vec<Set> {
 }
 
 fn unique(name: String, sets: &[Set]) -> String {
-    let taken = |name: &str| name == "card-to-card" || sets.iter().any(|set| set.name == name);
+    let taken = |name: &str| name == "tester-baseline" || sets.iter().any(|set| set.name == name);
     let numbered = || (2..).map(|n| format!("{name} {n}")).find(|name| !taken(name));
     if taken(&name) { numbered().unwrap_or_default() } else { name }
 }

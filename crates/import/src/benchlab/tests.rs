@@ -247,8 +247,8 @@ fn what_cannot_be_a_value_is_told_and_not_written() {
         .replace("-i ${SENDER_LAB_IF} ", "");
     let imported = made(&source(&format!("{config}OTHER=1\nMAIL=me\n")));
     let notes = left(&imported);
-    says(&notes, "SENDER_LAB_IF: 'igb2; reboot' is no name of an interface");
-    says(&notes, "SENDER_LAB_IP: 'nowhere' is no IP address");
+    says(&notes, "SENDER_LAB_IF: 'igb2; reboot' is not a valid interface name");
+    says(&notes, "SENDER_LAB_IP: 'nowhere' is not a valid IP address");
     says(&notes, "OTHER: a lab and a plan have nothing like it");
     says(&notes, "MAIL: it is about the script's report");
     // A command that contains what nobody knows is not known either.
@@ -273,7 +273,7 @@ fn what_is_no_configuration_is_refused() {
         import(&source(text)).unwrap_err().iter().map(|f| format!("{}: {}", f.line, f.message)).collect()
     };
     let empty = messages("A=1\n");
-    assert!(empty.len() == 3 && empty[0].contains("no DUT_ADMIN is set"), "{empty:#?}");
+    assert!(empty.len() == 3 && empty[0].contains("DUT_ADMIN is not set"), "{empty:#?}");
     let unknown = messages(&TWO.replace("\"192.0.2.9\"", "$(hostname)"));
     assert_eq!(unknown, ["5: the value of DUT_ADMIN is not known: a command would have to be run for it"]);
     assert!(messages(&TWO.replace("\"192.0.2.9\"", ""))[0].contains("DUT_ADMIN is empty"));

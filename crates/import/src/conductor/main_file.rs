@@ -78,7 +78,7 @@ fn trials(source: &mut Source<'_>) -> Option<u32> {
         Some(n) if n > 0 => (format!("{} trials are too many", value.text), format!("at most {MOST_TRIALS}")),
         Some(_) => (format!("{} trials are none", value.text), "write 1 or more".to_string()),
         None => {
-            (format!("'{}' is no number of trials", value.text), "write a whole number, such as 10".into())
+            (format!("'{}' is not a number of trials", value.text), "write a whole number, such as 10".into())
         }
     };
     source.problems.add(value.span, message, help);
@@ -92,7 +92,7 @@ fn form(source: &mut Source<'_>) -> Option<Form> {
         "text" => Some(Form::Text),
         "json" => Some(Form::Json),
         other => {
-            let message = format!("'{other}' is no format of results");
+            let message = format!("'{other}' is not a format of results");
             source.problems.add(value.span, message, "write text or json");
             None
         }
@@ -133,7 +133,7 @@ fn worker(source: &mut Source<'_>, section: &str, name: &str, file: Files<'_>, e
         return source.problems.add(path.span, message, "write the path of the player's file");
     }
     if path.text.contains(['\0', '\n']) {
-        return source.problems.add(path.span, format!("this is no path of '{name}'"), "write one path");
+        return source.problems.add(path.span, format!("this is not a path of '{name}'"), "write one path");
     }
     match file(&path.text) {
         Ok(bytes) if !source.budget.file(bytes.len()) => {

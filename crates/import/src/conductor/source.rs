@@ -63,7 +63,7 @@ impl<'a> Source<'a> {
                 continue;
             }
             if let Some(right) = meant(name.trim(), known.iter().copied()) {
-                let problem = Problem::new(section.span, format!("[{name}] is no section of this file"));
+                let problem = Problem::new(section.span, format!("[{name}] is not a section of this file"));
                 self.problems.push(problem.help(format!("did you mean [{right}]?")));
             }
         }

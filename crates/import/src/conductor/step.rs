@@ -91,7 +91,7 @@ fn seconds(number: &str) -> Result<u32, Wrong> {
         let message = if number.is_empty() {
             "timeout: after how many seconds?".into()
         } else {
-            format!("timeout: '{number}' is no number of seconds")
+            format!("timeout: '{number}' is not a number of seconds")
         };
         return Err((message, HOW));
     }

@@ -1,7 +1,7 @@
 //! Time lines of small archives.
 
 use super::*;
-use crate::archive::Published;
+use crate::netbenches::Published;
 use linerate_measure::history::Timeline;
 
 fn row(key: &str, median: f64) -> SeriesRow {

@@ -1,6 +1,6 @@
 //! The medians that figures are held against: those committed to an archive, and those recomputed from its logs where none are.
 
-use crate::archive::Archive;
+use crate::netbenches::Archive;
 use linerate_stats::ministat::{Dataset, Era, Summary};
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::archive::{Archive, Published, ResultDirectory, Run, Set};
+use crate::netbenches::{Archive, Published, ResultDirectory, Run, Set};
 
 fn archive(sets: &[(&str, &[f64])]) -> Archive {
     let mut archive = Archive::default();

@@ -7,7 +7,7 @@ use linerate_linux::lab::Variant;
 /// An embedded lab by hand, and the lab files of real ones.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  sudo linerate lab up --variant nft-stateful     card to card is lane 0, the variant lane 1
+  sudo linerate lab up --variant nft-stateful     the tester baseline is lane 0, the variant lane 1
   sudo ip netns exec linerate-dut0 nft list ruleset
   sudo linerate send --netns linerate-generator -i g1 -n 1000 &
   sudo linerate receive --netns linerate-receiver -i r1 -n 1000

@@ -5,7 +5,7 @@ use crate::campaign::{self, Finished};
 use crate::cli::{Bench, BenchPort, ModeChoice};
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::stand::{Embedded, EmbeddedPlan, Means, PACED_BATCH, Simulated, parse_simulation};
+use crate::testbed::{Backend, Embedded, EmbeddedPlan, PACED_BATCH, Simulated, parse_simulation};
 use anyhow::{Context, Result};
 use linerate_linux::host::journal::Consent;
 use linerate_linux::host::{self, cpu};
@@ -66,7 +66,7 @@ const KEPT: &str = "linerate";
 struct Session<'a> {
     args: &'a Bench,
     mode: Mode,
-    means: Means,
+    means: Backend,
     roles: Roles,
     timing: Timing,
     seed: u64,
@@ -89,8 +89,8 @@ impl Session<'_> {
         let campaign = self.campaign(
             "namespaces",
             match self.means {
-                Means::Xdp => ["xdp-live-frames", "xdp"],
-                Means::Packet => ["af-packet", "af-packet"],
+                Backend::Xdp => ["xdp-live-frames", "xdp"],
+                Backend::Packet => ["af-packet", "af-packet"],
             },
             batch,
         );
@@ -173,16 +173,16 @@ impl Session<'_> {
 
 /// XDP where this process can load its programs; otherwise sockets, which need no more than a namespace of one's own. A process that
 /// may not make one gets a user namespace, which must happen while it has one thread.
-fn means(args: &Bench) -> Result<Means> {
+fn means(args: &Bench) -> Result<Backend> {
     if args.simulate.is_some() {
-        return Ok(Means::Packet);
+        return Ok(Backend::Packet);
     }
     let may = userns::may_administer_networks();
     let refused = match args.port {
-        Some(BenchPort::Xdp) => return Ok(Means::Xdp),
+        Some(BenchPort::Xdp) => return Ok(Backend::Xdp),
         Some(BenchPort::AfPacket) => None,
         None if may => match support::lacking(&Need::Xdp) {
-            None => return Ok(Means::Xdp),
+            None => return Ok(Backend::Xdp),
             refused => refused,
         },
         None => Some("not root".into()),
@@ -200,7 +200,7 @@ fn means(args: &Bench) -> Result<Means> {
             "linerate: {reason}: the tester uses AF_PACKET sockets, and is several times slower than with XDP as root"
         );
     }
-    Ok(Means::Packet)
+    Ok(Backend::Packet)
 }
 
 fn roles(args: &Bench, mode: Mode) -> Result<Roles> {

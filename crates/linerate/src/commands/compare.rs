@@ -30,7 +30,7 @@ pub fn run(args: &Compare) -> Result<ExitCode> {
     match &sources[..] {
         [Source::Campaign(only)] if only.wanted.is_none() => found.within(only, &settings),
         [only] => {
-            return Err(usage(format!("{} alone: name what it is to be compared with", only.name())));
+            return Err(usage(format!("{} alone: name something to compare it with", only.name())));
         }
         [first, others @ ..] => {
             others.iter().for_each(|other| found.against(first, other, &settings));

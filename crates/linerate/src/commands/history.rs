@@ -5,7 +5,7 @@ use crate::cli::History;
 use crate::progress::Progress;
 use anyhow::{Result, bail};
 use linerate_import::history as archive;
-use linerate_linux::{archive::read_archive, records};
+use linerate_linux::{netbenches::read_archive, records};
 use linerate_measure::history::{Collector, campaigns, judge};
 use serde::Serialize;
 use std::path::{Path, PathBuf};

@@ -60,7 +60,7 @@ pub fn clear_remains() -> Result<Vec<String>> {
     for words in
         journal.restore_remains().context("putting back what a killed linerate changed on this host")?
     {
-        eprintln!("linerate: put back what a killed linerate had changed: {words}");
+        eprintln!("linerate: restored settings that an interrupted run had changed: {words}");
     }
     Ok(cleared)
 }
@@ -71,7 +71,7 @@ fn up(variants: &[Variant], name: &str, longest_fcs: u16) -> Result<ExitCode> {
     }
     clear_remains()?;
     let cpus = cpu::online_cpus().context("asking which CPUs this process may use")?;
-    let mut lanes = vec![Variant::CardToCard];
+    let mut lanes = vec![Variant::TesterBaseline];
     lanes.extend(variants.iter().cloned());
     let spec = LabSpec {
         mode: Mode::Inline,

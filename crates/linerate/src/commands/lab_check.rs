@@ -8,8 +8,8 @@ use crate::interrupt::{self, INTERRUPTED as STOP};
 use crate::points;
 use crate::progress::Counting;
 use anyhow::{Context, Result};
-use linerate_hosts::hosts::Facts;
-use linerate_hosts::hosts::checks::{self, Needs, Problem, Severity, frames};
+use linerate_hosts::preflight::{self, Needs, Problem, Severity, frames};
+use linerate_hosts::systems::Facts;
 use linerate_plan::lab::{Lab, MOST_BYTES};
 use linerate_remote::Approach;
 use linerate_remote::survey::{self, Frames};
@@ -79,7 +79,7 @@ fn find_out(lab: &Lab, approach: &Approach, send: bool) -> Found {
                 say("sending a few frames over each cable");
                 frames = survey::send_frames(lab, &places, &mut facts, Some(&STOP));
             }
-            let mut problems = checks::check(lab, &facts, &Needs::default());
+            let mut problems = preflight::check(lab, &facts, &Needs::default());
             problems.extend(frames::judge(&frames.tried));
             Found { facts, frames, problems }
         });

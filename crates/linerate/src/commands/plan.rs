@@ -3,7 +3,7 @@
 use super::usage;
 use crate::cli::{Bench, FamilyChoice};
 use crate::rule_files;
-use crate::stand::TrafficKind;
+use crate::testbed::TrafficKind;
 use anyhow::{Context, Result};
 use linerate_linux::lab::{Setup, Variant};
 use linerate_measure::record::Slot;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// What will be measured.
 pub struct Plan {
-    /// Lanes; the first is card to card.
+    /// Lanes; the first is the tester baseline.
     pub variants: Vec<Variant>,
     /// Rule files, whose lanes follow those, with the names of these.
     pub rules: Vec<(String, RuleFile)>,
@@ -102,14 +102,14 @@ impl Plan {
     }
 }
 
-/// Card to card, then what was asked for. Plain forwarding is the baseline of every other variant, unless the user compares
+/// Tester baseline, then what was asked for. Plain forwarding is the baseline of every other variant, unless the user compares
 /// something by hand or checks linerate with a DUT whose answer is known.
 fn variants(args: &Bench) -> Vec<Variant> {
     let known = |v: &Variant| {
         use Variant::{KnownDelay, KnownDuplication, KnownLoss, KnownRate};
         matches!(v, KnownRate(_) | KnownLoss(_) | KnownDuplication(_) | KnownDelay(_))
     };
-    let mut all = vec![Variant::CardToCard];
+    let mut all = vec![Variant::TesterBaseline];
     if !args.variants.contains(&Variant::Forwarding) && !args.variants.iter().any(known) {
         all.push(Variant::Forwarding);
     }

@@ -5,7 +5,7 @@ use crate::cli::Reproduce;
 use crate::progress::Counting;
 use anyhow::{Context, Result, bail};
 use linerate_import::reproduce::{Evidence, Mapping, Reproduction, reproduce};
-use linerate_linux::archive::read_archive;
+use linerate_linux::netbenches::read_archive;
 use std::path::Path;
 use std::process::ExitCode;
 

@@ -10,7 +10,9 @@ use crate::campaign::{self, Earlier};
 use crate::cli::Run;
 use crate::interrupt::{self, INTERRUPTED as STOP, interrupted};
 use crate::progress::{self, Progress};
-use crate::stand::{HOSTS_BATCH, Hosts, Means, PACED_BATCH, Simulated, Stand, Turns, parse_simulation};
+use crate::testbed::{
+    Backend, HOSTS_BATCH, Hosts, PACED_BATCH, SequentialLabs, Simulated, Testbed, parse_simulation,
+};
 use anyhow::{Context, Result, bail};
 use hosts::Site;
 use linerate_plan::campaign::{Campaign as Plan, Interest, Lab};
@@ -65,7 +67,7 @@ struct Session {
     simulated: Option<MemoryDut>,
     /// The hosts of the plan's lab, where it is not this machine's own.
     site: Option<Site>,
-    /// The campaign that is gone on with.
+    /// The campaign that is resumed.
     earlier: Option<(RecordStore, StoredCampaign)>,
     /// Where the host may be changed: no other campaign may meanwhile.
     reserved: Option<Reservation>,
@@ -93,7 +95,7 @@ impl Session {
         let (store, stored) = RecordStore::reopen(directory)?;
         let Some(planned) = stored.campaign.planned.as_deref().cloned() else {
             return Err(usage(format!(
-                "{} is no campaign of a plan: only `linerate run` can be gone on with",
+                "{} cannot be resumed: it was not started by `linerate run`",
                 directory.display()
             )));
         };
@@ -107,7 +109,7 @@ impl Session {
         }
         let simulated = args.simulate.as_deref().map(parse_simulation).transpose().map_err(usage)?;
         if simulated.is_some() != (stored.campaign.asked.lab == SIMULATED) {
-            return Err(usage("a simulated campaign goes on with the same --simulate, and no other with it"));
+            return Err(usage("resume a simulated campaign with the same --simulate, and others without it"));
         }
         check_unchanged_plan(&planned)?;
         let site = match &planned.plan.lab {
@@ -130,7 +132,7 @@ impl Session {
         let changed = site.iter().flat_map(Site::notes).find(|note| !stored.campaign.notes.contains(note));
         if let Some(note) = changed {
             bail!(
-                "the lab is not what it was, and its rates would not belong together: now it has {note}; begin a new campaign"
+                "the lab has changed, so its rates cannot be compared: it now has {note}; start a new campaign"
             );
         }
         let reserved = may_run(&planned.plan, simulated.is_some(), consent)?;
@@ -139,7 +141,7 @@ impl Session {
             prepared.notes.iter().find(|n| n.starts_with(hosts::IMAGE) && !stored.campaign.notes.contains(n));
         if let Some(note) = image {
             bail!(
-                "an image is not what it was, and its rates would not belong together: now it is {note}; begin a new campaign"
+                "an image has changed, so its rates cannot be compared: it is now {note}; start a new campaign"
             );
         }
         let cells = |skipped: &[linerate_measure::record::Skipped]| {
@@ -225,13 +227,13 @@ enum Standing {
     /// In memory.
     Simulated(Simulated),
     /// In namespaces of this machine.
-    Embedded(Box<Turns>),
+    Embedded(Box<SequentialLabs>),
     /// On hosts.
     Hosts(Box<Hosts>),
 }
 
 impl Standing {
-    fn stand(&mut self) -> &mut dyn Stand {
+    fn stand(&mut self) -> &mut dyn Testbed {
         match self {
             Standing::Simulated(stand) => stand,
             Standing::Embedded(stand) => stand.as_mut(),
@@ -243,8 +245,8 @@ impl Standing {
     fn names(&self, prepared: &Prepared) -> [String; 3] {
         let names = match (self, prepared.means) {
             (Standing::Simulated(_), _) => [SIMULATED, "memory", "memory"],
-            (Standing::Embedded(_), Means::Xdp) => ["namespaces", "xdp-live-frames", "xdp"],
-            (Standing::Embedded(_), Means::Packet) => ["namespaces", "af-packet", "af-packet"],
+            (Standing::Embedded(_), Backend::Xdp) => ["namespaces", "xdp-live-frames", "xdp"],
+            (Standing::Embedded(_), Backend::Packet) => ["namespaces", "af-packet", "af-packet"],
             (Standing::Hosts(hosts), _) => {
                 let [generator, receiver] = hosts.names();
                 return ["hosts".into(), generator, receiver];
@@ -388,7 +390,7 @@ fn reasons(planned: &Planned) -> Vec<&String> {
 const SIMULATED: &str = "simulated";
 
 fn simulate(plan: &Plan, prepared: &Prepared, dut: MemoryDut) -> Result<Simulated> {
-    let duts = plan.lanes.iter().map(|lane| (lane.settings.dut != Dut::CardToCard).then_some(dut));
+    let duts = plan.lanes.iter().map(|lane| (lane.settings.dut != Dut::TesterBaseline).then_some(dut));
     let beyond = Timetable::new(plan).trial_ns.saturating_sub(timing(plan).load_ns());
     let beyond = Duration::from_nanos(beyond);
     Simulated::new(duts.collect(), &prepared.kinds, prepared.layout.clone(), beyond)
@@ -401,11 +403,11 @@ fn embedded(
     consent: Consent,
     batch: Option<u32>,
     progress: &Progress,
-) -> Result<(Turns, u32)> {
+) -> Result<(SequentialLabs, u32)> {
     progress.say("building the lab");
     let campaign = plan.trials.seed.unwrap_or_default() as u8;
     let (labs, places) = prepared.labs(plan, consent, campaign)?;
-    let mut turns = Turns::new(labs, places);
+    let mut turns = SequentialLabs::new(labs, places);
     let measured = |cell: &usize| !prepared.is_skipped(*cell);
     let is_dut = |cell: &usize| measured(cell) && !plan.is_ceiling(*cell);
     let fastest = (0..plan.cells.len()).find(|cell| is_dut(cell) && plan.cells[*cell].rate == Rate::Max);

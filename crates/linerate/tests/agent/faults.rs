@@ -5,7 +5,7 @@ use super::hosts::{Held, Hosts, counter, greet, load, sender, serve};
 use linerate_hosts::agent::Versions;
 use linerate_hosts::agent::client::Lost;
 use linerate_hosts::agent::message::{Code, Reply};
-use linerate_hosts::agent::spec::Means;
+use linerate_hosts::agent::spec::Backend;
 use linerate_linux::ports::monotonic_ns;
 use linerate_plan::timing::Timing;
 use linerate_remote::agents::{Agent, AgentError, Link, Member, Trial};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const END_WITHIN: Duration = Duration::from_secs(1);
 
 /// Starts a load that would last for a minute, and returns when its frames are under way.
-fn set_going(agent: &Agent, hosts: &Hosts, means: Means) {
+fn set_going(agent: &Agent, hosts: &Hosts, means: Backend) {
     agent.prepare(sender(means)).unwrap();
     agent.compare_clocks().unwrap();
     agent.arm(vec!["out".into()], load(60_000, 20_000.0)).unwrap();
@@ -81,7 +81,7 @@ impl Drop for Frozen {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn a_load_ends_when_its_connection_does() {
-    for means in [Means::Xdp, Means::AfPacket] {
+    for means in [Backend::Xdp, Backend::AfPacket] {
         let hosts = Hosts::new();
         let mut held = Held::new(&hosts.generator);
         set_going(held.agent(), &hosts, means);
@@ -95,7 +95,7 @@ fn a_load_ends_when_its_connection_does() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn a_load_ends_when_its_controller_is_frozen() {
-    for means in [Means::Xdp, Means::AfPacket] {
+    for means in [Backend::Xdp, Backend::AfPacket] {
         let hosts = Hosts::new();
         let (frozen, agent) = Frozen::new(&hosts.generator);
         set_going(&agent, &hosts, means);
@@ -117,7 +117,7 @@ fn signals_end_a_load_and_so_does_kill_9() {
     for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGKILL, libc::SIGSTOP] {
         let hosts = Hosts::new();
         let held = Held::new(&hosts.generator);
-        set_going(held.agent(), &hosts, Means::Xdp);
+        set_going(held.agent(), &hosts, Backend::Xdp);
         held.signal(signal);
         ends_within_a_second(&hosts, Instant::now());
         let lost = super::common::wait_for("word of it", || held.agent().lost());
@@ -135,8 +135,8 @@ fn a_trial_ends_when_one_of_its_agents_is_lost() {
     let hosts = Hosts::new();
     let generator = greet("g", &hosts.generator);
     let receiver = Held::new(&hosts.receiver);
-    generator.prepare(sender(Means::Xdp)).unwrap();
-    receiver.agent().prepare(counter(Means::Xdp)).unwrap();
+    generator.prepare(sender(Backend::Xdp)).unwrap();
+    receiver.agent().prepare(counter(Backend::Xdp)).unwrap();
     let members = [
         Member { agent: &generator, generators: vec!["out".into()], receivers: vec![] },
         Member { agent: receiver.agent(), generators: vec![], receivers: vec!["in".into()] },
@@ -168,8 +168,8 @@ fn a_trial_ends_when_one_of_its_agents_is_lost() {
 fn an_interrupt_ends_a_trial_with_what_there_is() {
     let hosts = Hosts::new();
     let (generator, receiver) = (greet("g", &hosts.generator), greet("r", &hosts.receiver));
-    generator.prepare(sender(Means::AfPacket)).unwrap();
-    receiver.prepare(counter(Means::AfPacket)).unwrap();
+    generator.prepare(sender(Backend::AfPacket)).unwrap();
+    receiver.prepare(counter(Backend::AfPacket)).unwrap();
     let members = [
         Member { agent: &generator, generators: vec!["out".into()], receivers: vec![] },
         Member { agent: &receiver, generators: vec![], receivers: vec!["in".into()] },
@@ -261,7 +261,7 @@ fn no_interface_is_used_that_leads_elsewhere_or_that_the_controller_came_by() {
         other => panic!("{other:?}"),
     };
     let agent = greet("g", &hosts.generator);
-    let mut unconfirmed = sender(Means::Xdp);
+    let mut unconfirmed = sender(Backend::Xdp);
     unconfirmed.isolated = false;
     let text = refused(&agent, unconfirmed.clone());
     assert!(text.contains("RFC 6815") && text.contains("isolated = true"), "{text}");
@@ -281,11 +281,11 @@ fn no_interface_is_used_that_leads_elsewhere_or_that_the_controller_came_by() {
         .env("SSH_CONNECTION", connection);
     for command in [direct, through_sudo] {
         let agent = Agent::greet("g", Link::start(command).unwrap(), "1", Duration::from_secs(10)).unwrap();
-        let text = refused(&agent, sender(Means::Xdp));
+        let text = refused(&agent, sender(Backend::Xdp));
         assert!(text.contains("own connection from 192.0.2.7"), "{text}");
         assert!(agent.facts().unwrap().interfaces.iter().any(|i| i.name == "g0" && i.management));
     }
     let agent = greet("g", &hosts.generator);
-    let prepared = agent.prepare(sender(Means::Xdp)).unwrap();
+    let prepared = agent.prepare(sender(Backend::Xdp)).unwrap();
     assert!(prepared.warnings[0].contains("192.0.2.1"), "{prepared:?}");
 }

@@ -1,7 +1,7 @@
 //! Three hosts in a row: generator, device under test, receiver.
 
 use super::common::{LINERATE, lab::ip, lab::names, unique};
-use linerate_hosts::agent::spec::{Filter, Flows, Lengths, Load, Means, Port, Role, Traffic};
+use linerate_hosts::agent::spec::{Backend, Filter, Flows, Lengths, Load, Port, Role, Traffic};
 use linerate_linux::lab::addresses::{GENERATOR_SIDE, RECEIVER_SIDE};
 use linerate_linux::net::Netns;
 use linerate_linux::net::ethtool::Ethtool;
@@ -152,7 +152,7 @@ impl Drop for Held {
     }
 }
 
-pub fn sender(means: Means) -> Port {
+pub fn sender(means: Backend) -> Port {
     Port {
         name: "out".into(),
         interface: "g0".into(),
@@ -176,7 +176,7 @@ pub fn sender(means: Means) -> Port {
     }
 }
 
-pub fn counter(means: Means) -> Port {
+pub fn counter(means: Backend) -> Port {
     let filter = Filter { campaign: CAMPAIGN, streams: 4, unsigned: false, pass_foreign: false };
     Port { name: "in".into(), interface: "r0".into(), role: Role::Receiver(filter), ..sender(means) }
 }

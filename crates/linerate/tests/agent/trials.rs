@@ -2,7 +2,7 @@
 
 use super::common::lab::ip;
 use super::hosts::{CAMPAIGN, Hosts, INSIDE, RECEIVER, counted, counter, greet, sender};
-use linerate_hosts::agent::spec::{Lengths, Means, Role, Traffic};
+use linerate_hosts::agent::spec::{Backend, Lengths, Role, Traffic};
 use linerate_hosts::agent::{FEATURES, SPOKEN};
 use linerate_linux::net::{Netns, procnet};
 use linerate_measure::trial::rates;
@@ -19,7 +19,7 @@ fn fly(members: &[Member<'_>], rate: Option<f64>, ms: u64) -> Flown {
 }
 
 /// Generator and receiver on hosts of their own, a router between them.
-fn conserves(sends: Means, counts: Means) {
+fn conserves(sends: Backend, counts: Backend) {
     let hosts = Hosts::routed();
     let (generator, receiver) = (greet("g", &hosts.generator), greet("r", &hosts.receiver));
     let dut = Netns::open(&hosts.dut).unwrap();
@@ -69,13 +69,13 @@ fn conserves(sends: Means, counts: Means) {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn every_frame_of_live_frames_is_accounted_for() {
-    conserves(Means::Xdp, Means::Xdp);
+    conserves(Backend::Xdp, Backend::Xdp);
 }
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn every_frame_of_sockets_is_accounted_for() {
-    conserves(Means::AfPacket, Means::AfPacket);
+    conserves(Backend::AfPacket, Backend::AfPacket);
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn every_frame_of_sockets_is_accounted_for() {
 fn a_number_of_frames_is_sent_exactly_and_no_port_is_left_behind() {
     let hosts = Hosts::routed();
     let (generator, receiver) = (greet("g", &hosts.generator), greet("r", &hosts.receiver));
-    generator.prepare(sender(Means::Xdp)).unwrap();
-    receiver.prepare(counter(Means::Xdp)).unwrap();
+    generator.prepare(sender(Backend::Xdp)).unwrap();
+    receiver.prepare(counter(Backend::Xdp)).unwrap();
     let members = [
         Member { agent: &generator, generators: vec!["out".into()], receivers: vec![] },
         Member { agent: &receiver, generators: vec![], receivers: vec!["in".into()] },
@@ -97,7 +97,7 @@ fn a_number_of_frames_is_sent_exactly_and_no_port_is_left_behind() {
         assert_eq!((flown.generator.frames, flown.receiver.unique()), (777, 777));
     }
     // The port that takes the place of another of its name detaches its program first.
-    receiver.prepare(counter(Means::Xdp)).unwrap();
+    receiver.prepare(counter(Backend::Xdp)).unwrap();
     generator.release(vec![]).unwrap();
     assert!(generator.arm(vec!["out".into()], super::hosts::load(10, 1000.0)).is_err());
 }
@@ -137,10 +137,10 @@ fn a_lab_of_hosts_sends_several_kinds_of_frames_and_counts_what_arrives() {
     let cabling = Cabling {
         senders: vec![Sender { card: card(0, "g0"), to: INSIDE }],
         receiver: card(1, "r0"),
-        means: Means::Xdp,
+        means: Backend::Xdp,
         isolated: true,
     };
-    let Role::Generator(traffic) = sender(Means::Xdp).role else { unreachable!() };
+    let Role::Generator(traffic) = sender(Backend::Xdp).role else { unreachable!() };
     let longer =
         Traffic { lengths: Lengths { name: "512".into(), pattern: vec![512] }, ..(*traffic).clone() };
     let mut lab = RealLab::new(agents, cabling, vec![*traffic, longer], CAMPAIGN).unwrap();

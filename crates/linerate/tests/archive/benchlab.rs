@@ -129,7 +129,7 @@ fn what_is_no_configuration_is_told() {
     import(&config, &["-c", &scratch.file("absent")]).fails(1, &["cannot read the folder", "absent"]);
     import(&config, &["-n", "0"]).fails(2, &["--runs"]);
     fs::write(&config, "A=1\n").unwrap();
-    import(&config, &[]).fails(2, &["no DUT_ADMIN is set", "no RECEIVER_ADMIN is set"]);
+    import(&config, &[]).fails(2, &["DUT_ADMIN is not set", "RECEIVER_ADMIN is not set"]);
     fs::write(&config, [0xff]).unwrap();
     import(&config, &[]).fails(2, &["UTF-8"]);
     fs::File::create(&config).unwrap().set_len(100 << 30).unwrap();

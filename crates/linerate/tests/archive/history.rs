@@ -206,7 +206,7 @@ fn a_planted_change_of_a_setting_is_found_and_named() {
     let results = scratch.path().join("results");
     let history = judged(&results);
     let timeline = of(&history, "forwarding");
-    assert_eq!(timeline["measure"], "ratio to card-to-card");
+    assert_eq!(timeline["measure"], "ratio to tester-baseline");
     let [change] = &timeline["changes"].as_array().unwrap()[..] else { panic!("{timeline:#}") };
     assert_eq!(
         (&change["after"], &change["at"]),

@@ -13,7 +13,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// A plan; `more` are arguments of every run of it, separated by blanks, also where it is gone on with.
+    /// A plan; `more` are arguments of every run of it, separated by blanks, also where it is resumed.
     pub fn new(plan: &str, more: &str) -> Self {
         let scratch = Scratch::new();
         fs::write(scratch.path().join("plan.toml"), plan).unwrap();
@@ -56,12 +56,12 @@ impl Experiment {
         if self.has_begun() {
             return self.resume("");
         }
-        // Ended before it had begun: there is nothing to go on with.
+        // Ended before it had begun: there is nothing to resume.
         let _ = fs::remove_dir_all(self.records());
         self.run("--seed 7")
     }
 
-    /// Whether there is something to go on with.
+    /// Whether there is something to resume.
     pub fn has_begun(&self) -> bool {
         self.records().join("campaign.json").exists()
     }

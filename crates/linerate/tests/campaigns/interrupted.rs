@@ -38,7 +38,7 @@ fn interrupted(experiment: &Experiment, kept: &mut Kept, mut running: Running, e
             return false;
         }
         // Before the first trial of this run, there is nothing new to be said.
-        Some(130) if ended.stderr.contains("linerate run --resume records goes on") => {
+        Some(130) if ended.stderr.contains("to resume: linerate run --resume records") => {
             assert_eq!(experiment.document("summary.json")["stopped"], "interrupted");
             assert!(ended.stdout.contains("Records: records"), "{ended:?}");
         }
@@ -89,7 +89,7 @@ fn ctrl_c_in_each_phase(plans: &[&str]) {
     for plan in plans {
         let before = Outside::now();
         let experiment = Experiment::new(plan, "--allow-host-changes");
-        // The first ones before a trial has been recorded: nothing is left to go on with. Then all the rest.
+        // The first ones before a trial has been recorded: nothing is left to resume. Then all the rest.
         for after_ms in [5, 30, 80, 150, 250, 400, 600] {
             interrupt_once(&experiment, after_ms, &before);
         }

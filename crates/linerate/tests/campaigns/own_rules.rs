@@ -61,7 +61,7 @@ fn an_office_router_of_nft_is_measured_as_it_is() {
     let slots = record["slots"].as_array().unwrap();
     assert_eq!(
         slots.iter().map(|s| s["variant"].as_str().unwrap()).collect::<Vec<_>>(),
-        ["card-to-card", "forwarding", "office.nft"]
+        ["tester-baseline", "forwarding", "office.nft"]
     );
     let kept = &record["rule_files"]["office.nft"];
     assert_eq!(kept["text"], fs::read_to_string(format!("{FOLDER}office.nft")).unwrap());

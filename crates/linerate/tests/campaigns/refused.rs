@@ -12,7 +12,7 @@ fn stopped() -> Experiment {
     wait_for("ten trials", || (experiment.trials().len() >= 10).then_some(()));
     running.signal(libc::SIGINT);
     let ended = running.wait().status(130);
-    assert!(ended.stderr.contains("stopped; linerate run --resume records goes on"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("stopped; to resume: linerate run --resume records"), "{}", ended.stderr);
     experiment
 }
 

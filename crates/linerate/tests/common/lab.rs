@@ -9,7 +9,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Puts a lab up: lane 0 is card to card, the others as named.
+    /// Puts a lab up: lane 0 is the tester baseline, the others as named.
     pub fn up(variants: &[&str]) -> Self {
         let name = unique("lab");
         let variants = variants.iter().flat_map(|v| ["--variant", *v]);

@@ -129,7 +129,7 @@ fn a_campaign_that_was_killed_goes_on_and_the_next_linerate_puts_the_dut_back() 
     assert!(ended.stdout.contains("Ended after"), "{}", ended.stderr);
     assert!(ended.stderr.contains(&format!("going on after {kept} trials")), "{}", ended.stderr);
     // What was killed between the journal's entry and the change itself is put back as well: no rules does not mean no entry.
-    let put_back = ended.stderr.contains("dut: put back what an earlier linerate had changed");
+    let put_back = ended.stderr.contains("dut: restored settings that an interrupted run had changed");
     assert!(put_back || !was_left_with_rules, "{}", ended.stderr);
     assert_eq!(lab.trials().len(), 8);
     lab.is_as_it_was();
@@ -144,7 +144,7 @@ fn an_interrupt_puts_everything_back() {
     running.signal(libc::SIGINT);
     let ended = running.wait().no_panic();
     assert_eq!(ended.status.code(), Some(130), "{}", ended.stderr);
-    assert!(ended.stderr.contains("linerate run --resume records goes on"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("to resume: linerate run --resume records"), "{}", ended.stderr);
     lab.is_as_it_was();
 }
 

@@ -131,7 +131,7 @@ fn what_a_killed_linerate_left_is_put_back_before_the_lab_is_judged() {
         wait_for("agents to go", || gone().then_some(()));
         assert!(!forwards());
     };
-    let said = "dut: put back what an earlier linerate had changed: sysctl net.ipv4.ip_forward";
+    let said = "dut: restored settings that an interrupted run had changed: sysctl net.ipv4.ip_forward";
     is_killed();
     lab.write("plan.toml", &gentle().replace("blocks = 8", "blocks = 1"));
     let ended = lab.linerate(&["run", "plan.toml", "--out", "again"]).run().no_panic();

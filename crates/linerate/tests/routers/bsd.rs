@@ -1,4 +1,4 @@
-//! FreeBSD hosts that are none: a router, and a tester with pkt-gen, over the real sshd.
+//! Simulated FreeBSD hosts: a router, and a tester with pkt-gen, over the real sshd.
 
 use crate::site::Site;
 use std::fs;

@@ -38,7 +38,7 @@ fn an_interrupt_in_the_midst_of_a_reboot_puts_back_by_another() {
     let (bsd, running) = rebooting();
     running.signal(libc::SIGINT);
     let ended = running.wait().no_panic().status(130);
-    assert!(ended.stderr.contains("linerate run --resume records goes on"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("to resume: linerate run --resume records"), "{}", ended.stderr);
     assert_eq!(bsd.read("router", "boots").trim(), "2", "{}", ended.stderr);
     is_as_it_was(&bsd);
 }
@@ -55,7 +55,11 @@ fn one_that_was_killed_in_the_midst_of_a_reboot_is_made_good_by_the_next() {
     wait_for("its sshd", || (router.running(sshd) > 0).then_some(()));
     router.wait_listening();
     let ended = bsd.resume().ok();
-    assert!(ended.stderr.contains("put back what an earlier linerate had changed"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("restored settings that an interrupted run had changed"),
+        "{}",
+        ended.stderr
+    );
     let trials = bsd.trials();
     assert!(trials.len() == 3 && trials.iter().all(|t| t["audit"]["valid"] == true), "{trials:#?}");
     is_as_it_was(&bsd);
@@ -97,7 +101,11 @@ fn one_that_was_killed_in_the_midst_of_putting_back_is_made_good_by_the_next() {
     running.signal(libc::SIGKILL);
     drop(running);
     let ended = bsd.resume().ok();
-    assert!(ended.stderr.contains("put back what an earlier linerate had changed"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("restored settings that an interrupted run had changed"),
+        "{}",
+        ended.stderr
+    );
     let undone = bsd.read("router", "undone");
     // By the one that was killed, and by the next: of the killed one's, nobody knows whether it was done.
     assert_eq!(undone.matches("begun").count(), 2, "{undone}");

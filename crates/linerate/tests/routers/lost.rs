@@ -35,7 +35,7 @@ fn a_router_that_stays_away_ends_the_campaign_with_its_trial_marked() {
         assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
     }
     let trials = trials(&bsd.records());
-    assert_eq!(trials.len(), 4, "those of the third variant can be gone on with");
+    assert_eq!(trials.len(), 4, "those of the third variant can be resumed");
     assert!(trials[..2].iter().all(|trial| failures(trial).is_empty()), "{trials:#?}");
     assert!(trials[2..].iter().all(|trial| failures(trial).contains("has not come back")), "{trials:#?}");
 }
@@ -104,7 +104,7 @@ fn a_router_on_which_a_program_hangs_has_one_trial_marked() {
     bsd.set("router", "hang", "netstat");
     let ended = running.wait().no_panic();
     assert!(
-        ended.stderr.contains("this trial is marked as failed, and the campaign goes on"),
+        ended.stderr.contains("this trial is marked as failed, and the campaign continues"),
         "{}",
         ended.stderr
     );

@@ -6,7 +6,7 @@ use crate::blocks::{CONFIDENCE, Series, alternate, ratio};
 use crate::memory;
 use crate::options::Options;
 use crate::session::go_first;
-use crate::stand::{GENERATOR_CPU, Kind, Stand};
+use crate::stand::{GENERATOR_CPU, Kind, Testbed};
 use crate::tools::{Tool, Toolbox};
 use linerate_linux::lab::Variant;
 use linerate_linux::ports::pin_to_cpu;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Frames handed over at once.
 const BATCHES: [u32; 2] = [64, 256];
-/// Lanes of the stand with one queue. testpmd has its own: it leaves a program on the interface.
+/// Lanes of the testbed with one queue. testpmd has its own: it leaves a program on the interface.
 const CARD: usize = 0;
 const CARD_OF_TESTPMD: usize = 1;
 const FORWARDING: usize = 2;
@@ -25,7 +25,7 @@ const FORWARDING: usize = 2;
 const PACES: [f64; 3] = [1_000.0, 127_251.0, 1_000_000.0];
 const PACING_TIME: Duration = Duration::from_secs(2);
 
-/// Somebody who sends on the stand.
+/// Somebody who sends on the testbed.
 #[derive(Debug, Clone, Copy)]
 enum Contestant {
     Ours { generator: usize, batch: u32 },
@@ -50,7 +50,7 @@ impl Display for Contestant {
 struct Arena<'a> {
     options: &'a Options,
     random: SplitMix64,
-    stand: Stand,
+    stand: Testbed,
     tools: Toolbox,
     full: usize,
     limit: usize,
@@ -79,15 +79,15 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), Failure> {
 
 fn one_queue(options: &Options, report: &mut Report) -> Result<(), Failure> {
     let cpus = [GENERATOR_CPU];
-    let variants = [Variant::CardToCard, Variant::CardToCard, Variant::Forwarding];
-    let mut stand = Stand::build(&cpus, &variants)?;
+    let variants = [Variant::TesterBaseline, Variant::TesterBaseline, Variant::Forwarding];
+    let mut stand = Testbed::build(&cpus, &variants)?;
     stand.receive_on_all()?;
     let full = stand.add(Kind::Full, &cpus, crate::stand::FLOWS)?;
     let limit = stand.add(Kind::Limit, &cpus, crate::stand::FLOWS)?;
     let random = SplitMix64::new(options.seed);
     let mut arena = Arena { options, random, stand, tools: Toolbox::new()?, full, limit };
     if options.wants("card") {
-        arena.peers("card to card", CARD, &Tool::ALL, card_to_card_bar, report);
+        arena.peers("tester baseline", CARD, &Tool::ALL, tester_baseline_bar, report);
     }
     if options.wants("limit") {
         arena.against_the_limit(report);
@@ -169,7 +169,7 @@ impl Arena<'_> {
         let (blocks, window) = (self.options.short_blocks(), self.options.short_window());
         let series = self.alternate("limit", &pairs, CARD, blocks, window);
         for (pair, batch) in series.chunks(2).zip(BATCHES) {
-            let name = format!("card to card: linerate / the machine's limit, batch {batch}");
+            let name = format!("tester baseline: linerate / the machine's limit, batch {batch}");
             report.bar(name, Wanted::AtLeast(0.85), "", compared(&pair[0], &pair[1]));
         }
         report.series(series);
@@ -238,7 +238,7 @@ fn compared(mine: &Series, other: &Series) -> Result<Estimate, String> {
 /// Forwarding with our accounting at its end, against a receiver that only drops; each attached for its slice.
 fn receiver_cost(options: &Options, report: &mut Report) -> Result<(), Failure> {
     let cpus = [GENERATOR_CPU];
-    let mut stand = Stand::build(&cpus, &[Variant::Forwarding])?;
+    let mut stand = Testbed::build(&cpus, &[Variant::Forwarding])?;
     let generator = stand.add(Kind::Full, &cpus, crate::stand::FLOWS)?;
     let mut random = SplitMix64::new(options.seed ^ 1);
     let contestants = [vec!["full accounting", "bare drop"]];
@@ -254,13 +254,13 @@ fn receiver_cost(options: &Options, report: &mut Report) -> Result<(), Failure> 
 
 /// Two threads on two queues against one, on the same links.
 fn threads(options: &Options, report: &mut Report) -> Result<(), Failure> {
-    let name = "card to card: 2 threads / 1 thread".to_string();
+    let name = "tester baseline: 2 threads / 1 thread".to_string();
     let cpus = [GENERATOR_CPU, GENERATOR_CPU + 1];
     if pin_to_cpu(GENERATOR_CPU + 1).is_err() {
         report.bar(name, Wanted::AtLeast(1.6), "", Err("needs two CPUs".into()));
         return Ok(());
     }
-    let mut stand = Stand::build(&cpus, &[Variant::CardToCard])?;
+    let mut stand = Testbed::build(&cpus, &[Variant::TesterBaseline])?;
     stand.receive_on_all()?;
     let two = stand.add(Kind::Full, &cpus, crate::stand::FLOWS)?;
     let one = stand.add(Kind::Full, &cpus[..1], crate::stand::FLOWS)?;
@@ -298,7 +298,7 @@ fn single(value: f64) -> Estimate {
 }
 
 /// How many times faster than each peer the generator is meant to be.
-fn card_to_card_bar(tool: Tool) -> Wanted {
+fn tester_baseline_bar(tool: Tool) -> Wanted {
     match tool {
         Tool::Trafgen | Tool::Tcpreplay => Wanted::AtLeast(8.0),
         Tool::Testpmd => Wanted::AtLeast(7.0),

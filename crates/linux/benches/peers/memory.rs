@@ -1,7 +1,7 @@
 //! Memory: a process of its own that sets up five million flows, and says how much it took at its peak.
 
 use crate::Failure;
-use crate::stand::{GENERATOR_CPU, Kind, Stand};
+use crate::stand::{GENERATOR_CPU, Kind, Testbed};
 use linerate_linux::lab::Variant;
 use serde::{Deserialize, Serialize};
 use std::process::{Command, Stdio};
@@ -26,7 +26,7 @@ pub struct Memory {
 /// # Errors
 /// The lab or the generator cannot be set up, or /proc not be read.
 pub fn child() -> Result<(), Failure> {
-    let mut stand = Stand::build(&[GENERATOR_CPU], &[Variant::CardToCard])?;
+    let mut stand = Testbed::build(&[GENERATOR_CPU], &[Variant::TesterBaseline])?;
     let began = Instant::now();
     stand.add(Kind::Full, &[GENERATOR_CPU], FLOWS)?;
     let set_up_s = began.elapsed().as_secs_f64();

@@ -51,19 +51,19 @@ pub struct Rates {
 }
 
 /// A lab with generators that reach all its lanes.
-pub struct Stand {
+pub struct Testbed {
     generators: Vec<LiveFrames>,
     receivers: Vec<XdpReceiver>,
     /// Dropped last.
     pub lab: EmbeddedLab,
 }
 
-impl Stand {
+impl Testbed {
     /// Builds the lab, inline, with `cpus` queues' worth of links. There are no receivers yet.
     ///
     /// # Errors
     /// No privilege, or a kernel that lacks something.
-    pub fn build(cpus: &[u32], variants: &[Variant]) -> Result<Stand, Failure> {
+    pub fn build(cpus: &[u32], variants: &[Variant]) -> Result<Testbed, Failure> {
         let spec = LabSpec {
             mode: Mode::Inline,
             generator_cpus: cpus.to_vec(),
@@ -73,7 +73,11 @@ impl Stand {
             host_changes: Consent::Refused,
             interrupted: None,
         };
-        Ok(Stand { generators: Vec::new(), receivers: Vec::new(), lab: EmbeddedLab::build(spec, variants)? })
+        Ok(Testbed {
+            generators: Vec::new(),
+            receivers: Vec::new(),
+            lab: EmbeddedLab::build(spec, variants)?,
+        })
     }
 
     /// Puts a receiver that counts all UDP frames, signed or not, on every lane: the same for all contestants.
@@ -124,7 +128,7 @@ impl Stand {
     /// drops. Only the generator's count stands for both: inline, all that is sent has been forwarded.
     ///
     /// # Errors
-    /// As [`Stand::slice`].
+    /// As [`Testbed::slice`].
     pub fn slice_with(
         &mut self,
         accounting: bool,
@@ -145,7 +149,7 @@ impl Stand {
     /// The rates that are reached when `rate` frames/s are asked for, over `window`.
     ///
     /// # Errors
-    /// As [`Stand::slice`].
+    /// As [`Testbed::slice`].
     pub fn paced(
         &mut self,
         generator: usize,

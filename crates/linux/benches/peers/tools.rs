@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::session::{Session, complaint};
-use crate::stand::{self, FLOWS, FRAME_FCS, GENERATOR_CPU, Stand};
+use crate::stand::{self, FLOWS, FRAME_FCS, GENERATOR_CPU, Testbed};
 use linerate_linux::net::netlink::{Route, VethSpec};
 use linerate_linux::net::{Netns, sysctl};
 use linerate_linux::ports::Port;
@@ -137,14 +137,14 @@ impl Toolbox {
         Ok(Toolbox { folder, pair: None })
     }
 
-    /// One slice of a tool on a lane of the stand, or on its own link where it needs addresses.
+    /// One slice of a tool on a lane of the testbed, or on its own link where it needs addresses.
     ///
     /// # Errors
     /// It does not start, or sends nothing; with its own words.
     pub fn slice(
         &mut self,
         tool: Tool,
-        stand: &mut Stand,
+        stand: &mut Testbed,
         lane: usize,
         window: Duration,
     ) -> Result<f64, Failure> {
@@ -162,7 +162,7 @@ impl Toolbox {
     fn lane_slice(
         &self,
         tool: Tool,
-        stand: &mut Stand,
+        stand: &mut Testbed,
         lane: usize,
         log: &Path,
         window: Duration,
@@ -200,7 +200,7 @@ impl Toolbox {
     }
 
     /// The same frames as ours, but for the signature, as trafgen and tcpreplay read them; written once for each lane.
-    fn inputs(&self, stand: &Stand, lane: usize) -> Result<Inputs, Failure> {
+    fn inputs(&self, stand: &Testbed, lane: usize) -> Result<Inputs, Failure> {
         let (config, capture) =
             (self.folder.join(format!("lane{lane}.cfg")), self.folder.join(format!("lane{lane}.pcap")));
         let place = &stand.lab.lanes[lane];

@@ -10,7 +10,7 @@ use crate::ports::live::{LiveFrames, Target};
 use crate::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
 use crate::ports::{Generator, Port, PortError, Traffic};
 use linerate_hosts::agent::message::{Code, Fault, Prepared};
-use linerate_hosts::agent::spec::{self, Filter, Means, Role};
+use linerate_hosts::agent::spec::{self, Backend, Filter, Role};
 use linerate_wire::MacAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -200,13 +200,13 @@ fn generator(
         batch: 64,
     };
     Ok(match wanted.means {
-        Means::Xdp => {
+        Backend::Xdp => {
             let target =
                 Target { ifindex: link.index, source: frame.src_mac.0, destination: frame.dst_mac.0 };
             Box::new(LiveFrames::new(namespace, vec![target], traffic, cpus.to_vec())?)
         }
-        Means::AfXdp => Box::new(AfXdpGenerator::new(namespace, link.index, traffic, cpus)?),
-        Means::AfPacket => Box::new(AfPacketGenerator::new(namespace, link.index, traffic, cpus)?),
+        Backend::AfXdp => Box::new(AfXdpGenerator::new(namespace, link.index, traffic, cpus)?),
+        Backend::AfPacket => Box::new(AfPacketGenerator::new(namespace, link.index, traffic, cpus)?),
     })
 }
 
@@ -226,8 +226,8 @@ fn receiver(
     };
     let (index, cpu) = (link.index, cpus.first().copied());
     Ok(match wanted.means {
-        Means::Xdp => Box::new(XdpReceiver::new(namespace, index, options)?),
-        Means::AfXdp => Box::new(AfXdpReceiver::new(namespace, index, options, cpu)?.0),
-        Means::AfPacket => Box::new(AfPacketReceiver::new(namespace, index, options, cpu)?),
+        Backend::Xdp => Box::new(XdpReceiver::new(namespace, index, options)?),
+        Backend::AfXdp => Box::new(AfXdpReceiver::new(namespace, index, options, cpu)?.0),
+        Backend::AfPacket => Box::new(AfPacketReceiver::new(namespace, index, options, cpu)?),
     })
 }

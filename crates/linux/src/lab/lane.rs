@@ -18,7 +18,7 @@ pub struct Lane {
     pub receiver_queues: u32,
     /// Two generator CPUs send into one receive queue of the DUT: the kernel's count of what found it full is too low then.
     pub(super) shared_queue: bool,
-    /// What is between; none for card to card.
+    /// What is between; none for the tester baseline.
     pub dut: Option<DutEnd>,
     /// Settings of the host that the DUT wants.
     pub(super) host: Vec<Change>,
@@ -75,7 +75,7 @@ impl Lane {
     pub fn replace_rules(&mut self, rules: Vec<Job>, tracks: bool) -> Result<(), LabError> {
         let setup = Setup { rules, tracks, ..self.setup.clone() };
         let Some(dut) = &mut self.dut else {
-            return Err(LabError::Unsuitable("card-to-card is the tester alone: it has no rules".into()));
+            return Err(LabError::Unsuitable("tester-baseline is the tester alone: it has no rules".into()));
         };
         dut.rules.clear(&dut.namespace, self.interrupted)?;
         dut.rules.load(&dut.namespace, &setup, self.interrupted)?;
@@ -90,7 +90,7 @@ impl Lane {
     pub fn run(&self, job: &Job) -> Result<Finished, LabError> {
         let Some(dut) = &self.dut else {
             return Err(LabError::Unsuitable(
-                "card-to-card is the tester alone: nothing can be run there".into(),
+                "tester-baseline is the tester alone: nothing can be run there".into(),
             ));
         };
         match &dut.room {

@@ -84,7 +84,7 @@ pub fn account(
     generator: &PortCounters,
     receiver: &PortCounters,
 ) -> Account {
-    let mut account = reckon(lane.into(), before, after, generator, receiver);
+    let mut account = reconcile(lane.into(), before, after, generator, receiver);
     if let Some(dut) = &lane.dut
         && !dut.rules.is_empty()
         && let Some(unexplained) = account.losses.iter_mut().find(|l| l.place == UNEXPLAINED)
@@ -94,7 +94,7 @@ pub fn account(
     account
 }
 
-/// What a reckoning has to know of a lane.
+/// What a reconciliation has to know of a lane.
 struct Terms {
     /// Frames are steered to other CPUs, whose backlogs may be full.
     steered: bool,
@@ -120,7 +120,7 @@ const UNEXPLAINED: &str = "inside the DUT (no counter says why)";
 /// Where frames wait that were steered to another CPU (`netdev_max_backlog`).
 const BACKLOG: &str = "DUT: backlog of the CPU that frames are steered to full";
 
-fn reckon(
+fn reconcile(
     terms: Terms,
     before: &Snapshot,
     after: &Snapshot,
@@ -251,7 +251,7 @@ mod tests {
         let dut = DutSnapshot { drops: [("Ip.InDiscards".to_string(), 10)].into(), ..dut };
         let after = Snapshot { generator: stats(0, 700, 300), receiver: stats(690, 0, 0), dut: Some(dut) };
         let (g, r) = ports(1000, 690);
-        let a = reckon(Terms::of(&Setup::of(Dut::Forwarding)), &before, &after, &g, &r);
+        let a = reconcile(Terms::of(&Setup::of(Dut::Forwarding)), &before, &after, &g, &r);
         let places = [0, 1].map(|i| (a.losses[i].place.as_str(), a.losses[i].frames));
         assert_eq!(places, [("DUT in: receive ring full", 300), ("DUT: Ip.InDiscards", 10)]);
         assert_eq!(places.map(|(place, _)| no_room(place)), [true, false]);
@@ -271,7 +271,7 @@ mod tests {
         let (g, r) = ports(1000, 700);
         let shared = |refused, shared_queue| {
             let terms = Terms { shared_queue, ..Terms::of(&Setup::of(Dut::Forwarding)) };
-            valid(&reckon(terms, &before, &after(refused), &g, &r), g.clone(), r.clone())
+            valid(&reconcile(terms, &before, &after(refused), &g, &r), g.clone(), r.clone())
         };
         assert!(shared(284, true), "16 updates are missing, as the kernel loses them");
         assert!(!shared(316, true), "more was refused than sent");
@@ -287,7 +287,7 @@ mod tests {
         let (g, r) = ports(1000, 660);
         let mut setup = Setup::of(Dut::Forwarding);
         setup.inside.rps = Some(vec![1]);
-        let losses = reckon(Terms::of(&setup), &before, &after, &g, &r).losses;
+        let losses = reconcile(Terms::of(&setup), &before, &after, &g, &r).losses;
         let places: Vec<(&str, u64)> = losses.iter().map(|l| (l.place.as_str(), l.frames)).collect();
         assert_eq!(places, [("DUT in: receive ring full", 300), (BACKLOG, 40)]);
     }
@@ -296,7 +296,7 @@ mod tests {
     fn a_receiver_that_is_overrun_is_the_testers_fault() {
         let after = Snapshot { generator: stats(0, 900, 100), receiver: stats(900, 0, 0), dut: None };
         let (g, r) = ports(1000, 900);
-        let a = reckon(Terms::of(&Setup::of(Dut::CardToCard)), &Snapshot::default(), &after, &g, &r);
+        let a = reconcile(Terms::of(&Setup::of(Dut::TesterBaseline)), &Snapshot::default(), &after, &g, &r);
         assert_eq!(a.losses[0].side, Side::Tester);
         assert!(!valid(&a, g, r));
     }
@@ -305,7 +305,7 @@ mod tests {
     fn a_program_that_miscounts_is_found_out() {
         let after = Snapshot { generator: stats(0, 1000, 0), receiver: stats(1000, 0, 0), dut: None };
         let (g, r) = ports(1001, 1001);
-        let a = reckon(Terms::of(&Setup::of(Dut::CardToCard)), &Snapshot::default(), &after, &g, &r);
+        let a = reconcile(Terms::of(&Setup::of(Dut::TesterBaseline)), &Snapshot::default(), &after, &g, &r);
         assert!(!valid(&a, g, r));
     }
 }

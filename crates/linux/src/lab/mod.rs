@@ -214,8 +214,8 @@ impl EmbeddedLab {
     fn lane(&self, setup: Setup) -> Result<Lane, LabError> {
         let wiring = Wiring { lab: self, number: self.lanes.len(), setup: &setup };
         let mut dut = match setup.dut {
-            linerate_plan::settings::Dut::CardToCard => {
-                wiring.card_to_card()?;
+            linerate_plan::settings::Dut::TesterBaseline => {
+                wiring.tester_baseline()?;
                 None
             }
             _ => Some(wiring.dut()?),

@@ -97,7 +97,7 @@ impl Setup {
 
     /// Whether frames are addressed to the DUT (routing) or pass through it to the receiver.
     pub fn routes(&self) -> bool {
-        !matches!(self.dut, Dut::CardToCard | Dut::Bridge)
+        !matches!(self.dut, Dut::TesterBaseline | Dut::Bridge)
     }
 
     /// Whether the DUT is an eBPF program, which ends with this process.
@@ -230,9 +230,9 @@ impl Setup {
             || !self.files.is_empty()
             || self.inside != Interface::default()
             || self.outside != Interface::default();
-        if self.dut == Dut::CardToCard && touched {
+        if self.dut == Dut::TesterBaseline && touched {
             faults.push(
-                "card-to-card is the tester alone: there is no DUT on which anything could be set".into(),
+                "tester-baseline is the tester alone: there is no DUT on which anything could be set".into(),
             );
         }
     }
@@ -291,7 +291,7 @@ fn check_route(route: &StaticRoute, faults: &mut Vec<String>) {
 impl From<&Variant> for Setup {
     fn from(variant: &Variant) -> Setup {
         let dut = match variant {
-            Variant::CardToCard => Dut::CardToCard,
+            Variant::TesterBaseline => Dut::TesterBaseline,
             Variant::Forwarding | Variant::NftStateless | Variant::NftStateful | Variant::Nat => {
                 Dut::Forwarding
             }

@@ -117,7 +117,7 @@ impl Wiring<'_> {
     }
 
     /// Links the tester's ends to each other.
-    pub fn card_to_card(&self) -> Result<(), LabError> {
+    pub fn tester_baseline(&self) -> Result<(), LabError> {
         let [g, r] = self.tester();
         let mtu = self.lab.spec.mtu();
         self.veth(&self.lab.generator_route, (&g, mtu), (&r, mtu), &self.lab.receiver, self.lab.spec.queues())

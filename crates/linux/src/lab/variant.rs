@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Variant {
     /// No DUT: the generator's link ends at the receiver. The tester's own ceiling.
-    CardToCard,
+    TesterBaseline,
     /// The kernel's routing, nothing else.
     Forwarding,
     /// nftables, filter without connection tracking: accepts the test networks, drops the rest.
@@ -51,7 +51,7 @@ impl Variant {
 
     /// Whether frames are addressed to the DUT (routing) or pass through it to the receiver.
     pub fn routes(&self) -> bool {
-        !matches!(self, Variant::CardToCard | Variant::Bridge)
+        !matches!(self, Variant::TesterBaseline | Variant::Bridge)
     }
 
     /// The nftables rule set of this variant, in nft's own language; `None` where there is none.
@@ -112,7 +112,7 @@ const NAT: &str = "table inet linerate {
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Variant::CardToCard => f.write_str("card-to-card"),
+            Variant::TesterBaseline => f.write_str("tester-baseline"),
             Variant::Forwarding => f.write_str("forwarding"),
             Variant::NftStateless => f.write_str("nft-stateless"),
             Variant::NftStateful => f.write_str("nft-stateful"),
@@ -183,7 +183,7 @@ mod tests {
             Variant::KnownDelay(Duration::from_micros(50))
         );
         for text in
-            ["", "pf", "known-rate=0", "known-rate=x", "known-delay=1s", "card-to-card", "forwarding=1"]
+            ["", "pf", "known-rate=0", "known-rate=x", "known-delay=1s", "tester-baseline", "forwarding=1"]
         {
             assert!(text.parse::<Variant>().is_err(), "{text}");
         }

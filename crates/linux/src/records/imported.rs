@@ -1,7 +1,7 @@
 //! Records of what was measured elsewhere: many campaigns at once, each whole or absent.
 
 use super::{CAMPAIGN, HOST, RecordsError, SUMMARY, TRIALS, make_empty, sync_directory};
-use linerate_import::archive::records::Records;
+use linerate_import::netbenches::records::Records;
 use linerate_measure::record::Summary;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -120,7 +120,7 @@ fn sync_file_system(directory: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::records::read;
-    use linerate_import::archive::{Published, ResultDirectory, Set, records::records};
+    use linerate_import::netbenches::{Published, ResultDirectory, Set, records::records};
     use linerate_measure::schedule::Stopped;
     use linerate_measure::summary::summarise;
 

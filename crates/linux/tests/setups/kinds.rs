@@ -8,7 +8,7 @@ use linerate_plan::settings::Mode;
 use linerate_wire::Family;
 
 const KINDS: [Dut; 10] = [
-    Dut::CardToCard,
+    Dut::TesterBaseline,
     Dut::Forwarding,
     Dut::Bridge,
     Dut::RoutedBridge,
@@ -131,11 +131,11 @@ fn a_nested_router_forwards_in_a_namespace_behind_the_first() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn kinds_stand_side_by_side() {
-    let kinds = [Dut::CardToCard, Dut::Macvlan, Dut::Vxlan, Dut::Nested, Dut::Forwarding];
+    let kinds = [Dut::TesterBaseline, Dut::Macvlan, Dut::Vxlan, Dut::Nested, Dut::Forwarding];
     let setups = kinds.map(Setup::of);
     let lab = EmbeddedLab::build(spec(), &setups).unwrap();
     assert_eq!(lab.lanes.len(), 5);
-    send(&lab, Frames::of(Family::V4)).is_whole("card-to-card beside others");
+    send(&lab, Frames::of(Family::V4)).is_whole("tester-baseline beside others");
 }
 
 #[test]

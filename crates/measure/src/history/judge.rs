@@ -36,7 +36,7 @@ pub struct History {
 pub struct Judged {
     /// What its points have in common.
     pub key: Key,
-    /// What is followed: `rate` in frames/s, or `ratio to card-to-card`, to the tester alone in the same campaign.
+    /// What is followed: `rate` in frames/s, or `ratio to tester-baseline`, to the tester alone in the same campaign.
     pub measure: String,
     /// Its points, with the figures that are followed.
     pub points: Vec<Followed>,

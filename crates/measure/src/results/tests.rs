@@ -130,7 +130,7 @@ fn cell<'a>(results: &'a Results, name: &str) -> &'a CellResult {
 
 fn firewalls(name: &str) -> f64 {
     match name.split_once(',').map_or(name, |(variant, _)| variant) {
-        "card-to-card" => 10e6,
+        "tester-baseline" => 10e6,
         "forwarding" => 1e6,
         "nft-stateless" => 0.95e6,
         "iptables-stateless" => 1e6,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Whose turn it is.
 #[derive(Debug, Clone)]
-pub(super) struct Turns {
+pub(super) struct RandomOrder {
     /// What is left of the block, the next at the end.
     queue: Vec<usize>,
     /// Blocks begun; one after the other: trials of the slot whose turn it is.
@@ -21,11 +21,11 @@ pub(super) struct Turns {
     cut: bool,
 }
 
-impl Turns {
-    pub(super) fn new(design: &Design) -> Turns {
+impl RandomOrder {
+    pub(super) fn new(design: &Design) -> RandomOrder {
         let to_come: Vec<usize> =
             (0..design.slots.len()).rev().filter(|slot| !design.slots[*slot].skipped).collect();
-        Turns { queue: Vec::new(), block: 0, trials: 0, slots: to_come.len(), to_come, cut: false }
+        RandomOrder { queue: Vec::new(), block: 0, trials: 0, slots: to_come.len(), to_come, cut: false }
     }
 
     pub(super) fn block_is_over(&self) -> bool {

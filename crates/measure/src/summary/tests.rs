@@ -48,7 +48,7 @@ fn campaign() -> Campaign {
         },
         roles: Roles { generator: vec![1], dut: vec![1], receiver: vec![1], control: vec![0] },
         slots: vec![
-            slot(0, "card-to-card", None, None),
+            slot(0, "tester-baseline", None, None),
             slot(1, "forwarding", Some(0), None),
             slot(2, "nft-stateful", Some(0), Some(1)),
         ],

@@ -1,7 +1,7 @@
 //! Whether what a variant sets can be: on this system, in this lab, together.
 
 use super::Place;
-use crate::draft::CARD_TO_CARD;
+use crate::draft::TESTER_BASELINE;
 use crate::fault::{Problem, Span, listed};
 use crate::rules::RuleSet;
 use crate::settings::{Dut, System, Tool};
@@ -121,10 +121,10 @@ fn undo(place: &Place<'_>, span: Span, command: &Tree, problems: &mut Vec<Proble
 
 fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
     let Some(Node { span, value: Value::Dut(dut) }) = tree.get("dut") else {
-        if place.name() == CARD_TO_CARD {
-            let help = "call the variant something else, or add dut = \"card-to-card\"";
+        if place.name() == TESTER_BASELINE {
+            let help = "call the variant something else, or add dut = \"tester-baseline\"";
             problems
-                .push(Problem::new(place.span(), "'card-to-card' is the tester without a DUT").help(help));
+                .push(Problem::new(place.span(), "'tester-baseline' is the tester without a DUT").help(help));
         }
         return;
     };
@@ -147,7 +147,7 @@ fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
         let help = "give the variant systems = [\"freebsd\"]";
         problems.push(Problem::new(span, "OpenBSD has no network stacks inside its own").help(help));
     }
-    if dut == Dut::CardToCard {
+    if dut == Dut::TesterBaseline {
         let set: Vec<&Entry> =
             tree.entries.iter().filter(|e| !["dut", "cpus"].contains(&e.key.as_str())).collect();
         if let Some(entry) = set.first() {
@@ -156,7 +156,8 @@ fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
         }
         if !place.embedded && place.draft.variants.len() > 1 {
             let help = "measure it with a plan of its own";
-            problems.push(Problem::new(span, "in a real lab, card to card needs other cables").help(help));
+            problems
+                .push(Problem::new(span, "in a real lab, the tester baseline needs other cables").help(help));
         }
     }
 }

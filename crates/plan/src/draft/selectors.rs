@@ -1,6 +1,6 @@
 //! Expectations: which cells they are about, and what is claimed of them.
 
-use super::{CARD_TO_CARD, Draft};
+use super::{Draft, TESTER_BASELINE};
 use crate::campaign::Claim;
 use crate::fault::{Problem, Span, listed, meant};
 use crate::units::Rate;
@@ -81,7 +81,7 @@ fn selector(draft: &Draft, node: &Node, problems: &mut Vec<Problem>) -> Option<S
 
 fn who(draft: &Draft, name: &str, span: Span, problems: &mut Vec<Problem>) -> Option<Who> {
     let name = name.trim();
-    if name == CARD_TO_CARD && !draft.variants.iter().any(|v| v.name == name) {
+    if name == TESTER_BASELINE && !draft.variants.iter().any(|v| v.name == name) {
         return Some(Who::Ceiling);
     }
     draft.variant(name, span).map(Who::Variant).map_err(|problem| problems.push(problem)).ok()
@@ -203,7 +203,7 @@ fn name(draft: &Draft, selector: &Selector) -> String {
     let who = match selector.who {
         Who::Any => None,
         Who::Variant(at) => Some(draft.variants[at].name.clone()),
-        Who::Ceiling => Some(CARD_TO_CARD.to_string()),
+        Who::Ceiling => Some(TESTER_BASELINE.to_string()),
     };
     let level = |(at, label): &(usize, String)| format!("{} {label}", draft.factors[*at].name);
     let levels: Vec<String> = selector.levels.iter().map(level).collect();

@@ -134,7 +134,7 @@ fn faults_of_roles_and_interfaces() {
     one("out.name", "tool = \"pkt-gen\"\nout.name", "d sends and counts nothing");
     one("out.name", "out.threads = 2\nout.name", "[out] has no threads");
     one("out.name", "boot.from = \"gg\"\nout.name", "there are g, d and r");
-    one("out.name = \"ix1\"", "out.name = \"ix1; reboot\"", "is no name of an interface");
+    one("out.name = \"ix1\"", "out.name = \"ix1; reboot\"", "is not a valid interface name");
     one("out.name", "outt.name = \"x\"\nout.name", "did you mean 'out'");
     one(
         "receive.name = \"ix0\"",

@@ -1,10 +1,10 @@
-//! A lab of hosts with agents: which cards send, and which one counts. What a stand needs.
+//! A lab of hosts with agents: which cards send, and which one counts. What a testbed needs.
 //!
 //! Ports are made when they are first needed and kept.
 
 use super::{Agent, AgentError, Flown, Member, Trial};
 use linerate_hosts::agent::ANSWERS;
-use linerate_hosts::agent::spec::{Filter, Means, Port, Role, Traffic};
+use linerate_hosts::agent::spec::{Backend, Filter, Port, Role, Traffic};
 use linerate_plan::timing::Timing;
 use linerate_wire::{FlowOrder, MacAddr, Transport};
 use std::sync::atomic::AtomicBool;
@@ -37,7 +37,7 @@ pub struct Cabling {
     /// Where they arrive.
     pub receiver: Card,
     /// How frames leave and arrive.
-    pub means: Means,
+    pub means: Backend,
     /// Whether the user has said that all these interfaces lead to nothing but the lab (RFC 6815).
     pub isolated: bool,
 }
@@ -144,7 +144,7 @@ impl RealLab {
         let answers = |agent: &Agent| agent.welcome().features.iter().any(|feature| feature == ANSWERS);
         let in_turn = self.kinds[kind].order == FlowOrder::Sequential;
         let echo = self.kinds[kind].transport == Transport::IcmpEcho;
-        in_turn && !echo && self.cabling.means != Means::AfXdp && self.agents.iter().all(answers)
+        in_turn && !echo && self.cabling.means != Backend::AfXdp && self.agents.iter().all(answers)
     }
 
     fn fly(&mut self, kind: usize, asked: Asked, interrupted: &AtomicBool) -> Result<Flown, AgentError> {
@@ -180,13 +180,13 @@ impl RealLab {
                 campaign: self.campaign,
                 streams: STREAMS as u16,
                 unsigned: false,
-                pass_foreign: *means != Means::AfXdp,
+                pass_foreign: *means != Backend::AfXdp,
             };
             self.agents[receiver.agent].prepare(port(RECEIVER.into(), receiver, Role::Receiver(filter)))?;
             self.receives = true;
         }
         if !self.prepared[kind] {
-            if *means == Means::AfXdp {
+            if *means == Backend::AfXdp {
                 // A queue has one such socket at a time.
                 let others = (0..self.kinds.len()).filter(|other| self.prepared[*other]);
                 let others: Vec<usize> = others.collect();

@@ -1,7 +1,7 @@
 //! What the programs of changes read.
 
 use super::INSTALLATION;
-use linerate_hosts::reconfigure::Input;
+use linerate_hosts::dut_changes::Input;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::time::Duration;

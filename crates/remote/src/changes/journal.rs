@@ -1,7 +1,7 @@
 //! The journal of a host's changes, on this machine: a line for each, synchronised before the change is made.
 
 use super::ChangeError;
-use linerate_hosts::reconfigure::Undoing;
+use linerate_hosts::dut_changes::Undoing;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;

@@ -1,7 +1,7 @@
 //! What people are shown of changes.
 
 use super::*;
-use linerate_hosts::reconfigure::{self, Port, Steps, Target};
+use linerate_hosts::dut_changes::{self, Port, Steps, Target};
 use linerate_plan::settings::{Command, Image, Settings, System};
 
 #[test]
@@ -24,8 +24,8 @@ fn made_of(journals: &Path, settings: &Settings) -> (Changes, Steps) {
     let port =
         || Port { name: "in0".into(), addresses: Vec::new(), next_hops: Vec::new(), networks: Vec::new() };
     let target = Target { system: System::Linux, inside: port(), outside: port(), config_save: None };
-    let steps = reconfigure::steps(settings, None, &target).unwrap();
-    let place = Arc::new(Place::Here { name: "here".into(), netns: None });
+    let steps = dut_changes::steps(settings, None, &target).unwrap();
+    let place = Arc::new(ExecutionTarget::Here { name: "here".into(), netns: None });
     let changes = Changes::open(place, "here", None, journals, false).unwrap();
     (changes, steps)
 }
@@ -104,7 +104,7 @@ fn a_host_that_hangs_is_waited_for_once() {
         made: true,
         within_ns: None,
     };
-    let place = Arc::new(Place::Here { name: "here".into(), netns: None });
+    let place = Arc::new(ExecutionTarget::Here { name: "here".into(), netns: None });
     let mut changes = Changes::open(place, "here", None, &folder, false).unwrap();
     let touched = folder.join("touched");
     for (n, line) in [
@@ -127,7 +127,7 @@ fn a_host_that_hangs_is_waited_for_once() {
 #[test]
 fn a_machine_has_one_journal_however_it_is_reached() {
     let folder = folder("machine");
-    let place = Arc::new(Place::Here { name: "here".into(), netns: None });
+    let place = Arc::new(ExecutionTarget::Here { name: "here".into(), netns: None });
     let open = |address: &str, machine: &str| {
         Changes::open(Arc::clone(&place), address, Some(machine.into()), &folder, false)
     };

@@ -2,7 +2,7 @@
 
 use crate::clock::{Offset, Probe, Stamp};
 use crate::error::{Fault, RemoteError};
-use crate::place::{Place, Seat};
+use crate::execution_target::{ExecutionTarget, SessionPermit};
 use crate::run::not_started;
 use crate::session::{Kind, Said, Session, Stream};
 use linerate_hosts::phases::{Signal, Status};
@@ -41,7 +41,11 @@ pub(crate) enum Heard {
 }
 
 impl Live {
-    pub(crate) fn start(place: &Place, seat: Seat, command: &str) -> Result<Live, RemoteError> {
+    pub(crate) fn start(
+        place: &ExecutionTarget,
+        seat: SessionPermit,
+        command: &str,
+    ) -> Result<Live, RemoteError> {
         Session::start_in(place, seat, Kind::Watched, command, false).map(Live::of)
     }
 

@@ -1,8 +1,8 @@
 //! A host of a campaign: connected, lost, or on its way back.
 
-use crate::connection::Line;
+use crate::connection::ControlMaster;
 use crate::error::RemoteError;
-use crate::place::Place;
+use crate::execution_target::ExecutionTarget;
 use crate::target::Target;
 use linerate_hosts::phases::StepId;
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ pub(super) struct Site {
     /// What is to be started there once it is connected and has room for it.
     pub(super) waiting: VecDeque<Waiting>,
     /// The answer to the wish for more room.
-    more: Option<Receiver<Result<Line, RemoteError>>>,
+    more: Option<Receiver<Result<ControlMaster, RemoteError>>>,
     looked: Instant,
 }
 
@@ -44,16 +44,16 @@ pub(super) enum Change {
 
 /// How it is reached.
 pub(super) enum State {
-    Connected(Place),
+    Connected(ExecutionTarget),
     Lost,
-    Connecting(Receiver<Result<Place, RemoteError>>),
+    Connecting(Receiver<Result<ExecutionTarget, RemoteError>>),
 }
 
 impl Site {
-    pub(super) fn new(place: Place) -> Site {
+    pub(super) fn new(place: ExecutionTarget) -> Site {
         let target = match &place {
-            Place::Ssh(connection) => Some(connection.target().clone()),
-            Place::Here { .. } | Place::Room { .. } => None,
+            ExecutionTarget::Ssh(connection) => Some(connection.target().clone()),
+            ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => None,
         };
         let (name, state) = (place.name().to_owned(), State::Connected(place));
         Site { name, target, state, waiting: VecDeque::new(), more: None, looked: Instant::now() }
@@ -77,7 +77,7 @@ impl Site {
             self.state = State::Connecting(answers);
             std::thread::spawn(move || {
                 // Nobody waits for it any more: the campaign is over, and the connection ends here.
-                let _ = answer.send(Place::connect(&target, None));
+                let _ = answer.send(ExecutionTarget::connect(&target, None));
             });
         }
     }
@@ -86,11 +86,11 @@ impl Site {
     pub(super) fn extend(&mut self) -> bool {
         match (&self.more, &self.state) {
             (Some(_), _) => true,
-            (None, State::Connected(Place::Ssh(connection))) if connection.is_extensible() => {
+            (None, State::Connected(ExecutionTarget::Ssh(connection))) if connection.is_extensible() => {
                 let (target, (answer, answers)) = (connection.target().clone(), channel());
                 self.more = Some(answers);
                 std::thread::spawn(move || {
-                    let _ = answer.send(Line::open(&target, None));
+                    let _ = answer.send(ControlMaster::open(&target, None));
                 });
                 true
             }
@@ -107,7 +107,7 @@ impl Site {
     fn look_for_room(&mut self) -> Option<Change> {
         match (self.more.as_ref()?.try_recv(), &self.state) {
             (Err(TryRecvError::Empty), _) => return None,
-            (Ok(Ok(line)), State::Connected(Place::Ssh(connection))) => connection.add(line),
+            (Ok(Ok(line)), State::Connected(ExecutionTarget::Ssh(connection))) => connection.add(line),
             (Ok(Err(error)), _) => {
                 self.more = None;
                 return Some(Change::NoMore(error));

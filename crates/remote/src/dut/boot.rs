@@ -4,8 +4,8 @@ use super::error::is_final;
 use super::{DutError, RemoteDut};
 use crate::changes::{BOOTED_AT, is_same_boot};
 use crate::words::line;
-use crate::{Connection, Order, Place, RemoteError, Target};
-use linerate_hosts::hosts::Kernel;
+use crate::{Connection, ExecutionTarget, Order, RemoteError, Target};
+use linerate_hosts::systems::Kernel;
 use linerate_linux::process::Job;
 use std::net::IpAddr;
 use std::process::Command;
@@ -86,7 +86,7 @@ impl RemoteDut {
     /// Connects once more to a host that was lost under load. It must not have booted meanwhile: nothing of what was set would be there.
     pub(super) fn reconnect(&mut self) -> Result<(), DutError> {
         let target = Target { connect_within: TRY, ..self.known.target.clone() };
-        match Connection::open(&target, None).map(Place::from) {
+        match Connection::open(&target, None).map(ExecutionTarget::from) {
             Ok(place) => {
                 // One that does not tell yet is asked again.
                 let now = mark(&place, self.known.kernel);
@@ -109,7 +109,7 @@ impl RemoteDut {
     /// Connects to a host that has booted by itself: what did not outlive that is gone.
     pub(super) fn reach_after_boot(&mut self) {
         let target = Target { connect_within: TRY, ..self.known.target.clone() };
-        if let Ok(place) = Connection::open(&target, None).map(Place::from) {
+        if let Ok(place) = Connection::open(&target, None).map(ExecutionTarget::from) {
             self.place = Arc::new(place);
             let boot = self.boot_mark();
             // What cannot be written down is told by whatever is changed next.
@@ -138,7 +138,7 @@ impl RemoteDut {
             }
             // The old connection may take long to notice. A new one tells at once, also of a host that was quicker and is back.
             let target = Target { connect_within: TRY, ..self.known.target.clone() };
-            match Connection::open(&target, interrupted).map(Place::from) {
+            match Connection::open(&target, interrupted).map(ExecutionTarget::from) {
                 Ok(place) if !self.has_booted(&place, before) => {}
                 _ => return Ok(()),
             }
@@ -148,7 +148,7 @@ impl RemoteDut {
     }
 
     /// Whether a host tells of another boot than before.
-    fn has_booted(&self, place: &Place, before: &Option<String>) -> bool {
+    fn has_booted(&self, place: &ExecutionTarget, before: &Option<String>) -> bool {
         let now = mark(place, self.known.kernel);
         now.zip(before.as_ref()).is_some_and(|(now, then)| !is_same_boot(&now, then))
     }
@@ -159,7 +159,7 @@ impl RemoteDut {
         since: &'static str,
         before: &Option<String>,
         interrupted: Option<&AtomicBool>,
-    ) -> Result<Place, DutError> {
+    ) -> Result<ExecutionTarget, DutError> {
         match self.wait_answer(since, before, interrupted) {
             Err(gone @ DutError::Gone { .. }) => self.power_cycle(since, gone, before, interrupted),
             other => other,
@@ -171,7 +171,7 @@ impl RemoteDut {
         since: &'static str,
         before: &Option<String>,
         interrupted: Option<&AtomicBool>,
-    ) -> Result<Place, DutError> {
+    ) -> Result<ExecutionTarget, DutError> {
         let within = Duration::from_nanos(self.known.boot.timeout_ns);
         let mut target = self.known.target.clone();
         target.connect_within = TRY;
@@ -179,7 +179,7 @@ impl RemoteDut {
         let mut why = String::from("it was not tried");
         while began.elapsed() < within {
             self.check(interrupted)?;
-            match Connection::open(&target, interrupted).map(Place::from) {
+            match Connection::open(&target, interrupted).map(ExecutionTarget::from) {
                 Ok(place) if before.is_none() && !answers(&place) => {
                     why = "it takes connections, and runs nothing".into()
                 }
@@ -202,7 +202,7 @@ impl RemoteDut {
         gone: DutError,
         before: &Option<String>,
         interrupted: Option<&AtomicBool>,
-    ) -> Result<Place, DutError> {
+    ) -> Result<ExecutionTarget, DutError> {
         let [program, arguments @ ..] = &self.known.power_cycle[..] else {
             return Err(with_power(gone, "; its lab file names no power-cycle program"));
         };
@@ -251,13 +251,13 @@ impl RemoteDut {
 }
 
 /// Whether a host still runs what it is told to.
-fn answers(place: &Place) -> bool {
+fn answers(place: &ExecutionTarget) -> bool {
     place.run(&Order::new("true").within(COMMAND), None).is_ok_and(|finished| finished.is_success())
 }
 
 /// What tells a boot of a host apart: a number that Linux draws at each, or the time of it by this machine's clock, from how long the
 /// host's first process has run: its own clock may be set at any time.
-pub(super) fn mark(place: &Place, kernel: Kernel) -> Option<String> {
+pub(super) fn mark(place: &ExecutionTarget, kernel: Kernel) -> Option<String> {
     let argv: &[&str] = match kernel {
         Kernel::Linux => &["cat", "/proc/sys/kernel/random/boot_id"],
         _ => &["ps", "-o", "etime=", "-p", "1"],

@@ -6,10 +6,10 @@ mod error;
 
 pub use error::{DutError, Left};
 
-use crate::{Changes, Collectors, Ending, Fault, Order, Place, RemoteError, Target, Undone};
+use crate::{Changes, Collectors, Ending, ExecutionTarget, Fault, Order, RemoteError, Target, Undone};
 use linerate_hosts::agent::ledger::Seen;
-use linerate_hosts::hosts::{Counters, Facts, Kernel, Question};
-use linerate_hosts::reconfigure::Steps;
+use linerate_hosts::dut_changes::Steps;
+use linerate_hosts::systems::{Counters, Facts, Kernel, Question};
 use linerate_plan::lab::Boot;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -53,10 +53,10 @@ pub struct Known {
 #[derive(Debug)]
 pub struct RemoteDut {
     known: Known,
-    place: Arc<Place>,
+    place: Arc<ExecutionTarget>,
     changes: Changes,
     /// The host that asks whether it forwards again after a reboot, with its kernel; itself where there is none.
-    witness: Option<(Arc<Place>, Kernel)>,
+    witness: Option<(Arc<ExecutionTarget>, Kernel)>,
     /// What told its boot apart when it was told to reboot, where an interrupt came before it was back.
     going_down: Option<Option<String>>,
     reboots: u32,
@@ -70,10 +70,10 @@ impl RemoteDut {
     /// Its journal cannot be used, or another linerate uses this host.
     pub fn new(
         known: Known,
-        place: Arc<Place>,
+        place: Arc<ExecutionTarget>,
         address: &str,
         journals: &Path,
-        witness: Option<(Arc<Place>, Kernel)>,
+        witness: Option<(Arc<ExecutionTarget>, Kernel)>,
     ) -> Result<RemoteDut, DutError> {
         let mut changes =
             Changes::open(Arc::clone(&place), address, known.machine.clone(), journals, known.sudo)?;
@@ -92,7 +92,7 @@ impl RemoteDut {
     }
 
     /// How it is reached now.
-    pub fn place(&self) -> &Arc<Place> {
+    pub fn place(&self) -> &Arc<ExecutionTarget> {
         &self.place
     }
 

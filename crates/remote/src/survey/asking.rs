@@ -1,13 +1,13 @@
 //! Many small programs run on a host in one session: their outputs and statuses, told apart by a mark that nobody can guess.
 
 use crate::error::RemoteError;
-use crate::place::Place;
+use crate::execution_target::ExecutionTarget;
 use crate::run::{Ending, Exchange, Order};
 use crate::scan::{Part, Scanner, fresh_mark};
 use crate::session::{Kind, Stream};
 use crate::words;
-use linerate_hosts::hosts::MOST_BYTES;
 use linerate_hosts::phases::Status;
+use linerate_hosts::systems::MOST_BYTES;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -37,7 +37,7 @@ pub struct Answer {
 
 /// Runs programs one after the other; `sudo`: each by `sudo -n`. The answers are in the order of the programs.
 pub fn ask(
-    place: &Place,
+    place: &ExecutionTarget,
     sudo: bool,
     programs: &[Vec<String>],
     interrupted: Option<&AtomicBool>,
@@ -48,7 +48,7 @@ pub fn ask(
 /// The same, within other limits of a session.
 pub fn ask_within(
     limit: Duration,
-    place: &Place,
+    place: &ExecutionTarget,
     sudo: bool,
     programs: &[Vec<String>],
     interrupted: Option<&AtomicBool>,
@@ -91,7 +91,7 @@ fn fitting(lines: &[String]) -> usize {
 
 fn session(
     limit: Duration,
-    place: &Place,
+    place: &ExecutionTarget,
     lines: &[String],
     listener: &mut Listener,
     interrupted: Option<&AtomicBool>,
@@ -162,8 +162,8 @@ fn now() -> f64 {
 mod tests {
     use super::*;
 
-    fn here() -> Place {
-        Place::Here { name: "here".into(), netns: None }
+    fn here() -> ExecutionTarget {
+        ExecutionTarget::Here { name: "here".into(), netns: None }
     }
 
     fn programs(all: &[&[&str]]) -> Vec<Vec<String>> {

@@ -3,11 +3,11 @@
 use super::asking::ask_within;
 use super::{ask_again, everywhere, is_root_by_sudo, put};
 use crate::error::RemoteError;
-use crate::place::Place;
-use linerate_hosts::hosts::checks::frames::{self, Probe, Skipped, Tried};
-use linerate_hosts::hosts::ping::{self, FRAMES, Replies};
-use linerate_hosts::hosts::{Counters, Facts, Kernel, Question};
+use crate::execution_target::ExecutionTarget;
 use linerate_hosts::phases::Status;
+use linerate_hosts::preflight::frames::{self, Probe, Skipped, Tried};
+use linerate_hosts::systems::ping::{self, FRAMES, Replies};
+use linerate_hosts::systems::{Counters, Facts, Kernel, Question};
 use linerate_plan::lab::{Host, Lab};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct Frames {
 /// more whom they know by ARP. Nothing is sent unless the lab file says `isolated = true`. A host that is lost is told in its facts.
 pub fn send_frames(
     lab: &Lab,
-    places: &BTreeMap<String, Arc<Place>>,
+    places: &BTreeMap<String, Arc<ExecutionTarget>>,
     facts: &mut BTreeMap<String, Facts>,
     cancelled: Option<&AtomicBool>,
 ) -> Frames {
@@ -64,7 +64,7 @@ type Counts = BTreeMap<(String, String), u64>;
 
 struct Step<'a> {
     lab: &'a Lab,
-    places: &'a BTreeMap<String, Arc<Place>>,
+    places: &'a BTreeMap<String, Arc<ExecutionTarget>>,
     facts: &'a BTreeMap<String, Facts>,
     cancelled: Option<&'a AtomicBool>,
 }
@@ -99,7 +99,12 @@ impl Step<'_> {
     }
 
     /// `None` where there is no ping.
-    fn ping(&self, host: &Host, place: &Place, probe: &Probe) -> Result<Option<Replies>, RemoteError> {
+    fn ping(
+        &self,
+        host: &Host,
+        place: &ExecutionTarget,
+        probe: &Probe,
+    ) -> Result<Option<Replies>, RemoteError> {
         let Some(facts) = self.facts.get(&host.name) else { return Ok(None) };
         let Some(kernel) = facts.kernel() else { return Ok(None) };
         let program = ping::argv(kernel, probe.source, probe.to);

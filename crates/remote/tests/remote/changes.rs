@@ -1,9 +1,9 @@
 //! Changes of a host, made and put back over the real sshd.
 
 use crate::sshd::SshLab;
-use linerate_hosts::reconfigure::{Port, Steps, Target, steps};
+use linerate_hosts::dut_changes::{Port, Steps, Target, steps};
 use linerate_plan::settings::{File, Filter, Rules, Settings, System, Tool};
-use linerate_remote::{Changes, Order, Place};
+use linerate_remote::{Changes, ExecutionTarget, Order};
 use linerate_wire::Family;
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ fn variant(folder: &Path) -> Steps {
 }
 
 /// What of the host the variant changes.
-fn state(place: &Place, folder: &Path) -> String {
+fn state(place: &ExecutionTarget, folder: &Path) -> String {
     let order = "sysctl -n net.ipv4.ip_forward; nft list ruleset | grep -c .";
     let said = place.run(&Order::new(order), None).unwrap().text();
     let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or("none".into());
@@ -52,7 +52,7 @@ fn a_variant_is_put_on_a_host_and_taken_back_also_by_the_next_linerate() {
     fs::write(folder.join("there"), "old\n").unwrap();
     let target = lab.target("dut");
     lab.enter(|| {
-        let place = Arc::new(Place::connect(&target, None).unwrap());
+        let place = Arc::new(ExecutionTarget::connect(&target, None).unwrap());
         let before = state(&place, &folder);
         assert!(before.ends_with("old\n|none"), "{before}");
         let wanted = variant(&folder);
@@ -86,7 +86,7 @@ fn a_change_that_fails_says_what_and_those_before_it_are_undone() {
     let journals = lab.folder().join("journals");
     let target = lab.target("dut");
     lab.enter(|| {
-        let place = Arc::new(Place::connect(&target, None).unwrap());
+        let place = Arc::new(ExecutionTarget::connect(&target, None).unwrap());
         let before = state(&place, Path::new("/nonexistent"));
         let mut settings = Settings::default();
         settings.sysctls.insert("net.ipv4.ip_forward".into(), "1".into());

@@ -3,7 +3,7 @@
 use crate::sshd::{SshLab, wait_until};
 use linerate_hosts::phases::Status;
 use linerate_remote::files::{Bounds, FileError};
-use linerate_remote::{Ending, Fault, Order, Place};
+use linerate_remote::{Ending, ExecutionTarget, Fault, Order};
 use std::io::Write;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +11,15 @@ use std::time::{Duration, Instant};
 
 const NEEDED: &str = "root and openssh-server";
 
-fn with_host(test: impl FnOnce(&SshLab, &Place) + Send) {
+fn with_host(test: impl FnOnce(&SshLab, &ExecutionTarget) + Send) {
     let lab = SshLab::new(&["r1"]);
     let target = lab.target("r1");
     lab.enter(|| {
-        test(&lab, &Place::connect(&target, None).unwrap_or_else(|e| panic!("{e}\n{}", lab.hosts[0].log())))
+        test(
+            &lab,
+            &ExecutionTarget::connect(&target, None)
+                .unwrap_or_else(|e| panic!("{e}\n{}", lab.hosts[0].log())),
+        )
     });
 }
 

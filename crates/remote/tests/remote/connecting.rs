@@ -1,7 +1,7 @@
 //! Connecting, and what can go wrong with it: each fault is told apart, and says what to do.
 
 use crate::sshd::SshLab;
-use linerate_remote::{Connection, Fault, Order, Place, Target};
+use linerate_remote::{Connection, ExecutionTarget, Fault, Order, Target};
 use std::time::{Duration, Instant};
 
 /// The fault with which a connection fails.
@@ -74,7 +74,7 @@ fn login_shells_may_be_csh_and_print_what_they_like() {
     let chatter = "ForceCommand echo Welcome; exec tcsh -c \"$SSH_ORIGINAL_COMMAND\"";
     let lab = SshLab::with_settings(&["r1"], chatter);
     lab.enter(|| {
-        let place = Place::connect(&lab.target("r1"), None).unwrap();
+        let place = ExecutionTarget::connect(&lab.target("r1"), None).unwrap();
         let finished = place.run(&Order::new("echo '!x $HOME'; echo a >&2; exit 4"), None).unwrap();
         assert_eq!((finished.text().as_str(), finished.errors().as_str()), ("!x $HOME\n", "a\n"));
     });

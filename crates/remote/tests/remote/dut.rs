@@ -1,9 +1,9 @@
 //! A device under test over the real sshd.
 
 use crate::sshd::SshLab;
-use linerate_hosts::hosts::Kernel;
+use linerate_hosts::systems::Kernel;
 use linerate_plan::lab::Boot;
-use linerate_remote::Place;
+use linerate_remote::ExecutionTarget;
 use linerate_remote::dut::{DutError, Known, RemoteDut};
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn dut(lab: &SshLab) -> RemoteDut {
         power_cycle: vec![],
         console: vec![],
     };
-    let place = Arc::new(Place::connect(&known.target, None).unwrap());
+    let place = Arc::new(ExecutionTarget::connect(&known.target, None).unwrap());
     RemoteDut::new(known, place, "dut", &lab.folder().join("journals"), None).unwrap()
 }
 

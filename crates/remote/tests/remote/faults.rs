@@ -3,7 +3,7 @@
 use crate::campaign::{Seen, campaign, design, host, waited};
 use crate::sshd::{SshHost, SshLab, wait_until};
 use linerate_hosts::phases::{Mode, Outcome, Phase, Step, Undone};
-use linerate_remote::{Driver, Notice, Place, Target};
+use linerate_remote::{Driver, ExecutionTarget, Notice, Target};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -191,7 +191,7 @@ fn a_campaign_in_a_process_of_its_own() {
     let Some(config) = std::env::var_os(CONFIG) else { return };
     let mut target = Target::new("r1").silent_for(Duration::from_secs(1));
     target.config = Some(PathBuf::from(config));
-    let place = Place::connect(&target, None).unwrap();
+    let place = ExecutionTarget::connect(&target, None).unwrap();
     let mut design = design(vec![host("r1", waited("sleep 603", 60))]);
     // More than one connection has room for.
     let mode = Mode::Background { limit_ns: None };

@@ -3,7 +3,7 @@
 use crate::campaign::{S, campaign, design, host, waited};
 use crate::sshd::SshLab;
 use linerate_hosts::phases::{Action, Mode, Outcome, Phase, Status, Step, Undone};
-use linerate_remote::{Driver, Notice, Place, Started};
+use linerate_remote::{Driver, ExecutionTarget, Notice, Started};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -126,7 +126,7 @@ fn commands_here_are_carried_out_likewise() {
         Notice::Wrote { bytes, .. } => outputs.push(String::from_utf8_lossy(bytes).into_owned()),
         _ => {}
     };
-    let place = Place::Here { name: "here".into(), netns: None };
+    let place = ExecutionTarget::Here { name: "here".into(), netns: None };
     let mut design = design(vec![host("here", waited("echo run", 10))]);
     design.trials = 2;
     Driver::new(design, vec![place], &mut observe).run(&AtomicBool::new(false)).unwrap();
@@ -144,7 +144,7 @@ fn that_a_run_has_begun_is_told_within_its_trial() {
         _ => {}
     };
     let names = ["one", "other"];
-    let places = names.map(|name| Place::Here { name: name.into(), netns: None });
+    let places = names.map(|name| ExecutionTarget::Here { name: name.into(), netns: None });
     let mut design = design(names.map(|name| host(name, waited(":", 10))).into());
     (design.trials, design.phases) = (150, [false, true, false, false]);
     Driver::new(design, places.into(), &mut observe).run(&AtomicBool::new(false)).unwrap();

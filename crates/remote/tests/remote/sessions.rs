@@ -3,7 +3,7 @@
 use crate::campaign::{Seen, campaign, design, host, waited};
 use crate::sshd::{SshLab, wait_until};
 use linerate_hosts::phases::{Design, Mode, Outcome, Phase, Status, Step, Undone};
-use linerate_remote::{Connection, Notice, Order, Place, Session, session::Kind};
+use linerate_remote::{Connection, ExecutionTarget, Notice, Order, Session, session::Kind};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ fn reset_is_run_where_no_further_connection_can_be_made() {
 fn commands_beside_many_sessions_find_room_and_all_lines_are_one_connection() {
     let lab = SshLab::new(&["r1"]);
     lab.enter(|| {
-        let place = Place::from(Connection::open(&lab.target("r1"), None).unwrap());
+        let place = ExecutionTarget::from(Connection::open(&lab.target("r1"), None).unwrap());
         let sessions: Vec<Session> =
             (0..12).map(|_| Session::start(&place, Kind::Watched, "sleep 604").unwrap()).collect();
         assert!(place.run(&Order::new("true"), None).unwrap().is_success());

@@ -1,12 +1,12 @@
-//! A lab of FreeBSD hosts that are none: `gen`, another `gen2`, and `rec`, on one wire with a device between them.
+//! A lab of Simulated FreeBSD hosts: `gen`, another `gen2`, and `rec`, on one wire with a device between them.
 
 use crate::sshd::{SshLab, wait_until};
 use linerate_hosts::tools::{Endpoints, Traffic, Transport};
 use linerate_plan::lab::Tool;
 use linerate_plan::timing::Timing;
-use linerate_remote::Place;
+use linerate_remote::ExecutionTarget;
 use linerate_remote::agents::Flown;
-use linerate_remote::tools::{ToolError, ToolHost, ToolTrial};
+use linerate_remote::external::{ToolError, ToolHost, ToolTrial};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl Bsd {
     }
 
     pub fn host(&self, name: &str) -> ToolHost {
-        let place = self.lab.enter(|| Place::connect(&self.lab.target(name), None)).unwrap();
+        let place = self.lab.enter(|| ExecutionTarget::connect(&self.lab.target(name), None)).unwrap();
         ToolHost { place: Arc::new(place), tool: Tool::PktGen, sudo: false }
     }
 

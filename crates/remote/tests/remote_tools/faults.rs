@@ -5,8 +5,8 @@ use crate::sshd::wait_until;
 use linerate_plan::lab::Tool;
 use linerate_plan::timing::Timing;
 use linerate_remote::agents::Flown;
-use linerate_remote::tools::{ToolError, ToolHost, ToolTrial};
-use linerate_remote::{Place, Target};
+use linerate_remote::external::{ToolError, ToolHost, ToolTrial};
+use linerate_remote::{ExecutionTarget, Target};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -221,7 +221,7 @@ fn a_trial_in_a_process_of_its_own() {
     let host = |name: &str| {
         let mut target = Target::new(name).silent_for(Duration::from_secs(1));
         target.config = Some(config.clone().into());
-        let place = Arc::new(Place::connect(&target, None).unwrap());
+        let place = Arc::new(ExecutionTarget::connect(&target, None).unwrap());
         ToolHost { place, tool: Tool::PktGen, sudo: false }
     };
     let timing = Timing { run_ns: 60_000_000_000, ..TIMING };

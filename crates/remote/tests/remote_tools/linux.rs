@@ -6,9 +6,9 @@ use linerate_linux::net::netlink::{Route, VethSpec};
 use linerate_measure::trial::rates;
 use linerate_plan::lab::Tool;
 use linerate_plan::timing::Timing;
-use linerate_remote::Place;
+use linerate_remote::ExecutionTarget;
 use linerate_remote::agents::Flown;
-use linerate_remote::tools::{ToolError, ToolHost, ToolTrial};
+use linerate_remote::external::{ToolError, ToolHost, ToolTrial};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,7 +62,7 @@ fn run(lab: &SshLab, host: usize, program: &str, args: &[&str]) {
 }
 
 fn host(lab: &SshLab, name: &str, tool: Tool) -> ToolHost {
-    let place = lab.enter(|| Place::connect(&lab.target(name), None)).unwrap();
+    let place = lab.enter(|| ExecutionTarget::connect(&lab.target(name), None)).unwrap();
     ToolHost { place: Arc::new(place), tool, sudo: false }
 }
 
@@ -166,7 +166,7 @@ fn trafgen_is_a_generator() {
     let before = count(2, "r0");
     let mac = Some("02:03:00:00:00:02".parse().unwrap());
     let sent = Traffic { destination_mac: mac, pps: Some(20_000.0), ..traffic("g0") };
-    let here = Place::Here { name: "here".into(), netns: Some(lab.hosts[0].netns.clone()) };
+    let here = ExecutionTarget::Here { name: "here".into(), netns: Some(lab.hosts[0].netns.clone()) };
     let generators = [(ToolHost { place: Arc::new(here), tool: Tool::Trafgen, sudo: false }, sent)];
     let patience = Duration::from_secs(3);
     let trial = ToolTrial { generators: &generators, receiver: None, timing: TIMING, patience };

@@ -3,7 +3,7 @@
 use crate::bsd::{Bsd, TIMING};
 use linerate_measure::trial::{Rates, rates};
 use linerate_remote::agents::Flown;
-use linerate_remote::tools::NOTHING_ARRIVED;
+use linerate_remote::external::NOTHING_ARRIVED;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A whole window, without a fault.
@@ -115,7 +115,7 @@ fn sudo_is_asked_for_the_whole_session() {
     (generator.sudo, receiver.sudo) = (true, true);
     let fly = |generator| {
         let generators = [(generator, crate::bsd::traffic(Some(500_000.0), None))];
-        linerate_remote::tools::ToolTrial {
+        linerate_remote::external::ToolTrial {
             generators: &generators,
             receiver: Some((&receiver, crate::bsd::traffic(None, None))),
             timing: TIMING,

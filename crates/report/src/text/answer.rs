@@ -106,7 +106,7 @@ fn cost(campaign: &Campaign, row: &Row, slot: &Slot) -> String {
     match row.dut_ns_per_frame {
         Some(dut) => {
             let own = time((row.ns_per_frame - dut).max(0.0));
-            format!(", {whole} per frame{each}, of which {own} are the tester's own")
+            format!(", {whole} per frame{each}; the tester itself takes {own}")
         }
         None => format!(", {whole} per frame{each}"),
     }

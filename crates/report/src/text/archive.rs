@@ -2,7 +2,7 @@
 
 use super::numbers::{bytes, grouped, significant};
 use super::page::{Ink, Page, Style, Table};
-use linerate_import::archive::{Archive, FileProblem, ResultDirectory, Rule, Run, Set};
+use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory, Rule, Run, Set};
 use std::collections::BTreeMap;
 
 /// The sounder figure is told where it differs from the archive's by more.

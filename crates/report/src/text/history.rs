@@ -194,7 +194,7 @@ fn tell(page: &mut Page, timeline: &Judged, change: &Found, mark: &str) {
     );
     text += &at_first(timeline, change);
     if let Some(place) = &change.made_good {
-        text += &format!("; made good from {} on", short_time(place));
+        text += &format!("; repaired from {} on", short_time(place));
     }
     let ink = if change.is_regression() { Ink::Bold } else { Ink::Plain };
     page.item(mark, &text, ink);

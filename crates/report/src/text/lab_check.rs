@@ -2,9 +2,9 @@
 
 use super::numbers::counted;
 use super::page::{Ink, Page, Style, Table};
-use linerate_hosts::hosts::checks::frames::{Skipped, Tried};
-use linerate_hosts::hosts::checks::{Problem, Severity, ports, speed, tool};
-use linerate_hosts::hosts::{Facts, Interface, Link};
+use linerate_hosts::preflight::frames::{Skipped, Tried};
+use linerate_hosts::preflight::{Problem, Severity, ports, speed, tool};
+use linerate_hosts::systems::{Facts, Interface, Link};
 use linerate_plan::lab::{Host, Lab};
 use std::collections::BTreeMap;
 
@@ -110,7 +110,7 @@ fn of_host(host: &Host, facts: &Facts) -> Vec<String> {
     let unknown = || "?".to_string();
     let system = facts.system.as_ref();
     let version =
-        |s: &linerate_hosts::hosts::System| if s.kernel.is_empty() { unknown() } else { s.kernel.clone() };
+        |s: &linerate_hosts::systems::System| if s.kernel.is_empty() { unknown() } else { s.kernel.clone() };
     vec![
         host.name.clone(),
         roles.join(", "),

@@ -78,7 +78,7 @@ pub enum Problem {
     #[error("a zero byte: this is no text file")]
     ZeroByte,
     /// Longer than [`MAX_LINE`].
-    #[error("longer than {MAX_LINE} bytes: this is no file of figures")]
+    #[error("longer than {MAX_LINE} bytes: this is not a file of numbers")]
     TooLong,
 }
 

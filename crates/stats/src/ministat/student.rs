@@ -38,7 +38,7 @@ impl std::fmt::Display for Confidence {
 
 /// A level that ministat has no quantiles for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no level of confidence that ministat knows: 80, 90, 95, 98, 99 or 99.5")]
+#[error("{0:?} is not a confidence level of ministat: 80, 90, 95, 98, 99 or 99.5")]
 pub struct ParseConfidenceError(String);
 
 impl FromStr for Confidence {

@@ -26,7 +26,7 @@ impl Reader<'_> {
             }
             Err(_) => {
                 let shown: String = text.chars().take(60).collect();
-                self.notes.left_value(value, format!("{name}: '{shown}' is no {what}"));
+                self.notes.left_value(value, format!("{name}: '{shown}' is not a valid {what}"));
                 None
             }
         }
@@ -34,7 +34,7 @@ impl Reader<'_> {
 
     /// The name of an interface.
     pub(super) fn interface(&mut self, names: &[String], to: &str) -> Option<String> {
-        let read: Name = self.typed(names, "name of an interface", to)?;
+        let read: Name = self.typed(names, "interface name", to)?;
         Some(read.0)
     }
 

@@ -36,7 +36,7 @@ fn all_at_once() {
     let player = "[Master]\nplayer:\nconductor: c\ncmdport: 0\n[Startup]\nstep1: a\nstep1: b\n[Run]\ntimeout: x\n[Reset]\n";
     let found = faults(main, &[("p.cfg", player)]);
     let expected = [
-        "conductor.cfg:2:9: 'many' is no number of trials",
+        "conductor.cfg:2:9: 'many' is not a number of trials",
         "conductor.cfg:5:4: the player's file q.cfg cannot be read: No such file",
         "conductor.cfg:6:1: 'a' is there twice in [Clients], first on line 4",
         "p.cfg:1:2: [Master] has no 'resultsport'",
@@ -57,8 +57,8 @@ fn trials_that_are_no_number_of_trials() {
     for (trials, message) in [
         ("0", "0 trials are none (write 1 or more)"),
         ("-3", "-3 trials are none"),
-        ("1.5", "'1.5' is no number of trials"),
-        ("", "'' is no number of trials"),
+        ("1.5", "'1.5' is not a number of trials"),
+        ("", "'' is not a number of trials"),
         ("1000001", "1000001 trials are too many (at most 1000000)"),
         ("99999999999999999999999999", "trials are too many"),
     ] {
@@ -80,7 +80,7 @@ fn sections_that_are_missing_unknown_or_there_twice() {
         ("[Test]\n[Clients]\n".into(), "2:2: [Clients] names no player"),
         (
             format!("[test]\n{clients}[Test]\n"),
-            "1:2: [test] is no section of this file (did you mean [Test]?)",
+            "1:2: [test] is not a section of this file (did you mean [Test]?)",
         ),
         (format!("[Test]\n{clients}[Test]\n"), "4:2: [Test] is there twice, first on line 1"),
         (
@@ -128,7 +128,7 @@ fn hosts_and_ports() {
 #[test]
 fn formats_of_results() {
     let fault = main_fault("[Test]\nformat: xml\n[Clients]\na: p.cfg\n");
-    assert_eq!(fault, "conductor.cfg:2:9: 'xml' is no format of results (write text or json)");
+    assert_eq!(fault, "conductor.cfg:2:9: 'xml' is not a format of results (write text or json)");
 }
 
 #[test]

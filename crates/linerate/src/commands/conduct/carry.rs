@@ -9,7 +9,7 @@ use anyhow::Result;
 use linerate_hosts::phases::{Action, Design, Failure, Phase, Report, Rules, Undone};
 use linerate_import::conductor::{Recorder, Test, Trial, phase_name};
 use linerate_linux::records::utc_now;
-use linerate_remote::{Driver, Notice, Place};
+use linerate_remote::{Driver, ExecutionTarget, Notice};
 use linerate_report::text;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ const MOST_OUTPUT: usize = 256 << 10;
 pub fn carry(
     args: &Conduct,
     test: &Test,
-    places: Vec<Place>,
+    places: Vec<ExecutionTarget>,
     at: Vec<String>,
     format: Format,
 ) -> Result<ExitCode> {

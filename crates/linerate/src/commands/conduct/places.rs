@@ -3,7 +3,7 @@
 use crate::cli::Conduct;
 use linerate_import::conductor::{Test, Worker};
 use linerate_linux::net::Netns;
-use linerate_remote::{Connection, Place, RemoteError, Target};
+use linerate_remote::{Connection, ExecutionTarget, RemoteError, Target};
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 
@@ -58,7 +58,7 @@ pub fn find(args: &Conduct, test: &Test) -> Result<Vec<Where>, Vec<String>> {
 ///
 /// # Errors
 /// Of each host that cannot be reached, why.
-pub fn connect(places: Vec<Where>, cancelled: &AtomicBool) -> Result<Vec<Place>, Vec<RemoteError>> {
+pub fn connect(places: Vec<Where>, cancelled: &AtomicBool) -> Result<Vec<ExecutionTarget>, Vec<RemoteError>> {
     let target = |place: &Where| match place {
         Where::Ssh(target) => Some(target.clone()),
         Where::Here { .. } => None,
@@ -68,9 +68,9 @@ pub fn connect(places: Vec<Where>, cancelled: &AtomicBool) -> Result<Vec<Place>,
     let (mut connected, mut errors) = (Vec::new(), Vec::new());
     for place in places {
         match place {
-            Where::Here { name, netns } => connected.push(Place::Here { name, netns }),
+            Where::Here { name, netns } => connected.push(ExecutionTarget::Here { name, netns }),
             Where::Ssh(_) => match connections.next().expect("an answer for each host") {
-                Ok(connection) => connected.push(Place::Ssh(Box::new(connection))),
+                Ok(connection) => connected.push(ExecutionTarget::Ssh(Box::new(connection))),
                 Err(error) => errors.push(error),
             },
         }

@@ -1,9 +1,9 @@
 //! What was found out about a lab, as JSON.
 
 use super::Found;
-use linerate_hosts::hosts::checks::frames::Tried;
-use linerate_hosts::hosts::checks::{Problem, Severity, ports, tool};
-use linerate_hosts::hosts::{Facts, Interface, Link};
+use linerate_hosts::preflight::frames::Tried;
+use linerate_hosts::preflight::{Problem, Severity, ports, tool};
+use linerate_hosts::systems::{Facts, Interface, Link};
 use linerate_plan::lab::{Host, Lab};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub fn json(file: &str, lab: &Lab, found: &Found) -> Value {
     let count = |severity| found.problems.iter().filter(|p| p.severity == severity).count();
     let skipped = |s: &_| {
-        let linerate_hosts::hosts::checks::frames::Skipped { what, why } = s;
+        let linerate_hosts::preflight::frames::Skipped { what, why } = s;
         json!({ "what": what, "why": why })
     };
     json!({

@@ -1,7 +1,7 @@
-//! A plan for a lab of hosts: from its lab file to hosts that are connected, known and found fit, and to a stand of them.
+//! A plan for a lab of hosts: from its lab file to hosts that are connected, known and found fit, and to a testbed of them.
 
 pub mod rehearsal;
-mod stand;
+mod testbed;
 mod traffic;
 
 use super::prepare::{Prepared, Source, with_reasons};
@@ -11,9 +11,9 @@ use crate::commands::{style, usage};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
-use linerate_hosts::hosts::checks::{self, Needs, Port, Problem, Severity, ports};
-use linerate_hosts::hosts::{Facts, Interface, System as Detected};
-use linerate_hosts::reconfigure::{self, Steps, Target};
+use linerate_hosts::dut_changes::{self, Steps, Target};
+use linerate_hosts::preflight::{self, Needs, Port, Problem, Severity, ports};
+use linerate_hosts::systems::{Facts, Interface, System as Detected};
 use linerate_linux::records::rfc3339_utc;
 use linerate_measure::record::{HostFacts, Roles, VERSION};
 use linerate_plan::campaign::{Campaign, Requirement, Trials};
@@ -22,7 +22,7 @@ use linerate_plan::settings::Mode;
 use linerate_plan::settings::{Dut, End, Settings, System};
 use linerate_plan::timing::Timing;
 use linerate_remote::survey::{self, Approach};
-use linerate_remote::{Order, Place, RemoteError};
+use linerate_remote::{ExecutionTarget, Order, RemoteError};
 use linerate_report::text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -34,7 +34,7 @@ use std::time::Duration;
 pub struct Site {
     lab: Lab,
     approach: Approach,
-    places: BTreeMap<String, Arc<Place>>,
+    places: BTreeMap<String, Arc<ExecutionTarget>>,
     unreached: BTreeMap<String, RemoteError>,
     facts: BTreeMap<String, Facts>,
     /// The plan's folder.
@@ -80,7 +80,7 @@ impl Site {
             progress.aside(|| earlier.told.iter().for_each(|line| eprintln!("linerate: {line}")));
             site.ask()?;
         }
-        let problems = checks::check(&site.lab, &site.facts, &Needs::default());
+        let problems = preflight::check(&site.lab, &site.facts, &Needs::default());
         let faults = problems.iter().filter(|p| p.severity == Severity::Fault).count();
         if !problems.is_empty() {
             progress.aside(|| tell(&problems));
@@ -128,7 +128,7 @@ impl Site {
         self.facts.get(&host.name).with_context(|| format!("nothing is known of {}", host.name))
     }
 
-    fn place(&self, host: &Host) -> Result<&Arc<Place>> {
+    fn place(&self, host: &Host) -> Result<&Arc<ExecutionTarget>> {
         self.places.get(&host.name).ok_or_else(|| match self.unreached.get(&host.name) {
             Some(error) => anyhow::anyhow!("{error}"),
             None => anyhow::anyhow!("{} is not connected", host.name),
@@ -144,7 +144,7 @@ impl Site {
 
     /// What sends or counts on a host.
     fn tool(&self, host: &Host) -> Result<Tool> {
-        checks::tool(host, self.of(host)?).with_context(|| {
+        preflight::tool(host, self.of(host)?).with_context(|| {
             format!("{} has neither linerate nor pkt-gen, nor does the lab file name a tool", host.name)
         })
     }
@@ -217,12 +217,12 @@ impl Site {
     /// What every lane comes to on the DUT, or why it cannot be.
     fn steps(&self, plan: &Campaign) -> Result<Vec<Result<Steps, Vec<String>>>> {
         let Some(dut) = self.lab.dut() else {
-            let alone = |dut: Dut| dut == Dut::CardToCard;
+            let alone = |dut: Dut| dut == Dut::TesterBaseline;
             let of_lane = |settings: &Settings| match alone(settings.dut) {
                 true => Ok(Steps::default()),
-                false => {
-                    Err(vec!["there is no device under test in this lab: it would be card to card".into()])
-                }
+                false => Err(vec![
+                    "there is no device under test in this lab: it would be a tester baseline".into(),
+                ]),
             };
             return Ok(plan.lanes.iter().map(|lane| of_lane(&lane.settings)).collect());
         };
@@ -231,7 +231,7 @@ impl Site {
     }
 
     fn target(&self, dut: &Host, system: System) -> Result<Target> {
-        let port = |end: End, key: &str| -> Result<reconfigure::Port> {
+        let port = |end: End, key: &str| -> Result<dut_changes::Port> {
             let found = self.interface(dut, key, 0)?;
             Ok(port_of(&self.lab, end, found.name.clone(), &found.addresses))
         };
@@ -279,10 +279,10 @@ impl Site {
     }
 }
 
-fn port_of(lab: &Lab, end: End, name: String, addresses: &[HostAddress]) -> reconfigure::Port {
+fn port_of(lab: &Lab, end: End, name: String, addresses: &[HostAddress]) -> dut_changes::Port {
     let peers = lab.peers(end);
     let next_hops = peers.iter().flat_map(|peer| &peer.addresses).map(|a| a.address.to_string());
-    reconfigure::Port {
+    dut_changes::Port {
         name,
         addresses: addresses.iter().map(ToString::to_string).collect(),
         next_hops: next_hops.collect(),
@@ -296,9 +296,9 @@ fn lane_steps(plan: &Campaign, lane: usize, target: &Target, folder: &Path) -> R
     if let Some(image) = &mut settings.image {
         image.file = folder.join(&image.file).display().to_string();
     }
-    if settings.dut == Dut::CardToCard {
+    if settings.dut == Dut::TesterBaseline {
         return Err(vec![
-            "there is a device under test in this lab: name another lab file for card to card".into(),
+            "there is a device under test in this lab: name another lab file for the tester baseline".into(),
         ]);
     }
     if settings.dut == Dut::Bridge {
@@ -306,7 +306,7 @@ fn lane_steps(plan: &Campaign, lane: usize, target: &Target, folder: &Path) -> R
         return Err(vec!["bridges are not measured in labs of hosts yet".into()]);
     }
     let rules = plan.rule_set(lane, Some(&target.outside.name));
-    let steps = reconfigure::steps(&settings, rules.as_ref(), target);
+    let steps = dut_changes::steps(&settings, rules.as_ref(), target);
     steps.map_err(|unsupported| unsupported.iter().map(ToString::to_string).collect())
 }
 
@@ -323,7 +323,7 @@ fn cells(plan: &Campaign, lab: Option<&Lab>) -> Result<Prepared> {
     let flows = |family, flows| origins.flows(family, flows);
     prepared.cells(plan, &Source { cpus: &|_| Vec::new(), threads: Some(threads), speed, flows: &flows })?;
     for (slot, cell) in prepared.slots.iter_mut().zip(&plan.cells) {
-        slot.no_ceiling = plan.lanes[cell.lane].settings.dut != Dut::CardToCard;
+        slot.no_ceiling = plan.lanes[cell.lane].settings.dut != Dut::TesterBaseline;
     }
     Ok(prepared)
 }

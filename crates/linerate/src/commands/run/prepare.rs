@@ -2,7 +2,7 @@
 //! why.
 
 use crate::commands::plan::long_enough;
-use crate::stand::{EmbeddedPlan, Means, Places, TrafficKind};
+use crate::testbed::{Backend, EmbeddedPlan, Places, TrafficKind};
 use anyhow::{Context, Result};
 use linerate_linux::host::cpu;
 use linerate_linux::host::journal::Consent;
@@ -32,7 +32,7 @@ pub struct Prepared {
     /// How the CPUs are shared.
     pub mode: Mode,
     /// How frames leave and arrive.
-    pub means: Means,
+    pub means: Backend,
     /// Kinds of traffic, each on its CPUs.
     pub kinds: Vec<TrafficKind>,
     /// Which lane of the plan and which of `kinds` each cell is, and its rate.
@@ -57,7 +57,7 @@ pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool) -> Result<Pre
     if !simulated {
         prepared.skipped = skipped(plan, consent);
         if let Some(reason) = support::lacking(&Need::Xdp) {
-            prepared.means = Means::Packet;
+            prepared.means = Backend::Packet;
             prepared.notes.push(format!(
                 "the tester uses AF_PACKET sockets, which are several times slower than XDP live frames: {reason}"
             ));
@@ -65,7 +65,7 @@ pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool) -> Result<Pre
         let longest = |cell: &usize| prepared.kinds[prepared.layout[*cell].1].mix.max_len_fcs();
         let measured = (0..plan.cells.len()).filter(|cell| !prepared.is_skipped(*cell));
         if let Some(longest) = measured.map(|cell| longest(&cell)).max().filter(|l| *l > LONGEST_FCS) {
-            prepared.means = Means::Packet;
+            prepared.means = Backend::Packet;
             prepared.notes.push(format!(
                 "frames of {longest} bytes: the tester uses AF_PACKET sockets, which are several times slower than XDP live frames, because these carry {LONGEST_FCS} bytes at most"
             ));
@@ -103,7 +103,7 @@ impl Prepared {
             notes: Vec::new(),
             roles,
             mode,
-            means: Means::Xdp,
+            means: Backend::Xdp,
             kinds: Vec::new(),
             layout: Vec::new(),
         }
@@ -279,7 +279,7 @@ fn position(list: &mut Vec<usize>, item: usize) -> usize {
 fn setup(plan: &Campaign, lane: usize, number: usize) -> Result<Setup, Vec<String>> {
     let families = plan.families(lane);
     let mut settings = plan.lanes[lane].settings.clone();
-    if settings.dut == Dut::CardToCard {
+    if settings.dut == Dut::TesterBaseline {
         // Its CPUs are those of its frames; there is no DUT that would have any.
         settings.cpus = None;
     }
@@ -321,7 +321,7 @@ fn skipped(plan: &Campaign, consent: Consent) -> Vec<Skipped> {
     for ceiling in 0..all.len() {
         let mut users = plan.cells.iter().enumerate().filter(|(_, c)| c.ceiling == Some(ceiling)).peekable();
         if all[ceiling].is_empty() && users.peek().is_some() && users.all(|(user, _)| !all[user].is_empty()) {
-            all[ceiling].push("nothing is held against it".into());
+            all[ceiling].push("nothing is compared with it".into());
         }
     }
     with_reasons(all)

@@ -28,7 +28,7 @@ pub fn report(args: &Run, campaign: &Campaign, facts: &HostFacts, finished: Fini
         return Err(failure);
     }
     if summary.stopped == Stopped::Interrupted {
-        tell(format!("stopped; linerate run --resume {} goes on", directory.display()));
+        tell(format!("stopped; to resume: linerate run --resume {}", directory.display()));
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let missed = missed(args, &summary);

@@ -69,7 +69,7 @@ fn kinds_without_tables_get_none() {
     let mut bridge = Setup::of(Dut::Bridge);
     bridge.more_routes = Filler { v4: 1, ..Filler::default() };
     assert_eq!(bridge.faults().len(), 1);
-    let mut none = Setup::of(Dut::CardToCard);
+    let mut none = Setup::of(Dut::TesterBaseline);
     none.sysctls.insert("net.ipv4.ip_forward".into(), "1".into());
     assert_eq!(none.faults().len(), 1);
     assert_eq!(Setup::of(Dut::KnownDelay(200_001)).faults(), ["known-delay is at most 200us"]);

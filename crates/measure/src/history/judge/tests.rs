@@ -74,10 +74,10 @@ fn the_machine_is_told_from_what_is_measured() {
         let ratio = 0.5 * forwarding * point.rate.value / 1e6;
         point.rate.value *= machine * forwarding;
         let figure = Figure { value: ratio, error: 0.0, runs: 6 };
-        point.relative = Some(Relative { to: "card-to-card".into(), figure });
+        point.relative = Some(Relative { to: "tester-baseline".into(), figure });
     }
     let judged = one(points);
-    assert_eq!(judged.measure, "ratio to card-to-card");
+    assert_eq!(judged.measure, "ratio to tester-baseline");
     assert_eq!(judged.changes.iter().map(|c| c.index).collect::<Vec<_>>(), [14]);
     assert_eq!(judged.of_the_machine.iter().map(|c| c.index).collect::<Vec<_>>(), [8]);
 }
@@ -86,7 +86,7 @@ fn the_machine_is_told_from_what_is_measured() {
 fn a_few_ratios_do_not_make_a_time_line() {
     let mut points = days(3);
     let figure = Figure { value: 0.5, error: 0.0, runs: 6 };
-    points[3].relative = Some(Relative { to: "card-to-card".into(), figure });
+    points[3].relative = Some(Relative { to: "tester-baseline".into(), figure });
     let judged = one(points);
     assert_eq!((judged.measure.as_str(), judged.points.len()), ("rate", 20));
 }

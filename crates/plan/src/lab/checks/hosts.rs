@@ -123,7 +123,7 @@ fn names(host: &HostTree<'_>, problems: &mut Vec<Problem>) {
             let shown: String = name.chars().take(40).collect();
             let help = "write it as the host shows it: letters, digits, '.', '_', '-'; at most 15 characters";
             problems
-                .push(Problem::new(node.span, format!("'{shown}' is no name of an interface")).help(help));
+                .push(Problem::new(node.span, format!("'{shown}' is not a valid interface name")).help(help));
         }
         if let Some((_, other)) = seen.iter().find(|(n, _)| n == name) {
             let message = format!("{name} is the interface of [{other}] already");

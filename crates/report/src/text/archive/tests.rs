@@ -1,5 +1,5 @@
 use super::*;
-use linerate_import::archive::Published;
+use linerate_import::netbenches::Published;
 
 fn run(log: &str, median: Option<f64>, sound: Option<f64>) -> Run {
     Run { log: log.into(), median_pps: median, sound_pps: sound, ..Run::default() }

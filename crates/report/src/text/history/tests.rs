@@ -52,7 +52,7 @@ fn regressions_first_then_the_plot_and_the_causes() {
         "broken: Atom",
         "slower from r300013 on (last before: r300012): ",
         "; for 4 points: 4",
-        "made good from r300017 on",
+        "repaired from r300017 on",
         "Changed there: source r300012 -> r300013, that one commit (as at every point)",
         "r300031: ",
         "Without a change",
@@ -102,7 +102,7 @@ fn ratios_are_percentages_and_the_machine_is_named() {
     let mut followed = timeline("forwarding", 24, |i| if i < 12 { 1.0 } else { 0.7 });
     for (i, point) in followed.points.iter_mut().enumerate() {
         let figure = Figure { value: 0.5 + 0.001 * (i % 5) as f64, error: 0.0, runs: 6 };
-        point.relative = Some(Relative { to: "card-to-card".into(), figure });
+        point.relative = Some(Relative { to: "tester-baseline".into(), figure });
     }
     let steady = text(std::slice::from_ref(&followed), 100);
     assert!(steady.contains("50.0 %..50.4 %"), "{steady}");

@@ -1,8 +1,9 @@
 //! The texts of plans that were carried out, as a person sees them.
 
 use super::super::summary;
-use super::super::tests::{campaign as bench, host, same, slot, trial};
+use super::super::tests::{campaign as bench, host, slot, trial};
 use crate::text::Style;
+use expect_test::expect_file;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::record::{Campaign, Planned, Skipped, TrialRecord};
 use linerate_measure::schedule::Stopped;
@@ -48,7 +49,7 @@ fn text(campaign: &Campaign, trials: &[TrialRecord], style: Style) -> String {
 
 fn firewalls(name: &str) -> f64 {
     match name.split_once(',').map_or(name, |(variant, _)| variant) {
-        "card-to-card" => 5e6,
+        "tester-baseline" => 5e6,
         "forwarding" | "iptables-stateless" => 1e6,
         "nft-stateless" => 0.97e6,
         "nft-nat" => 1.2e6,
@@ -65,7 +66,7 @@ fn variants() {
     let mut trials = blocks(&c, firewalls);
     trials[0].audit =
         audit(&Evidence { faults: vec!["interface g0 went down".into()], ..Evidence::default() });
-    same(&text(&c, &trials, WIDE), include_str!("firewalls.txt"));
+    expect_file!["firewalls.txt"].assert_eq(&text(&c, &trials, WIDE));
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn sweeps_and_speed_ups() {
     let nat = text(&c, &blocks(&c, rate), Style { color: false, width: 100 });
     let until = |text: &str, end: &str| text.split_once(end).map(|(t, _)| t.to_string()).unwrap();
     let both = until(&rules, "What was expected") + "\n---\n" + &until(&nat, "What was expected");
-    same(&both, include_str!("sweeps.txt"));
+    expect_file!["sweeps.txt"].assert_eq(&both);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::traffic::{Side, of_tools};
 use super::{cells, lane_steps, port_of};
 use anyhow::Result;
-use linerate_hosts::reconfigure::{Program, Target};
+use linerate_hosts::dut_changes::{Program, Target};
 use linerate_hosts::rehearsal::{Action, Part};
 use linerate_hosts::tools::{self, Traffic};
 use linerate_plan::campaign::{Campaign, Reboot};

@@ -1,6 +1,6 @@
 //! A plan's traffic in the words of the agents' protocol and of the tools.
 
-use crate::stand::TrafficKind;
+use crate::testbed::TrafficKind;
 use anyhow::{Context, Result, bail};
 use linerate_hosts::agent::spec::{self, Flows, Lengths};
 use linerate_hosts::tools::{self, Endpoints};

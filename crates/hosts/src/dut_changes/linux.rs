@@ -1,0 +1,274 @@
+//! Linux: `ip`, `ethtool`, `sysctl`, `nft` and `iptables`, and the kernel's files for what no tool sets.
+
+use super::{Form, Input, List, Program, Undo, WAS};
+use linerate_plan::rules::{Firewall, Part, RuleSet};
+use linerate_plan::settings::{Dut, End, Feature, Interface, Settings};
+
+/// Prints the files of an interface's queues (`rx`, `tx`) of one name, each with what is in it.
+const QUEUES_READ: &str =
+    r#"for f in /sys/class/net/"$1"/queues/"$2"-*/"$3"; do [ -e "$f" ] && echo "$f $(cat "$f")"; done"#;
+/// Writes the rest of its arguments into these files, in turn.
+const QUEUES_PUT: &str = r#"set -e
+if=$1 kind=$2 file=$3; shift 3
+n=0
+while [ -e "/sys/class/net/$if/queues/$kind-$n" ]; do
+	value=$1; shift; set -- "$@" "$value"
+	printf '%s\n' "$value" >"/sys/class/net/$if/queues/$kind-$n/$file"
+	n=$((n + 1))
+done
+[ "$n" -gt 0 ]"#;
+/// Prints the CPUs of an interface's interrupts.
+const IRQS_READ: &str = r#"for i in $(ls "/sys/class/net/$1/device/msi_irqs" 2>/dev/null); do
+	f=/proc/irq/$i/smp_affinity_list; [ -e "$f" ] && echo "$f $(cat "$f")"
+done"#;
+/// Spreads an interface's interrupts over the CPUs that are the rest of its arguments.
+const IRQS_PUT: &str = r#"if=$1; shift
+done=0
+for i in $(ls "/sys/class/net/$if/device/msi_irqs" 2>/dev/null); do
+	f=/proc/irq/$i/smp_affinity_list; [ -e "$f" ] || continue
+	printf '%s\n' "$1" >"$f" 2>/dev/null && done=1
+	cpu=$1; shift; set -- "$@" "$cpu"
+done
+[ "$done" = 1 ] || { echo "$if has no interrupts that can be moved" >&2; exit 1; }"#;
+/// Puts back lines of a file's name and its content.
+const LINES_BACK: &str = r#"while read -r f value; do printf '%s\n' "$value" >"$f"; done; exit 0"#;
+/// Prints the tables that rule sets are loaded into. Those that nobody has used yet are printed by name alone, empty: without that, putting
+/// nothing back would leave everything there.
+const TABLES_READ: &str = r#""$1" -t filter && "$1" -t nat"#;
+/// Where ethtool has the second of two settings on one line: `Adaptive RX: off  TX: on`.
+const ADAPTIVE_TX: &str = "Adaptive RX/TX";
+/// Takes our table away, whether or not it is there.
+const NFT_GONE: &str = "nft add table inet linerate && exec nft delete table inet linerate";
+/// Takes our ipsets away, whichever of them there are.
+const IPSETS_GONE: &str = "for s in linerate4 linerate6; do ipset destroy \"$s\" 2>/dev/null; done; exit 0";
+
+/// Prints whether a module is loaded, or a part of the kernel.
+const MODULE_READ: &str = r#"[ -e "/sys/module/$(printf %s "$1" | tr - _)" ] && echo there || echo absent"#;
+
+/// All that a variant sets.
+pub fn settings(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet>) {
+    list.modules(settings, MODULE_READ, ["modprobe", "--"], "rmmod");
+    for name in settings.boot.keys() {
+        list.refuse(
+            format!("boot setting {name}"),
+            "each boot loader of Linux has its own file: set the kernel's command line by hand",
+        );
+    }
+    if settings.cpus.is_some() {
+        list.refuse("cpus", "on a real host the queues' interrupts decide: interface.irq, interface.queues");
+    }
+    list.sysctls(settings);
+    for end in [End::In, End::Out] {
+        let name = list.target.end(end).name.clone();
+        interface(list, &name, if end == End::In { &settings.inside } else { &settings.outside });
+    }
+    dut(list, settings.dut);
+    tables(list, settings);
+    if let Some(file) = &settings.rule_file {
+        super::own_rules::load(list, file);
+    }
+    if let Some(set) = rules {
+        rule_set(list, set);
+    }
+    list.commands(settings);
+}
+
+fn dut(list: &mut List<'_>, dut: Dut) {
+    match dut {
+        Dut::Forwarding | Dut::TesterBaseline => {}
+        Dut::Bridge => {
+            let bridge = "linerate0";
+            list.with_undo(
+                "bridge linerate0",
+                Program::new(["ip", "link", "add", "name", bridge, "type", "bridge"]),
+                Program::new(["ip", "link", "del", "dev", bridge]),
+            );
+            for port in list.target.ports() {
+                let name = port.name.clone();
+                list.with_undo(
+                    format!("{name} in the bridge"),
+                    Program::new(["ip", "link", "set", "dev", &name, "master", bridge]),
+                    Program::new(["ip", "link", "set", "dev", &name, "nomaster"]),
+                );
+            }
+            let up = |state: &str| Program::new(["ip", "link", "set", "dev", bridge, state]);
+            list.with_undo("bridge linerate0 up", up("up"), up("down"));
+        }
+        other => list.refuse(format!("dut {other}"), super::bsd::NO_KIND),
+    }
+}
+
+fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
+    if let Some(mtu) = wanted.mtu {
+        list.kernel_file(format!("MTU of {name}"), &format!("/sys/class/net/{name}/mtu"), &mtu.to_string());
+    }
+    for (feature, on) in &wanted.features {
+        feature_of(list, name, *feature, *on);
+    }
+    for (flag, on) in &wanted.private_flags {
+        let set = |to: &str| Program::new(["ethtool", "--set-priv-flags", name, flag, to]);
+        let read = List::read(Program::new(["ethtool", "--show-priv-flags", name]), Form::Line(flag.clone()));
+        list.add(format!("private flag {flag} of {name}"), read, set(on_off(*on)), Undo::Run(set(WAS)));
+    }
+    let numbers = [
+        (wanted.queues, "queues", ["-l", "-L"], "Combined", "combined"),
+        (wanted.rx_ring, "receive ring", ["-g", "-G"], "RX", "rx"),
+        (wanted.tx_ring, "transmit ring", ["-g", "-G"], "TX", "tx"),
+        (
+            wanted.rx_wait_ns.map(|ns| (ns / 1000) as u32),
+            "receive interrupt wait",
+            ["-c", "-C"],
+            "rx-usecs",
+            "rx-usecs",
+        ),
+        (wanted.rx_wait_frames, "frames per receive interrupt", ["-c", "-C"], "rx-frames", "rx-frames"),
+    ];
+    for (value, what, [show, set], shown, given) in numbers {
+        let Some(value) = value else { continue };
+        let to = |value: &str| Program::new(["ethtool", set, name, given, value]);
+        let read = List::read(Program::new(["ethtool", show, name]), Form::Line(shown.into()));
+        list.add(format!("{what} of {name}"), read, to(&value.to_string()), Undo::Run(to(WAS)));
+    }
+    steering(list, name, wanted);
+}
+
+/// Which CPUs do the work of which queue.
+fn steering(list: &mut List<'_>, name: &str, wanted: &Interface) {
+    if let Some(cpus) = &wanted.rps {
+        queues(
+            list,
+            format!("receive packet steering of {name}"),
+            [name, "rx", "rps_cpus"],
+            vec![mask(cpus)],
+        );
+    }
+    if let Some(flows) = wanted.rfs {
+        list.sysctl("net.core.rps_sock_flow_entries", &flows.to_string());
+        queues(
+            list,
+            format!("receive flow steering of {name}"),
+            [name, "rx", "rps_flow_cnt"],
+            vec![flows.to_string()],
+        );
+    }
+    if let Some(cpus) = wanted.xps.as_ref().filter(|cpus| !cpus.is_empty()) {
+        let masks = cpus.iter().map(|cpu| mask(&[*cpu])).collect();
+        queues(list, format!("transmit packet steering of {name}"), [name, "tx", "xps_cpus"], masks);
+    }
+    if let Some(cpus) = wanted.irq.as_ref().filter(|cpus| !cpus.is_empty()) {
+        let read = List::read(Program::script(IRQS_READ, [name]), Form::Whole);
+        let arguments = std::iter::once(name.to_string()).chain(cpus.iter().map(u32::to_string));
+        let back = Program::script(LINES_BACK, [""; 0]).reading(Input::Was);
+        list.add(
+            format!("interrupts of {name}"),
+            read,
+            Program::script(IRQS_PUT, arguments),
+            Undo::Run(back),
+        );
+    }
+}
+
+fn queues(list: &mut List<'_>, what: String, which: [&str; 3], values: Vec<String>) {
+    let read = List::read(Program::script(QUEUES_READ, which), Form::Whole);
+    let arguments = which.into_iter().map(String::from).chain(values);
+    let back = Program::script(LINES_BACK, [""; 0]).reading(Input::Was);
+    list.add(what, read, Program::script(QUEUES_PUT, arguments), Undo::Run(back));
+}
+
+/// CPUs as the kernel's files have them: words of 32 bits, the highest first.
+fn mask(cpus: &[u32]) -> String {
+    let words = cpus.iter().max().map_or(1, |most| most / 32 + 1);
+    let word =
+        |n: u32| cpus.iter().filter(|cpu| *cpu / 32 == n).fold(0u32, |word, cpu| word | 1 << (cpu % 32));
+    (0..words).rev().map(|n| format!("{:08x}", word(n))).collect::<Vec<_>>().join(",")
+}
+
+fn on_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+fn feature_of(list: &mut List<'_>, name: &str, feature: Feature, on: bool) {
+    let features: &[(&str, &str)] = match feature {
+        Feature::Gro => &[("generic-receive-offload", "gro")],
+        Feature::Gso => &[("generic-segmentation-offload", "gso")],
+        Feature::Tso => &[("tcp-segmentation-offload", "tso")],
+        Feature::Lro => &[("large-receive-offload", "lro")],
+        Feature::RxChecksum => &[("rx-checksumming", "rx")],
+        Feature::TxChecksum => &[("tx-checksumming", "tx")],
+        Feature::VlanOffload => &[("rx-vlan-offload", "rxvlan"), ("tx-vlan-offload", "txvlan")],
+        Feature::UdpGroForwarding => &[("rx-udp-gro-forwarding", "rx-udp-gro-forwarding")],
+        Feature::FlowControl | Feature::AdaptiveInterrupts | Feature::ThreadedNapi => &[],
+        Feature::VlanTso => {
+            return list.refuse("vlan-tso", "Linux has no such switch: tso is for tagged frames as well");
+        }
+    };
+    for (shown, given) in features {
+        let set = |to: &str| Program::new(["ethtool", "-K", name, given, to]);
+        let read = List::read(Program::new(["ethtool", "-k", name]), Form::Line((*shown).into()));
+        list.add(format!("{given} of {name}"), read, set(on_off(on)), Undo::Run(set(WAS)));
+    }
+    let pairs: [(&str, &str, &str, &str); 2] = match feature {
+        Feature::FlowControl => [("-a", "-A", "RX", "rx"), ("-a", "-A", "TX", "tx")],
+        Feature::AdaptiveInterrupts => {
+            [("-c", "-C", "Adaptive RX", "adaptive-rx"), ("-c", "-C", ADAPTIVE_TX, "adaptive-tx")]
+        }
+        Feature::ThreadedNapi => {
+            let path = format!("/sys/class/net/{name}/threaded");
+            return list.kernel_file(format!("threaded NAPI of {name}"), &path, if on { "1" } else { "0" });
+        }
+        _ => return,
+    };
+    for (show, set, shown, given) in pairs {
+        let to = |value: &str| Program::new(["ethtool", set, name, given, value]);
+        let read = List::read(Program::new(["ethtool", show, name]), Form::Line(shown.into()));
+        list.add(format!("{} ({given}) of {name}", feature.key()), read, to(on_off(on)), Undo::Run(to(WAS)));
+    }
+}
+
+fn tables(list: &mut List<'_>, settings: &Settings) {
+    list.generated(settings);
+    for route in &settings.routes {
+        let port = list.target.end(route.end).clone();
+        let Some(via) = list.next_hop(route, &port) else { continue };
+        super::tables::linux_route(list, route, &via, &port.name);
+    }
+    for neighbour in &settings.neighbours {
+        let name = list.target.end(neighbour.end).name.clone();
+        super::tables::linux_neighbour(list, neighbour, &name);
+    }
+}
+
+fn rule_set(list: &mut List<'_>, set: &RuleSet) {
+    for (name, value) in set.sysctls() {
+        list.sysctl(&name, &value);
+    }
+    for load in set.loads() {
+        let apply = Program::loading(set, &load);
+        let what = format!("rule set by {}", load.program);
+        match (set.firewall, load.part) {
+            (Firewall::Nftables, _) => {
+                list.with_undo(what, apply, Program::script(NFT_GONE, [""; 0]));
+            }
+            (_, Part::Ipset) => list.with_undo(what, apply, Program::script(IPSETS_GONE, [""; 0])),
+            _ => {
+                let save = load.program.replace("-restore", "-save");
+                let back = Program::new([load.program]).reading(Input::Was);
+                let read = List::read(Program::script(TABLES_READ, [save]), Form::Whole);
+                list.add(what, read, apply, Undo::Run(back));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mask;
+
+    #[test]
+    fn masks_have_words_of_32_bits() {
+        assert_eq!(mask(&[0]), "00000001");
+        assert_eq!(mask(&[0, 2, 3]), "0000000d");
+        assert_eq!(mask(&[1, 32, 63]), "80000001,00000002");
+        assert_eq!(mask(&[]), "00000000");
+    }
+}

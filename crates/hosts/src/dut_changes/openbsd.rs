@@ -1,0 +1,87 @@
+//! OpenBSD: pf is part of the system, and nearly always on.
+
+use super::{Form, Input, List, Program, Undo};
+use linerate_plan::rules::own::RuleFile;
+use linerate_plan::rules::{Firewall, RuleSet};
+use linerate_plan::settings::{Dut, End, Feature, Interface, Settings};
+
+/// Prints whether pf is on, then its rules.
+const PF_READ: &str = r#"pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off
+pfctl -s rules 2>/dev/null; exit 0"#;
+/// pf on.
+const PF_ON: &str = r#"pfctl -s info | grep -q '^Status: Enabled' || pfctl -q -e"#;
+/// The rules that [`PF_READ`] printed, and on or off as it was. States are left alone: linerate's own connection has one. The host's
+/// file comes first, because tables, queues and options are not printed with the rules.
+const PF_BACK: &str = r#"IFS= read -r was
+rules=$(cat)
+if [ -z "$rules" ]; then
+	pfctl -q -F rules
+else
+	[ ! -e /etc/pf.conf ] || pfctl -q -f /etc/pf.conf
+	[ "$(pfctl -s rules)" = "$rules" ] || printf '%s\n' "$rules" | pfctl -q -f - || exit 1
+fi
+is=$(pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off)
+[ "$is" = "$was" ] || if [ "$was" = on ]; then pfctl -q -e; else pfctl -q -d; fi"#;
+/// pf off.
+const PF_OFF: &str = r#"pfctl -s info | grep -q '^Status: Disabled' || pfctl -q -d"#;
+
+/// All that a variant sets.
+pub fn settings(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet>) {
+    for module in &settings.modules {
+        list.refuse(format!("module {module}"), "OpenBSD loads none");
+    }
+    for name in settings.boot.keys() {
+        list.refuse(
+            format!("boot setting {name}"),
+            "OpenBSD's kernel has none that a file sets: see config(8)",
+        );
+    }
+    if settings.cpus.is_some() {
+        list.refuse("cpus", "OpenBSD has no setting for it");
+    }
+    list.sysctls(settings);
+    for end in [End::In, End::Out] {
+        let name = list.target.end(end).name.clone();
+        interface(list, &name, if end == End::In { &settings.inside } else { &settings.outside });
+    }
+    match settings.dut {
+        Dut::Forwarding | Dut::TesterBaseline => {}
+        Dut::Bridge => list.bsd_bridge("add", "del"),
+        other => list.refuse(format!("dut {other}"), super::bsd::NO_KIND),
+    }
+    list.bsd_tables(settings);
+    pf(list, rules, settings.rule_file.as_ref());
+    list.commands(settings);
+}
+
+fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
+    if let Some(mtu) = wanted.mtu {
+        list.mtu(name, mtu);
+    }
+    for (feature, on) in &wanted.features {
+        match feature {
+            Feature::Lro => list.flag(name, &["LRO"], "tcplro", *on),
+            other => list.refuse(format!("{} of {name}", other.key()), "OpenBSD has no switch for it"),
+        }
+    }
+    list.refuse_queues(name, wanted);
+}
+
+/// pf with the variant's rules; without, off: a router without a firewall is what is meant.
+fn pf(list: &mut List<'_>, rules: Option<&RuleSet>, file: Option<&RuleFile>) {
+    let on = if rules.is_some() || file.is_some() { PF_ON } else { PF_OFF };
+    let read = List::read(Program::script(PF_READ, [""; 0]), Form::Whole);
+    let back = Program::script(PF_BACK, [""; 0]).reading(Input::Was);
+    list.add("pf", read, Program::script(on, [""; 0]), Undo::Run(back));
+    if let Some(file) = file {
+        super::own_rules::load(list, file);
+    }
+    let Some(set) = rules else { return };
+    if set.firewall != Firewall::OpenbsdPf {
+        return list.refuse(format!("rules of {}", set.firewall), "OpenBSD has pf");
+    }
+    for load in set.loads() {
+        let apply = Program::loading(set, &load);
+        list.add("rule set by pfctl", None, apply, Undo::Stays);
+    }
+}

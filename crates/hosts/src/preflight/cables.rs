@@ -1,0 +1,257 @@
+//! Interfaces and cables: links, speeds, pause frames, addresses, and who knows whom by ARP.
+
+use super::find::by_address;
+use super::{Cable, Plug, Port, Problems, Severity, Station, alike, ports, speed};
+use crate::systems::{Interface, Kernel, Link};
+use linerate_plan::lab::{Lab, Tool};
+use std::net::IpAddr;
+
+/// What concerns a host's interfaces one by one.
+pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Problems) {
+    let host = station.host;
+    let managed = managed(station);
+    for port in ports(lab, host) {
+        let Port { key, wanted, .. } = port;
+        let interface = match port.found(station.facts) {
+            Ok(interface) => interface,
+            Err(why) => {
+                let names: Vec<&str> =
+                    station.facts.interfaces.iter().map(|i| i.name.as_str()).take(20).collect();
+                let evidence = format!("{why}; it has {}", names.join(" "));
+                problems.fault(
+                    host,
+                    &format!("[{key}] is not there"),
+                    &evidence,
+                    "correct the lab file, or load the driver",
+                );
+                continue;
+            }
+        };
+        let name = &interface.name;
+        if managed.is_some_and(|m| m.name == *name) {
+            problems.fault(
+                host,
+                &format!("[{key}] is the interface that ssh comes in at"),
+                &format!("both are {name}"),
+                "use another interface: a load would cut the host off",
+            );
+        }
+        if !interface.up {
+            let remedy = match station.kernel() {
+                Some(Kernel::Linux) => format!("ip link set {name} up"),
+                _ => format!("ifconfig {name} up"),
+            };
+            problems.fault(host, &format!("{name} is switched off"), "its flags have no UP", &remedy);
+        } else if interface.link == Link::Down {
+            let media = interface.media.as_ref().map_or(String::new(), |media| format!("; medium: {media}"));
+            problems.fault(
+                host,
+                &format!("{name} has no link"),
+                &format!("no carrier{media}"),
+                "see the cable, the transceiver, the other end, and whether pkt-gen has it open (that resets the link)",
+            );
+        }
+        if interface.full_duplex == Some(false) {
+            let media = interface.media.as_deref().unwrap_or("half duplex");
+            problems.fault(
+                host,
+                &format!("{name} runs at half duplex"),
+                media,
+                "let both ends negotiate, or neither",
+            );
+        }
+        let wanted_speed = wanted.speed.or(lab.link_speed);
+        if let (Some(wanted), Some(is)) =
+            (wanted_speed, interface.speed.filter(|_| interface.link != Link::Down))
+            && (wanted / is - 1.0).abs() > 0.01
+        {
+            problems.fault(
+                host,
+                &format!("{name} runs at {}, not {}", speed(is), speed(wanted)),
+                interface.media.as_deref().unwrap_or("by ethtool"),
+                "see cable and negotiation, or correct speed in the lab file: shares of line rate are of that",
+            );
+        }
+        if interface.pause.is_on() {
+            let yes = |on: Option<bool>| if on == Some(true) { "on" } else { "off" };
+            problems.warning(
+                host,
+                &format!("{name} uses pause frames"),
+                &format!("obeyed {}, sent {}", yes(interface.pause.rx), yes(interface.pause.tx)),
+                &pause_off(station, name),
+            );
+        }
+        if let Some((said, is)) = wanted.mac.zip(interface.mac).filter(|(said, is)| said != is) {
+            problems.fault(
+                host,
+                &format!("{name} has another Ethernet address than the lab file says"),
+                &format!("it is {is}, not {said}"),
+                "correct the lab file: frames to the wrong address are dropped by the card",
+            );
+        }
+        for said in &wanted.addresses {
+            let has = interface.addresses.iter().find(|a| a.address == said.address);
+            let remedy = match station.kernel() {
+                Some(Kernel::Linux) => format!("ip addr add {said} dev {name}"),
+                _ if said.address.is_ipv6() => format!("ifconfig {name} inet6 {said}"),
+                _ => format!("ifconfig {name} inet {said} alias"),
+            };
+            match has {
+                None => problems.fault(
+                    host,
+                    &format!("{name} does not have the address {said}"),
+                    &listed(interface.addresses.iter().map(ToString::to_string).collect()),
+                    &remedy,
+                ),
+                Some(is) if said.length.is_some() && is.length.is_some() && is.length != said.length => {
+                    problems.fault(
+                        host,
+                        &format!("{name} has {is}, the lab file says {said}"),
+                        "the networks differ",
+                        "correct one of them",
+                    )
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+/// The interface that ssh comes in at, as far as that can be told.
+fn managed<'a>(station: &Station<'a>) -> Option<&'a Interface> {
+    let facts = station.facts;
+    let said = station.host.management.as_ref().and_then(|wanted| match &wanted.name {
+        Some(name) => facts.interface(name),
+        None => by_address(wanted, facts),
+    });
+    let address: Option<IpAddr> = station.host.ssh.host.parse().ok();
+    said.or_else(|| facts.interfaces.iter().find(|i| i.addresses.iter().any(|a| Some(a.address) == address)))
+}
+
+fn listed(words: Vec<String>) -> String {
+    if words.is_empty() { "it has none".into() } else { format!("it has {}", words.join(", ")) }
+}
+
+fn pause_off(station: &Station<'_>, name: &str) -> String {
+    let by_sysctl = || {
+        let at = name.find(|c: char| c.is_ascii_digit())?;
+        let (driver, unit) = name.split_at(at);
+        let key = station.facts.sysctls.keys().find(|k| {
+            k.starts_with(&format!("dev.{driver}.{unit}."))
+                && (k.ends_with(".fc") || k.ends_with(".pause_settings"))
+        })?;
+        Some(format!("sysctl {key}=0"))
+    };
+    match station.kernel() {
+        Some(Kernel::Linux) => format!("ethtool -A {name} autoneg off rx off tx off"),
+        _ => by_sysctl()
+            .unwrap_or_else(|| "switch flow control off in the driver and on a switch in between".into()),
+    }
+}
+
+/// What concerns both ends of a cable.
+pub(super) fn check(cable: &Cable<'_>, problems: &mut Problems) {
+    let [a, b] = &cable.ends;
+    if let (Some(left), Some(right)) = (a.found.speed, b.found.speed)
+        && left != right
+    {
+        problems.fault(
+            a.station.host,
+            &format!("the ends of the cable {} run at different speeds", between(a, b)),
+            &format!("{} and {}", speed(left), speed(right)),
+            "a switch in between, or the wrong interface in the lab file",
+        );
+    }
+    if let (Some(left), Some(right)) = (a.found.mtu, b.found.mtu)
+        && left != right
+    {
+        problems.warning(
+            a.station.host,
+            &format!("the ends of the cable {} have different MTUs", between(a, b)),
+            &format!("{left} and {right}"),
+            "set both alike, or long frames are dropped at one end",
+        );
+    }
+    knows(a, b, problems);
+    knows(b, a, problems);
+}
+
+fn between(a: &Plug<'_>, b: &Plug<'_>) -> String {
+    format!("{} {} - {} {}", a.station.host.name, a.found.name, b.station.host.name, b.found.name)
+}
+
+/// Whether one end can send to the other: it has its address by ARP or neighbour discovery, and the right one.
+fn knows(from: &Plug<'_>, to: &Plug<'_>, problems: &mut Problems) {
+    let facts = from.station.facts;
+    let near = &from.found.addresses;
+    let silent = to.station.tool() == Some(Tool::PktGen);
+    for far in &to.wanted.addresses {
+        let in_reach =
+            near.iter().any(|n| alike(n.address, far.address) && n.reaches(far.address) == Some(true));
+        if !in_reach {
+            continue;
+        }
+        let entries = || facts.neighbours.iter().filter(|n| n.address == far.address);
+        let here = entries().find(|n| n.interface == from.found.name);
+        let remedy = stay(from, to, &far.address.to_string());
+        let host = from.station.host;
+        match here {
+            None if entries().next().is_some() => {
+                let other = entries().next().map_or("", |n| n.interface.as_str());
+                problems.fault(
+                    host,
+                    &format!(
+                        "it looks for {} of {} behind another interface",
+                        far.address, to.station.host.name
+                    ),
+                    &format!("it knows it at {other}, not at {}", from.found.name),
+                    "see for swapped cables and for two interfaces in one network",
+                );
+            }
+            None => problems.add(
+                // It can still ask, unless nobody will answer: pkt-gen takes all frames from the system that would.
+                if silent { Severity::Fault } else { Severity::Warning },
+                Some(host),
+                &format!("it does not know who has {} of {}", far.address, to.station.host.name),
+                &format!("no entry for it at {}", from.found.name),
+                &remedy,
+            ),
+            Some(entry) => match (entry.mac, to.found.mac) {
+                (None, _) => problems.fault(
+                    host,
+                    &format!("{} of {} does not answer it", far.address, to.station.host.name),
+                    &format!("its entry at {} is incomplete", from.found.name),
+                    &remedy,
+                ),
+                (Some(said), Some(is)) if said != is => problems.fault(
+                    host,
+                    &format!("it takes somebody else for {} of {}", far.address, to.station.host.name),
+                    &format!("it knows {said}, {} has {is}", to.found.name),
+                    &remedy,
+                ),
+                _ if silent && !entry.permanent => problems.warning(
+                    host,
+                    &format!("it will forget who has {} of {}", far.address, to.station.host.name),
+                    &format!(
+                        "its entry at {} expires, and nobody answers while pkt-gen is there",
+                        from.found.name
+                    ),
+                    &remedy,
+                ),
+                _ => {}
+            },
+        }
+    }
+}
+
+/// An entry that stays: under netmap nobody answers ARP.
+fn stay(from: &Plug<'_>, to: &Plug<'_>, address: &str) -> String {
+    let mac = to.found.mac.map_or("MAC".to_string(), |m| m.to_string());
+    match from.station.kernel() {
+        Some(Kernel::Linux) => {
+            format!("ip neigh replace {address} lladdr {mac} dev {} nud permanent", from.found.name)
+        }
+        _ if address.contains(':') => format!("ndp -s {address} {mac}"),
+        _ => format!("arp -s {address} {mac}"),
+    }
+}

@@ -1,0 +1,91 @@
+//! Which of a host's interfaces the lab file means.
+
+use crate::systems::{Facts, Interface, Question};
+use linerate_plan::lab::{Host, Interface as LabInterface, Lab, Role};
+use linerate_plan::settings::End;
+use std::net::IpAddr;
+
+/// An interface of a lab file that frames pass.
+#[derive(Debug, Clone)]
+pub struct Port<'a> {
+    /// Its key in the file: `send`, `receive`, `in`, `out`.
+    pub key: &'static str,
+    /// What the file says of it.
+    pub wanted: &'a LabInterface,
+    /// The addresses at the other end of its cable.
+    peers: Vec<IpAddr>,
+}
+
+/// A host's interfaces that frames pass.
+pub fn ports<'a>(lab: &'a Lab, host: &'a Host) -> Vec<Port<'a>> {
+    let send = host.send.iter().map(|i| ("send", i));
+    let others = [("receive", &host.receive), ("in", &host.inside), ("out", &host.outside)];
+    let all = send.chain(others.into_iter().filter_map(|(key, i)| Some((key, i.as_ref()?))));
+    all.map(|(key, wanted)| Port { key, wanted, peers: peers(lab, host, key) }).collect()
+}
+
+/// The addresses at the other end of a cable.
+fn peers(lab: &Lab, host: &Host, key: &str) -> Vec<IpAddr> {
+    let sending = || lab.generators().flat_map(|g| &g.send).cloned().collect();
+    let receiving = || lab.receiver().receive.iter().cloned().collect();
+    let (dut, reference) = (lab.dut(), lab.reference());
+    let end = |host: Option<&'_ Host>, end| host.and_then(|h| h.end(end).cloned()).into_iter().collect();
+    let far: Vec<LabInterface> = match (key, host.roles.contains(&Role::Dut)) {
+        ("send", _) if dut.is_some() => end(dut, End::In),
+        ("receive", _) if reference.is_some() => end(reference, End::Out),
+        ("receive", _) if dut.is_some() => end(dut, End::Out),
+        ("in", false) => end(dut, End::Out),
+        ("out", true) if reference.is_some() => end(reference, End::In),
+        ("in" | "receive", _) => sending(),
+        _ => receiving(),
+    };
+    far.iter().flat_map(|i| &i.addresses).map(|a| a.address).collect()
+}
+
+impl Port<'_> {
+    /// The interface of the host: by its name, its Ethernet address, one of its addresses, or else by the way to the other end.
+    ///
+    /// # Errors
+    /// What was looked for in vain.
+    pub fn found<'f>(&self, facts: &'f Facts) -> Result<&'f Interface, String> {
+        let wanted = self.wanted;
+        if let Some(name) = &wanted.name {
+            return facts.interface(name).ok_or_else(|| format!("there is no interface {name}"));
+        }
+        if let Some(found) = by_address(wanted, facts).or_else(|| self.by_way(facts)) {
+            return Ok(found);
+        }
+        let mut said: Vec<String> = wanted.mac.iter().map(ToString::to_string).collect();
+        said.extend(wanted.addresses.iter().map(ToString::to_string));
+        Err(match (said.is_empty(), self.peers.is_empty()) {
+            (false, _) => format!("no interface has {}", said.join(", ")),
+            (true, false) => format!("no interface leads to {}", listed(&self.peers)),
+            (true, true) => "the lab file does not say which it is".into(),
+        })
+    }
+
+    /// What to ask a host first, where nothing else tells which interface is meant.
+    pub(super) fn ways(&self, facts: &Facts) -> Vec<Question> {
+        let told = self.wanted.name.is_some() || by_address(self.wanted, facts).is_some();
+        let peers = if told { &[][..] } else { &self.peers };
+        peers.iter().copied().map(Question::Way).collect()
+    }
+
+    /// A neighbour is behind an interface, not behind a gateway.
+    fn by_way<'f>(&self, facts: &'f Facts) -> Option<&'f Interface> {
+        let ways = self.peers.iter().filter_map(|peer| facts.ways.get(peer)?.as_ref());
+        ways.filter(|way| way.gateway.is_none()).find_map(|way| facts.interface(&way.interface))
+    }
+}
+
+/// By the Ethernet address, or one of the IP addresses, that the file says.
+pub(super) fn by_address<'f>(wanted: &LabInterface, facts: &'f Facts) -> Option<&'f Interface> {
+    let has =
+        |i: &&Interface| wanted.addresses.iter().any(|a| i.addresses.iter().any(|b| a.address == b.address));
+    let by_mac = facts.interfaces.iter().find(|i| wanted.mac.is_some() && i.mac == wanted.mac);
+    by_mac.or_else(|| facts.interfaces.iter().find(has))
+}
+
+fn listed(addresses: &[IpAddr]) -> String {
+    addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,227 @@
+//! That a frame sent arrives: which hosts ping which, what of it counters must show, and what it means when they do not.
+//!
+//! Nothing here sends: [`plan`] says what is to be sent, and [`judge`] what became of it.
+
+mod judge;
+#[cfg(test)]
+mod tests;
+
+pub use judge::judge;
+
+use super::{Plug, Station, cables, ports, stations};
+use crate::systems::ping::Replies;
+use crate::systems::{Facts, Link};
+use linerate_plan::lab::{HostAddress, Lab, Role};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+const ONE_HOST: &str = "they are one host, which sends nothing to itself over cables";
+
+/// A host's interface, by the name of the host in the lab file and its own.
+pub type At = (String, String);
+
+/// Frames to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// The interface that they leave.
+    pub from: At,
+    /// Their address.
+    pub source: IpAddr,
+    /// Where they are sent to.
+    pub to: IpAddr,
+    /// The host of that address.
+    pub whose: String,
+    /// The interfaces that they arrive at, in that order.
+    pub arrives: Vec<At>,
+}
+
+impl Probe {
+    /// Whether the DUT forwards them.
+    pub fn is_forwarded(&self) -> bool {
+        self.arrives.len() > 1
+    }
+}
+
+/// What was not tried, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// From where to where.
+    pub what: String,
+    /// The reason.
+    pub why: String,
+}
+
+/// What can be tried in a lab.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Over each cable; then through the DUT.
+    pub probes: Vec<Probe>,
+    /// What cannot be tried.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A probe that was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tried {
+    /// What was sent.
+    pub probe: Probe,
+    /// What ping said.
+    pub replies: Replies,
+    /// How many frames more each of [`Probe::arrives`] has counted; `None` where nobody counts.
+    pub arrived: Vec<Option<u64>>,
+    /// Other interfaces of the lab, of the first of these hosts, that counted as many.
+    pub elsewhere: Vec<String>,
+}
+
+/// What can be tried, by what the hosts have answered: not more than the lab file allows.
+pub fn plan(lab: &Lab, facts: &BTreeMap<String, Facts>) -> Plan {
+    let mut plan = Plan::default();
+    if !lab.isolated {
+        plan.skip("the whole lab", "its file does not say isolated = true: nothing is sent");
+        return plan;
+    }
+    let stations = stations(lab, facts);
+    for cable in cables(lab, &stations) {
+        let [a, b] = &cable.ends;
+        // Who is measured is not asked to send.
+        let is_dut = a.station.host.roles.contains(&Role::Dut);
+        let (from, to) = if is_dut { (b, a) } else { (a, b) };
+        plan.over(from, to);
+    }
+    if lab.dut().is_some() {
+        plan.through(lab, &stations);
+    }
+    plan
+}
+
+/// The interfaces of the lab that a host has, by their names there.
+pub fn interfaces(lab: &Lab, host: &str, facts: &Facts) -> Vec<String> {
+    let named = lab.hosts.iter().filter(|h| h.name == host);
+    named.flat_map(|h| ports(lab, h)).filter_map(|p| p.found(facts).ok().map(|i| i.name.clone())).collect()
+}
+
+impl Plan {
+    /// What can be sent at the same time: no two of a step share a host, so that its counters tell where frames arrive.
+    pub fn steps(&self) -> Vec<Vec<&Probe>> {
+        let hosts = |probe: &Probe| -> Vec<String> {
+            std::iter::once(&probe.from).chain(&probe.arrives).map(|(host, _)| host.clone()).collect()
+        };
+        let mut steps: Vec<Vec<&Probe>> = Vec::new();
+        for probe in &self.probes {
+            let own = hosts(probe);
+            let free =
+                |step: &&mut Vec<&Probe>| !step.iter().any(|p| hosts(p).iter().any(|h| own.contains(h)));
+            match steps.iter_mut().find(free) {
+                Some(step) => step.push(probe),
+                None => steps.push(vec![probe]),
+            }
+        }
+        steps
+    }
+
+    fn skip(&mut self, what: impl Into<String>, why: impl Into<String>) {
+        self.skipped.push(Skipped { what: what.into(), why: why.into() });
+    }
+
+    fn over(&mut self, from: &Plug<'_>, to: &Plug<'_>) {
+        let what = format!("{} to {}", shown(from), shown(to));
+        if let Some(why) = [from, to].into_iter().find_map(dark).or_else(|| powerless(from.station)) {
+            return self.skip(what, why);
+        }
+        if from.station.host.name == to.station.host.name {
+            return self.skip(what, ONE_HOST);
+        }
+        let mut pairs = Vec::new();
+        for six in [false, true] {
+            let of = |plug: &Plug<'_>| {
+                plug.found.addresses.iter().filter(|a| usable(a, six)).copied().collect::<Vec<_>>()
+            };
+            let (near, far) = (of(from), of(to));
+            let reach = |a: &HostAddress, b: &HostAddress| a.reaches(b.address) == Some(true);
+            let pair = near.iter().find_map(|a| Some((*a, *far.iter().find(|b| reach(a, b))?)));
+            pairs.extend(pair.map(|(a, b)| (a.address, b.address)));
+        }
+        if pairs.is_empty() {
+            self.skip(what, "the interfaces have no addresses of one network");
+        }
+        self.probes.extend(pairs.into_iter().map(|(source, to_address)| Probe {
+            from: at(from),
+            source,
+            to: to_address,
+            whose: to.station.host.name.clone(),
+            arrives: vec![at(to)],
+        }));
+    }
+
+    /// From each generator through the DUT to the receiver, where the generator's system knows that way.
+    fn through(&mut self, lab: &Lab, stations: &[Station<'_>]) {
+        let ends = cables(lab, stations);
+        let Some(receiving) = ends.iter().flat_map(|c| &c.ends).find(|p| p.key == "receive") else { return };
+        for cable in &ends {
+            let [sending, inside] = &cable.ends;
+            if sending.key != "send" {
+                continue;
+            }
+            let what =
+                format!("{} through {} to {}", shown(sending), inside.station.host.name, shown(receiving));
+            if sending.station.host.name == receiving.station.host.name {
+                self.skip(what, ONE_HOST);
+                continue;
+            }
+            let others = ends.iter().filter(|c| c.ends[0].key != "send").flat_map(|c| &c.ends);
+            let dark = [sending, inside].into_iter().chain(others).find_map(dark);
+            if let Some(why) = dark.or_else(|| powerless(sending.station)) {
+                self.skip(what, why);
+                continue;
+            }
+            let before = self.probes.len();
+            for six in [false, true] {
+                let source = sending.found.addresses.iter().find(|a| usable(a, six));
+                let to =
+                    receiving.found.addresses.iter().find(|a| usable(a, six) && leads(sending, a.address));
+                if let (Some(source), Some(to)) = (source, to) {
+                    self.probes.push(Probe {
+                        from: at(sending),
+                        source: source.address,
+                        to: to.address,
+                        whose: receiving.station.host.name.clone(),
+                        arrives: vec![at(inside), at(receiving)],
+                    });
+                }
+            }
+            if self.probes.len() == before {
+                self.skip(what, "the generator's system has no route there by the DUT; generators that write frames themselves need none");
+            }
+        }
+    }
+}
+
+/// Whether a generator's system sends what is for this address to the DUT.
+fn leads(sending: &Plug<'_>, to: IpAddr) -> bool {
+    let way = sending.station.facts.ways.get(&to).and_then(Option::as_ref);
+    way.is_some_and(|way| way.interface == sending.found.name && way.gateway.is_some())
+}
+
+fn at(plug: &Plug<'_>) -> At {
+    (plug.station.host.name.clone(), plug.found.name.clone())
+}
+
+fn shown(plug: &Plug<'_>) -> String {
+    format!("{} {}", plug.station.host.name, plug.found.name)
+}
+
+fn usable(address: &HostAddress, six: bool) -> bool {
+    let link_local = matches!(address.address, IpAddr::V6(a) if a.segments()[0] & 0xffc0 == 0xfe80);
+    address.address.is_ipv6() == six && !link_local
+}
+
+fn dark(plug: &Plug<'_>) -> Option<String> {
+    let dark = !plug.found.up || plug.found.link == Link::Down;
+    dark.then(|| format!("{} has no link", shown(plug)))
+}
+
+fn powerless(station: &Station<'_>) -> Option<String> {
+    let facts = station.facts;
+    let root = facts.user == Some(0) || (station.host.sudo && facts.sudo == Some(true));
+    (!root).then(|| format!("ping needs root on {}", station.host.name))
+}

@@ -1,0 +1,207 @@
+//! What concerns one host alone: system, clock, rights, programs, space.
+
+use super::{Needs, Problems, ports, ssh_command};
+use crate::systems::{Facts, Kernel, Silence};
+use linerate_plan::lab::{Host, Lab, OperatingSystem, Role, Tool};
+
+/// Beyond this a clock is not merely off.
+const WRONG_CLOCK_S: f64 = 60.0;
+
+pub(super) fn check(lab: &Lab, host: &Host, facts: &Facts, needs: &Needs, problems: &mut Problems) {
+    system(host, facts, problems);
+    clock(host, facts, needs, problems);
+    privileges(host, facts, problems);
+    programs(lab, host, facts, problems);
+    unanswered(host, facts, problems);
+    for disk in facts.disks.iter().filter(|d| d.free < needs.free_bytes) {
+        problems.fault(
+            host,
+            "there is too little free space for what trials leave behind",
+            &format!(
+                "{} MiB are free on {}, {} are needed",
+                disk.free >> 20,
+                disk.mounted_on,
+                needs.free_bytes >> 20
+            ),
+            "delete what is old there, or mount a larger file system (mdmfs -s 256m md /tmp on nanobsd)",
+        );
+    }
+}
+
+fn system(host: &Host, facts: &Facts, problems: &mut Problems) {
+    let Some(told) = &facts.system else {
+        problems.fault(
+            host,
+            "nobody knows what it runs",
+            "uname -a named no system that is known here",
+            "say system = \"...\" in the lab file; FreeBSD, OpenBSD, NetBSD, Linux and what is made of them can be driven",
+        );
+        return;
+    };
+    let same = |said: OperatingSystem| {
+        // A lab file may say what an appliance is made of.
+        said == told.system
+            || (said == OperatingSystem::FreeBsd && Kernel::of(told.system) == Kernel::FreeBsd)
+    };
+    if let Some(said) = host.system.filter(|said| !same(*said)) {
+        problems.fault(
+            host,
+            &format!("it is not the {} that the lab file says", said.key()),
+            &format!("it runs {} {}", told.product.as_deref().unwrap_or(told.system.key()), told.kernel),
+            &format!(
+                "write system = \"{}\", or see whether {} is the right host",
+                told.system.key(),
+                host.ssh
+            ),
+        );
+    }
+    let saved = host.config_save.is_some() || told.system.config_save().is_some();
+    if facts.read_only_root == Some(true) && !saved {
+        problems.warning(
+            host,
+            "changes to its files would not outlive a reboot",
+            "its root is mounted read-only, and no command saves its settings",
+            "write config-save = \"...\" in the lab file, or measure no variants that need a reboot",
+        );
+    }
+}
+
+fn clock(host: &Host, facts: &Facts, needs: &Needs, problems: &mut Problems) {
+    let Some(clock) = facts.clock else { return };
+    let ahead = clock.ahead();
+    if ahead.abs() <= needs.clock_s {
+        return;
+    }
+    let what =
+        format!("its clock is {} s {}", ahead.abs().round(), if ahead > 0.0 { "ahead" } else { "behind" });
+    let evidence = format!(
+        "it said {:.0} between {:.0} and {:.0} of this machine",
+        clock.theirs, clock.asked, clock.answered
+    );
+    let remedy = "run ntpdate or chronyd there; compare this machine's clock as well";
+    if ahead.abs() > WRONG_CLOCK_S {
+        problems.fault(host, &what, &evidence, remedy);
+    } else {
+        problems.warning(host, &what, &evidence, remedy);
+    }
+}
+
+fn privileges(host: &Host, facts: &Facts, problems: &mut Problems) {
+    let Some(user) = facts.user.filter(|u| *u != 0) else { return };
+    let evidence = format!("id -u says {user}");
+    match (host.sudo, facts.sudo) {
+        (true, Some(true)) => {}
+        (true, _) => problems.fault(
+            host,
+            "sudo asks for a password, or is not there",
+            &format!("{evidence}, and sudo -n true failed"),
+            "allow this user NOPASSWD in sudoers, or let ssh log in as root",
+        ),
+        (false, Some(true)) => problems.fault(
+            host,
+            "what needs root cannot be done as this user",
+            &format!("{evidence}; sudo -n works there"),
+            "write sudo = true for this host in the lab file",
+        ),
+        (false, _) => problems.fault(
+            host,
+            "what needs root cannot be done as this user",
+            &evidence,
+            "let ssh log in as root, or allow sudo without password and write sudo = true",
+        ),
+    }
+}
+
+/// What sends or counts frames on a generator or receiver: what the lab file says, else linerate where it is installed, else pkt-gen.
+/// `None` where there is neither.
+pub fn tool(host: &Host, facts: &Facts) -> Option<Tool> {
+    let measures = host.roles.contains(&Role::Generator) || host.roles.contains(&Role::Receiver);
+    let has = |program: &str| facts.programs.contains_key(program);
+    let first =
+        || [(Tool::Linerate, "linerate"), (Tool::PktGen, "pkt-gen")].into_iter().find(|(_, p)| has(p));
+    if measures { host.tool.or_else(|| first().map(|(tool, _)| tool)) } else { None }
+}
+
+/// What it did not say, because it cannot, or did not in time.
+fn unanswered(host: &Host, facts: &Facts, problems: &mut Problems) {
+    for question in &facts.unanswered {
+        let program = question.command.split(' ').next().unwrap_or_default();
+        match question.why {
+            Silence::Missing => problems.warning(
+                host,
+                &format!("{program} is not there, so not everything could be asked"),
+                &format!("asked: {}", question.command),
+                "install it",
+            ),
+            Silence::TooSlow => problems.warning(
+                host,
+                &format!("{program} gave no answer in time, so not everything is known"),
+                &format!("asked: {}", question.command),
+                "run it there by hand: a file system or name server that does not answer holds programs up",
+            ),
+        }
+    }
+}
+
+/// The program that sends or counts, or any that could.
+fn programs(lab: &Lab, host: &Host, facts: &Facts, problems: &mut Problems) {
+    let sends = host.roles.contains(&Role::Generator);
+    let receives = host.roles.contains(&Role::Receiver);
+    if !sends && !receives {
+        return;
+    }
+    let has = |program: &str| facts.programs.contains_key(program);
+    let listed = || {
+        let names: Vec<&str> = facts.programs.keys().map(String::as_str).collect();
+        if names.is_empty() {
+            "none of those that are known here was found".to_string()
+        } else {
+            format!("it has {}", names.join(", "))
+        }
+    };
+    let Some(tool) = tool(host, facts) else {
+        problems.fault(
+            host,
+            "it has nothing to send or count frames with",
+            &listed(),
+            "install linerate there, or pkt-gen (netmap), or say tool = \"iperf3\"",
+        );
+        return;
+    };
+    let needed: &[&str] = match tool {
+        Tool::Linerate => &["linerate"],
+        Tool::PktGen => &["pkt-gen", "timeout"],
+        Tool::Iperf3 => &["iperf3", "timeout"],
+        Tool::Netperf if receives => &["netserver", "timeout"],
+        Tool::Netperf => &["netperf", "timeout"],
+        Tool::Trafgen => &["trafgen", "timeout"],
+    };
+    for program in needed.iter().filter(|p| !has(p)) {
+        problems.fault(
+            host,
+            &format!("{program} is not there"),
+            &listed(),
+            &format!(
+                "install it, or put it on the PATH of commands that come by ssh: {} env",
+                ssh_command(&host.ssh)
+            ),
+        );
+    }
+    if tool == Tool::Trafgen && receives {
+        problems.fault(
+            host,
+            "trafgen does not receive",
+            "tool = \"trafgen\"",
+            "let linerate, pkt-gen or iperf3 receive",
+        );
+    }
+    let wanted = ports(lab, host).iter().any(|port| port.wanted.netmap == Some(true));
+    if wanted && facts.kernel() != Some(Kernel::FreeBsd) {
+        problems.fault(
+            host,
+            "netmap = true needs FreeBSD",
+            facts.system.as_ref().map_or("its system is not known", |s| s.system.key()),
+            "leave netmap out, and let linerate send",
+        );
+    }
+}

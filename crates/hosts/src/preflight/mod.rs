@@ -1,0 +1,249 @@
+//! A lab's hosts held against its file: everything that would spoil a campaign, told at once and before it.
+//!
+//! What only frames can show, that one sent arrives, is in [`frames`].
+
+mod across;
+mod cables;
+mod find;
+pub mod frames;
+mod host;
+mod way;
+
+use crate::systems::{Facts, Interface, Kernel, Question, Unreachable};
+pub use across::ways;
+pub use find::{Port, ports};
+pub use host::tool;
+use linerate_plan::lab::{Host, Interface as LabInterface, Lab, Role, Ssh, Tool};
+use linerate_plan::settings::End;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// How bad a problem is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Nothing would be measured, or something else.
+    Fault,
+    /// Figures would be doubtful.
+    Warning,
+}
+
+/// Something wrong with a lab.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The host, by its name in the lab file; `None` where it is the lab's as a whole.
+    pub host: Option<String>,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong, in a sentence.
+    pub what: String,
+    /// What shows it.
+    pub evidence: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// What is asked of the hosts beside the lab file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Needs {
+    /// Bytes that must be free where results are kept until they are fetched.
+    pub free_bytes: u64,
+    /// Seconds by which a host's clock may be off.
+    pub clock_s: f64,
+}
+
+impl Default for Needs {
+    fn default() -> Self {
+        Needs { free_bytes: 64 << 20, clock_s: 2.0 }
+    }
+}
+
+/// Holds the hosts' facts, by their names, against the lab. All problems come at once, in the order of the lab file; of a host
+/// without facts it says that it was not asked.
+pub fn check(lab: &Lab, facts: &BTreeMap<String, Facts>, needs: &Needs) -> Vec<Problem> {
+    let mut problems = Problems::default();
+    whole(lab, &mut problems);
+    for host in &lab.hosts {
+        let Some(facts) = facts.get(&host.name) else {
+            problems.fault(host, "nothing is known of it", "it was not asked", "ask it again");
+            continue;
+        };
+        if let Some(Unreachable { why, remedy }) = &facts.unreachable {
+            let remedy = format!("{remedy}; try: {}", ssh_command(&host.ssh));
+            problems.fault(host, "it cannot be reached", why, &remedy);
+            continue;
+        }
+        host::check(lab, host, facts, needs, &mut problems);
+    }
+    let stations = stations(lab, facts);
+    for station in &stations {
+        cables::interfaces(lab, station, &mut problems);
+    }
+    for cable in cables(lab, &stations) {
+        cables::check(&cable, &mut problems);
+    }
+    way::check(lab, &stations, &mut problems);
+    across::check(lab, &stations, &mut problems);
+    problems.found
+}
+
+/// The hosts that have answered.
+fn stations<'a>(lab: &'a Lab, facts: &'a BTreeMap<String, Facts>) -> Vec<Station<'a>> {
+    let known = |host: &Host| facts.get(&host.name).filter(|f| f.unreachable.is_none());
+    lab.hosts.iter().filter_map(|host| Some(Station { host, facts: known(host)? })).collect()
+}
+
+/// What concerns no host alone, or what plans expect of the file.
+fn whole(lab: &Lab, problems: &mut Problems) {
+    if let Some(dut) = lab.dut().filter(|_| lab.placeholders().is_none()) {
+        problems.warning(
+            dut,
+            "plans cannot name its interfaces",
+            "the lab file leaves [in] or [out] without a name: {in} and {out} stand for these",
+            "write name = \"...\" for both",
+        );
+    }
+    if !lab.isolated {
+        problems.add(
+            Severity::Fault,
+            None,
+            "nothing will be sent in this lab",
+            "its file does not say isolated = true",
+            "say so once nothing but the lab's own hosts can receive what is sent in it (RFC 6815)",
+        );
+    }
+}
+
+/// Addresses whose way a host is asked for, with [`Question::Way`]: the DUT for one of each network behind it, in each version of
+/// IP, and all for the other ends of cables at interfaces that nothing else tells. It takes the answers of [`Question::second`].
+pub fn ways_to_ask(lab: &Lab, host: &Host, facts: &Facts) -> Vec<Question> {
+    let mut questions: Vec<Question> = Vec::new();
+    if host.roles.contains(&Role::Dut) {
+        let networks = [End::In, End::Out].into_iter().flat_map(|end| lab.networks(end));
+        questions.extend(networks.filter_map(|n| way::behind(n, host, facts)).map(Question::Way));
+    }
+    for question in ports(lab, host).iter().flat_map(|port| port.ways(facts)) {
+        if !questions.contains(&question) {
+            questions.push(question);
+        }
+    }
+    questions
+}
+
+/// What is asked for each of a host's interfaces in the lab, when its ways are known.
+pub fn interface_questions(lab: &Lab, host: &Host, facts: &Facts) -> Vec<Question> {
+    let Some(kernel) = facts.kernel() else { return Vec::new() };
+    let ports = ports(lab, host);
+    let found = ports.iter().filter_map(|port| port.found(facts).ok());
+    found.flat_map(|interface| Question::interface(kernel, &interface.name)).collect()
+}
+
+/// The command that a person would reach a host by.
+fn ssh_command(ssh: &Ssh) -> String {
+    let user = ssh.user.as_ref().map_or(String::new(), |user| format!("{user}@"));
+    let port = ssh.port.map_or(String::new(), |port| format!("-p {port} "));
+    format!("ssh {port}{user}{}", ssh.host)
+}
+
+/// A host that has answered.
+struct Station<'a> {
+    host: &'a Host,
+    facts: &'a Facts,
+}
+
+impl Station<'_> {
+    fn kernel(&self) -> Option<Kernel> {
+        self.facts.kernel()
+    }
+
+    fn tool(&self) -> Option<Tool> {
+        tool(self.host, self.facts)
+    }
+}
+
+/// One end of a cable.
+struct Plug<'a> {
+    key: &'static str,
+    station: &'a Station<'a>,
+    wanted: &'a LabInterface,
+    found: &'a Interface,
+}
+
+/// A cable whose both ends were found.
+struct Cable<'a> {
+    ends: [Plug<'a>; 2],
+}
+
+/// The lab's cables: from each sending interface to the DUT, from the DUT by way of the reference to the receiver; without a
+/// DUT from generator to receiver.
+fn cables<'a>(lab: &'a Lab, stations: &'a [Station<'a>]) -> Vec<Cable<'a>> {
+    let having = |role: Role| stations.iter().filter(move |s| s.host.roles.contains(&role));
+    let plugs = |station: &'a Station<'a>, key: &'static str| {
+        let ports = ports(lab, station.host).into_iter().filter(move |port| port.key == key);
+        ports.filter_map(move |port| {
+            Some(Plug { key, station, wanted: port.wanted, found: port.found(station.facts).ok()? })
+        })
+    };
+    let sending: Vec<Plug<'a>> = having(Role::Generator).flat_map(|s| plugs(s, "send")).collect();
+    let end = |role: Role, key| having(role).find_map(|s| plugs(s, key).next());
+    let receiving = || end(Role::Receiver, "receive");
+    let mut pairs: Vec<(Option<Plug<'a>>, Option<Plug<'a>>)> = Vec::new();
+    if lab.dut().is_none() {
+        pairs.extend(sending.into_iter().map(|s| (Some(s), receiving())));
+    } else {
+        pairs.extend(sending.into_iter().map(|s| (Some(s), end(Role::Dut, "in"))));
+        let dut_out = end(Role::Dut, "out");
+        if lab.reference().is_some() {
+            pairs.push((dut_out, end(Role::Reference, "in")));
+            pairs.push((end(Role::Reference, "out"), receiving()));
+        } else {
+            pairs.push((dut_out, receiving()));
+        }
+    }
+    pairs.into_iter().filter_map(|(a, b)| Some(Cable { ends: [a?, b?] })).collect()
+}
+
+#[derive(Default)]
+struct Problems {
+    found: Vec<Problem>,
+}
+
+impl Problems {
+    fn fault(&mut self, host: &Host, what: &str, evidence: &str, remedy: &str) {
+        self.add(Severity::Fault, Some(host), what, evidence, remedy);
+    }
+
+    fn warning(&mut self, host: &Host, what: &str, evidence: &str, remedy: &str) {
+        self.add(Severity::Warning, Some(host), what, evidence, remedy);
+    }
+
+    fn add(&mut self, severity: Severity, host: Option<&Host>, what: &str, evidence: &str, remedy: &str) {
+        self.add_to(severity, host.map(|host| host.name.as_str()), what, evidence, remedy);
+    }
+
+    /// A host with two roles may have the same problem twice.
+    fn add_to(&mut self, severity: Severity, host: Option<&str>, what: &str, evidence: &str, remedy: &str) {
+        let problem = Problem {
+            host: host.map(String::from),
+            severity,
+            what: what.into(),
+            evidence: evidence.into(),
+            remedy: remedy.into(),
+        };
+        if !self.found.contains(&problem) {
+            self.found.push(problem);
+        }
+    }
+}
+
+/// Bit/s for a person: `10 Gbit/s`.
+pub fn speed(bits: f64) -> String {
+    if bits >= 1e9 { format!("{} Gbit/s", bits / 1e9) } else { format!("{} Mbit/s", bits / 1e6) }
+}
+
+/// Whether an address is of the version of another.
+fn alike(a: IpAddr, b: IpAddr) -> bool {
+    a.is_ipv4() == b.is_ipv4()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! Everything that is known of a host, plain: so that what follows from it can be tested without a host.
+
+use super::counters::{self, Counters, Statistic};
+use super::detect::{self, Kernel, System};
+use super::neighbours::{self, Neighbour};
+use super::question::Question;
+use super::routes::{self, Route, Way};
+use super::small::{self, Disk};
+use super::{ifconfig, linux};
+use linerate_plan::lab::{HostAddress, OperatingSystem};
+use linerate_wire::MacAddr;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Whether an interface has a link.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Link {
+    /// The system does not say: virtual interfaces often do not.
+    #[default]
+    Unknown,
+    /// It has.
+    Up,
+    /// It has not.
+    Down,
+}
+
+/// Pause frames (IEEE 802.3 annex 31B): whether they are obeyed and sent; `None` where the system does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pause {
+    /// Those that arrive stop its transmitter.
+    pub rx: Option<bool>,
+    /// It sends them when its receiver is full.
+    pub tx: Option<bool>,
+}
+
+impl Pause {
+    /// Whether either is known to be on.
+    pub fn is_on(&self) -> bool {
+        self.rx == Some(true) || self.tx == Some(true)
+    }
+}
+
+/// An interface.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Whether it is switched on.
+    pub up: bool,
+    /// Its link.
+    pub link: Link,
+    /// Its MTU in bytes.
+    pub mtu: Option<u32>,
+    /// Its Ethernet address.
+    pub mac: Option<MacAddr>,
+    /// Its IP addresses.
+    pub addresses: Vec<HostAddress>,
+    /// Its medium in the system's words.
+    pub media: Option<String>,
+    /// Bit/s of its link.
+    pub speed: Option<f64>,
+    /// Whether it sends and receives at once.
+    pub full_duplex: Option<bool>,
+    /// Flow control.
+    pub pause: Pause,
+}
+
+/// A host's clock, asked between two looks at ours. Seconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Clock {
+    /// What the host said, in whole seconds.
+    pub theirs: f64,
+    /// Ours when it was asked.
+    pub asked: f64,
+    /// Ours when it had answered.
+    pub answered: f64,
+}
+
+impl Clock {
+    /// By how much it is ahead of ours at least, in seconds; negative where it is behind; 0 where it may be right: it answers
+    /// in whole seconds, some time between question and answer.
+    pub fn ahead(&self) -> f64 {
+        if self.theirs > self.answered {
+            self.theirs - self.answered
+        } else if self.theirs + 1.0 < self.asked {
+            self.theirs + 1.0 - self.asked
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Why a host could not be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreachable {
+    /// What is wrong.
+    pub why: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// A question without an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unanswered {
+    /// The program that was to answer it, with its arguments.
+    pub command: String,
+    /// What became of it.
+    pub why: Silence,
+}
+
+/// Why a program did not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Silence {
+    /// There is no such program.
+    Missing,
+    /// It took too long, and was ended.
+    TooSlow,
+}
+
+/// What is known of a host.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// Why it could not be reached at all, if it could not: then nothing else is known.
+    pub unreachable: Option<Unreachable>,
+    /// What it did not answer.
+    pub unanswered: Vec<Unanswered>,
+    /// What it runs.
+    pub system: Option<System>,
+    /// Its clock.
+    pub clock: Option<Clock>,
+    /// The user's number; 0 is root.
+    pub user: Option<u32>,
+    /// Whether `sudo -n` works.
+    pub sudo: Option<bool>,
+    /// CPUs.
+    pub cpus: Option<u32>,
+    /// Interfaces.
+    pub interfaces: Vec<Interface>,
+    /// Their counters.
+    pub counters: Vec<Counters>,
+    /// Its protocols' counters.
+    pub statistics: Vec<Statistic>,
+    /// ARP and neighbour discovery.
+    pub neighbours: Vec<Neighbour>,
+    /// The routing table.
+    pub routes: Vec<Route>,
+    /// The way to addresses that were asked for; `None` where there is none.
+    pub ways: BTreeMap<IpAddr, Option<Way>>,
+    /// Free space.
+    pub disks: Vec<Disk>,
+    /// Settings that were asked for.
+    pub sysctls: BTreeMap<String, String>,
+    /// Programs that were asked for and are there, with their paths.
+    pub programs: BTreeMap<String, String>,
+    /// Whether its root is mounted read-only.
+    pub read_only_root: Option<bool>,
+    /// What was printed of uname, files and mounts: the system is told by all three.
+    pub(crate) told: [Vec<u8>; 3],
+}
+
+impl Facts {
+    /// A host that could not be reached, why, and what to do about it.
+    pub fn unreachable(why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        let unreachable = Unreachable { why: why.into(), remedy: remedy.into() };
+        Facts { unreachable: Some(unreachable), ..Facts::default() }
+    }
+
+    /// What it runs, by its lab file, where uname(1) names nothing that is known here.
+    pub fn assume(&mut self, system: OperatingSystem) {
+        self.system.get_or_insert_with(|| System {
+            system,
+            host: String::new(),
+            kernel: String::new(),
+            product: None,
+        });
+    }
+
+    /// Facts of a host of which only the kernel is known, for what is asked again and again.
+    pub fn of_kernel(kernel: Kernel) -> Self {
+        let system = match kernel {
+            Kernel::FreeBsd => OperatingSystem::FreeBsd,
+            Kernel::OpenBsd => OperatingSystem::OpenBsd,
+            Kernel::NetBsd => OperatingSystem::NetBsd,
+            Kernel::Linux => OperatingSystem::Linux,
+        };
+        let system = System { system, host: String::new(), kernel: String::new(), product: None };
+        Facts { system: Some(system), ..Facts::default() }
+    }
+
+    /// Its kernel, where known.
+    pub fn kernel(&self) -> Option<Kernel> {
+        self.system.as_ref().map(|s| Kernel::of(s.system))
+    }
+
+    /// The interface of that name.
+    pub fn interface(&self, name: &str) -> Option<&Interface> {
+        self.interfaces.iter().find(|i| i.name == name)
+    }
+
+    /// A setting that is a number.
+    pub fn number(&self, sysctl: &str) -> Option<i64> {
+        self.sysctls.get(sysctl)?.trim().parse().ok()
+    }
+
+    /// Enters the answer to a question: what the command printed on standard output, and its exit status.
+    pub fn answer(&mut self, question: &Question, output: &[u8], status: i32) {
+        let kernel = self.kernel();
+        let is_linux = kernel == Some(Kernel::Linux);
+        match question {
+            Question::Uname => self.told(0, output),
+            Question::Files => self.told(1, output),
+            Question::Mounts => {
+                self.read_only_root = small::read_only_root(output);
+                self.told(2, output);
+            }
+            Question::Interfaces if is_linux => self.interfaces = linux::interfaces(output),
+            Question::Interfaces => self.interfaces = ifconfig::interfaces(output),
+            Question::Link(name) => self.with(name, |i| linux::ethtool(output, i)),
+            Question::Pause(name) if is_linux => self.with(name, |i| i.pause = linux::pause(output)),
+            Question::Pause(name) => {
+                let settings = small::sysctls(output);
+                self.with(name, |i| ifconfig::pause(&settings, &mut i.pause));
+                self.sysctls.extend(settings);
+            }
+            Question::Counters if is_linux => self.counters = counters::proc_net_dev(output),
+            Question::Counters => self.counters = counters::netstat_i(output),
+            Question::Statistics => self.statistics = counters::netstat_s(output),
+            Question::Neighbours if is_linux => self.neighbours = linux::neighbours(output),
+            Question::Neighbours | Question::Neighbours6 => self.neighbours.extend(neighbours::table(output)),
+            Question::Routes if is_linux => self.routes = linux::routes(output),
+            Question::Routes => self.routes = routes::table(output),
+            Question::Way(to) => {
+                let way = if is_linux { linux::way(output) } else { routes::way(output) };
+                self.ways.insert(*to, way.filter(|_| status == 0));
+            }
+            Question::Disk => self.disks = small::disks(output),
+            Question::Cpus => self.cpus = small::number(output).and_then(|n| u32::try_from(n).ok()),
+            Question::User => self.user = small::number(output).and_then(|n| u32::try_from(n).ok()),
+            Question::Sudo => self.sudo = Some(status == 0),
+            Question::Sysctls(_) => self.sysctls.extend(small::sysctls(output)),
+            Question::Programs => self.programs = small::programs(output),
+            Question::Date => {}
+        }
+    }
+
+    /// Enters the answer to [`Question::Date`], with our clock before and after.
+    pub fn date(&mut self, output: &[u8], asked: f64, answered: f64) {
+        self.clock = small::number(output).map(|theirs| Clock { theirs: theirs as f64, asked, answered });
+    }
+
+    fn with(&mut self, name: &str, change: impl FnOnce(&mut Interface)) {
+        if let Some(interface) = self.interfaces.iter_mut().find(|i| i.name == name) {
+            change(interface);
+        }
+    }
+
+    fn told(&mut self, what: usize, output: &[u8]) {
+        self.told[what] = output[..output.len().min(64 * 1024)].to_vec();
+        let [uname, files, mount] = &self.told;
+        self.system = detect::detect(uname, files, mount);
+    }
+}

@@ -1,0 +1,33 @@
+//! Facts of a lab's hosts, as their own commands tell them: what to ask, and what the answers say.
+//!
+//! A [`Question`] has a command for each kernel, a vector of arguments; [`Facts::answer`] takes what it printed. Hosts are not
+//! trusted: any bytes may come, parsers give what they recognise and pass over the rest, and no more than [`MOST_BYTES`] of an
+//! answer and [`MOST_ENTRIES`] of its entries are looked at. [`preflight`](crate::preflight) holds the facts against the lab file.
+
+pub mod counters;
+mod detect;
+mod facts;
+mod ifconfig;
+mod linux;
+mod neighbours;
+pub mod ping;
+pub mod question;
+mod routes;
+mod small;
+mod text;
+
+pub use counters::{Counters, Statistic};
+pub use detect::{Kernel, System};
+pub use facts::{Clock, Facts, Interface, Link, Pause, Silence, Unanswered, Unreachable};
+pub use neighbours::Neighbour;
+pub use question::Question;
+pub use routes::{Route, Way};
+pub use small::Disk;
+
+/// Bytes of an answer that are looked at.
+pub const MOST_BYTES: usize = 4 << 20;
+/// Interfaces, routes, neighbours that are kept of an answer.
+pub const MOST_ENTRIES: usize = 20_000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! A testbed carries out trials: the embedded lab with real packets, or the in-memory port for tests of everything else.
+
+mod connections;
+mod embedded;
+mod hosts;
+mod sequential;
+mod simulated;
+mod tester;
+
+pub use embedded::{Embedded, EmbeddedPlan, PACED_BATCH, TrafficKind};
+pub use hosts::{Agents, BATCH as HOSTS_BATCH, Device, HostSlot, Hosts, Tester as HostsTester, Tools};
+pub use sequential::{Places, SequentialLabs};
+pub use simulated::{Simulated, parse_simulation};
+pub use tester::Backend;
+
+use anyhow::Result;
+use linerate_linux::lab::ledger::Account;
+use linerate_linux::trial::Outcome;
+use linerate_measure::counters::PortCounters;
+use linerate_measure::record::{Collected, Connections, CpuShare};
+use linerate_plan::rules::own::RuleCount;
+use linerate_plan::settings::States;
+use linerate_plan::timing::Timing;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// What a trial showed.
+#[derive(Debug, Default)]
+pub struct TrialOutcome {
+    /// Samples and faults.
+    pub outcome: Outcome,
+    /// The generator's counters.
+    pub generator: PortCounters,
+    /// The receiver's counters.
+    pub receiver: PortCounters,
+    /// Where frames were lost, and the second counts.
+    pub account: Account,
+    /// How busy the CPUs were.
+    pub cpus: Vec<CpuShare>,
+    /// What the plan's commands said.
+    pub collected: Vec<Collected>,
+    /// The DUT's connections after the trial, where it keeps states.
+    pub connections: Option<Connections>,
+    /// What the rules of a user's file counted.
+    pub rules: Vec<RuleCount>,
+    /// Between the first generator's beginning and the last one's, where several hosts send.
+    pub skew_ns: Option<u64>,
+    /// How often the DUT was rebooted for it.
+    pub reboots: u32,
+}
+
+/// Somewhere that trials can be run.
+pub trait Testbed {
+    /// Runs one trial of a slot.
+    ///
+    /// # Errors
+    /// It could not be run at all; what went wrong while it ran is a fault in its outcome.
+    fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<TrialOutcome>;
+
+    /// What has passed on a clock of its own: no pause is waited for there. `None` where time is the machine's.
+    fn passed(&self) -> Option<Duration> {
+        None
+    }
+}

@@ -1,0 +1,409 @@
+//! The embedded lab as a testbed.
+
+use super::connections::{Freshness, Shower, Timeouts, tracked};
+use super::tester::{Backend, STREAMS, Tester};
+use super::{Connections, States, Testbed, TrialOutcome};
+use anyhow::{Context, Result, bail};
+use linerate_linux::host::cpu::CpuTimes;
+use linerate_linux::host::journal::Consent;
+use linerate_linux::lab::ledger::{self, Account, Snapshot};
+use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane, Setup, collect};
+use linerate_linux::net::conntrack;
+use linerate_linux::ports::Port;
+use linerate_linux::process::Job;
+use linerate_linux::trial::{self, Moment};
+use linerate_measure::counters::PortCounters;
+use linerate_measure::record::{Collected, Roles};
+use linerate_measure::trial::rates;
+use linerate_plan::campaign::Collect;
+use linerate_plan::placeholders::fill;
+use linerate_plan::rules::own;
+use linerate_plan::settings::Dut;
+use linerate_plan::settings::Mode;
+use linerate_plan::timing::Timing;
+use linerate_remote::Collectors;
+use linerate_remote::ExecutionTarget;
+use linerate_stats::median;
+use linerate_wire::{FlowOrder, FlowSpace, FrameMix, FrameSpec};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A kind of traffic: the slots that differ in nothing but the variant share it.
+#[derive(Debug, Clone)]
+pub struct TrafficKind {
+    /// Headers; the addresses are filled in per lane.
+    pub frame: FrameSpec,
+    /// Lengths.
+    pub mix: FrameMix,
+    /// Flows.
+    pub flows: Arc<FlowSpace>,
+    /// Their order.
+    pub order: FlowOrder,
+    /// The generator's CPUs, one thread on each.
+    pub cpus: Vec<u32>,
+}
+
+/// What an embedded stand is built from.
+#[derive(Debug, Clone)]
+pub struct EmbeddedPlan {
+    /// Inline or threaded.
+    pub mode: Mode,
+    /// CPUs; the generator's are those of all kinds together.
+    pub roles: Roles,
+    /// Lanes.
+    pub setups: Vec<Setup>,
+    /// Kinds of traffic.
+    pub kinds: Vec<TrafficKind>,
+    /// Which lane and kind each slot is, and its rate in frames/s (`None` for the maximum).
+    pub slots: Vec<(usize, usize, Option<f64>)>,
+    /// One frame in this many carries a time stamp.
+    pub stamp_every: u32,
+    /// High byte of the stream ids.
+    pub campaign: u8,
+    /// Flows that connection tracking must have room for.
+    pub flows: u64,
+    /// Whether settings of the whole host may be changed.
+    pub host_changes: Consent,
+    /// How frames leave and arrive.
+    pub means: Backend,
+    /// What is collected with each trial, beyond the counters.
+    pub collect: Collect,
+}
+
+/// The embedded lab, ready for trials.
+pub struct Embedded {
+    plan: EmbeddedPlan,
+    /// Before the lab: dropped in this order.
+    tester: Tester,
+    lab: EmbeddedLab,
+    /// Frames handed over at once.
+    batch: u32,
+    /// Frames/s that each slot's DUT took while it learned.
+    pace: Vec<Option<f64>>,
+    /// By slot: since when its connections are established; none where they are not.
+    fresh: Vec<Option<Freshness>>,
+}
+
+impl Embedded {
+    /// Builds the lab and makes the tester's ports.
+    ///
+    /// # Errors
+    /// No privilege, or something that this kernel does not have.
+    pub fn build(plan: EmbeddedPlan) -> Result<Self> {
+        let streams: usize = plan.kinds.iter().map(|k| k.cpus.len()).sum();
+        if streams > STREAMS {
+            bail!(
+                "{} kinds of frames, each on its generator CPUs, are {streams} streams, and a receiver tells {STREAMS} apart: use fewer kinds or CPUs",
+                plan.kinds.len()
+            );
+        }
+        let spec = LabSpec {
+            mode: plan.mode,
+            generator_cpus: plan.roles.generator.clone(),
+            dut_cpus: plan.roles.dut.clone(),
+            longest_fcs: plan.kinds.iter().map(|k| k.mix.max_len_fcs()).max().unwrap_or(64),
+            flows: plan.flows,
+            host_changes: plan.host_changes,
+            interrupted: Some(&crate::interrupt::INTERRUPTED),
+        };
+        let lab = EmbeddedLab::build(spec, &plan.setups).context("building the embedded lab")?;
+        let tester = Tester::new(&lab, &plan)?;
+        if plan.mode == Mode::Threaded && plan.roles.receiver != plan.roles.dut {
+            lab.thread_receivers(&plan.roles.receiver).context("giving the receiver its CPU")?;
+        }
+        let pace = vec![None; plan.slots.len()];
+        let fresh = plan.slots.iter().map(|_| None).collect();
+        Ok(Embedded { plan, tester, lab, batch: 64, pace, fresh })
+    }
+
+    /// Sends flows through every DUT, so that no trial pays for what only the first frames cost (states, learned addresses, caches):
+    /// RFC 2544's learning frames. Where the DUT keeps states, each flow is shown in both directions, or as the plan has it.
+    ///
+    /// # Errors
+    /// The load could not be run.
+    pub fn learn(&mut self, interrupted: &AtomicBool) -> Result<()> {
+        for slot in 0..self.plan.slots.len() {
+            let (lane, kind, _) = self.plan.slots[slot];
+            let setup = &self.plan.setups[lane];
+            if setup.dut == Dut::TesterBaseline {
+                continue;
+            }
+            let all = self.plan.kinds[kind].flows.len();
+            let every = setup.tracks && setup.states == States::OneWay;
+            let flows = if every { all } else { all.min(ENOUGH_TO_LEARN) };
+            let (generator, receiver) = self.tester.pair(kind, lane);
+            // A DUT with CPUs of its own would lose what comes faster than it forwards, and learn nothing from it.
+            let (rate, each_ns) = match self.plan.mode {
+                Mode::Inline => (None, 5_000),
+                Mode::Threaded | Mode::Hosts => (Some(50_000.0), 30_000),
+            };
+            generator.set_rate(rate);
+            generator.set_batch(LEARNING_BATCH);
+            let most_ns = 20_000_000 + flows * each_ns;
+            let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
+            let began = Instant::now();
+            trial::run(timing, Some(flows), generator, receiver, interrupted, |_| {})
+                .context("sending the learning frames")?;
+            let at_least = receiver.counters().unique() as f64 / began.elapsed().as_secs_f64();
+            receiver.stop()?;
+            if self.keeps_states(lane) && setup.states == States::Established {
+                self.establish(slot, interrupted)?;
+            }
+            if rate.is_none() {
+                // Setting a load up and ending it takes longer than a thousand frames do: only a large number shows a pace.
+                let slow = at_least < SLOW;
+                self.pace[slot] = if slow { self.probe(slot, interrupted)? } else { Some(at_least) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a lane's DUT tracks connections, as the kernel says and not only the plan: rules of a user's own may do so as well.
+    fn keeps_states(&self, lane: usize) -> bool {
+        let dut = self.lab.lanes[lane].dut.as_ref();
+        dut.is_some_and(|dut| conntrack::count(&dut.namespace).is_some_and(|count| count > 0))
+    }
+
+    /// Shows a slot's DUT all its flows in both directions. What cannot be answered stays one-way, and is recorded so.
+    fn establish(&mut self, slot: usize, interrupted: &AtomicBool) -> Result<()> {
+        let (number, kind, _) = self.plan.slots[slot];
+        self.fresh[slot] = None;
+        let (lane, traffic) = (&self.lab.lanes[number], &self.plan.kinds[kind]);
+        let Some(dut) = &lane.dut else { return Ok(()) };
+        if !self.tester.let_through(number, true) {
+            return Ok(());
+        }
+        let (campaign, cpu) = (self.plan.campaign, self.plan.roles.control.first().copied());
+        let shower = Shower { lab: &self.lab, lane, kind: traffic, campaign, cpu };
+        let began = Instant::now();
+        let unanswered = shower.establish(&dut.namespace, interrupted);
+        self.tester.let_through(number, false);
+        if unanswered.context("establishing the connections of the test traffic")? == 0 {
+            let timeouts = Timeouts::of(&dut.namespace, traffic.frame.family, traffic.frame.transport);
+            self.fresh[slot] = Some(Freshness::new(began, traffic.flows.len(), timeouts));
+        }
+        Ok(())
+    }
+
+    /// Sees to it before a trial that the DUT's connections are as the plan has them.
+    fn prepare(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<()> {
+        let number = self.plan.slots[slot].0;
+        let Some(dut) = &self.lab.lanes[number].dut else { return Ok(()) };
+        match self.plan.setups[number].states {
+            States::New => conntrack::flush(&dut.namespace).context("forgetting the DUT's connections")?,
+            States::OneWay => {}
+            States::Established => {
+                let length = Duration::from_nanos(timing.load_ns()) + SETTLE_WITHIN;
+                let stale = |fresh: &Freshness| fresh.expires_within(Instant::now(), length);
+                if self.fresh[slot].as_ref().is_some_and(stale) {
+                    // None that is about to expire may be taken for one that was renewed.
+                    conntrack::flush(&dut.namespace).context("forgetting the DUT's connections")?;
+                    for other in 0..self.plan.slots.len() {
+                        if self.plan.slots[other].0 == number && self.fresh[other].is_some() {
+                            self.establish(other, interrupted)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The DUT's connections after a trial of so many frames that began then.
+    fn connections(&mut self, slot: usize, began: Instant, frames: u64) -> Result<Option<Connections>> {
+        let number = self.plan.slots[slot].0;
+        let states = match (self.plan.setups[number].states, &mut self.fresh[slot]) {
+            (States::Established, Some(fresh)) => {
+                fresh.add(began, frames);
+                States::Established
+            }
+            (States::Established, None) => States::OneWay,
+            (other, _) => other,
+        };
+        let Some(dut) = &self.lab.lanes[number].dut else { return Ok(None) };
+        let found = tracked(&dut.namespace, states)?;
+        if found.is_some_and(|c| c.unanswered > Some(0))
+            && let Some(fresh) = &mut self.fresh[slot]
+        {
+            // Some expired after all: all are shown again before the next trial.
+            fresh.forget();
+        }
+        Ok(found)
+    }
+
+    /// Frames/s that a slot's DUT takes, roughly.
+    fn probe(&mut self, slot: usize, interrupted: &AtomicBool) -> Result<Option<f64>> {
+        let timing = Timing { warm_up_ns: 5_000_000, interval_ns: 20_000_000, ..Timing::slice(20_000_000) };
+        let (lane, kind, _) = self.plan.slots[slot];
+        let (generator, receiver) = self.tester.pair(kind, lane);
+        generator.set_rate(None);
+        generator.set_batch(16);
+        let outcome = trial::run(timing, None, generator, receiver, interrupted, |_| {})?;
+        receiver.stop()?;
+        // Inline, what is offered is what the DUT takes, also where it drops it.
+        Ok(rates(&outcome.samples).map(|r| r.offered))
+    }
+
+    /// Chooses how many frames the generators hand over at once, by trying on the slot given: the smallest number that comes
+    /// within 2 % of the best. Returns it with what was measured.
+    ///
+    /// # Errors
+    /// The load could not be run.
+    pub fn choose_batch(&mut self, slot: usize, interrupted: &AtomicBool) -> Result<(u32, String)> {
+        // A veth's ring has 256 entries (VETH_RING_SIZE in drivers/net/veth.c): a batch of half of it still fits where the
+        // other end is late.
+        const CANDIDATES: [u32; 4] = [16, 32, 64, 128];
+        const ROUNDS: usize = 3;
+        let timing = Timing { warm_up_ns: 5_000_000, interval_ns: 25_000_000, ..Timing::slice(25_000_000) };
+        let (lane, kind, _) = self.plan.slots[slot];
+        let mut found = vec![Vec::new(); CANDIDATES.len()];
+        for round in 0..ROUNDS {
+            for i in 0..CANDIDATES.len() {
+                if interrupted.load(Ordering::Relaxed) {
+                    bail!("interrupted while the batch size was being chosen");
+                }
+                let i = (i + round) % CANDIDATES.len();
+                let (generator, receiver) = self.tester.pair(kind, lane);
+                generator.set_rate(None);
+                generator.set_batch(CANDIDATES[i]);
+                let outcome = trial::run(timing, None, generator, receiver, interrupted, |_| {})?;
+                receiver.stop()?;
+                found[i].extend(rates(&outcome.samples).map(|r| r.received));
+            }
+        }
+        let medians: Vec<f64> = found.iter().map(|f| median(f).unwrap_or(0.0)).collect();
+        let best = medians.iter().copied().fold(0.0, f64::max);
+        let chosen = medians.iter().position(|m| *m >= 0.98 * best).unwrap_or(0);
+        self.batch = CANDIDATES[chosen];
+        let measured: Vec<String> =
+            CANDIDATES.iter().zip(&medians).map(|(c, m)| format!("{c}: {:.3} Mpps", m / 1e6)).collect();
+        Ok((CANDIDATES[chosen], measured.join(", ")))
+    }
+
+    /// Sets how many frames are handed over at once, where nothing calls for fewer.
+    pub fn set_batch(&mut self, batch: u32) {
+        self.batch = batch;
+    }
+
+    /// A batch is counted when it is through: of a DUT that takes a tenth of a millisecond for a frame, a large one would be a
+    /// good part of a trial. And paced frames wait for their batch: a small one keeps latencies honest.
+    fn batch_of(&self, slot: usize) -> u32 {
+        let most = match (self.plan.slots[slot].2, self.pace[slot]) {
+            (Some(_), _) => PACED_BATCH,
+            (None, Some(pace)) if pace < 2_000.0 => 1,
+            (None, Some(pace)) if pace < 8_000.0 => 4,
+            (None, Some(pace)) if pace < SLOW => 16,
+            _ => u32::MAX,
+        };
+        self.batch.min(most)
+    }
+
+    /// The lab itself, to be kept up.
+    pub fn lab(&self) -> &EmbeddedLab {
+        &self.lab
+    }
+}
+
+impl Testbed for Embedded {
+    fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<TrialOutcome> {
+        self.prepare(slot, timing, interrupted)?;
+        let (lane_number, kind, rate) = self.plan.slots[slot];
+        let batch = self.batch_of(slot);
+        let lane = &self.lab.lanes[lane_number];
+        let (generator, receiver) = self.tester.pair(kind, lane_number);
+        generator.set_rate(rate);
+        generator.set_batch(batch);
+        let root = Path::new("/");
+        let what = &self.plan.collect.what;
+        let armed = arm(lane, &self.plan.collect.during);
+        let figures = collect::read(lane, what, root)?;
+        let counted = lane.rule_counts();
+        let before = self.lab.snapshot(lane)?;
+        let began = Instant::now();
+        let (mut cpu_before, mut cpu_after) = (None, None);
+        let outcome = trial::run(timing, None, generator, receiver, interrupted, |moment| match moment {
+            Moment::Began => cpu_before = CpuTimes::read(root).ok(),
+            Moment::Ended => cpu_after = CpuTimes::read(root).ok(),
+        })?;
+        let cpus = cpu_after.zip(cpu_before).map(|(after, before)| after.since(&before)).unwrap_or_default();
+        let sent = generator.counters();
+        let (received, mut account) = settle(&self.lab, lane, &before, &sent, receiver)?;
+        account.dut.extend(collect::grown(&figures, &collect::read(lane, what, root)?));
+        let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
+        let mut collected = armed.map(Collectors::fetch).unwrap_or_default();
+        let said = self.plan.collect.commands.iter().filter(|_| lane.dut.is_some());
+        collected.extend(said.map(|command| ask(lane, command)));
+        let connections = self.connections(slot, began, sent.frames)?;
+        let shown = TrialOutcome {
+            outcome,
+            generator: sent,
+            receiver: received,
+            account,
+            cpus,
+            ..TrialOutcome::default()
+        };
+        Ok(TrialOutcome { collected, connections, rules, ..shown })
+    }
+}
+
+/// Frames/s below which a batch takes long enough to matter.
+const SLOW: f64 = 32_000.0;
+
+/// Frames handed over at once while a DUT learns.
+const LEARNING_BATCH: u32 = 64;
+
+/// Frames handed over at once where a rate was asked for.
+pub const PACED_BATCH: u32 = 8;
+
+/// A plan's command with the names of a DUT's interfaces.
+fn filled(lane: &Lane, command: &str) -> String {
+    let [inside, outside] = lane.dut.as_ref().map_or(["", ""], |dut| [&dut.inside.name, &dut.outside.name]);
+    fill(command, inside, outside)
+}
+
+/// Starts the plan's commands that run under load on a DUT.
+fn arm(lane: &Lane, commands: &[String]) -> Option<Collectors> {
+    let commands = commands.iter().map(|command| filled(lane, command)).collect();
+    Some(Collectors::start(Arc::new(ExecutionTarget::of_dut(lane)?), commands, false))
+}
+
+/// Runs one of the plan's commands on a DUT.
+fn ask(lane: &Lane, command: &str) -> Collected {
+    let command = filled(lane, command);
+    let job = Job::new("sh", &["-c", &command]).within(COMMAND_WITHIN);
+    let output = lane.run(&job).map(|finished| finished.stdout).map_err(|e| e.to_string());
+    Collected { command, output }
+}
+
+/// How long a command after a trial may take.
+const COMMAND_WITHIN: Duration = Duration::from_secs(10);
+
+/// Flows that a DUT without states is shown before the first trial: neighbours, caches and branch predictors.
+const ENOUGH_TO_LEARN: u64 = 10_000;
+
+/// How long frames may be under way after the load has ended, before they count as lost without trace.
+const SETTLE_WITHIN: Duration = Duration::from_millis(500);
+
+/// Reads the final counters. Where they do not balance, frames may still be in a ring whose thread has not been scheduled:
+/// looks again, for a while.
+fn settle(
+    lab: &EmbeddedLab,
+    lane: &Lane,
+    before: &Snapshot,
+    sent: &PortCounters,
+    receiver: &mut dyn Port,
+) -> Result<(PortCounters, Account)> {
+    let began = Instant::now();
+    loop {
+        let after = lab.snapshot(lane)?;
+        let received = receiver.counters();
+        let account = ledger::account(lane, before, &after, sent, &received);
+        if account.balances(sent, &received) || began.elapsed() > SETTLE_WITHIN {
+            receiver.stop()?;
+            return Ok((received, account));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,295 @@
+//! A lab of hosts as a testbed: the DUT set up over ssh for one lane at a time, generators and receiver driven by their linerate or by
+//! the tools that they have.
+
+mod tester;
+
+pub use tester::{Agents, BATCH, Tester, Tools};
+
+use super::connections::{Freshness, Timeouts};
+use super::{Connections, States, Testbed, TrialOutcome};
+use crate::commands::tell;
+use anyhow::{Result, anyhow, bail};
+use linerate_hosts::agent::ledger::{self, Seen};
+use linerate_hosts::dut_changes::Steps;
+use linerate_linux::lab::ledger::Account;
+use linerate_measure::record::Collected;
+use linerate_plan::campaign::Reboot;
+use linerate_plan::timing::Timing;
+use linerate_remote::Collectors;
+use linerate_remote::agents::Flown;
+use linerate_remote::dut::{DutError, Left, RemoteDut};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tester::Learned;
+
+/// What is wrong where not one of many frames arrives.
+const NOTHING_THROUGH: &str = "not one frame of many comes through: see cables, links, the DUT's routes and forwarding, and whether its rules pass them (linerate lab check)";
+
+/// A lane that has lost the device so often is given up: it may be what crashes it.
+const MOST_LOSSES: u32 = 2;
+
+/// The DUT of a lab of hosts with what its lanes come to.
+pub struct Device {
+    /// The host.
+    pub dut: RemoteDut,
+    /// Its interfaces, towards generator and receiver.
+    pub ends: [String; 2],
+    /// By lane of the plan.
+    pub lanes: Vec<Steps>,
+    /// Whether it is rebooted before each trial.
+    pub reboot: Reboot,
+    /// Commands after each trial.
+    pub commands: Vec<String>,
+    /// Commands from before the load of each trial until after it.
+    pub during: Vec<String>,
+}
+
+/// A slot of a lab of hosts.
+#[derive(Debug, Clone)]
+pub struct HostSlot {
+    /// Its lane of the plan.
+    pub lane: usize,
+    /// Its kind of traffic.
+    pub kind: usize,
+    /// Frames/s; none for the maximum.
+    pub rate: Option<f64>,
+    /// Flows that the DUT is to have seen before the first trial.
+    pub flows: u64,
+    /// How far connections are to be, where the DUT keeps states.
+    pub states: Option<States>,
+    /// The command that makes the DUT forget its states.
+    pub forget: Option<&'static str>,
+}
+
+/// Hosts, ready for trials.
+pub struct Hosts {
+    tester: Tester,
+    /// None where the tester's cards are connected to each other.
+    device: Option<Device>,
+    slots: Vec<HostSlot>,
+    /// What the device is set up for.
+    standing: Option<usize>,
+    /// Kinds of traffic that the standing lane has seen; since when in both directions, where it has.
+    learned: BTreeMap<usize, Option<Freshness>>,
+    /// Lanes that cannot be measured, and why: their trials are marked, and the others go on.
+    broken: BTreeMap<usize, String>,
+    /// How often the device was lost, by the lane that it was set up for.
+    losses: BTreeMap<usize, u32>,
+    /// Whether the device has to be reached again before anything else.
+    lost: bool,
+}
+
+impl Hosts {
+    /// Nothing is done before the first trial.
+    pub fn new(tester: Tester, device: Option<Device>, slots: Vec<HostSlot>) -> Hosts {
+        let (learned, broken, losses) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Hosts { tester, device, slots, standing: None, learned, broken, losses, lost: false }
+    }
+
+    /// Brings the device to a lane.
+    fn bring(&mut self, lane: usize, interrupted: &AtomicBool) -> Result<()> {
+        let Some(device) = &mut self.device else { return Ok(()) };
+        if self.lost {
+            let back = device.dut.recover(Some(interrupted));
+            back.map_err(|error| anyhow!("{error}; nothing can be measured without it"))?;
+            self.lost = false;
+        }
+        let steps = &device.lanes[lane];
+        let done = match (self.standing == Some(lane), device.reboot) {
+            (true, Reboot::EachTrial) => device.dut.reboot_as_it_is(steps, Some(interrupted)),
+            (true, _) => return Ok(()),
+            (false, reboot) => device.dut.set_up(steps, reboot == Reboot::EachTrial, Some(interrupted)),
+        };
+        self.standing = None;
+        self.learned.clear();
+        done?;
+        self.standing = Some(lane);
+        Ok(())
+    }
+
+    /// Takes note of what a lane came to grief of, where others can still be measured, or this one again.
+    fn mark(&mut self, lane: usize, error: DutError) -> Result<String> {
+        let why = error.to_string();
+        let left = error.left();
+        if left == Left::Nothing {
+            return Err(error.into());
+        }
+        self.standing = None;
+        self.lost |= left != Left::Others;
+        let losses = self.losses.entry(lane).or_default();
+        *losses += 1;
+        if left == Left::AllOnceBack && *losses < MOST_LOSSES {
+            tell(format!("{why}; this trial is marked as failed, and the campaign continues"));
+            return Ok(why);
+        }
+        tell(format!("{why}; its trials are marked as failed, and the others go on"));
+        self.broken.insert(lane, why.clone());
+        let lanes = self.device.as_ref().map_or(0, |device| device.lanes.len());
+        if (0..lanes).all(|lane| self.broken.contains_key(&lane)) {
+            bail!("none of the plan's variants can be measured; the last: {why}");
+        }
+        Ok(why)
+    }
+
+    /// Whether what went wrong elsewhere is the device's doing: its end of a cable goes down with it.
+    fn lost_by(&mut self, error: anyhow::Error) -> Result<DutError> {
+        if self.lost {
+            return Err(error);
+        }
+        match look(&mut self.device) {
+            Err(lost) if lost.left() == Left::AllOnceBack => Ok(lost),
+            _ => Err(error),
+        }
+    }
+
+    /// Shows the device the flows of a slot, where it has not seen them or may have forgotten them. Whether any came through.
+    fn learn(&mut self, slot: &HostSlot, timing: Timing, interrupted: &AtomicBool) -> Result<bool> {
+        let length = Duration::from_nanos(timing.load_ns());
+        let stale = |fresh: &Option<Freshness>| {
+            fresh.as_ref().is_some_and(|fresh| fresh.expires_within(Instant::now(), length))
+        };
+        if self.learned.get(&slot.kind).is_some_and(|fresh| !stale(fresh)) {
+            return Ok(true);
+        }
+        let began = Instant::now();
+        let answer = slot.states == Some(States::Established);
+        let fresh = match self.tester.learn(slot.kind, slot.flows, answer, interrupted)? {
+            Learned::Nothing => return Ok(false),
+            Learned::OneWay => None,
+            Learned::Answered => Some(Freshness::new(began, slot.flows, Timeouts::SHORTEST)),
+        };
+        self.learned.insert(slot.kind, fresh);
+        Ok(true)
+    }
+
+    /// How far the connections of a slot were in a trial of so many frames that began then.
+    fn connections(&mut self, slot: &HostSlot, began: Instant, frames: u64) -> Option<Connections> {
+        let states = match (slot.states?, self.learned.get_mut(&slot.kind)) {
+            (States::Established, Some(Some(fresh))) => {
+                fresh.add(began, frames);
+                States::Established
+            }
+            (States::Established, _) => States::OneWay,
+            (other, _) => other,
+        };
+        Some(Connections { states, tracked: None, unanswered: None })
+    }
+
+    fn measure(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<TrialOutcome> {
+        let slot = self.slots[slot].clone();
+        self.bring(slot.lane, interrupted)?;
+        if !self.learn(&slot, timing, interrupted)? {
+            // If the device is lost, that is the reason.
+            look(&mut self.device)?;
+            return Ok(failed(NOTHING_THROUGH.into()));
+        }
+        if let (Some(States::New), Some(device), Some(command)) = (slot.states, &self.device, slot.forget)
+            && let Err(why) = device.dut.collect(command)
+        {
+            return Ok(failed(format!("the DUT does not forget its states ({command}): {why}")));
+        }
+        let armed = self.device.as_ref().map(|device| device.dut.arm(&device.during));
+        let before = look(&mut self.device)?;
+        let began = Instant::now();
+        let flown = self.tester.trial(slot.kind, slot.rate, timing, interrupted)?;
+        let after = look(&mut self.device)?;
+        let account = account(&self.device, &flown, before.as_ref().zip(after.as_ref()));
+        let commands = self.device.iter().flat_map(|d| d.commands.iter().map(|c| (&d.dut, c)));
+        // The device answers again: it has told its counters.
+        let mut collected = armed.map(Collectors::fetch).unwrap_or_default();
+        collected.extend(
+            commands
+                .map(|(dut, command)| Collected { command: command.clone(), output: dut.collect(command) }),
+        );
+        let skew_ns = (flown.late.len() > 1).then(|| flown.skew_ns());
+        let Flown { outcome, generator, receiver, .. } = flown;
+        let connections = self.connections(&slot, began, generator.frames);
+        Ok(TrialOutcome {
+            outcome,
+            generator,
+            receiver,
+            account,
+            collected,
+            connections,
+            skew_ns,
+            ..TrialOutcome::default()
+        })
+    }
+
+    /// What sends and what counts, for records.
+    pub fn names(&self) -> [String; 2] {
+        self.tester.names()
+    }
+
+    /// How often the device was rebooted.
+    fn reboots(&self) -> u32 {
+        self.device.as_ref().map_or(0, |device| device.dut.reboots())
+    }
+
+    /// Puts the device back, and lets the hosts go; what could not be put back, and how often the device was rebooted for it.
+    pub fn take_down(self) -> (Vec<String>, u32) {
+        let before = self.reboots();
+        let Hosts { tester, device, .. } = self;
+        let mut failed = tester.take_down();
+        let Some(mut device) = device else { return (failed, 0) };
+        match device.dut.put_back() {
+            Err(error) => failed.push(error.to_string()),
+            Ok(_) if device.dut.owes_boot() => failed.push(format!(
+                "{}: what was put back counts from its next boot on only: reboot it",
+                device.dut.name()
+            )),
+            Ok(_) => {}
+        }
+        (failed, device.dut.reboots() - before)
+    }
+}
+
+impl Testbed for Hosts {
+    fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<TrialOutcome> {
+        let (lane, before) = (self.slots[slot].lane, self.reboots());
+        if let Some(why) = self.broken.get(&lane) {
+            return Ok(failed(why.clone()));
+        }
+        let shown = match self.measure(slot, timing, interrupted) {
+            Err(error) if !interrupted.load(Ordering::Relaxed) => {
+                let lost = error.downcast::<DutError>().or_else(|error| self.lost_by(error))?;
+                failed(self.mark(lane, lost)?)
+            }
+            other => other?,
+        };
+        Ok(TrialOutcome { reboots: self.reboots() - before, ..shown })
+    }
+}
+
+/// A trial that came to nothing.
+fn failed(why: String) -> TrialOutcome {
+    let mut shown = TrialOutcome::default();
+    shown.outcome.faults.push(why);
+    shown
+}
+
+fn look(device: &mut Option<Device>) -> Result<Option<Seen>, DutError> {
+    device.as_mut().map(|device| device.dut.look()).transpose()
+}
+
+/// Where frames were lost, as far as the device's counters tell.
+fn account(device: &Option<Device>, flown: &Flown, seen: Option<(&Seen, &Seen)>) -> Account {
+    let (Some(device), Some((before, after))) = (device, seen) else { return Account::default() };
+    let [inside, outside] = &device.ends;
+    let (sent, unique) = (flown.generator.frames, flown.receiver.unique());
+    let losses = ledger::losses(sent, unique, before, after, [inside, outside]);
+    let grown = |before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>, prefix: &str| {
+        let more = after.iter().map(|(name, n)| {
+            (format!("{prefix}{name}"), n.saturating_sub(before.get(name).copied().unwrap_or(0)))
+        });
+        more.filter(|(_, n)| *n > 0).collect::<Vec<_>>()
+    };
+    let mut dut: BTreeMap<String, u64> = grown(&before.drops, &after.drops, "").into_iter().collect();
+    let nothing = BTreeMap::new();
+    for end in &device.ends {
+        let (before, after) = (before.links.get(end).unwrap_or(&nothing), after.links.get(end));
+        dut.extend(grown(before, after.unwrap_or(&nothing), &format!("{end}: ")));
+    }
+    Account { losses, dut, ..Account::default() }
+}

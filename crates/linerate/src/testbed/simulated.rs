@@ -1,0 +1,127 @@
+//! A simulated DUT in memory as a testbed: the whole command line without privileges. Its figures say nothing of any machine,
+//! and every result says so.
+
+use super::{Testbed, TrafficKind, TrialOutcome};
+use anyhow::Result;
+use linerate_linux::lab::ledger::Account;
+use linerate_linux::ports::Traffic;
+use linerate_linux::ports::memory::{MemoryDut, MemoryLink};
+use linerate_measure::audit::SecondCount;
+use linerate_plan::timing::Timing;
+use linerate_plan::units::{Rate, parse_duration_ns};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// One link per kind of traffic.
+pub struct Simulated {
+    links: Vec<MemoryLink>,
+    /// Which lane and link each slot is, and its rate.
+    layout: Vec<(usize, usize, Option<f64>)>,
+    /// By lane; none for the tester baseline.
+    duts: Vec<Option<MemoryDut>>,
+    /// What a trial takes beyond its load, and what all have taken until now.
+    beyond: Duration,
+    passed: Duration,
+}
+
+impl Simulated {
+    /// Links for every kind of traffic; `duts` by lane, none for the tester baseline; `layout`: which lane and kind each slot is, and its
+    /// rate; `beyond`: what a trial takes beyond its load.
+    ///
+    /// # Errors
+    /// Frames that cannot be built.
+    pub fn new(
+        duts: Vec<Option<MemoryDut>>,
+        kinds: &[TrafficKind],
+        layout: Vec<(usize, usize, Option<f64>)>,
+        beyond: Duration,
+    ) -> Result<Self> {
+        let links = kinds.iter().map(|kind| {
+            MemoryLink::new(&Traffic {
+                frame: kind.frame,
+                mix: kind.mix.clone(),
+                flows: kind.flows.clone(),
+                order: kind.order,
+                rate: None,
+                campaign: 1,
+                first_stream: 0,
+                stamp_every: 64,
+                batch: 64,
+            })
+        });
+        let links = links.collect::<Result<_, _>>()?;
+        Ok(Simulated { links, layout, duts, beyond, passed: Duration::ZERO })
+    }
+}
+
+impl Testbed for Simulated {
+    fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<TrialOutcome> {
+        let (lane, link, rate) = self.layout[slot];
+        let dut = self.duts[lane].unwrap_or_default();
+        let trial = self.links[link].trial(timing, rate, dut, interrupted);
+        self.passed += Duration::from_nanos(timing.load_ns()) + self.beyond;
+        // The DUT's own count of copies is the second count here.
+        let copies = SecondCount {
+            place: "simulated DUT: copies".into(),
+            frames: trial.received.duplicates(),
+            expected: trial.copies,
+        };
+        let account = Account { losses: trial.losses, second_counts: vec![copies], ..Account::default() };
+        Ok(TrialOutcome {
+            outcome: trial.outcome,
+            generator: trial.sent,
+            receiver: trial.received,
+            account,
+            ..TrialOutcome::default()
+        })
+    }
+
+    fn passed(&self) -> Option<Duration> {
+        Some(self.passed)
+    }
+}
+
+/// Reads `ok`, or `loss=N,duplication=N,delay=T,rate=R`.
+///
+/// # Errors
+/// Says which part is wrong.
+pub fn parse_simulation(text: &str) -> Result<MemoryDut, String> {
+    let mut dut = MemoryDut::default();
+    if text == "ok" {
+        return Ok(dut);
+    }
+    for part in text.split(',') {
+        let wrong = || format!("--simulate: '{part}' is not ok, loss=N, duplication=N, delay=T or rate=R");
+        let (name, value) = part.split_once('=').ok_or_else(wrong)?;
+        let one_in = || value.parse::<u64>().ok().filter(|n| *n > 0).ok_or_else(wrong);
+        match name {
+            "loss" => dut.loss_one_in = Some(one_in()?),
+            "duplication" => dut.duplicate_one_in = Some(one_in()?),
+            "delay" => dut.delay = Duration::from_nanos(parse_duration_ns(value)?),
+            "rate" => match value.parse::<Rate>().map_err(|e| e.to_string())? {
+                Rate::Frames(fps) => dut.rate = Some(fps),
+                _ => return Err(format!("--simulate: rate wants frames/s, such as 500kpps, not '{value}'")),
+            },
+            _ => return Err(wrong()),
+        }
+    }
+    Ok(dut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simulations_are_read() {
+        assert_eq!(parse_simulation("ok"), Ok(MemoryDut::default()));
+        let dut = parse_simulation("loss=1000,delay=50us,rate=500kpps").unwrap();
+        assert_eq!(
+            (dut.loss_one_in, dut.delay, dut.rate),
+            (Some(1000), Duration::from_micros(50), Some(5e5))
+        );
+        for text in ["", "loss", "loss=0", "rate=max", "speed=1", "loss=1,"] {
+            assert!(parse_simulation(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Reads a tree laid out as the public archive is: any part of it, as it lies on the disk.
+//!
+//! The tree may hold anything. Links are not followed, what is no plain file is not opened, files are read up to a size that
+//! their kind never has, folders down to a depth that no archive has. What cannot be read is a problem of that file.
+
+use crate::descriptors::open_at;
+use linerate_import::netbenches::assemble::Assembly;
+use linerate_import::netbenches::configs::Configs;
+use linerate_import::netbenches::layout::{self, Kind, Reading};
+use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, FileType, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Folders below each other; the archive has ten.
+const DEEPEST: usize = 64;
+
+/// Why nothing could be read at all.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}: {source}; name a folder of the archive, or one that is laid out like it", path.display())]
+pub struct ArchiveError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// How far the reading is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Files seen.
+    pub files: u64,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+/// Reads everything below `directory`, without the samples of its logs.
+///
+/// # Errors
+/// `directory` is none, or cannot be read. What is wrong below it is in [`Archive::problems`].
+pub fn read_archive(directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Archive, ArchiveError> {
+    let mut directories = Vec::new();
+    let mut archive = visit(directory, false, progress, |found| {
+        directories.push(found);
+        Ok::<(), ArchiveError>(())
+    })?;
+    directories.sort_by(|a, b| a.path.cmp(&b.path));
+    archive.directories = directories;
+    Ok(archive)
+}
+
+/// Reads everything below `directory`, and hands over each results folder as soon as it is complete, with the samples of its
+/// logs if `keep_samples`. The returned archive has no folders.
+///
+/// # Errors
+/// `directory` is none, or cannot be read; or what `each` returns.
+pub fn visit<E: From<ArchiveError>>(
+    directory: &Path,
+    keep_samples: bool,
+    progress: &mut dyn FnMut(Progress),
+    each: impl FnMut(ResultDirectory) -> Result<(), E>,
+) -> Result<Archive, E> {
+    let cannot = |source| ArchiveError { path: directory.into(), source };
+    let root = std::fs::canonicalize(directory).map_err(cannot)?;
+    // Below the root an unreadable folder is a problem, the root itself is an error.
+    std::fs::read_dir(&root).map_err(cannot)?;
+    let root_parts = parts(&root);
+    let archive = Archive::default();
+    let seen = Progress::default();
+    let mut reader = Reader {
+        root_parts,
+        archive,
+        configs: Configs::default(),
+        seen,
+        buffer: Vec::new(),
+        keep_samples,
+        progress,
+        each,
+    };
+    reader.results(&root, ".", 0)?;
+    let mut archive = reader.archive;
+    archive.bytes = reader.seen.bytes;
+    archive.problems.sort_by(|a, b| (&a.path, &a.reason).cmp(&(&b.path, &b.reason)));
+    Ok(archive)
+}
+
+fn parts(path: &Path) -> Vec<String> {
+    path.iter().map(|p| p.to_string_lossy().into_owned()).filter(|p| p != "/").collect()
+}
+
+/// A folder that is still to be read.
+struct Sub {
+    name: String,
+    path: PathBuf,
+}
+
+struct Reader<'a, F> {
+    root_parts: Vec<String>,
+    archive: Archive,
+    configs: Configs,
+    seen: Progress,
+    buffer: Vec<u8>,
+    keep_samples: bool,
+    progress: &'a mut dyn FnMut(Progress),
+    each: F,
+}
+
+impl<F> Reader<'_, F> {
+    /// A folder that is not a part of another's results: its own files with those of its RAW and PMC folders, then the rest.
+    fn results<E>(&mut self, folder: &Path, path: &str, depth: usize) -> Result<(), E>
+    where
+        F: FnMut(ResultDirectory) -> Result<(), E>,
+    {
+        let mut all: Vec<&str> = self.root_parts.iter().map(String::as_str).collect();
+        all.extend(path.split('/').filter(|p| *p != "."));
+        let mut assembly = Assembly::new(path, layout::place(&all), self.keep_samples);
+        let subs = self.files(folder, path, &mut assembly, depth);
+        let (own, others): (Vec<Sub>, Vec<Sub>) =
+            subs.into_iter().partition(|s| layout::is_raw(&s.name) || layout::is_profiling(&s.name));
+        for sub in own {
+            self.below(&sub.path, &join(path, &sub.name), &mut assembly, depth + 1);
+        }
+        // Configurations describe the results beside them, so they come first.
+        let (configs, others): (Vec<Sub>, Vec<Sub>) =
+            others.into_iter().partition(|s| layout::is_configs(&s.name));
+        for sub in configs {
+            self.below(&sub.path, &join(path, &sub.name), &mut assembly, depth + 1);
+        }
+        let (directory, problems) = assembly.finish(&self.configs);
+        self.archive.problems.extend(problems);
+        if let Some(directory) = directory {
+            (self.each)(directory)?;
+        }
+        for sub in others {
+            self.results(&sub.path, &join(path, &sub.name), depth + 1)?;
+        }
+        Ok(())
+    }
+
+    /// Everything below a folder that belongs to another's results.
+    fn below(&mut self, folder: &Path, path: &str, assembly: &mut Assembly, depth: usize) {
+        for sub in self.files(folder, path, assembly, depth) {
+            self.below(&sub.path, &join(path, &sub.name), assembly, depth + 1);
+        }
+    }
+
+    /// Reads the files of a folder, in the order of their names, and returns its folders.
+    fn files(&mut self, folder: &Path, path: &str, assembly: &mut Assembly, depth: usize) -> Vec<Sub> {
+        if depth > DEEPEST {
+            self.problem(path, "folder", format!("more than {DEEPEST} folders deep: not read"));
+            return Vec::new();
+        }
+        let (handle, mut entries) = match list(folder) {
+            Ok(listed) => listed,
+            Err(error) => {
+                self.problem(path, "folder", format!("cannot be read: {error}"));
+                return Vec::new();
+            }
+        };
+        entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let mut folders = Vec::new();
+        let mut sub = if path == "." { String::new() } else { format!("{path}/") };
+        let prefix = sub.len();
+        for (name, kind) in entries {
+            sub.truncate(prefix);
+            sub.push_str(&name.to_string_lossy());
+            match kind {
+                Ok(kind) if kind.is_dir() => {
+                    folders.push(Sub { name: sub[prefix..].to_string(), path: folder.join(name) });
+                }
+                Ok(kind) if kind.is_file() => self.file(&handle, &name, &sub, assembly),
+                Ok(kind) => {
+                    self.count(if kind.is_symlink() { "link, not followed" } else { "special, not read" })
+                }
+                Err(error) => self.problem(&sub, "file", format!("cannot be read: {error}")),
+            }
+        }
+        folders
+    }
+
+    fn file(&mut self, folder: &File, name: &OsStr, path: &str, assembly: &mut Assembly) {
+        let kind = layout::kind(path);
+        let reading = match kind {
+            Kind::Config if !Configs::wants(path) => Reading::Nothing,
+            _ => kind.reading(),
+        };
+        let read = match reading {
+            Reading::Nothing => Ok(assembly.file(path, kind, &[])),
+            Reading::End => end_of(folder, name).map(|(length, last)| {
+                assembly.end(path, kind, length, last);
+                kind.name()
+            }),
+            Reading::Whole => self.whole(folder, name, kind).map(|length| {
+                self.seen.bytes += length as u64;
+                let bytes = &self.buffer[..length];
+                if kind == Kind::Config {
+                    self.configs.file(path, bytes);
+                    return kind.name();
+                }
+                assembly.file(path, kind, bytes)
+            }),
+        };
+        match read {
+            Ok(name) => self.count(name),
+            // An unknown file may be anything, and large.
+            Err(Unreadable::TooLarge) if kind == Kind::Unknown => self.count(kind.name()),
+            Err(error) => {
+                self.count(kind.name());
+                assembly.problem(path, kind.name(), error.reason(kind));
+            }
+        }
+        (self.progress)(self.seen);
+    }
+
+    /// Fills the buffer, and returns how much of it.
+    fn whole(&mut self, folder: &File, name: &OsStr, kind: Kind) -> Result<usize, Unreadable> {
+        let (mut file, length) = open(folder, name)?;
+        if length > kind.largest() {
+            return Err(Unreadable::TooLarge);
+        }
+        // A file that grows meanwhile is read as far as it was; with a byte to spare its end shows without another call.
+        let wanted = length as usize + 1;
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        let mut filled = 0;
+        while filled < wanted {
+            match file.read(&mut self.buffer[filled..wanted]) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Unreadable::System(error)),
+            }
+            if filled == length as usize {
+                break;
+            }
+        }
+        Ok(filled.min(length as usize))
+    }
+
+    fn count(&mut self, kind: &'static str) {
+        *self.archive.files.entry(kind).or_default() += 1;
+        self.seen.files += 1;
+    }
+
+    fn problem(&mut self, path: &str, kind: &'static str, reason: String) {
+        self.archive.problems.push(FileProblem { path: path.into(), kind, reason, set: None });
+    }
+}
+
+fn join(folder: &str, name: &str) -> String {
+    if folder == "." { name.to_string() } else { format!("{folder}/{name}") }
+}
+
+/// Why a file could not be read.
+enum Unreadable {
+    TooLarge,
+    /// Since the folder was listed it has become something else.
+    NoFile,
+    System(io::Error),
+}
+
+impl Unreadable {
+    fn reason(&self, kind: Kind) -> String {
+        match self {
+            Unreadable::TooLarge => {
+                format!("larger than {} MiB, which no such file is: not read", kind.largest() >> 20)
+            }
+            Unreadable::NoFile => "not a plain file: not read".into(),
+            Unreadable::System(error) => format!("cannot be read: {error}"),
+        }
+    }
+}
+
+/// A folder's entry: its name and what it is.
+type Entry = (OsString, io::Result<FileType>);
+
+/// A folder, to open its files by, and what is in it.
+fn list(folder: &Path) -> io::Result<(File, Vec<Entry>)> {
+    let mut options = OpenOptions::new();
+    let handle = options.read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(folder)?;
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        entries.push((entry.file_name(), entry.file_type()));
+    }
+    Ok((handle, entries))
+}
+
+/// Opens a plain file of a folder, and nothing else: no link, no FIFO that would wait for a writer.
+fn open(folder: &File, name: &OsStr) -> Result<(File, u64), Unreadable> {
+    let file = open_at(folder, name, libc::O_RDONLY | libc::O_NONBLOCK).map_err(Unreadable::System)?;
+    let metadata = file.metadata().map_err(Unreadable::System)?;
+    if metadata.is_file() { Ok((file, metadata.len())) } else { Err(Unreadable::NoFile) }
+}
+
+/// Length and last byte.
+fn end_of(folder: &File, name: &OsStr) -> Result<(u64, Option<u8>), Unreadable> {
+    let (file, length) = open(folder, name)?;
+    let mut last = [0];
+    let read = match length.checked_sub(1) {
+        Some(at) => file.read_at(&mut last, at).map_err(Unreadable::System)?,
+        None => 0,
+    };
+    Ok((length, (read == 1).then_some(last[0])))
+}

@@ -1,0 +1,187 @@
+//! Where commands run: on a host that is reached by ssh, or on this one.
+
+use super::connection::Connection;
+use super::error::{Fault, RemoteError};
+use super::slots::{Need, Slot};
+use super::target::Target;
+use linerate_linux::lab::Lane;
+use linerate_linux::lab::room::Door;
+use linerate_linux::net::Netns;
+use std::os::fd::RawFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// What a login shell is given, whatever shell it is: it reads the text of the supervising shell, which ends with a full stop.
+pub(super) const LINE: &str = r#"exec /bin/sh -c 'n=$(printf "\nx"); n=${n%x}; s=; while :; do IFS= read -r l || exit 1; case $l in .) break ;; esac; s=$s$l$n; done; eval "$s"'"#;
+/// How long commands on this machine may go on without linerate.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// Where commands run.
+#[derive(Debug)]
+pub enum ExecutionTarget {
+    /// On another host.
+    Ssh(Box<Connection>),
+    /// On this one.
+    Here {
+        /// What it is called.
+        name: String,
+        /// The network namespace; this process's own if `None`.
+        netns: Option<Netns>,
+    },
+    /// In a room of the embedded lab: a network namespace with mounts of its own.
+    Room {
+        /// What it is called.
+        name: String,
+        /// The way into it.
+        door: Door,
+    },
+}
+
+/// Room for a session at a place.
+#[derive(Debug)]
+pub(super) struct SessionPermit(Option<Slot>);
+
+impl SessionPermit {
+    /// The host did not take the session; whether it is worth trying another.
+    pub(super) fn refused(&self) -> bool {
+        self.0.as_ref().is_some_and(Slot::refused)
+    }
+}
+
+impl From<Connection> for ExecutionTarget {
+    fn from(connection: Connection) -> ExecutionTarget {
+        ExecutionTarget::Ssh(Box::new(connection))
+    }
+}
+
+impl ExecutionTarget {
+    /// A host that is reached by ssh.
+    ///
+    /// # Errors
+    /// See [`Connection::open`].
+    pub fn connect(target: &Target, cancelled: Option<&AtomicBool>) -> Result<ExecutionTarget, RemoteError> {
+        Connection::open(target, cancelled).map(ExecutionTarget::from)
+    }
+
+    /// The DUT of a lane of the embedded lab; `None` without a DUT.
+    pub fn of_dut(lane: &Lane) -> Option<ExecutionTarget> {
+        let dut = lane.dut.as_ref()?;
+        let name = lane.setup.name.clone();
+        Some(match dut.door() {
+            Some(door) => ExecutionTarget::Room { name, door },
+            None => ExecutionTarget::Here { name, netns: Some(dut.namespace.clone()) },
+        })
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        match self {
+            ExecutionTarget::Ssh(connection) => &connection.target().name,
+            ExecutionTarget::Here { name, .. } | ExecutionTarget::Room { name, .. } => name,
+        }
+    }
+
+    /// How long commands there go on without a sign of life of linerate.
+    pub fn silence(&self) -> Duration {
+        match self {
+            ExecutionTarget::Ssh(connection) => connection.target().silence,
+            ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => SILENCE,
+        }
+    }
+
+    /// Why it is out of reach, if it is.
+    pub fn lost(&self) -> Option<RemoteError> {
+        match self {
+            ExecutionTarget::Ssh(connection) => connection.lost(),
+            ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => None,
+        }
+    }
+
+    /// What to wait for besides sessions: see [`Connection::watched`].
+    pub fn watched(&self) -> Vec<RawFd> {
+        match self {
+            ExecutionTarget::Ssh(connection) => connection.watched(),
+            ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => Vec::new(),
+        }
+    }
+
+    /// A process whose standard input and output are those of a program there, such as an agent. Nobody watches the program: it should
+    /// end with its input.
+    ///
+    /// # Errors
+    /// A login shell would not take its name or an argument as it is.
+    pub fn program(&self, program: &str, args: &[&str]) -> Result<Command, RemoteError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-._/=:,+@%".contains(c);
+        let words: Vec<&str> = [program].iter().chain(args).copied().collect();
+        if let Some(word) = words
+            .iter()
+            .find(|word| word.is_empty() || word.starts_with(['=', '%']) || !word.chars().all(plain))
+        {
+            return Err(RemoteError::new(
+                self.name(),
+                Fault::Command,
+                format!("{word:?} is not a plain word"),
+            ));
+        }
+        Ok(match self {
+            ExecutionTarget::Ssh(connection) => {
+                connection.command(&format!("exec {}", words.join(" ")), None)
+            }
+            ExecutionTarget::Here { netns, .. } => {
+                let mut command = here(netns.as_ref(), program);
+                command.args(args);
+                command
+            }
+            ExecutionTarget::Room { door, .. } => {
+                let mut command = door.command(Path::new(program));
+                command.args(args);
+                command
+            }
+        })
+    }
+
+    /// Room for a session there, where that is limited.
+    pub(super) fn seat(&self, need: Need) -> Option<SessionPermit> {
+        match self {
+            ExecutionTarget::Ssh(connection) => connection.slot(need).map(Some).map(SessionPermit),
+            ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => Some(SessionPermit(None)),
+        }
+    }
+
+    /// The same; where there is none, it is made, which takes as long as connecting.
+    pub(super) fn seat_in_time(&self) -> Result<SessionPermit, RemoteError> {
+        match self {
+            ExecutionTarget::Ssh(connection) => connection.slot_in_time().map(Some).map(SessionPermit),
+            ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => Ok(SessionPermit(None)),
+        }
+    }
+
+    /// The process that runs [`LINE`] there, as the leader of a process group.
+    pub(super) fn command(&self, sudo: bool, seat: &SessionPermit) -> Command {
+        let slot = seat.0.as_ref();
+        let mut command = match self {
+            ExecutionTarget::Ssh(connection) if sudo => {
+                return connection.command(&LINE.replacen("exec", "exec sudo -n --", 1), slot);
+            }
+            ExecutionTarget::Ssh(connection) => return connection.command(LINE, slot),
+            ExecutionTarget::Here { netns, .. } => here(netns.as_ref(), "/bin/sh"),
+            ExecutionTarget::Room { door, .. } => door.command(Path::new("/bin/sh")),
+        };
+        // SAFETY: setsid is async-signal-safe, and changes only the child.
+        unsafe {
+            command.pre_exec(|| {
+                libc::setsid();
+                Ok(())
+            })
+        };
+        command.args(["-c", LINE]);
+        command
+    }
+}
+
+fn here(netns: Option<&Netns>, program: &str) -> Command {
+    netns.map_or_else(|| Command::new(program), |netns| netns.command(program))
+}

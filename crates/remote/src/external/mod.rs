@@ -1,0 +1,69 @@
+//! Trials over hosts of which not all have linerate: their tools send and count, each as a supervised command on its host.
+//!
+//! The receiver begins and is up before any generator begins; generators begin together. Opening netmap takes the link down, and a
+//! device may need a while before it forwards: so the window begins when all generators send and the receiver counts, not when commands
+//! begin. The device itself is asked nothing.
+//!
+//! Every load has its own end three times over: in the tool's arguments (a count or a time), in the timeout(1) in front of it, and in the
+//! supervising shell, which ends it when it has not heard of linerate for [`ExecutionTarget::silence`].
+//!
+//! What the figures mean: docs/tools.md. `running` is one tool on one host, `streams` what it says, `trial` what is done when, `window`
+//! where the seconds of tools lie on our clock, `account` what becomes of their totals.
+
+mod account;
+mod error;
+mod running;
+pub(crate) mod streams;
+mod trial;
+mod window;
+
+pub use error::ToolError;
+pub use trial::NOTHING_ARRIVED;
+
+use crate::ExecutionTarget;
+use crate::agents::Flown;
+use linerate_hosts::tools::Traffic;
+use linerate_plan::lab::Tool;
+use linerate_plan::timing::Timing;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// A host, and what of it sends or counts.
+#[derive(Debug, Clone)]
+pub struct ToolHost {
+    /// How it is reached. Its silence is how long a load goes on there without linerate: about a second is right.
+    pub place: Arc<ExecutionTarget>,
+    /// The tool.
+    pub tool: Tool,
+    /// Whether it is run by `sudo -n`.
+    pub sudo: bool,
+}
+
+/// A trial to be run.
+#[derive(Debug)]
+pub struct ToolTrial<'a> {
+    /// Who sends what. `seconds` of the traffic is set by the trial.
+    pub generators: &'a [(ToolHost, Traffic)],
+    /// Who counts; its traffic is that of the generators, with its own interface. Without one, what arrived is what generators know of
+    /// it (iperf3 and netperf do).
+    pub receiver: Option<(&'a ToolHost, Traffic)>,
+    /// Its times. Tools count by the second, so a window of less than three says little.
+    pub timing: Timing,
+    /// How long the first frame may take to be counted once all generators send: a device that was just booted forwards nothing for
+    /// a while. After it, the trial is over, with 0 frames received and a fault ([`NOTHING_ARRIVED`]).
+    pub patience: Duration,
+}
+
+impl ToolTrial<'_> {
+    /// Runs it. Ends early when `interrupted` becomes true. No load is left running that can be reached; what cannot be reached ends by
+    /// itself.
+    ///
+    /// What goes wrong under load is in the faults of what it gives: the trial is no valid one, and the next one may be.
+    ///
+    /// # Errors
+    /// A tool cannot send this traffic or does not come up, or a host is lost.
+    pub fn run(&self, interrupted: &AtomicBool) -> Result<Flown, ToolError> {
+        trial::run(self, interrupted)
+    }
+}
