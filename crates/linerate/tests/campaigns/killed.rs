@@ -154,7 +154,7 @@ blocks = 6
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn campaigns_survive_kills_and_leave_nothing_behind() {
-    campaigns_survive_kills(20);
+    campaigns_survive_kills(10);
 }
 
 #[test]

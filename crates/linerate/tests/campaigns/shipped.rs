@@ -8,7 +8,7 @@ use std::path::Path;
 
 const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans");
 
-/// A plan whose quick form has one block of trials of 10 ms.
+/// A plan whose quick form has one block of trials of 50 ms.
 fn shortened(plan: &str) -> String {
     let at = plan.find("\n[quick]\n").expect("a quick form") + "\n[quick]\n".len();
     let (before, quick) = plan.split_at(at);
@@ -16,7 +16,7 @@ fn shortened(plan: &str) -> String {
     let sizes = ["duration", "blocks", "budget"];
     let kept = quick.lines().filter(|line| !sizes.iter().any(|size| line.starts_with(size)));
     let kept: String = kept.map(|line| format!("{line}\n")).collect();
-    format!("{before}duration = \"10 ms\"\nblocks = 1\n{kept}{after}")
+    format!("{before}duration = \"50 ms\"\nblocks = 1\n{kept}{after}")
 }
 
 /// Runs it once; what is wrong with it.
@@ -54,7 +54,7 @@ fn every_plan_is_measured() {
     let mut wrong = Vec::new();
     for plan in &plans {
         let mut found = faults(plan);
-        // What other programs on the machine did to a trial of 10 ms is not a fault of the plan.
+        // What other programs on the machine did to a short trial is not a fault of the plan.
         if !found.is_empty() {
             println!("{}: {found:?}; once more", plan.display());
             found = faults(plan);

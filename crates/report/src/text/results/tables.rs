@@ -24,10 +24,7 @@ pub fn cells(page: &mut Page, shown: &Shown<'_>) {
         table = table.column("lost", "%");
     }
     if has_ceiling {
-        table = table
-            .column("card to", &format!("card {unit}"))
-            .column("% of", "that")
-            .optional("95 %", "interval");
+        table = table.column("baseline", unit).column("% of", "that").optional("95 %", "interval");
     }
     if compared {
         table = table
