@@ -58,7 +58,7 @@ pub fn unknown(text: &str) -> Option<String> {
 /// Fills placeholders in: `inside` and `outside` are the names of the interfaces. Names that are none stay as they are.
 ///
 /// ```
-/// # use crate::placeholders::fill;
+/// # use linerate_plan::placeholders::fill;
 /// assert_eq!(fill("dev.{in.driver}.{in.unit}.fc", "ix0", "ix1"), "dev.ix.0.fc");
 /// ```
 pub fn fill(text: &str, inside: &str, outside: &str) -> String {
@@ -84,7 +84,7 @@ pub fn fill(text: &str, inside: &str, outside: &str) -> String {
 /// A text that stays as it is when placeholders are filled in: the braces that would be taken for some are doubled.
 ///
 /// ```
-/// # use crate::placeholders::{fill, literal};
+/// # use linerate_plan::placeholders::{fill, literal};
 /// assert_eq!(literal("pass in on {in} from { 10.0.0.0/8 }"), "pass in on {{in} from { 10.0.0.0/8 }");
 /// assert_eq!(fill(&literal("{in}"), "ix0", "ix1"), "{in}");
 /// ```

@@ -20,7 +20,7 @@ pub const SIMPLE_IMIX_AVERAGE: f64 = (7.0 * 64.0 + 4.0 * 594.0 + 1518.0) / 12.0;
 /// Line rate in frames/s: link bit/s / (8 x (length with FCS + 20)).
 ///
 /// ```
-/// # use crate::units::line_rate;
+/// # use linerate_plan::units::line_rate;
 /// assert_eq!(line_rate(1e10, 64.0).round(), 14_880_952.0);
 /// ```
 pub fn line_rate(link_bits_per_second: f64, frame_len_fcs: f64) -> f64 {

@@ -17,7 +17,7 @@ pub const PF_DEFAULT_REQUEST: u64 = 65_535;
 /// defaults 16,384 and 256 ("Tuning FreeBSD for routing and firewalling", 2018, illustration 33).
 ///
 /// ```
-/// # use crate::rules::sizing::ipfw_buckets;
+/// # use linerate_plan::rules::sizing::ipfw_buckets;
 /// assert_eq!((ipfw_buckets(16_384), ipfw_buckets(5_000_000)), (256, 65_536));
 /// ```
 pub fn ipfw_buckets(states: u64) -> u64 {
@@ -28,7 +28,7 @@ pub fn ipfw_buckets(states: u64) -> u64 {
 /// (2018 paper, illustration 34). pf keeps two states for each flow that it forwards.
 ///
 /// ```
-/// # use crate::rules::sizing::pf_hash;
+/// # use linerate_plan::rules::sizing::pf_hash;
 /// assert_eq!((pf_hash(10_000), pf_hash(10_000_000)), (32_768, 33_554_432));
 /// ```
 pub fn pf_hash(states: u64) -> u64 {
