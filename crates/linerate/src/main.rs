@@ -40,12 +40,12 @@ fn run(cli: cli::Cli) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             let told = told(&error);
-            commands::tell(&told);
+            output::tell(&told);
             // SAFETY: geteuid has no preconditions.
             if told.contains("Operation not permitted") && unsafe { libc::geteuid() } != 0 {
                 eprintln!("linerate: namespaces, raw sockets and eBPF programs need root: run it with sudo");
             }
-            ExitCode::from(commands::FAILED)
+            ExitCode::from(output::FAILED)
         }
     }
 }

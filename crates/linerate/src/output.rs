@@ -1,7 +1,9 @@
 //! Standard output and standard error: how all verbs print.
 
 use linerate_linux::descriptors::stdout_was_writable;
+use linerate_measure::record::{Campaign, HostFacts, Summary};
 use std::io::{self, ErrorKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -53,8 +55,80 @@ pub fn finish(code: ExitCode) -> ExitCode {
     match BROKEN.get() {
         Some(error) if error.kind() != ErrorKind::BrokenPipe => {
             eprintln!("linerate: cannot write to standard output: {error}");
-            ExitCode::from(crate::commands::FAILED)
+            ExitCode::from(FAILED)
         }
         _ => code,
     }
+}
+
+/// Exit status of a command that could not do its job.
+pub const FAILED: u8 = 1;
+/// Exit status for arguments that do not make sense together, as clap's own.
+pub const USAGE: u8 = 2;
+/// Exit status after Ctrl-C, as shells have it (128 + SIGINT).
+pub const INTERRUPTED: u8 = 130;
+
+/// Arguments that do not make sense: exit status [`USAGE`].
+#[derive(Debug)]
+pub struct UsageError(pub String);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// Makes a usage error of anything that can be shown.
+pub fn usage(error: impl std::fmt::Display) -> anyhow::Error {
+    UsageError(error.to_string()).into()
+}
+
+/// Prints a campaign as JSON, the same for all verbs: [`linerate_measure::record::SCHEMA`] describes it.
+pub fn print_campaign(directory: &Path, campaign: &Campaign, host: &HostFacts, summary: &Summary) {
+    let document = serde_json::json!({
+        "directory": directory, "campaign": campaign, "host": host, "summary": summary,
+    });
+    print(&format!("{document:#}\n"));
+}
+
+/// Prints a complaint to standard error. What it quotes may be anything: a terminal gets no orders from it.
+pub fn tell(text: impl std::fmt::Display) {
+    let plain = |c: char| match c {
+        '\n' => c,
+        c if c.is_whitespace() => ' ',
+        c if c.is_control() => '?',
+        c => c,
+    };
+    eprintln!("linerate: {}", text.to_string().chars().map(plain).collect::<String>());
+}
+
+/// How text is laid out: colour on terminals only, and not where NO_COLOR asks for none, or the terminal knows none.
+pub fn style() -> linerate_report::text::Style {
+    use std::io::IsTerminal;
+    let colored = std::env::var_os("NO_COLOR").is_none() && !is_dumb();
+    linerate_report::text::Style { color: std::io::stdout().is_terminal() && colored, width: width() }
+}
+
+/// Whether the terminal knows no escapes.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+fn width() -> usize {
+    terminal_columns().map_or(120, |columns| columns.min(160))
+}
+
+/// Columns of the terminal that standard output is; `None` if it is none, or does not know.
+pub fn terminal_columns() -> Option<usize> {
+    // SAFETY: winsize is plain data, and TIOCGWINSZ writes nothing else.
+    let columns = unsafe {
+        let mut size: libc::winsize = std::mem::zeroed();
+        match libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) {
+            0 => size.ws_col,
+            _ => 0,
+        }
+    };
+    (columns > 0).then_some(usize::from(columns))
 }

@@ -14,7 +14,7 @@ pub fn silence() {
 
 /// Whether standard error is a terminal on which a line can be written over, and somebody wants to see it.
 fn is_seen() -> bool {
-    std::io::stderr().is_terminal() && !crate::commands::is_dumb() && !SILENT.load(Ordering::Relaxed)
+    std::io::stderr().is_terminal() && !crate::output::is_dumb() && !SILENT.load(Ordering::Relaxed)
 }
 
 /// A progress line; silent when standard error is not a terminal.

@@ -2,16 +2,17 @@
 
 mod connections;
 mod embedded;
+mod embedded_plan;
 mod hosts;
 mod sequential;
 mod simulated;
 mod tester;
 
-pub use embedded::{Embedded, EmbeddedPlan, PACED_BATCH, TrafficKind};
+pub use embedded::{Embedded, PACED_BATCH};
+pub use embedded_plan::{Backend, EmbeddedPlan, SlotLoad, TrafficKind};
 pub use hosts::{Agents, BATCH as HOSTS_BATCH, Device, HostSlot, Hosts, Tester as HostsTester, Tools};
 pub use sequential::{Places, SequentialLabs};
 pub use simulated::{Simulated, parse_simulation};
-pub use tester::Backend;
 
 use anyhow::Result;
 use linerate_linux::lab::ledger::Account;

@@ -2,68 +2,15 @@
 
 use super::counters::{self, Counters, Statistic};
 use super::detect::{self, Kernel, System};
+use super::interface::Interface;
 use super::neighbours::{self, Neighbour};
 use super::question::Question;
 use super::routes::{self, Route, Way};
 use super::small::{self, Disk};
 use super::{ifconfig, linux};
-use linerate_plan::lab::{HostAddress, OperatingSystem};
-use linerate_wire::MacAddr;
+use linerate_plan::lab::OperatingSystem;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-
-/// Whether an interface has a link.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Link {
-    /// The system does not say: virtual interfaces often do not.
-    #[default]
-    Unknown,
-    /// It has.
-    Up,
-    /// It has not.
-    Down,
-}
-
-/// Pause frames (IEEE 802.3 annex 31B): whether they are obeyed and sent; `None` where the system does not say.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pause {
-    /// Those that arrive stop its transmitter.
-    pub rx: Option<bool>,
-    /// It sends them when its receiver is full.
-    pub tx: Option<bool>,
-}
-
-impl Pause {
-    /// Whether either is known to be on.
-    pub fn is_on(&self) -> bool {
-        self.rx == Some(true) || self.tx == Some(true)
-    }
-}
-
-/// An interface.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Interface {
-    /// Its name.
-    pub name: String,
-    /// Whether it is switched on.
-    pub up: bool,
-    /// Its link.
-    pub link: Link,
-    /// Its MTU in bytes.
-    pub mtu: Option<u32>,
-    /// Its Ethernet address.
-    pub mac: Option<MacAddr>,
-    /// Its IP addresses.
-    pub addresses: Vec<HostAddress>,
-    /// Its medium in the system's words.
-    pub media: Option<String>,
-    /// Bit/s of its link.
-    pub speed: Option<f64>,
-    /// Whether it sends and receives at once.
-    pub full_duplex: Option<bool>,
-    /// Flow control.
-    pub pause: Pause,
-}
 
 /// A host's clock, asked between two looks at ours. Seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq)]

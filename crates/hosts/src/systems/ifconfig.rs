@@ -1,7 +1,7 @@
 //! ifconfig(8) of FreeBSD, OpenBSD and NetBSD.
 
 use super::MOST_ENTRIES;
-use super::facts::{Interface, Link, Pause};
+use super::interface::{Interface, Link, Pause};
 use super::text::{address, bounded, is_name, lines, mac, shown};
 use linerate_plan::lab::HostAddress;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Linux: `ip -j`, ethtool(8).
 
-use super::facts::{Interface, Link, Pause};
+use super::interface::{Interface, Link, Pause};
 use super::neighbours::Neighbour;
 use super::routes::{Route, Way};
 use super::text::{bounded, is_name, lines, mac, shown};

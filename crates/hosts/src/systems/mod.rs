@@ -8,6 +8,7 @@ pub mod counters;
 mod detect;
 mod facts;
 mod ifconfig;
+mod interface;
 mod linux;
 mod neighbours;
 pub mod ping;
@@ -18,7 +19,8 @@ mod text;
 
 pub use counters::{Counters, Statistic};
 pub use detect::{Kernel, System};
-pub use facts::{Clock, Facts, Interface, Link, Pause, Silence, Unanswered, Unreachable};
+pub use facts::{Clock, Facts, Silence, Unanswered, Unreachable};
+pub use interface::{Interface, Link, Pause};
 pub use neighbours::Neighbour;
 pub use question::Question;
 pub use routes::{Route, Way};

@@ -9,7 +9,7 @@ use std::fmt::Write;
 pub(super) fn write(source: &Source, hosts: &[Host]) -> String {
     let mut out = comment(&format!("{LAB_FILE}, made by `linerate import benchlab` from {}", source.path));
     out += &comment("`linerate lab schema` has its JSON Schema, docs/lab-file.md describes it.");
-    let _ = writeln!(out, "\ntitle = {}\n", text(&super::plan_file::name(&source.title)));
+    let _ = writeln!(out, "\ntitle = {}\n", text(&super::sets::name(&source.title)));
     out += &comment(
         "Make sure that nothing but these hosts can receive what is sent here (RFC 6815), then say true.\nUntil then nothing is sent.",
     );

@@ -208,7 +208,7 @@ fn presets(
         let mut alone = values.clone();
         alone.read(&statements, number);
         alone.read(config, 0);
-        let name = plan_file::name(&file.path);
+        let name = sets::name(&file.path);
         let traffic = traffic::traffic(&running, notes);
         if traffic != traffic::traffic(&alone, &mut Notes::new("")) {
             let what = "the preset says less than one before it, whose values are kept, as in the script";

@@ -1,7 +1,7 @@
 //! Configuration sets and presets, written as plans.
 
 use super::notes::Notes;
-use super::sets::Set;
+use super::sets::{Set, name};
 use super::testbed::Testbed;
 use super::toml_text::{block, comment, key, text};
 use super::traffic::{Traffic, traffic};
@@ -21,15 +21,6 @@ const MOST_LEFT: usize = 48 << 10;
 const MOST_ALL: usize = 16 << 20;
 /// The measured window of a trial: the archive's `-n` comes to about as much at line rate.
 const DURATION_S: u64 = 60;
-
-/// A folder's or file's name, fit for a plan.
-pub(super) fn name(name: &str) -> String {
-    let fine: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).take(80).collect();
-    match fine.trim() {
-        "" => "unnamed".into(),
-        name => name.to_string(),
-    }
-}
 
 /// Writes the plans.
 ///

@@ -5,8 +5,17 @@
 
 use super::notes::Notes;
 use super::rc::Router;
-use super::{File, Folder, join, plan_file};
+use super::{File, Folder, join};
 use std::collections::BTreeMap;
+
+/// A folder's or file's name, fit for a plan.
+pub(super) fn name(name: &str) -> String {
+    let fine: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).take(80).collect();
+    match fine.trim() {
+        "" => "unnamed".into(),
+        name => name.to_string(),
+    }
+}
 
 /// Sets of one folder at most.
 const MOST_SETS: usize = 500;
@@ -55,7 +64,7 @@ pub(super) fn sets(folder: &Folder, notes: &mut Notes) -> Vec<Set> {
         } else if sets.len() >= MOST_SETS {
             notes.left(&place, None, format!("the set is left out: more than {MOST_SETS}"));
         } else if let Some(mut set) = set(&place, &files, notes) {
-            set.name = unique(plan_file::name(name), &sets);
+            set.name = unique(self::name(name), &sets);
             let what = format!(
                 "variant {}: {} sysctls, {} boot settings, {} files",
                 set.name,

@@ -1,7 +1,7 @@
 //! `linerate agent`: serves a controller that has started it, over ssh or another way that leads to its two pipes.
 
-use super::{FAILED, INTERRUPTED};
 use crate::interrupt;
+use crate::output::{FAILED, INTERRUPTED};
 use anyhow::{Result, bail};
 use linerate_linux::agent::{self, Options, management::Connection};
 use std::io::IsTerminal;

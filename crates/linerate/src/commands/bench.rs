@@ -1,9 +1,10 @@
 //! `linerate bench`: this machine's forwarding, in an embedded lab.
 
-use super::{FAILED, INTERRUPTED, plan, print, print_campaign, style, usage};
+use super::plan;
 use crate::campaign::{self, Finished};
 use crate::cli::{Bench, BenchPort, ModeChoice};
 use crate::interrupt;
+use crate::output::{FAILED, INTERRUPTED, print, print_campaign, style, usage};
 use crate::progress::Progress;
 use crate::testbed::{Backend, Embedded, EmbeddedPlan, PACED_BATCH, Simulated, parse_simulation};
 use anyhow::{Context, Result};
@@ -29,7 +30,7 @@ use std::process::ExitCode;
 pub fn run(args: &Bench) -> Result<ExitCode> {
     interrupt::install();
     let simulated = args.simulate.as_deref().map(parse_simulation).transpose().map_err(usage)?;
-    let means = means(args)?;
+    let backend = backend(args)?;
     let mode = match args.mode {
         ModeChoice::Inline => Mode::Inline,
         ModeChoice::Threaded => Mode::Threaded,
@@ -42,7 +43,7 @@ pub fn run(args: &Bench) -> Result<ExitCode> {
     let plan = plan::plan(args, &roles.generator, ipv6)?;
     let timing = plan::timing(args, plan.slots.len())?;
     let progress = Progress::new(plan::expected(args, plan.slots.len(), &timing));
-    let mut session = Session { args, mode, means, roles, timing, seed: plan::seed(args)?, plan };
+    let mut session = Session { args, mode, backend, roles, timing, seed: plan::seed(args)?, plan };
     let store = RecordStore::create(Path::new("linerate-results"), &args.name, args.out.as_deref())?;
     let facts = host::facts(Path::new("/"));
     match simulated {
@@ -66,7 +67,7 @@ const KEPT: &str = "linerate";
 struct Session<'a> {
     args: &'a Bench,
     mode: Mode,
-    means: Backend,
+    backend: Backend,
     roles: Roles,
     timing: Timing,
     seed: u64,
@@ -88,7 +89,7 @@ impl Session<'_> {
         };
         let campaign = self.campaign(
             "namespaces",
-            match self.means {
+            match self.backend {
                 Backend::Xdp => ["xdp-live-frames", "xdp"],
                 Backend::Packet => ["af-packet", "af-packet"],
             },
@@ -118,7 +119,7 @@ impl Session<'_> {
             campaign: self.seed as u8,
             flows: u64::from(self.args.flows),
             host_changes: Consent::Refused,
-            means: self.means,
+            backend: self.backend,
             collect: Collect::default(),
         })?;
         let stop = &interrupt::INTERRUPTED;
@@ -173,7 +174,7 @@ impl Session<'_> {
 
 /// XDP where this process can load its programs; otherwise sockets, which need no more than a namespace of one's own. A process that
 /// may not make one gets a user namespace, which must happen while it has one thread.
-fn means(args: &Bench) -> Result<Backend> {
+fn backend(args: &Bench) -> Result<Backend> {
     if args.simulate.is_some() {
         return Ok(Backend::Packet);
     }

@@ -1,7 +1,7 @@
 //! `linerate import benchlab`: a lab that bench-lab.sh drives becomes a lab file and plans.
 
-use super::{USAGE, print, style, usage};
 use crate::cli::Benchlab;
+use crate::output::{USAGE, print, style, usage};
 use anyhow::{Context, Result, bail};
 use linerate_import::benchlab::{Imported, LAB_FILE, MOST_BYTES, Source, import};
 use linerate_linux::folders::read_folder;

@@ -1,7 +1,7 @@
 //! `linerate compare`: campaigns, variants or plain files held against the first of them.
 
-use super::{print, style, usage};
 use crate::cli::{Compare, Share};
+use crate::output::{print, style, usage};
 use crate::points;
 use anyhow::{Context, Result, bail};
 use linerate_linux::records::{self, StoredCampaign};

@@ -5,9 +5,9 @@ mod places;
 mod records;
 mod shown;
 
-use super::{FAILED, INTERRUPTED, USAGE, print, style, usage};
 use crate::cli::{Conduct, Format};
 use crate::interrupt;
+use crate::output::{FAILED, INTERRUPTED, USAGE, print, style, usage};
 use anyhow::{Context, Result};
 use linerate_import::conductor::{self, Fault, Form, MOST_BYTES, Options, Test};
 use linerate_report::text;

@@ -1,7 +1,7 @@
 //! `linerate history`: where the level of results changed, and what else changed there.
 
-use super::{print, style};
 use crate::cli::History;
+use crate::output::{print, style};
 use crate::progress::Progress;
 use anyhow::{Result, bail};
 use linerate_import::history as archive;

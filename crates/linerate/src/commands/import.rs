@@ -1,8 +1,8 @@
 //! `linerate import`: results of other tools. What describes labs is in [`super::benchlab`].
 
-use super::{print, style};
 use crate::cli::{Import, ImportFrom, Netbenches};
 use crate::output::Output;
+use crate::output::{print, style};
 use crate::progress::Counting;
 use anyhow::{Result, bail};
 use linerate_import::netbenches::records::records;

@@ -1,7 +1,7 @@
 //! `linerate lab`: an embedded lab by hand, and the form of the files that describe real ones.
 
-use super::{print, usage};
 use crate::cli::{Lab, LabAction, LabExample};
+use crate::output::{print, usage};
 use anyhow::{Context, Result, bail};
 use linerate_linux::host::cpu;
 use linerate_linux::host::journal::{Consent, Journal};

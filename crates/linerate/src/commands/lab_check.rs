@@ -2,9 +2,9 @@
 
 mod shown;
 
-use super::{FAILED, INTERRUPTED, USAGE, print, style};
 use crate::cli::LabCheck;
 use crate::interrupt::{self, INTERRUPTED as STOP};
+use crate::output::{FAILED, INTERRUPTED, USAGE, print, style};
 use crate::points;
 use crate::progress::Counting;
 use anyhow::{Context, Result};

@@ -1,9 +1,9 @@
 //! `linerate lab restore`: a DUT as it was before a linerate that was killed.
 
 use super::run::hosts::{Site, read};
-use super::{FAILED, USAGE, print, usage};
 use crate::cli::LabRestore;
 use crate::interrupt;
+use crate::output::{FAILED, USAGE, print, usage};
 use crate::progress::Progress;
 use anyhow::Result;
 use linerate_plan::campaign::Reboot;

@@ -1,9 +1,9 @@
 //! From the arguments of `bench` to slots: which variants, frames and rates stand side by side.
 
-use super::usage;
 use crate::cli::{Bench, FamilyChoice};
+use crate::output::usage;
 use crate::rule_files;
-use crate::testbed::TrafficKind;
+use crate::testbed::{SlotLoad, TrafficKind};
 use anyhow::{Context, Result};
 use linerate_linux::lab::{Setup, Variant};
 use linerate_measure::record::Slot;
@@ -24,7 +24,7 @@ pub struct Plan {
     /// Kinds of traffic.
     pub kinds: Vec<TrafficKind>,
     /// Which lane and kind each slot is, and its rate.
-    pub layout: Vec<(usize, usize, Option<f64>)>,
+    pub layout: Vec<SlotLoad>,
     /// The slots as they are recorded.
     pub slots: Vec<Slot>,
     /// What a reader should know about the choice of frames.
@@ -80,7 +80,7 @@ impl Plan {
                 _ => Some(ceiling + 1),
             };
             let asked_fps = if lane == 0 { None } else { asked };
-            self.layout.push((lane, kind_number, asked_fps));
+            self.layout.push(SlotLoad { lane, kind: kind_number, rate: asked_fps });
             self.slots.push(Slot {
                 id,
                 variant: name.clone(),

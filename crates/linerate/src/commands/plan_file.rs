@@ -1,8 +1,8 @@
 //! `linerate plan`: experiments as files, read and shown, never run.
 
 use super::run::hosts::rehearsal::rehearse;
-use super::{FAILED, USAGE, print, style, usage};
 use crate::cli::{Plan, PlanAction};
+use crate::output::{FAILED, USAGE, print, style, usage};
 use crate::{points, rule_files};
 use anyhow::{Context, Result};
 use linerate_linux::files;

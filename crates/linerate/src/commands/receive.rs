@@ -2,9 +2,9 @@
 
 use super::guard::{self, Allowed};
 use super::tally::{self, Tally};
-use super::{FAILED, INTERRUPTED, print};
 use crate::cli::{PortChoice, Receive};
 use crate::interrupt;
+use crate::output::{FAILED, INTERRUPTED, print};
 use anyhow::{Context, Result};
 use linerate_linux::host::cpu;
 use linerate_linux::ports::af_packet::AfPacketReceiver;

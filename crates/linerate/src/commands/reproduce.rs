@@ -1,7 +1,7 @@
 //! `linerate reproduce`: published figures held against the published data.
 
-use super::{print, style, usage};
 use crate::cli::Reproduce;
+use crate::output::{print, style, usage};
 use crate::progress::Counting;
 use anyhow::{Context, Result, bail};
 use linerate_import::reproduce::{Evidence, Mapping, Reproduction, reproduce};

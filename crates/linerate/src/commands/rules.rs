@@ -1,8 +1,8 @@
 //! `linerate rules`: rule sets of firewalls, as text.
 
-use super::usage;
 use crate::cli::Rules;
 use crate::output::Output;
+use crate::output::usage;
 use crate::progress::Progress;
 use anyhow::{Context, Result};
 use linerate_plan::rules::{Fault, Part};

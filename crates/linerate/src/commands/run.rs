@@ -5,10 +5,10 @@ mod prepare;
 mod verdict;
 
 use super::plan_file::{self, read};
-use super::{FAILED, INTERRUPTED, USAGE, style, tell, usage};
 use crate::campaign::{self, Earlier};
 use crate::cli::Run;
 use crate::interrupt::{self, INTERRUPTED as STOP, interrupted};
+use crate::output::{FAILED, INTERRUPTED, USAGE, style, tell, usage};
 use crate::progress::{self, Progress};
 use crate::testbed::{
     Backend, HOSTS_BATCH, Hosts, PACED_BATCH, SequentialLabs, Simulated, Testbed, parse_simulation,
@@ -125,7 +125,7 @@ impl Session {
         let differences = host_differences(&stored.host, &facts);
         if !differences.is_empty() {
             bail!(
-                "this is not the machine that it was, and its rates would not belong together: {}; begin a new campaign",
+                "the machine has changed, so its rates cannot be compared: {}; start a new campaign",
                 differences.join("; ")
             );
         }
@@ -243,7 +243,7 @@ impl Standing {
 
     /// What records call the lab, its generator and its receiver.
     fn names(&self, prepared: &Prepared) -> [String; 3] {
-        let names = match (self, prepared.means) {
+        let names = match (self, prepared.backend) {
             (Standing::Simulated(_), _) => [SIMULATED, "memory", "memory"],
             (Standing::Embedded(_), Backend::Xdp) => ["namespaces", "xdp-live-frames", "xdp"],
             (Standing::Embedded(_), Backend::Packet) => ["namespaces", "af-packet", "af-packet"],

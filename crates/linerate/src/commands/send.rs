@@ -2,9 +2,9 @@
 
 use super::guard::{self, Allowed};
 use super::tally::{self, Tally};
-use super::{FAILED, INTERRUPTED, print, usage};
 use crate::cli::{PortChoice, Send};
 use crate::interrupt;
+use crate::output::{FAILED, INTERRUPTED, print, usage};
 use anyhow::{Context, Result, bail};
 use linerate_linux::host::cpu;
 use linerate_linux::lab::{Variant, addresses};

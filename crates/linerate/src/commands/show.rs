@@ -1,7 +1,7 @@
 //! `linerate show`: the tables of a recorded campaign.
 
-use super::{print, print_campaign, style};
 use crate::cli::Show;
+use crate::output::{print, print_campaign, style};
 use anyhow::Result;
 use linerate_linux::records;
 use linerate_measure::record::SCHEMA;

@@ -1,8 +1,9 @@
 //! `linerate stat`: ministat's output, for files of numbers, and what else there is to say of them.
 
-use super::{print, style, terminal_columns, usage};
 use crate::cli::Stat;
 use crate::output::Output;
+use crate::output::terminal_columns;
+use crate::output::{print, style, usage};
 use crate::points;
 use crate::progress::Progress;
 use anyhow::{Result, bail};

@@ -1,6 +1,6 @@
 //! A line a second and a summary, for `send` and `receive`.
 
-use super::print;
+use crate::output::print;
 use linerate_linux::ports::monotonic_ns;
 use linerate_measure::counters::PortCounters;
 use linerate_plan::units::{Si, bits_layer_1, bits_layer_2};

@@ -1,6 +1,6 @@
 //! Connections of a DUT that keeps states: both directions are shown to it before they are measured, and again before they expire.
 
-use super::embedded::TrafficKind;
+use super::embedded_plan::TrafficKind;
 use super::{Connections, States};
 use anyhow::{Context, Result};
 use linerate_linux::lab::{EmbeddedLab, Lane};

@@ -1,21 +1,20 @@
 //! The embedded lab as a testbed.
 
 use super::connections::{Freshness, Shower, Timeouts, tracked};
-use super::tester::{Backend, STREAMS, Tester};
+use super::embedded_plan::{EmbeddedPlan, SlotLoad};
+use super::tester::{STREAMS, Tester};
 use super::{Connections, States, Testbed, TrialOutcome};
 use anyhow::{Context, Result, bail};
 use linerate_linux::host::cpu::CpuTimes;
-use linerate_linux::host::journal::Consent;
 use linerate_linux::lab::ledger::{self, Account, Snapshot};
-use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane, Setup, collect};
+use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane, collect};
 use linerate_linux::net::conntrack;
 use linerate_linux::ports::Port;
 use linerate_linux::process::Job;
 use linerate_linux::trial::{self, Moment};
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Collected, Roles};
+use linerate_measure::record::Collected;
 use linerate_measure::trial::rates;
-use linerate_plan::campaign::Collect;
 use linerate_plan::placeholders::fill;
 use linerate_plan::rules::own;
 use linerate_plan::settings::Dut;
@@ -24,53 +23,10 @@ use linerate_plan::timing::Timing;
 use linerate_remote::Collectors;
 use linerate_remote::ExecutionTarget;
 use linerate_stats::median;
-use linerate_wire::{FlowOrder, FlowSpace, FrameMix, FrameSpec};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// A kind of traffic: the slots that differ in nothing but the variant share it.
-#[derive(Debug, Clone)]
-pub struct TrafficKind {
-    /// Headers; the addresses are filled in per lane.
-    pub frame: FrameSpec,
-    /// Lengths.
-    pub mix: FrameMix,
-    /// Flows.
-    pub flows: Arc<FlowSpace>,
-    /// Their order.
-    pub order: FlowOrder,
-    /// The generator's CPUs, one thread on each.
-    pub cpus: Vec<u32>,
-}
-
-/// What an embedded stand is built from.
-#[derive(Debug, Clone)]
-pub struct EmbeddedPlan {
-    /// Inline or threaded.
-    pub mode: Mode,
-    /// CPUs; the generator's are those of all kinds together.
-    pub roles: Roles,
-    /// Lanes.
-    pub setups: Vec<Setup>,
-    /// Kinds of traffic.
-    pub kinds: Vec<TrafficKind>,
-    /// Which lane and kind each slot is, and its rate in frames/s (`None` for the maximum).
-    pub slots: Vec<(usize, usize, Option<f64>)>,
-    /// One frame in this many carries a time stamp.
-    pub stamp_every: u32,
-    /// High byte of the stream ids.
-    pub campaign: u8,
-    /// Flows that connection tracking must have room for.
-    pub flows: u64,
-    /// Whether settings of the whole host may be changed.
-    pub host_changes: Consent,
-    /// How frames leave and arrive.
-    pub means: Backend,
-    /// What is collected with each trial, beyond the counters.
-    pub collect: Collect,
-}
 
 /// The embedded lab, ready for trials.
 pub struct Embedded {
@@ -125,7 +81,7 @@ impl Embedded {
     /// The load could not be run.
     pub fn learn(&mut self, interrupted: &AtomicBool) -> Result<()> {
         for slot in 0..self.plan.slots.len() {
-            let (lane, kind, _) = self.plan.slots[slot];
+            let SlotLoad { lane, kind, .. } = self.plan.slots[slot];
             let setup = &self.plan.setups[lane];
             if setup.dut == Dut::TesterBaseline {
                 continue;
@@ -168,7 +124,7 @@ impl Embedded {
 
     /// Shows a slot's DUT all its flows in both directions. What cannot be answered stays one-way, and is recorded so.
     fn establish(&mut self, slot: usize, interrupted: &AtomicBool) -> Result<()> {
-        let (number, kind, _) = self.plan.slots[slot];
+        let SlotLoad { lane: number, kind, .. } = self.plan.slots[slot];
         self.fresh[slot] = None;
         let (lane, traffic) = (&self.lab.lanes[number], &self.plan.kinds[kind]);
         let Some(dut) = &lane.dut else { return Ok(()) };
@@ -189,7 +145,7 @@ impl Embedded {
 
     /// Sees to it before a trial that the DUT's connections are as the plan has them.
     fn prepare(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<()> {
-        let number = self.plan.slots[slot].0;
+        let number = self.plan.slots[slot].lane;
         let Some(dut) = &self.lab.lanes[number].dut else { return Ok(()) };
         match self.plan.setups[number].states {
             States::New => conntrack::flush(&dut.namespace).context("forgetting the DUT's connections")?,
@@ -201,7 +157,7 @@ impl Embedded {
                     // None that is about to expire may be taken for one that was renewed.
                     conntrack::flush(&dut.namespace).context("forgetting the DUT's connections")?;
                     for other in 0..self.plan.slots.len() {
-                        if self.plan.slots[other].0 == number && self.fresh[other].is_some() {
+                        if self.plan.slots[other].lane == number && self.fresh[other].is_some() {
                             self.establish(other, interrupted)?;
                         }
                     }
@@ -213,7 +169,7 @@ impl Embedded {
 
     /// The DUT's connections after a trial of so many frames that began then.
     fn connections(&mut self, slot: usize, began: Instant, frames: u64) -> Result<Option<Connections>> {
-        let number = self.plan.slots[slot].0;
+        let number = self.plan.slots[slot].lane;
         let states = match (self.plan.setups[number].states, &mut self.fresh[slot]) {
             (States::Established, Some(fresh)) => {
                 fresh.add(began, frames);
@@ -236,7 +192,7 @@ impl Embedded {
     /// Frames/s that a slot's DUT takes, roughly.
     fn probe(&mut self, slot: usize, interrupted: &AtomicBool) -> Result<Option<f64>> {
         let timing = Timing { warm_up_ns: 5_000_000, interval_ns: 20_000_000, ..Timing::slice(20_000_000) };
-        let (lane, kind, _) = self.plan.slots[slot];
+        let SlotLoad { lane, kind, .. } = self.plan.slots[slot];
         let (generator, receiver) = self.tester.pair(kind, lane);
         generator.set_rate(None);
         generator.set_batch(16);
@@ -257,7 +213,7 @@ impl Embedded {
         const CANDIDATES: [u32; 4] = [16, 32, 64, 128];
         const ROUNDS: usize = 3;
         let timing = Timing { warm_up_ns: 5_000_000, interval_ns: 25_000_000, ..Timing::slice(25_000_000) };
-        let (lane, kind, _) = self.plan.slots[slot];
+        let SlotLoad { lane, kind, .. } = self.plan.slots[slot];
         let mut found = vec![Vec::new(); CANDIDATES.len()];
         for round in 0..ROUNDS {
             for i in 0..CANDIDATES.len() {
@@ -290,7 +246,7 @@ impl Embedded {
     /// A batch is counted when it is through: of a DUT that takes a tenth of a millisecond for a frame, a large one would be a
     /// good part of a trial. And paced frames wait for their batch: a small one keeps latencies honest.
     fn batch_of(&self, slot: usize) -> u32 {
-        let most = match (self.plan.slots[slot].2, self.pace[slot]) {
+        let most = match (self.plan.slots[slot].rate, self.pace[slot]) {
             (Some(_), _) => PACED_BATCH,
             (None, Some(pace)) if pace < 2_000.0 => 1,
             (None, Some(pace)) if pace < 8_000.0 => 4,
@@ -309,7 +265,7 @@ impl Embedded {
 impl Testbed for Embedded {
     fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<TrialOutcome> {
         self.prepare(slot, timing, interrupted)?;
-        let (lane_number, kind, rate) = self.plan.slots[slot];
+        let SlotLoad { lane: lane_number, kind, rate } = self.plan.slots[slot];
         let batch = self.batch_of(slot);
         let lane = &self.lab.lanes[lane_number];
         let (generator, receiver) = self.tester.pair(kind, lane_number);

@@ -1,7 +1,7 @@
 //! A simulated DUT in memory as a testbed: the whole command line without privileges. Its figures say nothing of any machine,
 //! and every result says so.
 
-use super::{Testbed, TrafficKind, TrialOutcome};
+use super::{SlotLoad, Testbed, TrafficKind, TrialOutcome};
 use anyhow::Result;
 use linerate_linux::lab::ledger::Account;
 use linerate_linux::ports::Traffic;
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct Simulated {
     links: Vec<MemoryLink>,
     /// Which lane and link each slot is, and its rate.
-    layout: Vec<(usize, usize, Option<f64>)>,
+    layout: Vec<SlotLoad>,
     /// By lane; none for the tester baseline.
     duts: Vec<Option<MemoryDut>>,
     /// What a trial takes beyond its load, and what all have taken until now.
@@ -33,7 +33,7 @@ impl Simulated {
     pub fn new(
         duts: Vec<Option<MemoryDut>>,
         kinds: &[TrafficKind],
-        layout: Vec<(usize, usize, Option<f64>)>,
+        layout: Vec<SlotLoad>,
         beyond: Duration,
     ) -> Result<Self> {
         let links = kinds.iter().map(|kind| {
@@ -56,7 +56,7 @@ impl Simulated {
 
 impl Testbed for Simulated {
     fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<TrialOutcome> {
-        let (lane, link, rate) = self.layout[slot];
+        let SlotLoad { lane, kind: link, rate } = self.layout[slot];
         let dut = self.duts[lane].unwrap_or_default();
         let trial = self.links[link].trial(timing, rate, dut, interrupted);
         self.passed += Duration::from_nanos(timing.load_ns()) + self.beyond;

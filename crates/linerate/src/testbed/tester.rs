@@ -1,6 +1,6 @@
 //! The tester of an embedded lab: its generators and receivers, by XDP where that is to be had, by AF_PACKET otherwise.
 
-use super::embedded::EmbeddedPlan;
+use super::embedded_plan::{Backend, EmbeddedPlan};
 use anyhow::{Context, Result};
 use linerate_linux::lab::EmbeddedLab;
 use linerate_linux::ports::af_packet::{AfPacketGenerator, AfPacketReceiver};
@@ -8,15 +8,6 @@ use linerate_linux::ports::live::{LiveFrames, Target};
 use linerate_linux::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
 use linerate_linux::ports::{Generator, Port, Traffic};
 use linerate_wire::MacAddr;
-
-/// How frames leave and arrive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backend {
-    /// XDP live frames and an XDP receiver.
-    Xdp,
-    /// AF_PACKET sockets: slower, but they need no more than a namespace of one's own.
-    Packet,
-}
 
 /// Streams that a receiver tells apart.
 pub const STREAMS: usize = 256;
@@ -80,7 +71,7 @@ fn receivers(lab: &EmbeddedLab, plan: &EmbeddedPlan) -> Result<Vec<Box<dyn Port>
     for lane in &lab.lanes {
         let (index, options) =
             (lane.receiver.index, ReceiverOptions { queues: lane.receiver_queues, ..options });
-        all.push(match plan.means {
+        all.push(match plan.backend {
             Backend::Xdp => Box::new(XdpReceiver::new(&lab.receiver, index, options)?),
             Backend::Packet => Box::new(AfPacketReceiver::new(&lab.receiver, index, options, cpu)?),
         });
@@ -99,7 +90,7 @@ fn generators(lab: &EmbeddedLab, plan: &EmbeddedPlan) -> Result<Generators> {
         })
         .collect();
     let kinds = 0..plan.kinds.len();
-    Ok(match plan.means {
+    Ok(match plan.backend {
         Backend::Xdp => {
             let live = |kind| {
                 let traffic = traffic(plan, kind, &targets[0]);

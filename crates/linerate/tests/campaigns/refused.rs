@@ -39,7 +39,7 @@ fn what_cannot_be_gone_on_with_is_refused_with_what_to_do() {
 
     let bench = Bench::new("--simulate ok --trials 1 --duration 10ms").run();
     let resumed = linerate(["run", "--simulate", "ok", "--resume", bench.path()]).run();
-    resumed.fails(2, &["no campaign of a plan", "linerate run"]);
+    resumed.fails(2, &["cannot be resumed", "linerate run"]);
 
     let none = over.temporary();
     let none = none.to_str().unwrap();
@@ -89,7 +89,7 @@ fn another_machine_is_noticed() {
     host["kernel"] = "9.8.7".into();
     fs::write(&file, host.to_string()).unwrap();
     let is = format!("kernel was '9.8.7' and is '{kernel}'");
-    is_refused(&experiment, "", 1, &["not the machine that it was", &is, "begin a new campaign"]);
+    is_refused(&experiment, "", 1, &["the machine has changed", &is, "start a new campaign"]);
     host["kernel"] = kernel.into();
     fs::write(&file, host.to_string()).unwrap();
     experiment.is_complete(experiment.resume("").run());
@@ -100,7 +100,7 @@ fn a_simulation_goes_on_as_a_simulation() {
     let experiment = stopped();
     linerate(["run", "--resume", experiment.records().to_str().unwrap()])
         .run()
-        .fails(2, &["a simulated campaign goes on with the same --simulate"]);
+        .fails(2, &["resume a simulated campaign with the same --simulate"]);
     let plan = experiment.plan();
     linerate(["run", "--simulate", "nothing", plan.to_str().unwrap()])
         .run()

@@ -45,7 +45,7 @@ const BAD: [(&str, &str, &str); 69] = [
     ("[variants.a]\ncpus = \"two\"", "does not belong", "number of CPUs, or \"all\""),
     ("[variants.a]\nabout = 1979-05-27", "dates and times", "quotes"),
     ("[variants.a]\nabout = \"x", "invalid basic string", "close the quotes"),
-    ("[variants.a]\ndut = \"brigde\"", "no kind of DUT", "did you mean \"bridge\"?"),
+    ("[variants.a]\ndut = \"brigde\"", "not a kind of DUT", "did you mean \"bridge\"?"),
     // Things that do not go together.
     ("[variants.a]\nrules = { before = 5 }", "lacks tool and filter", "nftables"),
     ("[variants.a]\nrules = { tool = \"pf\", filter = \"stateless\" }", "Linux has no pf", "nftables or iptables"),

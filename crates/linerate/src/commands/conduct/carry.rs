@@ -2,8 +2,8 @@
 
 use super::records::Records;
 use crate::cli::{Conduct, Format};
-use crate::commands::{FAILED, INTERRUPTED, print, style};
 use crate::interrupt::{self, Hosts, interrupted};
+use crate::output::{FAILED, INTERRUPTED, print, style};
 use crate::progress::Progress;
 use anyhow::Result;
 use linerate_hosts::phases::{Action, Design, Failure, Phase, Report, Rules, Undone};

@@ -2,7 +2,7 @@
 //! why.
 
 use crate::commands::plan::long_enough;
-use crate::testbed::{Backend, EmbeddedPlan, Places, TrafficKind};
+use crate::testbed::{Backend, EmbeddedPlan, Places, SlotLoad, TrafficKind};
 use anyhow::{Context, Result};
 use linerate_linux::host::cpu;
 use linerate_linux::host::journal::Consent;
@@ -32,11 +32,11 @@ pub struct Prepared {
     /// How the CPUs are shared.
     pub mode: Mode,
     /// How frames leave and arrive.
-    pub means: Backend,
+    pub backend: Backend,
     /// Kinds of traffic, each on its CPUs.
     pub kinds: Vec<TrafficKind>,
     /// Which lane of the plan and which of `kinds` each cell is, and its rate.
-    pub layout: Vec<(usize, usize, Option<f64>)>,
+    pub layout: Vec<SlotLoad>,
 }
 
 /// Works out what can be measured. `simulated`: nothing is asked of this machine.
@@ -57,15 +57,15 @@ pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool) -> Result<Pre
     if !simulated {
         prepared.skipped = skipped(plan, consent);
         if let Some(reason) = support::lacking(&Need::Xdp) {
-            prepared.means = Backend::Packet;
+            prepared.backend = Backend::Packet;
             prepared.notes.push(format!(
                 "the tester uses AF_PACKET sockets, which are several times slower than XDP live frames: {reason}"
             ));
         }
-        let longest = |cell: &usize| prepared.kinds[prepared.layout[*cell].1].mix.max_len_fcs();
+        let longest = |cell: &usize| prepared.kinds[prepared.layout[*cell].kind].mix.max_len_fcs();
         let measured = (0..plan.cells.len()).filter(|cell| !prepared.is_skipped(*cell));
         if let Some(longest) = measured.map(|cell| longest(&cell)).max().filter(|l| *l > LONGEST_FCS) {
-            prepared.means = Backend::Packet;
+            prepared.backend = Backend::Packet;
             prepared.notes.push(format!(
                 "frames of {longest} bytes: the tester uses AF_PACKET sockets, which are several times slower than XDP live frames, because these carry {LONGEST_FCS} bytes at most"
             ));
@@ -103,7 +103,7 @@ impl Prepared {
             notes: Vec::new(),
             roles,
             mode,
-            means: Backend::Xdp,
+            backend: Backend::Xdp,
             kinds: Vec::new(),
             layout: Vec::new(),
         }
@@ -157,7 +157,7 @@ impl Prepared {
             no_ceiling: false,
             imported: None,
         });
-        self.layout.push((cell.lane, kind, asked_fps));
+        self.layout.push(SlotLoad { lane: cell.lane, kind, rate: asked_fps });
         Ok(())
     }
 
@@ -203,7 +203,7 @@ impl Prepared {
     ) -> Result<(Vec<EmbeddedPlan>, Places)> {
         let mut labs: Vec<LabDraft> = Vec::new();
         let mut places = vec![None; plan.cells.len()];
-        for (cell, &(lane, kind, rate)) in self.layout.iter().enumerate() {
+        for (cell, &SlotLoad { lane, kind, rate }) in self.layout.iter().enumerate() {
             if self.is_skipped(cell) {
                 continue;
             }
@@ -214,7 +214,7 @@ impl Prepared {
             });
             let lab = &mut labs[at];
             let (lane, kind) = (position(&mut lab.lanes, lane), position(&mut lab.kinds, kind));
-            lab.slots.push((lane, kind, rate));
+            lab.slots.push(SlotLoad { lane, kind, rate });
             places[cell] = Some((at, lab.slots.len() - 1));
         }
         let labs = labs.iter().map(|lab| self.lab(plan, lab, consent, campaign)).collect::<Result<_>>()?;
@@ -253,7 +253,7 @@ impl Prepared {
             stamp_every: 64,
             campaign,
             host_changes: consent,
-            means: self.means,
+            backend: self.backend,
             collect: plan.collect.clone(),
         })
     }
@@ -265,7 +265,7 @@ struct LabDraft {
     group: usize,
     lanes: Vec<usize>,
     kinds: Vec<usize>,
-    slots: Vec<(usize, usize, Option<f64>)>,
+    slots: Vec<SlotLoad>,
 }
 
 fn position(list: &mut Vec<usize>, item: usize) -> usize {

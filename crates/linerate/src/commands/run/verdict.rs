@@ -2,7 +2,7 @@
 
 use crate::campaign::Finished;
 use crate::cli::{Run, Share};
-use crate::commands::{FAILED, INTERRUPTED, print, print_campaign, style, tell};
+use crate::output::{FAILED, INTERRUPTED, print, print_campaign, style, tell};
 use anyhow::Result;
 use linerate_measure::record::{Campaign, HostFacts, Summary};
 use linerate_measure::results::{Compared, Results};

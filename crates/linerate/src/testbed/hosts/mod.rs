@@ -3,11 +3,11 @@
 
 mod tester;
 
+use crate::output::tell;
 pub use tester::{Agents, BATCH, Tester, Tools};
 
 use super::connections::{Freshness, Timeouts};
 use super::{Connections, States, Testbed, TrialOutcome};
-use crate::commands::tell;
 use anyhow::{Result, anyhow, bail};
 use linerate_hosts::agent::ledger::{self, Seen};
 use linerate_hosts::dut_changes::Steps;

@@ -41,7 +41,7 @@ pub struct Agents {
     /// They.
     pub lab: RealLab,
     /// How frames leave and arrive.
-    pub means: Backend,
+    pub backend: Backend,
     /// How long it may take until frames come through.
     pub patience: Duration,
 }
@@ -112,7 +112,7 @@ impl Tester {
     /// What sends and what counts, for records.
     pub fn names(&self) -> [String; 2] {
         match self {
-            Tester::Agents(agents) if agents.means == Backend::Xdp => {
+            Tester::Agents(agents) if agents.backend == Backend::Xdp => {
                 ["xdp-live-frames".into(), "xdp".into()]
             }
             Tester::Agents(_) => ["af-packet".into(), "af-packet".into()],

@@ -2,6 +2,7 @@
 
 use super::traffic::{Side, of_tools};
 use super::{cells, lane_steps, port_of};
+use crate::testbed::SlotLoad;
 use anyhow::Result;
 use linerate_hosts::dut_changes::{Program, Target};
 use linerate_hosts::rehearsal::{Action, Part};
@@ -95,7 +96,7 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
     };
     let to = to.and_then(|interface| interface.mac);
     let mut loads: Vec<(usize, Option<f64>, Vec<String>)> = Vec::new();
-    for (cell, &(_, kind, rate)) in prepared.layout.iter().enumerate() {
+    for (cell, &SlotLoad { kind, rate, .. }) in prepared.layout.iter().enumerate() {
         let number = (cell + 1).to_string();
         match loads.iter_mut().find(|(k, r, _)| (*k, *r) == (kind, rate)) {
             Some((.., cells)) => cells.push(number),

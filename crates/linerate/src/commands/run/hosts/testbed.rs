@@ -3,7 +3,7 @@
 use super::super::prepare::Prepared;
 use super::Site;
 use super::traffic::{Side, of_agents, of_tools};
-use crate::testbed::{Agents, Device, HostSlot, Hosts, HostsTester, Tools};
+use crate::testbed::{Agents, Device, HostSlot, Hosts, HostsTester, SlotLoad, Tools};
 use anyhow::{Context, Result};
 use linerate_hosts::agent::spec::Backend;
 use linerate_hosts::systems::Kernel;
@@ -54,7 +54,7 @@ impl Site {
     pub fn stand(&self, plan: &Campaign, prepared: &Prepared, campaign: u8) -> Result<Hosts> {
         let device = self.device(plan)?;
         let tester = self.tester(prepared, campaign)?;
-        let of_slot = |(cell, &(lane, kind, rate)): (usize, &(usize, usize, Option<f64>))| {
+        let of_slot = |(cell, &SlotLoad { lane, kind, rate }): (usize, &SlotLoad)| {
             let traffic = &plan.kinds[plan.cells[cell].kind];
             let flows = u64::from(traffic.flows);
             let settings = &plan.lanes[lane].settings;
@@ -228,7 +228,7 @@ impl Site {
         let cabling = Cabling { senders, receiver: card, means, isolated: self.lab.isolated };
         let kinds = prepared.kinds.iter().map(of_agents).collect::<Result<_>>()?;
         let lab = RealLab::new(agents, cabling, kinds, campaign).map_err(anyhow::Error::msg)?;
-        Ok(HostsTester::Agents(Box::new(Agents { lab, means, patience: self.patience() })))
+        Ok(HostsTester::Agents(Box::new(Agents { lab, backend: means, patience: self.patience() })))
     }
 
     fn tools(

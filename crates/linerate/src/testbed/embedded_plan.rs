@@ -1,0 +1,71 @@
+//! The description of an embedded testbed.
+
+use linerate_linux::host::journal::Consent;
+use linerate_linux::lab::Setup;
+use linerate_measure::record::Roles;
+use linerate_plan::campaign::Collect;
+use linerate_plan::settings::Mode;
+use linerate_wire::{FlowOrder, FlowSpace, FrameMix, FrameSpec};
+use std::sync::Arc;
+
+/// How frames leave and arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// XDP live frames and an XDP receiver.
+    Xdp,
+    /// AF_PACKET sockets: slower, but they need no more than a namespace of one's own.
+    Packet,
+}
+
+/// The load of a slot.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SlotLoad {
+    /// The lane that it is sent through.
+    pub lane: usize,
+    /// The kind of traffic.
+    pub kind: usize,
+    /// Frames/s; `None` for the maximum.
+    pub rate: Option<f64>,
+}
+
+/// A kind of traffic: the slots that differ in nothing but the variant share it.
+#[derive(Debug, Clone)]
+pub struct TrafficKind {
+    /// Headers; the addresses are filled in per lane.
+    pub frame: FrameSpec,
+    /// Lengths.
+    pub mix: FrameMix,
+    /// Flows.
+    pub flows: Arc<FlowSpace>,
+    /// Their order.
+    pub order: FlowOrder,
+    /// The generator's CPUs, one thread on each.
+    pub cpus: Vec<u32>,
+}
+
+/// The description of an embedded testbed.
+#[derive(Debug, Clone)]
+pub struct EmbeddedPlan {
+    /// Inline or threaded.
+    pub mode: Mode,
+    /// CPUs; the generator's are those of all kinds together.
+    pub roles: Roles,
+    /// Lanes.
+    pub setups: Vec<Setup>,
+    /// Kinds of traffic.
+    pub kinds: Vec<TrafficKind>,
+    /// The load of each slot.
+    pub slots: Vec<SlotLoad>,
+    /// One frame in this many carries a time stamp.
+    pub stamp_every: u32,
+    /// High byte of the stream ids.
+    pub campaign: u8,
+    /// Flows that connection tracking must have room for.
+    pub flows: u64,
+    /// Whether settings of the whole host may be changed.
+    pub host_changes: Consent,
+    /// How frames leave and arrive.
+    pub backend: Backend,
+    /// What is collected with each trial, beyond the counters.
+    pub collect: Collect,
+}
