@@ -114,7 +114,8 @@ impl XdpQueues {
             return 0;
         }
         let now_ns = monotonic_ns();
-        let cpu = rustix::thread::sched_getcpu() as u32;
+        // SAFETY: no preconditions.
+        let cpu = unsafe { libc::sched_getcpu() }.max(0) as u32;
         shared.count(|account| {
             let before = account.frames();
             for frame in &self.batch {
