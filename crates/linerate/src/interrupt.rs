@@ -3,7 +3,8 @@
 
 use linerate_report::text::ascii;
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Set by the first SIGINT, SIGTERM or SIGHUP.
 pub static INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -29,7 +30,7 @@ pub struct Hosts {
     begin: &'static [u8],
 }
 
-static HOSTS: AtomicPtr<Hosts> = AtomicPtr::new(std::ptr::null_mut());
+static HOSTS: OnceLock<Hosts> = OnceLock::new();
 
 impl Hosts {
     /// Hosts of these names, none of which has been changed. From now on the first signal says that they are reset, and the second
@@ -37,9 +38,7 @@ impl Hosts {
     pub fn announced<'n>(names: impl Iterator<Item = &'n str>) -> &'static Hosts {
         let host = |name: &'n str| (ascii(name).into_bytes(), AtomicBool::new(false));
         let begin: &[u8] = if std::io::stderr().is_terminal() { b"\n" } else { b"" };
-        let hosts = Box::leak(Box::new(Hosts { hosts: names.map(host).collect(), begin }));
-        HOSTS.store(hosts, Ordering::Release);
-        hosts
+        HOSTS.get_or_init(|| Hosts { hosts: names.map(host).collect(), begin })
     }
 
     /// A host was changed, or is as it was.
@@ -69,15 +68,12 @@ impl Hosts {
 
 /// Writes to standard error as a signal handler may.
 fn tell(text: &[u8]) {
-    // SAFETY: write is async-signal-safe; pointer and length are those of a slice.
-    unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
+    let _ = rustix::io::write(rustix::stdio::stderr(), text);
 }
 
 extern "C" fn on_signal(signal: libc::c_int) {
-    // SAFETY: it is null, or points to what is never freed and changed only through atomics.
-    let hosts = unsafe { HOSTS.load(Ordering::Acquire).as_ref() };
     let again = INTERRUPTED.swap(true, Ordering::Relaxed);
-    if let Some(hosts) = hosts {
+    if let Some(hosts) = HOSTS.get() {
         hosts.say(again);
     }
     if again && !PATIENT.load(Ordering::Relaxed) {
@@ -88,16 +84,15 @@ extern "C" fn on_signal(signal: libc::c_int) {
 
 /// Installs the handler.
 pub fn install() {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: the handler only touches an atomic or calls _exit; the struct is zeroed plain data.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = on_signal as *const () as usize;
-            action.sa_flags = libc::SA_RESTART;
+    // SAFETY: the handler only reads what is there, touches atomics, writes or calls _exit; the struct is zeroed plain data.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_signal as *const () as usize;
+        action.sa_flags = libc::SA_RESTART;
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
             libc::sigaction(signal, &action, std::ptr::null_mut());
         }
+        // A limit on file sizes (ulimit -f) is then an error of the write, reported with the file, and not the program's end.
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
-    // A limit on file sizes (ulimit -f) is then an error of the write, reported with the file, and not the program's end.
-    // SAFETY: ignoring a signal has no handler that could be wrong.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }

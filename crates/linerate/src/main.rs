@@ -41,8 +41,7 @@ fn run(cli: cli::Cli) -> ExitCode {
         Err(error) => {
             let told = told(&error);
             output::tell(&told);
-            // SAFETY: geteuid has no preconditions.
-            if told.contains("Operation not permitted") && unsafe { libc::geteuid() } != 0 {
+            if told.contains("Operation not permitted") && !rustix::process::geteuid().is_root() {
                 eprintln!("linerate: namespaces, raw sockets and eBPF programs need root: run it with sudo");
             }
             ExitCode::from(output::FAILED)

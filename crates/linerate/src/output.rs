@@ -122,13 +122,6 @@ fn width() -> usize {
 
 /// Columns of the terminal that standard output is; `None` if it is none, or does not know.
 pub fn terminal_columns() -> Option<usize> {
-    // SAFETY: winsize is plain data, and TIOCGWINSZ writes nothing else.
-    let columns = unsafe {
-        let mut size: libc::winsize = std::mem::zeroed();
-        match libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) {
-            0 => size.ws_col,
-            _ => 0,
-        }
-    };
-    (columns > 0).then_some(usize::from(columns))
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }

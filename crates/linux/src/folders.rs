@@ -5,6 +5,7 @@
 
 use crate::descriptors::open_at;
 use linerate_import::benchlab::{File as SmallFile, Folder, MOST_BYTES};
+use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -76,7 +77,7 @@ impl Reader {
             Some(libc::ELOOP) => "a link: links are not followed".to_string(),
             _ => format!("cannot be read: {error}"),
         };
-        let opened = open_at(folder, name, libc::O_RDONLY | libc::O_NONBLOCK).map_err(cannot)?;
+        let opened = open_at(folder, name, OFlags::NONBLOCK).map_err(cannot)?;
         let metadata = opened.metadata().map_err(cannot)?;
         if metadata.is_dir() {
             if depth == DEEPEST {

@@ -8,6 +8,7 @@ use linerate_import::netbenches::assemble::Assembly;
 use linerate_import::netbenches::configs::Configs;
 use linerate_import::netbenches::layout::{self, Kind, Reading};
 use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory};
+use rustix::fs::OFlags;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Read};
@@ -289,7 +290,7 @@ fn list(folder: &Path) -> io::Result<(File, Vec<Entry>)> {
 
 /// Opens a plain file of a folder, and nothing else: no link, no FIFO that would wait for a writer.
 fn open(folder: &File, name: &OsStr) -> Result<(File, u64), Unreadable> {
-    let file = open_at(folder, name, libc::O_RDONLY | libc::O_NONBLOCK).map_err(Unreadable::System)?;
+    let file = open_at(folder, name, OFlags::NONBLOCK).map_err(Unreadable::System)?;
     let metadata = file.metadata().map_err(Unreadable::System)?;
     if metadata.is_file() { Ok((file, metadata.len())) } else { Err(Unreadable::NoFile) }
 }

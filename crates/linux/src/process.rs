@@ -5,6 +5,7 @@ pub mod pipes;
 
 use linerate_plan::rules::own::told_of;
 use pipes::{Inlet, Outlet};
+use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Write};
@@ -318,14 +319,13 @@ impl Running {
     fn start(mut command: Command, input: bool) -> io::Result<Running> {
         command.stdin(if input { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        // SAFETY: prctl with these arguments changes one attribute of the calling process and neither allocates nor locks.
-        unsafe {
-            command.pre_exec(|| {
-                // Should linerate be killed, the program is too.
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                Ok(())
-            });
-        }
+        // Should linerate be killed, the program is too.
+        let die_with_us = || {
+            let _ = set_parent_process_death_signal(Some(Signal::KILL));
+            Ok(())
+        };
+        // SAFETY: the closure makes one system call and neither allocates nor locks.
+        unsafe { command.pre_exec(die_with_us) };
         Ok(Running { child: command.spawn()?, reaped: None })
     }
 
@@ -370,9 +370,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // SAFETY: takes numbers only. The group's number is the child's: the kernel does not give it to another while a member
-        // of the group is left, and a group without members is an error without effect.
-        unsafe { libc::kill(-(self.child.id() as libc::pid_t), libc::SIGKILL) };
+        // The group's number is the child's: the kernel does not give it to another while a member of the group is left, and a
+        // group without members is an error without effect.
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         if self.reaped.is_none() {
             let _ = self.child.wait();
         }

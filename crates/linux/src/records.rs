@@ -10,9 +10,10 @@ mod time;
 mod writer;
 
 use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use writer::Writer;
@@ -163,16 +164,11 @@ impl RecordStore {
 
 /// Holds the trials' file for this process, as long as it is open.
 fn lock(file: &File, directory: &Path, path: &Path) -> Result<(), RecordsError> {
-    // SAFETY: flock takes a descriptor and a constant.
-    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
-    match error.raw_os_error() {
-        Some(libc::EWOULDBLOCK) => Err(RecordsError::InUse(directory.into())),
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Err(RecordsError::InUse(directory.into())),
         // Some network file systems have no locks.
-        Some(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS) => Ok(()),
-        _ => Err(RecordsError::system("lock", path, error)),
+        Ok(()) | Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        Err(error) => Err(RecordsError::system("lock", path, error.into())),
     }
 }
 

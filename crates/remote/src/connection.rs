@@ -11,6 +11,7 @@ use super::folder::Folder;
 use super::slots::{Need, Room, Slot};
 use super::target::Target;
 use linerate_linux::process::pipes::{self, Outlet};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -284,16 +285,13 @@ fn last_lines(said: &str) -> &str {
 impl Drop for Master {
     fn drop(&mut self) {
         self._stdin = None;
-        let pid = self.child.id() as libc::pid_t;
-        // SAFETY: takes numbers only; the process is a child that has not been waited for, or is gone already.
-        let signal = |number| unsafe { libc::kill(pid, number) };
         if self.lost.is_none() {
-            signal(libc::SIGTERM);
+            let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         }
         let end = Instant::now() + LEAVE;
         while let Ok(None) = self.child.try_wait() {
             if Instant::now() > end {
-                signal(libc::SIGKILL);
+                let _ = self.child.kill();
                 let _ = self.child.wait();
                 return;
             }
@@ -304,13 +302,11 @@ impl Drop for Master {
 
 /// Many hosts need many pipes: the number of open files is raised to what this user may have.
 pub(super) fn allow_files() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the pointer is to a structure that outlives the call.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0 {
-        limit.rlim_cur = limit.rlim_max.min(65536).max(limit.rlim_cur);
-        // SAFETY: as above; a refusal leaves the limit as it is.
-        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
-    }
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let most = maximum.map_or(65536, |maximum| maximum.min(65536));
+    let limit = Rlimit { current: current.map(|current| current.max(most)), maximum };
+    // A refusal leaves the limit as it is.
+    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// Whether a call was put off only because nothing was there.

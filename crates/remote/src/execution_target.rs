@@ -170,13 +170,12 @@ impl ExecutionTarget {
             ExecutionTarget::Here { netns, .. } => here(netns.as_ref(), "/bin/sh"),
             ExecutionTarget::Room { door, .. } => door.command(Path::new("/bin/sh")),
         };
-        // SAFETY: setsid is async-signal-safe, and changes only the child.
-        unsafe {
-            command.pre_exec(|| {
-                libc::setsid();
-                Ok(())
-            })
+        let lead = || {
+            let _ = rustix::process::setsid();
+            Ok(())
         };
+        // SAFETY: the closure makes one system call and neither allocates nor locks.
+        unsafe { command.pre_exec(lead) };
         command.args(["-c", LINE]);
         command
     }

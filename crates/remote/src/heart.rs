@@ -19,7 +19,7 @@ pub struct Control(Mutex<Option<File>>);
 impl Control {
     /// The writing end of a pipe. Nobody ever waits for room in it.
     pub fn new(pipe: OwnedFd) -> io::Result<Arc<Control>> {
-        pipes::no_waiting(pipe.as_raw_fd())?;
+        pipes::no_waiting(&pipe)?;
         Ok(Arc::new(Control(Mutex::new(Some(File::from(pipe))))))
     }
 

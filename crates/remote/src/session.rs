@@ -6,6 +6,7 @@ use super::heart::{self, Control};
 use super::scan::{Part, Scanner, fresh_mark};
 use linerate_hosts::phases::Status;
 use linerate_linux::process::pipes::Outlet;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::fd::RawFd;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
@@ -340,8 +341,8 @@ fn script(mark: &str, kind: Kind, pause: Duration, command: &str) -> String {
 impl Drop for Session {
     fn drop(&mut self) {
         self.control.close();
-        // SAFETY: takes numbers only. The child leads its group and has not been waited for: its number is its own.
-        unsafe { libc::kill(-(self.child.id() as libc::pid_t), libc::SIGKILL) };
+        // The child leads its group and has not been waited for: its number is its own.
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         let _ = self.child.wait();
     }
 }

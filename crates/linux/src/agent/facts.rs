@@ -30,8 +30,7 @@ pub(super) fn facts(options: &Options) -> Result<Facts, Error> {
         monotonic_ns: monotonic_ns(),
         wall_ns: wall_ns(),
         boot: std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into(),
-        // SAFETY: geteuid has no preconditions.
-        root: unsafe { libc::geteuid() } == 0,
+        root: rustix::process::geteuid().is_root(),
     })
 }
 

@@ -178,7 +178,6 @@ fn write_on_thread(mut output: impl Write + Send + 'static) -> (SyncSender<Vec<u
 
 /// Before the generator's threads, which are at -20 themselves and have all of a CPU each: a stop must come through.
 fn go_first() {
-    // SAFETY: changes the nice value of the calling thread alone (who = 0, and Linux counts threads); not being allowed to is no
-    // error.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
+    // Linux counts threads: this one alone. Not being allowed to is no error.
+    let _ = rustix::process::setpriority_process(None, -20);
 }

@@ -1,21 +1,13 @@
 //! What no file says: the machine type, and the versions of the tools in use.
 
 use std::collections::BTreeMap;
-use std::ffi::CStr;
 use std::io::{self, Read};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// `x86_64`, as `uname -m` says.
 pub fn machine() -> String {
-    // SAFETY: all bytes of a utsname are integers, for which zero is a value.
-    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a utsname that lives through the call.
-    if unsafe { libc::uname(&mut names) } != 0 {
-        return format!("unknown (uname: {})", io::Error::last_os_error());
-    }
-    // SAFETY: uname ends its strings with NUL, within the array.
-    unsafe { CStr::from_ptr(names.machine.as_ptr()) }.to_string_lossy().into_owned()
+    rustix::system::uname().machine().to_string_lossy().into_owned()
 }
 
 /// linerate and the tools that it calls.

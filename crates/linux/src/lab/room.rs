@@ -7,10 +7,13 @@ use super::LabError;
 use super::setup::Step;
 use crate::net::{self, Netns};
 use crate::process::{Finished, Job};
-use std::ffi::{CStr, CString};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::process::{Pid, Signal, chdir, kill_process};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -46,10 +49,8 @@ impl Door {
         let mut command = self.namespace.command(program);
         let (mounts, scratch) = (Arc::clone(&self.mounts), self.scratch.clone());
         let enter = move || {
-            // SAFETY: the descriptor is owned by the closure; setns changes the calling process, which has one thread.
-            net::netns::check(unsafe { libc::setns(mounts.as_raw_fd(), libc::CLONE_NEWNS) })?;
-            // SAFETY: the string is NUL-terminated and owned by the closure.
-            net::netns::check(unsafe { libc::chdir(scratch.as_ptr()) })
+            move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
+            Ok(chdir(&*scratch)?)
         };
         // SAFETY: between fork and exec the closure makes two system calls and neither allocates nor locks.
         unsafe { command.pre_exec(enter) };
@@ -127,13 +128,12 @@ pub(super) fn check_file(path: &str) -> Result<(), &'static str> {
 
 /// Called on a thread inside the namespace, which ends afterwards: the mounts live on through the descriptor.
 fn furnish(scratch: &str, files: &[(String, String)]) -> io::Result<OwnedFd> {
-    // SAFETY: takes a flag and changes only the calling thread.
-    net::netns::check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+    net::netns::unshare(UnshareFlags::NEWNS)?;
     // What is unmounted on the host goes here as well; what is mounted here stays here.
-    mount(c"none", c"/", c"none", libc::MS_REC | libc::MS_SLAVE, c"")?;
-    mount(c"sysfs", c"/sys", c"sysfs", 0, c"")?;
-    let at = CString::new(scratch)?;
-    mount(c"linerate", &at, c"tmpfs", libc::MS_NOSUID | libc::MS_NODEV, c"mode=0700,size=128m")?;
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+    mount("sysfs", "/sys", "sysfs", MountFlags::empty(), None)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("linerate", scratch, "tmpfs", flags, c"mode=0700,size=128m")?;
     for (path, text) in files {
         let path = Path::new(scratch).join(path);
         if let Some(folder) = path.parent() {
@@ -145,25 +145,16 @@ fn furnish(scratch: &str, files: &[(String, String)]) -> io::Result<OwnedFd> {
     Ok(File::open("/proc/thread-self/ns/mnt")?.into())
 }
 
-fn mount(source: &CStr, target: &CStr, kind: &CStr, flags: libc::c_ulong, data: &CStr) -> io::Result<()> {
-    // SAFETY: four NUL-terminated strings that outlive the call.
-    net::netns::check(unsafe {
-        libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, data.as_ptr().cast())
-    })
-}
-
 /// Ends what commands have left running in the lab's namespaces (a daemon that left its group), so that these can go.
 pub(super) fn end_stragglers(namespaces: impl Iterator<Item = u64>) {
     let ours: Vec<u64> = namespaces.collect();
     let Ok(tasks) = fs::read_dir("/proc") else { return };
     for task in tasks.flatten() {
-        let Some(pid) = task.file_name().to_str().and_then(|name| name.parse::<libc::pid_t>().ok()) else {
-            continue;
-        };
+        let number = task.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(pid) = number.and_then(Pid::from_raw) else { continue };
         let inside = fs::metadata(task.path().join("ns/net")).is_ok_and(|ns| ours.contains(&ns.ino()));
-        if inside && pid as u32 != std::process::id() {
-            // SAFETY: takes numbers only.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
+        if inside && pid != rustix::process::getpid() {
+            let _ = kill_process(pid, Signal::KILL);
         }
     }
 }

@@ -4,11 +4,13 @@
 //! and structures that end in an array need no unsafe code of their own.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::net::{AddressFamily, SocketType};
 
 use super::netlink::attributes::{text, u32_at, u64_at};
-use super::netns::check;
 use super::{Error, Netns};
+use crate::ports::socket::new_socket;
 
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const GDRVINFO: u32 = 0x03;
@@ -101,7 +103,7 @@ impl Ethtool {
     /// Opens a socket for the calls inside `ns`.
     pub fn open(ns: &Netns) -> Result<Ethtool, Error> {
         let failed = |e| Error::kernel(format!("open a control socket in namespace {}", ns.label()), e);
-        let socket = ns.run(|| control_socket().map_err(failed))?;
+        let socket = ns.run(|| new_socket(AddressFamily::INET, SocketType::DGRAM).map_err(failed))?;
         Ok(Ethtool { socket, label: ns.label().to_owned() })
     }
 
@@ -262,25 +264,16 @@ fn put(request: &mut [u8], at: usize, word: u32) {
     request[at..at + 4].copy_from_slice(&word.to_ne_bytes());
 }
 
-fn control_socket() -> io::Result<OwnedFd> {
-    // SAFETY: three integers; the result is checked.
-    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    check(fd)?;
-    // SAFETY: the descriptor has just been made and nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
 fn ioctl(socket: &OwnedFd, dev: &str, request: &mut [u8]) -> io::Result<i32> {
-    // SAFETY: all-zero is a valid ifreq.
-    let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
+    let ifr_ifru = libc::__c_anonymous_ifr_ifru { ifru_data: request.as_mut_ptr().cast() };
+    let mut ifreq = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru };
     for (to, from) in ifreq.ifr_name.iter_mut().zip(dev.bytes()) {
         *to = from as libc::c_char;
     }
-    ifreq.ifr_ifru.ifru_data = request.as_mut_ptr().cast();
     // SAFETY: the name is shorter than IFNAMSIZ (checked by the caller), so it ends in NUL; the data pointer is to a
     // buffer sized for the command in its first word, and both outlive the call.
     let status = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut ifreq) };
-    check(status).map(|()| status)
+    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(status) }
 }
 
 #[cfg(test)]

@@ -7,11 +7,14 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, setpriority_process};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
 use super::netlink::Route;
 use super::netlink::attributes::{attributes, attributes_after, push, u16_at, u32_at};
 use super::netlink::check_name;
 use super::netlink::socket::{Failure, Socket};
-use super::netns::check;
 use super::sysfs::NetSysfs;
 use super::{Error, Netns};
 
@@ -67,39 +70,35 @@ pub fn threads_by_name(proc_root: &Path, dev: &str) -> Result<Vec<NapiThread>, E
 
 /// Pins a thread (NAPI or other) to one CPU.
 pub fn pin(pid: i32, cpu: usize) -> Result<(), Error> {
-    let failed = |e| Error::kernel(format!("pin task {pid} to CPU {cpu}"), e);
-    if cpu >= libc::CPU_SETSIZE as usize {
-        return Err(failed(io::Error::from_raw_os_error(libc::EINVAL)));
+    bind(Pid::from_raw(pid), cpu).map_err(|e| Error::kernel(format!("pin task {pid} to CPU {cpu}"), e))
+}
+
+/// Lets a thread, or the calling one, run on one CPU only.
+pub(crate) fn bind(thread: Option<Pid>, cpu: usize) -> io::Result<()> {
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(Errno::INVAL.into());
     }
-    // SAFETY: all-zero is an empty cpu_set_t.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `cpu` is below CPU_SETSIZE.
-    unsafe { libc::CPU_SET(cpu, &mut set) };
-    // SAFETY: pointer and length describe `set`, which outlives the call.
-    check(unsafe { libc::sched_setaffinity(pid, size_of::<libc::cpu_set_t>(), &set) }).map_err(failed)
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    Ok(sched_setaffinity(thread, &set)?)
 }
 
 /// Puts a NAPI thread before ordinary programs (nice -20), without the power to lock a CPU up that a real-time priority has:
 /// a DUT that waits for a compiler loses frames that it could have forwarded.
 pub fn favour(pid: i32) -> Result<(), Error> {
-    // SAFETY: takes numbers only.
-    match unsafe { libc::setpriority(libc::PRIO_PROCESS, pid as libc::id_t, -20) } {
-        0 => Ok(()),
-        _ => {
-            Err(Error::kernel(format!("raise the priority of NAPI thread {pid}"), io::Error::last_os_error()))
-        }
-    }
+    setpriority_process(Pid::from_raw(pid), -20)
+        .map_err(|e| Error::kernel(format!("raise the priority of NAPI thread {pid}"), e.into()))
 }
 
 /// Gives a thread real-time priority (SCHED_FIFO, 1 to 99), or takes it away (`None`).
 pub fn set_priority(pid: i32, priority: Option<u8>) -> Result<(), Error> {
-    // SAFETY: all-zero is a valid sched_param.
-    let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
-    param.sched_priority = priority.unwrap_or(0).into();
+    let param = libc::sched_param { sched_priority: priority.unwrap_or(0).into() };
     let policy = if priority.is_some() { libc::SCHED_FIFO } else { libc::SCHED_OTHER };
     // SAFETY: `param` outlives the call.
-    check(unsafe { libc::sched_setscheduler(pid, policy, &param) })
-        .map_err(|e| Error::kernel(format!("set the scheduling of task {pid}"), e))
+    match unsafe { libc::sched_setscheduler(pid, policy, &param) } {
+        0 => Ok(()),
+        _ => Err(Error::kernel(format!("set the scheduling of task {pid}"), io::Error::last_os_error())),
+    }
 }
 
 /// Moves a device's NAPI into kernel threads, or back into soft interrupts.

@@ -1,6 +1,6 @@
 //! Network namespaces: made without a name on disk, so that a killed process leaves nothing behind; named on request.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,6 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::thread;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::mount::{
+    MountPropagationFlags, UnmountFlags, mount_bind, mount_bind_recursive, mount_change, unmount,
+};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use super::Error;
 
@@ -90,16 +97,16 @@ impl Netns {
         let create = OpenOptions::new().write(true).create_new(true).mode(0o000).open(&path);
         create.map_err(|e| Error::kernel(format!("create {}", path.display()), e))?;
         let source = PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
-        mount(Some(&source), &path, libc::MS_BIND).map_err(|e| {
+        mount_bind(&source, &path).map_err(|e| {
             let _ = fs::remove_file(&path);
-            Error::kernel(format!("name network namespace {} as {}", self.label, path.display()), e)
+            Error::kernel(format!("name network namespace {} as {}", self.label, path.display()), e.into())
         })
     }
 
     /// Takes away a name given by [`Netns::persist`]. The namespace itself goes when nothing else holds it.
     pub fn remove_persistent(name: &str) -> Result<(), Error> {
         let path = name_path(name)?;
-        unmount(&path).map_err(|e| Error::kernel(format!("unmount {}", path.display()), e))?;
+        unmount_all(&path).map_err(|e| Error::kernel(format!("unmount {}", path.display()), e))?;
         fs::remove_file(&path).map_err(|e| Error::kernel(format!("remove {}", path.display()), e))
     }
 
@@ -150,14 +157,18 @@ impl PartialEq for Netns {
 impl Eq for Netns {}
 
 fn unshare_network() -> io::Result<File> {
-    // SAFETY: takes a flag and changes only the calling thread, which ends right after.
-    check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+    unshare(UnshareFlags::NEWNET)?;
     File::open("/proc/thread-self/ns/net")
 }
 
+/// Gives the calling thread namespaces of its own.
+pub(crate) fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
+    // SAFETY: the table of descriptors, which other threads rely on, stays shared.
+    Ok(unsafe { unshare_unsafe(namespaces & !UnshareFlags::FILES) }?)
+}
+
 fn set_namespace(file: &OwnedFd) -> io::Result<()> {
-    // SAFETY: the descriptor is open; the call changes only the calling thread's network namespace.
-    check(unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) })
+    Ok(move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?)
 }
 
 /// Refuses a file that is not a network namespace: an unrelated file under /run/netns would fail much later.
@@ -185,48 +196,27 @@ fn name_path(name: &str) -> Result<PathBuf, Error> {
 /// Makes /run/netns as `ip netns add` does: a shared mount of its own, so that names appear in (and disappear from)
 /// every mount namespace. A lock on the folder keeps two programs from mounting it upon itself twice.
 fn prepare_names() -> Result<(), Error> {
-    let failed = |e| Error::kernel(format!("prepare {NAMES}"), e);
+    let failed = |e: io::Error| Error::kernel(format!("prepare {NAMES}"), e);
     let names = Path::new(NAMES);
     fs::create_dir_all(names).map_err(failed)?;
     let folder = File::open(names).map_err(failed)?;
-    // SAFETY: the descriptor is open; the lock ends when it is closed.
-    check(unsafe { libc::flock(folder.as_raw_fd(), libc::LOCK_EX) }).map_err(failed)?;
-    let share = || mount(None, names, libc::MS_SHARED | libc::MS_REC);
-    match share() {
-        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
-            mount(Some(names), names, libc::MS_BIND | libc::MS_REC).and_then(|()| share()).map_err(failed)
-        }
-        other => other.map_err(failed),
-    }
-}
-
-fn mount(source: Option<&Path>, target: &Path, flags: libc::c_ulong) -> io::Result<()> {
-    let source = c_path(source.unwrap_or(Path::new("none")))?;
-    let target = c_path(target)?;
-    // SAFETY: both strings are NUL-terminated and outlive the call; type and data may be null for these flags.
-    check(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), std::ptr::null(), flags, std::ptr::null()) })
+    flock(&folder, FlockOperation::LockExclusive).map_err(|e| failed(e.into()))?;
+    let share = || mount_change(names, MountPropagationFlags::SHARED | MountPropagationFlags::REC);
+    let shared = match share() {
+        Err(Errno::INVAL) => mount_bind_recursive(names, names).and_then(|()| share()),
+        other => other,
+    };
+    shared.map_err(|e| failed(e.into()))
 }
 
 /// Unmounts all that is stacked on `path`; nothing mounted there is no error.
-fn unmount(path: &Path) -> io::Result<()> {
-    let path = c_path(path)?;
+fn unmount_all(path: &Path) -> io::Result<()> {
     loop {
-        // SAFETY: the string is NUL-terminated and outlives the call.
-        match check(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW) }) {
-            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => return Ok(()),
-            Err(e) => return Err(e),
-            Ok(()) => {}
+        match unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+            Err(Errno::INVAL) => return Ok(()),
+            other => other?,
         }
     }
-}
-
-fn c_path(path: &Path) -> io::Result<CString> {
-    Ok(CString::new(path.as_os_str().as_bytes())?)
-}
-
-/// Turns the C convention (-1 and errno) into a result.
-pub(crate) fn check(status: libc::c_int) -> io::Result<()> {
-    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 #[cfg(test)]

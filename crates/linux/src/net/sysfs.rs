@@ -3,17 +3,19 @@
 //! A sysfs superblock belongs to the network namespace of the thread that makes it. Made by the mount API (fsopen,
 //! fsmount) it is reachable only through our descriptor, so a killed process leaves no mount behind.
 
-use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 
-use super::netns::check;
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, fsconfig_create, fsmount,
+    fsopen, mount, mount_change,
+};
+use rustix::thread::UnshareFlags;
+
+use super::netns::unshare;
 use super::{Error, Netns};
-
-/// linux/mount.h: `FSOPEN_CLOEXEC`, `FSMOUNT_CLOEXEC`, `FSCONFIG_CMD_CREATE`.
-const CLOEXEC: libc::c_uint = 1;
-const CMD_CREATE: libc::c_uint = 6;
 
 /// The sysfs of one network namespace.
 #[derive(Debug)]
@@ -33,7 +35,7 @@ impl NetSysfs {
     /// Reads a file such as `class/net/g0/queues/tx-0/xps_cpus`; the final newline is left out.
     pub fn read(&self, path: &str) -> Result<String, Error> {
         let mut text = String::new();
-        let read = self.open(path, libc::O_RDONLY).and_then(|mut file| file.read_to_string(&mut text));
+        let read = self.open(path, OFlags::RDONLY).and_then(|mut file| file.read_to_string(&mut text));
         read.map_err(|e| Error::kernel(format!("read {path} in the sysfs of namespace {}", self.label), e))?;
         text.truncate(text.trim_end().len());
         Ok(text)
@@ -41,7 +43,7 @@ impl NetSysfs {
 
     /// Writes a file such as `class/net/g0/threaded`.
     pub fn write(&self, path: &str, value: &str) -> Result<(), Error> {
-        let write = self.open(path, libc::O_WRONLY).and_then(|mut file| file.write_all(value.as_bytes()));
+        let write = self.open(path, OFlags::WRONLY).and_then(|mut file| file.write_all(value.as_bytes()));
         write.map_err(|e| {
             Error::kernel(format!("write {value} to {path} in the sysfs of namespace {}", self.label), e)
         })
@@ -49,14 +51,11 @@ impl NetSysfs {
 
     /// Whether a file or folder is there.
     pub fn exists(&self, path: &str) -> bool {
-        self.open(path, libc::O_PATH).is_ok()
+        self.open(path, OFlags::PATH).is_ok()
     }
 
-    fn open(&self, path: &str, flags: libc::c_int) -> io::Result<File> {
-        let path = CString::new(relative(path)?)?;
-        // SAFETY: the descriptor is open and the string NUL-terminated; both outlive the call.
-        let fd = unsafe { libc::openat(self.root.as_raw_fd(), path.as_ptr(), flags | libc::O_CLOEXEC) };
-        Ok(File::from(owned(fd)?))
+    fn open(&self, path: &str, flags: OFlags) -> io::Result<File> {
+        Ok(openat(&self.root, relative(path)?, flags | OFlags::CLOEXEC, Mode::empty())?.into())
     }
 }
 
@@ -82,39 +81,21 @@ fn mount_inside() -> io::Result<OwnedFd> {
 }
 
 fn mount_detached() -> io::Result<OwnedFd> {
-    let none = std::ptr::null::<libc::c_void>();
-    // SAFETY: fsopen(name, flags): the name is a NUL-terminated constant.
-    let context = unsafe { libc::syscall(libc::SYS_fsopen, c"sysfs".as_ptr(), CLOEXEC) };
-    let context = owned(context as RawFd)?;
-    let fd = context.as_raw_fd();
-    // SAFETY: fsconfig(fd, CMD_CREATE, NULL, NULL, 0) on the context just made.
-    check(unsafe { libc::syscall(libc::SYS_fsconfig, fd, CMD_CREATE, none, none, 0) } as libc::c_int)?;
-    // SAFETY: fsmount(fd, flags, attributes) on the same context, without attributes.
-    owned(unsafe { libc::syscall(libc::SYS_fsmount, fd, CLOEXEC, 0) } as RawFd)
+    let context = fsopen("sysfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?)
 }
 
 /// Before Linux 5.2: an ordinary mount in a mount namespace that only this thread has. It stays alive through the
 /// descriptor after the thread, and with it the mount namespace, is gone.
 fn mount_over_sys() -> io::Result<OwnedFd> {
-    mount_at(c"sysfs", c"/sys", c"sysfs", 0)?;
+    mount("sysfs", "/sys", "sysfs", MountFlags::empty(), None)?;
     Ok(File::open("/sys")?.into())
 }
 
 fn own_mount_namespace() -> io::Result<()> {
-    // SAFETY: takes a flag and changes only the calling thread.
-    check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
-    mount_at(c"none", c"/", c"none", libc::MS_REC | libc::MS_PRIVATE)
-}
-
-fn mount_at(source: &CStr, target: &CStr, kind: &CStr, flags: libc::c_ulong) -> io::Result<()> {
-    // SAFETY: three NUL-terminated strings that outlive the call; data may be null.
-    check(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, std::ptr::null()) })
-}
-
-fn owned(fd: RawFd) -> io::Result<OwnedFd> {
-    check(fd)?;
-    // SAFETY: the system call has just returned this descriptor, and nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    unshare(UnshareFlags::NEWNS)?;
+    Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
 fn explain(operation: String, error: io::Error) -> Error {

@@ -1,6 +1,8 @@
 //! Root's powers over namespaces of one's own, without being root: a user namespace.
 
 use super::Error;
+use super::netns::unshare;
+use rustix::thread::UnshareFlags;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -16,8 +18,7 @@ pub fn may_administer_networks() -> bool {
 
 /// Whether this process runs as root.
 pub fn is_root() -> bool {
-    // SAFETY: geteuid has no preconditions.
-    unsafe { libc::geteuid() == 0 }
+    rustix::process::geteuid().is_root()
 }
 
 /// Whether this process is in the user namespace that the kernel began with, whose root is the host's.
@@ -32,12 +33,8 @@ pub fn is_initial() -> bool {
 /// # Errors
 /// The host forbids it (some distributions do), or there are several threads.
 pub fn enter() -> Result<(), Error> {
-    // SAFETY: these have no preconditions.
-    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
-    // SAFETY: unshare takes a flag and changes this process alone.
-    if unsafe { libc::unshare(libc::CLONE_NEWUSER) } != 0 {
-        return Err(refused(io::Error::last_os_error()));
-    }
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    unshare(UnshareFlags::NEWUSER).map_err(refused)?;
     let write = |path: &str, text: String| {
         fs::write(path, text).map_err(|e| Error::kernel(format!("write {path}"), e))
     };

@@ -10,6 +10,7 @@ use super::user_generator::crew::{Tally, Transmit, UserGenerator};
 use super::user_generator::{FrameSource, Pacer};
 use super::{PortError, Traffic, monotonic_ns};
 use crate::net::netns::Netns;
+use rustix::net::{AddressFamily, SocketType};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -45,11 +46,15 @@ impl AfPacketGenerator {
 
 /// Binds an AF_PACKET socket to an interface; with protocol 0 it receives nothing.
 pub(super) fn bind_packet(socket: &OwnedFd, ifindex: u32, protocol: u16) -> io::Result<()> {
-    // SAFETY: plain data; zero is a valid value of every field.
-    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-    address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = protocol.to_be();
-    address.sll_ifindex = ifindex as i32;
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: protocol.to_be(),
+        sll_ifindex: ifindex as i32,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
     bind(socket, &address)
 }
 
@@ -72,7 +77,7 @@ impl PacketSender {
         let name = format!("an AF_PACKET socket on interface number {ifindex}");
         let open = || {
             // Protocol 0: the socket never receives, which would cost time for every frame.
-            let socket = new_socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+            let socket = new_socket(AddressFamily::PACKET, SocketType::RAW)?;
             set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1i32)?;
             let bytes = 8i32 << 20;
             // Where the system's limit cannot be passed, it is used: more EAGAIN, nothing else.

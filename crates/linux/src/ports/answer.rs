@@ -1,13 +1,15 @@
 //! Answers test frames as the host that they are addressed to would, so that a DUT sees its connections in both directions; and counts
 //! the answers at the other end.
 
-use super::socket::{inside, new_socket, set_option, wait_readable};
+use super::socket::{inside, set_option, wait_readable};
 use super::{PortError, af_packet::bind_packet};
 use crate::net::netlink::Route;
 use crate::net::netns::Netns;
 use linerate_wire::{Recognised, recognise};
+use rustix::event::{PollFd, PollFlags};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, socket_with};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -15,7 +17,7 @@ use std::thread::JoinHandle;
 /// Room for frames that arrive while the thread does not run: some 80,000 short ones.
 const RECEIVE_BUFFER: i32 = 64 << 20;
 /// The longest wait, so that the end is noticed.
-const WAIT_MS: i32 = 50;
+const WAIT_MS: i64 = 50;
 /// The longest frame that an interface hands over.
 const LONGEST: usize = 1 << 16;
 
@@ -93,7 +95,8 @@ impl Drop for Answerer {
 }
 
 fn open(ifindex: u32) -> io::Result<OwnedFd> {
-    let socket = new_socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, 0)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
     // Before Linux 4.20 the socket sees its own answers, too: they are no test frames of the direction that is answered.
     let _ = set_option(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1i32);
     set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1i32)?;
@@ -107,11 +110,8 @@ fn open(ifindex: u32) -> io::Result<OwnedFd> {
 fn run(socket: &OwnedFd, shared: &Shared, take: impl Fn(&OwnedFd, &mut [u8]) -> bool) {
     let mut frame = vec![0; LONGEST];
     while !shared.stop.load(Ordering::Relaxed) {
-        // SAFETY: the buffer is valid for its length and outlives the call.
-        let length = unsafe { libc::recv(socket.as_raw_fd(), frame.as_mut_ptr().cast(), frame.len(), 0) };
-        let Ok(length) = usize::try_from(length) else {
-            let mut poll = [libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
-            let _ = wait_readable(&mut poll, WAIT_MS);
+        let Ok((length, _)) = recv(socket, &mut frame[..], RecvFlags::empty()) else {
+            let _ = wait_readable(&mut [PollFd::new(socket, PollFlags::IN)], WAIT_MS);
             continue;
         };
         if take(socket, &mut frame[..length]) {
@@ -122,6 +122,5 @@ fn run(socket: &OwnedFd, shared: &Shared, take: impl Fn(&OwnedFd, &mut [u8]) -> 
 
 /// Whether the interface took the frame. One that is refused is lost: whoever counts the answers shows its flow again.
 fn send(socket: &OwnedFd, frame: &[u8]) -> bool {
-    // SAFETY: the frame is valid for its length and outlives the call.
-    unsafe { libc::send(socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) >= 0 }
+    rustix::net::send(socket, frame, SendFlags::empty()).is_ok()
 }

@@ -457,8 +457,7 @@ fn spawn(
     let thread = std::thread::Builder::new()
         .name(format!("generator-{cpu}"))
         .spawn(move || {
-            // SAFETY: gettid has no preconditions.
-            my_tid.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+            my_tid.store(rustix::thread::gettid().as_raw_pid(), Ordering::Relaxed);
             pin_to_cpu(cpu)?;
             go_first();
             namespace.current_thread_enter()?;
@@ -474,8 +473,7 @@ fn spawn(
 /// Other programs on this CPU get what is left: what they take would be measured as cost per frame. The thread's load is
 /// bounded, and nothing is changed but its own priority. Not being allowed to is no error.
 fn go_first() {
-    // SAFETY: changes the nice value of the calling thread alone (who = 0, and Linux counts threads).
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
+    let _ = rustix::process::setpriority_process(None, -20);
 }
 
 /// `union bpf_attr` for BPF_PROG_TEST_RUN (include/uapi/linux/bpf.h).

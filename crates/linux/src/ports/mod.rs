@@ -8,13 +8,14 @@ pub mod flow_table;
 pub mod live;
 pub mod mapped;
 pub mod memory;
-mod socket;
+pub(crate) mod socket;
 pub mod user_generator;
 pub mod user_receiver;
 pub mod xdp_receiver;
 
 use linerate_measure::counters::PortCounters;
 use linerate_wire::{FlowOrder, FlowSpace, FrameMix, FrameSpec};
+use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -162,10 +163,12 @@ pub trait Generator: Port {
 
 /// CLOCK_MONOTONIC in nanoseconds: the clock of all time stamps.
 pub fn monotonic_ns() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `t` is a valid timespec to write to; CLOCK_MONOTONIC always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+    clock_ns(ClockId::Monotonic)
+}
+
+fn clock_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Binds the calling thread to one CPU.
@@ -173,14 +176,5 @@ pub fn monotonic_ns() -> u64 {
 /// # Errors
 /// The CPU does not exist or is not allowed to this process.
 pub fn pin_to_cpu(cpu: u32) -> io::Result<()> {
-    // SAFETY: cpu_set_t is plain data; CPU_SET ignores numbers beyond its size, and the call then fails with EINVAL.
-    let result = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if cpu as usize >= libc::CPU_SETSIZE as usize {
-            return Err(io::Error::from_raw_os_error(libc::EINVAL));
-        }
-        libc::CPU_SET(cpu as usize, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    crate::net::napi::bind(None, cpu as usize)
 }

@@ -2,8 +2,12 @@
 
 use super::{PortError, Traffic};
 use crate::net::netns::Netns;
+use rustix::event::{PollFd, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::netdevice::index_to_name;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 
 /// Runs `f` in a namespace: a socket stays in the one where it was made.
@@ -17,13 +21,13 @@ pub(crate) fn inside<T: Send>(
 /// The interface's MTU.
 pub(crate) fn mtu(namespace: &Netns, ifindex: u32) -> Result<usize, PortError> {
     let ask = || {
-        // SAFETY: plain data; zero is a valid value of every field.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        // SAFETY: the name has IF_NAMESIZE bytes, as the call wants.
-        if unsafe { libc::if_indextoname(ifindex, request.ifr_name.as_mut_ptr()) }.is_null() {
-            return Err(io::Error::last_os_error());
+        let socket = new_socket(AddressFamily::INET, SocketType::DGRAM)?;
+        let name = index_to_name(&socket, ifindex).map_err(|_| Errno::NXIO)?;
+        let ifr_ifru = libc::__c_anonymous_ifr_ifru { ifru_mtu: 0 };
+        let mut request = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru };
+        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+            *to = from as libc::c_char;
         }
-        let socket = new_socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
         // SAFETY: the request is a valid ifreq, with a terminated name, that outlives the call.
         if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &mut request) } < 0 {
             return Err(io::Error::last_os_error());
@@ -51,14 +55,8 @@ pub(crate) fn check_length(namespace: &Netns, ifindex: u32, traffic: &Traffic) -
 }
 
 /// A socket that is closed on exec.
-pub(crate) fn new_socket(domain: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
-    // SAFETY: no pointers.
-    let fd = unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+pub(crate) fn new_socket(family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {
+    Ok(socket_with(family, kind, SocketFlags::CLOEXEC, None)?)
 }
 
 /// `setsockopt` with a plain value.
@@ -139,11 +137,9 @@ impl Drop for Mapping {
 }
 
 /// Waits until one of the descriptors is readable, or `ms` milliseconds.
-pub(crate) fn wait_readable(descriptors: &mut [libc::pollfd], ms: i32) -> io::Result<()> {
-    // SAFETY: a slice of that many plain structs, which outlives the call.
-    let result = unsafe { libc::poll(descriptors.as_mut_ptr(), descriptors.len() as libc::nfds_t, ms) };
-    match io::Error::last_os_error() {
-        error if result < 0 && error.kind() != io::ErrorKind::Interrupted => Err(error),
-        _ => Ok(()),
+pub(crate) fn wait_readable(descriptors: &mut [PollFd], ms: i64) -> io::Result<()> {
+    match poll(descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: ms * 1_000_000 })) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }

@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What the kernel is asked to hold for a program that reads in large pieces; less where the user's limit says so.
-const PIPE: libc::c_int = 1 << 20;
+const PIPE: usize = 1 << 20;
 /// How often a writer looks whether anyone still waits for the program.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -16,15 +16,14 @@ pub struct Inlet(File);
 
 impl Inlet {
     pub fn new(pipe: OwnedFd) -> Inlet {
-        let file = File::from(pipe);
-        // SAFETY: takes numbers only; a refusal leaves the pipe as it is.
-        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE) };
-        Inlet(file)
+        // A refusal leaves the pipe as it is.
+        let _ = rustix::pipe::fcntl_setpipe_size(&pipe, PIPE);
+        Inlet(pipe.into())
     }
 
     /// Writes what `write` has to say, and closes the pipe. Gives up when `given_up` becomes true.
     pub fn feed(self, given_up: &AtomicBool, write: &std::sync::Arc<super::Writer>) -> io::Result<()> {
-        no_waiting(self.0.as_raw_fd())?;
+        no_waiting(&self.0)?;
         let mut out = BufWriter::with_capacity(64 * 1024, Patient { file: self.0, given_up });
         write(&mut out).and_then(|()| out.flush())
     }
@@ -61,7 +60,7 @@ pub struct Outlet(Option<File>);
 
 impl Outlet {
     pub fn new(pipe: Option<OwnedFd>) -> Outlet {
-        Outlet(pipe.filter(|pipe| no_waiting(pipe.as_raw_fd()).is_ok()).map(File::from))
+        Outlet(pipe.filter(|pipe| no_waiting(pipe).is_ok()).map(File::from))
     }
 
     /// What to wait for; nothing once it is closed.
@@ -115,12 +114,6 @@ pub fn poll(wanted: &[(RawFd, libc::c_short)], longest: Duration) -> io::Result<
 }
 
 /// Nobody shall wait for this descriptor.
-pub fn no_waiting(fd: RawFd) -> io::Result<()> {
-    // SAFETY: takes numbers only.
-    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-    // SAFETY: as above.
-    if flags < 0 || unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+pub fn no_waiting(fd: impl AsFd) -> io::Result<()> {
+    Ok(rustix::io::ioctl_fionbio(fd, true)?)
 }

@@ -6,7 +6,6 @@ use linerate_measure::record::Summary;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 /// File names may be 255 bytes long; a number must still fit behind.
@@ -108,12 +107,7 @@ fn document(path: &Path, document: &impl serde::Serialize) -> io::Result<()> {
 
 /// One call for all files of a campaign, instead of one for each.
 fn sync_file_system(directory: &Path) -> io::Result<()> {
-    let directory = File::open(directory)?;
-    // SAFETY: syncfs takes a descriptor, which lives until after the call, and touches no memory.
-    match unsafe { libc::syncfs(directory.as_raw_fd()) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(rustix::fs::syncfs(File::open(directory)?)?)
 }
 
 #[cfg(test)]

@@ -8,6 +8,9 @@ use linerate_measure::schedule::Stopped;
 use linerate_measure::summary::summarise;
 use linerate_plan::settings::Mode;
 use linerate_plan::timing::Timing;
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::thread::UnshareFlags;
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -216,13 +219,11 @@ fn at_a_limit_on_file_sizes_nothing_recorded_is_lost() {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", name, "--nocapture"]).env(BASE, &folder.0);
     let limit = || {
-        let limit = libc::rlimit { rlim_cur: 20_000, rlim_max: 20_000 };
-        // SAFETY: both are system calls that take nothing but values and a pointer to a live value.
-        let set = unsafe {
-            libc::signal(libc::SIGXFSZ, libc::SIG_IGN) != libc::SIG_ERR
-                && libc::setrlimit(libc::RLIMIT_FSIZE, &limit) == 0
-        };
-        if set { Ok(()) } else { Err(io::Error::last_os_error()) }
+        // SAFETY: an ignored signal has no handler that could be wrong.
+        if unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(setrlimit(Resource::Fsize, Rlimit { current: Some(20_000), maximum: Some(20_000) })?)
     };
     // SAFETY: between fork and exec, `limit` only makes system calls; it neither allocates nor locks.
     unsafe { child.pre_exec(limit) };
@@ -239,25 +240,13 @@ fn at_a_limit_on_file_sizes_nothing_recorded_is_lost() {
 #[ignore = "needs root: run by make test as root"]
 fn on_a_full_disk_nothing_recorded_is_lost() {
     let folder = Folder::new();
-    let target = std::ffi::CString::new(folder.0.to_str().unwrap()).unwrap();
+    let target = folder.0.clone();
     // A namespace belongs to a thread: no other test sees the mount, and it ends with this one.
     let filled = std::thread::spawn(move || {
-        let null = std::ptr::null();
-        let private = libc::MS_REC | libc::MS_PRIVATE;
-        // SAFETY: all strings end with NUL and outlive the calls.
-        let mounted = unsafe {
-            libc::unshare(libc::CLONE_NEWNS) == 0
-                && libc::mount(null, c"/".as_ptr(), null, private, std::ptr::null()) == 0
-                && libc::mount(
-                    c"tmpfs".as_ptr(),
-                    target.as_ptr(),
-                    c"tmpfs".as_ptr(),
-                    0,
-                    c"size=64k".as_ptr().cast(),
-                ) == 0
-        };
-        assert!(mounted, "cannot mount a small disk: {}", io::Error::last_os_error());
-        fill(Path::new(target.to_str().unwrap()))
+        crate::net::netns::unshare(UnshareFlags::NEWNS).unwrap();
+        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).unwrap();
+        mount("tmpfs", &target, "tmpfs", MountFlags::empty(), c"size=64k").unwrap();
+        fill(&target)
     });
     let (kept, error) = filled.join().unwrap();
     assert_says_what_is_kept(kept, &error, "Free space there");

@@ -61,10 +61,12 @@ mod tests {
     fn agrees_with_the_c_library() {
         for day in (0..80_000).step_by(17) {
             let seconds = day * 86_400 + 3_723;
-            // SAFETY: all bytes of a tm are integers or a pointer, for which zero is a value.
-            let mut tm: libc::tm = unsafe { std::mem::zeroed() };
-            // SAFETY: both pointers are to values that live through the call.
-            assert!(!unsafe { libc::gmtime_r(&(seconds as libc::time_t), &mut tm) }.is_null());
+            // SAFETY: zero is a value of all members of a tm, and both pointers are to values that live through the call.
+            let tm = unsafe {
+                let mut tm: libc::tm = std::mem::zeroed();
+                assert!(!libc::gmtime_r(&(seconds as libc::time_t), &mut tm).is_null());
+                tm
+            };
             let (year, month, mday, hour, minute, second) = utc(UNIX_EPOCH + Duration::from_secs(seconds));
             let ours = [year - 1900, month - 1, mday, hour, minute, second].map(|v| v as i32);
             assert_eq!(ours, [tm.tm_year, tm.tm_mon, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec]);

@@ -2,9 +2,10 @@
 
 use super::ChangeError;
 use linerate_hosts::dut_changes::Undoing;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -39,14 +40,12 @@ impl Journal {
         let mut file = loop {
             let opened = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path);
             let file = opened.map_err(|e| failed("opened")(e, &path))?;
-            match lock(&file) {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 // Whoever had it may have put another in its place meanwhile.
                 Ok(()) if is_at(&file, &path) => break file,
                 Ok(()) => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    return Err(ChangeError::Busy { host: host.into() });
-                }
-                Err(e) => return Err(failed("locked")(e, &path)),
+                Err(Errno::WOULDBLOCK) => return Err(ChangeError::Busy { host: host.into() }),
+                Err(e) => return Err(failed("locked")(e.into(), &path)),
             }
         };
         let mut text = String::new();
@@ -95,7 +94,7 @@ impl Journal {
         let written = || -> io::Result<File> {
             let _ = fs::remove_file(&beside);
             let mut file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&beside)?;
-            lock(&file)?;
+            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             fs::rename(&beside, &self.path)?;
@@ -114,17 +113,7 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         // Said, because a program that another thread is about to start has this descriptor until it begins.
-        // SAFETY: the descriptor is open, and nothing else is passed.
-        unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
-    }
-}
-
-/// Takes the file for this process; `WouldBlock` if another has it.
-fn lock(file: &File) -> io::Result<()> {
-    // SAFETY: the descriptor is open, and nothing else is passed.
-    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 

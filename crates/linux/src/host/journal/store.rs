@@ -2,10 +2,11 @@
 
 use super::JournalError;
 use crate::net::registry::process_start;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::retry_on_intr;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -172,7 +173,7 @@ impl Lock {
     pub fn take(folder: &Path) -> Result<Lock, JournalError> {
         let path = folder.join("lock");
         let file = lockable(&path)?;
-        flock(&file, libc::LOCK_EX).map_err(JournalError::system("lock", path))?;
+        lock(&file, FlockOperation::LockExclusive).map_err(JournalError::system("lock", path))?;
         Ok(Lock(file))
     }
 }
@@ -190,13 +191,13 @@ impl Reservation {
         let path = folder.join("campaign");
         let mut file = lockable(&path)?;
         // Of a holder that was killed, a program that it was just starting may have it for a moment.
-        let mut held = flock(&file, libc::LOCK_EX | libc::LOCK_NB);
+        let mut held = lock(&file, FlockOperation::NonBlockingLockExclusive);
         for _ in 0..10 {
             if !matches!(&held, Err(e) if e.kind() == io::ErrorKind::WouldBlock) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(50));
-            held = flock(&file, libc::LOCK_EX | libc::LOCK_NB);
+            held = lock(&file, FlockOperation::NonBlockingLockExclusive);
         }
         match held {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
@@ -217,15 +218,6 @@ fn lockable(path: &Path) -> Result<File, JournalError> {
     open.map_err(JournalError::system("open", path))
 }
 
-fn flock(file: &File, operation: libc::c_int) -> io::Result<()> {
-    loop {
-        // SAFETY: the descriptor is open.
-        if unsafe { libc::flock(file.as_raw_fd(), operation) } == 0 {
-            return Ok(());
-        }
-        match io::Error::last_os_error() {
-            e if e.kind() == io::ErrorKind::Interrupted => {}
-            e => return Err(e),
-        }
-    }
+fn lock(file: &File, operation: FlockOperation) -> io::Result<()> {
+    Ok(retry_on_intr(|| flock(file, operation))?)
 }

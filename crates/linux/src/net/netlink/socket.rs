@@ -1,7 +1,9 @@
 //! One netlink socket: send a request, read its answers until the acknowledgement or the end of the dump.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::num::NonZero;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_ACK_TLVS, NLM_F_CAPPED, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE,
@@ -10,7 +12,13 @@ use netlink_packet_core::{
 
 use super::attributes::{align, attributes_after, text, u16_at, u32_at};
 use crate::net::Error;
-use crate::net::netns::check;
+use crate::ports::socket::set_option;
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recvfrom, send, socket_with,
+};
 
 /// `struct nlmsghdr`.
 const HEADER: usize = 16;
@@ -23,7 +31,7 @@ const BATCH: usize = 64 * 1024;
 /// No request of a pipeline is longer.
 const LARGEST: usize = 256;
 /// How long the kernel may take to answer.
-const TIMEOUT_SECONDS: libc::time_t = 2;
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// How often a dump is begun again because the table changed meanwhile.
 const DUMP_ATTEMPTS: usize = 8;
 
@@ -63,16 +71,12 @@ enum Step {
 impl Socket {
     /// Opens a socket in the calling thread's network namespace.
     pub(crate) fn open(protocol: libc::c_int) -> io::Result<Socket> {
-        // SAFETY: three integers; the result is checked.
-        let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) };
-        check(fd)?;
-        // SAFETY: the descriptor has just been made and nobody else has it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let protocol = NonZero::new(protocol as u32).map(Protocol::from_raw);
+        let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
         // Both are niceties of newer kernels (4.12, 4.3): without them errors are only terser.
         let _ = set_option(&fd, libc::SOL_NETLINK, libc::NETLINK_EXT_ACK, &1i32);
         let _ = set_option(&fd, libc::SOL_NETLINK, libc::NETLINK_CAP_ACK, &1i32);
-        let timeout = libc::timeval { tv_sec: TIMEOUT_SECONDS, tv_usec: 0 };
-        set_option(&fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &timeout)?;
+        set_socket_timeout(&fd, Timeout::Recv, Some(TIMEOUT))?;
         Ok(Socket { fd, sequence: 0, buffer: vec![0; BUFFER] })
     }
 
@@ -116,7 +120,7 @@ impl Socket {
         self.send(kind, flags, body)?;
         let mut consistent = true;
         loop {
-            let length = self.receive(0)?;
+            let length = self.receive(RecvFlags::empty())?;
             let mut rest = &self.buffer[..length];
             while let Some((header, payload, next)) = split(rest) {
                 rest = next;
@@ -173,18 +177,17 @@ impl Socket {
         self.transmit(&message)
     }
 
+    /// An unconnected netlink socket sends to the kernel.
     fn transmit(&self, message: &[u8]) -> io::Result<()> {
-        // SAFETY: pointer and length describe `message`, which outlives the call. An unconnected netlink socket sends
-        // to the kernel.
-        let sent = unsafe { libc::send(self.fd.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) };
-        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        send(&self.fd, message, SendFlags::empty())?;
+        Ok(())
     }
 
     /// The first error among the answers that are there, to requests from number `first` on.
     fn first_error(&mut self, first: u32) -> Result<Option<(u32, Failure)>, (u64, Failure)> {
         let mut found: Option<(u32, Failure)> = None;
         loop {
-            let length = match self.receive(libc::MSG_DONTWAIT) {
+            let length = match self.receive(RecvFlags::DONTWAIT) {
                 Ok(length) => length,
                 Err(e) if e.raw_os_error() == Some(libc::ETIMEDOUT) => return Ok(found),
                 // More errors than the socket holds: the first ones are there.
@@ -204,36 +207,20 @@ impl Socket {
     }
 
     /// Reads one datagram from the kernel; those of other processes are passed over.
-    fn receive(&mut self, flags: libc::c_int) -> io::Result<usize> {
+    fn receive(&mut self, flags: RecvFlags) -> io::Result<usize> {
         loop {
-            // SAFETY: all-zero is a valid sockaddr_nl.
-            let mut from: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
-            let mut from_length = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
-            // SAFETY: the pointers and lengths describe the buffer and two locals, all of which outlive the call.
-            let length = unsafe {
-                libc::recvfrom(
-                    self.fd.as_raw_fd(),
-                    self.buffer.as_mut_ptr().cast(),
-                    self.buffer.len(),
-                    libc::MSG_TRUNC | flags,
-                    (&raw mut from).cast(),
-                    &mut from_length,
-                )
-            };
-            match usize::try_from(length) {
-                Ok(length) if length > self.buffer.len() => {
-                    return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
-                }
-                Ok(length) if from.nl_pid == 0 => return Ok(length),
-                Ok(_) => {}
-                Err(_) => match io::Error::last_os_error() {
-                    e if e.kind() == io::ErrorKind::Interrupted => {}
-                    // What SO_RCVTIMEO reports is EAGAIN, "Resource temporarily unavailable": say what it is.
-                    e if e.kind() == io::ErrorKind::WouldBlock => {
-                        return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
+            match recvfrom(&self.fd, &mut self.buffer[..], RecvFlags::TRUNC | flags) {
+                Ok((_, length, _)) if length > self.buffer.len() => return Err(Errno::MSGSIZE.into()),
+                Ok((_, length, from)) => {
+                    let from = from.and_then(|from| SocketAddrNetlink::try_from(from).ok());
+                    if from.is_none_or(|from| from.pid() == 0) {
+                        return Ok(length);
                     }
-                    e => return Err(e),
-                },
+                }
+                Err(Errno::INTR) => {}
+                // What SO_RCVTIMEO reports is EAGAIN, "Resource temporarily unavailable": say what it is.
+                Err(Errno::AGAIN) => return Err(Errno::TIMEDOUT.into()),
+                Err(e) => return Err(e.into()),
             }
         }
     }
@@ -299,19 +286,6 @@ fn words(header: &Header, payload: &[u8]) -> Option<String> {
     };
     let mut found = attributes_after(payload, quoted.checked_add(4)?);
     found.find(|(kind, _)| *kind == ACK_TEXT).map(|(_, value)| text(value))
-}
-
-fn set_option<T>(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: pointer and length describe `value`, a plain integer or timeval, which outlives the call.
-    check(unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            level,
-            option,
-            std::ptr::from_ref(value).cast(),
-            size_of::<T>() as libc::socklen_t,
-        )
-    })
 }
 
 #[cfg(test)]

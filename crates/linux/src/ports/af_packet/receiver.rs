@@ -5,9 +5,12 @@ use crate::net::netns::Netns;
 use crate::ports::socket::{Mapping, get_option, inside, new_socket, set_option, wait_readable};
 use crate::ports::user_receiver::{Account, Receive, Shared, UserReceiver};
 use crate::ports::xdp_receiver::ReceiverOptions;
-use crate::ports::{PortError, monotonic_ns};
+use crate::ports::{PortError, clock_ns, monotonic_ns};
+use rustix::event::{PollFd, PollFlags};
+use rustix::net::{AddressFamily, SocketType};
+use rustix::time::ClockId;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -17,7 +20,7 @@ const BLOCKS: usize = 128;
 /// A block is handed over when full, or after this time in milliseconds; it is the shortest there is.
 const RETIRE_MS: u32 = 1;
 /// The longest wait, so that the end is noticed.
-const WAIT_MS: i32 = 50;
+const WAIT_MS: i64 = 50;
 
 /// A receiver that reads an AF_PACKET socket in promiscuous mode, on a thread of its own. It needs nothing of the driver,
 /// and frames go up the network stack all the same, whatever the options say.
@@ -67,7 +70,7 @@ impl Ring {
     fn open(ifindex: u32) -> io::Result<Self> {
         let level = libc::SOL_PACKET;
         // Protocol 0: nothing arrives before the ring is there and the socket is bound to one interface.
-        let socket = new_socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+        let socket = new_socket(AddressFamily::PACKET, SocketType::RAW)?;
         set_option(&socket, level, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V3 as i32))?;
         let frame = 2048;
         let request = libc::tpacket_req3 {
@@ -116,9 +119,9 @@ impl Receive for Ring {
             status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
             self.next = (self.next + 1) % BLOCKS;
         }
-        let mut poll = [libc::pollfd { fd: self.socket.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+        let mut poll = [PollFd::new(&self.socket, PollFlags::IN)];
         wait_readable(&mut poll, WAIT_MS).map_err(PortError::system("wait for", "an AF_PACKET ring"))?;
-        if poll[0].revents & libc::POLLERR == 0 {
+        if !poll[0].revents().contains(PollFlags::ERR) {
             return Ok(());
         }
         let pending = get_option(&self.socket, libc::SOL_SOCKET, libc::SO_ERROR, 0).unwrap_or(0);
@@ -142,7 +145,7 @@ fn half(bytes: &[u8], at: usize) -> u16 {
 /// Counts the frames of a block. Offsets are those of `struct tpacket_block_desc`: version, private area, status, number of
 /// frames, offset of the first.
 fn observe_block(account: &mut Account, block: &[u8]) {
-    let clock_offset = realtime_ns().wrapping_sub(monotonic_ns());
+    let clock_offset = clock_ns(ClockId::Realtime).wrapping_sub(monotonic_ns());
     let (frames, mut at) = (word(block, 12), word(block, 16) as usize);
     let before = account.frames();
     for _ in 0..frames {
@@ -150,8 +153,7 @@ fn observe_block(account: &mut Account, block: &[u8]) {
         observe(account, header, clock_offset);
         at += word(header, 0) as usize;
     }
-    // SAFETY: no preconditions.
-    let cpu = unsafe { libc::sched_getcpu() }.max(0) as u32;
+    let cpu = rustix::thread::sched_getcpu() as u32;
     account.add_to_queue(cpu, 0, account.frames() - before);
 }
 
@@ -170,11 +172,4 @@ fn observe(account: &mut Account, header: &[u8], clock_offset: u64) {
     let tag = if status & libc::TP_STATUS_VLAN_VALID != 0 { 4 } else { 0 };
     let arrived = u64::from(word(header, 4)) * 1_000_000_000 + u64::from(word(header, 8));
     account.observe(frame, length + tag, arrived.wrapping_sub(clock_offset));
-}
-
-fn realtime_ns() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `t` is a valid timespec to write to; CLOCK_REALTIME always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }

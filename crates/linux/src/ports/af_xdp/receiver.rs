@@ -10,6 +10,7 @@ use crate::ports::xdp_receiver::{ReceiverOptions, attach};
 use crate::ports::{PortError, monotonic_ns};
 use aya::Ebpf;
 use aya::maps::{Map, XskMap};
+use rustix::event::{PollFd, PollFlags};
 use std::os::fd::AsRawFd;
 
 /// Bytes in front of a received frame (XDP_PACKET_HEADROOM).
@@ -19,7 +20,7 @@ const CHUNKS: u32 = 4096;
 /// Frames that are counted at once, with one look at the clock.
 const BATCH: usize = 64;
 /// The longest wait, so that the end is noticed.
-const WAIT_MS: i32 = 50;
+const WAIT_MS: i64 = 50;
 
 /// A receiver with an AF_XDP socket on every queue of an interface and one thread for all of them.
 ///
@@ -144,8 +145,7 @@ impl Receive for XdpQueues {
                 break;
             }
         }
-        let entry = |s: &Socket| libc::pollfd { fd: s.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let mut poll: Vec<libc::pollfd> = self.sockets.iter().map(entry).collect();
+        let mut poll: Vec<_> = self.sockets.iter().map(|s| PollFd::new(&s.fd, PollFlags::IN)).collect();
         wait_readable(&mut poll, WAIT_MS).map_err(PortError::system("wait for", "AF_XDP sockets"))
     }
 }

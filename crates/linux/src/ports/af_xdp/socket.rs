@@ -3,8 +3,9 @@
 use super::rings::{Consumer, Producer};
 use crate::ports::PortError;
 use crate::ports::socket::{Mapping, bind, get_option, new_socket, set_option};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, send};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -84,7 +85,8 @@ impl Socket {
         chunks: u32,
     ) -> Result<Self, PortError> {
         let object = || format!("an AF_XDP socket on queue {queue} of interface number {ifindex}");
-        let fd = new_socket(libc::AF_XDP, libc::SOCK_RAW, 0).map_err(PortError::system("open", object()))?;
+        let fd =
+            new_socket(AddressFamily::XDP, SocketType::RAW).map_err(PortError::system("open", object()))?;
         let umem = register(&fd, chunk, chunks).map_err(|error| match error.raw_os_error() {
             Some(libc::ENOBUFS) => PortError::Unsuitable(format!(
                 "{} would need more locked memory than the limit (ulimit -l) allows: raise it, ask for fewer CPUs, or use \
@@ -124,16 +126,11 @@ impl Socket {
 
     /// Lets the kernel send or receive, by a call that moves no data itself.
     pub(super) fn kick(&self, direction: Direction) -> io::Result<()> {
-        let (fd, flags, null) = (self.fd.as_raw_fd(), libc::MSG_DONTWAIT, std::ptr::null_mut());
-        let result = match direction {
-            // SAFETY: no data and no address.
-            Direction::Transmit => unsafe { libc::sendto(fd, null, 0, flags, std::ptr::null(), 0) },
-            // SAFETY: no data and no address.
-            Direction::Receive => unsafe {
-                libc::recvfrom(fd, null, 0, flags, std::ptr::null_mut(), std::ptr::null_mut())
-            },
-        };
-        if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        match direction {
+            Direction::Transmit => send(&self.fd, &[], SendFlags::DONTWAIT).map(drop)?,
+            Direction::Receive => recv(&self.fd, &mut [0; 0], RecvFlags::DONTWAIT).map(drop)?,
+        }
+        Ok(())
     }
 }
 
@@ -176,8 +173,8 @@ fn rings(fd: OwnedFd, umem: Umem, direction: Direction) -> io::Result<Socket> {
     set_option(&fd, level, libc::XDP_UMEM_COMPLETION_RING, &completion)?;
     let frames = if direction == Direction::Receive { libc::XDP_RX_RING } else { libc::XDP_TX_RING };
     set_option(&fd, level, frames, &all)?;
-    // SAFETY: plain data; zero is a valid value of every field.
-    let zero: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
+    let ring = libc::xdp_ring_offset { producer: 0, consumer: 0, desc: 0, flags: 0 };
+    let zero = libc::xdp_mmap_offsets { rx: ring, tx: ring, fr: ring, cr: ring };
     let offsets = get_option(&fd, level, libc::XDP_MMAP_OFFSETS, zero)?;
     let map = |ring: &libc::xdp_ring_offset, entry: usize, size: u32, at: i64| {
         Mapping::of_socket(&fd, ring.desc as usize + size as usize * entry, at).map(Arc::new)

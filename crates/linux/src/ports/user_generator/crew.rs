@@ -3,6 +3,7 @@
 use super::{Due, FrameSource, Pacer};
 use crate::ports::{Generator, Load, Port, PortError, Traffic, monotonic_ns, pin_to_cpu};
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
+use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -196,8 +197,8 @@ impl<T: Transmit> UserGenerator<T> {
 }
 
 fn prepare_thread(cpu: Option<u32>) -> Result<(), PortError> {
-    // SAFETY: sets the calling thread's timer slack to 1 ns; nothing else is affected, a failure only makes waits longer.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
+    // A failure only makes waits longer.
+    let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
     cpu.map_or(Ok(()), |cpu| {
         pin_to_cpu(cpu).map_err(PortError::system("bind a generator thread to", format!("CPU {cpu}")))
     })
