@@ -14,4 +14,5 @@ pub mod netbenches;
 pub mod ports;
 pub mod process;
 pub mod records;
+mod sockets;
 pub mod trial;

@@ -72,7 +72,7 @@ fn what_a_plan_sets_is_there() {
             "iptables" => {
                 assert!(said(&trial, "iptables").contains("MASQUERADE"), "{}", said(&trial, "iptables"))
             }
-            other => assert!(other.contains("card"), "{other}"),
+            other => assert!(other.contains("baseline"), "{other}"),
         }
     }
     assert_eq!(seen.len(), 4, "{seen:?}");

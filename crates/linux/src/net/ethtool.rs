@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketType};
 
 use super::netlink::attributes::{text, u32_at, u64_at};
 use super::{Error, Netns};
-use crate::ports::socket::new_socket;
+use crate::sockets::new_socket;
 
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const GDRVINFO: u32 = 0x03;

@@ -5,11 +5,12 @@ mod receiver;
 
 pub use receiver::AfPacketReceiver;
 
-use super::socket::{bind, check_length, inside, new_socket, set_option};
+use super::socket::{check_length, inside};
 use super::user_generator::crew::{Tally, Transmit, UserGenerator};
 use super::user_generator::{FrameSource, Pacer};
 use super::{PortError, Traffic, monotonic_ns};
 use crate::net::netns::Netns;
+use crate::sockets::{bind, new_socket, set_option};
 use rustix::net::{AddressFamily, SocketType};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -11,12 +11,13 @@ pub use receiver::AfXdpReceiver;
 
 use self::rings::Producer;
 use self::socket::{Direction, Socket};
-use super::socket::{check_length, inside, set_option};
+use super::socket::{check_length, inside};
 use super::user_generator::crew::{Tally, Transmit, UserGenerator};
 use super::user_generator::{FrameSource, Pacer};
 use super::{PortError, Traffic, monotonic_ns, xdp_receiver};
 use crate::bpf;
 use crate::net::netns::Netns;
+use crate::sockets::set_option;
 use aya::Ebpf;
 use std::io;
 use std::time::{Duration, Instant};

@@ -1,10 +1,11 @@
 //! Answers test frames as the host that they are addressed to would, so that a DUT sees its connections in both directions; and counts
 //! the answers at the other end.
 
-use super::socket::{inside, set_option, wait_readable};
+use super::socket::{inside, wait_readable};
 use super::{PortError, af_packet::bind_packet};
 use crate::net::netlink::Route;
 use crate::net::netns::Netns;
+use crate::sockets::set_option;
 use linerate_wire::{Recognised, recognise};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, socket_with};

@@ -2,10 +2,11 @@
 
 use super::{PortError, Traffic};
 use crate::net::netns::Netns;
+use crate::sockets::new_socket;
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::netdevice::index_to_name;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::net::{AddressFamily, SocketType};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -52,36 +53,6 @@ pub(crate) fn check_length(namespace: &Netns, ifindex: u32, traffic: &Traffic) -
     Err(PortError::Unsuitable(format!(
         "frames of {longest} bytes (with FCS) need an MTU of {need}; interface number {ifindex} has {mtu}"
     )))
-}
-
-/// A socket that is closed on exec.
-pub(crate) fn new_socket(family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {
-    Ok(socket_with(family, kind, SocketFlags::CLOEXEC, None)?)
-}
-
-/// `setsockopt` with a plain value.
-pub(crate) fn set_option<T: Copy>(socket: &OwnedFd, level: i32, option: i32, value: &T) -> io::Result<()> {
-    let (pointer, len) = (std::ptr::from_ref(value).cast(), size_of::<T>() as libc::socklen_t);
-    // SAFETY: `value` is plain data of that many bytes, and outlives the call.
-    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, pointer, len) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// `getsockopt` into a plain value; what the kernel does not fill in stays.
-pub(crate) fn get_option<T: Copy>(socket: &OwnedFd, level: i32, option: i32, mut value: T) -> io::Result<T> {
-    let mut len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: `value` is plain data (only integers are asked for in this crate) of `len` bytes, and outlives the call.
-    let result =
-        unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut len) };
-    if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
-}
-
-/// `bind` with an address of any family.
-pub(crate) fn bind<T: Copy>(socket: &OwnedFd, address: &T) -> io::Result<()> {
-    let (pointer, len) = (std::ptr::from_ref(address).cast(), size_of::<T>() as libc::socklen_t);
-    // SAFETY: `address` is a plain socket address of that many bytes, and outlives the call.
-    let result = unsafe { libc::bind(socket.as_raw_fd(), pointer, len) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Memory shared with the kernel, unmapped when dropped.

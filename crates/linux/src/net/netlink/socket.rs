@@ -12,7 +12,7 @@ use netlink_packet_core::{
 
 use super::attributes::{align, attributes_after, text, u16_at, u32_at};
 use crate::net::Error;
-use crate::ports::socket::set_option;
+use crate::sockets::set_option;
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};

@@ -2,10 +2,11 @@
 
 use super::bind_packet;
 use crate::net::netns::Netns;
-use crate::ports::socket::{Mapping, get_option, inside, new_socket, set_option, wait_readable};
+use crate::ports::socket::{Mapping, inside, wait_readable};
 use crate::ports::user_receiver::{Account, Receive, Shared, UserReceiver};
 use crate::ports::xdp_receiver::ReceiverOptions;
 use crate::ports::{PortError, clock_ns, monotonic_ns};
+use crate::sockets::{get_option, new_socket, set_option};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{AddressFamily, SocketType};
 use rustix::time::ClockId;

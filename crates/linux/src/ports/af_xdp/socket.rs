@@ -2,7 +2,8 @@
 
 use super::rings::{Consumer, Producer};
 use crate::ports::PortError;
-use crate::ports::socket::{Mapping, bind, get_option, new_socket, set_option};
+use crate::ports::socket::Mapping;
+use crate::sockets::{bind, get_option, new_socket, set_option};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, send};
 use std::io;
 use std::os::fd::OwnedFd;
