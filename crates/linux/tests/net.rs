@@ -200,12 +200,16 @@ fn errors_name_operation_object_and_the_kernels_reason() {
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
-fn packets_cross_the_pair_at_once_in_both_families() {
+fn packets_cross_the_pair_in_both_families() {
     let pair = Pair::new(1).up().addressed();
     for (one, two) in [("198.18.0.1:0", "198.18.0.2:7000"), ("[2001:2::1]:0", "[2001:2::2]:7000")] {
         let (from, to) = (bind(&pair.a, one), bind(&pair.b, two));
-        from.send_to(b"x", two).unwrap();
-        assert_eq!(to.recv(&mut [0; 8]).unwrap(), 1);
+        // The kernel says that a link runs shortly before its queue takes frames (linkwatch_do_dev): the first ones may be lost.
+        to.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        until("a packet", || {
+            from.send_to(b"x", two).unwrap();
+            to.recv(&mut [0; 8]).is_ok_and(|len| len == 1)
+        });
     }
     let stats = pair.route_b.link("b0").unwrap().stats;
     assert!(stats.rx_packets >= 2 && stats.rx_bytes >= 2 * 43, "{stats:?}");

@@ -171,12 +171,16 @@ fn campaigns_survive_kills(kills: usize) {
     let (mut all, mut most) = (0, 0);
     // With as many milliseconds as it takes to set it up, and to run some trials.
     let plans = [(RULES.to_string(), 35, 1200), (TURNS.to_string(), 40, 800), (states(), 25, 500)];
-    for (seed, (plan, count, longest_ms)) in (1..).zip(plans) {
-        let experiment = Experiment::new(&plan, "--allow-host-changes");
-        let found =
-            kill(&experiment, count * kills / 100, (Duration::from_millis(longest_ms), seed), |experiment| {
+    for (seed, (plan, count, longest_ms)) in (1..).zip(&plans) {
+        let experiment = Experiment::new(plan, "--allow-host-changes");
+        let found = kill(
+            &experiment,
+            count * kills / 100,
+            (Duration::from_millis(*longest_ms), seed),
+            |experiment| {
                 before.nothing_is_left(experiment, "after kill -9");
-            });
+            },
+        );
         println!("{:.1} s: {found:?}", began.elapsed().as_secs_f64());
         before.is_as_it_was(&experiment, "after it has come to its end");
         experiment.blocks_are_complete(BLOCKS);
@@ -185,7 +189,7 @@ fn campaigns_survive_kills(kills: usize) {
         all += found.before + found.idle + found.after_trials;
         most = most.max(namespaces_while_it_runs(&experiment, &before));
     }
-    assert!(all >= kills && most >= 3, "{all} kills, {most} namespaces");
+    assert!(all + plans.len() > kills && most >= 3, "{all} kills, {most} namespaces");
 }
 
 /// Namespaces that a campaign stands on: else it would be no wonder that none is left. It is killed.

@@ -9,7 +9,6 @@ use crate::ports::{PortError, clock_ns, monotonic_ns};
 use crate::sockets::{get_option, new_socket, set_option};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{AddressFamily, SocketType};
-use rustix::time::ClockId;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -146,7 +145,7 @@ fn half(bytes: &[u8], at: usize) -> u16 {
 /// Counts the frames of a block. Offsets are those of `struct tpacket_block_desc`: version, private area, status, number of
 /// frames, offset of the first.
 fn observe_block(account: &mut Account, block: &[u8]) {
-    let clock_offset = clock_ns(ClockId::Realtime).wrapping_sub(monotonic_ns());
+    let clock_offset = clock_ns(libc::CLOCK_REALTIME).wrapping_sub(monotonic_ns());
     let (frames, mut at) = (word(block, 12), word(block, 16) as usize);
     let before = account.frames();
     for _ in 0..frames {
