@@ -3,6 +3,7 @@
 use crate::ports::{Load, Port, PortError, monotonic_ns};
 use linerate_measure::trial::{Event, Machine, Sample, Step};
 use linerate_plan::timing::Timing;
+use rustix::process::{getpriority_process, setpriority_process};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -24,6 +25,25 @@ pub enum Moment {
     Began,
     /// The load has ended.
     Ended,
+}
+
+/// The calling thread goes before ordinary programs, as the generator's threads do, until this is dropped: on a machine with few CPUs it
+/// shares one with a generator, and its samples and its stop must come through. Not being allowed to is no error.
+struct Urgent(Option<i32>);
+
+impl Urgent {
+    fn new() -> Urgent {
+        let usual = getpriority_process(None).ok();
+        Urgent(usual.filter(|_| setpriority_process(None, -20).is_ok()))
+    }
+}
+
+impl Drop for Urgent {
+    fn drop(&mut self) {
+        if let Some(usual) = self.0 {
+            let _ = setpriority_process(None, usual);
+        }
+    }
 }
 
 /// The generator stops by itself this long after the window, should nobody stop it.
@@ -48,6 +68,7 @@ pub fn run(
 ) -> Result<Outcome, PortError> {
     let mut machine = Machine::new(timing);
     let mut outcome = Outcome::default();
+    let mut urgent = None;
     let load = Load { duration: Duration::from_nanos(timing.load_ns()) + OVERRUN, frames };
     loop {
         let began = outcome.began_ns;
@@ -55,6 +76,8 @@ pub fn run(
             Step::Start => {
                 receiver.start(&load)?;
                 generator.start(&load)?;
+                // Not before: threads inherit the priority.
+                urgent = Some(Urgent::new());
                 outcome.began_ns = first_frame(generator, interrupted)?;
                 at(Moment::Began);
                 Event::Done
@@ -69,6 +92,7 @@ pub fn run(
                 if let Err(error) = generator.stop() {
                     outcome.faults.push(error.to_string());
                 }
+                urgent.take();
                 at(Moment::Ended);
                 Event::Done
             }
