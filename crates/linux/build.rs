@@ -6,7 +6,6 @@ use std::process::{Command, exit};
 const PROGRAMS: [&str; 4] = ["generator", "receiver", "dut", "xsk"];
 
 fn main() {
-    announce_corpus();
     let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
     println!("cargo:rerun-if-env-changed=CLANG");
@@ -15,16 +14,6 @@ fn main() {
         let source = format!("bpf/{program}.bpf.c");
         println!("cargo:rerun-if-changed={source}");
         compile(&clang, &source, &Path::new(&out).join(format!("{program}.bpf.o")));
-    }
-}
-
-/// Tests that need it say `#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]`.
-fn announce_corpus() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
-    println!("cargo::rustc-check-cfg=cfg(corpus)");
-    println!("cargo::rerun-if-changed={}", corpus.display());
-    if corpus.exists() {
-        println!("cargo::rustc-cfg=corpus");
     }
 }
 

@@ -111,7 +111,7 @@ pub struct Comparison {
     pub with_name: String,
     /// Median of the ratios slot / with, with its 95 % interval. Its `n` is 0 where one of them passed nothing.
     pub ratio: Estimate,
-    /// Where one of them drops frames: the ratio of what a frame costs, of those that the DUT took in.
+    /// The ratio of the costs of a handled frame, if one of the two drops frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Estimate>,
 }

@@ -18,7 +18,7 @@ pub struct Show {
     /// The campaign and its summary as JSON (docs/records.md), as `bench` and `run` print them
     #[arg(long)]
     pub json: bool,
-    /// The JSON Schema of what `bench`, `run` and `show` print with --json
+    /// The JSON Schema of the output of `bench`, `run` and `show` with --json
     #[arg(long, conflicts_with_all = ["directory", "trials", "json"])]
     pub schema: bool,
 }

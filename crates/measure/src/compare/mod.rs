@@ -83,8 +83,8 @@ pub struct Comparison {
     pub lost: [f64; 2],
     /// Shares of the frames that reached the DUT and that it dropped, of the same two.
     pub dropped: [f64; 2],
-    /// Where one of them drops frames: the change of frames/s taken in, dropped ones included. A rate that fell because frames are
-    /// dropped does not say that the DUT became slower.
+    /// The change of handled frames/s (forwarded and dropped), if one of the two drops frames: then the forwarding rate alone does
+    /// not show whether the DUT became slower.
     pub handled: Option<Change>,
     /// The ratios of the blocks, other over reference, where it is paired.
     pub pairs: Option<Paired>,

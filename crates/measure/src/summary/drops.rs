@@ -1,4 +1,4 @@
-//! Frames that the DUT drops: a rate that is low because of them says nothing of what a frame costs.
+//! Frames that the DUT drops. If they are many, the forwarding rate does not show the cost of a frame.
 
 use super::{Row, by_block};
 use crate::audit::{Side, no_room};
@@ -8,18 +8,18 @@ use crate::trial::Rates;
 use linerate_plan::settings::Mode;
 use linerate_stats::Estimate;
 
-/// A DUT that drops less than this share of what it takes in is judged by its rate alone.
+/// Below this share of dropped frames, the rate alone decides.
 const NOTICEABLE: f64 = 0.01;
 
 impl TrialRecord {
-    /// Frames that the DUT took in and dropped: by a rule, or for a reason of the kernel's. What found no room in a queue is not among
-    /// them, because nothing was done with it.
+    /// Frames that the DUT handled and then dropped: by a rule, or for a reason of the kernel. Frames that found a queue full are not
+    /// counted: the DUT did no work for them.
     pub fn dropped(&self) -> u64 {
         let by_dut = self.losses.iter().filter(|l| l.side == Side::Dut && !no_room(&l.place));
         by_dut.map(|l| l.frames).sum()
     }
 
-    /// Frames/s that the DUT took in, whether it passed them on or dropped them.
+    /// Frames/s that the DUT handled: forwarded and dropped ones.
     pub fn handled(&self) -> Option<f64> {
         let Rates { offered, received, .. } = self.rates?;
         let dropped = self.dropped() as f64;
@@ -31,19 +31,19 @@ impl TrialRecord {
     }
 }
 
-/// Whether a DUT drops so much of what it takes in that its rate does not say what a frame costs.
+/// Whether this share of dropped frames is so large that the rate does not show the cost of a frame.
 pub fn is_noticeable(dropped: f64) -> bool {
     dropped >= NOTICEABLE
 }
 
 impl Row {
-    /// Whether the DUT drops so much of what it takes in that its rate does not say what a frame costs.
+    /// Whether the DUT drops so many frames that its rate does not show the cost of a frame.
     pub fn drops(&self) -> bool {
         is_noticeable(self.dropped)
     }
 }
 
-/// The share of what the DUT took in that it dropped. In a lab of hosts it lost what was too much for it in the same places.
+/// The DUT's dropped frames by the frames that it handled. 0 in a lab of hosts, where the same counters also count overload.
 pub fn share(campaign: &Campaign, valid: &[&TrialRecord]) -> f64 {
     let dropped: u64 = valid.iter().map(|t| t.dropped()).sum();
     let once: u64 = valid.iter().map(|t| t.receiver.unique()).sum();
@@ -53,7 +53,7 @@ pub fn share(campaign: &Campaign, valid: &[&TrialRecord]) -> f64 {
     dropped as f64 / (dropped + once) as f64
 }
 
-/// The share of what was sent that did not arrive.
+/// The loss ratio: lost frames by sent frames.
 pub fn lost(valid: &[&TrialRecord]) -> f64 {
     let sent: u64 = valid.iter().map(|t| t.generator.frames).sum();
     let lost: u64 = valid.iter().map(|t| t.generator.frames.saturating_sub(t.receiver.unique())).sum();

@@ -33,7 +33,7 @@ fn name(interface: Option<&Interface>, key: &str) -> String {
     interface.and_then(|i| i.name.clone()).unwrap_or_else(|| format!("{{{key}}}"))
 }
 
-/// Something that is no program of a host.
+/// An action for which no program runs on a host.
 fn words(what: &str, command: String) -> Action {
     Action { what: what.into(), argv: Vec::new(), command, undo: None }
 }
