@@ -1,8 +1,8 @@
 //! The answer to a test frame: what the host that it was sent to would send back.
 
 use crate::checksum::update;
-use crate::ethernet::EtherType;
-use crate::{Recognised, Transport, icmp, recognise, tcp};
+use crate::headers::{EtherType, TCP_ACK, TCP_SYN, echo, put_word, word};
+use crate::{Recognised, Transport, recognise};
 
 /// Turns a test frame (without FCS) into its answer, in place: addresses and ports are exchanged, an echo request becomes an echo
 /// reply, a SYN becomes a SYN/ACK that acknowledges its data (RFC 9293 section 3.5). Length, payload and signature stay, checksums
@@ -29,7 +29,7 @@ pub fn answer(frame: &mut [u8]) -> Option<u8> {
             syn_ack(frame, l4, payload as u32);
         }
         Transport::IcmpEcho => {
-            let reply = if v6 { icmp::kind::V6_ECHO_REPLY } else { icmp::kind::ECHO_REPLY };
+            let reply = if v6 { echo::V6_REPLY } else { echo::REPLY };
             set_word(frame, l4, u16::from(reply) << 8, l4 + 2);
         }
     }
@@ -43,19 +43,15 @@ fn syn_ack(frame: &mut [u8], l4: usize, payload: u32) {
     let acknowledged = sequence.wrapping_add(1).wrapping_add(payload);
     set_word(frame, l4 + 8, (acknowledged >> 16) as u16, check);
     set_word(frame, l4 + 10, acknowledged as u16, check);
-    let flags = word(frame, l4 + 12) & 0xff00 | u16::from(tcp::flags::SYN | tcp::flags::ACK);
+    let flags = word(frame, l4 + 12) & 0xff00 | u16::from(TCP_SYN | TCP_ACK);
     set_word(frame, l4 + 12, flags, check);
 }
 
 /// Sets a word and updates the checksum at `check` that covers it.
 fn set_word(frame: &mut [u8], at: usize, new: u16, check: usize) {
     let updated = update(word(frame, check), word(frame, at), new);
-    frame[at..at + 2].copy_from_slice(&new.to_be_bytes());
-    frame[check..check + 2].copy_from_slice(&updated.to_be_bytes());
-}
-
-fn word(frame: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([frame[at], frame[at + 1]])
+    put_word(frame, at, new);
+    put_word(frame, check, updated);
 }
 
 /// Exchanges two neighbours of `len` bytes: sums over both stay the same.
@@ -68,7 +64,7 @@ fn exchange(frame: &mut [u8], at: usize, len: usize) {
 mod tests {
     use super::*;
     use crate::frame::{Family, FrameSpec, FrameTemplate, VlanTag};
-    use crate::{FlowSpace, MacAddr, Signature, TcpPacket, checksum};
+    use crate::{FlowSpace, MacAddr, Signature, checksum};
 
     fn frame(family: Family, transport: Transport, vlan: Option<VlanTag>) -> Vec<u8> {
         let (dst, src) = (MacAddr([2; 6]), MacAddr([4; 6]));
@@ -117,11 +113,7 @@ mod tests {
                         assert_eq!(
                             (answered[ports], &answered[ports + 4..]),
                             (
-                                if family == Family::V4 {
-                                    icmp::kind::ECHO_REPLY
-                                } else {
-                                    icmp::kind::V6_ECHO_REPLY
-                                },
+                                if family == Family::V4 { echo::REPLY } else { echo::V6_REPLY },
                                 &asked[ports + 4..],
                             )
                         );
@@ -138,10 +130,10 @@ mod tests {
         let mut bytes = frame(Family::V4, Transport::Tcp, None);
         bytes[38..42].copy_from_slice(&0xffff_fff0u32.to_be_bytes());
         answer(&mut bytes).unwrap();
-        let segment = TcpPacket::new_checked(&bytes[34..]).unwrap();
-        assert_eq!(segment.flags(), tcp::flags::SYN | tcp::flags::ACK);
+        let segment = smoltcp::wire::TcpPacket::new_checked(&bytes[34..]).unwrap();
+        assert!(segment.syn() && segment.ack() && !segment.rst() && !segment.fin());
         // 128 bytes less FCS and headers of 14, 20 and 20.
-        assert_eq!(segment.acknowledgment(), 0xffff_fff0u32.wrapping_add(1 + 70));
+        assert_eq!(segment.ack_number().0 as u32, 0xffff_fff0u32.wrapping_add(1 + 70));
     }
 
     #[test]

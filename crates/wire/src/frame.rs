@@ -1,12 +1,13 @@
 //! What test frames look like: their kind, their lengths and limits.
 
+use crate::MacAddr;
+use crate::headers::{EtherType, protocol};
 use crate::signature::SIGNATURE_LEN;
-use crate::{EtherType, MacAddr, ethernet, icmp, ipv4};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-pub use crate::ethernet::VlanTag;
+pub use crate::headers::VlanTag;
 pub use crate::template::{BaseSums, FrameTemplate};
 
 /// Bytes of the Ethernet frame check sequence, which frame lengths count and buffers do not hold.
@@ -91,10 +92,10 @@ impl Transport {
     /// The IP protocol number.
     pub fn protocol(self, family: Family) -> u8 {
         match (self, family) {
-            (Transport::Udp, _) => ipv4::protocol::UDP,
-            (Transport::Tcp, _) => ipv4::protocol::TCP,
-            (Transport::IcmpEcho, Family::V4) => ipv4::protocol::ICMP,
-            (Transport::IcmpEcho, Family::V6) => ipv4::protocol::ICMPV6,
+            (Transport::Udp, _) => protocol::UDP,
+            (Transport::Tcp, _) => protocol::TCP,
+            (Transport::IcmpEcho, Family::V4) => protocol::ICMP,
+            (Transport::IcmpEcho, Family::V6) => protocol::ICMPV6,
         }
     }
 
@@ -115,13 +116,6 @@ impl Transport {
     /// Where the flow's source port stands, from the header's start; the destination port follows it.
     pub fn ports_offset(self) -> usize {
         if self == Transport::IcmpEcho { 4 } else { 0 }
-    }
-
-    pub(crate) fn echo_kind(family: Family) -> u8 {
-        match family {
-            Family::V4 => icmp::kind::ECHO_REQUEST,
-            Family::V6 => icmp::kind::V6_ECHO_REQUEST,
-        }
     }
 }
 
@@ -211,12 +205,6 @@ impl FrameSpec {
     pub fn min_len_fcs(&self) -> u16 {
         let signature = if self.signed { SIGNATURE_LEN } else { 0 };
         ((self.header_len() + signature + FCS_LEN) as u16).max(MIN_ETHERNET_LEN_FCS)
-    }
-
-    /// The Ethernet header of such frames.
-    pub fn ethernet(&self) -> ethernet::EthernetRepr {
-        let (dst_mac, src_mac, vlan) = (self.dst_mac, self.src_mac, self.vlan);
-        ethernet::EthernetRepr { dst_mac, src_mac, vlan, ethertype: self.family.ethertype() }
     }
 
     /// Checks everything but the length.

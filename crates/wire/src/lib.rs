@@ -3,8 +3,7 @@
 //! Everything here is a function of its arguments: no sockets, files, clocks, environment or unseeded
 //! randomness, and no `unsafe`. The parts, in the order in which they build on each other:
 //!
-//! - [`checksum`], [`mac`], and one module per header ([`ethernet`], [`ipv4`], [`ipv6`], [`udp`], [`tcp`], [`icmp`]):
-//!   a `…Packet` view over bytes, and a `…Repr` value with `parse` and `emit`.
+//! - [`checksum`], [`mac`], and [`headers`]: the numbers that stand in headers, and the headers of test frames.
 //! - [`flow`]: which addresses and ports are sent; [`order`]: in what order; [`lengths`]: how long the frames are.
 //! - [`signature`]: what marks a test frame; [`frame`]: writes test frames; [`mod@recognise`]: tells them from others.
 //! - [`account`]: loss, reordering and duplicates from sequence numbers; [`mod@pcap`]: capture files.
@@ -12,24 +11,19 @@
 //! Frame lengths count the Ethernet frame check sequence (FCS), as RFC 2544 does, wherever a name ends in
 //! `len_fcs`. Buffers never hold it: network hardware appends it.
 //!
-//! No-panic contract: whatever the bytes or the text, nothing that parses here panics. A view made by
-//! `new_checked` has getters that do not panic. Writers panic only where they say so, if the buffer given is
-//! too short.
+//! Whatever the bytes or the text, nothing that parses here panics. Writers panic only where they say so: if the buffer
+//! given is too short.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod account;
 mod answer;
 pub mod checksum;
-mod error;
-pub mod ethernet;
 pub mod flow;
 mod flow_grammar;
 mod flow_random;
 pub mod frame;
-pub mod icmp;
-pub mod ipv4;
-pub mod ipv6;
+pub mod headers;
 pub mod lengths;
 mod lengths_genome;
 pub mod mac;
@@ -38,24 +32,16 @@ pub mod pcap;
 mod pcapng;
 pub mod recognise;
 pub mod signature;
-pub mod tcp;
 mod template;
-pub mod udp;
 
 pub use account::{Observed, StreamAccount, WINDOW};
 pub use answer::answer;
-pub use error::HeaderError;
-pub use ethernet::{EtherType, EthernetPacket, EthernetRepr, VlanTag};
 pub use flow::{DEFAULT_PORT, EndpointRange, Flow, FlowError, FlowSpace, MAX_FLOWS, MAX_PARSED_FLOWS};
 pub use frame::{BaseSums, FCS_LEN, Family, FrameError, FrameSpec, FrameTemplate, MAX_LEN_FCS, Transport};
-pub use icmp::{IcmpPacket, IcmpRepr};
-pub use ipv4::{Ipv4Packet, Ipv4Repr};
-pub use ipv6::{Ipv6Packet, Ipv6Repr};
+pub use headers::{EtherType, VlanTag};
 pub use lengths::{FrameMix, LengthError, parse_sizes};
 pub use mac::{MacAddr, ParseMacError};
 pub use order::{AliasEntry, AliasTable, FlowOrder, FlowPicker, OrderError, SplitMix64};
 pub use pcap::{PcapError, Reader, Record, Writer};
 pub use recognise::{ForeignKind, Recognised, recognise};
 pub use signature::{MAGIC, SIGNATURE_LEN, Signature};
-pub use tcp::{TcpPacket, TcpRepr};
-pub use udp::{UdpPacket, UdpRepr};

@@ -1,8 +1,7 @@
 //! Tells test frames from all others that arrive at a receiver.
 
-use crate::ethernet::EtherType;
-use crate::ipv4::protocol;
-use crate::{Flow, Signature, Transport, icmp};
+use crate::headers::{self, EtherType, protocol};
+use crate::{Flow, Signature, Transport};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What a frame is.
@@ -120,7 +119,7 @@ fn ipv4(packet: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr, Test)> {
     let test = match header[9] {
         protocol::UDP => udp(segment)?,
         protocol::TCP => tcp(segment)?,
-        protocol::ICMP => echo(segment, icmp::kind::ECHO_REQUEST)?,
+        protocol::ICMP => echo(segment, headers::echo::REQUEST)?,
         _ => return None,
     };
     let src = Ipv4Addr::new(header[12], header[13], header[14], header[15]);
@@ -138,7 +137,7 @@ fn ipv6(packet: &[u8]) -> Option<(Ipv6Addr, Ipv6Addr, Test)> {
     let test = match header[6] {
         protocol::UDP => udp(segment)?,
         protocol::TCP => tcp(segment)?,
-        protocol::ICMPV6 => echo(segment, icmp::kind::V6_ECHO_REQUEST)?,
+        protocol::ICMPV6 => echo(segment, headers::echo::V6_REQUEST)?,
         _ => return None,
     };
     let src = Ipv6Addr::from(*header[8..].first_chunk::<16>()?);

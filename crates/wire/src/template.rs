@@ -3,7 +3,7 @@
 use crate::checksum::{add, finish, partial, pseudo_v4, pseudo_v6, shorten};
 use crate::frame::{FCS_LEN, Family, FrameError, FrameSpec, MAX_LEN_FCS, Transport};
 use crate::signature::{MAGIC, SIGNATURE_LEN, Signature};
-use crate::{Flow, IcmpRepr, Ipv4Repr, Ipv6Repr, TcpRepr, UdpRepr, tcp};
+use crate::{Flow, headers};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// One's complement sums, not complemented, of all that is the same in every frame of a template.
@@ -88,13 +88,8 @@ impl FrameTemplate {
         (self.bytes.len() + FCS_LEN) as u16
     }
 
-    /// All headers, up to where the payload starts; addresses, ports and checksums are zero.
-    pub fn header_bytes(&self) -> &[u8] {
-        &self.bytes[..self.spec.header_len()]
-    }
-
-    /// The whole frame without FCS; as [`header_bytes`](Self::header_bytes), and stream, sequence and time
-    /// are zero.
+    /// The whole frame without FCS; addresses, ports and checksums are zero, and stream, sequence and time of the
+    /// signature.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -195,55 +190,9 @@ fn static_bytes(spec: &FrameSpec, len: usize) -> Vec<u8> {
     for (i, byte) in payload.iter_mut().enumerate() {
         *byte = i as u8;
     }
-    spec.ethernet().emit(&mut bytes);
-    emit_l3(spec, &mut bytes[spec.l2_len()..]);
-    emit_l4(spec, &mut bytes[spec.l2_len() + spec.l3_len()..]);
+    headers::write(spec, &mut bytes);
     bytes
 }
-
-fn emit_l3(spec: &FrameSpec, packet: &mut [u8]) {
-    let payload_len = (packet.len() - spec.l3_len()) as u16;
-    let protocol = spec.transport.protocol(spec.family);
-    match spec.family {
-        Family::V4 => {
-            let (src, dst) = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
-            let (ttl, ident, dont_fragment) = (spec.ttl, 0, true);
-            Ipv4Repr { src, dst, protocol, ttl, ident, dont_fragment, payload_len }.emit(packet);
-            packet[10..12].fill(0);
-        }
-        Family::V6 => {
-            let (src, dst) = (Ipv6Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED);
-            let (next_header, hop_limit, traffic_class, flow_label) = (protocol, spec.ttl, 0, 0);
-            Ipv6Repr { src, dst, next_header, hop_limit, payload_len, traffic_class, flow_label }
-                .emit(packet);
-        }
-    }
-}
-
-fn emit_l4(spec: &FrameSpec, segment: &mut [u8]) {
-    match spec.transport {
-        Transport::Udp => {
-            let payload_len = (segment.len() - 8) as u16;
-            UdpRepr { src_port: 0, dst_port: 0, payload_len }.emit(segment, None);
-        }
-        Transport::Tcp => SYN.emit(segment, 0),
-        Transport::IcmpEcho => {
-            let kind = Transport::echo_kind(spec.family);
-            IcmpRepr { kind, identifier: 0, sequence: 0 }.emit(segment, 0);
-        }
-    }
-    segment[spec.transport.checksum_offset()..][..2].fill(0);
-}
-
-/// The TCP header of test frames, but for the ports.
-pub(crate) const SYN: TcpRepr = TcpRepr {
-    src_port: 0,
-    dst_port: 0,
-    sequence: 0,
-    acknowledgment: 0,
-    flags: tcp::flags::SYN,
-    window: 65_535,
-};
 
 fn base_sums(spec: &FrameSpec, bytes: &[u8]) -> BaseSums {
     let (l3, l4) = bytes[spec.l2_len()..].split_at(spec.l3_len());

@@ -1,53 +1,78 @@
-//! Tests of frame templates: against frames put together from headers, with every checksum computed in full.
+//! Tests of frame templates: against frames that smoltcp puts together, with every checksum computed in full.
 
 use super::*;
 use crate::checksum::{fold, partial};
-use crate::ethernet::{EthernetPacket, EthernetRepr, VlanTag};
-use crate::{Ipv4Packet, MacAddr, Recognised, UdpPacket, recognise};
+use crate::frame::VlanTag;
+use crate::{MacAddr, Recognised, recognise};
 use proptest::prelude::*;
+use smoltcp::phy::{Checksum, ChecksumCapabilities};
+use smoltcp::wire::*;
 
-/// The straightforward way to write the frame that a template writes.
+/// The frame that a template writes, by smoltcp.
 fn slow_frame(spec: &FrameSpec, len_fcs: u16, flow: &Flow, signature: &Signature) -> Vec<u8> {
     let mut frame = vec![0; usize::from(len_fcs) - FCS_LEN];
-    let payload = &mut frame[spec.header_len()..];
-    let mut at = 0;
-    if spec.signed {
-        payload[..SIGNATURE_LEN].copy_from_slice(&signature.encode());
-        at = SIGNATURE_LEN;
+    let signature = if spec.signed { signature.encode().to_vec() } else { Vec::new() };
+    let counted = (0..=255).cycle().take(frame.len() - spec.header_len() - signature.len());
+    let payload: Vec<u8> = signature.into_iter().chain(counted).collect();
+
+    let mut ethernet = EthernetFrame::new_unchecked(&mut frame);
+    ethernet.set_dst_addr(EthernetAddress(spec.dst_mac.0));
+    ethernet.set_src_addr(EthernetAddress(spec.src_mac.0));
+    let ethertype: u16 = if spec.family == Family::V4 { 0x0800 } else { 0x86dd };
+    ethernet.set_ethertype(ethertype.into());
+    if let Some(VlanTag { id, priority }) = spec.vlan {
+        ethernet.set_ethertype(0x8100.into());
+        let control = u16::from(priority) << 13 | id;
+        frame[14..18].copy_from_slice(&[control.to_be_bytes(), ethertype.to_be_bytes()].concat());
     }
-    for (i, byte) in payload[at..].iter_mut().enumerate() {
-        *byte = i as u8;
+    let mut sums = ChecksumCapabilities::default();
+    if !spec.l4_checksum {
+        sums.udp = Checksum::None;
     }
-    spec.ethernet().emit(&mut frame);
     let l3 = &mut frame[spec.l2_len()..];
-    let payload_len = (l3.len() - spec.l3_len()) as u16;
-    let protocol = spec.transport.protocol(spec.family);
-    let pseudo = match (flow.src, flow.dst) {
-        (IpAddr::V4(src), IpAddr::V4(dst)) => {
-            Ipv4Repr { src, dst, protocol, ttl: spec.ttl, ident: 0, dont_fragment: true, payload_len }
-                .emit(l3);
-            pseudo_v4(src, dst, protocol, payload_len)
-        }
-        (IpAddr::V6(src), IpAddr::V6(dst)) => {
-            let (next_header, hop_limit) = (protocol, spec.ttl);
-            let repr =
-                Ipv6Repr { src, dst, next_header, hop_limit, payload_len, traffic_class: 0, flow_label: 0 };
-            repr.emit(l3);
-            pseudo_v6(src, dst, protocol, payload_len.into())
-        }
-        _ => unreachable!(),
+    let payload_len = l3.len() - spec.l3_len();
+    let (v4, transport) = (spec.family == Family::V4, spec.transport);
+    let next_header = match transport {
+        Transport::Udp => IpProtocol::Udp,
+        Transport::Tcp => IpProtocol::Tcp,
+        Transport::IcmpEcho if v4 => IpProtocol::Icmp,
+        Transport::IcmpEcho => IpProtocol::Icmpv6,
     };
+    let (src, dst): (IpAddress, IpAddress) = (flow.src.into(), flow.dst.into());
+    IpRepr::new(src, dst, next_header, payload_len, spec.ttl).emit(&mut *l3, &sums);
     let l4 = &mut l3[spec.l3_len()..];
     let Flow { src_port, dst_port, .. } = *flow;
-    match spec.transport {
-        Transport::Udp => {
-            let payload_len = payload_len - 8;
-            UdpRepr { src_port, dst_port, payload_len }.emit(l4, spec.l4_checksum.then_some(pseudo));
+    match (transport, flow.src, flow.dst) {
+        (Transport::Udp, ..) => UdpRepr { src_port, dst_port }.emit(
+            &mut UdpPacket::new_unchecked(l4),
+            &src,
+            &dst,
+            payload.len(),
+            |bytes| bytes.copy_from_slice(&payload),
+            &sums,
+        ),
+        (Transport::Tcp, ..) => TcpRepr {
+            src_port,
+            dst_port,
+            control: TcpControl::Syn,
+            seq_number: TcpSeqNumber(0),
+            ack_number: None,
+            window_len: 65_535,
+            window_scale: None,
+            max_seg_size: None,
+            sack_permitted: false,
+            sack_ranges: [None; 3],
+            timestamp: None,
+            payload: &payload,
         }
-        Transport::Tcp => TcpRepr { src_port, dst_port, ..SYN }.emit(l4, pseudo),
-        Transport::IcmpEcho => {
-            let (kind, pseudo) = if spec.family == Family::V4 { (8, 0) } else { (128, pseudo) };
-            IcmpRepr { kind, identifier: src_port, sequence: dst_port }.emit(l4, pseudo);
+        .emit(&mut TcpPacket::new_unchecked(l4), &src, &dst, &sums),
+        (Transport::IcmpEcho, IpAddr::V6(src), IpAddr::V6(dst)) => {
+            let repr = Icmpv6Repr::EchoRequest { ident: src_port, seq_no: dst_port, data: &payload };
+            repr.emit(&src, &dst, &mut Icmpv6Packet::new_unchecked(l4), &sums);
+        }
+        (Transport::IcmpEcho, ..) => {
+            let repr = Icmpv4Repr::EchoRequest { ident: src_port, seq_no: dst_port, data: &payload };
+            repr.emit(&mut Icmpv4Packet::new_unchecked(l4), &sums);
         }
     }
     frame
@@ -153,17 +178,13 @@ fn a_frame_of_64_bytes() {
     let mut buf = [0; 60];
     let signature = Signature { stream: 1, sequence: 2, time_ns: 3 };
     assert_eq!(template.fill(&mut buf, &flow, Some(&signature)), 60);
-    let ethernet = EthernetPacket::new_checked(&buf[..]).unwrap();
-    assert_eq!(EthernetRepr::parse(&ethernet).unwrap(), spec.ethernet());
-    let ip = Ipv4Packet::new_checked(ethernet.payload()).unwrap();
-    assert!(
-        ip.checksum_ok() && ip.dont_fragment() && ip.ident() == 0 && ip.ttl() == 10 && ip.total_len() == 46
-    );
+    let ip = Ipv4Packet::new_checked(&buf[14..]).unwrap();
+    assert!(ip.verify_checksum() && ip.dont_frag() && !ip.more_frags());
+    assert_eq!((ip.ident(), ip.hop_limit(), ip.total_len()), (0, 10, 46));
     let udp = UdpPacket::new_checked(ip.payload()).unwrap();
-    assert!(udp.checksum() != 0 && udp.checksum_ok(pseudo_v4(ip.src(), ip.dst(), 17, 26)));
+    assert!(udp.checksum() != 0 && udp.verify_checksum(&ip.src_addr().into(), &ip.dst_addr().into()));
     assert_eq!(udp.payload(), signature.encode());
-    assert_eq!(template.header_bytes().len(), 42);
-    assert_eq!(template.header_bytes()[30..34], [0; 4]);
+    assert_eq!(template.bytes()[26..38], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
 }
 
 #[test]

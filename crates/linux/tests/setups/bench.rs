@@ -89,7 +89,8 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
         frames.family,
         Transport::Udp,
     );
-    let vlan = lane.setup.tags().map(|[inside, _]| VlanTag::from_control(inside));
+    let vlan =
+        lane.setup.tags().map(|[inside, _]| VlanTag { id: inside & 0xfff, priority: (inside >> 13) as u8 });
     let traffic = Traffic {
         frame: FrameSpec { vlan, ..spec },
         mix: frames.len_fcs.to_string().parse::<FrameMix>().unwrap(),
