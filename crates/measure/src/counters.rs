@@ -1,6 +1,7 @@
 //! What a port has counted: the common language of generators and receivers.
 
 use linerate_stats::histogram::Histogram;
+use linerate_wire::{Observed, SequenceWindow};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -62,6 +63,21 @@ pub struct StreamCounters {
     pub too_late: u64,
     /// Highest sequence number seen plus one; sequence numbers start at 0.
     pub next_sequence: u64,
+}
+
+impl StreamCounters {
+    /// Counts a frame that was received.
+    #[inline]
+    pub fn count(&mut self, window: &mut SequenceWindow, sequence: u64) {
+        self.frames += 1;
+        self.next_sequence = self.next_sequence.max(sequence + 1);
+        match window.observe(sequence) {
+            Observed::New => {}
+            Observed::Reordered => self.reordered += 1,
+            Observed::Duplicate => self.duplicates += 1,
+            Observed::TooLate => self.too_late += 1,
+        }
+    }
 }
 
 impl PortCounters {

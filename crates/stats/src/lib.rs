@@ -163,8 +163,7 @@ pub fn coefficient_of_variation(values: &[f64]) -> f64 {
 /// Shuffles in place (Fisher and Yates), reproducibly from the generator's state.
 pub fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
     for i in (1..items.len()).rev() {
-        let j = (((random.next_u64() >> 32) * (i as u64 + 1)) >> 32) as usize;
-        items.swap(i, j);
+        items.swap(i, random.below(i as u32 + 1) as usize);
     }
 }
 

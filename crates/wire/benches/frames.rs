@@ -79,7 +79,7 @@ fn main() {
             black_box(picker.next());
         });
     }
-    let mut account = StreamAccount::new();
+    let mut account = SequenceWindow::default();
     let mut sequence = 0;
     measure("account, in order", |_| {
         sequence += 1;

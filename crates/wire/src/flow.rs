@@ -148,21 +148,6 @@ impl EndpointRange {
         Ok(EndpointRange { family, first: from, addresses, first_port, ports })
     }
 
-    /// The family of the addresses.
-    pub fn family(&self) -> Family {
-        self.family
-    }
-
-    /// Number of addresses.
-    pub fn addresses(&self) -> u64 {
-        self.addresses
-    }
-
-    /// Number of ports.
-    pub fn ports(&self) -> u32 {
-        self.ports
-    }
-
     /// The lowest address.
     pub fn first_address(&self) -> IpAddr {
         self.address(0)
@@ -372,22 +357,6 @@ impl FlowSpace {
         match &self.kind {
             Kind::Grid { dst, .. } => Some(dst),
             Kind::Random(_) => None,
-        }
-    }
-
-    /// Lowest and highest source address that can occur: what routes and neighbours have to cover.
-    pub fn src_span(&self) -> (IpAddr, IpAddr) {
-        match &self.kind {
-            Kind::Grid { src, .. } => (src.first_address(), src.last_address()),
-            Kind::Random(space) => space.src_span(),
-        }
-    }
-
-    /// Lowest and highest destination address that can occur.
-    pub fn dst_span(&self) -> (IpAddr, IpAddr) {
-        match &self.kind {
-            Kind::Grid { dst, .. } => (dst.first_address(), dst.last_address()),
-            Kind::Random(space) => space.dst_span(),
         }
     }
 }

@@ -32,16 +32,6 @@ impl RandomSpace {
         }
     }
 
-    /// Lowest and highest source.
-    pub fn src_span(&self) -> (IpAddr, IpAddr) {
-        (self.nth(self.first_src(), 0), self.nth(self.first_src(), (1 << SRC_BITS) - 1))
-    }
-
-    /// Lowest and highest destination.
-    pub fn dst_span(&self) -> (IpAddr, IpAddr) {
-        (self.nth(self.first_dst(), 0), self.nth(self.first_dst(), (1 << DST_BITS) - 1))
-    }
-
     /// A permutation of the 23-bit numbers that depends on the seed: each step (add a key, multiply by an odd
     /// number, fold the high half into the low one) can be undone.
     fn permuted(&self, i: u32) -> u32 {

@@ -6,7 +6,7 @@
 //! - [`checksum`], [`mac`], and [`headers`]: the numbers that stand in headers, and the headers of test frames.
 //! - [`flow`]: which addresses and ports are sent; [`order`]: in what order; [`lengths`]: how long the frames are.
 //! - [`signature`]: what marks a test frame; [`frame`]: writes test frames; [`mod@recognise`]: tells them from others.
-//! - [`account`]: loss, reordering and duplicates from sequence numbers; [`mod@pcap`]: capture files.
+//! - [`account`]: reordering and duplicates from sequence numbers; [`mod@pcap`]: capture files.
 //!
 //! Frame lengths count the Ethernet frame check sequence (FCS), as RFC 2544 does, wherever a name ends in
 //! `len_fcs`. Buffers never hold it: network hardware appends it.
@@ -34,7 +34,7 @@ pub mod recognise;
 pub mod signature;
 mod template;
 
-pub use account::{Observed, StreamAccount, WINDOW};
+pub use account::{Observed, SequenceWindow, WINDOW};
 pub use answer::answer;
 pub use flow::{DEFAULT_PORT, EndpointRange, Flow, FlowError, FlowSpace, MAX_FLOWS, MAX_PARSED_FLOWS};
 pub use frame::{BaseSums, FCS_LEN, Family, FrameError, FrameSpec, FrameTemplate, MAX_LEN_FCS, Transport};

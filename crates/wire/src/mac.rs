@@ -21,25 +21,9 @@ pub struct ParseMacError {
 }
 
 impl MacAddr {
-    /// ff:ff:ff:ff:ff:ff, which every station accepts.
-    pub const BROADCAST: MacAddr = MacAddr([0xff; 6]);
-
     /// Whether the group bit is set (IEEE 802-2014 section 8.2): multicast or broadcast.
     pub fn is_multicast(&self) -> bool {
         self.0[0] & 1 == 1
-    }
-
-    /// Whether this is the broadcast address.
-    pub fn is_broadcast(&self) -> bool {
-        *self == Self::BROADCAST
-    }
-
-    /// A unicast address out of 64 random bits for tester port `port`, as RFC 4814 section 4.2 lays it out:
-    /// `(RR & 0xFC):PP:PP:RR:RR:RR`.
-    pub fn rfc4814(random: u64, port: u16) -> MacAddr {
-        let r = random.to_be_bytes();
-        let p = port.to_be_bytes();
-        MacAddr([r[0] & 0xfc, p[0], p[1], r[1], r[2], r[3]])
     }
 }
 
@@ -83,7 +67,6 @@ mod tests {
         assert_eq!(mac.to_string(), "02:00:5e:00:00:0a");
         assert!(!mac.is_multicast());
         assert!("01:00:5e:00:00:01".parse::<MacAddr>().unwrap().is_multicast());
-        assert!(MacAddr::BROADCAST.is_broadcast() && MacAddr::BROADCAST.is_multicast());
     }
 
     #[test]
@@ -100,11 +83,6 @@ mod tests {
             assert!(error.contains("02:00:00:00:00:01"), "{error}");
         }
         assert!("+2:00:00:00:00:00".parse::<MacAddr>().is_err());
-    }
-
-    #[test]
-    fn rfc4814_addresses_are_unicast() {
-        assert_eq!(MacAddr::rfc4814(u64::MAX, 1).to_string(), "fc:00:01:ff:ff:ff");
     }
 
     proptest! {

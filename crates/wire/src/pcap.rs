@@ -244,24 +244,17 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// [`PcapError::TooLong`] or [`PcapError::Io`].
     pub fn write(&mut self, ts_ns: u64, frame: &[u8]) -> Result<(), PcapError> {
-        self.write_cut(ts_ns, frame, frame.len() as u32)
-    }
-
-    /// Writes what was captured of a frame that is `orig_len` bytes long.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn write_cut(&mut self, ts_ns: u64, data: &[u8], orig_len: u32) -> Result<(), PcapError> {
-        if data.len() > MAX_RECORD as usize {
-            return Err(PcapError::TooLong(data.len()));
+        if frame.len() > MAX_RECORD as usize {
+            return Err(PcapError::TooLong(frame.len()));
         }
+        let len = frame.len() as u32;
         let (seconds, ns) = ((ts_ns / 1_000_000_000) as u32, (ts_ns % 1_000_000_000) as u32);
         let mut header = [0; 16];
-        for (at, field) in [seconds, ns, data.len() as u32, orig_len].into_iter().enumerate() {
+        for (at, field) in [seconds, ns, len, len].into_iter().enumerate() {
             header[at * 4..at * 4 + 4].copy_from_slice(&field.to_le_bytes());
         }
         self.put(&header)?;
-        self.put(data)
+        self.put(frame)
     }
 
     /// Flushes, and gives back what was written to.

@@ -12,7 +12,7 @@ use linerate_linux::ports::af_xdp::AfXdpReceiver;
 use linerate_linux::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
 use linerate_linux::ports::{Load, Port, monotonic_ns};
 use linerate_measure::counters::{PortCounters, StreamCounters};
-use linerate_wire::{ForeignKind, Reader, Recognised, StreamAccount, recognise};
+use linerate_wire::{ForeignKind, Reader, Recognised, SequenceWindow, recognise};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
@@ -147,7 +147,7 @@ fn read(args: &Receive, file: &Path) -> Result<ExitCode> {
     let failed = || format!("reading {}", file.display());
     let input = linerate_linux::files::open(file).with_context(failed)?;
     let mut counters = PortCounters::default();
-    let mut streams: BTreeMap<u16, StreamAccount> = BTreeMap::new();
+    let mut streams: BTreeMap<u16, (SequenceWindow, StreamCounters)> = BTreeMap::new();
     let (mut first, mut last) = (None, 0);
     for record in Reader::new(std::io::BufReader::new(input)).with_context(failed)? {
         let record = record.with_context(failed)?;
@@ -156,7 +156,9 @@ fn read(args: &Receive, file: &Path) -> Result<ExitCode> {
         }
         match recognise(&record.data) {
             Recognised::Test { signature, .. } => {
-                streams.entry(signature.stream).or_default().observe(signature.sequence);
+                let (window, counters) = streams.entry(signature.stream).or_default();
+                counters.stream = signature.stream;
+                counters.count(window, signature.sequence);
             }
             Recognised::Foreign(_) if args.unsigned => {}
             Recognised::Foreign(kind) => {
@@ -169,7 +171,7 @@ fn read(args: &Receive, file: &Path) -> Result<ExitCode> {
         first.get_or_insert(record.ts_ns);
         last = record.ts_ns;
     }
-    counters.streams = streams.iter().map(|(id, account)| stream(*id, account)).collect();
+    counters.streams = streams.into_values().map(|(_, counters)| counters).collect();
     let seconds = first.map_or(0.0, |f| last.saturating_sub(f) as f64 / 1e9);
     report(args, &counters, seconds, None);
     Ok(if counters.frames == 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
@@ -182,16 +184,5 @@ fn foreign_name(kind: ForeignKind) -> &'static str {
         ForeignKind::Ipv6 => "IPv6",
         ForeignKind::Icmpv6 => "ICMPv6",
         ForeignKind::Other(_) | ForeignKind::Runt => "other",
-    }
-}
-
-fn stream(id: u16, account: &StreamAccount) -> StreamCounters {
-    StreamCounters {
-        stream: id,
-        frames: account.received(),
-        duplicates: account.duplicates(),
-        reordered: account.reordered(),
-        too_late: account.too_late(),
-        next_sequence: account.highest().map_or(0, |h| h + 1),
     }
 }

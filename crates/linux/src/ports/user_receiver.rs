@@ -5,7 +5,7 @@ use super::xdp_receiver::ReceiverOptions;
 use super::{Load, Port, PortError, pin_to_cpu};
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_stats::histogram::{BUCKETS, Histogram, bucket};
-use linerate_wire::{ForeignKind, Observed, Recognised, Signature, StreamAccount, recognise};
+use linerate_wire::{ForeignKind, Recognised, SequenceWindow, Signature, recognise};
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ const FUTURE_NS: u64 = 1 << 47;
 /// go on.
 pub struct Account {
     options: ReceiverOptions,
-    windows: Vec<Option<StreamAccount>>,
+    windows: Vec<Option<SequenceWindow>>,
     streams: Vec<StreamCounters>,
     queues: Vec<QueueCounters>,
     frames: u64,
@@ -96,15 +96,7 @@ impl Account {
 
     fn signed(&mut self, id: usize, signature: &Signature, len: usize, now_ns: u64) {
         self.test_frame(len);
-        let (stream, window) = (&mut self.streams[id], self.windows[id].get_or_insert_default());
-        stream.frames += 1;
-        stream.next_sequence = stream.next_sequence.max(signature.sequence + 1);
-        match window.observe(signature.sequence) {
-            Observed::New => {}
-            Observed::Reordered => stream.reordered += 1,
-            Observed::Duplicate => stream.duplicates += 1,
-            Observed::TooLate => stream.too_late += 1,
-        }
+        self.streams[id].count(self.windows[id].get_or_insert_default(), signature.sequence);
         if let Some(age) = signature.age_ns(now_ns) {
             self.latency[bucket(if age < FUTURE_NS { age } else { 0 })] += 1;
         }

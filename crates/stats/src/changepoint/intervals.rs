@@ -30,7 +30,7 @@ impl Drawn {
             let scale = free * (points as f64 / (end - start) as f64).sqrt();
             let mut sample = vec![0.0; points];
             let mut draw = |_| {
-                sample.fill_with(|| residuals[below(residuals.len(), &mut random)]);
+                sample.fill_with(|| residuals[random.below(residuals.len() as u32) as usize]);
                 sample.sort_unstable_by(f64::total_cmp);
                 median_sorted(&sample).unwrap_or(0.0) * scale
             };
@@ -49,10 +49,6 @@ impl Drawn {
         let pairs = self.deviations[i + 1].iter().zip(&self.deviations[i]);
         interval(ratio, pairs.map(|(after, before)| after - before).collect())
     }
-}
-
-fn below(n: usize, random: &mut SplitMix64) -> usize {
-    (((random.next_u64() >> 32) * n as u64) >> 32) as usize
 }
 
 /// The percentile interval, which suits medians: it never leaves the values.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 fn traffic(flows: u32, order: FlowOrder) -> Traffic {
     Traffic {
-        frame: FrameSpec::new(MacAddr::BROADCAST, MacAddr([2, 0, 0, 0, 0, 1]), Family::V4, Transport::Udp),
+        frame: FrameSpec::new(MacAddr([0xff; 6]), MacAddr([2, 0, 0, 0, 0, 1]), Family::V4, Transport::Udp),
         mix: FrameMix::single(64),
         flows: Arc::new(FlowSpace::benchmark(Family::V4, flows).unwrap()),
         order,
