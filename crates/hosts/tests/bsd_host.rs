@@ -95,7 +95,7 @@ fn a_freebsd_router_s_facts() {
     let to = "198.19.10.1".parse().unwrap();
     let questions =
         [Question::Uname, Question::Files, Question::Mounts].into_iter().chain(Question::second(kernel));
-    let more = [Question::Way(to), Question::Pause("igb1".into()), Question::Routes, Question::Programs];
+    let more = [Question::Way(to), Question::Pause("igb1".into()), Question::Programs];
     for question in questions.chain(more) {
         host.ask(&mut facts, &question, kernel);
     }
@@ -109,7 +109,7 @@ fn a_freebsd_router_s_facts() {
     assert_eq!(facts.neighbours[0].mac.unwrap().to_string(), "0c:c4:7a:ab:29:35");
     assert_eq!(facts.ways[&to].as_ref().unwrap().interface, "igb2");
     assert_eq!(facts.number("net.inet.ip.forwarding"), Some(1));
-    assert_eq!((facts.routes.len(), facts.counters.len()), (1, 2));
+    assert_eq!(facts.counters.len(), 2);
     assert!(facts.programs.contains_key("pkt-gen"));
     let log = host.read("log");
     assert_eq!(log.lines().count(), 3, "{log}");

@@ -14,16 +14,12 @@ pub struct Counters {
     pub in_errors: Option<u64>,
     /// Dropped on the way in.
     pub in_drops: Option<u64>,
-    /// Bytes received.
-    pub in_bytes: Option<u64>,
     /// Frames sent.
     pub out_packets: Option<u64>,
     /// Not sent for errors.
     pub out_errors: Option<u64>,
     /// Dropped on the way out.
     pub out_drops: Option<u64>,
-    /// Bytes sent.
-    pub out_bytes: Option<u64>,
 }
 
 /// A line of `netstat -s`: a protocol's counter with its name in the system's words.
@@ -60,29 +56,23 @@ pub fn netstat_i(output: &[u8]) -> Vec<Counters> {
         if !is_name(name) || all.iter().rev().take(4).any(|c| c.interface == name) {
             continue;
         }
-        let mut counters = Counters { interface: name.into(), ..Counters::default() };
-        let values = &words[words.len() - columns.len()..];
-        for (column, value) in columns.iter().zip(values) {
-            enter(&mut counters, column, value.parse().ok());
-        }
-        all.push(counters);
+        // Names differ between systems; none has two of a kind.
+        let value = |names: &[&str]| {
+            let values = words[words.len() - columns.len()..].iter();
+            let found = columns.iter().zip(values).rfind(|(column, _)| names.contains(column));
+            found.and_then(|(_, value)| value.parse().ok())
+        };
+        all.push(Counters {
+            interface: name.into(),
+            in_packets: value(&["Ipkts"]),
+            in_errors: value(&["Ierrs", "Ifail"]),
+            in_drops: value(&["Idrop", "Iqdrops"]),
+            out_packets: value(&["Opkts"]),
+            out_errors: value(&["Oerrs", "Ofail"]),
+            out_drops: value(&["Drop", "Drops", "Odrop", "Oqdrops"]),
+        });
     }
     all
-}
-
-fn enter(counters: &mut Counters, column: &str, value: Option<u64>) {
-    let place = match column {
-        "Ipkts" => &mut counters.in_packets,
-        "Ierrs" | "Ifail" => &mut counters.in_errors,
-        "Idrop" | "Iqdrops" => &mut counters.in_drops,
-        "Ibytes" => &mut counters.in_bytes,
-        "Opkts" => &mut counters.out_packets,
-        "Oerrs" | "Ofail" => &mut counters.out_errors,
-        "Obytes" => &mut counters.out_bytes,
-        "Drop" | "Drops" | "Odrop" | "Oqdrops" => &mut counters.out_drops,
-        _ => return,
-    };
-    *place = value;
 }
 
 /// Linux' `/proc/net/dev`: sixteen numbers behind a name.
@@ -95,11 +85,9 @@ pub fn proc_net_dev(output: &[u8]) -> Vec<Counters> {
         let name = name.trim();
         (is_name(name) && numbers.len() == 16).then(|| Counters {
             interface: name.into(),
-            in_bytes: Some(numbers[0]),
             in_packets: Some(numbers[1]),
             in_errors: Some(numbers[2]),
             in_drops: Some(numbers[3]),
-            out_bytes: Some(numbers[8]),
             out_packets: Some(numbers[9]),
             out_errors: Some(numbers[10]),
             out_drops: Some(numbers[11]),

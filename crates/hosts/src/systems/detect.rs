@@ -30,6 +30,16 @@ impl Kernel {
             OperatingSystem::Linux | OperatingSystem::Vyos => Kernel::Linux,
         }
     }
+
+    /// The system that has its name.
+    pub(super) fn plain(self) -> OperatingSystem {
+        match self {
+            Kernel::FreeBsd => OperatingSystem::FreeBsd,
+            Kernel::OpenBsd => OperatingSystem::OpenBsd,
+            Kernel::NetBsd => OperatingSystem::NetBsd,
+            Kernel::Linux => OperatingSystem::Linux,
+        }
+    }
 }
 
 /// What a host says that it is.
@@ -43,6 +53,13 @@ pub struct System {
     pub kernel: String,
     /// The distribution's or appliance's name and version, where it has one.
     pub product: Option<String>,
+}
+
+impl System {
+    /// A host of which no more is known.
+    pub(super) fn unnamed(system: OperatingSystem) -> System {
+        System { system, host: String::new(), kernel: String::new(), product: None }
+    }
 }
 
 /// The first lines of these files tell appliances from what they are made of.
@@ -69,8 +86,7 @@ pub fn detect(uname: &[u8], files: &[u8], mount: &[u8]) -> Option<System> {
     let mount = bounded(mount);
     let said = Said { uname: &uname, files: sections(&files), mount: &mount };
     let (system, product) = match kernel {
-        Kernel::OpenBsd => (OperatingSystem::OpenBsd, None),
-        Kernel::NetBsd => (OperatingSystem::NetBsd, None),
+        Kernel::OpenBsd | Kernel::NetBsd => (kernel.plain(), None),
         Kernel::Linux => said.linux(),
         Kernel::FreeBsd => said.freebsd(),
     };
@@ -120,11 +136,7 @@ impl Said<'_> {
     }
 
     fn os_release(&self, key: &str) -> Option<&str> {
-        let lines = self.file("/etc/os-release")?;
-        lines.iter().find_map(|line| {
-            let (name, value) = line.split_once('=')?;
-            (name.trim() == key).then(|| value.trim().trim_matches(['"', '\'']))
-        })
+        value(self.file("/etc/os-release")?, '=', key)
     }
 
     fn linux(&self) -> (OperatingSystem, Option<String>) {
@@ -143,7 +155,7 @@ impl Said<'_> {
             return (OperatingSystem::PfSense, named("pfSense"));
         }
         if let Some(core) = self.file("/usr/local/opnsense/version/core") {
-            return (OperatingSystem::OpnSense, opnsense(core));
+            return (OperatingSystem::OpnSense, Some(opnsense(core)));
         }
         // A kernel may be built by BSDRP's scripts, under a path that has its name, for another system: what is mounted is
         // surer, and so is the kernel's own name, the last but one word.
@@ -161,17 +173,14 @@ impl Said<'_> {
 }
 
 /// OPNsense's version file is JSON with one pair a line.
-fn opnsense(lines: &[&str]) -> Option<String> {
-    let value = |key: &str| {
-        lines.iter().find_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            let clean = |s: &str| s.trim().trim_matches([',', '"', ' ']).to_string();
-            (clean(name) == key).then(|| clean(value))
-        })
-    };
-    Some(
-        format!("OPNsense {}", value("product_version").or(value("CORE_VERSION")).unwrap_or_default())
-            .trim()
-            .into(),
-    )
+fn opnsense(lines: &[&str]) -> String {
+    let version = value(lines, ':', "product_version").or(value(lines, ':', "CORE_VERSION"));
+    format!("OPNsense {}", version.unwrap_or_default()).trim().into()
+}
+
+/// The value of the first line with this key, without quotation marks.
+fn value<'a>(lines: &[&'a str], separator: char, key: &str) -> Option<&'a str> {
+    let clean = |text: &'a str| text.trim().trim_matches([',', '"', '\'', ' ']);
+    let mut pairs = lines.iter().filter_map(|line| line.split_once(separator));
+    pairs.find(|(name, _)| clean(name) == key).map(|(_, value)| clean(value))
 }

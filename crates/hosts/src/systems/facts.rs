@@ -5,8 +5,9 @@ use super::detect::{self, Kernel, System};
 use super::interface::Interface;
 use super::neighbours::{self, Neighbour};
 use super::question::Question;
-use super::routes::{self, Route, Way};
 use super::small::{self, Disk};
+use super::text::number;
+use super::way::{self, Way};
 use super::{ifconfig, linux};
 use linerate_plan::lab::OperatingSystem;
 use std::collections::BTreeMap;
@@ -89,8 +90,6 @@ pub struct Facts {
     pub statistics: Vec<Statistic>,
     /// ARP and neighbour discovery.
     pub neighbours: Vec<Neighbour>,
-    /// The routing table.
-    pub routes: Vec<Route>,
     /// The way to addresses that were asked for; `None` where there is none.
     pub ways: BTreeMap<IpAddr, Option<Way>>,
     /// Free space.
@@ -114,24 +113,12 @@ impl Facts {
 
     /// What it runs, by its lab file, where uname(1) names nothing that is known here.
     pub fn assume(&mut self, system: OperatingSystem) {
-        self.system.get_or_insert_with(|| System {
-            system,
-            host: String::new(),
-            kernel: String::new(),
-            product: None,
-        });
+        self.system.get_or_insert_with(|| System::unnamed(system));
     }
 
     /// Facts of a host of which only the kernel is known, for what is asked again and again.
     pub fn of_kernel(kernel: Kernel) -> Self {
-        let system = match kernel {
-            Kernel::FreeBsd => OperatingSystem::FreeBsd,
-            Kernel::OpenBsd => OperatingSystem::OpenBsd,
-            Kernel::NetBsd => OperatingSystem::NetBsd,
-            Kernel::Linux => OperatingSystem::Linux,
-        };
-        let system = System { system, host: String::new(), kernel: String::new(), product: None };
-        Facts { system: Some(system), ..Facts::default() }
+        Facts { system: Some(System::unnamed(kernel.plain())), ..Facts::default() }
     }
 
     /// Its kernel, where known.
@@ -174,15 +161,13 @@ impl Facts {
             Question::Statistics => self.statistics = counters::netstat_s(output),
             Question::Neighbours if is_linux => self.neighbours = linux::neighbours(output),
             Question::Neighbours | Question::Neighbours6 => self.neighbours.extend(neighbours::table(output)),
-            Question::Routes if is_linux => self.routes = linux::routes(output),
-            Question::Routes => self.routes = routes::table(output),
             Question::Way(to) => {
-                let way = if is_linux { linux::way(output) } else { routes::way(output) };
+                let way = if is_linux { linux::way(output) } else { way::way(output) };
                 self.ways.insert(*to, way.filter(|_| status == 0));
             }
             Question::Disk => self.disks = small::disks(output),
-            Question::Cpus => self.cpus = small::number(output).and_then(|n| u32::try_from(n).ok()),
-            Question::User => self.user = small::number(output).and_then(|n| u32::try_from(n).ok()),
+            Question::Cpus => self.cpus = number(output),
+            Question::User => self.user = number(output),
             Question::Sudo => self.sudo = Some(status == 0),
             Question::Sysctls(_) => self.sysctls.extend(small::sysctls(output)),
             Question::Programs => self.programs = small::programs(output),
@@ -192,7 +177,7 @@ impl Facts {
 
     /// Enters the answer to [`Question::Date`], with our clock before and after.
     pub fn date(&mut self, output: &[u8], asked: f64, answered: f64) {
-        self.clock = small::number(output).map(|theirs| Clock { theirs: theirs as f64, asked, answered });
+        self.clock = number::<u64>(output).map(|theirs| Clock { theirs: theirs as f64, asked, answered });
     }
 
     fn with(&mut self, name: &str, change: impl FnOnce(&mut Interface)) {

@@ -30,8 +30,7 @@ fn header(line: &str) -> Option<Interface> {
     let (name, rest) = line.split_once(": ")?;
     let rest = rest.trim_start().strip_prefix("flags=")?;
     let flags = rest.split_once('<').and_then(|(_, f)| f.split_once('>')).map_or("", |(flags, _)| flags);
-    let words: Vec<&str> = rest.split_ascii_whitespace().collect();
-    let mtu = words.windows(2).find(|w| w[0] == "mtu").and_then(|w| w[1].parse().ok());
+    let mtu = after(rest, "mtu").and_then(|mtu| mtu.parse().ok());
     let up = flags.split(',').any(|f| f == "UP");
     is_name(name).then(|| Interface { name: name.into(), up, mtu, ..Interface::default() })
 }
@@ -43,12 +42,8 @@ fn detail(line: &str, interface: &mut Interface) {
         "ether" | "lladdr" | "address" => {
             interface.mac = interface.mac.or_else(|| mac(value.split(' ').next()?))
         }
-        "inet" => {
-            interface.addresses.extend(inet(value).filter(|_| interface.addresses.len() < MOST_ENTRIES))
-        }
-        "inet6" => {
-            interface.addresses.extend(inet6(value).filter(|_| interface.addresses.len() < MOST_ENTRIES))
-        }
+        "inet" if interface.addresses.len() < MOST_ENTRIES => interface.addresses.extend(inet(value)),
+        "inet6" if interface.addresses.len() < MOST_ENTRIES => interface.addresses.extend(inet6(value)),
         "media" => media(value, interface),
         "status" => {
             interface.link = match value {
@@ -63,15 +58,12 @@ fn detail(line: &str, interface: &mut Interface) {
 
 /// `198.18.0.205 netmask 0xffffff00 broadcast …`, `10.0.2.15/24 broadcast …`, `10.0.0.1 --> 10.0.0.2 netmask …`.
 fn inet(value: &str) -> Option<HostAddress> {
-    let mut words = value.split_ascii_whitespace();
-    let first = words.next()?;
+    let first = value.split_ascii_whitespace().next()?;
     if first.contains('/') {
         return first.parse().ok();
     }
     let address: IpAddr = address(first)?;
-    let words: Vec<&str> = words.collect();
-    let mask = words.windows(2).find(|w| w[0] == "netmask").map(|w| w[1]);
-    let bits = mask.and_then(|mask| match mask.strip_prefix("0x") {
+    let bits = after(value, "netmask").and_then(|mask| match mask.strip_prefix("0x") {
         Some(hex) => u32::from_str_radix(hex, 16).ok(),
         None => mask.parse::<std::net::Ipv4Addr>().ok().map(u32::from),
     });
@@ -82,11 +74,15 @@ fn inet(value: &str) -> Option<HostAddress> {
 
 /// `fe80::20d:b9ff:fe41:ca3d%igb1 prefixlen 64 scopeid 0x2`, `fe80::1%wm0/64 flags 0`.
 fn inet6(value: &str) -> Option<HostAddress> {
-    let words: Vec<&str> = value.split_ascii_whitespace().collect();
-    let (text, attached) = words.first()?.split_once('/').map_or((words[0], None), |(a, l)| (a, Some(l)));
-    let said = words.windows(2).find(|w| w[0] == "prefixlen").map(|w| w[1]);
-    let length = attached.or(said).and_then(|l| l.parse().ok()).filter(|l| *l <= 128);
+    let first = value.split_ascii_whitespace().next()?;
+    let (text, attached) = first.split_once('/').map_or((first, None), |(a, l)| (a, Some(l)));
+    let length = attached.or(after(value, "prefixlen")).and_then(|l| l.parse().ok()).filter(|l| *l <= 128);
     Some(HostAddress { address: address(text).filter(IpAddr::is_ipv6)?, length })
+}
+
+/// The word that follows a key.
+fn after<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    line.split_ascii_whitespace().skip_while(|word| *word != key).nth(1)
 }
 
 /// `Ethernet autoselect (10Gbase-SR <full-duplex,rxpause,txpause>)`, `Ethernet autoselect (1000baseT full-duplex,master)`,
@@ -97,21 +93,16 @@ fn media(value: &str, interface: &mut Interface) {
     let current = value.split_once('(').map_or(value, |(_, c)| c.trim_end_matches(')'));
     let words = || current.split([' ', '<', '>', ',', '(', ')', '\t']).filter(|w| !w.is_empty());
     interface.speed = words().find_map(speed);
-    if words().any(|w| w.eq_ignore_ascii_case("full-duplex")) {
-        interface.full_duplex = Some(true);
-    } else if words().any(|w| w.eq_ignore_ascii_case("half-duplex")) {
-        interface.full_duplex = Some(false);
-    }
     let has = |what: &str| words().any(|w| w.eq_ignore_ascii_case(what));
-    if interface.speed.is_some() {
-        let flow = has("flowcontrol") || has("flow");
-        // A driver that never shows pauses may use them: absence is no "off".
-        for (side, name) in [(&mut interface.pause.rx, "rxpause"), (&mut interface.pause.tx, "txpause")] {
-            if has(name) || flow {
-                *side = Some(true);
-            }
-        }
+    if has("full-duplex") || has("half-duplex") {
+        interface.full_duplex = Some(has("full-duplex"));
     }
+    // A driver that never shows pauses may use them: absence is no "off".
+    let flow = |name: &str| {
+        (interface.speed.is_some() && (has(name) || has("flowcontrol") || has("flow"))).then_some(true)
+    };
+    let (rx, tx) = (flow("rxpause"), flow("txpause"));
+    interface.pause = Pause { rx: rx.or(interface.pause.rx), tx: tx.or(interface.pause.tx) };
 }
 
 /// Bit/s of a medium's name: `1000baseT`, `10Gbase-SR`, `2500Base-T`, `100GBase-CR4`, `10baseT/UTP`.

@@ -2,8 +2,8 @@
 
 use super::interface::{Interface, Link, Pause};
 use super::neighbours::Neighbour;
-use super::routes::{Route, Way};
-use super::text::{bounded, is_name, lines, mac, shown};
+use super::text::{bounded, is_name, mac, pairs, shown};
+use super::way::Way;
 use super::{MOST_BYTES, MOST_ENTRIES};
 use linerate_plan::lab::HostAddress;
 use serde::Deserialize;
@@ -39,7 +39,6 @@ struct NeighbourEntry {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct RouteEntry {
-    dst: String,
     gateway: Option<String>,
     dev: Option<String>,
 }
@@ -93,7 +92,7 @@ pub fn interfaces(output: &[u8]) -> Vec<Interface> {
 
 /// Speed, duplex and link of `ethtool IF`.
 pub fn ethtool(output: &[u8], interface: &mut Interface) {
-    for (key, value) in pairs(&bounded(output)) {
+    for (key, value) in pairs(&bounded(output), ':') {
         match key {
             "Speed" => {
                 let megabits = value.strip_suffix("Mb/s").and_then(|n| n.parse::<f64>().ok());
@@ -123,7 +122,7 @@ pub fn ethtool(output: &[u8], interface: &mut Interface) {
 /// Flow control of `ethtool -a IF`. What was negotiated counts before what was asked for, which stands first.
 pub fn pause(output: &[u8]) -> Pause {
     let mut pause = Pause::default();
-    for (key, value) in pairs(&bounded(output)) {
+    for (key, value) in pairs(&bounded(output), ':') {
         let on = match value {
             "on" => Some(true),
             "off" => Some(false),
@@ -136,10 +135,6 @@ pub fn pause(output: &[u8]) -> Pause {
         }
     }
     pause
-}
-
-fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    lines(text).filter_map(|line| line.split_once(':')).map(|(key, value)| (key.trim(), value.trim()))
 }
 
 /// Neighbours of `ip -j neigh show`.
@@ -156,17 +151,6 @@ pub fn neighbours(output: &[u8]) -> Vec<Neighbour> {
             interface: entry.dev.clone(),
             permanent: is("PERMANENT"),
         })
-    });
-    parsed.collect()
-}
-
-/// Routes of `ip -j route show`.
-pub fn routes(output: &[u8]) -> Vec<Route> {
-    let entries: Vec<RouteEntry> = entries(output);
-    let parsed = entries.into_iter().filter_map(|entry| {
-        let interface = entry.dev.filter(|d| is_name(d))?;
-        let gateway = entry.gateway.and_then(|g| g.parse().ok());
-        Some(Route { destination: shown(&entry.dst), gateway, interface })
     });
     parsed.collect()
 }

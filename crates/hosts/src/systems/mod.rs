@@ -13,9 +13,9 @@ mod linux;
 mod neighbours;
 pub mod ping;
 pub mod question;
-mod routes;
 mod small;
 mod text;
+mod way;
 
 pub use counters::{Counters, Statistic};
 pub use detect::{Kernel, System};
@@ -23,12 +23,12 @@ pub use facts::{Clock, Facts, Silence, Unanswered, Unreachable};
 pub use interface::{Interface, Link, Pause};
 pub use neighbours::Neighbour;
 pub use question::Question;
-pub use routes::{Route, Way};
 pub use small::Disk;
+pub use way::Way;
 
 /// Bytes of an answer that are looked at.
 pub const MOST_BYTES: usize = 4 << 20;
-/// Interfaces, routes, neighbours that are kept of an answer.
+/// Interfaces and neighbours that are kept of an answer.
 pub const MOST_ENTRIES: usize = 20_000;
 
 #[cfg(test)]

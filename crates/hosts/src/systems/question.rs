@@ -34,9 +34,7 @@ pub enum Question {
     Neighbours,
     /// Neighbour discovery, where it is a table of its own.
     Neighbours6,
-    /// The routing table. Not on a router with a full table: ask for [`Question::Way`]s.
-    Routes,
-    /// The way to an address.
+    /// The way to an address; a whole routing table may be large.
     Way(IpAddr),
     /// Free space in `/tmp` and `/var/tmp`.
     Disk,
@@ -68,13 +66,16 @@ impl Question {
 
     /// What is asked then, whatever the host is for.
     pub fn second(kernel: Kernel) -> Vec<Question> {
-        let mut questions =
-            vec![Question::Cpus, Question::Interfaces, Question::Counters, Question::Neighbours];
-        if kernel != Kernel::Linux {
-            questions.push(Question::Neighbours6);
-        }
-        questions.push(Question::Sysctls(forwarding(kernel).into_iter().map(String::from).collect()));
-        questions
+        let sysctls = Question::Sysctls(forwarding(kernel).map(String::from).to_vec());
+        let all = [
+            Question::Cpus,
+            Question::Interfaces,
+            Question::Counters,
+            Question::Neighbours,
+            Question::Neighbours6,
+            sysctls,
+        ];
+        all.into_iter().filter(|q| q.argv(kernel).is_some()).collect()
     }
 
     /// What is asked for each interface of the lab.
@@ -86,56 +87,48 @@ impl Question {
     /// The command; `None` where that kernel tells it otherwise, or not at all, or an interface's name is none.
     pub fn argv(&self, kernel: Kernel) -> Option<Vec<String>> {
         use Kernel::{FreeBsd, Linux, NetBsd, OpenBsd};
-        let words = |words: &[&str]| Some(words.iter().map(|w| (*w).to_string()).collect::<Vec<_>>());
-        let named = |first: &[&str], name: &str| {
-            (super::text::is_name(name) && !name.starts_with('-'))
-                .then(|| first.iter().copied().chain([name]).map(String::from).collect::<Vec<_>>())
+        let words = |line: &str| line.split(' ').map(String::from).collect::<Vec<_>>();
+        let named = |first: &str, name: &str| {
+            (super::text::is_name(name) && !name.starts_with('-')).then(|| words(&format!("{first} {name}")))
         };
-        match (self, kernel) {
-            (Question::Uname, _) => words(&["uname", "-a"]),
-            (Question::Files, _) => words(&[&["head", "-n", "40"][..], &FILES[..]].concat()),
-            (Question::Mounts, _) => words(&["mount"]),
-            (Question::Date, _) => words(&["date", "+%s"]),
-            (Question::User, _) => words(&["id", "-u"]),
-            (Question::Sudo, _) => words(&["sudo", "-n", "true"]),
-            (Question::Disk, _) => words(&["df", "-Pk", "/tmp", "/var/tmp"]),
+        Some(words(match (self, kernel) {
+            (Question::Uname, _) => "uname -a",
+            (Question::Mounts, _) => "mount",
+            (Question::Date, _) => "date +%s",
+            (Question::User, _) => "id -u",
+            (Question::Sudo, _) => "sudo -n true",
+            (Question::Disk, _) => "df -Pk /tmp /var/tmp",
+            (Question::Cpus, Linux) => "nproc",
+            (Question::Cpus, OpenBsd) => "sysctl -n hw.ncpuonline",
+            (Question::Cpus, FreeBsd | NetBsd) => "sysctl -n hw.ncpu",
+            (Question::Interfaces, Linux) => "ip -j addr show",
+            (Question::Interfaces, _) => "ifconfig -a",
+            (Question::Counters, Linux) => "cat /proc/net/dev",
+            // -W: names are not cut at five characters.
+            (Question::Counters, FreeBsd) => "netstat -ibdnW",
+            (Question::Counters, OpenBsd) => "netstat -i -n -d",
+            (Question::Counters, NetBsd) => "netstat -ibdn",
+            (Question::Statistics, _) => "netstat -s",
+            (Question::Neighbours, Linux) => "ip -j neigh show",
+            (Question::Neighbours, _) => "arp -an",
+            (Question::Neighbours6, _) if kernel != Linux => "ndp -an",
+            (Question::Files, _) => return Some(words(&format!("head -n 40 {}", FILES.join(" ")))),
             // which(1) is not everywhere.
             (Question::Programs, _) => {
-                let script = "for p; do command -v \"$p\"; done; :";
-                words(&[&["sh", "-c", script, "linerate"][..], &PROGRAMS[..]].concat())
+                let script = ["sh", "-c", "for p; do command -v \"$p\"; done; :", "linerate"];
+                return Some(script.iter().chain(&PROGRAMS).map(|w| (*w).to_string()).collect());
             }
-            (Question::Cpus, Linux) => words(&["nproc"]),
-            (Question::Cpus, OpenBsd) => words(&["sysctl", "-n", "hw.ncpuonline"]),
-            (Question::Cpus, FreeBsd | NetBsd) => words(&["sysctl", "-n", "hw.ncpu"]),
-            (Question::Interfaces, Linux) => words(&["ip", "-j", "addr", "show"]),
-            (Question::Interfaces, _) => words(&["ifconfig", "-a"]),
-            (Question::Link(name), Linux) => named(&["ethtool"], name),
-            (Question::Link(_), _) => None,
-            (Question::Pause(name), Linux) => named(&["ethtool", "-a"], name),
-            (Question::Pause(name), FreeBsd) => pause(name),
-            (Question::Pause(_), _) => None,
-            (Question::Counters, Linux) => words(&["cat", "/proc/net/dev"]),
-            // -W: names are not cut at five characters.
-            (Question::Counters, FreeBsd) => words(&["netstat", "-ibdnW"]),
-            (Question::Counters, OpenBsd) => words(&["netstat", "-i", "-n", "-d"]),
-            (Question::Counters, NetBsd) => words(&["netstat", "-ibdn"]),
-            (Question::Statistics, _) => words(&["netstat", "-s"]),
-            (Question::Neighbours, Linux) => words(&["ip", "-j", "neigh", "show"]),
-            (Question::Neighbours, _) => words(&["arp", "-an"]),
-            (Question::Neighbours6, Linux) => None,
-            (Question::Neighbours6, _) => words(&["ndp", "-an"]),
-            (Question::Routes, Linux) => words(&["ip", "-j", "route", "show"]),
-            (Question::Routes, _) => words(&["netstat", "-rn"]),
-            (Question::Way(to), _) => {
-                let (to, six) = (to.to_string(), to.is_ipv6());
-                match kernel {
-                    Linux => words(&["ip", "-j", "route", "get", &to]),
-                    _ if six => words(&["route", "-n", "get", "-inet6", &to]),
-                    _ => words(&["route", "-n", "get", &to]),
-                }
+            (Question::Link(name), Linux) => return named("ethtool", name),
+            (Question::Pause(name), Linux) => return named("ethtool -a", name),
+            (Question::Pause(name), FreeBsd) => return pause(name),
+            (Question::Way(to), Linux) => return Some(words(&format!("ip -j route get {to}"))),
+            (Question::Way(to), _) if to.is_ipv6() => {
+                return Some(words(&format!("route -n get -inet6 {to}")));
             }
-            (Question::Sysctls(names), _) => sysctls(names, kernel),
-        }
+            (Question::Way(to), _) => return Some(words(&format!("route -n get {to}"))),
+            (Question::Sysctls(names), _) => return sysctls(names, kernel),
+            (Question::Neighbours6 | Question::Link(_) | Question::Pause(_), _) => return None,
+        }))
     }
 }
 
@@ -145,17 +138,14 @@ fn sysctls(names: &[String], kernel: Kernel) -> Option<Vec<String>> {
         n.starts_with(|c: char| c.is_ascii_alphabetic())
             && n.chars().all(|c| c.is_ascii_alphanumeric() || "._-%/*".contains(c))
     };
-    let mut argv = vec!["sysctl".to_string()];
     // FreeBSD's ignores unknown names with -i, Linux' with -e; OpenBSD's and NetBSD's go on after them anyway.
-    argv.extend(match kernel {
-        Kernel::FreeBsd => Some("-i".to_string()),
-        Kernel::Linux => Some("-e".to_string()),
-        Kernel::OpenBsd | Kernel::NetBsd => None,
-    });
-    (!names.is_empty() && names.iter().all(plain)).then(|| {
-        argv.extend(names.iter().cloned());
-        argv
-    })
+    let first: &[&str] = match kernel {
+        Kernel::FreeBsd => &["sysctl", "-i"],
+        Kernel::Linux => &["sysctl", "-e"],
+        Kernel::OpenBsd | Kernel::NetBsd => &["sysctl"],
+    };
+    let argv = first.iter().map(|w| (*w).to_string()).chain(names.iter().cloned());
+    (!names.is_empty() && names.iter().all(plain)).then(|| argv.collect())
 }
 
 /// Drivers differ in what they call flow control: `fc` of em, igb, ix, ixl, ice; `pause_settings` of cxgbe; two of mlx5en.
@@ -166,10 +156,8 @@ fn pause(name: &str) -> Option<Vec<String>> {
     let whole =
         !driver.is_empty() && driver.chars().all(|c| c.is_ascii_lowercase()) && unit.parse::<u32>().is_ok();
     let keys = ["fc", "pause_settings", "rx_pauseframe_control", "tx_pauseframe_control"];
-    whole.then(|| {
-        let names = keys.iter().map(|key| format!("dev.{driver}.{unit}.{key}"));
-        ["sysctl".to_string(), "-i".to_string()].into_iter().chain(names).collect()
-    })
+    let names: Vec<String> = keys.iter().map(|key| format!("dev.{driver}.{unit}.{key}")).collect();
+    sysctls(&names, Kernel::FreeBsd).filter(|_| whole)
 }
 
 /// The settings that make a host forward, IPv4 and IPv6.

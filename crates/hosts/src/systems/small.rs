@@ -14,12 +14,6 @@ pub struct Disk {
     pub free: u64,
 }
 
-/// A number alone on a line: of `date +%s`, `id -u`, `sysctl -n hw.ncpu`, `nproc`. The last one, as logins print before it.
-pub fn number(output: &[u8]) -> Option<u64> {
-    let text = bounded(output);
-    lines(&text).filter_map(|line| line.trim().parse().ok()).last()
-}
-
 /// `name: value` of FreeBSD, `name=value` of OpenBSD, `name = value` of Linux and NetBSD.
 pub fn sysctls(output: &[u8]) -> BTreeMap<String, String> {
     let text = bounded(output);

@@ -15,6 +15,18 @@ pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().take(10 * MOST_ENTRIES)
 }
 
+/// Its lines of two parts, without the blanks around them: `key: value`, `key=value`.
+pub fn pairs(text: &str, separator: char) -> impl Iterator<Item = (&str, &str)> {
+    lines(text)
+        .filter_map(move |line| line.split_once(separator))
+        .map(|(key, value)| (key.trim(), value.trim()))
+}
+
+/// A number alone on a line: of `date +%s`, `id -u`, `sysctl -n hw.ncpu`, `nproc`. The last one, as logins print before it.
+pub fn number<T: std::str::FromStr>(output: &[u8]) -> Option<T> {
+    lines(&bounded(output)).filter_map(|line| line.trim().parse().ok()).last()
+}
+
 /// A word that can be an interface's name.
 pub fn is_name(word: &str) -> bool {
     !word.is_empty()
