@@ -1,7 +1,7 @@
-//! Files that a user names.
+//! Files that a user names, and documents that are there whole or not at all.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -33,4 +33,19 @@ pub fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take((most as u64).saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Writes a document under another name, puts it on the disk, and renames it: a reader sees the old document or the new one,
+/// also after a power failure.
+pub(crate) fn replace(path: &Path, draft: &Path, document: &impl serde::Serialize) -> io::Result<()> {
+    let write = || {
+        let mut text = serde_json::to_string_pretty(document)?;
+        text.push('\n');
+        let mut file = File::create(draft)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(draft, path)
+    };
+    // The draft may not be there; the error to report is the first one.
+    write().inspect_err(|_| drop(fs::remove_file(draft)))
 }

@@ -6,6 +6,7 @@ pub mod pipes;
 use linerate_plan::rules::own::told_of;
 use pipes::{Inlet, Outlet};
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
+use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Write};
@@ -16,6 +17,42 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+/// A process that has written something down, told from a later one of the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// Its number.
+    pub pid: u32,
+    /// When it began, in ticks since the machine was started.
+    #[serde(default)]
+    pub pid_started: Option<u64>,
+}
+
+impl Owner {
+    /// This process.
+    pub fn this() -> Owner {
+        let pid = std::process::id();
+        Owner { pid, pid_started: started(pid) }
+    }
+
+    /// Whether it still runs.
+    pub fn runs(&self) -> bool {
+        started(self.pid).is_some_and(|now| self.pid_started.is_none_or(|then| now == then))
+    }
+}
+
+/// When a process began, in ticks since the machine's start; `None` if it is gone (a zombie is).
+pub(crate) fn started(pid: u32) -> Option<u64> {
+    parse_start(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Field 22 of /proc/PID/stat. The name, field 2, is in brackets and may itself contain brackets and blanks.
+fn parse_start(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
+}
 
 /// Where administration tools are that users' PATH often lacks.
 const ADMINISTRATION: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
@@ -121,8 +158,8 @@ impl Job {
         cancelled: Option<&AtomicBool>,
     ) -> Result<Finished, ProcessError> {
         let mut stdout = Kept::default();
-        let (stderr, status, took) = self.drive(command, cancelled, &mut |bytes| stdout.add(bytes))?;
-        self.judge(Finished { stdout: stdout.text(), stderr: stderr.text(), status, took })
+        let finished = self.drive(command, cancelled, &mut |bytes| stdout.add(bytes))?;
+        self.judge(Finished { stdout: stdout.text(), ..finished })
     }
 
     /// As [`Job::run`], with every line of the output handed to `each` instead of kept.
@@ -145,11 +182,11 @@ impl Job {
                 }
             }
         };
-        let (stderr, status, took) = self.drive(command, cancelled, &mut lines)?;
+        let finished = self.drive(command, cancelled, &mut lines)?;
         if !line.is_empty() {
             each(&String::from_utf8_lossy(&line));
         }
-        self.judge(Finished { stdout: String::new(), stderr: stderr.text(), status, took })
+        self.judge(finished)
     }
 
     fn judge(&self, mut finished: Finished) -> Result<Finished, ProcessError> {
@@ -167,22 +204,26 @@ impl Job {
         command: impl FnOnce(&Path) -> Command,
         cancelled: Option<&AtomicBool>,
         stdout: &mut dyn FnMut(&[u8]),
-    ) -> Result<(Kept, ExitStatus, Duration), ProcessError> {
+    ) -> Result<Finished, ProcessError> {
         let began = Instant::now();
+        let system = |source| ProcessError::System { program: self.program.clone(), source };
         let program = find(&self.program).ok_or_else(|| ProcessError::NotInstalled(self.program.clone()))?;
         let mut command = command(&program);
         command.args(&self.args);
-        let mut running = Running::start(command, self.input.0.is_some())
-            .map_err(|source| ProcessError::System { program: self.program.clone(), source })?;
+        let mut running = Running::start(command, self.input.0.is_some()).map_err(system)?;
         let (inlet, mut outlets) = running.pipes();
         let given_up = AtomicBool::new(false);
         let mut stderr = Kept::default();
         let (waited, written) = std::thread::scope(|scope| {
             let feed = |(inlet, write): (Inlet, &Arc<Writer>)| inlet.feed(&given_up, write);
             let writer = inlet.zip(self.input.0.as_ref()).map(|both| scope.spawn(move || feed(both)));
-            let over = || match cancelled.is_some_and(|c| c.load(Ordering::Relaxed)) {
-                true => Some(Given::Up),
-                false => (began.elapsed() >= self.limit).then_some(Given::Late),
+            let over = |stderr: &Kept| {
+                let (program, limit) = (self.program.clone(), self.limit);
+                match cancelled.is_some_and(|c| c.load(Ordering::Relaxed)) {
+                    true => Some(ProcessError::Cancelled { program }),
+                    false if began.elapsed() < limit => None,
+                    false => Some(ProcessError::TooSlow { program, limit, said: said(&stderr.text()) }),
+                }
             };
             let waited = running.wait(&mut outlets, stdout, &mut stderr, over);
             given_up.store(true, Ordering::Relaxed);
@@ -190,17 +231,13 @@ impl Job {
                 writer.map_or(Ok(()), |w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
             (waited, written)
         });
-        let program = self.program.clone();
-        match waited.map_err(|source| ProcessError::System { program: program.clone(), source })? {
-            Ok(status) => match written {
-                // Whoever ends with an error has said why, and need not read on.
-                Err(source) if status.success() => Err(ProcessError::Input { program, source }),
-                _ => Ok((stderr, status, began.elapsed())),
-            },
-            Err(Given::Up) => Err(ProcessError::Cancelled { program }),
-            Err(Given::Late) => {
-                Err(ProcessError::TooSlow { program, limit: self.limit, said: said(&stderr.text()) })
+        let status = waited.map_err(system)??;
+        match written {
+            // Whoever ends with an error has said why, and need not read on.
+            Err(source) if status.success() => {
+                Err(ProcessError::Input { program: self.program.clone(), source })
             }
+            _ => Ok(Finished { status, stdout: String::new(), stderr: stderr.text(), took: began.elapsed() }),
         }
     }
 }
@@ -302,13 +339,6 @@ pub fn find(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(runs)
 }
 
-/// Why nobody waits any longer.
-#[derive(Debug, Clone, Copy)]
-enum Given {
-    Up,
-    Late,
-}
-
 /// A program under way; what is left of its process group is killed with it.
 struct Running {
     child: Child,
@@ -342,8 +372,8 @@ impl Running {
         outlets: &mut [Outlet; 2],
         stdout: &mut dyn FnMut(&[u8]),
         stderr: &mut Kept,
-        over: impl Fn() -> Option<Given>,
-    ) -> io::Result<Result<ExitStatus, Given>> {
+        over: impl Fn(&Kept) -> Option<ProcessError>,
+    ) -> io::Result<Result<ExitStatus, ProcessError>> {
         let mut ended: Option<(ExitStatus, Instant)> = None;
         loop {
             pipes::wait(outlets, LOOK)?;
@@ -359,7 +389,7 @@ impl Running {
                 }
                 Some(_) => {}
                 None => {
-                    if let Some(why) = over() {
+                    if let Some(why) = over(stderr) {
                         return Ok(Err(why));
                     }
                 }

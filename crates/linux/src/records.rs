@@ -9,11 +9,12 @@ mod reader;
 mod time;
 mod writer;
 
+use crate::files;
 use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use writer::Writer;
@@ -141,23 +142,10 @@ impl RecordStore {
         self.writer.finish()
     }
 
-    /// Under another name, fsync, then rename: a reader sees the old document or the new one, also after a power failure.
     fn write_document(&self, name: &str, document: &impl serde::Serialize) -> Result<(), RecordsError> {
         let path = self.directory.join(name);
         let temporary = self.directory.join(format!(".{name}.new"));
-        let write = || -> io::Result<()> {
-            let mut text = serde_json::to_string_pretty(document)?;
-            text.push('\n');
-            let mut file = File::create(&temporary)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&temporary, &path)
-        };
-        write().map_err(|e| {
-            // It may not be there; the error to report is the first one.
-            let _ = fs::remove_file(&temporary);
-            RecordsError::system("write", &path, e)
-        })?;
+        files::replace(&path, &temporary, document).map_err(|e| RecordsError::system("write", &path, e))?;
         sync_directory(&self.directory)
     }
 }

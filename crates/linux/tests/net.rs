@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use linerate_linux::net::ethtool::Ethtool;
 use linerate_linux::net::guard::{self, Refusal};
 use linerate_linux::net::napi;
-use linerate_linux::net::netlink::{Route, VethSpec};
+use linerate_linux::net::netlink::{Route, VethEnd};
 use linerate_linux::net::procnet;
 use linerate_linux::net::registry::{LabRecord, NamespaceRecord, Registry};
 use linerate_linux::net::sysfs::NetSysfs;
 use linerate_linux::net::{Error, Netns, sysctl};
+use linerate_linux::process::Owner;
 
 const MAC_A: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
 const MAC_B: [u8; 6] = [2, 0, 0, 0, 0, 0xb];
@@ -33,7 +34,7 @@ impl Pair {
         let a = Netns::anonymous().unwrap().with_label("test-a");
         let b = Netns::anonymous().unwrap().with_label("test-b");
         let (route_a, route_b) = (Route::open(&a).unwrap(), Route::open(&b).unwrap());
-        route_a.create_veth(&spec("a0", "b0", &b, queues)).unwrap();
+        route_a.create_veth(&end("a0", MAC_A), &end("b0", MAC_B), &b, queues).unwrap();
         Pair { a, b, route_a, route_b }
     }
 
@@ -66,19 +67,8 @@ impl Pair {
     }
 }
 
-fn spec<'a>(name: &'a str, peer_name: &'a str, peer_ns: &'a Netns, queues: u32) -> VethSpec<'a> {
-    VethSpec {
-        name,
-        mac: MAC_A,
-        peer_name,
-        peer_mac: MAC_B,
-        peer_ns,
-        queues,
-        mtu: 1400,
-        peer_mtu: None,
-        txqueuelen: Some(77),
-        indexes: None,
-    }
+fn end(name: &str, mac: [u8; 6]) -> VethEnd {
+    VethEnd { name: name.into(), mac, mtu: 1400, index: 0 }
 }
 
 fn ip(text: &str) -> IpAddr {
@@ -156,22 +146,12 @@ fn a_veth_pair_has_what_was_asked_on_both_ends() {
         assert_eq!((link.name.as_str(), link.mac, link.mtu), (name, mac, 1400));
         assert_eq!((link.num_rx_queues, link.num_tx_queues), (3, 3));
         assert_eq!(link.kind.as_deref(), Some("veth"));
-        assert!(
-            !link.up
-                && !link.carrier
-                && !link.running
-                && !link.xdp_attached
-                && link.master.is_none()
-                && link.lower.is_none()
-        );
+        assert!(!link.up && !link.carrier && !link.running && link.master.is_none() && link.lower.is_none());
     }
     let waited = pair.route_a.wait_running(pair.index_a(), Duration::from_millis(1)).unwrap_err();
     assert_eq!(waited.to_string(), "cannot wait for interface a0 in namespace test-a: Connection timed out");
     let pair = pair.up();
     assert!(pair.route_a.link("a0").unwrap().carrier);
-    pair.route_a.set_mtu(pair.index_a(), 9000).unwrap();
-    pair.route_a.set_gso_max_segments(pair.index_a(), 1).unwrap();
-    assert_eq!(pair.route_a.link_by_index(pair.index_a()).unwrap().mtu, 9000);
     pair.route_a.delete(pair.index_a()).unwrap();
     assert!(pair.route_b.link("b0").unwrap_err().is_missing());
 }
@@ -180,17 +160,17 @@ fn a_veth_pair_has_what_was_asked_on_both_ends() {
 #[ignore = "needs root: run by make test as root"]
 fn errors_name_operation_object_and_the_kernels_reason() {
     let pair = Pair::new(1);
-    let twice = pair.route_a.create_veth(&spec("a0", "b1", &pair.b, 1)).unwrap_err();
+    let twice = pair.route_a.create_veth(&end("a0", MAC_A), &end("b1", MAC_B), &pair.b, 1).unwrap_err();
     assert!(
         twice.to_string().starts_with("cannot create veth pair a0/b1 in namespace test-a: File exists"),
         "{twice}"
     );
-    let mtu = pair.route_a.set_mtu(pair.index_a(), 1 << 20).unwrap_err().to_string();
-    assert!(
-        mtu.starts_with("cannot set the MTU of interface a0 to 1048576 in namespace test-a: Invalid"),
-        "{mtu}"
-    );
-    assert!(mtu.contains("(mtu greater than device maximum)"), "{mtu}");
+    let nowhere = pair.route_a.add_route(ip("198.19.0.0"), 16, Some(ip("198.18.9.9")), pair.index_a());
+    let nowhere = nowhere.unwrap_err().to_string();
+    let start =
+        "cannot add route 198.19.0.0/16 via 198.18.9.9 by interface a0 in namespace test-a: Network is ";
+    assert!(nowhere.starts_with(start), "{nowhere}");
+    assert!(nowhere.contains("(Nexthop has invalid gateway)"), "{nowhere}");
     let missing = pair.route_a.link("nowhere").unwrap_err();
     assert_eq!(missing.to_string(), "there is no interface nowhere in namespace test-a");
     assert!(matches!(missing, Error::NotFound { .. }));
@@ -212,7 +192,7 @@ fn packets_cross_the_pair_in_both_families() {
         });
     }
     let stats = pair.route_b.link("b0").unwrap().stats;
-    assert!(stats.rx_packets >= 2 && stats.rx_bytes >= 2 * 43, "{stats:?}");
+    assert!(stats.rx_packets >= 2, "{stats:?}");
     let addresses = pair.route_a.addresses().unwrap();
     assert!(addresses.contains(&(pair.index_a(), ip("198.18.0.1"), 24)));
     assert!(addresses.contains(&(pair.index_a(), ip("2001:2::1"), 64)));
@@ -223,15 +203,14 @@ fn packets_cross_the_pair_in_both_families() {
 fn a_bridge_forwards_by_static_entries() {
     let bridge_ns = Netns::anonymous().unwrap();
     let bridge = Route::open(&bridge_ns).unwrap();
-    let master = bridge.create_bridge("br0", Some(0)).unwrap();
+    let master = bridge.create_bridge("br0").unwrap();
     let ends = ["198.18.0.1", "198.18.0.2"].map(|address| {
         let ns = Netns::anonymous().unwrap();
         let last = address.as_bytes()[address.len() - 1] - b'0';
         let name = format!("p{last}");
         let mac = [2, 0, 0, 0, 0, last];
         let port = [2, 0, 0, 0, 1, last];
-        let spec = VethSpec { mac: port, peer_mac: mac, ..spec(&name, "e0", &ns, 1) };
-        bridge.create_veth(&spec).unwrap();
+        bridge.create_veth(&end(&name, port), &end("e0", mac), &ns, 1).unwrap();
         let index = bridge.link(&name).unwrap().index;
         bridge.set_master(index, Some(master)).unwrap();
         bridge.add_fdb(index, mac).unwrap();
@@ -286,7 +265,7 @@ fn default_routes_are_seen_and_the_guard_refuses_them() {
 #[ignore = "needs root: run by make test as root"]
 fn the_guard_looks_through_a_bridge() {
     let pair = Pair::new(1).up();
-    let master = pair.route_a.create_bridge("br0", None).unwrap();
+    let master = pair.route_a.create_bridge("br0").unwrap();
     pair.route_a.set_master(pair.index_a(), Some(master)).unwrap();
     pair.route_a.set_up(master, true).unwrap();
     pair.route_a.add_address(master, ip("198.18.0.1"), 24).unwrap();
@@ -302,7 +281,7 @@ fn the_guard_looks_through_a_bridge() {
 fn ethtool_reads_and_sets() {
     let pair = Pair::new(2).up();
     let tool = Ethtool::open(&pair.a).unwrap();
-    assert_eq!(tool.driver("a0").unwrap().driver, "veth");
+    assert_eq!(tool.driver("a0").unwrap(), "veth");
     assert_eq!(tool.speed_mbps("a0").unwrap(), Some(10_000));
     for on in [true, false] {
         tool.set_feature("a0", "rx-gro", on).unwrap();
@@ -311,7 +290,7 @@ fn ethtool_reads_and_sets() {
     }
     let stats = tool.stats("a0").unwrap();
     assert!(stats.iter().any(|(name, _)| name == "rx_queue_1_drops"), "{stats:?}");
-    assert_eq!(tool.channels("a0").unwrap().max_rx, 2);
+    assert_eq!(tool.channels("a0").unwrap().rx, 2);
     tool.set_channels("a0", 1, 1).unwrap();
     assert_eq!((tool.channels("a0").unwrap().rx, tool.channels("a0").unwrap().tx), (1, 1));
     assert_eq!(tool.rings("a0").unwrap_err().errno(), Some(libc::EOPNOTSUPP));
@@ -374,7 +353,6 @@ fn a_lost_packet_is_counted_where_it_was_lost() {
     assert!(before.contains_key("b0.rx_dropped") && before.contains_key("Ip6.InDiscards"));
     assert!(before.contains_key("b0.ethtool.rx_queue_0_drops"), "{before:?}");
     assert!(procnet::counters(&pair.a).unwrap()["Ip.OutRequests"] >= 5);
-    assert!(!procnet::softnet().unwrap().is_empty());
 }
 
 #[test]
@@ -393,8 +371,6 @@ fn napi_threads_are_found_in_their_own_namespace_and_pinned() {
     let by_name = napi::threads_by_name(std::path::Path::new("/proc"), "b0").unwrap();
     assert!(all.iter().all(|thread| by_name.contains(thread)), "{all:?} {by_name:?}");
     napi::pin(all[0].pid, 0).unwrap();
-    napi::set_priority(all[0].pid, Some(10)).unwrap();
-    napi::set_priority(all[0].pid, None).unwrap();
     assert!(napi::pin(all[0].pid, 1 << 20).is_err());
 }
 
@@ -404,7 +380,7 @@ fn napi_threads_are_found_in_their_own_namespace_and_pinned() {
 fn holder_of_a_namespace() {
     let Ok(path) = std::env::var("LINERATE_TEST_HOLD") else { return };
     let (ours, theirs) = (Netns::anonymous().unwrap(), Netns::open(path).unwrap());
-    Route::open(&ours).unwrap().create_veth(&spec("held", "witness", &theirs, 1)).unwrap();
+    Route::open(&ours).unwrap().create_veth(&end("held", MAC_A), &end("witness", MAC_B), &theirs, 1).unwrap();
     let _sysfs = NetSysfs::mount(&ours).unwrap();
     eprintln!("ready {}", ours.inode());
     std::thread::sleep(Duration::from_secs(60));
@@ -455,10 +431,9 @@ fn a_lab_record_is_written_listed_and_removed() {
     fs::write(root.join("labs/new.json"), fs::read_to_string(root.join("labs/lab-1.json")).unwrap()).unwrap();
     let listing = registry.list().unwrap();
     assert_eq!((listing.records, listing.damaged.len()), (vec![record.clone()], 2));
-    assert_eq!(registry.get("lab-1").unwrap(), record);
     registry.remove("lab-1").unwrap();
     registry.remove("lab-1").unwrap();
-    assert!(registry.get("lab-1").unwrap_err().is_missing());
+    assert!(registry.list().unwrap().records.is_empty());
     fs::remove_dir_all(root).unwrap();
 }
 
@@ -471,7 +446,7 @@ fn remains_of_a_dead_process_are_cleared_and_nothing_else() {
     let dead = child.id();
     child.wait().unwrap();
     let (ours, foreign) = (Netns::anonymous().unwrap(), Netns::anonymous().unwrap());
-    let mut record = LabRecord { pid: dead, ..LabRecord::begin("half", 1) };
+    let mut record = LabRecord { owner: Owner { pid: dead, ..Owner::this() }, ..LabRecord::begin("half", 1) };
     for (role, ns, inode) in [("dut", &ours, ours.inode()), ("other", &foreign, 1)] {
         let name = format!("linerate-remains-{}-{role}", std::process::id());
         ns.persist(&name).unwrap();

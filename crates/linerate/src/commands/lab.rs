@@ -134,7 +134,7 @@ fn describe(record: &LabRecord, lab: Option<&EmbeddedLab>) -> String {
     let name = &record.name;
     let mut text = match record.state() {
         LabState::Up => format!("Lab {name} is up; `linerate lab down --name {name}` removes it.\n"),
-        LabState::Beginning => format!("Lab {name} is being put up by process {}.\n", record.pid),
+        LabState::Beginning => format!("Lab {name} is being put up by process {}.\n", record.owner.pid),
         LabState::Unfinished => {
             format!(
                 "Lab {name} is unfinished; `linerate lab down --name {name}` removes what there is of it.\n"

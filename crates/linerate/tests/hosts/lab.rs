@@ -5,7 +5,7 @@ use crate::common::LINERATE;
 use crate::site::Site;
 use linerate_linux::net::Netns;
 use linerate_linux::net::ethtool::Ethtool;
-use linerate_linux::net::netlink::{Route, VethSpec};
+use linerate_linux::net::netlink::{Route, VethEnd};
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -110,19 +110,10 @@ addresses = ["198.18.128.3/24"]
 
 /// Connects two hosts with a cable whose ends have these names, and Ethernet addresses that end with these bytes.
 fn cable(number: u32, [from, to]: [&Netns; 2], [name, peer_name]: [&str; 2], [mac, peer_mac]: [u8; 2]) {
-    let spec = VethSpec {
-        name,
-        mac: [2, 0, 0, 0, 0, mac],
-        peer_name,
-        peer_mac: [2, 0, 0, 0, 0, peer_mac],
-        peer_ns: to,
-        queues: 1,
-        mtu: 1500,
-        peer_mtu: None,
-        txqueuelen: None,
-        indexes: Some((200 + number, 300 + number)),
-    };
-    Route::open(from).unwrap().create_veth(&spec).unwrap();
+    let end =
+        |name: &str, mac, index| VethEnd { name: name.into(), mac: [2, 0, 0, 0, 0, mac], mtu: 1500, index };
+    let (near, far) = (end(name, mac, 200 + number), end(peer_name, peer_mac, 300 + number));
+    Route::open(from).unwrap().create_veth(&near, &far, to, 1).unwrap();
     // Redirected frames need the NAPI of the other end.
     Ethtool::open(to).unwrap().set_feature(peer_name, "rx-gro", true).unwrap();
 }

@@ -2,7 +2,7 @@
 
 use crate::sshd::{SshHost, SshLab};
 use crate::{check, has, problems};
-use linerate_linux::net::netlink::{Route, VethSpec};
+use linerate_linux::net::netlink::{Route, VethEnd};
 use serde_json::json;
 use std::time::Duration;
 
@@ -40,22 +40,14 @@ addresses = ["10.2.0.1/24"]
 /// A cable between two hosts' interfaces: names and Ethernet addresses.
 fn cable(ends: [(&SshHost, &str, [u8; 6]); 2]) {
     let [(a, name, mac), (b, peer_name, peer_mac)] = ends;
-    let route = Route::open(&a.netns).unwrap();
-    let index = |mac: [u8; 6]| u32::from(mac[1]) * 10 + u32::from(mac[5]);
-    let indexes = Some((index(mac), index(peer_mac)));
-    let spec = VethSpec {
-        name,
+    let end = |name: &str, mac: [u8; 6]| VethEnd {
+        name: name.into(),
         mac,
-        peer_name,
-        peer_mac,
-        peer_ns: &b.netns,
-        queues: 1,
         mtu: 1500,
-        peer_mtu: None,
-        txqueuelen: None,
-        indexes,
+        index: u32::from(mac[1]) * 10 + u32::from(mac[5]),
     };
-    route.create_veth(&spec).unwrap();
+    let route = Route::open(&a.netns).unwrap();
+    route.create_veth(&end(name, mac), &end(peer_name, peer_mac), &b.netns, 1).unwrap();
 }
 
 /// A command on a host.

@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::session::{Session, complaint};
 use crate::stand::{self, FLOWS, FRAME_FCS, GENERATOR_CPU, Testbed};
-use linerate_linux::net::netlink::{Route, VethSpec};
+use linerate_linux::net::netlink::{Route, VethEnd};
 use linerate_linux::net::{Netns, sysctl};
 use linerate_linux::ports::Port;
 use linerate_linux::ports::xdp_receiver::XdpReceiver;
@@ -269,18 +269,8 @@ impl Pair {
             let _ = sysctl::set(namespace, "net/ipv6/conf/default/disable_ipv6", "1");
         }
         let (client_route, route) = (Route::open(&client)?, Route::open(&server)?);
-        client_route.create_veth(&VethSpec {
-            name: "c0",
-            mac: CLIENT_MAC,
-            peer_name: "s0",
-            peer_mac: SERVER_MAC,
-            peer_ns: &server,
-            queues: 1,
-            mtu: 1500,
-            peer_mtu: None,
-            txqueuelen: None,
-            indexes: Some((2, 3)),
-        })?;
+        let end = |name: &str, mac, index| VethEnd { name: name.into(), mac, mtu: 1500, index };
+        client_route.create_veth(&end("c0", CLIENT_MAC, 2), &end("s0", SERVER_MAC, 3), &server, 1)?;
         let (client_index, server_index) = (client_route.link("c0")?.index, route.link("s0")?.index);
         for (route, index, own, other, mac) in [
             (&client_route, client_index, CLIENT, SERVER, SERVER_MAC),

@@ -44,7 +44,7 @@ pub(super) fn interface(namespace: &Netns, link: &LinkInfo, options: &Options) -
     Interface {
         name: link.name.clone(),
         mac: MacAddr(link.mac).to_string(),
-        driver: ask(&|e| e.driver(&link.name).ok().map(|d| d.driver)),
+        driver: ask(&|e| e.driver(&link.name).ok()),
         kind: link.kind.clone(),
         speed_mbps: ethtool.as_ref().and_then(|e| e.speed_mbps(&link.name).ok().flatten()),
         mtu: link.mtu,

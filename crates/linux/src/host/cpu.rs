@@ -126,21 +126,6 @@ pub fn online_cpus() -> io::Result<Vec<u32>> {
     Ok(set.collect())
 }
 
-/// One CPU of each core, ascending, out of `online`: hyperthreads share the core's units, and a role's speed would depend
-/// on what its sibling does. Where a core's siblings are not known, each CPU counts as a core.
-pub fn one_per_core(root: &Path, online: &[u32]) -> Vec<u32> {
-    let mut taken: Vec<u32> = Vec::new();
-    let mut chosen = Vec::new();
-    for &cpu in online {
-        let path = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-        if !taken.contains(&cpu) {
-            chosen.push(cpu);
-            taken.extend(super::line(root, &path).map(|l| parse_list(&l)).unwrap_or_default());
-        }
-    }
-    chosen
-}
-
 /// Who runs where on the CPUs `online`. `asked` are those of the generator, one thread each. CPUs that are not online are
 /// never used, asked for or not: refuse them before.
 ///

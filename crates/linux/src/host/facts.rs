@@ -1,6 +1,6 @@
 //! The facts of a machine that are recorded with every campaign. No addresses and no serial numbers: records get published.
 
-use super::{interfaces, line, line_or_reason, read_start, tools, unknown};
+use super::{interfaces, line, line_or_reason, memory, read_start, tools, unknown};
 use linerate_measure::record::{HostFacts, VERSION};
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,7 +37,7 @@ pub fn facts(root: &Path) -> HostFacts {
         },
         cpus: cpus(root, cpuinfo.as_deref().unwrap_or_default()),
         hypervisor: hypervisor(root, cpuinfo.as_deref().unwrap_or_default()),
-        memory: memory(root),
+        memory: memory::total_bytes(root),
         governor: governor(root),
         clock_source: line_or_reason(root, &format!("{CLOCK_SOURCE}/current_clocksource")),
         mitigations: mitigations(root),
@@ -115,14 +115,6 @@ fn hypervisor(root: &Path, cpuinfo: &str) -> Option<String> {
         (true, None) if product.is_empty() => Some("of unknown kind".into()),
         (true, None) => Some(product),
     }
-}
-
-/// Bytes of memory; 0 where it is not known.
-fn memory(root: &Path) -> u64 {
-    let text = read_start(root, "proc/meminfo", 4096).unwrap_or_default();
-    let total = text.lines().find_map(|l| l.strip_prefix("MemTotal:"));
-    let kib = total.and_then(|t| t.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    kib.unwrap_or(0).saturating_mul(1024)
 }
 
 fn governor(root: &Path) -> String {

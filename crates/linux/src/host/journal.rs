@@ -10,7 +10,7 @@ mod store;
 pub use error::JournalError;
 pub use store::{Reservation, Step, Written};
 
-use crate::net::registry::process_start;
+use crate::process::{Job, Owner};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,21 +48,6 @@ impl Change {
     pub fn sysctl(name: &str, value: &str) -> Result<Change, crate::net::Error> {
         crate::net::sysctl::check_value(name, value)?;
         let file = format!("proc/sys/{}", crate::net::sysctl::path_of(name)?);
-        Ok(Change { file, value: value.trim().to_owned(), at_least: false })
-    }
-
-    /// A parameter of a module that is loaded.
-    ///
-    /// # Errors
-    /// As [`Change::sysctl`].
-    pub fn module_parameter(module: &str, name: &str, value: &str) -> Result<Change, crate::net::Error> {
-        crate::net::sysctl::check_value(name, value)?;
-        let file = format!("sys/module/{module}/parameters/{name}");
-        check(&file).map_err(|reason| crate::net::Error::Invalid {
-            what: "the module's parameter",
-            value: format!("{module}.{name}"),
-            reason,
-        })?;
         Ok(Change { file, value: value.trim().to_owned(), at_least: false })
     }
 
@@ -146,9 +131,8 @@ impl Journal {
     /// Begins changes; nothing is written before the first.
     pub fn begin(&self) -> HostChanges {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let pid = std::process::id();
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{pid}-{}-{number}.journal", process_start(pid).unwrap_or(0));
+        let (number, owner) = (NEXT.fetch_add(1, Ordering::Relaxed), Owner::this());
+        let name = format!("{}-{}-{number}.journal", owner.pid, owner.pid_started.unwrap_or(0));
         HostChanges { path: self.books.join(name), journal: self.clone(), book: None }
     }
 
@@ -168,7 +152,7 @@ impl Journal {
                 Err(reason) => {
                     done.push(format!("{} is damaged and was left alone: {reason}", path.display()))
                 }
-                Ok(book) if book.owner_runs() => {}
+                Ok(book) if book.owner.is_some_and(|owner| owner.runs()) => {}
                 Ok(book) => done.extend(self.undo_book(&path, &book)?),
             }
         }
@@ -320,7 +304,8 @@ impl HostChanges {
                 && path != self.path
                 && book.steps.iter().any(|w| matches!(&w.step, Step::Set { file: f, .. } if f == file))
             {
-                return Err(JournalError::Held { file: file.to_owned(), pid: book.pid });
+                let pid = book.owner.map_or(0, |owner| owner.pid);
+                return Err(JournalError::Held { file: file.to_owned(), pid });
             }
         }
         Ok(())
@@ -386,7 +371,7 @@ pub(crate) fn check_module(name: &str) -> Result<(), &'static str> {
 }
 
 fn modprobe(operation: &'static str, args: &[&str], module: &str) -> Result<(), JournalError> {
-    let job = crate::process::Job::new("modprobe", args).within(Duration::from_secs(20));
+    let job = Job::new("modprobe", args).within(Duration::from_secs(20));
     let run = job.run(|path| Command::new(path), None);
     run.map(drop).map_err(|e| JournalError::Module {
         operation,

@@ -127,19 +127,6 @@ fn other_processors_and_hypervisors() {
 }
 
 #[test]
-fn siblings_of_a_core_are_not_both_taken() {
-    let siblings = |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-    let tree = Tree::new()
-        .file(&siblings(0), "0,2\n")
-        .file(&siblings(1), "1,3\n")
-        .file(&siblings(2), "0,2\n")
-        .file(&siblings(3), "1,3\n");
-    assert_eq!(cpu::one_per_core(&tree.0, &[0, 1, 2, 3]), [0, 1]);
-    assert_eq!(cpu::one_per_core(&tree.0, &[2, 3]), [2, 3]);
-    assert_eq!(cpu::one_per_core(Path::new("/nonexistent"), &[4, 5]), [4, 5]);
-}
-
-#[test]
 fn this_machine_is_described_fast() {
     facts(Path::new("/"));
     let began = std::time::Instant::now();

@@ -2,8 +2,8 @@
 //! before anything is measured, what cannot be had here.
 
 use super::{LabError, Setup, program};
-use crate::host::cpu;
-use crate::net::netlink::{Route, VethSpec, VxlanSpec};
+use crate::host::{cpu, memory};
+use crate::net::netlink::{Route, VethEnd, VxlanSpec};
 use crate::net::{self, Netns, sysctl};
 use crate::process::{self, Input, Job, ProcessError};
 use linerate_plan::campaign::Requirement;
@@ -185,8 +185,8 @@ fn attempt(need: &Need) -> Result<(), String> {
             }
             _ => Ok(()),
         },
-        Need::Memory(bytes) => match memory() {
-            Some(there) if there < *bytes => {
+        Need::Memory(bytes) => match memory::total_bytes(Path::new("/")) {
+            there @ 1.. if there < *bytes => {
                 Err(format!("it needs {} MiB of memory, and this machine has {}", bytes >> 20, there >> 20))
             }
             _ => Ok(()),
@@ -208,18 +208,13 @@ impl Bench {
     fn new() -> Result<Bench, net::Error> {
         let namespace = Netns::anonymous()?.with_label("probe");
         let route = Route::open(&namespace)?;
-        route.create_veth(&VethSpec {
-            name: "x0",
-            mac: super::addresses::mac(0xffff, 1),
-            peer_name: "x1",
-            peer_mac: super::addresses::mac(0xffff, 2),
-            peer_ns: &namespace,
-            queues: 1,
+        let end = |name: &str, role| VethEnd {
+            name: name.into(),
+            mac: super::addresses::mac(0xffff, role),
             mtu: 1500,
-            peer_mtu: None,
-            txqueuelen: None,
-            indexes: None,
-        })?;
+            index: 0,
+        };
+        route.create_veth(&end("x0", 1), &end("x1", 2), &namespace, 1)?;
         Ok(Bench { namespace, route })
     }
 
@@ -232,7 +227,7 @@ fn try_link(kind: &str) -> Result<(), net::Error> {
     let bench = Bench::new()?;
     let mac = super::addresses::mac(0xffff, 3);
     match kind {
-        "bridge" => bench.route.create_bridge("probe", None).map(drop),
+        "bridge" => bench.route.create_bridge("probe").map(drop),
         "macvlan" => bench.route.create_macvlan("probe", mac, bench.below()?),
         "vlan" => bench.route.create_vlan("probe", mac, bench.below()?, 2),
         "vxlan" => {
@@ -346,12 +341,6 @@ fn kernel_version() -> Option<(u32, u32)> {
 fn version_of(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().ok());
     Some((numbers.next()??, numbers.next()??))
-}
-
-fn memory() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kb| kb << 10)
 }
 
 impl fmt::Display for Need {

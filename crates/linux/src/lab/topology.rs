@@ -16,7 +16,7 @@
 use super::addresses::mac;
 use super::dut::{DutEnd, has_ipv6, prepare};
 use super::{EmbeddedLab, LabError, Setup, interface, quieten};
-use crate::net::netlink::{Route, VethSpec, VxlanSpec};
+use crate::net::netlink::{Route, VethEnd, VxlanSpec};
 use crate::net::{MacAddr, Netns, sysctl};
 use linerate_plan::settings::Dut;
 use std::net::Ipv4Addr;
@@ -61,7 +61,7 @@ impl Node {
 
     /// Makes a bridge of these ports. Frames to a port's addresses are sent there from the first one on.
     fn bridge(&self, name: &str, ports: &[(&str, &[MacAddr])]) -> Result<u32, LabError> {
-        let bridge = self.route.create_bridge(name, None)?;
+        let bridge = self.route.create_bridge(name)?;
         for (port, behind) in ports {
             let port = interface(&self.route, port)?;
             self.route.set_up(port.index, true)?;
@@ -85,13 +85,6 @@ impl Node {
     }
 }
 
-/// One end of a link to be made.
-pub(super) struct End {
-    pub name: String,
-    pub mac: MacAddr,
-    pub index: u32,
-}
-
 /// A lane under construction.
 pub(super) struct Wiring<'a> {
     pub lab: &'a EmbeddedLab,
@@ -106,21 +99,26 @@ pub fn interface_names(lane: usize) -> [String; 2] {
 }
 
 impl Wiring<'_> {
-    /// The ends of the tester: generator and receiver.
-    pub fn tester(&self) -> [End; 2] {
-        [self.end(format!("g{}", self.number), 1), self.end(format!("r{}", self.number), 4)]
+    /// The ends of the tester: generator and receiver. They carry the tester's frames, whatever the DUT's MTU.
+    pub fn tester(&self) -> [VethEnd; 2] {
+        let mtu = self.lab.spec.mtu();
+        [self.end(format!("g{}", self.number), 1, mtu), self.end(format!("r{}", self.number), 4, mtu)]
     }
 
     /// Ends are numbered apart: both ends of a pair with the same number come up late (docs/packet-io.md).
-    fn end(&self, name: String, role: u8) -> End {
-        End { name, mac: mac(self.number, role), index: 10 * (self.number as u32 + 1) + u32::from(role) }
+    fn end(&self, name: String, role: u8, mtu: u32) -> VethEnd {
+        VethEnd {
+            name,
+            mac: mac(self.number, role),
+            mtu,
+            index: 10 * (self.number as u32 + 1) + u32::from(role),
+        }
     }
 
     /// Links the tester's ends to each other.
     pub fn tester_baseline(&self) -> Result<(), LabError> {
         let [g, r] = self.tester();
-        let mtu = self.lab.spec.mtu();
-        self.veth(&self.lab.generator_route, (&g, mtu), (&r, mtu), &self.lab.receiver, self.lab.spec.queues())
+        Ok(self.lab.generator_route.create_veth(&g, &r, &self.lab.receiver, self.lab.spec.queues())?)
     }
 
     /// Makes the DUT's namespaces and links, up to what is set on them.
@@ -184,12 +182,11 @@ impl Wiring<'_> {
         let outer = Node::switch(&self.setup.name, "host")?;
         let (names, cards) = (interface_names(self.number), self.card_names());
         self.cards(&outer, &outer, &cards)?;
-        let mtus = self.mtus();
-        for (side, (name, role)) in names.iter().zip([5, 6]).enumerate() {
-            let peer = self.end(format!("to-{name}"), role + 2);
-            let end = self.end(name.clone(), role);
-            let link = (&end, mtus[side]);
-            self.veth(&outer.route, (&peer, mtus[side]), link, &inner.namespace, self.queues()[side])?;
+        for ((name, role), (mtu, queues)) in
+            names.iter().zip([5, 6]).zip(self.mtus().into_iter().zip(self.queues()))
+        {
+            let near = self.end(format!("to-{name}"), role + 2, mtu);
+            outer.route.create_veth(&near, &self.end(name.clone(), role, mtu), &inner.namespace, queues)?;
         }
         let behind = [mac(self.number, 5), self.receiver_mac()];
         let [to_in, to_out] = names.each_ref().map(|name| format!("to-{name}"));
@@ -203,10 +200,10 @@ impl Wiring<'_> {
         let far = Node::switch(&self.setup.name, "far end of the tunnel")?;
         let ([inside, outside], card) = (interface_names(self.number), format!("card-out{}", self.number));
         self.cards(&router, &far, &[inside.clone(), card.clone()])?;
-        let (near, beyond) = (self.end("under0".into(), 5), self.end("under1".into(), 6));
         let mtu = self.mtus()[1];
-        let outer = mtu + VXLAN_OVERHEAD;
-        self.veth(&router.route, (&near, outer), (&beyond, outer), &far.namespace, self.queues()[1])?;
+        let [near, beyond] = [("under0", 5), ("under1", 6)]
+            .map(|(name, role)| self.end(name.into(), role, mtu + VXLAN_OVERHEAD));
+        router.route.create_veth(&near, &beyond, &far.namespace, self.queues()[1])?;
         let ends = [(&router, &near, outside.as_str(), 0), (&far, &beyond, "tunnel", 1)];
         for (node, under, name, own) in ends {
             let index = node.below(&under.name)?;
@@ -238,12 +235,10 @@ impl Wiring<'_> {
     /// The two links to the tester.
     fn cards(&self, inside: &Node, outside: &Node, names: &[String; 2]) -> Result<(), LabError> {
         let [g, r] = self.tester();
-        let ([near, far], mtus, [near_queues, far_queues]) =
-            ([self.end(names[0].clone(), 2), self.end(names[1].clone(), 3)], self.mtus(), self.queues());
-        // The tester's ends carry the tester's frames, whatever the DUT's MTU.
-        let own = self.lab.spec.mtu();
-        self.veth(&self.lab.generator_route, (&g, own), (&near, mtus[0]), &inside.namespace, near_queues)?;
-        self.veth(&outside.route, (&far, mtus[1]), (&r, own), &self.lab.receiver, far_queues)
+        let ([near_mtu, far_mtu], [near_queues, far_queues]) = (self.mtus(), self.queues());
+        let (near, far) = (self.end(names[0].clone(), 2, near_mtu), self.end(names[1].clone(), 3, far_mtu));
+        self.lab.generator_route.create_veth(&g, &near, &inside.namespace, near_queues)?;
+        Ok(outside.route.create_veth(&far, &r, &self.lab.receiver, far_queues)?)
     }
 
     fn mtus(&self) -> [u32; 2] {
@@ -254,27 +249,5 @@ impl Wiring<'_> {
     fn queues(&self) -> [u32; 2] {
         let own = self.lab.spec.queues();
         [&self.setup.inside, &self.setup.outside].map(|end| end.queues.unwrap_or(1).max(own))
-    }
-
-    fn veth(
-        &self,
-        route: &Route,
-        (end, mtu): (&End, u32),
-        (peer, peer_mtu): (&End, u32),
-        peer_ns: &Netns,
-        queues: u32,
-    ) -> Result<(), LabError> {
-        Ok(route.create_veth(&VethSpec {
-            name: &end.name,
-            mac: end.mac,
-            peer_name: &peer.name,
-            peer_mac: peer.mac,
-            peer_ns,
-            queues,
-            mtu,
-            peer_mtu: Some(peer_mtu),
-            txqueuelen: None,
-            indexes: Some((end.index, peer.index)),
-        })?)
     }
 }

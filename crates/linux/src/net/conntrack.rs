@@ -1,9 +1,8 @@
 //! The connections that a namespace tracks: how many there are, and their end.
 
-use super::netlink::attributes;
-use super::netlink::socket::{Failure, Socket};
+use super::netlink::attributes::{Body, attribute};
+use super::netlink::socket::{DUMP, Failure, Socket};
 use super::{Error, Netns, sysctl};
-use netlink_packet_core::NLM_F_DUMP;
 
 /// linux/netfilter/nfnetlink.h and nfnetlink_conntrack.h: `NFNL_SUBSYS_CTNETLINK` with `IPCTNL_MSG_CT_GET`…
 const GET: u16 = 1 << 8 | 1;
@@ -19,18 +18,17 @@ const SEEN_REPLY: u32 = 1 << 1;
 
 /// Forgets all connections of the namespace. A kernel that has no connection tracking, or has not begun it, has none.
 pub fn flush(ns: &Netns) -> Result<(), Error> {
-    ask(ns, "forget", |socket| socket.request(DELETE, 0, &ANY, |_, _| {})).map(|_| ())
+    ask(ns, "forget", |socket| socket.collect(DELETE, 0, &Body(ANY.to_vec()))).map(drop)
 }
 
 /// How many connections of the namespace have been seen in one direction only: no frame came back. The kernel walks its whole table,
 /// some milliseconds.
 pub fn unanswered(ns: &Netns) -> Result<u64, Error> {
-    let mut body = ANY.to_vec();
-    attributes::push(&mut body, STATUS, &0u32.to_be_bytes());
-    attributes::push(&mut body, STATUS_MASK, &SEEN_REPLY.to_be_bytes());
+    let body = Body(ANY.to_vec());
+    let body = body.with(STATUS, &0u32.to_be_bytes()).with(STATUS_MASK, &SEEN_REPLY.to_be_bytes());
     let count = ask(ns, "list", |socket| {
         let mut found = 0;
-        socket.request(GET, NLM_F_DUMP, &body, |_, answer| found += u64::from(is_unanswered(answer)))?;
+        socket.request(GET, DUMP, &body, &mut |entry| found += u64::from(is_unanswered(entry)))?;
         Ok(found)
     })?;
     Ok(count.unwrap_or(0))
@@ -38,9 +36,8 @@ pub fn unanswered(ns: &Netns) -> Result<u64, Error> {
 
 /// Whether an entry of a dump lacks its reply.
 fn is_unanswered(entry: &[u8]) -> bool {
-    let status = attributes::attributes_after(entry, ANY.len()).find(|(kind, _)| *kind == STATUS);
-    let status = status.and_then(|(_, value)| Some(u32::from_be_bytes(value.try_into().ok()?)));
-    status.is_some_and(|status| status & SEEN_REPLY == 0)
+    let status = attribute(entry, ANY.len(), STATUS).and_then(|value| value.try_into().ok());
+    status.is_some_and(|status| u32::from_be_bytes(status) & SEEN_REPLY == 0)
 }
 
 /// Asks the kernel about connections; `None` where it tracks none.
@@ -75,12 +72,8 @@ mod tests {
 
     #[test]
     fn entries_without_a_reply_are_told_by_their_status() {
-        let entry = |status: u32| {
-            let mut bytes = ANY.to_vec();
-            attributes::push(&mut bytes, 1, &[1, 2, 3]);
-            attributes::push(&mut bytes, STATUS, &status.to_be_bytes());
-            bytes
-        };
+        let entry =
+            |status: u32| Body(ANY.to_vec()).with(1, &[1, 2, 3]).with(STATUS, &status.to_be_bytes()).0;
         assert!(is_unanswered(&entry(0x188)) && !is_unanswered(&entry(0x18a)));
         for odd in [&[][..], &[0; 3], &ANY] {
             assert!(!is_unanswered(odd));

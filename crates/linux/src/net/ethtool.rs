@@ -12,7 +12,6 @@ use super::netlink::attributes::{text, u32_at, u64_at};
 use super::{Error, Netns};
 use crate::sockets::new_socket;
 
-const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const GDRVINFO: u32 = 0x03;
 const GRINGPARAM: u32 = 0x10;
 const GSTRINGS: u32 = 0x1b;
@@ -43,19 +42,6 @@ pub struct Ethtool {
     label: String,
 }
 
-/// Which driver a device has.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DriverInfo {
-    /// Name of the driver.
-    pub driver: String,
-    /// Its version; of most drivers the kernel's.
-    pub version: String,
-    /// Version of the card's firmware; often empty.
-    pub firmware: String,
-    /// Place on the bus, such as `0000:01:00.0`; empty for virtual devices.
-    pub bus: String,
-}
-
 /// An offload or other switch of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Feature {
@@ -69,34 +55,11 @@ pub struct Feature {
     pub changeable: bool,
 }
 
-/// Numbers of queues: in use, and the most the device has.
+/// How many there are of something for either direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Channels {
-    /// Receive-only queues.
+pub struct Both {
     pub rx: u32,
-    /// Transmit-only queues.
     pub tx: u32,
-    /// Queues for both directions.
-    pub combined: u32,
-    /// Most receive-only queues.
-    pub max_rx: u32,
-    /// Most transmit-only queues.
-    pub max_tx: u32,
-    /// Most queues for both directions.
-    pub max_combined: u32,
-}
-
-/// Lengths of a card's rings: in use, and the longest possible.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Rings {
-    /// Receive descriptors.
-    pub rx: u32,
-    /// Transmit descriptors.
-    pub tx: u32,
-    /// Most receive descriptors.
-    pub max_rx: u32,
-    /// Most transmit descriptors.
-    pub max_tx: u32,
 }
 
 impl Ethtool {
@@ -167,11 +130,10 @@ impl Ethtool {
         Ok(names.into_iter().take(given).enumerate().map(|(nth, name)| (name, value(nth))).collect())
     }
 
-    /// The numbers of queues.
-    pub fn channels(&self, dev: &str) -> Result<Channels, Error> {
-        let words = self.words(dev, GCHANNELS, "read the channels of")?;
-        let [max_rx, max_tx, _, max_combined, rx, tx, _, combined] = words;
-        Ok(Channels { rx, tx, combined, max_rx, max_tx, max_combined })
+    /// Queues in use that serve one direction only.
+    pub fn channels(&self, dev: &str) -> Result<Both, Error> {
+        let [.., rx, tx, _, _] = self.words(dev, GCHANNELS, "read the channels of")?;
+        Ok(Both { rx, tx })
     }
 
     /// Sets the numbers of receive and transmit queues; on a card whose queues serve both directions, both must be
@@ -193,18 +155,17 @@ impl Ethtool {
         self.call(dev, &mut request(SCHANNELS, &words, 0), &what).map(drop)
     }
 
-    /// The lengths of the rings.
-    pub fn rings(&self, dev: &str) -> Result<Rings, Error> {
-        let [max_rx, _, _, max_tx, rx, _, _, tx] = self.words(dev, GRINGPARAM, "read the rings of")?;
-        Ok(Rings { rx, tx, max_rx, max_tx })
+    /// Descriptors of the rings in use.
+    pub fn rings(&self, dev: &str) -> Result<Both, Error> {
+        let [.., rx, _, _, tx] = self.words(dev, GRINGPARAM, "read the rings of")?;
+        Ok(Both { rx, tx })
     }
 
-    /// The device's driver.
-    pub fn driver(&self, dev: &str) -> Result<DriverInfo, Error> {
+    /// The name of the device's driver.
+    pub fn driver(&self, dev: &str) -> Result<String, Error> {
         let mut request = request(GDRVINFO, &[], DRVINFO_SIZE - 4);
         self.call(dev, &mut request, "read the driver of")?;
-        let field = |nth: usize| text(&request[4 + nth * STRING..4 + (nth + 1) * STRING]);
-        Ok(DriverInfo { driver: field(0), version: field(1), firmware: field(2), bus: field(3) })
+        Ok(text(&request[4..4 + STRING]))
     }
 
     /// The speed of the link; `None` if it is unknown or the link is down.
@@ -272,7 +233,7 @@ fn ioctl(socket: &OwnedFd, dev: &str, request: &mut [u8]) -> io::Result<i32> {
     }
     // SAFETY: the name is shorter than IFNAMSIZ (checked by the caller), so it ends in NUL; the data pointer is to a
     // buffer sized for the command in its first word, and both outlive the call.
-    let status = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut ifreq) };
+    let status = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut ifreq) };
     if status < 0 { Err(io::Error::last_os_error()) } else { Ok(status) }
 }
 

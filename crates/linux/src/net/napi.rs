@@ -12,9 +12,9 @@ use rustix::process::{Pid, setpriority_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::netlink::Route;
-use super::netlink::attributes::{attributes, attributes_after, push, u16_at, u32_at};
+use super::netlink::attributes::{Body, attribute, u16_at, u32_at};
 use super::netlink::check_name;
-use super::netlink::socket::{Failure, Socket};
+use super::netlink::socket::{DUMP, Failure, Socket};
 use super::sysfs::NetSysfs;
 use super::{Error, Netns};
 
@@ -90,17 +90,6 @@ pub fn favour(pid: i32) -> Result<(), Error> {
         .map_err(|e| Error::kernel(format!("raise the priority of NAPI thread {pid}"), e.into()))
 }
 
-/// Gives a thread real-time priority (SCHED_FIFO, 1 to 99), or takes it away (`None`).
-pub fn set_priority(pid: i32, priority: Option<u8>) -> Result<(), Error> {
-    let param = libc::sched_param { sched_priority: priority.unwrap_or(0).into() };
-    let policy = if priority.is_some() { libc::SCHED_FIFO } else { libc::SCHED_OTHER };
-    // SAFETY: `param` outlives the call.
-    match unsafe { libc::sched_setscheduler(pid, policy, &param) } {
-        0 => Ok(()),
-        _ => Err(Error::kernel(format!("set the scheduling of task {pid}"), io::Error::last_os_error())),
-    }
-}
-
 /// Moves a device's NAPI into kernel threads, or back into soft interrupts.
 pub fn set_threaded(sysfs: &NetSysfs, dev: &str, threaded: bool) -> Result<(), Error> {
     check_name(dev)?;
@@ -122,31 +111,24 @@ fn parse_name(name: &str, dev: &str) -> Option<Option<u32>> {
 /// Called inside the namespace. A kernel that does not know the family, or the question, gives an error.
 fn ask_kernel(index: u32) -> Result<Vec<NapiThread>, Failure> {
     let mut socket = Socket::open(libc::NETLINK_GENERIC)?;
-    let family = family(&mut socket, b"netdev\0")?;
-    let mut body = vec![NAPI_GET, 1, 0, 0];
-    push(&mut body, NAPI_IFINDEX, &index.to_ne_bytes());
-    let answers = socket.collect(family, netlink_packet_core::NLM_F_DUMP, &body)?;
-    let mut threads: Vec<_> = answers.iter().filter_map(|(_, body)| parse_napi(body)).collect();
+    let family = family(&mut socket, "netdev")?;
+    let body = Body(vec![NAPI_GET, 1, 0, 0]).number(NAPI_IFINDEX, index);
+    let answers = socket.collect(family, DUMP, &body)?;
+    let mut threads: Vec<_> = answers.iter().filter_map(|body| parse_napi(body)).collect();
     threads.sort();
     Ok(threads)
 }
 
 /// The number under which a generic netlink family is known on this machine.
-fn family(socket: &mut Socket, name: &[u8]) -> Result<u16, Failure> {
-    let mut body = vec![CTRL_GETFAMILY, 1, 0, 0];
-    push(&mut body, CTRL_FAMILY_NAME, name);
+fn family(socket: &mut Socket, name: &str) -> Result<u16, Failure> {
+    let body = Body(vec![CTRL_GETFAMILY, 1, 0, 0]).text(CTRL_FAMILY_NAME, name);
     let answers = socket.collect(CTRL, 0, &body)?;
-    let id = answers
-        .iter()
-        .flat_map(|(_, body)| attributes_after(body, HEADER))
-        .find(|(k, _)| *k == CTRL_FAMILY_ID);
-    id.and_then(|(_, value)| u16_at(value, 0))
-        .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT).into())
+    let id = answers.iter().find_map(|body| u16_at(attribute(body, HEADER, CTRL_FAMILY_ID)?, 0));
+    id.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT).into())
 }
 
 fn parse_napi(body: &[u8]) -> Option<NapiThread> {
-    let number =
-        |wanted| attributes(body.get(HEADER..)?).find(|(k, _)| *k == wanted).and_then(|(_, v)| u32_at(v, 0));
+    let number = |wanted| u32_at(attribute(body, HEADER, wanted)?, 0);
     Some(NapiThread { napi_id: number(NAPI_ID), pid: number(NAPI_PID)?.try_into().ok()? })
 }
 
@@ -168,11 +150,12 @@ mod tests {
 
     #[test]
     fn an_answer_without_a_thread_gives_none() {
-        let mut body = vec![NAPI_GET, 1, 0, 0];
-        push(&mut body, NAPI_ID, &8193u32.to_ne_bytes());
-        assert_eq!(parse_napi(&body), None);
-        push(&mut body, NAPI_PID, &77u32.to_ne_bytes());
-        assert_eq!(parse_napi(&body), Some(NapiThread { napi_id: Some(8193), pid: 77 }));
+        let body = Body(vec![NAPI_GET, 1, 0, 0]).number(NAPI_ID, 8193);
+        assert_eq!(parse_napi(&body.0), None);
+        assert_eq!(
+            parse_napi(&body.number(NAPI_PID, 77).0),
+            Some(NapiThread { napi_id: Some(8193), pid: 77 })
+        );
         assert_eq!(parse_napi(&[]), None);
     }
 }

@@ -1,28 +1,27 @@
 //! Links, addresses, neighbours and routes of one namespace, over a NETLINK_ROUTE socket opened inside it.
 //!
-//! Requests are built from the types of `netlink-packet-route`. Answers are read attribute by attribute instead: a
-//! dump must not fail because some link on the machine has an attribute that the crate does not know.
+//! Requests are a fixed header and attributes. Answers are read attribute by attribute: a dump must not fail because some
+//! link on the machine has an attribute that linerate does not know.
 
 mod address;
 pub(crate) mod attributes;
-mod bulk;
 mod link;
 mod neighbour;
 mod route;
 pub(crate) mod socket;
-mod virtual_links;
 
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use netlink_packet_core::NetlinkSerializable;
-use netlink_packet_route::RouteNetlinkMessage;
-
 use super::{Error, Netns};
-pub use bulk::Prefix;
+use attributes::Body;
 pub(crate) use link::check_name;
-pub use link::{LinkInfo, LinkStats, VethSpec};
-use socket::{Failure, Socket};
-pub use virtual_links::VxlanSpec;
+pub use link::{LinkInfo, LinkStats, VethEnd, VxlanSpec};
+pub use route::Prefix;
+use socket::{DUMP, Failure, Socket};
+
+/// Make an object, or put it in the place of one that is there.
+const REPLACE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
 
 /// A NETLINK_ROUTE socket of one namespace. Any thread may use it: a socket stays in the namespace it was made in.
 #[derive(Debug)]
@@ -40,30 +39,39 @@ impl Route {
     }
 
     /// Changes something; `what` completes "cannot ... in namespace NAME" and is made only when it went wrong.
-    fn change(
-        &self,
-        message: RouteNetlinkMessage,
-        flags: u16,
-        what: impl FnOnce() -> String,
-    ) -> Result<(), Error> {
-        let (kind, body) = encode(message);
-        let result = self.lock().request(kind, flags, &body, |_, _| {});
-        result.map_err(|failure| self.error(what(), failure))
+    fn change(&self, kind: u16, flags: u16, body: &Body, what: impl FnOnce() -> String) -> Result<(), Error> {
+        self.ask(kind, flags, body, what).map(drop)
     }
 
-    /// Asks for one thing, or all of them (`NLM_F_DUMP`): the bodies of the answers, each after its message type.
+    /// Makes or replaces many objects: many requests in each message to the kernel, one answer for all of them, and the first
+    /// that fails told by its number.
+    fn change_many(
+        &self,
+        kind: u16,
+        mut bodies: impl Iterator<Item = Body>,
+        mut go_on: impl FnMut() -> bool,
+        what: impl FnOnce(u64) -> String,
+    ) -> Result<u64, Error> {
+        let result = self.lock().pipeline(kind, REPLACE, &mut bodies, &mut go_on);
+        result.map_err(|(number, failure)| self.error(what(number), failure))
+    }
+
+    /// The bodies of the answers to a request.
     fn ask(
         &self,
-        message: RouteNetlinkMessage,
+        kind: u16,
         flags: u16,
+        body: &Body,
         what: impl FnOnce() -> String,
-    ) -> Result<Vec<(u16, Vec<u8>)>, Error> {
-        let (kind, body) = encode(message);
-        self.ask_raw(kind, &body, flags).map_err(|failure| self.error(what(), failure))
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        // Unlocked before the name for a message is looked up.
+        let answers = self.lock().collect(kind, flags, body);
+        answers.map_err(|failure| self.error(what(), failure))
     }
 
-    fn ask_raw(&self, kind: u16, body: &[u8], flags: u16) -> Result<Vec<(u16, Vec<u8>)>, Failure> {
-        self.lock().collect(kind, flags, body)
+    /// All objects of a kind.
+    fn dump(&self, kind: u16, body: &Body, what: &str) -> Result<Vec<Vec<u8>>, Error> {
+        self.ask(kind, DUMP, body, || what.to_owned())
     }
 
     fn error(&self, what: String, failure: Failure) -> Error {
@@ -76,8 +84,7 @@ impl Route {
     }
 }
 
-fn encode(message: RouteNetlinkMessage) -> (u16, Vec<u8>) {
-    let mut body = vec![0; message.buffer_len()];
-    message.serialize(&mut body);
-    (message.message_type(), body)
+/// The address family of an address.
+fn family(address: IpAddr) -> u8 {
+    (if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }) as u8
 }

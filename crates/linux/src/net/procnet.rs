@@ -64,21 +64,6 @@ const DROPS: [(&str, &[&str]); 5] = [
 /// Endings of drivers' counters that mean a lost packet. An XDP program that drops on purpose counts as well.
 const DRIVER_DROPS: [&str; 4] = ["_drops", "_xdp_drops", "_xmit_errors", "xdp_tx_errors"];
 
-/// One CPU's line of softnet_stat. These counters belong to the machine, not to a namespace.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Softnet {
-    /// The CPU; the line's position on kernels that do not say.
-    pub cpu: u32,
-    /// Packets processed.
-    pub processed: u64,
-    /// Packets dropped because the CPU's backlog was full (also counted by their interface).
-    pub dropped: u64,
-    /// Times the soft interrupt ended with work left to do.
-    pub time_squeeze: u64,
-    /// Packets dropped by the flow limit.
-    pub flow_limit: u64,
-}
-
 /// All counters of snmp, snmp6, netstat and stat/nf_conntrack in the namespace. Files the kernel does not have are
 /// left out.
 pub fn counters(ns: &Netns) -> Result<Counters, Error> {
@@ -94,13 +79,6 @@ pub fn counters(ns: &Netns) -> Result<Counters, Error> {
         }
         Ok(all)
     })
-}
-
-/// The machine's softnet counters, a line for each CPU.
-pub fn softnet() -> Result<Vec<Softnet>, Error> {
-    let path = "/proc/net/softnet_stat";
-    let text = fs::read_to_string(path).map_err(|e| Error::kernel(format!("read {path}"), e))?;
-    Ok(parse_softnet(&text))
 }
 
 /// Every counter of the namespace that means a lost packet, to be compared with a later reading: `Ip.InDiscards`,
@@ -188,24 +166,6 @@ pub fn parse_conntrack(text: &str) -> Counters {
     counters
 }
 
-/// softnet_stat: a line of hexadecimal numbers for each CPU that is online.
-pub fn parse_softnet(text: &str) -> Vec<Softnet> {
-    let line = |(nth, line): (usize, &str)| {
-        let numbers: Vec<u64> =
-            line.split_whitespace().map_while(|n| u64::from_str_radix(n, 16).ok()).collect();
-        let at = |column: usize| numbers.get(column).copied();
-        let cpu = at(12).unwrap_or(nth as u64).try_into().ok()?;
-        Some(Softnet {
-            cpu,
-            processed: at(0)?,
-            dropped: at(1)?,
-            time_squeeze: at(2)?,
-            flow_limit: at(10).unwrap_or(0),
-        })
-    };
-    text.lines().enumerate().filter_map(line).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,15 +201,6 @@ mod tests {
     }
 
     #[test]
-    fn softnet_lines_of_old_and_new_kernels_are_read() {
-        let new = "0000000a 00000001 00000002 0 0 0 0 0 0 0 00000003 0 00000005 0 0\n";
-        let expected = Softnet { cpu: 5, processed: 10, dropped: 1, time_squeeze: 2, flow_limit: 3 };
-        assert_eq!(parse_softnet(new), [expected]);
-        assert_eq!(parse_softnet("1 2 3\n").first().map(|line| line.cpu), Some(0));
-        assert!(parse_softnet("x\n\n1 2\n").is_empty());
-    }
-
-    #[test]
     fn hostile_text_never_panics() {
         let texts = [
             "",
@@ -265,7 +216,6 @@ mod tests {
             parse_snmp(text);
             parse_snmp6(text);
             parse_conntrack(text);
-            parse_softnet(text);
         }
         parse_conntrack("a a\nffffffffffffffff ffffffffffffffff\n");
     }

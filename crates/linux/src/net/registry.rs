@@ -1,14 +1,16 @@
 //! Labs that are left up on purpose, or were half-made when their process died: a small file for each.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Netns};
+use crate::files;
+use crate::process::{Owner, started};
 
 /// Where records are kept; memory that a restart of the machine empties, as it does the namespaces.
 pub const DEFAULT_ROOT: &str = "/run/linerate";
@@ -27,10 +29,8 @@ pub struct LabRecord {
     /// Name of the lab.
     pub name: String,
     /// The process that makes, or made, the lab.
-    pub pid: u32,
-    /// When that process began, in ticks since the machine was started: tells it from a later one of the same number.
-    #[serde(default)]
-    pub pid_started: Option<u64>,
+    #[serde(flatten)]
+    pub owner: Owner,
     /// When the lab was made, in seconds since 1970.
     pub created: u64,
     /// Made to the end. A record that says `false`, of a process that is gone, is a remainder.
@@ -78,12 +78,10 @@ pub struct Registry {
 impl LabRecord {
     /// A record, not yet complete, of a lab that this process is making.
     pub fn begin(name: &str, created: u64) -> LabRecord {
-        let pid = std::process::id();
         LabRecord {
             version: VERSION,
             name: name.to_owned(),
-            pid,
-            pid_started: process_start(pid),
+            owner: Owner::this(),
             created,
             complete: false,
             namespaces: BTreeMap::new(),
@@ -98,17 +96,8 @@ impl LabRecord {
         };
         match self.complete && self.namespaces.values().all(there) {
             true => LabState::Up,
-            false if !self.complete && self.owner_runs() => LabState::Beginning,
+            false if !self.complete && self.owner.runs() => LabState::Beginning,
             false => LabState::Unfinished,
-        }
-    }
-
-    /// Whether the process that made the lab still runs.
-    pub fn owner_runs(&self) -> bool {
-        match (process_start(self.pid), self.pid_started) {
-            (None, _) => false,
-            (Some(now), Some(then)) => now == then,
-            (Some(_), None) => true,
         }
     }
 }
@@ -123,32 +112,12 @@ impl Registry {
     pub fn write(&self, record: &LabRecord) -> Result<(), Error> {
         let path = self.path(&record.name)?;
         let draft = self.labs.join(format!(".{}.{}.draft", record.name, std::process::id()));
-        let write = || {
-            fs::create_dir_all(&self.labs)?;
-            let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&draft)?;
-            file.set_permissions(Permissions::from_mode(0o644))?;
-            serde_json::to_writer_pretty(&mut file, record)?;
-            file.write_all(b"\n")?;
-            file.sync_all()?;
-            fs::rename(&draft, &path)
-        };
-        write().map_err(|e: io::Error| {
-            let _ = fs::remove_file(&draft);
-            Error::kernel(format!("write lab record {}", path.display()), e)
-        })
-    }
-
-    /// One lab by name.
-    pub fn get(&self, name: &str) -> Result<LabRecord, Error> {
-        let path = self.path(name)?;
-        let place = || self.labs.display().to_string();
-        match read(&path) {
-            Ok(record) => Ok(record),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                Err(Error::NotFound { what: format!("lab {name}"), place: place() })
-            }
-            Err(e) => Err(Error::kernel(format!("read lab record {}", path.display()), e)),
-        }
+        fs::create_dir_all(&self.labs)
+            .map_err(|e| Error::kernel(format!("make {}", self.labs.display()), e))?;
+        let written = files::replace(&path, &draft, record);
+        // Whoever asks which labs are up need not be root.
+        let shown = written.and_then(|()| fs::set_permissions(&path, Permissions::from_mode(0o644)));
+        shown.map_err(|e| Error::kernel(format!("write lab record {}", path.display()), e))
     }
 
     /// All records; a damaged file does not hide the others.
@@ -201,7 +170,7 @@ impl Registry {
             let _ = fs::remove_file(draft.path());
         }
         for record in self.list()?.records {
-            if !record.complete && !record.owner_runs() {
+            if !record.complete && !record.owner.runs() {
                 self.take_down(&record)?;
                 cleared.push(record.name);
             }
@@ -223,7 +192,7 @@ impl Registry {
 /// Whether a file is the draft of a record (`.NAME.PID.draft`) that nobody writes any more.
 fn is_abandoned_draft(file: &str) -> bool {
     let pid = file.strip_prefix('.').and_then(|f| f.strip_suffix(".draft")).and_then(|f| f.rsplit_once('.'));
-    pid.and_then(|(_, pid)| pid.parse().ok()).is_some_and(|pid| process_start(pid).is_none())
+    pid.and_then(|(_, pid)| pid.parse().ok()).is_some_and(|pid| started(pid).is_none())
 }
 
 /// Removes a persistent name if it still leads to the recorded namespace, or to none (its mount was never made). Another
@@ -254,19 +223,6 @@ fn read(path: &Path) -> io::Result<LabRecord> {
     }
 }
 
-/// When a process began, in ticks since the machine's start; `None` if it is gone (a zombie is).
-pub(crate) fn process_start(pid: u32) -> Option<u64> {
-    parse_start(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-}
-
-/// Field 22 of /proc/PID/stat. The name, field 2, is in brackets and may itself contain brackets and blanks.
-fn parse_start(stat: &str) -> Option<u64> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_whitespace();
-    let state = fields.next()?;
-    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,17 +241,5 @@ mod tests {
         for kept in [own.as_str(), "lab.json", ".lab.draft", ".lab.x.draft", "lab.4194304.draft"] {
             assert!(!is_abandoned_draft(kept), "{kept}");
         }
-    }
-
-    #[test]
-    fn the_start_of_a_process_is_field_22() {
-        let fields: Vec<String> = (4..30).map(|n| n.to_string()).collect();
-        assert_eq!(parse_start(&format!("7 (a) b) c) S {}", fields.join(" "))), Some(22));
-        assert_eq!(parse_start(&format!("7 (a) Z {}", fields.join(" "))), None);
-        for hostile in ["", ")", "7 (a) S", "7 (a) S x x"] {
-            assert_eq!(parse_start(hostile), None);
-        }
-        assert!(process_start(std::process::id()).is_some());
-        assert!(process_start(0).is_none());
     }
 }

@@ -100,3 +100,15 @@ fn missing_programs_are_named_with_their_package() {
     );
     assert!(find("sh").is_some());
 }
+
+#[test]
+fn the_start_of_a_process_is_field_22() {
+    let fields: Vec<String> = (4..30).map(|n| n.to_string()).collect();
+    assert_eq!(parse_start(&format!("7 (a) b) c) S {}", fields.join(" "))), Some(22));
+    assert_eq!(parse_start(&format!("7 (a) Z {}", fields.join(" "))), None);
+    for hostile in ["", ")", "7 (a) S", "7 (a) S x x"] {
+        assert_eq!(parse_start(hostile), None);
+    }
+    assert!(started(std::process::id()).is_some());
+    assert!(started(0).is_none());
+}

@@ -13,7 +13,7 @@
 #![allow(dead_code, reason = "each test file uses a part of this")]
 
 use linerate_linux::net::Netns;
-use linerate_linux::net::netlink::{Route, VethSpec};
+use linerate_linux::net::netlink::{Route, VethEnd};
 use linerate_remote::Target;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -167,20 +167,12 @@ impl SshHost {
         let link = format!("c{at}");
         let (here, there) = (Route::open(client).unwrap(), Route::open(&netns).unwrap());
         let number = (at as u32).to_be_bytes();
-        here.create_veth(&VethSpec {
-            name: &link,
-            mac: [2, 1, number[0], number[1], number[2], number[3]],
-            peer_name: "mgmt",
-            peer_mac: [2, 2, number[0], number[1], number[2], number[3]],
-            peer_ns: &netns,
-            queues: 1,
-            mtu: 1500,
-            peer_mtu: None,
-            txqueuelen: None,
-            // Ends with equal numbers come up a second late.
-            indexes: Some((1000 + at as u32, 99)),
-        })
-        .unwrap();
+        let end = |name: &str, side, index| {
+            let mac = [2, side, number[0], number[1], number[2], number[3]];
+            VethEnd { name: name.into(), mac, mtu: 1500, index }
+        };
+        // Ends with equal numbers come up a second late.
+        here.create_veth(&end(&link, 1, 1000 + at as u32), &end("mgmt", 2, 99), &netns, 1).unwrap();
         for (route, link, ip) in [(&here, link.as_str(), near), (&there, "mgmt", address)] {
             let index = route.link(link).unwrap().index;
             route.add_address(index, IpAddr::V4(ip), 30).unwrap();

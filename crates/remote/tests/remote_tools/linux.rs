@@ -2,7 +2,7 @@
 
 use crate::sshd::SshLab;
 use linerate_hosts::tools::{Endpoints, Traffic, Transport};
-use linerate_linux::net::netlink::{Route, VethSpec};
+use linerate_linux::net::netlink::{Route, VethEnd};
 use linerate_measure::trial::rates;
 use linerate_plan::lab::Tool;
 use linerate_plan::timing::Timing;
@@ -32,19 +32,11 @@ fn routed() -> SshLab {
         (2, ["r0", "d1"], ["198.18.201.1", "198.18.201.2"]),
     ] {
         let (host, dut) = (end(at), end(1));
-        host.create_veth(&VethSpec {
-            name: names[0],
-            mac: [2, 3, 0, 0, at as u8, 1],
-            peer_name: names[1],
-            peer_mac: [2, 3, 0, 0, at as u8, 2],
-            peer_ns: &lab.hosts[1].netns,
-            queues: 1,
-            mtu: 1500,
-            peer_mtu: None,
-            txqueuelen: None,
-            indexes: Some((2000 + at as u32, 2100 + at as u32)),
-        })
-        .unwrap();
+        let end = |side: usize, index| {
+            let mac = [2, 3, 0, 0, at as u8, side as u8 + 1];
+            VethEnd { name: names[side].into(), mac, mtu: 1500, index: index + at as u32 }
+        };
+        host.create_veth(&end(0, 2000), &end(1, 2100), &lab.hosts[1].netns, 1).unwrap();
         for ((route, name), address) in [(&host, names[0]), (&dut, names[1])].into_iter().zip(addresses) {
             let index = route.link(name).unwrap().index;
             route.add_address(index, address.parse::<IpAddr>().unwrap(), 24).unwrap();

@@ -1,7 +1,7 @@
 //! A journal on disk: a file for each lab that changes the host, a line for each step, synchronised before the step is taken.
 
 use super::JournalError;
-use crate::net::registry::process_start;
+use crate::process::Owner;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
 use serde::{Deserialize, Serialize};
@@ -49,8 +49,8 @@ enum Line {
     /// The first: who writes.
     Begin {
         version: u32,
-        pid: u32,
-        pid_started: Option<u64>,
+        #[serde(flatten)]
+        owner: Owner,
     },
     Step(Step),
     /// What the step before it led to.
@@ -60,22 +60,20 @@ enum Line {
 /// The journal of one lab.
 #[derive(Debug)]
 pub struct Book {
-    pub pid: u32,
-    pid_started: Option<u64>,
+    /// Who writes it; `None` where it was killed before it had written its first line.
+    pub owner: Option<Owner>,
     pub steps: Vec<Written>,
 }
 
 impl Book {
     pub fn create(path: &Path) -> Result<Book, JournalError> {
-        let pid = std::process::id();
-        let book = Book { pid, pid_started: process_start(pid), steps: Vec::new() };
-        let begin = Line::Begin { version: VERSION, pid, pid_started: book.pid_started };
-        append(path, &begin, true)?;
+        let owner = Owner::this();
+        append(path, &Line::Begin { version: VERSION, owner }, true)?;
         let folder = path.parent().unwrap_or(Path::new("/"));
         // The name must last as long as what is written under it.
         let synced = File::open(folder).and_then(|f| f.sync_all());
         synced.map_err(JournalError::system("synchronise", folder))?;
-        Ok(book)
+        Ok(Book { owner: Some(owner), steps: Vec::new() })
     }
 
     pub fn append(&mut self, path: &Path, step: Step) -> Result<(), JournalError> {
@@ -90,15 +88,6 @@ impl Book {
             last.became = Some(found.to_owned());
         }
         Ok(())
-    }
-
-    /// Whether the process that wrote it still runs.
-    pub fn owner_runs(&self) -> bool {
-        match (process_start(self.pid), self.pid_started) {
-            (None, _) => false,
-            (Some(now), Some(then)) => now == then,
-            (Some(_), None) => true,
-        }
     }
 }
 
@@ -142,16 +131,15 @@ fn read(path: &Path) -> io::Result<Book> {
 pub fn parse(text: &str) -> Result<Book, String> {
     let complete = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut lines = complete.lines().map(serde_json::from_str::<Line>);
-    let (version, pid, pid_started) = match lines.next() {
-        Some(Ok(Line::Begin { version, pid, pid_started })) => (version, pid, pid_started),
-        // Killed before it had written its first line: nothing was changed, by a process that is not known.
-        None => (VERSION, 0, None),
+    let owner = match lines.next() {
+        Some(Ok(Line::Begin { version: VERSION, owner })) => Some(owner),
+        Some(Ok(Line::Begin { version, .. })) => {
+            return Err(format!("version {version} is not known, only {VERSION}"));
+        }
+        None => None,
         _ => return Err("it does not begin with who writes".into()),
     };
-    if version != VERSION {
-        return Err(format!("version {version} is not known, only {VERSION}"));
-    }
-    let mut book = Book { pid, pid_started, steps: Vec::new() };
+    let mut book = Book { owner, steps: Vec::new() };
     for (number, line) in lines.enumerate() {
         match line {
             Ok(Line::Step(step)) => book.steps.push(Written { step, became: None }),

@@ -2,30 +2,23 @@
 
 use std::net::IpAddr;
 
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE};
-use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-
-use super::Route;
-use super::attributes::{attributes_after, ip, u32_at};
+use super::attributes::{Body, attributes, ip, u32_at};
+use super::{REPLACE, Route, family};
 use crate::net::Error;
 
 /// `struct ifaddrmsg`.
 const HEADER: usize = 8;
+/// linux/if_addr.h: flags of 32 bits.
+const IFA_FLAGS: u16 = 8;
 
 impl Route {
     /// Gives a link an address, at once usable (IPv6 without duplicate address detection).
     pub fn add_address(&self, index: u32, address: IpAddr, prefix: u8) -> Result<(), Error> {
-        let mut message = AddressMessage::default();
-        message.header.family = family(address);
-        message.header.prefix_len = prefix;
-        message.header.index = index;
-        message.attributes = vec![AddressAttribute::Local(address), AddressAttribute::Address(address)];
-        if address.is_ipv6() {
-            message.header.flags = AddressHeaderFlags::Nodad;
-            message.attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
-        }
-        self.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_REPLACE, || {
+        let nodad = if address.is_ipv6() { libc::IFA_F_NODAD } else { 0 };
+        let mut body = Body(vec![family(address), prefix, nodad as u8, 0]);
+        body.0.extend(index.to_ne_bytes());
+        let body = body.ip(libc::IFA_LOCAL, address).ip(libc::IFA_ADDRESS, address).number(IFA_FLAGS, nodad);
+        self.change(libc::RTM_NEWADDR, REPLACE, &body, || {
             format!("add address {address}/{prefix} to interface {}", self.name_of(index))
         })
     }
@@ -33,20 +26,14 @@ impl Route {
     /// All addresses of the namespace: link, address, prefix length. The far end of a point-to-point address is
     /// listed as well.
     pub fn addresses(&self) -> Result<Vec<(u32, IpAddr, u8)>, Error> {
-        let message = RouteNetlinkMessage::GetAddress(AddressMessage::default());
-        let answers = self.ask(message, NLM_F_DUMP, || "list addresses".to_owned())?;
-        Ok(answers.iter().flat_map(|(_, body)| parse_addresses(body)).collect())
+        let answers = self.dump(libc::RTM_GETADDR, &Body(vec![0; HEADER]), "list addresses")?;
+        Ok(answers.iter().flat_map(|body| parse_addresses(body)).collect())
     }
-}
-
-/// The address family of an address.
-pub(super) fn family(address: IpAddr) -> AddressFamily {
-    if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
 }
 
 fn parse_addresses(body: &[u8]) -> Vec<(u32, IpAddr, u8)> {
     let (Some(index), Some(&prefix)) = (u32_at(body, 4), body.get(1)) else { return Vec::new() };
-    let own_or_peer = attributes_after(body, HEADER)
+    let own_or_peer = attributes(body, HEADER)
         .filter(|(kind, _)| matches!(*kind, libc::IFA_ADDRESS | libc::IFA_LOCAL))
         .filter_map(|(_, value)| ip(value));
     let mut addresses: Vec<_> = own_or_peer.map(|address| (index, address, prefix)).collect();

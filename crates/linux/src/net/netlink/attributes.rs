@@ -1,4 +1,4 @@
-//! Reading netlink attributes out of bytes; whatever does not fit is passed over, nothing panics.
+//! Netlink attributes: written into requests, and read out of answers. What does not fit is passed over, nothing panics.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,9 +8,44 @@ const HEADER: usize = 4;
 /// Without the flags "nested" and "network byte order".
 const TYPE_MASK: u16 = 0x3fff;
 
-/// The attributes in `bytes`: type and value. Ends at the first that does not fit.
-pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    let mut rest = bytes;
+/// What a request says: a fixed header, and attributes behind it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Body(pub Vec<u8>);
+
+impl Body {
+    pub(crate) fn with(mut self, kind: u16, value: &[u8]) -> Body {
+        let length = (HEADER + value.len()) as u16;
+        self.0.extend_from_slice(&length.to_ne_bytes());
+        self.0.extend_from_slice(&kind.to_ne_bytes());
+        self.0.extend_from_slice(value);
+        self.0.resize(align(self.0.len()), 0);
+        self
+    }
+
+    pub(crate) fn number(self, kind: u16, value: u32) -> Body {
+        self.with(kind, &value.to_ne_bytes())
+    }
+
+    pub(crate) fn text(self, kind: u16, value: &str) -> Body {
+        self.with(kind, &[value.as_bytes(), b"\0"].concat())
+    }
+
+    pub(crate) fn ip(self, kind: u16, value: IpAddr) -> Body {
+        match value {
+            IpAddr::V4(v4) => self.with(kind, &v4.octets()),
+            IpAddr::V6(v6) => self.with(kind, &v6.octets()),
+        }
+    }
+
+    /// An attribute that holds the attributes of another body.
+    pub(crate) fn nest(self, kind: u16, inside: Body) -> Body {
+        self.with(kind, &inside.0)
+    }
+}
+
+/// The attributes that follow a fixed header of `header` bytes: type and value. Ends at the first that does not fit.
+pub(crate) fn attributes(bytes: &[u8], header: usize) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = bytes.get(header..).unwrap_or_default();
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(rest, 0)?);
         let kind = u16_at(rest, 2)? & TYPE_MASK;
@@ -20,18 +55,9 @@ pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The attributes that follow a fixed header of `header` bytes.
-pub(crate) fn attributes_after(bytes: &[u8], header: usize) -> impl Iterator<Item = (u16, &[u8])> {
-    attributes(bytes.get(header..).unwrap_or_default())
-}
-
-/// Appends one attribute.
-pub(crate) fn push(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
-    let length = (HEADER + value.len()) as u16;
-    bytes.extend_from_slice(&length.to_ne_bytes());
-    bytes.extend_from_slice(&kind.to_ne_bytes());
-    bytes.extend_from_slice(value);
-    bytes.resize(align(bytes.len()), 0);
+/// The first attribute of a kind behind a fixed header.
+pub(crate) fn attribute(bytes: &[u8], header: usize, wanted: u16) -> Option<&[u8]> {
+    attributes(bytes, header).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
 }
 
 /// The next multiple of four.
@@ -72,10 +98,8 @@ mod tests {
 
     #[test]
     fn reads_what_it_wrote() {
-        let mut bytes = Vec::new();
-        push(&mut bytes, 3, b"g0\0");
-        push(&mut bytes, 0x8004, &9u32.to_ne_bytes());
-        let read: Vec<_> = attributes(&bytes).collect();
+        let body = Body(vec![7; 4]).text(3, "g0").number(0x8004, 9);
+        let read: Vec<_> = attributes(&body.0, 4).collect();
         assert_eq!(read, [(3, &b"g0\0"[..]), (4, &9u32.to_ne_bytes()[..])]);
         assert_eq!(text(read[0].1), "g0");
     }
@@ -85,9 +109,9 @@ mod tests {
         for length in [0u16, 1, 3, 5, 9, 0xffff] {
             let mut bytes = length.to_ne_bytes().to_vec();
             bytes.extend([1, 0]);
-            assert_eq!(attributes(&bytes).count(), 0, "{length}");
+            assert_eq!(attributes(&bytes, 0).count(), 0, "{length}");
         }
-        assert_eq!(attributes(&[4, 0]).count(), 0);
+        assert_eq!(attributes(&[4, 0], 0).count(), 0);
         assert_eq!(ip(&[1, 2, 3]), None);
         assert_eq!(u32_at(&[0; 4], usize::MAX), None);
     }
@@ -95,6 +119,6 @@ mod tests {
     #[test]
     fn the_last_attribute_may_lack_its_padding() {
         let bytes = [5u16.to_ne_bytes(), 7u16.to_ne_bytes(), [1, 0]].concat();
-        assert_eq!(attributes(&bytes[..5]).collect::<Vec<_>>(), [(7, &[1u8][..])]);
+        assert_eq!(attributes(&bytes[..5], 0).collect::<Vec<_>>(), [(7, &[1u8][..])]);
     }
 }

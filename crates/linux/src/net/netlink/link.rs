@@ -1,53 +1,68 @@
 //! Links: make, change, remove and list them.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{
-    BridgeStpState, InfoBridge, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo as Info,
-    LinkMessage,
-};
-
 use super::Route;
-use super::attributes::{attributes, attributes_after, text, u32_at, u64_at};
+use super::attributes::{Body, attribute, attributes, text, u32_at, u64_at};
 use crate::net::{Error, MacAddr, Netns};
 
 /// `struct ifinfomsg`.
 const HEADER: usize = 16;
 /// linux/if.h: the operational state of a link that has not been told.
 const IF_OPER_UNKNOWN: u8 = 0;
-/// Seconds to the unit in which the kernel takes a bridge's ageing time (USER_HZ).
-const USER_HZ: u32 = 100;
+/// Make an object that is not there yet.
+const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
 
-/// A veth pair to be made: the first end in the socket's namespace, the peer in another (or the same).
+/// linux/veth.h, linux/if_link.h and linux/if_ether.h: what links of a kind are made of.
+const VETH_INFO_PEER: u16 = 1;
+const BR_STP_STATE: u16 = 5;
+const BR_MCAST_SNOOPING: u16 = 23;
+const MACVLAN_MODE: u16 = 1;
+const MACVLAN_MODE_BRIDGE: u32 = 4;
+const VLAN_ID: u16 = 1;
+const VLAN_PROTOCOL: u16 = 5;
+const VXLAN_ID: u16 = 1;
+const VXLAN_GROUP: u16 = 2;
+const VXLAN_LOCAL: u16 = 4;
+const VXLAN_LEARNING: u16 = 7;
+const VXLAN_PORT: u16 = 15;
+const VXLAN_UDP_CSUM: u16 = 18;
+
+/// One end of a veth pair to be made.
 #[derive(Debug, Clone)]
-pub struct VethSpec<'a> {
-    /// Name of the end in this namespace.
-    pub name: &'a str,
+pub struct VethEnd {
+    /// Its name.
+    pub name: String,
     /// Its Ethernet address.
     pub mac: MacAddr,
-    /// Name of the other end.
-    pub peer_name: &'a str,
-    /// Its Ethernet address.
-    pub peer_mac: MacAddr,
-    /// The namespace of the other end.
-    pub peer_ns: &'a Netns,
-    /// Number of transmit and of receive queues, on both ends.
-    pub queues: u32,
     /// MTU in bytes without Ethernet header.
     pub mtu: u32,
-    /// MTU of the other end; the same if `None`.
-    pub peer_mtu: Option<u32>,
-    /// Length of the transmit queue of both ends; the kernel's default if `None`.
-    pub txqueuelen: Option<u32>,
-    /// Numbers of this end and of the other, each in its namespace; the kernel's choice if `None`. Ends whose numbers are
-    /// equal come up a second late: the kernel takes such a link for one that is not stacked, and puts its news off
-    /// (`linkwatch_urgent_event` in net/core/link_watch.c).
-    pub indexes: Option<(u32, u32)>,
+    /// Its number in its namespace; the kernel's choice if 0. Ends whose numbers are equal come up a second late: the kernel
+    /// takes such a link for one that is not stacked, and puts its news off (`linkwatch_urgent_event` in net/core/link_watch.c).
+    pub index: u32,
+}
+
+/// A VXLAN tunnel between two hosts, without learning: RFC 7348 over IPv4.
+#[derive(Debug, Clone, Copy)]
+pub struct VxlanSpec<'a> {
+    /// Name of the tunnel's interface.
+    pub name: &'a str,
+    /// Its Ethernet address, the source of the frames inside.
+    pub mac: MacAddr,
+    /// Largest packet inside.
+    pub mtu: u32,
+    /// Network identifier.
+    pub id: u32,
+    /// Our address of the outer packets.
+    pub local: Ipv4Addr,
+    /// The other end's.
+    pub remote: Ipv4Addr,
+    /// UDP port of both ends.
+    pub port: u16,
 }
 
 /// A link as the kernel describes it.
@@ -83,8 +98,6 @@ pub struct LinkInfo {
     pub num_tx_queues: u32,
     /// Counters.
     pub stats: LinkStats,
-    /// An XDP program is attached.
-    pub xdp_attached: bool,
 }
 
 /// A link's 64-bit counters.
@@ -94,10 +107,6 @@ pub struct LinkStats {
     pub rx_packets: u64,
     /// Packets sent.
     pub tx_packets: u64,
-    /// Bytes received.
-    pub rx_bytes: u64,
-    /// Bytes sent.
-    pub tx_bytes: u64,
     /// Bad packets received.
     pub rx_errors: u64,
     /// Packets that could not be sent.
@@ -108,74 +117,93 @@ pub struct LinkStats {
     pub tx_dropped: u64,
     /// Packets the card had no room for.
     pub rx_missed: u64,
-    /// Packets nobody on this host wanted.
-    pub rx_nohandler: u64,
 }
 
 impl Route {
-    /// Makes a veth pair; both ends are down.
-    pub fn create_veth(&self, spec: &VethSpec<'_>) -> Result<(), Error> {
-        check_name(spec.name)?;
-        check_name(spec.peer_name)?;
-        let mut peer = veth_end(spec.peer_name, spec.peer_mac, spec.indexes.map(|i| i.1), spec);
-        peer.attributes.push(LinkAttribute::Mtu(spec.peer_mtu.unwrap_or(spec.mtu)));
-        peer.attributes.push(LinkAttribute::NetNsFd(spec.peer_ns.as_fd().as_raw_fd()));
-        let mut message = veth_end(spec.name, spec.mac, spec.indexes.map(|i| i.0), spec);
-        message.attributes.push(LinkAttribute::Mtu(spec.mtu));
-        message.attributes.push(LinkAttribute::LinkInfo(vec![
-            Info::Kind(InfoKind::Veth),
-            Info::Data(InfoData::Veth(InfoVeth::Peer(peer))),
-        ]));
-        self.change(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL, || {
-            format!("create veth pair {}/{}", spec.name, spec.peer_name)
-        })
+    /// Makes a veth pair, the peer in another namespace (or the same), with so many transmit and receive queues on either end;
+    /// both are down.
+    pub fn create_veth(
+        &self,
+        end: &VethEnd,
+        peer: &VethEnd,
+        peer_ns: &Netns,
+        queues: u32,
+    ) -> Result<(), Error> {
+        check_name(&end.name)?;
+        check_name(&peer.name)?;
+        let body = |end: &VethEnd| {
+            let body = link(end.index).text(libc::IFLA_IFNAME, &end.name).number(libc::IFLA_MTU, end.mtu);
+            let body = body.number(libc::IFLA_NUM_TX_QUEUES, queues).number(libc::IFLA_NUM_RX_QUEUES, queues);
+            body.with(libc::IFLA_ADDRESS, &end.mac)
+        };
+        let peer_body = body(peer).number(libc::IFLA_NET_NS_FD, peer_ns.as_fd().as_raw_fd() as u32);
+        let data = Body::default().nest(VETH_INFO_PEER, peer_body);
+        self.create(body(end), "veth", data, || format!("create veth pair {}/{}", end.name, peer.name))
     }
 
-    /// Makes a bridge without spanning tree and multicast snooping, and gives its index. `ageing_seconds`: how long
-    /// a learned address lives; 0 makes it flood.
-    pub fn create_bridge(&self, name: &str, ageing_seconds: Option<u32>) -> Result<u32, Error> {
-        check_name(name)?;
-        let mut data =
-            vec![InfoBridge::StpState(BridgeStpState::Disabled), InfoBridge::MulticastSnooping(false)];
-        data.extend(ageing_seconds.map(|seconds| InfoBridge::AgeingTime(seconds.saturating_mul(USER_HZ))));
-        let mut message = LinkMessage::default();
-        message.attributes = vec![
-            LinkAttribute::IfName(name.to_owned()),
-            LinkAttribute::LinkInfo(vec![Info::Kind(InfoKind::Bridge), Info::Data(InfoData::Bridge(data))]),
-        ];
-        self.change(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL, || {
-            format!("create bridge {name}")
-        })?;
+    /// Makes a bridge without spanning tree and multicast snooping, and gives its index.
+    pub fn create_bridge(&self, name: &str) -> Result<u32, Error> {
+        let data = Body::default().number(BR_STP_STATE, 0).with(BR_MCAST_SNOOPING, &[0]);
+        self.create(named(name)?, "bridge", data, || format!("create bridge {name}"))?;
         Ok(self.link(name)?.index)
+    }
+
+    /// Makes a macvlan interface in bridge mode on top of `lower`; it is down.
+    pub fn create_macvlan(&self, name: &str, mac: MacAddr, lower: u32) -> Result<(), Error> {
+        let body = named(name)?.number(libc::IFLA_LINK, lower).with(libc::IFLA_ADDRESS, &mac);
+        let data = Body::default().number(MACVLAN_MODE, MACVLAN_MODE_BRIDGE);
+        self.create(body, "macvlan", data, || format!("create macvlan interface {name}"))
+    }
+
+    /// Makes an interface for the frames of `lower` that carry the 802.1Q tag `id`; it is down.
+    pub fn create_vlan(&self, name: &str, mac: MacAddr, lower: u32, id: u16) -> Result<(), Error> {
+        if !(1..=4094).contains(&id) {
+            let reason = "VLAN numbers go from 1 to 4094";
+            return Err(Error::Invalid { what: "the VLAN number", value: id.to_string(), reason });
+        }
+        let body = named(name)?.number(libc::IFLA_LINK, lower).with(libc::IFLA_ADDRESS, &mac);
+        let protocol = (libc::ETH_P_8021Q as u16).to_be_bytes();
+        let data = Body::default().with(VLAN_ID, &id.to_ne_bytes()).with(VLAN_PROTOCOL, &protocol);
+        self.create(body, "vlan", data, || format!("create VLAN interface {name}"))
+    }
+
+    /// Makes one end of a tunnel; it is down. Its outer packets go without UDP checksum, as RFC 7348 section 5 recommends.
+    pub fn create_vxlan(&self, spec: &VxlanSpec<'_>) -> Result<(), Error> {
+        let body = named(spec.name)?.with(libc::IFLA_ADDRESS, &spec.mac).number(libc::IFLA_MTU, spec.mtu);
+        let data = Body::default()
+            .number(VXLAN_ID, spec.id)
+            .ip(VXLAN_LOCAL, spec.local.into())
+            .ip(VXLAN_GROUP, spec.remote.into())
+            .with(VXLAN_PORT, &spec.port.to_be_bytes())
+            .with(VXLAN_LEARNING, &[0])
+            .with(VXLAN_UDP_CSUM, &[0]);
+        self.create(body, "vxlan", data, || format!("create VXLAN tunnel {}", spec.name))
     }
 
     /// All links of the namespace.
     pub fn links(&self) -> Result<Vec<LinkInfo>, Error> {
-        let message = RouteNetlinkMessage::GetLink(LinkMessage::default());
-        let answers = self.ask(message, NLM_F_DUMP, || "list links".to_owned())?;
-        Ok(answers.iter().filter_map(|(_, body)| parse_link(body)).collect())
+        let answers = self.dump(libc::RTM_GETLINK, &link(0), "list links")?;
+        Ok(answers.iter().filter_map(|body| parse_link(body)).collect())
     }
 
     /// One link by name.
     pub fn link(&self, name: &str) -> Result<LinkInfo, Error> {
         check_name(name)?;
-        let mut message = LinkMessage::default();
-        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
-        self.one_link(message, format!("interface {name}"))
+        self.one_link(&link(0).text(libc::IFLA_IFNAME, name), format!("interface {name}"))
     }
 
     /// One link by index.
     pub fn link_by_index(&self, index: u32) -> Result<LinkInfo, Error> {
-        self.one_link(indexed(index), format!("interface number {index}"))
+        self.one_link(&link(index), format!("interface number {index}"))
     }
 
     /// Sets a link up or down. Setting it down flushes its IPv6 addresses, routes and neighbours.
     pub fn set_up(&self, index: u32, up: bool) -> Result<(), Error> {
-        let mut message = indexed(index);
-        message.header.flags = if up { LinkFlags::Up } else { LinkFlags::empty() };
-        message.header.change_mask = LinkFlags::Up;
+        let flag = libc::IFF_UP as u32;
+        let mut body = link(index);
+        body.0[8..].copy_from_slice(&[if up { flag } else { 0 }, flag].map(u32::to_ne_bytes).concat());
         let state = if up { "up" } else { "down" };
-        self.set_link(message, |name| format!("set interface {name} {state}"))
+        self.set_link(index, &body, |name| format!("set interface {name} {state}"))
     }
 
     /// Waits until a link can send ([`LinkInfo::running`]); both ends of a veth pair must have been set up.
@@ -200,37 +228,25 @@ impl Route {
         wanted.into_iter().try_for_each(|link| self.wait_running(link.index, longest))
     }
 
-    /// Sets the MTU.
-    pub fn set_mtu(&self, index: u32, mtu: u32) -> Result<(), Error> {
-        let mut message = indexed(index);
-        message.attributes.push(LinkAttribute::Mtu(mtu));
-        self.set_link(message, |name| format!("set the MTU of interface {name} to {mtu}"))
+    /// Sets a link's Ethernet address.
+    pub fn set_mac(&self, index: u32, mac: MacAddr) -> Result<(), Error> {
+        let body = link(index).with(libc::IFLA_ADDRESS, &mac);
+        self.set_link(index, &body, |name| format!("set the Ethernet address of interface {name}"))
     }
 
     /// Puts a link into a bridge or bond, or takes it out.
     pub fn set_master(&self, index: u32, master: Option<u32>) -> Result<(), Error> {
-        let mut message = indexed(index);
-        message.attributes.push(LinkAttribute::Controller(master.unwrap_or(0)));
-        self.set_link(message, |name| match master {
+        let body = link(index).number(libc::IFLA_MASTER, master.unwrap_or(0));
+        self.set_link(index, &body, |name| match master {
             Some(master) => format!("put interface {name} into {}", self.name_of(master)),
             None => format!("take interface {name} out of its bridge"),
         })
     }
 
-    /// Limits the segments that one offloaded (GSO) packet of a link may have; 1 means none larger than a frame.
-    pub fn set_gso_max_segments(&self, index: u32, segments: u32) -> Result<(), Error> {
-        let mut message = indexed(index);
-        message.attributes.push(LinkAttribute::GsoMaxSegs(segments));
-        self.set_link(message, |name| {
-            format!("limit the offloaded segments of interface {name} to {segments}")
-        })
-    }
-
     /// Removes a link; of a veth pair both ends go.
     pub fn delete(&self, index: u32) -> Result<(), Error> {
-        self.change(RouteNetlinkMessage::DelLink(indexed(index)), 0, || {
-            format!("delete interface {}", self.name_of(index))
-        })
+        let what = || format!("delete interface {}", self.name_of(index));
+        self.change(libc::RTM_DELLINK, 0, &link(index), what)
     }
 
     /// A link's name for a message: looked up only when something has already gone wrong.
@@ -238,37 +254,43 @@ impl Route {
         self.link_by_index(index).map_or_else(|_| format!("number {index}"), |link| link.name)
     }
 
-    fn set_link(&self, message: LinkMessage, what: impl FnOnce(&str) -> String) -> Result<(), Error> {
-        let index = message.header.index;
-        self.change(RouteNetlinkMessage::SetLink(message), 0, || what(&self.name_of(index)))
+    fn set_link(&self, index: u32, body: &Body, what: impl FnOnce(&str) -> String) -> Result<(), Error> {
+        self.change(libc::RTM_SETLINK, 0, body, || what(&self.name_of(index)))
     }
 
-    fn one_link(&self, message: LinkMessage, what: String) -> Result<LinkInfo, Error> {
-        match self.ask(RouteNetlinkMessage::GetLink(message), 0, || format!("look up {what}")) {
-            Ok(answers) => answers.iter().find_map(|(_, body)| parse_link(body)),
+    fn one_link(&self, body: &Body, what: String) -> Result<LinkInfo, Error> {
+        match self.ask(libc::RTM_GETLINK, 0, body, || format!("look up {what}")) {
+            Ok(answers) => answers.iter().find_map(|body| parse_link(body)),
             Err(e) if e.is_missing() => None,
             Err(e) => return Err(e),
         }
         .ok_or_else(|| Error::NotFound { what, place: format!("namespace {}", self.label) })
     }
+
+    fn create(&self, body: Body, kind: &str, data: Body, what: impl Fn() -> String) -> Result<(), Error> {
+        let info = Body::default().text(libc::IFLA_INFO_KIND, kind).nest(libc::IFLA_INFO_DATA, data);
+        let made = self.change(libc::RTM_NEWLINK, CREATE, &body.nest(libc::IFLA_LINKINFO, info), &what);
+        made.map_err(|e| match e.errno() {
+            Some(libc::EOPNOTSUPP) => Error::Unsupported {
+                operation: what(),
+                reason: "this kernel does not have that kind of link".into(),
+            },
+            _ => e,
+        })
+    }
 }
 
-fn veth_end(name: &str, mac: MacAddr, index: Option<u32>, spec: &VethSpec<'_>) -> LinkMessage {
-    let mut end = indexed(index.unwrap_or(0));
-    end.attributes = vec![
-        LinkAttribute::IfName(name.to_owned()),
-        LinkAttribute::Address(mac.to_vec()),
-        LinkAttribute::NumTxQueues(spec.queues),
-        LinkAttribute::NumRxQueues(spec.queues),
-    ];
-    end.attributes.extend(spec.txqueuelen.map(LinkAttribute::TxQueueLen));
-    end
+/// A request about the link of that number; 0 is none.
+fn link(index: u32) -> Body {
+    let mut body = Body(vec![0; HEADER]);
+    body.0[4..8].copy_from_slice(&index.to_ne_bytes());
+    body
 }
 
-fn indexed(index: u32) -> LinkMessage {
-    let mut message = LinkMessage::default();
-    message.header.index = index;
-    message
+/// A request for a new link.
+fn named(name: &str) -> Result<Body, Error> {
+    check_name(name)?;
+    Ok(link(0).text(libc::IFLA_IFNAME, name))
 }
 
 /// The kernel's own rule (dev_valid_name), said before the kernel says "Invalid argument".
@@ -299,7 +321,7 @@ fn parse_link(body: &[u8]) -> Option<LinkInfo> {
         ..LinkInfo::default()
     };
     let (mut lower_elsewhere, mut state_known) = (false, true);
-    for (kind, value) in attributes_after(body, HEADER) {
+    for (kind, value) in attributes(body, HEADER) {
         lower_elsewhere |= kind == libc::IFLA_LINK_NETNSID;
         state_known &= kind != libc::IFLA_OPERSTATE || value != [IF_OPER_UNKNOWN];
         read_attribute(&mut link, kind, value);
@@ -322,14 +344,9 @@ fn read_attribute(link: &mut LinkInfo, kind: u16, value: &[u8]) {
         libc::IFLA_NUM_RX_QUEUES => link.num_rx_queues = number.unwrap_or(0),
         libc::IFLA_NUM_TX_QUEUES => link.num_tx_queues = number.unwrap_or(0),
         libc::IFLA_LINKINFO => {
-            link.kind =
-                attributes(value).find(|(kind, _)| *kind == libc::IFLA_INFO_KIND).map(|(_, v)| text(v));
+            link.kind = attribute(value, 0, libc::IFLA_INFO_KIND).map(text);
         }
         libc::IFLA_STATS64 => link.stats = parse_stats(value),
-        // IFLA_XDP_ATTACHED, the second in the nest: 0 means none.
-        libc::IFLA_XDP => {
-            link.xdp_attached = attributes(value).any(|(kind, v)| kind == 2 && v.first() != Some(&0))
-        }
         _ => {}
     }
 }
@@ -340,14 +357,11 @@ fn parse_stats(bytes: &[u8]) -> LinkStats {
     LinkStats {
         rx_packets: nth(0),
         tx_packets: nth(1),
-        rx_bytes: nth(2),
-        tx_bytes: nth(3),
         rx_errors: nth(4),
         tx_errors: nth(5),
         rx_dropped: nth(6),
         tx_dropped: nth(7),
         rx_missed: nth(15),
-        rx_nohandler: nth(23),
     }
 }
 

@@ -2,54 +2,51 @@
 
 use std::net::IpAddr;
 
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
-use netlink_packet_route::neighbour::{
-    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
-};
-use netlink_packet_route::route::RouteType;
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-
-use super::Route;
-use super::address::family;
+use super::attributes::Body;
+use super::{REPLACE, Route, family};
 use crate::net::{Error, MacAddr};
 
 impl Route {
     /// Sets a permanent neighbour, in place of whatever was known about the address.
     pub fn add_neighbour(&self, index: u32, address: IpAddr, mac: MacAddr) -> Result<(), Error> {
-        let mut message = entry(index, mac);
-        message.header.family = family(address);
-        message.header.state = NeighbourState::Permanent;
-        message.header.kind = RouteType::Unicast;
-        let destination = match address {
-            IpAddr::V4(v4) => NeighbourAddress::Inet(v4),
-            IpAddr::V6(v6) => NeighbourAddress::Inet6(v6),
-        };
-        message.attributes.push(NeighbourAttribute::Destination(destination));
-        self.change(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE, || {
+        self.change(libc::RTM_NEWNEIGH, REPLACE, &neighbour(index, address, mac), || {
             format!("set neighbour {address} on interface {}", self.name_of(index))
+        })
+    }
+
+    /// Sets many permanent neighbours of a link; otherwise as [`Route::add_routes`].
+    pub fn add_neighbours(
+        &self,
+        index: u32,
+        neighbours: impl IntoIterator<Item = (IpAddr, MacAddr)>,
+        go_on: impl FnMut() -> bool,
+    ) -> Result<u64, Error> {
+        let bodies = neighbours.into_iter().map(|(address, mac)| neighbour(index, address, mac));
+        self.change_many(libc::RTM_NEWNEIGH, bodies, go_on, |number| {
+            format!("set neighbour number {number} of many on interface {}", self.name_of(index))
         })
     }
 
     /// Tells the bridge that `index` is a port of: frames to `mac` leave by this port. Static, so it does not age;
     /// not "permanent", which in a bridge means the host's own address and would keep the frames.
     pub fn add_fdb(&self, index: u32, mac: MacAddr) -> Result<(), Error> {
-        let mut message = entry(index, mac);
-        message.header.family = AddressFamily::Bridge;
-        message.header.state = NeighbourState::Noarp;
-        message.header.flags = NeighbourFlags::Controller;
-        self.change(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE, || {
-            format!("add forwarding entry {} on bridge port {}", mac_text(mac), self.name_of(index))
+        let body = entry(libc::AF_BRIDGE as u8, index, libc::NUD_NOARP, libc::NTF_MASTER, mac);
+        self.change(libc::RTM_NEWNEIGH, REPLACE, &body, || {
+            let mac = linerate_wire::MacAddr(mac);
+            format!("add forwarding entry {mac} on bridge port {}", self.name_of(index))
         })
     }
 }
 
-fn entry(index: u32, mac: MacAddr) -> NeighbourMessage {
-    let mut message = NeighbourMessage::default();
-    message.header.ifindex = index;
-    message.attributes.push(NeighbourAttribute::LinkLayerAddress(mac.to_vec()));
-    message
+fn neighbour(index: u32, address: IpAddr, mac: MacAddr) -> Body {
+    entry(family(address), index, libc::NUD_PERMANENT, 0, mac).ip(libc::NDA_DST, address)
 }
 
-fn mac_text(mac: MacAddr) -> String {
-    mac.map(|byte| format!("{byte:02x}")).join(":")
+/// `struct ndmsg`, and the Ethernet address.
+fn entry(family: u8, index: u32, state: u16, flags: u8, mac: MacAddr) -> Body {
+    let mut body = Body(vec![family, 0, 0, 0]);
+    body.0.extend(index.to_ne_bytes());
+    body.0.extend(state.to_ne_bytes());
+    body.0.extend([flags, libc::RTN_UNICAST]);
+    body.with(libc::NDA_LLADDR, &mac)
 }

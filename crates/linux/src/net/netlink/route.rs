@@ -3,23 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE};
-use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
-};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-
-use super::Route;
-use super::address::family;
-use super::attributes::{attributes, attributes_after, u16_at, u32_at};
+use super::attributes::{Body, attribute, attributes, u16_at, u32_at};
+use super::{REPLACE, Route, family};
 use crate::net::Error;
 
 /// `struct rtmsg`.
 const HEADER: usize = 12;
 /// `struct rtnexthop`.
 const HOP_HEADER: usize = 8;
-/// linux/rtnetlink.h: a route made on the fly, not configured.
-const CLONED: u32 = 0x200;
 /// linux/rtnetlink.h and linux/nexthop.h: next hops as objects of their own.
 const RTA_NH_ID: u16 = 30;
 const RTM_GETNEXTHOP: u16 = 106;
@@ -27,6 +18,8 @@ const NHA_ID: u16 = 1;
 const NHA_GROUP: u16 = 2;
 const NHA_OIF: u16 = 5;
 
+/// A network and the length of its prefix.
+pub type Prefix = (IpAddr, u8);
 /// A next-hop object: its link, or the numbers of its members.
 type NextHop = (Option<u32>, Vec<u32>);
 /// All of them, by number.
@@ -46,10 +39,30 @@ impl Route {
             let reason = "the gateway must be of the same family as the destination";
             return Err(Error::Invalid { what: "the route", value: format!("{dst}/{prefix}"), reason });
         }
-        let message = route_message(dst, prefix, via, oif);
-        self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE, || {
+        self.change(libc::RTM_NEWROUTE, REPLACE, &route((dst, prefix), via, oif), || {
             let via = via.map(|via| format!(" via {via}")).unwrap_or_default();
             format!("add route {dst}/{prefix}{via} by interface {}", self.name_of(oif))
+        })
+    }
+
+    /// Adds routes by the hundred thousand to the main table, each by the gateway if that is of its family, else directly by
+    /// `oif`. Gives how many there were. `go_on` is asked now and then; once it says no, the rest is left out.
+    ///
+    /// # Errors
+    /// The first that the kernel does not take, with its number; those before it are there, and some after it may be.
+    pub fn add_routes(
+        &self,
+        routes: impl IntoIterator<Item = Prefix>,
+        gateway: Option<IpAddr>,
+        oif: u32,
+        go_on: impl FnMut() -> bool,
+    ) -> Result<u64, Error> {
+        let bodies = routes.into_iter().map(|to| {
+            let via = gateway.filter(|gateway| gateway.is_ipv4() == to.0.is_ipv4());
+            route(to, via, oif)
+        });
+        self.change_many(libc::RTM_NEWROUTE, bodies, go_on, |number| {
+            format!("add route number {number} of many by interface {}", self.name_of(oif))
         })
     }
 
@@ -58,65 +71,50 @@ impl Route {
     /// # Errors
     /// The kernel does not answer.
     pub fn link_towards(&self, address: IpAddr) -> Result<Option<u32>, Error> {
-        let mut message = RouteMessage::default();
-        message.header.address_family = family(address);
-        message.header.destination_prefix_length = if address.is_ipv4() { 32 } else { 128 };
-        message.attributes = vec![RouteAttribute::Destination(RouteAddress::from(address))];
-        let answers = match self
-            .ask(RouteNetlinkMessage::GetRoute(message), 0, || format!("look up a route to {address}"))
-        {
-            Ok(answers) => answers,
+        let mut body = Body(vec![0; HEADER]);
+        body.0[..2].copy_from_slice(&[family(address), if address.is_ipv4() { 32 } else { 128 }]);
+        let what = || format!("look up a route to {address}");
+        match self.ask(libc::RTM_GETROUTE, 0, &body.ip(libc::RTA_DST, address), what) {
+            Ok(answers) => {
+                let link = |body: &Vec<u8>| u32_at(attribute(body, HEADER, libc::RTA_OIF)?, 0);
+                Ok(answers.iter().find_map(link))
+            }
             // Nothing leads there (ENETUNREACH, EHOSTUNREACH).
-            Err(Error::Kernel { .. } | Error::NotFound { .. }) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let link = |body: &Vec<u8>| {
-            attributes_after(body, HEADER)
-                .find(|(kind, _)| *kind == libc::RTA_OIF)
-                .and_then(|(_, value)| u32_at(value, 0))
-        };
-        Ok(answers.iter().find_map(|(_, body)| link(body)))
+            Err(Error::Kernel { .. } | Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The links by which a default route leaves, IPv4 and IPv6, in all tables. Half a default route (`0.0.0.0/1`, as
     /// VPN clients set it) and all of global IPv6 (`2000::/3`) count.
     pub fn default_route_interfaces(&self) -> Result<Vec<u32>, Error> {
         let mut exits = Exits::default();
-        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
-            let mut message = RouteMessage::default();
-            message.header.address_family = family;
-            let message = RouteNetlinkMessage::GetRoute(message);
-            for (_, body) in self.ask(message, NLM_F_DUMP, || "list routes".to_owned())? {
+        for family in [libc::AF_INET, libc::AF_INET6] {
+            let mut body = Body(vec![0; HEADER]);
+            body.0[0] = family as u8;
+            for body in self.dump(libc::RTM_GETROUTE, &body, "list routes")? {
                 read_default(&body, &mut exits);
             }
         }
         if !exits.objects.is_empty() {
-            let hops = self.next_hops()?;
+            let answers = self.dump(RTM_GETNEXTHOP, &Body(vec![0; 8]), "list next hops")?;
+            let hops: NextHops = answers.iter().filter_map(|body| parse_next_hop(body)).collect();
             exits.links.extend(exits.objects.iter().flat_map(|id| resolve(&hops, *id)));
         }
         Ok(exits.links.into_iter().collect())
     }
-
-    fn next_hops(&self) -> Result<NextHops, Error> {
-        let answers = self.ask_raw(RTM_GETNEXTHOP, &[0; 8], NLM_F_DUMP);
-        let answers = answers.map_err(|failure| self.error("list next hops".to_owned(), failure))?;
-        Ok(answers.iter().filter_map(|(_, body)| parse_next_hop(body)).collect())
-    }
 }
 
-fn route_message(dst: IpAddr, prefix: u8, via: Option<IpAddr>, oif: u32) -> RouteMessage {
-    let mut message = RouteMessage::default();
-    message.header.address_family = family(dst);
-    message.header.destination_prefix_length = prefix;
-    message.header.table = RouteHeader::RT_TABLE_MAIN;
-    message.header.protocol = RouteProtocol::Static;
-    message.header.kind = RouteType::Unicast;
+/// `struct rtmsg` and its attributes.
+fn route((to, prefix): Prefix, via: Option<IpAddr>, oif: u32) -> Body {
     // IPv4 tells a directly connected network by its scope; IPv6 has no scopes for routes.
-    let direct = via.is_none() && dst.is_ipv4();
-    message.header.scope = if direct { RouteScope::Link } else { RouteScope::Universe };
-    message.attributes = vec![RouteAttribute::Destination(RouteAddress::from(dst)), RouteAttribute::Oif(oif)];
-    message.attributes.extend(via.map(|via| RouteAttribute::Gateway(RouteAddress::from(via))));
-    message
+    let scope = if via.is_none() && to.is_ipv4() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
+    let kind = [libc::RT_TABLE_MAIN, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST];
+    let mut body = Body(vec![family(to), prefix, 0, 0]);
+    body.0.extend(kind);
+    body.0.extend([0; 4]);
+    let body = body.ip(libc::RTA_DST, to).number(libc::RTA_OIF, oif);
+    via.into_iter().fold(body, |body, via| body.ip(libc::RTA_GATEWAY, via))
 }
 
 /// Notes the exits of a route if it is a default route that forwards.
@@ -125,11 +123,11 @@ fn read_default(body: &[u8], exits: &mut Exits) {
         return;
     };
     let widest = if libc::c_int::from(family) == libc::AF_INET { 1 } else { 3 };
-    let cloned = u32_at(body, 8).is_some_and(|flags| flags & CLONED != 0);
+    let cloned = u32_at(body, 8).is_some_and(|flags| flags & libc::RTM_F_CLONED != 0);
     if length > widest || kind != libc::RTN_UNICAST || cloned {
         return;
     }
-    for (kind, value) in attributes_after(body, HEADER) {
+    for (kind, value) in attributes(body, HEADER) {
         match kind {
             libc::RTA_OIF => exits.links.extend(u32_at(value, 0)),
             libc::RTA_MULTIPATH => exits.links.extend(hop_links(value)),
@@ -152,7 +150,7 @@ fn hop_links(mut bytes: &[u8]) -> Vec<u32> {
 
 fn parse_next_hop(body: &[u8]) -> Option<(u32, NextHop)> {
     let (mut id, mut link, mut members) = (None, None, Vec::new());
-    for (kind, value) in attributes(body.get(8..)?) {
+    for (kind, value) in attributes(body, 8) {
         match kind {
             NHA_ID => id = u32_at(value, 0),
             NHA_OIF => link = u32_at(value, 0),
@@ -172,14 +170,12 @@ fn resolve(hops: &NextHops, id: u32) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::attributes::push;
     use super::*;
 
     fn route(length: u8, kind: u8, attribute: u16, value: &[u8]) -> Exits {
-        let mut body = vec![libc::AF_INET as u8, length, 0, 0, 0, 0, 0, kind, 0, 0, 0, 0];
-        push(&mut body, attribute, value);
+        let header = vec![libc::AF_INET as u8, length, 0, 0, 0, 0, 0, kind, 0, 0, 0, 0];
         let mut exits = Exits::default();
-        read_default(&body, &mut exits);
+        read_default(&Body(header).with(attribute, value).0, &mut exits);
         exits
     }
 

@@ -5,12 +5,7 @@ use std::num::NonZero;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_ACK_TLVS, NLM_F_CAPPED, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE,
-    NLMSG_ERROR,
-};
-
-use super::attributes::{align, attributes_after, text, u16_at, u32_at};
+use super::attributes::{Body, align, attribute, text, u16_at, u32_at};
 use crate::net::Error;
 use crate::sockets::set_option;
 use rustix::io::Errno;
@@ -20,6 +15,10 @@ use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recvfrom, send, socket_with,
 };
 
+/// Asks for all objects.
+pub(crate) const DUMP: u16 = libc::NLM_F_DUMP as u16;
+const ERROR: u16 = libc::NLMSG_ERROR as u16;
+const DONE: u16 = libc::NLMSG_DONE as u16;
 /// `struct nlmsghdr`.
 const HEADER: usize = 16;
 /// `NLMSGERR_ATTR_MSG`: the kernel's words in an extended acknowledgement.
@@ -80,44 +79,31 @@ impl Socket {
         Ok(Socket { fd, sequence: 0, buffer: vec![0; BUFFER] })
     }
 
-    /// Sends a request and hands each answer to `each`; begins a dump again when the kernel says it was interrupted
-    /// (so `each` may see the same object twice: use [`Socket::collect`] for dumps).
-    pub(crate) fn request(
-        &mut self,
-        kind: u16,
-        flags: u16,
-        body: &[u8],
-        mut each: impl FnMut(u16, &[u8]),
-    ) -> Result<(), Failure> {
-        self.attempt(kind, flags, body, &mut each).map(|_| ())
-    }
-
-    /// All answers to a request: message type and body. A dump that a change made inconsistent is begun again.
-    pub(crate) fn collect(
-        &mut self,
-        kind: u16,
-        flags: u16,
-        body: &[u8],
-    ) -> Result<Vec<(u16, Vec<u8>)>, Failure> {
+    /// All answers to a request. A dump that a change made inconsistent is begun again.
+    pub(crate) fn collect(&mut self, kind: u16, flags: u16, body: &Body) -> Result<Vec<Vec<u8>>, Failure> {
         for _ in 0..DUMP_ATTEMPTS {
             let mut answers = Vec::new();
-            let mut keep = |kind, body: &[u8]| answers.push((kind, body.to_vec()));
-            if self.attempt(kind, flags, body, &mut keep)? {
+            if self.request(kind, flags, body, &mut |body| answers.push(body.to_vec()))? {
                 return Ok(answers);
             }
         }
         Err(io::Error::from_raw_os_error(libc::EINTR).into())
     }
 
-    /// One attempt; `false` if the kernel says that the dump is inconsistent.
-    fn attempt(
+    /// Sends a request and hands each answer to `each`; `false` if the kernel says that the dump is inconsistent: an object may
+    /// be missing, or be there twice.
+    pub(crate) fn request(
         &mut self,
         kind: u16,
         flags: u16,
-        body: &[u8],
-        each: &mut dyn FnMut(u16, &[u8]),
+        body: &Body,
+        each: &mut dyn FnMut(&[u8]),
     ) -> Result<bool, Failure> {
-        self.send(kind, flags, body)?;
+        self.sequence = self.sequence.wrapping_add(1);
+        let ack = if flags & DUMP == DUMP { 0 } else { libc::NLM_F_ACK as u16 };
+        let mut message = Vec::with_capacity(HEADER + body.0.len());
+        put_message(&mut message, kind, flags | ack, self.sequence, body);
+        self.transmit(&message)?;
         let mut consistent = true;
         loop {
             let length = self.receive(RecvFlags::empty())?;
@@ -127,7 +113,7 @@ impl Socket {
                 if header.sequence != self.sequence {
                     continue;
                 }
-                consistent &= header.flags & NLM_F_DUMP_INTR == 0;
+                consistent &= !header.has(libc::NLM_F_DUMP_INTR);
                 if let Step::Finished = step(&header, payload, each)? {
                     return Ok(consistent);
                 }
@@ -135,27 +121,26 @@ impl Socket {
         }
     }
 
-    /// Sends requests, as many in each message as [`BATCH`] holds, until `next` has none or `go_on` says no. The kernel carries a
+    /// Sends requests, as many in each message as [`BATCH`] holds, until there are no more or `go_on` says no. The kernel carries a
     /// message out while it is being sent, and answers only errors: all answers are there when the call returns. Gives the number
     /// of requests, or of the first that failed (counted from 1).
     pub(crate) fn pipeline(
         &mut self,
-        Pipeline { kind, flags }: Pipeline,
+        kind: u16,
+        flags: u16,
+        bodies: &mut dyn Iterator<Item = Body>,
         go_on: &mut dyn FnMut() -> bool,
-        mut next: impl FnMut(&mut Vec<u8>) -> bool,
     ) -> Result<u64, (u64, Failure)> {
-        let (mut done, mut more) = (0, true);
-        let (mut message, mut body) = (Vec::with_capacity(BATCH), Vec::new());
-        while more && go_on() {
+        let mut done = 0;
+        let mut message = Vec::with_capacity(BATCH);
+        while go_on() {
             let first = self.sequence.wrapping_add(1);
             message.clear();
-            while more && message.len() < BATCH - LARGEST {
-                body.clear();
-                more = next(&mut body);
-                if more {
-                    self.sequence = self.sequence.wrapping_add(1);
-                    put_message(&mut message, kind, flags | NLM_F_REQUEST, self.sequence, &body);
-                }
+            while message.len() < BATCH - LARGEST
+                && let Some(body) = bodies.next()
+            {
+                self.sequence = self.sequence.wrapping_add(1);
+                put_message(&mut message, kind, flags, self.sequence, &body);
             }
             if message.is_empty() {
                 break;
@@ -167,14 +152,6 @@ impl Socket {
             done += u64::from(self.sequence.wrapping_sub(first)) + 1;
         }
         Ok(done)
-    }
-
-    fn send(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
-        self.sequence = self.sequence.wrapping_add(1);
-        let ack = if flags & NLM_F_DUMP == NLM_F_DUMP { 0 } else { NLM_F_ACK };
-        let mut message = Vec::with_capacity(HEADER + body.len());
-        put_message(&mut message, kind, flags | NLM_F_REQUEST | ack, self.sequence, body);
-        self.transmit(&message)
     }
 
     /// An unconnected netlink socket sends to the kernel.
@@ -199,7 +176,7 @@ impl Socket {
                 rest = next;
                 let ours = header.sequence.wrapping_sub(first) <= self.sequence.wrapping_sub(first);
                 if ours && found.is_none() {
-                    let failure = step(&header, payload, &mut |_, _| {}).err();
+                    let failure = step(&header, payload, &mut |_| {}).err();
                     found = failure.map(|failure| (header.sequence, failure));
                 }
             }
@@ -226,20 +203,14 @@ impl Socket {
     }
 }
 
-/// What all requests of a pipeline have in common.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Pipeline {
-    pub(crate) kind: u16,
-    pub(crate) flags: u16,
-}
-
-fn put_message(bytes: &mut Vec<u8>, kind: u16, flags: u16, sequence: u32, body: &[u8]) {
-    bytes.extend_from_slice(&((HEADER + body.len()) as u32).to_ne_bytes());
+fn put_message(bytes: &mut Vec<u8>, kind: u16, flags: u16, sequence: u32, body: &Body) {
+    let flags = flags | libc::NLM_F_REQUEST as u16;
+    bytes.extend_from_slice(&((HEADER + body.0.len()) as u32).to_ne_bytes());
     bytes.extend_from_slice(&kind.to_ne_bytes());
     bytes.extend_from_slice(&flags.to_ne_bytes());
     bytes.extend_from_slice(&sequence.to_ne_bytes());
     bytes.extend_from_slice(&0u32.to_ne_bytes());
-    bytes.extend_from_slice(body);
+    bytes.extend_from_slice(&body.0);
     bytes.resize(align(bytes.len()), 0);
 }
 
@@ -247,6 +218,12 @@ struct Header {
     kind: u16,
     flags: u16,
     sequence: u32,
+}
+
+impl Header {
+    fn has(&self, flag: libc::c_int) -> bool {
+        self.flags & flag as u16 != 0
+    }
 }
 
 /// The first message in `bytes`, its payload and what follows.
@@ -257,18 +234,18 @@ fn split(bytes: &[u8]) -> Option<(Header, &[u8], &[u8])> {
     Some((header, payload, bytes.get(align(length)..).unwrap_or_default()))
 }
 
-fn step(header: &Header, payload: &[u8], each: &mut dyn FnMut(u16, &[u8])) -> Result<Step, Failure> {
+fn step(header: &Header, payload: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<Step, Failure> {
     match header.kind {
         // An acknowledgement is an error of number 0; the end of a dump carries an errno as well.
-        NLMSG_ERROR | NLMSG_DONE => match u32_at(payload, 0).unwrap_or(0) as i32 {
+        ERROR | DONE => match u32_at(payload, 0).unwrap_or(0) as i32 {
             code if code < 0 => {
                 let source = io::Error::from_raw_os_error(code.wrapping_neg());
                 Err(Failure { source, detail: words(header, payload) })
             }
             _ => Ok(Step::Finished),
         },
-        kind => {
-            each(kind, payload);
+        _ => {
+            each(payload);
             Ok(Step::Continue)
         }
     }
@@ -276,32 +253,31 @@ fn step(header: &Header, payload: &[u8], each: &mut dyn FnMut(u16, &[u8])) -> Re
 
 /// The kernel's words: behind the errno and, for an error, behind the request it quotes.
 fn words(header: &Header, payload: &[u8]) -> Option<String> {
-    if header.flags & NLM_F_ACK_TLVS == 0 {
+    if !header.has(libc::NLM_F_ACK_TLVS) {
         return None;
     }
     let quoted = match header.kind {
-        NLMSG_DONE => 0,
-        _ if header.flags & NLM_F_CAPPED != 0 => HEADER,
+        DONE => 0,
+        _ if header.has(libc::NLM_F_CAPPED) => HEADER,
         _ => align(u32_at(payload, 4)? as usize),
     };
-    let mut found = attributes_after(payload, quoted.checked_add(4)?);
-    found.find(|(kind, _)| *kind == ACK_TEXT).map(|(_, value)| text(value))
+    attribute(payload, quoted.checked_add(4)?, ACK_TEXT).map(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn error(flags: u16, code: i32, rest: &[u8]) -> Result<Step, Failure> {
-        let header = Header { kind: NLMSG_ERROR, flags, sequence: 1 };
-        step(&header, &[&code.to_ne_bytes(), rest].concat(), &mut |_, _| {})
+    fn error(flags: libc::c_int, code: i32, rest: &[u8]) -> Result<Step, Failure> {
+        let header = Header { kind: ERROR, flags: flags as u16, sequence: 1 };
+        step(&header, &[&code.to_ne_bytes(), rest].concat(), &mut |_| {})
     }
 
     #[test]
     fn an_error_brings_the_kernels_words() {
-        let mut rest = vec![0; HEADER];
-        crate::net::netlink::attributes::push(&mut rest, ACK_TEXT, b"Invalid MTU\0");
-        let failure = error(NLM_F_ACK_TLVS | NLM_F_CAPPED, -libc::EINVAL, &rest).err().unwrap();
+        let rest = Body(vec![0; HEADER]).text(ACK_TEXT, "Invalid MTU").0;
+        let flags = libc::NLM_F_ACK_TLVS | libc::NLM_F_CAPPED;
+        let failure = error(flags, -libc::EINVAL, &rest).err().unwrap();
         assert_eq!(failure.source.raw_os_error(), Some(libc::EINVAL));
         assert_eq!(failure.detail.as_deref(), Some("Invalid MTU"));
     }
@@ -309,8 +285,8 @@ mod tests {
     #[test]
     fn an_acknowledgement_ends_the_request_and_garbage_does_not_panic() {
         assert!(matches!(error(0, 0, &[]), Ok(Step::Finished)));
-        assert!(error(NLM_F_ACK_TLVS, -1, &[0xff; 7]).is_err());
-        assert!(error(NLM_F_ACK_TLVS, i32::MIN, &[0xff; 40]).is_err());
+        assert!(error(libc::NLM_F_ACK_TLVS, -1, &[0xff; 7]).is_err());
+        assert!(error(libc::NLM_F_ACK_TLVS, i32::MIN, &[0xff; 40]).is_err());
         for length in 0..40 {
             assert!(split(&vec![0xff; length]).is_none());
             assert!(split(&vec![0; length]).is_none());
