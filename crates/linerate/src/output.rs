@@ -2,6 +2,10 @@
 
 use linerate_linux::descriptors::stdout_was_writable;
 use linerate_measure::record::{Campaign, HostFacts, Summary};
+use linerate_plan::Fault;
+use linerate_report::document::Document;
+use linerate_report::format::Style;
+use linerate_report::text;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -85,6 +89,28 @@ pub fn usage(error: impl std::fmt::Display) -> anyhow::Error {
     UsageError(error.to_string()).into()
 }
 
+/// Files that a user wrote and that have faults: they are shown line by line, and the exit status is [`USAGE`].
+#[derive(Debug)]
+pub struct Faulty(pub Document);
+
+impl std::fmt::Display for Faulty {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.text(style()))
+    }
+}
+
+impl std::error::Error for Faulty {}
+
+/// An error of the faults in one file.
+pub fn faulty(file: impl std::fmt::Display, faults: &[Fault]) -> anyhow::Error {
+    Faulty(text::plan_faults(&file.to_string(), faults, &[])).into()
+}
+
+/// Prints a page.
+pub fn show(document: &Document) {
+    print(&document.text(style()));
+}
+
 /// Prints a campaign as JSON, the same for all verbs: [`linerate_measure::record::SCHEMA`] describes it.
 pub fn print_campaign(directory: &Path, campaign: &Campaign, host: &HostFacts, summary: &Summary) {
     let document = serde_json::json!({
@@ -105,10 +131,10 @@ pub fn tell(text: impl std::fmt::Display) {
 }
 
 /// How text is laid out: colour on terminals only, and not where NO_COLOR asks for none, or the terminal knows none.
-pub fn style() -> linerate_report::text::Style {
+fn style() -> Style {
     use std::io::IsTerminal;
     let colored = std::env::var_os("NO_COLOR").is_none() && !is_dumb();
-    linerate_report::text::Style { color: std::io::stdout().is_terminal() && colored, width: width() }
+    Style { color: std::io::stdout().is_terminal() && colored, width: width() }
 }
 
 /// Whether the terminal knows no escapes.

@@ -1,4 +1,6 @@
-//! Text out of records: what a person reads in a terminal. Pure, no I/O: records and a width go in, a string comes out.
+//! Records go in, documents come out: blocks that say what there is to say. A format draws them. Pure, no I/O.
 #![forbid(unsafe_code)]
 
+pub mod document;
+pub mod format;
 pub mod text;

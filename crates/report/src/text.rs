@@ -10,10 +10,8 @@ mod history;
 mod imported;
 mod lab_check;
 mod names;
-mod numbers;
-mod page;
+pub(crate) mod numbers;
 mod plan;
-mod plot;
 mod reproduction;
 mod results;
 mod rules;
@@ -21,11 +19,12 @@ mod setup;
 mod tables;
 mod trials;
 
+use crate::document::{Document, Tone};
 use linerate_measure::record::{Campaign, HostFacts, Summary};
 use linerate_measure::summary::Row;
 use names::Names;
-use page::{Ink, Page};
 
+pub use crate::format::{Style, ascii};
 pub use analysis::analysis;
 pub use archive::archive;
 pub use benchlab::{benchlab, lab_line};
@@ -33,31 +32,30 @@ pub use comparisons::comparisons;
 pub use conduct::{conduct, conducted, conducted_all};
 pub use history::history;
 pub use lab_check::{LabCheck, lab_check};
-pub use page::{Style, ascii};
 pub use plan::{plan, plan_faults, plan_line, plan_list, rehearsal};
 pub use reproduction::reproduction;
 pub use trials::trials;
 
-/// The verdict of a campaign for a person to read. ASCII only; no line exceeds the style's width, paths excepted.
-pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary, style: Style) -> String {
+/// The verdict of a campaign for a person to read.
+pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Document {
     let names = Names::of(campaign);
-    let mut page = Page::new(style);
+    let mut page = Document::default();
     if let Some(origin) = &campaign.imported {
         imported::page(&mut page, campaign, origin, host, summary, &names);
-        return page.finish();
+        return page;
     }
     if simulated(campaign) {
         let loud =
             "SIMULATED: all figures below are of a simulated DUT inside linerate, NOT of this machine.";
-        page.paragraph(loud, Ink::Warning);
+        page.paragraph(loud, Tone::Warning);
         page.gap();
     }
     if let (Some(planned), Some(found)) = (&campaign.planned, &summary.results) {
         results::page(&mut page, &results::Shown { campaign, planned, host, summary, results: found });
-        return page.finish();
+        return page;
     }
     answer::unmeasured(&mut page, summary, |slot| names.get(slot).into());
-    page.paragraph(&answer::answer(campaign, summary), Ink::Bold);
+    page.paragraph(&answer::answer(campaign, summary), Tone::Strong);
     tables::rates(&mut page, campaign, summary, &names);
     tables::line_rates(&mut page, campaign, summary, &names);
     tables::comparisons(&mut page, campaign, summary, &names);
@@ -68,7 +66,7 @@ pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary, style: 
     setup::warnings(&mut page, summary);
     setup::next_steps(&mut page, campaign, host, summary);
     setup::stopped(&mut page, summary);
-    page.finish()
+    page
 }
 
 fn simulated(campaign: &Campaign) -> bool {

@@ -4,7 +4,7 @@ use super::plan;
 use crate::campaign::{self, Finished};
 use crate::cli::{Bench, BenchPort, ModeChoice};
 use crate::interrupt;
-use crate::output::{FAILED, INTERRUPTED, print, print_campaign, style, usage};
+use crate::output::{FAILED, INTERRUPTED, print, print_campaign, show, usage};
 use crate::progress::Progress;
 use crate::testbed::{Backend, Embedded, EmbeddedPlan, PACED_BATCH, Simulated, parse_simulation};
 use anyhow::{Context, Result};
@@ -233,7 +233,7 @@ fn report(args: &Bench, campaign: &Campaign, facts: &HostFacts, finished: Finish
     if args.json {
         print_campaign(&directory, campaign, facts, &summary);
     } else {
-        print(&linerate_report::text::summary(campaign, facts, &summary, style()));
+        show(&linerate_report::text::summary(campaign, facts, &summary));
         print(&format!("Records: {}\n", directory.display()));
     }
     if let Some(failure) = failure {

@@ -1,7 +1,7 @@
 //! `linerate import benchlab`: a lab that bench-lab.sh drives becomes a lab file and plans.
 
 use crate::cli::Benchlab;
-use crate::output::{USAGE, print, style, usage};
+use crate::output::{faulty, print, show, usage};
 use anyhow::{Context, Result, bail};
 use linerate_import::benchlab::{Imported, LAB_FILE, MOST_BYTES, Source, import};
 use linerate_linux::folders::read_folder;
@@ -26,13 +26,7 @@ pub fn run(args: &Benchlab) -> Result<ExitCode> {
         runs: args.runs,
         path,
     };
-    let imported = match import(&source) {
-        Ok(imported) => imported,
-        Err(faults) => {
-            eprint!("{}", text::plan_faults(&source.path, &faults, &[], style()));
-            return Ok(ExitCode::from(USAGE));
-        }
-    };
+    let imported = import(&source).map_err(|faults| faulty(&source.path, &faults))?;
     if let Some(out) = &args.out {
         write(out, &imported)?;
     }
@@ -40,7 +34,7 @@ pub fn run(args: &Benchlab) -> Result<ExitCode> {
         print(&format!("{:#}\n", serde_json::to_value(&imported)?));
     } else {
         let out = args.out.as_ref().map(|out| out.display().to_string());
-        print(&text::benchlab(&source.path, &imported, out.as_deref(), style()));
+        show(&text::benchlab(&source.path, &imported, out.as_deref()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! `linerate compare`: campaigns, variants or plain files held against the first of them.
 
 use crate::cli::{Compare, Share};
-use crate::output::{print, style, usage};
+use crate::output::{print, show, usage};
 use crate::points;
 use anyhow::{Context, Result, bail};
 use linerate_linux::records::{self, StoredCampaign};
@@ -41,11 +41,11 @@ pub fn run(args: &Compare) -> Result<ExitCode> {
         bail!("nothing to compare: {}", found.notes.join("; "));
     }
     correct(&mut found.comparisons);
-    show(args, &found)?;
+    show_found(args, &found)?;
     Ok(verdict(args, &found.comparisons))
 }
 
-fn show(args: &Compare, found: &Found) -> Result<()> {
+fn show_found(args: &Compare, found: &Found) -> Result<()> {
     let Found { comparisons, notes } = found;
     if args.json {
         let document = serde_json::json!({ "comparisons": comparisons, "warnings": notes });
@@ -60,7 +60,7 @@ fn show(args: &Compare, found: &Found) -> Result<()> {
         enough.then(|| ministat::block(&sets, &options))
     };
     let blocks: Vec<String> = comparisons.iter().filter_map(block).collect();
-    print(&linerate_report::text::comparisons(comparisons, &blocks, notes, style()));
+    show(&linerate_report::text::comparisons(comparisons, &blocks, notes));
     Ok(())
 }
 

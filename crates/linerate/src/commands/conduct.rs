@@ -7,9 +7,10 @@ mod shown;
 
 use crate::cli::{Conduct, Format};
 use crate::interrupt;
-use crate::output::{FAILED, INTERRUPTED, USAGE, print, style, usage};
+use crate::output::{FAILED, Faulty, INTERRUPTED, print, show, usage};
 use anyhow::{Context, Result};
 use linerate_import::conductor::{self, Fault, Form, MOST_BYTES, Options, Test};
+use linerate_report::document::Document;
 use linerate_report::text;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,20 +20,15 @@ use std::process::ExitCode;
 /// # Errors
 /// The main file cannot be read, or records cannot be written.
 pub fn run(args: &Conduct) -> Result<ExitCode> {
-    let mut test = match read(&args.test, &Options { limit_s: args.limit, workers: args.workers.clone() })? {
-        Ok(test) => test,
-        Err(faults) => {
-            tell(&args.test, &faults);
-            return Ok(ExitCode::from(USAGE));
-        }
-    };
+    let options = Options { limit_s: args.limit, workers: args.workers.clone() };
+    let mut test = read(&args.test, &options)?.map_err(|faults| Faulty(page(&args.test, &faults)))?;
     test.trials = args.trials.unwrap_or(test.trials);
     let by_test = |form| if form == Form::Json { Format::Json } else { Format::Text };
     let format = args.format.or(test.form.map(by_test)).unwrap_or(Format::Text);
     let phases = args.wanted();
     if args.dry_run {
         match format {
-            Format::Text => print(&text::conduct(&test, &phases, style())),
+            Format::Text => show(&text::conduct(&test, &phases)),
             Format::Json => print(&shown::json(&test, &phases)?),
         }
         return Ok(ExitCode::SUCCESS);
@@ -80,11 +76,13 @@ fn contents(path: &Path) -> std::io::Result<Vec<u8>> {
     linerate_linux::files::read(path, MOST_BYTES)
 }
 
-fn tell(main: &Path, faults: &[Fault]) {
+fn page(main: &Path, faults: &[Fault]) -> Document {
+    let mut page = Document::default();
     for of_file in faults.chunk_by(|a, b| a.file == b.file) {
         let file = &of_file[0].file;
         let path = if *file == main.to_string_lossy() { main.to_path_buf() } else { find(main, file) };
         let faults: Vec<_> = of_file.iter().map(|fault| fault.fault.clone()).collect();
-        eprint!("{}", text::plan_faults(&path.display().to_string(), &faults, &[], style()));
+        page.append(text::plan_faults(&path.display().to_string(), &faults, &[]));
     }
+    page
 }

@@ -1,7 +1,7 @@
 //! `linerate history`: where the level of results changed, and what else changed there.
 
 use crate::cli::History;
-use crate::output::{print, style};
+use crate::output::{print, show};
 use crate::progress::Progress;
 use anyhow::{Result, bail};
 use linerate_import::history as archive;
@@ -53,7 +53,7 @@ pub fn run(args: &History) -> Result<ExitCode> {
         json["skipped"] = serde_json::to_value(&input.skipped)?;
         print(&format!("{json:#}\n"));
     } else {
-        print(&linerate_report::text::history(&history, style()));
+        show(&linerate_report::text::history(&history));
     }
     input.skipped.iter().for_each(tell);
     if input.broken > 0 {

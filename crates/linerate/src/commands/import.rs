@@ -2,7 +2,7 @@
 
 use crate::cli::{Import, ImportFrom, Netbenches};
 use crate::output::Output;
-use crate::output::{print, style};
+use crate::output::{print, show};
 use crate::progress::Counting;
 use anyhow::{Result, bail};
 use linerate_import::netbenches::records::records;
@@ -65,7 +65,7 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
         drop(lines);
         archive.problems.iter().filter(|p| p.set.is_none()).for_each(tell);
     } else {
-        print(&linerate_report::text::archive(&archive, style()));
+        show(&linerate_report::text::archive(&archive));
         print(&format!(
             "\n{}\n",
             written.unwrap_or("Nothing was written: --out RECORDS writes records.".into())

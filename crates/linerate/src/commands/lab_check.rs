@@ -4,7 +4,7 @@ mod shown;
 
 use crate::cli::LabCheck;
 use crate::interrupt::{self, INTERRUPTED as STOP};
-use crate::output::{FAILED, INTERRUPTED, USAGE, print, style};
+use crate::output::{FAILED, INTERRUPTED, faulty, print, show};
 use crate::points;
 use crate::progress::Counting;
 use anyhow::{Context, Result};
@@ -28,13 +28,7 @@ pub fn run(args: &LabCheck) -> Result<ExitCode> {
     let file = points::name(&args.lab);
     let bytes =
         if points::is_stdin(&args.lab) { points::read_stdin(MOST_BYTES)? } else { contents(&args.lab)? };
-    let lab = match Lab::read(&bytes) {
-        Ok(lab) => lab,
-        Err(faults) => {
-            eprint!("{}", text::plan_faults(&file, &faults, &[], style()));
-            return Ok(ExitCode::from(USAGE));
-        }
-    };
+    let lab = Lab::read(&bytes).map_err(|faults| faulty(&file, &faults))?;
     interrupt::install();
     let approach =
         Approach { accept_new: args.accept_new_keys, config: args.ssh_config.clone(), ..Approach::default() };
@@ -49,8 +43,8 @@ pub fn run(args: &LabCheck) -> Result<ExitCode> {
     } else {
         let (tried, skipped) = (frames.tried.as_slice(), frames.skipped.as_slice());
         let checked = text::LabCheck { file: &file, lab: &lab, facts, problems, tried, skipped };
-        print(&text::lab_check(&checked, style()));
-        print(&text::plan_faults(&file, &[], lab.remarks(), style()));
+        show(&text::lab_check(&checked));
+        show(&text::plan_faults(&file, &[], lab.remarks()));
     }
     Ok(if problems.iter().any(is_fault) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }

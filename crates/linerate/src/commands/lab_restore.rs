@@ -3,7 +3,7 @@
 use super::run::hosts::{Site, read};
 use crate::cli::LabRestore;
 use crate::interrupt;
-use crate::output::{FAILED, USAGE, print, usage};
+use crate::output::{FAILED, print, usage};
 use crate::progress::Progress;
 use anyhow::Result;
 use linerate_plan::campaign::Reboot;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// # Errors
 /// The lab file cannot be read, its DUT cannot be reached, or something could not be put back.
 pub fn run(args: &LabRestore) -> Result<ExitCode> {
-    let Some(lab) = read(&args.lab)? else { return Ok(ExitCode::from(USAGE)) };
+    let lab = read(&args.lab)?;
     let Some(dut) = lab.dut().map(|dut| dut.name.clone()) else {
         let file = args.lab.display();
         return Err(usage(format!("{file} has no DUT: linerate changes nothing on other hosts")));

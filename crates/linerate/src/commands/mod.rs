@@ -24,7 +24,7 @@ mod stat;
 mod tally;
 
 use crate::cli::{Cli, Command};
-use crate::output::{USAGE, UsageError};
+use crate::output::{Faulty, USAGE, UsageError};
 use anyhow::Result;
 use std::process::ExitCode;
 
@@ -54,6 +54,10 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
     match done {
         Err(error) if error.is::<UsageError>() => {
             eprintln!("linerate: {error}");
+            Ok(ExitCode::from(USAGE))
+        }
+        Err(error) if error.is::<Faulty>() => {
+            eprint!("{error}");
             Ok(ExitCode::from(USAGE))
         }
         other => other,

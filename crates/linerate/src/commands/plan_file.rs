@@ -2,7 +2,7 @@
 
 use super::run::hosts::rehearsal::rehearse;
 use crate::cli::{Plan, PlanAction};
-use crate::output::{FAILED, USAGE, print, style, usage};
+use crate::output::{FAILED, USAGE, faulty, print, show, usage};
 use crate::{points, rule_files};
 use anyhow::{Context, Result};
 use linerate_linux::files;
@@ -31,7 +31,7 @@ pub fn run(args: &Plan) -> Result<ExitCode> {
     match &args.action {
         PlanAction::Check { files, json } => check(files, *json),
         PlanAction::Show { file, quick, system, lab, json } => {
-            show(file, *quick, *system, lab.as_deref(), *json)
+            show_plan(file, *quick, *system, lab.as_deref(), *json)
         }
         PlanAction::Example { name } => example(name.as_deref()),
         PlanAction::List { json } => list(*json),
@@ -134,7 +134,7 @@ fn list(json: bool) -> Result<ExitCode> {
         };
         print(&format!("{:#}\n", json!(plans.iter().map(one).collect::<Vec<_>>())));
     } else {
-        print(&text::plan_list(&plans, style()));
+        show(&text::plan_list(&plans));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -170,9 +170,9 @@ fn check(files: &[PathBuf], json: bool) -> Result<ExitCode> {
             listed.extend(faults.iter().map(|f| as_json("fault", f)));
             listed.extend(remarks.iter().map(|f| as_json("remark", f)));
         } else {
-            print(&text::plan_faults(&name, &faults, &remarks, style()));
+            show(&text::plan_faults(&name, &faults, &remarks));
             if let Some(plan) = plan {
-                print(&text::plan_line(&name, &plan, style()));
+                show(&text::plan_line(&name, &plan));
             }
         }
     }
@@ -186,7 +186,7 @@ fn check(files: &[PathBuf], json: bool) -> Result<ExitCode> {
     })
 }
 
-fn show(
+fn show_plan(
     file: &Path,
     quick: bool,
     system: Option<System>,
@@ -194,17 +194,8 @@ fn show(
     json: bool,
 ) -> Result<ExitCode> {
     let name = points::name(file);
-    let plan = match parse(file, &read_any(file)?) {
-        Ok(plan) => plan,
-        Err(faults) => {
-            eprint!("{}", text::plan_faults(&name, &faults, &[], style()));
-            return Ok(ExitCode::from(USAGE));
-        }
-    };
-    let lab = match lab.map(super::run::hosts::read).transpose()? {
-        Some(None) => return Ok(ExitCode::from(USAGE)),
-        found => found.flatten(),
-    };
+    let plan = parse(file, &read_any(file)?).map_err(|faults| faulty(&name, &faults))?;
+    let lab = lab.map(super::run::hosts::read).transpose()?;
     let of_lab = |lab: &Lab| lab.dut()?.system?.of_plans();
     let campaign = campaign(&plan, &name, system.or(lab.as_ref().and_then(of_lab)), quick)?;
     if lab.is_some() && !matches!(campaign.lab, Where::File { .. }) {
@@ -227,8 +218,10 @@ fn show(
         });
         print(&format!("{shown:#}\n"));
     } else {
-        print(&text::plan(&plan, campaign, &blocks, style()));
-        print(&rehearsed.map_or(String::new(), |parts| text::rehearsal(&parts, style())));
+        show(&text::plan(&plan, campaign, &blocks));
+        if let Some(parts) = rehearsed {
+            show(&text::rehearsal(&parts));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

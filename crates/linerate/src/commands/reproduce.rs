@@ -1,11 +1,12 @@
 //! `linerate reproduce`: published figures held against the published data.
 
 use crate::cli::Reproduce;
-use crate::output::{print, style, usage};
+use crate::output::{print, show, usage};
 use crate::progress::Counting;
 use anyhow::{Context, Result, bail};
 use linerate_import::reproduce::{Evidence, Mapping, Reproduction, reproduce};
 use linerate_linux::netbenches::read_archive;
+use linerate_report::document::Document;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -51,8 +52,14 @@ pub fn run(args: &Reproduce) -> Result<ExitCode> {
         print(&format!("{:#}\n", serde_json::to_value(&found)?));
         return Ok(ExitCode::SUCCESS);
     }
-    let pages = found.iter().map(|r| linerate_report::text::reproduction(r, style()));
-    print(&pages.collect::<Vec<_>>().join("\n"));
+    let mut page = Document::default();
+    for (at, found) in found.iter().enumerate() {
+        if at > 0 {
+            page.gap();
+        }
+        page.append(linerate_report::text::reproduction(found));
+    }
+    show(&page);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -8,7 +8,7 @@ use super::plan_file::{self, read};
 use crate::campaign::{self, Earlier};
 use crate::cli::Run;
 use crate::interrupt::{self, INTERRUPTED as STOP, interrupted};
-use crate::output::{FAILED, INTERRUPTED, USAGE, style, tell, usage};
+use crate::output::{FAILED, INTERRUPTED, faulty, tell, usage};
 use crate::progress::{self, Progress};
 use crate::testbed::{
     Backend, HOSTS_BATCH, Hosts, PACED_BATCH, SequentialLabs, Simulated, Testbed, parse_simulation,
@@ -28,7 +28,6 @@ use linerate_measure::record::{Asked, Campaign, HostFacts, Planned, VERSION};
 use linerate_measure::schedule::Stopped;
 use linerate_plan::timing::Timing;
 use linerate_plan::units::Rate;
-use linerate_report::text;
 use prepare::{Prepared, prepare};
 use std::path::Path;
 use std::process::ExitCode;
@@ -50,10 +49,7 @@ pub fn run(args: &Run) -> Result<ExitCode> {
     let consent = if args.allow_host_changes { Consent::Allowed } else { Consent::Refused };
     let session = match (&args.resume, &args.plan) {
         (Some(directory), _) => Session::resumed(args, directory, consent)?,
-        (None, Some(file)) => match Session::fresh(args, file, consent)? {
-            Some(session) => session,
-            None => return Ok(ExitCode::from(USAGE)),
-        },
+        (None, Some(file)) => Session::fresh(args, file, consent)?,
         (None, None) => return Err(usage("name a plan, or --resume and a campaign's folder")),
     };
     session.run(args, consent)
@@ -74,11 +70,10 @@ struct Session {
 }
 
 impl Session {
-    /// A new campaign; `None` where the plan has faults, which have been told.
-    fn fresh(args: &Run, file: &Path, consent: Consent) -> Result<Option<Session>> {
+    /// A new campaign.
+    fn fresh(args: &Run, file: &Path, consent: Consent) -> Result<Session> {
         let simulated = args.simulate.as_deref().map(parse_simulation).transpose().map_err(usage)?;
-        let Some(chosen) = chosen(args, file, simulated.is_some())? else { return Ok(None) };
-        let Chosen { mut plan, site } = chosen;
+        let Chosen { mut plan, site } = chosen(args, file, simulated.is_some())?;
         if let Some(budget) = args.budget {
             (plan.trials.budget_ns, plan.trials.blocks) = (Some(budget.as_nanos() as u64), None);
         }
@@ -87,7 +82,7 @@ impl Session {
         let prepared = prepared(&plan, site.as_ref(), consent, simulated.is_some())?;
         let planned = Planned { file: file.display().to_string(), plan, skipped: prepared.skipped.clone() };
         let facts = facts(site.as_ref());
-        Ok(Some(Session { planned, prepared, facts, simulated, site, earlier: None, reserved }))
+        Ok(Session { planned, prepared, facts, simulated, site, earlier: None, reserved })
     }
 
     /// A campaign that was stopped.
@@ -115,8 +110,7 @@ impl Session {
         let site = match &planned.plan.lab {
             Lab::File { path } if simulated.is_none() => {
                 let file = hosts::lab_file(args, Path::new(&planned.file), path);
-                let lab =
-                    hosts::read(&file)?.with_context(|| format!("{} has faults now", file.display()))?;
+                let lab = hosts::read(&file)?;
                 Some(Site::open(args, Path::new(&planned.file), lab, &planned.plan.trials)?)
             }
             _ => None,
@@ -270,33 +264,27 @@ struct Chosen {
     site: Option<Site>,
 }
 
-/// The plan's campaign that was asked for; `None` where the plan or its lab file has faults, which are told here.
-fn chosen(args: &Run, file: &Path, simulated: bool) -> Result<Option<Chosen>> {
+/// The plan's campaign that was asked for.
+fn chosen(args: &Run, file: &Path, simulated: bool) -> Result<Chosen> {
     let name = file.display().to_string();
-    let read = match plan_file::parse(file, &read(file)?) {
-        Ok(read) => read,
-        Err(faults) => {
-            eprint!("{}", text::plan_faults(&name, &faults, &[], style()));
-            return Ok(None);
-        }
-    };
+    let read = plan_file::parse(file, &read(file)?).map_err(|faults| faulty(&name, &faults))?;
     let plan = plan_file::campaign(&read, &name, args.system, args.quick)?;
     let Lab::File { path } = plan.lab.clone() else {
         return match args.lab {
             Some(_) => Err(usage(format!(
                 "{name} is for the embedded lab of this machine: --lab has no meaning for it"
             ))),
-            None => Ok(Some(Chosen { plan: plan.clone(), site: None })),
+            None => Ok(Chosen { plan: plan.clone(), site: None }),
         };
     };
     if simulated {
-        return Ok(Some(Chosen { plan: plan.clone(), site: None }));
+        return Ok(Chosen { plan: plan.clone(), site: None });
     }
-    let Some(lab) = hosts::read(&hosts::lab_file(args, file, &path))? else { return Ok(None) };
+    let lab = hosts::read(&hosts::lab_file(args, file, &path))?;
     let site = Site::open(args, file, lab, &plan.trials)?;
     let system = hosts::system(args, &site, &read)?;
     let plan = plan_file::campaign(&read, &name, system, args.quick)?.clone();
-    Ok(Some(Chosen { plan, site: Some(site) }))
+    Ok(Chosen { plan, site: Some(site) })
 }
 
 /// What can be measured.

@@ -1,7 +1,7 @@
 //! `linerate show`: the tables of a recorded campaign.
 
 use crate::cli::Show;
-use crate::output::{print, print_campaign, style};
+use crate::output::{print, print_campaign, show};
 use anyhow::Result;
 use linerate_linux::records;
 use linerate_measure::record::SCHEMA;
@@ -27,9 +27,9 @@ pub fn run(args: &Show) -> Result<ExitCode> {
         print_campaign(directory, &stored.campaign, &stored.host, &summary);
         return Ok(ExitCode::SUCCESS);
     }
-    print(&linerate_report::text::summary(&stored.campaign, &stored.host, &summary, style()));
+    show(&linerate_report::text::summary(&stored.campaign, &stored.host, &summary));
     if args.trials {
-        print(&linerate_report::text::trials(&stored.campaign, &stored.trials, style()));
+        show(&linerate_report::text::trials(&stored.campaign, &stored.trials));
     }
     if !ended {
         eprintln!(

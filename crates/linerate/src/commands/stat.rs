@@ -3,7 +3,7 @@
 use crate::cli::Stat;
 use crate::output::Output;
 use crate::output::terminal_columns;
-use crate::output::{print, style, usage};
+use crate::output::{print, show, usage};
 use crate::points;
 use crate::progress::Progress;
 use anyhow::{Result, bail};
@@ -45,7 +45,8 @@ pub fn run(args: &Stat) -> Result<ExitCode> {
         let names = distinct_ends(&files);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let analysis = analysis(&names, &in_order, args);
-        print(&format!("\n{}", linerate_report::text::analysis(&analysis, style())));
+        print("\n");
+        show(&linerate_report::text::analysis(&analysis));
     }
     Ok(ExitCode::SUCCESS)
 }

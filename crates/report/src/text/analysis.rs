@@ -1,17 +1,15 @@
 //! What `linerate stat --full` prints: verdicts, the figures of each set and comparison, and what to beware of.
 
-use super::numbers::{decimals, grouped};
-use super::page::{Ink, Page, Style, Table};
+use super::numbers::{count, decimals, grouped};
+use crate::document::{Cell, Document, Rows, Table, Tone};
 use linerate_stats::analysis::{Analysis, Comparison, Reach, SetAnalysis, Warning, figure, p_value};
 use linerate_stats::hodges_lehmann::Shift;
 
-const NONE: &str = "-";
-
 /// An analysis for a person to read. ASCII only; no line exceeds the style's width.
-pub fn analysis(analysis: &Analysis, style: Style) -> String {
-    let mut page = Page::new(style);
+pub fn analysis(analysis: &Analysis) -> Document {
+    let mut page = Document::default();
     for comparison in &analysis.comparisons {
-        page.paragraph(&comparison.verdict, Ink::Bold);
+        page.paragraph(&comparison.verdict, Tone::Strong);
     }
     sets(&mut page, analysis);
     if !analysis.comparisons.is_empty() {
@@ -23,69 +21,48 @@ pub fn analysis(analysis: &Analysis, style: Style) -> String {
     let of_comparisons =
         analysis.comparisons.iter().map(|c| (format!("{} against {}", c.other, c.reference), &c.warnings));
     warnings(&mut page, of_sets.chain(of_comparisons));
-    page.finish()
+    page
 }
 
 fn percents(confidence: f64) -> String {
     format!("{} %", figure(100.0 * confidence, 4))
 }
 
-fn sets(page: &mut Page, analysis: &Analysis) {
+fn sets(page: &mut Document, analysis: &Analysis) {
     let confidence = percents(analysis.confidence);
-    let mut table = Table::default()
-        .column("", "set")
-        .column("", "n")
-        .column("", "min")
-        .column("", "median")
-        .column(&confidence, "interval")
-        .column("", "max")
-        .column("", "mean")
-        .column("", "stddev")
-        .column(&confidence, "bootstrap")
-        .column("far", "out");
-    for set in &analysis.sets {
-        table.row(set_cells(set));
-    }
-    page.gap();
-    page.table(&table);
-}
-
-fn set_cells(set: &SetAnalysis) -> Vec<String> {
-    let like = set.median.or(set.mean).unwrap_or(0.0);
-    let one = |v: Option<f64>| v.map_or(NONE.into(), |v| number(v, like));
-    let range = |low: f64, high: f64| format!("{}..{}", number(low, like), number(high, like));
-    vec![
-        set.name.clone(),
-        grouped(set.n as u64),
-        one(set.min),
-        one(set.median),
-        set.median_interval.map_or("too few".into(), |i| range(i.low, i.high)),
-        one(set.max),
-        one(set.mean),
-        set.stddev.map_or(NONE.into(), |v| number(v, v * 10.0)),
-        set.median_bootstrap.map_or("too few".into(), |b| range(b.low, b.high)),
-        set.outliers.count.to_string(),
-    ]
+    let like = |set: &&SetAnalysis| set.median.or(set.mean).unwrap_or(0.0);
+    let interval = |set: &&SetAnalysis, low_high: Option<(f64, f64)>| match low_high {
+        Some((low, high)) => range(low, high, like(set)),
+        None => "too few".into(),
+    };
+    let table = Table::of(&analysis.sets)
+        .column("", "set", |set| set.name.as_str())
+        .column("", "n", |set| count(set.n as u64))
+        .column("", "min", |set| set.min.map(|v| number(v, like(set))))
+        .column("", "median", |set| set.median.map(|v| number(v, like(set))))
+        .column(&confidence, "interval", |set| interval(set, set.median_interval.map(|i| (i.low, i.high))))
+        .column("", "max", |set| set.max.map(|v| number(v, like(set))))
+        .column("", "mean", |set| set.mean.map(|v| number(v, like(set))))
+        .column("", "stddev", |set| set.stddev.map(|v| number(v, v * 10.0)))
+        .column(&confidence, "bootstrap", |set| interval(set, set.median_bootstrap.map(|b| (b.low, b.high))))
+        .column("far", "out", |set| set.outliers.count);
+    page.table(table);
 }
 
 /// How much each set differs from the first.
-fn shifts(page: &mut Page, analysis: &Analysis) {
+fn shifts(page: &mut Document, analysis: &Analysis) {
     let confidence = percents(analysis.confidence);
-    let mut table = against(analysis)
-        .column("Hodges-Lehmann", "shift")
-        .column(&confidence, "interval")
-        .column("in", "percent")
-        .column(&confidence, "interval")
-        .column("Cliff's", "delta");
-    for c in &analysis.comparisons {
-        let mut cells = vec![c.other.clone()];
-        cells.extend([c.shift, percent(c)].into_iter().flat_map(estimate));
-        let delta = c.cliffs_delta.map_or(NONE.into(), |d| format!("{:+.2} {}", d.delta, d.magnitude.word()));
-        cells.push(delta);
-        table.row(cells);
-    }
-    page.gap();
-    page.table(&table);
+    let table = against(analysis)
+        .column("Hodges-Lehmann", "shift", |c| c.shift.map(estimate))
+        .column(&confidence, "interval", |c| c.shift.map(interval))
+        .column("in", "percent", |c| percent(c).map(estimate))
+        .column(&confidence, "interval", |c| percent(c).map(interval))
+        .column("Cliff's", "delta", |c| {
+            let delta = c.cliffs_delta?;
+            let text = format!("{:+.2} {}", delta.delta, delta.magnitude.word());
+            Some(Cell::Number { value: delta.delta, text })
+        });
+    page.table(table);
 }
 
 /// The difference in percent, as the verdict has it: by the ratio, or where there is none of the first set's median.
@@ -94,45 +71,32 @@ fn percent(c: &Comparison) -> Option<Shift> {
 }
 
 /// How sure that is.
-fn tests(page: &mut Page, analysis: &Analysis) {
-    let mut table = against(analysis).column("Mann-Whitney", "p");
+fn tests(page: &mut Document, analysis: &Analysis) {
+    let means = |c: &&Comparison| {
+        let w = c.welch?;
+        Some(Shift { value: w.difference, low: Some(w.low), high: Some(w.high), exact: false })
+    };
     let several = analysis.comparisons.len() > 1;
-    if several {
-        table = table.column("p after", "Holm");
-    }
-    table = table
-        .column("difference", "of means")
-        .column(&percents(analysis.confidence), "interval")
-        .column("Welch's", "t")
-        .column("degrees of", "freedom")
-        .column("Welch's", "p");
-    for c in &analysis.comparisons {
-        let mut cells = vec![c.other.clone()];
-        cells.push(c.mann_whitney.map_or(NONE.into(), |t| p_cell(t.p, t.exact)));
-        if several {
-            cells.push(c.p_holm.map_or(NONE.into(), p_value));
-        }
-        cells.extend(welch_cells(c));
-        table.row(cells);
-    }
-    page.gap();
-    page.table(&table);
+    let table = against(analysis)
+        .column("Mann-Whitney", "p", |c| c.mann_whitney.map(|t| p_cell(t.p, if t.exact { "" } else { "~" })))
+        .when(several, |table| table.column("p after", "Holm", |c| c.p_holm.map(|p| p_cell(p, ""))))
+        .column("difference", "of means", |c| means(c).map(estimate))
+        .column(&percents(analysis.confidence), "interval", |c| means(c).map(interval))
+        .column("Welch's", "t", |c| c.welch.map(|w| Cell::Number { value: w.t, text: figure(w.t, 4) }))
+        .column("degrees of", "freedom", |c| {
+            c.welch.map(|w| Cell::Number { value: w.df, text: figure(w.df, 4) })
+        })
+        .column("Welch's", "p", |c| c.welch.map(|w| p_cell(w.p, "")));
+    page.table(table);
 }
 
-fn against(analysis: &Analysis) -> Table {
+fn against(analysis: &Analysis) -> Rows<&Comparison> {
     let reference = analysis.comparisons.first().map_or("", |c| &c.reference);
-    Table::default().column("against", reference)
-}
-
-fn welch_cells(c: &Comparison) -> [String; 5] {
-    let Some(w) = c.welch else { return [NONE; 5].map(String::from) };
-    let [difference, interval] =
-        estimate(Some(Shift { value: w.difference, low: Some(w.low), high: Some(w.high), exact: false }));
-    [difference, interval, figure(w.t, 4), figure(w.df, 4), p_value(w.p)]
+    Table::of(&analysis.comparisons).column("against", reference, |c| c.other.as_str())
 }
 
 /// What these data could have shown, and what it would take.
-fn reach(page: &mut Page, analysis: &Analysis) {
+fn reach(page: &mut Document, analysis: &Analysis) {
     let lines: Vec<String> = analysis
         .comparisons
         .iter()
@@ -147,7 +111,7 @@ fn reach(page: &mut Page, analysis: &Analysis) {
     }
     page.heading("What so many values can show, and how many it would take");
     for line in lines {
-        page.item("- ", &line, Ink::Plain);
+        page.item("- ", &line, Tone::Plain);
     }
 }
 
@@ -168,7 +132,7 @@ fn reach_text(reach: &Reach) -> String {
 }
 
 /// What several have in common is said once.
-fn warnings<'a>(page: &mut Page, of: impl Iterator<Item = (String, &'a Vec<Warning>)>) {
+fn warnings<'a>(page: &mut Document, of: impl Iterator<Item = (String, &'a Vec<Warning>)>) {
     let mut by_text: Vec<(&str, Vec<String>)> = Vec::new();
     for (name, warning) in of.flat_map(|(name, all)| all.iter().map(move |w| (name.clone(), w))) {
         match by_text.iter_mut().find(|(text, _)| *text == warning.text) {
@@ -180,27 +144,44 @@ fn warnings<'a>(page: &mut Page, of: impl Iterator<Item = (String, &'a Vec<Warni
         page.heading("Warnings");
     }
     for (text, names) in by_text {
-        page.item("! ", &format!("{}: {text}", names.join(", ")), Ink::Warning);
+        page.item("! ", &format!("{}: {text}", names.join(", ")), Tone::Warning);
     }
 }
 
-/// The estimate and its interval, with as many decimals as the interval's width deserves.
-fn estimate(shift: Option<Shift>) -> [String; 2] {
-    let Some(shift) = shift else { return [NONE; 2].map(String::from) };
-    let Some((low, high)) = shift.low.zip(shift.high) else {
-        return [figure(shift.value, 3), "too few".into()];
-    };
-    let like = (high - low).abs().max(shift.value.abs() / 1000.0) * 10.0;
-    [number(shift.value, like), format!("{}..{}", number(low, like), number(high, like))]
+/// An estimate with as many decimals as the width of its interval deserves.
+fn estimate(shift: Shift) -> Cell {
+    match width(shift) {
+        Some(width) => number(shift.value, width),
+        None => Cell::Number { value: shift.value, text: figure(shift.value, 3) },
+    }
 }
 
-/// A p value, with a mark where it is an approximation.
-fn p_cell(p: f64, exact: bool) -> String {
-    format!("{}{}", if exact { "" } else { "~" }, p_value(p))
+fn interval(shift: Shift) -> Cell {
+    match (shift.low, shift.high, width(shift)) {
+        (Some(low), Some(high), Some(width)) => range(low, high, width),
+        _ => "too few".into(),
+    }
+}
+
+fn width(shift: Shift) -> Option<f64> {
+    Some((shift.high? - shift.low?).abs().max(shift.value.abs() / 1000.0) * 10.0)
+}
+
+/// A p value; `mark` says that it is an approximation.
+fn p_cell(p: f64, mark: &str) -> Cell {
+    Cell::Number { value: p, text: format!("{mark}{}", p_value(p)) }
+}
+
+fn range(low: f64, high: f64, like: f64) -> Cell {
+    Cell::Interval { low, high, text: format!("{}..{}", alike(low, like), alike(high, like)) }
+}
+
+fn number(value: f64, like: f64) -> Cell {
+    Cell::Number { value, text: alike(value, like) }
 }
 
 /// A number with the decimals that give `like` four significant digits, or with an exponent where it is huge or tiny.
-fn number(value: f64, like: f64) -> String {
+fn alike(value: f64, like: f64) -> String {
     let size = value.abs().max(like.abs());
     if value != 0.0 && !(1e-5..1e12).contains(&size) {
         return figure(value, 5);

@@ -2,8 +2,8 @@
 
 use super::names::listed;
 use super::numbers::{counted, digits, in_words, interval, percent, time, words};
-use super::page::{Ink, Page};
 use super::{has_rate, simulated};
+use crate::document::{Document, Tone};
 use linerate_measure::record::{Campaign, Slot, Summary};
 use linerate_measure::summary::{Limit, Row};
 use linerate_plan::settings::Mode;
@@ -29,7 +29,7 @@ fn nothing(summary: &Summary) -> String {
 }
 
 /// What could not be measured, and why, each reason once.
-pub fn unmeasured(page: &mut Page, summary: &Summary, name: impl Fn(usize) -> String) {
+pub fn unmeasured(page: &mut Document, summary: &Summary, name: impl Fn(usize) -> String) {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for unmeasured in &summary.unmeasured {
         let name = name(unmeasured.slot);
@@ -39,7 +39,7 @@ pub fn unmeasured(page: &mut Page, summary: &Summary, name: impl Fn(usize) -> St
         }
     }
     for (why, names) in reasons {
-        page.paragraph(&format!("{} {why}.", listed(&names)), Ink::Warning);
+        page.paragraph(&format!("{} {why}.", listed(&names)), Tone::Warning);
     }
 }
 

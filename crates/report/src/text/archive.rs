@@ -1,7 +1,7 @@
 //! What `linerate import netbenches` prints: what was read, which medians agree, what differs, what is broken.
 
-use super::numbers::{bytes, grouped, significant};
-use super::page::{Ink, Page, Style, Table};
+use super::numbers::{bytes, count, grouped, significant};
+use crate::document::{Document, Table, Tone};
 use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory, Rule, Run, Set};
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ const REMARKABLE: f64 = 0.01;
 const LISTED_RUNS: usize = 20;
 
 /// The result of an import for a person to read. ASCII only.
-pub fn archive(archive: &Archive, style: Style) -> String {
-    let mut page = Page::new(style);
+pub fn archive(archive: &Archive) -> Document {
+    let mut page = Document::default();
     let all = Sets::of(archive);
-    page.paragraph(&all.answer(archive), Ink::Bold);
+    page.paragraph(&all.answer(archive), Tone::Strong);
     counts(&mut page, &all);
     disagreements(&mut page, &all);
     differing_runs(&mut page, archive);
     files(&mut page, archive);
     problems(&mut page, archive);
-    page.finish()
+    page
 }
 
 /// Sets by what became of them.
@@ -59,20 +59,22 @@ impl<'a> Sets<'a> {
     }
 }
 
-fn counts(page: &mut Page, all: &Sets<'_>) {
+fn counts(page: &mut Document, all: &Sets<'_>) {
     page.heading("Sets");
-    let mut table = Table::default().column("", "").column("", "sets");
-    let mut row = |what: &str, n: usize| table.row(vec![what.into(), grouped(n as u64)]);
-    row("agree, mean of the two middle samples", all.count(|s| s.rule == Some(Rule::Mean)));
-    row("agree, upper of the two (2015)", all.count(|s| s.rule == Some(Rule::Upper)));
-    row("disagree", all.count(|s| s.agrees == Some(false)));
-    row("logs without published medians", all.count(|s| s.published.is_none() && !s.profiling));
-    row("profiling runs", all.count(|s| s.profiling));
-    row("published medians without logs", all.count(|s| s.runs.is_empty()));
-    page.table(&table);
+    let kinds = [
+        ("agree, mean of the two middle samples", all.count(|s| s.rule == Some(Rule::Mean))),
+        ("agree, upper of the two (2015)", all.count(|s| s.rule == Some(Rule::Upper))),
+        ("disagree", all.count(|s| s.agrees == Some(false))),
+        ("logs without published medians", all.count(|s| s.published.is_none() && !s.profiling)),
+        ("profiling runs", all.count(|s| s.profiling)),
+        ("published medians without logs", all.count(|s| s.runs.is_empty())),
+    ];
+    page.table(
+        Table::of(kinds).column("", "", |(kind, _)| *kind).column("", "sets", |(_, n)| count(*n as u64)),
+    );
 }
 
-fn disagreements(page: &mut Page, all: &Sets<'_>) {
+fn disagreements(page: &mut Document, all: &Sets<'_>) {
     let disagree: Vec<_> =
         all.all.iter().filter_map(|(d, s)| Some((d, s, s.disagreement.as_ref()?))).collect();
     if disagree.is_empty() {
@@ -80,11 +82,11 @@ fn disagreements(page: &mut Page, all: &Sets<'_>) {
     }
     page.heading("Sets that disagree with what was published");
     for (_, set, what) in disagree {
-        page.item("- ", &format!("{}, {}: {what}", set.directory(), set.name), Ink::Plain);
+        page.item("- ", &format!("{}, {}: {what}", set.directory(), set.name), Tone::Plain);
     }
 }
 
-fn differing_runs(page: &mut Page, archive: &Archive) {
+fn differing_runs(page: &mut Document, archive: &Archive) {
     let ratio = |run: &Run| Some(run.sound_pps? / run.median_pps? - 1.0);
     let sets = archive.directories.iter().flat_map(|d| &d.sets);
     let runs: Vec<(f64, &Run)> =
@@ -99,7 +101,7 @@ fn differing_runs(page: &mut Page, archive: &Archive) {
         grouped(differ.len() as u64),
         grouped(runs.len() as u64),
     );
-    page.paragraph(&text, Ink::Plain);
+    page.paragraph(&text, Tone::Plain);
     differ.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
     for (ratio, run) in differ.iter().take(LISTED_RUNS) {
         let text = format!(
@@ -109,34 +111,32 @@ fn differing_runs(page: &mut Page, archive: &Archive) {
             significant(run.sound_pps.unwrap_or(0.0), 4),
             100.0 * ratio
         );
-        page.item("- ", &text, Ink::Plain);
+        page.item("- ", &text, Tone::Plain);
     }
     if differ.len() > LISTED_RUNS {
-        page.item("- ", &format!("and {} more; --json has them all", differ.len() - LISTED_RUNS), Ink::Dim);
+        page.item("- ", &format!("and {} more; --json has them all", differ.len() - LISTED_RUNS), Tone::Note);
     }
 }
 
-fn files(page: &mut Page, archive: &Archive) {
+fn files(page: &mut Document, archive: &Archive) {
     page.heading("Files");
     let broken: BTreeMap<&str, usize> = archive.problems.iter().fold(BTreeMap::new(), |mut all, problem| {
         *all.entry(problem.kind).or_default() += 1;
         all
     });
-    let mut table = Table::default().column("", "kind").column("", "files").column("", "problems");
     let mut kinds: Vec<&str> = archive.files.keys().copied().chain(broken.keys().copied()).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    for kind in kinds {
-        let files = archive.files.get(kind).copied().unwrap_or(0);
-        let broken = broken.get(kind).map_or(String::new(), |n| grouped(*n as u64));
-        table.row(vec![kind.into(), grouped(files), broken]);
-    }
-    page.table(&table);
-    page.paragraph(&format!("{} read.", bytes(archive.bytes)), Ink::Dim);
+    let table = Table::of(kinds)
+        .column("", "kind", |kind| *kind)
+        .column("", "files", |kind| count(archive.files.get(kind).copied().unwrap_or(0)))
+        .column("", "problems", |kind| broken.get(kind).map_or("".into(), |n| count(*n as u64)));
+    page.table(table);
+    page.paragraph(&format!("{} read.", bytes(archive.bytes)), Tone::Note);
 }
 
 /// Every problem of every file: what is broken must not be overlooked among what is not.
-fn problems(page: &mut Page, archive: &Archive) {
+fn problems(page: &mut Document, archive: &Archive) {
     if archive.problems.is_empty() {
         return;
     }
@@ -147,7 +147,7 @@ fn problems(page: &mut Page, archive: &Archive) {
     for (kind, problems) in by_kind {
         page.heading(&format!("Problems: {kind}"));
         for problem in problems {
-            page.item("! ", &format!("{}: {}", problem.path, problem.reason), Ink::Plain);
+            page.item("! ", &format!("{}: {}", problem.path, problem.reason), Tone::Plain);
         }
     }
 }

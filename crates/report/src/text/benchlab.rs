@@ -1,82 +1,81 @@
 //! What `linerate import benchlab` prints: what was made, what went where, what was left, and what to do next.
 
-use super::page::{Ink, Page, Style};
 use super::plan::{plan_faults, plan_line};
+use crate::document::{Document, Tone};
 use linerate_import::benchlab::{Imported, LAB_FILE, Note};
 use linerate_plan::Plan;
 use linerate_plan::lab::{Lab, Role};
 
 /// What became of a configuration, for a person to read. `out` is the folder that was written into. ASCII only.
-pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>, style: Style) -> String {
+pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>) -> Document {
     let place = |name: &str| {
         out.map_or_else(|| name.to_string(), |out| format!("{}/{name}", out.trim_end_matches('/')))
     };
-    let mut page = Page::new(style);
+    let mut page = Document::default();
     let notes = &imported.notes;
     let plans = match imported.plans.len() {
         1 => "a plan".to_string(),
         n => format!("{n} plans"),
     };
-    page.paragraph(&format!("{config}: a lab file and {plans}."), Ink::Bold);
+    page.paragraph(&format!("{config}: a lab file and {plans}."), Tone::Strong);
     list(&mut page, "Carried over", &notes.carried);
     list(&mut page, "Not carried over", &notes.not_carried);
     if notes.more > 0 {
-        page.item("- ", &format!("and {} more", notes.more), Ink::Dim);
+        page.item("- ", &format!("and {} more", notes.more), Tone::Note);
     }
     page.heading("Files");
-    let mut text = page.finish();
     let lab_path = place(LAB_FILE);
     match Lab::read(imported.lab.as_bytes()) {
         Ok(lab) => {
-            text += &lab_line(&lab_path, &lab, style);
-            text += &plan_faults(&lab_path, &[], lab.remarks(), style);
+            page.append(lab_line(&lab_path, &lab));
+            page.append(plan_faults(&lab_path, &[], lab.remarks()));
         }
-        Err(faults) => text += &plan_faults(&lab_path, &faults, &[], style),
+        Err(faults) => page.append(plan_faults(&lab_path, &faults, &[])),
     }
     for plan in &imported.plans {
-        match Plan::read(plan.text.as_bytes()) {
-            Ok(read) => text += &plan_line(&place(&plan.name), &read, style),
-            Err(faults) => text += &plan_faults(&place(&plan.name), &faults, &[], style),
-        }
+        page.append(match Plan::read(plan.text.as_bytes()) {
+            Ok(read) => plan_line(&place(&plan.name), &read),
+            Err(faults) => plan_faults(&place(&plan.name), &faults, &[]),
+        });
     }
-    let mut page = Page::new(style);
+    page.gap();
     match (out, imported.plans.first()) {
         (Some(_), Some(plan)) => {
-            page.paragraph("Next:", Ink::Plain);
-            page.verbatim(&format!("  linerate plan show {}", place(&plan.name)), Ink::Plain);
+            page.paragraph("Next:", Tone::Plain);
+            page.code(&format!("  linerate plan show {}", place(&plan.name)), Tone::Plain);
         }
-        _ => page.paragraph("Nothing was written: --out DIR writes these files.", Ink::Plain),
+        _ => page.paragraph("Nothing was written: --out DIR writes these files.", Tone::Plain),
     }
-    text.push('\n');
-    text + &page.finish()
+    page
 }
 
-fn list(page: &mut Page, heading: &str, notes: &[Note]) {
+fn list(page: &mut Document, heading: &str, notes: &[Note]) {
     if notes.is_empty() {
         return;
     }
     page.heading(heading);
     for note in notes {
-        page.item("- ", &note.to_string(), Ink::Plain);
+        page.item("- ", &note.to_string(), Tone::Plain);
     }
 }
 
 /// One line that says that a lab file is without faults, and which hosts it has.
-pub fn lab_line(file: &str, lab: &Lab, style: Style) -> String {
+pub fn lab_line(file: &str, lab: &Lab) -> Document {
     let host = |role: Role| {
         let names: Vec<&str> =
             lab.hosts.iter().filter(|h| h.roles.contains(&role)).map(|h| h.name.as_str()).collect();
         (!names.is_empty()).then(|| format!("{} {}", role.key(), names.join(", ")))
     };
     let hosts: Vec<String> = Role::ALL.into_iter().filter_map(host).collect();
-    let mut page = Page::new(style);
-    page.paragraph(&format!("{file}: no faults; {}", hosts.join("; ")), Ink::Plain);
-    page.finish()
+    let mut page = Document::default();
+    page.paragraph(&format!("{file}: no faults; {}", hosts.join("; ")), Tone::Plain);
+    page
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Style;
     use linerate_import::benchlab::{Source, import};
 
     const CONFIG: &str =
@@ -84,7 +83,7 @@ mod tests {
 
     fn page(config: &str, path: &str, out: Option<&str>) -> String {
         let source = Source { path: path.into(), config: config.into(), ..Source::default() };
-        benchlab(path, &import(&source).unwrap(), out, Style::default())
+        benchlab(path, &import(&source).unwrap(), out).text(Style::default())
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! What `linerate compare` prints: a verdict in words for each comparison, then the figures, ministat's rows, and what to beware of.
 
-use super::numbers::{counted, percent, rate, rate_unit, significant};
-use super::page::{Ink, Page, Style, Table};
+use super::numbers::{counted, percent, rate, rate_unit, share, significant};
+use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::compare::{Change, Comparison, Method, Outcome, middle};
 use linerate_stats::analysis::{Settings, Words, ratio_claim, ratio_interval};
 use linerate_stats::hodges_lehmann::Shift;
 
 /// Verdicts, figures and warnings. `blocks` are ministat's output for each comparison, already laid out; `notes` are about
 /// what could not be compared.
-pub fn comparisons(comparisons: &[Comparison], blocks: &[String], notes: &[String], style: Style) -> String {
-    let mut page = Page::new(style);
+pub fn comparisons(comparisons: &[Comparison], blocks: &[String], notes: &[String]) -> Document {
+    let mut page = Document::default();
     for comparison in comparisons {
-        page.paragraph(&verdict(comparison), Ink::Bold);
+        page.paragraph(&verdict(comparison), Tone::Strong);
     }
     figures(&mut page, comparisons);
     if !blocks.is_empty() {
@@ -21,7 +21,7 @@ pub fn comparisons(comparisons: &[Comparison], blocks: &[String], notes: &[Strin
         if i > 0 {
             page.gap();
         }
-        block.lines().for_each(|line| page.verbatim(line, Ink::Plain));
+        block.lines().for_each(|line| page.code(line, Tone::Plain));
     }
     let warnings: Vec<&String> = comparisons.iter().flat_map(|c| &c.warnings).chain(notes).collect();
     if !warnings.is_empty() {
@@ -29,12 +29,12 @@ pub fn comparisons(comparisons: &[Comparison], blocks: &[String], notes: &[Strin
         let mut said: Vec<&String> = Vec::new();
         for warning in warnings {
             if !said.contains(&warning) {
-                page.item("- ", warning, Ink::Warning);
+                page.item("- ", warning, Tone::Warning);
                 said.push(warning);
             }
         }
     }
-    page.finish()
+    page
 }
 
 /// `nft-stateful IPv4 64 B is 31 % slower than forwarding IPv4 64 B, 95 % interval 28..34 %, 5 blocks.`
@@ -111,60 +111,48 @@ fn signed(share: f64) -> String {
     format!("{:+.1}", 100.0 * share)
 }
 
-fn figures(page: &mut Page, comparisons: &[Comparison]) {
+fn figures(page: &mut Document, comparisons: &[Comparison]) {
     let medians = |c: &Comparison| [middle(&c.reference_rates), middle(&c.other_rates)];
     let (scale, unit) = rate_unit(comparisons.iter().flat_map(medians).fold(0.0, f64::max));
-    let shares = comparisons.iter().any(|c| c.change_of_share.is_some());
-    let mut table = Table::default()
-        .column("", "")
-        .column("reference", unit)
-        .column("this", unit)
-        .column("change", "%")
-        .column("interval", "%");
-    if shares {
-        table = table.column("of ceiling", "%").column("interval", "%");
-    }
     let loses = comparisons.iter().flat_map(|c| c.lost).any(|lost| lost > 0.0);
-    if loses {
-        table = table.column("reference", "lost %").column("this", "lost %");
-    }
-    table = table.column("blocks or", "values");
-    for comparison in comparisons {
-        let [reference, other] = medians(comparison);
-        let mut cells = vec![
-            format!("{} / {}", comparison.other, comparison.reference),
-            rate(reference, scale, 4),
-            rate(other, scale, 4),
-        ];
-        cells.extend(change_cells(Some(&comparison.change)));
-        if shares {
-            cells.extend(change_cells(comparison.change_of_share.as_ref()));
-        }
-        if loses {
-            cells.extend(comparison.lost.map(percent));
-        }
-        cells.push(match comparison.blocks {
+    let table = Table::of(comparisons)
+        .column("", "", |c| format!("{} / {}", c.other, c.reference))
+        .column("reference", unit, |c| rate(medians(c)[0], scale, 4))
+        .column("this", unit, |c| rate(medians(c)[1], scale, 4))
+        .column("change", "%", |c| changed(&c.change))
+        .column("interval", "%", |c| changed_interval(&c.change))
+        .if_any("of ceiling", "%", |c| c.change_of_share.as_ref().map(changed))
+        .if_any("interval", "%", |c| c.change_of_share.as_ref().map(changed_interval))
+        .when(loses, |table| {
+            let table = table.column("reference", "lost %", |c| share(c.lost[0]));
+            table.column("this", "lost %", |c| share(c.lost[1]))
+        })
+        .column("blocks or", "values", |c| match c.blocks {
             Some(blocks) => blocks.to_string(),
-            None => format!("{}/{}", comparison.other_rates.len(), comparison.reference_rates.len()),
+            None => format!("{}/{}", c.other_rates.len(), c.reference_rates.len()),
         });
-        table.row(cells);
-    }
-    page.gap();
-    page.table(&table);
+    page.table(table);
     let mut methods: Vec<&str> = comparisons.iter().map(|c| method(c.deciding().method)).collect();
     methods.dedup();
     let p = |c: &Comparison| c.p.map_or("-".into(), |p| significant(p, 2));
     let ps: Vec<String> = comparisons.iter().map(p).collect();
     let told =
         format!("Change of the rate, and its interval by {}. p {}.", methods.join(" and "), ps.join(", "));
-    page.paragraph(&told, Ink::Dim);
+    page.paragraph(&told, Tone::Note);
 }
 
-fn change_cells(change: Option<&Change>) -> [String; 2] {
-    let interval = |c: &Change| Some(format!("{}..{}", signed(c.low?), signed(c.high?)));
-    match change {
-        None => ["-".into(), "-".into()],
-        Some(c) => [signed(c.value), interval(c).unwrap_or_else(|| "too few".into())],
+fn changed(change: &Change) -> Cell {
+    Cell::Number { value: 100.0 * change.value, text: signed(change.value) }
+}
+
+fn changed_interval(change: &Change) -> Cell {
+    match change.low.zip(change.high) {
+        Some((low, high)) => Cell::Interval {
+            low: 100.0 * low,
+            high: 100.0 * high,
+            text: format!("{}..{}", signed(low), signed(high)),
+        },
+        None => "too few".into(),
     }
 }
 
@@ -179,6 +167,7 @@ fn method(method: Method) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Style;
 
     fn comparison(change: [Option<f64>; 3], outcome: Outcome) -> Comparison {
         let [value, low, high] = change;
@@ -226,12 +215,8 @@ mod tests {
     #[test]
     fn a_page_has_the_verdict_first_and_each_warning_once() {
         let slower = comparison([Some(-0.31), Some(-0.44), Some(-0.18)], Outcome::Slower);
-        let page = comparisons(
-            &[slower.clone(), slower],
-            &["x\ty\n".into()],
-            &["a note".into()],
-            Style { color: false, width: 80 },
-        );
+        let page = comparisons(&[slower.clone(), slower], &["x\ty\n".into()], &["a note".into()])
+            .text(Style { color: false, width: 80 });
         assert!(page.starts_with("nft-stateful is 31 %"), "{page}");
         assert_eq!(page.matches("few blocks").count(), 1);
         assert!(page.contains("\nx\ty\n") && page.contains("- a note"), "{page}");

@@ -1,7 +1,7 @@
 //! What a test of Conductor would do, and what became of its trials: host by host, phase by phase.
 
 use super::numbers::counted;
-use super::page::{Ink, Page, Style};
+use crate::document::{Document, Tone};
 use linerate_hosts::phases::{Phase, Undone};
 use linerate_import::conductor::{Fate, Mode, Step, StepTrial, Test, Trial, WorkerTrial, phase_name};
 
@@ -9,11 +9,11 @@ use linerate_import::conductor::{Fate, Mode, Step, StepTrial, Test, Trial, Worke
 const SHOWN: usize = 8;
 
 /// A test for a person to read. Commands stand as they are given to the shell, line by line.
-pub fn conduct(test: &Test, phases: &[Phase], style: Style) -> String {
-    let mut page = Page::new(style);
+pub fn conduct(test: &Test, phases: &[Phase]) -> Document {
+    let mut page = Document::default();
     let names: Vec<&str> = phases.iter().map(|phase| phase_name(*phase)).collect();
     let (trials, workers) = (counted(test.trials as usize, "trial"), counted(test.workers.len(), "worker"));
-    page.paragraph(&format!("{}: {trials}, {workers}, {}", test.name, names.join(", ")), Ink::Bold);
+    page.paragraph(&format!("{}: {trials}, {workers}, {}", test.name, names.join(", ")), Tone::Strong);
     for worker in &test.workers {
         page.heading(&format!("{} on {} ({})", worker.name, worker.host, worker.file));
         for phase in phases {
@@ -21,13 +21,13 @@ pub fn conduct(test: &Test, phases: &[Phase], style: Style) -> String {
                 let mark = if at == 0 { phase_name(*phase) } else { "" };
                 let mut mark = format!("  {mark:7}  {:>12}  ", manner(step));
                 for line in step.command.lines() {
-                    page.verbatim(&format!("{mark}{line}"), Ink::Plain);
+                    page.code(&format!("{mark}{line}"), Tone::Plain);
                     mark = " ".repeat(mark.len());
                 }
             }
         }
     }
-    page.finish()
+    page
 }
 
 fn manner(step: &Step) -> String {
@@ -41,20 +41,20 @@ fn manner(step: &Step) -> String {
 }
 
 /// A trial for a person to read: a line for each step, and what those that failed wrote last.
-pub fn conducted(trial: &Trial, style: Style) -> String {
-    let mut page = Page::new(style);
+pub fn conducted(trial: &Trial) -> Document {
+    let mut page = Document::default();
     let Trial { test, trial: number, trials, took_s, .. } = trial;
     let (ink, result) = match (trial.interrupted, trial.failed_steps()) {
-        (true, _) => (Ink::Warning, "interrupted".to_string()),
-        (false, 0) if trial.is_whole() => (Ink::Bold, "all steps ended well".into()),
-        (false, 0) => (Ink::Warning, "not whole".into()),
-        (false, failed) => (Ink::Warning, format!("{} failed", counted(failed as usize, "step"))),
+        (true, _) => (Tone::Warning, "interrupted".to_string()),
+        (false, 0) if trial.is_whole() => (Tone::Strong, "all steps ended well".into()),
+        (false, 0) => (Tone::Warning, "not whole".into()),
+        (false, failed) => (Tone::Warning, format!("{} failed", counted(failed as usize, "step"))),
     };
     page.paragraph(&format!("{test}: trial {number} of {trials}, {took_s:.1} s: {result}"), ink);
     if let (Some(skew), Some(error), 2..) = (trial.skew_ms, trial.skew_error_ms, trial.workers.len()) {
         let began =
             format!("the run began on the last worker {skew:.2} ms after the first, +- {error:.2} ms");
-        page.paragraph(&began, Ink::Plain);
+        page.paragraph(&began, Tone::Plain);
     }
     for worker in &trial.workers {
         page.heading(&heading(worker));
@@ -66,19 +66,19 @@ pub fn conducted(trial: &Trial, style: Style) -> String {
         }
     }
     page.gap();
-    page.finish()
+    page
 }
 
 /// What a test came to: so many trials, in which so many steps failed, recorded there.
-pub fn conducted_all(trials: u32, failed: u32, records: &str, style: Style) -> String {
-    let mut page = Page::new(style);
+pub fn conducted_all(trials: u32, failed: u32, records: &str) -> Document {
+    let mut page = Document::default();
     let failures = match failed {
         0 => "no step failed".to_string(),
         _ => format!("{} failed", counted(failed as usize, "step")),
     };
     let trials = counted(trials as usize, "trial");
-    page.paragraph(&format!("{trials}, {failures}; outputs, statuses and times: {records}"), Ink::Plain);
-    page.finish()
+    page.paragraph(&format!("{trials}, {failures}; outputs, statuses and times: {records}"), Tone::Plain);
+    page
 }
 
 fn heading(worker: &WorkerTrial) -> String {
@@ -95,21 +95,21 @@ fn heading(worker: &WorkerTrial) -> String {
     text
 }
 
-fn stepped(page: &mut Page, mark: &str, step: &StepTrial) {
-    let ink = if step.failed { Ink::Warning } else { Ink::Plain };
+fn stepped(page: &mut Document, mark: &str, step: &StepTrial) {
+    let ink = if step.failed { Tone::Warning } else { Tone::Plain };
     let mut mark = format!("  {mark:7}  {:>15}  {:>7.2} s  ", fate(step), step.took_s);
     for line in step.command.lines() {
-        page.verbatim(&format!("{mark}{line}"), ink);
+        page.code(&format!("{mark}{line}"), ink);
         mark = " ".repeat(mark.len());
     }
     let lines: Vec<&str> = step.output.lines().collect();
     if step.failed {
         for line in &lines[lines.len().saturating_sub(SHOWN)..] {
-            page.verbatim(&format!("           | {line}"), Ink::Dim);
+            page.code(&format!("           | {line}"), Tone::Note);
         }
     }
     if step.may_still_run {
-        page.verbatim("           it was told to end, and may still run there", Ink::Warning);
+        page.code("           it was told to end, and may still run there", Tone::Warning);
     }
 }
 

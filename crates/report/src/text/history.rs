@@ -1,15 +1,15 @@
 //! Time lines with their changes: regressions first, then improvements, then each time line that changed with a plot, and
 //! one line for each that did not.
 
-mod strip;
 #[cfg(test)]
 mod tests;
 
-use super::numbers::{counted, percent, significant};
-use super::page::{Ink, Page, Style, Table};
+use super::numbers::{counted, fixed, percent, significant};
+use crate::document::{Cell, Document, Level, Point, Strip, Table, Tone};
+use crate::format::letter;
 use linerate_measure::history::campaigns::DROPPED;
 use linerate_measure::history::facts::Cause;
-use linerate_measure::history::{Found, History, Judged};
+use linerate_measure::history::{Followed, Found, History, Judged};
 
 /// Short time lines are listed one by one up to this number.
 const LISTED: usize = 20;
@@ -18,21 +18,21 @@ const LISTED: usize = 20;
 const CAUSES: usize = 6;
 
 /// What `linerate history` prints. ASCII only.
-pub fn history(history: &History, style: Style) -> String {
-    let mut page = Page::new(style);
+pub fn history(history: &History) -> Document {
+    let mut page = Document::default();
     if history.timelines.iter().any(|t| t.key.machine == "SIMULATED") {
         let loud = "SIMULATED: some of the figures below are of a simulated DUT inside linerate, NOT of any machine.";
-        page.paragraph(loud, Ink::Warning);
+        page.paragraph(loud, Tone::Warning);
         page.gap();
     }
-    page.paragraph(&answer(history), Ink::Bold);
+    page.paragraph(&answer(history), Tone::Strong);
     list(&mut page, history, "Regressions, largest first", Found::is_regression);
     list(&mut page, history, "Improvements, largest first", |c| !c.is_regression());
     let changed = history.timelines.iter().filter(|t| !t.changes.is_empty());
-    changed.for_each(|t| timeline(&mut page, t, style.width));
+    changed.for_each(|t| timeline(&mut page, t));
     unchanged(&mut page, history);
     short(&mut page, history);
-    page.finish()
+    page
 }
 
 fn answer(history: &History) -> String {
@@ -59,7 +59,7 @@ fn answer(history: &History) -> String {
 }
 
 /// The changes of one direction as a table.
-fn list(page: &mut Page, history: &History, title: &str, wanted: fn(&Found) -> bool) {
+fn list(page: &mut Document, history: &History, title: &str, wanted: fn(&Found) -> bool) {
     let mut rows: Vec<(&Judged, &Found, char)> = history
         .timelines
         .iter()
@@ -72,31 +72,25 @@ fn list(page: &mut Page, history: &History, title: &str, wanted: fn(&Found) -> b
     let size = |c: &Found| c.relative.value.abs();
     rows.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)));
     page.heading(title);
-    let mut table = Table::default()
-        .column("what", "")
-        .column("at", "")
-        .column("change", "%")
-        .column("95 %", "interval")
-        .column("from", "")
-        .column("to", "")
-        .optional("p", "");
-    for (timeline, change, mark) in rows {
-        table.row(vec![
-            format!("{} ({mark}): {}", timeline.key.what(), timeline.key.place()),
-            short_time(&change.at).into(),
-            signed(change.relative.value),
-            format!("{}..{}", signed(change.relative.low), signed(change.relative.high)),
-            level(timeline, change.from),
-            level(timeline, change.to),
-            format!("{:.3}", change.p),
-        ]);
-    }
-    page.table(&table);
-}
-
-/// The mark of change number `i` of a time line.
-fn letter(i: usize) -> char {
-    char::from(b'a' + (i % 26) as u8)
+    let table = Table::of(rows)
+        .column("what", "", |(t, _, mark)| format!("{} ({mark}): {}", t.key.what(), t.key.place()))
+        .column("at", "", |(_, c, _)| short_time(&c.at))
+        .column("change", "%", |(_, c, _)| Cell::Number {
+            value: 100.0 * c.relative.value,
+            text: signed(c.relative.value),
+        })
+        .column("95 %", "interval", |(_, c, _)| {
+            let (low, high) = (c.relative.low, c.relative.high);
+            Cell::Interval {
+                low: 100.0 * low,
+                high: 100.0 * high,
+                text: format!("{}..{}", signed(low), signed(high)),
+            }
+        })
+        .column("from", "", |(t, c, _)| Cell::Number { value: c.from, text: level(t, c.from) })
+        .column("to", "", |(t, c, _)| Cell::Number { value: c.to, text: level(t, c.to) })
+        .optional("p", "", |(_, c, _)| fixed(c.p, 3));
+    page.table(table);
 }
 
 /// To the minute: a campaign lasts longer than a second.
@@ -128,7 +122,7 @@ fn rate(value: f64) -> String {
     }
 }
 
-fn timeline(page: &mut Page, timeline: &Judged, width: usize) {
+fn timeline(page: &mut Document, timeline: &Judged) {
     page.heading(&format!("{}: {}", timeline.key.what(), timeline.key.place()));
     let followed = if is_rate(timeline) { "forwarding rate".to_string() } else { timeline.measure.clone() };
     let overall = timeline
@@ -136,10 +130,8 @@ fn timeline(page: &mut Page, timeline: &Judged, width: usize) {
         .map_or(String::new(), |o| format!("; from the first level to the last {} %", signed(o - 1.0)));
     let points = counted(timeline.points.len(), "point");
     let noise = significant(100.0 * timeline.noise, 2);
-    page.paragraph(&format!("{followed}, {points}, noise {noise} %{overall}"), Ink::Dim);
-    for line in strip::strip(timeline, width, |v| level(timeline, v)) {
-        page.verbatim(&line, Ink::Plain);
-    }
+    page.paragraph(&format!("{followed}, {points}, noise {noise} %{overall}"), Tone::Note);
+    page.strip(strip(timeline));
     for (i, change) in timeline.changes.iter().enumerate() {
         tell(page, timeline, change, &format!("{}  ", letter(i)));
     }
@@ -151,13 +143,33 @@ fn timeline(page: &mut Page, timeline: &Judged, width: usize) {
             level(timeline, outlier.value),
             signed(outlier.relative)
         );
-        page.item("o  ", &off, Ink::Dim);
+        page.item("o  ", &off, Tone::Note);
     }
-    timeline.warnings.iter().for_each(|w| page.item("!  ", w, Ink::Warning));
+    timeline.warnings.iter().for_each(|w| page.item("!  ", w, Tone::Warning));
+}
+
+fn strip(timeline: &Judged) -> Strip {
+    let outlier = |i| timeline.outliers.iter().any(|o| o.index == i);
+    let point = |(i, p): (usize, &Followed)| Point {
+        name: short_time(&p.place).into(),
+        value: p.figure.value,
+        outlier: outlier(i),
+    };
+    let (least, greatest) = extremes(timeline);
+    Strip {
+        points: timeline.points.iter().enumerate().map(point).collect(),
+        levels: timeline
+            .levels
+            .iter()
+            .map(|l| Level { start: l.start, end: l.end, value: l.value.value })
+            .collect(),
+        changes: timeline.changes.iter().map(|c| c.index).collect(),
+        labels: [level(timeline, greatest), level(timeline, least)],
+    }
 }
 
 /// What only the absolute rate shows.
-fn of_the_machine(page: &mut Page, timeline: &Judged, mark: &str) {
+fn of_the_machine(page: &mut Document, timeline: &Judged, mark: &str) {
     for change in &timeline.of_the_machine {
         let causes = told(&change.causes, timeline.points.len()).map_or(String::new(), |c| format!(". {c}"));
         let text = format!(
@@ -167,12 +179,12 @@ fn of_the_machine(page: &mut Page, timeline: &Judged, mark: &str) {
             rate(change.from),
             rate(change.to),
         );
-        page.item(mark, &text, Ink::Dim);
+        page.item(mark, &text, Tone::Note);
     }
 }
 
 /// One change in words.
-fn tell(page: &mut Page, timeline: &Judged, change: &Found, mark: &str) {
+fn tell(page: &mut Document, timeline: &Judged, change: &Found, mark: &str) {
     // What passes less because it is dropped is not slower for that.
     let dropped = change.causes.iter().any(|c| c.what == DROPPED);
     let direction = match (change.is_regression(), dropped) {
@@ -196,10 +208,10 @@ fn tell(page: &mut Page, timeline: &Judged, change: &Found, mark: &str) {
     if let Some(place) = &change.made_good {
         text += &format!("; repaired from {} on", short_time(place));
     }
-    let ink = if change.is_regression() { Ink::Bold } else { Ink::Plain };
+    let ink = if change.is_regression() { Tone::Strong } else { Tone::Plain };
     page.item(mark, &text, ink);
     let causes = told(&change.causes, timeline.points.len());
-    page.item("   ", &causes.unwrap_or("Nothing recorded changed there.".into()), Ink::Plain);
+    page.item("   ", &causes.unwrap_or("Nothing recorded changed there.".into()), Tone::Plain);
 }
 
 /// The points of a short level one by one; of a longer one the first, where that is an outlier.
@@ -243,12 +255,17 @@ fn told(causes: &[Cause], points: usize) -> Option<String> {
 }
 
 fn range(timeline: &Judged) -> String {
-    let values = || timeline.points.iter().map(|p| p.figure.value);
-    let (least, greatest) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    let (least, greatest) = extremes(timeline);
     format!("{}..{}", level(timeline, least), level(timeline, greatest))
 }
 
-fn unchanged(page: &mut Page, history: &History) {
+/// The least and the greatest value.
+fn extremes(timeline: &Judged) -> (f64, f64) {
+    let values = || timeline.points.iter().map(|p| p.figure.value);
+    (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max))
+}
+
+fn unchanged(page: &mut Document, history: &History) {
     let quiet: Vec<&Judged> =
         history.timelines.iter().filter(|t| t.changes.is_empty() && t.p.is_some()).collect();
     if quiet.is_empty() {
@@ -265,26 +282,26 @@ fn unchanged(page: &mut Page, history: &History) {
             significant(100.0 * timeline.noise, 2),
             timeline.p.unwrap_or(1.0)
         );
-        page.item("=  ", &line, Ink::Plain);
+        page.item("=  ", &line, Tone::Plain);
         of_the_machine(page, timeline, "   -  ");
-        timeline.warnings.iter().for_each(|w| page.item("   !  ", w, Ink::Warning));
+        timeline.warnings.iter().for_each(|w| page.item("   !  ", w, Tone::Warning));
     }
 }
 
-fn short(page: &mut Page, history: &History) {
+fn short(page: &mut Document, history: &History) {
     let short: Vec<&Judged> = history.timelines.iter().filter(|t| t.p.is_none()).collect();
     if short.is_empty() {
         return;
     }
     page.heading("Too few points to show a change (8 are needed)");
     if short.len() > LISTED {
-        page.paragraph(&format!("{} (--json lists them)", counted(short.len(), "time line")), Ink::Plain);
+        page.paragraph(&format!("{} (--json lists them)", counted(short.len(), "time line")), Tone::Plain);
         return;
     }
     for timeline in short {
         let points = counted(timeline.points.len(), "point");
         let line =
             format!("{}: {}: {points}, {}", timeline.key.what(), timeline.key.place(), range(timeline));
-        page.item("?  ", &line, Ink::Plain);
+        page.item("?  ", &line, Tone::Plain);
     }
 }

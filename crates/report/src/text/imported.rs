@@ -1,29 +1,28 @@
 //! The page of an imported campaign: somebody else's figures, as far as they can be checked.
 
 use super::names::Names;
-use super::numbers::{decimals, digits, in_words, interval, rate_unit, significant, words};
-use super::page::{Ink, Page, Table};
+use super::numbers::{digits, in_words, number, rate_interval, rate_unit, significant, words};
 use super::{has_rate, setup};
+use crate::document::{Document, Table, Tone};
 use linerate_measure::record::{Campaign, HostFacts, Imported, ImportedSlot, Summary};
 use linerate_measure::summary::Row;
 use std::collections::BTreeMap;
 
-const NONE: &str = "-";
 /// So many settings are listed.
 const LISTED_SETTINGS: usize = 20;
 
 /// The whole page.
 pub fn page(
-    page: &mut Page,
+    page: &mut Document,
     campaign: &Campaign,
     origin: &Imported,
     host: &HostFacts,
     summary: &Summary,
     names: &Names,
 ) {
-    page.paragraph("Imported, not audited by linerate.", Ink::Warning);
+    page.paragraph("Imported, not audited by linerate.", Tone::Warning);
     page.gap();
-    page.paragraph(&answer(origin, summary, names), Ink::Bold);
+    page.paragraph(&answer(origin, summary, names), Tone::Strong);
     rates(page, campaign, summary, names);
     disagreements(page, campaign, names);
     settings(page, campaign);
@@ -49,54 +48,34 @@ fn answer(origin: &Imported, summary: &Summary, names: &Names) -> String {
     }
 }
 
-fn rates(page: &mut Page, campaign: &Campaign, summary: &Summary, names: &Names) {
+fn rates(page: &mut Document, campaign: &Campaign, summary: &Summary, names: &Names) {
     if summary.rows.is_empty() {
         return;
     }
     let rates = summary.rows.iter().filter(|r| has_rate(r)).map(|r| r.received.median.max(r.offered));
     let (scale, unit) = rate_unit(rates.fold(0.0, f64::max));
-    let mut table = Table::default()
-        .column("", "frame lengths with FCS")
-        .column("offered", unit)
-        .column("received", unit)
-        .column("95 %", "interval")
-        .column("runs with", "a figure")
-        .column("as", "published");
-    for row in &summary.rows {
-        let slot = campaign.slots.get(row.slot).and_then(|s| s.imported.as_deref());
-        let digits = digits(&row.received).clamp(4, 5);
-        let offered = if row.offered > 0.0 { significant(row.offered / scale, digits) } else { NONE.into() };
-        let received = match has_rate(row) {
-            true => {
-                format!("{:.*}", decimals(row.received.median / scale, digits), row.received.median / scale)
-            }
-            false => NONE.into(),
-        };
-        let interval = interval(&row.received, scale, digits).unwrap_or_else(|| "too few".into());
-        let runs = format!("{}/{}", row.valid_trials, row.trials);
-        table.row(vec![
-            names.get(row.slot).into(),
-            offered,
-            received,
-            interval,
-            runs,
-            agreement(slot).into(),
-        ]);
-    }
-    page.gap();
-    page.table(&table);
+    let figures = |r: &&Row| digits(&r.received).clamp(4, 5);
+    let received = |r: &&Row| number(r.received.median / scale, figures(r));
+    let table = Table::of(&summary.rows)
+        .column("", "frame lengths with FCS", |r| names.get(r.slot))
+        .column("offered", unit, |r| (r.offered > 0.0).then(|| number(r.offered / scale, figures(r))))
+        .column("received", unit, |r| has_rate(r).then(|| received(r)))
+        .column("95 %", "interval", |r| rate_interval(&r.received, scale, figures(r)))
+        .column("runs with", "a figure", |r| format!("{}/{}", r.valid_trials, r.trials))
+        .column("as", "published", |r| agreement(campaign.slots.get(r.slot)?.imported.as_deref()));
+    page.table(table);
 }
 
-fn agreement(slot: Option<&ImportedSlot>) -> &'static str {
-    match slot.map(|s| (s.agrees, s.published.is_some())) {
+fn agreement(slot: Option<&ImportedSlot>) -> Option<&'static str> {
+    Some(match slot.map(|s| (s.agrees, s.published.is_some())) {
         Some((Some(true), _)) => "yes",
         Some((Some(false), _)) => "NO",
         Some((None, true)) => "no logs",
-        _ => NONE,
-    }
+        _ => return None,
+    })
 }
 
-fn disagreements(page: &mut Page, campaign: &Campaign, names: &Names) {
+fn disagreements(page: &mut Document, campaign: &Campaign, names: &Names) {
     let slots =
         campaign.slots.iter().filter_map(|s| Some((s.id, s.imported.as_ref()?.disagreement.as_ref()?)));
     let slots: Vec<_> = slots.collect();
@@ -104,12 +83,12 @@ fn disagreements(page: &mut Page, campaign: &Campaign, names: &Names) {
         page.heading("Sets that disagree with what was published");
     }
     for (slot, what) in slots {
-        page.item("- ", &format!("{}: {what}", names.get(slot)), Ink::Plain);
+        page.item("- ", &format!("{}: {what}", names.get(slot)), Tone::Plain);
     }
 }
 
 /// What tells the sets' configurations apart.
-fn settings(page: &mut Page, campaign: &Campaign) {
+fn settings(page: &mut Document, campaign: &Campaign) {
     let described: Vec<(&str, &ImportedSlot)> = campaign
         .slots
         .iter()
@@ -135,38 +114,38 @@ fn settings(page: &mut Page, campaign: &Campaign) {
     page.heading("Settings that differ");
     for ((file, name), values) in differ.iter().take(LISTED_SETTINGS) {
         let values = values.iter().map(|(value, variants)| format!("{value} ({})", variants.join(", ")));
-        page.item("- ", &format!("{file}: {name}={}", values.collect::<Vec<_>>().join("; ")), Ink::Plain);
+        page.item("- ", &format!("{file}: {name}={}", values.collect::<Vec<_>>().join("; ")), Tone::Plain);
     }
     if differ.len() > LISTED_SETTINGS {
         let text = format!("and {} more; campaign.json has them all", differ.len() - LISTED_SETTINGS);
-        page.item("- ", &text, Ink::Dim);
+        page.item("- ", &text, Tone::Note);
     }
 }
 
-fn equilibria(page: &mut Page, origin: &Imported) {
+fn equilibria(page: &mut Document, origin: &Imported) {
     if origin.equilibria.is_empty() {
         return;
     }
     page.heading("Equilibrium throughput, Ethernet");
-    let mut table = Table::default().column("", "").column("Mb/s", "by search").column("Mb/s", "published");
-    for set in &origin.equilibria {
-        let list = |values: Vec<f64>| match values.len() {
-            0 => NONE.to_string(),
-            1..=10 => values.iter().map(f64::to_string).collect::<Vec<_>>().join(" "),
-            n => format!("{n} values"),
-        };
-        let found = list(set.runs.iter().filter_map(|r| r.estimate).collect());
-        let published = list(set.published.as_ref().map(|p| p.values.clone()).unwrap_or_default());
-        table.row(vec![set.name.clone(), found, published]);
-    }
-    page.table(&table);
+    let list = |values: &[f64]| match values.len() {
+        0 => None,
+        1..=10 => Some(values.iter().map(f64::to_string).collect::<Vec<_>>().join(" ")),
+        n => Some(format!("{n} values")),
+    };
+    let table = Table::of(&origin.equilibria)
+        .column("", "", |set| set.name.as_str())
+        .column("Mb/s", "by search", |set| {
+            list(&set.runs.iter().filter_map(|r| r.estimate).collect::<Vec<_>>())
+        })
+        .column("Mb/s", "published", |set| list(&set.published.as_ref()?.values));
+    page.table(table);
 }
 
-fn where_from(page: &mut Page, campaign: &Campaign, origin: &Imported, host: &HostFacts) {
+fn where_from(page: &mut Document, campaign: &Campaign, origin: &Imported, host: &HostFacts) {
     page.heading("Where it comes from");
     let mut item = |name: &str, text: &str| {
         if !text.is_empty() {
-            page.item(&format!("{name:9}"), text, Ink::Plain);
+            page.item(&format!("{name:9}"), text, Tone::Plain);
         }
     };
     item("source", &format!("{}, {}", origin.source, origin.path));

@@ -1,10 +1,10 @@
 //! What `linerate lab check` prints: whether the lab is fit for a campaign, what is wrong host by host, and what the hosts are.
 
 use super::numbers::counted;
-use super::page::{Ink, Page, Style, Table};
+use crate::document::{Document, Rows, Table, Tone};
 use linerate_hosts::preflight::frames::{Skipped, Tried};
-use linerate_hosts::preflight::{Problem, Severity, ports, speed, tool};
-use linerate_hosts::systems::{Facts, Interface, Link};
+use linerate_hosts::preflight::{Port, Problem, Severity, ports, speed, tool};
+use linerate_hosts::systems::{Facts, Interface, Link, System};
 use linerate_plan::lab::{Host, Lab};
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ pub struct LabCheck<'a> {
 }
 
 /// A lab's state for a person to read: the answer, the problems of the lab and of each host, the hosts, and the frames that were sent.
-pub fn lab_check(check: &LabCheck<'_>, style: Style) -> String {
-    let mut page = Page::new(style);
+pub fn lab_check(check: &LabCheck<'_>) -> Document {
+    let mut page = Document::default();
     let count = |severity| check.problems.iter().filter(|p| p.severity == severity).count();
     let (faults, warnings) = (count(Severity::Fault), count(Severity::Warning));
     let hosts = counted(check.lab.hosts.len(), "host");
@@ -42,19 +42,18 @@ pub fn lab_check(check: &LabCheck<'_>, style: Style) -> String {
             counted(warnings, "warning")
         ),
     };
-    page.paragraph(&answer, if faults > 0 { Ink::Warning } else { Ink::Bold });
+    page.paragraph(&answer, if faults > 0 { Tone::Warning } else { Tone::Strong });
     problems(&mut page, "The lab", check.problems.iter().filter(|p| p.host.is_none()));
     for host in &check.lab.hosts {
         let own = check.problems.iter().filter(|p| p.host.as_deref() == Some(&host.name));
         problems(&mut page, &format!("{} ({})", host.name, host.ssh), own);
     }
-    page.gap();
-    page.table(&hosts_table(check));
+    page.table(hosts_table(check));
     frames(&mut page, check);
-    page.finish()
+    page
 }
 
-fn problems<'a>(page: &mut Page, heading: &str, problems: impl Iterator<Item = &'a Problem>) {
+fn problems<'a>(page: &mut Document, heading: &str, problems: impl Iterator<Item = &'a Problem>) {
     let mut problems: Vec<&Problem> = problems.collect();
     problems.sort_by_key(|problem| problem.severity);
     if problems.is_empty() {
@@ -63,62 +62,72 @@ fn problems<'a>(page: &mut Page, heading: &str, problems: impl Iterator<Item = &
     page.heading(heading);
     for problem in problems {
         let (mark, ink) = match problem.severity {
-            Severity::Fault => ("  FAULT    ", Ink::Warning),
-            Severity::Warning => ("  warning  ", Ink::Plain),
+            Severity::Fault => ("  FAULT    ", Tone::Warning),
+            Severity::Warning => ("  warning  ", Tone::Plain),
         };
         page.item(mark, &problem.what, ink);
-        page.item("           ", &problem.evidence, Ink::Dim);
-        page.item("           -> ", &problem.remedy, Ink::Plain);
+        page.item("           ", &problem.evidence, Tone::Note);
+        page.item("           -> ", &problem.remedy, Tone::Plain);
     }
 }
 
 /// A row for each interface; the first of a host's says what the host is.
-fn hosts_table(check: &LabCheck<'_>) -> Table {
-    let mut table = Table::default()
-        .column("host", "")
-        .column("role", "")
-        .column("system", "")
-        .optional("version", "")
-        .optional("CPUs", "")
-        .column("tool", "")
-        .column("end", "")
-        .column("interface", "")
-        .column("speed", "")
-        .column("link", "");
-    for host in &check.lab.hosts {
-        let none = Facts::unreachable("", "");
-        let facts = check.facts.get(&host.name).unwrap_or(&none);
-        let mut own = of_host(host, facts);
-        for port in ports(check.lab, host) {
-            let found = port.found(facts);
-            let mut row = own.clone();
-            row.push(port.key.to_string());
-            row.extend(match (&found, facts.unreachable.is_some()) {
-                (Ok(interface), _) => of_interface(interface),
-                (Err(_), true) => [port.wanted.name.clone().unwrap_or("?".into()), "?".into(), "?".into()],
-                (Err(_), false) => ["not there".into(), "-".into(), "-".into()],
-            });
-            table.row(row);
-            own = vec![String::new(); own.len()];
-        }
-    }
-    table
+fn hosts_table<'a>(check: &LabCheck<'a>) -> Rows<PortRow<'a>> {
+    let rows = check.lab.hosts.iter().flat_map(|host| {
+        let facts = check.facts.get(&host.name);
+        let ports = ports(check.lab, host).into_iter().enumerate();
+        ports.map(move |(at, port)| PortRow {
+            host: (at == 0).then_some(host),
+            facts,
+            key: port.key,
+            end: end(&port, facts),
+        })
+    });
+    let unknown = || "?".to_string();
+    let of_host = |row: &PortRow<'_>, text: &dyn Fn(&Host) -> String| row.host.map_or(String::new(), text);
+    let system = |row: &PortRow<'_>, text: fn(&System) -> String| {
+        of_host(row, &|_| row.facts.and_then(|f| f.system.as_ref()).map_or_else(unknown, text))
+    };
+    Table::of(rows)
+        .column("host", "", |row| of_host(row, &|host| host.name.clone()))
+        .column("role", "", |row| {
+            of_host(row, &|host| host.roles.iter().map(|r| r.key()).collect::<Vec<_>>().join(", "))
+        })
+        .column("system", "", |row| {
+            system(row, |s| s.product.clone().unwrap_or_else(|| s.system.key().to_string()))
+        })
+        .optional("version", "", |row| {
+            system(row, |s| if s.kernel.is_empty() { "?".into() } else { s.kernel.clone() })
+        })
+        .optional("CPUs", "", |row| {
+            of_host(row, &|_| row.facts.and_then(|f| f.cpus).map_or_else(unknown, |n| n.to_string()))
+        })
+        .column("tool", "", |row| {
+            of_host(row, &|host| row.facts.and_then(|f| tool(host, f)).map_or("-", |tool| tool.key()).into())
+        })
+        .column("end", "", |row| row.key)
+        .column("interface", "", |row| row.end[0].clone())
+        .column("speed", "", |row| row.end[1].clone())
+        .column("link", "", |row| row.end[2].clone())
 }
 
-fn of_host(host: &Host, facts: &Facts) -> Vec<String> {
-    let roles: Vec<&str> = host.roles.iter().map(|role| role.key()).collect();
-    let unknown = || "?".to_string();
-    let system = facts.system.as_ref();
-    let version =
-        |s: &linerate_hosts::systems::System| if s.kernel.is_empty() { unknown() } else { s.kernel.clone() };
-    vec![
-        host.name.clone(),
-        roles.join(", "),
-        system.map_or_else(unknown, |s| s.product.clone().unwrap_or_else(|| s.system.key().to_string())),
-        system.map_or_else(unknown, version),
-        facts.cpus.map_or_else(unknown, |n| n.to_string()),
-        tool(host, facts).map_or_else(|| "-".to_string(), |tool| tool.key().to_string()),
-    ]
+/// An interface of a lab, and its host where it is the host's first.
+struct PortRow<'a> {
+    host: Option<&'a Host>,
+    facts: Option<&'a Facts>,
+    key: &'static str,
+    /// Name, speed and link.
+    end: [String; 3],
+}
+
+fn end(port: &Port<'_>, facts: Option<&Facts>) -> [String; 3] {
+    let Some(facts) = facts.filter(|f| f.unreachable.is_none()) else {
+        return [port.wanted.name.clone().unwrap_or("?".into()), "?".into(), "?".into()];
+    };
+    match port.found(facts) {
+        Ok(interface) => of_interface(interface),
+        Err(_) => ["not there", "-", "-"].map(String::from),
+    }
 }
 
 fn of_interface(interface: &Interface) -> [String; 3] {
@@ -131,7 +140,7 @@ fn of_interface(interface: &Interface) -> [String; 3] {
     [interface.name.clone(), interface.speed.map_or("?".into(), speed), link.into()]
 }
 
-fn frames(page: &mut Page, check: &LabCheck<'_>) {
+fn frames(page: &mut Document, check: &LabCheck<'_>) {
     if check.tried.is_empty() && check.skipped.is_empty() {
         return;
     }
@@ -147,9 +156,9 @@ fn frames(page: &mut Page, check: &LabCheck<'_>) {
         let (host, port) = &probe.from;
         let text =
             format!("{host} {port} {} to {} of {}{through}: {count}", probe.source, probe.to, probe.whose);
-        page.item("  ", &text, Ink::Plain);
+        page.item("  ", &text, Tone::Plain);
     }
     for Skipped { what, why } in check.skipped {
-        page.item("  not tried: ", &format!("{what}: {why}"), Ink::Dim);
+        page.item("  not tried: ", &format!("{what}: {why}"), Tone::Note);
     }
 }

@@ -1,5 +1,6 @@
 //! Numbers as a person reads them: as many digits as mean something, never a lost one shown as none.
 
+use crate::document::Cell;
 use linerate_stats::Estimate;
 
 /// Decimals that give `value` this many significant digits, at most 9.
@@ -39,16 +40,41 @@ pub fn interval(estimate: &Estimate, scale: f64, digits: usize) -> Option<String
     Some(format!("{:.places$}..{:.places$}", low / scale, high / scale))
 }
 
-/// A rate in a table's unit, by its divisor. One of less than a thousandth of that names a unit of its own: `1.490`, `99.99 pps`.
-pub fn rate(fps: f64, scale: f64, digits: usize) -> String {
-    let (scale, unit) = unit_of(fps, scale);
-    significant(fps / scale, digits) + unit
+/// A number in a table with this many significant digits.
+pub fn number(value: f64, digits: usize) -> Cell {
+    Cell::Number { value, text: significant(value, digits) }
 }
 
-/// The interval of a rate: `1.47..1.51`, `99.98..99.99 pps`; `None` without one.
-pub fn rate_interval(estimate: &Estimate, scale: f64, digits: usize) -> Option<String> {
-    let (scale, unit) = unit_of(estimate.median, scale);
-    Some(interval(estimate, scale, digits)? + unit)
+/// A number in a table with this many decimals.
+pub fn fixed(value: f64, decimals: usize) -> Cell {
+    Cell::Number { value, text: format!("{value:.decimals$}") }
+}
+
+/// A count in a table: `12,345,678`.
+pub fn count(n: u64) -> Cell {
+    Cell::Number { value: n as f64, text: grouped(n) }
+}
+
+/// A share in a table, in percent.
+pub fn share(share: f64) -> Cell {
+    Cell::Number { value: 100.0 * share, text: percent(share) }
+}
+
+/// A rate in a table's unit, by its divisor. One of less than a thousandth of that names a unit of its own: `1.490`, `99.99 pps`.
+pub fn rate(fps: f64, scale: f64, digits: usize) -> Cell {
+    let (own, unit) = unit_of(fps, scale);
+    Cell::Number { value: fps / scale, text: significant(fps / own, digits) + unit }
+}
+
+/// The interval of a rate: `1.47..1.51`, `99.98..99.99 pps`.
+pub fn rate_interval(estimate: &Estimate, scale: f64, digits: usize) -> Cell {
+    let (own, unit) = unit_of(estimate.median, scale);
+    match (estimate.low, estimate.high, interval(estimate, own, digits)) {
+        (Some(low), Some(high), Some(text)) => {
+            Cell::Interval { low: low / scale, high: high / scale, text: text + unit }
+        }
+        _ => "too few".into(),
+    }
 }
 
 fn unit_of(fps: f64, scale: f64) -> (f64, &'static str) {
@@ -184,10 +210,10 @@ mod tests {
 
     #[test]
     fn a_rate_far_below_its_tables_unit_has_its_own() {
-        let rates = [1.4899e6, 2240.0, 999.0, 99.991, 0.0].map(|fps| rate(fps, 1e6, 4));
+        let rates = [1.4899e6, 2240.0, 999.0, 99.991, 0.0].map(|fps| rate(fps, 1e6, 4).text().to_string());
         assert_eq!(rates, ["1.490", "0.002240", "999.0 pps", "99.99 pps", "0"]);
         let e = Estimate { median: 99.991, low: Some(99.98), high: Some(100.01), n: 9 };
-        assert_eq!(rate_interval(&e, 1e6, 4).unwrap(), "99.98..100.01 pps");
+        assert_eq!(rate_interval(&e, 1e6, 4).text(), "99.98..100.01 pps");
         assert_eq!([counted(1, "trial"), counted(0, "trial")], ["1 trial", "0 trials"]);
     }
 

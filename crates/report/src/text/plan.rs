@@ -4,41 +4,32 @@ mod rehearsal;
 mod show;
 
 use super::numbers::counted;
-use super::page::{Ink, Page, Style, ascii};
+use crate::document::{Document, Tone};
+use crate::format::ascii;
 use linerate_plan::timetable::Timetable;
 use linerate_plan::{Fault, Plan};
 pub use rehearsal::rehearsal;
 pub use show::plan;
 
 /// Faults and remarks of one file, each with its line: `file:line:column: what is wrong`, the line, a mark below it, and what to write.
-pub fn plan_faults(file: &str, faults: &[Fault], remarks: &[Fault], style: Style) -> String {
-    let mut out = String::new();
-    let marked = faults.iter().map(|f| (f, "")).chain(remarks.iter().map(|f| (f, "remark: ")));
-    for (fault, kind) in marked {
-        out += &one(file, fault, kind, style);
+pub fn plan_faults(file: &str, faults: &[Fault], remarks: &[Fault]) -> Document {
+    let mut page = Document::default();
+    let marked = faults.iter().map(|f| (f, "", Tone::Strong));
+    for (fault, kind, tone) in marked.chain(remarks.iter().map(|f| (f, "remark: ", Tone::Plain))) {
+        page.paragraph(&format!("{file}:{}:{}: {kind}{}", fault.line, fault.column, fault.message), tone);
+        // One character for each of the line's, so that the mark stands below the fault.
+        let excerpt: String =
+            fault.excerpt.chars().map(|c| if matches!(c, ' '..='~') { c } else { stand_in(c) }).collect();
+        if !excerpt.trim().is_empty() {
+            let mark = format!("{}{}", " ".repeat(fault.indent), "^".repeat(fault.width));
+            page.code(&format!("{:>6} | {}", fault.line, excerpt.trim_end()), Tone::Plain);
+            page.code(&format!("       | {mark}"), Tone::Plain);
+        }
+        if let Some(help) = &fault.help {
+            page.item("       = ", help, Tone::Plain);
+        }
     }
-    out
-}
-
-fn one(file: &str, fault: &Fault, kind: &str, style: Style) -> String {
-    let mut page = Page::new(style);
-    let ink = if kind.is_empty() { Ink::Bold } else { Ink::Plain };
-    page.paragraph(&format!("{file}:{}:{}: {kind}{}", fault.line, fault.column, fault.message), ink);
-    let mut out = page.finish();
-    // One character for each of the line's, so that the mark stands below the fault.
-    let excerpt: String =
-        fault.excerpt.chars().map(|c| if matches!(c, ' '..='~') { c } else { stand_in(c) }).collect();
-    if !excerpt.trim().is_empty() {
-        let number = format!("{:>6}", fault.line);
-        let mark = format!("{}{}", " ".repeat(fault.indent), "^".repeat(fault.width));
-        out += &format!("{number} | {}\n       | {mark}\n", excerpt.trim_end());
-    }
-    if let Some(help) = &fault.help {
-        let mut page = Page::new(style);
-        page.item("       = ", help, Ink::Plain);
-        out += &page.finish();
-    }
-    out
+    page
 }
 
 fn stand_in(c: char) -> char {
@@ -46,8 +37,8 @@ fn stand_in(c: char) -> char {
 }
 
 /// One line that says that a plan is without faults, and what it comes to.
-pub fn plan_line(file: &str, plan: &Plan, style: Style) -> String {
-    let mut page = Page::new(style);
+pub fn plan_line(file: &str, plan: &Plan) -> Document {
+    let mut page = Document::default();
     let system = plan.systems()[0];
     let form = |quick: bool| {
         let campaign = plan.campaign(system, quick)?;
@@ -56,26 +47,26 @@ pub fn plan_line(file: &str, plan: &Plan, style: Style) -> String {
     };
     let full = form(false).unwrap_or_default();
     let quick = form(true).map(|quick| format!("; quick form {quick}")).unwrap_or_default();
-    page.paragraph(&format!("{}: no faults; {full}{quick}", ascii(file)), Ink::Plain);
-    page.finish()
+    page.paragraph(&format!("{}: no faults; {full}{quick}", ascii(file)), Tone::Plain);
+    page
 }
 
 /// Plans by name, each with how long it takes in its full and its quick form, and its title.
-pub fn plan_list(plans: &[(&str, Plan)], style: Style) -> String {
+pub fn plan_list(plans: &[(&str, Plan)]) -> Document {
     let time = |plan: &Plan, quick| {
         let campaign = plan.campaign(plan.systems()[0], quick);
         campaign.map_or("-".into(), |c| span(Timetable::new(c).total_ns))
     };
     let width = plans.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let mut page = Page::new(style);
+    let mut page = Document::default();
     for (name, plan) in plans {
         let [full, quick] = [false, true].map(|quick| time(plan, quick));
         let systems: Vec<&str> = plan.systems().iter().map(|s| s.key()).collect();
         let lead = format!("{name:width$}  {full:>11}  {quick:>5}  ");
         let of = if name.starts_with("lab/") { format!(" ({})", systems.join(", ")) } else { String::new() };
-        page.item(&lead, &format!("{}{of}", ascii(plan.title())), Ink::Plain);
+        page.item(&lead, &format!("{}{of}", ascii(plan.title())), Tone::Plain);
     }
-    page.finish()
+    page
 }
 
 /// A time of a campaign: `17 s`, `10 min`, `2 h 5 min`.

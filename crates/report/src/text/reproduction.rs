@@ -1,15 +1,14 @@
 //! What `linerate reproduce` prints: how much agrees, then each illustration, printed beside recomputed, and its plots.
 
 use super::numbers::rate_unit;
-use super::page::{Ink, Page, Style, Table};
-use super::plot::{Bar, bars};
-use linerate_import::reproduce::{BlockFound, Figure, PlotFound, PlotText, Reproduction, State};
+use crate::document::{Bar, Bars, Document, Table, Tone};
+use linerate_import::reproduce::{BlockFound, Figure, PlotFound, PlotPoint, PlotText, Reproduction, State};
 
 /// The reproduction of a document's figures.
-pub fn reproduction(found: &Reproduction, style: Style) -> String {
-    let mut page = Page::new(style);
-    page.paragraph(&found.document, Ink::Bold);
-    page.paragraph(&answer(found), Ink::Bold);
+pub fn reproduction(found: &Reproduction) -> Document {
+    let mut page = Document::default();
+    page.paragraph(&found.document, Tone::Strong);
+    page.paragraph(&answer(found), Tone::Strong);
     wrong(&mut page, found);
     for (illustration, caption) in illustrations(found) {
         let of = |f: &&Figure| f.illustration == illustration;
@@ -24,9 +23,9 @@ pub fn reproduction(found: &Reproduction, style: Style) -> String {
         }
     }
     for plot in &found.plots {
-        draw(&mut page, plot, style);
+        draw(&mut page, plot);
     }
-    page.finish()
+    page
 }
 
 fn answer(found: &Reproduction) -> String {
@@ -44,7 +43,7 @@ fn answer(found: &Reproduction) -> String {
     )
 }
 
-fn wrong(page: &mut Page, found: &Reproduction) {
+fn wrong(page: &mut Document, found: &Reproduction) {
     let slips: Vec<&Figure> = found.figures.iter().filter(|f| f.state == State::WrongInPrint).collect();
     if slips.is_empty() {
         return;
@@ -61,7 +60,7 @@ fn wrong(page: &mut Page, found: &Reproduction) {
                 slip.printed,
                 slip.note.as_deref().or(slip.computed.as_deref()).unwrap_or_default()
             ),
-            Ink::Warning,
+            Tone::Warning,
         );
     }
 }
@@ -78,27 +77,18 @@ fn illustrations(found: &Reproduction) -> Vec<(&str, &str)> {
     out
 }
 
-fn table(page: &mut Page, figures: &[&Figure]) {
-    let mut table = Table::default()
-        .column("", "")
-        .column("what", "")
-        .column("printed", "")
-        .column("recomputed", "")
-        .column("", "");
-    for figure in figures {
-        table.row(vec![
-            figure.row.clone(),
-            figure.column.clone(),
-            short(&figure.printed),
-            figure.computed.clone().unwrap_or_else(|| "-".into()),
-            word(figure.state).into(),
-        ]);
-    }
-    page.table(&table);
+fn table(page: &mut Document, figures: &[&Figure]) {
+    let table = Table::of(figures)
+        .column("", "", |f| f.row.as_str())
+        .column("what", "", |f| f.column.as_str())
+        .column("printed", "", |f| short(&f.printed))
+        .column("recomputed", "", |f| f.computed.clone())
+        .column("", "", |f| word(f.state));
+    page.table(table);
     let mut why: Vec<&str> =
         figures.iter().filter(|f| f.state == State::NoData).filter_map(|f| f.note.as_deref()).collect();
     why.dedup();
-    why.into_iter().for_each(|note| page.item("no data: ", note, Ink::Dim));
+    why.into_iter().for_each(|note| page.item("no data: ", note, Tone::Note));
 }
 
 /// ministat's long sentence takes a column's width.
@@ -115,17 +105,17 @@ fn word(state: State) -> &'static str {
     }
 }
 
-fn block(page: &mut Page, block: &BlockFound, figures: &[&Figure]) {
+fn block(page: &mut Document, block: &BlockFound, figures: &[&Figure]) {
     if !block.data {
         let note = figures.iter().find_map(|f| f.note.clone()).unwrap_or_default();
-        page.item("no data: ", &note, Ink::Dim);
+        page.item("no data: ", &note, Tone::Note);
         return;
     }
     let agree = figures.iter().filter(|f| f.state == State::Agrees).count();
     let eras = if block.eras.is_empty() { "none".into() } else { block.eras.join(", ") };
     page.paragraph(
         &format!("{agree} of {} numbers agree; arithmetic that gives all of them: {eras}.", figures.len()),
-        Ink::Plain,
+        Tone::Plain,
     );
     let plot = match block.plot {
         Some(PlotText::Same) => "The text with its plot is the same.",
@@ -135,29 +125,25 @@ fn block(page: &mut Page, block: &BlockFound, figures: &[&Figure]) {
         Some(PlotText::Differs) => "The text with its plot differs.",
         None => "Its plot has not survived in print.",
     };
-    page.paragraph(plot, Ink::Dim);
-    block.differing.iter().for_each(|line| page.item("differs: ", line, Ink::Warning));
+    page.paragraph(plot, Tone::Note);
+    block.differing.iter().for_each(|line| page.item("differs: ", line, Tone::Warning));
 }
 
-fn draw(page: &mut Page, plot: &PlotFound, style: Style) {
+fn draw(page: &mut Document, plot: &PlotFound) {
     page.heading(&format!("Illustration {}: {}", plot.illustration, plot.caption));
     let all = || plot.series.iter().flat_map(|s| &s.points).filter_map(|p| p.runs);
     let top = all().map(|r| r[2]).fold(0.0, f64::max);
     if top <= 0.0 {
-        page.paragraph("no data: not in this archive", Ink::Dim);
+        page.paragraph("no data: not in this archive", Tone::Note);
         return;
     }
     let (scale, unit) = rate_unit(top);
     let told =
         format!("Median of the runs in {unit}, # to the least run, - to the greatest; by {}.", plot.axis);
-    page.paragraph(&told, Ink::Dim);
+    page.paragraph(&told, Tone::Note);
     for series in &plot.series {
-        page.paragraph(&series.name, Ink::Plain);
-        let rows: Vec<Bar> = series
-            .points
-            .iter()
-            .map(|p| Bar { name: &p.at, runs: p.runs.map(|r| r.map(|v| v / scale)) })
-            .collect();
-        bars(&rows, top / scale, style.width.max(40)).iter().for_each(|line| page.verbatim(line, Ink::Plain));
+        page.paragraph(&series.name, Tone::Plain);
+        let bar = |p: &PlotPoint| Bar { name: p.at.clone(), runs: p.runs.map(|r| r.map(|v| v / scale)) };
+        page.bars(Bars { points: series.points.iter().map(bar).collect(), top: top / scale });
     }
 }

@@ -9,9 +9,9 @@ mod tables;
 pub(super) mod words;
 
 use super::names::listed;
-use super::numbers::{percent, rate_unit};
-use super::page::{Ink, Page};
+use super::numbers::{rate_unit, share};
 use super::setup;
+use crate::document::{Cell, Document, Tone};
 use linerate_measure::record::{Campaign, HostFacts, Planned, Summary};
 use linerate_measure::results::Results;
 use linerate_measure::summary::Row;
@@ -62,8 +62,8 @@ impl Shown<'_> {
     }
 
     /// The share of a cell's frames that was lost.
-    fn lost(&self, cell: usize) -> String {
-        self.row(cell).filter(|r| r.valid_trials > 0).map_or("-".into(), |r| percent(r.loss_ratio))
+    fn lost(&self, cell: usize) -> Option<Cell> {
+        self.row(cell).filter(|r| r.valid_trials > 0).map(|r| share(r.loss_ratio))
     }
 
     /// Whether the first of two cells drops the more frames; `None` where that makes no difference.
@@ -78,13 +78,13 @@ impl Shown<'_> {
 }
 
 /// The whole page, behind what says whether it is simulated.
-pub fn page(page: &mut Page, shown: &Shown<'_>) {
+pub fn page(page: &mut Document, shown: &Shown<'_>) {
     let plan = &shown.planned.plan;
     let form = if plan.quick { " (quick form)" } else { "" };
-    page.paragraph(&format!("{}{form}", plan.title), Ink::Bold);
-    page.paragraph(&plan.question, Ink::Plain);
+    page.paragraph(&format!("{}{form}", plan.title), Tone::Strong);
+    page.paragraph(&plan.question, Tone::Plain);
     if let Some(source) = &plan.source {
-        page.paragraph(&format!("From: {source}"), Ink::Dim);
+        page.paragraph(&format!("From: {source}"), Tone::Note);
     }
     page.gap();
     answer::answer(page, shown);
@@ -102,19 +102,19 @@ pub fn page(page: &mut Page, shown: &Shown<'_>) {
 }
 
 /// Cells by the reason why they were not measured.
-fn skipped(page: &mut Page, shown: &Shown<'_>) {
+fn skipped(page: &mut Document, shown: &Shown<'_>) {
     if shown.results.skipped.is_empty() {
         return;
     }
     page.heading("Not measured");
     for group in &shown.results.skipped {
         let names: Vec<String> = group.cells.iter().map(|c| shown.name(*c)).collect();
-        page.item("- ", &format!("{}: {}", names.join("; "), group.reasons.join("; ")), Ink::Plain);
+        page.item("- ", &format!("{}: {}", names.join("; "), group.reasons.join("; ")), Tone::Plain);
     }
 }
 
 /// What a reader must know before believing; what is said of several cells, once, with the figures of the first.
-fn warnings(page: &mut Page, shown: &Shown<'_>) {
+fn warnings(page: &mut Document, shown: &Shown<'_>) {
     let mut groups: Vec<(String, Vec<String>, &str)> = Vec::new();
     for warning in &shown.summary.warnings {
         let named = shown
@@ -135,7 +135,7 @@ fn warnings(page: &mut Page, shown: &Shown<'_>) {
     for (_, names, text) in groups {
         let who = listed(&names);
         let text = if who.is_empty() { text.to_string() } else { format!("{who}: {text}") };
-        page.item("! ", &text, Ink::Warning);
+        page.item("! ", &text, Tone::Warning);
     }
 }
 

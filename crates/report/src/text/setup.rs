@@ -2,7 +2,7 @@
 
 use super::names::Names;
 use super::numbers::{bytes, counted, grouped, seconds};
-use super::page::{Ink, Page};
+use crate::document::{Document, Tone};
 use linerate_measure::record::{Campaign, HostFacts, Summary};
 use linerate_measure::schedule::Stopped;
 use linerate_plan::settings::Mode;
@@ -10,19 +10,25 @@ use linerate_plan::settings::States;
 use std::collections::BTreeMap;
 
 /// Mode, CPUs, traffic, machine.
-pub fn measured(page: &mut Page, campaign: &Campaign, host: &HostFacts, summary: &Summary, names: &Names) {
+pub fn measured(
+    page: &mut Document,
+    campaign: &Campaign,
+    host: &HostFacts,
+    summary: &Summary,
+    names: &Names,
+) {
     page.heading("How it was measured");
-    page.item("mode     ", mode(campaign.asked.mode), Ink::Plain);
+    page.item("mode     ", mode(campaign.asked.mode), Tone::Plain);
     if campaign.asked.mode != Mode::Hosts {
-        page.item("CPUs     ", &cpus(campaign, summary, names), Ink::Plain);
+        page.item("CPUs     ", &cpus(campaign, summary, names), Tone::Plain);
     }
-    page.item("traffic  ", &traffic(campaign), Ink::Plain);
+    page.item("traffic  ", &traffic(campaign), Tone::Plain);
     states(page, summary, names);
     if campaign.asked.mode != Mode::Hosts {
-        page.item("host     ", &machine(host), Ink::Plain);
+        page.item("host     ", &machine(host), Tone::Plain);
     }
     for note in &campaign.notes {
-        page.item("note     ", note, Ink::Plain);
+        page.item("note     ", note, Tone::Plain);
     }
 }
 
@@ -101,7 +107,7 @@ fn traffic(campaign: &Campaign) -> String {
 }
 
 /// How far connections were when the trials began, where DUTs keep states.
-pub(super) fn states(page: &mut Page, summary: &Summary, names: &Names) {
+pub(super) fn states(page: &mut Document, summary: &Summary, names: &Names) {
     let mut slots: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for row in &summary.rows {
         let meaning = row.connections.map(|c| match c.states {
@@ -116,7 +122,7 @@ pub(super) fn states(page: &mut Page, summary: &Summary, names: &Names) {
         }
     }
     for (meaning, slots) in slots {
-        page.item("states   ", &format!("{meaning} ({})", slots.join("; ")), Ink::Plain);
+        page.item("states   ", &format!("{meaning} ({})", slots.join("; ")), Tone::Plain);
     }
 }
 
@@ -130,30 +136,30 @@ pub(super) fn machine(host: &HostFacts) -> String {
 }
 
 /// What a reader must know before believing.
-pub fn warnings(page: &mut Page, summary: &Summary) {
+pub fn warnings(page: &mut Document, summary: &Summary) {
     if summary.warnings.is_empty() {
         return;
     }
     page.heading("Warnings");
     for warning in &summary.warnings {
-        page.item("! ", warning, Ink::Warning);
+        page.item("! ", warning, Tone::Warning);
     }
 }
 
 /// What to run next, and why.
-pub fn next_steps(page: &mut Page, campaign: &Campaign, host: &HostFacts, summary: &Summary) {
+pub fn next_steps(page: &mut Document, campaign: &Campaign, host: &HostFacts, summary: &Summary) {
     let steps = linerate_measure::advice::next_steps(campaign, host.cpus, summary);
     if steps.is_empty() {
         return;
     }
     page.heading("Where to look next");
     for step in &steps {
-        page.item("- ", step, Ink::Plain);
+        page.item("- ", step, Tone::Plain);
     }
 }
 
 /// Why it ended and what it cost.
-pub fn stopped(page: &mut Page, summary: &Summary) {
+pub fn stopped(page: &mut Document, summary: &Summary) {
     let why = match summary.stopped {
         Stopped::Precise => "all intervals are narrow enough",
         Stopped::Budget => "the time is used up",
@@ -174,5 +180,5 @@ pub fn stopped(page: &mut Page, summary: &Summary) {
         text += &format!(" linerate held {} of memory at most.", bytes(summary.peak_memory));
     }
     page.gap();
-    page.paragraph(&text, Ink::Plain);
+    page.paragraph(&text, Tone::Plain);
 }

@@ -1,6 +1,7 @@
 //! The texts as a person sees them.
 
 use super::*;
+use crate::format::Style;
 use expect_test::{Expect, expect};
 use linerate_measure::audit::{Evidence, Loss, Side, audit};
 use linerate_measure::counters::PortCounters;
@@ -157,7 +158,7 @@ fn blocks(rates: &[(f64, f64)]) -> Vec<TrialRecord> {
 
 fn text(campaign: &Campaign, trials: &[TrialRecord], style: Style) -> String {
     let verdict = summarise(campaign, trials, Stopped::Precise, 12_900_000);
-    summary(campaign, &host(), &verdict, style)
+    summary(campaign, &host(), &verdict).text(style)
 }
 
 /// `UPDATE_EXPECT=1 cargo test -p linerate-report` writes down what is printed now.
@@ -398,7 +399,7 @@ fn simulated_is_said_first_and_loudly() {
         "#]],
     );
     assert!(!t.contains("This machine's kernel"));
-    assert!(trials(&c, &blocks(&INLINE), WIDE).starts_with("SIMULATED"));
+    assert!(trials(&c, &blocks(&INLINE)).text(WIDE).starts_with("SIMULATED"));
 }
 
 #[test]
@@ -432,7 +433,7 @@ fn a_trial_table() {
     list[3].audit = audit(&Evidence { faults: vec!["interface g0 went down".into()], ..Evidence::default() });
     list[3].rates = None;
     same(
-        &trials(&campaign(Mode::Inline), &list, WIDE),
+        &trials(&campaign(Mode::Inline), &list).text(WIDE),
         expect![[r#"
 
                                                      began    offered   received  lost               sent    lost  DUT CPU  steal
@@ -446,7 +447,7 @@ fn a_trial_table() {
                 3  interface g0 went down; frames were sent: 0 sent
         "#]],
     );
-    assert_eq!(trials(&campaign(Mode::Inline), &[], WIDE), "No trial was recorded.\n");
+    assert_eq!(trials(&campaign(Mode::Inline), &[]).text(WIDE), "No trial was recorded.\n");
 }
 
 #[test]
@@ -458,7 +459,7 @@ fn no_line_is_wider_than_asked_and_all_is_ascii() {
     list[4].audit = audit(&Evidence::default());
     for width in [40, 60, 80, 100, 200] {
         let style = Style { color: false, width };
-        for text in [text(&c, &list, style), trials(&c, &list, style)] {
+        for text in [text(&c, &list, style), trials(&c, &list).text(style)] {
             assert!(text.chars().all(|c| c == '\n' || (' '..='~').contains(&c)));
             let longest = text.lines().max_by_key(|l| l.len()).unwrap();
             assert!(longest.len() <= width, "{width}: {longest}");
@@ -473,5 +474,5 @@ fn a_summary_that_does_not_fit_its_campaign_is_no_panic() {
     let mut c = campaign(Mode::Inline);
     let verdict = summarise(&c, &blocks(&INLINE), Stopped::Precise, 0);
     c.slots.truncate(1);
-    assert!(summary(&c, &host(), &verdict, WIDE).contains("unknown slot"));
+    assert!(summary(&c, &host(), &verdict).text(WIDE).contains("unknown slot"));
 }

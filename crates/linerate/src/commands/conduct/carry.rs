@@ -3,7 +3,7 @@
 use super::records::Records;
 use crate::cli::{Conduct, Format};
 use crate::interrupt::{self, Hosts, interrupted};
-use crate::output::{FAILED, INTERRUPTED, print, style};
+use crate::output::{FAILED, INTERRUPTED, print, show};
 use crate::progress::Progress;
 use anyhow::Result;
 use linerate_hosts::phases::{Action, Design, Failure, Phase, Report, Rules, Undone};
@@ -137,7 +137,7 @@ impl Campaign<'_> {
         self.whole &= trial.is_whole();
         let line = self.records.append(trial)?;
         self.progress.aside(|| match self.format {
-            Format::Text => print(&text::conducted(trial, style())),
+            Format::Text => show(&text::conducted(trial)),
             Format::Json => print(&format!("{line}\n")),
         });
         Ok(())
@@ -151,7 +151,7 @@ impl Campaign<'_> {
         let Campaign { format, records, progress, trials, failed, whole, error, .. } = self;
         drop(progress);
         if format == Format::Text && trials > 0 && error.is_none() {
-            print(&text::conducted_all(trials, failed, &records.path().display().to_string(), style()));
+            show(&text::conducted_all(trials, failed, &records.path().display().to_string()));
         }
         match error {
             Some(error) => Err(error),

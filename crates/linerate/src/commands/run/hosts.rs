@@ -8,7 +8,7 @@ use super::prepare::{Prepared, Source, with_reasons};
 use crate::cli::Run;
 use crate::commands::lab_check::contents;
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
-use crate::output::{style, usage};
+use crate::output::{faulty, usage};
 use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use linerate_hosts::dut_changes::{self, Steps, Target};
@@ -23,7 +23,6 @@ use linerate_plan::settings::{Dut, End, Settings, System};
 use linerate_plan::timing::Timing;
 use linerate_remote::survey::{self, Approach};
 use linerate_remote::{ExecutionTarget, Order, RemoteError};
-use linerate_report::text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -51,18 +50,12 @@ pub fn folder(plan: &Path) -> &Path {
     plan.parent().filter(|_| plan.is_file()).unwrap_or(Path::new(""))
 }
 
-/// Reads a lab file; `None` where it has faults, which are told here.
+/// Reads a lab file.
 ///
 /// # Errors
-/// It cannot be read.
-pub fn read(file: &Path) -> Result<Option<Lab>> {
-    match Lab::read(&contents(file)?) {
-        Ok(lab) => Ok(Some(lab)),
-        Err(faults) => {
-            eprint!("{}", text::plan_faults(&file.display().to_string(), &faults, &[], style()));
-            Ok(None)
-        }
-    }
+/// It cannot be read, or has faults.
+pub fn read(file: &Path) -> Result<Lab> {
+    Lab::read(&contents(file)?).map_err(|faults| faulty(file.display(), &faults))
 }
 
 impl Site {

@@ -2,7 +2,7 @@
 
 use crate::campaign::Finished;
 use crate::cli::{Run, Share};
-use crate::output::{FAILED, INTERRUPTED, print, print_campaign, style, tell};
+use crate::output::{FAILED, INTERRUPTED, print, print_campaign, show, tell};
 use anyhow::Result;
 use linerate_measure::record::{Campaign, HostFacts, Summary};
 use linerate_measure::results::{Compared, Results};
@@ -21,7 +21,7 @@ pub fn report(args: &Run, campaign: &Campaign, facts: &HostFacts, finished: Fini
     if args.json {
         print_campaign(&directory, campaign, facts, &summary);
     } else if !args.quiet {
-        print(&text::summary(campaign, facts, &summary, style()));
+        show(&text::summary(campaign, facts, &summary));
         print(&format!("Records: {}\n", directory.display()));
     }
     if let Some(failure) = failure {

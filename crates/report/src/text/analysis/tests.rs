@@ -1,6 +1,7 @@
 //! An analysis as a person sees it.
 
 use super::*;
+use crate::format::Style;
 use linerate_stats::analysis::{Settings, Words, analyse};
 
 const FORWARDING: [f64; 8] = [7.01e6, 7.05e6, 6.98e6, 7.02e6, 7.04e6, 6.99e6, 7.03e6, 7.00e6];
@@ -12,7 +13,7 @@ fn rates() -> Settings {
 }
 
 fn rendered(sets: &[(&str, &[f64])], settings: &Settings, width: usize) -> String {
-    analysis(&analyse(sets, settings), Style { color: false, width })
+    analysis(&analyse(sets, settings)).text(Style { color: false, width })
 }
 
 #[test]

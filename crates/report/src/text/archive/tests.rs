@@ -1,4 +1,5 @@
 use super::*;
+use crate::format::Style;
 use linerate_import::netbenches::Published;
 
 fn run(log: &str, median: Option<f64>, sound: Option<f64>) -> Run {
@@ -38,7 +39,7 @@ fn example() -> Archive {
 
 #[test]
 fn the_answer_the_counts_the_disagreements_and_what_is_broken() {
-    let text = archive(&example(), Style::default());
+    let text = archive(&example()).text(Style::default());
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for expected in [
         "2 runs of 3 sets in 1 results folders: of 2 sets with logs and published medians, 1 agree exactly, 1 do not.",
@@ -58,6 +59,6 @@ fn the_answer_the_counts_the_disagreements_and_what_is_broken() {
 fn lines_keep_within_the_width_and_are_ascii() {
     let mut odd = example();
     odd.directories[0].sets[1].disagreement = Some("\u{1b}[31m\u{e9} differs".repeat(20));
-    let text = archive(&odd, Style { color: false, width: 60 });
+    let text = archive(&odd).text(Style { color: false, width: 60 });
     assert!(text.lines().all(|l| l.len() <= 60 && l.bytes().all(|b| (b' '..=b'~').contains(&b))), "{text}");
 }

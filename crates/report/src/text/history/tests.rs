@@ -1,6 +1,7 @@
 //! What is printed of planted changes.
 
 use super::*;
+use crate::format::Style;
 use linerate_measure::history::revision::{Place, Revision};
 use linerate_measure::history::{Figure, Key, Point, Relative, Timeline, judge};
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ fn timeline(variant: &str, n: usize, factor: impl Fn(usize) -> f64) -> Timeline 
 }
 
 fn text(timelines: &[Timeline], width: usize) -> String {
-    history(&judge(timelines, |_| {}), Style { color: false, width })
+    history(&judge(timelines, |_| {})).text(Style { color: false, width })
 }
 
 /// Without line breaks.
@@ -65,7 +66,7 @@ fn regressions_first_then_the_plot_and_the_causes() {
 #[test]
 fn the_plot_has_levels_points_outliers_and_marks() {
     let judged = judge(&[timeline("broken", 40, dip)], |_| {}).timelines.remove(0);
-    let lines = strip::strip(&judged, 100, rate);
+    let lines = crate::format::strip(&strip(&judged), 100);
     let column = |point: usize| "759.0 kpps |".len() + 2 * point;
     let axis = &lines[lines.len() - 2];
     assert_eq!((axis.find('a'), axis.find('b')), (Some(column(12)), Some(column(16))), "{lines:#?}");

@@ -1,23 +1,24 @@
 //! What a plan would do on the hosts of a lab.
 
-use super::super::page::{Ink, Page, Style, ascii};
+use crate::document::{Document, Tone};
+use crate::format::ascii;
 use linerate_hosts::rehearsal::{Action, Part};
 
 /// The hosts' parts, as a section of a plan's page.
-pub fn rehearsal(parts: &[Part], style: Style) -> String {
-    let mut page = Page::new(style);
+pub fn rehearsal(parts: &[Part]) -> Document {
+    let mut page = Document::default();
     page.gap();
     page.heading("What would be done on which host");
     for part in parts {
-        page.paragraph(&ascii(&format!("{} {}", part.host, part.when)), Ink::Bold);
+        page.paragraph(&ascii(&format!("{} {}", part.host, part.when)), Tone::Strong);
         if part.actions.is_empty() {
-            page.item("  ", "nothing", Ink::Plain);
+            page.item("  ", "nothing", Tone::Plain);
         }
         for action in &part.actions {
-            page.item("  ", &line(action), Ink::Plain);
+            page.item("  ", &line(action), Tone::Plain);
         }
     }
-    page.finish()
+    page
 }
 
 fn line(action: &Action) -> String {

@@ -1,8 +1,8 @@
 //! `linerate plan show`: what will be measured, how long that takes, what will be changed, what is expected.
 
 use super::super::numbers::grouped;
-use super::super::page::{Ink, Page, Style, Table};
 use super::span;
+use crate::document::{Document, Table, Tone};
 use linerate_plan::Plan;
 use linerate_plan::campaign::{
     Campaign, Cell, Expectation, Figures, Interest, Lab, Order, Reboot, Requirement,
@@ -14,13 +14,13 @@ use linerate_plan::timetable::{Bound, Timetable};
 use std::collections::BTreeMap;
 
 /// The whole page. `blocks`: the cells of the first blocks, in the order of their trials.
-pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>], style: Style) -> String {
-    let mut page = Page::new(style);
+pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>]) -> Document {
+    let mut page = Document::default();
     let form = if campaign.quick { " (quick form)" } else { "" };
-    page.paragraph(&format!("{}{form}", campaign.title), Ink::Bold);
-    page.paragraph(&campaign.question, Ink::Plain);
+    page.paragraph(&format!("{}{form}", campaign.title), Tone::Strong);
+    page.paragraph(&campaign.question, Tone::Plain);
     if let Some(source) = &campaign.source {
-        page.paragraph(&format!("From: {source}"), Ink::Dim);
+        page.paragraph(&format!("From: {source}"), Tone::Note);
     }
     page.gap();
     place(&mut page, plan, campaign);
@@ -32,12 +32,12 @@ pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>], style: Styl
     expected(&mut page, campaign);
     for remark in plan.remarks() {
         page.gap();
-        page.item("Remark: ", &format!("line {}: {}", remark.line, remark.message), Ink::Warning);
+        page.item("Remark: ", &format!("line {}: {}", remark.line, remark.message), Tone::Warning);
     }
-    page.finish()
+    page
 }
 
-fn place(page: &mut Page, plan: &Plan, campaign: &Campaign) {
+fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
     let lab = match &campaign.lab {
         Lab::Embedded { mode: Mode::Inline, .. } => {
             "embedded: network namespaces of this machine, inline (closed loop)".to_string()
@@ -47,12 +47,12 @@ fn place(page: &mut Page, plan: &Plan, campaign: &Campaign) {
         }
         Lab::File { path } => format!("the hosts of {path}"),
     };
-    page.item("lab       ", &lab, Ink::Plain);
+    page.item("lab       ", &lab, Tone::Plain);
     let others: Vec<&str> =
         plan.systems().iter().filter(|s| **s != campaign.system).map(|s| s.key()).collect();
     let also =
         if others.is_empty() { String::new() } else { format!(" (--system for {})", others.join(", ")) };
-    page.item("DUT       ", &format!("{}{also}", campaign.system), Ink::Plain);
+    page.item("DUT       ", &format!("{}{also}", campaign.system), Tone::Plain);
     for kind in &campaign.kinds {
         let unit = if kind.size.pattern.len() == 1 { " B" } else { "" };
         let checksum = if kind.checksum { "" } else { ", without UDP checksum" };
@@ -62,22 +62,22 @@ fn place(page: &mut Page, plan: &Plan, campaign: &Campaign) {
             "{}{unit} {} {}, {flows} flow{plural}, {}{checksum}",
             kind.size, kind.family, kind.transport, kind.order
         );
-        page.item("traffic   ", &text, Ink::Plain);
+        page.item("traffic   ", &text, Tone::Plain);
     }
     for factor in &campaign.factors {
         let alone = if factor.alone { ", swept alone" } else { "" };
         let about = factor.about.as_ref().map(|a| format!("{a}; ")).unwrap_or_default();
         let sets = factor.sets.join(" and ");
         let text = format!("{}: {} ({about}sets {sets}{alone})", factor.name, factor.levels.join(", "));
-        page.item("factor    ", &text, Ink::Plain);
+        page.item("factor    ", &text, Tone::Plain);
     }
     let collected: Vec<&str> = campaign.collect.what.iter().map(|f| figures(*f)).collect();
-    page.item("collected ", &format!("counters of every frame, {}", collected.join(", ")), Ink::Plain);
+    page.item("collected ", &format!("counters of every frame, {}", collected.join(", ")), Tone::Plain);
     for command in &campaign.collect.commands {
-        page.item("          ", &format!("the output of `{command}`"), Ink::Plain);
+        page.item("          ", &format!("the output of `{command}`"), Tone::Plain);
     }
     for command in &campaign.collect.during {
-        page.item("          ", &format!("the output of `{command}`, under load"), Ink::Plain);
+        page.item("          ", &format!("the output of `{command}`, under load"), Tone::Plain);
     }
 }
 
@@ -90,29 +90,22 @@ fn figures(figures: Figures) -> &'static str {
     }
 }
 
-fn cells(page: &mut Page, campaign: &Campaign) {
+fn cells(page: &mut Document, campaign: &Campaign) {
     page.heading("What is measured");
-    let mut table = Table::default()
-        .column("cell", "")
-        .column("frames", "")
-        .column("load", "")
-        .column("lane", "")
-        .optional("ceiling", "");
-    for (at, cell) in campaign.cells.iter().enumerate() {
-        let kind = &campaign.kinds[cell.kind];
-        let unit = if kind.size.pattern.len() == 1 { " B" } else { "" };
-        table.row(vec![
-            format!("{} {}", at + 1, cell.name),
-            format!("{}{unit} {}", kind.size, kind.family),
-            cell.rate.to_string(),
-            (cell.lane + 1).to_string(),
-            cell.ceiling.map_or("-".into(), |c| (c + 1).to_string()),
-        ]);
-    }
-    page.table(&table);
+    let table = Table::of(campaign.cells.iter().enumerate())
+        .column("cell", "", |(at, cell)| format!("{} {}", at + 1, cell.name))
+        .column("frames", "", |(_, cell)| {
+            let kind = &campaign.kinds[cell.kind];
+            let unit = if kind.size.pattern.len() == 1 { " B" } else { "" };
+            format!("{}{unit} {}", kind.size, kind.family)
+        })
+        .column("load", "", |(_, cell)| cell.rate.to_string())
+        .column("lane", "", |(_, cell)| cell.lane + 1)
+        .optional("ceiling", "", |(_, cell)| cell.ceiling.map(|c| c + 1));
+    page.table(table);
 }
 
-fn schedule(page: &mut Page, campaign: &Campaign, blocks: &[Vec<usize>]) {
+fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
     page.heading("Schedule");
     let (times, trials) = (Timetable::new(campaign), &campaign.trials);
     let order = match trials.order {
@@ -124,7 +117,7 @@ fn schedule(page: &mut Page, campaign: &Campaign, blocks: &[Vec<usize>]) {
         (_, Some(seed)) => format!(", seed {seed}"),
         (_, None) => ", the seed drawn by the run and recorded (below, 1 as an example)".into(),
     };
-    page.item("order     ", &format!("{order}{seed}"), Ink::Plain);
+    page.item("order     ", &format!("{order}{seed}"), Tone::Plain);
     let pause = if trials.pause_ns > 0 {
         format!(" after a pause of {}", precise(trials.pause_ns))
     } else {
@@ -140,22 +133,22 @@ fn schedule(page: &mut Page, campaign: &Campaign, blocks: &[Vec<usize>]) {
         precise(trials.duration_ns),
         precise(times.trial_ns)
     );
-    page.item("trial     ", &trial, Ink::Plain);
+    page.item("trial     ", &trial, Tone::Plain);
     let block = format!("{} trials, about {}", grouped(campaign.cells.len() as u64), precise(times.block_ns));
-    page.item("block     ", &block, Ink::Plain);
+    page.item("block     ", &block, Tone::Plain);
     let bound = match times.bound {
         Bound::Blocks => "as many as were asked for".to_string(),
         Bound::Budget => format!("as many as fit into {}", precise(trials.budget_ns.unwrap_or(0))),
     };
     let blocks_text = format!("{} at most, {bound}: {} trials", grouped(times.blocks), grouped(times.trials));
-    page.item("blocks    ", &blocks_text, Ink::Plain);
+    page.item("blocks    ", &blocks_text, Tone::Plain);
     if let Some(until) = trials.until {
         let deciding = campaign.comparisons.iter().filter(|c| c.decides).count();
         let text = format!(
             "earlier, once the 95 % interval of each of {deciding} comparisons is narrower than {} %",
             (until * 1e6).round() / 1e4
         );
-        page.item("ends      ", &text, Ink::Plain);
+        page.item("ends      ", &text, Tone::Plain);
     }
     let total = format!(
         "about {} ({} of set-up, {} of trials)",
@@ -163,7 +156,7 @@ fn schedule(page: &mut Page, campaign: &Campaign, blocks: &[Vec<usize>]) {
         span(times.set_up_ns),
         span(times.trials_ns)
     );
-    page.item("time      ", &total, Ink::Bold);
+    page.item("time      ", &total, Tone::Strong);
     for (at, block) in blocks.iter().enumerate() {
         let shown = block.iter().take(40).map(|cell| (cell + 1).to_string()).collect::<Vec<_>>().join(" ");
         let more = if block.len() > 40 { " ..." } else { "" };
@@ -172,7 +165,7 @@ fn schedule(page: &mut Page, campaign: &Campaign, blocks: &[Vec<usize>]) {
         } else {
             format!("cell {}", at + 1)
         };
-        page.item(&format!("{name:10}"), &format!("cells {shown}{more}"), Ink::Dim);
+        page.item(&format!("{name:10}"), &format!("cells {shown}{more}"), Tone::Note);
         if at + 1 == 12 {
             break;
         }
@@ -191,7 +184,7 @@ fn precise(ns: u64) -> String {
     }
 }
 
-fn comparisons(page: &mut Page, campaign: &Campaign) {
+fn comparisons(page: &mut Document, campaign: &Campaign) {
     if campaign.comparisons.is_empty() {
         return;
     }
@@ -213,32 +206,32 @@ fn comparisons(page: &mut Page, campaign: &Campaign) {
             n if n == all => "the stopping rule waits for them".to_string(),
             n => format!("the stopping rule waits for {n} of them"),
         };
-        page.item("  ", &format!("{name}: {all} ({decide})"), Ink::Plain);
+        page.item("  ", &format!("{name}: {all} ({decide})"), Tone::Plain);
     }
 }
 
-fn changed(page: &mut Page, campaign: &Campaign) {
+fn changed(page: &mut Document, campaign: &Campaign) {
     page.heading("What will be changed");
     let all = changes(campaign);
     if matches!(campaign.lab, Lab::Embedded { .. }) {
         let text = "A lab of network namespaces is made and gone with the run: routing, addresses, static neighbours.";
-        page.paragraph(text, Ink::Plain);
+        page.paragraph(text, Tone::Plain);
     }
     for host in &all {
         let lane = host
             .lane
             .map(|lane| format!(" for lane {}: {}", lane + 1, campaign.lanes[lane].variants.join(", ")));
-        page.paragraph(&format!("{}{}", host.host, lane.unwrap_or_default()), Ink::Bold);
+        page.paragraph(&format!("{}{}", host.host, lane.unwrap_or_default()), Tone::Strong);
         for change in &host.changes {
-            page.item("  ", &one_change(change), Ink::Plain);
+            page.item("  ", &one_change(change), Tone::Plain);
         }
     }
     if all.is_empty() {
-        page.paragraph("Nothing else, on no host.", Ink::Plain);
+        page.paragraph("Nothing else, on no host.", Tone::Plain);
     }
     let text = all.iter().flat_map(|h| &h.changes).map(|c| format!("{}{}", c.what, c.to)).collect::<String>();
     for (name, meaning) in PLACEHOLDERS.iter().filter(|(name, _)| text.contains(&format!("{{{name}}}"))) {
-        page.item("  ", &format!("{{{name}}} is {meaning}, say"), Ink::Dim);
+        page.item("  ", &format!("{{{name}}} is {meaning}, say"), Tone::Note);
     }
 }
 
@@ -253,7 +246,7 @@ fn one_change(change: &Change) -> String {
     format!("{}{to}{reach}", change.what)
 }
 
-fn needs(page: &mut Page, campaign: &Campaign) {
+fn needs(page: &mut Document, campaign: &Campaign) {
     let mut by_need: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for need in &campaign.requirements {
         by_need.entry(requirement(need)).or_default().push("everything".into());
@@ -270,7 +263,7 @@ fn needs(page: &mut Page, campaign: &Campaign) {
     }
     page.heading("What is needed (what lacks it is skipped, with the reason)");
     for (need, who) in by_need {
-        page.item("  ", &format!("{need}: for {}", who.join(", ")), Ink::Plain);
+        page.item("  ", &format!("{need}: for {}", who.join(", ")), Tone::Plain);
     }
 }
 
@@ -288,15 +281,15 @@ fn requirement(need: &Requirement) -> String {
     }
 }
 
-fn expected(page: &mut Page, campaign: &Campaign) {
+fn expected(page: &mut Document, campaign: &Campaign) {
     if campaign.expectations.is_empty() {
         return;
     }
     page.heading("What is expected");
     for expectation in &campaign.expectations {
-        page.item("  ", &format!("{}, because {}", expectation.words, expectation.because), Ink::Plain);
+        page.item("  ", &format!("{}, because {}", expectation.words, expectation.because), Tone::Plain);
         let cells = judged(expectation, &campaign.cells);
-        page.item("    ", &cells, Ink::Dim);
+        page.item("    ", &cells, Tone::Note);
     }
 }
 

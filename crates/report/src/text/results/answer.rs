@@ -2,10 +2,10 @@
 
 use super::super::names::listed;
 use super::super::numbers::{digits, in_words, interval, words as rate_words};
-use super::super::page::{Ink, Page};
 use super::Shown;
 use super::sweeps::is_shown;
 use super::words::{dropping, sentence};
+use crate::document::{Document, Tone};
 use linerate_measure::results::{Compared, Series};
 use linerate_plan::campaign::{Cell, Interest};
 use linerate_plan::judge::Judgement;
@@ -18,7 +18,7 @@ const MOST: usize = 8;
 const NARROW: f64 = 0.02;
 
 /// The sentences.
-pub fn answer(page: &mut Page, shown: &Shown<'_>) {
+pub fn answer(page: &mut Document, shown: &Shown<'_>) {
     let mut sentences = sentences(shown);
     let unknown = unknown(shown);
     let more = sentences.len().saturating_sub(MOST);
@@ -30,22 +30,25 @@ pub fn answer(page: &mut Page, shown: &Shown<'_>) {
     if !shown.results.skipped.is_empty() {
         let cells = shown.results.skipped.iter().flat_map(|group| &group.cells);
         let names: Vec<String> = cells.map(|cell| shown.name(*cell)).collect();
-        page.paragraph(&format!("Not measured here, for the reasons below: {}.", listed(&names)), Ink::Plain);
+        page.paragraph(
+            &format!("Not measured here, for the reasons below: {}.", listed(&names)),
+            Tone::Plain,
+        );
     }
     for sentence in &sentences {
-        page.paragraph(sentence, Ink::Bold);
+        page.paragraph(sentence, Tone::Strong);
     }
     if more > 0 {
-        page.paragraph(&format!("{more} more comparisons are in the tables."), Ink::Plain);
+        page.paragraph(&format!("{more} more comparisons are in the tables."), Tone::Plain);
     }
     if let Some(text) = unknown {
-        page.paragraph(&text, Ink::Bold);
+        page.paragraph(&text, Tone::Strong);
     }
     if let Some((text, ink)) = tally(shown) {
         page.paragraph(&text, ink);
     }
     if let Some(text) = quick(shown) {
-        page.paragraph(&text, Ink::Warning);
+        page.paragraph(&text, Tone::Warning);
     }
 }
 
@@ -153,7 +156,7 @@ fn rates_alone(shown: &Shown<'_>) -> String {
 }
 
 /// How many expectations came true.
-fn tally(shown: &Shown<'_>) -> Option<(String, Ink)> {
+fn tally(shown: &Shown<'_>) -> Option<(String, Tone)> {
     let all = &shown.results.expectations;
     let count = |wanted: Option<Judgement>| all.iter().filter(|e| e.judgement == wanted).count();
     let missed = count(Some(Judgement::Missed));
@@ -165,7 +168,7 @@ fn tally(shown: &Shown<'_>) -> Option<(String, Ink)> {
     ];
     let told: Vec<String> =
         parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    let ink = if missed > 0 { Ink::Warning } else { Ink::Plain };
+    let ink = if missed > 0 { Tone::Warning } else { Tone::Plain };
     (!told.is_empty()).then(|| (format!("What the plan's author expects: {}.", told.join(", ")), ink))
 }
 

@@ -1,9 +1,9 @@
 //! What the plan's author expects, and whether it is so.
 
 use super::super::numbers::{digits, in_words, interval, words as rate_words};
-use super::super::page::{Ink, Page};
 use super::Shown;
 use super::words::change_with_interval;
+use crate::document::{Document, Tone};
 use linerate_measure::results::{Expected, JudgedPair};
 use linerate_plan::judge::Judgement;
 
@@ -11,17 +11,17 @@ use linerate_plan::judge::Judgement;
 const MOST: usize = 6;
 
 /// One item for each expectation, with the pairs that decide it.
-pub fn expectations(page: &mut Page, shown: &Shown<'_>) {
+pub fn expectations(page: &mut Document, shown: &Shown<'_>) {
     if shown.results.expectations.is_empty() {
         return;
     }
     page.heading("What was expected");
     for expected in &shown.results.expectations {
         let (mark, ink) = match expected.judgement {
-            Some(Judgement::Met) => ("met         ", Ink::Plain),
-            Some(Judgement::Missed) => ("MISSED      ", Ink::Warning),
-            Some(Judgement::Undecided) => ("undecided   ", Ink::Plain),
-            None => ("not judged  ", Ink::Dim),
+            Some(Judgement::Met) => ("met         ", Tone::Plain),
+            Some(Judgement::Missed) => ("MISSED      ", Tone::Warning),
+            Some(Judgement::Undecided) => ("undecided   ", Tone::Plain),
+            None => ("not judged  ", Tone::Note),
         };
         page.item(mark, &format!("{}, because {}", expected.words, expected.because), ink);
         for pair in telling(expected).iter().take(MOST) {
@@ -33,7 +33,7 @@ pub fn expectations(page: &mut Page, shown: &Shown<'_>) {
         }
         for reason in &expected.reasons {
             let partly = if expected.judgement.is_some() { "not judged for all: " } else { "" };
-            page.item("            ", &format!("{partly}{reason}"), Ink::Dim);
+            page.item("            ", &format!("{partly}{reason}"), Tone::Note);
         }
     }
 }

@@ -1,15 +1,14 @@
 //! What was offered, what of it was lost and where, and what a frame cost the DUT.
 
 use super::super::names::Names;
-use super::super::numbers::{digits, rate, significant};
-use super::super::page::{Page, Table};
+use super::super::numbers::{digits, number, rate};
 use super::super::tables;
 use super::Shown;
-
-const NONE: &str = "-";
+use crate::document::{Document, Table, Tone};
+use linerate_measure::summary::Row;
 
 /// The sections; one sentence where nothing was lost.
-pub fn losses(page: &mut Page, shown: &Shown<'_>) {
+pub fn losses(page: &mut Document, shown: &Shown<'_>) {
     if shown.loses() {
         table(page, shown);
     }
@@ -17,31 +16,22 @@ pub fn losses(page: &mut Page, shown: &Shown<'_>) {
     tables::losses(page, shown.summary, &Names::given(names));
 }
 
-fn table(page: &mut Page, shown: &Shown<'_>) {
+fn table(page: &mut Document, shown: &Shown<'_>) {
     let (scale, unit) = shown.unit();
-    let mut table = Table::default()
-        .column("cell", "")
-        .column("offered", unit)
-        .column("received", unit)
-        .column("lost", "%")
-        .column("ns per", "frame")
-        .column("", "limit");
-    for row in shown.summary.rows.iter().filter(|r| r.valid_trials > 0) {
-        let digits = digits(&row.received).clamp(3, 5);
-        let paced = shown.campaign.slots.get(row.slot).is_none_or(|s| s.asked_fps.is_some());
-        let cost = Some(row.ns_per_frame).filter(|ns| !paced && *ns > 0.0);
-        table.row(vec![
-            format!("{:>2} {}", row.slot + 1, shown.name(row.slot)),
-            rate(row.offered, scale, digits),
-            rate(row.received.median, scale, digits),
-            shown.lost(row.slot),
-            cost.map_or(NONE.into(), |ns| significant(ns, 3)),
-            tables::limit(row.limit).into(),
-        ]);
-    }
+    let digits = |r: &&Row| digits(&r.received).clamp(3, 5);
+    let table = Table::of(shown.summary.rows.iter().filter(|r| r.valid_trials > 0))
+        .column("cell", "", |r| format!("{:>2} {}", r.slot + 1, shown.name(r.slot)))
+        .column("offered", unit, |r| rate(r.offered, scale, digits(r)))
+        .column("received", unit, |r| rate(r.received.median, scale, digits(r)))
+        .column("lost", "%", |r| shown.lost(r.slot))
+        .column("ns per", "frame", |r| {
+            let paced = shown.campaign.slots.get(r.slot).is_none_or(|s| s.asked_fps.is_some());
+            (!paced && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3))
+        })
+        .column("", "limit", |r| tables::limit(r.limit));
     page.heading("Offered, received and lost");
-    page.table(&table);
+    page.table(table);
     let about =
         "Nanoseconds are those of a frame that the DUT took in, whether it passed it on or dropped it.";
-    page.paragraph(about, super::Ink::Dim);
+    page.paragraph(about, Tone::Note);
 }

@@ -2,9 +2,9 @@
 
 use super::super::names::Names;
 use super::super::numbers::grouped;
-use super::super::page::{Ink, Page};
 use super::super::setup::{machine, mode, roles, states};
 use super::Shown;
+use crate::document::{Document, Tone};
 use linerate_plan::campaign::{Campaign as Plan, Order};
 use linerate_plan::settings::Mode;
 
@@ -12,24 +12,24 @@ use linerate_plan::settings::Mode;
 const MOST: usize = 8;
 
 /// The section.
-pub fn measured(page: &mut Page, shown: &Shown<'_>) {
+pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     page.heading("How it was measured");
     let (campaign, plan) = (shown.campaign, &shown.planned.plan);
-    page.item("plan     ", &shown.planned.file, Ink::Plain);
-    page.item("mode     ", mode(campaign.asked.mode), Ink::Plain);
+    page.item("plan     ", &shown.planned.file, Tone::Plain);
+    page.item("mode     ", mode(campaign.asked.mode), Tone::Plain);
     if campaign.asked.mode != Mode::Hosts {
-        page.item("CPUs     ", &roles(campaign), Ink::Plain);
+        page.item("CPUs     ", &roles(campaign), Tone::Plain);
     }
-    page.item("traffic  ", &traffic(plan), Ink::Plain);
-    page.item("trials   ", &trials(shown), Ink::Plain);
+    page.item("traffic  ", &traffic(plan), Tone::Plain);
+    page.item("trials   ", &trials(shown), Tone::Plain);
     states(page, shown.summary, &Names::of(campaign));
     if campaign.asked.mode != Mode::Hosts {
-        page.item("host     ", &machine(shown.host), Ink::Plain);
+        page.item("host     ", &machine(shown.host), Tone::Plain);
     }
     for note in &campaign.notes {
-        page.item("note     ", note, Ink::Plain);
+        page.item("note     ", note, Tone::Plain);
     }
-    page.item("figures  ", figures(campaign.asked.mode), Ink::Plain);
+    page.item("figures  ", figures(campaign.asked.mode), Tone::Plain);
 }
 
 /// What the frames are, each of their properties once.

@@ -1,93 +1,71 @@
 //! The table of cells, and comparisons in the form in which papers print them.
 
-use super::super::numbers::{digits, interval, percent, rate, rate_interval};
-use super::super::page::{Ink, Page, Table};
+use super::super::numbers::{digits, interval, rate, rate_interval, share};
 use super::super::tables::limit;
 use super::Shown;
 use super::sweeps::is_shown;
 use super::words::{change, change_interval, verdict};
+use crate::document::{Cell, Document, Rows, Table, Tone};
 use linerate_measure::results::{self, CellResult, Disagreement, Ministat, TableRow};
-
-const NONE: &str = "-";
-
-/// On narrower pages ministat's sentence has no room.
-const NARROW: usize = 92;
+use linerate_stats::Estimate;
 
 /// One row for each cell that was to be measured; the tester's rates stand beside them, unless the plan is about them.
-pub fn cells(page: &mut Page, shown: &Shown<'_>) {
+pub fn cells(page: &mut Document, shown: &Shown<'_>) {
     let (scale, unit) = shown.unit();
     let compared = shown.results.cells.iter().any(|c| c.baseline.is_some());
     let has_ceiling = shown.results.cells.iter().any(|c| c.ceiling.is_some());
-    let loses = shown.loses();
-    let mut table = Table::default().column("cell", "").column("rate", unit).column("95 %", "interval");
-    if loses {
-        table = table.column("lost", "%");
-    }
-    if has_ceiling {
-        table = table.column("baseline", unit).column("% of", "that").optional("95 %", "interval");
-    }
-    if compared {
-        table = table
-            .column("against", "cell")
-            .column("change", "%")
-            .column("95 %", "interval")
-            .column("differ-", "ence");
-    }
-    table = table.optional("trials", "valid").optional("", "limit");
     let beside: Vec<usize> = shown.results.cells.iter().filter_map(|c| Some(c.ceiling?.cell)).collect();
     let measured = |c: &&CellResult| shown.planned.lacking(c.cell).is_empty() && !beside.contains(&c.cell);
-    for cell in shown.results.cells.iter().filter(measured) {
-        let mut row = vec![format!("{:>2} {}", cell.cell + 1, shown.name(cell.cell))];
-        row.extend(rates(cell, scale));
-        if loses {
-            row.push(shown.lost(cell.cell));
-        }
-        if has_ceiling {
-            row.extend(share(cell, scale));
-        }
-        if compared {
-            row.extend(against(shown, cell));
-        }
-        row.extend([format!("{}/{}", cell.valid_trials, cell.trials), limit(cell.limit).into()]);
-        table.row(row);
-    }
-    page.gap();
-    page.table(&table);
+    let table = Table::of(shown.results.cells.iter().filter(measured))
+        .column("cell", "", |c| format!("{:>2} {}", c.cell + 1, shown.name(c.cell)))
+        .column("rate", unit, |c| median(&c.rate, scale))
+        .column("95 %", "interval", |c| match (c.rate.n, c.trials) {
+            (0, 0) => "not run".into(),
+            (0, _) => "no valid trial".into(),
+            _ => rate_interval(&c.rate, scale, digits(&c.rate).clamp(3, 5)),
+        })
+        .when(shown.loses(), |table| table.column("lost", "%", |c| shown.lost(c.cell)))
+        .when(has_ceiling, |table| beside_ceiling(table, scale, unit))
+        .when(compared, |table| against_baseline(table, shown))
+        .optional("trials", "valid", |c| format!("{}/{}", c.valid_trials, c.trials))
+        .optional("", "limit", |c| limit(c.limit));
+    page.table(table);
 }
 
-fn rates(cell: &CellResult, scale: f64) -> [String; 2] {
-    if cell.rate.n == 0 {
-        let why = if cell.trials == 0 { "not run" } else { "no valid trial" };
-        return [NONE.into(), why.into()];
-    }
-    let digits = digits(&cell.rate).clamp(3, 5);
-    [
-        rate(cell.rate.median, scale, digits),
-        rate_interval(&cell.rate, scale, digits).unwrap_or_else(|| "too few".into()),
-    ]
+/// A rate with the digits that its interval deserves; nothing where there is none.
+pub fn median(rate: &Estimate, scale: f64) -> Option<Cell> {
+    (rate.n > 0).then(|| super::super::numbers::rate(rate.median, scale, digits(rate).clamp(3, 5)))
 }
+
+type Cells<'a> = Rows<&'a CellResult>;
 
 /// What the tester does alone, the share of that, and its interval.
-fn share(cell: &CellResult, scale: f64) -> [String; 3] {
-    let Some(ceiling) = &cell.ceiling else { return [NONE; 3].map(String::from) };
-    let alone = ceiling.rate.map_or(NONE.into(), |r| rate(r, scale, 4));
-    let Some(ratio) = &ceiling.ratio else { return [alone, NONE.into(), NONE.into()] };
-    [alone, percent(ratio.median), interval(ratio, 0.01, 3).unwrap_or_else(|| NONE.into())]
+fn beside_ceiling<'a>(table: Cells<'a>, scale: f64, unit: &str) -> Cells<'a> {
+    let ratio = |c: &&CellResult| c.ceiling.and_then(|ceiling| ceiling.ratio);
+    table
+        .column("baseline", unit, |c| Some(rate(c.ceiling?.rate?, scale, 4)))
+        .column("% of", "that", |c| ratio(c).map(|r| share(r.median)))
+        .optional("95 %", "interval", |c| {
+            let ratio = ratio(c)?;
+            let (low, high) = (100.0 * ratio.low?, 100.0 * ratio.high?);
+            Some(Cell::Interval { low, high, text: interval(&ratio, 0.01, 3)? })
+        })
 }
 
-fn against(shown: &Shown<'_>, cell: &CellResult) -> [String; 4] {
-    let Some(baseline) = &cell.baseline else { return [NONE, NONE, NONE, ""].map(String::from) };
-    let ratio = baseline.ratio.as_ref();
-    [
-        (baseline.cell + 1).to_string(),
-        ratio.map_or(NONE.into(), change),
-        ratio.and_then(change_interval).unwrap_or_else(|| NONE.into()),
-        verdict(ratio, baseline.proven, shown.drops_more(cell.cell, baseline.cell, baseline.cost)).into(),
-    ]
+fn against_baseline<'a>(table: Cells<'a>, shown: &Shown<'_>) -> Cells<'a> {
+    let ratio = |c: &&CellResult| c.baseline.as_ref().and_then(|b| b.ratio);
+    table
+        .column("against", "cell", |c| Some(c.baseline.as_ref()?.cell + 1))
+        .column("change", "%", |c| Some(change(&ratio(c)?)))
+        .column("95 %", "interval", |c| change_interval(&ratio(c)?))
+        .column("differ-", "ence", |c| match &c.baseline {
+            Some(b) => verdict(b.ratio.as_ref(), b.proven, shown.drops_more(c.cell, b.cell, b.cost)),
+            None => "",
+        })
 }
 
 /// Setup, A, B, ministat. Factors that are shown as series are left out.
-pub fn papers(page: &mut Page, shown: &Shown<'_>) {
+pub fn papers(page: &mut Document, shown: &Shown<'_>) {
     let factors = &shown.planned.plan.factors;
     let swept = |t: &results::Table| {
         let series = shown.results.series.iter().filter(|s| is_shown(shown, s));
@@ -103,33 +81,35 @@ pub fn papers(page: &mut Page, shown: &Shown<'_>) {
     notes.sort();
     notes.dedup();
     for note in notes {
-        page.item(&format!("{} ", mark(note)), why(note), Ink::Dim);
+        page.item(&format!("{} ", mark(note)), why(note), Tone::Note);
     }
 }
 
-fn paper(page: &mut Page, shown: &Shown<'_>, paper: &results::Table) {
+fn paper(page: &mut Document, shown: &Shown<'_>, paper: &results::Table) {
     let (scale, unit) = shown.unit();
     page.heading(&format!("As papers print it: {}", paper.title));
     let b = paper.b.as_deref().unwrap_or("this setup");
-    let mut table =
-        Table::default().column("setup", "").column(&paper.a, unit).column(b, unit).column("ministat", "");
-    let rate = |fps: Option<f64>| fps.map_or(NONE.into(), |fps| rate(fps, scale, 4));
-    for row in paper.rows.iter().filter(|r| r.a.is_some() && r.b.is_some()) {
-        table.row(vec![shown.shortened(&row.setup), rate(row.a), rate(row.b), ministat(row, page.width())]);
-    }
-    page.table(&table);
+    let rows = paper.rows.iter().filter(|r| r.a.is_some() && r.b.is_some());
+    let table = Table::of(rows)
+        .column("setup", "", |row| shown.shortened(&row.setup))
+        .column(&paper.a, unit, |row| Some(rate(row.a?, scale, 4)))
+        .column(b, unit, |row| Some(rate(row.b?, scale, 4)))
+        .column("ministat", "", ministat);
+    page.table(table);
 }
 
 /// As ministat words it, behind it the mark of a footnote.
-fn ministat(row: &TableRow, width: usize) -> String {
+fn ministat(row: &&TableRow) -> Cell {
     let mark = row.disagreement.map_or(String::new(), |d| format!(" {}", mark(d)));
     match &row.ministat {
         // Of what passes nothing there is a rate, and no noise.
         _ if row.a == Some(0.0) || row.b == Some(0.0) => "no frame passed".into(),
         None => "too few trials".into(),
-        Some(Ministat { proven: false, .. }) if width < NARROW => format!("not proven{mark}"),
-        Some(Ministat { proven: false, .. }) => format!("No difference proven at 95.0% confidence{mark}"),
-        Some(m) => format!("{:.2}% +/- {:.2}%{mark}", m.percent, m.percent_error),
+        Some(Ministat { proven: false, .. }) => Cell::Long {
+            text: format!("No difference proven at 95.0% confidence{mark}"),
+            short: format!("not proven{mark}"),
+        },
+        Some(m) => format!("{:.2}% +/- {:.2}%{mark}", m.percent, m.percent_error).into(),
     }
 }
 

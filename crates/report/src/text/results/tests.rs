@@ -44,7 +44,7 @@ fn blocks(campaign: &Campaign, rate: impl Fn(&str) -> f64) -> Vec<TrialRecord> {
 }
 
 fn text(campaign: &Campaign, trials: &[TrialRecord], style: Style) -> String {
-    summary(campaign, &host(), &summarise(campaign, trials, Stopped::Budget, 0), style)
+    summary(campaign, &host(), &summarise(campaign, trials, Stopped::Budget, 0)).text(style)
 }
 
 fn firewalls(name: &str) -> f64 {

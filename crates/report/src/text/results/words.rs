@@ -1,6 +1,7 @@
 //! Ratios as changes in percent, with as many digits as their intervals deserve.
 
 use super::super::numbers::{counted, percent, significant, time};
+use crate::document::Cell;
 use linerate_measure::summary::Row;
 use linerate_plan::settings::Mode;
 use linerate_stats::Estimate;
@@ -28,22 +29,23 @@ fn percents(ratio: f64) -> f64 {
 }
 
 /// `-23.1`.
-pub fn change(ratio: &Estimate) -> String {
-    format!("{:+.*}", places(ratio), percents(ratio.median))
+pub fn change(ratio: &Estimate) -> Cell {
+    let value = percents(ratio.median);
+    Cell::Number { value, text: format!("{value:+.*}", places(ratio)) }
 }
 
 /// `-23.8..-22.5`; `None` without an interval.
-pub fn change_interval(ratio: &Estimate) -> Option<String> {
+pub fn change_interval(ratio: &Estimate) -> Option<Cell> {
     let places = places(ratio);
     let (low, high) = (percents(ratio.low?), percents(ratio.high?));
-    Some(format!("{low:+.places$}..{high:+.places$}"))
+    Some(Cell::Interval { low, high, text: format!("{low:+.places$}..{high:+.places$}") })
 }
 
 /// `-23.1 %, 95 % interval -23.8..-22.5 %`.
 pub fn change_with_interval(ratio: &Estimate) -> String {
     match change_interval(ratio) {
-        Some(interval) => format!("{} %, 95 % interval {interval} %", change(ratio)),
-        None => format!("{} % (no interval, {})", change(ratio), counted(ratio.n, "block")),
+        Some(interval) => format!("{} %, 95 % interval {} %", change(ratio).text(), interval.text()),
+        None => format!("{} % (no interval, {})", change(ratio).text(), counted(ratio.n, "block")),
     }
 }
 
@@ -67,8 +69,8 @@ pub fn sentence(of: &str, than: &str, ratio: &Estimate, proven: bool) -> String 
         return format!("Too few blocks to tell {of} from {than}: {}.", change_with_interval(ratio));
     };
     if !proven {
-        let interval = change_interval(ratio).unwrap_or_default();
-        return format!("No difference is shown between {of} and {than} ({interval} %).");
+        let interval = Cell::from(change_interval(ratio));
+        return format!("No difference is shown between {of} and {than} ({} %).", interval.text());
     }
     if ratio.median >= MANY_TIMES {
         let digits = |r: f64| significant(r, 3);
@@ -98,7 +100,7 @@ pub fn dropping(of: (&str, &Row), than: (&str, &Row), cost: &Estimate, mode: Mod
     let difference = match cost.low.zip(cost.high) {
         None => "too few blocks for an interval of that".into(),
         Some((low, high)) if low <= 1.0 && high >= 1.0 => {
-            format!("in that no difference is shown ({} %)", change_interval(cost).unwrap_or_default())
+            format!("in that no difference is shown ({} %)", Cell::from(change_interval(cost)).text())
         }
         Some(interval) => {
             let (amount, interval) = amount(cost, interval);

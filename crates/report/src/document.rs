@@ -1,0 +1,265 @@
+//! What a page says, as blocks, apart from how it is drawn.
+
+use crate::format::{self, Format, Style};
+use serde::Serialize;
+
+/// What a text is to its reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tone {
+    /// Text and figures.
+    Plain,
+    /// The answer.
+    Strong,
+    /// Explanations.
+    Note,
+    /// What a reader must not overlook.
+    Warning,
+}
+
+/// A part of a page.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "block", rename_all = "snake_case")]
+pub enum Block {
+    /// The title of a section.
+    Heading { text: String },
+    /// A paragraph.
+    Text { text: String, tone: Tone },
+    /// A text behind a mark: an entry of a list, or the value of a name.
+    Item { mark: String, text: String, tone: Tone },
+    /// A line of somebody else's layout, or of code: neither broken nor cut, its tabs kept.
+    Code { line: String, tone: Tone },
+    /// Figures.
+    Table(Table),
+    /// A bar for each point.
+    Bars(Bars),
+    /// A line of values over time, with its levels and its changes.
+    Strip(Strip),
+    /// Something else begins.
+    Gap,
+}
+
+/// A page, whose blocks a [`Format`] draws.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Document {
+    pub blocks: Vec<Block>,
+}
+
+impl Document {
+    /// Keeps what follows apart from what stands above it.
+    pub fn gap(&mut self) {
+        self.blocks.push(Block::Gap);
+    }
+
+    pub fn heading(&mut self, text: &str) {
+        self.blocks.push(Block::Heading { text: text.into() });
+    }
+
+    pub fn paragraph(&mut self, text: &str, tone: Tone) {
+        self.blocks.push(Block::Text { text: text.into(), tone });
+    }
+
+    pub fn item(&mut self, mark: &str, text: &str, tone: Tone) {
+        self.blocks.push(Block::Item { mark: mark.into(), text: text.into(), tone });
+    }
+
+    pub fn code(&mut self, line: &str, tone: Tone) {
+        self.blocks.push(Block::Code { line: line.into(), tone });
+    }
+
+    pub fn table(&mut self, table: impl Into<Table>) {
+        self.blocks.push(Block::Table(table.into()));
+    }
+
+    pub fn bars(&mut self, bars: Bars) {
+        self.blocks.push(Block::Bars(bars));
+    }
+
+    pub fn strip(&mut self, strip: Strip) {
+        self.blocks.push(Block::Strip(strip));
+    }
+
+    pub fn append(&mut self, other: Document) {
+        self.blocks.extend(other.blocks);
+    }
+
+    /// As text for a terminal.
+    pub fn text(&self, style: Style) -> String {
+        format::Text.render(self, style)
+    }
+}
+
+/// A cell of a table: numbers keep their value, in the unit of their column, beside the digits that mean something.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Cell {
+    /// Not known, or it does not apply.
+    Nothing,
+    Text(String),
+    /// A text, and a shorter one for narrow pages.
+    Long {
+        text: String,
+        short: String,
+    },
+    Number {
+        value: f64,
+        text: String,
+    },
+    Interval {
+        low: f64,
+        high: f64,
+        text: String,
+    },
+    /// A share of the longest bar, 0..1.
+    Bar {
+        share: f64,
+    },
+}
+
+impl Cell {
+    /// What a reader sees of it. A bar is the business of its format.
+    pub fn text(&self) -> &str {
+        match self {
+            Cell::Nothing => "-",
+            Cell::Text(text)
+            | Cell::Long { text, .. }
+            | Cell::Number { text, .. }
+            | Cell::Interval { text, .. } => text,
+            Cell::Bar { .. } => "",
+        }
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Cell::Text(text)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Cell::Text(text.into())
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(n: usize) -> Self {
+        Cell::Number { value: n as f64, text: n.to_string() }
+    }
+}
+
+impl<C: Into<Cell>> From<Option<C>> for Cell {
+    fn from(cell: Option<C>) -> Self {
+        cell.map_or(Cell::Nothing, Into::into)
+    }
+}
+
+/// A column of a table with a heading of two lines: the second is the unit of its numbers, where they have one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Column {
+    pub head: [String; 2],
+    /// Whether it is left out where there is no room for it.
+    pub optional: bool,
+    pub cells: Vec<Cell>,
+}
+
+/// A table whose first column names the rows.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Table {
+    pub columns: Vec<Column>,
+}
+
+impl Table {
+    /// A table with a row for each of `rows`, and no column yet.
+    pub fn of<R>(rows: impl IntoIterator<Item = R>) -> Rows<R> {
+        Rows { rows: rows.into_iter().collect(), table: Table::default() }
+    }
+
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |column| column.cells.len())
+    }
+}
+
+/// A table under construction, column by column.
+pub struct Rows<R> {
+    rows: Vec<R>,
+    table: Table,
+}
+
+impl<R> Rows<R> {
+    pub fn column<C: Into<Cell>>(mut self, first: &str, second: &str, cell: impl Fn(&R) -> C) -> Self {
+        let cells = self.rows.iter().map(|row| cell(row).into()).collect();
+        self.table.columns.push(Column { head: [first.into(), second.into()], optional: false, cells });
+        self
+    }
+
+    /// A column that is left out where there is no room for it.
+    pub fn optional<C: Into<Cell>>(self, first: &str, second: &str, cell: impl Fn(&R) -> C) -> Self {
+        let mut rows = self.column(first, second, cell);
+        rows.table.columns.last_mut().expect("just added").optional = true;
+        rows
+    }
+
+    /// A column that is left out where no row has anything in it.
+    pub fn if_any<C: Into<Cell>>(self, first: &str, second: &str, cell: impl Fn(&R) -> C) -> Self {
+        let mut rows = self.column(first, second, cell);
+        rows.table.columns.pop_if(|column| column.cells.iter().all(|cell| *cell == Cell::Nothing));
+        rows
+    }
+
+    /// Columns that a condition decides about.
+    pub fn when(self, condition: bool, columns: impl FnOnce(Self) -> Self) -> Self {
+        if condition { columns(self) } else { self }
+    }
+}
+
+impl<R> From<Rows<R>> for Table {
+    fn from(rows: Rows<R>) -> Self {
+        rows.table
+    }
+}
+
+/// A plot of one bar for each point, with the spread of its runs at the end.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Bars {
+    pub points: Vec<Bar>,
+    /// The value at the right edge.
+    pub top: f64,
+}
+
+/// A point to draw.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Bar {
+    /// Where it stands on the axis.
+    pub name: String,
+    /// Least, median and greatest value, at least 0; `None` where there is nothing.
+    pub runs: Option<[f64; 3]>,
+}
+
+/// A plot of values in the order of time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Strip {
+    pub points: Vec<Point>,
+    pub levels: Vec<Level>,
+    /// Indices of the points at which the level changed; the first is called a.
+    pub changes: Vec<usize>,
+    /// The greatest and the least value, in words.
+    pub labels: [String; 2],
+}
+
+/// A value of a [`Strip`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    pub name: String,
+    pub value: f64,
+    pub outlier: bool,
+}
+
+/// Points around one value: those from `start` to before `end`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Level {
+    pub start: usize,
+    pub end: usize,
+    pub value: f64,
+}

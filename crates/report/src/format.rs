@@ -1,0 +1,43 @@
+//! How documents are drawn. A new format is a file beside these and a line in [`FORMATS`].
+
+mod csv;
+mod json;
+mod markdown;
+mod plots;
+mod text;
+
+use crate::document::Document;
+pub use plots::{letter, strip};
+pub use text::{Text, ascii};
+
+/// A way to draw documents.
+pub trait Format: Sync {
+    /// What `--format` calls it.
+    fn name(&self) -> &'static str;
+
+    /// Its media type.
+    fn media(&self) -> &'static str;
+
+    fn render(&self, document: &Document, style: Style) -> String;
+}
+
+/// All formats; the first is what a terminal gets.
+pub const FORMATS: [&dyn Format; 4] = [&Text, &json::Json, &markdown::Markdown, &csv::Csv];
+
+/// How text is to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Whether the terminal understands ANSI colours.
+    pub color: bool,
+    /// Columns of the terminal. Below 40 it counts as 40.
+    pub width: usize,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Style { color: false, width: 100 }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,20 @@
+//! The blocks as they are, for programs.
+
+use super::{Format, Style};
+use crate::document::Document;
+
+pub struct Json;
+
+impl Format for Json {
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
+    fn media(&self) -> &'static str {
+        "application/json"
+    }
+
+    fn render(&self, document: &Document, _: Style) -> String {
+        serde_json::to_string_pretty(document).expect("blocks are plain data") + "\n"
+    }
+}

@@ -1,0 +1,114 @@
+//! Markdown, as GitHub and most others read it: for reports, issues and mails.
+
+use super::{Format, Style, plots};
+use crate::document::{Block, Cell, Document, Table, Tone};
+
+pub struct Markdown;
+
+/// Columns of a plot.
+const WIDTH: usize = 100;
+
+/// What stands around code and plots.
+const FENCE: &str = "~~~";
+
+/// Longest bar of a table, in characters.
+const BAR: f64 = 24.0;
+
+impl Format for Markdown {
+    fn name(&self) -> &'static str {
+        "markdown"
+    }
+
+    fn media(&self) -> &'static str {
+        "text/markdown"
+    }
+
+    fn render(&self, document: &Document, _: Style) -> String {
+        let same = |a: &Block, b: &Block| {
+            matches!(
+                (a, b),
+                (Block::Item { .. }, Block::Item { .. }) | (Block::Code { .. }, Block::Code { .. })
+            )
+        };
+        let parts = document.blocks.chunk_by(same).map(|blocks| match blocks {
+            [Block::Code { .. }, ..] => fenced(blocks.iter().filter_map(|b| match b {
+                Block::Code { line, .. } => Some(plain(line)),
+                _ => None,
+            })),
+            _ => blocks.iter().map(block).collect(),
+        });
+        let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+        parts.join("\n")
+    }
+}
+
+fn block(block: &Block) -> String {
+    match block {
+        Block::Heading { text } => format!("## {}\n", escaped(text)),
+        Block::Text { text, tone } => format!("{}\n", toned(text, *tone)),
+        Block::Item { mark, text, tone } => item(mark, &toned(text, *tone)),
+        Block::Table(rows) => table(rows),
+        Block::Bars(bars) => fenced(plots::bars(bars, WIDTH)),
+        Block::Strip(strip) => fenced(plots::strip(strip, WIDTH)),
+        Block::Code { .. } | Block::Gap => String::new(),
+    }
+}
+
+/// An entry of a list; one without a mark of its own goes on with the entry above it.
+fn item(mark: &str, text: &str) -> String {
+    match mark.trim() {
+        "" if mark.len() > 2 => format!("  - {text}\n"),
+        "" | "-" | "!" => format!("- {text}\n"),
+        name => format!("- {}: {text}\n", escaped(name.trim_end_matches(':'))),
+    }
+}
+
+fn toned(text: &str, tone: Tone) -> String {
+    let text = escaped(text.trim());
+    match tone {
+        Tone::Plain => text,
+        _ if text.is_empty() => text,
+        Tone::Strong => format!("**{text}**"),
+        Tone::Note => format!("_{text}_"),
+        Tone::Warning => format!("**Warning:** {text}"),
+    }
+}
+
+fn fenced(lines: impl IntoIterator<Item = String>) -> String {
+    let line = |line: String| format!("{}\n", line.trim_end().replace(FENCE, "~"));
+    let lines: String = lines.into_iter().map(line).collect();
+    format!("{FENCE}\n{lines}{FENCE}\n")
+}
+
+fn table(table: &Table) -> String {
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let heads = table.columns.iter().map(|c| escaped(c.head.join(" ").trim())).collect();
+    let rule =
+        table.columns.iter().enumerate().map(|(i, _)| if i == 0 { ":--" } else { "--:" }.into()).collect();
+    let rows = (0..table.rows()).map(|row| line(table.columns.iter().map(|c| cell(&c.cells[row])).collect()));
+    format!("{}{}{}", line(heads), line(rule), rows.collect::<String>())
+}
+
+fn cell(cell: &Cell) -> String {
+    match cell {
+        Cell::Bar { share } => "#".repeat((share * BAR).round() as usize),
+        other => escaped(other.text().trim()),
+    }
+}
+
+/// One line without control characters.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Text that means nothing to Markdown.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in plain(text).chars() {
+        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '~') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}

@@ -1,0 +1,106 @@
+//! One page in every format.
+
+use super::*;
+use crate::document::{Block, Cell, Document, Table, Tone};
+use expect_test::expect;
+
+fn page() -> Document {
+    let mut page = Document::default();
+    page.paragraph("SIMULATED, not measured", Tone::Warning);
+    page.gap();
+    page.paragraph("nft_stateful is 31 % slower", Tone::Strong);
+    let interval = Cell::Interval { low: 0.68012, high: 0.7, text: "0.680..0.700".into() };
+    let rows = [("forwarding, \"plain\"", Some(1.00049), interval), ("=1|2", None, "too few".into())];
+    page.table(
+        Table::of(rows)
+            .column("cell", "", |row| row.0)
+            .column("rate", "Mpps", |row| row.1.map(|value| Cell::Number { value, text: "1.000".into() }))
+            .column("95 %", "interval", |row| row.2.clone())
+            .if_any("of it", "DUT", |_| None::<Cell>)
+            .optional("", "rate", |row| Cell::Bar { share: if row.1.is_some() { 1.0 } else { 0.0 } }),
+    );
+    page.heading("How");
+    page.item("mode     ", "inline", Tone::Plain);
+    page.item("- ", "a note", Tone::Note);
+    page.code("  linerate show", Tone::Plain);
+    page
+}
+
+#[test]
+fn every_format_draws_all_that_is_said() {
+    let drawn = |name: &str| {
+        let format = FORMATS.iter().find(|format| format.name() == name).expect("a format");
+        format.render(&page(), Style { color: false, width: 80 })
+    };
+    expect![[r#"
+        SIMULATED, not measured
+
+        nft_stateful is 31 % slower
+
+        cell                  rate          95 %
+                              Mpps      interval  rate
+        forwarding, "plain"  1.000  0.680..0.700  ########################
+        =1|2                     -       too few
+
+        How
+        mode     inline
+        - a note
+          linerate show
+    "#]]
+    .assert_eq(&drawn("text"));
+    expect![[r#"
+        **Warning:** SIMULATED, not measured
+
+        **nft\_stateful is 31 % slower**
+
+        | cell | rate Mpps | 95 % interval | rate |
+        | :-- | --: | --: | --: |
+        | forwarding, "plain" | 1.000 | 0.680..0.700 | ######################## |
+        | =1\|2 | - | too few |  |
+
+        ## How
+
+        - mode: inline
+        - _a note_
+
+        ~~~
+          linerate show
+        ~~~
+    "#]]
+    .assert_eq(&drawn("markdown"));
+    expect![[r#"
+        section,tone,text
+        ,warning,"SIMULATED, not measured"
+        ,strong,nft_stateful is 31 % slower
+        How,,mode inline
+        How,note,a note
+
+        section,cell,rate Mpps,95 % interval low,95 % interval high,rate
+        ,"forwarding, ""plain""",1.00049,0.68012,0.7,1
+        ,"'=1|2",,too few,,0
+    "#]]
+    .assert_eq(&drawn("csv").replace('\r', ""));
+    let json: serde_json::Value = serde_json::from_str(&drawn("json")).unwrap();
+    assert_eq!(json["blocks"][3]["columns"][1]["cells"][0]["value"], 1.00049);
+    assert_eq!(json["blocks"][3]["columns"][1]["head"][1], "Mpps");
+    assert_eq!(json["blocks"].as_array().map(Vec::len), Some(page().blocks.len()));
+    assert!(matches!(page().blocks[0], Block::Text { tone: Tone::Warning, .. }));
+}
+
+#[test]
+fn names_and_media_types_are_their_own() {
+    let names: std::collections::BTreeSet<_> = FORMATS.iter().map(|f| (f.name(), f.media())).collect();
+    assert_eq!(names.len(), FORMATS.len());
+}
+
+#[test]
+fn a_record_commands_neither_terminal_nor_spreadsheet_nor_markdown() {
+    let mut page = Document::default();
+    page.paragraph("a\x1b[2J\n## b", Tone::Plain);
+    page.table(Table::of(["=cmd()|x\x1b"]).column("x", "", |cell| *cell));
+    for format in FORMATS {
+        let text = format.render(&page, Style::default());
+        assert!(text.chars().all(|c| !c.is_control() || matches!(c, '\r' | '\n')), "{text:?}");
+        assert!(!text.contains("\n## b") && !text.contains("\n=cmd"), "{text:?}");
+    }
+}
