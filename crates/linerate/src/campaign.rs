@@ -1,4 +1,4 @@
-//! Runs a campaign on a testbed: takes trials from the schedule, audits each, records it at once, and sums up.
+//! Runs a campaign on a testbed: takes trials from the strategy, audits each, records it at once, and sums up.
 
 use crate::interrupt::{INTERRUPTED, interrupted};
 use crate::progress::Progress;
@@ -8,7 +8,7 @@ use linerate_linux::host::memory::peak_rss_bytes;
 use linerate_linux::records::RecordStore;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord, VERSION};
-use linerate_measure::schedule::{Design, Schedule, Stopped};
+use linerate_measure::strategy::{Design, History, Observed, Stopped, Strategy, TrialRequest, replay};
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::rates;
 use linerate_plan::settings::Mode;
@@ -66,13 +66,13 @@ pub fn run(
         store.write_campaign(campaign)?;
     }
     let trials = earlier.map_or(Vec::new(), |e| e.trials);
-    let design = Design::of(campaign);
-    let mut schedule =
-        Schedule::replay(design, &trials).context("going on where the campaign was stopped")?;
+    let (mut strategy, observed) =
+        replay(Design::of(campaign), &trials).context("going on where the campaign was stopped")?;
     let before = trials.last().map_or(0, TrialRecord::ended_ns);
     let before = Duration::from_nanos(before);
-    let mut conductor = Conductor { campaign, stand, store, trials, began: Instant::now(), before };
-    let (stopped, failure) = conductor.all_trials(&mut schedule, progress);
+    let began = Instant::now();
+    let mut conductor = Conductor { campaign, stand, store, trials, observed, began, before };
+    let (stopped, failure) = conductor.all_trials(strategy.as_mut(), progress);
     let Conductor { mut store, trials, .. } = conductor;
     // Before the summary, which says that the campaign came to its end: the trials that it is about must be there by then.
     let kept = store.finish();
@@ -88,6 +88,8 @@ struct Conductor<'a> {
     stand: &'a mut dyn Testbed,
     store: RecordStore,
     trials: Vec<TrialRecord>,
+    /// What the strategy knows of them.
+    observed: Vec<Observed>,
     began: Instant,
     /// Time that the campaign had taken when it was stopped.
     before: Duration,
@@ -96,7 +98,7 @@ struct Conductor<'a> {
 impl Conductor<'_> {
     fn all_trials(
         &mut self,
-        schedule: &mut Schedule,
+        strategy: &mut dyn Strategy,
         progress: &Progress,
     ) -> (Stopped, Option<anyhow::Error>) {
         loop {
@@ -105,58 +107,63 @@ impl Conductor<'_> {
             }
             let elapsed = self.before + self.stand.passed().unwrap_or_else(|| self.began.elapsed());
             progress.advance(elapsed);
-            // The schedule's time is what is recorded: so it can be replayed.
-            let began_ns = elapsed.as_nanos() as u64;
-            let (block, slot) = match schedule.next(began_ns) {
-                Ok(next) => next,
+            // The strategy's time is recorded: so it can be replayed.
+            let elapsed_ns = elapsed.as_nanos() as u64;
+            let request = match strategy.next(&History { elapsed_ns, trials: &self.observed }) {
+                Ok(request) => request,
                 Err(stopped) => return (stopped, None),
             };
-            progress.say(describe(self.campaign, schedule, slot));
+            let title = self.campaign.slots[request.slot].title();
+            let known = strategy.progress().map_or(String::new(), |known| format!("; {known}"));
+            progress.say(format!("block {}: {title}{known}", request.block + 1));
             if self.stand.passed().is_none() {
                 pause(self.campaign);
             }
-            match self.one_trial(block, slot, began_ns) {
-                Ok(rate) => schedule.observe(block, slot, rate),
-                Err(_) if interrupted() => return (Stopped::Interrupted, None),
+            match self.one_trial(&request, elapsed_ns) {
+                Ok(_) | Err(_) if interrupted() => return (Stopped::Interrupted, None),
+                Ok(observed) => {
+                    strategy.observe(&observed);
+                    self.observed.push(observed);
+                }
                 Err(error) => return (Stopped::Failed, Some(error)),
             }
         }
     }
 
-    /// Runs one trial and records it. Its forwarding rate, if the audit holds.
-    fn one_trial(&mut self, block: u32, slot: usize, began_ns: u64) -> Result<Option<f64>> {
-        let timing = self.campaign.asked.timing;
-        let title = || format!("trial {} ({})", self.trials.len(), self.campaign.slots[slot].title());
-        let shown = self.stand.run(slot, timing, &INTERRUPTED).with_context(title)?;
-        if interrupted() {
-            return Ok(None); // cut short: its window is not what was asked for
-        }
+    /// Runs one trial and records it.
+    fn one_trial(&mut self, request: &TrialRequest, began_ns: u64) -> Result<Observed> {
+        let slot = &self.campaign.slots[request.slot];
+        let title = || format!("trial {} ({})", self.trials.len(), slot.title());
+        let timing = self.campaign.asked.timing.lasting(request.duration_ns);
+        let shown = self.stand.run(request.slot, request.load, timing, &INTERRUPTED).with_context(title)?;
         let ended_ns = (self.before + self.began.elapsed()).as_nanos() as u64;
         let took_ns = ended_ns.saturating_sub(began_ns);
-        let record = TrialRecord { took_ns, ..self.record(block, slot, began_ns, timing, shown) };
-        let rate = record.rates.filter(|_| record.audit.valid).map(|r| r.received);
-        self.store.append_trial(&record)?;
-        self.trials.push(record);
-        Ok(rate)
+        let record = TrialRecord { took_ns, ..self.record(request, began_ns, timing, shown) };
+        let observed = Observed::from(&record);
+        // One that was cut short has not the window that was asked for.
+        if !interrupted() {
+            self.store.append_trial(&record)?;
+            self.trials.push(record);
+        }
+        Ok(observed)
     }
 
     fn record(
         &self,
-        block: u32,
-        slot: usize,
+        request: &TrialRequest,
         began_ns: u64,
         timing: Timing,
         shown: TrialOutcome,
     ) -> TrialRecord {
         let rates = rates(&shown.outcome.samples);
         let evidence = Evidence {
-            asked: self.campaign.slots[slot].asked_fps,
+            asked: request.load,
             rates,
             generator: shown.generator,
             receiver: shown.receiver,
             losses: shown.account.losses,
             second_counts: shown.account.second_counts,
-            calibration: self.campaign.slots[slot].is_calibration(),
+            calibration: self.campaign.slots[request.slot].is_calibration(),
             others: self.campaign.asked.mode == Mode::Hosts,
             connections: shown.connections,
             faults: shown.outcome.faults,
@@ -166,8 +173,9 @@ impl Conductor<'_> {
         TrialRecord {
             version: VERSION,
             trial: self.trials.len() as u64,
-            block,
-            slot,
+            block: request.block,
+            slot: request.slot,
+            asked_fps: request.load,
             began_ns,
             took_ns: 0,
             reboots: shown.reboots,
@@ -197,15 +205,5 @@ fn pause(campaign: &Campaign) {
     let until = Instant::now() + Duration::from_nanos(pause);
     while Instant::now() < until && !interrupted() {
         std::thread::sleep((until - Instant::now()).min(Duration::from_millis(50)));
-    }
-}
-
-fn describe(campaign: &Campaign, schedule: &Schedule, slot: usize) -> String {
-    let title = campaign.slots[slot].title();
-    match schedule.widest().filter(|w| w.is_finite()) {
-        Some(width) => {
-            format!("block {}: {title}; ratios known to {:.1} %", schedule.blocks(), 100.0 * width)
-        }
-        None => format!("block {}: {title}", schedule.blocks()),
     }
 }

@@ -52,11 +52,17 @@ pub struct TrialOutcome {
 
 /// Somewhere that trials can be run.
 pub trait Testbed {
-    /// Runs one trial of a slot.
+    /// Runs one trial of a slot. `load`: frames/s, `None` for as many as possible.
     ///
     /// # Errors
     /// It could not be run at all; what went wrong while it ran is a fault in its outcome.
-    fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<TrialOutcome>;
+    fn run(
+        &mut self,
+        slot: usize,
+        load: Option<f64>,
+        timing: Timing,
+        interrupted: &AtomicBool,
+    ) -> Result<TrialOutcome>;
 
     /// What has passed on a clock of its own: no pause is waited for there. `None` where time is the machine's.
     fn passed(&self) -> Option<Duration> {

@@ -10,6 +10,6 @@ pub mod counters;
 pub mod history;
 pub mod record;
 pub mod results;
-pub mod schedule;
+pub mod strategy;
 pub mod summary;
 pub mod trial;

@@ -6,7 +6,7 @@ pub use imported::{Imported, ImportedSlot, ImportedTrial};
 
 use crate::audit::{Audit, Loss};
 use crate::counters::PortCounters;
-use crate::schedule::Stopped;
+use crate::strategy::Stopped;
 use crate::trial::{Rates, Sample};
 use linerate_plan as plan;
 use linerate_plan::rules::own::{RuleCount, RuleFile};
@@ -212,7 +212,7 @@ pub struct TrialRecord {
     pub block: u32,
     /// Slot, an index into [`Campaign::slots`].
     pub slot: usize,
-    /// When the trial began, nanoseconds since the campaign's first: the time that the schedule was told. The time between a stop
+    /// When the trial began, nanoseconds since the campaign's first: the time that the strategy was told. The time between a stop
     /// and going on is not counted.
     pub began_ns: u64,
     /// How long it took altogether: set-up, reboots and drain are part of it. 0 in older records.
@@ -221,6 +221,9 @@ pub struct TrialRecord {
     /// How often the DUT was rebooted for it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reboots: u32,
+    /// Frames/s asked for; `None`: as fast as possible. With block, slot and `timing.run_ns` it is the strategy's request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_fps: Option<f64>,
     /// Times of this trial.
     pub timing: Timing,
     /// Frame rates in the window; `None` where it was too short.

@@ -8,14 +8,12 @@ pub use unmeasured::Unmeasured;
 use crate::audit::ceiling_is_clear;
 use crate::record::{Campaign, Connections, Slot, Summary, TrialRecord, VERSION};
 use crate::results::results;
-use crate::schedule::{Design, Schedule, Stopped};
+use crate::strategy::{Design, Figure, List, Observed, Stopped, Strategy, replay};
 use linerate_plan::settings::Mode;
 use linerate_plan::settings::States;
 use linerate_plan::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, line_rate};
 use linerate_stats::histogram::Histogram;
-use linerate_stats::{
-    Estimate, autocorrelation, coefficient_of_variation, median, median_interval, paired_ratio,
-};
+use linerate_stats::{Estimate, autocorrelation, coefficient_of_variation, median, median_interval};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -130,9 +128,10 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
     for (row, slot) in rows.iter_mut().zip(&campaign.slots) {
         judge_limit(row, slot, slot.ceiling.map(|c| ceilings[c]), campaign.asked.mode);
     }
-    let schedule = replayed(campaign, trials, stopped);
-    let ratio = |of: usize, than: usize| ratio(of, than, trials, schedule.as_ref());
-    let costs = drops::Costs { campaign, rows: &rows, trials, schedule: schedule.as_ref() };
+    let (strategy, observed) = replayed(campaign, trials, stopped);
+    let by_figure = |of: usize, than: usize, figure| strategy.ratio(of, than, figure, &observed);
+    let ratio = |of: usize, than: usize| by_figure(of, than, Figure::Received);
+    let costs = drops::Costs { campaign, rows: &rows, ratio: &by_figure };
     let cost = |of: usize, than: usize| costs.ratio(of, than);
     let compared = |slot: &Slot| compare(campaign, slot, &ratio, &cost);
     let comparisons = campaign.slots.iter().filter_map(compared).collect();
@@ -278,15 +277,20 @@ fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<Estimate>, mode: Mode
     }
 }
 
-/// The schedule at the end of the campaign, whose intervals allow for having been looked at before. `None` where another one chose
-/// the trials: in imported records, and those of older versions.
-fn replayed(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped) -> Option<Schedule> {
-    if campaign.imported.is_some() {
-        return None;
+/// The strategy at the end of the campaign, whose intervals allow for having been looked at before. In imported records, and those of
+/// older versions, another one chose the trials: there the intervals are those of a fixed list.
+fn replayed(
+    campaign: &Campaign,
+    trials: &[TrialRecord],
+    stopped: Stopped,
+) -> (Box<dyn Strategy>, Vec<Observed>) {
+    let own = campaign.imported.is_none().then(|| replay(Design::of(campaign), trials).ok());
+    if let Some((mut strategy, observed)) = own.flatten() {
+        strategy.finish(stopped);
+        return (strategy, observed);
     }
-    let mut schedule = Schedule::replay(Design::of(campaign), trials).ok()?;
-    schedule.finish(stopped);
-    Some(schedule)
+    let observed: Vec<Observed> = trials.iter().map(Observed::from).collect();
+    (Box::new(List::of(&observed)), observed)
 }
 
 type Ratio<'a> = &'a dyn Fn(usize, usize) -> Option<Estimate>;
@@ -308,35 +312,6 @@ fn compare(campaign: &Campaign, slot: &Slot, ratio: Ratio<'_>, cost: Ratio<'_>) 
 fn name(campaign: &Campaign, slot: usize) -> String {
     let slot = &campaign.slots[slot];
     if campaign.planned.is_some() { slot.variant.clone() } else { slot.title() }
-}
-
-/// The ratio of two slots' rates by the schedule, or of all blocks that have both where there is none.
-fn ratio(of: usize, than: usize, trials: &[TrialRecord], schedule: Option<&Schedule>) -> Option<Estimate> {
-    match schedule {
-        Some(schedule) => schedule.ratio(of, than),
-        None => by_block(of, than, trials, |t| Some(t.rates?.received)),
-    }
-}
-
-/// The ratio of a figure of two slots, of all blocks in which both are valid.
-fn by_block(
-    of: usize,
-    than: usize,
-    trials: &[TrialRecord],
-    figure: impl Fn(&TrialRecord) -> Option<f64>,
-) -> Option<Estimate> {
-    let mut blocks: BTreeMap<u32, (Option<f64>, Option<f64>)> = BTreeMap::new();
-    for trial in trials {
-        let entry = blocks.entry(trial.block).or_default();
-        let figure = Some(trial).filter(|t| t.audit.valid).and_then(&figure);
-        if trial.slot == of {
-            entry.0 = figure;
-        } else if trial.slot == than {
-            entry.1 = figure;
-        }
-    }
-    let pairs: Vec<(f64, f64)> = blocks.into_values().filter_map(|(a, b)| Some((a?, b?))).collect();
-    paired_ratio(&pairs, 0.95)
 }
 
 fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> Vec<String> {

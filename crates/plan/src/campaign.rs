@@ -218,8 +218,8 @@ pub struct Trials {
     pub blocks: Option<u32>,
     /// Time for all trials at most, in nanoseconds.
     pub budget_ns: Option<u64>,
-    /// In which order cells take their trials.
-    pub order: Order,
+    /// The strategy that chooses the order of trials, by its name.
+    pub order: String,
     /// Seed of the order; drawn and recorded where the plan names none.
     pub seed: Option<u64>,
     /// When the device under test is rebooted.
@@ -228,17 +228,6 @@ pub struct Trials {
     pub pause_ns: u64,
     /// Stop once the 95 % interval of every comparison that decides is narrower than this share (0.02 = 2 %).
     pub until: Option<f64>,
-}
-
-/// The order of trials.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// Randomised complete blocks.
-    #[default]
-    Blocks,
-    /// All trials of one cell, then all of the next: what shell scripts do. It measures the drift as well.
-    Sequential,
 }
 
 /// When the device under test is rebooted.

@@ -1,6 +1,6 @@
 //! From trees to the types of [`super::settings`] and [`super::campaign`]: nothing can go wrong any more, what is absent has its default.
 
-use super::campaign::{Collect, Figures, Kind, Lab, Order, Reboot, Requirement, Trials};
+use super::campaign::{Collect, Figures, Kind, Lab, Reboot, Requirement, Trials};
 use super::settings::Mode;
 use super::settings::{
     Command, End, Feature, File, Filter, Image, Interface, Neighbour, Route, Rules, Settings, Tool,
@@ -236,7 +236,7 @@ pub(super) fn trials(tree: &Tree, quick: bool) -> Trials {
         duration_ns: trials.number("duration").unwrap_or(250_000_000),
         blocks: trials.number_u32("blocks"),
         budget_ns: trials.number("budget"),
-        order: if trials.text("order") == Some("sequential") { Order::Sequential } else { Order::Blocks },
+        order: trials.text("order").unwrap_or("blocks").into(),
         seed: trials.number("seed"),
         reboot: match trials.text("reboot") {
             Some("when-needed") => Reboot::WhenNeeded,

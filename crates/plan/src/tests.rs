@@ -4,7 +4,7 @@ mod faults;
 mod hostile;
 mod schema;
 
-use super::campaign::{Claim, Interest, Order, Requirement};
+use super::campaign::{Claim, Interest, Requirement};
 use super::settings::{Cpus, Dut, Feature, Filter, Tool};
 use super::*;
 use linerate_wire::Family;
@@ -49,7 +49,7 @@ fn the_least_plan_has_a_cell_and_its_ceiling() {
     assert_eq!((cell.ceiling, cell.baseline, cell.kind), (Some(0), None, 0));
     assert!(campaign.is_ceiling(0) && !campaign.is_ceiling(1));
     assert_eq!((campaign.kinds[0].flows, campaign.kinds[0].size.pattern.as_slice()), (2000, &[64][..]));
-    assert_eq!(campaign.trials.order, Order::Blocks);
+    assert_eq!(campaign.trials.order, "blocks");
     assert!(campaign.comparisons.is_empty());
 }
 

@@ -46,6 +46,15 @@ impl Timing {
         }
     }
 
+    /// The same for another window: samples keep their share of it.
+    pub fn lasting(self, run_ns: u64) -> Timing {
+        let interval_ns = match self.run_ns {
+            same if same == run_ns => self.interval_ns,
+            then => (u128::from(self.interval_ns) * u128::from(run_ns) / u128::from(then.max(1))) as u64,
+        };
+        Timing { run_ns, interval_ns: interval_ns.max(1), ..self }
+    }
+
     /// All time under load.
     pub fn load_ns(&self) -> u64 {
         self.warm_up_ns + self.run_ns

@@ -220,6 +220,7 @@ fn trial(slot: usize, block: usize, run: Run, rule: Rule, length: Option<u64>) -
         block: block as u32,
         slot,
         began_ns: 0,
+        asked_fps: None,
         timing: Timing {
             run_ns: (seconds * 1e9) as u64,
             interval_ns: interval_us.saturating_mul(1000),

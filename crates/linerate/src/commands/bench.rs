@@ -15,7 +15,7 @@ use linerate_linux::lab::support::{self, Need};
 use linerate_linux::net::userns;
 use linerate_linux::records::{RecordStore, utc_now};
 use linerate_measure::record::{Asked, Campaign, HostFacts, Roles, VERSION};
-use linerate_measure::schedule::Stopped;
+use linerate_measure::strategy::Stopped;
 use linerate_plan::campaign::Collect;
 use linerate_plan::settings::Mode;
 use linerate_plan::timing::Timing;

@@ -9,7 +9,7 @@ use linerate_import::netbenches::records::records;
 use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory, export};
 use linerate_linux::netbenches::{Progress, visit};
 use linerate_linux::records::ImportStore;
-use linerate_measure::schedule::Stopped;
+use linerate_measure::strategy::Stopped;
 use linerate_measure::summary::summarise;
 use std::io::{BufWriter, Write};
 use std::path::Path;

@@ -23,7 +23,7 @@ pub struct Plan {
     pub rules: Vec<(String, RuleFile)>,
     /// Kinds of traffic.
     pub kinds: Vec<TrafficKind>,
-    /// Which lane and kind each slot is, and its rate.
+    /// Which lane and kind each slot is.
     pub layout: Vec<SlotLoad>,
     /// The slots as they are recorded.
     pub slots: Vec<Slot>,
@@ -80,7 +80,7 @@ impl Plan {
                 _ => Some(ceiling + 1),
             };
             let asked_fps = if lane == 0 { None } else { asked };
-            self.layout.push(SlotLoad { lane, kind: kind_number, rate: asked_fps });
+            self.layout.push(SlotLoad { lane, kind: kind_number });
             self.slots.push(Slot {
                 id,
                 variant: name.clone(),

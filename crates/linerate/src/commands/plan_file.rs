@@ -6,7 +6,7 @@ use crate::output::{FAILED, USAGE, faulty, print, show, usage};
 use crate::{points, rule_files};
 use anyhow::{Context, Result};
 use linerate_linux::files;
-use linerate_measure::schedule::first_blocks;
+use linerate_measure::strategy::first_blocks;
 use linerate_plan as plan;
 use linerate_plan::campaign::{Campaign, Lab as Where};
 use linerate_plan::changes::changes;

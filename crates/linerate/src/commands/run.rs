@@ -25,7 +25,7 @@ use linerate_linux::net::userns;
 use linerate_linux::ports::memory::MemoryDut;
 use linerate_linux::records::{RecordStore, StoredCampaign, utc_now};
 use linerate_measure::record::{Asked, Campaign, HostFacts, Planned, VERSION};
-use linerate_measure::schedule::Stopped;
+use linerate_measure::strategy::Stopped;
 use linerate_plan::timing::Timing;
 use linerate_plan::units::Rate;
 use prepare::{Prepared, prepare};

@@ -5,7 +5,7 @@ use crate::output::{print, print_campaign, show};
 use anyhow::Result;
 use linerate_linux::records;
 use linerate_measure::record::SCHEMA;
-use linerate_measure::schedule::Stopped;
+use linerate_measure::strategy::Stopped;
 use linerate_measure::summary::summarise;
 use std::process::ExitCode;
 

@@ -81,7 +81,7 @@ impl Embedded {
     /// The load could not be run.
     pub fn learn(&mut self, interrupted: &AtomicBool) -> Result<()> {
         for slot in 0..self.plan.slots.len() {
-            let SlotLoad { lane, kind, .. } = self.plan.slots[slot];
+            let SlotLoad { lane, kind } = self.plan.slots[slot];
             let setup = &self.plan.setups[lane];
             if setup.dut == Dut::TesterBaseline {
                 continue;
@@ -124,7 +124,7 @@ impl Embedded {
 
     /// Shows a slot's DUT all its flows in both directions. What cannot be answered stays one-way, and is recorded so.
     fn establish(&mut self, slot: usize, interrupted: &AtomicBool) -> Result<()> {
-        let SlotLoad { lane: number, kind, .. } = self.plan.slots[slot];
+        let SlotLoad { lane: number, kind } = self.plan.slots[slot];
         self.fresh[slot] = None;
         let (lane, traffic) = (&self.lab.lanes[number], &self.plan.kinds[kind]);
         let Some(dut) = &lane.dut else { return Ok(()) };
@@ -192,7 +192,7 @@ impl Embedded {
     /// Frames/s that a slot's DUT takes, roughly.
     fn probe(&mut self, slot: usize, interrupted: &AtomicBool) -> Result<Option<f64>> {
         let timing = Timing { warm_up_ns: 5_000_000, interval_ns: 20_000_000, ..Timing::slice(20_000_000) };
-        let SlotLoad { lane, kind, .. } = self.plan.slots[slot];
+        let SlotLoad { lane, kind } = self.plan.slots[slot];
         let (generator, receiver) = self.tester.pair(kind, lane);
         generator.set_rate(None);
         generator.set_batch(16);
@@ -213,7 +213,7 @@ impl Embedded {
         const CANDIDATES: [u32; 4] = [16, 32, 64, 128];
         const ROUNDS: usize = 3;
         let timing = Timing { warm_up_ns: 5_000_000, interval_ns: 25_000_000, ..Timing::slice(25_000_000) };
-        let SlotLoad { lane, kind, .. } = self.plan.slots[slot];
+        let SlotLoad { lane, kind } = self.plan.slots[slot];
         let mut found = vec![Vec::new(); CANDIDATES.len()];
         for round in 0..ROUNDS {
             for i in 0..CANDIDATES.len() {
@@ -245,8 +245,8 @@ impl Embedded {
 
     /// A batch is counted when it is through: of a DUT that takes a tenth of a millisecond for a frame, a large one would be a
     /// good part of a trial. And paced frames wait for their batch: a small one keeps latencies honest.
-    fn batch_of(&self, slot: usize) -> u32 {
-        let most = match (self.plan.slots[slot].rate, self.pace[slot]) {
+    fn batch_of(&self, slot: usize, load: Option<f64>) -> u32 {
+        let most = match (load, self.pace[slot]) {
             (Some(_), _) => PACED_BATCH,
             (None, Some(pace)) if pace < 2_000.0 => 1,
             (None, Some(pace)) if pace < 8_000.0 => 4,
@@ -263,13 +263,19 @@ impl Embedded {
 }
 
 impl Testbed for Embedded {
-    fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<TrialOutcome> {
+    fn run(
+        &mut self,
+        slot: usize,
+        load: Option<f64>,
+        timing: Timing,
+        interrupted: &AtomicBool,
+    ) -> Result<TrialOutcome> {
         self.prepare(slot, timing, interrupted)?;
-        let SlotLoad { lane: lane_number, kind, rate } = self.plan.slots[slot];
-        let batch = self.batch_of(slot);
+        let SlotLoad { lane: lane_number, kind } = self.plan.slots[slot];
+        let batch = self.batch_of(slot, load);
         let lane = &self.lab.lanes[lane_number];
         let (generator, receiver) = self.tester.pair(kind, lane_number);
-        generator.set_rate(rate);
+        generator.set_rate(load);
         generator.set_batch(batch);
         let root = Path::new("/");
         let what = &self.plan.collect.what;

@@ -17,15 +17,13 @@ pub enum Backend {
     Packet,
 }
 
-/// The load of a slot.
+/// The path and the frames of a slot.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlotLoad {
     /// The lane that it is sent through.
     pub lane: usize,
     /// The kind of traffic.
     pub kind: usize,
-    /// Frames/s; `None` for the maximum.
-    pub rate: Option<f64>,
 }
 
 /// A kind of traffic: the slots that differ in nothing but the variant share it.
@@ -54,7 +52,7 @@ pub struct EmbeddedPlan {
     pub setups: Vec<Setup>,
     /// Kinds of traffic.
     pub kinds: Vec<TrafficKind>,
-    /// The load of each slot.
+    /// Lane and kind of each slot.
     pub slots: Vec<SlotLoad>,
     /// One frame in this many carries a time stamp.
     pub stamp_every: u32,

@@ -58,8 +58,14 @@ impl SequentialLabs {
 }
 
 impl Testbed for SequentialLabs {
-    fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<TrialOutcome> {
+    fn run(
+        &mut self,
+        slot: usize,
+        load: Option<f64>,
+        timing: Timing,
+        interrupted: &AtomicBool,
+    ) -> Result<TrialOutcome> {
         let (embedded, slot) = self.stand(slot, interrupted)?;
-        embedded.run(slot, timing, interrupted)
+        embedded.run(slot, load, timing, interrupted)
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// One link per kind of traffic.
 pub struct Simulated {
     links: Vec<MemoryLink>,
-    /// Which lane and link each slot is, and its rate.
+    /// Which lane and link each slot is.
     layout: Vec<SlotLoad>,
     /// By lane; none for the tester baseline.
     duts: Vec<Option<MemoryDut>>,
@@ -25,8 +25,8 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// Links for every kind of traffic; `duts` by lane, none for the tester baseline; `layout`: which lane and kind each slot is, and its
-    /// rate; `beyond`: what a trial takes beyond its load.
+    /// Links for every kind of traffic; `duts` by lane, none for the tester baseline; `layout`: which lane and kind each slot is;
+    /// `beyond`: what a trial takes beyond its load.
     ///
     /// # Errors
     /// Frames that cannot be built.
@@ -55,10 +55,16 @@ impl Simulated {
 }
 
 impl Testbed for Simulated {
-    fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<TrialOutcome> {
-        let SlotLoad { lane, kind: link, rate } = self.layout[slot];
+    fn run(
+        &mut self,
+        slot: usize,
+        load: Option<f64>,
+        timing: Timing,
+        interrupted: &AtomicBool,
+    ) -> Result<TrialOutcome> {
+        let SlotLoad { lane, kind: link } = self.layout[slot];
         let dut = self.duts[lane].unwrap_or_default();
-        let trial = self.links[link].trial(timing, rate, dut, interrupted);
+        let trial = self.links[link].trial(timing, load, dut, interrupted);
         self.passed += Duration::from_nanos(timing.load_ns()) + self.beyond;
         // The DUT's own count of copies is the second count here.
         let copies = SecondCount {

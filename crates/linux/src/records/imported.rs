@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::records::read;
     use linerate_import::netbenches::{Published, ResultDirectory, Set, records::records};
-    use linerate_measure::schedule::Stopped;
+    use linerate_measure::strategy::Stopped;
     use linerate_measure::summary::summarise;
 
     fn example(label: &str) -> Records {

@@ -4,7 +4,7 @@ use super::*;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{Asked, Roles, VERSION};
-use linerate_measure::schedule::Stopped;
+use linerate_measure::strategy::Stopped;
 use linerate_measure::summary::summarise;
 use linerate_plan::settings::Mode;
 use linerate_plan::timing::Timing;
@@ -73,6 +73,7 @@ fn trial(number: u64) -> TrialRecord {
         block: 0,
         slot: 0,
         began_ns: 0,
+        asked_fps: None,
         timing: Timing::slice(250_000_000),
         rates: None,
         loss_ratio: 0.0,

@@ -4,7 +4,7 @@ use super::*;
 use crate::audit::{Evidence, audit};
 use crate::counters::PortCounters;
 use crate::record::{self, Asked, Roles, Skipped, Slot, Summary, VERSION};
-use crate::schedule::{Design, Schedule, Stopped};
+use crate::strategy::{Design, History, Observed, Stopped, TrialRequest, strategy};
 use crate::summary::summarise;
 use crate::trial::Rates;
 use linerate_plan::Plan;
@@ -80,6 +80,7 @@ fn trial(number: u64, (block, slot): (u32, usize), began_ns: u64, fps: f64, vali
         block,
         slot,
         began_ns,
+        asked_fps: None,
         timing: Timing::slice(100_000_000),
         rates,
         loss_ratio: 0.0,
@@ -100,21 +101,23 @@ fn trial(number: u64, (block, slot): (u32, usize), began_ns: u64, fps: f64, vali
     }
 }
 
-/// The trials that the schedule asks for, on a machine whose speed wanders by 30 % and whose single trials vary by 1 %.
+/// The trials that the strategy asks for, on a machine whose speed wanders by 30 % and whose single trials vary by 1 %.
 fn trials(campaign: &record::Campaign, rate: impl Fn(&str) -> f64) -> (Vec<TrialRecord>, Stopped) {
-    let mut schedule = Schedule::new(Design::of(campaign));
+    let mut strategy = strategy(Design::of(campaign));
     let mut random = SplitMix64::new(7);
     let mut noise = move || (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64 - 0.5;
-    let (mut all, mut elapsed) = (Vec::new(), 0);
+    let (mut all, mut seen, mut elapsed) = (Vec::new(), Vec::new(), 0);
     loop {
-        let (block, slot) = match schedule.next(elapsed) {
-            Ok(next) => next,
-            Err(stopped) => return (all, stopped),
-        };
+        let TrialRequest { block, slot, .. } =
+            match strategy.next(&History { elapsed_ns: elapsed, trials: &seen }) {
+                Ok(next) => next,
+                Err(stopped) => return (all, stopped),
+            };
         let speed = (1.0 + 0.3 * (f64::from(block) / 5.0).sin()) * (1.0 + 0.01 * noise());
         let fps = rate(&campaign.slots[slot].variant) * speed;
         all.push(trial(all.len() as u64, (block, slot), elapsed, fps, true));
-        schedule.observe(block, slot, Some(fps));
+        seen.push(Observed::from(&all[all.len() - 1]));
+        strategy.observe(&seen[seen.len() - 1]);
         elapsed += 150_000_000;
     }
 }

@@ -1,9 +1,9 @@
 //! Frames that the DUT drops. If they are many, the forwarding rate does not show the cost of a frame.
 
-use super::{Row, by_block};
+use super::Row;
 use crate::audit::{Side, no_room};
 use crate::record::{Campaign, TrialRecord};
-use crate::schedule::Schedule;
+use crate::strategy::Figure;
 use crate::trial::Rates;
 use linerate_plan::settings::Mode;
 use linerate_stats::Estimate;
@@ -64,8 +64,7 @@ pub fn lost(valid: &[&TrialRecord]) -> f64 {
 pub(super) struct Costs<'a> {
     pub campaign: &'a Campaign,
     pub rows: &'a [Row],
-    pub trials: &'a [TrialRecord],
-    pub schedule: Option<&'a Schedule>,
+    pub ratio: &'a dyn Fn(usize, usize, Figure) -> Option<Estimate>,
 }
 
 impl Costs<'_> {
@@ -78,11 +77,7 @@ impl Costs<'_> {
         if !drops || paced(of) || paced(than) {
             return None;
         }
-        let handled = |t: &TrialRecord| t.handled();
         // The one that handles more frames a second has the lower cost.
-        match self.schedule {
-            Some(schedule) => schedule.ratio_by(than, of, self.trials, handled),
-            None => by_block(than, of, self.trials, handled),
-        }
+        (self.ratio)(than, of, Figure::Handled)
     }
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::audit::{Evidence, Loss, Side, audit};
 use crate::counters::PortCounters;
 use crate::record::{Asked, Roles};
+use crate::strategy::{History, TrialRequest, strategy};
 use crate::trial::Rates;
 use linerate_plan::timing::Timing;
 
@@ -70,6 +71,7 @@ fn trial(number: u64, block: u32, slot: usize, fps: f64, lost: u64) -> TrialReco
         block,
         slot,
         began_ns: number * 250_000_000,
+        asked_fps: None,
         timing: Timing::slice(250_000_000),
         rates,
         loss_ratio: lost as f64 / 1000.0,
@@ -149,15 +151,17 @@ fn nothing_measured_is_no_number() {
 }
 
 #[test]
-fn intervals_allow_for_the_looks_of_the_schedule_that_ran_and_for_none_without_one() {
+fn intervals_allow_for_the_looks_of_the_strategy_that_ran_and_for_none_without_one() {
     let campaign = campaign();
-    let mut schedule = Schedule::new(Design::of(&campaign));
-    let mut all = Vec::new();
+    let mut strategy = strategy(Design::of(&campaign));
+    let (mut all, mut seen) = (Vec::new(), Vec::new());
     for number in 0..99 {
-        let (block, slot) = schedule.next(number * 250_000_000).unwrap();
+        let history = History { elapsed_ns: number * 250_000_000, trials: &seen };
+        let TrialRequest { block, slot, .. } = strategy.next(&history).unwrap();
         let fps = 1e6 * if slot == 2 { 0.75 + 0.1 * f64::from(block % 3) } else { 1.0 };
         all.push(trial(number, block, slot, fps, 0));
-        schedule.observe(block, slot, Some(fps));
+        seen.push(Observed::from(&all[all.len() - 1]));
+        strategy.observe(&seen[seen.len() - 1]);
     }
     let interrupted = |trials: &[TrialRecord]| {
         let summary = summarise(&campaign, trials, Stopped::Interrupted, 0);
@@ -165,8 +169,8 @@ fn intervals_allow_for_the_looks_of_the_schedule_that_ran_and_for_none_without_o
     };
     // Of 30 s, the fourth sixth is over after 20 s, within block 26.
     assert_eq!(interrupted(&all).n, 27);
-    assert_eq!(Some(interrupted(&all)), schedule.ratio(2, 1));
-    // In an order that no schedule drew, the interval is that of a sample whose size was fixed.
+    assert_eq!(Some(interrupted(&all)), strategy.ratio(2, 1, Figure::Received, &seen));
+    // In an order that no strategy asked for, the interval is that of a sample whose size was fixed.
     all.sort_by_key(|t| (t.block, t.slot));
     assert_eq!(interrupted(&all).n, 33);
 }

@@ -2,7 +2,7 @@
 
 use super::{Row, drops, losses_by_place, name};
 use crate::record::{Campaign, Slot, TrialRecord};
-use crate::schedule::Stopped;
+use crate::strategy::Stopped;
 use serde::{Deserialize, Serialize};
 
 /// A slot that could not be measured.

@@ -4,7 +4,7 @@ use super::names::Names;
 use super::numbers::{bytes, counted, grouped, seconds};
 use crate::document::{Document, Tone};
 use linerate_measure::record::{Campaign, HostFacts, Summary};
-use linerate_measure::schedule::Stopped;
+use linerate_measure::strategy::Stopped;
 use linerate_plan::settings::Mode;
 use linerate_plan::settings::States;
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use linerate_measure::audit::{Evidence, Loss, Side, audit};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{Asked, CpuShare, Roles, Slot, TrialRecord, VERSION};
-use linerate_measure::schedule::Stopped;
+use linerate_measure::strategy::Stopped;
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::Rates;
 use linerate_plan::settings::Mode;
@@ -114,6 +114,7 @@ pub(super) fn trial(number: u64, block: u32, slot: usize, offered: f64, received
         block,
         slot,
         began_ns: number * 300_000_000,
+        asked_fps: None,
         timing: Timing::slice(250_000_000),
         rates,
         loss_ratio: 1.0 - got as f64 / sent as f64,

@@ -35,7 +35,7 @@ pub struct Prepared {
     pub backend: Backend,
     /// Kinds of traffic, each on its CPUs.
     pub kinds: Vec<TrafficKind>,
-    /// Which lane of the plan and which of `kinds` each cell is, and its rate.
+    /// Which lane of the plan and which of `kinds` each cell is.
     pub layout: Vec<SlotLoad>,
 }
 
@@ -157,7 +157,7 @@ impl Prepared {
             no_ceiling: false,
             imported: None,
         });
-        self.layout.push(SlotLoad { lane: cell.lane, kind, rate: asked_fps });
+        self.layout.push(SlotLoad { lane: cell.lane, kind });
         Ok(())
     }
 
@@ -203,7 +203,7 @@ impl Prepared {
     ) -> Result<(Vec<EmbeddedPlan>, Places)> {
         let mut labs: Vec<LabDraft> = Vec::new();
         let mut places = vec![None; plan.cells.len()];
-        for (cell, &SlotLoad { lane, kind, rate }) in self.layout.iter().enumerate() {
+        for (cell, &SlotLoad { lane, kind }) in self.layout.iter().enumerate() {
             if self.is_skipped(cell) {
                 continue;
             }
@@ -214,7 +214,7 @@ impl Prepared {
             });
             let lab = &mut labs[at];
             let (lane, kind) = (position(&mut lab.lanes, lane), position(&mut lab.kinds, kind));
-            lab.slots.push(SlotLoad { lane, kind, rate });
+            lab.slots.push(SlotLoad { lane, kind });
             places[cell] = Some((at, lab.slots.len() - 1));
         }
         let labs = labs.iter().map(|lab| self.lab(plan, lab, consent, campaign)).collect::<Result<_>>()?;

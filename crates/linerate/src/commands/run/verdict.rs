@@ -6,7 +6,7 @@ use crate::output::{FAILED, INTERRUPTED, print, print_campaign, show, tell};
 use anyhow::Result;
 use linerate_measure::record::{Campaign, HostFacts, Summary};
 use linerate_measure::results::{Compared, Results};
-use linerate_measure::schedule::Stopped;
+use linerate_measure::strategy::Stopped;
 use linerate_plan::campaign::Interest;
 use linerate_plan::judge::Judgement;
 use linerate_report::text;

@@ -52,8 +52,6 @@ pub struct HostSlot {
     pub lane: usize,
     /// Its kind of traffic.
     pub kind: usize,
-    /// Frames/s; none for the maximum.
-    pub rate: Option<f64>,
     /// Flows that the DUT is to have seen before the first trial.
     pub flows: u64,
     /// How far connections are to be, where the DUT keeps states.
@@ -176,7 +174,13 @@ impl Hosts {
         Some(Connections { states, tracked: None, unanswered: None })
     }
 
-    fn measure(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<TrialOutcome> {
+    fn measure(
+        &mut self,
+        slot: usize,
+        load: Option<f64>,
+        timing: Timing,
+        interrupted: &AtomicBool,
+    ) -> Result<TrialOutcome> {
         let slot = self.slots[slot].clone();
         self.bring(slot.lane, interrupted)?;
         if !self.learn(&slot, timing, interrupted)? {
@@ -192,7 +196,7 @@ impl Hosts {
         let armed = self.device.as_ref().map(|device| device.dut.arm(&device.during));
         let before = look(&mut self.device)?;
         let began = Instant::now();
-        let flown = self.tester.trial(slot.kind, slot.rate, timing, interrupted)?;
+        let flown = self.tester.trial(slot.kind, load, timing, interrupted)?;
         let after = look(&mut self.device)?;
         let account = account(&self.device, &flown, before.as_ref().zip(after.as_ref()));
         let commands = self.device.iter().flat_map(|d| d.commands.iter().map(|c| (&d.dut, c)));
@@ -246,12 +250,18 @@ impl Hosts {
 }
 
 impl Testbed for Hosts {
-    fn run(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<TrialOutcome> {
+    fn run(
+        &mut self,
+        slot: usize,
+        load: Option<f64>,
+        timing: Timing,
+        interrupted: &AtomicBool,
+    ) -> Result<TrialOutcome> {
         let (lane, before) = (self.slots[slot].lane, self.reboots());
         if let Some(why) = self.broken.get(&lane) {
             return Ok(failed(why.clone()));
         }
-        let shown = match self.measure(slot, timing, interrupted) {
+        let shown = match self.measure(slot, load, timing, interrupted) {
             Err(error) if !interrupted.load(Ordering::Relaxed) => {
                 let lost = error.downcast::<DutError>().or_else(|error| self.lost_by(error))?;
                 failed(self.mark(lane, lost)?)

@@ -3,10 +3,9 @@
 use super::super::numbers::grouped;
 use super::span;
 use crate::document::{Document, Table, Tone};
+use linerate_measure::strategy::by_name;
 use linerate_plan::Plan;
-use linerate_plan::campaign::{
-    Campaign, Cell, Expectation, Figures, Interest, Lab, Order, Reboot, Requirement,
-};
+use linerate_plan::campaign::{Campaign, Cell, Expectation, Figures, Interest, Lab, Reboot, Requirement};
 use linerate_plan::changes::{Change, Reach, changes};
 use linerate_plan::placeholders::PLACEHOLDERS;
 use linerate_plan::settings::Mode;
@@ -108,16 +107,13 @@ fn cells(page: &mut Document, campaign: &Campaign) {
 fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
     page.heading("Schedule");
     let (times, trials) = (Timetable::new(campaign), &campaign.trials);
-    let order = match trials.order {
-        Order::Blocks => "randomised complete blocks",
-        Order::Sequential => "one cell after the other, which measures the drift as well",
+    let strategy = by_name(&trials.order);
+    let seed = match (strategy.randomised, trials.seed) {
+        (false, _) => String::new(),
+        (true, Some(seed)) => format!(", seed {seed}"),
+        (true, None) => ", the seed drawn by the run and recorded (below, 1 as an example)".into(),
     };
-    let seed = match (trials.order, trials.seed) {
-        (Order::Sequential, _) => String::new(),
-        (_, Some(seed)) => format!(", seed {seed}"),
-        (_, None) => ", the seed drawn by the run and recorded (below, 1 as an example)".into(),
-    };
-    page.item("order     ", &format!("{order}{seed}"), Tone::Plain);
+    page.item("order     ", &format!("{}{seed}", strategy.about), Tone::Plain);
     let pause = if trials.pause_ns > 0 {
         format!(" after a pause of {}", precise(trials.pause_ns))
     } else {
@@ -160,11 +156,7 @@ fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
     for (at, block) in blocks.iter().enumerate() {
         let shown = block.iter().take(40).map(|cell| (cell + 1).to_string()).collect::<Vec<_>>().join(" ");
         let more = if block.len() > 40 { " ..." } else { "" };
-        let name = if trials.order == Order::Blocks {
-            format!("block {}", at + 1)
-        } else {
-            format!("cell {}", at + 1)
-        };
+        let name = format!("{} {}", if strategy.randomised { "block" } else { "cell" }, at + 1);
         page.item(&format!("{name:10}"), &format!("cells {shown}{more}"), Tone::Note);
         if at + 1 == 12 {
             break;

@@ -5,7 +5,8 @@ use super::super::numbers::grouped;
 use super::super::setup::{machine, mode, roles, states};
 use super::Shown;
 use crate::document::{Document, Tone};
-use linerate_plan::campaign::{Campaign as Plan, Order};
+use linerate_measure::strategy::by_name;
+use linerate_plan::campaign::Campaign as Plan;
 use linerate_plan::settings::Mode;
 
 /// Levels of the traffic that are listed one by one at most.
@@ -58,10 +59,7 @@ fn traffic(plan: &Plan) -> String {
 fn trials(shown: &Shown<'_>) -> String {
     let asked = &shown.campaign.asked;
     let count: usize = shown.results.cells.iter().map(|c| c.trials).sum();
-    let order = match shown.planned.plan.trials.order {
-        Order::Blocks => "in randomised blocks",
-        Order::Sequential => "one cell after the other, which measures the machine's drift as well",
-    };
+    let order = by_name(&shown.planned.plan.trials.order).about;
     format!(
         "{} of {} ms, {order}, seed {}, batches of {}, from {} to {} in {}",
         grouped(count as u64),

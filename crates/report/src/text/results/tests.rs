@@ -6,7 +6,7 @@ use crate::text::Style;
 use expect_test::expect_file;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::record::{Campaign, Planned, Skipped, TrialRecord};
-use linerate_measure::schedule::Stopped;
+use linerate_measure::strategy::Stopped;
 use linerate_measure::summary::summarise;
 use linerate_plan::Plan;
 use linerate_plan::settings::Mode;

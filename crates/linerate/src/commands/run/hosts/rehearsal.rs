@@ -96,7 +96,8 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
     };
     let to = to.and_then(|interface| interface.mac);
     let mut loads: Vec<(usize, Option<f64>, Vec<String>)> = Vec::new();
-    for (cell, &SlotLoad { kind, rate, .. }) in prepared.layout.iter().enumerate() {
+    for (cell, &SlotLoad { kind, .. }) in prepared.layout.iter().enumerate() {
+        let rate = prepared.slots[cell].asked_fps;
         let number = (cell + 1).to_string();
         match loads.iter_mut().find(|(k, r, _)| (*k, *r) == (kind, rate)) {
             Some((.., cells)) => cells.push(number),

@@ -54,7 +54,7 @@ impl Site {
     pub fn stand(&self, plan: &Campaign, prepared: &Prepared, campaign: u8) -> Result<Hosts> {
         let device = self.device(plan)?;
         let tester = self.tester(prepared, campaign)?;
-        let of_slot = |(cell, &SlotLoad { lane, kind, rate }): (usize, &SlotLoad)| {
+        let of_slot = |(cell, &SlotLoad { lane, kind }): (usize, &SlotLoad)| {
             let traffic = &plan.kinds[plan.cells[cell].kind];
             let flows = u64::from(traffic.flows);
             let settings = &plan.lanes[lane].settings;
@@ -68,7 +68,6 @@ impl Site {
             HostSlot {
                 lane,
                 kind,
-                rate,
                 flows: if all { flows } else { flows.min(ENOUGH_TO_LEARN) },
                 states,
                 forget: settings.forget(),

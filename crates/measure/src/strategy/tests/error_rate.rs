@@ -89,33 +89,45 @@ fn excludes(e: Estimate, ratio: f64) -> bool {
 
 /// One campaign of slots that are all the same: whether the interval of any comparison ever excludes 1.
 fn ever_told_apart(design: &Design, noise: Noise, seed: u64) -> Vec<bool> {
-    let mut schedule = Schedule::new(Design { seed, ..design.clone() });
+    let mut strategy = Blocks::new(Design { seed, ..design.clone() });
     let mut machine = Machine::new(noise, !seed);
     let most = f64::from(design.stopping.most_blocks.unwrap()) * design.slots.len() as f64;
     let mut apart = vec![false; design.watched.len()];
     let mut trials = 0.0;
-    while let Ok((block, slot)) = schedule.next(0) {
-        schedule.observe(block, slot, Some(machine.rate(trials / most)));
+    let mut look = |strategy: &Blocks| {
+        for (apart, known) in apart.iter_mut().zip(strategy.watched()) {
+            *apart |= known.ratio.is_some_and(|e| excludes(e, 1.0));
+        }
+    };
+    while let Ok(request) = strategy.next(&at(0)) {
+        strategy.observe(&observed(request, Some(machine.rate(trials / most))));
         trials += 1.0;
-        if schedule.turns.block_is_over() {
-            look(&schedule, &mut apart);
+        if strategy.block_is_over() {
+            look(&strategy);
         }
     }
-    look(&schedule, &mut apart);
+    look(&strategy);
     apart
 }
 
-fn look(schedule: &Schedule, apart: &mut [bool]) {
-    for (apart, comparison) in apart.iter_mut().zip(&schedule.comparisons) {
-        *apart |= comparison.known().is_some_and(|e| excludes(e, 1.0));
+/// As [`ever_told_apart`], of slots whose trials follow each other.
+fn told_apart_in_sequence(design: &Design, noise: Noise, seed: u64) -> Vec<bool> {
+    let mut strategy = Sequential::new(design.clone());
+    let mut machine = Machine::new(noise, !seed);
+    let most = f64::from(design.stopping.most_blocks.unwrap()) * design.slots.len() as f64;
+    let mut trials = Vec::new();
+    while let Ok(request) = strategy.next(&at(0)) {
+        trials.push(observed(request, Some(machine.rate(trials.len() as f64 / most))));
     }
+    let of = |w: &Watched| strategy.ratio(w.of, w.than, Figure::Received, &trials);
+    design.watched.iter().map(|w| of(w).is_some_and(|e| excludes(e, 1.0))).collect()
 }
 
 /// The worst rate of all comparisons.
-fn error_rate(design: &Design, noise: Noise) -> f64 {
+fn error_rate(design: &Design, noise: Noise, campaign: fn(&Design, Noise, u64) -> Vec<bool>) -> f64 {
     let mut wrong = vec![0u64; design.watched.len()];
     for seed in 0..CAMPAIGNS {
-        let apart = ever_told_apart(design, noise, seed);
+        let apart = campaign(design, noise, seed);
         wrong.iter_mut().zip(apart).for_each(|(wrong, apart)| *wrong += u64::from(apart));
     }
     wrong.into_iter().max().unwrap() as f64 / CAMPAIGNS as f64
@@ -129,7 +141,7 @@ fn no_look_tells_identical_slots_apart_too_often() {
     for most in [13, 60] {
         let design = design(2, vec![pair(1, 0)], blocks(most), 0);
         for noise in ALL {
-            let rate = error_rate(&design, noise);
+            let rate = error_rate(&design, noise, ever_told_apart);
             println!("{most} blocks, {noise:?}: {:.1} %", 100.0 * rate);
             assert!(rate <= AT_MOST, "{noise:?}: {rate}");
         }
@@ -141,7 +153,7 @@ fn stopping_and_dropping_do_not_add_errors() {
     let stopping = Stopping { relative_width: Some(0.02), ..blocks(60) };
     let design = design(5, vec![pair(2, 1), pair(3, 1), pair(4, 1)], stopping, 0);
     for noise in [Noise::Normal(0.01), Noise::Normal(0.02), Noise::Modes, Noise::Walk] {
-        let rate = error_rate(&design, noise);
+        let rate = error_rate(&design, noise, ever_told_apart);
         println!("three comparisons, stopped at 2 %, {noise:?}: {:.1} %", 100.0 * rate);
         assert!(rate <= AT_MOST, "{noise:?}: {rate}");
     }
@@ -149,10 +161,9 @@ fn stopping_and_dropping_do_not_add_errors() {
 
 #[test]
 fn one_after_the_other_measures_the_drift() {
-    let order = Order::Sequential;
-    let design = Design { order, ..design(2, vec![pair(1, 0)], blocks(60), 0) };
+    let design = design(2, vec![pair(1, 0)], blocks(60), 0);
     for noise in [Noise::Normal(0.02), Noise::Modes, Noise::Autocorrelated, Noise::Walk, Noise::Rising] {
-        let rate = error_rate(&design, noise);
+        let rate = error_rate(&design, noise, told_apart_in_sequence);
         println!("one after the other, {noise:?}: {:.1} %", 100.0 * rate);
         let independent = matches!(noise, Noise::Normal(_));
         assert!(if independent { rate <= AT_MOST } else { rate >= 0.15 }, "{noise:?}: {rate}");
@@ -167,16 +178,16 @@ fn looking_costs_little_width() {
     for (most, noise) in [(30, 0.02), (60, 0.02), (60, 0.05), (240, 0.05)] {
         let (mut width, mut fixed_width, mut proven) = (0.0, 0.0, 0);
         for seed in 0..400 {
-            let mut schedule = Schedule::new(design(2, vec![pair(1, 0)], blocks(most), seed));
+            let mut strategy = Blocks::new(design(2, vec![pair(1, 0)], blocks(most), seed));
             let mut machine = Machine::new(Noise::Normal(noise), !seed);
             let mut pairs = vec![(0.0, 0.0); most as usize];
-            while let Ok((block, slot)) = schedule.next(0) {
-                let rate = machine.rate(0.0) * if slot == 1 { 0.97 } else { 1.0 };
-                schedule.observe(block, slot, Some(rate));
-                let pair = &mut pairs[block as usize];
-                *(if slot == 1 { &mut pair.0 } else { &mut pair.1 }) = rate;
+            while let Ok(request) = strategy.next(&at(0)) {
+                let rate = machine.rate(0.0) * if request.slot == 1 { 0.97 } else { 1.0 };
+                strategy.observe(&observed(request, Some(rate)));
+                let pair = &mut pairs[request.block as usize];
+                *(if request.slot == 1 { &mut pair.0 } else { &mut pair.1 }) = rate;
             }
-            let last = schedule.ratio(1, 0).unwrap();
+            let last = received(&strategy, 1, 0).unwrap();
             width += last.relative_width();
             fixed_width += paired_ratio(&pairs, 0.95).unwrap().relative_width();
             proven += u32::from(excludes(last, 1.0));

@@ -1,31 +1,35 @@
-//! What a schedule is made from: the slots, the ratios of interest, and when to stop.
+//! What a strategy goes by: the slots, the ratios of interest, and when to stop.
 
+use super::{STRATEGIES, TrialRequest};
 use crate::record;
 use linerate_plan as plan;
-use linerate_plan::campaign::Order;
 
-/// What a schedule is made from. Together with the recorded trials it says all that the schedule did.
+/// What a strategy goes by. Together with the recorded trials it says all that the strategy did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Design {
     /// The slots, by number.
-    pub slots: Vec<Place>,
+    pub slots: Vec<DesignSlot>,
     /// Ratios of interest.
     pub watched: Vec<Watched>,
-    /// The order of trials.
-    pub order: Order,
+    /// The strategy's name.
+    pub strategy: String,
+    /// The measured window of a trial, in nanoseconds.
+    pub duration_ns: u64,
     /// When to stop.
     pub stopping: Stopping,
     /// Seed of the order.
     pub seed: u64,
 }
 
-/// A slot in the schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Place {
+/// A slot of a design.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct DesignSlot {
     /// Slots of one group stand side by side; a block goes from group to group.
     pub group: usize,
     /// The slot that runs whenever this one does.
     pub ceiling: Option<usize>,
+    /// Frames/s asked for; `None`: as fast as possible.
+    pub load: Option<f64>,
     /// Whether it never runs.
     pub skipped: bool,
 }
@@ -71,40 +75,52 @@ impl Design {
     /// Without a plan, each slot's ratio to its baseline decides, or to the tester's ceiling where there are no baselines; a number
     /// of trials that was asked for is run, and otherwise the budget bounds them.
     pub fn of(campaign: &record::Campaign) -> Design {
-        let seed = campaign.asked.seed;
-        if let Some(planned) = &campaign.planned {
-            return Design::of_plan(&planned.plan, |cell| !planned.lacking(cell).is_empty(), seed);
-        }
-        let place = |s: &record::Slot| Place { group: 0, ceiling: s.ceiling, skipped: false };
         let asked = &campaign.asked;
-        Design {
-            slots: campaign.slots.iter().map(place).collect(),
-            watched: of_slots(&campaign.slots),
-            order: Order::Blocks,
-            stopping: match asked.trials {
-                Some(trials) => Stopping { most_blocks: Some(trials), ..Stopping::default() },
-                None => Stopping {
-                    relative_width: Some(BENCH_WIDTH),
-                    budget_ns: Some(asked.budget_ns),
-                    most_blocks: None,
+        let mut design = match &campaign.planned {
+            Some(planned) => {
+                Design::of_plan(&planned.plan, |cell| !planned.lacking(cell).is_empty(), asked.seed)
+            }
+            None => Design {
+                slots: campaign
+                    .slots
+                    .iter()
+                    .map(|s| DesignSlot { ceiling: s.ceiling, ..DesignSlot::default() })
+                    .collect(),
+                watched: of_slots(&campaign.slots),
+                strategy: STRATEGIES[0].name.into(),
+                duration_ns: asked.timing.run_ns,
+                stopping: match asked.trials {
+                    Some(trials) => Stopping { most_blocks: Some(trials), ..Stopping::default() },
+                    None => Stopping {
+                        relative_width: Some(BENCH_WIDTH),
+                        budget_ns: Some(asked.budget_ns),
+                        most_blocks: None,
+                    },
                 },
+                seed: asked.seed,
             },
-            seed,
+        };
+        design.duration_ns = asked.timing.run_ns;
+        for (planned, slot) in design.slots.iter_mut().zip(&campaign.slots) {
+            planned.load = slot.asked_fps;
         }
+        design
     }
 
     /// The design of a plan: its cells are the slots.
     pub fn of_plan(plan: &plan::campaign::Campaign, skipped: impl Fn(usize) -> bool, seed: u64) -> Design {
-        let place = |(number, cell): (usize, &plan::campaign::Cell)| Place {
+        let slot = |(number, cell): (usize, &plan::campaign::Cell)| DesignSlot {
             group: plan.lanes.get(cell.lane).map_or(0, |lane| lane.group),
             ceiling: cell.ceiling,
+            load: None,
             skipped: skipped(number),
         };
         let watched = |c: &plan::campaign::Comparison| Watched { of: c.of, than: c.than, decides: c.decides };
         Design {
-            slots: plan.cells.iter().enumerate().map(place).collect(),
+            slots: plan.cells.iter().enumerate().map(slot).collect(),
             watched: plan.comparisons.iter().map(watched).collect(),
-            order: plan.trials.order,
+            strategy: plan.trials.order.clone(),
+            duration_ns: plan.trials.duration_ns,
             stopping: Stopping {
                 relative_width: plan.trials.until,
                 most_blocks: plan.trials.blocks,
@@ -114,12 +130,17 @@ impl Design {
         }
     }
 
+    /// The request for a slot's trial as the design has it.
+    pub(super) fn request(&self, block: u32, slot: usize) -> TrialRequest {
+        TrialRequest { slot, block, load: self.slots[slot].load, duration_ns: self.duration_ns }
+    }
+
     /// Without references to slots that do not exist: records can hold anything.
     pub(super) fn sound(mut self) -> Design {
         let slots = self.slots.len();
         self.watched.retain(|w| w.of < slots && w.than < slots && w.of != w.than);
-        for (number, place) in self.slots.iter_mut().enumerate() {
-            place.ceiling = place.ceiling.filter(|c| *c < slots && *c != number);
+        for (number, slot) in self.slots.iter_mut().enumerate() {
+            slot.ceiling = slot.ceiling.filter(|c| *c < slots && *c != number);
         }
         self
     }

@@ -1,8 +1,9 @@
 //! What is known of a ratio, look after look.
 
-use super::{Design, Watched};
+use super::{Design, Figure, Observed, Watched};
 use linerate_stats::sequential::Boundary;
 use linerate_stats::{Estimate, paired_ratio_between};
+use std::collections::BTreeMap;
 
 /// A moment at which the intervals were looked at.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,40 +14,29 @@ pub(super) struct Look {
     pub share: f64,
 }
 
-/// Rates by block and slot; `None` where there was no trial, or none that is valid.
-#[derive(Debug, Clone)]
-pub(super) struct Outcomes {
-    slots: usize,
-    rates: Vec<Vec<Option<f64>>>,
-}
+/// A figure of the valid trials, by slot and block.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outcomes(BTreeMap<(usize, u32), f64>);
 
 impl Outcomes {
-    pub(super) fn new(slots: usize) -> Outcomes {
-        Outcomes { slots, rates: Vec::new() }
+    pub(super) fn of(figure: Figure, trials: &[Observed]) -> Outcomes {
+        let mut outcomes = Outcomes::default();
+        trials.iter().for_each(|trial| outcomes.add(trial, figure));
+        outcomes
     }
 
-    pub(super) fn blocks(&self) -> u32 {
-        self.rates.len() as u32
+    pub(super) fn add(&mut self, trial: &Observed, figure: Figure) {
+        let at = (trial.request.slot, trial.request.block);
+        match figure.of(trial).filter(|value| value.is_finite()) {
+            Some(value) => self.0.insert(at, value),
+            None => self.0.remove(&at),
+        };
     }
 
-    /// Makes room for a block, which is at most the next one.
-    pub(super) fn begin(&mut self, block: u32) {
-        if block as usize == self.rates.len() {
-            self.rates.push(vec![None; self.slots]);
-        }
-    }
-
-    pub(super) fn set(&mut self, block: u32, slot: usize, rate: Option<f64>) {
-        if let Some(outcome) = self.rates.get_mut(block as usize).and_then(|b| b.get_mut(slot)) {
-            *outcome = rate;
-        }
-    }
-
-    /// The valid pairs of the first so many blocks.
-    fn pairs(&self, (of, than): (usize, usize), blocks: u32) -> Vec<(f64, f64)> {
-        let usable = |rate: Option<f64>| rate.filter(|r| *r > 0.0 && r.is_finite());
-        let blocks = self.rates.iter().take(blocks as usize);
-        blocks.filter_map(|b| Some((usable(b[of])?, usable(b[than])?))).collect()
+    /// The pairs of the first so many blocks.
+    pub(super) fn pairs(&self, (of, than): (usize, usize), blocks: u32) -> Vec<(f64, f64)> {
+        let numerators = self.0.range((of, 0)..(of, blocks));
+        numerators.filter_map(|((_, block), a)| Some((*a, *self.0.get(&(than, *block))?))).collect()
     }
 }
 
