@@ -51,7 +51,7 @@ fn the_first_sample_comes_within_a_second() {
 }
 
 fn first_sample() -> Duration {
-    let bench = Bench::new("--family 4 --trials 1 --duration 250ms --batch 64");
+    let bench = Bench::new("--family 4 --trials 1 --duration 250ms");
     let began = Instant::now();
     let running = bench.program().start();
     let first =

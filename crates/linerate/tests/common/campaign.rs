@@ -11,11 +11,16 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// `linerate bench` with these arguments, separated by blanks.
+    /// `linerate bench` with these arguments, separated by blanks. The batch is given, for choosing it takes half a second.
     pub fn new(line: &str) -> Self {
         let scratch = Scratch::new();
+        let batch = if ["--batch", "--rate", "--simulate"].iter().any(|o| line.contains(o)) {
+            ""
+        } else {
+            "--batch 64"
+        };
         let mut args: Vec<String> =
-            format!("bench {line} --out").split_whitespace().map(String::from).collect();
+            format!("bench {line} {batch} --out").split_whitespace().map(String::from).collect();
         args.push(scratch.file("records"));
         Bench { scratch, args }
     }
