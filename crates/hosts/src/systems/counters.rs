@@ -1,20 +1,17 @@
 //! Counters of interfaces and protocols.
 
 use super::MOST_ENTRIES;
-use super::text::{bounded, is_name, lines, shown};
+use super::text::{is_name, lines, shown};
 
-/// What an interface counted. What its system does not tell is `None`.
+/// The counters of an interface; `None` where its system has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Its name.
     pub interface: String,
-    /// Frames received.
     pub in_packets: Option<u64>,
     /// Received with errors; many drivers count here what they had no buffer for.
     pub in_errors: Option<u64>,
     /// Dropped on the way in.
     pub in_drops: Option<u64>,
-    /// Frames sent.
     pub out_packets: Option<u64>,
     /// Not sent for errors.
     pub out_errors: Option<u64>,
@@ -29,7 +26,6 @@ pub struct Statistic {
     pub protocol: String,
     /// `packets forwarded`, ...
     pub what: String,
-    /// How many.
     pub count: u64,
 }
 
@@ -37,11 +33,10 @@ pub struct Statistic {
 /// `<Link#2>`, not those of their addresses.
 ///
 /// The header names the columns; as `Address` may be empty, they are counted from the right.
-pub fn netstat_i(output: &[u8]) -> Vec<Counters> {
-    let text = bounded(output);
+pub fn netstat_i(text: &str) -> Vec<Counters> {
     let mut columns: Vec<&str> = Vec::new();
     let mut all: Vec<Counters> = Vec::new();
-    for line in lines(&text) {
+    for line in lines(text) {
         let words: Vec<&str> = line.split_ascii_whitespace().take(32).collect();
         if words.first() == Some(&"Name") {
             let after = words.iter().position(|w| *w == "Address").map_or(words.len(), |at| at + 1);
@@ -76,9 +71,8 @@ pub fn netstat_i(output: &[u8]) -> Vec<Counters> {
 }
 
 /// Linux' `/proc/net/dev`: sixteen numbers behind a name.
-pub fn proc_net_dev(output: &[u8]) -> Vec<Counters> {
-    let text = bounded(output);
-    let parsed = lines(&text).filter_map(|line| {
+pub fn proc_net_dev(text: &str) -> Vec<Counters> {
+    let parsed = lines(text).filter_map(|line| {
         let (name, rest) = line.split_once(':')?;
         let numbers: Vec<u64> =
             rest.split_ascii_whitespace().map_while(|w| w.parse().ok()).take(16).collect();
@@ -97,11 +91,10 @@ pub fn proc_net_dev(output: &[u8]) -> Vec<Counters> {
 }
 
 /// Lines `12 packets forwarded` below a protocol's name.
-pub fn netstat_s(output: &[u8]) -> Vec<Statistic> {
-    let text = bounded(output);
+pub fn netstat_s(text: &str) -> Vec<Statistic> {
     let mut protocol = "";
     let mut all = Vec::new();
-    for line in lines(&text) {
+    for line in lines(text) {
         let words = line.trim();
         if let Some(name) = line.strip_suffix(':').filter(|n| is_name(n.trim())) {
             protocol = name.trim();

@@ -8,9 +8,7 @@ use linerate_plan::lab::OperatingSystem;
 pub enum Kernel {
     /// FreeBSD, and what is made of it.
     FreeBsd,
-    /// OpenBSD.
     OpenBsd,
-    /// NetBSD.
     NetBsd,
     /// Linux, and what is made of it.
     Linux,
@@ -42,10 +40,9 @@ impl Kernel {
     }
 }
 
-/// What a host says that it is.
+/// The system of a host, by its own word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct System {
-    /// The system.
     pub system: OperatingSystem,
     /// Its name of itself.
     pub host: String,
@@ -56,7 +53,7 @@ pub struct System {
 }
 
 impl System {
-    /// A host of which no more is known.
+    /// A host about which no more is known.
     pub(super) fn unnamed(system: OperatingSystem) -> System {
         System { system, host: String::new(), kernel: String::new(), product: None }
     }
@@ -75,7 +72,7 @@ pub const FILES: [&str; 6] = [
 /// Tells a system by `uname -a`, the output of `head -n 40` of [`FILES`], and that of `mount`; what is missing is empty.
 pub fn detect(uname: &[u8], files: &[u8], mount: &[u8]) -> Option<System> {
     let uname = bounded(uname);
-    // What a login prints may stand before it.
+    // The output of a login may stand before it.
     let words: Vec<&str> = lines(&uname).find_map(|line| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         kernel(words.first()?).filter(|_| words.len() >= 3)?;

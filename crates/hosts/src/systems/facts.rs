@@ -1,4 +1,4 @@
-//! Everything that is known of a host, plain: so that what follows from it can be tested without a host.
+//! Everything that is known of a host, as plain values: so that checks can be tested without a host.
 
 use super::counters::{self, Counters, Statistic};
 use super::detect::{self, Kernel, System};
@@ -6,7 +6,7 @@ use super::interface::Interface;
 use super::neighbours::{self, Neighbour};
 use super::question::Question;
 use super::small::{self, Disk};
-use super::text::number;
+use super::text::{bounded, number};
 use super::way::{self, Way};
 use super::{ifconfig, linux};
 use linerate_plan::lab::OperatingSystem;
@@ -16,7 +16,7 @@ use std::net::IpAddr;
 /// A host's clock, asked between two looks at ours. Seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Clock {
-    /// What the host said, in whole seconds.
+    /// The host's answer, in whole seconds.
     pub theirs: f64,
     /// Ours when it was asked.
     pub asked: f64,
@@ -41,7 +41,6 @@ impl Clock {
 /// Why a host could not be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreachable {
-    /// What is wrong.
     pub why: String,
     /// What to do.
     pub remedy: String,
@@ -52,7 +51,7 @@ pub struct Unreachable {
 pub struct Unanswered {
     /// The program that was to answer it, with its arguments.
     pub command: String,
-    /// What became of it.
+    /// Why there is none.
     pub why: Silence,
 }
 
@@ -70,29 +69,22 @@ pub enum Silence {
 pub struct Facts {
     /// Why it could not be reached at all, if it could not: then nothing else is known.
     pub unreachable: Option<Unreachable>,
-    /// What it did not answer.
+    /// Questions without an answer.
     pub unanswered: Vec<Unanswered>,
-    /// What it runs.
     pub system: Option<System>,
-    /// Its clock.
     pub clock: Option<Clock>,
     /// The user's number; 0 is root.
     pub user: Option<u32>,
     /// Whether `sudo -n` works.
     pub sudo: Option<bool>,
-    /// CPUs.
     pub cpus: Option<u32>,
-    /// Interfaces.
     pub interfaces: Vec<Interface>,
-    /// Their counters.
     pub counters: Vec<Counters>,
-    /// Its protocols' counters.
     pub statistics: Vec<Statistic>,
     /// ARP and neighbour discovery.
     pub neighbours: Vec<Neighbour>,
     /// The way to addresses that were asked for; `None` where there is none.
     pub ways: BTreeMap<IpAddr, Option<Way>>,
-    /// Free space.
     pub disks: Vec<Disk>,
     /// Settings that were asked for.
     pub sysctls: BTreeMap<String, String>,
@@ -100,7 +92,7 @@ pub struct Facts {
     pub programs: BTreeMap<String, String>,
     /// Whether its root is mounted read-only.
     pub read_only_root: Option<bool>,
-    /// What was printed of uname, files and mounts: the system is told by all three.
+    /// The output of uname, files and mounts: all three together tell the system.
     pub(crate) told: [Vec<u8>; 3],
 }
 
@@ -111,12 +103,12 @@ impl Facts {
         Facts { unreachable: Some(unreachable), ..Facts::default() }
     }
 
-    /// What it runs, by its lab file, where uname(1) names nothing that is known here.
+    /// Takes the system from the lab file, where uname(1) names none that is known here.
     pub fn assume(&mut self, system: OperatingSystem) {
         self.system.get_or_insert_with(|| System::unnamed(system));
     }
 
-    /// Facts of a host of which only the kernel is known, for what is asked again and again.
+    /// Facts of a host with nothing known but its kernel, for questions that are asked again and again.
     pub fn of_kernel(kernel: Kernel) -> Self {
         Facts { system: Some(System::unnamed(kernel.plain())), ..Facts::default() }
     }
@@ -140,44 +132,46 @@ impl Facts {
     pub fn answer(&mut self, question: &Question, output: &[u8], status: i32) {
         let kernel = self.kernel();
         let is_linux = kernel == Some(Kernel::Linux);
+        let text = &*bounded(output);
         match question {
             Question::Uname => self.told(0, output),
             Question::Files => self.told(1, output),
             Question::Mounts => {
-                self.read_only_root = small::read_only_root(output);
+                self.read_only_root = small::read_only_root(text);
                 self.told(2, output);
             }
             Question::Interfaces if is_linux => self.interfaces = linux::interfaces(output),
-            Question::Interfaces => self.interfaces = ifconfig::interfaces(output),
-            Question::Link(name) => self.with(name, |i| linux::ethtool(output, i)),
-            Question::Pause(name) if is_linux => self.with(name, |i| i.pause = linux::pause(output)),
+            Question::Interfaces => self.interfaces = ifconfig::interfaces(text),
+            Question::Link(name) => self.with(name, |i| linux::ethtool(text, i)),
+            Question::Pause(name) if is_linux => self.with(name, |i| i.pause = linux::pause(text)),
             Question::Pause(name) => {
-                let settings = small::sysctls(output);
+                let settings = small::sysctls(text);
                 self.with(name, |i| ifconfig::pause(&settings, &mut i.pause));
                 self.sysctls.extend(settings);
             }
-            Question::Counters if is_linux => self.counters = counters::proc_net_dev(output),
-            Question::Counters => self.counters = counters::netstat_i(output),
-            Question::Statistics => self.statistics = counters::netstat_s(output),
+            Question::Counters if is_linux => self.counters = counters::proc_net_dev(text),
+            Question::Counters => self.counters = counters::netstat_i(text),
+            Question::Statistics => self.statistics = counters::netstat_s(text),
             Question::Neighbours if is_linux => self.neighbours = linux::neighbours(output),
-            Question::Neighbours | Question::Neighbours6 => self.neighbours.extend(neighbours::table(output)),
+            Question::Neighbours | Question::Neighbours6 => self.neighbours.extend(neighbours::table(text)),
             Question::Way(to) => {
-                let way = if is_linux { linux::way(output) } else { way::way(output) };
+                let way = if is_linux { linux::way(output) } else { way::way(text) };
                 self.ways.insert(*to, way.filter(|_| status == 0));
             }
-            Question::Disk => self.disks = small::disks(output),
-            Question::Cpus => self.cpus = number(output),
-            Question::User => self.user = number(output),
+            Question::Disk => self.disks = small::disks(text),
+            Question::Cpus => self.cpus = number(text),
+            Question::User => self.user = number(text),
             Question::Sudo => self.sudo = Some(status == 0),
-            Question::Sysctls(_) => self.sysctls.extend(small::sysctls(output)),
-            Question::Programs => self.programs = small::programs(output),
+            Question::Sysctls(_) => self.sysctls.extend(small::sysctls(text)),
+            Question::Programs => self.programs = small::programs(text),
             Question::Date => {}
         }
     }
 
     /// Enters the answer to [`Question::Date`], with our clock before and after.
     pub fn date(&mut self, output: &[u8], asked: f64, answered: f64) {
-        self.clock = number::<u64>(output).map(|theirs| Clock { theirs: theirs as f64, asked, answered });
+        self.clock =
+            number::<u64>(&bounded(output)).map(|theirs| Clock { theirs: theirs as f64, asked, answered });
     }
 
     fn with(&mut self, name: &str, change: impl FnOnce(&mut Interface)) {

@@ -2,16 +2,15 @@
 
 use super::MOST_ENTRIES;
 use super::interface::{Interface, Link, Pause};
-use super::text::{address, bounded, is_name, lines, mac, shown};
+use super::text::{address, is_name, lines, mac, shown};
 use linerate_plan::lab::HostAddress;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// All interfaces of `ifconfig -a`.
-pub fn interfaces(output: &[u8]) -> Vec<Interface> {
-    let text = bounded(output);
+pub fn interfaces(text: &str) -> Vec<Interface> {
     let mut interfaces: Vec<Interface> = Vec::new();
-    for line in lines(&text) {
+    for line in lines(text) {
         if !line.starts_with([' ', '\t']) {
             let begun = header(line);
             if begun.is_some() && interfaces.len() == MOST_ENTRIES {
@@ -67,7 +66,7 @@ fn inet(value: &str) -> Option<HostAddress> {
         Some(hex) => u32::from_str_radix(hex, 16).ok(),
         None => mask.parse::<std::net::Ipv4Addr>().ok().map(u32::from),
     });
-    // A mask with holes is no network's.
+    // A mask with holes describes no network.
     let length = bits.filter(|b| b.leading_ones() + b.trailing_zeros() >= 32).map(|b| b.leading_ones() as u8);
     Some(HostAddress { address, length })
 }
@@ -89,7 +88,7 @@ fn after<'a>(line: &'a str, key: &str) -> Option<&'a str> {
 /// `Ethernet 10Gbase-T <full-duplex>`.
 fn media(value: &str, interface: &mut Interface) {
     interface.media = Some(shown(value));
-    // What it came to stands in brackets, what was asked for before them.
+    // The medium in use stands in brackets, the configured one before them.
     let current = value.split_once('(').map_or(value, |(_, c)| c.trim_end_matches(')'));
     let words = || current.split([' ', '<', '>', ',', '(', ')', '\t']).filter(|w| !w.is_empty());
     interface.speed = words().find_map(speed);

@@ -31,20 +31,15 @@ impl Pause {
     }
 }
 
-/// An interface.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Interface {
-    /// Its name.
     pub name: String,
     /// Whether it is switched on.
     pub up: bool,
-    /// Its link.
     pub link: Link,
     /// Its MTU in bytes.
     pub mtu: Option<u32>,
-    /// Its Ethernet address.
     pub mac: Option<MacAddr>,
-    /// Its IP addresses.
     pub addresses: Vec<HostAddress>,
     /// Its medium in the system's words.
     pub media: Option<String>,
@@ -52,6 +47,5 @@ pub struct Interface {
     pub speed: Option<f64>,
     /// Whether it sends and receives at once.
     pub full_duplex: Option<bool>,
-    /// Flow control.
     pub pause: Pause,
 }

@@ -2,7 +2,7 @@
 
 use super::interface::{Interface, Link, Pause};
 use super::neighbours::Neighbour;
-use super::text::{bounded, is_name, mac, pairs, shown};
+use super::text::{is_name, mac, pairs, shown};
 use super::way::Way;
 use super::{MOST_BYTES, MOST_ENTRIES};
 use linerate_plan::lab::HostAddress;
@@ -91,8 +91,8 @@ pub fn interfaces(output: &[u8]) -> Vec<Interface> {
 }
 
 /// Speed, duplex and link of `ethtool IF`.
-pub fn ethtool(output: &[u8], interface: &mut Interface) {
-    for (key, value) in pairs(&bounded(output), ':') {
+pub fn ethtool(text: &str, interface: &mut Interface) {
+    for (key, value) in pairs(text, ':') {
         match key {
             "Speed" => {
                 let megabits = value.strip_suffix("Mb/s").and_then(|n| n.parse::<f64>().ok());
@@ -120,9 +120,9 @@ pub fn ethtool(output: &[u8], interface: &mut Interface) {
 }
 
 /// Flow control of `ethtool -a IF`. What was negotiated counts before what was asked for, which stands first.
-pub fn pause(output: &[u8]) -> Pause {
+pub fn pause(text: &str) -> Pause {
     let mut pause = Pause::default();
-    for (key, value) in pairs(&bounded(output), ':') {
+    for (key, value) in pairs(text, ':') {
         let on = match value {
             "on" => Some(true),
             "off" => Some(false),

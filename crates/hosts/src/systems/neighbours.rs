@@ -1,14 +1,13 @@
 //! arp(8) and ndp(8) of the BSDs.
 
 use super::MOST_ENTRIES;
-use super::text::{address, bounded, is_name, lines, mac};
+use super::text::{address, is_name, lines, mac};
 use linerate_wire::MacAddr;
 use std::net::IpAddr;
 
 /// Who has an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbour {
-    /// The address.
     pub address: IpAddr,
     /// Its Ethernet address; `None` while nobody has answered.
     pub mac: Option<MacAddr>,
@@ -19,9 +18,8 @@ pub struct Neighbour {
 }
 
 /// Entries of `arp -an` and `ndp -an`.
-pub fn table(output: &[u8]) -> Vec<Neighbour> {
-    let text = bounded(output);
-    lines(&text).filter_map(|line| sentence(line).or_else(|| row(line))).take(MOST_ENTRIES).collect()
+pub fn table(text: &str) -> Vec<Neighbour> {
+    lines(text).filter_map(|line| sentence(line).or_else(|| row(line))).take(MOST_ENTRIES).collect()
 }
 
 /// FreeBSD and NetBSD: `? (198.18.0.203) at 0c:c4:7a:ab:29:35 on igb1 expires in 1193 seconds [ethernet]`.

@@ -1,4 +1,4 @@
-//! ping(8): a few frames from an address of a host to another's, and what became of them.
+//! ping(8): a few frames from an address of a host to another's, and the replies.
 
 use super::detect::Kernel;
 use super::text::{bounded, lines, shown};
@@ -8,12 +8,12 @@ use std::net::IpAddr;
 /// own meanwhile, so that counters tell them apart.
 pub const FRAMES: u32 = 10;
 
-/// What came of a ping.
+/// The result of a ping.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Replies {
     /// Frames that were sent, and those that were answered; `None` where ping did not come so far.
     pub count: Option<(u32, u32)>,
-    /// The last that it said.
+    /// Its last line of output.
     pub said: String,
 }
 
@@ -29,7 +29,7 @@ pub fn argv(kernel: Kernel, source: IpAddr, to: IpAddr) -> Vec<String> {
         _ => ("ping6", &["-S"]),
     };
     let count = FRAMES.to_string();
-    // What it complains about is part of what it says.
+    // Its complaints are part of its output.
     let script = ["sh", "-c", "exec \"$@\" 2>&1", "linerate", program, "-n", "-c", &count, "-i", "0.05"];
     let words = script.iter().chain(from).map(|w| (*w).to_string());
     words.chain([source.to_string(), to.to_string()]).collect()

@@ -1,24 +1,21 @@
-//! What is asked of a host: a command for each kernel. Commands are vectors of arguments; none changes anything.
+//! Questions to a host: a command for each kernel. Commands are vectors of arguments; none changes anything.
 
 use super::detect::{FILES, Kernel};
 use std::net::IpAddr;
 
-/// A question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// What it runs; asked first, with [`Question::Files`] and [`Question::Mounts`]: others depend on it.
+    /// Its system; asked first, with [`Question::Files`] and [`Question::Mounts`]: others depend on it.
     Uname,
     /// The files that tell appliances.
     Files,
-    /// What is mounted, and how.
+    /// Mounted file systems, with their options.
     Mounts,
-    /// Its clock.
     Date,
-    /// Who we are there.
+    /// The user's number there.
     User,
     /// Whether sudo asks for a password.
     Sudo,
-    /// CPUs.
     Cpus,
     /// Interfaces, with links, speeds and addresses.
     Interfaces,
@@ -26,9 +23,7 @@ pub enum Question {
     Link(String),
     /// Flow control of one interface.
     Pause(String),
-    /// Interfaces' counters.
     Counters,
-    /// Protocols' counters.
     Statistics,
     /// ARP; on Linux neighbour discovery as well.
     Neighbours,
@@ -49,7 +44,7 @@ pub const PROGRAMS: [&str; 7] =
     ["linerate", "pkt-gen", "iperf3", "netperf", "netserver", "trafgen", "timeout"];
 
 impl Question {
-    /// What is asked before the kernel is known: these commands are the same everywhere.
+    /// Questions before the kernel is known: these commands are the same everywhere.
     pub fn first() -> Vec<Question> {
         vec![
             // The sooner it is asked, the less time there is in which it may have been answered.
@@ -64,7 +59,7 @@ impl Question {
         ]
     }
 
-    /// What is asked then, whatever the host is for.
+    /// Questions after that, whatever the host is for.
     pub fn second(kernel: Kernel) -> Vec<Question> {
         let sysctls = Question::Sysctls(forwarding(kernel).map(String::from).to_vec());
         let all = [
@@ -78,13 +73,13 @@ impl Question {
         all.into_iter().filter(|q| q.argv(kernel).is_some()).collect()
     }
 
-    /// What is asked for each interface of the lab.
+    /// Questions about each interface of the lab.
     pub fn interface(kernel: Kernel, name: &str) -> Vec<Question> {
         let all = [Question::Link(name.into()), Question::Pause(name.into())];
         all.into_iter().filter(|q| q.argv(kernel).is_some()).collect()
     }
 
-    /// The command; `None` where that kernel tells it otherwise, or not at all, or an interface's name is none.
+    /// The command; `None` where that kernel answers by another question, or not at all, or the name of an interface is not valid.
     pub fn argv(&self, kernel: Kernel) -> Option<Vec<String>> {
         use Kernel::{FreeBsd, Linux, NetBsd, OpenBsd};
         let words = |line: &str| line.split(' ').map(String::from).collect::<Vec<_>>();

@@ -2,10 +2,9 @@
 
 use super::MOST_ENTRIES;
 use super::question::PROGRAMS;
-use super::text::{bounded, lines, shown};
+use super::text::{lines, shown};
 use std::collections::BTreeMap;
 
-/// A file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disk {
     /// Where it is mounted.
@@ -15,14 +14,13 @@ pub struct Disk {
 }
 
 /// `name: value` of FreeBSD, `name=value` of OpenBSD, `name = value` of Linux and NetBSD.
-pub fn sysctls(output: &[u8]) -> BTreeMap<String, String> {
-    let text = bounded(output);
+pub fn sysctls(text: &str) -> BTreeMap<String, String> {
     let name = |n: &str| {
         n.contains('.')
             && n.len() <= 128
             && n.chars().all(|c| c.is_ascii_alphanumeric() || "._-%/".contains(c))
     };
-    let pairs = lines(&text).filter_map(|line| {
+    let pairs = lines(text).filter_map(|line| {
         let at = line.find([':', '='])?;
         let (key, value) = (line[..at].trim(), line[at + 1..].trim());
         name(key).then(|| (key.to_string(), shown(value)))
@@ -31,9 +29,8 @@ pub fn sysctls(output: &[u8]) -> BTreeMap<String, String> {
 }
 
 /// File systems of `df -Pk`: `/dev/ada0p2 20307196 4213252 14469372 23% /`. A mount point may have blanks.
-pub fn disks(output: &[u8]) -> Vec<Disk> {
-    let text = bounded(output);
-    let parsed = lines(&text).filter_map(|line| {
+pub fn disks(text: &str) -> Vec<Disk> {
+    let parsed = lines(text).filter_map(|line| {
         let percent = line.find("% ")?;
         let before: Vec<&str> = line[..percent].split_ascii_whitespace().collect();
         // The free space stands before the percentage; beyond its reserve FreeBSD's is negative.
@@ -52,9 +49,8 @@ pub fn disks(output: &[u8]) -> Vec<Disk> {
 }
 
 /// Programs of `command -v`: a path for each that there is.
-pub fn programs(output: &[u8]) -> BTreeMap<String, String> {
-    let text = bounded(output);
-    let found = lines(&text).filter_map(|line| {
+pub fn programs(text: &str) -> BTreeMap<String, String> {
+    let found = lines(text).filter_map(|line| {
         let path = line.trim();
         let name = path.strip_prefix('/')?.rsplit('/').next()?;
         PROGRAMS.contains(&name).then(|| (name.to_string(), shown(path)))
@@ -63,9 +59,8 @@ pub fn programs(output: &[u8]) -> BTreeMap<String, String> {
 }
 
 /// Whether `mount` says that the root is read-only: `… on / (ufs, local, read-only)`, `… on / type ext4 (ro,relatime)`.
-pub fn read_only_root(output: &[u8]) -> Option<bool> {
-    let text = bounded(output);
-    let options = lines(&text).filter_map(|line| {
+pub fn read_only_root(text: &str) -> Option<bool> {
+    let options = lines(text).filter_map(|line| {
         let (_, rest) = line.split_once(" on / ")?;
         let (_, options) = rest.split_once('(')?;
         Some(options.trim_end_matches(')'))

@@ -23,8 +23,8 @@ pub fn pairs(text: &str, separator: char) -> impl Iterator<Item = (&str, &str)> 
 }
 
 /// A number alone on a line: of `date +%s`, `id -u`, `sysctl -n hw.ncpu`, `nproc`. The last one, as logins print before it.
-pub fn number<T: std::str::FromStr>(output: &[u8]) -> Option<T> {
-    lines(&bounded(output)).filter_map(|line| line.trim().parse().ok()).last()
+pub fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
+    lines(text).filter_map(|line| line.trim().parse().ok()).last()
 }
 
 /// A word that can be an interface's name.

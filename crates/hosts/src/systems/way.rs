@@ -1,6 +1,6 @@
 //! The way to an address, by route(8) of the BSDs.
 
-use super::text::{address, bounded, is_name, pairs};
+use super::text::{address, is_name, pairs};
 use std::net::IpAddr;
 
 /// The way to an address.
@@ -8,14 +8,12 @@ use std::net::IpAddr;
 pub struct Way {
     /// Over whom; `None` where it is a neighbour.
     pub gateway: Option<IpAddr>,
-    /// The interface.
     pub interface: String,
 }
 
 /// The answer of `route -n get ADDRESS`: lines `  interface: igb2`.
-pub fn way(output: &[u8]) -> Option<Way> {
-    let text = bounded(output);
-    let value = |key: &str| pairs(&text, ':').find(|(name, _)| *name == key).map(|(_, value)| value);
+pub fn way(text: &str) -> Option<Way> {
+    let value = |key: &str| pairs(text, ':').find(|(name, _)| *name == key).map(|(_, value)| value);
     let interface = value("interface").filter(|i| is_name(i))?.to_string();
     let flags = value("flags").unwrap_or("");
     // OpenBSD names the interface's own address as gateway of a network that is at it.
