@@ -25,7 +25,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// What is in a regular file: one byte more than `most` is enough to know that it is too large.
+/// The content of a regular file: one byte more than `most` is enough to know that it is too large.
 ///
 /// # Errors
 /// As [`open`], or it cannot be read.

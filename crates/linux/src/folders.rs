@@ -1,7 +1,7 @@
 //! Reads folders of small files as configuration sets are: whole, within bounds, and never through a link.
 //!
 //! Each folder and file is opened by its name in the folder above, which is open already, so that nobody can put a link in
-//! between: what is read is below the folder that was named. What is not read is told with its reason.
+//! between: everything that is read is below the folder that was named. Files that are not read are listed with the reason.
 
 use crate::descriptors::open_at;
 use linerate_import::benchlab::{File as SmallFile, Folder, MOST_BYTES};
@@ -31,7 +31,7 @@ pub struct FolderError {
 /// Reads all files below a folder. A link is followed only if it is `path` itself.
 ///
 /// # Errors
-/// `path` is no folder, or cannot be read. What cannot be read below it is in [`Folder::unread`].
+/// `path` is not a folder, or cannot be read. Unreadable files below it are in [`Folder::unread`].
 pub fn read_folder(path: &Path) -> Result<Folder, FolderError> {
     let cannot = |source| FolderError { path: path.into(), source };
     let mut options = OpenOptions::new();
@@ -64,7 +64,7 @@ impl Reader {
                 return;
             }
             if name.to_str().is_none() {
-                self.unread(path, "not read: its name is no text".into());
+                self.unread(path, "not read: its name is not UTF-8".into());
             } else if let Err(reason) = self.entry(folder, &name, &path, depth) {
                 self.unread(path, reason);
             }
@@ -88,7 +88,7 @@ impl Reader {
             return Ok(());
         }
         if !metadata.is_file() {
-            return Err("no plain file: not read".into());
+            return Err("not a regular file: not read".into());
         }
         let mut bytes = Vec::new();
         opened.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
@@ -186,8 +186,8 @@ mod tests {
         for link in ["file", "folder", "loop"] {
             assert_eq!(reason(&folder, link), "a link: links are not followed");
         }
-        assert_eq!(reason(&folder, "pipe"), "no plain file: not read");
-        assert_eq!(reason(&folder, "\u{fffd}"), "not read: its name is no text");
+        assert_eq!(reason(&folder, "pipe"), "not a regular file: not read");
+        assert_eq!(reason(&folder, "\u{fffd}"), "not read: its name is not UTF-8");
         assert_eq!(reason(&folder, "large"), "not read: larger than 1 MiB");
         assert!(folder.unread.iter().any(|(_, why)| why.contains("32 folders deep")));
         assert_eq!(folder.unread.len(), 7);

@@ -1,6 +1,6 @@
 //! Reads a tree laid out as the public archive is: any part of it, as it lies on the disk.
 //!
-//! The tree may hold anything. Links are not followed, what is no plain file is not opened, files are read up to a size that
+//! The tree may hold anything. Links are not followed, only regular files are opened, files are read up to a size that
 //! their kind never has, folders down to a depth that no archive has. What cannot be read is a problem of that file.
 
 use crate::descriptors::open_at;
@@ -29,16 +29,14 @@ pub struct ArchiveError {
 /// How far the reading is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Files seen.
     pub files: u64,
-    /// Bytes read.
     pub bytes: u64,
 }
 
 /// Reads everything below `directory`, without the samples of its logs.
 ///
 /// # Errors
-/// `directory` is none, or cannot be read. What is wrong below it is in [`Archive::problems`].
+/// `directory` is not a folder, or cannot be read. Problems below it are in [`Archive::problems`].
 pub fn read_archive(directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Archive, ArchiveError> {
     let mut directories = Vec::new();
     let mut archive = visit(directory, false, progress, |found| {
@@ -54,7 +52,7 @@ pub fn read_archive(directory: &Path, progress: &mut dyn FnMut(Progress)) -> Res
 /// logs if `keep_samples`. The returned archive has no folders.
 ///
 /// # Errors
-/// `directory` is none, or cannot be read; or what `each` returns.
+/// `directory` is not a folder, or cannot be read; or the error of `each`.
 pub fn visit<E: From<ArchiveError>>(
     directory: &Path,
     keep_samples: bool,
@@ -267,7 +265,7 @@ impl Unreadable {
             Unreadable::TooLarge => {
                 format!("larger than {} MiB, which no such file is: not read", kind.largest() >> 20)
             }
-            Unreadable::NoFile => "not a plain file: not read".into(),
+            Unreadable::NoFile => "not a regular file: not read".into(),
             Unreadable::System(error) => format!("cannot be read: {error}"),
         }
     }

@@ -21,7 +21,6 @@ use std::time::{Duration, Instant};
 /// A process that has written something down, told from a later one of the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Its number.
     pub pid: u32,
     /// When it began, in ticks since the machine was started.
     #[serde(default)]
@@ -29,13 +28,11 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// This process.
     pub fn this() -> Owner {
         let pid = std::process::id();
         Owner { pid, pid_started: started(pid) }
     }
 
-    /// Whether it still runs.
     pub fn runs(&self) -> bool {
         started(self.pid).is_some_and(|now| self.pid_started.is_none_or(|then| now == then))
     }
@@ -60,10 +57,10 @@ const ADMINISTRATION: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 const GRACE: Duration = Duration::from_millis(100);
 /// How often is looked whether a program has ended, which its pipes usually say first.
 const LOOK: Duration = Duration::from_millis(5);
-/// What is kept of each stream of output: its beginning.
+/// Bytes that are kept of the beginning of each stream of output.
 const KEPT: usize = 64 * 1024;
 
-/// What a program reads from its standard input. A writer makes the text as it is read, so that ten million lines need no
+/// The standard input of a program. A writer makes the text as it is read, so that ten million lines need no
 /// memory.
 #[derive(Clone, Default)]
 pub struct Input(Option<Arc<Writer>>);
@@ -71,12 +68,10 @@ pub struct Input(Option<Arc<Writer>>);
 type Writer = dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync;
 
 impl Input {
-    /// Nothing.
     pub fn none() -> Input {
         Input(None)
     }
 
-    /// This text.
     pub fn text(text: impl Into<Arc<str>>) -> Input {
         let text = text.into();
         Input::writer(move |out| out.write_all(text.as_bytes()))
@@ -101,9 +96,8 @@ pub struct Job {
     pub program: String,
     /// Its arguments, as they are: no shell sees them.
     pub args: Vec<String>,
-    /// Its standard input.
     pub input: Input,
-    /// What its messages call that, where it is a user's file.
+    /// The name of that in its messages, where it is a user's file.
     pub file: Option<String>,
     /// It is killed when it has run this long.
     pub limit: Duration,
@@ -122,7 +116,6 @@ impl Job {
         }
     }
 
-    /// With an input.
     #[must_use]
     pub fn with_input(mut self, input: Input) -> Job {
         self.input = input;
@@ -242,10 +235,8 @@ impl Job {
     }
 }
 
-/// How a program ended.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    /// Its exit status.
     pub status: ExitStatus,
     /// The beginning of its output, at most 64 KiB.
     pub stdout: String,
@@ -263,44 +254,28 @@ pub enum ProcessError {
     NotInstalled(String),
     /// It ended with an error.
     #[error("{program} failed ({status}){said}", status = .finished.status, said = said(&.finished.stderr))]
-    Failed {
-        /// The program.
-        program: String,
-        /// How it ended.
-        finished: Box<Finished>,
-    },
+    Failed { program: String, finished: Box<Finished> },
     /// It ran too long and was killed.
     #[error("{program} did not end within {} s and was killed{said}", .limit.as_secs_f64())]
     TooSlow {
-        /// The program.
         program: String,
         /// How long it could have taken.
         limit: Duration,
-        /// What it had said.
         said: String,
     },
     /// The user wants to stop: it was killed.
     #[error("{program} was ended by an interrupt")]
-    Cancelled {
-        /// The program.
-        program: String,
-    },
+    Cancelled { program: String },
     /// Its input could not be made, or was not read.
     #[error("{program} did not get all of its input: {source}")]
     Input {
-        /// The program.
         program: String,
-        /// What went wrong.
+        /// The error of its input.
         source: io::Error,
     },
     /// It could not be started or watched.
     #[error("cannot run {program}: {source}")]
-    System {
-        /// The program.
-        program: String,
-        /// The system's answer.
-        source: io::Error,
-    },
+    System { program: String, source: io::Error },
 }
 
 /// The first lines of what a program says, for an error message.

@@ -65,7 +65,7 @@ impl RecordStore {
     /// cut away; everything before it stays.
     ///
     /// # Errors
-    /// It is no record, it cannot be written, or another process is going on with it.
+    /// It is not a record, it cannot be written, or another process is writing it.
     pub fn reopen(directory: &Path) -> Result<(Self, StoredCampaign), RecordsError> {
         read(directory)?; // before anything is opened for writing
         let path = directory.join(TRIALS);
@@ -92,7 +92,6 @@ impl RecordStore {
         }
     }
 
-    /// The campaign's folder.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

@@ -7,7 +7,7 @@ use rustix::process::{getpriority_process, setpriority_process};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What a trial showed, before anyone judged it.
+/// The outcome of a trial, before the audit.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// Samples of the window.
@@ -18,7 +18,7 @@ pub struct Outcome {
     pub faults: Vec<String>,
 }
 
-/// What a caller may want to take note of.
+/// A moment of a trial that a caller may note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// The first frame has left.

@@ -7,7 +7,7 @@ use linerate_linux::host::cpu;
 use linerate_linux::host::journal::{Consent, Journal};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Variant};
 use linerate_linux::net::netlink::Route;
-use linerate_linux::net::registry::{DEFAULT_ROOT, LabRecord, LabState, NamespaceRecord, Registry};
+use linerate_linux::net::registry::{DEFAULT_ROOT, LabRecord, LabState, Registry};
 use linerate_linux::net::{Netns, userns};
 use linerate_plan::settings::Mode;
 use std::process::ExitCode;
@@ -116,9 +116,7 @@ pub fn keep(lab: &EmbeddedLab, name: &str) -> Result<String> {
     }
     let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_secs());
     let mut record = LabRecord::begin(name, now);
-    for (role, name, inode) in lab.names(name) {
-        record.namespaces.insert(role, NamespaceRecord { name, inode });
-    }
+    record.namespaces = lab.names(name);
     // Written before the first name is made: whatever happens next, the next run knows what to look for.
     registry.write(&record)?;
     if let Err(error) = lab.persist(name) {

@@ -49,7 +49,7 @@ pub fn run(args: &LabCheck) -> Result<ExitCode> {
     Ok(if problems.iter().any(is_fault) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
-/// What was found out.
+/// Findings about a lab.
 struct Found {
     facts: BTreeMap<String, Facts>,
     frames: Frames,
@@ -90,7 +90,7 @@ fn find_out(lab: &Lab, approach: &Approach, send: bool) -> Found {
     })
 }
 
-/// What is in a lab file.
+/// The content of a lab file.
 ///
 /// # Errors
 /// It cannot be read.

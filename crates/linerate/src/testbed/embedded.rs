@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use linerate_linux::host::cpu::CpuTimes;
 use linerate_linux::lab::ledger::{self, Account, Snapshot};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane, collect};
-use linerate_linux::net::conntrack;
+use linerate_linux::net::{conntrack, procnet};
 use linerate_linux::ports::Port;
 use linerate_linux::process::Job;
 use linerate_linux::trial::{self, Moment};
@@ -292,7 +292,7 @@ impl Testbed for Embedded {
         let cpus = cpu_after.zip(cpu_before).map(|(after, before)| after.since(&before)).unwrap_or_default();
         let sent = generator.counters();
         let (received, mut account) = settle(&self.lab, lane, &before, &sent, receiver)?;
-        account.dut.extend(collect::grown(&figures, &collect::read(lane, what, root)?));
+        account.dut.extend(procnet::difference(&figures, &collect::read(lane, what, root)?));
         let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
         let mut collected = armed.map(Collectors::fetch).unwrap_or_default();
         let said = self.plan.collect.commands.iter().filter(|_| lane.dut.is_some());

@@ -7,9 +7,7 @@ use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// The generator's programs.
 pub const GENERATOR: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/generator.bpf.o"));
-/// The receiver's programs.
 pub const RECEIVER: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receiver.bpf.o"));
 /// Programs that make a DUT.
 pub const DUT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/dut.bpf.o"));

@@ -27,7 +27,7 @@ impl CpuTimes {
     /// Reads `proc/stat` below `root`.
     ///
     /// # Errors
-    /// There is none, or it has no CPUs in it.
+    /// The file cannot be read, or lists no CPU.
     pub fn read(root: &Path) -> io::Result<Self> {
         let path = root.join("proc/stat");
         let times = std::fs::read_to_string(&path).map(|text| Self::parse(&text));
@@ -82,7 +82,7 @@ fn share(cpu: u32, now: &Ticks, then: &Ticks) -> Option<CpuShare> {
     })
 }
 
-/// A list of CPUs as the kernel writes it: `0-3,8`. What is not understood is passed over.
+/// A list of CPUs as the kernel writes it: `0-3,8`. Other text is passed over.
 pub fn parse_list(text: &str) -> Vec<u32> {
     /// Linux has at most this many CPUs (NR_CPUS).
     const MOST: u32 = 8192;
@@ -115,7 +115,7 @@ pub fn online_cpus() -> io::Result<Vec<u32>> {
         }
         words.resize(words.len() * 2, 0);
     }
-    // A cpu_set_t is made of C longs, of which the first holds the lowest CPUs.
+    // A cpu_set_t is made of C longs; the first holds the lowest CPUs.
     let bytes = words.iter().flat_map(|w| w.to_ne_bytes()).collect::<Vec<u8>>();
     let longs = bytes.chunks_exact(size_of::<libc::c_ulong>());
     let bits = 8 * size_of::<libc::c_ulong>() as u32;

@@ -1,9 +1,8 @@
 //! The facts of a machine that are recorded with every campaign. No addresses and no serial numbers: records get published.
 
-use super::{interfaces, line, line_or_reason, memory, read_start, tools, unknown};
+use super::{interfaces, line, line_or_reason, memory, names, read_start, tools, unknown};
 use linerate_measure::record::{HostFacts, VERSION};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 /// Kernel settings that bear on forwarding: name and file.
@@ -22,7 +21,7 @@ const SETTINGS: [(&str, &str); 12] = [
     ("cpu.nohz_full", "sys/devices/system/cpu/nohz_full"),
 ];
 
-/// What the machine below `root` (`/`) is. It never fails: what cannot be read is `unknown`, with the reason.
+/// The facts of the machine below `root` (`/`). It never fails: an unreadable fact is `unknown`, with the reason.
 pub fn facts(root: &Path) -> HostFacts {
     // One CPU's entry is about 1.5 kB, and each further one costs an interrupt on that CPU on some kernels.
     let cpuinfo = read_start(root, "proc/cpuinfo", 8192);
@@ -119,14 +118,10 @@ fn hypervisor(root: &Path, cpuinfo: &str) -> Option<String> {
 
 fn governor(root: &Path) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for entry in fs::read_dir(root.join("sys/devices/system/cpu")).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let number =
-            name.strip_prefix("cpu").filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    let is_cpu = |name: &&String| name.strip_prefix("cpu").is_some_and(|n| n.parse::<u32>().is_ok());
+    for name in names(root, "sys/devices/system/cpu").unwrap_or_default().iter().filter(is_cpu) {
         let path = format!("sys/devices/system/cpu/{name}/cpufreq/scaling_governor");
-        if let Some(governor) = number.and_then(|_| line(root, &path)) {
-            *counts.entry(governor).or_default() += 1;
-        }
+        line(root, &path).into_iter().for_each(|governor| *counts.entry(governor).or_default() += 1);
     }
     match counts.len() {
         0 => "none visible (virtual machine?)".into(),
@@ -137,20 +132,14 @@ fn governor(root: &Path) -> String {
 
 fn mitigations(root: &Path) -> BTreeMap<String, String> {
     let path = "sys/devices/system/cpu/vulnerabilities";
-    let mut all = BTreeMap::new();
-    match fs::read_dir(root.join(path)) {
-        Ok(entries) => {
-            for entry in entries.flatten() {
-                let name = entry.file_name().to_string_lossy().into_owned();
-                let state = line_or_reason(root, &format!("{path}/{name}"));
-                all.insert(name, state);
-            }
-        }
-        Err(error) => {
-            all.insert("all".into(), unknown(path, &error));
-        }
+    let with_state = |name: String| {
+        let state = line_or_reason(root, &format!("{path}/{name}"));
+        (name, state)
+    };
+    match names(root, path) {
+        Ok(names) => names.into_iter().map(with_state).collect(),
+        Err(error) => BTreeMap::from([("all".into(), unknown(path, &error))]),
     }
-    all
 }
 
 /// A setting; an empty file, as `isolated` is on most machines, means none.

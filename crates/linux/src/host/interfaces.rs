@@ -1,6 +1,6 @@
 //! The network interfaces of a machine: driver, speed, MTU, queues. Never their addresses.
 
-use super::{line, unknown};
+use super::{line, names, unknown};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -10,22 +10,18 @@ const FOLDER: &str = "sys/class/net";
 /// Each interface with a device behind it, by name. Those without (bridges, veth, tunnels) are only counted: their names
 /// often are those of customers or containers.
 pub fn interfaces(root: &Path) -> BTreeMap<String, String> {
+    let names = match names(root, FOLDER) {
+        Ok(names) => names,
+        Err(error) => return BTreeMap::from([("all".into(), unknown(FOLDER, &error))]),
+    };
     let mut all = BTreeMap::new();
     let mut virtuals: BTreeMap<String, usize> = BTreeMap::new();
-    match fs::read_dir(root.join(FOLDER)) {
-        Ok(entries) => {
-            for entry in entries.flatten() {
-                let name = entry.file_name().to_string_lossy().into_owned();
-                if entry.path().join("device").exists() {
-                    let facts = describe(root, &name);
-                    all.insert(name, facts);
-                } else if entry.path().is_dir() && name != "lo" {
-                    *virtuals.entry(kind(root, &name)).or_default() += 1;
-                }
-            }
-        }
-        Err(error) => {
-            all.insert("all".into(), unknown(FOLDER, &error));
+    for name in names {
+        let folder = root.join(FOLDER).join(&name);
+        if folder.join("device").exists() {
+            all.insert(name.clone(), describe(root, &name));
+        } else if folder.is_dir() && name != "lo" {
+            *virtuals.entry(kind(root, &name)).or_default() += 1;
         }
     }
     if !virtuals.is_empty() {
@@ -52,8 +48,8 @@ fn describe(root: &Path, name: &str) -> String {
 }
 
 fn queues(root: &Path, name: &str, prefix: &str) -> usize {
-    let entries = fs::read_dir(root.join(format!("{FOLDER}/{name}/queues"))).into_iter().flatten().flatten();
-    entries.filter(|e| e.file_name().to_string_lossy().starts_with(prefix)).count()
+    let queues = names(root, &format!("{FOLDER}/{name}/queues")).unwrap_or_default();
+    queues.iter().filter(|queue| queue.starts_with(prefix)).count()
 }
 
 /// `bridge`, `bond`, `vlan`, … as far as the kernel says, else `other`.

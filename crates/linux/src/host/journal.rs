@@ -25,7 +25,6 @@ pub enum Consent {
     /// No: what needs one is refused, with what to set by hand.
     #[default]
     Refused,
-    /// Yes.
     Allowed,
 }
 
@@ -44,7 +43,7 @@ impl Change {
     /// A sysctl, in either spelling.
     ///
     /// # Errors
-    /// It is no plain name, or the value no line.
+    /// The name is not plain, or the value is not one line.
     pub fn sysctl(name: &str, value: &str) -> Result<Change, crate::net::Error> {
         crate::net::sysctl::check_value(name, value)?;
         let file = format!("proc/sys/{}", crate::net::sysctl::path_of(name)?);
@@ -105,18 +104,16 @@ impl Journal {
         Journal::new(crate::net::registry::DEFAULT_ROOT, "/")
     }
 
-    /// What of `changes` is not so already.
+    /// The changes that the host does not meet yet.
     ///
     /// # Errors
     /// There is no such setting.
     pub fn outstanding(&self, changes: &[Change]) -> Result<Vec<Change>, JournalError> {
-        let mut outstanding = Vec::new();
-        for change in changes {
-            if !change.is_met_by(&self.read(&change.file)?) {
-                outstanding.push(change.clone());
-            }
-        }
-        Ok(outstanding)
+        let unmet = |change: &Change| match self.read(&change.file) {
+            Ok(current) => (!change.is_met_by(&current)).then(|| Ok(change.clone())),
+            Err(error) => Some(Err(error)),
+        };
+        changes.iter().filter_map(unmet).collect()
     }
 
     /// Keeps other campaigns that may change the host from beginning, as long as it is held.
@@ -176,7 +173,7 @@ impl Journal {
         Ok(done)
     }
 
-    /// Undoes one step; says so if there was anything to do.
+    /// Undoes one step; says what was done, if anything was.
     fn undo(&self, written: &Written) -> Result<Option<String>, JournalError> {
         match &written.step {
             Step::Set { file, old, new } => self.put_back(file, old, new, written.became.as_deref()),
@@ -244,7 +241,7 @@ pub struct HostChanges {
 }
 
 impl HostChanges {
-    /// Makes a change, unless it is so already.
+    /// Makes a change, unless the host meets it already.
     ///
     /// # Errors
     /// Another linerate has changed the same, the kernel does not take it, or it cannot be written down: then it is not made.
@@ -252,7 +249,7 @@ impl HostChanges {
         let (file, new) = (change.file.clone(), change.value.clone());
         let old = self.journal.read(&file)?;
         let _lock = self.lock()?;
-        // Also where it is as it should be: it would be put back in the middle of our measurement.
+        // Also where the value is right: the other process would put it back in the middle of our measurement.
         self.check_not_held(&file)?;
         if change.is_met_by(&old) {
             return Ok(());
@@ -320,7 +317,7 @@ impl HostChanges {
         book.append(&self.path, step)
     }
 
-    /// Writes down what the last step led to.
+    /// Writes down the value found after the last step.
     fn became(&mut self, found: &str) -> Result<(), JournalError> {
         self.book.as_mut().expect("a step was noted").became(&self.path, found)
     }

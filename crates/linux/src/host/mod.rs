@@ -1,4 +1,4 @@
-//! What a figure depends on: the machine, its kernel and settings, how busy its CPUs are, and our own memory.
+//! Everything that a figure depends on: the machine, its kernel and settings, how busy its CPUs are, and our own memory.
 
 pub mod cpu;
 mod facts;
@@ -37,6 +37,12 @@ fn line_or_reason(root: &Path, path: &str) -> String {
         },
         Err(error) => unknown(path, &error),
     }
+}
+
+/// The names in a folder below `root`.
+fn names(root: &Path, path: &str) -> io::Result<Vec<String>> {
+    let entries = std::fs::read_dir(root.join(path))?.flatten();
+    Ok(entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
 }
 
 fn unknown(path: &str, error: &io::Error) -> String {

@@ -1,4 +1,4 @@
-//! What no file says: the machine type, and the versions of the tools in use.
+//! The machine type, and the versions of the tools in use: no file has them.
 
 use crate::process::{Job, ProcessError};
 use std::collections::BTreeMap;

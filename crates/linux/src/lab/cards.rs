@@ -1,11 +1,10 @@
-//! What is set on a DUT's cards: queues, offloads, steering, threads.
+//! Settings of a DUT's cards: queues, offloads, steering, threads.
 
-use super::{DutEnd, Interface, LabError, LabSpec, Setup, thread_napi};
+use super::{DutEnd, LabError, LabSpec, Setup, thread_napi};
 use crate::net::Netns;
 use crate::net::ethtool::Ethtool;
 use crate::net::sysfs::NetSysfs;
-use linerate_plan::settings::Mode;
-use linerate_plan::settings::{Dut, Feature, Interface as Settings};
+use linerate_plan::settings::{Dut, Feature, Interface as Settings, Mode};
 
 /// The kernel's names of a feature; several where it knows it in parts.
 fn kernel_names(feature: Feature) -> &'static [&'static str] {
@@ -23,52 +22,69 @@ fn kernel_names(feature: Feature) -> &'static [&'static str] {
     }
 }
 
+/// A card of a DUT with its settings.
+struct Card<'a> {
+    namespace: &'a Netns,
+    name: &'a str,
+    settings: &'a Settings,
+    /// Transmit queues in use.
+    queues: u32,
+}
+
+impl DutEnd {
+    fn cards<'a>(&'a self, setup: &'a Setup, spec: &LabSpec) -> [Card<'a>; 2] {
+        let ends = [
+            (self.inside_node(), &self.inside, &setup.inside),
+            (self.outside_node(), &self.outside, &setup.outside),
+        ];
+        ends.map(|(node, card, settings)| {
+            let queues = settings.queues.unwrap_or(spec.queues());
+            Card { namespace: &node.namespace, name: &card.name, settings, queues }
+        })
+    }
+}
+
 /// Sets how many queues the cards use of those that they have. Comes before programs: a card with one must have as many receive
 /// queues as its peer sends by (`veth_xdp_set` in drivers/net/veth.c).
-pub(super) fn set_queues(dut: &DutEnd, setup: &Setup) -> Result<(), LabError> {
-    let ends = [
-        (dut.inside_node(), &dut.inside, setup.inside.queues),
-        (dut.outside_node(), &dut.outside, setup.outside.queues),
-    ];
-    for (node, card, queues) in ends {
-        if let Some(queues) = queues {
-            Ethtool::open(&node.namespace)?.set_channels(&card.name, queues, queues)?;
-        }
+pub(super) fn set_queues(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), LabError> {
+    for card in dut.cards(setup, spec).iter().filter(|card| card.settings.queues.is_some()) {
+        Ethtool::open(card.namespace)?.set_channels(card.name, card.queues, card.queues)?;
     }
     Ok(())
 }
 
-/// Applies the other settings of both cards, and says who forwards, and through which queue it leaves.
+/// Applies the other settings of both cards, and decides by which queue each CPU sends.
 pub(super) fn apply(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), LabError> {
-    let (inside, outside) = (&dut.inside_node().namespace, &dut.outside_node().namespace);
-    for (namespace, card, settings) in
-        [(inside, &dut.inside, &setup.inside), (outside, &dut.outside, &setup.outside)]
-    {
-        let ethtool = Ethtool::open(namespace)?;
-        for (feature, on) in &settings.features {
-            set_feature(&ethtool, &card.name, *feature, *on)?;
+    let cards = dut.cards(setup, spec);
+    for card in &cards {
+        let ethtool = Ethtool::open(card.namespace)?;
+        for (feature, on) in &card.settings.features {
+            set_feature(&ethtool, card.name, *feature, *on)?;
         }
     }
+    let [inside, outside] = &cards;
     if setup.dut == Dut::Vlan {
         // The tag must be in the frame for the tester to see it, not beside it.
-        Ethtool::open(outside)?.set_feature(&dut.outside.name, "tx-vlan-hw-insert", false)?;
+        Ethtool::open(outside.namespace)?.set_feature(outside.name, "tx-vlan-hw-insert", false)?;
     }
-    threads(inside, &dut.inside, &setup.inside, spec, spec.mode == Mode::Threaded)?;
-    threads(outside, &dut.outside, &setup.outside, spec, false)?;
-    receive_steering(inside, &dut.inside, &setup.inside)?;
-    receive_steering(outside, &dut.outside, &setup.outside)?;
+    threads(inside, (spec.mode == Mode::Threaded).then_some(&spec.dut_cpus))?;
+    threads(outside, None)?;
+    for card in &cards {
+        receive_steering(card)?;
+        if let Some(cpus) = &card.settings.xps {
+            // Queue n serves the n-th of these CPUs; the next ones begin again at queue 0.
+            xps(card, cpus.iter().zip(0..))?;
+        }
+    }
     let forwarding_cpus = match spec.mode {
         Mode::Inline => &spec.generator_cpus,
         Mode::Threaded | Mode::Hosts => &spec.dut_cpus,
     };
-    let queues = |settings: &Settings| settings.queues.unwrap_or(spec.queues());
-    if let Some(cpus) = &setup.inside.xps {
-        named_xps(inside, &dut.inside, queues(&setup.inside), cpus)?;
+    if outside.settings.xps.is_some() || outside.queues < 2 {
+        return Ok(());
     }
-    match &setup.outside.xps {
-        Some(cpus) => named_xps(outside, &dut.outside, queues(&setup.outside), cpus),
-        None => own_xps(outside, &dut.outside, queues(&setup.outside), forwarding_cpus),
-    }
+    // CPU c sends by queue c modulo their number, as the generator does.
+    xps(outside, forwarding_cpus.iter().map(|cpu| (cpu, *cpu)))
 }
 
 fn set_feature(ethtool: &Ethtool, card: &str, feature: Feature, on: bool) -> Result<(), LabError> {
@@ -76,7 +92,7 @@ fn set_feature(ethtool: &Ethtool, card: &str, feature: Feature, on: bool) -> Res
     let there = ethtool.features(card)?;
     let mut changeable = there.iter().filter(|f| names.contains(&f.name.as_str()) && f.changeable).peekable();
     if changeable.peek().is_none() && !names.is_empty() {
-        // What is fixed is fine if it is fixed as wanted; the call says so where it is not.
+        // A fixed feature may have the wanted state; where it has not, the call fails with the reason.
         let known = names.iter().find(|name| there.iter().any(|f| f.name == **name)).unwrap_or(&names[0]);
         return Ok(ethtool.set_feature(card, known, on)?);
     }
@@ -86,85 +102,54 @@ fn set_feature(ethtool: &Ethtool, card: &str, feature: Feature, on: bool) -> Res
     Ok(())
 }
 
-/// Polls a card in threads, if the lab is laid out so or the setup wants it.
-fn threads(
-    namespace: &Netns,
-    card: &Interface,
-    settings: &Settings,
-    spec: &LabSpec,
-    lab: bool,
-) -> Result<(), LabError> {
-    let wanted = settings.features.get(&Feature::ThreadedNapi).copied();
-    if lab && wanted == Some(false) {
+/// Polls a card in threads, if the lab is laid out so, with these CPUs for them, or the setup wants it.
+fn threads(card: &Card<'_>, lab: Option<&Vec<u32>>) -> Result<(), LabError> {
+    let wanted = card.settings.features.get(&Feature::ThreadedNapi).copied();
+    if lab.is_some() && wanted == Some(false) {
         return Err(LabError::Unsuitable(format!(
             "{} cannot be without threaded NAPI in a lab in threaded mode, which is just that: choose inline mode",
             card.name
         )));
     }
-    if !lab && wanted != Some(true) {
+    if lab.is_none() && wanted != Some(true) {
         return Ok(());
     }
-    let cpus = match &settings.irq {
-        Some(cpus) => cpus.as_slice(),
-        None if lab => &spec.dut_cpus,
-        // Wherever the scheduler puts them.
-        None => &[],
-    };
-    super::enable_napi(namespace, &card.name)?;
-    thread_napi(namespace, &card.name, cpus)?;
-    // Threads need NAPI, and NAPI a program or GRO; what was said about GRO still holds.
-    match settings.features.get(&Feature::Gro) {
-        Some(on) => set_feature(&Ethtool::open(namespace)?, &card.name, Feature::Gro, *on),
+    // Without CPUs they run wherever the scheduler puts them.
+    let cpus = card.settings.irq.as_ref().or(lab).map_or(&[][..], Vec::as_slice);
+    super::enable_napi(card.namespace, card.name)?;
+    thread_napi(card.namespace, card.name, cpus)?;
+    // Threads need NAPI, and NAPI a program or GRO; the setting of GRO still holds.
+    match card.settings.features.get(&Feature::Gro) {
+        Some(on) => set_feature(&Ethtool::open(card.namespace)?, card.name, Feature::Gro, *on),
         None => Ok(()),
     }
 }
 
 /// Receive packet and flow steering: every receive queue to all of the CPUs.
-fn receive_steering(namespace: &Netns, card: &Interface, settings: &Settings) -> Result<(), LabError> {
-    if settings.rps.is_none() && settings.rfs.is_none() {
+fn receive_steering(card: &Card<'_>) -> Result<(), LabError> {
+    let Settings { rps, rfs, .. } = card.settings;
+    if rps.is_none() && rfs.is_none() {
         return Ok(());
     }
-    let sysfs = NetSysfs::mount(namespace)?;
-    for queue in 0.. {
-        let folder = format!("class/net/{}/queues/rx-{queue}", card.name);
-        if !sysfs.exists(&folder) {
-            break;
-        }
-        if let Some(cpus) = &settings.rps {
+    let sysfs = NetSysfs::mount(card.namespace)?;
+    let folders = (0..).map(|queue| format!("class/net/{}/queues/rx-{queue}", card.name));
+    for folder in folders.take_while(|folder| sysfs.exists(folder)) {
+        if let Some(cpus) = rps {
             sysfs.write(&format!("{folder}/rps_cpus"), &cpu_mask(cpus.iter()))?;
         }
-        if let Some(flows) = settings.rfs {
+        if let Some(flows) = rfs {
             sysfs.write(&format!("{folder}/rps_flow_cnt"), &flows.to_string())?;
         }
     }
     Ok(())
 }
 
-/// Queue n serves the n-th of these CPUs; the next ones begin again at queue 0.
-fn named_xps(namespace: &Netns, card: &Interface, queues: u32, cpus: &[u32]) -> Result<(), LabError> {
-    let of = |queue: u32| {
-        cpus.iter().enumerate().filter(move |(n, _)| *n as u32 % queues == queue).map(|(_, c)| c)
-    };
-    xps(namespace, card, queues, |queue| cpu_mask(of(queue)))
-}
-
-/// CPU c sends by queue c modulo their number, as the generator does.
-fn own_xps(namespace: &Netns, card: &Interface, queues: u32, cpus: &[u32]) -> Result<(), LabError> {
-    if queues < 2 {
-        return Ok(());
-    }
-    xps(namespace, card, queues, |queue| cpu_mask(cpus.iter().filter(|c| **c % queues == queue)))
-}
-
-fn xps(
-    namespace: &Netns,
-    card: &Interface,
-    queues: u32,
-    mask: impl Fn(u32) -> String,
-) -> Result<(), LabError> {
-    let sysfs = NetSysfs::mount(namespace)?;
-    for queue in 0..queues {
-        sysfs.write(&format!("class/net/{}/queues/tx-{queue}/xps_cpus", card.name), &mask(queue))?;
+/// Transmit packet steering: CPUs, each with the number, modulo that of the queues, of the queue that it sends by.
+fn xps<'a>(card: &Card<'_>, cpus: impl Iterator<Item = (&'a u32, u32)> + Clone) -> Result<(), LabError> {
+    let sysfs = NetSysfs::mount(card.namespace)?;
+    for queue in 0..card.queues {
+        let own = cpus.clone().filter(|(_, number)| number % card.queues == queue).map(|(cpu, _)| cpu);
+        sysfs.write(&format!("class/net/{}/queues/tx-{queue}/xps_cpus", card.name), &cpu_mask(own))?;
     }
     Ok(())
 }

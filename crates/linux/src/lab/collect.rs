@@ -2,13 +2,10 @@
 
 use super::{LabError, Lane};
 use crate::net::ethtool::Ethtool;
+use crate::net::procnet::Counters;
 use linerate_plan::campaign::Figures;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-
-/// Counters by name, at one moment.
-pub type Counters = BTreeMap<String, u64>;
 
 /// Reads the counters behind some kinds of figures.
 ///
@@ -34,15 +31,6 @@ pub fn read(lane: &Lane, what: &[Figures], root: &Path) -> Result<Counters, LabE
         }
     }
     Ok(all)
-}
-
-/// What has grown since.
-pub fn grown(before: &Counters, after: &Counters) -> Counters {
-    let since = |(name, n): (&String, &u64)| {
-        let grown = n.saturating_sub(before.get(name).copied().unwrap_or(0));
-        (grown > 0).then(|| (name.clone(), grown))
-    };
-    after.iter().filter_map(since).collect()
 }
 
 /// `/proc/interrupts` and `/proc/softirqs`: a line of CPUs, then lines of `name: count count ... words`.
@@ -75,7 +63,10 @@ mod tests {
         assert_eq!(counters.len(), 5);
         let softirqs = "                    CPU0       CPU1       \n          HI:          1          2\n      NET_RX:  5 6\n";
         let later = by_cpu(&softirqs.replace("5 6", "5 9"));
-        assert_eq!(grown(&by_cpu(softirqs), &later), Counters::from([("CPU1: interrupt NET_RX".into(), 3)]));
+        assert_eq!(
+            crate::net::procnet::difference(&by_cpu(softirqs), &later),
+            Counters::from([("CPU1: interrupt NET_RX".into(), 3)])
+        );
         for odd in ["", "CPU0", ":\n:", "CPU0\nx: y\n: 1\nz: 99999999999999999999"] {
             assert!(by_cpu(odd).len() <= 1, "{odd}");
         }

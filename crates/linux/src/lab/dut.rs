@@ -1,20 +1,16 @@
 //! The DUT's side of a lane: settings, addresses, routes, and what can be exchanged while it stands.
 
 use super::addresses::{GENERATOR_SIDE, RECEIVER_SIDE, Side};
-use super::filler::Filler;
 use super::rules::RuleSet;
 use super::topology::Node;
 use super::{Interface, LabError, LabSpec, Setup, cards, enable_napi, interface, program, room};
 use crate::host::journal::Change;
 use crate::net::netlink::Route;
-use crate::net::sysctl::{self, Scope};
-use crate::net::{MacAddr, Netns};
+use crate::net::{MacAddr, Netns, sysctl};
 use crate::ports::mapped::MappedArray;
 use aya::Ebpf;
 use linerate_plan::settings::End;
 use linerate_wire::Family;
-use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A router that answers no one and announces nothing; these exist in every network namespace with IP version 4…
@@ -64,12 +60,6 @@ pub struct Known {
     pad: [u64; 5],
 }
 
-/// A sysctl that was set, and what it was before.
-struct Changed {
-    key: String,
-    before: String,
-}
-
 /// The DUT of a lane.
 pub struct DutEnd {
     /// The namespace that forwards: where rule sets, sysctls, routes and commands belong.
@@ -85,7 +75,8 @@ pub struct DutEnd {
     pub(super) known: Option<MappedArray<Known>>,
     pub(super) rules: RuleSet,
     pub(super) room: Option<room::Room>,
-    sysctls: Vec<Changed>,
+    /// Sysctls that were set, and their values before.
+    sysctls: Vec<Sysctl>,
     programs: Vec<Ebpf>,
     /// Namespaces that have names are left to themselves.
     kept: AtomicBool,
@@ -97,22 +88,21 @@ impl DutEnd {
         self.room.as_ref().map(|room| room.door.clone())
     }
 
-    /// `inside`, `outside`: the cards, each with its place among `nodes`; `router`: what the first of `nodes` forwards by (for a
-    /// bridge, the cards as well).
+    /// `cards`: towards the generator and towards the receiver, each at one of `nodes`; `router`: what the first of `nodes`
+    /// forwards by (for a bridge, the cards as well).
     pub(super) fn new(
         nodes: Vec<Node>,
-        inside: (usize, &str),
-        outside: (usize, &str),
+        cards_at: [usize; 2],
+        cards: &[String; 2],
         router: &[String; 2],
     ) -> Result<Self, LabError> {
-        let card = |(node, name): (usize, &str)| interface(&nodes[node].route, name);
-        let forwards = |name: &String| interface(&nodes[0].route, name);
+        let at = |node: usize, name: &str| interface(&nodes[node].route, name);
         Ok(DutEnd {
             namespace: nodes[0].namespace.clone(),
-            inside: card(inside)?,
-            outside: card(outside)?,
-            router: [forwards(&router[0])?, forwards(&router[1])?],
-            cards_at: [inside.0, outside.0],
+            inside: at(cards_at[0], &cards[0])?,
+            outside: at(cards_at[1], &cards[1])?,
+            router: [at(0, &router[0])?, at(0, &router[1])?],
+            cards_at,
             nodes,
             known: None,
             rules: RuleSet::default(),
@@ -147,12 +137,12 @@ impl DutEnd {
         self.rules.load(&self.namespace, setup, spec.interrupted)?;
         // Rules load modules, and these bring settings of their own.
         self.set_sysctls(&mut later)?;
-        cards::set_queues(self, setup)?;
+        cards::set_queues(self, setup, spec)?;
         let attached = program::attach(self, setup)?;
         self.programs.extend(attached.programs);
         self.known = attached.known;
         cards::apply(self, setup, spec)?;
-        later.iter().map(Wanted::of_host).collect()
+        later.iter().map(Sysctl::of_host).collect()
     }
 
     /// Writes the files and runs the commands.
@@ -230,34 +220,25 @@ impl DutEnd {
             route.add_route(wanted.to.0, wanted.to.1, Some(via), interface.index)?;
         }
         let go_on = || !spec.interrupted.is_some_and(|i| i.load(Ordering::Relaxed));
-        let Filler { v4, v6, .. } = setup.more_routes;
-        for (family, count) in [(Family::V4, v4), (Family::V6, v6)] {
-            let (outside, gateway): (_, IpAddr) =
-                (&self.router[1], tester(&RECEIVER_SIDE, family == Family::V4));
-            if count > 0 {
-                let routes = setup.more_routes.routes(family);
-                route.add_routes(routes, Some(gateway), outside.index, go_on)?;
-            }
-            let neighbours = setup.more_neighbours.neighbours(family);
-            route.add_neighbours(outside.index, neighbours, go_on)?;
+        let outside = self.router[1].index;
+        for family in [Family::V4, Family::V6] {
+            let gateway = tester(&RECEIVER_SIDE, family == Family::V4);
+            route.add_routes(setup.more_routes.routes(family), Some(gateway), outside, go_on)?;
+            route.add_neighbours(outside, setup.more_neighbours.neighbours(family), go_on)?;
         }
         if go_on() { Ok(()) } else { Err(LabError::Interrupted) }
     }
 
     /// Sets those sysctls that are the namespace's, and leaves the others in the list.
-    fn set_sysctls(&mut self, wanted: &mut Vec<Wanted>) -> Result<(), LabError> {
-        let keys: Vec<&str> =
-            wanted.iter().map(|w| w.path.as_str()).filter(|p| p.starts_with("net/")).collect();
-        let scopes: BTreeMap<String, Scope> =
-            keys.iter().map(|k| (*k).to_owned()).zip(sysctl::scopes(&self.namespace, &keys)?).collect();
+    fn set_sysctls(&mut self, wanted: &mut Vec<Sysctl>) -> Result<(), LabError> {
         for one in std::mem::take(wanted) {
-            if scopes.get(&one.path) != Some(&Scope::Namespace) {
+            if !sysctl::is_settable(&self.namespace, &one.path)? {
                 wanted.push(one);
                 continue;
             }
-            let before = sysctl::get(&self.namespace, &one.path)?;
+            let value = sysctl::get(&self.namespace, &one.path)?;
             sysctl::set(&self.namespace, &one.path, &one.value)?;
-            self.sysctls.push(Changed { key: one.path, before });
+            self.sysctls.push(Sysctl { path: one.path, value });
         }
         Ok(())
     }
@@ -270,31 +251,31 @@ impl DutEnd {
         interrupted: Option<&AtomicBool>,
     ) -> Result<Vec<Change>, LabError> {
         while let Some(changed) = self.sysctls.pop() {
-            sysctl::set(&self.namespace, &changed.key, &changed.before)?;
+            sysctl::set(&self.namespace, &changed.path, &changed.value)?;
         }
         let mut later = wanted_sysctls(setup)?;
         self.set_sysctls(&mut later)?;
         self.rules.load(&self.namespace, setup, interrupted)?;
         self.set_sysctls(&mut later)?;
-        later.iter().map(Wanted::of_host).collect()
+        later.iter().map(Sysctl::of_host).collect()
     }
 }
 
-/// A sysctl that a setup wants.
-struct Wanted {
+/// A sysctl with a value.
+struct Sysctl {
     path: String,
     value: String,
 }
 
-impl Wanted {
+impl Sysctl {
     fn of_host(&self) -> Result<Change, LabError> {
         Ok(Change::sysctl(&self.path, &self.value)?)
     }
 }
 
-fn wanted_sysctls(setup: &Setup) -> Result<Vec<Wanted>, LabError> {
+fn wanted_sysctls(setup: &Setup) -> Result<Vec<Sysctl>, LabError> {
     let wanted = |(key, value): (&String, &String)| {
-        Ok(Wanted { path: sysctl::path_of(key)?, value: value.trim().to_owned() })
+        Ok(Sysctl { path: sysctl::path_of(key)?, value: value.trim().to_owned() })
     };
     setup.sysctls.iter().map(wanted).collect()
 }

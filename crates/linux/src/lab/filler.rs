@@ -11,36 +11,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Most entries of one kind and family.
 pub const MOST: u32 = 1_000_000;
 
-/// How long the prefixes of generated routes are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Lengths {
-    /// All /24, or /48 in IPv6: what most routes of the Internet are.
-    #[default]
-    Even,
-    /// /24 to /32, or /48 to /64, in turn.
-    Mixed,
-}
-
-/// Entries to be generated.
+/// How many entries of a table are generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Filler {
-    /// In IPv4.
     pub v4: u32,
-    /// In IPv6.
     pub v6: u32,
-    /// Of routes, how long their prefixes are.
-    pub lengths: Lengths,
 }
 
 impl Filler {
-    /// So many of one family.
-    pub fn of(family: Family, count: u32) -> Filler {
-        match family {
-            Family::V4 => Filler { v4: count, ..Filler::default() },
-            Family::V6 => Filler { v6: count, ..Filler::default() },
-        }
-    }
-
     /// So many of a family.
     pub fn count(&self, family: Family) -> u32 {
         match family {
@@ -49,14 +27,13 @@ impl Filler {
         }
     }
 
-    /// The routes of a family.
+    /// The routes of a family: all /24, or /48 in IPv6, as most routes of the Internet are.
     pub fn routes(&self, family: Family) -> impl Iterator<Item = Prefix> + use<> {
-        let (lengths, count) = (self.lengths, self.count(family) as usize);
-        let all = (0u64..).filter_map(move |n| match family {
-            Family::V4 => route_v4(n, lengths),
-            Family::V6 => route_v6(n, lengths),
-        });
-        all.take(count)
+        let route = match family {
+            Family::V4 => route_v4,
+            Family::V6 => route_v6,
+        };
+        (0u64..).filter_map(route).take(self.count(family) as usize)
     }
 
     /// The neighbours of a family, with their Ethernet addresses.
@@ -69,32 +46,20 @@ impl Filler {
 /// up far apart (Knuth, The Art of Computer Programming 3, 6.4).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The `n`-th network: none where its number falls on what must not be routed, the test networks above all.
-fn route_v4(n: u64, lengths: Lengths) -> Option<Prefix> {
+/// The `n`-th network: none where its number falls on addresses that must not be routed, the test networks above all.
+fn route_v4(n: u64) -> Option<Prefix> {
     let block = n.wrapping_mul(SPREAD) & 0xff_ffff;
-    let length = match lengths {
-        Lengths::Even => 24,
-        Lengths::Mixed => 24 + (n % 9) as u8,
-    };
-    // The bits below /24 are of another mixture, cut to the prefix.
-    let host =
-        (n.wrapping_mul(SPREAD) >> 40) as u32 & 0xff & !(0xffu32.checked_shr(u32::from(length) - 24)?);
-    let address = Ipv4Addr::from((block as u32) << 8 | host);
+    let address = Ipv4Addr::from((block as u32) << 8);
     let [first, second, ..] = address.octets();
     let test = first == 198 && matches!(second, 18 | 19);
-    (!matches!(first, 0 | 127 | 224..) && !test).then_some((address.into(), length))
+    (!matches!(first, 0 | 127 | 224..) && !test).then_some((address.into(), 24))
 }
 
-fn route_v6(n: u64, lengths: Lengths) -> Option<Prefix> {
+fn route_v6(n: u64) -> Option<Prefix> {
     // 2000::/3: 45 bits of a /48 are free.
     let block = 1 << 45 | n.wrapping_mul(SPREAD) & ((1 << 45) - 1);
-    let length = match lengths {
-        Lengths::Even => 48,
-        Lengths::Mixed => 48 + (n % 17) as u8,
-    };
-    let subnet = (n.wrapping_mul(SPREAD) >> 48) as u16 & !(0xffffu32 >> (length - 48)) as u16;
-    let address = Ipv6Addr::from(u128::from(block) << 80 | u128::from(subnet) << 64);
-    (address.segments()[..3] != [0x2001, 2, 0]).then_some((address.into(), length))
+    let address = Ipv6Addr::from(u128::from(block) << 80);
+    (address.segments()[..3] != [0x2001, 2, 0]).then_some((address.into(), 48))
 }
 
 /// The `n`-th neighbour: in 10.0.0.0/8 or fd4c:52::/32, which no test frame has to do with.
@@ -115,55 +80,37 @@ mod tests {
     use crate::net::guard::is_foreign;
     use std::collections::HashSet;
 
-    fn fill(lengths: Lengths, count: u32) -> Filler {
-        Filler { v4: count, v6: count, lengths }
+    fn fill(count: u32) -> Filler {
+        Filler { v4: count, v6: count }
     }
 
     #[test]
     fn a_million_routes_are_distinct_and_none_leads_to_the_test_networks() {
-        for (lengths, longest) in [(Lengths::Even, [24, 48]), (Lengths::Mixed, [32, 64])] {
-            for (family, longest) in [Family::V4, Family::V6].into_iter().zip(longest) {
-                let mut seen = HashSet::new();
-                for (address, length) in fill(lengths, MOST).routes(family) {
-                    assert!(is_foreign(address), "{address}/{length} takes test frames");
-                    assert!(length <= longest && seen.insert((address, length)), "{address}/{length}");
-                }
-                assert_eq!(seen.len(), MOST as usize);
-                let used: HashSet<u8> = seen.iter().map(|(_, length)| *length).collect();
-                assert_eq!(
-                    used.len(),
-                    if lengths == Lengths::Even {
-                        1
-                    } else {
-                        usize::from(longest) - if longest == 32 { 23 } else { 47 }
-                    }
-                );
+        for (family, expected) in [(Family::V4, 24), (Family::V6, 48)] {
+            let mut seen = HashSet::new();
+            for (address, length) in fill(MOST).routes(family) {
+                assert!(is_foreign(address), "{address}/{length} takes test frames");
+                assert!(length == expected && seen.insert(address), "{address}/{length}");
             }
+            assert_eq!(seen.len(), MOST as usize);
         }
     }
 
     #[test]
-    fn prefixes_have_no_bits_beyond_their_length_and_no_network_holds_another() {
-        let filler = fill(Lengths::Mixed, 20_000);
-        let blocks: HashSet<u32> = filler
-            .routes(Family::V4)
-            .map(|(address, length)| {
-                let IpAddr::V4(v4) = address else { panic!("{address}") };
-                assert_eq!(u64::from(u32::from(v4)) << length & 0xffff_ffff, 0, "{address}/{length}");
-                u32::from(v4) >> 8
-            })
-            .collect();
-        assert_eq!(blocks.len(), 20_000, "each has a /24 of its own");
-        for (address, length) in filler.routes(Family::V6) {
-            let IpAddr::V6(v6) = address else { panic!("{address}") };
-            assert_eq!(u128::from(v6) << length, 0, "{address}/{length}");
+    fn prefixes_have_no_bits_beyond_their_length() {
+        for (address, length) in fill(20_000).routes(Family::V4).chain(fill(20_000).routes(Family::V6)) {
+            let beyond = match address {
+                IpAddr::V4(v4) => u128::from(u32::from(v4) << length),
+                IpAddr::V6(v6) => u128::from(v6) << length,
+            };
+            assert_eq!(beyond, 0, "{address}/{length}");
         }
     }
 
     #[test]
     fn the_same_every_time_and_spread_over_the_whole_space() {
-        let first: Vec<Prefix> = fill(Lengths::Even, 1000).routes(Family::V4).collect();
-        assert_eq!(first, fill(Lengths::Even, 2000).routes(Family::V4).take(1000).collect::<Vec<_>>());
+        let first: Vec<Prefix> = fill(1000).routes(Family::V4).collect();
+        assert_eq!(first, fill(2000).routes(Family::V4).take(1000).collect::<Vec<_>>());
         let firsts: HashSet<u8> = first
             .iter()
             .map(|(address, _)| match address {
@@ -177,7 +124,7 @@ mod tests {
     #[test]
     fn neighbours_are_distinct() {
         for family in [Family::V4, Family::V6] {
-            let all: Vec<_> = fill(Lengths::Even, 200_000).neighbours(family).collect();
+            let all: Vec<_> = fill(200_000).neighbours(family).collect();
             let addresses: HashSet<_> = all.iter().map(|(address, _)| address).collect();
             let macs: HashSet<_> = all.iter().map(|(_, mac)| mac).collect();
             assert_eq!((addresses.len(), macs.len()), (200_000, 200_000));

@@ -42,7 +42,7 @@ impl Setup {
         let named = |text: &str| fill(text, &inside, &outside);
         let filler = |count: Option<u32>| {
             let count = |family| if families.contains(&family) { count.unwrap_or(0) } else { 0 };
-            Filler { v4: count(Family::V4), v6: count(Family::V6), ..Filler::default() }
+            Filler { v4: count(Family::V4), v6: count(Family::V6) }
         };
         let step = |command: &Command| {
             let within = command.within_ns.map_or(COMMAND_WITHIN, Duration::from_nanos);
@@ -126,20 +126,20 @@ fn all<T, U>(items: &[T], faults: &mut Vec<String>, read: impl Fn(&T) -> Result<
 }
 
 fn route(route: &Route) -> Result<StaticRoute, String> {
-    let wrong = || format!("route '{}' is no network such as 203.0.113.0/24", route.to);
+    let wrong = || format!("route '{}' is not a network such as 203.0.113.0/24", route.to);
     let (address, length) = route.to.split_once('/').ok_or_else(wrong)?;
     let to = (address.parse().map_err(|_| wrong())?, length.parse().map_err(|_| wrong())?);
     let via = route
         .via
         .as_deref()
-        .map(|via| via.parse::<IpAddr>().map_err(|_| format!("'{via}' is no IP address")));
+        .map(|via| via.parse::<IpAddr>().map_err(|_| format!("'{via}' is not an IP address")));
     Ok(StaticRoute { to, via: via.transpose()?, end: route.end })
 }
 
 fn neighbour(neighbour: &Neighbour) -> Result<StaticNeighbour, String> {
     let address =
-        neighbour.address.parse().map_err(|_| format!("'{}' is no IP address", neighbour.address))?;
-    let mac = mac(&neighbour.mac).ok_or_else(|| format!("'{}' is no Ethernet address", neighbour.mac))?;
+        neighbour.address.parse().map_err(|_| format!("'{}' is not an IP address", neighbour.address))?;
+    let mac = mac(&neighbour.mac).ok_or_else(|| format!("'{}' is not an Ethernet address", neighbour.mac))?;
     Ok(StaticNeighbour { address, mac, end: neighbour.end })
 }
 

@@ -1,14 +1,13 @@
-//! A lane: a DUT with its links to the tester, and what can be exchanged while it stands.
+//! A lane: a DUT with its links to the tester. Its rules can be exchanged while it stands.
 
-use super::{DutEnd, Interface, LabError, Setup, room::Said};
+use super::{DutEnd, Interface, LabError, Setup};
 use crate::host::journal::Change;
-use crate::net::MacAddr;
+use crate::net::{MacAddr, sysctl};
 use crate::process::{Finished, Job};
 use std::sync::atomic::AtomicBool;
 
 /// A DUT with its links.
 pub struct Lane {
-    /// What the DUT is.
     pub setup: Setup,
     /// Where frames leave.
     pub generator: Interface,
@@ -18,7 +17,7 @@ pub struct Lane {
     pub receiver_queues: u32,
     /// Two generator CPUs send into one receive queue of the DUT: the kernel's count of what found it full is too low then.
     pub(super) shared_queue: bool,
-    /// What is between; none for the tester baseline.
+    /// The DUT; none for the tester baseline.
     pub dut: Option<DutEnd>,
     /// Settings of the host that the DUT wants.
     pub(super) host: Vec<Change>,
@@ -65,22 +64,7 @@ impl Lane {
             }
         }
         self.setup = setup.clone();
-        self.room_for_states().map_or(Ok(()), |room| Err(room.refusal()))
-    }
-
-    /// Exchanges the rule set alone. `tracks`: whether the new one keeps a state for each flow.
-    ///
-    /// # Errors
-    /// As [`Lane::exchange`].
-    pub fn replace_rules(&mut self, rules: Vec<Job>, tracks: bool) -> Result<(), LabError> {
-        let setup = Setup { rules, tracks, ..self.setup.clone() };
-        let Some(dut) = &mut self.dut else {
-            return Err(LabError::Unsuitable("tester-baseline is the tester alone: it has no rules".into()));
-        };
-        dut.rules.clear(&dut.namespace, self.interrupted)?;
-        dut.rules.load(&dut.namespace, &setup, self.interrupted)?;
-        self.setup = setup;
-        self.room_for_states().map_or(Ok(()), |room| Err(room.refusal()))
+        self.lacks_states().map_or(Ok(()), |(_, refusal)| Err(refusal))
     }
 
     /// Runs a program in the DUT's namespace (in its room, if it has one), for what is collected with a trial.
@@ -102,42 +86,20 @@ impl Lane {
         }
     }
 
-    /// What the setup's commands said when the lane was made.
-    pub fn said(&self) -> &[Said] {
-        self.dut.as_ref().and_then(|dut| dut.room.as_ref()).map_or(&[], |room| &room.said)
-    }
-
-    /// The states' limit is the host's, not the namespace's: how many it must be, where it is too low. Known once the rules have
-    /// loaded connection tracking.
-    pub(super) fn room_for_states(&self) -> Option<RoomForStates> {
+    /// Where the host's limit of states is too low for the lane: the change that raises it, and what to say where that is not
+    /// allowed. The limit is known once the rules have loaded connection tracking.
+    pub(super) fn lacks_states(&self) -> Option<(Change, LabError)> {
         let dut = self.dut.as_ref().filter(|_| self.setup.tracks || self.setup.room.is_some())?;
         let states = self.setup.room.unwrap_or(self.flows);
-        let limit = crate::net::sysctl::get(&dut.namespace, "net/netfilter/nf_conntrack_max").ok()?;
+        let limit = sysctl::get(&dut.namespace, "net/netfilter/nf_conntrack_max").ok()?;
         let limit: u64 = limit.trim().parse().ok()?;
-        (limit > 0 && limit < states).then(|| RoomForStates { setup: self.setup.name.clone(), states, limit })
-    }
-}
-
-/// Too little room for a lane's states.
-pub(super) struct RoomForStates {
-    pub setup: String,
-    pub states: u64,
-    pub limit: u64,
-}
-
-impl RoomForStates {
-    /// What makes room: twice as many, because states of an earlier trial may still be there.
-    pub fn change(&self) -> Result<Change, LabError> {
-        Ok(Change::sysctl("net.netfilter.nf_conntrack_max", &(self.states * 2).to_string())?.or_more())
-    }
-
-    pub fn refusal(&self) -> LabError {
-        LabError::Unsuitable(format!(
-            "{} keeps a state for each of {} flows, and this host's limit is {}: sysctl net.netfilter.nf_conntrack_max={} raises it (linerate changes nothing outside its namespaces)",
-            self.setup,
-            self.states,
-            self.limit,
-            self.states * 2
-        ))
+        // Twice as many, because states of an earlier trial may still be there.
+        let wanted = states.saturating_mul(2);
+        let change = Change::sysctl("net.netfilter.nf_conntrack_max", &wanted.to_string()).ok()?.or_more();
+        let refusal = LabError::Unsuitable(format!(
+            "{} keeps a state for each of {states} flows, and this host's limit is {limit}: sysctl net.netfilter.nf_conntrack_max={wanted} raises it (linerate changes nothing outside its namespaces)",
+            self.setup.name
+        ));
+        (limit > 0 && limit < states).then_some((change, refusal))
     }
 }

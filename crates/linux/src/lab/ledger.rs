@@ -32,7 +32,6 @@ struct DutSnapshot {
 /// Where the frames of a trial went.
 #[derive(Debug, Clone, Default)]
 pub struct Account {
-    /// Losses by place.
     pub losses: Vec<Loss>,
     /// Second counts of the same frames.
     pub second_counts: Vec<SecondCount>,
@@ -84,7 +83,7 @@ pub fn account(
     generator: &PortCounters,
     receiver: &PortCounters,
 ) -> Account {
-    let mut account = reconcile(lane.into(), before, after, generator, receiver);
+    let mut account = reconcile(&lane.setup, lane.shared_queue, before, after, generator, receiver);
     if let Some(dut) = &lane.dut
         && !dut.rules.is_empty()
         && let Some(unexplained) = account.losses.iter_mut().find(|l| l.place == UNEXPLAINED)
@@ -94,34 +93,15 @@ pub fn account(
     account
 }
 
-/// What a reconciliation has to know of a lane.
-struct Terms {
-    /// Frames are steered to other CPUs, whose backlogs may be full.
-    steered: bool,
-    /// CPUs send into one queue of the DUT, and count what it refuses without a lock (docs/packet-io.md).
-    shared_queue: bool,
-    variant: String,
-}
-
-impl From<&Lane> for Terms {
-    fn from(lane: &Lane) -> Terms {
-        Terms { shared_queue: lane.shared_queue, ..Terms::of(&lane.setup) }
-    }
-}
-
-impl Terms {
-    fn of(setup: &Setup) -> Terms {
-        Terms { steered: setup.inside.rps.is_some(), shared_queue: false, variant: setup.name.clone() }
-    }
-}
-
 const UNEXPLAINED: &str = "inside the DUT (no counter says why)";
 
 /// Where frames wait that were steered to another CPU (`netdev_max_backlog`).
 const BACKLOG: &str = "DUT: backlog of the CPU that frames are steered to full";
 
+/// `shared_queue`: CPUs send into one queue of the DUT, and count what it refuses without a lock (docs/packet-io.md).
 fn reconcile(
-    terms: Terms,
+    setup: &Setup,
+    shared_queue: bool,
     before: &Snapshot,
     after: &Snapshot,
     generator: &PortCounters,
@@ -136,7 +116,7 @@ fn reconcile(
     let mut refused = grown(tx_dropped, &before.generator, &after.generator);
     // Nothing but that ring is between the generator and the DUT's count of what it took: the difference is the ring's.
     let sent = generator.frames + generator.refused;
-    if terms.shared_queue && handed_over + refused <= sent {
+    if shared_queue && handed_over + refused <= sent {
         refused = sent - handed_over;
     }
     let mut arrived = grown(rx, &before.receiver, &after.receiver);
@@ -161,17 +141,18 @@ fn reconcile(
                 account.dut.iter().filter(|(n, _)| n.ends_with("_xdp_drops")).map(|(_, n)| n).sum();
             let dropped = grown(|l| l.rx_dropped, &b.inside, &a.inside);
             let ring = grown(tx_dropped, &before.generator, &after.generator);
-            let backlog = if terms.steered { dropped.saturating_sub(ring + by_program) } else { 0 };
+            let backlog =
+                if setup.inside.rps.is_some() { dropped.saturating_sub(ring + by_program) } else { 0 };
             let backlog = backlog.min(inside);
             lose(&mut account, BACKLOG, backlog, Side::Dut);
-            locate_inside(&mut account, &terms.variant, inside - backlog, a.known_drops - b.known_drops);
+            locate_inside(&mut account, &setup.name, inside - backlog, a.known_drops - b.known_drops);
         }
         _ => {
             lose(&mut account, "receiver: receive ring full", refused, Side::Tester);
             second(&mut account, "receiver interface", arrived, handed_over);
         }
     }
-    // What a socket receiver's ring had no room for had arrived at its interface.
+    // Frames that found a socket receiver's ring full had arrived at its interface.
     lose(&mut account, "receiver: socket ring full", receiver.refused, Side::Tester);
     arrived = arrived.saturating_sub(receiver.refused);
     second(&mut account, "receiver program", receiver.frames + receiver.foreign_total(), arrived);
@@ -251,7 +232,7 @@ mod tests {
         let dut = DutSnapshot { drops: [("Ip.InDiscards".to_string(), 10)].into(), ..dut };
         let after = Snapshot { generator: stats(0, 700, 300), receiver: stats(690, 0, 0), dut: Some(dut) };
         let (g, r) = ports(1000, 690);
-        let a = reconcile(Terms::of(&Setup::of(Dut::Forwarding)), &before, &after, &g, &r);
+        let a = reconcile(&Setup::of(Dut::Forwarding), false, &before, &after, &g, &r);
         let places = [0, 1].map(|i| (a.losses[i].place.as_str(), a.losses[i].frames));
         assert_eq!(places, [("DUT in: receive ring full", 300), ("DUT: Ip.InDiscards", 10)]);
         assert_eq!(places.map(|(place, _)| no_room(place)), [true, false]);
@@ -270,8 +251,8 @@ mod tests {
         };
         let (g, r) = ports(1000, 700);
         let shared = |refused, shared_queue| {
-            let terms = Terms { shared_queue, ..Terms::of(&Setup::of(Dut::Forwarding)) };
-            valid(&reconcile(terms, &before, &after(refused), &g, &r), g.clone(), r.clone())
+            let setup = Setup::of(Dut::Forwarding);
+            valid(&reconcile(&setup, shared_queue, &before, &after(refused), &g, &r), g.clone(), r.clone())
         };
         assert!(shared(284, true), "16 updates are missing, as the kernel loses them");
         assert!(!shared(316, true), "more was refused than sent");
@@ -287,7 +268,7 @@ mod tests {
         let (g, r) = ports(1000, 660);
         let mut setup = Setup::of(Dut::Forwarding);
         setup.inside.rps = Some(vec![1]);
-        let losses = reconcile(Terms::of(&setup), &before, &after, &g, &r).losses;
+        let losses = reconcile(&setup, false, &before, &after, &g, &r).losses;
         let places: Vec<(&str, u64)> = losses.iter().map(|l| (l.place.as_str(), l.frames)).collect();
         assert_eq!(places, [("DUT in: receive ring full", 300), (BACKLOG, 40)]);
     }
@@ -296,7 +277,7 @@ mod tests {
     fn a_receiver_that_is_overrun_is_the_testers_fault() {
         let after = Snapshot { generator: stats(0, 900, 100), receiver: stats(900, 0, 0), dut: None };
         let (g, r) = ports(1000, 900);
-        let a = reconcile(Terms::of(&Setup::of(Dut::TesterBaseline)), &Snapshot::default(), &after, &g, &r);
+        let a = reconcile(&Setup::of(Dut::TesterBaseline), false, &Snapshot::default(), &after, &g, &r);
         assert_eq!(a.losses[0].side, Side::Tester);
         assert!(!valid(&a, g, r));
     }
@@ -305,7 +286,7 @@ mod tests {
     fn a_program_that_miscounts_is_found_out() {
         let after = Snapshot { generator: stats(0, 1000, 0), receiver: stats(1000, 0, 0), dut: None };
         let (g, r) = ports(1001, 1001);
-        let a = reconcile(Terms::of(&Setup::of(Dut::TesterBaseline)), &Snapshot::default(), &after, &g, &r);
+        let a = reconcile(&Setup::of(Dut::TesterBaseline), false, &Snapshot::default(), &after, &g, &r);
         assert!(!valid(&a, g, r));
     }
 }

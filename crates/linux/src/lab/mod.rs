@@ -31,12 +31,14 @@ pub use variant::Variant;
 
 use crate::host::journal::{Change, Consent, HostChanges, Journal, JournalError};
 use crate::net::ethtool::Ethtool;
-use crate::net::netlink::Route;
+use crate::net::netlink::{LinkInfo, Route};
+use crate::net::registry::NamespaceRecord;
 use crate::net::sysfs::NetSysfs;
 use crate::net::{self, MacAddr, Netns, napi, sysctl};
 use crate::ports::PortError;
 use crate::process::ProcessError;
 use linerate_plan::settings::Mode;
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use topology::Wiring;
@@ -50,18 +52,9 @@ pub enum LabError {
     /// An eBPF program or a port.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// A tool that loads rule sets.
-    #[error("cannot load the rule set of {variant}: {reason}")]
-    Rules {
-        /// The variant.
-        variant: String,
-        /// What the tool says, or what to install.
-        reason: String,
-    },
-    /// Another program.
     #[error("cannot {doing}: {source}")]
     Tool {
-        /// What it was run for.
+        /// Its purpose.
         doing: String,
         /// What went wrong.
         source: ProcessError,
@@ -69,7 +62,6 @@ pub enum LabError {
     /// A setup that cannot be, whatever the kernel.
     #[error("{setup} cannot be set up: {}", .faults.join("; "))]
     Setup {
-        /// Its name.
         setup: String,
         /// All that is wrong with it.
         faults: Vec<String>,
@@ -77,7 +69,6 @@ pub enum LabError {
     /// Settings of the host that are not as they must be, and that nobody agreed to have changed.
     #[error("this lab needs other settings of the whole host, and linerate changes nothing outside its namespaces without consent. By hand: {}", .0.join("; "))]
     Consent(Vec<String>),
-    /// Changes to the host.
     #[error(transparent)]
     Host(#[from] JournalError),
     /// This kernel or machine lacks something.
@@ -91,7 +82,6 @@ pub enum LabError {
 /// How a lab is laid out.
 #[derive(Debug, Clone)]
 pub struct LabSpec {
-    /// Inline or threaded.
     pub mode: Mode,
     /// CPUs of the generator's threads; one queue for each CPU number up to the highest, when there are several.
     pub generator_cpus: Vec<u32>,
@@ -136,7 +126,6 @@ pub struct Interface {
     pub name: String,
     /// Number in its namespace.
     pub index: u32,
-    /// Ethernet address.
     pub mac: MacAddr,
 }
 
@@ -148,7 +137,6 @@ pub struct EmbeddedLab {
     pub receiver: Netns,
     /// The DUTs, in the order they were asked for.
     pub lanes: Vec<Lane>,
-    /// The layout.
     pub spec: LabSpec,
     generator_route: Route,
     receiver_route: Route,
@@ -277,10 +265,10 @@ impl EmbeddedLab {
             self.host.set(change)?;
         }
         for lane in &self.lanes {
-            let Some(room) = lane.room_for_states() else { continue };
-            match self.spec.host_changes {
-                Consent::Refused => return Err(room.refusal()),
-                Consent::Allowed => self.host.set(&room.change()?)?,
+            match (lane.lacks_states(), self.spec.host_changes) {
+                (Some((_, refusal)), Consent::Refused) => return Err(refusal),
+                (Some((change, _)), Consent::Allowed) => self.host.set(&change)?,
+                (None, _) => {}
             }
         }
         Ok(())
@@ -306,18 +294,16 @@ impl EmbeddedLab {
     ///
     /// # Errors
     /// The kernel does not answer.
-    pub fn tester_links(
-        &self,
-        lane: &Lane,
-    ) -> Result<(net::netlink::LinkInfo, net::netlink::LinkInfo), LabError> {
+    pub fn tester_links(&self, lane: &Lane) -> Result<(LinkInfo, LinkInfo), LabError> {
         let generator = self.generator_route.link_by_index(lane.generator.index)?;
         let receiver = self.receiver_route.link_by_index(lane.receiver.index)?;
         Ok((generator, receiver))
     }
 
-    /// The names that [`EmbeddedLab::persist`] gives: role, name and inode of each namespace.
-    pub fn names(&self, prefix: &str) -> Vec<(String, String, u64)> {
-        self.named(prefix).map(|(role, name, namespace)| (role, name, namespace.inode())).collect()
+    /// The namespaces by role, with the names that [`EmbeddedLab::persist`] gives them.
+    pub fn names(&self, prefix: &str) -> BTreeMap<String, NamespaceRecord> {
+        let record = |name, namespace: &Netns| NamespaceRecord { name, inode: namespace.inode() };
+        self.named(prefix).map(|(role, name, namespace)| (role, record(name, namespace))).collect()
     }
 
     fn named<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (String, String, &'a Netns)> {

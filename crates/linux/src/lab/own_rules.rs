@@ -1,4 +1,4 @@
-//! Rule files of users in the embedded lab: loaded as they are but for names, and asked what their rules have counted.
+//! Rule files of users in the embedded lab: loaded with the names of this lab, and asked for the counts of their rules.
 
 use super::addresses::{GENERATOR_SIDE, RECEIVER_SIDE, Side};
 use super::from_plan::LOAD_WITHIN;
@@ -39,7 +39,7 @@ fn end(interface: String, sides: &[Side; 2]) -> LabEnd {
 }
 
 impl Lane {
-    /// What the rules of a user's file have counted, in its own words; `None` where there is no such file, or its counters cannot be read.
+    /// The counts of the rules in a user's file, in its own words; `None` where there is no such file, or its counters cannot be read.
     pub fn rule_counts(&self) -> Option<Vec<RuleCount>> {
         let own = self.setup.own.as_ref().filter(|own| own.file.counts())?;
         let namespace = &self.dut.as_ref()?.namespace;

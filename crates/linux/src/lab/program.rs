@@ -11,7 +11,7 @@ use aya::Ebpf;
 use aya::programs::{Program, TcAttachType};
 use linerate_plan::settings::Dut;
 
-/// What a DUT's programs are held by.
+/// Attached programs; dropped, they are detached.
 #[derive(Default)]
 pub(super) struct Attached {
     pub programs: Vec<Ebpf>,
@@ -79,7 +79,7 @@ fn attach_egress(ebpf: &mut Ebpf, name: &str, dut: &DutEnd) -> Result<(), LabErr
 /// Attaches the program that passes everything, to find out whether this kernel can.
 ///
 /// # Errors
-/// What it lacks.
+/// The kernel refuses the program.
 pub(super) fn try_pass(namespace: &Netns, ifindex: u32) -> Result<Ebpf, LabError> {
     let mut ebpf = bpf::loader()
         .map_max_entries("known", 1)

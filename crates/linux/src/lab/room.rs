@@ -26,15 +26,6 @@ pub const SCRATCH: &str = "/run/linerate/scratch";
 /// Where there is no right to make that folder: a folder that every system has, and that only commands see covered.
 const SCRATCH_WITHOUT_ROOT: &str = "/mnt";
 
-/// What a command said.
-#[derive(Debug, Clone)]
-pub struct Said {
-    /// The command.
-    pub command: String,
-    /// How it ended, and its output.
-    pub finished: Finished,
-}
-
 /// The way into a room.
 #[derive(Debug, Clone)]
 pub struct Door {
@@ -62,8 +53,6 @@ impl Door {
 pub struct Room {
     /// The way into it.
     pub door: Door,
-    /// What commands said, in order.
-    pub said: Vec<Said>,
     undo: Vec<Job>,
 }
 
@@ -81,14 +70,13 @@ impl Room {
         })?;
         let scratch = CString::new(scratch).expect("a constant");
         let door = Door { namespace: namespace.clone(), mounts: Arc::new(mounts), scratch };
-        Ok(Room { door, said: Vec::new(), undo: Vec::new() })
+        Ok(Room { door, undo: Vec::new() })
     }
+
     pub(super) fn run_step(&mut self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<(), LabError> {
         // Even a command that fails may have done half of its work.
         self.undo.extend(step.undo.clone());
-        let finished = self.run(&step.run, interrupted)?;
-        self.said.push(Said { command: words(&step.run), finished });
-        Ok(())
+        self.run(&step.run, interrupted).map(drop)
     }
 
     pub(super) fn run(&self, job: &Job, interrupted: Option<&AtomicBool>) -> Result<Finished, LabError> {
@@ -96,7 +84,7 @@ impl Room {
         run.map_err(|source| LabError::Tool { doing: format!("run '{}'", words(job)), source })
     }
 
-    /// Runs what undoes the commands, the last first. There is nobody left to tell of an error.
+    /// Undoes the commands, the last first. There is nobody left to tell of an error.
     pub(super) fn undo(&mut self) {
         while let Some(job) = self.undo.pop() {
             let _ = self.run(&job, None);
@@ -129,7 +117,7 @@ pub(super) fn check_file(path: &str) -> Result<(), &'static str> {
 /// Called on a thread inside the namespace, which ends afterwards: the mounts live on through the descriptor.
 fn furnish(scratch: &str, files: &[(String, String)]) -> io::Result<OwnedFd> {
     net::netns::unshare(UnshareFlags::NEWNS)?;
-    // What is unmounted on the host goes here as well; what is mounted here stays here.
+    // Unmounting on the host takes effect here as well; mounts made here stay here.
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
     mount("sysfs", "/sys", "sysfs", MountFlags::empty(), None)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;

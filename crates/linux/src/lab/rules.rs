@@ -15,38 +15,30 @@ pub const DROP_COUNTER: &str = "dropped";
 /// How long clearing a rule set may take: one of a million entries is not gone in an instant.
 const CLEAR_WITHIN: Duration = Duration::from_secs(60);
 
-/// What holds rules in the kernel.
+/// A program that has loaded rules, by what they are taken away and counted with.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Holder {
-    /// nf_tables: of nft, and of iptables where it is iptables-nft.
-    NfTables,
-    /// The older tables, of one IP version.
-    Legacy {
+enum Loader {
+    /// Its drops are in the named counter [`DROP_COUNTER`].
+    Nft,
+    /// Its drops are those of rules and policies.
+    IpTables {
         /// `iptables` or `ip6tables`, as the program was called.
         family: &'static str,
-        /// The program that restores them.
+        /// It works on the older tables instead of nf_tables.
+        legacy: bool,
         restore: String,
+        save: String,
     },
-    /// Sets of ipset. They come last: rules refer to them.
+    /// Comes last: rules refer to its sets.
     IpSet,
-}
-
-/// What counts what a rule set drops.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Count {
-    /// nftables' named counter [`DROP_COUNTER`].
-    Nft,
-    /// Rules and policies that drop, by this iptables-save.
-    Save(String),
 }
 
 /// The rule set of a DUT.
 #[derive(Debug, Default)]
 pub(super) struct RuleSet {
-    holders: BTreeSet<Holder>,
-    counts: BTreeSet<Count>,
+    loaders: BTreeSet<Loader>,
     tracks: bool,
-    /// What its own counters showed when they were last read.
+    /// The value of its own counters when they were last read.
     drops: AtomicU64,
 }
 
@@ -61,9 +53,10 @@ impl RuleSet {
         self.tracks |= setup.tracks;
         for job in &setup.rules {
             // Noted before it runs: what it has done by the time that it fails must be taken away as well.
-            self.note(job);
+            self.loaders.extend(loader(job));
             let run = job.run(|path| namespace.command(path), interrupted);
-            run.map_err(|e| LabError::Rules { variant: setup.name.clone(), reason: e.to_string() })?;
+            let doing = || format!("load the rule set of {}", setup.name);
+            run.map_err(|source| LabError::Tool { doing: doing(), source })?;
         }
         Ok(())
     }
@@ -71,38 +64,37 @@ impl RuleSet {
     /// Takes all rules away, and forgets the connections that they tracked: a state made under one rule set must not decide what
     /// happens under the next.
     pub fn clear(&mut self, namespace: &Netns, interrupted: Option<&AtomicBool>) -> Result<(), LabError> {
-        for holder in std::mem::take(&mut self.holders) {
-            let result = match &holder {
-                Holder::NfTables => {
-                    let job = Job::new("nft", &["-f", "-"]).with_input(Input::text("flush ruleset\n"));
-                    run_clear(&job, namespace, interrupted)
+        while let Some(loader) = self.loaders.first() {
+            match loader {
+                Loader::IpSet => run_clear(&Job::new("ipset", &["destroy"]), namespace, interrupted)?,
+                Loader::IpTables { legacy: true, family, restore, .. } => {
+                    clear_legacy(family, restore, namespace, interrupted)?;
                 }
-                Holder::Legacy { family, restore } => clear_legacy(family, restore, namespace, interrupted),
-                Holder::IpSet => run_clear(&Job::new("ipset", &["destroy"]), namespace, interrupted),
-            };
-            if let Err(error) = result {
-                self.holders.insert(holder);
-                return Err(error);
+                Loader::Nft | Loader::IpTables { .. } => {
+                    let job = Job::new("nft", &["-f", "-"]).with_input(Input::text("flush ruleset\n"));
+                    run_clear(&job, namespace, interrupted)?;
+                }
             }
+            self.loaders.pop_first();
         }
         if std::mem::take(&mut self.tracks) {
             conntrack::flush(namespace)?;
         }
-        self.counts.clear();
         self.drops.store(0, Ordering::Relaxed);
         Ok(())
     }
 
     pub fn is_empty(&self) -> bool {
-        self.counts.is_empty()
+        self.loaders.iter().all(|loader| *loader == Loader::IpSet)
     }
 
-    /// What the rules have dropped since the last time that they were asked. That takes milliseconds, so it is done only when frames
-    /// are missing: what it grew by since belongs to this trial.
+    /// How many frames the rules have dropped since the last time that they were asked. That takes milliseconds, so it is done only
+    /// when frames are missing: what it grew by since belongs to this trial.
     pub fn dropped_since(&self, namespace: &Netns) -> Option<u64> {
-        let counts = self.counts.iter().map(|count| match count {
-            Count::Nft => nft_drops(namespace),
-            Count::Save(program) => saved_drops(program, namespace),
+        let counts = self.loaders.iter().map(|loader| match loader {
+            Loader::Nft => nft_drops(namespace),
+            Loader::IpTables { save, .. } => saved_drops(save, namespace),
+            Loader::IpSet => Some(0),
         });
         let now: u64 = counts.sum::<Option<u64>>()?;
         Some(now - self.drops.swap(now, Ordering::Relaxed).min(now))
@@ -110,64 +102,43 @@ impl RuleSet {
 
     /// What to say of frames that the rules dropped.
     pub fn place(&self) -> String {
-        match self.counts.iter().all(|count| *count == Count::Nft) {
-            true => format!("DUT: dropped by the rule set (counter {DROP_COUNTER})"),
-            false => "DUT: dropped by the rule set (rules and policies that drop)".into(),
-        }
-    }
-
-    fn note(&mut self, job: &Job) {
-        let name = job.name();
-        if name == "nft" {
-            self.holders.insert(Holder::NfTables);
-            self.counts.insert(Count::Nft);
-        } else if name == "ipset" {
-            self.holders.insert(Holder::IpSet);
-        } else if let Some(family) = ["iptables", "ip6tables"].into_iter().find(|f| name.starts_with(f)) {
-            let flavour = Flavour::of(&job.program);
-            let tool = |verb: &str| flavour.tool(&job.program, family, verb);
-            self.holders.insert(match flavour {
-                Flavour::Nft => Holder::NfTables,
-                Flavour::Legacy => Holder::Legacy { family, restore: tool("restore") },
-            });
-            self.counts.insert(Count::Save(tool("save")));
+        match self.loaders.iter().any(|loader| matches!(loader, Loader::IpTables { .. })) {
+            false => format!("DUT: dropped by the rule set (counter {DROP_COUNTER})"),
+            true => "DUT: dropped by the rule set (rules and policies that drop)".into(),
         }
     }
 }
 
-/// Which tables an iptables works on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flavour {
-    Nft,
-    Legacy,
-}
-
-impl Flavour {
-    /// By its name, or by what its name leads to: distributions have links (alternatives) to either.
-    fn of(program: &str) -> Flavour {
-        let target = process::find(program).and_then(|path| path.canonicalize().ok()).unwrap_or_default();
-        let name =
-            |path: &Path| path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let names = [name(Path::new(program)), name(&target)];
-        if names.iter().any(|name| name.contains("-nft")) { Flavour::Nft } else { Flavour::Legacy }
-    }
-
-    /// The brother of a program that saves or restores, in the same folder where one was named.
-    fn tool(self, program: &str, family: &str, verb: &str) -> String {
-        let folder = match Path::new(program).parent() {
-            Some(folder) if program.contains('/') => format!("{}/", folder.display()),
-            _ => String::new(),
-        };
-        let infix = if program.contains(self.infix()) { self.infix() } else { "" };
-        format!("{folder}{family}{infix}-{verb}")
-    }
-
-    fn infix(self) -> &'static str {
-        match self {
-            Flavour::Nft => "-nft",
-            Flavour::Legacy => "-legacy",
+/// What loads the rules of a job; `None` for programs that keep none in the kernel.
+fn loader(job: &Job) -> Option<Loader> {
+    match job.name() {
+        "nft" => Some(Loader::Nft),
+        "ipset" => Some(Loader::IpSet),
+        name => {
+            let family = ["iptables", "ip6tables"].into_iter().find(|family| name.starts_with(family))?;
+            let tool = |verb| brother(&job.program, family, verb);
+            let (restore, save) = (tool("restore"), tool("save"));
+            Some(Loader::IpTables { family, legacy: !is_nft(&job.program), restore, save })
         }
     }
+}
+
+/// Whether an iptables works on nf_tables, by its name, or by what its name leads to: distributions have links (alternatives) to
+/// either.
+fn is_nft(program: &str) -> bool {
+    let target = process::find(program).and_then(|path| path.canonicalize().ok()).unwrap_or_default();
+    [Path::new(program), &target].iter().any(|path| file_name(path).contains("-nft"))
+}
+
+/// The brother of an iptables that saves or restores, in the same folder where one was named.
+fn brother(program: &str, family: &str, verb: &str) -> String {
+    let path = Path::new(program);
+    let infix = ["-nft", "-legacy"].into_iter().find(|infix| file_name(path).contains(infix)).unwrap_or("");
+    path.with_file_name(format!("{family}{infix}-{verb}")).display().to_string()
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn run_clear(job: &Job, namespace: &Netns, interrupted: Option<&AtomicBool>) -> Result<(), LabError> {
@@ -277,13 +248,11 @@ mod tests {
 
     #[test]
     fn the_brothers_of_an_iptables_are_of_its_kind() {
-        let legacy = Flavour::of("iptables-legacy-restore");
-        assert_eq!(legacy, Flavour::Legacy);
-        assert_eq!(legacy.tool("iptables-legacy-restore", "iptables", "save"), "iptables-legacy-save");
-        assert_eq!(Flavour::of("/x/ip6tables-nft-restore"), Flavour::Nft);
-        let save = Flavour::Nft.tool("/x/ip6tables-nft-restore", "ip6tables", "save");
-        assert_eq!(save, "/x/ip6tables-nft-save");
-        assert_eq!(Flavour::Nft.tool("iptables-restore", "iptables", "save"), "iptables-save");
+        assert!(!is_nft("iptables-legacy-restore"));
+        assert_eq!(brother("iptables-legacy-restore", "iptables", "save"), "iptables-legacy-save");
+        assert!(is_nft("/x/ip6tables-nft-restore"));
+        assert_eq!(brother("/x/ip6tables-nft-restore", "ip6tables", "save"), "/x/ip6tables-nft-save");
+        assert_eq!(brother("iptables-restore", "iptables", "save"), "iptables-save");
     }
 
     #[test]

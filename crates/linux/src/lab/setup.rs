@@ -1,4 +1,4 @@
-//! What the DUT of a lane is: its kind, and everything that is set on it.
+//! The DUT of a lane: its kind, and everything that is set on it.
 
 use super::LabError;
 use super::filler::{self, Filler};
@@ -11,7 +11,7 @@ use linerate_plan::settings::{Dut, End, Feature, Interface, States};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// A DUT. What is not named here stays as the kernel makes it, but for what keeps a lab quiet (docs/packet-io.md).
+/// A DUT. Other settings stay as the kernel makes them, except for those that keep a lab quiet (docs/packet-io.md).
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// What messages, records and the ledger call it.
@@ -25,11 +25,9 @@ pub struct Setup {
     pub inside: Interface,
     /// Of the interface towards the receiver.
     pub outside: Interface,
-    /// Routes by hand.
     pub routes: Vec<StaticRoute>,
     /// Routes that no frame takes, by the outside interface.
     pub more_routes: Filler,
-    /// Neighbours by hand.
     pub neighbours: Vec<StaticNeighbour>,
     /// Neighbours that no frame is sent to, at the outside interface.
     pub more_neighbours: Filler,
@@ -60,27 +58,22 @@ pub struct StaticRoute {
     pub to: (IpAddr, u8),
     /// The next hop; the tester at that end where none is named.
     pub via: Option<IpAddr>,
-    /// The interface.
     pub end: End,
 }
 
 /// A neighbour by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StaticNeighbour {
-    /// Its IP address.
     pub address: IpAddr,
-    /// Its Ethernet address.
     pub mac: MacAddr,
-    /// The interface.
     pub end: End,
 }
 
 /// A command, and the one that undoes it when the lab ends.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// What is run.
     pub run: Job,
-    /// What undoes it, where the end of the namespace does not.
+    /// Undoes it, where the end of the namespace does not.
     pub undo: Option<Job>,
 }
 
@@ -153,11 +146,11 @@ impl Setup {
         Ok(changes)
     }
 
-    /// What of the host it wants that is not so, as commands that would make it so; they need consent. `flows`: connections that
-    /// must find room where it keeps a state for each.
+    /// The changes to the host that it needs, as commands for a user; they need consent. `flows`: connections that must find room
+    /// where it keeps a state for each.
     ///
     /// # Errors
-    /// A name that is none.
+    /// The name of a sysctl is not valid.
     pub fn outstanding(&self, flows: u64) -> Result<Vec<String>, LabError> {
         let mut changes = self.host_changes()?;
         for (key, value) in self.sysctls.iter().filter(|(key, _)| !linerate_plan::is_namespaced(key)) {
@@ -168,7 +161,7 @@ impl Setup {
             changes.push(Change::sysctl("net.netfilter.nf_conntrack_max", &states.to_string())?.or_more());
         }
         let journal = Journal::of_this_host();
-        // What is not there yet comes with a module, and may not be as it must be.
+        // A setting that is not there yet comes with a module, and may have another value then.
         let open =
             |c: &&Change| journal.outstanding(std::slice::from_ref(*c)).map_or(true, |o| !o.is_empty());
         let mut wanted: Vec<String> = changes.iter().filter(open).map(Change::by_hand).collect();
@@ -224,13 +217,9 @@ impl Setup {
         if !self.routes() && tables {
             faults.push(format!("{} does not route: it can have no routes and no neighbours", self.dut));
         }
-        let touched = !self.rules.is_empty()
-            || !self.sysctls.is_empty()
-            || !self.commands.is_empty()
-            || !self.files.is_empty()
-            || self.inside != Interface::default()
-            || self.outside != Interface::default();
-        if self.dut == Dut::TesterBaseline && touched {
+        let ends = [&self.inside, &self.outside].into_iter().any(|end| *end != Interface::default());
+        let untouched = self.rules.is_empty() && self.sysctls.is_empty() && self.commands.is_empty();
+        if self.dut == Dut::TesterBaseline && (ends || !untouched || !self.files.is_empty()) {
             faults.push(
                 "tester-baseline is the tester alone: there is no DUT on which anything could be set".into(),
             );
@@ -238,36 +227,29 @@ impl Setup {
     }
 }
 
-/// What a veth does not have is said, not passed over: a plan must not seem to have measured it.
+/// A setting that a veth does not have is refused, not passed over: a plan must not seem to have measured it.
 fn check_interface(end: &str, settings: &Interface, faults: &mut Vec<String>) {
-    let mut no = |what: &str, why: &str| faults.push(format!("{end}: {what} cannot be set on a veth: {why}"));
-    if settings.rx_ring.is_some() || settings.tx_ring.is_some() {
-        no("the ring's size", "its ring always holds 256 frames (VETH_RING_SIZE in drivers/net/veth.c)");
+    let Interface { mtu, features, private_flags, queues, .. } = settings;
+    let threaded = features.get(&Feature::ThreadedNapi) == Some(&true);
+    let ring = "its ring always holds 256 frames (VETH_RING_SIZE in drivers/net/veth.c)";
+    let irq = "it has no interrupts; with threaded-napi, irq names the CPUs of the NAPI threads";
+    let waits = settings.rx_wait_ns.is_some() || settings.rx_wait_frames.is_some();
+    let missing = [
+        (settings.rx_ring.is_some() || settings.tx_ring.is_some(), "the ring's size", ring),
+        (waits, "interrupt coalescing", "it has no interrupts"),
+        (!private_flags.is_empty(), "private flags", "its driver has none"),
+        (settings.irq.is_some() && !threaded, "interrupt affinity", irq),
+        (features.contains_key(&Feature::FlowControl), "flow-control", "it sends no pause frames"),
+        (features.contains_key(&Feature::AdaptiveInterrupts), "adaptive-interrupts", "it has no interrupts"),
+        (features.contains_key(&Feature::VlanTso), "vlan-tso", "Linux has no such switch"),
+    ];
+    for (_, what, why) in missing.iter().filter(|(set, ..)| *set) {
+        faults.push(format!("{end}: {what} cannot be set on a veth: {why}"));
     }
-    if settings.rx_wait_ns.is_some() || settings.rx_wait_frames.is_some() {
-        no("interrupt coalescing", "it has no interrupts");
-    }
-    if !settings.private_flags.is_empty() {
-        no("private flags", "its driver has none");
-    }
-    if settings.irq.is_some() && settings.features.get(&Feature::ThreadedNapi) != Some(&true) {
-        no(
-            "interrupt affinity",
-            "it has no interrupts; with threaded-napi, irq names the CPUs of the NAPI threads",
-        );
-    }
-    for feature in settings.features.keys() {
-        match feature {
-            Feature::FlowControl => no("flow-control", "it sends no pause frames"),
-            Feature::AdaptiveInterrupts => no("adaptive-interrupts", "it has no interrupts"),
-            Feature::VlanTso => no("vlan-tso", "Linux has no such switch"),
-            _ => {}
-        }
-    }
-    if settings.mtu.is_some_and(|mtu| !(68..=65_535).contains(&mtu)) {
+    if mtu.is_some_and(|mtu| !(68..=65_535).contains(&mtu)) {
         faults.push(format!("{end}: an MTU goes from 68 to 65535"));
     }
-    if settings.queues.is_some_and(|queues| !(1..=1024).contains(&queues)) {
+    if queues.is_some_and(|queues| !(1..=1024).contains(&queues)) {
         faults.push(format!("{end}: queues go from 1 to 1024"));
     }
     for (what, cpus) in [("rps", &settings.rps), ("xps", &settings.xps), ("irq", &settings.irq)] {

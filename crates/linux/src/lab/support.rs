@@ -1,5 +1,5 @@
-//! What a setup needs of this kernel and machine, tried out in a throw-away namespace: so that a plan can skip, with the reason and
-//! before anything is measured, what cannot be had here.
+//! What a setup needs of this kernel and machine, tried out in a throw-away namespace, so that a plan skips lanes that cannot be
+//! built here, with the reason and before anything is measured.
 
 use super::{LabError, Setup, program};
 use crate::host::{cpu, memory};
@@ -9,7 +9,6 @@ use crate::process::{self, Input, Job, ProcessError};
 use linerate_plan::campaign::Requirement;
 use linerate_plan::settings::Dut;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -19,35 +18,28 @@ use std::time::Duration;
 /// Something that a setup cannot do without.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
-    /// A kind of virtual link: `bridge`, `macvlan`, `vlan`, `vxlan`, `veth`.
-    Link(String),
     /// nf_tables in the kernel, and nft.
     NfTables,
     /// An iptables (or ip6tables) that restores, and the tables behind it.
     IpTables(String),
     /// ipset, in the kernel and as a program.
     IpSet,
-    /// Connection tracking.
     Conntrack,
     /// XDP programs on a veth.
     Xdp,
-    /// IP version 6.
     Ipv6,
-    /// A program.
-    Tool(String),
-    /// A kernel module, loaded, built in or loadable.
-    Module(String),
-    /// A kernel setting, of a namespace or of the host.
-    Sysctl(String),
-    /// A kernel of at least this version.
-    Kernel(u32, u32),
-    /// CPUs that this process may use.
-    Cpus(u32),
-    /// Memory in bytes.
-    Memory(u64),
-    /// A file or device.
-    File(String),
+    /// One that plans can state as well.
+    Requirement(Requirement),
 }
+
+/// The kinds of links that a lab is made of, and the kernel's configuration for them.
+const LINKS: [(&str, &str); 5] = [
+    ("veth", "veth pairs (CONFIG_VETH)"),
+    ("bridge", "bridges (CONFIG_BRIDGE)"),
+    ("macvlan", "macvlan (CONFIG_MACVLAN)"),
+    ("vlan", "802.1Q VLANs (CONFIG_VLAN_8021Q)"),
+    ("vxlan", "VXLAN (CONFIG_VXLAN)"),
+];
 
 /// Whether a module has to be loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,43 +56,34 @@ const TOOL_WITHIN: Duration = Duration::from_secs(10);
 impl Setup {
     /// What it needs.
     pub fn needs(&self) -> Vec<Need> {
-        let mut needs = vec![Need::Link("veth".into())];
-        let link = |kind: &str| Need::Link(kind.into());
-        match self.dut {
-            Dut::Bridge | Dut::RoutedBridge | Dut::Nested => needs.push(link("bridge")),
-            Dut::Macvlan => needs.push(link("macvlan")),
-            Dut::Vlan => needs.push(link("vlan")),
-            Dut::Vxlan => needs.extend([link("vxlan"), link("bridge")]),
-            _ => {}
-        }
-        if self.is_program() {
-            needs.push(Need::Xdp);
-        }
-        for job in &self.rules {
-            needs.push(match job.name() {
-                "nft" => Need::NfTables,
-                "ipset" => Need::IpSet,
-                name if name.starts_with("ip") && name.ends_with("-restore") => {
-                    Need::IpTables(job.program.clone())
-                }
-                _ => Need::Tool(job.program.clone()),
-            });
-        }
-        if self.tracks || self.room.is_some() {
-            needs.push(Need::Conntrack);
-        }
-        if self.more_routes.v6 > 0 || self.more_neighbours.v6 > 0 {
-            needs.push(Need::Ipv6);
-        }
-        needs.extend(self.modules.iter().cloned().map(Need::Module));
-        let commands = self.commands.iter().map(|step| &step.run.program);
-        needs.extend(commands.cloned().map(Need::Tool));
+        let links: &[&str] = match self.dut {
+            Dut::Bridge | Dut::RoutedBridge | Dut::Nested => &["veth", "bridge"],
+            Dut::Macvlan => &["veth", "macvlan"],
+            Dut::Vlan => &["veth", "vlan"],
+            Dut::Vxlan => &["veth", "vxlan", "bridge"],
+            _ => &["veth"],
+        };
+        let mut needs: Vec<Need> = links.iter().map(|kind| link(kind)).collect();
+        needs.extend(self.rules.iter().map(|job| match job.name() {
+            "nft" => Need::NfTables,
+            "ipset" => Need::IpSet,
+            name if name.starts_with("ip") && name.ends_with("-restore") => {
+                Need::IpTables(job.program.clone())
+            }
+            _ => tool(&job.program),
+        }));
+        let v6 = self.more_routes.v6 > 0 || self.more_neighbours.v6 > 0;
+        needs.extend(self.is_program().then_some(Need::Xdp));
+        needs.extend((self.tracks || self.room.is_some()).then_some(Need::Conntrack));
+        needs.extend(v6.then_some(Need::Ipv6));
+        needs.extend(self.modules.iter().cloned().map(|name| Need::Requirement(Requirement::Module(name))));
+        needs.extend(self.commands.iter().map(|step| tool(&step.run.program)));
         needs.sort();
         needs.dedup();
         needs
     }
 
-    /// What of it this machine lacks, each with the reason; empty if the lane can be built.
+    /// The needs that this machine does not meet, each with the reason; empty if the lane can be built.
     pub fn lacking(&self) -> Vec<String> {
         self.needs().iter().filter_map(lacking).collect()
     }
@@ -113,89 +96,75 @@ pub fn lacking(need: &Need) -> Option<String> {
     found.entry(need.clone()).or_insert_with(|| attempt(need).err()).clone()
 }
 
-/// What of a plan's requirement is not met here.
+/// Why a plan's requirement is not met here; `None` if it is.
 pub fn unmet(requirement: &Requirement) -> Option<String> {
-    lacking(&match requirement.clone() {
-        Requirement::Tool(name) => Need::Tool(name),
-        Requirement::Link(kind) => Need::Link(kind),
-        Requirement::Module(name) => Need::Module(name),
-        Requirement::Sysctl(name) => Need::Sysctl(name),
-        Requirement::Kernel(major, minor) => Need::Kernel(major, minor),
-        Requirement::Cpus(count) => Need::Cpus(count),
-        Requirement::Memory(bytes) => Need::Memory(bytes),
-        Requirement::File(path) => Need::File(path),
-    })
+    lacking(&Need::Requirement(requirement.clone()))
 }
 
-/// Everything that the kinds of setups may need, with what is lacking here.
-pub fn probe() -> Vec<(Need, Option<String>)> {
-    let links = ["bridge", "macvlan", "vlan", "vxlan"].map(|kind| Need::Link(kind.into()));
-    let tables = ["iptables-legacy-restore", "iptables-nft-restore"].map(|name| Need::IpTables(name.into()));
-    let others = [Need::NfTables, Need::IpSet, Need::Conntrack, Need::Xdp, Need::Ipv6];
-    links.into_iter().chain(tables).chain(others).map(|need| (need.clone(), lacking(&need))).collect()
+fn link(kind: &str) -> Need {
+    Need::Requirement(Requirement::Link(kind.into()))
+}
+
+fn tool(name: &str) -> Need {
+    Need::Requirement(Requirement::Tool(name.into()))
 }
 
 fn attempt(need: &Need) -> Result<(), String> {
-    let words = |e: LabError| e.to_string();
     match need {
-        Need::Link(kind) => try_link(kind).map_err(|e| missing_link(kind, &e)),
-        Need::NfTables => {
-            let text =
-                "table inet probe { chain c { type filter hook forward priority filter; accept; }; }\n";
-            try_tool(&Job::new("nft", &["-f", "-"]).with_input(Input::text(text)), "nf_tables")
-        }
+        Need::NfTables => try_nft("accept", "nf_tables"),
         Need::IpTables(program) => {
-            let text = "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -d 198.18.0.0/15 -j ACCEPT\nCOMMIT\n";
-            let text = if program.contains("ip6") {
-                text.replace("198.18.0.0/15", "2001:2::/48")
-            } else {
-                text.into()
-            };
+            let network = if program.contains("ip6") { "2001:2::/48" } else { "198.18.0.0/15" };
+            let text = format!("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -d {network} -j ACCEPT\nCOMMIT\n");
             try_tool(&Job::new(program.as_str(), &[]).with_input(Input::text(text)), program)
         }
         Need::IpSet => try_tool(&Job::new("ipset", &["create", "probe", "hash:ip"]), "ip_set"),
         Need::Conntrack => {
-            let text = "table inet probe { chain c { type filter hook forward priority filter; ct state new accept; }; }\n";
             // Where it is a module, rules load it.
-            let _ = try_tool(&Job::new("nft", &["-f", "-"]).with_input(Input::text(text)), "nf_conntrack");
+            let _ = try_nft("ct state new accept", "nf_conntrack");
             let there = Path::new("/proc/sys/net/netfilter/nf_conntrack_max").exists();
-            there
-                .then_some(())
-                .ok_or_else(|| "this kernel has no connection tracking (CONFIG_NF_CONNTRACK)".into())
+            need_that(there, || "this kernel has no connection tracking (CONFIG_NF_CONNTRACK)".into())
         }
-        Need::Xdp => try_xdp().map_err(words),
-        Need::Ipv6 => match Path::new("/proc/sys/net/ipv6").exists() {
-            true => Ok(()),
-            false => Err("this kernel has no IPv6".into()),
-        },
-        Need::Tool(name) => {
-            process::find(name).map(drop).ok_or_else(|| ProcessError::NotInstalled(name.clone()).to_string())
+        Need::Xdp => try_xdp().map_err(|e| e.to_string()),
+        Need::Ipv6 => {
+            need_that(Path::new("/proc/sys/net/ipv6").exists(), || "this kernel has no IPv6".into())
         }
-        Need::Module(name) => module(name).map(drop),
-        Need::Sysctl(name) => try_sysctl(name),
-        Need::Kernel(major, minor) => match kernel_version() {
-            Some(version) if version < (*major, *minor) => {
-                Err(format!("it needs Linux {major}.{minor}, and this is {}.{}", version.0, version.1))
-            }
-            _ => Ok(()),
-        },
-        Need::Cpus(count) => match cpu::online_cpus() {
-            Ok(cpus) if cpus.len() < *count as usize => {
-                Err(format!("it needs {count} CPUs, and this machine has {}", cpus.len()))
-            }
-            _ => Ok(()),
-        },
-        Need::Memory(bytes) => match memory::total_bytes(Path::new("/")) {
-            there @ 1.. if there < *bytes => {
-                Err(format!("it needs {} MiB of memory, and this machine has {}", bytes >> 20, there >> 20))
-            }
-            _ => Ok(()),
-        },
-        Need::File(path) => match Path::new(path).exists() {
-            true => Ok(()),
-            false => Err(format!("there is no {path}")),
-        },
+        Need::Requirement(requirement) => attempt_required(requirement),
     }
+}
+
+fn attempt_required(requirement: &Requirement) -> Result<(), String> {
+    match requirement {
+        Requirement::Tool(name) => {
+            need_that(process::find(name).is_some(), || ProcessError::NotInstalled(name.clone()).to_string())
+        }
+        Requirement::Link(kind) => try_link(kind).map_err(|e| missing_link(kind, &e)),
+        Requirement::Module(name) => module(name).map(drop),
+        Requirement::Sysctl(name) => try_sysctl(name),
+        Requirement::Kernel(major, minor) => {
+            let (here, least) = (kernel_version(), (*major, *minor));
+            need_that(here.is_none_or(|here| here >= least), || {
+                let (here_major, here_minor) = here.unwrap_or_default();
+                format!("it needs Linux {major}.{minor}, and this is {here_major}.{here_minor}")
+            })
+        }
+        Requirement::Cpus(count) => {
+            let here = cpu::online_cpus().map_or(usize::MAX, |cpus| cpus.len());
+            need_that(here >= *count as usize, || {
+                format!("it needs {count} CPUs, and this machine has {here}")
+            })
+        }
+        Requirement::Memory(bytes) => {
+            let here = memory::total_bytes(Path::new("/"));
+            need_that(here == 0 || here >= *bytes, || {
+                format!("it needs {} MiB of memory, and this machine has {}", bytes >> 20, here >> 20)
+            })
+        }
+        Requirement::File(path) => need_that(Path::new(path).exists(), || format!("there is no {path}")),
+    }
+}
+
+fn need_that(met: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
+    if met { Ok(()) } else { Err(otherwise()) }
 }
 
 /// A namespace with a veth pair in it, to try things out on.
@@ -245,18 +214,18 @@ fn try_link(kind: &str) -> Result<(), net::Error> {
 
 /// With the name under which the kernel's configuration knows it.
 fn missing_link(kind: &str, error: &net::Error) -> String {
-    let option = match kind {
-        "vlan" => "802.1Q VLANs (CONFIG_VLAN_8021Q)",
-        "macvlan" => "macvlan (CONFIG_MACVLAN)",
-        "vxlan" => "VXLAN (CONFIG_VXLAN)",
-        "bridge" => "bridges (CONFIG_BRIDGE)",
-        "veth" => "veth pairs (CONFIG_VETH)",
-        _ => return error.to_string(),
-    };
-    match error {
-        net::Error::Unsupported { .. } => format!("this kernel has no {option}"),
-        _ => format!("{option}: {error}"),
+    match (LINKS.iter().find(|(name, _)| *name == kind), error) {
+        (Some((_, option)), net::Error::Unsupported { .. }) => format!("this kernel has no {option}"),
+        (Some((_, option)), _) => format!("{option}: {error}"),
+        (None, _) => error.to_string(),
     }
+}
+
+/// Loads a chain of one rule.
+fn try_nft(rule: &str, what: &str) -> Result<(), String> {
+    let text =
+        format!("table inet probe {{ chain c {{ type filter hook forward priority filter; {rule}; }}; }}\n");
+    try_tool(&Job::new("nft", &["-f", "-"]).with_input(Input::text(text)), what)
 }
 
 fn try_tool(job: &Job, what: &str) -> Result<(), String> {
@@ -279,10 +248,8 @@ fn try_sysctl(name: &str) -> Result<(), String> {
         let bench = Bench::new().ok()?;
         sysctl::get(&bench.namespace, &path).ok()
     };
-    match Path::new("/proc/sys").join(&path).exists() || inside().is_some() {
-        true => Ok(()),
-        false => Err(format!("this kernel has no sysctl {name}")),
-    }
+    let there = Path::new("/proc/sys").join(&path).exists() || inside().is_some();
+    need_that(there, || format!("this kernel has no sysctl {name}"))
 }
 
 /// Whether a module is there, or could be.
@@ -323,8 +290,8 @@ fn built_in(plain: &str) -> bool {
 /// A kernel built without a list shows what it has by doing it.
 fn works(plain: &str) -> bool {
     let need = match plain {
-        "8021q" => Need::Link("vlan".into()),
-        "macvlan" | "vxlan" | "bridge" | "veth" => Need::Link(plain.into()),
+        "8021q" => link("vlan"),
+        "macvlan" | "vxlan" | "bridge" | "veth" => link(plain),
         "nf_tables" => Need::NfTables,
         "nf_conntrack" => Need::Conntrack,
         "ip_tables" | "iptable_filter" => Need::IpTables("iptables-legacy-restore".into()),
@@ -343,27 +310,6 @@ fn version_of(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next()??))
 }
 
-impl fmt::Display for Need {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Need::Link(kind) => write!(f, "links of kind {kind}"),
-            Need::NfTables => f.write_str("nftables"),
-            Need::IpTables(program) => f.write_str(program),
-            Need::IpSet => f.write_str("ipset"),
-            Need::Conntrack => f.write_str("connection tracking"),
-            Need::Xdp => f.write_str("XDP"),
-            Need::Ipv6 => f.write_str("IPv6"),
-            Need::Tool(name) => write!(f, "program {name}"),
-            Need::Module(name) => write!(f, "kernel module {name}"),
-            Need::Sysctl(name) => write!(f, "sysctl {name}"),
-            Need::Kernel(major, minor) => write!(f, "Linux {major}.{minor}"),
-            Need::Cpus(count) => write!(f, "{count} CPUs"),
-            Need::Memory(bytes) => write!(f, "{} MiB of memory", bytes >> 20),
-            Need::File(path) => f.write_str(path),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -372,12 +318,11 @@ mod tests {
     #[test]
     fn setups_say_what_they_need() {
         let of = |dut| Setup::of(dut).needs();
-        let link = |kind: &str| Need::Link(kind.into());
         assert_eq!(of(Dut::Forwarding), [link("veth")]);
         assert_eq!(of(Dut::Vxlan), [link("bridge"), link("veth"), link("vxlan")]);
-        assert_eq!(of(Dut::Xdp), [link("veth"), Need::Xdp]);
+        assert_eq!(of(Dut::Xdp), [Need::Xdp, link("veth")]);
         let nat = Setup::from(Variant::Nat).needs();
-        assert_eq!(nat, [link("veth"), Need::NfTables, Need::Conntrack]);
+        assert_eq!(nat, [Need::NfTables, Need::Conntrack, link("veth")]);
         let mut rules = Setup::of(Dut::Forwarding);
         rules.rules = vec![Job::new("/x/ip6tables-legacy-restore", &[]), Job::new("ipset", &["restore"])];
         let needs = rules.needs();
@@ -387,13 +332,14 @@ mod tests {
 
     #[test]
     fn what_needs_no_namespace_is_found_out_without_one() {
-        assert_eq!(lacking(&Need::Tool("sh".into())), None);
-        assert_eq!(lacking(&Need::Tool("no-such-tool".into())).unwrap(), "no-such-tool is not installed");
-        assert!(lacking(&Need::Kernel(99, 0)).unwrap().starts_with("it needs Linux 99.0"));
-        assert_eq!(lacking(&Need::Kernel(2, 6)), None);
-        assert!(lacking(&Need::Cpus(100_000)).is_some());
-        assert!(lacking(&Need::Memory(u64::MAX)).is_some());
-        assert!(lacking(&Need::File("/nonexistent".into())).is_some());
+        assert_eq!(unmet(&Requirement::Tool("sh".into())), None);
+        let tool = unmet(&Requirement::Tool("no-such-tool".into()));
+        assert_eq!(tool.unwrap(), "no-such-tool is not installed");
+        assert!(unmet(&Requirement::Kernel(99, 0)).unwrap().starts_with("it needs Linux 99.0"));
+        assert_eq!(unmet(&Requirement::Kernel(2, 6)), None);
+        assert!(unmet(&Requirement::Cpus(100_000)).is_some());
+        assert!(unmet(&Requirement::Memory(u64::MAX)).is_some());
+        assert!(unmet(&Requirement::File("/nonexistent".into())).is_some());
         assert!(module("../x").is_err());
         assert_eq!(unmet(&Requirement::Cpus(1)), None);
     }

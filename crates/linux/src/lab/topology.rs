@@ -35,7 +35,7 @@ const VXLAN_PORT: u16 = 4789;
 
 /// A namespace of a DUT.
 pub(super) struct Node {
-    /// What it is, for names and messages; empty for the one that forwards.
+    /// Its part in the DUT, for names and messages; empty for the one that forwards.
     pub role: &'static str,
     pub namespace: Netns,
     pub route: Route,
@@ -45,8 +45,7 @@ impl Node {
     /// Something that forwards packets.
     fn router(label: &str) -> Result<Node, LabError> {
         let namespace = Netns::anonymous()?.with_label(&format!("DUT of {label}"));
-        let route = prepare(&namespace)?;
-        Ok(Node { role: "", namespace, route })
+        Ok(Node { role: "", route: prepare(&namespace)?, namespace })
     }
 
     /// Something that passes frames on without looking at IP: with IPv6 it would report its multicast groups, at times in the
@@ -123,50 +122,43 @@ impl Wiring<'_> {
 
     /// Makes the DUT's namespaces and links, up to what is set on them.
     pub fn dut(&self) -> Result<DutEnd, LabError> {
-        match self.setup.dut {
-            Dut::Bridge => self.bridged(),
-            Dut::RoutedBridge => self.routed_bridge(),
-            Dut::Macvlan | Dut::Vlan => self.stacked(),
-            Dut::Nested => self.nested(),
-            Dut::Vxlan => self.vxlan(),
-            _ => self.plain(),
+        let (kind, label) = (self.setup.dut, self.setup.name.as_str());
+        let names = interface_names(self.number);
+        let [card_in, card_out] = ["card-in", "card-out"].map(|name| format!("{name}{}", self.number));
+        let cards = match kind {
+            Dut::Macvlan | Dut::Vlan | Dut::Nested => [card_in, card_out],
+            Dut::RoutedBridge => [card_in, names[1].clone()],
+            Dut::Vxlan => [names[0].clone(), card_out],
+            _ => names.clone(),
+        };
+        // The node that forwards comes first, and the cards are at these.
+        let (nodes, cards_at) = match kind {
+            Dut::Bridge => (vec![Node::switch(label, "")?], [0, 0]),
+            Dut::Nested => (vec![Node::router(label)?, Node::switch(label, "host")?], [1, 1]),
+            Dut::Vxlan => (vec![Node::router(label)?, Node::switch(label, "far end of the tunnel")?], [0, 1]),
+            _ => (vec![Node::router(label)?], [0, 0]),
+        };
+        self.cards(&nodes[cards_at[0]], &nodes[cards_at[1]], &cards)?;
+        match (kind, nodes.as_slice()) {
+            (Dut::Bridge, [node, ..]) => {
+                node.bridge("br0", &[(&cards[0], &[]), (&cards[1], &[self.receiver_mac()])])?;
+            }
+            (Dut::RoutedBridge, [router, ..]) => {
+                router.below(&cards[0])?;
+                let bridge = router.bridge(&names[0], &[(&cards[0], &[])])?;
+                router.route.set_mac(bridge, mac(self.number, 5))?;
+            }
+            (Dut::Macvlan | Dut::Vlan, [router, ..]) => self.stacked(router, &names, &cards)?,
+            (Dut::Nested, [inner, outer]) => self.nested(inner, outer, &names, &cards)?,
+            (Dut::Vxlan, [router, far]) => self.vxlan(router, far, &names[1], &cards[1])?,
+            _ => {}
         }
-    }
-
-    fn plain(&self) -> Result<DutEnd, LabError> {
-        let router = Node::router(&self.setup.name)?;
-        let names = interface_names(self.number);
-        self.cards(&router, &router, &names)?;
-        let [inside, outside] = &names;
-        DutEnd::new(vec![router], (0, inside), (0, outside), &names)
-    }
-
-    fn bridged(&self) -> Result<DutEnd, LabError> {
-        let node = Node::switch(&self.setup.name, "")?;
-        let names = interface_names(self.number);
-        self.cards(&node, &node, &names)?;
-        let [inside, outside] = &names;
-        node.bridge("br0", &[(inside, &[]), (outside, &[self.receiver_mac()])])?;
-        DutEnd::new(vec![node], (0, inside), (0, outside), &names)
-    }
-
-    fn routed_bridge(&self) -> Result<DutEnd, LabError> {
-        let router = Node::router(&self.setup.name)?;
-        let [inside, outside] = interface_names(self.number);
-        let card = format!("card-in{}", self.number);
-        self.cards(&router, &router, &[card.clone(), outside.clone()])?;
-        router.below(&card)?;
-        let bridge = router.bridge(&inside, &[(&card, &[])])?;
-        router.route.set_mac(bridge, mac(self.number, 5))?;
-        DutEnd::new(vec![router], (0, &card), (0, &outside), &[inside, outside.clone()])
+        DutEnd::new(nodes, cards_at, &cards, &names)
     }
 
     /// Macvlans or VLANs on the cards.
-    fn stacked(&self) -> Result<DutEnd, LabError> {
-        let router = Node::router(&self.setup.name)?;
-        let (names, cards) = (interface_names(self.number), self.card_names());
-        self.cards(&router, &router, &cards)?;
-        let sides = names.iter().zip(&cards).zip([(5, INSIDE_VLAN), (6, OUTSIDE_VLAN)]);
+    fn stacked(&self, router: &Node, names: &[String; 2], cards: &[String; 2]) -> Result<(), LabError> {
+        let sides = names.iter().zip(cards).zip([(5, INSIDE_VLAN), (6, OUTSIDE_VLAN)]);
         for ((name, card), (role, tag)) in sides {
             let (lower, address) = (router.below(card)?, mac(self.number, role));
             match self.setup.dut {
@@ -174,38 +166,36 @@ impl Wiring<'_> {
                 _ => router.route.create_vlan(name, address, lower, tag)?,
             }
         }
-        DutEnd::new(vec![router], (0, &cards[0]), (0, &cards[1]), &names)
+        Ok(())
     }
 
-    fn nested(&self) -> Result<DutEnd, LabError> {
-        let inner = Node::router(&self.setup.name)?;
-        let outer = Node::switch(&self.setup.name, "host")?;
-        let (names, cards) = (interface_names(self.number), self.card_names());
-        self.cards(&outer, &outer, &cards)?;
-        for ((name, role), (mtu, queues)) in
-            names.iter().zip([5, 6]).zip(self.mtus().into_iter().zip(self.queues()))
-        {
-            let near = self.end(format!("to-{name}"), role + 2, mtu);
-            outer.route.create_veth(&near, &self.end(name.clone(), role, mtu), &inner.namespace, queues)?;
+    /// A veth pair and a bridge on either side of the inner router.
+    fn nested(
+        &self,
+        inner: &Node,
+        outer: &Node,
+        names: &[String; 2],
+        cards: &[String; 2],
+    ) -> Result<(), LabError> {
+        for (side, (bridge, role)) in [("br-in", 5), ("br-out", 6)].into_iter().enumerate() {
+            let (mtu, queues) = (self.mtus()[side], self.queues()[side]);
+            let near = self.end(format!("to-{}", names[side]), role + 2, mtu);
+            let far = self.end(names[side].clone(), role, mtu);
+            outer.route.create_veth(&near, &far, &inner.namespace, queues)?;
+            // Frames go to the router on the one side, to the receiver on the other.
+            let (card, router) =
+                if side == 0 { (vec![], vec![far.mac]) } else { (vec![self.receiver_mac()], vec![]) };
+            outer.bridge(bridge, &[(&cards[side], &card), (&near.name, &router)])?;
         }
-        let behind = [mac(self.number, 5), self.receiver_mac()];
-        let [to_in, to_out] = names.each_ref().map(|name| format!("to-{name}"));
-        outer.bridge("br-in", &[(&cards[0], &[]), (&to_in, &[behind[0]])])?;
-        outer.bridge("br-out", &[(&to_out, &[]), (&cards[1], &[behind[1]])])?;
-        DutEnd::new(vec![inner, outer], (1, &cards[0]), (1, &cards[1]), &names)
+        Ok(())
     }
 
-    fn vxlan(&self) -> Result<DutEnd, LabError> {
-        let router = Node::router(&self.setup.name)?;
-        let far = Node::switch(&self.setup.name, "far end of the tunnel")?;
-        let ([inside, outside], card) = (interface_names(self.number), format!("card-out{}", self.number));
-        self.cards(&router, &far, &[inside.clone(), card.clone()])?;
+    fn vxlan(&self, router: &Node, far: &Node, outside: &str, card: &str) -> Result<(), LabError> {
         let mtu = self.mtus()[1];
         let [near, beyond] = [("under0", 5), ("under1", 6)]
             .map(|(name, role)| self.end(name.into(), role, mtu + VXLAN_OVERHEAD));
         router.route.create_veth(&near, &beyond, &far.namespace, self.queues()[1])?;
-        let ends = [(&router, &near, outside.as_str(), 0), (&far, &beyond, "tunnel", 1)];
-        for (node, under, name, own) in ends {
+        for (node, under, name, own) in [(router, &near, outside, 0), (far, &beyond, "tunnel", 1)] {
             let index = node.below(&under.name)?;
             node.route.add_address(index, UNDERLAY[own].into(), UNDERLAY_PREFIX)?;
             let other = if own == 0 { &beyond } else { &near };
@@ -220,12 +210,7 @@ impl Wiring<'_> {
                 port: VXLAN_PORT,
             })?;
         }
-        far.bridge("br0", &[("tunnel", &[]), (&card, &[self.receiver_mac()])])?;
-        DutEnd::new(vec![router, far], (0, &inside), (1, &card), &[inside.clone(), outside])
-    }
-
-    fn card_names(&self) -> [String; 2] {
-        [format!("card-in{}", self.number), format!("card-out{}", self.number)]
+        far.bridge("br0", &[("tunnel", &[]), (card, &[self.receiver_mac()])]).map(drop)
     }
 
     fn receiver_mac(&self) -> MacAddr {

@@ -5,12 +5,10 @@ use std::io;
 /// Why something about a namespace or a link could not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The kernel said no.
     #[error("cannot {operation}: {}{}", errno_text(.source), detail_text(.detail))]
     Kernel {
         /// What was tried, on which object, in which namespace.
         operation: String,
-        /// The errno.
         source: io::Error,
         /// The kernel's own explanation, where it gave one (netlink's extended acknowledgement).
         detail: Option<String>,
@@ -28,9 +26,8 @@ pub enum Error {
     Invalid {
         /// What kind of value.
         what: &'static str,
-        /// The value.
         value: String,
-        /// What is wrong with it.
+        /// Why it was refused.
         reason: &'static str,
     },
     /// The kernel does not have this.
@@ -38,7 +35,7 @@ pub enum Error {
     Unsupported {
         /// What was tried.
         operation: String,
-        /// What is missing, and what would help.
+        /// The missing part, and what would help.
         reason: String,
     },
 }

@@ -23,23 +23,11 @@ pub enum Refusal {
     NotInLabNamespace,
 }
 
-/// What was found about an interface.
+/// What was found about an interface; as an error, why test traffic was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Examination {
-    /// The interface.
     pub iface: String,
-    /// Links of the namespace that it is connected with: bridge or bond, ports, VLANs, the card below.
-    pub connected: Vec<String>,
     /// What speaks against sending; empty if nothing does.
-    pub reasons: Vec<Refusal>,
-}
-
-/// Test traffic was refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GuardError {
-    /// The interface.
-    pub iface: String,
-    /// What speaks against sending by it, and was not overruled.
     pub reasons: Vec<Refusal>,
 }
 
@@ -47,8 +35,7 @@ pub struct GuardError {
 pub fn examine(ns: &Netns, iface: &str, lab_namespaces: &[u64]) -> Result<Examination, Error> {
     let route = Route::open(ns)?;
     let link = route.link(iface)?;
-    let links = route.links()?;
-    let group = connected(&links, link.index);
+    let group = connected(&route.links()?, link.index);
     let mut reasons = BTreeSet::new();
     if link.loopback {
         reasons.insert(Refusal::Loopback);
@@ -62,25 +49,20 @@ pub fn examine(ns: &Netns, iface: &str, lab_namespaces: &[u64]) -> Result<Examin
     if !lab_namespaces.contains(&ns.inode()) {
         reasons.insert(Refusal::NotInLabNamespace);
     }
-    let others = links.into_iter().filter(|other| other.index != link.index && group.contains(&other.index));
-    Ok(Examination {
-        iface: iface.to_owned(),
-        connected: others.map(|other| other.name).collect(),
-        reasons: reasons.into_iter().collect(),
-    })
+    Ok(Examination { iface: iface.to_owned(), reasons: reasons.into_iter().collect() })
 }
 
 /// Decides: nothing found is permitted; something found only if the user named the interface (`--isolated-lab`), and
 /// then it comes back as warnings. Loopback leads to no lab, and naming it does not help.
-pub fn permit(examination: &Examination, named: &[String]) -> Result<Vec<String>, GuardError> {
-    let Examination { iface, reasons, .. } = examination;
+pub fn permit(examination: &Examination, named: &[String]) -> Result<Vec<String>, Examination> {
+    let Examination { iface, reasons } = examination;
     let overruled = named.contains(iface) && !reasons.contains(&Refusal::Loopback);
     if reasons.is_empty() || overruled {
         let warning =
             |reason: &Refusal| format!("{iface} {reason}; sending because --isolated-lab {iface} was given");
         return Ok(reasons.iter().map(warning).collect());
     }
-    Err(GuardError { iface: iface.clone(), reasons: reasons.clone() })
+    Err(examination.clone())
 }
 
 /// Whether an address lies outside the ranges set aside for benchmarks (RFC 2544: 198.18.0.0/15; RFC 5180:
@@ -130,37 +112,25 @@ impl fmt::Display for Refusal {
 
 impl fmt::Display for Examination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.reasons.is_empty() {
-            return write!(f, "{} is in an isolated lab", self.iface);
+        let Examination { iface, reasons } = self;
+        let clauses: Vec<String> = reasons.iter().map(Refusal::to_string).collect();
+        write!(f, "will not send test traffic by {iface}: it {}", clauses.join("; it "))?;
+        f.write_str(". Benchmark traffic must stay in an isolated lab (RFC 6815). ")?;
+        match reasons.contains(&Refusal::Loopback) {
+            true => f.write_str("Choose an interface that leads to the device under test."),
+            false => write!(f, "If {iface} leads to nothing else, say so: --isolated-lab {iface}"),
         }
-        explain(f, &self.iface, &self.reasons)
     }
 }
 
-impl fmt::Display for GuardError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        explain(f, &self.iface, &self.reasons)
-    }
-}
-
-impl std::error::Error for GuardError {}
-
-fn explain(f: &mut fmt::Formatter<'_>, iface: &str, reasons: &[Refusal]) -> fmt::Result {
-    let clauses: Vec<String> = reasons.iter().map(Refusal::to_string).collect();
-    write!(f, "will not send test traffic by {iface}: it {}", clauses.join("; it "))?;
-    f.write_str(". Benchmark traffic must stay in an isolated lab (RFC 6815). ")?;
-    match reasons.contains(&Refusal::Loopback) {
-        true => f.write_str("Choose an interface that leads to the device under test."),
-        false => write!(f, "If {iface} leads to nothing else, say so: --isolated-lab {iface}"),
-    }
-}
+impl std::error::Error for Examination {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn examination(reasons: &[Refusal]) -> Examination {
-        Examination { iface: "eth7".into(), connected: vec![], reasons: reasons.to_vec() }
+        Examination { iface: "eth7".into(), reasons: reasons.to_vec() }
     }
 
     #[test]

@@ -20,5 +20,4 @@ pub mod userns;
 pub use error::Error;
 pub use netns::Netns;
 
-/// An Ethernet address.
 pub type MacAddr = [u8; 6];

@@ -24,24 +24,11 @@ const FILES: [(&str, Parser); 4] = [
     ("stat/nf_conntrack", parse_conntrack),
 ];
 
-/// Counters of the network layer and of connection tracking that mean a lost packet. `Conntrack.invalid` is a packet
-/// that tracking did not accept: lost if the rule set says so.
-const DROPS: [(&str, &[&str]); 5] = [
+/// Groups of counters, and those in them that mean a lost packet. `Conntrack.invalid` is a packet that tracking did not accept:
+/// lost if the rule set says so.
+const DROPS: [(&[&str], &[&str]); 3] = [
     (
-        "Ip",
-        &[
-            "InHdrErrors",
-            "InAddrErrors",
-            "InUnknownProtos",
-            "InDiscards",
-            "OutDiscards",
-            "OutNoRoutes",
-            "ReasmFails",
-            "FragFails",
-        ],
-    ),
-    (
-        "Ip6",
+        &["Ip", "IpExt", "Ip6"],
         &[
             "InHdrErrors",
             "InTooBigErrors",
@@ -56,9 +43,8 @@ const DROPS: [(&str, &[&str]); 5] = [
             "FragFails",
         ],
     ),
-    ("IpExt", &["InNoRoutes", "InTruncatedPkts"]),
-    ("TcpExt", &["IPReversePathFilter"]),
-    ("Conntrack", &["drop", "early_drop", "insert_failed", "invalid"]),
+    (&["TcpExt"], &["IPReversePathFilter"]),
+    (&["Conntrack"], &["drop", "early_drop", "insert_failed", "invalid"]),
 ];
 
 /// Endings of drivers' counters that mean a lost packet. An XDP program that drops on purpose counts as well.
@@ -109,7 +95,7 @@ pub fn difference(before: &Counters, after: &Counters) -> Counters {
 
 fn is_drop(name: &str) -> bool {
     let Some((group, counter)) = name.split_once('.') else { return false };
-    DROPS.iter().any(|(known, counters)| *known == group && counters.contains(&counter))
+    DROPS.iter().any(|(groups, counters)| groups.contains(&group) && counters.contains(&counter))
 }
 
 fn link_drops(link: &LinkInfo) -> [(String, u64); 5] {

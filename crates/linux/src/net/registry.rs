@@ -26,7 +26,6 @@ const LONGEST: u64 = 1 << 20;
 pub struct LabRecord {
     /// The form of this record.
     pub version: u32,
-    /// Name of the lab.
     pub name: String,
     /// The process that makes, or made, the lab.
     #[serde(flatten)]
@@ -39,7 +38,7 @@ pub struct LabRecord {
     pub namespaces: BTreeMap<String, NamespaceRecord>,
 }
 
-/// What a record stands for.
+/// How far the lab of a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LabState {
@@ -47,7 +46,7 @@ pub enum LabState {
     Up,
     /// A lab that a process is making now.
     Beginning,
-    /// A lab that was never finished, or of which namespaces are gone.
+    /// A lab that was never finished, or whose namespaces are gone in part.
     Unfinished,
 }
 
@@ -60,7 +59,7 @@ pub struct NamespaceRecord {
     pub inode: u64,
 }
 
-/// What a registry holds.
+/// All records of a registry.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// The records, by name.
@@ -69,7 +68,6 @@ pub struct Listing {
     pub damaged: Vec<(PathBuf, String)>,
 }
 
-/// The folder of records.
 #[derive(Debug, Clone)]
 pub struct Registry {
     labs: PathBuf,
@@ -88,7 +86,7 @@ impl LabRecord {
         }
     }
 
-    /// What it stands for now.
+    /// The state of its lab now.
     pub fn state(&self) -> LabState {
         let there = |ns: &NamespaceRecord| match Netns::open(&ns.name) {
             Ok(found) => found.inode() == ns.inode,

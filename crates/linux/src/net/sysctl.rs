@@ -34,28 +34,11 @@ pub fn apply(ns: &Netns, settings: &[(&str, &str)]) -> Result<(), Error> {
     })
 }
 
-/// Whose a key is, seen from inside a namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// The namespace's own: it can be set there.
-    Namespace,
-    /// It is there, and cannot be set: the host's, shown to the namespace, or a mere counter.
-    ReadOnly,
-    /// It is not there: the host's alone, or unknown to this kernel.
-    Missing,
-}
-
-/// Whose these keys are. Nothing is written.
-pub fn scopes(ns: &Netns, keys: &[&str]) -> Result<Vec<Scope>, Error> {
-    let paths = keys.iter().map(|key| key_path(key)).collect::<Result<Vec<_>, _>>()?;
-    ns.run(|| {
-        let scope = |path: &PathBuf| match fs::OpenOptions::new().write(true).open(path) {
-            Ok(_) => Scope::Namespace,
-            Err(e) if matches!(e.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => Scope::ReadOnly,
-            Err(_) => Scope::Missing,
-        };
-        Ok(paths.iter().map(scope).collect())
-    })
+/// Whether a key is the namespace's own, so that it can be set there. Others are the host's, mere counters, or unknown to this
+/// kernel. Nothing is written.
+pub fn is_settable(ns: &Netns, key: &str) -> Result<bool, Error> {
+    let Ok(path) = key_path(key) else { return Ok(false) };
+    ns.run(|| Ok(fs::OpenOptions::new().write(true).open(path).is_ok()))
 }
 
 /// A key as its path below /proc/sys, from either spelling that sysctl(8) takes: `net.ipv4.ip_forward`, in which a slash stands

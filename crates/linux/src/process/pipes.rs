@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What the kernel is asked to hold for a program that reads in large pieces; less where the user's limit says so.
+/// Bytes that the kernel is asked to hold for a program that reads in large pieces; less where the user's limit says so.
 const PIPE: usize = 1 << 20;
 /// How often a writer looks whether anyone still waits for the program.
 const LOOK: Duration = Duration::from_millis(50);
@@ -101,7 +101,7 @@ pub fn wait(outlets: &[Outlet], longest: Duration) -> io::Result<()> {
 pub fn poll(wanted: &[(RawFd, libc::c_short)], longest: Duration) -> io::Result<Vec<bool>> {
     let mut fds: Vec<libc::pollfd> =
         wanted.iter().map(|&(fd, events)| libc::pollfd { fd, events, revents: 0 }).collect();
-    // What is left of a millisecond is waited for too: no caller spins.
+    // Part of a millisecond counts as a whole one: no caller spins.
     let longest = longest.as_micros().div_ceil(1000).min(libc::c_int::MAX as u128) as libc::c_int;
     // SAFETY: pointer and length describe `fds`, which outlives the call.
     match unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, longest) } {

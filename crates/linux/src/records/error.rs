@@ -7,14 +7,12 @@ use std::path::{Path, PathBuf};
 /// Why records cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
-    /// A system call failed.
     #[error("cannot {operation} {}: {source}{}", path.display(), advice(source))]
     System {
         /// What was tried.
         operation: &'static str,
         /// On which file or folder.
         path: PathBuf,
-        /// The system's answer.
         source: io::Error,
     },
     /// A trial could not be put on the disk.
@@ -23,13 +21,10 @@ pub enum RecordsError {
         path.display(), advice(source)
     )]
     Trial {
-        /// Number of the trial.
         trial: u64,
-        /// The file.
         path: PathBuf,
         /// Trials that are on the disk, whole.
         kept: u64,
-        /// The system's answer.
         source: io::Error,
     },
     /// Writing failed before, which has been reported.
@@ -41,12 +36,11 @@ pub enum RecordsError {
     /// Another process writes there.
     #[error("{} is being written by another linerate: wait for it, or end it", .0.display())]
     InUse(PathBuf),
-    /// The folder holds no record.
+    /// The folder does not hold a record.
     #[error("{} is not a record of linerate: {reason}", directory.display())]
     NotARecord {
-        /// The folder.
         directory: PathBuf,
-        /// What is missing.
+        /// The missing part.
         reason: String,
     },
     /// A file of the record cannot be understood.

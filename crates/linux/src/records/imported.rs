@@ -1,4 +1,4 @@
-//! Records of what was measured elsewhere: many campaigns at once, each whole or absent.
+//! Records of campaigns that were measured elsewhere: many campaigns at once, each whole or absent.
 
 use super::{CAMPAIGN, HOST, RecordsError, SUMMARY, TRIALS, make_empty, sync_directory};
 use linerate_import::netbenches::records::Records;
@@ -30,7 +30,6 @@ impl ImportStore {
         Ok(ImportStore { directory: make_empty(directory)?, made, taken: BTreeSet::new() })
     }
 
-    /// Where the campaigns are.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -58,7 +57,7 @@ impl ImportStore {
             fs::rename(&temporary, &path)
         };
         write().map_err(|e| {
-            // What is left of it is no record; the error to report is the first one.
+            // A part of a campaign is not a record; the error to report is the first one.
             let _ = fs::remove_dir_all(&temporary);
             RecordsError::system("write", &path, e)
         })?;

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Everything that a campaign has left.
+/// The record of a campaign.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredCampaign {
     /// What was asked.
@@ -25,7 +25,7 @@ pub struct StoredCampaign {
 /// Reads the record in `directory`.
 ///
 /// # Errors
-/// It is no record, cannot be read, is malformed, or was written by a newer linerate.
+/// It is not a record, cannot be read, is malformed, or was written by a newer linerate.
 pub fn read(directory: &Path) -> Result<StoredCampaign, RecordsError> {
     let Some(campaign) = document(directory, CAMPAIGN)? else {
         return Err(RecordsError::NotARecord { directory: directory.into(), reason: why_not(directory) });
@@ -55,7 +55,7 @@ fn document<T: serde::de::DeserializeOwned>(directory: &Path, name: &str) -> Res
     }
 }
 
-/// What is in a file; `None` where there is none. What is no UTF-8 is replaced: the JSON reader then says where it is.
+/// The text of a file; `None` where there is none. Invalid UTF-8 is replaced: the JSON reader then says where it is.
 fn text(path: &Path) -> Result<Option<String>, RecordsError> {
     match files::read(path, usize::MAX) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),

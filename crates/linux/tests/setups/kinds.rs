@@ -3,6 +3,7 @@
 use super::bench::{Frames, ask, lab, refusal, send, spec};
 use linerate_linux::lab::support::{self, Need};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup, Variant};
+use linerate_plan::campaign::Requirement;
 use linerate_plan::settings::Dut;
 use linerate_plan::settings::Mode;
 use linerate_wire::Family;
@@ -123,8 +124,8 @@ fn a_nested_router_forwards_in_a_namespace_behind_the_first() {
     assert!(links.contains("in0") && links.contains("out0") && !links.contains("card-in0"), "{links}");
     let dut = lab.lanes[0].dut.as_ref().unwrap();
     assert_eq!((dut.inside.name.as_str(), dut.outside.name.as_str()), ("card-in0", "card-out0"));
-    let names: Vec<String> = lab.names("x").into_iter().map(|(role, ..)| role).collect();
-    assert_eq!(names, ["generator", "receiver", "dut 0 (nested)", "dut 0, host (nested)"]);
+    let roles: Vec<String> = lab.names("x").into_keys().collect();
+    assert_eq!(roles, ["dut 0 (nested)", "dut 0, host (nested)", "generator", "receiver"]);
 }
 
 /// Lanes of all kinds stand side by side, and do not see each other's frames.
@@ -143,16 +144,20 @@ fn kinds_stand_side_by_side() {
 fn probes_say_what_this_kernel_lacks_and_leave_nothing() {
     let namespaces = || std::fs::read_dir("/run/netns").map_or(0, |names| names.count());
     let before = namespaces();
-    for (need, lacking) in support::probe() {
-        println!("{need}: {}", lacking.as_deref().unwrap_or("there"));
+    let tables = ["iptables-legacy-restore", "iptables-nft-restore"].map(|name| Need::IpTables(name.into()));
+    let links = ["bridge", "macvlan", "vlan", "vxlan"].map(|kind| Requirement::Link(kind.into()));
+    let others = [Need::NfTables, Need::IpSet, Need::Conntrack, Need::Xdp, Need::Ipv6];
+    for need in others.into_iter().chain(tables).chain(links.map(Need::Requirement)) {
+        let lacking = support::lacking(&need);
+        println!("{need:?}: {}", lacking.as_deref().unwrap_or("there"));
         if let Some(reason) = lacking {
-            assert!(reason.len() > 10, "{need}: {reason}");
+            assert!(reason.len() > 10, "{need:?}: {reason}");
         }
     }
     assert_eq!(namespaces(), before);
-    assert!(support::lacking(&Need::Link("veth".into())).is_none());
-    assert!(support::lacking(&Need::Link("gre".into())).is_some());
-    assert!(support::lacking(&Need::Sysctl("net.ipv4.ip_forward".into())).is_none());
-    assert!(support::lacking(&Need::Sysctl("net.core.netdev_budget".into())).is_none());
-    assert!(support::lacking(&Need::Sysctl("net.ipv4.no_such".into())).unwrap().contains("no_such"));
+    assert!(support::unmet(&Requirement::Link("veth".into())).is_none());
+    assert!(support::unmet(&Requirement::Link("gre".into())).is_some());
+    assert!(support::unmet(&Requirement::Sysctl("net.ipv4.ip_forward".into())).is_none());
+    assert!(support::unmet(&Requirement::Sysctl("net.core.netdev_budget".into())).is_none());
+    assert!(support::unmet(&Requirement::Sysctl("net.ipv4.no_such".into())).unwrap().contains("no_such"));
 }

@@ -97,14 +97,14 @@ fn rule_sets_are_exchanged_on_a_standing_lane() {
     ];
     for (name, rules, tracks, drops) in steps {
         let began = Instant::now();
-        lab.lanes[0].replace_rules(rules, tracks).unwrap();
+        replace_rules(&mut lab, rules, tracks);
         println!("{name}: exchanged in {:?}", began.elapsed());
         assert_eq!(states(&lab), 0, "{name}: states of the old rules are left");
         let shown = send(&lab, frames);
         assert_eq!(shown.received.unique() < 1000, drops, "{name}: {:?}", shown.account.losses);
         assert_eq!(shown.lost("inside the DUT"), 0, "{name}: {:?}", shown.account.losses);
     }
-    lab.lanes[0].replace_rules(vec![], false).unwrap();
+    replace_rules(&mut lab, vec![], false);
     assert_eq!(ask(&lab, "nft", &["list", "ruleset"]).trim(), "");
     assert!(!ask(&lab, "iptables-legacy-save", &[]).contains("-A "));
     send(&lab, frames).is_whole("without rules again");
@@ -135,6 +135,13 @@ fn a_setup_that_differs_in_rules_and_sysctls_takes_over_a_lane() {
     assert!(refused.contains("a lab of its own"), "{refused}");
 }
 
+/// Exchanges the rule set of the lane.
+fn replace_rules(lab: &mut linerate_linux::lab::EmbeddedLab, rules: Vec<Job>, tracks: bool) {
+    let lane = &mut lab.lanes[0];
+    let setup = Setup { rules, tracks, ..lane.setup.clone() };
+    lane.exchange(&setup).unwrap();
+}
+
 /// What plans describe is loaded by the real tools, lets every frame pass, and is taken away again.
 #[test]
 #[ignore = "needs root: run by make test as root"]
@@ -157,7 +164,7 @@ fn rule_sets_of_plans_load_pass_and_go() {
             assert_eq!(setup.lacking(), Vec::<String>::new());
             let mut lab = lab(&setup);
             send(&lab, Frames { len_fcs: 90, ..Frames::of(family) }).is_whole(&name);
-            lab.lanes[0].replace_rules(vec![], false).unwrap();
+            replace_rules(&mut lab, vec![], false);
             assert_eq!(ask(&lab, "nft", &["list", "ruleset"]).trim(), "", "{name}");
             if tool == Tool::Iptables && table.is_some() {
                 assert_eq!(ask(&lab, "ipset", &["list", "-n"]), "", "{name}");
@@ -186,7 +193,7 @@ fn large_sets_are_streamed_into_the_tool() {
     println!("a set of {ENTRIES} in a new lab: {:?}", began.elapsed());
     send(&lab, Frames::of(Family::V4)).is_whole("a large set");
     let began = Instant::now();
-    lab.lanes[0].replace_rules(vec![nft(NFT_DROPS)], false).unwrap();
+    replace_rules(&mut lab, vec![nft(NFT_DROPS)], false);
     println!("exchanged for a small one: {:?}", began.elapsed());
 }
 

@@ -1,7 +1,7 @@
 //! Everything that a setup sets is there afterwards, and what cannot be set is refused by name.
 
 use super::bench::{Frames, ask, lab, refusal, send, spec, sysfs};
-use linerate_linux::lab::filler::{Filler, Lengths};
+use linerate_linux::lab::filler::Filler;
 use linerate_linux::lab::setup::{StaticNeighbour, StaticRoute, Step};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
 use linerate_linux::net::Netns;
@@ -201,8 +201,8 @@ fn routes_and_neighbours_are_there_and_take_no_frame() {
             mac: [2, 0, 0, 0, 0, 3],
             end: End::Out,
         }],
-        more_routes: Filler { v4: 5000, v6: 3000, lengths: Lengths::Mixed },
-        more_neighbours: Filler { v4: 2000, v6: 1500, ..Filler::default() },
+        more_routes: Filler { v4: 5000, v6: 3000 },
+        more_neighbours: Filler { v4: 2000, v6: 1500 },
         ..plain()
     };
     let lab = lab(&setup);
@@ -232,8 +232,8 @@ fn many_routes_are_added_fast_and_errors_are_located() {
         .map(|f| linerate_linux::lab::addresses::RECEIVER_SIDE[usize::from(f == Family::V6)].tester);
     for (family, gateway, count) in [(Family::V4, gateway[0], 200_000), (Family::V6, gateway[1], 50_000)] {
         let began = Instant::now();
-        let added =
-            route.add_routes(Filler::of(family, count).routes(family), Some(gateway), out, || true).unwrap();
+        let routes = Filler { v4: count, v6: count }.routes(family);
+        let added = route.add_routes(routes, Some(gateway), out, || true).unwrap();
         assert_eq!(added, u64::from(count));
         println!("{family}: {:.0} routes/s", f64::from(count) / began.elapsed().as_secs_f64());
     }
@@ -242,11 +242,11 @@ fn many_routes_are_added_fast_and_errors_are_located() {
     let error = route.add_routes(mixed, Some(gateway[0]), out, || true).unwrap_err().to_string();
     assert!(error.starts_with("cannot add route number 2346 of many by interface out0"), "{error}");
     let mut asked = 0;
-    let stopped =
-        route.add_routes(Filler::of(Family::V4, 100_000).routes(Family::V4), Some(gateway[0]), out, || {
-            asked += 1;
-            asked < 3
-        });
+    let routes = Filler { v4: 100_000, v6: 0 }.routes(Family::V4);
+    let stopped = route.add_routes(routes, Some(gateway[0]), out, || {
+        asked += 1;
+        asked < 3
+    });
     assert!((1..100_000).contains(&stopped.unwrap()), "it did not stop when told to");
 }
 
@@ -258,17 +258,16 @@ fn files_and_commands_are_the_lanes_own() {
     let setup = Setup {
         files: vec![("etc/x.conf".into(), "hello\n".into())],
         commands: vec![
-            step("pwd; cat etc/x.conf"),
-            step("echo 1 > /sys/class/net/out0/gro_flush_timeout; ls /sys/class/net"),
+            step("echo 1 > /sys/class/net/out0/gro_flush_timeout"),
             // A daemon: it leaves its group before the command ends.
             step("setsid -f sh -c 'echo > begun; exec sleep 71'; until [ -e begun ]; do sleep 0.01; done"),
         ],
         ..plain()
     };
     let lab = lab(&setup);
-    let said: Vec<&str> = lab.lanes[0].said().iter().map(|s| s.finished.stdout.as_str()).collect();
-    assert_eq!(said[0], "/run/linerate/scratch\nhello\n");
-    assert_eq!(said[1], "in0\nlo\nout0\n");
+    let said = |line| lab.lanes[0].run(&shell(line)).unwrap().stdout;
+    assert_eq!(said("pwd; cat etc/x.conf"), "/run/linerate/scratch\nhello\n");
+    assert_eq!(said("ls /sys/class/net"), "in0\nlo\nout0\n");
     assert_eq!(sysfs(&lab, "class/net/out0/gro_flush_timeout"), "1");
     let scratch = std::fs::read_dir("/run/linerate/scratch").unwrap().count();
     assert_eq!(scratch, 0, "the host sees the lane's files");

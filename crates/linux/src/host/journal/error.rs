@@ -13,43 +13,27 @@ pub enum JournalError {
         operation: &'static str,
         /// On which file.
         path: PathBuf,
-        /// The system's answer.
         source: io::Error,
     },
     /// A file that a change may not touch.
-    #[error("'{file}' is no host setting: {reason}")]
-    NotASetting {
-        /// The file.
-        file: String,
-        /// Why not.
-        reason: &'static str,
-    },
-    /// Another linerate holds it.
+    #[error("'{file}' is not a host setting: {reason}")]
+    NotASetting { file: String, reason: &'static str },
     #[error(
         "/{file} was set by another linerate (process {pid}), which has not ended: wait for it, or end it"
     )]
-    Held {
-        /// The file.
-        file: String,
-        /// The other process.
-        pid: u32,
-    },
+    Held { file: String, pid: u32 },
     /// Another campaign may change the host.
     #[error(
         "another linerate (process {pid}) may change settings of this host now (--allow-host-changes): wait for its end, then start this one again"
     )]
-    Reserved {
-        /// The other process.
-        pid: String,
-    },
+    Reserved { pid: String },
     /// The kernel took something else.
     #[error("/{file} should be {wanted} and the kernel made it {found}")]
     NotTaken {
-        /// The file.
         file: String,
         /// What was written.
         wanted: String,
-        /// What is there now.
+        /// The value that is there now.
         found: String,
     },
     /// A module that cannot be loaded or removed.
@@ -57,9 +41,7 @@ pub enum JournalError {
     Module {
         /// Load or remove.
         operation: &'static str,
-        /// Its name.
         module: String,
-        /// Why.
         reason: String,
     },
 }

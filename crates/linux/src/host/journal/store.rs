@@ -24,9 +24,9 @@ pub enum Step {
     Set {
         /// The file below /.
         file: String,
-        /// What was in it.
+        /// The value before.
         old: String,
-        /// What is written to it.
+        /// The value that is written.
         new: String,
     },
     /// A module is loaded that was not.
@@ -36,9 +36,8 @@ pub enum Step {
 /// A step as it was written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The step.
     pub step: Step,
-    /// What it led to, if the process lived to see it.
+    /// The value that was found afterwards, if the process lived to read it.
     pub became: Option<String>,
 }
 
@@ -53,7 +52,7 @@ enum Line {
         owner: Owner,
     },
     Step(Step),
-    /// What the step before it led to.
+    /// The value found after the step before it.
     Became(String),
 }
 
@@ -102,7 +101,7 @@ fn append(path: &Path, line: &Line, new: bool) -> Result<(), JournalError> {
     write().map_err(JournalError::system("write", path))
 }
 
-/// A journal's file, and what is in it, or what is wrong with it.
+/// A journal's file, and its content, or why it cannot be understood.
 pub type Found = (PathBuf, Result<Book, String>);
 
 /// All journals in a folder.

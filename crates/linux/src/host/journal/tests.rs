@@ -157,7 +157,7 @@ fn a_journal_cannot_be_used_to_write_elsewhere() {
     )
     .unwrap();
     let words = host.journal.restore_remains().unwrap();
-    assert!(words[0].contains("is no host setting"), "{words:?}");
+    assert!(words[0].contains("is not a host setting"), "{words:?}");
     assert_eq!(fs::read_to_string(host.root.join("victim")).unwrap(), "safe");
 }
 

@@ -57,7 +57,7 @@ fn hostile_settings_are_refused_all_at_once() {
         s.inside.mtu = Some(1);
         s.outside.queues = Some(0);
         s.outside.xps = Some(vec![]);
-        s.more_routes = Filler { v4: filler::MOST + 1, ..Filler::default() };
+        s.more_routes = Filler { v4: filler::MOST + 1, v6: 0 };
         let v4 = "10.0.0.0".parse().unwrap();
         s.routes = vec![StaticRoute { to: (v4, 33), via: Some("::1".parse().unwrap()), end: End::Out }];
     });
@@ -67,7 +67,7 @@ fn hostile_settings_are_refused_all_at_once() {
 #[test]
 fn kinds_without_tables_get_none() {
     let mut bridge = Setup::of(Dut::Bridge);
-    bridge.more_routes = Filler { v4: 1, ..Filler::default() };
+    bridge.more_routes = Filler { v4: 1, v6: 0 };
     assert_eq!(bridge.faults().len(), 1);
     let mut none = Setup::of(Dut::TesterBaseline);
     none.sysctls.insert("net.ipv4.ip_forward".into(), "1".into());

@@ -8,7 +8,7 @@ const HEADER: usize = 4;
 /// Without the flags "nested" and "network byte order".
 const TYPE_MASK: u16 = 0x3fff;
 
-/// What a request says: a fixed header, and attributes behind it.
+/// The body of a request: a fixed header, and attributes behind it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Body(pub Vec<u8>);
 

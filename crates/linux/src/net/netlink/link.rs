@@ -35,9 +35,7 @@ const VXLAN_UDP_CSUM: u16 = 18;
 /// One end of a veth pair to be made.
 #[derive(Debug, Clone)]
 pub struct VethEnd {
-    /// Its name.
     pub name: String,
-    /// Its Ethernet address.
     pub mac: MacAddr,
     /// MTU in bytes without Ethernet header.
     pub mtu: u32,
@@ -55,7 +53,6 @@ pub struct VxlanSpec<'a> {
     pub mac: MacAddr,
     /// Largest packet inside.
     pub mtu: u32,
-    /// Network identifier.
     pub id: u32,
     /// Our address of the outer packets.
     pub local: Ipv4Addr,
@@ -70,7 +67,6 @@ pub struct VxlanSpec<'a> {
 pub struct LinkInfo {
     /// Number of the link in its namespace.
     pub index: u32,
-    /// Name of the link.
     pub name: String,
     /// Ethernet address; zero if the link has none.
     pub mac: MacAddr,
@@ -92,22 +88,16 @@ pub struct LinkInfo {
     pub master: Option<u32>,
     /// Link in the same namespace that it stands on, as a VLAN does.
     pub lower: Option<u32>,
-    /// Number of receive queues.
     pub num_rx_queues: u32,
-    /// Number of transmit queues.
     pub num_tx_queues: u32,
-    /// Counters.
     pub stats: LinkStats,
 }
 
 /// A link's 64-bit counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkStats {
-    /// Packets received.
     pub rx_packets: u64,
-    /// Packets sent.
     pub tx_packets: u64,
-    /// Bad packets received.
     pub rx_errors: u64,
     /// Packets that could not be sent.
     pub tx_errors: u64,
@@ -186,13 +176,11 @@ impl Route {
         Ok(answers.iter().filter_map(|body| parse_link(body)).collect())
     }
 
-    /// One link by name.
     pub fn link(&self, name: &str) -> Result<LinkInfo, Error> {
         check_name(name)?;
         self.one_link(&link(0).text(libc::IFLA_IFNAME, name), format!("interface {name}"))
     }
 
-    /// One link by index.
     pub fn link_by_index(&self, index: u32) -> Result<LinkInfo, Error> {
         self.one_link(&link(index), format!("interface number {index}"))
     }
@@ -280,7 +268,7 @@ impl Route {
     }
 }
 
-/// A request about the link of that number; 0 is none.
+/// A request about the link of that number; 0 names no link.
 fn link(index: u32) -> Body {
     let mut body = Body(vec![0; HEADER]);
     body.0[4..8].copy_from_slice(&index.to_ne_bytes());

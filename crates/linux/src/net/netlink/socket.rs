@@ -61,12 +61,6 @@ pub(crate) struct Socket {
     buffer: Vec<u8>,
 }
 
-/// What one message means for the request under way.
-enum Step {
-    Continue,
-    Finished,
-}
-
 impl Socket {
     /// Opens a socket in the calling thread's network namespace.
     pub(crate) fn open(protocol: libc::c_int) -> io::Result<Socket> {
@@ -114,7 +108,7 @@ impl Socket {
                     continue;
                 }
                 consistent &= !header.has(libc::NLM_F_DUMP_INTR);
-                if let Step::Finished = step(&header, payload, each)? {
+                if step(&header, payload, each)? {
                     return Ok(consistent);
                 }
             }
@@ -234,7 +228,8 @@ fn split(bytes: &[u8]) -> Option<(Header, &[u8], &[u8])> {
     Some((header, payload, bytes.get(align(length)..).unwrap_or_default()))
 }
 
-fn step(header: &Header, payload: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<Step, Failure> {
+/// Hands an answer over; `true` once the request is answered.
+fn step(header: &Header, payload: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<bool, Failure> {
     match header.kind {
         // An acknowledgement is an error of number 0; the end of a dump carries an errno as well.
         ERROR | DONE => match u32_at(payload, 0).unwrap_or(0) as i32 {
@@ -242,11 +237,11 @@ fn step(header: &Header, payload: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<
                 let source = io::Error::from_raw_os_error(code.wrapping_neg());
                 Err(Failure { source, detail: words(header, payload) })
             }
-            _ => Ok(Step::Finished),
+            _ => Ok(true),
         },
         _ => {
             each(payload);
-            Ok(Step::Continue)
+            Ok(false)
         }
     }
 }
@@ -268,7 +263,7 @@ fn words(header: &Header, payload: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn error(flags: libc::c_int, code: i32, rest: &[u8]) -> Result<Step, Failure> {
+    fn error(flags: libc::c_int, code: i32, rest: &[u8]) -> Result<bool, Failure> {
         let header = Header { kind: ERROR, flags: flags as u16, sequence: 1 };
         step(&header, &[&code.to_ne_bytes(), rest].concat(), &mut |_| {})
     }
@@ -284,7 +279,7 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_ends_the_request_and_garbage_does_not_panic() {
-        assert!(matches!(error(0, 0, &[]), Ok(Step::Finished)));
+        assert!(matches!(error(0, 0, &[]), Ok(true)));
         assert!(error(libc::NLM_F_ACK_TLVS, -1, &[0xff; 7]).is_err());
         assert!(error(libc::NLM_F_ACK_TLVS, i32::MIN, &[0xff; 40]).is_err());
         for length in 0..40 {
