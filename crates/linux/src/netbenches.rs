@@ -152,7 +152,7 @@ impl<F> Reader<'_, F> {
         let (handle, mut entries) = match list(folder) {
             Ok(listed) => listed,
             Err(error) => {
-                self.problem(path, "folder", format!("cannot be read: {error}"));
+                self.problem(path, "folder", cannot(&error));
                 return Vec::new();
             }
         };
@@ -171,7 +171,7 @@ impl<F> Reader<'_, F> {
                 Ok(kind) => {
                     self.count(if kind.is_symlink() { "link, not followed" } else { "special, not read" })
                 }
-                Err(error) => self.problem(&sub, "file", format!("cannot be read: {error}")),
+                Err(error) => self.problem(&sub, "file", cannot(&error)),
             }
         }
         folders
@@ -184,57 +184,56 @@ impl<F> Reader<'_, F> {
             _ => kind.reading(),
         };
         let read = match reading {
-            Reading::Nothing => Ok(assembly.file(path, kind, &[])),
+            Reading::Nothing => Ok(Some(assembly.file(path, kind, &[]))),
             Reading::End => end_of(folder, name).map(|(length, last)| {
                 assembly.end(path, kind, length, last);
-                kind.name()
+                Some(kind.name())
             }),
             Reading::Whole => self.whole(folder, name, kind).map(|length| {
-                self.seen.bytes += length as u64;
-                let bytes = &self.buffer[..length];
+                let bytes = &self.buffer[..length?];
+                self.seen.bytes += bytes.len() as u64;
                 if kind == Kind::Config {
                     self.configs.file(path, bytes);
-                    return kind.name();
+                    return Some(kind.name());
                 }
-                assembly.file(path, kind, bytes)
+                Some(assembly.file(path, kind, bytes))
             }),
         };
+        // An unknown file may be anything, and large.
+        let too_large = format!("larger than {} MiB, which no such file is: not read", kind.largest() >> 20);
         match read {
-            Ok(name) => self.count(name),
-            // An unknown file may be anything, and large.
-            Err(Unreadable::TooLarge) if kind == Kind::Unknown => self.count(kind.name()),
-            Err(error) => {
-                self.count(kind.name());
-                assembly.problem(path, kind.name(), error.reason(kind));
-            }
+            Ok(Some(name)) => self.count(name),
+            Ok(None) if kind == Kind::Unknown => self.count(kind.name()),
+            Ok(None) => self.unread(assembly, path, kind, too_large),
+            Err(reason) => self.unread(assembly, path, kind, reason),
         }
         (self.progress)(self.seen);
     }
 
-    /// Fills the buffer, and returns how much of it.
-    fn whole(&mut self, folder: &File, name: &OsStr, kind: Kind) -> Result<usize, Unreadable> {
-        let (mut file, length) = open(folder, name)?;
+    fn unread(&mut self, assembly: &mut Assembly, path: &str, kind: Kind, reason: String) {
+        self.count(kind.name());
+        assembly.problem(path, kind.name(), reason);
+    }
+
+    /// Fills the buffer, and returns how much of it; `None` where the file is larger than its kind can be.
+    fn whole(&mut self, folder: &File, name: &OsStr, kind: Kind) -> Result<Option<usize>, String> {
+        let (file, length) = open(folder, name)?;
         if length > kind.largest() {
-            return Err(Unreadable::TooLarge);
+            return Ok(None);
         }
         // A file that grows meanwhile is read as far as it was; with a byte to spare its end shows without another call.
-        let wanted = length as usize + 1;
-        if self.buffer.len() < wanted {
-            self.buffer.resize(wanted, 0);
-        }
+        let length = length as usize;
+        self.buffer.resize(self.buffer.len().max(length + 1), 0);
         let mut filled = 0;
-        while filled < wanted {
-            match file.read(&mut self.buffer[filled..wanted]) {
+        while filled < length {
+            match (&file).read(&mut self.buffer[filled..=length]) {
                 Ok(0) => break,
                 Ok(read) => filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(Unreadable::System(error)),
-            }
-            if filled == length as usize {
-                break;
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(cannot(&error)),
             }
         }
-        Ok(filled.min(length as usize))
+        Ok(Some(filled.min(length)))
     }
 
     fn count(&mut self, kind: &'static str) {
@@ -251,24 +250,8 @@ fn join(folder: &str, name: &str) -> String {
     if folder == "." { name.to_string() } else { format!("{folder}/{name}") }
 }
 
-/// Why a file could not be read.
-enum Unreadable {
-    TooLarge,
-    /// Since the folder was listed it has become something else.
-    NoFile,
-    System(io::Error),
-}
-
-impl Unreadable {
-    fn reason(&self, kind: Kind) -> String {
-        match self {
-            Unreadable::TooLarge => {
-                format!("larger than {} MiB, which no such file is: not read", kind.largest() >> 20)
-            }
-            Unreadable::NoFile => "not a regular file: not read".into(),
-            Unreadable::System(error) => format!("cannot be read: {error}"),
-        }
-    }
+fn cannot(error: &io::Error) -> String {
+    format!("cannot be read: {error}")
 }
 
 /// A folder's entry: its name and what it is.
@@ -286,19 +269,20 @@ fn list(folder: &Path) -> io::Result<(File, Vec<Entry>)> {
     Ok((handle, entries))
 }
 
-/// Opens a plain file of a folder, and nothing else: no link, no FIFO that would wait for a writer.
-fn open(folder: &File, name: &OsStr) -> Result<(File, u64), Unreadable> {
-    let file = open_at(folder, name, OFlags::NONBLOCK).map_err(Unreadable::System)?;
-    let metadata = file.metadata().map_err(Unreadable::System)?;
-    if metadata.is_file() { Ok((file, metadata.len())) } else { Err(Unreadable::NoFile) }
+/// Opens a regular file of a folder, and nothing else: no link, no FIFO that would wait for a writer. Gives its length as well.
+fn open(folder: &File, name: &OsStr) -> Result<(File, u64), String> {
+    let file = open_at(folder, name, OFlags::NONBLOCK).map_err(|e| cannot(&e))?;
+    let metadata = file.metadata().map_err(|e| cannot(&e))?;
+    // Since the folder was listed it may have become something else.
+    if metadata.is_file() { Ok((file, metadata.len())) } else { Err("not a regular file: not read".into()) }
 }
 
 /// Length and last byte.
-fn end_of(folder: &File, name: &OsStr) -> Result<(u64, Option<u8>), Unreadable> {
+fn end_of(folder: &File, name: &OsStr) -> Result<(u64, Option<u8>), String> {
     let (file, length) = open(folder, name)?;
     let mut last = [0];
     let read = match length.checked_sub(1) {
-        Some(at) => file.read_at(&mut last, at).map_err(Unreadable::System)?,
+        Some(at) => file.read_at(&mut last, at).map_err(|e| cannot(&e))?,
         None => 0,
     };
     Ok((length, (read == 1).then_some(last[0])))
