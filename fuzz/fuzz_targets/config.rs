@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_import::archive::config::{Grammar, MOST_SETTINGS, settings};
+use linerate_import::netbenches::config::{Grammar, MOST_SETTINGS, settings};
 
 fuzz_target!(|bytes: &[u8]| {
     for grammar in [Grammar::Shell, Grammar::Sysctl, Grammar::Rules] {

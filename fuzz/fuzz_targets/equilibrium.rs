@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_import::archive::equilibrium;
+use linerate_import::netbenches::equilibrium;
 
 fuzz_target!(|bytes: &[u8]| {
     let run = equilibrium::read("x", bytes);

@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_import::archive::assemble::Assembly;
-use linerate_import::archive::configs::Configs;
-use linerate_import::archive::layout::{Kind, kind, place};
-use linerate_import::archive::{export, records::records};
+use linerate_import::netbenches::assemble::Assembly;
+use linerate_import::netbenches::configs::Configs;
+use linerate_import::netbenches::layout::{Kind, kind, place};
+use linerate_import::netbenches::{export, records::records};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut configs = Configs::default();

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_import::archive::tables::{is_numbers, numbers};
+use linerate_import::netbenches::tables::{is_numbers, numbers};
 
 fuzz_target!(|bytes: &[u8]| {
     let published = numbers("a.pps", bytes);

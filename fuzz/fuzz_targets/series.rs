@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_import::archive::tables::series;
+use linerate_import::netbenches::tables::series;
 
 fuzz_target!(|bytes: &[u8]| {
     let series = series("gnuplot.data", bytes);

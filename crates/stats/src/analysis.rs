@@ -13,7 +13,7 @@ use super::mann_whitney::{MannWhitney, mann_whitney};
 use super::moments::Moments;
 use super::outliers::{Outliers, outliers};
 use super::welch::{Welch, welch};
-use super::{Estimate, interval_sorted};
+use super::{Estimate, interval_sorted, sorted};
 use serde::Serialize;
 
 pub use figures::{figure, p_value};
@@ -197,8 +197,7 @@ struct Prepared<'a> {
 
 impl<'a> Prepared<'a> {
     fn of(name: &'a str, values: &'a [f64], settings: &Settings) -> Self {
-        let mut sorted = values.to_vec();
-        sorted.sort_unstable_by(f64::total_cmp);
+        let sorted = sorted(values.iter().copied());
         let median = interval_sorted(&sorted, settings.confidence);
         Prepared { name, values, moments: Moments::of(values), median, sorted }
     }

@@ -39,8 +39,7 @@ pub fn median_bca(sorted: &[f64], confidence: f64, replicates: usize, seed: u64)
         return None;
     }
     let median = super::median_sorted(sorted)?;
-    let mut drawn = medians(sorted, replicates, seed);
-    drawn.sort_unstable_by(f64::total_cmp);
+    let drawn = super::sorted(medians(sorted, replicates, seed));
     let (below, up_to) = (drawn.partition_point(|v| *v < median), drawn.partition_point(|v| *v <= median));
     let bias = normal_quantile((below + up_to) as f64 / (2 * replicates) as f64);
     let acceleration = acceleration(sorted);

@@ -22,6 +22,17 @@ pub struct Shift {
 }
 
 impl Shift {
+    /// The median of `all` figures of which `nth` gives the k-th smallest (from 1), from the `cut`-th smallest to the `cut`-th
+    /// largest of them; no interval where `cut` is 0. With `cut` it is told whether that is exact.
+    pub(super) fn of(all: u64, (cut, exact): (u64, bool), nth: impl Fn(u64) -> f64) -> Shift {
+        let value = match all % 2 {
+            1 => nth(all / 2 + 1),
+            _ => f64::midpoint(nth(all / 2), nth(all / 2 + 1)),
+        };
+        let [low, high] = [cut, all + 1 - cut].map(|k| (cut > 0).then(|| nth(k)));
+        Shift { value, low, high, exact }
+    }
+
     /// The same under an increasing function.
     pub fn map(self, f: impl Fn(f64) -> f64) -> Shift {
         Shift { value: f(self.value), low: self.low.map(&f), high: self.high.map(&f), ..self }
@@ -48,14 +59,8 @@ pub fn shift(first: &[f64], second: &[f64], confidence: f64) -> Option<Shift> {
     if !ends.iter().all(|v| v.is_finite()) || !widest.iter().all(|v| v.is_finite()) {
         return None;
     }
-    let nth = |k: u64| select::difference(first, second, k);
-    let value = match pairs % 2 {
-        1 => nth(pairs / 2 + 1),
-        _ => f64::midpoint(nth(pairs / 2), nth(pairs / 2 + 1)),
-    };
-    let (cut, exact) = cut(first.len(), second.len(), 1.0 - confidence);
-    let interval = (cut > 0).then(|| (nth(cut), nth(pairs + 1 - cut)));
-    Some(Shift { value, low: interval.map(|i| i.0), high: interval.map(|i| i.1), exact })
+    let cut = cut(first.len(), second.len(), 1.0 - confidence);
+    Some(Shift::of(pairs, cut, |k| select::difference(first, second, k)))
 }
 
 /// How many differences lie outside the interval at each end plus 1; 0 where there is no interval. And whether exact.

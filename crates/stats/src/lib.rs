@@ -53,11 +53,16 @@ impl Estimate {
     }
 }
 
+/// Values in ascending order.
+pub fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted
+}
+
 /// The median of values in any order; `None` when empty. NaN must not be among them.
 pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    median_sorted(&sorted)
+    median_sorted(&sorted(values.iter().copied()))
 }
 
 fn median_sorted(sorted: &[f64]) -> Option<f64> {
@@ -73,8 +78,7 @@ fn median_sorted(sorted: &[f64]) -> Option<f64> {
 fn binomial_half_cut(n: usize, confidence: f64) -> usize {
     // Farther than 20 standard deviations from the middle there is nothing that counts, and near 0 nothing that f64 holds.
     let start = (n / 2).saturating_sub(10 * (n as f64).sqrt() as usize + 10);
-    let choose = |k: usize| ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k);
-    let mut share = (choose(start) - n as f64 * std::f64::consts::LN_2).exp();
+    let mut share = (ln_choose(n, start) - n as f64 * std::f64::consts::LN_2).exp();
     let mut below = 0.0;
     for k in start..=n / 2 {
         below += share;
@@ -86,9 +90,10 @@ fn binomial_half_cut(n: usize, confidence: f64) -> usize {
     n / 2
 }
 
-/// Natural logarithm of n!.
-fn ln_factorial(n: usize) -> f64 {
-    ln_gamma(n as f64 + 1.0)
+/// Natural logarithm of the number of ways to choose `k` of `n`; there is none for more than `n`.
+fn ln_choose(n: usize, k: usize) -> f64 {
+    let ln_factorial = |n: usize| ln_gamma(n as f64 + 1.0);
+    if k > n { f64::NEG_INFINITY } else { ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k) }
 }
 
 /// The median with a distribution-free interval of at least the given confidence (0.95, say).
@@ -100,9 +105,7 @@ fn ln_factorial(n: usize) -> f64 {
 ///
 /// `None` when there are no values.
 pub fn median_interval(values: &[f64], confidence: f64) -> Option<Estimate> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    interval_sorted(&sorted, confidence)
+    interval_sorted(&sorted(values.iter().copied()), confidence)
 }
 
 /// [`median_interval`] of sorted values.
@@ -129,9 +132,7 @@ pub fn paired_ratio(pairs: &[(f64, f64)], confidence: f64) -> Option<Estimate> {
 /// [`paired_ratio`] with the interval from the k-th smallest to the k-th largest ratio, where `k` is told how many there are;
 /// no interval where it is 0.
 pub fn paired_ratio_between(pairs: &[(f64, f64)], k: impl FnOnce(usize) -> usize) -> Option<Estimate> {
-    let mut logs: Vec<f64> =
-        pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (a / b).ln()).collect();
-    logs.sort_unstable_by(f64::total_cmp);
+    let logs = sorted(pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (a / b).ln()));
     let e = between(&logs, k(logs.len()))?;
     Some(Estimate { median: e.median.exp(), low: e.low.map(f64::exp), high: e.high.map(f64::exp), n: e.n })
 }

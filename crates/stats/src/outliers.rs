@@ -98,8 +98,7 @@ fn limit(n: usize) -> f64 {
 
 /// The standard deviation as the middle of the data has it; `None` where it is 0.
 fn deviation(sorted: &[f64], median: f64) -> Option<f64> {
-    let mut distances: Vec<f64> = sorted.iter().map(|v| (v - median).abs()).collect();
-    distances.sort_unstable_by(f64::total_cmp);
+    let distances = super::sorted(sorted.iter().map(|v| (v - median).abs()));
     let mad = median_sorted(&distances)?;
     if mad > 0.0 && mad.is_finite() {
         return Some(mad / 0.674_489_750_196_081_7);

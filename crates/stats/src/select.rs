@@ -1,12 +1,13 @@
 //! The k-th smallest of all pairwise differences or sums without making the pairs.
 
-/// An integer that orders as the value does (as `f64::total_cmp`).
-fn key(value: f64) -> i64 {
+/// An integer that is ordered as [`f64::total_cmp`] orders the value.
+pub(crate) fn key(value: f64) -> i64 {
     let bits = value.to_bits() as i64;
     bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
-fn value(key: i64) -> f64 {
+/// The value of a [`key`].
+pub(crate) fn value(key: i64) -> f64 {
     f64::from_bits((key ^ (((key >> 63) as u64) >> 1) as i64) as u64)
 }
 

@@ -10,7 +10,7 @@
 //! trials", Controlled Clinical Trials 5 (1984).
 
 use super::distribution::{normal_quantile, normal_two_sided};
-use super::ln_factorial;
+use super::ln_choose;
 
 /// What all intervals of a campaign together may err: 5 %.
 pub const ERROR: f64 = 0.05;
@@ -111,8 +111,7 @@ fn binomial_half(n: usize) -> (usize, Vec<f64>) {
     let middle = n / 2;
     let least = middle.saturating_sub((REACH * (n as f64).sqrt()).ceil() as usize);
     let mut upwards = vec![0.0; middle - least + 1];
-    let choose = ln_factorial(n) - ln_factorial(middle) - ln_factorial(n - middle);
-    let mut share = (choose - n as f64 * std::f64::consts::LN_2).exp();
+    let mut share = (ln_choose(n, middle) - n as f64 * std::f64::consts::LN_2).exp();
     for (down, p) in upwards.iter_mut().rev().enumerate() {
         *p = share;
         let k = middle - down;

@@ -3,7 +3,7 @@
 use super::distribution::{normal_quantile, normal_two_sided};
 use super::hodges_lehmann::Shift;
 use super::rank::{coin_sum_null, doubled_midranks, tie_sizes};
-use super::select;
+use super::{select, sorted};
 use serde::Serialize;
 
 /// Up to so many differences the exact distribution is counted out.
@@ -47,8 +47,8 @@ pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
     Some(SignedRank { w, n, p: approximate(w, sizes), exact: false, smallest_p: 0.0 })
 }
 
-fn approximate(w: f64, mut sizes: Vec<f64>) -> f64 {
-    sizes.sort_unstable_by(f64::total_cmp);
+fn approximate(w: f64, sizes: Vec<f64>) -> f64 {
+    let sizes = sorted(sizes);
     let n = sizes.len() as f64;
     let ties: f64 = tie_sizes(&sizes).map(|t| (t as f64).powi(3) - t as f64).sum();
     let variance = n * (n + 1.0) * (2.0 * n + 1.0) / 24.0 - ties / 48.0;
@@ -61,21 +61,13 @@ fn approximate(w: f64, mut sizes: Vec<f64>) -> f64 {
 ///
 /// Assumes independent differences, symmetric about their median. `None` where there are none or one is infinite.
 pub fn centre(differences: &[f64], confidence: f64) -> Option<Shift> {
-    let mut sorted = differences.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
+    let sorted = sorted(differences.iter().copied());
     let n = sorted.len();
     let sums = n as u64 * (n as u64 + 1) / 2;
     if n == 0 || !(2.0 * sorted[0]).is_finite() || !(2.0 * sorted[n - 1]).is_finite() {
         return None;
     }
-    let nth = |k: u64| select::walsh_sum(&sorted, k) / 2.0;
-    let value = match sums % 2 {
-        1 => nth(sums / 2 + 1),
-        _ => f64::midpoint(nth(sums / 2), nth(sums / 2 + 1)),
-    };
-    let (cut, exact) = cut(n, 1.0 - confidence);
-    let interval = (cut > 0).then(|| (nth(cut), nth(sums + 1 - cut)));
-    Some(Shift { value, low: interval.map(|i| i.0), high: interval.map(|i| i.1), exact })
+    Some(Shift::of(sums, cut(n, 1.0 - confidence), |k| select::walsh_sum(&sorted, k) / 2.0))
 }
 
 fn cut(n: usize, alpha: f64) -> (u64, bool) {

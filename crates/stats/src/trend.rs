@@ -1,9 +1,9 @@
 //! Tests of the order of runs: does a series drift, do neighbours resemble each other, do values come in runs?
 
 use super::distribution::{normal_two_sided, normal_upper};
+use super::ln_choose;
 use super::rank::{Discrete, doubled_midranks, mann_whitney_null, tie_sizes};
 use statrs::function::beta::beta_reg;
-use statrs::function::gamma::ln_gamma;
 
 /// Up to so many values the exact distribution of Kendall's statistic is counted out.
 const EXACT_KENDALL: usize = 50;
@@ -149,14 +149,9 @@ pub fn runs(values: &[f64], median: f64) -> Option<Runs> {
 
 /// How many runs `above` and `below` values make in random order.
 fn runs_null(above: usize, below: usize) -> Discrete {
-    let ln_factorial = |k: usize| ln_gamma(k as f64 + 1.0);
-    let choose = |n: usize, k: usize| match k <= n {
-        true => ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k),
-        false => f64::NEG_INFINITY,
-    };
-    let all = choose(above + below, above);
+    let all = ln_choose(above + below, above);
     // Ways to cut each kind into so many runs.
-    let ways = |a: usize, b: usize| (choose(above - 1, a - 1) + choose(below - 1, b - 1) - all).exp();
+    let ways = |a: usize, b: usize| (ln_choose(above - 1, a - 1) + ln_choose(below - 1, b - 1) - all).exp();
     let most = 2 * above.min(below) + 1;
     Discrete(
         (0..=most)

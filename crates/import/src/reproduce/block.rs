@@ -10,7 +10,6 @@ use linerate_stats::ministat::{
 
 const COLUMNS: [&str; 6] = ["N", "Min", "Max", "Median", "Avg", "Stddev"];
 const DIFFERENCES: [&str; 5] = ["difference", "its error", "difference in %", "its error in %", "pooled s"];
-const ERAS: [Era; 4] = [Era::Old, Era::Mid, Era::Fb11, Era::New];
 
 /// Judges a block: as a whole, and each of its numbers by the arithmetic of the document's time.
 pub fn judge(block: &Block, era: Era, evidence: &Evidence) -> (BlockFound, Vec<Figure>) {
@@ -20,7 +19,7 @@ pub fn judge(block: &Block, era: Era, evidence: &Evidence) -> (BlockFound, Vec<F
     let sets: Option<Vec<Dataset>> = found
         .filter(|sets| !sets.is_empty() && sets.iter().all(|s| s.len() >= 3))
         .map(|sets| named(&printed, sets));
-    let eras = ERAS.into_iter().filter(|era| match &sets {
+    let eras = Era::ALL.into_iter().filter(|era| match &sets {
         Some(sets) => numbers(sets, *era, &printed).iter().all(|n| n.0 == n.1),
         None => follows(&printed, *era),
     });

@@ -11,7 +11,7 @@ use linerate_stats::effect::holm;
 use linerate_stats::hodges_lehmann::{self, Shift};
 use linerate_stats::mann_whitney::mann_whitney;
 use linerate_stats::ministat::{Dataset, Era, Summary};
-use linerate_stats::{autocorrelation, median};
+use linerate_stats::{autocorrelation, median, sorted};
 use serde::Serialize;
 
 /// The fewest pairs for which order statistics can give 95 %.
@@ -217,12 +217,8 @@ pub fn correct(comparisons: &mut [Comparison]) {
 }
 
 fn p_unpaired(reference: &Rates, other: &Rates) -> Option<f64> {
-    mann_whitney(&sorted(reference.values.clone()), &sorted(other.values.clone())).map(|t| t.p)
-}
-
-fn sorted(mut values: Vec<f64>) -> Vec<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    values
+    mann_whitney(&sorted(reference.values.iter().copied()), &sorted(other.values.iter().copied()))
+        .map(|t| t.p)
 }
 
 fn logs_of_ratios(pairs: &[(f64, f64)]) -> Vec<f64> {
@@ -256,7 +252,7 @@ fn of_few(logs: &[f64], confidence: f64) -> Change {
 }
 
 fn unpaired(reference: &[f64], other: &[f64], confidence: f64) -> Option<Change> {
-    let positive = |values: &[f64]| sorted(values.iter().copied().filter(|v| *v > 0.0).collect());
+    let positive = |values: &[f64]| sorted(values.iter().copied().filter(|v| *v > 0.0));
     let ratio = hodges_lehmann::ratio(&positive(reference), &positive(other), confidence)?;
     let Shift { value, low, high, .. } = ratio.map(|r| r - 1.0);
     Some(Change { value, low, high, method: Method::HodgesLehmann })

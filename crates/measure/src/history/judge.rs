@@ -5,6 +5,7 @@ use super::{Figure, Key, Point, Timeline, revision};
 use linerate_stats::changepoint::{self, Changes, FEWEST, Interval};
 use linerate_stats::modes::two_modes;
 use linerate_stats::outliers::outliers;
+use linerate_stats::sorted;
 use linerate_stats::trend::{mann_kendall, neighbours_alike};
 use serde::Serialize;
 
@@ -239,20 +240,14 @@ fn change(points: &[Point], found: &Changes, i: usize) -> Found {
     }
 }
 
-fn sorted(values: &[f64]) -> Vec<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    sorted
-}
-
 /// The two modes of what is left when the levels are taken away, relative.
 fn residual_modes(found: &Changes) -> Option<(f64, f64)> {
-    let modes = two_modes(&sorted(&found.residuals))?;
+    let modes = two_modes(&sorted(found.residuals.iter().copied()))?;
     Some((modes.low, modes.high))
 }
 
 fn off_level(points: &[Point], figures: &[Figure], found: &Changes) -> Vec<Outlier> {
-    let all = outliers(&found.residuals, &sorted(&found.residuals));
+    let all = outliers(&found.residuals, &sorted(found.residuals.iter().copied()));
     all.farthest
         .iter()
         .map(|o| Outlier {

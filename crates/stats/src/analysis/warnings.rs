@@ -5,7 +5,7 @@ use super::{Prepared, Settings, Warning, WarningKind, figure, level, p_value};
 use crate::autocorrelation;
 use crate::bootstrap::FEWEST;
 use crate::mann_whitney::MannWhitney;
-use crate::median_sorted;
+use crate::median;
 use crate::modes::two_modes;
 use crate::outliers::{Outliers, outliers};
 use crate::spread::brown_forsythe;
@@ -124,11 +124,7 @@ fn order(set: &Prepared) -> Found {
 fn drift(set: &Prepared) -> Found {
     let trend = mann_kendall(set.values).filter(|t| t.p <= ALARM)?;
     let third = set.values.len().div_ceil(3);
-    let middle = |part: &[f64]| {
-        let mut sorted = part.to_vec();
-        sorted.sort_unstable_by(f64::total_cmp);
-        median_sorted(&sorted).map_or(String::new(), |m| figure(m, 4))
-    };
+    let middle = |part: &[f64]| median(part).map_or(String::new(), |m| figure(m, 4));
     let text = format!(
         "the values {} in the order of the runs, from {} in the first third to {} in the last (Kendall's tau {:+.2}, p {})",
         if trend.tau > 0.0 { "rise" } else { "fall" },

@@ -1,7 +1,7 @@
 //! How large a penalty has to be: from random orders of the same points.
 
 use super::partition::{Counting, Partitioner};
-use crate::shuffle;
+use crate::{shuffle, sorted};
 use linerate_wire::SplitMix64;
 
 /// Random orders, unless the series is long. One more, the order found, makes 1,000.
@@ -28,14 +28,11 @@ impl Calibrated {
         let cells = values.len() * values.len().min(256);
         // A multiple of 100 with the order found.
         let orders = (CELLS / cells.max(1) / 100 * 100).saturating_sub(1).clamp(FEWEST_ORDERS, ORDERS);
-        let mut critical: Vec<f64> = (0..orders)
-            .map(|_| {
-                partitioner.reorder(|rows| shuffle(rows, &mut random));
-                partitioner.critical_penalty(counting)
-            })
-            .collect();
-        critical.sort_unstable_by(f64::total_cmp);
-        Calibrated { critical }
+        let critical = (0..orders).map(|_| {
+            partitioner.reorder(|rows| shuffle(rows, &mut random));
+            partitioner.critical_penalty(counting)
+        });
+        Calibrated { critical: sorted(critical) }
     }
 
     /// The penalty at which at most this share of the orders, the one found among them, are cut.

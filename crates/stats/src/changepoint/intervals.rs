@@ -4,6 +4,7 @@
 //! statistics needs six points.)
 
 use super::{Interval, median_sorted};
+use crate::sorted;
 use linerate_wire::SplitMix64;
 
 /// Draws of each level.
@@ -41,19 +42,19 @@ impl Drawn {
 
     /// Segment `i`'s level, given as a logarithm.
     pub fn level(&self, i: usize, level: f64) -> Interval {
-        interval(level, self.deviations[i].clone())
+        interval(level, self.deviations[i].iter().copied())
     }
 
     /// The ratio of segments `i + 1` and `i`, given as a logarithm.
     pub fn ratio(&self, i: usize, ratio: f64) -> Interval {
         let pairs = self.deviations[i + 1].iter().zip(&self.deviations[i]);
-        interval(ratio, pairs.map(|(after, before)| after - before).collect())
+        interval(ratio, pairs.map(|(after, before)| after - before))
     }
 }
 
 /// The percentile interval, which suits medians: it never leaves the values.
-fn interval(logarithm: f64, mut errors: Vec<f64>) -> Interval {
-    errors.sort_unstable_by(f64::total_cmp);
+fn interval(logarithm: f64, errors: impl Iterator<Item = f64>) -> Interval {
+    let errors = sorted(errors);
     let at = |share: f64| errors[(share * errors.len() as f64) as usize];
     Interval {
         value: logarithm.exp(),

@@ -183,8 +183,7 @@ impl Partitioner {
 
 /// The levels to try: the values themselves, as far as they differ.
 fn levels(values: &[f64], noise: f64) -> Vec<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
+    let sorted = crate::sorted(values.iter().copied());
     let mut step = noise * LEVEL_STEP;
     loop {
         let mut levels: Vec<f64> = Vec::new();

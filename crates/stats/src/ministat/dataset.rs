@@ -1,6 +1,7 @@
 //! A set of points and what ministat says of it.
 
 use super::Era;
+use crate::select::{key, value};
 use serde::Serialize;
 
 /// Points under a name, with the sums that ministat makes of them.
@@ -101,23 +102,10 @@ fn sorted(mut points: Vec<f64>) -> Vec<f64> {
         return points;
     }
     // Integers of the same order: they sort twice as fast. Both conversions stay in the memory of the points.
-    let mut keys: Vec<u64> = points.into_iter().map(key).collect();
+    let mut keys: Vec<i64> = points.into_iter().map(key).collect();
     keys.sort_unstable();
-    keys.into_iter().map(point).collect()
+    keys.into_iter().map(value).collect()
 }
-
-/// An integer that is ordered as [`f64::total_cmp`] orders the point.
-fn key(point: f64) -> u64 {
-    let bits = point.to_bits();
-    if point.is_sign_negative() { !bits } else { bits | SIGN }
-}
-
-/// The point of a [`key`].
-fn point(key: u64) -> f64 {
-    f64::from_bits(if key & SIGN == 0 { !key } else { key ^ SIGN })
-}
-
-const SIGN: u64 = 1 << 63;
 
 #[cfg(test)]
 mod tests {
