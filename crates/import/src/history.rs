@@ -32,7 +32,7 @@ pub fn add(collector: &mut Collector, archive: &Archive) {
             let newest = entries.iter().max_by(|a, b| a.named.cmp(&b.named)).cloned();
             across.entry(key.clone()).or_default().extend(newest);
             key.also = also;
-            key.series = directory.label.clone().unwrap_or_else(|| directory.path.clone());
+            key.series = directory.place.label.clone().unwrap_or_else(|| directory.path.clone());
             for entry in entries {
                 if let Some(revision) = entry.named.clone() {
                     collector.add(key.clone(), entry.point(Place::at_revision(revision)));
@@ -100,9 +100,9 @@ impl Entry {
 fn key(directory: &ResultDirectory, variant: Variant) -> Key {
     let text = |part: &Option<String>| part.clone().unwrap_or_default();
     Key {
-        machine: text(&directory.machine),
-        card: text(&directory.card),
-        topic: text(&directory.topic),
+        machine: text(&directory.place.machine),
+        card: text(&directory.place.card),
+        topic: text(&directory.place.topic),
         variant: variant.name,
         also: Vec::new(),
         family: if variant.ipv6 { "IPv6" } else { "IPv4" }.into(),
@@ -165,7 +165,7 @@ struct Common<'a> {
 
 impl<'a> Common<'a> {
     fn of(directory: &'a ResultDirectory) -> Self {
-        let label = directory.label.clone().unwrap_or_default();
+        let label = directory.place.label.clone().unwrap_or_default();
         let unames = || directory.sets.iter().filter_map(|s| s.facts.get(facts::RELEASE));
         Common {
             directory,

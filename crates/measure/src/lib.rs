@@ -5,6 +5,7 @@
 
 pub mod advice;
 pub mod audit;
+pub mod calendar;
 pub mod compare;
 pub mod counters;
 pub mod history;

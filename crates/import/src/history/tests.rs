@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::netbenches::Published;
+use crate::netbenches::layout::Place;
 use linerate_measure::history::Timeline;
 
 fn row(key: &str, median: f64) -> SeriesRow {
@@ -28,10 +29,12 @@ fn set(name: &str, value: f64, facts: &[(&str, &str)]) -> Set {
 fn directory(label: &str, sets: Vec<Set>, series: Vec<Series>) -> ResultDirectory {
     ResultDirectory {
         path: format!("c/n/t/results/{label}"),
-        machine: Some("c".into()),
-        card: Some("n".into()),
-        topic: Some("t".into()),
-        label: Some(label.into()),
+        place: Place {
+            machine: Some("c".into()),
+            card: Some("n".into()),
+            topic: Some("t".into()),
+            label: Some(label.into()),
+        },
         sets,
         series,
         ..ResultDirectory::default()

@@ -23,7 +23,7 @@ struct Filed<T> {
 }
 
 /// A results folder that is being read: its own files, and those of its RAW and PMC folders.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Assembly {
     path: String,
     place: Place,
@@ -45,20 +45,7 @@ pub struct Assembly {
 impl Assembly {
     /// A folder at `path`, relative to the one that is read (`.` for itself), about `place`.
     pub fn new(path: &str, place: Place, keep_samples: bool) -> Self {
-        Assembly {
-            path: path.into(),
-            place,
-            keep_samples,
-            received: Vec::new(),
-            sent: Vec::new(),
-            infos: Vec::new(),
-            medians: Vec::new(),
-            throughputs: Vec::new(),
-            searches: Vec::new(),
-            series: Vec::new(),
-            profiles: Vec::new(),
-            problems: Vec::new(),
-        }
+        Assembly { path: path.into(), place, keep_samples, ..Assembly::default() }
     }
 
     /// Takes a file that was read whole (or not at all, where [`Kind::reading`] says so). Returns the kind that it turned
@@ -142,10 +129,7 @@ impl Assembly {
         let equilibria = self.equilibria();
         let mut directory = ResultDirectory {
             path: std::mem::take(&mut self.path),
-            machine: self.place.machine.take(),
-            card: self.place.card.take(),
-            topic: self.place.topic.take(),
-            label: self.place.label.take(),
+            place: std::mem::take(&mut self.place),
             sets: Vec::new(),
             series: std::mem::take(&mut self.series),
             equilibria,

@@ -1,6 +1,8 @@
 //! What a file is, and what it is about, from its path: `<CPU>/<card>/<topic>/{configs,results}/<label>/...`, or the older
 //! `<CPU>-<card>/<topic>/...`; in results `bench.<image>.<config>.<pktgen>.<n>.{receiver,sender,info,...}`.
 
+use serde::Serialize;
+
 /// Kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
@@ -41,35 +43,32 @@ pub enum Kind {
 impl Kind {
     /// Its name in lists and records.
     pub fn name(self) -> &'static str {
-        match self {
-            Kind::Receiver => "receiver",
-            Kind::Sender => "sender",
-            Kind::Info => "info",
-            Kind::Medians => "medians",
-            Kind::Equilibrium => "equilibrium",
-            Kind::Series => "series",
-            Kind::Config => "config",
-            Kind::Graph => "graph",
-            Kind::Stack => "stack",
-            Kind::PmcLog => "pmc log",
-            Kind::During => "during",
-            Kind::Netstat => "netstat",
-            Kind::Page => "page",
-            Kind::Picture => "picture",
-            Kind::Backup => "backup",
-            Kind::Unknown => "other",
-        }
+        self.what().0
     }
 
     /// How much of such a file has to be read.
     pub fn reading(self) -> Reading {
+        self.what().1
+    }
+
+    fn what(self) -> (&'static str, Reading) {
         match self {
-            Kind::Receiver | Kind::Sender | Kind::Info | Kind::Medians | Kind::Equilibrium => Reading::Whole,
-            Kind::Series | Kind::Config | Kind::Unknown => Reading::Whole,
-            Kind::Graph | Kind::Stack => Reading::End,
-            Kind::PmcLog | Kind::During | Kind::Netstat | Kind::Page | Kind::Picture | Kind::Backup => {
-                Reading::Nothing
-            }
+            Kind::Receiver => ("receiver", Reading::Whole),
+            Kind::Sender => ("sender", Reading::Whole),
+            Kind::Info => ("info", Reading::Whole),
+            Kind::Medians => ("medians", Reading::Whole),
+            Kind::Equilibrium => ("equilibrium", Reading::Whole),
+            Kind::Series => ("series", Reading::Whole),
+            Kind::Config => ("config", Reading::Whole),
+            Kind::Graph => ("graph", Reading::End),
+            Kind::Stack => ("stack", Reading::End),
+            Kind::PmcLog => ("pmc log", Reading::Nothing),
+            Kind::During => ("during", Reading::Nothing),
+            Kind::Netstat => ("netstat", Reading::Nothing),
+            Kind::Page => ("page", Reading::Nothing),
+            Kind::Picture => ("picture", Reading::Nothing),
+            Kind::Backup => ("backup", Reading::Nothing),
+            Kind::Unknown => ("other", Reading::Whole),
         }
     }
 
@@ -170,15 +169,15 @@ pub fn is_profiling(folder: &str) -> bool {
 }
 
 /// What a folder is about.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// The DUT: `Xeon_E5-2650_8Cores`.
+    /// The DUT as the archive names it: `Xeon_E5-2650_8Cores`.
     pub machine: Option<String>,
-    /// Its card: `Chelsio_T540-CR`.
+    /// Its network card: `Chelsio_T540-CR`.
     pub card: Option<String>,
-    /// What was looked into.
+    /// What was looked into: `firewalls`, `hw.ix.num_queues`.
     pub topic: Option<String>,
-    /// Name of the series.
+    /// Name of the series, which mostly says the system: `fbsd11.1-yandex`.
     pub label: Option<String>,
 }
 

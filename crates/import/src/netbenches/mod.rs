@@ -18,6 +18,7 @@ pub mod shell;
 pub mod tables;
 pub mod when;
 
+use layout::Place;
 use linerate_hosts::pktgen::Sample;
 pub use linerate_measure::record::imported::{
     Equilibrium, EquilibriumRun, EquilibriumStep, Published, Rule, Series, SeriesRow, Setting,
@@ -26,7 +27,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A tree that has been read, or the part of one.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Archive {
     /// Every folder with results, in the order of their paths.
     pub directories: Vec<ResultDirectory>,
@@ -39,7 +40,7 @@ pub struct Archive {
 }
 
 /// A file that is broken, or a part of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileProblem {
     /// Path relative to the folder that was read, `/` between its parts; what is no UTF-8 is replaced.
     pub path: String,
@@ -52,18 +53,12 @@ pub struct FileProblem {
 }
 
 /// A folder that holds medians, or logs without medians: one campaign of the archive.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResultDirectory {
     /// Path relative to the folder that was read; `.` for that folder itself.
     pub path: String,
-    /// The DUT as the archive names it: `Xeon_E5-2650_8Cores`.
-    pub machine: Option<String>,
-    /// Its network card: `Chelsio_T540-CR`.
-    pub card: Option<String>,
-    /// What was looked into: `firewalls`, `hw.ix.num_queues`.
-    pub topic: Option<String>,
-    /// Name of the series, which mostly says the system: `fbsd11.1-yandex`.
-    pub label: Option<String>,
+    /// What the folder is about.
+    pub place: Place,
     /// The sets of runs, in the order of their names.
     pub sets: Vec<Set>,
     /// Summaries over sets: `gnuplot.data` and the other `.data` files.
@@ -72,11 +67,15 @@ pub struct ResultDirectory {
     pub equilibria: Vec<Equilibrium>,
 }
 
-/// Runs of one configuration, and the medians published for them.
+/// Runs of one configuration, and the medians published for them. What [`export`] writes of it stands in this order.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Set {
     /// Name, as in `bench.<name>.1.receiver` and `<name>.pps`.
+    #[serde(skip)]
     pub name: String,
+    /// Whether these are profiling runs, which are no part of any medians.
+    #[serde(skip)]
+    pub profiling: bool,
     /// Image of the system under test, or its source revision.
     pub image: Option<String>,
     /// Configuration: a folder of `configs/`.
@@ -88,6 +87,7 @@ pub struct Set {
     /// The runs, in the order in which the archive's script took them (1, 10, 2, ...).
     pub runs: Vec<Run>,
     /// The medians committed to the archive; `None` where there is no such file.
+    #[serde(flatten, serialize_with = "export::published")]
     pub published: Option<Published>,
     /// Whether the recomputed medians are the published ones; `None` where there is nothing to compare.
     pub agrees: Option<bool>,
@@ -95,15 +95,15 @@ pub struct Set {
     pub rule: Option<Rule>,
     /// What differs, where they do not agree.
     pub disagreement: Option<String>,
+    /// Length of the frames in bytes without FCS, as far as the logs tell.
+    pub frame_length: Option<u64>,
     /// Facts from `.info` and the pkt-gen command lines; see [`facts`].
     pub facts: BTreeMap<String, String>,
     /// Configuration file -> its settings and rules, in their order.
+    #[serde(serialize_with = "export::description")]
     pub description: BTreeMap<String, Vec<Setting>>,
-    /// Whether these are profiling runs, which are no part of any medians.
-    pub profiling: bool,
-    /// Length of the frames in bytes without FCS, as far as the logs tell.
-    pub frame_length: Option<u64>,
     /// What is wrong with the set as a whole.
+    #[serde(skip)]
     pub problems: Vec<String>,
 }
 
@@ -166,6 +166,7 @@ pub struct Run {
     /// How many samples are in the steady part.
     pub sound_samples: usize,
     /// How many samples of the log stand before it.
+    #[serde(skip)]
     pub sound_first: usize,
     /// Offered load in frames/s, from the sender's log.
     pub offered_pps: Option<f64>,

@@ -1,5 +1,6 @@
 //! A results folder as linerate's records: slots are its sets, trials its runs.
 
+use super::layout::Place;
 use super::{ResultDirectory, Rule, Run, Set, facts};
 use linerate_measure::audit::{Audit, Check};
 use linerate_measure::counters::PortCounters;
@@ -61,10 +62,10 @@ pub fn records(directory: ResultDirectory, linerate: &str) -> Option<Records> {
         source: "netbenches".into(),
         path: directory.path,
         method: METHOD.into(),
-        machine: directory.machine,
-        card: directory.card,
-        topic: directory.topic,
-        label: directory.label,
+        machine: directory.place.machine,
+        card: directory.place.card,
+        topic: directory.place.topic,
+        label: directory.place.label,
         series: directory.series,
         equilibria: directory.equilibria,
     };
@@ -86,8 +87,8 @@ pub fn records(directory: ResultDirectory, linerate: &str) -> Option<Records> {
 
 /// `Xeon_E5-2650_8Cores Chelsio_T540-CR firewalls fbsd.2017`; the path where nothing of it is known.
 fn name(directory: &ResultDirectory) -> String {
-    let parts = [&directory.machine, &directory.card, &directory.topic, &directory.label];
-    let known: Vec<&str> = parts.into_iter().filter_map(|p| p.as_deref()).collect();
+    let Place { machine, card, topic, label } = &directory.place;
+    let known: Vec<&str> = [machine, card, topic, label].into_iter().filter_map(|p| p.as_deref()).collect();
     if known.len() < 2 { directory.path.clone() } else { known.join(" ") }
 }
 
@@ -118,7 +119,7 @@ fn host(directory: &ResultDirectory, linerate: &str) -> HostFacts {
     let searches = directory.equilibria.iter().map(|e| &e.facts);
     let all: Vec<_> = directory.sets.iter().map(|s| &s.facts).chain(searches).collect();
     let fact = |key: &str| all.iter().find_map(|facts| facts.get(key).cloned());
-    let machine = directory.machine.clone().unwrap_or_default();
+    let machine = directory.place.machine.clone().unwrap_or_default();
     HostFacts {
         version: VERSION,
         kernel: fact(facts::UNAME).unwrap_or_else(unknown),
@@ -131,7 +132,7 @@ fn host(directory: &ResultDirectory, linerate: &str) -> HostFacts {
         governor: unknown(),
         clock_source: unknown(),
         mitigations: BTreeMap::new(),
-        interfaces: directory.card.iter().map(|card| ("card".into(), card.clone())).collect(),
+        interfaces: directory.place.card.iter().map(|card| ("card".into(), card.clone())).collect(),
         versions: [("linerate".to_string(), linerate.to_string())].into(),
         settings: BTreeMap::new(),
     }

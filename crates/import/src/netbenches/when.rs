@@ -1,5 +1,7 @@
 //! Dates as `date` and `uname` wrote them in the archive, in UTC.
 
+use linerate_measure::calendar::{days, rfc3339};
+
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
@@ -16,8 +18,7 @@ pub fn utc(text: &str) -> Option<String> {
     let day: i64 = day.parse().ok().filter(|d| (1..=31).contains(d))?;
     let year: i64 = year.parse().ok().filter(|y| (1970..=9999).contains(y))?;
     let seconds = of_day(clock, half)? - 3600 * hours_east(zone)?;
-    let seconds = days(year, month, day) * 86_400 + seconds;
-    Some(shown(seconds))
+    Some(rfc3339(days(year, month, day) * 86_400 + seconds))
 }
 
 /// Seconds since midnight of `00:32:53` or, with `AM` or `PM`, `11:16:45`.
@@ -40,25 +41,6 @@ fn hours_east(zone: &str) -> Option<i64> {
         "CEST" => Some(2),
         _ => None,
     }
-}
-
-/// Days from 1970-01-01 to a date of the Gregorian calendar. Years begin in March, so that a leap day is the last of one.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    365 * year + leap_days + (153 * month + 2) / 5 + day - 1 - 719_468
-}
-
-fn shown(seconds: i64) -> String {
-    let (date, clock) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // The year whose first day is not after the date.
-    let mut year = 1970 + date.div_euclid(366);
-    while days(year + 1, 1, 1) <= date {
-        year += 1;
-    }
-    let month = (1..=12).rev().find(|m| days(year, *m, 1) <= date).unwrap_or(1);
-    let day = date - days(year, month, 1) + 1;
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", clock / 3600, clock / 60 % 60, clock % 60)
 }
 
 #[cfg(test)]
@@ -95,7 +77,7 @@ mod tests {
     proptest! {
         #[test]
         fn days_count_one_by_one(day in 0i64..20_000) {
-            let date = shown(day * 86_400);
+            let date = rfc3339(day * 86_400);
             let part = |range: std::ops::Range<usize>| date[range].parse::<i64>().unwrap();
             prop_assert_eq!(days(part(0..4), part(5..7), part(8..10)), day);
             prop_assert!(part(8..10) <= 31);

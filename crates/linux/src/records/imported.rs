@@ -113,7 +113,7 @@ fn sync_file_system(directory: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::records::read;
-    use linerate_import::netbenches::{Published, ResultDirectory, Set, records::records};
+    use linerate_import::netbenches::{Published, ResultDirectory, Set, layout::Place, records::records};
     use linerate_measure::strategy::Stopped;
     use linerate_measure::summary::summarise;
 
@@ -121,8 +121,7 @@ mod tests {
         let published = Published { values: vec![1e6, 2e6], file: "a.pps".into(), ..Published::default() };
         let set = Set { name: "a".into(), published: Some(published), ..Set::default() };
         let directory = ResultDirectory {
-            machine: Some("M_4Cores".into()),
-            label: Some(label.into()),
+            place: Place { machine: Some("M_4Cores".into()), label: Some(label.into()), ..Place::default() },
             sets: vec![set],
             ..ResultDirectory::default()
         };

@@ -54,8 +54,11 @@ fn directory() -> ResultDirectory {
     };
     ResultDirectory {
         path: "m/c/t/results/l".into(),
-        machine: Some("Xeon_E5-2650v4_2x12Cores".into()),
-        card: Some("Mellanox".into()),
+        place: Place {
+            machine: Some("Xeon_E5-2650v4_2x12Cores".into()),
+            card: Some("Mellanox".into()),
+            ..Place::default()
+        },
         sets: vec![logged, only],
         ..ResultDirectory::default()
     }
