@@ -2,7 +2,7 @@
 
 use linerate_linux::descriptors::stdout_was_writable;
 use linerate_measure::record::{Campaign, HostFacts, Summary};
-use linerate_plan::Fault;
+use linerate_plan::Diagnostic;
 use linerate_report::document::Document;
 use linerate_report::format::Style;
 use linerate_report::text;
@@ -102,8 +102,8 @@ impl std::fmt::Display for Faulty {
 impl std::error::Error for Faulty {}
 
 /// An error of the faults in one file.
-pub fn faulty(file: impl std::fmt::Display, faults: &[Fault]) -> anyhow::Error {
-    Faulty(text::plan_faults(&file.to_string(), faults, &[])).into()
+pub fn faulty(file: impl std::fmt::Display, faults: &[Diagnostic]) -> anyhow::Error {
+    Faulty(text::diagnostics(&file.to_string(), faults)).into()
 }
 
 /// Prints a page.

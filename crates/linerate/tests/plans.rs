@@ -190,12 +190,12 @@ fn faults_as_json() {
     let faults = linerate(["plan", "check", "--json", &good, &bad]).run().status(2).json();
     let list = faults.as_array().unwrap();
     assert!(
-        list.len() >= 4 && list.iter().all(|f| f["file"] == bad.as_str() && f["kind"] == "fault"),
+        list.len() >= 4 && list.iter().all(|f| f["subject"] == bad.as_str() && f["severity"] == "fault"),
         "{faults:#}"
     );
     let unit = list.iter().find(|f| f["line"] == 4).unwrap();
-    assert_eq!((unit["column"].as_u64(), unit["excerpt"].as_str()), (Some(8), Some("size = 64")));
-    assert!(unit["help"].as_str().unwrap().contains("64 B"));
+    assert_eq!((unit["column"].as_u64(), unit["evidence"].as_str()), (Some(8), Some("size = 64")));
+    assert!(unit["remedy"].as_str().unwrap().contains("64 B"));
     assert_eq!(linerate(["plan", "check", "--json", &good]).run().ok().json(), serde_json::json!([]));
 }
 

@@ -23,7 +23,7 @@ const REFUSED: [(&str, &[&str]); 22] = [
     ("pf --nat", &["of pf needs the interface"]),
     ("ipfw --nat --interface ix0 --family 6", &["ipfw translates IPv4 only"]),
     ("nftables --stateful --interface eth0", &["address translation only"]),
-    ("nftables --nat --interface eth0;reboot", &["'eth0;reboot' is no name for an interface"]),
+    ("nftables --nat --interface eth0;reboot", &["'eth0;reboot' is not an interface name"]),
     ("nftables --stateless --rules 100001", &["--rules", "0 to 100000"]),
     ("nftables --stateless --table 10000001", &["--table", "0 to 10000000"]),
     ("nftables --stateful --states 0", &["--states", "from 1"]),

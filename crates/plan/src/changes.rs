@@ -134,7 +134,7 @@ impl List {
 
     fn tables(&mut self, settings: &Settings) {
         let counted = |n: u32, one: &str, many: &str| {
-            format!("{} {}", super::fault::thousands(n.into()), if n == 1 { one } else { many })
+            format!("{} {}", super::diagnostic::thousands(n.into()), if n == 1 { one } else { many })
         };
         if let Some(n) = settings.route_count {
             self.add(
@@ -164,10 +164,11 @@ impl List {
             Filter::Nat => "address translation".to_string(),
         };
         if rules.before > 0 {
-            to += &format!(", {} rules that match nothing", super::fault::thousands(rules.before.into()));
+            to +=
+                &format!(", {} rules that match nothing", super::diagnostic::thousands(rules.before.into()));
         }
         if let Some(entries) = rules.table {
-            to += &format!(", a table of {} entries", super::fault::thousands(entries.into()));
+            to += &format!(", a table of {} entries", super::diagnostic::thousands(entries.into()));
         }
         if !rules.optimize {
             to += ", without pf making a table of the rules";
@@ -179,7 +180,7 @@ impl List {
             let reach = if linux || !self.embedded { Reach::Host } else { Reach::Namespace };
             self.reaching(
                 "limit of states",
-                format!("at least {}, {hash}", super::fault::thousands(states.into())),
+                format!("at least {}, {hash}", super::diagnostic::thousands(states.into())),
                 reach,
             );
         }

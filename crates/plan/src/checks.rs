@@ -3,9 +3,9 @@
 mod rule_file;
 mod settings;
 
+use super::diagnostic::{Diagnostic, Span, thousands};
 use super::draft::Draft;
 use super::expand::{MOST_CELLS, MOST_TRIALS};
-use super::fault::{Problem, Span, thousands};
 use super::settings::{Cpus, System};
 use super::timetable::block_ns;
 use super::value::{Tree, Value};
@@ -47,14 +47,14 @@ impl Place<'_> {
 }
 
 /// What concerns the plan as a whole.
-pub(super) fn plan(draft: &Draft, problems: &mut Vec<Problem>) {
+pub(super) fn plan(draft: &Draft, problems: &mut Vec<Diagnostic>) {
     lab(draft, problems);
     for (table, key) in [("trials", "blocks"), ("quick", "blocks")] {
         let Some(table) = draft.tree.table(table) else { continue };
         if let (Some(1), Some(entry)) = (table.number(key), table.entry("until")) {
             problems.push(
-                Problem::new(entry.key_span, "one block has no interval to stop at")
-                    .help("leave one of the two out"),
+                Diagnostic::at(entry.key_span, "one block has no interval to stop at")
+                    .remedy("leave one of the two out"),
             );
         }
     }
@@ -62,16 +62,16 @@ pub(super) fn plan(draft: &Draft, problems: &mut Vec<Problem>) {
     let Value::Table(tree) = &trials.node.value else { return };
     if tree.get("blocks").is_none() && tree.get("budget").is_none() {
         let help = "add blocks = 100, or budget = \"60 s\"";
-        problems.push(Problem::new(trials.key_span, "nothing says when the trials end").help(help));
+        problems.push(Diagnostic::at(trials.key_span, "nothing says when the trials end").remedy(help));
     }
 }
 
-fn lab(draft: &Draft, problems: &mut Vec<Problem>) {
+fn lab(draft: &Draft, problems: &mut Vec<Diagnostic>) {
     let empty = Tree::default();
     let lab = draft.tree.table("lab").unwrap_or(&empty);
     let mut refuse = |key: &str, why: &str, help: &str| {
         if let Some(entry) = lab.entry(key) {
-            problems.push(Problem::new(entry.key_span, why).help(help));
+            problems.push(Diagnostic::at(entry.key_span, why).remedy(help));
         }
     };
     if draft.is_embedded() {
@@ -93,7 +93,8 @@ fn lab(draft: &Draft, problems: &mut Vec<Problem>) {
         if let Some(node) = trials.filter(|t| t.text("reboot") != Some("never")).and_then(|t| t.get("reboot"))
         {
             let help = "leave it out, or name a real lab: file = \"lab.toml\"";
-            problems.push(Problem::new(node.span, "the embedded lab cannot reboot this machine").help(help));
+            problems
+                .push(Diagnostic::at(node.span, "the embedded lab cannot reboot this machine").remedy(help));
         }
     } else {
         let help = "leave it out: the lab file says which host does what";
@@ -109,7 +110,7 @@ pub(super) fn sizes(
     quick: bool,
     cells: u128,
     too_much_text: bool,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<Diagnostic>,
 ) {
     let trials = lower::trials(&draft.tree, quick);
     let all = cells.saturating_mul(u128::from(trials.blocks.unwrap_or(1)));
@@ -124,7 +125,7 @@ pub(super) fn sizes(
     if cells > MOST_CELLS {
         let message =
             format!("{form} has {} cells ({product}): at most {}", thousands(cells), thousands(MOST_CELLS));
-        problems.push(Problem::new(span, message).help(help));
+        problems.push(Diagnostic::at(span, message).remedy(help));
     } else if all > MOST_TRIALS {
         let blocks = draft.tree.table("trials").and_then(|t| t.entry("blocks")).map_or(span, |e| e.node.span);
         let message = format!(
@@ -134,22 +135,22 @@ pub(super) fn sizes(
             thousands(trials.blocks.unwrap_or(1).into()),
             thousands(MOST_TRIALS)
         );
-        problems.push(Problem::new(blocks, message).help("use fewer blocks, or a budget"));
+        problems.push(Diagnostic::at(blocks, message).remedy("use fewer blocks, or a budget"));
     } else if too_much_text {
         let message = format!("{} cells with all this text are more than fits into memory", thousands(cells));
-        problems.push(Problem::new(span, message).help("use fewer levels, or shorter files"));
+        problems.push(Diagnostic::at(span, message).remedy("use fewer levels, or shorter files"));
     }
     if cells == 0 && !draft.variants.is_empty() && draft.factors.iter().all(|f| !f.levels.is_empty()) && quick
     {
         problems.push(
-            Problem::new(variants, "the quick form has nothing to measure")
-                .help("name variants that exist on each system"),
+            Diagnostic::at(variants, "the quick form has nothing to measure")
+                .remedy("name variants that exist on each system"),
         );
     }
 }
 
 /// Whether one block fits the time there is.
-pub(super) fn times(draft: &Draft, quick: bool, cells: usize, groups: usize, problems: &mut Vec<Problem>) {
+pub(super) fn times(draft: &Draft, quick: bool, cells: usize, groups: usize, problems: &mut Vec<Diagnostic>) {
     let trials = lower::trials(&draft.tree, quick);
     let block = block_ns(&trials, cells, groups, draft.is_embedded());
     let of = |key: &str| {
@@ -163,7 +164,7 @@ pub(super) fn times(draft: &Draft, quick: bool, cells: usize, groups: usize, pro
             let message =
                 format!("the trials{form} take {} days, a year at most", thousands((all / DAY).into()));
             let help = "use fewer blocks, a shorter duration, or a budget";
-            problems.push(Problem::new(of("blocks").unwrap_or_default(), message).help(help));
+            problems.push(Diagnostic::at(of("blocks").unwrap_or_default(), message).remedy(help));
         }
         return;
     };
@@ -177,13 +178,13 @@ pub(super) fn times(draft: &Draft, quick: bool, cells: usize, groups: usize, pro
         scalar::duration_text(budget)
     );
     problems.push(
-        Problem::new(span.unwrap_or_default(), message)
-            .help("give it more time, a shorter duration, or fewer levels"),
+        Diagnostic::at(span.unwrap_or_default(), message)
+            .remedy("give it more time, a shorter duration, or fewer levels"),
     );
 }
 
 /// Whether the load of a cell can be offered, and its frames pass.
-pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, problems: &mut Vec<Problem>) {
+pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, problems: &mut Vec<Diagnostic>) {
     let (kind, rate) = lower::traffic(traffic);
     let span = |key: &str| traffic.get(key).map_or_else(|| place.span(), |n| n.span);
     let average = kind.size.average_len_fcs();
@@ -204,12 +205,13 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
             "set interface.mtu = \"{longest} B\", or send frames of at most {} B",
             allowed.unwrap_or(0) + 18
         );
-        problems.push(Problem::new(span("size"), message).help(help));
+        problems.push(Diagnostic::at(span("size"), message).remedy(help));
     }
     if traffic.flag("checksum") == Some(false) && kind.checksum {
         let message = format!("{} {} frames must have a checksum", kind.family, kind.transport);
-        problems
-            .push(Problem::new(span("checksum"), message).help("leave it out: only IPv4 UDP can do without"));
+        problems.push(
+            Diagnostic::at(span("checksum"), message).remedy("leave it out: only IPv4 UDP can do without"),
+        );
     }
 }
 
@@ -223,17 +225,23 @@ fn threads(place: &Place<'_>, settings: &Tree) -> usize {
     }
 }
 
-fn unreachable(rate: Rate, average: f64, link: Option<f64>, threads: usize, span: Span) -> Option<Problem> {
+fn unreachable(
+    rate: Rate,
+    average: f64,
+    link: Option<f64>,
+    threads: usize,
+    span: Span,
+) -> Option<Diagnostic> {
     let wanted = match rate.frames_per_second(average, link, usize::MAX >> 11) {
         Ok(None) => return None,
         Ok(Some(wanted)) => wanted,
         Err(_) if link.is_none() => {
             let help = "add link-speed = \"10 Gbit/s\" to [lab], or write the rate in pps";
             return Some(
-                Problem::new(span, "a share of line rate needs to know the link's speed").help(help),
+                Diagnostic::at(span, "a share of line rate needs to know the link's speed").remedy(help),
             );
         }
-        Err(error) => return Some(Problem::new(span, error.to_string())),
+        Err(error) => return Some(Diagnostic::at(span, error.to_string())),
     };
     if let Some(speed) = link {
         let line = line_rate(speed, average);
@@ -246,7 +254,9 @@ fn unreachable(rate: Rate, average: f64, link: Option<f64>, threads: usize, span
             quantity::speed_text(speed),
             thousands(line as u128)
         );
-        return Some(Problem::new(span, message).help("ask for less, for shorter frames, or say \"max\""));
+        return Some(
+            Diagnostic::at(span, message).remedy("ask for less, for shorter frames, or say \"max\""),
+        );
     }
     let most = MOST_PER_THREAD * threads as f64;
     if wanted <= most {
@@ -259,7 +269,7 @@ fn unreachable(rate: Rate, average: f64, link: Option<f64>, threads: usize, span
         thousands(most as u128)
     );
     Some(
-        Problem::new(span, message)
-            .help("use a lower rate, longer frames, more generator-cpus, or say \"max\""),
+        Diagnostic::at(span, message)
+            .remedy("use a lower rate, longer frames, more generator-cpus, or say \"max\""),
     )
 }

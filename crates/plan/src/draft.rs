@@ -4,7 +4,7 @@ mod factors;
 mod selectors;
 
 use super::campaign::Interest;
-use super::fault::{Problem, Span, listed, meant};
+use super::diagnostic::{Diagnostic, Span, suggestion};
 use super::settings::System;
 use super::value::{Entry, Node, Tree, Value};
 pub(super) use factors::FactorDraft;
@@ -43,7 +43,7 @@ pub(super) struct VariantDraft {
 
 impl Draft {
     /// Resolves what a tree's names refer to.
-    pub(super) fn new(tree: Tree, problems: &mut Vec<Problem>) -> Draft {
+    pub(super) fn new(tree: Tree, problems: &mut Vec<Diagnostic>) -> Draft {
         let systems = match systems(tree.table("lab")) {
             empty if empty.is_empty() => vec![System::Linux],
             named => named,
@@ -101,18 +101,14 @@ impl Draft {
     }
 
     /// A variant by its name, or the fault that there is none.
-    pub(super) fn variant(&self, name: &str, span: Span) -> Result<usize, Problem> {
+    pub(super) fn variant(&self, name: &str, span: Span) -> Result<usize, Diagnostic> {
         let names = || self.variants.iter().map(|v| v.name.as_str());
         names().position(|n| n == name).ok_or_else(|| {
-            let help = match meant(name, names()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("there are {}", listed(&names().collect::<Vec<_>>(), "and")),
-            };
-            Problem::new(span, format!("there is no variant '{name}'")).help(help)
+            Diagnostic::at(span, format!("there is no variant '{name}'")).remedy(suggestion(name, names()))
         })
     }
 
-    fn variants(&mut self, problems: &mut Vec<Problem>) {
+    fn variants(&mut self, problems: &mut Vec<Diagnostic>) {
         let Some(named) = self.tree.get("variants") else { return };
         let Value::Table(table) = &named.value else { return };
         for Entry { key, key_span, node } in &table.entries {
@@ -130,14 +126,14 @@ impl Draft {
         }
         if self.variants.is_empty() {
             problems.push(
-                Problem::new(named.span, "a plan needs at least one variant")
-                    .help("add [variants.forwarding]"),
+                Diagnostic::at(named.span, "a plan needs at least one variant")
+                    .remedy("add [variants.forwarding]"),
             );
         }
         self.parents(problems);
     }
 
-    fn parents(&mut self, problems: &mut Vec<Problem>) {
+    fn parents(&mut self, problems: &mut Vec<Diagnostic>) {
         for at in 0..self.variants.len() {
             let Some(from) = self.variants[at].tree.entry("from") else { continue };
             let Value::Text(name) = &from.node.value else { continue };
@@ -152,7 +148,8 @@ impl Draft {
                 let span = self.variants[at].tree.get("from").map_or(self.variants[at].span, |n| n.span);
                 let help = "one of them must not have `from`";
                 problems.push(
-                    Problem::new(span, format!("these variants are from each other: {circle}")).help(help),
+                    Diagnostic::at(span, format!("these variants are from each other: {circle}"))
+                        .remedy(help),
                 );
                 self.variants[at].parent = None;
             }
@@ -176,7 +173,7 @@ impl Draft {
         None
     }
 
-    fn baseline(&mut self, problems: &mut Vec<Problem>) {
+    fn baseline(&mut self, problems: &mut Vec<Diagnostic>) {
         let Some(with) = self.tree.table("compare").and_then(|c| c.get("with")) else { return };
         let Value::Text(name) = &with.value else { return };
         match self.variant(name, with.span) {
@@ -185,7 +182,7 @@ impl Draft {
         }
     }
 
-    fn quick_variants(&mut self, problems: &mut Vec<Problem>) {
+    fn quick_variants(&mut self, problems: &mut Vec<Diagnostic>) {
         let Some(quick) = self.tree.table("quick").filter(|q| q.get("variants").is_some()) else { return };
         let mut chosen = Vec::new();
         for node in quick.list("variants") {

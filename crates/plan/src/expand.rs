@@ -4,8 +4,8 @@ mod pairs;
 
 use super::campaign::{Campaign, Cell, Factor, Kind, Lab, Lane};
 use super::checks;
+use super::diagnostic::{Diagnostic, Lines};
 use super::draft::{Draft, FactorDraft, TESTER_BASELINE};
-use super::fault::{Lines, Problem};
 use super::settings::{Cpus, Dut, Settings, System};
 use super::value::{Lists, Tree};
 use super::{lower, needs};
@@ -28,7 +28,7 @@ pub(super) fn expand(
     system: System,
     quick: bool,
     lines: &Lines<'_>,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<Diagnostic>,
 ) -> Option<Campaign> {
     let before = problems.len();
     let variants = active(draft, system, quick);
@@ -156,7 +156,7 @@ impl<'d> Build<'d> {
         }
     }
 
-    fn cell(&mut self, variant: usize, resolved: &Tree, levels: Levels, problems: &mut Vec<Problem>) {
+    fn cell(&mut self, variant: usize, resolved: &Tree, levels: Levels, problems: &mut Vec<Diagnostic>) {
         let draft = self.draft;
         let (mut tree, mut traffic) =
             (resolved.clone(), draft.tree.table("traffic").cloned().unwrap_or_default());

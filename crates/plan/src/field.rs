@@ -1,9 +1,8 @@
 //! The fields that a factor may set, by their path: `rules.before`, `interface.in.queues`, `sysctls.net.core.netdev_budget`, `traffic.flows`.
 
-use super::fault::meant;
+use super::diagnostic::{Diagnostic, meant};
 use super::grammar::{Kind, Table};
 use super::keys::{SETTINGS, TRAFFIC};
-use super::quantity::Wrong;
 
 /// A field.
 #[derive(Debug, Clone)]
@@ -18,7 +17,7 @@ pub(super) struct Field {
 
 impl Field {
     /// Reads a path.
-    pub(super) fn parse(path: &str) -> Result<Field, Wrong> {
+    pub(super) fn parse(path: &str) -> Result<Field, Diagnostic> {
         let (traffic, rest, table) = match path.trim().strip_prefix("traffic.") {
             Some(rest) => (true, rest, &TRAFFIC),
             None => (false, path.trim(), &SETTINGS),
@@ -27,7 +26,7 @@ impl Field {
             Step::Found(keys, kind) => Ok(Field { traffic, keys, kind }),
             Step::Inner(what) => {
                 let help = format!("a factor sets single values: {}", examples(rest));
-                Err(Wrong::new(format!("'{path}' is {what}, not a single value")).help(help))
+                Err(Diagnostic::new(format!("'{path}' is {what}, not a single value")).remedy(help))
             }
             Step::Nowhere => Err(unknown(path)),
         }
@@ -67,21 +66,21 @@ fn walk(table: &'static Table, path: &str, mut keys: Vec<String>) -> Step {
     }
 }
 
-fn unknown(path: &str) -> Wrong {
+fn unknown(path: &str) -> Diagnostic {
     let all = all();
-    let wrong = Wrong::new(format!(
+    let wrong = Diagnostic::new(format!(
         "there is no field '{}' for a factor to set",
         path.chars().take(60).collect::<String>()
     ));
     if let Some(near) = meant(path, all.iter().map(String::as_str)) {
-        return wrong.help(format!("did you mean \"{near}\"?"));
+        return wrong.remedy(format!("did you mean \"{near}\"?"));
     }
     // Perhaps the last part is right and the way to it is not.
     let last = path.rsplit('.').next().unwrap_or(path);
     let ends: Vec<&String> = all.iter().filter(|p| p.rsplit('.').next() == Some(last)).collect();
     match ends.first() {
-        Some(full) => wrong.help(format!("did you mean \"{full}\"?")),
-        None => wrong.help(format!("there are {}", examples(path))),
+        Some(full) => wrong.remedy(format!("did you mean \"{full}\"?")),
+        None => wrong.remedy(format!("there are {}", examples(path))),
     }
 }
 
@@ -151,7 +150,7 @@ mod tests {
 
     #[test]
     fn wrong_paths_say_what_was_meant() {
-        let help = |path: &str| Field::parse(path).unwrap_err().help.unwrap();
+        let help = |path: &str| Field::parse(path).unwrap_err().remedy.unwrap();
         assert_eq!(help("rules.befor"), "did you mean \"rules.before\"?");
         assert_eq!(help("flows"), "did you mean \"traffic.flows\"?");
         assert_eq!(help("before"), "did you mean \"rules.before\"?");

@@ -131,7 +131,7 @@ impl Kind {
             Kind::Setting => "a number or a text".into(),
             Kind::Choice(words) => {
                 let words: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-                super::fault::listed(&words, "or")
+                super::diagnostic::listed(&words, "or")
             }
             Kind::Levels => "a list of levels such as [1, 10, 100]".into(),
             Kind::Selector => "a variant's name, or { variant = \"...\", FACTOR = LEVEL }".into(),

@@ -8,9 +8,9 @@
 pub mod campaign;
 pub mod changes;
 mod checks;
+pub mod diagnostic;
 mod draft;
 mod expand;
-pub mod fault;
 mod field;
 mod grammar;
 pub mod judge;
@@ -37,8 +37,8 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub use crate::fault::{Fault, Span};
-use crate::fault::{Lines, Problem};
+use crate::diagnostic::Lines;
+pub use crate::diagnostic::{Diagnostic, Place, Severity, Span};
 use campaign::{Campaign, OPEN_LOOP};
 use draft::Draft;
 pub use needs::is_namespaced;
@@ -61,7 +61,7 @@ pub struct Plan {
     systems: Vec<System>,
     /// For each system its full and its quick form.
     campaigns: Vec<(Campaign, Option<Campaign>)>,
-    remarks: Vec<Fault>,
+    remarks: Vec<Diagnostic>,
 }
 
 impl Plan {
@@ -69,7 +69,7 @@ impl Plan {
     ///
     /// # Errors
     /// Everything that is wrong with it, in the order of the text.
-    pub fn read(bytes: &[u8]) -> Result<Plan, Vec<Fault>> {
+    pub fn read(bytes: &[u8]) -> Result<Plan, Vec<Diagnostic>> {
         Self::read_with(bytes, &mut |_| Err("this plan has no folder that a rule file could be in".into()))
     }
 
@@ -80,13 +80,13 @@ impl Plan {
     pub fn read_with(
         bytes: &[u8],
         files: &mut dyn FnMut(&str) -> Result<String, String>,
-    ) -> Result<Plan, Vec<Fault>> {
+    ) -> Result<Plan, Vec<Diagnostic>> {
         let text = text(bytes, "a plan", "say how many rules or routes there are: they are generated")
             .map_err(|fault| vec![fault])?;
         let lines = Lines::new(text);
         let (tree, mut problems) = reader::read(text, &keys::PLAN);
         if tree.entries.is_empty() && !problems.is_empty() {
-            return Err(faults(&lines, problems));
+            return Err(lines.locate_all(problems));
         }
         let mut draft = Draft::new(tree, &mut problems);
         draft.read_files(files);
@@ -96,12 +96,12 @@ impl Plan {
             unjudged(&draft, &campaigns, &mut problems);
         }
         if !problems.is_empty() {
-            return Err(faults(&lines, problems));
+            return Err(lines.locate_all(problems));
         }
         let mut remarks = Vec::new();
         remark(&draft, &campaigns, &mut remarks);
         let title = draft.tree.text("title").unwrap_or_default().to_string();
-        Ok(Plan { title, systems: draft.systems, campaigns, remarks: faults(&lines, remarks) })
+        Ok(Plan { title, systems: draft.systems, campaigns, remarks: lines.locate_all(remarks) })
     }
 
     /// What it is called.
@@ -115,7 +115,7 @@ impl Plan {
     }
 
     /// What is no fault, but should be known.
-    pub fn remarks(&self) -> &[Fault] {
+    pub fn remarks(&self) -> &[Diagnostic] {
         &self.remarks
     }
 
@@ -132,42 +132,33 @@ impl Plan {
 }
 
 /// The text of a file of `what` kind; `shorter` says how it can be made shorter.
-pub fn text<'b>(bytes: &'b [u8], what: &str, shorter: &str) -> Result<&'b str, Fault> {
+pub fn text<'b>(bytes: &'b [u8], what: &str, shorter: &str) -> Result<&'b str, Diagnostic> {
     if bytes.len() > MOST_BYTES {
         let message = format!("{what} has at most {MOST_BYTES} bytes, and this file has more");
-        return Err(Lines::new("").fault(Problem::new(Span::default(), message).help(shorter)));
+        return Err(Diagnostic::new(message).remedy(shorter));
     }
-    fault::utf8(bytes)
+    diagnostic::utf8(bytes)
 }
 
 /// What was guessed of rule files, and that they count nothing.
-fn rule_files(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], remarks: &mut Vec<Problem>) {
+fn rule_files(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], remarks: &mut Vec<Diagnostic>) {
     let lanes = campaigns.iter().flat_map(|(full, _)| &full.lanes);
     for file in lanes.filter_map(|lane| lane.settings.rule_file.as_ref()) {
         let span = draft.files.get(&file.file).map_or(Span::default(), |(span, _)| *span);
         let notes = if file.guessed.is_empty() && file.counts() { Vec::new() } else { file.notes() };
         if let [first, more @ ..] = notes.as_slice() {
             let message = [first.as_str()].into_iter().chain(more.iter().map(String::as_str));
-            let problem = Problem::new(span, message.collect::<Vec<_>>().join("; "));
+            let problem = Diagnostic::warning(span, message.collect::<Vec<_>>().join("; "));
             let help = "where a guess is wrong, write map = { ... } beside file";
-            remarks.push(if file.guessed.is_empty() { problem } else { problem.help(help) });
+            remarks.push(if file.guessed.is_empty() { problem } else { problem.remedy(help) });
         }
     }
-}
-
-/// Each fault once, in the order of the text.
-pub fn faults(lines: &Lines<'_>, mut problems: Vec<Problem>) -> Vec<Fault> {
-    problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
-    // One fault for each place: what is inherited, or wrong at several levels, would be told again and again.
-    problems.dedup_by(|a, b| a.span == b.span && (a.span.end > a.span.start || a.message == b.message));
-    problems.truncate(reader::MOST_FAULTS);
-    problems.into_iter().map(|problem| lines.fault(problem)).collect()
 }
 
 fn campaigns(
     draft: &Draft,
     lines: &Lines<'_>,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<Diagnostic>,
 ) -> Vec<(Campaign, Option<Campaign>)> {
     let has_quick = draft.tree.table("quick").is_some();
     let mut all = Vec::new();
@@ -180,17 +171,18 @@ fn campaigns(
 }
 
 /// Expectations that are about no cells, whatever the form and the system.
-fn unjudged(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], problems: &mut Vec<Problem>) {
+fn unjudged(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], problems: &mut Vec<Diagnostic>) {
     for (at, expected) in draft.expected.iter().enumerate() {
         let judged = |c: &Campaign| !c.expectations[at].pairs.is_empty();
         if !campaigns.iter().any(|(full, quick)| judged(full) || quick.as_ref().is_some_and(judged)) {
             let help = "name levels that factors have for these variants; `than` must differ from `of`";
-            problems.push(Problem::new(expected.span, "no two cells of this plan are like that").help(help));
+            problems
+                .push(Diagnostic::at(expected.span, "no two cells of this plan are like that").remedy(help));
         }
     }
 }
 
-fn remark(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], remarks: &mut Vec<Problem>) {
+fn remark(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], remarks: &mut Vec<Diagnostic>) {
     let forms = campaigns
         .iter()
         .flat_map(|(full, quick)| [Some((full, "")), quick.as_ref().map(|q| (q, "quick form: "))]);
@@ -206,8 +198,8 @@ fn remark(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], remarks: &m
                 campaign.cells.len()
             );
             remarks.push(
-                Problem::new(span(table).unwrap_or_default(), message)
-                    .help("give it more blocks or a larger budget"),
+                Diagnostic::warning(span(table).unwrap_or_default(), message)
+                    .remedy("give it more blocks or a larger budget"),
             );
         }
     }
@@ -216,7 +208,7 @@ fn remark(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], remarks: &m
         let variant = draft.variants.iter().find(|variant| variant.name == name);
         let span = variant.map(|variant| variant.span).unwrap_or_default();
         let help = "add mode = \"threaded\" to [lab], where the DUT has a CPU of its own";
-        remarks.push(Problem::new(span, format!("'{name}': {OPEN_LOOP}")).help(help));
+        remarks.push(Diagnostic::warning(span, format!("'{name}': {OPEN_LOOP}")).remedy(help));
     }
     let sequential = draft
         .tree
@@ -226,8 +218,8 @@ fn remark(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], remarks: &m
     if let Some(node) = sequential {
         let message = "one variant after the other measures the drift of the machine as well";
         remarks.push(
-            Problem::new(node.span, message)
-                .help("use order = \"blocks\" for results that are to be believed"),
+            Diagnostic::warning(node.span, message)
+                .remedy("use order = \"blocks\" for results that are to be believed"),
         );
     }
 }

@@ -1,33 +1,30 @@
 //! From TOML to a tree of typed values: every fault of form is found, and what is right is kept, so that the rest can be checked too.
 
-use super::fault::{Problem, Span, listed, meant};
+use super::diagnostic::{Diagnostic, MOST, Span, listed, meant};
 use super::grammar::{Key, Kind, Table};
-use super::quantity::Wrong;
 use super::scalar;
 use super::value::{Entry, Node, Raw, Tree, Value};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-/// Faults that are told of one file.
-pub(crate) const MOST_FAULTS: usize = 1000;
 /// Entries of one list or table at most.
 const MOST_ENTRIES: usize = 1000;
 
 /// Reads the text of a file whose keys are those of `root`.
-pub(crate) fn read(text: &str, root: &'static Table) -> (Tree, Vec<Problem>) {
+pub(crate) fn read(text: &str, root: &'static Table) -> (Tree, Vec<Diagnostic>) {
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         // What follows a syntax error may have been understood wrongly: only syntax is told.
-        return (Tree::default(), errors.iter().take(MOST_FAULTS).map(|e| syntax(e, text.len())).collect());
+        return (Tree::default(), errors.iter().take(MOST).map(|e| syntax(e, text.len())).collect());
     }
     let mut reader = Reader { root, problems: Vec::new() };
     let tree = reader.table(table.get_ref(), root, &[], Span::default());
     (tree, reader.problems)
 }
 
-fn syntax(error: &toml::de::Error, length: usize) -> Problem {
+fn syntax(error: &toml::de::Error, length: usize) -> Diagnostic {
     let span = error.span().map_or(Span { start: length, end: length }, Span::from);
-    let problem = Problem::new(span, error.message().to_string());
+    let problem = Diagnostic::at(span, error.message().to_string());
     let helps = [
         ("string values must be quoted", "put texts, and numbers with a unit, in quotes: \"250 ms\""),
         ("invalid basic string", "the text does not end: close the quotes"),
@@ -40,25 +37,21 @@ fn syntax(error: &toml::de::Error, length: usize) -> Problem {
         ("recurs", "so many levels are not needed"),
     ];
     match helps.into_iter().find(|(part, _)| error.message().contains(part)) {
-        Some((_, help)) => problem.help(help),
+        Some((_, help)) => problem.remedy(help),
         None => problem,
     }
 }
 
 struct Reader {
     root: &'static Table,
-    problems: Vec<Problem>,
+    problems: Vec<Diagnostic>,
 }
 
 impl Reader {
-    fn fault(&mut self, span: Span, message: String, help: Option<String>) {
-        if self.problems.len() < MOST_FAULTS {
-            self.problems.push(Problem { span, message, help });
+    fn fault(&mut self, fault: Diagnostic) {
+        if self.problems.len() < MOST {
+            self.problems.push(fault);
         }
-    }
-
-    fn wrong(&mut self, span: Span, wrong: Wrong) {
-        self.fault(span, wrong.message, wrong.help);
     }
 
     /// A table of known keys. `path` are the keys that lead to it; `at` is where it stands, for what is missing in it.
@@ -87,11 +80,12 @@ impl Reader {
         let told = path.is_empty() || grammar.what.starts_with('[');
         let place = if told { String::new() } else { format!(" in {}", dotted(path)) };
         let message = format!("{} needs {}{place}", grammar.what, key.name);
-        self.fault(at, message, Some(format!("add {} = ... ({})", key.name, key.kind.wants())));
+        let help = format!("add {} = ... ({})", key.name, key.kind.wants());
+        self.fault(Diagnostic::at(at, message).remedy(help));
     }
 
     fn unknown(&mut self, name: &str, span: Span, grammar: &Table, path: &[&str]) {
-        if self.problems.len() >= MOST_FAULTS {
+        if self.problems.len() >= MOST {
             return; // looking for what was meant takes a while
         }
         let shown: String = name.chars().take(60).collect();
@@ -102,7 +96,7 @@ impl Reader {
             (None, Some(place)) => format!("it belongs in {place}"),
             (None, None) => format!("there are {}", listed(&names().collect::<Vec<_>>(), "and")),
         };
-        self.fault(span, format!("{place} has no key '{shown}'"), Some(help));
+        self.fault(Diagnostic::at(span, format!("{place} has no key '{shown}'")).remedy(help));
     }
 
     fn value(&mut self, value: &Spanned<DeValue<'_>>, kind: &'static Kind, path: &[&str]) -> Node {
@@ -118,14 +112,14 @@ impl Reader {
             (Kind::List(of) | Kind::OneOrMore(of), DeValue::Array(items)) => {
                 if items.is_empty() {
                     let help = format!("write {}, or leave the key out", kind.wants());
-                    self.fault(span, "this list is empty".into(), Some(help));
+                    self.fault(Diagnostic::at(span, "this list is empty").remedy(help));
                 }
                 Value::List(self.items(items, of, path))
             }
             (Kind::OneOrMore(of), _) => Value::List(vec![self.value(value, of, path)]),
             (Kind::List(of), DeValue::String(_) | DeValue::Integer(_)) => {
                 let help = format!("put it in brackets: [...], {}", of.wants());
-                self.fault(span, "a list is wanted here".into(), Some(help));
+                self.fault(Diagnostic::at(span, "a list is wanted here").remedy(help));
                 Value::Broken
             }
             (Kind::Table(_) | Kind::Tables(_) | Kind::Named(..), _)
@@ -133,7 +127,7 @@ impl Reader {
                 let found = value.get_ref().type_str();
                 let article = if found.starts_with(['a', 'i']) { "an" } else { "a" };
                 let message = format!("'{}' does not take {article} {found}", dotted(path));
-                self.fault(head(span), message, Some(format!("write {}", kind.wants())));
+                self.fault(Diagnostic::at(head(span), message).remedy(format!("write {}", kind.wants())));
                 Value::Broken
             }
             (_, scalar) => self.scalar(scalar, kind, span),
@@ -143,7 +137,7 @@ impl Reader {
 
     fn scalar(&mut self, value: &DeValue<'_>, kind: &Kind, span: Span) -> Value {
         raw(value).and_then(|raw| scalar::read(kind, &raw)).unwrap_or_else(|wrong| {
-            self.wrong(span, wrong);
+            self.fault(wrong.within(span));
             Value::Broken
         })
     }
@@ -170,7 +164,7 @@ impl Reader {
                 }
                 other => {
                     let message = format!("'{}' takes tables, not {}", dotted(path), other.type_str());
-                    self.fault(span, message, Some(format!("write {}", grammar.what)));
+                    self.fault(Diagnostic::at(span, message).remedy(format!("write {}", grammar.what)));
                 }
             }
         }
@@ -186,7 +180,7 @@ impl Reader {
             let key_span = Span::from(name.span());
             let name: &str = name.get_ref();
             if let Some(why) = bad_name(name) {
-                self.fault(key_span, why, Some("use letters, digits and simple signs".into()));
+                self.fault(Diagnostic::at(key_span, why).remedy("use letters, digits and simple signs"));
                 continue;
             }
             let path: Vec<&str> = path.iter().copied().chain([name]).collect();
@@ -202,7 +196,8 @@ impl Reader {
         if entries > MOST_ENTRIES {
             let message = format!("'{}' has {entries} entries: at most {MOST_ENTRIES}", dotted(path));
             let help = "rules, tables and routes are generated: say how many";
-            self.fault(first.map(Span::from).unwrap_or_default(), message, Some(help.into()));
+            let first = first.map(Span::from).unwrap_or_default();
+            self.fault(Diagnostic::at(first, message).remedy(help));
         }
     }
 }
@@ -232,19 +227,19 @@ fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t Spanned<DeString<'i>>, &
     entries
 }
 
-fn raw(value: &DeValue<'_>) -> Result<Raw, Wrong> {
+fn raw(value: &DeValue<'_>) -> Result<Raw, Diagnostic> {
     match value {
         DeValue::Boolean(flag) => Ok(Raw::Flag(*flag)),
         DeValue::String(text) => Ok(Raw::Text(text.to_string())),
         DeValue::Integer(n) => match i128::from_str_radix(n.as_str(), n.radix()) {
             Ok(n) => Ok(Raw::Integer(n)),
-            Err(_) => Err(Wrong::new("this number is far too large")),
+            Err(_) => Err(Diagnostic::new("this number is far too large")),
         },
         DeValue::Float(n) => match n.as_str().parse::<f64>() {
             Ok(n) if n.is_finite() => Ok(Raw::Float(n)),
-            _ => Err(Wrong::new("this is no finite number")),
+            _ => Err(Diagnostic::new("this is no finite number")),
         },
-        _ => Err(Wrong::new("dates and times have no use here").help("put a text in quotes")),
+        _ => Err(Diagnostic::new("dates and times have no use here").remedy("put a text in quotes")),
     }
 }
 

@@ -1,8 +1,8 @@
 //! A scalar read as the kind that its key wants, or what is wrong with it.
 
-use super::fault::{listed, meant};
+use super::diagnostic::{Diagnostic, listed, meant};
 use super::grammar::Kind;
-use super::quantity::{self, Wrong};
+use super::quantity;
 use super::settings::{Cpus, Dut};
 use super::value::{Raw, Value};
 use linerate_wire::MacAddr;
@@ -29,7 +29,7 @@ pub(super) const DUTS: [(&str, &str); 13] = [
 ];
 
 /// Reads a scalar as a kind.
-pub(super) fn read(kind: &Kind, raw: &Raw) -> Result<Value, Wrong> {
+pub(super) fn read(kind: &Kind, raw: &Raw) -> Result<Value, Diagnostic> {
     match (kind, raw) {
         (Kind::Text, Raw::Text(text)) => Ok(Value::Text(text.clone())),
         (Kind::Line, Raw::Text(text)) => line(text),
@@ -49,7 +49,7 @@ pub(super) fn read(kind: &Kind, raw: &Raw) -> Result<Value, Wrong> {
 }
 
 /// The kinds that are written as text with an inner form.
-fn quantities(kind: &Kind, text: &str) -> Option<Result<Value, Wrong>> {
+fn quantities(kind: &Kind, text: &str) -> Option<Result<Value, Diagnostic>> {
     Some(match kind {
         Kind::Duration { least, most } => {
             bounded(text, quantity::duration(text), *least, *most, &duration_text).map(Value::Duration)
@@ -58,7 +58,7 @@ fn quantities(kind: &Kind, text: &str) -> Option<Result<Value, Wrong>> {
             bounded(text, quantity::length(text), *least, *most, &|n| format!("{n} B")).map(Value::Length)
         }
         Kind::Size => quantity::size(text).map(Value::Size),
-        Kind::Rate => quantity::rate(text).map(Value::Rate),
+        Kind::Rate => text.parse().map(Value::Rate),
         Kind::Speed => quantity::speed(text).map(Value::Speed),
         Kind::Share => quantity::share(text).map(Value::Share),
         Kind::Memory => quantity::memory(text).map(Value::Memory),
@@ -67,24 +67,22 @@ fn quantities(kind: &Kind, text: &str) -> Option<Result<Value, Wrong>> {
         Kind::Dut => dut(text).map(Value::Dut),
         Kind::Version => quantity::version(text).map(Value::Version),
         Kind::Network => network(text),
-        Kind::Address => {
-            match text.trim().parse::<IpAddr>() {
-                Ok(address) => Ok(Value::Text(address.to_string())),
-                Err(_) => Err(Wrong::new(format!("'{text}' is not an IP address"))
-                    .help(format!("write {}", kind.wants()))),
-            }
-        }
+        Kind::Address => match text.trim().parse::<IpAddr>() {
+            Ok(address) => Ok(Value::Text(address.to_string())),
+            Err(_) => Err(Diagnostic::new(format!("'{text}' is not an IP address"))
+                .remedy(format!("write {}", kind.wants()))),
+        },
         Kind::HostAddress => host_address(text),
         Kind::Mac => match text.trim().parse::<MacAddr>() {
             Ok(mac) => Ok(Value::Text(mac.to_string())),
-            Err(_) => Err(Wrong::new(format!("'{text}' is not an Ethernet address"))
-                .help(format!("write {}", kind.wants()))),
+            Err(_) => Err(Diagnostic::new(format!("'{text}' is not an Ethernet address"))
+                .remedy(format!("write {}", kind.wants()))),
         },
         _ => return None,
     })
 }
 
-fn wrong_type(kind: &Kind, raw: &Raw) -> Wrong {
+fn wrong_type(kind: &Kind, raw: &Raw) -> Diagnostic {
     let found = match raw {
         Raw::Flag(flag) => format!("{flag}"),
         Raw::Integer(n) => format!("the number {n}"),
@@ -97,39 +95,40 @@ fn wrong_type(kind: &Kind, raw: &Raw) -> Wrong {
     };
     let help =
         quoted.map_or_else(|| format!("write {}", kind.wants()), |n| format!("write {n} without quotes"));
-    Wrong::new(format!("{found} does not belong here")).help(help)
+    Diagnostic::new(format!("{found} does not belong here")).remedy(help)
 }
 
-fn line(text: &str) -> Result<Value, Wrong> {
+fn line(text: &str) -> Result<Value, Diagnostic> {
     if text.trim().is_empty() {
-        return Err(
-            Wrong::new("an empty text says nothing").help("write a line of text, or leave the key out")
-        );
+        return Err(Diagnostic::new("an empty text says nothing")
+            .remedy("write a line of text, or leave the key out"));
     }
     if text.trim_end().contains('\n') {
-        return Err(Wrong::new("this must be a single line"));
+        return Err(Diagnostic::new("this must be a single line"));
     }
     Ok(Value::Text(text.trim().to_string()))
 }
 
-fn count(n: i128, least: u64, most: u64) -> Result<u64, Wrong> {
+fn count(n: i128, least: u64, most: u64) -> Result<u64, Diagnostic> {
     let bounds = format!("write a whole number from {least} to {most}");
     match u64::try_from(n) {
         Ok(n) if (least..=most).contains(&n) => Ok(n),
-        Ok(n) if n < least => Err(Wrong::new(format!("{n} is too few: at least {least}")).help(bounds)),
-        Ok(n) => Err(Wrong::new(format!("{n} is too many: at most {most}")).help(bounds)),
-        Err(_) if n < 0 => Err(Wrong::new(format!("{n} is negative")).help(bounds)),
-        Err(_) => Err(Wrong::new("this number is far too large").help(bounds)),
+        Ok(n) if n < least => {
+            Err(Diagnostic::new(format!("{n} is too few: at least {least}")).remedy(bounds))
+        }
+        Ok(n) => Err(Diagnostic::new(format!("{n} is too many: at most {most}")).remedy(bounds)),
+        Err(_) if n < 0 => Err(Diagnostic::new(format!("{n} is negative")).remedy(bounds)),
+        Err(_) => Err(Diagnostic::new("this number is far too large").remedy(bounds)),
     }
 }
 
 fn bounded(
     text: &str,
-    value: Result<u64, Wrong>,
+    value: Result<u64, Diagnostic>,
     least: u64,
     most: u64,
     shown: &dyn Fn(u64) -> String,
-) -> Result<u64, Wrong> {
+) -> Result<u64, Diagnostic> {
     let value = value?;
     if (least..=most).contains(&value) {
         return Ok(value);
@@ -137,7 +136,7 @@ fn bounded(
     let (word, bound) = if value < least { ("little", least) } else { ("much", most) };
     let bounds = format!("write a value from \"{}\" to \"{}\"", shown(least), shown(most));
     let side = if value < least { "at least" } else { "at most" };
-    Err(Wrong::new(format!("{text} is too {word}: {side} {}", shown(bound))).help(bounds))
+    Err(Diagnostic::new(format!("{text} is too {word}: {side} {}", shown(bound))).remedy(bounds))
 }
 
 /// A duration in the largest unit that it is a whole number of: `250 ms`.
@@ -153,19 +152,19 @@ pub(super) fn duration_text(ns: u64) -> String {
     unit.map_or_else(|| format!("{ns} ns"), |(scale, name)| format!("{} {name}", ns / scale))
 }
 
-fn setting(raw: &Raw) -> Result<Value, Wrong> {
+fn setting(raw: &Raw) -> Result<Value, Diagnostic> {
     Ok(Value::Text(match raw {
         Raw::Flag(flag) => u8::from(*flag).to_string(),
         Raw::Integer(n) => n.to_string(),
         Raw::Float(n) => n.to_string(),
         Raw::Text(text) if text.contains('\n') => {
-            return Err(Wrong::new("a setting's value must be a single line"));
+            return Err(Diagnostic::new("a setting's value must be a single line"));
         }
         Raw::Text(text) => text.trim().to_string(),
     }))
 }
 
-fn choice(words: &'static [(&'static str, &'static str)], text: &str) -> Result<Value, Wrong> {
+fn choice(words: &'static [(&'static str, &'static str)], text: &str) -> Result<Value, Diagnostic> {
     let word = text.trim();
     if words.iter().any(|(name, _)| *name == word) {
         return Ok(Value::Text(word.to_string()));
@@ -175,17 +174,17 @@ fn choice(words: &'static [(&'static str, &'static str)], text: &str) -> Result<
         Some(name) => format!("did you mean \"{name}\"?"),
         None => format!("write {}", listed(&names, "or")),
     };
-    Err(Wrong::new(format!("'{word}' is not one of {}", listed(&names, "and"))).help(help))
+    Err(Diagnostic::new(format!("'{word}' is not one of {}", listed(&names, "and"))).remedy(help))
 }
 
-fn flow_order(text: &str) -> Result<Value, Wrong> {
+fn flow_order(text: &str) -> Result<Value, Diagnostic> {
     text.trim().parse().map(Value::FlowOrder).map_err(|_| {
-        Wrong::new(format!("'{text}' is not an order of flows"))
-            .help("write \"sequential\", \"random\" (uniform), \"random:SEED\" or \"zipf:EXPONENT\"")
+        Diagnostic::new(format!("'{text}' is not an order of flows"))
+            .remedy("write \"sequential\", \"random\" (uniform), \"random:SEED\" or \"zipf:EXPONENT\"")
     })
 }
 
-fn dut(text: &str) -> Result<Dut, Wrong> {
+fn dut(text: &str) -> Result<Dut, Diagnostic> {
     let text = text.trim();
     let plain = [
         Dut::TesterBaseline,
@@ -204,8 +203,8 @@ fn dut(text: &str) -> Result<Dut, Wrong> {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
     let number = || match value.trim().parse::<u32>() {
         Ok(n) if n > 0 => Ok(n),
-        _ => Err(Wrong::new(format!("{name} needs a whole number from 1 to {}", u32::MAX))
-            .help(format!("write \"{name}=1000\""))),
+        _ => Err(Diagnostic::new(format!("{name} needs a whole number from 1 to {}", u32::MAX))
+            .remedy(format!("write \"{name}=1000\""))),
     };
     match name.trim() {
         "known-rate" => number().map(Dut::KnownRate),
@@ -213,8 +212,8 @@ fn dut(text: &str) -> Result<Dut, Wrong> {
         "known-duplication" => number().map(Dut::KnownDuplication),
         "known-delay" => match quantity::duration(value)? {
             ns @ 1..=200_000 => Ok(Dut::KnownDelay(ns)),
-            _ => Err(Wrong::new(format!("known-delay is at most 200us, not '{value}'"))
-                .help("write \"known-delay=20us\"")),
+            _ => Err(Diagnostic::new(format!("known-delay is at most 200us, not '{value}'"))
+                .remedy("write \"known-delay=20us\"")),
         },
         other => {
             let names: Vec<&str> = DUTS.iter().map(|(name, _)| *name).collect();
@@ -223,14 +222,15 @@ fn dut(text: &str) -> Result<Dut, Wrong> {
                 Some(name) => format!("did you mean \"{name}\"?"),
                 None => format!("write one of {}", listed(&names, "or")),
             };
-            Err(Wrong::new(format!("'{text}' is not a kind of DUT")).help(help))
+            Err(Diagnostic::new(format!("'{text}' is not a kind of DUT")).remedy(help))
         }
     }
 }
 
-fn network(text: &str) -> Result<Value, Wrong> {
+fn network(text: &str) -> Result<Value, Diagnostic> {
     let wrong = || {
-        Wrong::new(format!("'{text}' is not a network")).help("write \"203.0.113.0/24\" or \"2001:db8::/32\"")
+        Diagnostic::new(format!("'{text}' is not a network"))
+            .remedy("write \"203.0.113.0/24\" or \"2001:db8::/32\"")
     };
     let (address, length) = text.trim().split_once('/').ok_or_else(wrong)?;
     let address: IpAddr = address.parse().map_err(|_| wrong())?;
@@ -240,18 +240,18 @@ fn network(text: &str) -> Result<Value, Wrong> {
 }
 
 /// An address with or without its length. Unlike a network's, its host bits count.
-fn host_address(text: &str) -> Result<Value, Wrong> {
+fn host_address(text: &str) -> Result<Value, Diagnostic> {
     let Some((address, _)) = text.trim().split_once('/') else {
         return match text.trim().parse::<IpAddr>() {
             Ok(address) => Ok(Value::Text(address.to_string())),
-            Err(_) => Err(Wrong::new(format!("'{text}' is not an IP address"))
-                .help("write \"198.18.0.1/24\" or \"2001:2::1/64\"")),
+            Err(_) => Err(Diagnostic::new(format!("'{text}' is not an IP address"))
+                .remedy("write \"198.18.0.1/24\" or \"2001:2::1/64\"")),
         };
     };
     network(text).map_err(|wrong| match address.parse::<IpAddr>() {
         Ok(_) => wrong,
-        Err(_) => Wrong::new(format!("'{text}' is not an IP address with its length"))
-            .help("write \"198.18.0.1/24\" or \"2001:2::1/64\""),
+        Err(_) => Diagnostic::new(format!("'{text}' is not an IP address with its length"))
+            .remedy("write \"198.18.0.1/24\" or \"2001:2::1/64\""),
     })
 }
 
@@ -271,7 +271,7 @@ mod tests {
             assert!(read(&kind, &Raw::Integer(n)).unwrap_err().message.contains(says), "{n}");
         }
         let quoted = read(&kind, &text("1,0")).unwrap_err();
-        assert_eq!(quoted.help.as_deref(), Some("write 10 without quotes"));
+        assert_eq!(quoted.remedy.as_deref(), Some("write 10 without quotes"));
     }
 
     #[test]
@@ -282,7 +282,7 @@ mod tests {
         }
         assert_eq!(dut("known-delay=5us").map(|d| d.to_string()), Ok("known-delay=5000ns".into()));
         assert_eq!(dut("known-delay=5000ns"), dut("known-delay=5us"));
-        assert!(dut("frowarding").unwrap_err().help.unwrap().contains("\"forwarding\""));
+        assert!(dut("frowarding").unwrap_err().remedy.unwrap().contains("\"forwarding\""));
         for bad in ["", "known-loss=0", "known-loss", "known-delay=1s", "known-delay=5", "pf"] {
             assert!(dut(bad).is_err(), "{bad}");
         }
@@ -292,10 +292,10 @@ mod tests {
     fn bare_numbers_are_asked_for_their_unit() {
         let kind = Kind::Duration { least: 1, most: 100_000_000_000 };
         let wrong = read(&kind, &Raw::Integer(250)).unwrap_err();
-        assert!(wrong.message.contains("250 of what?") && wrong.help.unwrap().contains("\"250 ms\""));
+        assert!(wrong.message.contains("250 of what?") && wrong.remedy.unwrap().contains("\"250 ms\""));
         let wrong = read(&kind, &text("2 min")).unwrap_err();
         assert_eq!(wrong.message, "2 min is too much: at most 100 s");
-        assert!(read(&Kind::Size, &Raw::Integer(64)).unwrap_err().help.unwrap().contains("\"64 B\""));
+        assert!(read(&Kind::Size, &Raw::Integer(64)).unwrap_err().remedy.unwrap().contains("\"64 B\""));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::*;
 use linerate_wire::Family;
 
 /// A plan with these lines added to the least that a plan needs.
-fn plan(lines: &str) -> Result<Plan, Vec<Fault>> {
+fn plan(lines: &str) -> Result<Plan, Vec<Diagnostic>> {
     const LEAST: &str = "title = \"t\"\nquestion = \"q\"\ntrials = { duration = \"100 ms\", blocks = 10 }\n";
     Plan::read(format!("{LEAST}{lines}").as_bytes())
 }
@@ -279,7 +279,7 @@ fn times_follow_from_trials_and_what_is_around_them() {
 fn too_few_blocks_are_remarked() {
     let lines = "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"1 s\"\nblocks = 5";
     let remarks = Plan::read(lines.as_bytes()).unwrap().remarks().to_vec();
-    assert!(remarks[0].message.contains("5 blocks") && remarks[0].line == 4, "{remarks:?}");
+    assert!(remarks[0].message.contains("5 blocks") && remarks[0].place.unwrap().line == 4, "{remarks:?}");
 }
 
 #[test]

@@ -3,8 +3,11 @@
 //! Frame lengths include the FCS, as RFC 2544 counts them. Layer 2 is the frame with its FCS; layer 1 adds the 20 bytes
 //! that every frame costs on Ethernet: 7 preamble, 1 start-of-frame delimiter, 12 inter-frame gap.
 
+use crate::diagnostic::{Diagnostic, meant};
 use std::fmt;
 use std::str::FromStr;
+
+pub use crate::quantity::parse_duration_ns;
 
 /// Bytes that a frame costs on the wire beyond its length with FCS (IEEE 802.3: preamble, SFD, inter-frame gap).
 pub const LAYER_1_OVERHEAD: f64 = 20.0;
@@ -52,49 +55,6 @@ pub enum Rate {
     LineShare(f64),
 }
 
-/// Why a rate could not be understood or used.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum RateError {
-    /// Not a number with a known unit.
-    #[error(
-        "'{0}' is not a rate: write max, 500kpps, 1.5Mpps, 1Gbit/s:l1 (with preamble and gap), 1Gbit/s:l2 (frames with FCS) or 50%"
-    )]
-    Syntax(String),
-    /// A number of what?
-    #[error(
-        "'{0}' has no unit: write {0}pps for frames a second, {0}bit/s:l1 for bits with preamble and gap"
-    )]
-    UnitMissing(String),
-    /// Zero or negative.
-    #[error("a rate of '{0}' sends nothing: the lowest is 0.001pps")]
-    TooLow(String),
-    /// Bits without saying which.
-    #[error(
-        "'{0}' does not say which bits: add :l1 (with preamble and gap, what a link's speed means) or :l2 (frames with FCS)"
-    )]
-    LayerMissing(String),
-    /// Above 100 %.
-    #[error("'{0}' is more than the line carries: a share of line rate is at most 100%")]
-    AboveLine(String),
-    /// A share, but of what?
-    #[error(
-        "a share of line rate needs a link speed, and this interface has none: name it with --link-speed 10G, or give the rate in pps"
-    )]
-    NoLinkSpeed,
-    /// Beyond what the generator can be told.
-    #[error(
-        "{wanted:.0} frames/s is more than {threads} generator thread(s) can be asked for ({most:.0}): use more CPUs, longer frames or a lower rate"
-    )]
-    Unreachable {
-        /// Frames/s asked for.
-        wanted: f64,
-        /// Generator threads.
-        threads: usize,
-        /// Frames/s that can be asked of them.
-        most: f64,
-    },
-}
-
 /// Frames/s that one generator thread can be asked for: more than any machine delivers, and what its arithmetic carries.
 pub const MOST_PER_THREAD: f64 = 150e6;
 
@@ -108,17 +68,26 @@ impl Rate {
         average_len_fcs: f64,
         link: Option<f64>,
         threads: usize,
-    ) -> Result<Option<f64>, RateError> {
+    ) -> Result<Option<f64>, Diagnostic> {
         let wanted = match self {
             Rate::Max => return Ok(None),
             Rate::Frames(fps) => fps,
             Rate::BitsLayer1(bits) => bits / bits_layer_1(1.0, average_len_fcs),
             Rate::BitsLayer2(bits) => bits / bits_layer_2(1.0, average_len_fcs),
-            Rate::LineShare(share) => share * line_rate(link.ok_or(RateError::NoLinkSpeed)?, average_len_fcs),
+            Rate::LineShare(share) => {
+                let unknown = || {
+                    Diagnostic::new("a share of line rate needs a link speed, and this interface has none")
+                        .remedy("name it with --link-speed 10G, or give the rate in pps")
+                };
+                share * line_rate(link.ok_or_else(unknown)?, average_len_fcs)
+            }
         };
         let most = MOST_PER_THREAD * threads as f64;
         if wanted > most {
-            return Err(RateError::Unreachable { wanted, threads, most });
+            let message = format!(
+                "{wanted:.0} frames/s is more than {threads} generator thread(s) can be asked for ({most:.0})"
+            );
+            return Err(Diagnostic::new(message).remedy("use more CPUs, longer frames or a lower rate"));
         }
         Ok(Some(wanted))
     }
@@ -140,38 +109,54 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
 }
 
 impl FromStr for Rate {
-    type Err = RateError;
+    type Err = Diagnostic;
 
-    fn from_str(text: &str) -> Result<Self, RateError> {
-        let trimmed = text.trim();
-        if trimmed.eq_ignore_ascii_case("max") {
+    fn from_str(text: &str) -> Result<Self, Diagnostic> {
+        const EXAMPLE: &str = "write \"max\", \"500 kpps\", \"1 Gbit/s:l1\" (with preamble and gap), \"1 Gbit/s:l2\" (frames with FCS) or \"50 %\"";
+        let text = text.trim();
+        if text.eq_ignore_ascii_case("max") {
             return Ok(Rate::Max);
         }
-        if trimmed.starts_with('-') {
-            return Err(RateError::TooLow(text.into()));
+        let wrong = |message: String, remedy: String| Err(Diagnostic::new(message).remedy(remedy));
+        let too_low = || wrong(format!("a rate of '{text}' sends nothing"), "the lowest is 0.001pps".into());
+        if text.starts_with('-') {
+            return too_low();
         }
-        let syntax = || RateError::Syntax(text.into());
-        let (value, unit) = number_and_unit(trimmed).ok_or_else(syntax)?;
+        let syntax = format!("'{text}' is not a rate");
+        let Some((value, unit)) = number_and_unit(text) else { return wrong(syntax, EXAMPLE.into()) };
         let lower = unit.to_ascii_lowercase();
-        let (unit, layer) = match lower.split_once([':', '@']) {
-            Some((unit, layer)) => (unit, Some(layer)),
-            None => (lower.as_str(), None),
-        };
-        let rate = match (unit, layer) {
-            ("", None) if value > 0.0 => return Err(RateError::UnitMissing(trimmed.into())),
+        let (name, layer) =
+            lower.split_once([':', '@']).map_or((lower.as_str(), None), |(n, l)| (n, Some(l)));
+        let rate = match (name, layer) {
+            ("", None) if value > 0.0 => {
+                let remedy = format!(
+                    "write \"{text}pps\" for frames a second, or \"{text}bit/s:l1\" for bits with preamble and gap"
+                );
+                return wrong(format!("{text} of what? The unit is missing"), remedy);
+            }
             ("" | "pps" | "fps" | "frames/s" | "packets/s", None) => Rate::Frames(value),
-            ("%", None) if value > 100.0 => return Err(RateError::AboveLine(text.into())),
+            ("%", None) if value > 100.0 => {
+                let remedy = "a share of line rate is at most 100 %";
+                return wrong(format!("'{text}' is more than the line carries"), remedy.into());
+            }
             ("%", None) => Rate::LineShare(value / 100.0),
             ("bit/s" | "bits/s" | "bps", Some("l1")) => Rate::BitsLayer1(value),
             ("bit/s" | "bits/s" | "bps", Some("l2")) => Rate::BitsLayer2(value),
-            ("bit/s" | "bits/s" | "bps", None) => return Err(RateError::LayerMissing(text.into())),
-            _ => return Err(syntax()),
+            ("bit/s" | "bits/s" | "bps", None) => {
+                let remedy = format!(
+                    "write \"{text}:l1\" (with preamble and gap, what a link's speed means) or \"{text}:l2\" (frames with FCS)"
+                );
+                return wrong(format!("'{text}' does not say which bits"), remedy);
+            }
+            _ => {
+                let near = meant(unit, ["pps", "bit/s:l1", "bit/s:l2"]);
+                let number = &text[..text.len() - unit.len()];
+                let remedy = near.map_or(EXAMPLE.to_string(), |unit| format!("write \"{number}{unit}\""));
+                return wrong(syntax, remedy);
+            }
         };
-        let too_low = match rate {
-            Rate::Frames(fps) => fps < 0.001,
-            _ => value <= 0.0,
-        };
-        if too_low { Err(RateError::TooLow(text.into())) } else { Ok(rate) }
+        let sends = if let Rate::Frames(fps) = rate { fps >= 0.001 } else { value > 0.0 };
+        if sends { Ok(rate) } else { too_low() }
     }
 }
 
@@ -216,28 +201,6 @@ pub fn parse_link_speed(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A duration such as `250ms`, `10s` or `2m`, in nanoseconds.
-///
-/// # Errors
-/// Not a number with a known unit, zero, or more than a day.
-pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is not a duration: write 250ms, 10s or 2m, up to 24h");
-    let trimmed = text.trim();
-    let digits = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
-    let number: f64 = trimmed[..digits].parse().map_err(|_| wrong())?;
-    let scale = match trimmed[digits..].trim() {
-        "" => return Err(format!("'{trimmed}' has no unit: write {trimmed}s, {trimmed}ms or {trimmed}us")),
-        "s" | "sec" => 1e9,
-        "ms" => 1e6,
-        "us" => 1e3,
-        "m" | "min" => 60e9,
-        "h" => 3600e9,
-        _ => return Err(wrong()),
-    };
-    let ns = number * scale;
-    if (1.0..=24.0 * 3600e9).contains(&ns) { Ok(ns as u64) } else { Err(wrong()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,15 +230,21 @@ mod tests {
 
     #[test]
     fn bad_rates_say_what_is_wrong() {
-        assert!(matches!("0".parse::<Rate>(), Err(RateError::TooLow(_))));
-        assert!(matches!("-5".parse::<Rate>(), Err(RateError::TooLow(_))));
-        assert!(matches!("1Gbit/s".parse::<Rate>(), Err(RateError::LayerMissing(_))));
-        for text in ["10", "200k"] {
-            assert!(matches!(text.parse::<Rate>(), Err(RateError::UnitMissing(_))), "{text}");
+        for (text, says) in [
+            ("0", "sends nothing: the lowest is 0.001pps"),
+            ("-5", "sends nothing"),
+            ("1Gbit/s", "does not say which bits: write \"1Gbit/s:l1\""),
+            ("10 Gbps", "\"10 Gbps:l1\""),
+            ("10", "The unit is missing"),
+            ("500k", "write \"500kpps\""),
+            ("500 kpsp", "write \"500 kpps\""),
+            ("101%", "more than the line carries"),
+        ] {
+            let said = text.parse::<Rate>().unwrap_err().to_string();
+            assert!(said.contains(says), "{text}: {said}");
         }
-        assert!(matches!("101%".parse::<Rate>(), Err(RateError::AboveLine(_))));
         for text in ["", "fast", "1e", "1xpps", "nan", "inf", "1Gbit/s:l3", "µ"] {
-            assert!(matches!(text.parse::<Rate>(), Err(RateError::Syntax(_))), "{text}");
+            assert!(text.parse::<Rate>().unwrap_err().message.contains("is not a rate"), "{text}");
         }
     }
 
@@ -285,17 +254,9 @@ mod tests {
         assert_eq!(fps(Rate::BitsLayer1(1e9)).round(), 1_488_095.0);
         assert_eq!(fps(Rate::BitsLayer2(1e9)).round(), 1_953_125.0);
         assert_eq!(fps(Rate::LineShare(0.5)).round(), 7_440_476.0);
-        assert_eq!(Rate::LineShare(0.5).frames_per_second(64.0, None, 1), Err(RateError::NoLinkSpeed));
+        let unknown = Rate::LineShare(0.5).frames_per_second(64.0, None, 1).unwrap_err();
+        assert!(unknown.message.contains("needs a link speed"));
         let ten_tbit = "10Tbit/s:l1".parse::<Rate>().unwrap().frames_per_second(64.0, None, 2);
-        assert!(matches!(ten_tbit, Err(RateError::Unreachable { .. })));
-    }
-
-    #[test]
-    fn durations() {
-        assert_eq!(parse_duration_ns("250ms"), Ok(250_000_000));
-        assert_eq!(parse_duration_ns("2 s"), Ok(2_000_000_000));
-        assert!(parse_duration_ns("5").unwrap_err().contains("no unit: write 5s"));
-        assert!(parse_duration_ns("0").is_err() && parse_duration_ns("25h").is_err());
-        assert!(parse_duration_ns("ten").is_err());
+        assert!(ten_tbit.unwrap_err().message.contains("2 generator thread(s)"));
     }
 }

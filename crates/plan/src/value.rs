@@ -1,6 +1,6 @@
 //! Values of a plan after they were read: typed, in their units, and still knowing where they stand.
 
-use super::fault::Span;
+use super::diagnostic::Span;
 use super::settings::{Cpus, Dut};
 use crate::units::Rate;
 use linerate_wire::{FlowOrder, FrameMix};

@@ -32,7 +32,7 @@ pub use comparisons::comparisons;
 pub use conduct::{conduct, conducted, conducted_all};
 pub use history::history;
 pub use lab_check::{LabCheck, lab_check};
-pub use plan::{plan, plan_faults, plan_line, plan_list, rehearsal};
+pub use plan::{diagnostics, plan, plan_line, plan_list, rehearsal};
 pub use reproduction::reproduction;
 pub use trials::trials;
 

@@ -40,7 +40,7 @@ pub(super) fn check(lab: &Lab, stations: &[Station<'_>], problems: &mut Problems
         if generator.host.name == receiver.host.name {
             problems.fault(
                 generator.host,
-                &format!("{} would not send over the cables", tool.key()),
+                format!("{} would not send over the cables", tool.key()),
                 "generator and receiver are one host, whose system sends nothing to itself over cables",
                 "let linerate or pkt-gen send, or give each a host",
             );
@@ -86,7 +86,7 @@ fn route(
             }
             None => format!("{needs}, and it has no way there"),
         };
-        problems.fault(from.host, &what, &evidence, &add(lab, from, key, address));
+        problems.fault(from.host, &what, &evidence, add(lab, from, key, address));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Interfaces and cables: links, speeds, pause frames, addresses, and who knows whom by ARP.
 
 use super::find::by_address;
-use super::{Cable, Plug, Port, Problems, Severity, Station, alike, ports, speed};
+use super::{Cable, Plug, Port, Problems, Station, alike, ports, speed};
 use crate::systems::{Interface, Kernel, Link};
 use linerate_plan::lab::{Lab, Tool};
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Proble
                 let evidence = format!("{why}; it has {}", names.join(" "));
                 problems.fault(
                     host,
-                    &format!("[{key}] is not there"),
+                    format!("[{key}] is not there"),
                     &evidence,
                     "correct the lab file, or load the driver",
                 );
@@ -31,7 +31,7 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Proble
         if managed.is_some_and(|m| m.name == *name) {
             problems.fault(
                 host,
-                &format!("[{key}] is the interface that ssh comes in at"),
+                format!("[{key}] is the interface that ssh comes in at"),
                 &format!("both are {name}"),
                 "use another interface: a load would cut the host off",
             );
@@ -41,12 +41,12 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Proble
                 Some(Kernel::Linux) => format!("ip link set {name} up"),
                 _ => format!("ifconfig {name} up"),
             };
-            problems.fault(host, &format!("{name} is switched off"), "its flags have no UP", &remedy);
+            problems.fault(host, format!("{name} is switched off"), "its flags have no UP", &remedy);
         } else if interface.link == Link::Down {
             let media = interface.media.as_ref().map_or(String::new(), |media| format!("; medium: {media}"));
             problems.fault(
                 host,
-                &format!("{name} has no link"),
+                format!("{name} has no link"),
                 &format!("no carrier{media}"),
                 "see the cable, the transceiver, the other end, and whether pkt-gen has it open (that resets the link)",
             );
@@ -55,7 +55,7 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Proble
             let media = interface.media.as_deref().unwrap_or("half duplex");
             problems.fault(
                 host,
-                &format!("{name} runs at half duplex"),
+                format!("{name} runs at half duplex"),
                 media,
                 "let both ends negotiate, or neither",
             );
@@ -67,7 +67,7 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Proble
         {
             problems.fault(
                 host,
-                &format!("{name} runs at {}, not {}", speed(is), speed(wanted)),
+                format!("{name} runs at {}, not {}", speed(is), speed(wanted)),
                 interface.media.as_deref().unwrap_or("by ethtool"),
                 "see cable and negotiation, or correct speed in the lab file: shares of line rate are of that",
             );
@@ -76,15 +76,15 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Proble
             let yes = |on: Option<bool>| if on == Some(true) { "on" } else { "off" };
             problems.warning(
                 host,
-                &format!("{name} uses pause frames"),
+                format!("{name} uses pause frames"),
                 &format!("obeyed {}, sent {}", yes(interface.pause.rx), yes(interface.pause.tx)),
-                &pause_off(station, name),
+                pause_off(station, name),
             );
         }
         if let Some((said, is)) = wanted.mac.zip(interface.mac).filter(|(said, is)| said != is) {
             problems.fault(
                 host,
-                &format!("{name} has another Ethernet address than the lab file says"),
+                format!("{name} has another Ethernet address than the lab file says"),
                 &format!("it is {is}, not {said}"),
                 "correct the lab file: frames to the wrong address are dropped by the card",
             );
@@ -99,14 +99,14 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Proble
             match has {
                 None => problems.fault(
                     host,
-                    &format!("{name} does not have the address {said}"),
+                    format!("{name} does not have the address {said}"),
                     &listed(interface.addresses.iter().map(ToString::to_string).collect()),
                     &remedy,
                 ),
                 Some(is) if said.length.is_some() && is.length.is_some() && is.length != said.length => {
                     problems.fault(
                         host,
-                        &format!("{name} has {is}, the lab file says {said}"),
+                        format!("{name} has {is}, the lab file says {said}"),
                         "the networks differ",
                         "correct one of them",
                     )
@@ -157,7 +157,7 @@ pub(super) fn check(cable: &Cable<'_>, problems: &mut Problems) {
     {
         problems.fault(
             a.station.host,
-            &format!("the ends of the cable {} run at different speeds", between(a, b)),
+            format!("the ends of the cable {} run at different speeds", between(a, b)),
             &format!("{} and {}", speed(left), speed(right)),
             "a switch in between, or the wrong interface in the lab file",
         );
@@ -167,7 +167,7 @@ pub(super) fn check(cable: &Cable<'_>, problems: &mut Problems) {
     {
         problems.warning(
             a.station.host,
-            &format!("the ends of the cable {} have different MTUs", between(a, b)),
+            format!("the ends of the cable {} have different MTUs", between(a, b)),
             &format!("{left} and {right}"),
             "set both alike, or long frames are dropped at one end",
         );
@@ -200,7 +200,7 @@ fn knows(from: &Plug<'_>, to: &Plug<'_>, problems: &mut Problems) {
                 let other = entries().next().map_or("", |n| n.interface.as_str());
                 problems.fault(
                     host,
-                    &format!(
+                    format!(
                         "it looks for {} of {} behind another interface",
                         far.address, to.station.host.name
                     ),
@@ -208,30 +208,31 @@ fn knows(from: &Plug<'_>, to: &Plug<'_>, problems: &mut Problems) {
                     "see for swapped cables and for two interfaces in one network",
                 );
             }
-            None => problems.add(
+            None => {
+                let what = format!("it does not know who has {} of {}", far.address, to.station.host.name);
+                let evidence = format!("no entry for it at {}", from.found.name);
                 // It can still ask, unless nobody will answer: pkt-gen takes all frames from the system that would.
-                if silent { Severity::Fault } else { Severity::Warning },
-                Some(host),
-                &format!("it does not know who has {} of {}", far.address, to.station.host.name),
-                &format!("no entry for it at {}", from.found.name),
-                &remedy,
-            ),
+                match silent {
+                    true => problems.fault(host, what, &evidence, remedy),
+                    false => problems.warning(host, what, &evidence, remedy),
+                }
+            }
             Some(entry) => match (entry.mac, to.found.mac) {
                 (None, _) => problems.fault(
                     host,
-                    &format!("{} of {} does not answer it", far.address, to.station.host.name),
+                    format!("{} of {} does not answer it", far.address, to.station.host.name),
                     &format!("its entry at {} is incomplete", from.found.name),
                     &remedy,
                 ),
                 (Some(said), Some(is)) if said != is => problems.fault(
                     host,
-                    &format!("it takes somebody else for {} of {}", far.address, to.station.host.name),
+                    format!("it takes somebody else for {} of {}", far.address, to.station.host.name),
                     &format!("it knows {said}, {} has {is}", to.found.name),
                     &remedy,
                 ),
                 _ if silent && !entry.permanent => problems.warning(
                     host,
-                    &format!("it will forget who has {} of {}", far.address, to.station.host.name),
+                    format!("it will forget who has {} of {}", far.address, to.station.host.name),
                     &format!(
                         "its entry at {} expires, and nobody answers while pkt-gen is there",
                         from.found.name

@@ -46,9 +46,9 @@ fn system(host: &Host, facts: &Facts, problems: &mut Problems) {
     if let Some(said) = host.system.filter(|said| !same(*said)) {
         problems.fault(
             host,
-            &format!("it is not the {} that the lab file says", said.key()),
+            format!("it is not the {} that the lab file says", said.key()),
             &format!("it runs {} {}", told.product.as_deref().unwrap_or(told.system.key()), told.kernel),
-            &format!(
+            format!(
                 "write system = \"{}\", or see whether {} is the right host",
                 told.system.key(),
                 host.ssh
@@ -129,13 +129,13 @@ fn unanswered(host: &Host, facts: &Facts, problems: &mut Problems) {
         match question.why {
             Silence::Missing => problems.warning(
                 host,
-                &format!("{program} is not there, so not everything could be asked"),
+                format!("{program} is not there, so not everything could be asked"),
                 &format!("asked: {}", question.command),
                 "install it",
             ),
             Silence::TooSlow => problems.warning(
                 host,
-                &format!("{program} gave no answer in time, so not everything is known"),
+                format!("{program} gave no answer in time, so not everything is known"),
                 &format!("asked: {}", question.command),
                 "run it there by hand: a file system or name server that does not answer holds programs up",
             ),
@@ -179,9 +179,9 @@ fn programs(lab: &Lab, host: &Host, facts: &Facts, problems: &mut Problems) {
     for program in needed.iter().filter(|p| !has(p)) {
         problems.fault(
             host,
-            &format!("{program} is not there"),
+            format!("{program} is not there"),
             &listed(),
-            &format!(
+            format!(
                 "install it, or put it on the PATH of commands that come by ssh: {} env",
                 ssh_command(&host.ssh)
             ),

@@ -13,34 +13,11 @@ use crate::systems::{Facts, Interface, Kernel, Question, Unreachable};
 pub use across::ways;
 pub use find::{Port, ports};
 pub use host::tool;
+use linerate_plan::Diagnostic;
 use linerate_plan::lab::{Host, Interface as LabInterface, Lab, Role, Ssh, Tool};
 use linerate_plan::settings::End;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-
-/// How bad a problem is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Nothing would be measured, or something else.
-    Fault,
-    /// Figures would be doubtful.
-    Warning,
-}
-
-/// Something wrong with a lab.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// The host, by its name in the lab file; `None` where it is the lab's as a whole.
-    pub host: Option<String>,
-    /// How bad it is.
-    pub severity: Severity,
-    /// What is wrong, in a sentence.
-    pub what: String,
-    /// What shows it.
-    pub evidence: String,
-    /// What to do.
-    pub remedy: String,
-}
 
 /// What is asked of the hosts beside the lab file.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,7 +36,7 @@ impl Default for Needs {
 
 /// Holds the hosts' facts, by their names, against the lab. All problems come at once, in the order of the lab file; of a host
 /// without facts it says that it was not asked.
-pub fn check(lab: &Lab, facts: &BTreeMap<String, Facts>, needs: &Needs) -> Vec<Problem> {
+pub fn check(lab: &Lab, facts: &BTreeMap<String, Facts>, needs: &Needs) -> Vec<Diagnostic> {
     let mut problems = Problems::default();
     whole(lab, &mut problems);
     for host in &lab.hosts {
@@ -103,13 +80,9 @@ fn whole(lab: &Lab, problems: &mut Problems) {
         );
     }
     if !lab.isolated {
-        problems.add(
-            Severity::Fault,
-            None,
-            "nothing will be sent in this lab",
-            "its file does not say isolated = true",
-            "say so once nothing but the lab's own hosts can receive what is sent in it (RFC 6815)",
-        );
+        let remedy = "say so once nothing but the lab's own hosts can receive what is sent in it (RFC 6815)";
+        let what = Diagnostic::new("nothing will be sent in this lab");
+        problems.add(what.evidence("its file does not say isolated = true").remedy(remedy));
     }
 }
 
@@ -204,31 +177,20 @@ fn cables<'a>(lab: &'a Lab, stations: &'a [Station<'a>]) -> Vec<Cable<'a>> {
 
 #[derive(Default)]
 struct Problems {
-    found: Vec<Problem>,
+    found: Vec<Diagnostic>,
 }
 
 impl Problems {
-    fn fault(&mut self, host: &Host, what: &str, evidence: &str, remedy: &str) {
-        self.add(Severity::Fault, Some(host), what, evidence, remedy);
+    fn fault(&mut self, host: &Host, what: impl Into<String>, evidence: &str, remedy: impl Into<String>) {
+        self.add(Diagnostic::new(what).of(&host.name).evidence(evidence).remedy(remedy));
     }
 
-    fn warning(&mut self, host: &Host, what: &str, evidence: &str, remedy: &str) {
-        self.add(Severity::Warning, Some(host), what, evidence, remedy);
-    }
-
-    fn add(&mut self, severity: Severity, host: Option<&Host>, what: &str, evidence: &str, remedy: &str) {
-        self.add_to(severity, host.map(|host| host.name.as_str()), what, evidence, remedy);
+    fn warning(&mut self, host: &Host, what: impl Into<String>, evidence: &str, remedy: impl Into<String>) {
+        self.add(Diagnostic::new(what).of(&host.name).evidence(evidence).remedy(remedy).doubtful());
     }
 
     /// A host with two roles may have the same problem twice.
-    fn add_to(&mut self, severity: Severity, host: Option<&str>, what: &str, evidence: &str, remedy: &str) {
-        let problem = Problem {
-            host: host.map(String::from),
-            severity,
-            what: what.into(),
-            evidence: evidence.into(),
-            remedy: remedy.into(),
-        };
+    fn add(&mut self, problem: Diagnostic) {
         if !self.found.contains(&problem) {
             self.found.push(problem);
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::systems::{Link, Silence, Unanswered, Way};
+use linerate_plan::Severity;
 use linerate_plan::lab::EXAMPLE;
 
 /// ifconfig of a host with two test interfaces.
@@ -78,7 +79,7 @@ fn router_ways(lab: &Lab) -> Vec<Question> {
     ways_to_ask(lab, lab.dut().unwrap(), &Facts::default())
 }
 
-fn told(facts: &BTreeMap<String, Facts>) -> Vec<Problem> {
+fn told(facts: &BTreeMap<String, Facts>) -> Vec<Diagnostic> {
     check(&lab(), facts, &Needs::default())
 }
 
@@ -282,11 +283,11 @@ fn one_thing_wrong_at_a_time() {
         let problems = told(&facts);
         let found = problems
             .iter()
-            .find(|p| p.what.contains(what))
+            .find(|p| p.message.contains(what))
             .unwrap_or_else(|| panic!("{what}: {problems:#?}"));
         assert_eq!(found.severity, severity, "{found:?}");
-        assert!(found.host.as_deref() == Some(host) || what.contains("MTU"), "{found:?}");
-        assert!(found.remedy.contains(remedy) && !found.evidence.is_empty(), "{found:?}");
+        assert!(found.subject.as_deref() == Some(host) || what.contains("MTU"), "{found:?}");
+        assert!(found.remedy.as_ref().unwrap().contains(remedy) && found.evidence.is_some(), "{found:?}");
     }
 }
 
@@ -309,10 +310,11 @@ fn a_slow_link_and_a_full_disk() {
     port(slow, "igb1").speed = Some(1e8);
     slow.disks[0].free = 1 << 20;
     let problems = told(&facts);
-    let all: Vec<&str> = problems.iter().map(|p| p.what.as_str()).collect();
+    let all: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
     assert_eq!(all.len(), 3, "{problems:#?}");
     assert!(
-        all[0].contains("too little free space") && problems[0].evidence.contains("1 MiB are free on /tmp")
+        all[0].contains("too little free space")
+            && problems[0].evidence.as_ref().unwrap().contains("1 MiB are free on /tmp")
     );
     assert!(all[1].contains("igb1 runs at 100 Mbit/s, not 1 Gbit/s"));
     assert!(all[2].contains("tester igb1 - router igb1 run at different speeds"));
@@ -331,7 +333,7 @@ fn everything_wrong_is_told_at_once() {
     }
     let problems = told(&facts);
     for host in ["router", "tester"] {
-        let of = problems.iter().filter(|p| p.host.as_deref() == Some(host)).count();
+        let of = problems.iter().filter(|p| p.subject.as_deref() == Some(host)).count();
         assert!(of >= 8, "{host}: {of} of {problems:#?}");
     }
     assert_eq!(check(&lab, &BTreeMap::new(), &Needs::default()).len(), 2);
@@ -361,11 +363,14 @@ fn what_the_file_does_not_say_is_found_by_the_way_to_the_other_end() {
     let asked = ways_to_ask(&lab, tester, &facts["tester"]);
     assert_eq!(asked.len(), 2, "{asked:?}");
     let before = check(&lab, &facts, &Needs::default());
-    assert!(before.iter().any(|p| p.evidence.contains("no interface leads to 198.18.0.205")), "{before:#?}");
+    assert!(
+        before.iter().any(|p| p.evidence.as_ref().unwrap().contains("no interface leads to 198.18.0.205")),
+        "{before:#?}"
+    );
     let answer = "  interface: igb1\n      flags: <UP,DONE,PINNED>\n";
     facts.get_mut("tester").unwrap().answer(&asked[0], answer.as_bytes(), 0);
     let after = check(&lab, &facts, &Needs::default());
-    assert!(!after.iter().any(|p| p.what.contains("not there")), "{after:#?}");
+    assert!(!after.iter().any(|p| p.message.contains("not there")), "{after:#?}");
 }
 
 #[test]
@@ -379,9 +384,10 @@ fn what_was_not_answered_is_told() {
     let problems = told(&facts);
     assert!(problems.len() == 2 && problems.iter().all(|p| p.severity == Severity::Warning), "{problems:#?}");
     assert!(
-        problems[0].what.starts_with("ethtool is not there") && problems[0].evidence.contains("ethtool igb1")
+        problems[0].message.starts_with("ethtool is not there")
+            && problems[0].evidence.as_ref().unwrap().contains("ethtool igb1")
     );
-    assert!(problems[1].what.starts_with("df gave no answer"));
+    assert!(problems[1].message.starts_with("df gave no answer"));
 }
 
 #[test]
@@ -390,7 +396,7 @@ fn a_lab_that_is_not_isolated_or_whose_interfaces_have_no_names() {
     let lab = Lab::read(text.as_bytes()).unwrap();
     let facts = sound(&self::lab());
     let problems = check(&lab, &facts, &Needs::default());
-    let told: Vec<_> = problems.iter().map(|p| (p.host.as_deref(), p.severity)).collect();
+    let told: Vec<_> = problems.iter().map(|p| (p.subject.as_deref(), p.severity)).collect();
     assert_eq!(told, [(Some("router"), Severity::Warning), (None, Severity::Fault)]);
     let plan = frames::plan(&lab, &facts);
     assert!(plan.probes.is_empty() && plan.skipped[0].why.contains("isolated"), "{plan:?}");
@@ -404,7 +410,7 @@ fn tools_that_send_by_the_system_need_two_hosts_and_routes() {
     facts.get_mut("tester").unwrap().answer(&Question::Programs, programs, 0);
     let problems = check(&one, &facts, &Needs::default());
     assert!(
-        problems.len() == 1 && problems[0].what == "iperf3 would not send over the cables",
+        problems.len() == 1 && problems[0].message == "iperf3 would not send over the cables",
         "{problems:#?}"
     );
 
@@ -423,16 +429,16 @@ fn tools_that_send_by_the_system_need_two_hosts_and_routes() {
     facts.get_mut("g").unwrap().ways.insert(to, way("igb0"));
     facts.get_mut("r").unwrap().ways.insert("198.18.0.203".parse().unwrap(), None);
     let problems = check(&two, &facts, &Needs::default());
-    let told: Vec<&str> = problems.iter().map(|p| p.remedy.as_str()).collect();
+    let told: Vec<&str> = problems.iter().map(|p| p.remedy.as_deref().unwrap()).collect();
     assert_eq!(told, ["route add -host 198.19.0.203 198.18.0.205", "route add -host 198.18.0.203 NEIGHBOUR"]);
-    assert!(problems[0].evidence.contains("by igb0, not igb1"), "{problems:#?}");
+    assert!(problems[0].evidence.as_ref().unwrap().contains("by igb0, not igb1"), "{problems:#?}");
 
     let other = Lab::read(
         text.replacen("ssh = \"r\"\ntool = \"iperf3\"", "ssh = \"r\"\ntool = \"netperf\"", 1).as_bytes(),
     )
     .unwrap();
     let problems = check(&other, &facts, &Needs::default());
-    assert!(problems.iter().any(|p| p.what == "iperf3 would have nobody to talk to"), "{problems:#?}");
+    assert!(problems.iter().any(|p| p.message == "iperf3 would have nobody to talk to"), "{problems:#?}");
 }
 
 #[test]
@@ -444,7 +450,7 @@ fn no_load_goes_by_the_interface_that_ssh_comes_in_at() {
     assert!(lab.dut().unwrap().management.is_none());
     let problems = check(&lab, &sound(&self::lab()), &Needs::default());
     assert!(
-        problems.len() == 1 && problems[0].what == "[in] is the interface that ssh comes in at",
+        problems.len() == 1 && problems[0].message == "[in] is the interface that ssh comes in at",
         "{problems:#?}"
     );
 }

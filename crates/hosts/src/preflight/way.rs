@@ -59,13 +59,13 @@ fn route(lab: &Lab, dut: &Station<'_>, end: End, network: &str, to: IpAddr, prob
     }
     let remedy = add(dut.facts, network, hop, &interface.name);
     let Some(way) = way else {
-        problems.fault(host, &format!("it has no route to {network}"), &format!("asked for {to}"), &remedy);
+        problems.fault(host, format!("it has no route to {network}"), &format!("asked for {to}"), &remedy);
         return;
     };
     if way.interface != interface.name {
         problems.fault(
             host,
-            &format!("it sends what is for {network} by another interface"),
+            format!("it sends what is for {network} by another interface"),
             &format!("the way to {to} is by {}, not {}", way.interface, interface.name),
             &remedy,
         );
@@ -74,7 +74,7 @@ fn route(lab: &Lab, dut: &Station<'_>, end: End, network: &str, to: IpAddr, prob
     {
         problems.fault(
             host,
-            &format!("it sends what is for {network} to another neighbour"),
+            format!("it sends what is for {network} to another neighbour"),
             &format!("the way to {to} is over {is}, not {hop}"),
             &remedy,
         );
@@ -112,7 +112,7 @@ fn forwards(lab: &Lab, dut: &Station<'_>, six: bool, problems: &mut Problems) {
                 host,
                 "it does not forward",
                 &format!("{key} is {value}"),
-                &format!("sysctl {key}=1"),
+                format!("sysctl {key}=1"),
             );
         }
     }

@@ -17,9 +17,9 @@ mod toml_text;
 mod traffic;
 mod values;
 
-use linerate_plan::fault::{Lines, Problem, Span};
+use linerate_plan::diagnostic::{Diagnostic, Lines, Span};
 use linerate_plan::lab::Lab;
-use linerate_plan::{Fault, Plan, faults, text};
+use linerate_plan::{Plan, text};
 pub use notes::{Note, Notes};
 use serde::Serialize;
 use shell::Statement;
@@ -95,26 +95,26 @@ pub struct Imported {
     #[serde(flatten)]
     pub notes: Notes,
     /// What must still be said in the lab file, because nothing that was read says it.
-    pub lacking: Vec<Fault>,
+    pub lacking: Vec<Diagnostic>,
 }
 
 /// Makes a lab file and plans.
 ///
 /// # Errors
 /// The configuration runs something, so that nobody knows what it says without running it; or it is none: the faults of its text.
-pub fn import(source: &Source) -> Result<Imported, Vec<Fault>> {
+pub fn import(source: &Source) -> Result<Imported, Vec<Diagnostic>> {
     let text =
         text(&source.config, "a configuration", "keep assignments, leave data out").map_err(|f| vec![f])?;
     let lines = Lines::new(text);
     let (statements, problems) = shell::parse(text);
     if !problems.is_empty() {
-        return Err(faults(&lines, problems));
+        return Err(lines.locate_all(problems));
     }
     let mut values = Values::default();
     values.read(&statements, 0);
     let problems = essentials(text, &values);
     if !problems.is_empty() {
-        return Err(faults(&lines, problems));
+        return Err(lines.locate_all(problems));
     }
     let mut notes = Notes::new(&source.path);
     let sets = source.sets.as_ref().map(|folder| sets::sets(folder, &mut notes)).unwrap_or_default();
@@ -135,7 +135,7 @@ pub fn import(source: &Source) -> Result<Imported, Vec<Fault>> {
 }
 
 /// Without these there is no lab.
-fn essentials(text: &str, values: &Values) -> Vec<Problem> {
+fn essentials(text: &str, values: &Values) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     for name in ["DUT_ADMIN", "SENDER_ADMIN", "RECEIVER_ADMIN"] {
         let (span, message) = match values.get(name) {
@@ -153,7 +153,7 @@ fn essentials(text: &str, values: &Values) -> Vec<Problem> {
         let help = format!("write {name}=\"...\", the host that ssh connects to");
         // Places tell the faults apart.
         let at = Span { start: span.start, end: span.end.max(span.start) };
-        problems.push(Problem::new(at, message).help(help));
+        problems.push(Diagnostic::at(at, message).remedy(help));
     }
     problems
 }
@@ -192,13 +192,17 @@ fn presets(
         let read = text(&file.bytes, "a preset", "keep assignments").map_err(|f| vec![f]);
         let parsed = read.and_then(|text| match shell::parse(text) {
             (statements, problems) if problems.is_empty() => Ok(statements),
-            (_, problems) => Err(faults(&Lines::new(text), problems)),
+            (_, problems) => Err(Lines::new(text).locate_all(problems)),
         });
         let statements = match parsed {
             Ok(statements) => statements,
             Err(faults) => {
                 let first = &faults[0];
-                notes.left(&path, Some(first.line), format!("the preset is left out: {}", first.message));
+                notes.left(
+                    &path,
+                    first.place.map(|place| place.line),
+                    format!("the preset is left out: {}", first.message),
+                );
                 continue;
             }
         };

@@ -7,7 +7,7 @@ use super::toml_text::{block, comment, key, text};
 use super::traffic::{Traffic, traffic};
 use super::values::Values;
 use super::{DEFAULT_RUNS, LAB_FILE, MOST_BYTES, PlanFile, Source};
-use linerate_plan::Fault;
+use linerate_plan::Diagnostic;
 use linerate_plan::Plan;
 use linerate_plan::placeholders::literal;
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ pub(super) fn plans(
     sets: &[Set],
     presets: &[(String, Traffic)],
     notes: &mut Notes,
-) -> Result<Vec<PlanFile>, Vec<Fault>> {
+) -> Result<Vec<PlanFile>, Vec<Diagnostic>> {
     let variants = variants(source, sets, notes);
     let base = traffic(values, notes);
     let runs = runs(source, values);

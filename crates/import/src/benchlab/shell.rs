@@ -6,7 +6,7 @@
 
 mod words;
 
-use linerate_plan::fault::{Problem, Span};
+use linerate_plan::diagnostic::{Diagnostic, Span};
 
 /// Faults that are told of one file.
 const MOST_FAULTS: usize = 100;
@@ -81,7 +81,7 @@ const COMMANDS: [(&[&str], &str, &str); 5] = [
 const CLOSERS: [&str; 8] = ["then", "else", "elif", "fi", "do", "done", "esac", "}"];
 
 /// Takes a text apart. Statements that are right are returned although others are not.
-pub(super) fn parse(text: &str) -> (Vec<Statement>, Vec<Problem>) {
+pub(super) fn parse(text: &str) -> (Vec<Statement>, Vec<Diagnostic>) {
     let mut parser =
         Parser { text, at: 0, line: 1, counted: 0, statements: Vec::new(), problems: Vec::new() };
     while parser.problems.len() < MOST_FAULTS && parser.statement() {}
@@ -95,7 +95,7 @@ pub(super) struct Parser<'t> {
     /// Up to where lines are counted.
     counted: usize,
     statements: Vec<Statement>,
-    problems: Vec<Problem>,
+    problems: Vec<Diagnostic>,
 }
 
 /// What a word of a command turned out to be.
@@ -122,7 +122,7 @@ impl Parser<'_> {
     pub(super) fn fault(&mut self, start: usize, message: impl Into<String>, help: &str) {
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |n| start + n);
         let span = Span { start, end: self.at.clamp(start, line_end.max(start)) };
-        self.problems.push(Problem::new(span, message).help(help));
+        self.problems.push(Diagnostic::at(span, message).remedy(help));
     }
 
     /// The line that a place is on. Places are asked for in their order.

@@ -270,7 +270,11 @@ fn a_rate_that_no_plan_can_ask_for_is_the_maximum() {
 #[test]
 fn what_is_no_configuration_is_refused() {
     let messages = |text: &str| -> Vec<String> {
-        import(&source(text)).unwrap_err().iter().map(|f| format!("{}: {}", f.line, f.message)).collect()
+        import(&source(text))
+            .unwrap_err()
+            .iter()
+            .map(|f| format!("{}: {}", f.place.unwrap().line, f.message))
+            .collect()
     };
     let empty = messages("A=1\n");
     assert!(empty.len() == 3 && empty[0].contains("DUT_ADMIN is not set"), "{empty:#?}");

@@ -6,7 +6,7 @@
 
 use super::problems::Problems;
 use super::{SECTIONS, step};
-use linerate_plan::fault::{Problem, Span};
+use linerate_plan::diagnostic::{Diagnostic, Span};
 use std::collections::BTreeMap;
 
 /// The section whose keys all others have as well.
@@ -150,7 +150,7 @@ impl<'a> Reader<'a, '_> {
 
     fn fault(&mut self, part: &str, message: impl Into<String>, help: impl Into<String>) {
         let span = self.span(part);
-        self.problems.push(Problem::new(span, message).help(help));
+        self.problems.push(Diagnostic::at(span, message).remedy(help));
     }
 
     fn continued(&mut self, value: &str) {
@@ -220,7 +220,7 @@ impl<'a> Reader<'a, '_> {
         if let Some(first) = section.get(&key).map(|entry| entry.key_span) {
             let line = self.problems.line(first);
             let message = format!("'{key}' is there twice in [{}], first on line {line}", self.name());
-            return self.problems.push(Problem::new(key_span, message).help(step::another_key(&key)));
+            return self.problems.push(Diagnostic::at(key_span, message).remedy(step::another_key(&key)));
         }
         let value_span = if rest.is_empty() { key_span } else { self.span(rest) };
         let section = self.section();

@@ -3,8 +3,8 @@
 use super::interpolation::Budget;
 use super::source::{Source, tell, text};
 use super::value::integer;
-use super::{Fault, Form, MOST_TRIALS, MOST_WORKERS, Options};
-use linerate_plan::fault::{Lines, Problem, Span, listed};
+use super::{Form, MOST_TRIALS, MOST_WORKERS, Options};
+use linerate_plan::diagnostic::{Diagnostic, Span, listed};
 
 /// Keys of `[Test]` that Conductor knows.
 const KEYS: [&str; 4] = ["trials", "format", "output", "max_message_size"];
@@ -35,12 +35,12 @@ pub(super) fn read(
     options: &Options,
     file: Files<'_>,
     budget: &mut Budget,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<Diagnostic>,
     each: Each<'_>,
 ) -> Option<Head> {
     let bytes = file(main).map_err(|why| {
-        let problem = Problem::new(Span::default(), format!("cannot be read: {why}"));
-        tell(main, Lines::new("").fault(problem), faults);
+        let problem = Diagnostic::at(Span::default(), format!("cannot be read: {why}"));
+        tell(main, problem, faults);
     });
     let bytes = bytes.ok()?;
     let mut source = Source::new(main, text(main, &bytes, faults)?, budget);

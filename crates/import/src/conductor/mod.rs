@@ -22,7 +22,7 @@ pub use record::{Fate, Recorder, StepTrial, Trial, WorkerTrial, phase_name};
 
 use interpolation::Budget;
 use linerate_hosts::phases::Phase;
-use linerate_plan::fault;
+use linerate_plan::Diagnostic;
 use main_file::Head;
 use serde::Serialize;
 
@@ -118,16 +118,6 @@ pub enum Mode {
     Timeout,
 }
 
-/// A fault and the file that it is in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Fault {
-    /// The file, as it was named.
-    pub file: String,
-    /// What is wrong, and where.
-    #[serde(flatten)]
-    pub fault: fault::Fault,
-}
-
 /// What of a test is wanted.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -152,7 +142,7 @@ pub fn read(
     main: &str,
     options: &Options,
     file: impl Fn(&str) -> Result<Vec<u8>, String>,
-) -> Result<Test, Vec<Fault>> {
+) -> Result<Test, Vec<Diagnostic>> {
     let (mut faults, mut players_faults, mut workers) = (Vec::new(), Vec::new(), Vec::new());
     let mut budget = Budget::default();
     let head = main_file::read(main, options, &file, &mut budget, &mut faults, &mut |player, budget| {

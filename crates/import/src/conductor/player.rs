@@ -4,9 +4,9 @@ use super::interpolation::{self, Budget};
 use super::main_file::Player;
 use super::source::{Source, Value, text};
 use super::value::{host_fault, integer};
-use super::{Fault, Options, PHASES, Step, Worker, step};
+use super::{Options, PHASES, Step, Worker, step};
 use linerate_hosts::phases::Phase;
-use linerate_plan::fault::meant;
+use linerate_plan::diagnostic::{Diagnostic, meant};
 
 /// Keys of `[Master]` or `[Coordinator]` that Conductor knows.
 const KEYS: [&str; 5] = ["player", "conductor", "cmdport", "resultsport", "max_message_size"];
@@ -16,7 +16,7 @@ pub(super) fn read(
     player: &Player<'_>,
     options: &Options,
     budget: &mut Budget,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<Diagnostic>,
 ) -> Option<Worker> {
     let mut source = Source::new(player.file, text(player.file, player.bytes, faults)?, budget);
     let known = ["Master", "Coordinator", "Startup", "Run", "Collect", "Reset"];

@@ -1,7 +1,6 @@
 //! What is wrong with one file of a test.
 
-use super::Fault;
-use linerate_plan::fault::{Lines, Problem, Span};
+use linerate_plan::diagnostic::{Diagnostic, Lines, Span};
 
 /// Faults of a test that are told.
 pub(super) const MOST_FAULTS: usize = 1000;
@@ -10,7 +9,7 @@ pub(super) const MOST_FAULTS: usize = 1000;
 pub(super) struct Problems<'a> {
     file: &'a str,
     lines: Lines<'a>,
-    list: Vec<Problem>,
+    list: Vec<Diagnostic>,
 }
 
 impl<'a> Problems<'a> {
@@ -20,7 +19,7 @@ impl<'a> Problems<'a> {
     }
 
     /// Another one. So many that nobody reads them are not kept.
-    pub(super) fn push(&mut self, problem: Problem) {
+    pub(super) fn push(&mut self, problem: Diagnostic) {
         if self.list.len() < MOST_FAULTS {
             self.list.push(problem);
         }
@@ -28,7 +27,7 @@ impl<'a> Problems<'a> {
 
     /// Another one, with what to do about it.
     pub(super) fn add(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
-        self.push(Problem::new(span, message).help(help));
+        self.push(Diagnostic::at(span, message).remedy(help));
     }
 
     /// The line of a place, from 1.
@@ -42,11 +41,11 @@ impl<'a> Problems<'a> {
     }
 
     /// Adds each fault once to those of the test, in the order of the file.
-    pub(super) fn tell(mut self, faults: &mut Vec<Fault>) {
+    pub(super) fn tell(mut self, faults: &mut Vec<Diagnostic>) {
         self.list.sort_by_key(|problem| (problem.span.start, problem.span.end));
         self.list.dedup_by(|a, b| a.span == b.span && a.message == b.message);
         let room = MOST_FAULTS.saturating_sub(faults.len());
-        let told = self.list.into_iter().take(room).map(|problem| self.lines.fault(problem));
-        faults.extend(told.map(|fault| Fault { file: self.file.to_string(), fault }));
+        let told = self.list.into_iter().take(room).map(|problem| self.lines.locate(problem));
+        faults.extend(told.map(|fault| fault.of(self.file)));
     }
 }

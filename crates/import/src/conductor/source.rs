@@ -1,11 +1,11 @@
 //! One file of a test while it is read: its sections, its faults, and the values that it gives.
 
+use super::MOST_BYTES;
 use super::ini::{self, Ini, Section};
 use super::interpolation::{self, Budget};
 use super::problems::{MOST_FAULTS, Problems};
 use super::value::without_comment;
-use super::{Fault, MOST_BYTES};
-use linerate_plan::fault::{self, Problem, Span, meant};
+use linerate_plan::diagnostic::{self, Diagnostic, Span, meant};
 
 /// A file and what has been found in it.
 pub(super) struct Source<'a> {
@@ -24,13 +24,13 @@ pub(super) struct Value {
 ///
 /// # Errors
 /// Too many, or no text.
-pub(super) fn text<'b>(file: &str, bytes: &'b [u8], faults: &mut Vec<Fault>) -> Option<&'b str> {
+pub(super) fn text<'b>(file: &str, bytes: &'b [u8], faults: &mut Vec<Diagnostic>) -> Option<&'b str> {
     let fault = if bytes.len() > MOST_BYTES {
         let message =
             format!("Conductor's files have at most {MOST_BYTES} bytes here, and this one has more");
-        fault::Lines::new("").fault(Problem::new(Span::default(), message).help("is it another file?"))
+        Diagnostic::new(message).remedy("is it another file?")
     } else {
-        match fault::utf8(bytes) {
+        match diagnostic::utf8(bytes) {
             Ok(text) => return Some(text),
             Err(fault) => fault,
         }
@@ -40,9 +40,9 @@ pub(super) fn text<'b>(file: &str, bytes: &'b [u8], faults: &mut Vec<Fault>) -> 
 }
 
 /// Adds a fault of a file that is not even a text.
-pub(super) fn tell(file: &str, fault: fault::Fault, faults: &mut Vec<Fault>) {
+pub(super) fn tell(file: &str, fault: Diagnostic, faults: &mut Vec<Diagnostic>) {
     if faults.len() < MOST_FAULTS {
-        faults.push(Fault { file: file.to_string(), fault });
+        faults.push(fault.of(file));
     }
 }
 
@@ -63,8 +63,8 @@ impl<'a> Source<'a> {
                 continue;
             }
             if let Some(right) = meant(name.trim(), known.iter().copied()) {
-                let problem = Problem::new(section.span, format!("[{name}] is not a section of this file"));
-                self.problems.push(problem.help(format!("did you mean [{right}]?")));
+                let problem = Diagnostic::at(section.span, format!("[{name}] is not a section of this file"));
+                self.problems.push(problem.remedy(format!("did you mean [{right}]?")));
             }
         }
     }
@@ -113,7 +113,7 @@ impl<'a> Source<'a> {
             Ok(text) => Some(Value { text: text.trim().to_string(), span: entry.value_span }),
             Err(bad) => {
                 let (message, help) = bad.told();
-                self.problems.push(Problem::new(entry.value_span, message).help(help));
+                self.problems.push(Diagnostic::at(entry.value_span, message).remedy(help));
                 None
             }
         }

@@ -14,7 +14,7 @@ pub(super) struct Manner {
 }
 
 /// What is wrong with a step, and what to do.
-pub(super) type Wrong = (String, &'static str);
+pub(super) type Diagnostic = (String, &'static str);
 
 const HOW: &str = "write the seconds behind the word, such as `timeout30: command`";
 
@@ -27,7 +27,7 @@ pub(super) fn read<'c>(
     key: &str,
     command: &'c str,
     limit_s: u32,
-) -> Result<(Manner, &'c str), Wrong> {
+) -> Result<(Manner, &'c str), Diagnostic> {
     let (mut spawned, mut limit) = by_key(phase, key)?;
     let mut rest = command.trim();
     loop {
@@ -61,7 +61,7 @@ pub(super) fn read<'c>(
     Ok((manner, rest))
 }
 
-fn by_key(phase: Phase, key: &str) -> Result<(bool, Option<u32>), Wrong> {
+fn by_key(phase: Phase, key: &str) -> Result<(bool, Option<u32>), Diagnostic> {
     if phase == Phase::Run {
         if key.contains("spawn") {
             return Ok((true, None));
@@ -86,7 +86,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-fn seconds(number: &str) -> Result<u32, Wrong> {
+fn seconds(number: &str) -> Result<u32, Diagnostic> {
     if !is_number(number) {
         let message = if number.is_empty() {
             "timeout: after how many seconds?".into()

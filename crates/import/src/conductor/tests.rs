@@ -14,7 +14,7 @@ const REST: &str = "\n[Collect]\n[Reset]\n";
 const MASTER: &str =
     "[Master]\nplayer: 192.168.5.151\nconductor: 192.168.5.1\ncmdport: 6970\nresultsport: 6971\n[Startup]\n";
 
-fn read_files(main: &str, files: &[(&str, &str)]) -> Result<Test, Vec<Fault>> {
+fn read_files(main: &str, files: &[(&str, &str)]) -> Result<Test, Vec<Diagnostic>> {
     read(MAIN_PATH, &Options::default(), |path| {
         let found = files.iter().find(|(name, _)| *name == path).map(|(_, text)| *text);
         let text = if path == MAIN_PATH { Some(main) } else { found };
@@ -144,8 +144,8 @@ fn only_the_workers_that_are_wanted_are_read() {
     assert_eq!(of(&["A"]).unwrap().workers.len(), 1);
     assert_eq!(of(&["b"]).unwrap_err().len(), 1);
     let none = of(&["a", "c"]).unwrap_err();
-    assert!(none[0].fault.message.contains("has no worker 'c'"), "{none:?}");
-    assert_eq!(none[0].fault.help.as_deref(), Some("it has a and b"));
+    assert!(none[0].message.contains("has no worker 'c'"), "{none:?}");
+    assert_eq!(none[0].remedy.as_deref(), Some("it has a and b"));
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Values that several verbs take, and how they are read.
 
 use clap::ValueEnum;
+use linerate_plan::Diagnostic;
 use linerate_plan::rules::own::Meaning;
-use linerate_plan::units::{Rate, RateError, parse_duration_ns};
+use linerate_plan::units::{Rate, parse_duration_ns};
 use linerate_wire::{FrameMix, parse_sizes};
 use std::time::Duration;
 
@@ -75,11 +76,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// A rate; a number alone is frames a second, as pkt-gen has it.
-pub fn pkt_gen_rate(text: &str) -> Result<Rate, RateError> {
-    match text.parse() {
-        Err(RateError::UnitMissing(number)) => format!("{number}pps").parse(),
-        read => read,
-    }
+pub fn pkt_gen_rate(text: &str) -> Result<Rate, Diagnostic> {
+    text.parse().or_else(|wrong| format!("{text}pps").parse().map_err(|_| wrong))
 }
 
 /// A count such as 1000, 80_000_000 or 1M.

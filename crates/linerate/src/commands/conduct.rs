@@ -9,7 +9,8 @@ use crate::cli::{Conduct, Format};
 use crate::interrupt;
 use crate::output::{FAILED, Faulty, INTERRUPTED, print, show, usage};
 use anyhow::{Context, Result};
-use linerate_import::conductor::{self, Fault, Form, MOST_BYTES, Options, Test};
+use linerate_import::conductor::{self, Form, MOST_BYTES, Options, Test};
+use linerate_plan::Diagnostic;
 use linerate_report::document::Document;
 use linerate_report::text;
 use std::path::{Path, PathBuf};
@@ -50,7 +51,7 @@ pub fn run(args: &Conduct) -> Result<ExitCode> {
 }
 
 /// Reads a test and the files of its players.
-fn read(main: &Path, options: &Options) -> Result<Result<Test, Vec<Fault>>> {
+fn read(main: &Path, options: &Options) -> Result<Result<Test, Vec<Diagnostic>>> {
     let bytes = contents(main).with_context(|| format!("cannot read the test {}", main.display()))?;
     let name = main.to_string_lossy();
     Ok(conductor::read(
@@ -76,13 +77,12 @@ fn contents(path: &Path) -> std::io::Result<Vec<u8>> {
     linerate_linux::files::read(path, MOST_BYTES)
 }
 
-fn page(main: &Path, faults: &[Fault]) -> Document {
+fn page(main: &Path, faults: &[Diagnostic]) -> Document {
     let mut page = Document::default();
-    for of_file in faults.chunk_by(|a, b| a.file == b.file) {
-        let file = &of_file[0].file;
-        let path = if *file == main.to_string_lossy() { main.to_path_buf() } else { find(main, file) };
-        let faults: Vec<_> = of_file.iter().map(|fault| fault.fault.clone()).collect();
-        page.append(text::plan_faults(&path.display().to_string(), &faults, &[]));
+    for of_file in faults.chunk_by(|a, b| a.subject == b.subject) {
+        let file = of_file[0].subject.as_deref().unwrap_or_default();
+        let path = if file == main.to_string_lossy() { main.to_path_buf() } else { find(main, file) };
+        page.append(text::diagnostics(&path.display().to_string(), of_file));
     }
     page
 }

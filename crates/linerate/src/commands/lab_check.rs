@@ -8,8 +8,9 @@ use crate::output::{FAILED, INTERRUPTED, faulty, print, show};
 use crate::points;
 use crate::progress::Counting;
 use anyhow::{Context, Result};
-use linerate_hosts::preflight::{self, Needs, Problem, Severity, frames};
+use linerate_hosts::preflight::{self, Needs, frames};
 use linerate_hosts::systems::Facts;
+use linerate_plan::Diagnostic;
 use linerate_plan::lab::{Lab, MOST_BYTES};
 use linerate_remote::Approach;
 use linerate_remote::survey::{self, Frames};
@@ -37,23 +38,22 @@ pub fn run(args: &LabCheck) -> Result<ExitCode> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let Found { facts, frames, problems } = &found;
-    let is_fault = |problem: &Problem| problem.severity == Severity::Fault;
     if args.json {
         print(&format!("{:#}\n", shown::json(&file, &lab, &found)));
     } else {
         let (tried, skipped) = (frames.tried.as_slice(), frames.skipped.as_slice());
         let checked = text::LabCheck { file: &file, lab: &lab, facts, problems, tried, skipped };
         show(&text::lab_check(&checked));
-        show(&text::plan_faults(&file, &[], lab.remarks()));
+        show(&text::diagnostics(&file, lab.remarks()));
     }
-    Ok(if problems.iter().any(is_fault) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+    Ok(if problems.iter().any(Diagnostic::is_fault) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
 /// Findings about a lab.
 struct Found {
     facts: BTreeMap<String, Facts>,
     frames: Frames,
-    problems: Vec<Problem>,
+    problems: Vec<Diagnostic>,
 }
 
 /// Asks, sends, and judges; meanwhile a line says what is going on.

@@ -140,9 +140,8 @@ fn rule_files(args: &Bench) -> Result<Vec<RuleFile>> {
         let there = |(name, _): &&(String, Meaning)| args.rules.len() == 1 || text.contains(name.as_str());
         let map: BTreeMap<String, Meaning> = args.map.iter().filter(there).cloned().collect();
         unused.retain(|name, _| !map.contains_key(name));
-        let read = RuleFile::read(&file, &text, None, &map).map_err(|wrong| {
-            usage(format!("{}; {} (--map NAME=in, --map NAME=out)", wrong.of(&file), wrong.help))
-        })?;
+        let read = RuleFile::read(&file, &text, None, &map)
+            .map_err(|wrong| usage(format!("{wrong} (--map NAME=in, --map NAME=out)")))?;
         if !read.firewall.is_linux() {
             return Err(usage(format!(
                 "{file} is a rule file of {}: here are nftables and iptables; a plan with a lab file measures it on a host that has it",

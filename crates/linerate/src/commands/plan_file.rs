@@ -14,7 +14,7 @@ use linerate_plan::lab::Lab;
 use linerate_plan::schema::schema;
 use linerate_plan::settings::System;
 use linerate_plan::timetable::Timetable;
-use linerate_plan::{Fault, MOST_BYTES};
+use linerate_plan::{Diagnostic, MOST_BYTES};
 use linerate_report::text;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ fn read_any(file: &Path) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// Everything that is wrong with it.
-pub fn parse(file: &Path, bytes: &[u8]) -> std::result::Result<plan::Plan, Vec<Fault>> {
+pub fn parse(file: &Path, bytes: &[u8]) -> std::result::Result<plan::Plan, Vec<Diagnostic>> {
     let folder = file.parent().unwrap_or(Path::new(""));
     plan::Plan::read_with(bytes, &mut |name| rule_files::text(&folder.join(name)))
 }
@@ -155,22 +155,15 @@ fn check(files: &[PathBuf], json: bool) -> Result<ExitCode> {
             }
         };
         let name = points::name(file);
-        let (faults, remarks, plan) = match parse(file, &bytes) {
-            Ok(plan) => (Vec::new(), plan.remarks().to_vec(), Some(plan)),
-            Err(faults) => (faults, Vec::new(), None),
+        let (told, plan) = match parse(file, &bytes) {
+            Ok(plan) => (plan.remarks().to_vec(), Some(plan)),
+            Err(faults) => (faults, None),
         };
-        faulty |= !faults.is_empty();
+        faulty |= plan.is_none();
         if json {
-            let as_json = |kind: &'static str, fault: &Fault| {
-                let mut value = serde_json::to_value(fault).expect("a fault is plain data");
-                value["file"] = json!(name);
-                value["kind"] = json!(kind);
-                value
-            };
-            listed.extend(faults.iter().map(|f| as_json("fault", f)));
-            listed.extend(remarks.iter().map(|f| as_json("remark", f)));
+            listed.extend(told.into_iter().map(|one| one.of(&*name)));
         } else {
-            show(&text::plan_faults(&name, &faults, &remarks));
+            show(&text::diagnostics(&name, &told));
             if let Some(plan) = plan {
                 show(&text::plan_line(&name, &plan));
             }

@@ -5,7 +5,8 @@ use crate::output::Output;
 use crate::output::usage;
 use crate::progress::Progress;
 use anyhow::{Context, Result};
-use linerate_plan::rules::{Fault, Part};
+use linerate_plan::Diagnostic;
+
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -19,12 +20,8 @@ const MUCH: u64 = 100 << 20;
 /// There is no such set, or it cannot be written.
 pub fn run(args: &Rules) -> Result<ExitCode> {
     let set = args.set();
-    let mut faults = set.faults();
-    if args.part == Part::Ipset && !set.has_ipset() {
-        faults.push(Fault::NoIpset);
-    }
+    let faults: Vec<String> = set.faults().into_iter().chain(set.part_fault(args.part)).map(told).collect();
     if !faults.is_empty() {
-        let faults: Vec<String> = faults.iter().map(Fault::to_string).collect();
         return Err(usage(faults.join("\nlinerate: ")));
     }
     let comments = if args.plain { Vec::new() } else { set.comments(args.part) };
@@ -42,6 +39,10 @@ pub fn run(args: &Rules) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn told(fault: Diagnostic) -> String {
+    Diagnostic { subject: None, ..fault }.to_string()
 }
 
 /// Where the text goes, with a line that says how much it was once that is much.

@@ -48,7 +48,7 @@ fn what_is_written_passes_the_checks() {
         "bench.config:5: DUT_ADMIN: hosts.dut.ssh",
         "PMC_EVENT: plans do not profile",
         "LAB.toml: no faults; generator tester; dut dut; receiver tester",
-        "remark: nothing will be sent in this lab",
+        "warning: nothing will be sent in this lab",
         "linerate plan show",
     ] {
         assert!(told.stdout.contains(part), "{part}\n{}", told.stdout);

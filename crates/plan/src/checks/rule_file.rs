@@ -2,7 +2,7 @@
 
 use super::Place;
 use super::settings::{forgotten, tool, tools};
-use crate::fault::{Problem, Span, listed};
+use crate::diagnostic::{Diagnostic, Span, listed};
 use crate::lower;
 use crate::rules::Firewall;
 use crate::rules::own::{Meaning, RuleFile};
@@ -14,14 +14,14 @@ use std::collections::BTreeMap;
 const OF_WRITTEN: [&str; 6] = ["filter", "before", "table", "states", "hash", "optimize"];
 
 /// The rule file of a cell, where it has one.
-pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Option<RuleFile>, Problem> {
+pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Option<RuleFile>, Diagnostic> {
     let Some(rules) = tree.table("rules").filter(|rules| rules.text("filter") != Some("none")) else {
         return Ok(None);
     };
     let Some(name) = rules.text("file") else {
         return match rules.entry("map") {
-            Some(map) => Err(Problem::new(map.key_span, "there is no file whose names could be mapped")
-                .help("add file = \"fw.nft\", or leave it out")),
+            Some(map) => Err(Diagnostic::at(map.key_span, "there is no file whose names could be mapped")
+                .remedy("add file = \"fw.nft\", or leave it out")),
             None => Ok(None),
         };
     };
@@ -29,7 +29,7 @@ pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Opti
     if let Some(entry) = OF_WRITTEN.iter().find_map(|key| rules.entry(key)) {
         let message =
             format!("a rule file has rules of its own: {} is for rule sets that linerate writes", entry.key);
-        return Err(Problem::new(entry.key_span, message).help("leave it out, or the file"));
+        return Err(Diagnostic::at(entry.key_span, message).remedy("leave it out, or the file"));
     }
     if let Some(problem) = tool(place, rules) {
         return Err(problem);
@@ -38,13 +38,17 @@ pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Opti
         Some((_, Ok(text))) => text,
         Some((_, Err(why))) => {
             let message = format!("the rule file {name} cannot be read: {why}");
-            return Err(Problem::new(span, message).help("name a file by its way from the plan's folder"));
+            return Err(Diagnostic::at(span, message).remedy("name a file by its way from the plan's folder"));
         }
         None => return Ok(None),
     };
     let firewall = lower::tool(rules).map(|tool| tool.firewall(place.system));
-    let mut file = RuleFile::read(name, text, firewall, &map(rules))
-        .map_err(|wrong| Problem::new(span, wrong.of(name)).help(wrong.help))?;
+    let mut file = RuleFile::read(name, text, firewall, &map(rules)).map_err(|wrong| Diagnostic {
+        message: wrong.head(),
+        subject: None,
+        place: None,
+        ..wrong.within(span)
+    })?;
     if file.firewall == Firewall::Pf && place.system == System::OpenBsd {
         file.firewall = Tool::Pf.firewall(place.system);
     }
@@ -53,7 +57,7 @@ pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Opti
     if !known.contains(&of_system.as_str()) {
         let message =
             format!("{name} is a rule file of {}, which {} does not have", file.firewall, place.system);
-        return Err(Problem::new(span, message).help(format!("there it is {}", listed(known, "or"))));
+        return Err(Diagnostic::at(span, message).remedy(format!("there it is {}", listed(known, "or"))));
     }
     let states = if file.firewall == Firewall::Ipfw { forgotten(place, tree, Tool::Ipfw) } else { None };
     states.map_or(Ok(Some(file)), Err)

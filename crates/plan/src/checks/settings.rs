@@ -1,8 +1,8 @@
 //! Whether what a variant sets can be: on this system, in this lab, together.
 
 use super::Place;
+use crate::diagnostic::{Diagnostic, Span, listed};
 use crate::draft::TESTER_BASELINE;
-use crate::fault::{Problem, Span, listed};
 use crate::rules::RuleSet;
 use crate::settings::{Dut, System, Tool};
 use crate::value::{Entry, Node, Tree, Value};
@@ -14,7 +14,7 @@ const FREEBSD_ENDS: [&str; 7] =
 const OPENBSD_ENDS: [&str; 2] = ["mtu", "lro"];
 
 /// Checks everything that applies to one cell.
-pub(in super::super) fn settings(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
+pub(in super::super) fn settings(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     dut(place, tree, problems);
     rules(place, tree, problems);
     interface(place, tree, problems);
@@ -39,18 +39,18 @@ pub(in super::super) fn settings(place: &Place<'_>, tree: &Tree, problems: &mut 
 }
 
 /// In the embedded lab files stand in a folder of the DUT's own; elsewhere they are the host's.
-fn path(place: &Place<'_>, path: &str, span: Span, problems: &mut Vec<Problem>) {
+fn path(place: &Place<'_>, path: &str, span: Span, problems: &mut Vec<Diagnostic>) {
     let problem = match (place.embedded, path) {
         (_, "") => return,
         (_, path) if path.split('/').any(|part| part == "..") => {
-            Problem::new(span, "a path must not go up").help("write it without '..'")
+            Diagnostic::at(span, "a path must not go up").remedy("write it without '..'")
         }
         (true, path) if path.starts_with('/') => {
-            Problem::new(span, "the embedded lab writes no files of this host")
-                .help("write a name without folders: commands run where the file is")
+            Diagnostic::at(span, "the embedded lab writes no files of this host")
+                .remedy("write a name without folders: commands run where the file is")
         }
         (false, path) if !path.starts_with('/') => {
-            Problem::new(span, "a file's path begins at the root").help("write \"/etc/pf.conf\", say")
+            Diagnostic::at(span, "a file's path begins at the root").remedy("write \"/etc/pf.conf\", say")
         }
         _ => return,
     };
@@ -58,12 +58,12 @@ fn path(place: &Place<'_>, path: &str, span: Span, problems: &mut Vec<Problem>) 
 }
 
 /// Names that become paths or arguments of programs.
-fn names(tree: &Tree, problems: &mut Vec<Problem>) {
+fn names(tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let mut check = |name: &str, more: &str, what: &str, span: Span| {
         let fine = |c: char| c.is_ascii_alphanumeric() || more.contains(c);
         if !name.chars().all(fine) || name.contains("..") || name.starts_with(['-', '/', '.']) {
             let message = format!("'{}' is no name of {what}", name.chars().take(60).collect::<String>());
-            problems.push(Problem::new(span, message).help("write letters, digits, '_', '-' and '.'"));
+            problems.push(Diagnostic::at(span, message).remedy("write letters, digits, '_', '-' and '.'"));
         }
     };
     for (key, what) in [("sysctls", "a kernel setting"), ("boot", "a setting for the boot")] {
@@ -78,14 +78,14 @@ fn names(tree: &Tree, problems: &mut Vec<Problem>) {
     }
 }
 
-fn tables(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
+fn tables(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     for key in ["routes", "neighbours"] {
         let bridged = tree.get("dut").map(|n| &n.value) == Some(&Value::Dut(Dut::Bridge));
         if let Some(entry) = tree.entry(key).filter(|_| bridged) {
             let help = "leave it out, or use a factor's variants = [...]";
             problems.push(
-                Problem::new(entry.key_span, format!("'{}' is a bridge: it has no {key}", place.name()))
-                    .help(help),
+                Diagnostic::at(entry.key_span, format!("'{}' is a bridge: it has no {key}", place.name()))
+                    .remedy(help),
             );
         }
     }
@@ -94,37 +94,38 @@ fn tables(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
         let differ = is_v6("via").is_some_and(|via| is_v6("to").is_some_and(|to| to != via));
         if let Some(node) = route.get("via").filter(|_| differ) {
             let help = "name a next hop of the network's IP version";
-            problems.push(Problem::new(node.span, "the next hop is of the other IP version").help(help));
+            problems.push(Diagnostic::at(node.span, "the next hop is of the other IP version").remedy(help));
         }
     }
 }
 
-fn undo(place: &Place<'_>, span: Span, command: &Tree, problems: &mut Vec<Problem>) {
+fn undo(place: &Place<'_>, span: Span, command: &Tree, problems: &mut Vec<Diagnostic>) {
     let by_reboot = command.flag("undone-by-reboot") == Some(true);
     let problem = match (command.get("undo").is_some(), by_reboot) {
         (true, true) => {
-            Problem::new(span, "either `undo` or a reboot undoes a command").help("leave one of the two out")
+            Diagnostic::at(span, "either `undo` or a reboot undoes a command").remedy("leave one of the two out")
         }
-        (false, false) => Problem::new(span, "nothing says how this command is undone")
-            .help("add undo = \"...\", so that the host is left as it was found"),
+        (false, false) => Diagnostic::at(span, "nothing says how this command is undone")
+            .remedy("add undo = \"...\", so that the host is left as it was found"),
         (false, true) if place.embedded => {
-            Problem::new(span, "the embedded lab cannot reboot this machine").help("add undo = \"...\"")
+            Diagnostic::at(span, "the embedded lab cannot reboot this machine").remedy("add undo = \"...\"")
         }
         (false, true) if !place.reboots() => {
-            Problem::new(span, "a reboot undoes this command, and the plan allows none, so it would be part of every other variant")
-                .help("add reboot = \"when-needed\" to [trials], or undo = \"...\"")
+            Diagnostic::at(span, "a reboot undoes this command, and the plan allows none, so it would be part of every other variant")
+                .remedy("add reboot = \"when-needed\" to [trials], or undo = \"...\"")
         }
         _ => return,
     };
     problems.push(problem);
 }
 
-fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
+fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let Some(Node { span, value: Value::Dut(dut) }) = tree.get("dut") else {
         if place.name() == TESTER_BASELINE {
             let help = "call the variant something else, or add dut = \"tester-baseline\"";
-            problems
-                .push(Problem::new(place.span(), "'tester-baseline' is the tester without a DUT").help(help));
+            problems.push(
+                Diagnostic::at(place.span(), "'tester-baseline' is the tester without a DUT").remedy(help),
+            );
         }
         return;
     };
@@ -141,39 +142,40 @@ fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
     );
     if only_linux && !linux {
         let help = "give the variant systems = [\"linux\"], or a section for this system with another dut";
-        problems.push(Problem::new(span, format!("{} has no {dut}", place.system)).help(help));
+        problems.push(Diagnostic::at(span, format!("{} has no {dut}", place.system)).remedy(help));
     }
     if dut == Dut::Nested && place.system == System::OpenBsd {
         let help = "give the variant systems = [\"freebsd\"]";
-        problems.push(Problem::new(span, "OpenBSD has no network stacks inside its own").help(help));
+        problems.push(Diagnostic::at(span, "OpenBSD has no network stacks inside its own").remedy(help));
     }
     if dut == Dut::TesterBaseline {
         let set: Vec<&Entry> =
             tree.entries.iter().filter(|e| !["dut", "cpus"].contains(&e.key.as_str())).collect();
         if let Some(entry) = set.first() {
             let message = format!("without a DUT there is nothing to set {} of", entry.key);
-            problems.push(Problem::new(entry.key_span, message).help("leave it out"));
+            problems.push(Diagnostic::at(entry.key_span, message).remedy("leave it out"));
         }
         if !place.embedded && place.draft.variants.len() > 1 {
             let help = "measure it with a plan of its own";
-            problems
-                .push(Problem::new(span, "in a real lab, the tester baseline needs other cables").help(help));
+            problems.push(
+                Diagnostic::at(span, "in a real lab, the tester baseline needs other cables").remedy(help),
+            );
         }
     }
 }
 
 /// Where each trial is to begin without states, the firewall must be able to forget them.
-pub(super) fn forgotten(place: &Place<'_>, tree: &Tree, tool: Tool) -> Option<Problem> {
+pub(super) fn forgotten(place: &Place<'_>, tree: &Tree, tool: Tool) -> Option<Diagnostic> {
     let at = tree.entry("states").filter(|_| tree.text("states") == Some("new"))?;
     if place.embedded || tool.forget().is_some() {
         return None;
     }
     let message = "ipfw forgets its states only together with its rules";
     let help = "measure \"established\" or \"one-way\" states, or another firewall";
-    Some(Problem::new(at.key_span, message).help(help))
+    Some(Diagnostic::at(at.key_span, message).remedy(help))
 }
 
-fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
+fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let Some(rules) = tree.table("rules") else { return };
     let Some(first) = rules.entries.first() else { return };
     if rules.text("filter") == Some("none") || ["file", "map"].into_iter().any(|key| rules.get(key).is_some())
@@ -196,32 +198,30 @@ fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
             ),
             false => "add tool = \"nftables\" and filter = \"stateless\", say".to_string(),
         };
-        problems.push(Problem::new(first.key_span, message).help(help));
+        problems.push(Diagnostic::at(first.key_span, message).remedy(help));
         return;
     }
     problems.extend(tool(place, rules));
     problems.extend(lower::tool(rules).and_then(|tool| forgotten(place, tree, tool)));
     if let Some(at) = rules.entry("hash").filter(|_| rules.get("states").is_none()) {
         let help = "add states = 100000, say";
-        problems.push(Problem::new(at.key_span, "the hash is sized for a number of states").help(help));
+        problems.push(Diagnostic::at(at.key_span, "the hash is sized for a number of states").remedy(help));
     }
     let set =
         lower::settings(tree).rules.map(|rules| rules.rule_set(place.system, &[place.family], Some("out")));
     for fault in set.iter().flat_map(RuleSet::faults) {
-        let key = match fault.field() {
-            "kind" | "families" | "interface" => "filter",
-            "rules-before" => "before",
-            other => other,
+        let key = match fault.subject.as_deref() {
+            Some("rules-before") => "before",
+            Some(key @ ("table" | "states" | "hit" | "seed" | "optimize")) => key,
+            _ => "filter",
         };
         let span = rules.entry(key).map_or(first.key_span, |entry| entry.key_span);
-        let text = fault.to_string();
-        let (message, help) = text.split_once(": ").unwrap_or((&text, "leave it out"));
-        problems.push(Problem::new(span, message).help(help));
+        problems.push(Diagnostic { subject: None, ..fault.within(span) });
     }
 }
 
 /// Whether the system has the firewall that is named.
-pub(super) fn tool(place: &Place<'_>, rules: &Tree) -> Option<Problem> {
+pub(super) fn tool(place: &Place<'_>, rules: &Tree) -> Option<Diagnostic> {
     let node = rules.get("tool")?;
     let Value::Text(tool) = &node.value else { return None };
     let tools = tools(place.system);
@@ -230,7 +230,7 @@ pub(super) fn tool(place: &Place<'_>, rules: &Tree) -> Option<Problem> {
     }
     let message = format!("{} has no {tool}", place.system);
     let help = format!("there it is {}; or give the variant systems = [...] without it", listed(tools, "or"));
-    Some(Problem::new(node.span, message).help(help))
+    Some(Diagnostic::at(node.span, message).remedy(help))
 }
 
 /// The firewalls of a system.
@@ -242,7 +242,7 @@ pub(super) fn tools(system: System) -> &'static [&'static str] {
     }
 }
 
-fn interface(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
+fn interface(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     if place.embedded {
         veth(tree, problems);
     }
@@ -258,12 +258,12 @@ fn interface(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Problem>) {
         let message = format!("interfaces of {} have no {} to set", place.system, entry.key);
         let help =
             format!("there are {}; drivers' own settings are sysctls or boot settings", listed(known, "and"));
-        problems.push(Problem::new(entry.key_span, message).help(help));
+        problems.push(Diagnostic::at(entry.key_span, message).remedy(help));
     }
 }
 
 /// What the virtual links of the embedded lab do not have.
-fn veth(tree: &Tree, problems: &mut Vec<Problem>) {
+fn veth(tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let Some(both) = tree.table("interface") else { return };
     let ends = ["in", "out"].into_iter().filter_map(|end| both.table(end));
     for table in std::iter::once(both).chain(ends) {
@@ -282,15 +282,15 @@ fn veth(tree: &Tree, problems: &mut Vec<Problem>) {
             };
             let message = format!("{} cannot be set on a veth link of the embedded lab: {why}", entry.key);
             problems.push(
-                Problem::new(entry.key_span, message)
-                    .help("leave it out, or name a real lab: file = \"lab.toml\""),
+                Diagnostic::at(entry.key_span, message)
+                    .remedy("leave it out, or name a real lab: file = \"lab.toml\""),
             );
         }
     }
 }
 
 /// An image can be installed and undone. Its keys may come together from several variants and factors.
-fn image(tree: &Tree, problems: &mut Vec<Problem>) {
+fn image(tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let Some(entry) = tree.entry("image") else { return };
     let Some(image) = tree.table("image").filter(|t| !t.entries.is_empty()) else { return };
     let lacks = |key: &&str| image.text(key).is_none_or(|text| text.trim().is_empty());
@@ -298,33 +298,34 @@ fn image(tree: &Tree, problems: &mut Vec<Problem>) {
     if !lacking.is_empty() {
         let help = "add file = \"images/new.img.xz\", install = \"xzcat | upgrade\" and the line that puts the old one back: undo = \"...\"";
         let message = format!("the image lacks {}", listed(&lacking, "and"));
-        problems.push(Problem::new(entry.key_span, message).help(help));
+        problems.push(Diagnostic::at(entry.key_span, message).remedy(help));
     }
 }
 
 /// What takes effect at boot (`key`: settings, or an image) needs reboots.
-fn boot(place: &Place<'_>, tree: &Tree, key: &str, problems: &mut Vec<Problem>) {
+fn boot(place: &Place<'_>, tree: &Tree, key: &str, problems: &mut Vec<Diagnostic>) {
     let Some(entry) = tree.entry(key).filter(|_| tree.table(key).is_some_and(|t| !t.entries.is_empty()))
     else {
         return;
     };
     if place.embedded {
         let help = "name a real lab: file = \"lab.toml\"";
-        problems.push(Problem::new(entry.key_span, "the embedded lab cannot reboot this machine").help(help));
+        problems
+            .push(Diagnostic::at(entry.key_span, "the embedded lab cannot reboot this machine").remedy(help));
     } else if !place.reboots() {
         let help = "add reboot = \"when-needed\" to [trials]";
         let what = if key == "image" { "an image needs" } else { "settings for the boot need" };
-        problems.push(Problem::new(entry.key_span, format!("{what} reboots")).help(help));
+        problems.push(Diagnostic::at(entry.key_span, format!("{what} reboots")).remedy(help));
     }
 }
 
 /// Placeholders that do not exist.
-fn texts(tree: &Tree, problems: &mut Vec<Problem>) {
+fn texts(tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let mut check = |text: &str, span: Span| {
         if let Some(unknown) = placeholders::unknown(text) {
             let help =
                 format!("there are {}; a brace itself is written {{{{", listed(&placeholders::all(), "and"));
-            problems.push(Problem::new(span, format!("there is no placeholder {unknown}")).help(help));
+            problems.push(Diagnostic::at(span, format!("there is no placeholder {unknown}")).remedy(help));
         }
     };
     for key in ["sysctls", "boot"] {

@@ -1,7 +1,7 @@
 //! Factors: the fields they set, and their levels as values of those fields.
 
 use super::Draft;
-use crate::fault::{Problem, Span, listed, meant};
+use crate::diagnostic::{Diagnostic, Span, suggestion};
 use crate::field::Field;
 use crate::scalar;
 use crate::value::{Entry, Node, Raw, Tree, Value, same};
@@ -49,7 +49,7 @@ impl FactorDraft {
     }
 }
 
-pub(super) fn factors(draft: &Draft, problems: &mut Vec<Problem>) -> Vec<FactorDraft> {
+pub(super) fn factors(draft: &Draft, problems: &mut Vec<Diagnostic>) -> Vec<FactorDraft> {
     let Some(table) = draft.tree.table("factors") else {
         unknown_quick(draft, &[], problems);
         return Vec::new();
@@ -59,7 +59,8 @@ pub(super) fn factors(draft: &Draft, problems: &mut Vec<Problem>) -> Vec<FactorD
         if key == "variant" {
             let help = "call it something else";
             problems.push(
-                Problem::new(*key_span, "'variant' names the variants themselves, not a factor").help(help),
+                Diagnostic::at(*key_span, "'variant' names the variants themselves, not a factor")
+                    .remedy(help),
             );
         }
         if let Value::Table(tree) = &node.value {
@@ -71,15 +72,13 @@ pub(super) fn factors(draft: &Draft, problems: &mut Vec<Problem>) -> Vec<FactorD
     factors
 }
 
-fn factor(draft: &Draft, name: &str, span: Span, tree: &Tree, problems: &mut Vec<Problem>) -> FactorDraft {
+fn factor(draft: &Draft, name: &str, span: Span, tree: &Tree, problems: &mut Vec<Diagnostic>) -> FactorDraft {
     let mut sets = Vec::new();
     for node in tree.list("sets") {
         let Value::Text(path) = &node.value else { continue };
         match Field::parse(path) {
             Ok(field) => sets.push((field, node.span)),
-            Err(wrong) => {
-                problems.push(Problem { span: node.span, message: wrong.message, help: wrong.help })
-            }
+            Err(wrong) => problems.push(wrong.within(node.span)),
         }
     }
     let levels = levels(tree.get("levels"), &sets, problems);
@@ -96,7 +95,7 @@ fn factor(draft: &Draft, name: &str, span: Span, tree: &Tree, problems: &mut Vec
     }
 }
 
-fn variants(draft: &Draft, tree: &Tree, problems: &mut Vec<Problem>) -> Vec<usize> {
+fn variants(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) -> Vec<usize> {
     if tree.get("variants").is_none() {
         return (0..draft.variants.len()).collect();
     }
@@ -111,16 +110,16 @@ fn variants(draft: &Draft, tree: &Tree, problems: &mut Vec<Problem>) -> Vec<usiz
     chosen
 }
 
-fn levels(node: Option<&Node>, sets: &[(Field, Span)], problems: &mut Vec<Problem>) -> Vec<Level> {
+fn levels(node: Option<&Node>, sets: &[(Field, Span)], problems: &mut Vec<Diagnostic>) -> Vec<Level> {
     let Some(node) = node else { return Vec::new() };
     let Value::List(items) = &node.value else {
         let help = "write a list of levels such as [1, 10, 100]";
-        problems.push(Problem::new(node.span, "a factor's levels are a list").help(help));
+        problems.push(Diagnostic::at(node.span, "a factor's levels are a list").remedy(help));
         return Vec::new();
     };
     if items.is_empty() || items.len() > MOST_LEVELS {
         let message = format!("a factor has 1 to {MOST_LEVELS} levels, not {}", items.len());
-        problems.push(Problem::new(node.span, message));
+        problems.push(Diagnostic::at(node.span, message));
         return Vec::new();
     }
     let mut levels: Vec<Level> = Vec::new();
@@ -133,7 +132,7 @@ fn levels(node: Option<&Node>, sets: &[(Field, Span)], problems: &mut Vec<Proble
             let help =
                 "leave one of them out; to measure the same twice, write a variant with `apart = true`";
             problems.push(
-                Problem::new(item.span, format!("the level {} is there twice", level.label)).help(help),
+                Diagnostic::at(item.span, format!("the level {} is there twice", level.label)).remedy(help),
             );
         } else {
             levels.push(level);
@@ -142,14 +141,19 @@ fn levels(node: Option<&Node>, sets: &[(Field, Span)], problems: &mut Vec<Proble
     levels
 }
 
-fn values(raw: &Raw, span: Span, sets: &[(Field, Span)], problems: &mut Vec<Problem>) -> Option<Vec<Node>> {
+fn values(
+    raw: &Raw,
+    span: Span,
+    sets: &[(Field, Span)],
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Vec<Node>> {
     let mut values = Vec::new();
     for (field, _) in sets {
         match scalar::read(field.kind, raw) {
             Ok(value) => values.push(Node { span, value }),
             Err(wrong) => {
                 let message = format!("{}: {}", field.path(), wrong.message);
-                problems.push(Problem { span, message, help: wrong.help });
+                problems.push(Diagnostic { message, ..wrong.within(span) });
                 return None;
             }
         }
@@ -158,7 +162,7 @@ fn values(raw: &Raw, span: Span, sets: &[(Field, Span)], problems: &mut Vec<Prob
 }
 
 /// Two factors must not set the same field, for the second would undo the first.
-fn twice(factors: &[FactorDraft], problems: &mut Vec<Problem>) {
+fn twice(factors: &[FactorDraft], problems: &mut Vec<Diagnostic>) {
     for (at, factor) in factors.iter().enumerate() {
         for (field, span) in &factor.sets {
             let clash = |other: &&FactorDraft| {
@@ -167,21 +171,21 @@ fn twice(factors: &[FactorDraft], problems: &mut Vec<Problem>) {
             };
             if let Some(other) = factors[..at].iter().find(clash) {
                 let message = format!("the factor '{}' sets {} already", other.name, field.path());
-                problems.push(Problem::new(*span, message).help("a field can be set by one factor"));
+                problems.push(Diagnostic::at(*span, message).remedy("a field can be set by one factor"));
             }
         }
     }
 }
 
-fn unknown_quick(draft: &Draft, factors: &[FactorDraft], problems: &mut Vec<Problem>) {
+fn unknown_quick(draft: &Draft, factors: &[FactorDraft], problems: &mut Vec<Diagnostic>) {
     let Some(levels) = draft.tree.table("quick").and_then(|q| q.table("levels")) else { return };
     let names: Vec<&str> = factors.iter().map(|f| f.name.as_str()).collect();
     for entry in levels.entries.iter().filter(|e| !names.contains(&e.key.as_str())) {
-        let help = match meant(&entry.key, names.iter().copied()) {
-            Some(near) => format!("did you mean '{near}'?"),
-            None if names.is_empty() => "this plan has no factors".into(),
-            None => format!("there are {}", listed(&names, "and")),
+        let help = match names.is_empty() {
+            true => "this plan has no factors".into(),
+            false => suggestion(&entry.key, names.iter().copied()),
         };
-        problems.push(Problem::new(entry.key_span, format!("there is no factor '{}'", entry.key)).help(help));
+        problems
+            .push(Diagnostic::at(entry.key_span, format!("there is no factor '{}'", entry.key)).remedy(help));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Draft, TESTER_BASELINE};
 use crate::campaign::Claim;
-use crate::fault::{Problem, Span, listed, meant};
+use crate::diagnostic::{Diagnostic, Span, listed, meant};
 use crate::units::Rate;
 use crate::value::{Entry, Node, Raw, Tree, Value};
 
@@ -37,11 +37,11 @@ pub(in super::super) struct Expected {
     pub(in super::super) because: String,
 }
 
-pub(super) fn expected(draft: &Draft, problems: &mut Vec<Problem>) -> Vec<Expected> {
+pub(super) fn expected(draft: &Draft, problems: &mut Vec<Diagnostic>) -> Vec<Expected> {
     let mut all = Vec::new();
     for node in draft.tree.list("expect") {
         let Value::Table(tree) = &node.value else { continue };
-        let selector = |key: &str, problems: &mut Vec<Problem>| {
+        let selector = |key: &str, problems: &mut Vec<Diagnostic>| {
             tree.get(key).map(|node| selector(draft, node, problems))
         };
         let (of, than) = (selector("of", problems), selector("than", problems));
@@ -58,7 +58,7 @@ pub(super) fn expected(draft: &Draft, problems: &mut Vec<Problem>) -> Vec<Expect
     all
 }
 
-fn selector(draft: &Draft, node: &Node, problems: &mut Vec<Problem>) -> Option<Selector> {
+fn selector(draft: &Draft, node: &Node, problems: &mut Vec<Diagnostic>) -> Option<Selector> {
     match &node.value {
         Value::Raw(Raw::Text(name)) => {
             Some(Selector { who: who(draft, name, node.span, problems)?, ..Selector::default() })
@@ -73,13 +73,13 @@ fn selector(draft: &Draft, node: &Node, problems: &mut Vec<Problem>) -> Option<S
         }
         _ => {
             let help = "write a variant's name, or { variant = \"...\", FACTOR = LEVEL }";
-            problems.push(Problem::new(node.span, "this names no cells").help(help));
+            problems.push(Diagnostic::at(node.span, "this names no cells").remedy(help));
             None
         }
     }
 }
 
-fn who(draft: &Draft, name: &str, span: Span, problems: &mut Vec<Problem>) -> Option<Who> {
+fn who(draft: &Draft, name: &str, span: Span, problems: &mut Vec<Diagnostic>) -> Option<Who> {
     let name = name.trim();
     if name == TESTER_BASELINE && !draft.variants.iter().any(|v| v.name == name) {
         return Some(Who::Ceiling);
@@ -87,11 +87,12 @@ fn who(draft: &Draft, name: &str, span: Span, problems: &mut Vec<Problem>) -> Op
     draft.variant(name, span).map(Who::Variant).map_err(|problem| problems.push(problem)).ok()
 }
 
-fn part(draft: &Draft, entry: &Entry, selector: &mut Selector, problems: &mut Vec<Problem>) -> bool {
+fn part(draft: &Draft, entry: &Entry, selector: &mut Selector, problems: &mut Vec<Diagnostic>) -> bool {
     let Value::Raw(raw) = &entry.node.value else {
         let help = "write one level here, and another [[expect]] for another";
-        problems
-            .push(Problem::new(entry.node.span, "an expectation is about one level of a factor").help(help));
+        problems.push(
+            Diagnostic::at(entry.node.span, "an expectation is about one level of a factor").remedy(help),
+        );
         return false;
     };
     if entry.key == "variant" {
@@ -106,7 +107,8 @@ fn part(draft: &Draft, entry: &Entry, selector: &mut Selector, problems: &mut Ve
             Some(near) => format!("did you mean '{near}'?"),
             None => format!("write variant, or a factor: {}", listed(&names, "or")),
         };
-        problems.push(Problem::new(entry.key_span, format!("there is no factor '{}'", entry.key)).help(help));
+        problems
+            .push(Diagnostic::at(entry.key_span, format!("there is no factor '{}'", entry.key)).remedy(help));
         return false;
     };
     let factor = &draft.factors[at];
@@ -119,18 +121,20 @@ fn part(draft: &Draft, entry: &Entry, selector: &mut Selector, problems: &mut Ve
     }
     let labels: Vec<&str> = factor.levels.iter().map(|l| l.label.as_str()).collect();
     let message = format!("'{}' has no level {}", factor.name, raw.label());
-    problems
-        .push(Problem::new(entry.node.span, message).help(format!("there are {}", listed(&labels, "and"))));
+    problems.push(
+        Diagnostic::at(entry.node.span, message).remedy(format!("there are {}", listed(&labels, "and"))),
+    );
     false
 }
 
-fn claim(tree: &Tree, span: Span, problems: &mut Vec<Problem>) -> Option<Claim> {
+fn claim(tree: &Tree, span: Span, problems: &mut Vec<Diagnostic>) -> Option<Claim> {
     let is = tree.text("is")?;
     let at = tree.get("is").map_or(span, |n| n.span);
     let mut lacks = |key: &str, example: &str| {
         if tree.get(key).is_none() {
-            problems
-                .push(Problem::new(at, format!("'{is}' needs {key}")).help(format!("add {key} = {example}")));
+            problems.push(
+                Diagnostic::at(at, format!("'{is}' needs {key}")).remedy(format!("add {key} = {example}")),
+            );
         }
         tree.get(key).is_some()
     };
@@ -151,14 +155,15 @@ fn claim(tree: &Tree, span: Span, problems: &mut Vec<Problem>) -> Option<Claim> 
     for key in ["than", "by", "within", "rate"] {
         if let Some(entry) = tree.entry(key).filter(|_| !wanted.contains(&key)) {
             let help = format!("'{is}' takes {}", listed(wanted, "and"));
-            problems.push(Problem::new(entry.key_span, format!("'{is}' does not take {key}")).help(help));
+            problems.push(Diagnostic::at(entry.key_span, format!("'{is}' does not take {key}")).remedy(help));
         }
     }
     match claim {
         Some(Claim::Slower(by)) if by >= 1.0 => {
             let at = tree.get("by").map_or(at, |n| n.span);
             problems.push(
-                Problem::new(at, "nothing can be slower by 100 % or more").help("write a share below 100 %"),
+                Diagnostic::at(at, "nothing can be slower by 100 % or more")
+                    .remedy("write a share below 100 %"),
             );
             None
         }
@@ -166,14 +171,14 @@ fn claim(tree: &Tree, span: Span, problems: &mut Vec<Problem>) -> Option<Claim> 
     }
 }
 
-fn rate(tree: &Tree, is: &str, problems: &mut Vec<Problem>) -> Option<Claim> {
+fn rate(tree: &Tree, is: &str, problems: &mut Vec<Diagnostic>) -> Option<Claim> {
     let node = tree.get("rate")?;
     match node.value {
         Value::Rate(Rate::Frames(fps)) if is == "at-least" => Some(Claim::AtLeast(fps)),
         Value::Rate(Rate::Frames(fps)) => Some(Claim::AtMost(fps)),
         _ => {
             let help = "write it in frames a second: \"100 kpps\"";
-            problems.push(Problem::new(node.span, "an expected rate is one of frames").help(help));
+            problems.push(Diagnostic::at(node.span, "an expected rate is one of frames").remedy(help));
             None
         }
     }

@@ -2,8 +2,8 @@
 
 use super::Levels;
 use crate::campaign::{Campaign, Cell, Claim, Comparison, Expectation, Interest};
+use crate::diagnostic::Lines;
 use crate::draft::{Draft, Expected, Selector, Who};
-use crate::fault::Lines;
 use std::collections::HashMap;
 
 /// Adds baselines, comparisons and expectations to a campaign whose cells are complete.

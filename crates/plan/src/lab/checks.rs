@@ -4,7 +4,7 @@ mod cabling;
 mod hosts;
 
 use super::{Role, lower};
-use crate::fault::{Problem, Span};
+use crate::diagnostic::{Diagnostic, Span};
 use crate::value::{Entry, Tree, Value};
 
 /// A host's tree with its place.
@@ -43,23 +43,23 @@ impl<'a> HostTree<'a> {
 }
 
 /// Finds what is wrong, and what should be known.
-pub(super) fn check(tree: &Tree, problems: &mut Vec<Problem>, remarks: &mut Vec<Problem>) {
+pub(super) fn check(tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let Some(named) = tree.entry("hosts") else { return };
     let Value::Table(table) = &named.node.value else { return };
     let all: Vec<HostTree<'_>> = table.entries.iter().filter_map(HostTree::of).collect();
     for host in &all {
-        hosts::check(host, &all, problems, remarks);
+        hosts::check(host, &all, problems);
     }
     roles(&all, named.key_span, problems);
-    cabling::check(&all, problems, remarks);
+    cabling::check(&all, problems);
     if let Some(node) = tree.get("isolated").filter(|node| node.value == Value::Flag(false)) {
         let help = "say true once nothing but the lab's own hosts can receive what is sent in it (RFC 6815)";
-        remarks.push(Problem::new(node.span, "nothing will be sent in this lab").help(help));
+        problems.push(Diagnostic::warning(node.span, "nothing will be sent in this lab").remedy(help));
     }
 }
 
 /// A lab has generators, a receiver, and at most one of each of the others.
-fn roles(all: &[HostTree<'_>], span: Span, problems: &mut Vec<Problem>) {
+fn roles(all: &[HostTree<'_>], span: Span, problems: &mut Vec<Diagnostic>) {
     for role in Role::ALL {
         let having: Vec<&HostTree<'_>> = all.iter().filter(|host| host.is(role)).collect();
         let needed = matches!(role, Role::Generator | Role::Receiver);
@@ -67,17 +67,18 @@ fn roles(all: &[HostTree<'_>], span: Span, problems: &mut Vec<Problem>) {
         let unread = all.iter().any(|host| host.roles.is_empty());
         if having.is_empty() && needed && !unread {
             let help = format!("give a host role = \"{}\"; one host may have several roles", role.key());
-            problems.push(Problem::new(span, format!("this lab has no {}", role.key())).help(help));
+            problems.push(Diagnostic::at(span, format!("this lab has no {}", role.key())).remedy(help));
         }
         for host in having.iter().skip(1).filter(|_| role != Role::Generator) {
             let message = format!("{} is a {} already: a lab has one", having[0].name, role.key());
             let node = host.tree.get("role").map_or(host.span, |n| n.span);
-            problems.push(Problem::new(node, message).help("write a lab file for each"));
+            problems.push(Diagnostic::at(node, message).remedy("write a lab file for each"));
         }
     }
     let dut = all.iter().any(|host| host.is(Role::Dut));
     for host in all.iter().filter(|host| host.is(Role::Reference) && !dut) {
         let help = "give a host role = \"dut\", or leave the reference out";
-        problems.push(Problem::new(host.span, "a reference is the far end of a DUT's tunnels").help(help));
+        problems
+            .push(Diagnostic::at(host.span, "a reference is the far end of a DUT's tunnels").remedy(help));
     }
 }

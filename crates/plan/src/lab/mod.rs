@@ -11,11 +11,11 @@ mod ssh;
 mod tests;
 mod types;
 
-use crate::fault::Lines;
+use crate::diagnostic::Lines;
 use crate::settings::End;
-use crate::{Fault, faults, reader, schema as plan_schema, text};
+use crate::{Diagnostic, reader, schema as plan_schema, text};
 use linerate_wire::Family;
-pub use ssh::{Ssh, SshError};
+pub use ssh::Ssh;
 use std::net::IpAddr;
 pub use types::is_interface;
 pub use types::{Boot, Host, HostAddress, Interface, OperatingSystem, Role, Tool};
@@ -46,7 +46,7 @@ pub struct Lab {
     pub link_speed: Option<f64>,
     /// The hosts, in the order of the file.
     pub hosts: Vec<Host>,
-    remarks: Vec<Fault>,
+    remarks: Vec<Diagnostic>,
 }
 
 impl Lab {
@@ -54,26 +54,26 @@ impl Lab {
     ///
     /// # Errors
     /// Everything that is wrong with it, in the order of the text.
-    pub fn read(bytes: &[u8]) -> Result<Lab, Vec<Fault>> {
+    pub fn read(bytes: &[u8]) -> Result<Lab, Vec<Diagnostic>> {
         let text =
             text(bytes, "a lab file", "name the hosts, and nothing more").map_err(|fault| vec![fault])?;
         let lines = Lines::new(text);
         let (tree, mut problems) = reader::read(text, &keys::LAB);
         if tree.entries.is_empty() && !problems.is_empty() {
-            return Err(faults(&lines, problems));
+            return Err(lines.locate_all(problems));
         }
-        let mut remarks = Vec::new();
-        checks::check(&tree, &mut problems, &mut remarks);
-        if !problems.is_empty() {
-            return Err(faults(&lines, problems));
+        checks::check(&tree, &mut problems);
+        if problems.iter().any(Diagnostic::is_fault) {
+            problems.retain(Diagnostic::is_fault);
+            return Err(lines.locate_all(problems));
         }
         let mut lab = lower::lab(&tree);
-        lab.remarks = faults(&lines, remarks);
+        lab.remarks = lines.locate_all(problems);
         Ok(lab)
     }
 
     /// What is no fault, but should be known.
-    pub fn remarks(&self) -> &[Fault] {
+    pub fn remarks(&self) -> &[Diagnostic] {
         &self.remarks
     }
 

@@ -1,5 +1,6 @@
 //! Where the ssh client is to connect to: `user@host:port`, or a name that its configuration knows.
 
+use crate::diagnostic::Diagnostic;
 use std::fmt;
 use std::str::FromStr;
 
@@ -17,24 +18,23 @@ pub struct Ssh {
     pub port: Option<u16>,
 }
 
-/// What is wrong with a destination.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SshError {
-    /// No host.
-    #[error("there is no host in it")]
-    Empty,
-    /// The program would take it for an option, or a shell for something else.
-    #[error("a {0} has letters, digits, '.', '-' and '_', and does not begin with '-'")]
-    Name(&'static str),
-    /// The port is none.
-    #[error("a port is a number from 1 to 65535")]
-    Port,
+/// What is wrong with a destination: an option of the program, or something else to a shell.
+fn no_name(what: &str) -> Diagnostic {
+    Diagnostic::new(format!("a {what} has letters, digits, '.', '-' and '_', and does not begin with '-'"))
+}
+
+fn no_host() -> Diagnostic {
+    Diagnostic::new("there is no host in it")
+}
+
+fn no_port() -> Diagnostic {
+    Diagnostic::new("a port is a number from 1 to 65535")
 }
 
 impl FromStr for Ssh {
-    type Err = SshError;
+    type Err = Diagnostic;
 
-    fn from_str(text: &str) -> Result<Self, SshError> {
+    fn from_str(text: &str) -> Result<Self, Diagnostic> {
         let text = text.trim();
         let text = text.strip_prefix("ssh://").unwrap_or(text);
         let (user, rest) = match text.rsplit_once('@') {
@@ -43,22 +43,22 @@ impl FromStr for Ssh {
         };
         let (host, port) = split(rest)?;
         if let Some(user) = user.filter(|user| !is_name(user)) {
-            return Err(if user.is_empty() { SshError::Empty } else { SshError::Name("user") });
+            return Err(if user.is_empty() { no_host() } else { no_name("user") });
         }
-        let port = port.map(|p| p.parse().ok().filter(|n| *n > 0).ok_or(SshError::Port)).transpose()?;
+        let port = port.map(|p| p.parse().ok().filter(|n| *n > 0).ok_or_else(no_port)).transpose()?;
         Ok(Ssh { user: user.map(String::from), host: host.to_string(), port })
     }
 }
 
 /// Host and port. An IPv6 address stands in brackets, or alone.
-fn split(text: &str) -> Result<(&str, Option<&str>), SshError> {
+fn split(text: &str) -> Result<(&str, Option<&str>), Diagnostic> {
     if let Some(rest) = text.strip_prefix('[') {
-        let (host, rest) = rest.split_once(']').ok_or(SshError::Name("host"))?;
-        host.parse::<std::net::Ipv6Addr>().map_err(|_| SshError::Name("host"))?;
+        let (host, rest) = rest.split_once(']').ok_or_else(|| no_name("host"))?;
+        host.parse::<std::net::Ipv6Addr>().map_err(|_| no_name("host"))?;
         return match rest.strip_prefix(':') {
             Some(port) => Ok((host, Some(port))),
             None if rest.is_empty() => Ok((host, None)),
-            None => Err(SshError::Port),
+            None => Err(no_port()),
         };
     }
     if text.parse::<std::net::Ipv6Addr>().is_ok() {
@@ -66,9 +66,9 @@ fn split(text: &str) -> Result<(&str, Option<&str>), SshError> {
     }
     let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
     match host {
-        "" => Err(SshError::Empty),
+        "" => Err(no_host()),
         host if is_name(host) => Ok((host, port)),
-        _ => Err(SshError::Name("host")),
+        _ => Err(no_name("host")),
     }
 }
 
@@ -110,18 +110,12 @@ mod tests {
     #[test]
     fn what_a_program_would_take_for_something_else() {
         let error = |text: &str| text.parse::<Ssh>().unwrap_err();
-        assert_eq!(error("-oProxyCommand=reboot"), SshError::Name("host"));
-        assert_eq!(error("-l@host"), SshError::Name("user"));
-        assert_eq!(error("a b"), SshError::Name("host"));
-        assert_eq!(error("$(reboot)@host"), SshError::Name("user"));
-        assert_eq!(
-            (error(""), error("root@"), error("@host")),
-            (SshError::Empty, SshError::Empty, SshError::Empty)
-        );
-        assert_eq!(
-            (error("a:0"), error("a:ssh"), error("[::1]22")),
-            (SshError::Port, SshError::Port, SshError::Port)
-        );
+        assert_eq!(error("-oProxyCommand=reboot"), no_name("host"));
+        assert_eq!(error("-l@host"), no_name("user"));
+        assert_eq!(error("a b"), no_name("host"));
+        assert_eq!(error("$(reboot)@host"), no_name("user"));
+        assert_eq!((error(""), error("root@"), error("@host")), (no_host(), no_host(), no_host()));
+        assert_eq!((error("a:0"), error("a:ssh"), error("[::1]22")), (no_port(), no_port(), no_port()));
     }
 
     proptest! {

@@ -32,7 +32,7 @@ fn faults_of(text: &str) -> Vec<String> {
     let faults = Lab::read(text.as_bytes()).expect_err("has faults");
     faults
         .iter()
-        .map(|f| format!("{}: {} | {}", f.line, f.message, f.help.as_deref().unwrap_or("-")))
+        .map(|f| format!("{}: {} | {}", f.place.unwrap().line, f.message, f.remedy.as_deref().unwrap_or("-")))
         .collect()
 }
 
@@ -251,7 +251,10 @@ fn every_prefix_of_a_lab_is_read_or_has_faults_on_its_lines() {
         let prefix = &EXAMPLE.as_bytes()[..end];
         let lines = prefix.iter().filter(|b| **b == b'\n').count() + 1;
         if let Err(faults) = Lab::read(prefix) {
-            assert!(!faults.is_empty() && faults.iter().all(|f| (1..=lines).contains(&f.line)), "{end}");
+            assert!(
+                !faults.is_empty() && faults.iter().all(|f| (1..=lines).contains(&f.place.unwrap().line)),
+                "{end}"
+            );
         }
     }
 }
@@ -264,7 +267,7 @@ proptest! {
         let bytes = mutated(if least { LEAST } else { EXAMPLE }, edits, OF_TOML);
         let lines = bytes.iter().filter(|b| **b == b'\n').count() + 1;
         match Lab::read(&bytes) {
-            Err(faults) => prop_assert!(!faults.is_empty() && faults.iter().all(|f| (1..=lines).contains(&f.line))),
+            Err(faults) => prop_assert!(!faults.is_empty() && faults.iter().all(|f| (1..=lines).contains(&f.place.unwrap().line))),
             Ok(lab) => prop_assert!(lab.generators().count() > 0 && !lab.receiver().name.is_empty()),
         }
     }

@@ -1,123 +1,121 @@
 //! Rule sets that cannot be: what is asked for contradicts itself, or the firewall has no such thing.
 
 use super::{EntryKind, Families, Firewall, IpfwFormat, Kind, MAX_ENTRIES, MAX_RULES, MAX_STATES, RuleSet};
-
-/// Why a rule set cannot be written. The text says what to do instead.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// IP Filter and tables.
-    #[error("ipf has no tables: ask for rules instead, or for pf or ipfw")]
-    IpfTable,
-    /// IP Filter and address translation.
-    #[error("there is no address translation for ipf, because no source has one: ask for pf or ipfw")]
-    IpfNat,
-    /// IP Filter and the number of states.
-    #[error("there is no size for ipf's state table, because no source has one: ask for pf or ipfw")]
-    IpfStates,
-    /// Address translation of ipfw and IPv6.
-    #[error("ipfw translates IPv4 only: ask for IPv4, or for pf")]
-    IpfwNatIpv6,
-    /// States that are not kept.
-    #[error(
-        "a stateless rule set keeps no states: ask for a stateful one, or leave the number of states out"
-    )]
-    StatelessStates,
-    /// Too few or too many states.
-    #[error("{0} states cannot be: from 1 to {MAX_STATES}")]
-    States(u64),
-    /// Too many rules.
-    #[error("{0} rules are too many, {MAX_RULES} at most: more are a table's work")]
-    Rules(u32),
-    /// Too many entries.
-    #[error("a table of {0} entries is too large, {MAX_ENTRIES} at most")]
-    Table(u32),
-    /// A hit without a table.
-    #[error("a hit needs a table with one entry at least")]
-    HitWithoutEntry,
-    /// A hit in a table of hosts.
-    #[error("a hit is the test network, which no host can be: ask for a table of networks")]
-    HitOfHosts,
-    /// A seed or hosts for nothing.
-    #[error("there is nothing to draw: a seed and hosts are for rules and tables")]
-    NothingToDraw,
-    /// Translation without an interface to go by.
-    #[error("address translation of {0} needs the interface that the frames leave by: ix1, say")]
-    NoInterface(Firewall),
-    /// An interface for nothing.
-    #[error("an interface is for address translation only")]
-    InterfaceForNothing,
-    /// No name of an interface.
-    #[error(
-        "'{0}' is no name for an interface: up to 15 letters, digits, '.', '_', ':', '@' and '-'; on Linux with '*' for the rest"
-    )]
-    Interface(String),
-    /// pf's optimizer is turned off for others.
-    #[error("only pf makes tables of rules: {0} has nothing to turn off")]
-    Optimizer(Firewall),
-    /// ipfw's commands for others.
-    #[error("only ipfw reads a file of its own commands: {0} has one format")]
-    Commands(Firewall),
-    /// The ipset of a set without one.
-    #[error("only a rule set of iptables with a table has an ipset")]
-    NoIpset,
-}
-
-impl Fault {
-    /// The field of [`RuleSet`] that is at fault, as a plan writes it.
-    pub fn field(&self) -> &'static str {
-        match self {
-            Fault::IpfTable | Fault::Table(_) | Fault::NoIpset => "table",
-            Fault::IpfNat => "kind",
-            Fault::IpfStates | Fault::StatelessStates | Fault::States(_) => "states",
-            Fault::IpfwNatIpv6 => "families",
-            Fault::Rules(_) => "rules-before",
-            Fault::HitWithoutEntry | Fault::HitOfHosts => "hit",
-            Fault::NothingToDraw => "seed",
-            Fault::NoInterface(_) | Fault::InterfaceForNothing | Fault::Interface(_) => "interface",
-            Fault::Optimizer(_) => "optimize",
-            Fault::Commands(_) => "ipfw-format",
-        }
-    }
-}
+use crate::diagnostic::Diagnostic;
 
 impl RuleSet {
-    /// Everything that is wrong with it; nothing if it can be written.
-    pub fn faults(&self) -> Vec<Fault> {
+    /// Everything that is wrong with it; nothing if it can be written. The subject of each is a field of [`RuleSet`], as a plan names it.
+    pub fn faults(&self) -> Vec<Diagnostic> {
         let draws = self.rules_before > 0 || self.table.is_some();
         let wants_draw = self.seed.is_some() || self.entries == EntryKind::Hosts;
-        let no_entry = self.table.unwrap_or(0) == 0;
-        let of_ipf = self.firewall == Firewall::Ipf;
-        let ipfw_nat = self.firewall == Firewall::Ipfw && self.kind == Kind::Nat;
+        let (stateless, nat) = (self.kind == Kind::Stateless, self.kind == Kind::Nat);
+        let ipf = self.firewall == Firewall::Ipf;
+        let ipfw = self.firewall == Firewall::Ipfw;
+        let (rules, table, states) = (self.rules_before, self.table.unwrap_or(0), self.states.unwrap_or(1));
         let commands = self.ipfw_format == IpfwFormat::Commands;
-        let states = self.states.filter(|n| !(1..=MAX_STATES).contains(n));
-        let checks = [
-            (of_ipf && self.table.is_some()).then_some(Fault::IpfTable),
-            (of_ipf && self.kind == Kind::Nat).then_some(Fault::IpfNat),
-            (of_ipf && self.states.is_some()).then_some(Fault::IpfStates),
-            (ipfw_nat && self.families() != Families::Ipv4).then_some(Fault::IpfwNatIpv6),
-            (self.kind == Kind::Stateless && self.states.is_some()).then_some(Fault::StatelessStates),
-            states.map(Fault::States),
-            (self.rules_before > MAX_RULES).then_some(Fault::Rules(self.rules_before)),
-            self.table.filter(|n| *n > MAX_ENTRIES).map(Fault::Table),
-            (self.hit && no_entry).then_some(Fault::HitWithoutEntry),
-            (self.hit && self.entries == EntryKind::Hosts).then_some(Fault::HitOfHosts),
-            (wants_draw && !draws).then_some(Fault::NothingToDraw),
-            self.interface_fault(),
-            (!self.optimize && !self.firewall.is_pf()).then_some(Fault::Optimizer(self.firewall)),
-            (commands && self.firewall != Firewall::Ipfw).then_some(Fault::Commands(self.firewall)),
-        ];
-        checks.into_iter().flatten().collect()
-    }
-
-    fn interface_fault(&self) -> Option<Fault> {
-        let nat = self.kind == Kind::Nat && self.firewall != Firewall::Ipf;
-        match &self.interface {
-            None => (nat && !self.firewall.is_linux()).then_some(Fault::NoInterface(self.firewall)),
-            Some(_) if !nat => Some(Fault::InterfaceForNothing),
-            Some(name) => (!is_interface(name, self.firewall)).then(|| Fault::Interface(name.clone())),
-        }
+        let named = self.interface.as_deref();
+        let translates = nat && !ipf;
+        let mut faults = Vec::new();
+        let mut check = |wrong: bool, field: &str, message: &str, remedy: &str| {
+            let fault = || Diagnostic::new(message).of(field).remedy(remedy);
+            faults.extend(wrong.then(fault));
+        };
+        check(
+            ipf && self.table.is_some(),
+            "table",
+            "ipf has no tables",
+            "ask for rules instead, or for pf or ipfw",
+        );
+        check(
+            ipf && nat,
+            "kind",
+            "there is no address translation for ipf, because no source has one",
+            ASK_OTHERS,
+        );
+        check(
+            ipf && self.states.is_some(),
+            "states",
+            "there is no size for ipf's state table, because no source has one",
+            ASK_OTHERS,
+        );
+        check(
+            ipfw && nat && self.families() != Families::Ipv4,
+            "families",
+            "ipfw translates IPv4 only",
+            "ask for IPv4, or for pf",
+        );
+        check(
+            stateless && self.states.is_some(),
+            "states",
+            "a stateless rule set keeps no states",
+            "ask for a stateful one, or leave the number of states out",
+        );
+        check(
+            !(1..=MAX_STATES).contains(&states),
+            "states",
+            &format!("{states} states are not possible"),
+            &format!("from 1 to {MAX_STATES}"),
+        );
+        check(
+            rules > MAX_RULES,
+            "rules-before",
+            &format!("{rules} rules are too many, {MAX_RULES} at most"),
+            "more are a table's work",
+        );
+        check(
+            table > MAX_ENTRIES,
+            "table",
+            &format!("a table of {table} entries is too large"),
+            &format!("{MAX_ENTRIES} at most"),
+        );
+        check(self.hit && table == 0, "hit", "a hit needs a table with one entry at least", "add a table");
+        check(
+            self.hit && self.entries == EntryKind::Hosts,
+            "hit",
+            "a hit is the test network, which no host can be",
+            "ask for a table of networks",
+        );
+        check(
+            wants_draw && !draws,
+            "seed",
+            "there is nothing to draw",
+            "a seed and hosts are for rules and tables",
+        );
+        check(
+            translates && named.is_none() && !self.firewall.is_linux(),
+            "interface",
+            &format!("address translation of {} needs the interface that the frames leave by", self.firewall),
+            "ix1, say",
+        );
+        check(
+            !translates && named.is_some(),
+            "interface",
+            "an interface is for address translation only",
+            "leave it out",
+        );
+        check(
+            translates && named.is_some_and(|name| !is_interface(name, self.firewall)),
+            "interface",
+            &format!("'{}' is not an interface name", named.unwrap_or_default()),
+            "up to 15 letters, digits, '.', '_', ':', '@' and '-'; on Linux with '*' for the rest",
+        );
+        check(
+            !self.optimize && !self.firewall.is_pf(),
+            "optimize",
+            &format!("only pf makes tables of rules: {} has nothing to turn off", self.firewall),
+            "leave it out",
+        );
+        check(
+            commands && !ipfw,
+            "ipfw-format",
+            &format!("only ipfw reads a file of its own commands: {} has one format", self.firewall),
+            "leave it out",
+        );
+        faults
     }
 }
+
+const ASK_OTHERS: &str = "ask for pf or ipfw";
 
 /// The name goes into the rules as it is: it must not be able to become a rule itself.
 fn is_interface(name: &str, firewall: Firewall) -> bool {
@@ -129,7 +127,6 @@ fn is_interface(name: &str, firewall: Firewall) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Fault::*;
 
     fn set(firewall: Firewall, kind: Kind) -> RuleSet {
         RuleSet::new(firewall, kind)
@@ -157,30 +154,41 @@ mod tests {
         use Kind::{Nat, Stateful, Stateless};
         let ix0 = || Some("ix0".to_string());
         let cases = [
-            (RuleSet { table: Some(1), ..set(Ipf, Stateless) }, IpfTable),
-            (set(Ipf, Nat), IpfNat),
-            (RuleSet { states: Some(1), ..set(Ipf, Stateful) }, IpfStates),
-            (RuleSet { families: Some(Families::Both), interface: ix0(), ..set(Ipfw, Nat) }, IpfwNatIpv6),
-            (RuleSet { states: Some(1), ..set(Pf, Stateless) }, StatelessStates),
-            (RuleSet { states: Some(0), ..set(Pf, Stateful) }, States(0)),
-            (RuleSet { states: Some(1 << 31), ..set(Pf, Stateful) }, States(1 << 31)),
-            (RuleSet { rules_before: 100_001, ..set(Nftables, Stateless) }, Rules(100_001)),
-            (RuleSet { table: Some(10_000_001), ..set(Nftables, Stateless) }, Table(10_000_001)),
-            (RuleSet { hit: true, ..set(Nftables, Stateless) }, HitWithoutEntry),
-            (RuleSet { hit: true, table: Some(0), ..set(Nftables, Stateless) }, HitWithoutEntry),
+            (RuleSet { table: Some(1), ..set(Ipf, Stateless) }, "table", "ipf has no tables"),
+            (set(Ipf, Nat), "kind", "no address translation for ipf"),
+            (RuleSet { states: Some(1), ..set(Ipf, Stateful) }, "states", "ipf's state table"),
+            (
+                RuleSet { families: Some(Families::Both), interface: ix0(), ..set(Ipfw, Nat) },
+                "families",
+                "IPv4 only",
+            ),
+            (RuleSet { states: Some(1), ..set(Pf, Stateless) }, "states", "keeps no states"),
+            (RuleSet { states: Some(0), ..set(Pf, Stateful) }, "states", "0 states are not possible"),
+            (RuleSet { states: Some(1 << 31), ..set(Pf, Stateful) }, "states", "2147483648 states"),
+            (RuleSet { rules_before: 100_001, ..set(Nftables, Stateless) }, "rules-before", "100001 rules"),
+            (RuleSet { table: Some(10_000_001), ..set(Nftables, Stateless) }, "table", "10000001 entries"),
+            (RuleSet { hit: true, ..set(Nftables, Stateless) }, "hit", "one entry at least"),
+            (RuleSet { hit: true, table: Some(0), ..set(Nftables, Stateless) }, "hit", "one entry at least"),
             (
                 RuleSet { hit: true, table: Some(1), entries: EntryKind::Hosts, ..set(Pf, Stateless) },
-                HitOfHosts,
+                "hit",
+                "which no host can be",
             ),
-            (RuleSet { seed: Some(1), ..set(Nftables, Stateless) }, NothingToDraw),
-            (RuleSet { entries: EntryKind::Hosts, ..set(Nftables, Stateless) }, NothingToDraw),
-            (set(Pf, Nat), NoInterface(Pf)),
-            (RuleSet { interface: ix0(), ..set(Pf, Stateful) }, InterfaceForNothing),
-            (RuleSet { optimize: false, ..set(Ipfw, Stateless) }, Optimizer(Ipfw)),
-            (RuleSet { ipfw_format: IpfwFormat::Commands, ..set(Pf, Stateless) }, Commands(Pf)),
+            (RuleSet { seed: Some(1), ..set(Nftables, Stateless) }, "seed", "nothing to draw"),
+            (RuleSet { entries: EntryKind::Hosts, ..set(Nftables, Stateless) }, "seed", "nothing to draw"),
+            (set(Pf, Nat), "interface", "translation of pf needs"),
+            (RuleSet { interface: ix0(), ..set(Pf, Stateful) }, "interface", "address translation only"),
+            (RuleSet { optimize: false, ..set(Ipfw, Stateless) }, "optimize", "ipfw has nothing"),
+            (
+                RuleSet { ipfw_format: IpfwFormat::Commands, ..set(Pf, Stateless) },
+                "ipfw-format",
+                "pf has one format",
+            ),
         ];
-        for (set, fault) in cases {
-            assert_eq!(set.faults(), [fault], "{set:?}");
+        for (set, field, message) in cases {
+            let faults = set.faults();
+            assert!(faults.len() == 1 && faults[0].message.contains(message), "{set:?} {faults:?}");
+            assert_eq!(faults[0].subject.as_deref(), Some(field), "{set:?}");
         }
     }
 
@@ -189,7 +197,7 @@ mod tests {
         let table = Some(MAX_ENTRIES + 1);
         let wrong =
             RuleSet { table, rules_before: u32::MAX, states: Some(0), ..set(Firewall::Ipf, Kind::Stateless) };
-        let fields: Vec<_> = wrong.faults().iter().map(Fault::field).collect();
+        let fields: Vec<_> = wrong.faults().into_iter().filter_map(|fault| fault.subject).collect();
         assert_eq!(fields, ["table", "states", "states", "states", "rules-before", "table"]);
     }
 
@@ -218,7 +226,8 @@ mod tests {
             (Firewall::Ipfw, "ix0;reboot"),
             (Firewall::Pf, "é"),
         ] {
-            assert_eq!(nat(firewall, name).faults(), [Interface(name.into())], "{name}");
+            let faults = nat(firewall, name).faults();
+            assert!(faults.len() == 1 && faults[0].message.contains("not an interface name"), "{name}");
         }
     }
 }

@@ -18,9 +18,9 @@ pub mod sizing;
 mod tests;
 
 pub use entries::{Entries, Entry, EntryKind};
-pub use faults::Fault;
 pub use loading::{Load, Part};
 
+use crate::diagnostic::Diagnostic;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -241,9 +241,8 @@ impl RuleSet {
     /// # Errors
     /// As [`RuleSet::write`]; and `InvalidInput` where there is no such part.
     pub fn write_part(&self, part: Part, comments: &[String], out: &mut impl Write) -> io::Result<()> {
-        let invalid = |fault: Fault| io::Error::new(io::ErrorKind::InvalidInput, fault);
-        if let Some(fault) = self.faults().into_iter().next() {
-            return Err(invalid(fault));
+        if let Some(fault) = self.faults().into_iter().chain(self.part_fault(part)).next() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
         }
         let mut out = BufWriter::with_capacity(1 << 16, out);
         match part {
@@ -254,12 +253,18 @@ impl RuleSet {
                 Firewall::Ipfw => ipfw::write(self, comments, &mut out),
                 Firewall::Ipf => ipf::write(self, comments, &mut out),
             },
-            Part::Ipset if self.has_ipset() => iptables::write_ipset(self, comments, &mut out),
-            Part::Ipset => Err(invalid(Fault::NoIpset)),
+            Part::Ipset => iptables::write_ipset(self, comments, &mut out),
             Part::Sysctl => loading::write_settings(&self.sysctls(), comments, "", &mut out),
             Part::Loader => loading::write_settings(&self.loader_settings(), comments, "\"", &mut out),
         }?;
         out.flush()
+    }
+
+    /// Why there is no such part, where there is none.
+    pub fn part_fault(&self, part: Part) -> Option<Diagnostic> {
+        let none = part == Part::Ipset && !self.has_ipset();
+        let message = "only a rule set of iptables with a table has an ipset";
+        none.then(|| Diagnostic::new(message).of("table").remedy("leave --part out, or add a table"))
     }
 
     /// Whether there is an ipset beside the rules.

@@ -154,9 +154,10 @@ fn what_cannot_be_is_not_written() {
     let faulty = with_table(Firewall::Ipf, 1);
     let mut out = Vec::new();
     let error = faulty.write(&mut out).unwrap_err();
-    assert_eq!((error.kind(), error.to_string()), (io::ErrorKind::InvalidInput, Fault::IpfTable.to_string()));
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("ipf has no tables: ask for rules"), "{error}");
     let none = with_table(Firewall::Nftables, 1).write_part(Part::Ipset, &[], &mut out).unwrap_err();
-    assert_eq!(none.to_string(), Fault::NoIpset.to_string());
+    assert!(none.to_string().contains("has an ipset"), "{none}");
     assert!(out.is_empty());
 }
 

@@ -1,9 +1,9 @@
 //! Everything that can be wrong, each with what is said of it and where.
 
-use super::{Fault, Plan, plan};
+use super::{Diagnostic, Plan, plan};
 
 /// The fault that a plan must have, found by a part of its message.
-fn fault(lines: &str, says: &str) -> Fault {
+fn fault(lines: &str, says: &str) -> Diagnostic {
     let faults = plan(lines).expect_err(lines);
     let found = faults.iter().find(|f| f.message.contains(says));
     found.unwrap_or_else(|| panic!("no fault says '{says}':\n{lines}\n{faults:#?}")).clone()
@@ -93,9 +93,13 @@ const BAD: [(&str, &str, &str); 69] = [
 fn each_fault_is_found_and_says_what_to_do() {
     for (lines, says, help) in BAD {
         let fault = fault(lines, says);
-        let told = fault.help.clone().unwrap_or_default();
+        let told = fault.remedy.clone().unwrap_or_default();
         assert!(told.contains(help), "{lines}\nhelp is '{told}', without '{help}'");
-        assert!(fault.line >= 1 && fault.column >= 1 && fault.width >= 1);
+        assert!(
+            fault.place.unwrap().line >= 1
+                && fault.place.unwrap().column >= 1
+                && fault.place.unwrap().width >= 1
+        );
     }
 }
 
@@ -127,7 +131,7 @@ fn expectations_that_cannot_be_judged() {
     ] {
         let lines = with(expect);
         let fault = fault(&lines, says);
-        assert!(fault.help.as_ref().is_some_and(|h| h.contains(help)), "{expect}: {fault:?}");
+        assert!(fault.remedy.as_ref().is_some_and(|h| h.contains(help)), "{expect}: {fault:?}");
     }
 }
 
@@ -160,7 +164,10 @@ fn a_budget_must_hold_a_block() {
     let text =
         "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"10 s\"\nbudget = \"5 s\"";
     let faults = Plan::read(text.as_bytes()).unwrap_err();
-    assert!(faults[0].message.contains("more than the budget of 5 s") && faults[0].line == 6, "{faults:#?}");
+    assert!(
+        faults[0].message.contains("more than the budget of 5 s") && faults[0].place.unwrap().line == 6,
+        "{faults:#?}"
+    );
     let text = "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"10 s\"";
     let faults = Plan::read(text.as_bytes()).unwrap_err();
     assert!(faults[0].message.contains("when the trials end"), "{faults:#?}");
@@ -171,10 +178,11 @@ fn all_faults_are_told_at_once_in_the_order_of_the_text_and_none_twice() {
     let lines = "[traffic]\nsize = 64\nflows = -1\nrate = \"1 Gbit/s\"\n[variants.a]\nabuot = \"x\"\nfrom = \"b\"\n\
                  [variants.b]\nfrom = \"a\"\nrules = { before = 2 }\n[variants.c]\nfrom = \"b\"";
     let faults = plan(lines).unwrap_err();
-    let places: Vec<(usize, usize)> = faults.iter().map(|f| (f.line, f.column)).collect();
+    let places: Vec<(usize, usize)> =
+        faults.iter().map(|f| (f.place.unwrap().line, f.place.unwrap().column)).collect();
     assert_eq!(places, [(5, 8), (6, 9), (7, 8), (9, 1), (10, 8), (13, 11)], "{faults:#?}");
-    assert_eq!(faults[0].excerpt, "size = 64");
-    assert_eq!((faults[0].indent, faults[0].width), (7, 2));
+    assert_eq!(faults[0].evidence.as_deref().unwrap(), "size = 64");
+    assert_eq!((faults[0].place.unwrap().indent, faults[0].place.unwrap().width), (7, 2));
 }
 
 #[test]

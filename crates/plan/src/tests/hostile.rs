@@ -14,7 +14,7 @@ const PLANS: [&str; 4] = [
 #[test]
 fn files_that_are_no_text_or_too_large() {
     let fault = &Plan::read(b"title = \"t\"\nquestion = \"\xff\"").unwrap_err()[0];
-    assert_eq!((fault.line, fault.column), (2, 13));
+    assert_eq!((fault.place.unwrap().line, fault.place.unwrap().column), (2, 13));
     assert!(fault.message.contains("not UTF-8"));
     let large = vec![b'#'; MOST_BYTES + 1];
     assert!(Plan::read(&large).unwrap_err()[0].message.contains("at most 1048576 bytes"));
@@ -82,7 +82,7 @@ fn check(bytes: &[u8]) -> Result<(), TestCaseError> {
         let lines = bytes.iter().filter(|b| **b == b'\n').count() + 1;
         prop_assert!(!faults.is_empty());
         for fault in faults {
-            prop_assert!((1..=lines).contains(&fault.line) && !fault.message.is_empty());
+            prop_assert!((1..=lines).contains(&fault.place.unwrap().line) && !fault.message.is_empty());
         }
     }
     Ok(())

@@ -64,7 +64,7 @@ fn the_reader_takes_every_key_of_the_schema() {
     assert!(keys >= 13 && text.len() > 2000, "{text}");
     let (_, problems) = reader::read(&text, &PLAN);
     let told: Vec<_> =
-        problems.iter().map(|p| (&text[p.span.start..p.span.end], &p.message, &p.help)).collect();
+        problems.iter().map(|p| (&text[p.span.start..p.span.end], &p.message, &p.remedy)).collect();
     assert!(problems.is_empty(), "{told:#?}\n{text}");
 }
 

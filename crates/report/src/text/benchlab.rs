@@ -1,6 +1,6 @@
 //! What `linerate import benchlab` prints: what was made, what went where, what was left, and what to do next.
 
-use super::plan::{plan_faults, plan_line};
+use super::plan::{diagnostics, plan_line};
 use crate::document::{Document, Tone};
 use linerate_import::benchlab::{Imported, LAB_FILE, Note};
 use linerate_plan::Plan;
@@ -28,14 +28,14 @@ pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>) -> Documen
     match Lab::read(imported.lab.as_bytes()) {
         Ok(lab) => {
             page.append(lab_line(&lab_path, &lab));
-            page.append(plan_faults(&lab_path, &[], lab.remarks()));
+            page.append(diagnostics(&lab_path, lab.remarks()));
         }
-        Err(faults) => page.append(plan_faults(&lab_path, &faults, &[])),
+        Err(faults) => page.append(diagnostics(&lab_path, &faults)),
     }
     for plan in &imported.plans {
         page.append(match Plan::read(plan.text.as_bytes()) {
             Ok(read) => plan_line(&place(&plan.name), &read),
-            Err(faults) => plan_faults(&place(&plan.name), &faults, &[]),
+            Err(faults) => diagnostics(&place(&plan.name), &faults),
         });
     }
     page.gap();
@@ -106,7 +106,7 @@ mod tests {
         let lab = format!("{CONFIG}SENDER_LAB_IP=198.18.0.1\nRECEIVER_LAB_IP=198.19.0.1\n");
         let page = page(&lab, "a.config", Some("out/"));
         let line = "out/LAB.toml: no faults; generator generator; dut dut; receiver receiver\n";
-        assert!(page.contains(line) && page.contains("remark: nothing will be sent"), "{page}");
+        assert!(page.contains(line) && page.contains("warning: nothing will be sent"), "{page}");
         assert!(page.ends_with("Next:\n  linerate plan show out/PLAN.toml\n"), "{page}");
     }
 

@@ -3,9 +3,10 @@
 use super::numbers::counted;
 use crate::document::{Document, Rows, Table, Tone};
 use linerate_hosts::preflight::frames::{Skipped, Tried};
-use linerate_hosts::preflight::{Port, Problem, Severity, ports, speed, tool};
+use linerate_hosts::preflight::{Port, ports, speed, tool};
 use linerate_hosts::systems::{Facts, Interface, Link, System};
 use linerate_plan::lab::{Host, Lab};
+use linerate_plan::{Diagnostic, Severity};
 use std::collections::BTreeMap;
 
 /// What was found out about a lab.
@@ -18,7 +19,7 @@ pub struct LabCheck<'a> {
     /// What its hosts said.
     pub facts: &'a BTreeMap<String, Facts>,
     /// What is wrong.
-    pub problems: &'a [Problem],
+    pub problems: &'a [Diagnostic],
     /// What was sent.
     pub tried: &'a [Tried],
     /// What was not sent, and why.
@@ -43,9 +44,9 @@ pub fn lab_check(check: &LabCheck<'_>) -> Document {
         ),
     };
     page.paragraph(&answer, if faults > 0 { Tone::Warning } else { Tone::Strong });
-    problems(&mut page, "The lab", check.problems.iter().filter(|p| p.host.is_none()));
+    problems(&mut page, "The lab", check.problems.iter().filter(|p| p.subject.is_none()));
     for host in &check.lab.hosts {
-        let own = check.problems.iter().filter(|p| p.host.as_deref() == Some(&host.name));
+        let own = check.problems.iter().filter(|p| p.subject.as_deref() == Some(&host.name));
         problems(&mut page, &format!("{} ({})", host.name, host.ssh), own);
     }
     page.table(hosts_table(check));
@@ -53,8 +54,8 @@ pub fn lab_check(check: &LabCheck<'_>) -> Document {
     page
 }
 
-fn problems<'a>(page: &mut Document, heading: &str, problems: impl Iterator<Item = &'a Problem>) {
-    let mut problems: Vec<&Problem> = problems.collect();
+fn problems<'a>(page: &mut Document, heading: &str, problems: impl Iterator<Item = &'a Diagnostic>) {
+    let mut problems: Vec<&Diagnostic> = problems.collect();
     problems.sort_by_key(|problem| problem.severity);
     if problems.is_empty() {
         return;
@@ -65,9 +66,9 @@ fn problems<'a>(page: &mut Document, heading: &str, problems: impl Iterator<Item
             Severity::Fault => ("  FAULT    ", Tone::Warning),
             Severity::Warning => ("  warning  ", Tone::Plain),
         };
-        page.item(mark, &problem.what, ink);
-        page.item("           ", &problem.evidence, Tone::Note);
-        page.item("           -> ", &problem.remedy, Tone::Plain);
+        page.item(mark, &problem.message, ink);
+        problem.evidence.iter().for_each(|evidence| page.item("           ", evidence, Tone::Note));
+        problem.remedy.iter().for_each(|remedy| page.item("           -> ", remedy, Tone::Plain));
     }
 }
 

@@ -7,33 +7,35 @@ use super::numbers::counted;
 use crate::document::{Document, Tone};
 use crate::format::ascii;
 use linerate_plan::timetable::Timetable;
-use linerate_plan::{Fault, Plan};
+use linerate_plan::{Diagnostic, Plan};
 pub use rehearsal::rehearsal;
 pub use show::plan;
 
-/// Faults and remarks of one file, each with its line: `file:line:column: what is wrong`, the line, a mark below it, and what to write.
-pub fn plan_faults(file: &str, faults: &[Fault], remarks: &[Fault]) -> Document {
+/// Faults and warnings of one file, each with its line: `file:line:column: what is wrong`, the line, a mark below it, and what to write.
+pub fn diagnostics(file: &str, all: &[Diagnostic]) -> Document {
     let mut page = Document::default();
-    let marked = faults.iter().map(|f| (f, "", Tone::Strong));
-    for (fault, kind, tone) in marked.chain(remarks.iter().map(|f| (f, "remark: ", Tone::Plain))) {
-        page.paragraph(&format!("{file}:{}:{}: {kind}{}", fault.line, fault.column, fault.message), tone);
+    for one in all {
+        let (kind, tone) = if one.is_fault() { ("", Tone::Strong) } else { ("warning: ", Tone::Plain) };
+        let place = one.place.map(|place| format!("{}:{}:", place.line, place.column)).unwrap_or_default();
+        page.paragraph(&format!("{file}:{place} {kind}{}", one.message), tone);
         // One character for each of the line's, so that the mark stands below the fault.
-        let excerpt: String =
-            fault.excerpt.chars().map(|c| if matches!(c, ' '..='~') { c } else { stand_in(c) }).collect();
-        if !excerpt.trim().is_empty() {
-            let mark = format!("{}{}", " ".repeat(fault.indent), "^".repeat(fault.width));
-            page.code(&format!("{:>6} | {}", fault.line, excerpt.trim_end()), Tone::Plain);
+        let line: String = one.evidence.iter().flat_map(|line| line.chars()).map(stand_in).collect();
+        if let Some(place) = one.place.filter(|_| !line.trim().is_empty()) {
+            let mark = format!("{}{}", " ".repeat(place.indent), "^".repeat(place.width));
+            page.code(&format!("{:>6} | {}", place.line, line.trim_end()), Tone::Plain);
             page.code(&format!("       | {mark}"), Tone::Plain);
         }
-        if let Some(help) = &fault.help {
-            page.item("       = ", help, Tone::Plain);
-        }
+        one.remedy.iter().for_each(|remedy| page.item("       = ", remedy, Tone::Plain));
     }
     page
 }
 
 fn stand_in(c: char) -> char {
-    if c.is_whitespace() { ' ' } else { '?' }
+    match c {
+        ' '..='~' => c,
+        c if c.is_whitespace() => ' ',
+        _ => '?',
+    }
 }
 
 /// One line that says that a plan is without faults, and what it comes to.

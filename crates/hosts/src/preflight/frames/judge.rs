@@ -1,11 +1,12 @@
 //! What became of frames: whether they arrived, where, and what is wrong if they did not.
 
 use super::Tried;
-use crate::preflight::{Problem, Problems, Severity};
+use crate::preflight::Problems;
 use crate::systems::ping::FRAMES;
+use linerate_plan::{Diagnostic, Severity};
 
 /// What is wrong by what became of the frames.
-pub fn judge(tried: &[Tried]) -> Vec<Problem> {
+pub fn judge(tried: &[Tried]) -> Vec<Diagnostic> {
     let mut problems = Problems::default();
     let still: Vec<&(String, String)> = tried.iter().filter_map(still).collect();
     for probe in tried {
@@ -27,7 +28,8 @@ fn one(tried: &Tried, still: &[&(String, String)], problems: &mut Problems) {
     let enough = |count: &Option<u64>| count.is_some_and(|n| n >= u64::from(FRAMES));
     let evidence = evidence(tried);
     let mut add = |severity, host: &str, what: String, remedy: &str| {
-        problems.add_to(severity, Some(host), &what, &evidence, remedy);
+        let problem = Diagnostic::new(what).of(host).evidence(&evidence).remedy(remedy);
+        problems.add(Diagnostic { severity, ..problem });
     };
     let from_to = format!("what it sends from {} to {} of {}", probe.source, probe.to, probe.whose);
     let last = probe.arrives.len() - 1;

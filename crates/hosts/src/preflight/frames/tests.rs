@@ -1,8 +1,8 @@
 //! Which frames are planned, and what is said of those that do not arrive.
 
 use super::*;
-use crate::preflight::{Problem, Severity};
 use crate::systems::{Interface, Way};
+use linerate_plan::{Diagnostic, Severity};
 
 const LAB: &str = r#"
 isolated = true
@@ -109,7 +109,7 @@ fn who_is_one_host_sends_nothing_to_itself() {
 }
 
 /// The problem of a probe (0 over a cable, 3 through the DUT) of which so many were answered and counted.
-fn judged(probe: usize, answered: u32, arrived: &[Option<u64>], elsewhere: &[&str]) -> Option<Problem> {
+fn judged(probe: usize, answered: u32, arrived: &[Option<u64>], elsewhere: &[&str]) -> Option<Diagnostic> {
     let tried = Tried {
         probe: plan(&lab(), &facts()).probes[probe].clone(),
         replies: Replies { count: Some((10, answered)), said: "said".into() },
@@ -162,10 +162,13 @@ fn what_became_of_frames() {
     ];
     for (probe, answered, arrived, elsewhere, severity, host, what) in cases {
         let problem = judged(probe, answered, arrived, elsewhere).unwrap_or_else(|| panic!("{what}"));
-        assert_eq!((problem.severity, problem.host.as_deref()), (severity, Some(host)), "{problem:?}");
-        assert!(problem.what.contains(what), "{problem:?}");
-        assert!(problem.evidence.contains(&format!("{answered} of 10 pings")), "{problem:?}");
-        assert_eq!(problem.evidence.contains("said"), answered == 0, "{problem:?}");
+        assert_eq!((problem.severity, problem.subject.as_deref()), (severity, Some(host)), "{problem:?}");
+        assert!(problem.message.contains(what), "{problem:?}");
+        assert!(
+            problem.evidence.as_ref().unwrap().contains(&format!("{answered} of 10 pings")),
+            "{problem:?}"
+        );
+        assert_eq!(problem.evidence.as_ref().unwrap().contains("said"), answered == 0, "{problem:?}");
     }
 }
 
@@ -180,8 +183,8 @@ fn counters_that_do_not_move_are_no_way_around_the_dut() {
     let [problem] = &judge(&[tried(0, &[Some(0)]), tried(3, &[Some(0), ALL])])[..] else {
         panic!("one problem")
     };
-    assert!(problem.what.contains("the counters of d0 do not move"), "{problem:?}");
-    assert!(problem.remedy.contains("freebsd-version -ku"), "{problem:?}");
+    assert!(problem.message.contains("the counters of d0 do not move"), "{problem:?}");
+    assert!(problem.remedy.as_ref().unwrap().contains("freebsd-version -ku"), "{problem:?}");
 }
 
 #[test]

@@ -5,10 +5,9 @@ use super::*;
 /// The faults of a test as `file:line:column: message (help)`.
 fn faults(main: &str, files: &[(&str, &str)]) -> Vec<String> {
     let faults = read_files(main, files).expect_err("there are faults");
-    let told = faults.iter().map(|Fault { file, fault }| {
-        let file = file.rsplit('/').next().unwrap();
-        let help = fault.help.as_deref().unwrap_or("");
-        format!("{file}:{}:{}: {} ({help})", fault.line, fault.column, fault.message)
+    let told = faults.iter().map(|fault| {
+        let help = fault.remedy.as_deref().unwrap_or("");
+        format!("{} ({help})", fault.head().replace("lab/my-test/", ""))
     });
     told.collect()
 }
@@ -159,14 +158,13 @@ fn steps() {
 
 #[test]
 fn files_that_are_no_texts() {
-    let bad = |bytes: Vec<u8>| {
-        read("m.cfg", &Options::default(), |_| Ok(bytes.clone())).unwrap_err().remove(0).fault
-    };
+    let bad =
+        |bytes: Vec<u8>| read("m.cfg", &Options::default(), |_| Ok(bytes.clone())).unwrap_err().remove(0);
     let fault = bad(b"[Test]\n\xff".to_vec());
-    assert_eq!((fault.line, fault.message.as_str()), (2, "byte 7 is not UTF-8 text"));
+    assert_eq!((fault.place.unwrap().line, fault.message.as_str()), (2, "byte 7 is not UTF-8 text"));
     assert!(bad(vec![b'x'; MOST_BYTES + 1]).message.contains("at most 1048576 bytes"));
     let gone = read("m.cfg", &Options::default(), |_| Err("No such file".into())).unwrap_err();
-    assert_eq!(gone[0].fault.message, "cannot be read: No such file");
+    assert_eq!(gone[0].message, "cannot be read: No such file");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use super::Found;
 use linerate_hosts::preflight::frames::Tried;
-use linerate_hosts::preflight::{Problem, Severity, ports, tool};
+use linerate_hosts::preflight::{ports, tool};
 use linerate_hosts::systems::{Facts, Interface, Link};
+use linerate_plan::Severity;
 use linerate_plan::lab::{Host, Lab};
 use serde_json::{Value, json};
 
@@ -23,7 +24,7 @@ pub fn json(file: &str, lab: &Lab, found: &Found) -> Value {
         "hosts": lab.hosts.iter().map(|h| host(lab, h, found.facts.get(&h.name))).collect::<Vec<_>>(),
         "frames": found.frames.tried.iter().map(tried).collect::<Vec<_>>(),
         "not_tried": found.frames.skipped.iter().map(skipped).collect::<Vec<_>>(),
-        "problems": found.problems.iter().map(problem).collect::<Vec<_>>(),
+        "problems": found.problems,
         "remarks": lab.remarks(),
     })
 }
@@ -91,13 +92,4 @@ fn tried(tried: &Tried) -> Value {
         "arrived": counted.collect::<Vec<_>>(),
         "elsewhere": elsewhere,
     })
-}
-
-fn problem(problem: &Problem) -> Value {
-    let severity = match problem.severity {
-        Severity::Fault => "fault",
-        Severity::Warning => "warning",
-    };
-    let Problem { host, what, evidence, remedy, .. } = problem;
-    json!({ "host": host, "severity": severity, "what": what, "evidence": evidence, "remedy": remedy })
 }

@@ -12,7 +12,7 @@ use crate::output::{faulty, usage};
 use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use linerate_hosts::dut_changes::{self, Steps, Target};
-use linerate_hosts::preflight::{self, Needs, Port, Problem, Severity, ports};
+use linerate_hosts::preflight::{self, Needs, Port, ports};
 use linerate_hosts::systems::{Facts, Interface, System as Detected};
 use linerate_linux::records::rfc3339_utc;
 use linerate_measure::record::{HostFacts, Roles, VERSION};
@@ -74,10 +74,8 @@ impl Site {
             site.ask()?;
         }
         let problems = preflight::check(&site.lab, &site.facts, &Needs::default());
-        let faults = problems.iter().filter(|p| p.severity == Severity::Fault).count();
-        if !problems.is_empty() {
-            progress.aside(|| tell(&problems));
-        }
+        let faults = problems.iter().filter(|problem| problem.is_fault()).count();
+        progress.aside(|| problems.iter().for_each(|problem| eprintln!("linerate: {problem}")));
         if faults > 0 {
             bail!("the lab is not fit for a campaign: {faults} faults; `linerate lab check` looks again");
         }
@@ -380,13 +378,6 @@ fn unmet(site: &Site, requirements: &[Requirement]) -> Result<Vec<String>> {
         all.extend(site.unmet(requirement)?);
     }
     Ok(all)
-}
-
-fn tell(problems: &[Problem]) {
-    for Problem { host, what, evidence, remedy, .. } in problems {
-        let host = host.as_deref().unwrap_or("the lab");
-        eprintln!("linerate: {host}: {what} ({evidence}); {remedy}");
-    }
 }
 
 /// The system that a plan is carried out for: the one that was asked for, or the DUT's.

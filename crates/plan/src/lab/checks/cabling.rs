@@ -2,12 +2,12 @@
 
 use super::super::{HostAddress, Interface, Role, lower};
 use super::HostTree;
-use crate::fault::{Problem, Span};
+use crate::diagnostic::{Diagnostic, Span};
 use crate::value::{Tree, Value};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-pub(super) fn check(all: &[HostTree<'_>], problems: &mut Vec<Problem>, remarks: &mut Vec<Problem>) {
+pub(super) fn check(all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
     once(all, problems);
     let dut = all.iter().find(|host| host.is(Role::Dut));
     let reference = all.iter().find(|host| host.is(Role::Reference));
@@ -23,7 +23,7 @@ pub(super) fn check(all: &[HostTree<'_>], problems: &mut Vec<Problem>, remarks: 
         cable(reference, "out", &with(all, Role::Receiver, "receive"), problems);
     }
     next_hops(all, problems);
-    ranges(all, remarks);
+    ranges(all, problems);
 }
 
 /// The interfaces of a role, with their hosts' names.
@@ -39,7 +39,7 @@ fn with<'a>(all: &[HostTree<'a>], role: Role, key: &str) -> Vec<(&'a str, Interf
 }
 
 /// Ethernet and IP addresses belong to one interface each.
-fn once(all: &[HostTree<'_>], problems: &mut Vec<Problem>) {
+fn once(all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
     let mut seen: HashMap<String, String> = HashMap::new();
     for host in all {
         for (key, _, tree) in host.interfaces() {
@@ -48,8 +48,9 @@ fn once(all: &[HostTree<'_>], problems: &mut Vec<Problem>) {
                 let alone = text.split('/').next().unwrap_or_default().to_string();
                 if let Some(other) = seen.insert(alone, place.clone()) {
                     let message = format!("{text} is the address of {other} already");
-                    problems
-                        .push(Problem::new(span, message).help("each interface has addresses of its own"));
+                    problems.push(
+                        Diagnostic::at(span, message).remedy("each interface has addresses of its own"),
+                    );
                 }
             }
             if let Some((node, mac)) = mac(tree) {
@@ -57,7 +58,8 @@ fn once(all: &[HostTree<'_>], problems: &mut Vec<Problem>) {
                 if mac.is_multicast() || octets == [0; 6] {
                     let help = "write the interface's own, as the host shows it";
                     problems.push(
-                        Problem::new(node, format!("{mac} is no interface's Ethernet address")).help(help),
+                        Diagnostic::at(node, format!("{mac} is no interface's Ethernet address"))
+                            .remedy(help),
                     );
                 }
             }
@@ -82,14 +84,19 @@ fn addresses(tree: &Tree) -> Vec<(&str, Span)> {
 
 /// One cable: an end that neither has a name nor an address can only be found by asking for the route to the other end; and where both
 /// ends have addresses of a family, one must be in the other's network.
-fn cable(host: &HostTree<'_>, key: &'static str, peers: &[(&str, Interface)], problems: &mut Vec<Problem>) {
+fn cable(
+    host: &HostTree<'_>,
+    key: &'static str,
+    peers: &[(&str, Interface)],
+    problems: &mut Vec<Diagnostic>,
+) {
     let Some((_, span, tree)) = host.interfaces().find(|(k, ..)| *k == key) else { return };
     let own = lower::interface(tree);
     let named = own.name.is_some() || own.mac.is_some() || !own.addresses.is_empty();
     if !named && peers.iter().all(|(_, peer)| peer.addresses.is_empty()) && !peers.is_empty() {
         let message = format!("nothing says which interface of {} [{key}] is", host.name);
         let help = "add name = \"igb1\", its mac, or its addresses";
-        problems.push(Problem::new(span, message).help(help));
+        problems.push(Diagnostic::at(span, message).remedy(help));
     }
     for (other, peer) in peers {
         for is_v4 in [true, false] {
@@ -102,7 +109,7 @@ fn cable(host: &HostTree<'_>, key: &'static str, peers: &[(&str, Interface)], pr
                 let message = format!("{far} of {other} is in no network of [{key}] of {}", host.name);
                 let node = tree.get("addresses").map_or(span, |n| n.span);
                 let help = "give both ends of the cable addresses of one network, or name next-hops";
-                problems.push(Problem::new(node, message).help(help));
+                problems.push(Diagnostic::at(node, message).remedy(help));
             }
         }
     }
@@ -119,7 +126,7 @@ fn unreachable(near: &[HostAddress], far: &[HostAddress]) -> Option<HostAddress>
 }
 
 /// A next hop is in a network of its interface, where these are known.
-fn next_hops(all: &[HostTree<'_>], problems: &mut Vec<Problem>) {
+fn next_hops(all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
     for host in all {
         for (key, _, tree) in host.interfaces() {
             let own = lower::interface(tree);
@@ -132,7 +139,7 @@ fn next_hops(all: &[HostTree<'_>], problems: &mut Vec<Problem>) {
                 if !known.is_empty() && known.len() == of_family.len() && !known.contains(&true) {
                     let message = format!("{hop} is in no network of [{key}] of {}", host.name);
                     let help = "name the neighbour that frames are handed to";
-                    problems.push(Problem::new(node.span, message).help(help));
+                    problems.push(Diagnostic::at(node.span, message).remedy(help));
                 }
             }
         }
@@ -140,7 +147,7 @@ fn next_hops(all: &[HostTree<'_>], problems: &mut Vec<Problem>) {
 }
 
 /// Addresses of frames outside of what is set aside for benchmarks are somebody's.
-fn ranges(all: &[HostTree<'_>], remarks: &mut Vec<Problem>) {
+fn ranges(all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
     let aside = ["198.18.0.0/15", "2001:2::/48"].map(|text| text.parse::<HostAddress>());
     for host in all {
         for (.., tree) in host.interfaces() {
@@ -155,7 +162,7 @@ fn ranges(all: &[HostTree<'_>], remarks: &mut Vec<Problem>) {
                         "198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180) are set aside for benchmarks";
                     let message =
                         format!("{text} may be somebody's: frames with its addresses must not get out");
-                    remarks.push(Problem::new(node.span, message).help(help));
+                    problems.push(Diagnostic::warning(node.span, message).remedy(help));
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::super::{OperatingSystem, Role, Ssh, is_interface};
 use super::HostTree;
-use crate::fault::{Problem, listed, meant};
+use crate::diagnostic::{Diagnostic, listed, suggestion};
 use crate::value::Value;
 
 /// The interfaces, each with the roles that have one of it.
@@ -13,12 +13,7 @@ const INTERFACES: [(&str, &[Role]); 4] = [
     ("out", &[Role::Dut, Role::Reference]),
 ];
 
-pub(super) fn check(
-    host: &HostTree<'_>,
-    all: &[HostTree<'_>],
-    problems: &mut Vec<Problem>,
-    remarks: &mut Vec<Problem>,
-) {
+pub(super) fn check(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
     address(host, problems);
     if !host.roles.is_empty() {
         interfaces(host, problems);
@@ -30,29 +25,29 @@ pub(super) fn check(
     let system = host.tree.get("system").filter(|_| host.is(Role::Dut));
     if let Some(node) = system.filter(|_| host.tree.text("system") == Some(OperatingSystem::NetBsd.key())) {
         let help = "it is measured as it is; variants that set something are not possible on it";
-        remarks.push(Problem::new(node.span, "plans have no settings for NetBSD").help(help));
+        problems.push(Diagnostic::warning(node.span, "plans have no settings for NetBSD").remedy(help));
     }
 }
 
-fn address(host: &HostTree<'_>, problems: &mut Vec<Problem>) {
+fn address(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     let Some(node) = host.tree.get("ssh") else { return };
     let Value::Text(text) = &node.value else { return };
     if let Err(error) = text.parse::<Ssh>() {
         let message =
             format!("ssh cannot connect to '{}': {error}", text.chars().take(60).collect::<String>());
         let help = "write \"root@192.168.1.3\", \"root@host:2222\", or a name of your ssh configuration";
-        problems.push(Problem::new(node.span, message).help(help));
+        problems.push(Diagnostic::at(node.span, message).remedy(help));
     }
 }
 
-fn interfaces(host: &HostTree<'_>, problems: &mut Vec<Problem>) {
+fn interfaces(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     for (key, roles) in INTERFACES {
         let role = roles.iter().find(|role| host.is(**role));
         match (role, host.tree.entry(key)) {
             (Some(role), None) => {
                 let message = format!("{} is a {} without [{key}]", host.name, role.key());
                 let help = format!("add [hosts.{}.{key}] with name = \"...\"", host.name);
-                problems.push(Problem::new(host.span, message).help(help));
+                problems.push(Diagnostic::at(host.span, message).remedy(help));
             }
             (None, Some(entry)) => {
                 let names: Vec<&str> = roles.iter().map(|r| r.key()).collect();
@@ -62,7 +57,7 @@ fn interfaces(host: &HostTree<'_>, problems: &mut Vec<Problem>) {
                     host.name
                 );
                 let help = format!("leave it out, or add \"{}\" to its role", names[0]);
-                problems.push(Problem::new(entry.key_span, message).help(help));
+                problems.push(Diagnostic::at(entry.key_span, message).remedy(help));
             }
             _ => {}
         }
@@ -74,47 +69,49 @@ fn interfaces(host: &HostTree<'_>, problems: &mut Vec<Problem>) {
             if let Some(entry) = tree.entry(setting).filter(|_| !belongs.contains(&key)) {
                 let message = format!("[{key}] has no {setting}");
                 let help = format!("it belongs to {}; leave it out here", listed(belongs, "and"));
-                problems.push(Problem::new(entry.key_span, message).help(help));
+                problems.push(Diagnostic::at(entry.key_span, message).remedy(help));
             }
         }
     }
 }
 
 /// What measures is not what is measured.
-fn together(host: &HostTree<'_>, problems: &mut Vec<Problem>) {
+fn together(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     let tests = host.is(Role::Generator) || host.is(Role::Receiver);
     let node = host.tree.get("role").map_or(host.span, |n| n.span);
     if host.is(Role::Dut) && (tests || host.is(Role::Reference)) {
         let help = "give the other roles to another host, or use the embedded lab: linerate bench";
-        problems.push(Problem::new(node, "a DUT is nothing else: it would be busy with both").help(help));
+        problems.push(Diagnostic::at(node, "a DUT is nothing else: it would be busy with both").remedy(help));
     }
 }
 
-fn tool(host: &HostTree<'_>, problems: &mut Vec<Problem>) {
+fn tool(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     let Some(entry) = host.tree.entry("tool") else { return };
     if !host.is(Role::Generator) && !host.is(Role::Receiver) {
         let help = "leave it out: it is for generators and receivers";
-        problems
-            .push(Problem::new(entry.key_span, format!("{} sends and counts nothing", host.name)).help(help));
+        problems.push(
+            Diagnostic::at(entry.key_span, format!("{} sends and counts nothing", host.name)).remedy(help),
+        );
     }
     let (tool, system) = (host.tree.text("tool"), host.tree.text("system"));
     let bsd = system.is_some_and(|s| !["linux", "vyos"].contains(&s));
     if tool == Some("trafgen") && bsd {
         let message =
             format!("trafgen is a program of Linux, and {} runs {}", host.name, system.unwrap_or_default());
-        problems.push(Problem::new(entry.node.span, message).help("write \"pkt-gen\" or \"iperf3\", say"));
+        problems
+            .push(Diagnostic::at(entry.node.span, message).remedy("write \"pkt-gen\" or \"iperf3\", say"));
     }
     for (key, _, tree) in host.interfaces().filter(|(key, ..)| ["send", "receive"].contains(key)) {
         let node = tree.get("netmap").filter(|n| n.value == Value::Flag(false));
         if let Some(node) = node.filter(|_| tool == Some("pkt-gen")) {
             let help = "use another tool, or another interface";
-            problems.push(Problem::new(node.span, format!("pkt-gen needs netmap at [{key}]")).help(help));
+            problems.push(Diagnostic::at(node.span, format!("pkt-gen needs netmap at [{key}]")).remedy(help));
         }
     }
 }
 
 /// Names become arguments of programs, and an interface does one thing.
-fn names(host: &HostTree<'_>, problems: &mut Vec<Problem>) {
+fn names(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for (key, _, tree) in host.interfaces() {
         let Some(node) = tree.get("name") else { continue };
@@ -122,28 +119,28 @@ fn names(host: &HostTree<'_>, problems: &mut Vec<Problem>) {
         if !is_interface(name) {
             let shown: String = name.chars().take(40).collect();
             let help = "write it as the host shows it: letters, digits, '.', '_', '-'; at most 15 characters";
-            problems
-                .push(Problem::new(node.span, format!("'{shown}' is not a valid interface name")).help(help));
+            problems.push(
+                Diagnostic::at(node.span, format!("'{shown}' is not a valid interface name")).remedy(help),
+            );
         }
         if let Some((_, other)) = seen.iter().find(|(n, _)| n == name) {
             let message = format!("{name} is the interface of [{other}] already");
-            problems.push(Problem::new(node.span, message).help("name another: each does one thing"));
+            problems.push(Diagnostic::at(node.span, message).remedy("name another: each does one thing"));
         }
         seen.push((name, key));
     }
 }
 
-fn boot(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Problem>) {
+fn boot(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
     let Some(boot) = host.tree.table("boot") else { return };
     let Some(node) = boot.get("from") else { return };
     let Value::Text(name) = &node.value else { return };
     let names = || all.iter().map(|host| host.name);
     if !names().any(|n| n == name) {
-        let help = match meant(name, names()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("there are {}", listed(&names().collect::<Vec<_>>(), "and")),
-        };
         let shown: String = name.chars().take(60).collect();
-        problems.push(Problem::new(node.span, format!("there is no host '{shown}'")).help(help));
+        problems.push(
+            Diagnostic::at(node.span, format!("there is no host '{shown}'"))
+                .remedy(suggestion(name, names())),
+        );
     }
 }

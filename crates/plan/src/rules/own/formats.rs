@@ -1,10 +1,11 @@
 //! Which firewall reads a rule file, and what must not be in it.
 
+use super::Firewall;
 use super::tokens::{Token, TokenKind};
-use super::{Firewall, Wrong};
+use crate::diagnostic::{Diagnostic, Span};
 
 /// What would reach beyond the file.
-pub(super) fn refuse(firewall: Firewall, tokens: &[Token<'_>]) -> Result<(), Wrong> {
+pub(super) fn refuse(firewall: Firewall, tokens: &[Token<'_>]) -> Result<(), Diagnostic> {
     match firewall {
         Firewall::Nftables | Firewall::Pf | Firewall::OpenbsdPf => {
             let Some(token) = tokens.iter().find(|t| t.is(&["include"])) else { return Ok(()) };
@@ -14,7 +15,8 @@ pub(super) fn refuse(firewall: Firewall, tokens: &[Token<'_>]) -> Result<(), Wro
                 }
                 _ => "put its lines here",
             };
-            Err(Wrong::new(token.line, "this file includes another, which linerate does not read", help))
+            let message = "this file includes another, which linerate does not read";
+            Err(Diagnostic::at(token.span(), message).remedy(help))
         }
         Firewall::Iptables => {
             // A program of the file's choice, run as root.
@@ -22,14 +24,12 @@ pub(super) fn refuse(firewall: Firewall, tokens: &[Token<'_>]) -> Result<(), Wro
                 t.kind == TokenKind::Word && (t.text.starts_with("--mod") || cluster_has_m(t.text))
             };
             let Some(token) = tokens.iter().find(starts) else { return Ok(()) };
-            Err(Wrong::new(token.line, format!("'{}' would run a program", token.text), "leave it out"))
+            let message = format!("'{}' would run a program", token.text);
+            Err(Diagnostic::at(token.span(), message).remedy("leave it out"))
         }
         Firewall::Ipfw => Ok(()),
-        Firewall::Ipf => Err(Wrong::new(
-            None,
-            "rule files of IP Filter cannot be measured",
-            "there are nftables, iptables (iptables-save), pf and ipfw",
-        )),
+        Firewall::Ipf => Err(Diagnostic::new("rule files of IP Filter cannot be measured")
+            .remedy("there are nftables, iptables (iptables-save), pf and ipfw")),
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) fn first_words(text: &str) -> Vec<&str> {
 }
 
 /// Whose rules a text is.
-pub(super) fn recognised(text: &str) -> Result<Firewall, Wrong> {
+pub(super) fn recognised(text: &str) -> Result<Firewall, Diagnostic> {
     let shebang = text.lines().next().filter(|l| l.starts_with("#!")).unwrap_or_default();
     if shebang.contains("nft") {
         return Ok(Firewall::Nftables);
@@ -62,11 +62,8 @@ pub(super) fn recognised(text: &str) -> Result<Firewall, Wrong> {
         for (program, save) in [("nft", "nft list ruleset"), ("iptables", "iptables-save")] {
             if runs(program) && !runs("ipfw") {
                 let message = format!("this is a shell script that runs {program}, not a rule file");
-                return Err(Wrong::new(
-                    1,
-                    message,
-                    format!("run it where it belongs, and save what it makes: {save} > FILE"),
-                ));
+                let remedy = format!("run it where it belongs, and save what it makes: {save} > FILE");
+                return Err(Diagnostic::at(Span { start: 0, end: shebang.len() }, message).remedy(remedy));
             }
         }
     }
@@ -88,11 +85,8 @@ pub(super) fn recognised(text: &str) -> Result<Firewall, Wrong> {
         "set" | "scrub" | "match" | "block" | "pass" | "anchor" | "antispoof" | "nat" | "rdr" | "table"
         | "queue" => Ok(Firewall::Pf),
         _ if words.get(1) == Some(&"=") || first.contains('=') => Ok(Firewall::Pf),
-        "" => Err(Wrong::new(None, "the file has no rules", "name a file with rules")),
-        _ => Err(Wrong::new(
-            None,
-            "nothing shows which firewall reads this file",
-            "say so: tool = \"nftables\", \"iptables\", \"pf\" or \"ipfw\"",
-        )),
+        "" => Err(Diagnostic::new("the file has no rules").remedy("name a file with rules")),
+        _ => Err(Diagnostic::new("nothing shows which firewall reads this file")
+            .remedy("say so: tool = \"nftables\", \"iptables\", \"pf\" or \"ipfw\"")),
     }
 }

@@ -13,7 +13,7 @@ mod tokens;
 pub use counts::{RuleCount, counts, grown};
 
 use super::Firewall;
-use crate::fault::listed;
+use crate::diagnostic::{Diagnostic, Lines, Span, listed};
 use formats::{first_words, recognised, refuse};
 use names::{Names, net};
 use serde::{Deserialize, Serialize};
@@ -69,29 +69,6 @@ pub struct LabEnd {
     pub addresses: Vec<String>,
 }
 
-/// Why a rule file cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wrong {
-    /// Line, from 1, where there is one.
-    pub line: Option<usize>,
-    /// What is wrong.
-    pub message: String,
-    /// What to do.
-    pub help: String,
-}
-
-impl Wrong {
-    fn new(line: impl Into<Option<usize>>, message: impl Into<String>, help: impl Into<String>) -> Wrong {
-        Wrong { line: line.into(), message: message.into(), help: help.into() }
-    }
-
-    /// With the file's name.
-    pub fn of(&self, file: &str) -> String {
-        let line = self.line.map_or(String::new(), |line| format!(", line {line}"));
-        format!("{file}{line}: {}", self.message)
-    }
-}
-
 /// A rule file, and what its names are in a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleFile {
@@ -118,10 +95,22 @@ impl RuleFile {
         text: &str,
         firewall: Option<Firewall>,
         map: &BTreeMap<String, Meaning>,
-    ) -> Result<RuleFile, Wrong> {
+    ) -> Result<RuleFile, Diagnostic> {
+        Self::of_text(file, text, firewall, map).map_err(|fault| match fault.span.end {
+            0 => fault.of(file),
+            _ => Lines::new(text).locate(fault.of(file)),
+        })
+    }
+
+    fn of_text(
+        file: &str,
+        text: &str,
+        firewall: Option<Firewall>,
+        map: &BTreeMap<String, Meaning>,
+    ) -> Result<RuleFile, Diagnostic> {
         if let Some(at) = text.find('\0') {
-            let line = text[..at].matches('\n').count() + 1;
-            return Err(Wrong::new(line, "this is no text", "name a rule file"));
+            let at = Span { start: at, end: at + 1 };
+            return Err(Diagnostic::at(at, "this is no text").remedy("name a rule file"));
         }
         let firewall = firewall.map_or_else(|| recognised(text), Ok)?;
         let tokens = tokens::tokens(text, firewall)?;
@@ -138,7 +127,7 @@ impl RuleFile {
     }
 
     /// Guesses what the map lacks.
-    fn complete(&mut self, names: &Names<'_>) -> Result<(), Wrong> {
+    fn complete(&mut self, names: &Names<'_>) -> Result<(), Diagnostic> {
         let seen = names.interfaces();
         let mut interfaces: Vec<&str> = Vec::new();
         for one in &seen {
@@ -151,13 +140,15 @@ impl RuleFile {
                 Some(_) => (format!("names no '{missing}'"), "write it as the file does".to_string()),
                 None => (format!("names no interface '{missing}'"), named(&interfaces)),
             };
-            return Err(Wrong::new(None, format!("the file {message}, which is to be mapped"), help));
+            return Err(Diagnostic::new(format!("the file {message}, which is to be mapped")).remedy(help));
         }
         if let Some((name, _)) =
             self.map.iter().find(|(n, m)| **m == Meaning::Elsewhere && net(n).is_none_or(|n| n.1.is_none()))
         {
             let message = format!("'{name}' is no network, and only a network can be elsewhere");
-            return Err(Wrong::new(None, message, "leave it out: what the map does not name stays as it is"));
+            return Err(
+                Diagnostic::new(message).remedy("leave it out: what the map does not name stays as it is")
+            );
         }
         self.complete_ends(names, &seen, &interfaces)?;
         let bogon = "198.18.0.0/15";
@@ -190,7 +181,7 @@ impl RuleFile {
         names: &Names<'_>,
         seen: &[names::Seen],
         interfaces: &[&str],
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), Diagnostic> {
         let given: Vec<(String, Meaning)> =
             self.map.iter().filter(|(n, _)| net(n).is_none()).map(|(n, m)| (n.clone(), *m)).collect();
         let has = |end| given.iter().any(|(_, m)| *m == end);
@@ -202,7 +193,7 @@ impl RuleFile {
                 "{}: map the one towards the generator to \"in\", and the one towards the receiver to \"out\"",
                 named(interfaces)
             );
-            Wrong::new(None, "nothing says which of the file's interfaces are the lab's", help)
+            Diagnostic::new("nothing says which of the file's interfaces are the lab's").remedy(help)
         };
         match given.as_slice() {
             [] => {

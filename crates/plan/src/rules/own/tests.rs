@@ -31,7 +31,7 @@ fn map<const N: usize>(pairs: [(&str, Meaning); N]) -> BTreeMap<String, Meaning>
     pairs.into_iter().map(|(name, meaning)| (name.to_string(), meaning)).collect()
 }
 
-fn read(text: &str) -> Result<RuleFile, Wrong> {
+fn read(text: &str) -> Result<RuleFile, Diagnostic> {
     RuleFile::read("f", text, None, &BTreeMap::new())
 }
 
@@ -69,7 +69,11 @@ fn two_interfaces_are_guessed_and_more_are_asked_for() {
         two.notes()
     );
     let three = read(ROUTER).unwrap_err();
-    assert!(three.help.contains("eth0, eth1 and eth10") && three.help.contains("to \"in\""), "{three:?}");
+    assert!(
+        three.remedy.as_ref().unwrap().contains("eth0, eth1 and eth10")
+            && three.remedy.as_ref().unwrap().contains("to \"in\""),
+        "{three:?}"
+    );
     let iptables = "*filter\n-A FORWARD -i br-lan -o ppp0 -s 10.1.0.0/16 -j ACCEPT\n-A FORWARD -i ppp0 -j DROP\nCOMMIT\n";
     let file = read(iptables).unwrap();
     assert_eq!(
@@ -97,7 +101,7 @@ fn a_map_must_fit_the_file() {
     assert!(wrong("eht0", Meaning::In).message.contains("no interface 'eht0'"));
     assert!(wrong("10.0.0.0/8", Meaning::In).message.contains("names no '10.0.0.0/8'"));
     assert!(wrong("eth10", Meaning::Elsewhere).message.contains("only a network"));
-    assert!(wrong("eth10", Meaning::In).help.contains("eth0, eth1 and eth10"));
+    assert!(wrong("eth10", Meaning::In).remedy.unwrap().contains("eth0, eth1 and eth10"));
 }
 
 #[test]
@@ -111,12 +115,18 @@ fn a_file_for_the_test_networks_is_left_alone() {
 #[test]
 fn what_reaches_beyond_the_file_is_refused() {
     let line = |text: &str| read(text).unwrap_err();
-    assert_eq!(line("table ip t {\n}\ninclude \"/etc/shadow\"\n").line, Some(3));
-    assert_eq!(line("table ip t {\n chain c { drop; } # include\n include \"x\" }").line, Some(3));
+    assert_eq!(line("table ip t {\n}\ninclude \"/etc/shadow\"\n").place.map(|p| p.line), Some(3));
+    assert_eq!(
+        line("table ip t {\n chain c { drop; } # include\n include \"x\" }").place.map(|p| p.line),
+        Some(3)
+    );
     assert!(read("table ip t { # include\n set s { comment \"include\"; } }").is_ok());
     for option in ["--modprobe=/tmp/x", "--modp /tmp/x", "-M /tmp/x", "-vM/tmp/x"] {
         let wrong = line(&format!("*filter\n-A FORWARD {option} -j ACCEPT\nCOMMIT\n"));
-        assert!(wrong.line == Some(2) && wrong.message.contains("would run a program"), "{option}");
+        assert!(
+            wrong.place.is_some_and(|p| p.line == 2) && wrong.message.contains("would run a program"),
+            "{option}"
+        );
     }
     assert!(read("*filter\n-A FORWARD -m mark --mark 1 -j ACCEPT\nCOMMIT\n").is_ok());
     assert!(line("table ip t {\n comment \"\n").message.contains("quote"));
@@ -149,10 +159,14 @@ fn the_firewall_is_recognised() {
     }
     assert_eq!(of("# Generated\n*nat\nCOMMIT\n"), Ok(Firewall::Iptables));
     assert!(
-        of("#!/bin/sh\niptables -A FORWARD -j DROP\n").unwrap_err().help.contains("iptables-save > FILE")
+        of("#!/bin/sh\niptables -A FORWARD -j DROP\n")
+            .unwrap_err()
+            .remedy
+            .unwrap()
+            .contains("iptables-save > FILE")
     );
     assert!(of("\n# nothing\n").unwrap_err().message.contains("no rules"));
-    assert!(of("hello world").unwrap_err().help.contains("tool ="));
+    assert!(of("hello world").unwrap_err().remedy.unwrap().contains("tool ="));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The words of a rule file, with their places: just enough of each language to tell names from comments and texts.
 
 use super::super::Firewall;
-use super::Wrong;
+use crate::diagnostic::{Diagnostic, Span};
 
 /// A word or a sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,10 @@ impl Token<'_> {
         self.kind == TokenKind::Word && words.contains(&self.text)
     }
 
+    pub fn span(&self) -> Span {
+        Span { start: self.at, end: self.at + self.text.len() }
+    }
+
     pub fn is_sign(&self, sign: &str) -> bool {
         self.kind == TokenKind::Sign && self.text == sign
     }
@@ -43,7 +47,7 @@ const SIGNS: &[u8] = b"{}()[],;=!<>\"";
 ///
 /// # Errors
 /// A quote that does not end.
-pub(super) fn tokens(text: &str, firewall: Firewall) -> Result<Vec<Token<'_>>, Wrong> {
+pub(super) fn tokens(text: &str, firewall: Firewall) -> Result<Vec<Token<'_>>, Diagnostic> {
     let quotes_words = matches!(firewall, Firewall::Nftables | Firewall::Iptables);
     let bytes = text.as_bytes();
     let (mut tokens, mut at, mut line, mut in_quotes) = (Vec::new(), 0, 1, false);
@@ -68,7 +72,8 @@ pub(super) fn tokens(text: &str, firewall: Firewall) -> Result<Vec<Token<'_>>, W
             b'"' if quotes_words => {
                 let end = quoted(bytes, at + 1, firewall == Firewall::Iptables);
                 let Some(end) = end else {
-                    return Err(Wrong::new(line, "this quote does not end", "close it"));
+                    let quote = Span { start: at, end: at + 1 };
+                    return Err(Diagnostic::at(quote, "this quote does not end").remedy("close it"));
                 };
                 tokens.push(word_at(at + 1, end, line, TokenKind::Quoted));
                 line += text[at..end].matches('\n').count();
