@@ -31,7 +31,8 @@ pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>]) -> Document
     expected(&mut page, campaign);
     for remark in plan.remarks() {
         page.gap();
-        page.item("Remark: ", &format!("line {}: {}", remark.line, remark.message), Tone::Warning);
+        let line = remark.place.map(|place| format!("line {}: ", place.line)).unwrap_or_default();
+        page.item("Warning: ", &format!("{line}{}", remark.message), Tone::Warning);
     }
     page
 }
