@@ -5,9 +5,9 @@ mod journal;
 #[cfg(test)]
 mod tests;
 
-use super::error::RemoteError;
+use super::error::{Fault, Left, RemoteError};
 use super::execution_target::ExecutionTarget;
-use super::files::{FedError, fed, spooled};
+use super::files::{fed, spooled};
 use super::run::{Ending, Finished, Order};
 use super::words;
 use journal::Journal;
@@ -15,7 +15,7 @@ use linerate_hosts::dut_changes::{INSTALLATION_NS, Input, Program, Step, Undoing
 use linerate_hosts::phases::Status;
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
@@ -26,96 +26,6 @@ const LIMIT: Duration = Duration::from_secs(300);
 const INSTALLATION: Duration = Duration::from_nanos(INSTALLATION_NS);
 /// Bytes of what was there before a change, at most: files and saved rule sets.
 const MOST: usize = 1 << 20;
-
-/// A change that could not be made or undone.
-#[derive(Debug, thiserror::Error)]
-pub enum ChangeError {
-    /// The connection.
-    #[error(transparent)]
-    Remote(#[from] RemoteError),
-    /// The journal.
-    #[error("{host}: the journal {path} of its changes cannot be {doing}: {source}")]
-    Journal {
-        /// What the host is called.
-        host: String,
-        /// The journal's file.
-        path: PathBuf,
-        /// What was tried.
-        doing: &'static str,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// Another linerate changes this host.
-    #[error("{host}: another linerate has changed it and is still running: wait for it, or use another host")]
-    Busy {
-        /// What the host is called.
-        host: String,
-    },
-    /// A file of this machine.
-    #[error("{path}, which is to be installed on {host}, cannot be read: {source}")]
-    Here {
-        /// What the host is called.
-        host: String,
-        /// The file.
-        path: String,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// The journal is about another machine.
-    #[error(
-        "{host}: {path} says what was changed on another machine at this address ({was}, and this is {is}), and putting that back here would spoil this one; put that machine back, or delete the file if it is gone"
-    )]
-    Another {
-        /// What the host is called.
-        host: String,
-        /// The journal's file.
-        path: PathBuf,
-        /// The machine that was changed.
-        was: String,
-        /// This one.
-        is: String,
-    },
-    /// A program failed.
-    #[error("{host}: {what} could not be {doing}: {why}")]
-    Failed {
-        /// What the host is called.
-        host: String,
-        /// What was to be changed.
-        what: String,
-        /// Read, set or put back.
-        doing: &'static str,
-        /// The program, how it ended, and what it said.
-        why: String,
-        /// Whether it ended by itself: then it has done nothing that it was to do, and will not.
-        by_itself: bool,
-    },
-    /// What a program printed does not have the value.
-    #[error("{host}: {what}: `{command}` does not say what it is now, so it could not be put back: {said}")]
-    Unread {
-        /// What the host is called.
-        host: String,
-        /// What was to be changed.
-        what: String,
-        /// The program with its arguments.
-        command: String,
-        /// What it printed.
-        said: String,
-    },
-    /// Changes that are still there.
-    #[error(
-        "{host}: {count} of its changes could not be undone, and stay written down in {path}: {first}; whatever runs a plan on this host next tries again; a reboot of the host settles what does not outlive one; what was put back by hand can be deleted there"
-    )]
-    Left {
-        /// What the host is called.
-        host: String,
-        /// How many.
-        count: usize,
-        /// The journal's file.
-        path: PathBuf,
-        /// The first that failed.
-        first: Box<ChangeError>,
-    },
-}
 
 /// What undoing came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -170,12 +80,15 @@ impl Changes {
         machine: Option<String>,
         folder: &Path,
         sudo: bool,
-    ) -> Result<Changes, ChangeError> {
+    ) -> Result<Changes, RemoteError> {
         let journal = Journal::open(place.name(), machine.as_deref().unwrap_or(address), folder)?;
         let machines = journal.pending().iter().filter_map(|undoing| undoing.machine.as_ref());
         if let Some((was, is)) = machines.zip(machine.iter().cycle()).find(|(was, is)| was != is) {
-            let (host, path) = (place.name().to_string(), journal.path());
-            return Err(ChangeError::Another { host, path, was: was.clone(), is: is.clone() });
+            let said = format!(
+                "{} says what was changed on another machine at this address ({was}, and this is {is}), and putting that back here would spoil this one",
+                journal.path().display()
+            );
+            return Err(RemoteError::new(place.name(), Fault::AnotherMachine, said));
         }
         Ok(Changes { place, journal, sudo, boot: None, machine, limit: LIMIT, installed: BTreeMap::new() })
     }
@@ -194,7 +107,7 @@ impl Changes {
         steps: &[Step],
         lasting: bool,
         interrupted: Option<&AtomicBool>,
-    ) -> Result<(), ChangeError> {
+    ) -> Result<(), RemoteError> {
         for step in steps {
             self.is_what_it_was(&step.apply.input)?;
             let was = self.read(step, interrupted)?;
@@ -203,7 +116,7 @@ impl Changes {
                 self.journal.write(Undoing { lasting, boot, machine, ..undoing })?;
                 let made = self.apply(step, interrupted);
                 // One that did not end by itself may be made yet: its undoing must succeed.
-                if !matches!(made, Err(ChangeError::Failed { by_itself: true, .. })) {
+                if made.as_ref().err().is_none_or(|error| error.fault != Fault::Failed) {
                     self.journal.made()?;
                 }
                 made?;
@@ -214,7 +127,7 @@ impl Changes {
         Ok(())
     }
 
-    fn apply(&self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<Finished, ChangeError> {
+    fn apply(&self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<Finished, RemoteError> {
         self.run_within(self.limit(step.within_ns), &step.what, "set", &step.apply, interrupted)
     }
 
@@ -223,15 +136,14 @@ impl Changes {
     }
 
     /// A file that is installed once more must be the same: figures of two would be told as those of one.
-    fn is_what_it_was(&mut self, input: &Input) -> Result<(), ChangeError> {
+    fn is_what_it_was(&mut self, input: &Input) -> Result<(), RemoteError> {
         let Input::File(path) = input else { return Ok(()) };
-        let here = |source| ChangeError::Here { host: self.place.name().into(), path: path.clone(), source };
         let facts = std::fs::metadata(path).and_then(|facts| Ok((facts.len(), facts.modified()?)));
-        let facts = facts.map_err(here)?;
-        match *self.installed.entry(path.clone()).or_insert(facts) == facts {
-            true => Ok(()),
-            false => Err(here(std::io::Error::other("it has changed since it was installed before"))),
+        let facts = facts.map_err(|error| self.unreadable(path, &error))?;
+        if *self.installed.entry(path.clone()).or_insert(facts) == facts {
+            return Ok(());
         }
+        Err(self.unreadable(path, &std::io::Error::other("it has changed since it was installed before")))
     }
 
     /// The host has booted: it is reached by another connection, and what does not outlive a boot is gone. `boot`: what tells this boot
@@ -239,7 +151,7 @@ impl Changes {
     ///
     /// # Errors
     /// The journal cannot be written.
-    pub fn booted(&mut self, place: Arc<ExecutionTarget>, boot: Option<String>) -> Result<(), ChangeError> {
+    pub fn booted(&mut self, place: Arc<ExecutionTarget>, boot: Option<String>) -> Result<(), RemoteError> {
         self.place = place;
         self.boot = boot;
         self.forget(|undoing| undoing.lasting && undoing.what != OWED)
@@ -264,7 +176,7 @@ impl Changes {
     ///
     /// # Errors
     /// The journal cannot be written.
-    pub fn in_boot(&mut self, boot: Option<String>) -> Result<(), ChangeError> {
+    pub fn in_boot(&mut self, boot: Option<String>) -> Result<(), RemoteError> {
         self.boot.clone_from(&boot);
         self.forget(|undoing| {
             let lasting = undoing.lasting && undoing.what != OWED;
@@ -273,7 +185,7 @@ impl Changes {
         })
     }
 
-    fn forget(&mut self, keep: impl Fn(&Undoing) -> bool) -> Result<(), ChangeError> {
+    fn forget(&mut self, keep: impl Fn(&Undoing) -> bool) -> Result<(), RemoteError> {
         match self.journal.pending().iter().all(&keep) {
             true => Ok(()),
             false => {
@@ -287,7 +199,7 @@ impl Changes {
     ///
     /// # Errors
     /// Some of it could not be put back.
-    pub fn undo(&mut self) -> Result<Undone, ChangeError> {
+    pub fn undo(&mut self) -> Result<Undone, RemoteError> {
         let (mut undone, mut failed, mut kept) = (Undone::default(), None, Vec::new());
         let mut left = self.journal.pending().to_vec();
         while let Some(undoing) = left.pop() {
@@ -296,7 +208,7 @@ impl Changes {
                 Ok(false) => {}
                 Err(error) => {
                     // Where one program hangs, or cannot be run any more, the others would be waited for one after the other.
-                    let hopeless = !matches!(error, ChangeError::Failed { by_itself: true, .. });
+                    let hopeless = error.fault != Fault::Failed;
                     failed.get_or_insert(error);
                     kept.insert(0, undoing);
                     if hopeless {
@@ -310,15 +222,20 @@ impl Changes {
             let owed = undone.reboot.then(|| self.owed());
             self.journal.replace(owed.into_iter().chain(left.iter().chain(&kept).cloned()).collect())?;
         }
-        let (host, path, count) = (self.place.name().to_string(), self.journal.path(), kept.len());
-        match failed {
-            None => Ok(undone),
-            Some(first) => Err(ChangeError::Left { host, count, path, first: Box::new(first) }),
-        }
+        let Some(first) = failed else { return Ok(undone) };
+        let fault = match first.fault {
+            Fault::Unended => Fault::NotUndoneYet,
+            fault if fault.left() == Left::AllOnceBack => Fault::NotUndoneYet,
+            _ => Fault::NotUndone,
+        };
+        let (count, path) = (kept.len(), self.journal.path().display());
+        let said =
+            format!("{count} of its changes could not be undone, and stay written down in {path}: {first}");
+        Err(RemoteError::new(self.place.name(), fault, said))
     }
 
     /// Puts one change back; whether there was one. What was written down and never made is none; what a boot undoes is not done here.
-    fn undo_one(&self, undoing: &Undoing) -> Result<bool, ChangeError> {
+    fn undo_one(&self, undoing: &Undoing) -> Result<bool, RemoteError> {
         if undoing.argv.is_empty() {
             return Ok(false);
         }
@@ -328,7 +245,7 @@ impl Changes {
         let limit = self.limit(undoing.within_ns);
         match self.run_within(limit, &undoing.what, "put back", &program, None) {
             Ok(_) => Ok(true),
-            Err(ChangeError::Failed { by_itself: true, .. }) if !undoing.made => Ok(false),
+            Err(error) if error.fault == Fault::Failed && !undoing.made => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -345,35 +262,27 @@ impl Changes {
         Undoing { what, argv, input, lasting: true, boot, machine, made: true, within_ns: None }
     }
 
-    fn read(&self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<String, ChangeError> {
+    fn read(&self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<String, RemoteError> {
         let Some(read) = &step.read else { return Ok(String::new()) };
         let finished = self.run_within(self.limit, &step.what, "read", &read.program, interrupted)?;
         let text = String::from_utf8(finished.stdout.bytes()).ok().filter(|_| finished.stdout.missing() == 0);
-        text.and_then(|text| read.form.value(&text)).ok_or_else(|| ChangeError::Unread {
-            host: self.place.name().into(),
-            what: step.what.clone(),
-            command: shown(&read.program),
-            said: match finished.stdout.missing() {
+        text.and_then(|text| read.form.value(&text)).ok_or_else(|| {
+            let said = match finished.stdout.missing() {
                 0 => short(&finished.text()),
                 _ => format!("it has {} bytes, and {MOST} can be kept", finished.stdout.total()),
-            },
+            };
+            let (what, command) = (&step.what, shown(&read.program));
+            let said = format!(
+                "{what}: `{command}` does not say what it is now, so it could not be put back: {said}"
+            );
+            RemoteError::new(self.place.name(), Fault::Unread, said)
         })
     }
 
-    /// Images are streamed: their scripts know their length. All else is there as a whole before a program sees it.
-    fn feed(
-        &self,
-        program: &Program,
-        order: &Order<'_>,
-        input: &mut dyn Read,
-        interrupted: Option<&AtomicBool>,
-    ) -> Result<Finished, FedError> {
-        if matches!(program.input, Input::File(_)) {
-            return fed(&self.place, order, input, interrupted);
-        }
-        let mut bytes = Vec::new();
-        input.read_to_end(&mut bytes).map_err(FedError::Here)?;
-        spooled(&self.place, order, &bytes, interrupted)
+    fn unreadable(&self, path: &str, error: &std::io::Error) -> RemoteError {
+        let host = self.place.name();
+        let said = format!("{path}, which is to be installed on {host}, cannot be read: {error}");
+        RemoteError::new(host, Fault::Here, said)
     }
 
     fn run_within(
@@ -383,22 +292,25 @@ impl Changes {
         doing: &'static str,
         program: &Program,
         interrupted: Option<&AtomicBool>,
-    ) -> Result<Finished, ChangeError> {
-        let host = || self.place.name().to_string();
-        let here = |source| {
-            let Input::File(path) = &program.input else { unreachable!("memory can be read") };
-            ChangeError::Here { host: host(), path: path.clone(), source }
+    ) -> Result<Finished, RemoteError> {
+        let here = |error| match &program.input {
+            Input::File(path) => self.unreadable(path, &error),
+            _ => RemoteError::system(self.place.name(), "make a program's input", &error),
         };
         let (input, limit) = input::of(&program.input, limit).map_err(here)?;
         let command = format!("exec {}", words::line(&program.argv, false));
         let order = Order { command: &command, limit, most_output: MOST, sudo: self.sudo };
         let finished = match input {
             None => self.place.run(&order, interrupted)?,
-            Some(mut input) => match self.feed(program, &order, &mut *input, interrupted) {
-                Ok(finished) => finished,
-                Err(FedError::Remote(error)) => return Err(error.into()),
-                Err(FedError::Here(error)) => return Err(here(error)),
-            },
+            // Images are streamed: their scripts know their length. All else is there as a whole before a program sees it.
+            Some(mut input) if matches!(program.input, Input::File(_)) => {
+                fed(&self.place, &order, &mut *input, interrupted)?.map_err(here)?
+            }
+            Some(mut input) => {
+                let mut bytes = Vec::new();
+                input.read_to_end(&mut bytes).map_err(here)?;
+                spooled(&self.place, &order, &bytes, interrupted)?
+            }
         };
         if finished.is_success() {
             return Ok(finished);
@@ -411,9 +323,9 @@ impl Changes {
             Ending::TimedOut => format!("took longer than {} s", limit.as_secs_f64()),
             Ending::Interrupted => "was interrupted".into(),
         };
-        let why = format!("`{}` {how}{said}", shown(program));
-        let by_itself = matches!(finished.ending, Ending::Ended(_));
-        Err(ChangeError::Failed { host: host(), what: what.into(), doing, why, by_itself })
+        let fault = if matches!(finished.ending, Ending::Ended(_)) { Fault::Failed } else { Fault::Unended };
+        let said = format!("{what} could not be {doing}: `{}` {how}{said}", shown(program));
+        Err(RemoteError::new(self.place.name(), fault, said))
     }
 }
 

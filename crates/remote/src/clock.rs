@@ -3,21 +3,11 @@
 //! A question is sent at one time and answered at another; the host's time was read between the two. The answer that took the
 //! shortest says most, as in NTP (Mills 1991): its middle is taken, and half of it is how wrong that can be.
 
-use super::error::{Fault, RemoteError};
-use super::execution_target::ExecutionTarget;
-use super::run::not_started;
-use super::session::{Kind, Said, Session};
 use linerate_linux::ports::monotonic_ns;
-use linerate_linux::process::pipes;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Questions to a clock.
 pub(crate) const PROBES: usize = 5;
-/// How long the answers may take.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
-/// How often is looked whether a host was lost.
-const LOOK: Duration = Duration::from_millis(100);
-
 /// A question to the clock of a host. Times are nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probe {
@@ -81,56 +71,6 @@ impl Offset {
 pub(super) fn here_since_1970() -> Option<i128> {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_nanos();
     Some(i128::try_from(wall).ok()? - i128::from(monotonic_ns()))
-}
-
-impl ExecutionTarget {
-    /// How far its clock is ahead of this machine's, if its `date` can be read.
-    ///
-    /// # Errors
-    /// The host was lost, or runs no commands.
-    pub fn clock_ahead(&self) -> Result<Option<Offset>, RemoteError> {
-        let mut probes = Vec::new();
-        let session = Session::start(self, Kind::Watched, ":")?;
-        self.ask(session, &mut probes)?;
-        let ahead = |offset: Offset| Some(Offset { ns: offset.ns - here_since_1970()?, ..offset });
-        Ok(Offset::estimate(&probes).and_then(ahead))
-    }
-
-    fn ask(&self, mut session: Session, probes: &mut Vec<Probe>) -> Result<(), RemoteError> {
-        let end_ns = monotonic_ns() + ANSWERS_WITHIN.as_nanos() as u64;
-        let failed = |e: std::io::Error| RemoteError::system(self.name(), "wait for ssh", &e);
-        let mut asked: Vec<u64> = Vec::new();
-        loop {
-            let wanted: Vec<_> = session.watched().map(|fd| (fd, libc::POLLIN)).collect();
-            pipes::poll(&wanted, LOOK).map_err(failed)?;
-            let now_ns = monotonic_ns();
-            for said in session.read().map_err(failed)? {
-                match (said, asked.last()) {
-                    (Said::Clock(text), Some(asked_ns)) => {
-                        let probe = |there| Probe { asked_ns: *asked_ns, answered_ns: now_ns, there };
-                        probes.extend(Stamp::parse(&text).map(probe));
-                    }
-                    (Said::Closed(said), _) => {
-                        return Err(self.lost().unwrap_or_else(|| not_started(self.name(), &said)));
-                    }
-                    (Said::Ready, _) => {}
-                    _ => continue,
-                }
-                if asked.len() == PROBES {
-                    return Ok(());
-                }
-                asked.push(monotonic_ns());
-                session.ask_clock();
-            }
-            if let Some(error) = self.lost() {
-                return Err(error);
-            }
-            if now_ns > end_ns {
-                let said = format!("no answer within {} s", ANSWERS_WITHIN.as_secs());
-                return Err(RemoteError::new(self.name(), Fault::NoShell, said));
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,41 +4,31 @@ use std::fmt;
 use std::time::Duration;
 
 /// A host that could not be reached, was lost, or did not do what it was told.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{host}: {fault}{said}; {remedy}", said = in_brackets(.said), remedy = .fault.remedy())]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteError {
     /// What the host is called.
     pub host: String,
-    /// What is wrong.
     pub fault: Fault,
-    /// What ssh or the host said.
+    /// What ssh or the host said; for a fault without a sentence of its own, the whole sentence.
     pub said: String,
 }
 
-/// What is wrong with a connection.
+/// What is wrong with a connection, with a change of a host, or with a device under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// There is no ssh.
     NoClient,
-    /// What stands for the host's address cannot be one.
     Address,
-    /// The user's configuration of ssh is not accepted by ssh.
+    /// ssh does not accept the user's configuration.
     Configuration,
-    /// The host's name is not known.
     NotResolved,
-    /// There is no way to the host.
     NoRoute,
     /// Nothing listens there.
     Refused,
-    /// The host did not answer in time.
     TimedOut,
-    /// The key of the host is not in known_hosts.
     UnknownKey,
-    /// The key of the host is not the one in known_hosts.
     ChangedKey,
-    /// The key of the host was revoked.
     RevokedKey,
-    /// None of the user's keys was accepted.
+    /// The host accepted none of the user's keys.
     Authentication,
     /// The connection was made, but commands are not run as a Unix runs them.
     NoShell,
@@ -56,89 +46,198 @@ pub enum Fault {
     Sessions,
     /// The command cannot be sent.
     Command,
-    /// The system refused something on this side.
+    /// A system call failed on this side.
     System,
+    /// The journal of a host's changes cannot be used.
+    Journal,
+    /// Another linerate changes this host.
+    Busy,
+    /// The journal is about another machine.
+    AnotherMachine,
+    /// A file of this machine cannot be read, or is not what it was.
+    Here,
+    /// A program of a change ended by itself and failed: it has not done what it should, and will not.
+    Failed,
+    /// A program of a change did not end by itself: it may still do what it should.
+    Unended,
+    /// What a program printed does not have the value.
+    Unread,
+    /// Some changes could not be undone.
+    NotUndone,
+    /// The same, for want of a connection or because nothing ends there any more: they can be undone once the host is back.
+    NotUndoneYet,
+    /// The DUT does not tell what its interfaces count.
+    Uncounted,
+    /// The DUT was told to reboot and does not go down.
+    StillUp,
+    /// The DUT did not come back.
+    Gone,
+    /// The DUT is back and reaches nothing.
+    Unreaching,
+    /// What was put back counts from the next boot on, and there must be none.
+    Owed,
+    /// The DUT booted by itself.
+    Booted,
+    Interrupted,
+}
+
+/// What of a plan can still be measured after an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// The other variants: this one cannot be set up.
+    Others,
+    /// The other variants, once the host is back: with this one it does not come back.
+    OthersOnceBack,
+    /// All variants, once the host is back.
+    AllOnceBack,
+    Nothing,
+}
+
+impl Fault {
+    /// What is wrong, and what the user can do; empty where the error's own sentence says it.
+    fn texts(self) -> (&'static str, &'static str) {
+        match self {
+            Fault::NoClient => {
+                ("there is no ssh on this machine", "install OpenSSH (apt-get install openssh-client)")
+            }
+            Fault::Address => ("this is no address", "correct it in the lab file"),
+            Fault::Configuration => {
+                ("ssh does not accept its configuration", "correct the file that it names")
+            }
+            Fault::NotResolved => (
+                "the name has no address",
+                "correct the address in the lab file, or add the name to ~/.ssh/config or /etc/hosts",
+            ),
+            Fault::NoRoute => (
+                "there is no way to the host",
+                "look at the management interface of this machine and its routes",
+            ),
+            Fault::Refused => ("the host refuses connections", "start sshd there, or correct the port"),
+            Fault::TimedOut => (
+                "the host does not answer",
+                "see whether it is up, its management link is connected, and logging in by hand is quick",
+            ),
+            Fault::UnknownKey => (
+                "the key of the host is not known",
+                "log in once by hand with ssh and compare its fingerprint, or allow new keys to be accepted",
+            ),
+            Fault::ChangedKey => (
+                "THE KEY OF THE HOST HAS CHANGED",
+                "find out why: another machine may answer at this address. If it was installed anew, remove the old key \
+                 with ssh-keygen -R",
+            ),
+            Fault::RevokedKey => (
+                "the key of the host was revoked",
+                "do not use this host before its owner has given it a new key",
+            ),
+            Fault::Authentication => (
+                "the host accepts none of your keys",
+                "add your public key to its authorized_keys, or load it with ssh-add: passwords are not asked for",
+            ),
+            Fault::NoShell => (
+                "the host runs no commands",
+                "the user's login shell must be able to run /bin/sh, and print nothing but text",
+            ),
+            Fault::Closed => (
+                "the host closed the connection at once",
+                "look into the log of its sshd: MaxStartups, AllowUsers or a full disk may be the reason",
+            ),
+            Fault::Lost => ("the connection was lost", "look at its power, console and management link"),
+            Fault::Silent(_) => (
+                "the host has not answered for",
+                "look at its power, console and management link; a host whose sshd starves under load needs a longer silence",
+            ),
+            Fault::Unheard(_) => (
+                "the host did not hear of linerate for",
+                "it ended the command: look at its management link; a host whose sshd starves under load needs a longer silence",
+            ),
+            Fault::MasterDead => (
+                "the ssh process that held the connection was ended",
+                "let the ssh processes that linerate starts run until it has ended",
+            ),
+            Fault::Sessions => (
+                "the host takes no more sessions",
+                "raise MaxSessions in its sshd_config (ssh needs 2 at least), or run fewer steps in the background",
+            ),
+            Fault::Command => ("this command cannot be sent", "put it into a file on the host"),
+            Fault::System => ("ssh cannot be run", "see what the system says"),
+            Fault::Busy => {
+                ("another linerate has changed it and is still running", "wait for it, or use another host")
+            }
+            Fault::NotUndone | Fault::NotUndoneYet => (
+                "",
+                "whatever runs a plan on this host next tries again; a reboot of the host settles what does not outlive \
+                 one; what was put back by hand can be deleted there",
+            ),
+            Fault::Owed => (
+                "what was put back there counts from its next boot on only, and this plan allows none",
+                "reboot it by hand, or add reboot = \"when-needed\" to [trials]",
+            ),
+            Fault::Booted => (
+                "it booted in the middle of a campaign, and is not as it was set up any more",
+                "look at its console and its logs, then let the campaign go on (--resume)",
+            ),
+            Fault::Unreaching => ("", "see its interfaces, addresses and routes after a boot"),
+            Fault::StillUp => ("", "try `reboot` there by hand"),
+            Fault::Uncounted => (
+                "",
+                "no frame could be accounted for: see whether netstat -i (Linux: /proc/net/dev) has them there",
+            ),
+            Fault::AnotherMachine => ("", "put that machine back, or delete the file if it is gone"),
+            Fault::Interrupted => ("interrupted while it was being set up", ""),
+            Fault::Journal | Fault::Here | Fault::Failed | Fault::Unended | Fault::Unread | Fault::Gone => {
+                ("", "")
+            }
+        }
+    }
+
+    /// What the user can do.
+    pub fn remedy(self) -> &'static str {
+        self.texts().1
+    }
+
+    /// Waiting longer changes nothing about these.
+    pub(crate) fn is_final(self) -> bool {
+        use Fault::{Address, ChangedKey, Configuration, NoClient, RevokedKey, UnknownKey};
+        matches!(self, ChangedKey | UnknownKey | RevokedKey | NoClient | Address | Configuration)
+    }
+
+    /// What of a plan can still be measured with this DUT.
+    pub fn left(self) -> Left {
+        match self {
+            Fault::Failed | Fault::Unended | Fault::Unread | Fault::Here => Left::Others,
+            Fault::Unreaching | Fault::Uncounted => Left::Others,
+            Fault::StillUp | Fault::Gone => Left::OthersOnceBack,
+            Fault::NotUndone | Fault::Journal | Fault::Busy | Fault::AnotherMachine => Left::Nothing,
+            Fault::Owed | Fault::Interrupted => Left::Nothing,
+            // A connection can be made again, unless it is another host that answers.
+            connection if connection.is_final() => Left::Nothing,
+            _ => Left::AllOnceBack,
+        }
+    }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match self {
-            Fault::NoClient => "there is no ssh on this machine",
-            Fault::Address => "this is no address",
-            Fault::Configuration => "ssh does not accept its configuration",
-            Fault::NotResolved => "the name has no address",
-            Fault::NoRoute => "there is no way to the host",
-            Fault::Refused => "the host refuses connections",
-            Fault::TimedOut => "the host does not answer",
-            Fault::UnknownKey => "the key of the host is not known",
-            Fault::ChangedKey => "THE KEY OF THE HOST HAS CHANGED",
-            Fault::RevokedKey => "the key of the host was revoked",
-            Fault::Authentication => "the host accepts none of your keys",
-            Fault::NoShell => "the host runs no commands",
-            Fault::Closed => "the host closed the connection at once",
-            Fault::Lost => "the connection was lost",
-            Fault::Silent(after) => {
-                return write!(f, "the host has not answered for {} s", after.as_secs_f64());
-            }
-            Fault::Unheard(after) => {
-                let seconds = after.as_secs_f64();
-                return write!(f, "the host did not hear of linerate for {seconds} s, and ended the command");
-            }
-            Fault::MasterDead => "the ssh process that held the connection was ended",
-            Fault::Sessions => "the host takes no more sessions",
-            Fault::Command => "this command cannot be sent",
-            Fault::System => "ssh cannot be run",
-        };
-        f.write_str(text)
+        f.write_str(self.texts().0)?;
+        match self {
+            Fault::Silent(after) | Fault::Unheard(after) => write!(f, " {} s", after.as_secs_f64()),
+            _ => Ok(()),
+        }
     }
 }
 
-impl Fault {
-    /// What the user can do.
-    pub fn remedy(&self) -> &'static str {
-        match self {
-            Fault::NoClient => "install OpenSSH (apt-get install openssh-client)",
-            Fault::Address => "correct it in the lab file",
-            Fault::Configuration => "correct the file that it names",
-            Fault::NotResolved => {
-                "correct the address in the lab file, or add the name to ~/.ssh/config or /etc/hosts"
-            }
-            Fault::NoRoute => "look at the management interface of this machine and its routes",
-            Fault::Refused => "start sshd there, or correct the port",
-            Fault::TimedOut => {
-                "see whether it is up, its management link is connected, and logging in by hand is quick"
-            }
-            Fault::UnknownKey => {
-                "log in once by hand with ssh and compare its fingerprint, or allow new keys to be accepted"
-            }
-            Fault::ChangedKey => {
-                "find out why: another machine may answer at this address. If it was installed anew, remove the old key \
-                 with ssh-keygen -R"
-            }
-            Fault::RevokedKey => "do not use this host before its owner has given it a new key",
-            Fault::Authentication => {
-                "add your public key to its authorized_keys, or load it with ssh-add: passwords are not asked for"
-            }
-            Fault::NoShell => {
-                "the user's login shell must be able to run /bin/sh, and print nothing but text"
-            }
-            Fault::Closed => {
-                "look into the log of its sshd: MaxStartups, AllowUsers or a full disk may be the reason"
-            }
-            Fault::Lost => "look at its power, console and management link",
-            Fault::Silent(_) => {
-                "look at its power, console and management link; a host whose sshd starves under load needs a longer silence"
-            }
-            Fault::Unheard(_) => {
-                "look at its management link; a host whose sshd starves under load needs a longer silence"
-            }
-            Fault::MasterDead => "let the ssh processes that linerate starts run until it has ended",
-            Fault::Sessions => {
-                "raise MaxSessions in its sshd_config (ssh needs 2 at least), or run fewer steps in the background"
-            }
-            Fault::Command => "put it into a file on the host",
-            Fault::System => "see what the system says",
+impl std::error::Error for RemoteError {}
+
+impl fmt::Display for RemoteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RemoteError { host, fault, said } = self;
+        match fault.texts() {
+            ("", _) => write!(f, "{host}: {said}")?,
+            _ => write!(f, "{host}: {fault}{}", in_brackets(said))?,
         }
+        let remedy = fault.remedy();
+        if remedy.is_empty() { Ok(()) } else { write!(f, "; {remedy}") }
     }
 }
 

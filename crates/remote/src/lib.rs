@@ -9,7 +9,7 @@
 
 pub mod agents;
 pub mod changes;
-pub mod clock;
+mod clock;
 pub mod collectors;
 pub mod connection;
 pub mod driver;
@@ -17,7 +17,7 @@ pub mod dut;
 pub mod error;
 pub mod execution_target;
 pub mod external;
-pub mod files;
+mod files;
 mod folder;
 mod heart;
 pub mod run;
@@ -29,11 +29,11 @@ pub mod target;
 
 pub mod words;
 
-pub use changes::{ChangeError, Changes, Undone};
+pub use changes::{Changes, Undone};
 pub use collectors::Collectors;
 pub use connection::Connection;
 pub use driver::{Driver, Notice, Started, Trouble};
-pub use error::{Fault, RemoteError};
+pub use error::{Fault, Left, RemoteError};
 pub use execution_target::ExecutionTarget;
 pub use run::{Ending, Finished, Order};
 pub use session::{Said, Session, Stream};

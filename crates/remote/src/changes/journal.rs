@@ -1,6 +1,6 @@
 //! The journal of a host's changes, on this machine: a line for each, synchronised before the change is made.
 
-use super::ChangeError;
+use crate::error::{Fault, RemoteError};
 use linerate_hosts::dut_changes::Undoing;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -26,31 +26,24 @@ pub struct Journal {
 
 impl Journal {
     /// `machine`: what tells the host apart from others.
-    pub fn open(host: &str, machine: &str, folder: &Path) -> Result<Journal, ChangeError> {
+    pub fn open(host: &str, machine: &str, folder: &Path) -> Result<Journal, RemoteError> {
         let path = folder.join(format!("{}.changes", file_name(machine)));
-        let failed = |doing| {
-            move |source: io::Error, path: &Path| ChangeError::Journal {
-                host: host.to_string(),
-                path: path.to_path_buf(),
-                doing,
-                source,
-            }
-        };
-        fs::create_dir_all(folder).map_err(|e| failed("created")(e, &path))?;
+        let failed = |doing| failed(host, &path, doing);
+        fs::create_dir_all(folder).map_err(failed("created"))?;
         let mut file = loop {
             let opened = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path);
-            let file = opened.map_err(|e| failed("opened")(e, &path))?;
+            let file = opened.map_err(failed("opened"))?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 // Whoever had it may have put another in its place meanwhile.
                 Ok(()) if is_at(&file, &path) => break file,
                 Ok(()) => {}
-                Err(Errno::WOULDBLOCK) => return Err(ChangeError::Busy { host: host.into() }),
-                Err(e) => return Err(failed("locked")(e.into(), &path)),
+                Err(Errno::WOULDBLOCK) => return Err(RemoteError::new(host, Fault::Busy, "")),
+                Err(e) => return Err(failed("locked")(e.into())),
             }
         };
         let mut text = String::new();
-        (&mut file).take(LONGEST).read_to_string(&mut text).map_err(|e| failed("read")(e, &path))?;
-        let pending = pending(&text).map_err(|e| failed("read")(e, &path))?;
+        (&mut file).take(LONGEST).read_to_string(&mut text).map_err(failed("read"))?;
+        let pending = pending(&text).map_err(failed("read"))?;
         let mut journal = Journal { host: host.into(), path, file, pending };
         if !text.is_empty() && !text.ends_with('\n') {
             // The change of a line that is not whole was never made.
@@ -64,31 +57,31 @@ impl Journal {
         &self.pending
     }
 
-    pub fn path(&self) -> PathBuf {
-        self.path.clone()
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Adds a change that is about to be made.
-    pub fn write(&mut self, undoing: Undoing) -> Result<(), ChangeError> {
+    pub fn write(&mut self, undoing: Undoing) -> Result<(), RemoteError> {
         let line = line(&undoing);
         self.file
             .write_all(line.as_bytes())
             .and_then(|()| self.file.sync_data())
-            .map_err(|e| self.failed("written", e))?;
+            .map_err(failed(&self.host, &self.path, "written"))?;
         self.pending.push(undoing);
         Ok(())
     }
 
     /// The change that was written last has been made. Should this be lost, it counts as one that may not have been.
-    pub fn made(&mut self) -> Result<(), ChangeError> {
+    pub fn made(&mut self) -> Result<(), RemoteError> {
         if let Some(last) = self.pending.last_mut() {
             last.made = true;
         }
-        self.file.write_all(format!("{MADE}\n").as_bytes()).map_err(|e| self.failed("written", e))
+        self.file.write_all(format!("{MADE}\n").as_bytes()).map_err(failed(&self.host, &self.path, "written"))
     }
 
     /// Leaves these: in a new file that takes the place of the old one, and its lock.
-    pub fn replace(&mut self, pending: Vec<Undoing>) -> Result<(), ChangeError> {
+    pub fn replace(&mut self, pending: Vec<Undoing>) -> Result<(), RemoteError> {
         let text: String = pending.iter().map(line).collect();
         let beside = self.path.with_extension("new");
         let written = || -> io::Result<File> {
@@ -100,13 +93,9 @@ impl Journal {
             fs::rename(&beside, &self.path)?;
             Ok(file)
         };
-        self.file = written().map_err(|e| self.failed("written", e))?;
+        self.file = written().map_err(failed(&self.host, &self.path, "written"))?;
         self.pending = pending;
         Ok(())
-    }
-
-    fn failed(&self, doing: &'static str, source: io::Error) -> ChangeError {
-        ChangeError::Journal { host: self.host.clone(), path: self.path.clone(), doing, source }
     }
 }
 
@@ -115,6 +104,11 @@ impl Drop for Journal {
         // Said, because a program that another thread is about to start has this descriptor until it begins.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
+}
+
+fn failed(host: &str, path: &Path, doing: &str) -> impl Fn(io::Error) -> RemoteError {
+    let what = format!("the journal {} of its changes cannot be {doing}", path.display());
+    move |error| RemoteError::new(host, Fault::Journal, format!("{what}: {error}"))
 }
 
 /// Whether a path still leads to this file.
@@ -174,7 +168,7 @@ mod tests {
         journal.write(Undoing { made: false, ..undoing(1) }).unwrap();
         journal.made().unwrap();
         journal.write(undoing(2)).unwrap();
-        assert!(matches!(Journal::open("host", "r1", &folder), Err(ChangeError::Busy { .. })));
+        assert_eq!(Journal::open("host", "r1", &folder).unwrap_err().fault, Fault::Busy);
         assert!(Journal::open("host", "r2", &folder).is_ok());
         drop(journal);
         // Killed in the middle of a line.

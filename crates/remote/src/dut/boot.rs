@@ -1,10 +1,9 @@
 //! Reboots: down, up again, by way of the power where it must be, until it forwards.
 
-use super::error::is_final;
-use super::{DutError, RemoteDut};
+use super::RemoteDut;
 use crate::changes::{BOOTED_AT, is_same_boot};
 use crate::words::line;
-use crate::{Connection, ExecutionTarget, Order, RemoteError, Target};
+use crate::{ExecutionTarget, Fault, Order, RemoteError, Target};
 use linerate_hosts::systems::Kernel;
 use linerate_linux::process::Job;
 use std::net::IpAddr;
@@ -26,7 +25,7 @@ const TRY: Duration = Duration::from_secs(3);
 
 impl RemoteDut {
     /// Reboots it, and waits until it forwards again. What does not outlive a boot is taken for gone.
-    pub(super) fn reboot(&mut self, interrupted: Option<&AtomicBool>) -> Result<(), DutError> {
+    pub(super) fn reboot(&mut self, interrupted: Option<&AtomicBool>) -> Result<(), RemoteError> {
         self.reboots += 1;
         let before = self.boot_mark();
         let argv: &[&str] = match self.known.kernel {
@@ -40,14 +39,14 @@ impl RemoteDut {
         let told = self.place.run(&order, None);
         let said = told.map(|finished| finished.errors()).unwrap_or_default();
         let back = self.come_back(&before, &said, interrupted);
-        if matches!(back, Err(DutError::Interrupted { .. })) {
+        if back.as_ref().is_err_and(|error| error.fault == Fault::Interrupted) {
             self.going_down = Some(before);
         }
         back
     }
 
     /// Waits for a reboot that an interrupt left under way: what is put back on a host that goes down may be lost.
-    pub(super) fn finish_reboot(&mut self) -> Result<(), DutError> {
+    pub(super) fn finish_reboot(&mut self) -> Result<(), RemoteError> {
         self.going_down.take().map_or(Ok(()), |before| self.come_back(&before, "", None))
     }
 
@@ -56,7 +55,7 @@ impl RemoteDut {
         before: &Option<String>,
         said: &str,
         interrupted: Option<&AtomicBool>,
-    ) -> Result<(), DutError> {
+    ) -> Result<(), RemoteError> {
         self.wait_down(before, said, interrupted)?;
         self.place = Arc::new(self.wait_back("its reboot", before, interrupted)?);
         self.changes.booted(Arc::clone(&self.place), self.boot_mark())?;
@@ -68,7 +67,7 @@ impl RemoteDut {
     ///
     /// # Errors
     /// It does not come back, or does not forward again.
-    pub fn recover(&mut self, interrupted: Option<&AtomicBool>) -> Result<(), DutError> {
+    pub fn recover(&mut self, interrupted: Option<&AtomicBool>) -> Result<(), RemoteError> {
         self.place = Arc::new(self.wait_back("it was lost", &None, interrupted)?);
         let (now, then) = (self.boot_mark(), self.changes.boot());
         if now.as_ref().zip(then).is_none_or(|(now, then)| is_same_boot(now, &then)) {
@@ -78,21 +77,20 @@ impl RemoteDut {
         self.changes.booted(Arc::clone(&self.place), now)?;
         match self.wait_forwarding(interrupted) {
             // It may have files of the variant that it was lost with. They are put back next.
-            Err(DutError::Unreaching { .. }) => Ok(()),
+            Err(error) if error.fault == Fault::Unreaching => Ok(()),
             other => other,
         }
     }
 
     /// Connects once more to a host that was lost under load. It must not have booted meanwhile: nothing of what was set would be there.
-    pub(super) fn reconnect(&mut self) -> Result<(), DutError> {
-        let target = Target { connect_within: TRY, ..self.known.target.clone() };
-        match Connection::open(&target, None).map(ExecutionTarget::from) {
+    pub(super) fn reconnect(&mut self) -> Result<(), RemoteError> {
+        match self.try_once(None) {
             Ok(place) => {
                 // One that does not tell yet is asked again.
                 let now = mark(&place, self.known.kernel);
                 let marks = now.as_ref().zip(self.changes.boot());
                 if marks.is_some_and(|(now, then)| !is_same_boot(now, &then)) {
-                    return Err(DutError::Booted { host: self.name().into() });
+                    return Err(RemoteError::new(self.name(), Fault::Booted, ""));
                 }
                 if now.is_none() && self.changes.boot().is_some() {
                     return Ok(());
@@ -101,15 +99,14 @@ impl RemoteDut {
                 self.changes.reached_by(Arc::clone(&self.place));
                 Ok(())
             }
-            Err(error) if is_final(&error) => Err(error.into()),
+            Err(error) if error.fault.is_final() => Err(error),
             Err(_) => Ok(()),
         }
     }
 
     /// Connects to a host that has booted by itself: what did not outlive that is gone.
     pub(super) fn reach_after_boot(&mut self) {
-        let target = Target { connect_within: TRY, ..self.known.target.clone() };
-        if let Ok(place) = Connection::open(&target, None).map(ExecutionTarget::from) {
+        if let Ok(place) = self.try_once(None) {
             self.place = Arc::new(place);
             let boot = self.boot_mark();
             // What cannot be written down is told by whatever is changed next.
@@ -127,18 +124,19 @@ impl RemoteDut {
         before: &Option<String>,
         said: &str,
         interrupted: Option<&AtomicBool>,
-    ) -> Result<(), DutError> {
+    ) -> Result<(), RemoteError> {
         let began = Instant::now();
         while self.place.lost().is_none() {
             self.check(interrupted)?;
             if began.elapsed() > DOWN_WITHIN {
                 let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
                 let said = if said.is_empty() { said } else { format!(" ({said})") };
-                return Err(DutError::StillUp { host: self.name().into(), after: DOWN_WITHIN, said });
+                let after = DOWN_WITHIN.as_secs();
+                let said = format!("it was told to reboot, and is still there after {after} s{said}");
+                return Err(RemoteError::new(self.name(), Fault::StillUp, said));
             }
             // The old connection may take long to notice. A new one tells at once, also of a host that was quicker and is back.
-            let target = Target { connect_within: TRY, ..self.known.target.clone() };
-            match Connection::open(&target, interrupted).map(ExecutionTarget::from) {
+            match self.try_once(interrupted) {
                 Ok(place) if !self.has_booted(&place, before) => {}
                 _ => return Ok(()),
             }
@@ -153,71 +151,75 @@ impl RemoteDut {
         now.zip(before.as_ref()).is_some_and(|(now, then)| !is_same_boot(&now, then))
     }
 
-    /// Waits until it is back, in another boot than `before` where that is known; by way of the power where it must be.
+    /// Waits until it is back, in another boot than `before` where that is known; turns its power off and on where it must be.
     fn wait_back(
         &self,
-        since: &'static str,
+        since: &str,
         before: &Option<String>,
         interrupted: Option<&AtomicBool>,
-    ) -> Result<ExecutionTarget, DutError> {
-        match self.wait_answer(since, before, interrupted) {
-            Err(gone @ DutError::Gone { .. }) => self.power_cycle(since, gone, before, interrupted),
-            other => other,
+    ) -> Result<ExecutionTarget, RemoteError> {
+        let mut why = match self.wait_answer(before, interrupted)? {
+            Ok(place) => return Ok(place),
+            Err(why) => why,
+        };
+        match &self.known.power_cycle[..] {
+            [] => why += "; its lab file names no power-cycle program",
+            [program, arguments @ ..] => {
+                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                let job = Job::new(program, &arguments).within(POWER);
+                match job.run(|path| Command::new(path), interrupted) {
+                    Err(error) => why += &format!("; {program} could not turn its power off and on: {error}"),
+                    Ok(_) => match self.wait_answer(before, interrupted)? {
+                        Ok(place) => return Ok(place),
+                        Err(again) => why = format!("{again}; its power was turned off and on by {program}"),
+                    },
+                }
+            }
         }
+        let console = match &self.known.console[..] {
+            [] => String::new(),
+            console => format!(": {}", console.join(" ")),
+        };
+        let after = Duration::from_nanos(self.known.boot.timeout_ns).as_secs();
+        let said =
+            format!("it has not come back {after} s after {since} ({why}); look at its console{console}");
+        Err(RemoteError::new(self.name(), Fault::Gone, said))
     }
 
+    /// Waits as long as a boot may take; the inner error: why it has not come back.
     fn wait_answer(
         &self,
-        since: &'static str,
         before: &Option<String>,
         interrupted: Option<&AtomicBool>,
-    ) -> Result<ExecutionTarget, DutError> {
+    ) -> Result<Result<ExecutionTarget, String>, RemoteError> {
         let within = Duration::from_nanos(self.known.boot.timeout_ns);
-        let mut target = self.known.target.clone();
-        target.connect_within = TRY;
         let began = Instant::now();
         let mut why = String::from("it was not tried");
         while began.elapsed() < within {
             self.check(interrupted)?;
-            match Connection::open(&target, interrupted).map(ExecutionTarget::from) {
+            match self.try_once(interrupted) {
                 Ok(place) if before.is_none() && !answers(&place) => {
                     why = "it takes connections, and runs nothing".into()
                 }
-                Ok(place) if before.is_none() || self.has_booted(&place, before) => return Ok(place),
+                Ok(place) if before.is_none() || self.has_booted(&place, before) => return Ok(Ok(place)),
                 Ok(_) => why = "it answers, and does not tell of another boot".into(),
-                Err(error) if is_final(&error) => return Err(error.into()),
+                Err(error) if error.fault.is_final() => return Err(error),
                 Err(error) => why = format!("{}{}", error.fault, said(&error)),
             }
             std::thread::sleep(PAUSE);
         }
         self.check(interrupted)?;
-        let (host, console) = (self.name().to_string(), self.known.console.clone());
-        Err(DutError::Gone { host, since, after: within, why, console })
+        Ok(Err(why))
     }
 
-    /// Turns its power off and on, and waits once more.
-    fn power_cycle(
-        &self,
-        since: &'static str,
-        gone: DutError,
-        before: &Option<String>,
-        interrupted: Option<&AtomicBool>,
-    ) -> Result<ExecutionTarget, DutError> {
-        let [program, arguments @ ..] = &self.known.power_cycle[..] else {
-            return Err(with_power(gone, "; its lab file names no power-cycle program"));
-        };
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let job = Job::new(program, &arguments).within(POWER);
-        if let Err(error) = job.run(|path| Command::new(path), interrupted) {
-            let said = format!("; {program} could not turn its power off and on: {error}");
-            return Err(with_power(gone, &said));
-        }
-        let said = format!("; its power was turned off and on by {program}");
-        self.wait_answer(since, before, interrupted).map_err(|error| with_power(error, &said))
+    /// One quick try to connect.
+    fn try_once(&self, interrupted: Option<&AtomicBool>) -> Result<ExecutionTarget, RemoteError> {
+        let target = Target { connect_within: TRY, ..self.known.target.clone() };
+        ExecutionTarget::connect(&target, interrupted)
     }
 
     /// A router forwards nothing for a while after a boot: what it is to reach must answer.
-    fn wait_forwarding(&self, interrupted: Option<&AtomicBool>) -> Result<(), DutError> {
+    fn wait_forwarding(&self, interrupted: Option<&AtomicBool>) -> Result<(), RemoteError> {
         let (place, kernel) = self
             .witness
             .as_ref()
@@ -233,8 +235,10 @@ impl RemoteDut {
                     break;
                 }
                 if began.elapsed() > within {
-                    let (host, what, from) = (self.name().into(), to.to_string(), place.name().into());
-                    return Err(DutError::Unreaching { host, what, from, after: within });
+                    let (from, after) = (place.name(), within.as_secs());
+                    let said =
+                        format!("it is back, but does not reach {to} within {after} s (asked from {from})");
+                    return Err(RemoteError::new(self.name(), Fault::Unreaching, said));
                 }
                 std::thread::sleep(PAUSE);
             }
@@ -242,9 +246,9 @@ impl RemoteDut {
         Ok(())
     }
 
-    fn check(&self, interrupted: Option<&AtomicBool>) -> Result<(), DutError> {
+    fn check(&self, interrupted: Option<&AtomicBool>) -> Result<(), RemoteError> {
         match interrupted.is_some_and(|i| i.load(Ordering::Relaxed)) {
-            true => Err(DutError::Interrupted { host: self.name().into() }),
+            true => Err(RemoteError::new(self.name(), Fault::Interrupted, "")),
             false => Ok(()),
         }
     }
@@ -301,16 +305,6 @@ fn ping(to: IpAddr, kernel: Kernel) -> Vec<String> {
 
 fn said(error: &RemoteError) -> String {
     if error.said.is_empty() { String::new() } else { format!(": {}", error.said) }
-}
-
-/// Adds to what became of it what turning its power off and on came to.
-fn with_power(error: DutError, said: &str) -> DutError {
-    match error {
-        DutError::Gone { host, since, after, why, console } => {
-            DutError::Gone { host, since, after, why: why + said, console }
-        }
-        other => other,
-    }
 }
 
 #[cfg(test)]

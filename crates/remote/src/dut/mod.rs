@@ -2,9 +2,6 @@
 //! at before and after each trial. It is never asked anything while a load runs: a router under line rate may not answer.
 
 mod boot;
-mod error;
-
-pub use error::{DutError, Left};
 
 use crate::{Changes, Collectors, Ending, ExecutionTarget, Fault, Order, RemoteError, Target, Undone};
 use linerate_hosts::agent::ledger::Seen;
@@ -74,7 +71,7 @@ impl RemoteDut {
         address: &str,
         journals: &Path,
         witness: Option<(Arc<ExecutionTarget>, Kernel)>,
-    ) -> Result<RemoteDut, DutError> {
+    ) -> Result<RemoteDut, RemoteError> {
         let mut changes =
             Changes::open(Arc::clone(&place), address, known.machine.clone(), journals, known.sudo)?;
         changes.in_boot(boot::mark(&place, known.kernel))?;
@@ -105,7 +102,7 @@ impl RemoteDut {
     ///
     /// # Errors
     /// Something could not be put back, or it did not come back.
-    pub fn put_back(&mut self) -> Result<Undone, DutError> {
+    pub fn put_back(&mut self) -> Result<Undone, RemoteError> {
         self.finish_reboot()?;
         self.reach();
         let undone = self.changes.undo()?;
@@ -131,7 +128,7 @@ impl RemoteDut {
         while self.place.lost().is_some() && began.elapsed() < within {
             match self.reconnect() {
                 Ok(()) if self.place.lost().is_none() => return,
-                Err(DutError::Booted { .. }) => return self.reach_after_boot(),
+                Err(error) if error.fault == Fault::Booted => return self.reach_after_boot(),
                 Err(_) => return,
                 Ok(()) => std::thread::sleep(Duration::from_millis(250)),
             }
@@ -147,11 +144,11 @@ impl RemoteDut {
         steps: &Steps,
         reboot: bool,
         interrupted: Option<&AtomicBool>,
-    ) -> Result<(), DutError> {
+    ) -> Result<(), RemoteError> {
         self.reach();
         self.changes.undo()?;
         if self.changes.owes_boot() && !self.known.may_reboot {
-            return Err(DutError::Owed { host: self.name().into() });
+            return Err(RemoteError::new(self.name(), Fault::Owed, ""));
         }
         let (lasting, others) = steps.steps.split_at(steps.lasting.min(steps.steps.len()));
         let (image, lasting) = lasting.split_at(steps.image.min(lasting.len()));
@@ -179,7 +176,7 @@ impl RemoteDut {
         &mut self,
         steps: &Steps,
         interrupted: Option<&AtomicBool>,
-    ) -> Result<(), DutError> {
+    ) -> Result<(), RemoteError> {
         self.reboot(interrupted)?;
         self.changes.make(&steps.steps[steps.lasting.min(steps.steps.len())..], false, interrupted)?;
         Ok(())
@@ -189,7 +186,7 @@ impl RemoteDut {
     ///
     /// # Errors
     /// It does not answer, or tells nothing of its interfaces.
-    pub fn look(&mut self) -> Result<Seen, DutError> {
+    pub fn look(&mut self) -> Result<Seen, RemoteError> {
         let mut facts = Facts::of_kernel(self.known.kernel);
         let began = Instant::now();
         loop {
@@ -197,13 +194,11 @@ impl RemoteDut {
             let told = |end: &String| facts.counters.iter().any(|c| c.interface == *end);
             match asked {
                 Ok(()) if self.known.ends.iter().all(told) => break,
-                Err(error) if began.elapsed() > self.patience() => return Err(error.into()),
+                Err(error) if began.elapsed() > self.patience() => return Err(error),
                 Err(_) if self.place.lost().is_some() => self.reconnect()?,
                 Ok(()) if began.elapsed() > self.patience() => {
-                    return Err(DutError::Uncounted {
-                        host: self.name().into(),
-                        ends: self.known.ends.clone(),
-                    });
+                    let said = format!("it does not tell the counters of {}", self.known.ends.join(" and "));
+                    return Err(RemoteError::new(self.name(), Fault::Uncounted, said));
                 }
                 _ => std::thread::sleep(Duration::from_millis(100)),
             }

@@ -2,7 +2,6 @@
 
 use crate::sshd::{SshLab, wait_until};
 use linerate_hosts::phases::Status;
-use linerate_remote::files::{Bounds, FileError};
 use linerate_remote::{Ending, ExecutionTarget, Fault, Order};
 use std::io::Write;
 use std::process::Stdio;
@@ -100,61 +99,6 @@ fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
-#[test]
-#[ignore = "needs root and openssh-server"]
-fn files_go_there_and_back_and_a_full_disk_is_told() {
-    with_host(|lab, place| {
-        let path = lab.folder().join("a 'b' $c;d").display().to_string();
-        let content: Vec<u8> = (0..3_000_000u32).flat_map(|i| i.to_le_bytes()).collect();
-        let bounds = Bounds::default();
-        place.push(&path, content.len() as u64, &mut content.as_slice(), &bounds).unwrap();
-        assert!(std::fs::read(&path).unwrap() == content);
-        let mut back = Vec::new();
-        assert_eq!(place.fetch(&path, &mut back, &bounds).unwrap(), content.len() as u64);
-        assert!(back == content);
-        let most = Bounds { most: 1000, ..bounds };
-        assert!(matches!(place.fetch(&path, &mut Vec::new(), &most), Err(FileError::TooLong { .. })));
-        // Less than was promised is not put under the name.
-        let error = place.push(&path, 5, &mut b"four".as_slice(), &bounds).unwrap_err();
-        assert!(matches!(error, FileError::Refused { .. }), "{error}");
-        assert!(std::fs::read(&path).unwrap() == content);
-        let error = place.fetch("/no/such/file", &mut Vec::new(), &bounds).unwrap_err().to_string();
-        assert!(error.starts_with("r1: cannot read /no/such/file: "), "{error}");
-
-        let small = lab.folder().join("small");
-        std::fs::create_dir(&small).unwrap();
-        let mounted =
-            place.run(&Order::new(&format!("mount -t tmpfs -o size=64k none {}", small.display())), None);
-        assert!(mounted.unwrap().is_success());
-        let file = small.join("file").display().to_string();
-        let error = place.push(&file, content.len() as u64, &mut content.as_slice(), &bounds).unwrap_err();
-        let left: Vec<_> = std::fs::read_dir(&small).unwrap().collect();
-        let unmounted = place.run(&Order::new(&format!("umount {}", small.display())), None);
-        assert!(unmounted.unwrap().is_success());
-        assert!(matches!(&error, FileError::Full { host, .. } if host == "r1"), "{error}");
-        assert!(left.is_empty(), "{left:?}");
-    });
-}
-
-#[test]
-#[ignore = "needs root and openssh-server"]
-fn a_clock_that_is_wrong_is_known_to_be() {
-    with_host(|lab, place| {
-        let right = place.clock_ahead().unwrap().unwrap();
-        assert!(right.ns.unsigned_abs() <= u128::from(right.error_ns), "{right:?}");
-        lab.hosts[0].stand_in("date", "#!/bin/sh\nexec /bin/date -d '-1 hour' \"$@\"\n");
-        let wrong = place.clock_ahead().unwrap().unwrap();
-        assert!(
-            (wrong.ns + 3_600_000_000_000).unsigned_abs() <= u128::from(wrong.error_ns) + 1_000_000,
-            "{wrong:?}"
-        );
-        // As on a system whose date knows no fractions.
-        lab.hosts[0].stand_in("date", "#!/bin/sh\nexec /bin/date \"$(echo \"$1\" | sed s/%N/N/)\"\n");
-        let coarse = place.clock_ahead().unwrap().unwrap();
-        assert!(coarse.ns.unsigned_abs() <= u128::from(coarse.error_ns), "{coarse:?}");
-    });
 }
 
 #[test]

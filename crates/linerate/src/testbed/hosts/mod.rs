@@ -15,9 +15,9 @@ use linerate_linux::lab::ledger::Account;
 use linerate_measure::record::Collected;
 use linerate_plan::campaign::Reboot;
 use linerate_plan::timing::Timing;
-use linerate_remote::Collectors;
 use linerate_remote::agents::Flown;
-use linerate_remote::dut::{DutError, Left, RemoteDut};
+use linerate_remote::dut::RemoteDut;
+use linerate_remote::{Collectors, Left, RemoteError};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -107,9 +107,9 @@ impl Hosts {
     }
 
     /// Takes note of what a lane came to grief of, where others can still be measured, or this one again.
-    fn mark(&mut self, lane: usize, error: DutError) -> Result<String> {
+    fn mark(&mut self, lane: usize, error: RemoteError) -> Result<String> {
         let why = error.to_string();
-        let left = error.left();
+        let left = error.fault.left();
         if left == Left::Nothing {
             return Err(error.into());
         }
@@ -131,12 +131,12 @@ impl Hosts {
     }
 
     /// Whether what went wrong elsewhere is the device's doing: its end of a cable goes down with it.
-    fn lost_by(&mut self, error: anyhow::Error) -> Result<DutError> {
+    fn lost_by(&mut self, error: anyhow::Error) -> Result<RemoteError> {
         if self.lost {
             return Err(error);
         }
         match look(&mut self.device) {
-            Err(lost) if lost.left() == Left::AllOnceBack => Ok(lost),
+            Err(lost) if lost.fault.left() == Left::AllOnceBack => Ok(lost),
             _ => Err(error),
         }
     }
@@ -226,6 +226,10 @@ impl Hosts {
         self.tester.names()
     }
 
+    fn is_device(&self, host: &str) -> bool {
+        self.device.as_ref().is_some_and(|device| device.dut.name() == host)
+    }
+
     /// How often the device was rebooted.
     fn reboots(&self) -> u32 {
         self.device.as_ref().map_or(0, |device| device.dut.reboots())
@@ -263,7 +267,11 @@ impl Testbed for Hosts {
         }
         let shown = match self.measure(slot, load, timing, interrupted) {
             Err(error) if !interrupted.load(Ordering::Relaxed) => {
-                let lost = error.downcast::<DutError>().or_else(|error| self.lost_by(error))?;
+                let lost = match error.downcast::<RemoteError>() {
+                    Ok(lost) if self.is_device(&lost.host) => lost,
+                    Ok(other) => self.lost_by(other.into())?,
+                    Err(other) => self.lost_by(other)?,
+                };
                 failed(self.mark(lane, lost)?)
             }
             other => other?,
@@ -279,7 +287,7 @@ fn failed(why: String) -> TrialOutcome {
     shown
 }
 
-fn look(device: &mut Option<Device>) -> Result<Option<Seen>, DutError> {
+fn look(device: &mut Option<Device>) -> Result<Option<Seen>, RemoteError> {
     device.as_mut().map(|device| device.dut.look()).transpose()
 }
 
