@@ -8,11 +8,11 @@ mod tests;
 use super::error::{Fault, Left, RemoteError};
 use super::execution_target::ExecutionTarget;
 use super::files::{fed, spooled};
-use super::run::{Ending, Finished, Order};
+use super::run::{Finished, Order};
 use super::words;
 use journal::Journal;
 use linerate_hosts::dut_changes::{INSTALLATION_NS, Input, Program, Step, Undoing};
-use linerate_hosts::phases::Status;
+use linerate_hosts::phases::{Outcome, Status};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
@@ -317,13 +317,14 @@ impl Changes {
         }
         let said = [finished.errors(), finished.text()].into_iter().find(|s| !s.trim().is_empty());
         let said = said.map_or(String::new(), |said| format!(" ({})", short(&said)));
-        let how = match finished.ending {
-            Ending::Ended(Status::Exit(status)) => format!("ended with status {status}"),
-            Ending::Ended(Status::Signal(signal)) => format!("was ended by signal {signal}"),
-            Ending::TimedOut => format!("took longer than {} s", limit.as_secs_f64()),
-            Ending::Interrupted => "was interrupted".into(),
+        let how = match finished.outcome {
+            Outcome::Ended(Status::Exit(status)) => format!("ended with status {status}"),
+            Outcome::Ended(Status::Signal(signal)) => format!("was ended by signal {signal}"),
+            Outcome::TimedOut => format!("took longer than {} s", limit.as_secs_f64()),
+            _ => "was interrupted".into(),
         };
-        let fault = if matches!(finished.ending, Ending::Ended(_)) { Fault::Failed } else { Fault::Unended };
+        let fault =
+            if matches!(finished.outcome, Outcome::Ended(_)) { Fault::Failed } else { Fault::Unended };
         let said = format!("{what} could not be {doing}: `{}` {how}{said}", shown(program));
         Err(RemoteError::new(self.place.name(), fault, said))
     }

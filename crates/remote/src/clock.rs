@@ -3,9 +3,6 @@
 //! A question is sent at one time and answered at another; the host's time was read between the two. The answer that took the
 //! shortest says most, as in NTP (Mills 1991): its middle is taken, and half of it is how wrong that can be.
 
-use linerate_linux::ports::monotonic_ns;
-use std::time::{SystemTime, UNIX_EPOCH};
-
 /// Questions to a clock.
 pub(crate) const PROBES: usize = 5;
 /// A question to the clock of a host. Times are nanoseconds.
@@ -65,12 +62,6 @@ impl Offset {
     pub fn here(&self, there: Stamp) -> i128 {
         there.ns - self.ns
     }
-}
-
-/// What is to be added to CLOCK_MONOTONIC of this machine to have its time since 1970.
-pub(super) fn here_since_1970() -> Option<i128> {
-    let wall = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_nanos();
-    Some(i128::try_from(wall).ok()? - i128::from(monotonic_ns()))
 }
 
 #[cfg(test)]

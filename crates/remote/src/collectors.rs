@@ -1,13 +1,13 @@
 //! Commands that run on a host while a load does: armed before it, left alone under it, ended and fetched after it. A host that answers
 //! nobody under load is waited for afterwards only.
 
-use super::driver::live::{Heard, Live};
 use super::error::RemoteError;
 use super::execution_target::ExecutionTarget;
+use super::live::{Heard, Live};
 use super::session::{Kind, Session, Stream};
 use super::words;
 use crate::external::streams::{NUMBER, Streams};
-use linerate_hosts::phases::{Output, Status};
+use linerate_hosts::phases::{Cause, Output, Status, Supervision};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
 use linerate_measure::record::Collected;
@@ -50,7 +50,7 @@ impl Collectors {
         let theirs = Arc::clone(&order);
         let watch = move || {
             let all = commands.into_iter().map(|command| Collector::start(&place, command, sudo)).collect();
-            Watch { place, all, order: theirs, ending: None }.run(begun)
+            Watch { place, all, order: theirs }.run(begun)
         };
         let thread = Some(thread::spawn(watch));
         let _ = all_begun.recv();
@@ -78,8 +78,6 @@ struct Watch {
     place: Arc<ExecutionTarget>,
     all: Vec<Collector>,
     order: Arc<AtomicU8>,
-    /// Since when they are to end, and how hard that was pressed for.
-    ending: Option<(u64, u8)>,
 }
 
 impl Watch {
@@ -95,7 +93,7 @@ impl Watch {
             match self.order.load(Ordering::Relaxed) {
                 ABANDON => return Vec::new(),
                 END if over => break,
-                END => self.press(now),
+                END => self.all.iter_mut().for_each(|collector| collector.end(now)),
                 _ => {}
             }
             // Outputs that a command has left open say nothing more.
@@ -107,15 +105,6 @@ impl Watch {
             }
         }
         self.all.into_iter().filter_map(Collector::collected).collect()
-    }
-
-    fn press(&mut self, now: u64) {
-        let (since, pressed) = *self.ending.get_or_insert((now, 0));
-        let due = (now.saturating_sub(since) / END_NS).min(3) as u8 + 1;
-        if due > pressed {
-            self.ending = Some((since, due));
-            self.all.iter_mut().filter(|c| c.result.is_none()).for_each(|collector| collector.end(due));
-        }
     }
 }
 
@@ -136,7 +125,7 @@ impl Collector {
         let words = ["sh", "-c", &command].map(String::from);
         let line = format!("echo {NUMBER}$$ >&2; exec {}", words::line(&words, false));
         let (live, result) = match Session::start_as(place, Kind::Watched, &line, sudo) {
-            Ok(session) => (Some(Live::of(session)), None),
+            Ok(session) => (Some(Live::of(session, Supervision::new(None, END_NS), 0)), None),
             Err(error) => (None, Some(Err(error.to_string()))),
         };
         let kept = [Output::new(MOST), Output::new(MOST)];
@@ -200,14 +189,12 @@ impl Collector {
     }
 
     /// Ends it: asked to, told to, killed, given up.
-    fn end(&mut self, pressed: u8) {
-        let Some(live) = &mut self.live else { return };
+    fn end(&mut self, now: u64) {
+        let Some(live) = self.live.as_mut().filter(|_| self.result.is_none()) else { return };
         self.asked = true;
-        match (pressed, self.errors.process) {
-            (1, Some(process)) => live.session.interrupt(process),
-            (1 | 2, _) => live.session.terminate(),
-            (3, _) => live.session.kill(),
-            _ => self.result = Some(Ok(())),
+        live.stop(Cause::Trial, self.errors.process, now);
+        if live.press(now) {
+            self.result = Some(Ok(()));
         }
     }
 

@@ -5,21 +5,22 @@
 //! are ready and the clocks compared before the first command is told to go. A host that was lost is connected again when something
 //! is to be started there: in the reset of the same trial, and in the next trial.
 
-pub(crate) mod live;
-mod notice;
 mod site;
 mod volley;
 
-pub use notice::{Notice, Start, Started, Trouble};
+pub use volley::{Start, Started};
 
 use super::connection::allow_files;
 use super::error::{Fault, RemoteError};
 use super::execution_target::ExecutionTarget;
+use super::live::{Heard, Live};
+use super::session::{Kind, Session};
 use super::slots::Need;
-use linerate_hosts::phases::{Action, Design, Event, Machine, Phase, Signal, Status, StepId};
+use linerate_hosts::phases::{
+    Action, Cause, Design, End, Event, Machine, Outcome, Output, Phase, Status, StepId, Supervision, place,
+};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
-use live::{Heard, Live};
 use site::{Change, Site, State, Waiting};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::RawFd;
@@ -27,12 +28,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use volley::Volley;
 
+/// Something that a caller may want to write down or show.
+#[derive(Debug)]
+pub enum Notice<'a> {
+    /// The machine says this, at this time of CLOCK_MONOTONIC. It is told before it is done.
+    Action { at_ns: u64, action: &'a Action },
+    /// A run has begun on all its hosts.
+    Started(&'a Started),
+    /// A host was lost, or a step could not be started: `r1: the connection was lost; look at ... [run of trial 1, step 2: sleep 30]`.
+    Trouble(&'a str),
+    /// A host that was lost is connected again.
+    Back { host: usize },
+}
+
 /// How often is looked at the clock and at whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(50);
 /// How often a session is tried that the host does not take.
 const TRIES: u32 = 3;
 /// What a shell says of a command that it cannot run.
-const CANNOT_RUN: Status = Status::Exit(126);
+const CANNOT_RUN: Outcome = Outcome::Ended(Status::Exit(126));
 
 /// A campaign on hosts.
 pub struct Driver<'a> {
@@ -54,8 +68,7 @@ enum Source {
 }
 
 impl<'a> Driver<'a> {
-    /// A campaign on these places, in the order of the design's hosts. What happens is told to the observer; what undoes a step is told
-    /// before the step is started.
+    /// A campaign on these places, in the order of the design's hosts. What happens is told to the observer.
     ///
     /// # Panics
     /// There are not as many places as hosts.
@@ -67,7 +80,7 @@ impl<'a> Driver<'a> {
         assert_eq!(design.hosts.len(), places.len(), "a place for each host");
         allow_files();
         let sites = places.into_iter().map(Site::new).collect();
-        let (live, sent, events) = (BTreeMap::new(), BTreeMap::new(), VecDeque::from([Event::Tick]));
+        let (live, sent, events) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
         Driver { machine: Machine::new(design), sites, live, sent, volley: None, events, observer }
     }
 
@@ -82,17 +95,17 @@ impl<'a> Driver<'a> {
                 interrupt = None;
                 self.events.push_back(Event::Interrupt);
             }
-            if self.machine.wake_ns().is_some_and(|wake| wake <= monotonic_ns()) {
-                self.events.push_back(Event::Tick);
+            if self.machine.is_between() {
+                self.events.push_back(Event::Go);
             }
             // That a run has begun is told before what ends its trial: both may have been heard at once.
             self.fire();
             while let Some(event) = self.events.pop_front() {
-                let actions = self.machine.handle(event, monotonic_ns());
+                let actions = self.machine.handle(event);
                 self.carry_out(actions);
             }
             self.fire();
-            if self.events.is_empty() && !self.machine.is_over() {
+            if !self.machine.is_over() && !self.machine.is_between() {
                 self.wait()?;
             }
         }
@@ -105,16 +118,16 @@ impl<'a> Driver<'a> {
         for (at, action) in actions.into_iter().enumerate() {
             (self.observer)(Notice::Action { at_ns: monotonic_ns(), action: &action });
             match action {
-                Action::Start { step, command, .. } => {
+                Action::Start(step) => {
                     if begins.is_some_and(|begins| begins < at) {
                         self.volley.get_or_insert_with(Volley::default).add(step);
                     }
-                    self.sites[step.host].waiting.push_back(Waiting { step, command, refused: 0 });
+                    self.sites[step.host].waiting.push_back(Waiting { step, refused: 0 });
                     self.open_waiting(step.host);
                 }
-                Action::End(step, signal) => self.end(step, signal),
-                Action::Report(report) => self.forget(report.step),
-                Action::Phase { .. } | Action::GivenUp(_) | Action::Trial { .. } | Action::Over => {}
+                Action::End(step, cause) => self.end(step, cause),
+                Action::Report(_) | Action::Phase { .. } | Action::GivenUp(_) => {}
+                Action::Trial { .. } | Action::Over => {}
             }
         }
     }
@@ -136,9 +149,13 @@ impl<'a> Driver<'a> {
                 self.cannot_run(waiting.step, RemoteError::new(name, Fault::Sessions, ""));
                 continue;
             };
-            match Live::start(place, seat, &waiting.command) {
-                Ok(live) => {
-                    self.live.insert(waiting.step, live);
+            let design = self.machine.design();
+            let planned = &design.hosts[host].steps(waiting.step.phase)[waiting.step.step];
+            match Session::start_in(place, seat, Kind::Watched, &planned.command, false) {
+                Ok(session) => {
+                    let rules = &design.rules;
+                    let supervision = Supervision::new(rules.ends_after_ns(planned.mode), rules.grace_ns);
+                    self.live.insert(waiting.step, Live::of(session, supervision, rules.most_output));
                     self.sent.insert(waiting.step, waiting);
                 }
                 Err(error) => self.cannot_run(waiting.step, error),
@@ -161,22 +178,34 @@ impl<'a> Driver<'a> {
 
     /// A command that could not be started on a host that is there.
     fn cannot_run(&mut self, step: StepId, error: RemoteError) {
-        let said = format!("linerate: {error}\n").into_bytes();
-        self.trouble(step.host, vec![step], error);
-        self.events.push_back(Event::Wrote(step, said));
-        self.events.push_back(Event::Ended(step, CANNOT_RUN));
+        let said = format!("linerate: {error}\n");
+        self.trouble(&[step], &error);
+        let mut output = Output::new(said.len());
+        output.push(said.as_bytes());
+        let now = monotonic_ns();
+        let end = End { outcome: CANNOT_RUN, may_still_run: false, began_ns: now, ended_ns: now, output };
+        self.events.push_back(Event::Ended(step, end));
         self.forget(step);
     }
 
-    fn end(&mut self, step: StepId, signal: Signal) {
+    fn end(&mut self, step: StepId, cause: Cause) {
         match self.live.get_mut(&step) {
-            Some(live) if live.went_ns.is_some() => live.end(signal),
-            // It was not started yet.
-            _ => {
-                self.forget(step);
-                self.events.push_back(Event::Ended(step, Status::Signal(libc::SIGTERM)));
-            }
+            Some(live) if live.went_ns.is_some() => live.stop(cause, None, monotonic_ns()),
+            // It was not started yet, or is over.
+            _ => self.over(step, cause.outcome(), false),
         }
+    }
+
+    /// A step is over: the machine is told, and nothing more is heard of it.
+    fn over(&mut self, step: StepId, outcome: Outcome, may_still_run: bool) {
+        let ended_ns = monotonic_ns();
+        let (began_ns, output) = match self.live.remove(&step) {
+            Some(live) => (live.began_ns(), live.output),
+            None => (ended_ns, Output::new(0)),
+        };
+        let end = End { outcome, may_still_run, began_ns, ended_ns, output };
+        self.events.push_back(Event::Ended(step, end));
+        self.forget(step);
     }
 
     fn forget(&mut self, step: StepId) {
@@ -198,10 +227,10 @@ impl<'a> Driver<'a> {
             sources.extend(live.session.watched().map(|fd| (Source::Step(*step), fd)));
         }
         let wanted: Vec<_> = sources.iter().map(|(_, fd)| (*fd, libc::POLLIN)).collect();
-        let wake = self
-            .machine
-            .wake_ns()
-            .map_or(LOOK, |wake| Duration::from_nanos(wake.saturating_sub(monotonic_ns())).min(LOOK));
+        let now = monotonic_ns();
+        let deadlines = self.live.values().filter_map(Live::deadline_ns);
+        let wake =
+            deadlines.map(|at| Duration::from_nanos(at.saturating_sub(now))).min().unwrap_or(LOOK).min(LOOK);
         let ready = pipes::poll(&wanted, wake)?;
         let now = monotonic_ns();
         // What a lost host still had to say comes before its loss.
@@ -221,7 +250,7 @@ impl<'a> Driver<'a> {
 
     fn hear(&mut self, step: StepId, now: u64) -> std::io::Result<()> {
         let Some(live) = self.live.get_mut(&step) else { return Ok(()) };
-        let mut unheard = false;
+        let (mut unheard, mut over) = (false, None);
         for heard in live.hear(now)? {
             match heard {
                 Heard::Began => {
@@ -229,39 +258,35 @@ impl<'a> Driver<'a> {
                     if let Some(volley) = &mut self.volley {
                         volley.began(step, live);
                     }
-                    self.events.push_back(Event::Began(step));
                 }
-                Heard::Wrote(stream, bytes) => {
-                    (self.observer)(Notice::Wrote { step, stream, at_ns: now, bytes: &bytes });
-                    self.events.push_back(Event::Wrote(step, bytes));
-                }
+                Heard::Wrote(_, bytes) => live.output.push(&bytes),
                 Heard::Unheard => unheard = true,
-                Heard::Over(status) => self.events.push_back(Event::Ended(step, status)),
+                Heard::Over(status) => over = Some(live.outcome(Some(status))),
             }
         }
         let site = &self.sites[step.host];
         if let (true, State::Connected(place)) = (unheard, &site.state) {
             let error = RemoteError::new(&site.name, Fault::Unheard(place.silence()), "");
-            self.trouble(step.host, vec![step], error);
+            self.trouble(&[step], &error);
+        }
+        if let Some(outcome) = over {
+            self.over(step, outcome, false);
         }
         Ok(())
     }
 
-    /// Sessions that wait for something in vain.
+    /// Steps whose time is over, and sessions that wait for something in vain.
     fn look_around(&mut self, now: u64) {
-        let overdue: Vec<StepId> =
-            self.live.iter().filter(|(_, live)| live.is_overdue(now)).map(|(step, _)| *step).collect();
-        for step in overdue {
+        for step in self.live.keys().copied().collect::<Vec<_>>() {
             let Some(live) = self.live.get_mut(&step) else { continue };
-            let name = self.sites[step.host].name.clone();
-            if live.went_ns.is_some() {
-                // The connection is there, and the session is not: somebody killed it on the host.
-                live.closed_ns = None;
-                self.events.push_back(Event::Ended(step, Status::Signal(libc::SIGKILL)));
-            } else {
-                match live.not_started(&name) {
-                    error if error.fault == Fault::Sessions => self.refused(step, error),
-                    error => self.lose(step.host, error),
+            if live.press(now) {
+                let outcome = live.outcome(None);
+                self.over(step, outcome, true);
+            } else if live.is_overdue(now) {
+                match live.vanished(&self.sites[step.host].name) {
+                    Ok(outcome) => self.over(step, outcome, false),
+                    Err(error) if error.fault == Fault::Sessions => self.refused(step, error),
+                    Err(error) => self.lose(step.host, error),
                 }
             }
         }
@@ -298,16 +323,21 @@ impl<'a> Driver<'a> {
         steps.extend(waiting);
         steps.sort_unstable();
         self.sites[host].lose();
-        self.trouble(host, steps.clone(), error);
+        self.trouble(&steps, &error);
         self.events.push_back(Event::Lost(host));
         for step in steps {
-            self.forget(step);
+            self.over(step, Outcome::Lost, true);
         }
     }
 
-    fn trouble(&mut self, host: usize, steps: Vec<StepId>, error: RemoteError) {
-        let trouble = Trouble::new(self.machine.design(), host, steps, error);
-        (self.observer)(Notice::Trouble(&trouble));
+    fn trouble(&mut self, steps: &[StepId], error: &RemoteError) {
+        let told = |step: &StepId| {
+            let (place, command) = place(self.machine.design(), *step);
+            format!("{place}: {command}")
+        };
+        let told: Vec<String> = steps.iter().map(told).collect();
+        let told = if told.is_empty() { String::new() } else { format!(" [{}]", told.join("; ")) };
+        (self.observer)(Notice::Trouble(&format!("{error}{told}")));
     }
 
     /// Brings the sessions that are ready to their start.

@@ -31,13 +31,13 @@ pub(super) fn fed(
     let mut exchange = Exchange::start(place, Kind::Fed, order, interrupted)?;
     let mut feed = Feed::of(input);
     loop {
-        if let Err(error) = feed.go_on(&exchange.session) {
+        if let Err(error) = feed.go_on(&exchange.live.session) {
             return Ok(Err(error));
         }
-        exchange.wait(exchange.session.input().filter(|_| feed.has_more()))?;
-        if let Some(ending) = exchange.step(&mut |stream, bytes| kept[stream as usize].push(bytes))? {
+        exchange.wait(exchange.live.session.input().filter(|_| feed.has_more()))?;
+        if let Some(outcome) = exchange.step(&mut |stream, bytes| kept[stream as usize].push(bytes))? {
             let [stdout, stderr] = kept;
-            return Ok(Ok(Finished { ending, stdout, stderr, took: exchange.began.elapsed() }));
+            return Ok(Ok(Finished { outcome, stdout, stderr }));
         }
     }
 }

@@ -2,21 +2,19 @@
 
 use super::error::{Fault, RemoteError};
 use super::execution_target::ExecutionTarget;
-use super::session::{Kind, Said, Session, Stream};
-use linerate_hosts::phases::{Output, Status};
+use super::live::{Heard, Live};
+use super::session::{Kind, Session, Stream};
+use linerate_hosts::phases::{Cause, Outcome, Output, Status, Supervision};
+use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How often is looked at the clock.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a command that was told to end may take before it is killed, and then, before it is given up.
-const GRACE: Duration = Duration::from_secs(2);
-/// How long a session may take to be ready.
-const READY_WITHIN: Duration = Duration::from_secs(10);
-/// How much later than its session the end of a connection may be seen.
-const NEWS: Duration = Duration::from_millis(300);
+const GRACE_NS: u64 = 2_000_000_000;
 
 /// A command, and the bounds that it is run in.
 #[derive(Debug, Clone)]
@@ -52,34 +50,21 @@ impl<'a> Order<'a> {
     }
 }
 
-/// How a command came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// By itself. What a shell calls 129 to 159 is a signal; 127 means that there is no such command.
-    Ended(Status),
-    /// It was ended at its limit.
-    TimedOut,
-    /// It was ended because the user wants to stop.
-    Interrupted,
-}
-
 /// A command that is over.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    /// How it ended.
-    pub ending: Ending,
+    /// [`Outcome::Ended`], [`Outcome::TimedOut`] or [`Outcome::Interrupted`].
+    pub outcome: Outcome,
     /// Its standard output.
     pub stdout: Output,
     /// Its standard error.
     pub stderr: Output,
-    /// How long it ran.
-    pub took: Duration,
 }
 
 impl Finished {
     /// Whether it ended by itself and with status 0.
     pub fn is_success(&self) -> bool {
-        self.ending == Ending::Ended(Status::Exit(0))
+        self.outcome == Outcome::Ended(Status::Exit(0))
     }
 
     /// What was kept of its standard output, as text.
@@ -101,25 +86,17 @@ impl ExecutionTarget {
     pub fn run(&self, order: &Order<'_>, interrupted: Option<&AtomicBool>) -> Result<Finished, RemoteError> {
         let mut kept = [Output::new(order.most_output), Output::new(order.most_output)];
         let mut exchange = Exchange::start(self, Kind::Watched, order, interrupted)?;
-        let ending = exchange.finish(&mut |stream, bytes| kept[stream as usize].push(bytes))?;
+        let outcome = exchange.finish(&mut |stream, bytes| kept[stream as usize].push(bytes))?;
         let [stdout, stderr] = kept;
-        Ok(Finished { ending, stdout, stderr, took: exchange.began.elapsed() })
+        Ok(Finished { outcome, stdout, stderr })
     }
 }
 
-/// A session that is waited for.
+/// A command that is waited for.
 pub(super) struct Exchange<'a> {
     place: &'a ExecutionTarget,
-    pub(super) session: Session,
-    limit: Duration,
+    pub(super) live: Live,
     interrupted: Option<&'a AtomicBool>,
-    /// When the session was started, and then, when its command was.
-    pub(super) began: Instant,
-    running: bool,
-    /// Whether what is written to it is its command's input: then the end of that is its end, and no order reaches it.
-    fed: bool,
-    ending: Option<(Ending, Instant)>,
-    killed: bool,
 }
 
 impl<'a> Exchange<'a> {
@@ -129,25 +106,24 @@ impl<'a> Exchange<'a> {
         order: &Order<'_>,
         interrupted: Option<&'a AtomicBool>,
     ) -> Result<Exchange<'a>, RemoteError> {
-        let (session, limit) = (Session::start_as(place, kind, order.command, order.sudo)?, order.limit);
-        let (fed, began) = (kind == Kind::Fed, Instant::now());
-        let running = fed;
-        Ok(Exchange { place, session, limit, interrupted, began, running, fed, ending: None, killed: false })
+        let session = Session::start_as(place, kind, order.command, order.sudo)?;
+        let limit_ns = u64::try_from(order.limit.as_nanos()).ok();
+        Ok(Exchange { place, live: Live::of(session, Supervision::new(limit_ns, GRACE_NS), 0), interrupted })
     }
 
     /// Waits for the end.
-    pub(super) fn finish(&mut self, each: &mut dyn FnMut(Stream, &[u8])) -> Result<Ending, RemoteError> {
+    pub(super) fn finish(&mut self, each: &mut dyn FnMut(Stream, &[u8])) -> Result<Outcome, RemoteError> {
         loop {
             self.wait(None)?;
-            if let Some(ending) = self.step(each)? {
-                return Ok(ending);
+            if let Some(outcome) = self.step(each)? {
+                return Ok(outcome);
             }
         }
     }
 
     /// Waits until there is something to hear, or room for more input.
     pub(super) fn wait(&self, input: Option<RawFd>) -> Result<(), RemoteError> {
-        let mut wanted: Vec<_> = self.session.watched().map(|fd| (fd, libc::POLLIN)).collect();
+        let mut wanted: Vec<_> = self.live.session.watched().map(|fd| (fd, libc::POLLIN)).collect();
         wanted.extend(input.map(|fd| (fd, libc::POLLOUT)));
         pipes::poll(&wanted, LOOK).map(drop).map_err(|e| self.system(&e))
     }
@@ -156,72 +132,35 @@ impl<'a> Exchange<'a> {
     pub(super) fn step(
         &mut self,
         each: &mut dyn FnMut(Stream, &[u8]),
-    ) -> Result<Option<Ending>, RemoteError> {
-        for said in self.session.read().map_err(|e| self.system(&e))? {
-            match said {
-                Said::Ready if !self.running => self.session.go(),
-                Said::Began(_) => (self.running, self.began) = (true, Instant::now()),
-                Said::Wrote(stream, bytes) => each(stream, &bytes),
-                Said::Over(status) => return Ok(Some(self.ending.map_or(Ending::Ended(status), |e| e.0))),
-                Said::Closed(said) => return self.closed(&said).map(Some),
-                Said::Unheard => {
+    ) -> Result<Option<Outcome>, RemoteError> {
+        let now = monotonic_ns();
+        for heard in self.live.hear(now).map_err(|e| self.system(&e))? {
+            match heard {
+                Heard::Began => {}
+                Heard::Wrote(stream, bytes) => each(stream, &bytes),
+                Heard::Over(status) => return Ok(Some(self.live.outcome(Some(status)))),
+                Heard::Unheard => {
                     let fault = Fault::Unheard(self.place.silence());
                     return Err(RemoteError::new(self.place.name(), fault, ""));
                 }
-                Said::Ready | Said::Clock(_) => {}
             }
         }
         if let Some(error) = self.place.lost() {
             return Err(error);
         }
-        self.look_at_the_clock()
+        if self.live.is_overdue(now) {
+            return self.live.vanished(self.place.name()).map(Some);
+        }
+        if self.live.is_ready() {
+            self.live.go(now);
+        }
+        if self.interrupted.is_some_and(|interrupted| interrupted.load(Ordering::Relaxed)) {
+            self.live.stop(Cause::Interrupt, None, now);
+        }
+        Ok(self.live.press(now).then(|| self.live.outcome(None)))
     }
 
-    fn look_at_the_clock(&mut self) -> Result<Option<Ending>, RemoteError> {
-        if !self.running && self.began.elapsed() > READY_WITHIN {
-            let said = format!("no shell within {} s", READY_WITHIN.as_secs());
-            return Err(RemoteError::new(self.place.name(), Fault::NoShell, said));
-        }
-        let Some((ending, since)) = self.ending else {
-            let interrupted = self.interrupted.is_some_and(|i| i.load(Ordering::Relaxed));
-            let late = self.running && self.began.elapsed() >= self.limit;
-            if interrupted || late {
-                let ending = if interrupted { Ending::Interrupted } else { Ending::TimedOut };
-                self.ending = Some((ending, Instant::now()));
-                if self.fed {
-                    self.session.close_input();
-                } else {
-                    self.session.terminate();
-                }
-            }
-            return Ok(None);
-        };
-        if since.elapsed() > GRACE && !self.killed {
-            self.killed = true;
-            if !self.fed {
-                self.session.kill();
-            }
-        }
-        Ok((since.elapsed() > GRACE * 2).then_some(ending))
-    }
-
-    /// A session that ended without its command's status: either the connection is gone, or something on the host killed it.
-    fn closed(&self, said: &str) -> Result<Ending, RemoteError> {
-        let end = Instant::now() + NEWS;
-        while Instant::now() < end {
-            if let Some(error) = self.place.lost() {
-                return Err(error);
-            }
-            std::thread::sleep(LOOK);
-        }
-        match (self.ending, self.running) {
-            (Some((ending, _)), _) => Ok(ending),
-            (None, true) => Ok(Ending::Ended(Status::Signal(libc::SIGKILL))),
-            (None, false) => Err(not_started(self.place.name(), said)),
-        }
-    }
-
-    pub(super) fn system(&self, error: &std::io::Error) -> RemoteError {
+    fn system(&self, error: &std::io::Error) -> RemoteError {
         RemoteError::system(self.place.name(), "wait for ssh", error)
     }
 }

@@ -82,19 +82,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// Sends a command to a place. It is ready when it says so.
+    /// Sends a command to a place; it is ready when it says so. `sudo`: by `sudo -n`. The supervising shell is root's then too: it could
+    /// not end what root runs otherwise. On this machine that is not needed and not done.
     ///
     /// # Errors
     /// The command cannot be sent, or ssh not be run.
-    pub fn start(place: &ExecutionTarget, kind: Kind, command: &str) -> Result<Session, RemoteError> {
-        Session::start_as(place, kind, command, false)
-    }
-
-    /// The same, by `sudo -n` if `sudo` says so. The supervising shell is root's then too: it could not end what root runs otherwise.
-    /// Here, where there is no other host, it is not needed and not done.
-    ///
-    /// # Errors
-    /// As [`Session::start`].
     pub fn start_as(
         place: &ExecutionTarget,
         kind: Kind,
@@ -162,10 +154,19 @@ impl Session {
         self.order("clock");
     }
 
-    /// Tells the command and all that it started to end (SIGTERM).
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Tells the command and all that it started to end (SIGTERM). One that is fed ends with its input: no order reaches it.
     pub fn terminate(&mut self) {
-        self.told = true;
-        self.order("term");
+        match self.kind {
+            Kind::Watched => {
+                self.told = true;
+                self.order("term");
+            }
+            Kind::Fed => self.close_input(),
+        }
     }
 
     /// Sends one process of the command, by its number there, an interrupt (SIGINT): the way to ask many a program for its totals.
@@ -176,8 +177,10 @@ impl Session {
 
     /// Kills the command and all that it started.
     pub fn kill(&mut self) {
-        (self.told, self.killed) = (true, true);
-        self.order("kill");
+        if self.kind == Kind::Watched {
+            (self.told, self.killed) = (true, true);
+            self.order("kill");
+        }
     }
 
     /// An order that cannot be given any more is one to a session that is over: that is heard of in due course.
@@ -307,21 +310,13 @@ impl Parts<'_> {
             }
             ("over", told) => {
                 let (number, silent) = told.split_once(' ').unwrap_or((told, ""));
-                *self.over = number.parse().ok().map(status);
+                *self.over = number.parse().ok().map(Status::of_shell);
                 if silent == "silent" && self.stream == Stream::Output {
                     self.heard.push(Said::Unheard);
                 }
             }
             _ => {}
         }
-    }
-}
-
-/// What a shell most likely means by the exit status of a command: it does not tell a signal from a command that ended with 130.
-fn status(number: i32) -> Status {
-    match number {
-        129..=159 => Status::Signal(number - 128),
-        _ => Status::Exit(number),
     }
 }
 

@@ -1,37 +1,45 @@
 //! What a machine is told and what it says.
 
-use super::{Output, Phase};
+use super::{Cause, Output, Phase};
 use serde::Serialize;
 
 /// A step of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct StepId {
-    /// Trial, from 0.
+    /// From 0.
     pub trial: u32,
-    /// Phase.
     pub phase: Phase,
-    /// Host, by its place in the design.
+    /// Its place in the design.
     pub host: usize,
-    /// Step of that phase, from 0; in reset, what undoes the set-up follows behind the steps of reset.
+    /// Step of that phase, from 0.
     pub step: usize,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The command of a step begins only now: it had to be sent, or to wait for others to begin at the same instant. Its limit
-    /// counts from here.
-    Began(StepId),
-    /// A step has ended by itself, or because it was ended.
-    Ended(StepId, Status),
-    /// A step has written something.
-    Wrote(StepId, Vec<u8>),
-    /// The connection to a host is gone, or could not be made. Whatever runs there is out of reach.
+    /// The first trial may begin, or the next one.
+    Go,
+    /// A step is over.
+    Ended(StepId, End),
+    /// The connection to a host is gone, or could not be made. That its steps are lost is told next.
     Lost(usize),
     /// The user wants it to end.
     Interrupt,
-    /// Nothing but time has passed.
-    Tick,
+}
+
+/// How a step came to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    pub outcome: Outcome,
+    /// It was lost, or was killed and given up: it may still run.
+    pub may_still_run: bool,
+    /// When its command began, of a clock that never goes back.
+    pub began_ns: u64,
+    /// When it was over.
+    pub ended_ns: u64,
+    /// What it wrote until then.
+    pub output: Output,
 }
 
 /// How a command ended.
@@ -45,6 +53,14 @@ pub enum Status {
 }
 
 impl Status {
+    /// What a shell most likely means by an exit status: it does not tell a signal from a command that ended with 130.
+    pub fn of_shell(number: i32) -> Status {
+        match number {
+            129..=159 => Status::Signal(number - 128),
+            _ => Status::Exit(number),
+        }
+    }
+
     /// The exit status that a shell tells.
     pub fn as_shells_say(self) -> i32 {
         match self {
@@ -62,16 +78,7 @@ impl Status {
     }
 }
 
-/// How a step is to be ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Signal {
-    /// So that it can still say what it found (SIGTERM).
-    Terminate,
-    /// At once (SIGKILL).
-    Kill,
-}
-
-/// What became of a step.
+/// What became of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -79,9 +86,9 @@ pub enum Outcome {
     Ended(Status),
     /// It was ended at its limit.
     TimedOut,
-    /// It was ended because the user interrupted the campaign.
+    /// It was ended because the user wants to stop.
     Interrupted,
-    /// It was ended because the trial was over for its host: a step in the background, or another step had failed.
+    /// It was ended because the trial was over for its host: a step in the background, or a host was lost.
     Stopped,
     /// The connection was lost while it ran.
     Lost,
@@ -90,35 +97,18 @@ pub enum Outcome {
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// A phase begins. All that is to be started at once follows.
-    Phase {
-        /// Trial, from 0.
-        trial: u32,
-        /// Phase.
-        phase: Phase,
-    },
-    /// Start a command. What undoes it must be written down first.
-    Start {
-        /// Which step this is.
-        step: StepId,
-        /// What a shell is given.
-        command: String,
-        /// What will be run in reset because of it.
-        undo: Option<String>,
-    },
-    /// End a step.
-    End(StepId, Signal),
+    /// A phase of a trial begins. All that is to be started at once follows.
+    Phase { trial: u32, phase: Phase },
+    /// Start this step of the design.
+    Start(StepId),
+    /// End a step. One that is ending already goes on doing so.
+    End(StepId, Cause),
     /// A step is over.
     Report(Report),
-    /// A host is not tried again.
+    /// A host was lost too often: there is no further trial.
     GivenUp(usize),
-    /// A trial is over, for each host.
-    Trial {
-        /// Trial, from 0.
-        trial: u32,
-        /// By host.
-        verdicts: Vec<Verdict>,
-    },
+    /// A trial is over, with what became of each host.
+    Trial { trial: u32, verdicts: Vec<Verdict> },
     /// The campaign is over.
     Over,
 }
@@ -126,41 +116,28 @@ pub enum Action {
 /// A step that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Which.
     pub step: StepId,
-    /// What became of it.
-    pub outcome: Outcome,
     /// Whether this counts as a failure.
     pub failed: bool,
-    /// It was told to end, killed, and given up: it may still run.
-    pub may_still_run: bool,
-    /// When it was started.
-    pub began_ns: u64,
-    /// When it was over.
-    pub ended_ns: u64,
-    /// What it wrote until then.
-    pub output: Output,
+    pub end: End,
 }
 
 /// What became of a host in a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// It took part. A host that was given up, or needs one that was, does not.
-    pub took_part: bool,
     /// Steps that failed.
     pub failed_steps: u32,
     /// It was lost, or did not do what it was told.
     pub lost: bool,
-    /// The trial was cut short for it: by an interrupt, by a step that failed, or by a host that it needs.
+    /// The trial was cut short, by an interrupt or because a host was lost.
     pub cut_short: bool,
-    /// What became of its reset.
     pub undone: Undone,
 }
 
 impl Verdict {
     /// Whether what the trial found there may be used.
     pub fn is_whole(&self) -> bool {
-        self.took_part && self.failed_steps == 0 && !self.lost && !self.cut_short
+        self.failed_steps == 0 && !self.lost && !self.cut_short
     }
 }
 
@@ -168,7 +145,7 @@ impl Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undone {
-    /// There was nothing to do: the set-up never began, or reset was not asked for.
+    /// Reset was not asked for.
     NotNeeded,
     /// All its steps ended without failure.
     All,

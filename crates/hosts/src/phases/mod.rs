@@ -1,29 +1,30 @@
 //! A campaign over hosts as a pure state machine: set-up, run, collect and reset on all hosts at once, with barriers between them.
 //!
-//! [`Machine`] is told what happened ([`Event`]) and says what to do ([`Action`]): which command to start on which host, what to
-//! end, when to look again. It holds no connection and reads no clock.
+//! [`Machine`] is told what happened ([`Event`]) and says what to do ([`Action`]): which command to start on which host, and what to
+//! end. [`Supervision`] says when a command has to be ended, and how. Neither holds a connection or reads a clock.
 //!
 //! - A phase begins on all hosts at once, when the last step of the one before has ended on all of them.
 //! - On each host, the steps of a phase run one after the other. One in the background is started and not waited for; those that
 //!   still run when the trial's last phase is over are ended.
 //! - Every step that is waited for has a limit, and what does not end when it is told to is given up. So a trial ends, whatever hosts do.
-//! - Reset runs for every host whose set-up began: after failures, after Ctrl-C, and also for a host that was lost, in case it is back. Its
-//!   own steps run in their order; what steps of the set-up say about being undone follows in reverse order.
+//! - Reset runs for every host: after failures, after Ctrl-C, and also for a host that was lost, in case it is back.
 
 mod complaint;
 mod design;
 mod event;
-mod host;
 mod machine;
 mod output;
+mod supervision;
 
 #[cfg(test)]
 mod tests;
 
-pub use design::{Design, Failure, Host, Mode, Rules, Step};
-pub use event::{Action, Event, Outcome, Report, Signal, Status, StepId, Undone, Verdict};
+pub use complaint::place;
+pub use design::{Design, Host, Mode, Rules, Step};
+pub use event::{Action, End, Event, Outcome, Report, Status, StepId, Undone, Verdict};
 pub use machine::Machine;
 pub use output::Output;
+pub use supervision::{Cause, Due, Signal, Supervision};
 
 use serde::{Deserialize, Serialize};
 
@@ -42,10 +43,8 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// All, in their order.
     pub const ALL: [Phase; 4] = [Phase::SetUp, Phase::Run, Phase::Collect, Phase::Reset];
 
-    /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Phase::SetUp => "set-up",

@@ -31,13 +31,13 @@ fn a_sleep_as_long_as_its_limit_has_not_failed() {
     one.phases[1][0] = waited("sleep 30", 30);
     let mut lab = Lab::new(design(vec![one.clone()], Rules::default()), |_| Command::takes(30 * S + S / 2));
     let seen = lab.run();
-    assert_eq!(seen.reports[0].outcome, Outcome::Ended(Status::Exit(0)));
+    assert_eq!(seen.reports[0].end.outcome, Outcome::Ended(Status::Exit(0)));
     let mut lab =
         Lab::new(design(vec![one], Rules::default()), |_| Command::takes(3000 * S).saying("so far"));
     let seen = lab.run();
     let report = &seen.reports[0];
-    assert_eq!((report.outcome, report.failed, report.ended_ns / S), (Outcome::TimedOut, true, 32));
-    assert_eq!(report.output.bytes(), b"so far");
+    assert_eq!((report.end.outcome, report.failed, report.end.ended_ns / S), (Outcome::TimedOut, true, 32));
+    assert_eq!(report.end.output.bytes(), b"so far");
 }
 
 #[test]
@@ -49,29 +49,39 @@ fn a_timeout_ends_a_step_at_its_time_and_is_no_failure() {
         _ => Command::takes(S),
     });
     let seen = lab.run();
-    assert_eq!((seen.reports[0].outcome, seen.reports[0].failed), (Outcome::TimedOut, false));
-    assert_eq!(seen.reports[0].output.bytes(), b"14880952 pps");
+    assert_eq!((seen.reports[0].end.outcome, seen.reports[0].failed), (Outcome::TimedOut, false));
+    assert_eq!(seen.reports[0].end.output.bytes(), b"14880952 pps");
     assert_eq!(seen.starts[1].0, 10 * S);
     assert!(seen.verdicts[0][0].is_whole());
 }
 
 #[test]
 fn limits_count_from_when_the_command_begins() {
-    let mut one = host("a", [0, 1, 0, 0]);
-    one.phases[1][0] = step("pkt-gen", Mode::Timed { limit_ns: 10 * S });
-    let mut machine = Machine::new(design(vec![one], Rules::default()));
-    machine.handle(Event::Tick, 0);
-    let id = StepId { trial: 0, phase: Phase::Run, host: 0, step: 0 };
-    machine.handle(Event::Began(id), 3 * S);
-    assert_eq!(machine.wake_ns(), Some(13 * S));
-    assert_eq!(machine.handle(Event::Tick, 13 * S), [Action::End(id, Signal::Terminate)]);
+    let mut timed = Supervision::new(Some(10 * S), 3 * S);
+    assert_eq!((timed.deadline_ns(), timed.due(60 * S)), (None, None));
+    timed.begin(63 * S);
+    assert_eq!(timed.deadline_ns(), Some(73 * S));
+    assert_eq!(timed.due(72 * S), None);
+    assert_eq!((timed.due(73 * S), timed.due(73 * S)), (Some(Due::Send(Signal::Terminate)), None));
     // It does not begin again once it was told to end.
-    machine.handle(Event::Began(id), 14 * S);
-    assert_eq!(machine.wake_ns(), Some(16 * S));
-    let actions = machine.handle(Event::Ended(id, Status::Signal(15)), 15 * S);
-    assert!(
-        matches!(&actions[0], Action::Report(r) if r.began_ns == 3 * S && r.outcome == Outcome::TimedOut)
+    timed.begin(74 * S);
+    assert_eq!(timed.deadline_ns(), Some(76 * S));
+    assert_eq!(timed.outcome(Some(Status::Signal(15))), Outcome::TimedOut);
+    assert_eq!((timed.due(76 * S), timed.due(79 * S)), (Some(Due::Send(Signal::Kill)), Some(Due::GiveUp)));
+    assert_eq!((timed.due(u64::MAX), timed.deadline_ns()), (None, None));
+}
+
+#[test]
+fn the_first_reason_to_end_a_command_is_told() {
+    let mut asked = Supervision::new(Some(10 * S), S);
+    asked.begin(0);
+    assert!(asked.stop(Cause::Interrupt, Signal::Interrupt, 5 * S));
+    assert!(!asked.stop(Cause::Trial, Signal::Terminate, 5 * S));
+    assert_eq!(
+        (asked.due(6 * S), asked.due(7 * S)),
+        (Some(Due::Send(Signal::Terminate)), Some(Due::Send(Signal::Kill)))
     );
+    assert_eq!(asked.outcome(None), Outcome::Interrupted);
 }
 
 #[test]
@@ -85,43 +95,21 @@ fn what_runs_in_the_background_ends_with_the_trial() {
     let seen = lab.run();
     assert_eq!(seen.starts.iter().map(|s| s.0 / S).collect::<Vec<_>>(), [0, 0, 1, 2]);
     let last = seen.reports.last().unwrap();
-    assert!(background(last.step) && last.ended_ns == 3 * S);
-    assert_eq!((last.outcome, last.failed), (Outcome::Stopped, false));
+    assert!(background(last.step) && last.end.ended_ns == 3 * S);
+    assert_eq!((last.end.outcome, last.failed), (Outcome::Stopped, false));
 }
 
 #[test]
-fn a_failed_set_up_goes_straight_to_collect_and_reset() {
+fn a_step_that_fails_is_noted_and_the_next_one_follows() {
     let hosts = vec![host("a", [3, 1, 1, 1]), host("b", [1, 1, 1, 1])];
     let fails = |id: StepId| id.phase == Phase::SetUp && id.host == 0 && id.step == 1;
     let commands = move |id| if fails(id) { Command::takes(S).exits(1) } else { Command::takes(S) };
-    let seen = Lab::new(design(hosts.clone(), Rules::default()), commands).run();
-    assert_eq!(ids(&seen, 0), ["set-up/0", "set-up/1", "collect/0", "reset/0"]);
-    assert_eq!(ids(&seen, 1), ["set-up/0", "collect/0", "reset/0"]);
-    assert!(seen.verdicts[0].iter().all(|v| v.cut_short && v.undone == Undone::All));
-    // As Conductor does it.
-    let rules = Rules { failure: Failure::GoOn, ..Rules::default() };
-    let seen = Lab::new(design(hosts, rules), commands).run();
+    let seen = Lab::new(design(hosts, Rules::default()), commands).run();
     assert_eq!(seen.starts.len(), 6 + 4);
     assert_eq!(
         seen.verdicts[0].iter().map(|v| (v.failed_steps, v.cut_short)).collect::<Vec<_>>(),
         [(1, false), (0, false)]
     );
-}
-
-#[test]
-fn what_was_set_up_is_undone_in_reverse_order() {
-    let mut one = host("a", [3, 0, 0, 1]);
-    for (at, step) in one.phases[0].iter_mut().enumerate() {
-        step.undo = Some(format!("undo {at}"));
-    }
-    let commands = |id: StepId| match (id.phase, id.step) {
-        (Phase::SetUp, 1) => Command::takes(S).exits(1),
-        _ => Command::takes(S),
-    };
-    let seen = Lab::new(design(vec![one], Rules::default()), commands).run();
-    let tail = &seen.commands[seen.commands.len() - 3..];
-    assert_eq!(tail, ["reset 0", "undo 1", "undo 0"]);
-    assert_eq!(seen.reports.last().unwrap().step.step, 2);
 }
 
 #[test]
@@ -135,16 +123,15 @@ fn an_interrupt_ends_what_runs_and_resets() {
     let seen = lab.run();
     assert_eq!(ids(&seen, 0), ["set-up/0", "run/0", "run/1", "reset/0"]);
     let interrupted =
-        seen.reports.iter().filter(|r| r.outcome == Outcome::Interrupted && r.ended_ns == 10 * S);
+        seen.reports.iter().filter(|r| r.end.outcome == Outcome::Interrupted && r.end.ended_ns == 10 * S);
     assert_eq!(interrupted.count(), 2);
     assert_eq!(seen.verdicts.len(), 1);
     assert_eq!((seen.verdicts[0][0].undone, seen.verdicts[0][0].cut_short), (Undone::All, true));
 }
 
 #[test]
-fn a_lost_host_ends_the_trial_of_its_group_alone_and_is_given_up() {
-    let hosts = |group| Host { group, ..host("x", [1, 2, 1, 1]) };
-    let mut design = design(vec![hosts(0), hosts(0), hosts(1)], Rules::default());
+fn a_lost_host_ends_the_trial_and_then_the_campaign() {
+    let mut design = design(vec![host("a", [1, 2, 1, 1]), host("b", [1, 2, 1, 1])], Rules::default());
     design.trials = 4;
     // Host 0 goes down in the run of each trial, and does not come back.
     let mut lab = Lab::new(design, |id| match (id.host, id.phase) {
@@ -152,13 +139,10 @@ fn a_lost_host_ends_the_trial_of_its_group_alone_and_is_given_up() {
         _ => Command::takes(S),
     });
     let seen = lab.run();
-    assert_eq!(seen.given_up, [0]);
-    let whole = |host: usize| seen.verdicts.iter().map(|v| v[host].is_whole()).collect::<Vec<_>>();
-    assert_eq!(whole(2), [true; 4]);
+    assert_eq!((seen.given_up, seen.verdicts.len()), (vec![0], 2));
     let of = |trial: usize, host: usize| seen.verdicts[trial][host];
     assert_eq!((of(0, 0).lost, of(0, 0).undone), (true, Undone::No));
     assert_eq!((of(0, 1).cut_short, of(0, 1).undone), (true, Undone::All));
-    assert_eq!((of(2, 0).took_part, of(2, 1).took_part), (false, false));
 }
 
 #[test]
@@ -171,7 +155,7 @@ fn a_command_that_cannot_be_killed_holds_nothing_up() {
     let run = seen.reports.iter().find(|r| r.step.phase == Phase::Run).unwrap();
     // The limit, its margin, and twice the grace.
     assert_eq!(
-        (run.outcome, run.may_still_run, run.ended_ns / S),
+        (run.end.outcome, run.end.may_still_run, run.end.ended_ns / S),
         (Outcome::TimedOut, true, 1 + 30 + 2 + 3 + 3)
     );
     assert_eq!(ids(&seen, 0), ["set-up/0", "run/0", "reset/0"]);

@@ -9,15 +9,20 @@ impl Test {
     /// The campaign that carries this test out: all workers need each other.
     ///
     /// Conductor goes on when a step has failed: `rules` say whether this does.
-    pub fn design(&self, wanted: &[Phase], rules: Rules) -> Design {
+    pub fn design(&self, wanted: &[Phase]) -> Design {
         let phases = Phase::ALL.map(|phase| wanted.contains(&phase));
-        Design { trials: self.trials, phases, hosts: self.workers.iter().map(host).collect(), rules }
+        Design {
+            trials: self.trials,
+            phases,
+            hosts: self.workers.iter().map(host).collect(),
+            rules: Rules::default(),
+        }
     }
 }
 
 fn host(worker: &Worker) -> phases::Host {
     let steps = |phase: Phase| worker.steps(phase).iter().map(step).collect();
-    phases::Host { name: worker.name.clone(), group: 0, phases: Phase::ALL.map(steps) }
+    phases::Host { name: worker.name.clone(), phases: Phase::ALL.map(steps) }
 }
 
 fn step(step: &Step) -> phases::Step {
@@ -27,5 +32,5 @@ fn step(step: &Step) -> phases::Step {
         (Mode::Timeout, Some(limit_ns)) => phases::Mode::Timed { limit_ns },
         (Mode::Spawn | Mode::Normal | Mode::Timeout, limit_ns) => phases::Mode::Background { limit_ns },
     };
-    phases::Step { command: step.command.clone(), mode, undo: None }
+    phases::Step { command: step.command.clone(), mode }
 }

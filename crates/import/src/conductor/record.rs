@@ -38,8 +38,6 @@ pub struct WorkerTrial {
     pub host: String,
     /// Where its steps were run: an ssh destination, a namespace, or this machine.
     pub at: String,
-    /// It was not given up before.
-    pub took_part: bool,
     /// The connection was lost, or a step could not be ended.
     pub lost: bool,
     /// Not all steps were run, because of an interrupt or a failure.
@@ -116,7 +114,7 @@ impl Trial {
 
     /// Whether all its steps were run, and none failed.
     pub fn is_whole(&self) -> bool {
-        let whole = |w: &WorkerTrial| w.took_part && !w.lost && !w.cut_short && w.failed_steps == 0;
+        let whole = |w: &WorkerTrial| !w.lost && !w.cut_short && w.failed_steps == 0;
         !self.interrupted && self.workers.iter().all(whole)
     }
 }
@@ -174,7 +172,6 @@ impl<'t> Recorder<'t> {
                 name: worker.name.clone(),
                 host: worker.host.clone(),
                 at: at.clone(),
-                took_part: verdict.took_part,
                 lost: verdict.lost,
                 cut_short: verdict.cut_short,
                 reset: verdict.undone,
@@ -199,7 +196,7 @@ impl<'t> Recorder<'t> {
 
 fn step(worker: &Worker, report: &Report, began_ns: u64) -> Option<StepTrial> {
     let step = worker.steps(report.step.phase).get(report.step.step)?;
-    let (outcome, exit_status, signal) = match report.outcome {
+    let (outcome, exit_status, signal) = match report.end.outcome {
         Outcome::Ended(status) => (Fate::Ended, Some(status.as_shells_say()), status.signal()),
         Outcome::TimedOut => (Fate::TimedOut, None, None),
         Outcome::Interrupted => (Fate::Interrupted, None, None),
@@ -217,12 +214,12 @@ fn step(worker: &Worker, report: &Report, began_ns: u64) -> Option<StepTrial> {
         exit_status,
         signal,
         failed: report.failed,
-        may_still_run: report.may_still_run,
-        began_s: seconds(report.began_ns.saturating_sub(began_ns)),
-        took_s: seconds(report.ended_ns.saturating_sub(report.began_ns)),
-        output: String::from_utf8_lossy(&report.output.bytes()).into_owned(),
-        output_bytes: report.output.total(),
-        output_missing: report.output.missing(),
+        may_still_run: report.end.may_still_run,
+        began_s: seconds(report.end.began_ns.saturating_sub(began_ns)),
+        took_s: seconds(report.end.ended_ns.saturating_sub(report.end.began_ns)),
+        output: String::from_utf8_lossy(&report.end.output.bytes()).into_owned(),
+        output_bytes: report.end.output.total(),
+        output_missing: report.end.output.missing(),
     })
 }
 

@@ -3,7 +3,7 @@
 mod faults;
 
 use super::*;
-use linerate_hosts::phases::{Action, Event, Failure, Machine, Rules, Status};
+use linerate_hosts::phases::{Action, End, Event, Machine, Outcome, Output, Status, StepId};
 use proptest::prelude::*;
 
 /// A main file for one player, `p.cfg`.
@@ -168,30 +168,41 @@ fn a_test_is_carried_out_as_conductor_would() {
         "{MASTER}step1: kldload x\n[Run]\nspawn1: tcpdump\ntimeout5: iperf3 -s\n[Collect]\nstep1: cp\n[Reset]\nstep1: down\n"
     );
     let test = read_files(MAIN, &[("p.cfg", &player)]).unwrap();
-    let rules = Rules { failure: Failure::GoOn, ..Rules::default() };
-    let mut machine = Machine::new(test.design(&Phase::ALL, rules));
-    let (mut now, mut started) = (0, Vec::new());
-    let mut actions = machine.handle(Event::Tick, now);
+    let design = test.design(&Phase::ALL);
+    let mut machine = Machine::new(design.clone());
+    let (mut now, mut started, mut waiting) = (0, Vec::new(), Vec::new());
+    let over = |step: StepId, number: i32| {
+        let (outcome, output) = (Outcome::Ended(Status::Exit(number)), Output::new(0));
+        Event::Ended(step, End { outcome, may_still_run: false, began_ns: 0, ended_ns: 0, output })
+    };
+    let mut events = vec![Event::Go];
     while !machine.is_over() {
-        let mut events = vec![Event::Tick];
-        for action in actions.drain(..) {
+        let actions: Vec<Action> = events.drain(..).flat_map(|event| machine.handle(event)).collect();
+        for action in actions {
             match action {
-                Action::Start { step, command, .. } => {
-                    // kldload fails, as it does where the module is there; what is to run on does so.
-                    let status = Status::Exit(i32::from(command.starts_with("kldload")));
-                    if !["tcpdump", "iperf3 -s"].contains(&command.as_str()) {
-                        events.push(Event::Ended(step, status));
+                Action::Start(id) => {
+                    let step = &design.hosts[0].steps(id.phase)[id.step];
+                    started.push((now, step.command.clone()));
+                    // kldload fails, as it does where the module is there; what is to run on does so until it is ended.
+                    match step.command.as_str() {
+                        "tcpdump" => {}
+                        "iperf3 -s" => waiting.push((id, design.rules.ends_after_ns(step.mode).unwrap())),
+                        other => events.push(over(id, i32::from(other.starts_with("kldload")))),
                     }
-                    started.push((now / 1_000_000_000, command));
                 }
-                Action::End(step, _) => events.push(Event::Ended(step, Status::Signal(15))),
+                Action::End(step, _) => events.push(over(step, 143)),
                 _ => {}
             }
         }
-        if events.len() == 1 {
-            now = now.max(machine.wake_ns().unwrap_or(now));
+        if events.is_empty() {
+            match waiting.pop() {
+                Some((step, ns)) => {
+                    now += ns / 1_000_000_000;
+                    events.push(over(step, 0));
+                }
+                None => events.push(Event::Go),
+            }
         }
-        actions = events.into_iter().flat_map(|event| machine.handle(event, now)).collect();
     }
     let trial =
         |at: u64| [(at, "kldload x"), (at, "tcpdump"), (at, "iperf3 -s"), (at + 5, "cp"), (at + 5, "down")];

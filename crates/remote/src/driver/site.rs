@@ -29,7 +29,6 @@ pub(super) struct Site {
 #[derive(Debug, Clone)]
 pub(super) struct Waiting {
     pub(super) step: StepId,
-    pub(super) command: String,
     /// How often the host did not take its session.
     pub(super) refused: u32,
 }

@@ -3,15 +3,34 @@
 //! All sessions are made ready first. Then the hosts' clocks are compared with this machine's, a few at a time, so that questions do
 //! not wait for each other. Then all are told to go, one right after the other.
 
-use super::live::Live;
-use super::notice::{Start, Started};
-use crate::clock::{PROBES, here_since_1970};
+use crate::clock::PROBES;
+use crate::live::Live;
 use linerate_hosts::phases::StepId;
 use linerate_linux::ports::monotonic_ns;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Clocks that are asked at the same time.
 const AT_ONCE: usize = 4;
+
+/// When the first steps of a run began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    /// Each host's first step.
+    pub starts: Vec<Start>,
+    /// From the first to the last of them.
+    pub skew_ns: u64,
+    /// How wrong that can be.
+    pub error_ns: u64,
+}
+
+/// When a step began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Start {
+    /// CLOCK_MONOTONIC of this machine, in nanoseconds.
+    pub at_ns: u64,
+    /// How wrong that can be: known from the host's clock, or else from when it was told and when it had answered.
+    pub error_ns: u64,
+}
 
 /// Steps that begin together.
 #[derive(Debug, Default)]
@@ -35,8 +54,8 @@ impl Volley {
 
     /// A step has begun.
     pub(super) fn began(&mut self, step: StepId, live: &Live) {
-        if let Some(start) = start(step, live).filter(|_| self.steps.contains(&step)) {
-            self.starts.insert(step, start);
+        if let Some((at_ns, error_ns)) = live.began_here().filter(|_| self.steps.contains(&step)) {
+            self.starts.insert(step, Start { at_ns, error_ns });
         }
     }
 
@@ -90,12 +109,11 @@ impl Volley {
 
     /// When they began.
     pub(super) fn started(&self) -> Option<Started> {
-        Started::new(self.firsts().iter().filter_map(|step| self.starts.get(step)).copied().collect())
+        let starts: Vec<Start> =
+            self.firsts().iter().filter_map(|step| self.starts.get(step)).copied().collect();
+        let first = starts.iter().min_by_key(|start| start.at_ns)?;
+        let last = starts.iter().max_by_key(|start| start.at_ns)?;
+        let (skew_ns, error_ns) = (last.at_ns - first.at_ns, first.error_ns + last.error_ns);
+        Some(Started { starts, skew_ns, error_ns })
     }
-}
-
-fn start(step: StepId, live: &Live) -> Option<Start> {
-    let (at_ns, error_ns) = live.began_here()?;
-    let clock_ahead_ns = live.offset().and_then(|offset| i64::try_from(offset.ns - here_since_1970()?).ok());
-    Some(Start { step, at_ns, error_ns, clock_ahead_ns })
 }

@@ -3,9 +3,10 @@
 
 mod boot;
 
-use crate::{Changes, Collectors, Ending, ExecutionTarget, Fault, Order, RemoteError, Target, Undone};
+use crate::{Changes, Collectors, ExecutionTarget, Fault, Order, RemoteError, Target, Undone};
 use linerate_hosts::agent::ledger::Seen;
 use linerate_hosts::dut_changes::Steps;
+use linerate_hosts::phases::Outcome;
 use linerate_hosts::systems::{Counters, Facts, Kernel, Question};
 use linerate_plan::lab::Boot;
 use std::collections::BTreeMap;
@@ -214,7 +215,7 @@ impl RemoteDut {
         let command = crate::words::line(&argv, false);
         let order = Order { command: &command, limit: QUESTION, most_output: 1 << 20, sudo: false };
         let finished = self.place.run(&order, None)?;
-        if finished.ending == Ending::TimedOut {
+        if finished.outcome == Outcome::TimedOut {
             let silent = Fault::Silent(QUESTION);
             return Err(RemoteError::new(self.name(), silent, format!("`{command}` does not end there")));
         }
@@ -235,7 +236,7 @@ impl RemoteDut {
         let order = Order { command: &command, limit, most_output, sudo };
         match self.place.run(&order, None) {
             Ok(finished) if finished.is_success() => Ok(finished.text()),
-            Ok(finished) => Err(format!("{:?}: {}", finished.ending, finished.errors().trim())),
+            Ok(finished) => Err(format!("{:?}: {}", finished.outcome, finished.errors().trim())),
             Err(error) => Err(error.to_string()),
         }
     }

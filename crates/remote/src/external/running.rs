@@ -3,11 +3,11 @@
 use super::streams::{NUMBER, Streams};
 use super::window::{Counts, Interval};
 use super::{ToolError, ToolHost};
-use crate::driver::live::{Heard, Live};
 use crate::error::{Fault as Cut, RemoteError};
+use crate::live::{Heard, Live};
 use crate::session::{Kind, Session, Stream};
 use crate::words::quoted;
-use linerate_hosts::phases::Status;
+use linerate_hosts::phases::{Status, Supervision};
 use linerate_hosts::tools::{
     self, Exit, Fault, FaultKind, Invocation, Monitor, Report, Side, State, Traffic,
 };
@@ -65,7 +65,7 @@ impl<'a> Running<'a> {
             side,
             traffic,
             invocation,
-            live: Live::of(session),
+            live: Live::of(session, Supervision::new(None, END_NS), 0),
             monitor,
             arrivals: Vec::new(),
             streams: Streams::default(),

@@ -2,11 +2,11 @@
 
 use crate::error::RemoteError;
 use crate::execution_target::ExecutionTarget;
-use crate::run::{Ending, Exchange, Order};
+use crate::run::{Exchange, Order};
 use crate::scan::{Part, Scanner, fresh_mark};
 use crate::session::{Kind, Stream};
 use crate::words;
-use linerate_hosts::phases::Status;
+use linerate_hosts::phases::{Outcome, Status};
 use linerate_hosts::systems::MOST_BYTES;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -62,9 +62,9 @@ pub fn ask_within(
         let asked = now();
         listener.answers[next..next + fit].iter_mut().for_each(|answer| answer.asked = asked);
         match session(limit, place, &lines[next..next + fit], &mut listener, interrupted)? {
-            Ending::Ended(_) => next += fit,
-            Ending::Interrupted => break,
-            Ending::TimedOut => {
+            Outcome::Ended(_) => next += fit,
+            Outcome::Interrupted => break,
+            _ => {
                 listener.current = None;
                 let open = listener.answers[next..next + fit].iter().position(|a| a.status.is_none());
                 let Some(at) = open.map(|at| next + at) else {
@@ -95,7 +95,7 @@ fn session(
     lines: &[String],
     listener: &mut Listener,
     interrupted: Option<&AtomicBool>,
-) -> Result<Ending, RemoteError> {
+) -> Result<Outcome, RemoteError> {
     let mark = fresh_mark().map_err(|e| RemoteError::system(place.name(), "make a mark", &e))?;
     let script = format!("set -- {mark}; {HEAD}\n{}\n:", lines.join("\n"));
     let mut scanner = Scanner::new(&mark);
@@ -136,20 +136,12 @@ impl Listener {
             (Some("end"), Some(n)) if self.current == Some(n) => {
                 self.current = None;
                 if let (Some(answer), Some(status)) = (self.answers.get_mut(n), number()) {
-                    answer.status = Some(told(status));
+                    answer.status = Some(Status::of_shell(status.min(255) as i32));
                     answer.answered = now();
                 }
             }
             _ => {}
         }
-    }
-}
-
-/// What a shell means by an exit status.
-fn told(number: usize) -> Status {
-    match number {
-        129..=159 => Status::Signal(number as i32 - 128),
-        _ => Status::Exit(number.min(255) as i32),
     }
 }
 

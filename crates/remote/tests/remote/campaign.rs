@@ -24,8 +24,9 @@ pub struct Seen {
 impl Seen {
     fn take(&mut self, notice: &Notice<'_>, design: &Design) {
         match notice {
-            Notice::Action { action: Action::Start { step, command, .. }, .. } => {
-                self.starts.push((*step, command.clone()));
+            Notice::Action { action: Action::Start(id), .. } => {
+                let step = &design.hosts[id.host].steps(id.phase)[id.step];
+                self.starts.push((*id, step.command.clone()));
             }
             Notice::Action { action: Action::Report(report), .. } => {
                 self.complaints.extend(report.complaint(design));
@@ -43,20 +44,20 @@ impl Seen {
     /// What the steps of a phase wrote on a host, by their order.
     pub fn output(&self, host: usize, phase: Phase) -> Vec<String> {
         let there = self.reports.iter().filter(|r| r.step.host == host && r.step.phase == phase);
-        there.map(|r| String::from_utf8_lossy(&r.output.bytes()).into_owned()).collect()
+        there.map(|r| String::from_utf8_lossy(&r.end.output.bytes()).into_owned()).collect()
     }
 }
 
 /// A step that is waited for.
 pub fn waited(command: &str, seconds: u64) -> Step {
-    Step { command: command.into(), mode: Mode::Waited { limit_ns: seconds * S }, undo: None }
+    Step { command: command.into(), mode: Mode::Waited { limit_ns: seconds * S } }
 }
 
-/// A host with a step in each phase, the set-up's undone in the reset.
+/// A host with a step in each phase.
 pub fn host(name: &str, run: Step) -> Host {
-    let set_up = Step { undo: Some("echo undone".into()), ..waited("echo set-up", 10) };
-    let phases = [vec![set_up], vec![run], vec![waited("echo collect", 10)], vec![waited("echo reset", 10)]];
-    Host { name: name.into(), group: 0, phases }
+    let [set_up, collect, reset] =
+        ["echo set-up", "echo collect", "echo reset"].map(|command| vec![waited(command, 10)]);
+    Host { name: name.into(), phases: [set_up, vec![run], collect, reset] }
 }
 
 /// One trial on these hosts.

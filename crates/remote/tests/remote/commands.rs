@@ -1,8 +1,8 @@
 //! One command, one file.
 
 use crate::sshd::{SshLab, wait_until};
-use linerate_hosts::phases::Status;
-use linerate_remote::{Ending, ExecutionTarget, Fault, Order};
+use linerate_hosts::phases::{Outcome, Status};
+use linerate_remote::{ExecutionTarget, Fault, Order};
 use std::io::Write;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,15 +28,15 @@ fn a_command_says_what_it_does_and_how_it_ended() {
     with_host(|_, place| {
         let run = |command: &str| place.run(&Order::new(command), None).unwrap();
         let finished = run("echo out; echo err >&2; exit 3");
-        assert_eq!(finished.ending, Ending::Ended(Status::Exit(3)));
+        assert_eq!(finished.outcome, Outcome::Ended(Status::Exit(3)));
         assert_eq!((finished.text().as_str(), finished.errors().as_str()), ("out\n", "err\n"));
         let finished = run("no-such-command");
-        assert_eq!(finished.ending, Ending::Ended(Status::Exit(127)));
+        assert_eq!(finished.outcome, Outcome::Ended(Status::Exit(127)));
         assert!(finished.errors().contains("no-such-command"), "{finished:?}");
         // All that a shell could take amiss arrives as it is, in lines too.
         let hostile = "printf '%s|' '$HOME' \"a'b\" 'c!d' '\\n' '*' `echo x` $(echo y)\nprintf '\\0end'";
         assert_eq!(run(hostile).stdout.bytes(), b"$HOME|a'b|c!d|\\n|*|x|y|\0end");
-        assert_eq!(run("kill -9 $$").ending, Ending::Ended(Status::Signal(9)));
+        assert_eq!(run("kill -9 $$").outcome, Outcome::Ended(Status::Signal(9)));
         assert_eq!(run("trap; cat").text(), "");
         assert!(place.lost().is_none(), "{NEEDED}");
     });
@@ -50,17 +50,17 @@ fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
         let order = Order::new("echo begun; sleep 71 & sleep 72").within(Duration::from_millis(300));
         let began = Instant::now();
         let finished = place.run(&order, None).unwrap();
-        assert_eq!((finished.ending, finished.text().as_str()), (Ending::TimedOut, "begun\n"));
+        assert_eq!((finished.outcome, finished.text().as_str()), (Outcome::TimedOut, "begun\n"));
         assert!(began.elapsed() < Duration::from_secs(2));
         wait_until("their end", Duration::from_secs(2), || host.running("sleep 7") == 0);
         // One that does not listen is killed; what it says in its last moments is kept.
         let deaf =
             Order::new("trap '' TERM; sleep 73; sleep 74; sleep 75").within(Duration::from_millis(300));
-        assert_eq!(place.run(&deaf, None).unwrap().ending, Ending::TimedOut);
+        assert_eq!(place.run(&deaf, None).unwrap().outcome, Outcome::TimedOut);
         wait_until("its end", Duration::from_secs(2), || host.running("sleep 7") == 0);
         let last = "trap 'sleep 0.3; echo 14880952 pps; exit' TERM; while :; do sleep 0.1; done";
         let finished = place.run(&Order::new(last).within(Duration::from_millis(300)), None).unwrap();
-        assert_eq!((finished.ending, finished.text().as_str()), (Ending::TimedOut, "14880952 pps\n"));
+        assert_eq!((finished.outcome, finished.text().as_str()), (Outcome::TimedOut, "14880952 pps\n"));
     });
 }
 
@@ -73,7 +73,7 @@ fn an_interrupt_ends_a_command() {
             let job = scope.spawn(|| place.run(&Order::new("sleep 76"), Some(&stop)).unwrap());
             wait_until("its start", Duration::from_secs(5), || lab.hosts[0].running("sleep 76") > 0);
             stop.store(true, Ordering::Relaxed);
-            assert_eq!(job.join().unwrap().ending, Ending::Interrupted);
+            assert_eq!(job.join().unwrap().outcome, Outcome::Interrupted);
         });
     });
 }

@@ -9,18 +9,15 @@ use std::time::Duration;
 
 #[test]
 #[ignore = "needs root and openssh-server"]
-fn phases_are_carried_out_on_all_hosts_and_the_set_up_is_undone() {
+fn phases_are_carried_out_on_all_hosts() {
     let lab = SshLab::new(&["r1", "r2", "r3"]);
     let hosts =
         ["r1", "r2", "r3"].map(|name| host(name, waited("cat /proc/self/net/fib_trie | grep -c 198.18", 10)));
     let mut design = design(hosts.into());
     design.trials = 2;
-    design.hosts[1].phases[1].insert(
-        0,
-        Step { command: "sleep 62".into(), mode: Mode::Background { limit_ns: None }, undo: None },
-    );
-    let timed =
-        Step { command: "echo so far; sleep 63".into(), mode: Mode::Timed { limit_ns: S / 2 }, undo: None };
+    design.hosts[1].phases[1]
+        .insert(0, Step { command: "sleep 62".into(), mode: Mode::Background { limit_ns: None } });
+    let timed = Step { command: "echo so far; sleep 63".into(), mode: Mode::Timed { limit_ns: S / 2 } };
     design.hosts[2].phases[1].push(timed);
     let seen = campaign(&lab, design, &AtomicBool::new(false), &mut |_| {});
     assert!(seen.complaints.is_empty() && seen.troubles.is_empty(), "{seen:#?}");
@@ -29,13 +26,12 @@ fn phases_are_carried_out_on_all_hosts_and_the_set_up_is_undone() {
     let ends: Vec<_> = seen.starts.iter().filter(|(id, _)| id.host == 0).map(|(_, c)| c.as_str()).collect();
     assert_eq!(
         ends[2..],
-        [["echo collect", "echo reset", "echo undone", "echo set-up"].as_slice(), &ends[1..2], &ends[2..5]]
-            .concat()[..]
+        [["echo collect", "echo reset", "echo set-up"].as_slice(), &ends[1..2], &ends[2..4]].concat()[..]
     );
     assert!(seen.output(2, Phase::Run)[1].starts_with("so far\n"));
     let outcome = |command: &str| {
         let id = seen.starts.iter().find(|(_, c)| c.contains(command)).unwrap().0;
-        seen.reports.iter().find(|r| r.step == id).unwrap().outcome
+        seen.reports.iter().find(|r| r.step == id).unwrap().end.outcome
     };
     assert_eq!((outcome("sleep 62"), outcome("sleep 63")), (Outcome::Stopped, Outcome::TimedOut));
     assert_eq!(seen.started.len(), 2);
@@ -61,8 +57,6 @@ fn all_hosts_begin_at_one_instant_and_a_wrong_clock_does_not_matter() {
         let wrong = (found - (truth[one] - truth[other])).unsigned_abs();
         assert!(wrong < u128::from(S / 2), "{wrong} ns wrong: {seen:#?}");
     }
-    let ahead: Vec<i64> = starts.iter().map(|start| start.clock_ahead_ns.unwrap() / 1_000_000_000).collect();
-    assert!((3599..=3600).contains(&ahead[1]) && ahead[0] == 0 && ahead[2] == 0, "{ahead:?}");
 }
 
 #[test]
@@ -72,10 +66,8 @@ fn commands_that_fail_say_what_to_do() {
     let full = lab.folder().join("full");
     let mut one = host("r1", waited("pkt-gen-of-another-world -i em0", 10));
     let path = full.display();
-    one.phases[0].push(Step {
-        undo: Some(format!("umount {path}")),
-        ..waited(&format!("mkdir {path} && mount -t tmpfs -o size=64k none {path}"), 10)
-    });
+    one.phases[0].push(waited(&format!("mkdir {path} && mount -t tmpfs -o size=64k none {path}"), 10));
+    one.phases[3].push(waited(&format!("umount {path}"), 10));
     one.phases[2].push(waited(&format!("cat /dev/zero >{path}/file"), 10));
     one.phases[2].push(waited("sleep 64", 1));
     one.phases[2].push(waited("head -c 200000000 /dev/zero", 60));
@@ -91,7 +83,7 @@ fn commands_that_fail_say_what_to_do() {
     assert!(full.starts_with("r1, collect of trial 1, step 2: ") && full.contains("make room"), "{full}");
     assert!(slow.contains("`sleep 64` did not end within 1 s"), "{slow}");
     let flood = seen.reports.iter().find(|r| r.step.phase == Phase::Collect && r.step.step == 3).unwrap();
-    assert_eq!((flood.outcome, flood.output.total()), (Outcome::Ended(Status::Exit(0)), 200_000_000));
+    assert_eq!((flood.end.outcome, flood.end.output.total()), (Outcome::Ended(Status::Exit(0)), 200_000_000));
     assert_eq!(seen.verdicts[0][0].undone, Undone::All);
 }
 
@@ -123,14 +115,16 @@ fn commands_here_are_carried_out_likewise() {
     let mut outputs = Vec::new();
     let mut observe = |notice: Notice<'_>| match notice {
         Notice::Trouble(_) => troubles += 1,
-        Notice::Wrote { bytes, .. } => outputs.push(String::from_utf8_lossy(bytes).into_owned()),
+        Notice::Action { action: Action::Report(report), .. } => {
+            outputs.push(String::from_utf8_lossy(&report.end.output.bytes()).into_owned());
+        }
         _ => {}
     };
     let place = ExecutionTarget::Here { name: "here".into(), netns: None };
     let mut design = design(vec![host("here", waited("echo run", 10))]);
     design.trials = 2;
     Driver::new(design, vec![place], &mut observe).run(&AtomicBool::new(false)).unwrap();
-    let expected = ["set-up\n", "run\n", "collect\n", "reset\n", "undone\n"];
+    let expected = ["set-up\n", "run\n", "collect\n", "reset\n"];
     assert_eq!((troubles, outputs), (0, expected.iter().chain(&expected).map(|s| (*s).to_owned()).collect()));
 }
 

@@ -83,9 +83,6 @@ pub fn conducted_all(trials: u32, failed: u32, records: &str) -> Document {
 
 fn heading(worker: &WorkerTrial) -> String {
     let mut text = format!("{} on {}", worker.name, worker.at);
-    if !worker.took_part {
-        text += ": did not take part, because a host was given up";
-    }
     if worker.lost {
         text += ": lost";
     }

@@ -1,7 +1,7 @@
-//! Hosts that do what the test says, and a driver that carries out what the machine says.
+//! Hosts that do what the test says, and a driver that carries out what the machine says and supervises what runs.
 
 use super::super::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What a command does.
 #[derive(Debug, Clone)]
@@ -47,7 +47,6 @@ impl Command {
 #[derive(Debug, Default)]
 pub struct Seen {
     pub starts: Vec<(u64, StepId)>,
-    pub commands: Vec<String>,
     pub reports: Vec<Report>,
     pub verdicts: Vec<Vec<Verdict>>,
     pub given_up: Vec<usize>,
@@ -57,12 +56,31 @@ pub struct Seen {
 
 type Behaviour = Box<dyn Fn(StepId) -> Command>;
 
+/// A command that runs.
+struct Runs {
+    began_ns: u64,
+    ends_ns: u64,
+    command: Command,
+    supervision: Supervision,
+}
+
+impl Runs {
+    fn send(&mut self, signal: Signal, now: u64) {
+        if self.command.deaf <= u8::from(signal == Signal::Kill) {
+            self.ends_ns = now;
+            self.command.loses_host = false;
+            self.command.status = 143;
+        }
+    }
+}
+
 /// A lab with a machine.
 pub struct Lab {
     pub machine: Machine,
     behaviour: Behaviour,
     interrupt_ns: Option<u64>,
-    running: BTreeMap<StepId, (u64, Command)>,
+    running: BTreeMap<StepId, Runs>,
+    events: VecDeque<Event>,
 }
 
 impl Lab {
@@ -72,6 +90,7 @@ impl Lab {
             behaviour: Box::new(behaviour),
             interrupt_ns: None,
             running: BTreeMap::new(),
+            events: VecDeque::new(),
         }
     }
 
@@ -82,36 +101,42 @@ impl Lab {
     /// Carries the campaign out.
     pub fn run(&mut self) -> Seen {
         let (mut seen, mut now, mut rounds) = (Seen::default(), 0, 0);
-        let mut event = Event::Tick;
         while !self.machine.is_over() {
             rounds += 1;
             assert!(rounds < 100_000, "it does not end: {:?}", self.machine);
-            let actions = self.machine.handle(event, now);
-            for action in actions {
-                self.act(action, now, &mut seen);
+            if self.machine.is_between() {
+                self.events.push_back(Event::Go);
+            } else {
+                now = self.next(now);
             }
-            (event, now) = self.next(now);
+            while let Some(event) = self.events.pop_front() {
+                for action in self.machine.handle(event) {
+                    self.act(action, now, &mut seen);
+                }
+            }
         }
-        assert_eq!(self.machine.wake_ns(), None);
         seen
     }
 
     fn act(&mut self, action: Action, now: u64, seen: &mut Seen) {
         seen.actions.push((now, action.clone()));
         match action {
-            Action::Start { step, command, .. } => {
+            Action::Start(step) => {
                 seen.starts.push((now, step));
-                seen.commands.push(command);
-                let behaves = (self.behaviour)(step);
-                self.running.insert(step, (now.saturating_add(behaves.takes_ns), behaves));
+                let design = self.machine.design();
+                let mode = design.hosts[step.host].steps(step.phase)[step.step].mode;
+                let mut supervision =
+                    Supervision::new(design.rules.ends_after_ns(mode), design.rules.grace_ns);
+                supervision.begin(now);
+                let command = (self.behaviour)(step);
+                let ends_ns = now.saturating_add(command.takes_ns);
+                self.running.insert(step, Runs { began_ns: now, ends_ns, command, supervision });
             }
-            Action::End(step, signal) => {
-                if let Some((ends, command)) = self.running.get_mut(&step)
-                    && command.deaf <= u8::from(signal == Signal::Kill)
+            Action::End(step, cause) => {
+                if let Some(runs) = self.running.get_mut(&step)
+                    && runs.supervision.stop(cause, Signal::Terminate, now)
                 {
-                    *ends = now;
-                    command.loses_host = false;
-                    command.status = 143;
+                    runs.send(Signal::Terminate, now);
                 }
             }
             Action::Report(report) => seen.reports.push(report),
@@ -121,32 +146,48 @@ impl Lab {
         }
     }
 
-    /// What happens next, and when.
-    fn next(&mut self, now: u64) -> (Event, u64) {
-        let wake = self.machine.wake_ns().unwrap_or(u64::MAX).max(now);
-        let first = self.running.iter().map(|(id, (ends, _))| (*ends, *id)).min();
-        if let Some(at) = self.interrupt_ns.filter(|at| *at <= wake.min(first.map_or(u64::MAX, |f| f.0))) {
+    /// Waits for what happens next; gives its time.
+    fn next(&mut self, now: u64) -> u64 {
+        let at = |runs: &Runs| runs.ends_ns.min(runs.supervision.deadline_ns().unwrap_or(u64::MAX));
+        let first = self.running.iter().map(|(id, runs)| (at(runs), *id)).min();
+        if let Some(at) = self.interrupt_ns.filter(|at| first.is_none_or(|first| *at <= first.0)) {
             self.interrupt_ns = None;
-            return (Event::Interrupt, at.max(now));
+            self.events.push_back(Event::Interrupt);
+            return at.max(now);
         }
-        let Some((ends, id)) = first.filter(|(ends, _)| *ends <= wake && *ends < u64::MAX) else {
-            return (Event::Tick, wake);
-        };
-        let output = std::mem::take(&mut self.running.get_mut(&id).unwrap().1.output);
-        if !output.is_empty() {
-            return (Event::Wrote(id, output.into()), now);
+        let (at, id) = first.expect("something runs");
+        assert_ne!(at, u64::MAX, "nobody ends {id:?}");
+        let (now, runs) = (at.max(now), self.running.get_mut(&id).unwrap());
+        if runs.ends_ns > now {
+            match runs.supervision.due(now) {
+                Some(Due::Send(signal)) => runs.send(signal, now),
+                Some(Due::GiveUp) => self.over(id, None, now),
+                None => {}
+            }
+        } else if runs.command.loses_host {
+            self.events.push_back(Event::Lost(id.host));
+            let there: Vec<StepId> =
+                self.running.keys().filter(|other| other.host == id.host).copied().collect();
+            there.into_iter().for_each(|step| self.over(step, None, now));
+        } else {
+            let status = Status::Exit(runs.command.status);
+            self.over(id, Some(status), now);
         }
-        let (_, command) = self.running.remove(&id).unwrap();
-        if command.loses_host {
-            self.running.retain(|other, _| other.host != id.host);
-            return (Event::Lost(id.host), ends.max(now));
-        }
-        (Event::Ended(id, Status::Exit(command.status)), ends.max(now))
+        now
+    }
+
+    fn over(&mut self, step: StepId, status: Option<Status>, now: u64) {
+        let Runs { began_ns, command, supervision, .. } = self.running.remove(&step).unwrap();
+        let mut output = Output::new(100);
+        output.push(command.output.as_bytes());
+        let outcome = supervision.outcome(status);
+        let end = End { outcome, may_still_run: status.is_none(), began_ns, ended_ns: now, output };
+        self.events.push_back(Event::Ended(step, end));
     }
 }
 
 pub fn step(command: &str, mode: Mode) -> Step {
-    Step { command: command.into(), mode, undo: None }
+    Step { command: command.into(), mode }
 }
 
 /// A host with so many steps in each phase, each with a limit of 30 s.
@@ -155,7 +196,7 @@ pub fn host(name: &str, steps: [usize; 4]) -> Host {
         let step = |at| step(&format!("{} {at}", phase.name()), Mode::Waited { limit_ns: 30_000_000_000 });
         (0..steps[phase as usize]).map(step).collect()
     };
-    Host { name: name.into(), group: 0, phases: Phase::ALL.map(of) }
+    Host { name: name.into(), phases: Phase::ALL.map(of) }
 }
 
 pub fn design(hosts: Vec<Host>, rules: Rules) -> Design {

@@ -6,16 +6,13 @@ use crate::interrupt::{self, Hosts, interrupted};
 use crate::output::{FAILED, INTERRUPTED, print, show};
 use crate::progress::Progress;
 use anyhow::Result;
-use linerate_hosts::phases::{Action, Design, Failure, Phase, Report, Rules, Undone};
+use linerate_hosts::phases::{Action, Design, End, Phase, Report, Undone};
 use linerate_import::conductor::{Recorder, Test, Trial, phase_name};
 use linerate_linux::records::utc_now;
 use linerate_remote::{Driver, ExecutionTarget, Notice};
 use linerate_report::text;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
-
-/// Bytes that are kept of the output of a step.
-const MOST_OUTPUT: usize = 256 << 10;
 
 /// Carries a test out where its workers' steps run.
 ///
@@ -29,10 +26,8 @@ pub fn carry(
     format: Format,
 ) -> Result<ExitCode> {
     let records = Records::create(args.output.as_deref(), &test.name)?;
-    // What fails is noted, and the next step follows, as in Conductor: kldload fails where the module is there already.
-    let rules = Rules { failure: Failure::GoOn, most_output: MOST_OUTPUT, ..Rules::default() };
     let wanted = args.wanted();
-    let design = test.design(&wanted, rules);
+    let design = test.design(&wanted);
     let names = test.workers.iter().map(|worker| worker.name.as_str());
     let hosts = wanted.contains(&Phase::Reset).then(|| Hosts::announced(names));
     let mut campaign = Campaign {
@@ -74,10 +69,9 @@ impl Campaign<'_> {
     fn observe(&mut self, notice: &Notice<'_>) {
         match notice {
             Notice::Action { at_ns, action } => self.action(*at_ns, action),
-            Notice::Trouble(trouble) => self.say(&trouble.to_string()),
+            Notice::Trouble(trouble) => self.say(trouble),
             Notice::Started(started) => self.recorder.started(started.skew_ns, started.error_ns),
             Notice::Back { host } => self.say(&format!("{}: connected again", self.test.workers[*host].name)),
-            Notice::Wrote { .. } => {}
         }
     }
 
@@ -106,7 +100,7 @@ impl Campaign<'_> {
                     interrupt::INTERRUPTED.store(true, Ordering::Relaxed);
                 }
             }
-            Action::Start { .. } | Action::End(..) | Action::Over => {}
+            Action::Start(_) | Action::End(..) | Action::Over => {}
         }
     }
 
@@ -115,10 +109,10 @@ impl Campaign<'_> {
         let Some(hosts) = self.hosts else { return };
         let resets = |host: usize| self.test.workers[host].steps(Phase::Reset).len();
         match action {
-            Action::Start { step, .. } if step.phase != Phase::Reset && resets(step.host) > 0 => {
+            Action::Start(step) if step.phase != Phase::Reset && resets(step.host) > 0 => {
                 hosts.changed(step.host, true);
             }
-            Action::Report(Report { step, may_still_run: false, .. })
+            Action::Report(Report { step, end: End { may_still_run: false, .. }, .. })
                 if step.phase == Phase::Reset && step.step + 1 == resets(step.host) =>
             {
                 hosts.changed(step.host, false);

@@ -1,37 +1,39 @@
-//! A step whose session is open.
+//! A command under supervision: its session, how far it has come, and when it is ended.
 
 use crate::clock::{Offset, Probe, Stamp};
 use crate::error::{Fault, RemoteError};
-use crate::execution_target::{ExecutionTarget, SessionPermit};
 use crate::run::not_started;
 use crate::session::{Kind, Said, Session, Stream};
-use linerate_hosts::phases::{Signal, Status};
+use linerate_hosts::phases::{Cause, Due, Outcome, Output, Signal, Status, Supervision};
 use linerate_linux::ports::monotonic_ns;
 
-/// How long a session may take to be ready.
+/// How long a session may take to be ready, and how long its command may then take to begin.
 const READY_WITHIN_NS: u64 = 10_000_000_000;
 /// How much later than its session the end of a connection may be seen.
 const NEWS_NS: u64 = 300_000_000;
 
-/// A step whose session is open.
+/// A command whose session is open.
 pub(crate) struct Live {
     pub(crate) session: Session,
+    supervision: Supervision,
     opened_ns: u64,
     ready: bool,
     asked_ns: Option<u64>,
     /// How often its clock was asked.
     pub(crate) questions: usize,
-    pub(crate) probes: Vec<Probe>,
+    probes: Vec<Probe>,
     /// When it was told to go.
     pub(crate) went_ns: Option<u64>,
     /// When its answer came, and what it said.
     pub(crate) began: Option<(u64, Option<Stamp>)>,
     /// When the session was closed without a word.
-    pub(crate) closed_ns: Option<u64>,
+    closed_ns: Option<u64>,
     said: String,
+    /// What it wrote, where that is kept here.
+    pub(crate) output: Output,
 }
 
-/// What a driver has to know of what was heard.
+/// What was heard of a command.
 pub(crate) enum Heard {
     Began,
     Wrote(Stream, Vec<u8>),
@@ -41,27 +43,25 @@ pub(crate) enum Heard {
 }
 
 impl Live {
-    pub(crate) fn start(
-        place: &ExecutionTarget,
-        seat: SessionPermit,
-        command: &str,
-    ) -> Result<Live, RemoteError> {
-        Session::start_in(place, seat, Kind::Watched, command, false).map(Live::of)
-    }
-
-    /// Of a session that was just started.
-    pub(crate) fn of(session: Session) -> Live {
+    /// Of a session that was just started. One that is fed has begun.
+    pub(crate) fn of(session: Session, mut supervision: Supervision, most_output: usize) -> Live {
+        let (fed, opened_ns) = (session.kind() == Kind::Fed, monotonic_ns());
+        if fed {
+            supervision.begin(opened_ns);
+        }
         Live {
             session,
-            opened_ns: monotonic_ns(),
-            ready: false,
+            supervision,
+            opened_ns,
+            ready: fed,
             asked_ns: None,
             questions: 0,
             probes: Vec::new(),
-            went_ns: None,
-            began: None,
+            went_ns: fed.then_some(opened_ns),
+            began: fed.then_some((opened_ns, None)),
             closed_ns: None,
             said: String::new(),
+            output: Output::new(most_output),
         }
     }
 
@@ -75,9 +75,9 @@ impl Live {
         self.asked_ns.is_some()
     }
 
-    /// The host's clock against CLOCK_MONOTONIC of this machine.
-    pub(crate) fn offset(&self) -> Option<Offset> {
-        Offset::estimate(&self.probes)
+    /// When it began, or else when its session was opened.
+    pub(crate) fn began_ns(&self) -> u64 {
+        self.began.map_or(self.opened_ns, |(at, _)| at)
     }
 
     /// When it began, in nanoseconds of CLOCK_MONOTONIC here, and how wrong that can be: by the host's clock, or between the order and
@@ -86,7 +86,7 @@ impl Live {
         let (answered, stamp) = self.began?;
         let went = self.went_ns?;
         let half = answered.saturating_sub(went) / 2;
-        let by_clock = self.offset().zip(stamp).and_then(|(offset, stamp)| {
+        let by_clock = Offset::estimate(&self.probes).zip(stamp).and_then(|(offset, stamp)| {
             let error_ns = offset.error_ns.saturating_add(stamp.error_ns);
             Some((u64::try_from(offset.here(stamp)).ok()?, error_ns))
         });
@@ -101,14 +101,41 @@ impl Live {
 
     pub(crate) fn go(&mut self, now: u64) {
         self.went_ns = Some(now);
+        // Its limit counts anew when it says that it has begun.
+        self.supervision.begin(now.saturating_add(READY_WITHIN_NS));
         self.session.go();
     }
 
-    pub(crate) fn end(&mut self, signal: Signal) {
-        match signal {
-            Signal::Terminate => self.session.terminate(),
-            Signal::Kill => self.session.kill(),
+    /// Begins to end it: by an interrupt of one process where its number is known, or else of the whole group by SIGTERM.
+    pub(crate) fn stop(&mut self, cause: Cause, process: Option<u32>, now: u64) {
+        let signal = if process.is_some() { Signal::Interrupt } else { Signal::Terminate };
+        if self.supervision.stop(cause, signal, now) {
+            match process {
+                Some(process) => self.session.interrupt(process),
+                None => self.session.terminate(),
+            }
         }
+    }
+
+    /// Does what is due by now. `true`: it could not be ended, and is given up.
+    pub(crate) fn press(&mut self, now: u64) -> bool {
+        match self.supervision.due(now) {
+            Some(Due::Send(Signal::Kill)) => self.session.kill(),
+            Some(Due::Send(_)) => self.session.terminate(),
+            Some(Due::GiveUp) => return true,
+            None => {}
+        }
+        false
+    }
+
+    /// When [`Live::press`] has something to do.
+    pub(crate) fn deadline_ns(&self) -> Option<u64> {
+        self.supervision.deadline_ns()
+    }
+
+    /// What became of it, now that it has ended with `status` or was given up.
+    pub(crate) fn outcome(&self, status: Option<Status>) -> Outcome {
+        self.supervision.outcome(status)
     }
 
     pub(crate) fn hear(&mut self, now: u64) -> std::io::Result<Vec<Heard>> {
@@ -123,6 +150,7 @@ impl Live {
                 }
                 Said::Began(text) => {
                     self.began = Some((now, Stamp::parse(&text)));
+                    self.supervision.begin(now);
                     heard.push(Heard::Began);
                 }
                 Said::Wrote(stream, bytes) => heard.push(Heard::Wrote(stream, bytes)),
@@ -139,6 +167,14 @@ impl Live {
         let late = !self.ready && now.saturating_sub(self.opened_ns) > READY_WITHIN_NS;
         let asked = self.asked_ns.is_some_and(|asked| now.saturating_sub(asked) > READY_WITHIN_NS);
         late || asked || self.closed_ns.is_some_and(|closed| now.saturating_sub(closed) > NEWS_NS)
+    }
+
+    /// What became of one that is overdue: somebody killed it on its host, or it was never started.
+    pub(crate) fn vanished(&self, host: &str) -> Result<Outcome, RemoteError> {
+        match self.went_ns.is_some() || self.supervision.is_ending() {
+            true => Ok(self.outcome(Some(Status::Signal(libc::SIGKILL)))),
+            false => Err(self.not_started(host)),
+        }
     }
 
     /// Why it was not started.
