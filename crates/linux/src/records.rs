@@ -23,7 +23,9 @@ pub use error::RecordsError;
 pub use find::find;
 pub use imported::ImportStore;
 pub use reader::{StoredCampaign, read};
-pub use time::{rfc3339_utc, stamp_utc, utc_now};
+use time::stamp_utc;
+pub use time::{rfc3339_utc, utc_now};
+pub use writer::TrialLog;
 
 const CAMPAIGN: &str = "campaign.json";
 const HOST: &str = "host.json";
@@ -46,7 +48,7 @@ impl RecordStore {
     pub fn create(base: &Path, name: &str, explicit_out: Option<&Path>) -> Result<Self, RecordsError> {
         let directory = match explicit_out {
             Some(out) => make_empty(out)?,
-            None => make_new(base, &format!("{}-{}", stamp_utc(SystemTime::now()), sanitised(name)))?,
+            None => make_new(base, name, "", |path| DirBuilder::new().create(path))?.0,
         };
         let path = directory.join(TRIALS);
         let file = OpenOptions::new().append(true).create_new(true).open(&path);
@@ -166,19 +168,43 @@ fn sanitised(name: &str) -> String {
     if name.is_empty() { "campaign".into() } else { name }
 }
 
-fn make_new(base: &Path, name: &str) -> Result<PathBuf, RecordsError> {
+/// Makes `<base>/<UTC time>-<name><ending>`, with `-2`, `-3` behind the name if there is one already.
+fn make_new<T>(
+    base: &Path,
+    name: &str,
+    ending: &str,
+    make: impl Fn(&Path) -> io::Result<T>,
+) -> Result<(PathBuf, T), RecordsError> {
     fs::create_dir_all(base).map_err(|e| RecordsError::system("make", base, e))?;
+    let name = format!("{}-{}", stamp_utc(SystemTime::now()), sanitised(name));
     for number in 1.. {
         let suffix = if number == 1 { String::new() } else { format!("-{number}") };
-        let directory = base.join(format!("{name}{suffix}"));
+        let path = base.join(format!("{name}{suffix}{ending}"));
         // Making it is also the test whether it exists: two campaigns that begin at once get one each.
-        match DirBuilder::new().create(&directory) {
-            Ok(()) => return Ok(directory),
+        match make(&path) {
+            Ok(made) => return Ok((path, made)),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < 10_000 => {}
-            Err(e) => return Err(RecordsError::system("make", &directory, e)),
+            Err(e) => return Err(RecordsError::system("make", &path, e)),
         }
     }
     unreachable!("the loop ends by returning")
+}
+
+impl TrialLog {
+    /// Makes the file `explicit`, or `<base>/<UTC time>-<name>.jsonl`.
+    ///
+    /// # Errors
+    /// It cannot be made, or `explicit` is there already.
+    pub fn create(base: &Path, name: &str, explicit: Option<&Path>) -> Result<Self, RecordsError> {
+        let make = |path: &Path| OpenOptions::new().append(true).create_new(true).open(path);
+        let (path, file) = match explicit {
+            Some(path) => {
+                (path.to_path_buf(), make(path).map_err(|e| RecordsError::system("make", path, e))?)
+            }
+            None => make_new(base, name, ".jsonl", make)?,
+        };
+        TrialLog::new(file, path.clone(), 0).map_err(|e| RecordsError::system("read", &path, e))
+    }
 }
 
 fn make_empty(out: &Path) -> Result<PathBuf, RecordsError> {

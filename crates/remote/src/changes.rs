@@ -167,6 +167,11 @@ impl Changes {
         self.place = place;
     }
 
+    /// How the host is reached now.
+    pub fn place(&self) -> &Arc<ExecutionTarget> {
+        &self.place
+    }
+
     /// What tells this boot of the host apart, as far as is known.
     pub fn boot(&self) -> Option<String> {
         self.boot.clone()
@@ -258,8 +263,7 @@ impl Changes {
 
     fn owed(&self) -> Undoing {
         let (what, boot, machine) = (OWED.to_string(), self.boot.clone(), self.machine.clone());
-        let (argv, input) = (Vec::new(), String::new());
-        Undoing { what, argv, input, lasting: true, boot, machine, made: true, within_ns: None }
+        Undoing { what, lasting: true, boot, machine, made: true, ..Undoing::default() }
     }
 
     fn read(&self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<String, RemoteError> {

@@ -16,10 +16,6 @@ pub struct Target {
     pub user: Option<String>,
     /// The port.
     pub port: Option<u16>,
-    /// The hosts to jump over, as `ssh -J` takes them.
-    pub jump: Option<String>,
-    /// A file with a key.
-    pub identity: Option<PathBuf>,
     /// A configuration of ssh that is read instead of the user's.
     pub config: Option<PathBuf>,
     /// Whether the key of a host that is not known yet is accepted, and remembered. That of a host whose key has changed is not.
@@ -40,8 +36,6 @@ impl Target {
             address,
             user: None,
             port: None,
-            jump: None,
-            identity: None,
             config: None,
             accept_new: false,
             connect_within: Duration::from_secs(10),
@@ -75,12 +69,9 @@ impl Target {
         self.check()?;
         let mut args = Vec::new();
         let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
-        let path = |path: &PathBuf| path.display().to_string();
-        self.config.iter().for_each(|file| option("-F", path(file)));
-        self.identity.iter().for_each(|file| option("-i", path(file)));
+        self.config.iter().for_each(|file| option("-F", file.display().to_string()));
         self.user.iter().for_each(|user| option("-l", user.clone()));
         self.port.iter().for_each(|port| option("-p", port.to_string()));
-        self.jump.iter().for_each(|jump| option("-J", jump.clone()));
         // Without an answer to three questions the host is lost.
         let alive = (self.silence.as_secs() / 3).max(1);
         let checking = if self.accept_new { "accept-new" } else { "yes" };
@@ -109,7 +100,7 @@ impl Target {
     /// Addresses come from files, and ssh hands them to the user's own commands (ProxyCommand, Match exec).
     fn check(&self) -> Result<(), RemoteError> {
         let harmless = |c: char| c.is_alphanumeric() || "._-:%@[]+,/".contains(c);
-        let given = [Some(&self.address), self.user.as_ref(), self.jump.as_ref()];
+        let given = [Some(&self.address), self.user.as_ref()];
         let wrong = |text: &&String| {
             text.is_empty() || text.starts_with('-') || text.contains("@-") || !text.chars().all(harmless)
         };

@@ -1,9 +1,10 @@
 //! FreeBSD, and what is made of it.
 
 use super::shared::writable;
-use super::{Form, Input, List, Program, Undo};
+use super::{Family, Form, Input, List, Modules, Program};
 use linerate_plan::rules::RuleSet;
-use linerate_plan::settings::{Dut, End, Feature, Interface, Settings};
+use linerate_plan::rules::own::RuleFile;
+use linerate_plan::settings::{Feature, Interface, Settings};
 
 /// What the loader reads after its own configuration (loader.conf(5)).
 const LOADER: &str = "/boot/loader.conf.local";
@@ -12,27 +13,19 @@ const APPEND: &str = concat!(writable!(), r#"cat >>"$1""#);
 /// Prints whether a module's file is loaded.
 const MODULE_READ: &str = r#"kldstat -q -n "$1" && echo there || echo absent"#;
 
-/// All that a variant sets.
-pub fn settings(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet>) {
-    list.modules(settings, MODULE_READ, ["kldload", "-n"], "kldunload");
-    if settings.cpus.is_some() {
-        list.refuse(
-            "cpus",
-            "on a real host the driver's queues decide: boot settings such as hw.igb.num_queues",
-        );
-    }
-    list.sysctls(settings);
-    for end in [End::In, End::Out] {
-        let name = list.target.end(end).name.clone();
-        interface(list, &name, if end == End::In { &settings.inside } else { &settings.outside });
-    }
-    match settings.dut {
-        Dut::Forwarding | Dut::TesterBaseline => {}
-        Dut::Bridge => list.bsd_bridge("addm", "deletem"),
-        other => list.refuse(format!("dut {other}"), super::bsd::NO_KIND),
-    }
-    list.bsd_tables(settings);
-    if let Some(file) = &settings.rule_file
+pub(super) const FAMILY: Family = Family {
+    modules: Ok(Modules { look: MODULE_READ, load: ["kldload", "-n"], unload: "kldunload" }),
+    no_boot_settings: None,
+    no_cpus: "on a real host the driver's queues decide: boot settings such as hw.igb.num_queues",
+    interface,
+    bridge: |list| list.bsd_bridge("addm", "deletem"),
+    route: super::tables::bsd_route,
+    neighbour: super::tables::bsd_neighbour,
+    firewall,
+};
+
+fn firewall(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet>) {
+    if let Some(file) = file
         && super::freebsd_rules::firewall(list, file.firewall, file.translates())
     {
         super::own_rules::load(list, file);
@@ -40,7 +33,6 @@ pub fn settings(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet
     if let Some(set) = rules {
         super::freebsd_rules::rule_set(list, set);
     }
-    list.commands(settings);
 }
 
 /// The loader's settings, for the next boot.
@@ -76,14 +68,9 @@ fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
     if wanted.features.contains_key(&Feature::TxChecksum) {
         // The kernel takes TSO away with txcsum, and does not bring it back with it. What is read first is put back last.
         for (shown, given) in TSO {
-            let read = List::read(Program::new(["ifconfig", name]), Form::Flag { shown, given });
+            let (read, form) = (Program::new(["ifconfig", name]), Form::Flag { shown, given });
             let back = Program::new(["ifconfig", name, super::WAS]);
-            list.add(
-                format!("{given} of {name} beside txcsum"),
-                read,
-                Program::new(["true"]),
-                Undo::Run(back),
-            );
+            list.change(format!("{given} of {name} beside txcsum"), read, form, Program::new(["true"]), back);
         }
     }
     for (feature, on) in &wanted.features {

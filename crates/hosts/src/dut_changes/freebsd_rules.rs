@@ -2,7 +2,7 @@
 //!
 //! Undoings are tried as well after a change that failed, so each of them asks what was read: nothing of the host's own is taken away.
 
-use super::{Form, Input, List, Program, Undo, WAS};
+use super::{Form, Input, List, Modules, Program, Undo, WAS};
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
 use linerate_plan::settings::System;
 
@@ -74,27 +74,32 @@ const IPF_BACK: &str = r#"[ "$1" != off ] || ipf -D"#;
 
 /// A firewall, on and without rules; `nat`: it translates addresses. Whether there is such a one.
 pub fn firewall(list: &mut List<'_>, firewall: Firewall, nat: bool) -> bool {
+    let script = |script| Program::script(script, [""; 0]);
     match firewall {
         Firewall::Pf => {
             // Undone last, when pf is off: a pf that is on is in use.
-            list.module("pf", PART_READ, ["kldload", "-n"], "kldunload");
-            let read = List::read(Program::script(PF_READ, [""; 0]), Form::Whole);
-            let back = Program::script(PF_BACK, [""; 0]).reading(Input::Was);
-            list.add("pf", read, Program::script(PF_ON, [""; 0]), Undo::Run(back));
+            list.module("pf", Modules { look: PART_READ, load: ["kldload", "-n"], unload: "kldunload" });
+            list.change(
+                "pf",
+                script(PF_READ),
+                Form::Whole,
+                script(PF_ON),
+                script(PF_BACK).reading(Input::Was),
+            );
         }
         Firewall::Ipfw => {
-            let read = List::read(Program::script(KENV_READ, [ACCEPTS]), Form::Whole);
-            let back = Undo::Run(Program::script(KENV_BACK, [ACCEPTS]).reading(Input::Was));
-            list.add(format!("kenv {ACCEPTS}"), read, Program::new(["kenv", &format!("{ACCEPTS}=1")]), back);
+            let read = Program::script(KENV_READ, [ACCEPTS]);
+            let back = Program::script(KENV_BACK, [ACCEPTS]).reading(Input::Was);
+            let apply = Program::new(["kenv", &format!("{ACCEPTS}=1")]);
+            list.change(format!("kenv {ACCEPTS}"), read, Form::Whole, apply, back);
             part(list, "ipfw");
             if nat {
                 part(list, "ipfw_nat");
             }
         }
         Firewall::Ipf if list.target.system == System::FreeBsd => {
-            let read = List::read(Program::script(IPF_READ, [""; 0]), Form::Trimmed);
-            let back = Undo::Run(Program::script(IPF_BACK, [WAS]));
-            list.add("IP Filter", read, Program::script(IPF_ON, [""; 0]), back);
+            let back = Program::script(IPF_BACK, [WAS]);
+            list.change("IP Filter", script(IPF_READ), Form::Trimmed, script(IPF_ON), back);
         }
         other => {
             list.refuse(format!("rules of {other}"), format!("{} has no such firewall", list.target.system));
@@ -126,7 +131,6 @@ pub fn rule_set(list: &mut List<'_>, set: &RuleSet) {
 
 /// A part of the kernel by its module.
 fn part(list: &mut List<'_>, module: &str) {
-    let read = List::read(Program::script(PART_READ, [module]), Form::Trimmed);
-    let back = Program::script(PART_BACK, [WAS, module]);
-    list.add(module, read, Program::script(PART_LOAD, [module]), Undo::Run(back));
+    let (read, apply) = (Program::script(PART_READ, [module]), Program::script(PART_LOAD, [module]));
+    list.change(module, read, Form::Trimmed, apply, Program::script(PART_BACK, [WAS, module]));
 }

@@ -1,8 +1,9 @@
 //! Linux: `ip`, `ethtool`, `sysctl`, `nft` and `iptables`, and the kernel's files for what no tool sets.
 
-use super::{Form, Input, List, Program, Undo, WAS};
+use super::{Family, Form, Input, List, Modules, Program};
+use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, Part, RuleSet};
-use linerate_plan::settings::{Dut, End, Feature, Interface, Settings};
+use linerate_plan::settings::{Feature, Interface};
 
 /// Prints the files of an interface's queues (`rx`, `tx`) of one name, each with what is in it.
 const QUEUES_READ: &str =
@@ -45,57 +46,32 @@ const IPSETS_GONE: &str = "for s in linerate4 linerate6; do ipset destroy \"$s\"
 /// Prints whether a module is loaded, or a part of the kernel.
 const MODULE_READ: &str = r#"[ -e "/sys/module/$(printf %s "$1" | tr - _)" ] && echo there || echo absent"#;
 
-/// All that a variant sets.
-pub fn settings(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet>) {
-    list.modules(settings, MODULE_READ, ["modprobe", "--"], "rmmod");
-    for name in settings.boot.keys() {
-        list.refuse(
-            format!("boot setting {name}"),
-            "each boot loader of Linux has its own file: set the kernel's command line by hand",
-        );
-    }
-    if settings.cpus.is_some() {
-        list.refuse("cpus", "on a real host the queues' interrupts decide: interface.irq, interface.queues");
-    }
-    list.sysctls(settings);
-    for end in [End::In, End::Out] {
-        let name = list.target.end(end).name.clone();
-        interface(list, &name, if end == End::In { &settings.inside } else { &settings.outside });
-    }
-    dut(list, settings.dut);
-    tables(list, settings);
-    if let Some(file) = &settings.rule_file {
-        super::own_rules::load(list, file);
-    }
-    if let Some(set) = rules {
-        rule_set(list, set);
-    }
-    list.commands(settings);
-}
+pub(super) const FAMILY: Family = Family {
+    modules: Ok(Modules { look: MODULE_READ, load: ["modprobe", "--"], unload: "rmmod" }),
+    no_boot_settings: Some(
+        "each boot loader of Linux has its own file: set the kernel's command line by hand",
+    ),
+    no_cpus: "on a real host the queues' interrupts decide: interface.irq, interface.queues",
+    interface,
+    bridge,
+    route: super::tables::linux_route,
+    neighbour: super::tables::linux_neighbour,
+    firewall,
+};
 
-fn dut(list: &mut List<'_>, dut: Dut) {
-    match dut {
-        Dut::Forwarding | Dut::TesterBaseline => {}
-        Dut::Bridge => {
-            let bridge = "linerate0";
-            list.with_undo(
-                "bridge linerate0",
-                Program::new(["ip", "link", "add", "name", bridge, "type", "bridge"]),
-                Program::new(["ip", "link", "del", "dev", bridge]),
-            );
-            for port in list.target.ports() {
-                let name = port.name.clone();
-                list.with_undo(
-                    format!("{name} in the bridge"),
-                    Program::new(["ip", "link", "set", "dev", &name, "master", bridge]),
-                    Program::new(["ip", "link", "set", "dev", &name, "nomaster"]),
-                );
-            }
-            let up = |state: &str| Program::new(["ip", "link", "set", "dev", bridge, state]);
-            list.with_undo("bridge linerate0 up", up("up"), up("down"));
-        }
-        other => list.refuse(format!("dut {other}"), super::bsd::NO_KIND),
-    }
+fn bridge(list: &mut List<'_>) {
+    let bridge = "linerate0";
+    list.with_undo(
+        "bridge linerate0",
+        Program::new(["ip", "link", "add", "name", bridge, "type", "bridge"]),
+        Program::new(["ip", "link", "del", "dev", bridge]),
+    );
+    let port = |name: &str, to: bool| {
+        let master: &[&str] = if to { &["master", bridge] } else { &["nomaster"] };
+        Program::new(["ip", "link", "set", "dev", name].iter().chain(master).copied())
+    };
+    let up = |state: &str| Program::new(["ip", "link", "set", "dev", bridge, state]);
+    list.bridged("bridge linerate0", port, up);
 }
 
 fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
@@ -107,29 +83,42 @@ fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
     }
     for (flag, on) in &wanted.private_flags {
         let set = |to: &str| Program::new(["ethtool", "--set-priv-flags", name, flag, to]);
-        let read = List::read(Program::new(["ethtool", "--show-priv-flags", name]), Form::Line(flag.clone()));
-        list.add(format!("private flag {flag} of {name}"), read, set(on_off(*on)), Undo::Run(set(WAS)));
+        let read = Program::new(["ethtool", "--show-priv-flags", name]);
+        list.value(
+            format!("private flag {flag} of {name}"),
+            read,
+            Form::Line(flag.clone()),
+            set,
+            on_off(*on),
+        );
     }
-    let numbers = [
-        (wanted.queues, "queues", ["-l", "-L"], "Combined", "combined"),
-        (wanted.rx_ring, "receive ring", ["-g", "-G"], "RX", "rx"),
-        (wanted.tx_ring, "transmit ring", ["-g", "-G"], "TX", "tx"),
-        (
-            wanted.rx_wait_ns.map(|ns| (ns / 1000) as u32),
-            "receive interrupt wait",
-            ["-c", "-C"],
-            "rx-usecs",
-            "rx-usecs",
-        ),
-        (wanted.rx_wait_frames, "frames per receive interrupt", ["-c", "-C"], "rx-frames", "rx-frames"),
-    ];
-    for (value, what, [show, set], shown, given) in numbers {
-        let Some(value) = value else { continue };
-        let to = |value: &str| Program::new(["ethtool", set, name, given, value]);
-        let read = List::read(Program::new(["ethtool", show, name]), Form::Line(shown.into()));
-        list.add(format!("{what} of {name}"), read, to(&value.to_string()), Undo::Run(to(WAS)));
+    let wait = wanted.rx_wait_ns.map(|ns| (ns / 1000) as u32);
+    for (value, what, options, shown, given) in [
+        (wanted.queues, "queues", CHANNELS, "Combined", "combined"),
+        (wanted.rx_ring, "receive ring", RINGS, "RX", "rx"),
+        (wanted.tx_ring, "transmit ring", RINGS, "TX", "tx"),
+        (wait, "receive interrupt wait", COALESCING, "rx-usecs", "rx-usecs"),
+        (wanted.rx_wait_frames, "frames per receive interrupt", COALESCING, "rx-frames", "rx-frames"),
+    ] {
+        if let Some(value) = value {
+            ethtool(list, format!("{what} of {name}"), name, options, [shown, given], &value.to_string());
+        }
     }
     steering(list, name, wanted);
+}
+
+/// Options of ethtool that show and set something.
+const OFFLOADS: [&str; 2] = ["-k", "-K"];
+const CHANNELS: [&str; 2] = ["-l", "-L"];
+const RINGS: [&str; 2] = ["-g", "-G"];
+const COALESCING: [&str; 2] = ["-c", "-C"];
+const PAUSE: [&str; 2] = ["-a", "-A"];
+
+/// A value that ethtool shows under one name and is given by another.
+fn ethtool(list: &mut List<'_>, what: String, name: &str, options: [&str; 2], names: [&str; 2], to: &str) {
+    let [[show, set], [shown, given]] = [options, names];
+    let set = |value: &str| Program::new(["ethtool", set, name, given, value]);
+    list.value(what, Program::new(["ethtool", show, name]), Form::Line(shown.into()), set, to);
 }
 
 /// Which CPUs do the work of which queue.
@@ -156,23 +145,18 @@ fn steering(list: &mut List<'_>, name: &str, wanted: &Interface) {
         queues(list, format!("transmit packet steering of {name}"), [name, "tx", "xps_cpus"], masks);
     }
     if let Some(cpus) = wanted.irq.as_ref().filter(|cpus| !cpus.is_empty()) {
-        let read = List::read(Program::script(IRQS_READ, [name]), Form::Whole);
         let arguments = std::iter::once(name.to_string()).chain(cpus.iter().map(u32::to_string));
         let back = Program::script(LINES_BACK, [""; 0]).reading(Input::Was);
-        list.add(
-            format!("interrupts of {name}"),
-            read,
-            Program::script(IRQS_PUT, arguments),
-            Undo::Run(back),
-        );
+        let (read, apply) = (Program::script(IRQS_READ, [name]), Program::script(IRQS_PUT, arguments));
+        list.change(format!("interrupts of {name}"), read, Form::Whole, apply, back);
     }
 }
 
 fn queues(list: &mut List<'_>, what: String, which: [&str; 3], values: Vec<String>) {
-    let read = List::read(Program::script(QUEUES_READ, which), Form::Whole);
     let arguments = which.into_iter().map(String::from).chain(values);
     let back = Program::script(LINES_BACK, [""; 0]).reading(Input::Was);
-    list.add(what, read, Program::script(QUEUES_PUT, arguments), Undo::Run(back));
+    let (read, apply) = (Program::script(QUEUES_READ, which), Program::script(QUEUES_PUT, arguments));
+    list.change(what, read, Form::Whole, apply, back);
 }
 
 /// CPUs as the kernel's files have them: words of 32 bits, the highest first.
@@ -188,53 +172,43 @@ fn on_off(on: bool) -> &'static str {
 }
 
 fn feature_of(list: &mut List<'_>, name: &str, feature: Feature, on: bool) {
-    let features: &[(&str, &str)] = match feature {
-        Feature::Gro => &[("generic-receive-offload", "gro")],
-        Feature::Gso => &[("generic-segmentation-offload", "gso")],
-        Feature::Tso => &[("tcp-segmentation-offload", "tso")],
-        Feature::Lro => &[("large-receive-offload", "lro")],
-        Feature::RxChecksum => &[("rx-checksumming", "rx")],
-        Feature::TxChecksum => &[("tx-checksumming", "tx")],
-        Feature::VlanOffload => &[("rx-vlan-offload", "rxvlan"), ("tx-vlan-offload", "txvlan")],
-        Feature::UdpGroForwarding => &[("rx-udp-gro-forwarding", "rx-udp-gro-forwarding")],
-        Feature::FlowControl | Feature::AdaptiveInterrupts | Feature::ThreadedNapi => &[],
-        Feature::VlanTso => {
-            return list.refuse("vlan-tso", "Linux has no such switch: tso is for tagged frames as well");
-        }
-    };
-    for (shown, given) in features {
-        let set = |to: &str| Program::new(["ethtool", "-K", name, given, to]);
-        let read = List::read(Program::new(["ethtool", "-k", name]), Form::Line((*shown).into()));
-        list.add(format!("{given} of {name}"), read, set(on_off(on)), Undo::Run(set(WAS)));
-    }
-    let pairs: [(&str, &str, &str, &str); 2] = match feature {
-        Feature::FlowControl => [("-a", "-A", "RX", "rx"), ("-a", "-A", "TX", "tx")],
+    let (options, names): ([&str; 2], &[[&str; 2]]) = match feature {
+        Feature::Gro => (OFFLOADS, &[["generic-receive-offload", "gro"]]),
+        Feature::Gso => (OFFLOADS, &[["generic-segmentation-offload", "gso"]]),
+        Feature::Tso => (OFFLOADS, &[["tcp-segmentation-offload", "tso"]]),
+        Feature::Lro => (OFFLOADS, &[["large-receive-offload", "lro"]]),
+        Feature::RxChecksum => (OFFLOADS, &[["rx-checksumming", "rx"]]),
+        Feature::TxChecksum => (OFFLOADS, &[["tx-checksumming", "tx"]]),
+        Feature::VlanOffload => (OFFLOADS, &[["rx-vlan-offload", "rxvlan"], ["tx-vlan-offload", "txvlan"]]),
+        Feature::UdpGroForwarding => (OFFLOADS, &[["rx-udp-gro-forwarding", "rx-udp-gro-forwarding"]]),
+        Feature::FlowControl => (PAUSE, &[["RX", "rx"], ["TX", "tx"]]),
         Feature::AdaptiveInterrupts => {
-            [("-c", "-C", "Adaptive RX", "adaptive-rx"), ("-c", "-C", ADAPTIVE_TX, "adaptive-tx")]
+            (COALESCING, &[["Adaptive RX", "adaptive-rx"], [ADAPTIVE_TX, "adaptive-tx"]])
         }
         Feature::ThreadedNapi => {
             let path = format!("/sys/class/net/{name}/threaded");
             return list.kernel_file(format!("threaded NAPI of {name}"), &path, if on { "1" } else { "0" });
         }
-        _ => return,
+        Feature::VlanTso => {
+            return list.refuse("vlan-tso", "Linux has no such switch: tso is for tagged frames as well");
+        }
     };
-    for (show, set, shown, given) in pairs {
-        let to = |value: &str| Program::new(["ethtool", set, name, given, value]);
-        let read = List::read(Program::new(["ethtool", show, name]), Form::Line(shown.into()));
-        list.add(format!("{} ({given}) of {name}", feature.key()), read, to(on_off(on)), Undo::Run(to(WAS)));
+    for names in names {
+        let given = names[1];
+        let what = match options == OFFLOADS {
+            true => format!("{given} of {name}"),
+            false => format!("{} ({given}) of {name}", feature.key()),
+        };
+        ethtool(list, what, name, options, *names, on_off(on));
     }
 }
 
-fn tables(list: &mut List<'_>, settings: &Settings) {
-    list.generated(settings);
-    for route in &settings.routes {
-        let port = list.target.end(route.end).clone();
-        let Some(via) = list.next_hop(route, &port) else { continue };
-        super::tables::linux_route(list, route, &via, &port.name);
+fn firewall(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet>) {
+    if let Some(file) = file {
+        super::own_rules::load(list, file);
     }
-    for neighbour in &settings.neighbours {
-        let name = list.target.end(neighbour.end).name.clone();
-        super::tables::linux_neighbour(list, neighbour, &name);
+    if let Some(set) = rules {
+        rule_set(list, set);
     }
 }
 
@@ -253,8 +227,7 @@ fn rule_set(list: &mut List<'_>, set: &RuleSet) {
             _ => {
                 let save = load.program.replace("-restore", "-save");
                 let back = Program::new([load.program]).reading(Input::Was);
-                let read = List::read(Program::script(TABLES_READ, [save]), Form::Whole);
-                list.add(what, read, apply, Undo::Run(back));
+                list.change(what, Program::script(TABLES_READ, [save]), Form::Whole, apply, back);
             }
         }
     }

@@ -18,9 +18,9 @@ mod tables;
 mod tests;
 
 use linerate_plan::placeholders::fill;
-use linerate_plan::rules::own::LabEnd;
+use linerate_plan::rules::own::{LabEnd, RuleFile};
 use linerate_plan::rules::{Load, Part, RuleSet};
-use linerate_plan::settings::{End, Settings, System};
+use linerate_plan::settings::{End, Interface, Neighbour, Route, Settings, System};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -136,7 +136,7 @@ pub struct Step {
 }
 
 /// A change that has to be undone: what a journal holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undoing {
     /// What was changed.
     pub what: String,
@@ -173,16 +173,8 @@ impl Step {
                 (argv, if let Input::Text(text) = input { text } else { String::new() })
             }
         };
-        Some(Undoing {
-            what: self.what.clone(),
-            argv,
-            input,
-            lasting: false,
-            boot: None,
-            made: false,
-            within_ns: self.within_ns,
-            machine: None,
-        })
+        let (what, within_ns) = (self.what.clone(), self.within_ns);
+        Some(Undoing { what, argv, input, within_ns, ..Undoing::default() })
     }
 }
 
@@ -279,12 +271,39 @@ pub fn steps(
 ) -> Result<Steps, Vec<Unsupported>> {
     let mut list = List { target, steps: Steps::default(), unsupported: Vec::new() };
     list.lasting(settings, rules);
-    match target.system {
-        System::Linux | System::Vyos => linux::settings(&mut list, settings, rules),
-        System::FreeBsd | System::PfSense | System::OpnSense => freebsd::settings(&mut list, settings, rules),
-        System::OpenBsd => openbsd::settings(&mut list, settings, rules),
-    }
+    list.all(settings, rules);
     if list.unsupported.is_empty() { Ok(list.steps) } else { Err(list.unsupported) }
+}
+
+/// How a family of systems does what all have in common.
+struct Family {
+    /// A script that prints whether a module is there, and what loads and unloads it; or why there are none.
+    modules: Result<Modules, &'static str>,
+    /// Why a file sets no boot settings; `None` where one does.
+    no_boot_settings: Option<&'static str>,
+    no_cpus: &'static str,
+    interface: fn(&mut List<'_>, &str, &Interface),
+    bridge: fn(&mut List<'_>),
+    route: fn(&mut List<'_>, &Route, &str),
+    neighbour: fn(&mut List<'_>, &Neighbour),
+    firewall: fn(&mut List<'_>, Option<&RuleFile>, Option<&RuleSet>),
+}
+
+#[derive(Clone, Copy)]
+struct Modules {
+    look: &'static str,
+    load: [&'static str; 2],
+    unload: &'static str,
+}
+
+impl Family {
+    fn of(system: System) -> &'static Family {
+        match system {
+            System::Linux | System::Vyos => &linux::FAMILY,
+            System::FreeBsd | System::PfSense | System::OpnSense => &freebsd::FAMILY,
+            System::OpenBsd => &openbsd::FAMILY,
+        }
+    }
 }
 
 /// Steps as they come together.
@@ -306,11 +325,29 @@ impl List<'_> {
         }
     }
 
+    /// A change whose undoing takes what was read before.
+    fn change(&mut self, what: impl Into<String>, read: Program, form: Form, apply: Program, back: Program) {
+        self.add(what, Some(Read { program: read, form }), apply, Undo::Run(back));
+    }
+
+    /// A value that is set as it is put back.
+    fn value(
+        &mut self,
+        what: impl Into<String>,
+        read: Program,
+        form: Form,
+        set: impl Fn(&str) -> Program,
+        to: &str,
+    ) {
+        self.change(what, read, form, set(to), set(WAS));
+    }
+
     /// A change whose undoing is known beforehand.
     fn with_undo(&mut self, what: impl Into<String>, apply: Program, undo: Program) {
         self.add(what, None, apply, Undo::Run(undo));
     }
 
+    /// Something that this system has no way for.
     fn refuse(&mut self, what: impl Into<String>, why: impl Into<String>) {
         self.unsupported.push(Unsupported { what: what.into(), why: why.into() });
     }

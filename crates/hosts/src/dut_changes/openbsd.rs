@@ -1,9 +1,9 @@
 //! OpenBSD: pf is part of the system, and nearly always on.
 
-use super::{Form, Input, List, Program, Undo};
+use super::{Family, Form, Input, List, Program, Undo};
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, RuleSet};
-use linerate_plan::settings::{Dut, End, Feature, Interface, Settings};
+use linerate_plan::settings::{Feature, Interface};
 
 /// Prints whether pf is on, then its rules.
 const PF_READ: &str = r#"pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off
@@ -25,34 +25,16 @@ is=$(pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo o
 /// pf off.
 const PF_OFF: &str = r#"pfctl -s info | grep -q '^Status: Disabled' || pfctl -q -d"#;
 
-/// All that a variant sets.
-pub fn settings(list: &mut List<'_>, settings: &Settings, rules: Option<&RuleSet>) {
-    for module in &settings.modules {
-        list.refuse(format!("module {module}"), "OpenBSD loads none");
-    }
-    for name in settings.boot.keys() {
-        list.refuse(
-            format!("boot setting {name}"),
-            "OpenBSD's kernel has none that a file sets: see config(8)",
-        );
-    }
-    if settings.cpus.is_some() {
-        list.refuse("cpus", "OpenBSD has no setting for it");
-    }
-    list.sysctls(settings);
-    for end in [End::In, End::Out] {
-        let name = list.target.end(end).name.clone();
-        interface(list, &name, if end == End::In { &settings.inside } else { &settings.outside });
-    }
-    match settings.dut {
-        Dut::Forwarding | Dut::TesterBaseline => {}
-        Dut::Bridge => list.bsd_bridge("add", "del"),
-        other => list.refuse(format!("dut {other}"), super::bsd::NO_KIND),
-    }
-    list.bsd_tables(settings);
-    pf(list, rules, settings.rule_file.as_ref());
-    list.commands(settings);
-}
+pub(super) const FAMILY: Family = Family {
+    modules: Err("OpenBSD loads none"),
+    no_boot_settings: Some("OpenBSD's kernel has none that a file sets: see config(8)"),
+    no_cpus: "OpenBSD has no setting for it",
+    interface,
+    bridge: |list| list.bsd_bridge("add", "del"),
+    route: super::tables::bsd_route,
+    neighbour: super::tables::bsd_neighbour,
+    firewall: pf,
+};
 
 fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
     if let Some(mtu) = wanted.mtu {
@@ -68,11 +50,10 @@ fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
 }
 
 /// pf with the variant's rules; without, off: a router without a firewall is what is meant.
-fn pf(list: &mut List<'_>, rules: Option<&RuleSet>, file: Option<&RuleFile>) {
+fn pf(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet>) {
     let on = if rules.is_some() || file.is_some() { PF_ON } else { PF_OFF };
-    let read = List::read(Program::script(PF_READ, [""; 0]), Form::Whole);
-    let back = Program::script(PF_BACK, [""; 0]).reading(Input::Was);
-    list.add("pf", read, Program::script(on, [""; 0]), Undo::Run(back));
+    let script = |script| Program::script(script, [""; 0]);
+    list.change("pf", script(PF_READ), Form::Whole, script(on), script(PF_BACK).reading(Input::Was));
     if let Some(file) = file {
         super::own_rules::load(list, file);
     }

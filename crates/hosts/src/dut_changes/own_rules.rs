@@ -26,9 +26,8 @@ pub fn load(list: &mut List<'_>, file: &RuleFile) {
     let what = format!("rule file {} by {program}", file.file);
     match file.firewall {
         Firewall::Nftables => {
-            let read = List::read(Program::script(NFT_READ, [""; 0]), Form::Whole);
             let back = Program::script(NFT_BACK, [""; 0]).reading(Input::Was);
-            list.add(what, read, apply, Undo::Run(back));
+            list.change(what, Program::script(NFT_READ, [""; 0]), Form::Whole, apply, back);
         }
         Firewall::Iptables => {
             let named = |table: &&&str| file.text.lines().any(|l| l.trim().strip_prefix('*') == Some(table));
@@ -36,7 +35,7 @@ pub fn load(list: &mut List<'_>, file: &RuleFile) {
             let tables = TABLES.iter().filter(named).map(|table| (*table).to_string());
             let read = Program::script(TABLES_READ, std::iter::once(save).chain(tables));
             let back = Program::new([program]).reading(Input::Was);
-            list.add(what, List::read(read, Form::Whole), apply, Undo::Run(back));
+            list.change(what, read, Form::Whole, apply, back);
         }
         Firewall::Ipfw => list.with_undo(what, apply, Program::new(["ipfw", "-q", "-f", "flush"])),
         // What comes back is the undoing of pf's own step.

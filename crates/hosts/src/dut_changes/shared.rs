@@ -1,8 +1,8 @@
 //! What is done alike on all systems: sysctls, files, commands, modules.
 
-use super::{Form, INSTALLATION_NS, Input, List, Program, Read, Undo, WAS};
+use super::{Family, Form, INSTALLATION_NS, Input, List, Modules, Program, Undo, WAS};
 use linerate_plan::rules::RuleSet;
-use linerate_plan::settings::{Settings, System};
+use linerate_plan::settings::{Dut, End, Settings, System};
 
 /// A link stays one: what it leads to is written, and is `$1` from here on. The root of a router made by nanobsd is mounted read-only: it is
 /// opened for as long as a file there is written (mount(8) of FreeBSD).
@@ -60,29 +60,95 @@ const INSTALL: &str = r#"IFS= read -r size || exit 1
 		kill -KILL 0
 	fi
 fi; } 3>&1 | sh -c "$1""#;
+/// Why a kind of DUT is not made on a real host.
+const NO_KIND: &str = "linerate makes these in the embedded lab only: set it up on the host by the variant's files and commands";
 /// Writes its second argument into the file that is its first: one of the kernel's.
-pub const PUT: &str = r#"printf '%s\n' "$2" >"$1""#;
+const PUT: &str = r#"printf '%s\n' "$2" >"$1""#;
 
 impl List<'_> {
-    /// A program's output, as it is to be read.
-    pub fn read(program: Program, form: Form) -> Option<Read> {
-        Some(Read { program, form })
+    /// All that a variant sets after the last boot.
+    pub fn all(&mut self, settings: &Settings, rules: Option<&RuleSet>) {
+        let family = Family::of(self.target.system);
+        for module in &settings.modules {
+            match family.modules {
+                Ok(modules) => self.module(module, modules),
+                Err(why) => self.refuse(format!("module {module}"), why),
+            }
+        }
+        for (name, why) in settings.boot.keys().zip(family.no_boot_settings.into_iter().cycle()) {
+            self.refuse(format!("boot setting {name}"), why);
+        }
+        if settings.cpus.is_some() {
+            self.refuse("cpus", family.no_cpus);
+        }
+        for (name, value) in &settings.sysctls {
+            self.sysctl(name, value);
+        }
+        for (end, wanted) in [(End::In, &settings.inside), (End::Out, &settings.outside)] {
+            (family.interface)(self, &self.target.end(end).name, wanted);
+        }
+        match settings.dut {
+            Dut::Forwarding | Dut::TesterBaseline => {}
+            Dut::Bridge => (family.bridge)(self),
+            other => self.refuse(format!("dut {other}"), NO_KIND),
+        }
+        self.tables(settings, family);
+        (family.firewall)(self, settings.rule_file.as_ref(), rules);
+        self.commands(settings);
+    }
+
+    fn tables(&mut self, settings: &Settings, family: &Family) {
+        if settings.route_count.is_some() || settings.neighbour_count.is_some() {
+            self.refuse(
+                "generated routes and neighbours",
+                "linerate fills tables in the embedded lab only: let a command of the variant load them",
+            );
+        }
+        for route in &settings.routes {
+            let same = |hop: &&String| hop.contains(':') == route.to.contains(':');
+            let hops = &self.target.end(route.end).next_hops;
+            match route.via.as_ref().or_else(|| hops.iter().find(same)) {
+                Some(via) => (family.route)(self, route, via),
+                None => self.refuse(
+                    format!("route {}", route.to),
+                    "it names no next hop, and the lab file has none for that interface",
+                ),
+            }
+        }
+        for neighbour in &settings.neighbours {
+            (family.neighbour)(self, neighbour);
+        }
+    }
+
+    /// Both interfaces in a bridge that was made before, then the bridge up.
+    pub fn bridged(
+        &mut self,
+        bridge: &str,
+        port: impl Fn(&str, bool) -> Program,
+        up: impl Fn(&str) -> Program,
+    ) {
+        for name in self.target.ports().map(|port| &port.name) {
+            self.with_undo(format!("{name} in the bridge"), port(name, true), port(name, false));
+        }
+        self.with_undo(format!("{bridge} up"), up("up"), up("down"));
     }
 
     /// A kernel setting.
     pub fn sysctl(&mut self, name: &str, value: &str) {
-        let name = self.target.fill(name);
-        let value = self.target.fill(value);
-        let read = Self::read(Program::new(["sysctl", "-n", &name]), Form::Trimmed);
-        let set = |to: &str| {
-            let assignment = format!("{name}={to}");
-            match self.target.system {
-                System::Linux | System::Vyos => Program::new(["sysctl", "-q", "-w", &assignment]),
-                _ => Program::new(["sysctl", &assignment]),
-            }
+        let (name, value) = (self.target.fill(name), self.target.fill(value));
+        let options: &[&str] = match self.target.system {
+            System::Linux | System::Vyos => &["sysctl", "-q", "-w"],
+            _ => &["sysctl"],
         };
-        let (apply, undo) = (set(&value), set(WAS));
-        self.add(format!("sysctl {name}"), read, apply, Undo::Run(undo));
+        let set =
+            |to: &str| Program::new(options.iter().map(|o| (*o).to_string()).chain([format!("{name}={to}")]));
+        self.value(
+            format!("sysctl {name}"),
+            Program::new(["sysctl", "-n", &name]),
+            Form::Trimmed,
+            set,
+            &value,
+        );
     }
 
     /// What outlives a boot: files, and the loader's settings. Where that takes saving, it is saved, and so is its undoing: undoing goes
@@ -122,24 +188,11 @@ impl List<'_> {
         self.steps.image = self.steps.steps.len();
     }
 
-    /// Kernel modules, as [`List::module`].
-    pub fn modules(&mut self, settings: &Settings, look: &'static str, load: [&str; 2], unload: &str) {
-        settings.modules.iter().for_each(|module| self.module(module, look, load, unload));
-    }
-
-    /// A kernel module, as this system looks for it (a script that prints whether its argument is there), loads and unloads it.
-    pub fn module(&mut self, module: &str, look: &'static str, load: [&str; 2], unload: &str) {
-        let read = Self::read(Program::script(look, [module]), Form::Trimmed);
+    /// A kernel module.
+    pub fn module(&mut self, module: &str, Modules { look, load, unload }: Modules) {
         let back = Program::script(MODULE_BACK, [WAS, unload, module]);
         let apply = Program::new(load.into_iter().chain([module]));
-        self.add(format!("module {module}"), read, apply, Undo::Run(back));
-    }
-
-    /// Kernel settings.
-    pub fn sysctls(&mut self, settings: &Settings) {
-        for (name, value) in &settings.sysctls {
-            self.sysctl(name, value);
-        }
+        self.change(format!("module {module}"), Program::script(look, [module]), Form::Trimmed, apply, back);
     }
 
     /// A file with this content.
@@ -149,21 +202,16 @@ impl List<'_> {
             self.refuse(format!("file {path}"), "write its whole path, from / on and without ..");
             return;
         }
-        let read = Self::read(Program::script(FILE_READ, [path.clone()]), Form::Whole);
-        let apply = Program::script(FILE_WRITE, [path.clone()]).reading(Input::Text(text));
-        let undo = Program::script(FILE_BACK, [path.clone()]).reading(Input::Was);
-        self.add(format!("file {path}"), read, apply, Undo::Run(undo));
+        let script = |script| Program::script(script, [path.clone()]);
+        let (apply, back) =
+            (script(FILE_WRITE).reading(Input::Text(text)), script(FILE_BACK).reading(Input::Was));
+        self.change(format!("file {path}"), script(FILE_READ), Form::Whole, apply, back);
     }
 
     /// One of the kernel's files, with one line.
     pub fn kernel_file(&mut self, what: String, path: &str, value: &str) {
-        let read = Self::read(Program::new(["cat", path]), Form::Trimmed);
-        self.add(
-            what,
-            read,
-            Program::script(PUT, [path, value]),
-            Undo::Run(Program::script(PUT, [path, WAS])),
-        );
+        let put = |value: &str| Program::script(PUT, [path, value]);
+        self.value(what, Program::new(["cat", path]), Form::Trimmed, put, value);
     }
 
     /// The plan's own lines for a shell, last.

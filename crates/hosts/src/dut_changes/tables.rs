@@ -1,7 +1,7 @@
 //! Routes and neighbours of a variant in place of those that are there, which come back afterwards. Neighbours that were learned do not:
 //! they are learned again.
 
-use super::{Form, Input, List, Program, Undo};
+use super::{Form, Input, List, Program};
 use linerate_plan::settings::{Neighbour, Route, System};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -87,22 +87,24 @@ const BSD_ROUTE_BACK: &str = r#"was=$(cat)
 exec route -n delete "$1" "$2" "$3""#;
 
 /// A route, by `ip`.
-pub fn linux_route(list: &mut List<'_>, route: &Route, via: &str, dev: &str) {
+pub fn linux_route(list: &mut List<'_>, route: &Route, via: &str) {
+    let dev = list.target.end(route.end).name.as_str();
     let (to, version) = (route.to.as_str(), if route.to.contains(':') { "-6" } else { "-4" });
     let read = Program::new(["ip", version, "-o", "route", "show", "to", "exact", to]);
     let apply = Program::new(["ip", version, "route", "replace", to, "via", via, "dev", dev]);
     let back = Program::script(ROUTE_BACK, [version, to, via, dev]).reading(Input::Was);
-    list.add(format!("route to {to}"), List::read(read, Form::Whole), apply, Undo::Run(back));
+    list.change(format!("route to {to}"), read, Form::Whole, apply, back);
 }
 
 /// A neighbour, by `ip`.
-pub fn linux_neighbour(list: &mut List<'_>, neighbour: &Neighbour, dev: &str) {
+pub fn linux_neighbour(list: &mut List<'_>, neighbour: &Neighbour) {
+    let dev = list.target.end(neighbour.end).name.as_str();
     let (address, mac) = (neighbour.address.as_str(), neighbour.mac.as_str());
     let read = Program::new(["ip", "neigh", "show", "to", address, "dev", dev]);
     let apply =
         Program::new(["ip", "neigh", "replace", address, "lladdr", mac, "dev", dev, "nud", "permanent"]);
     let back = Program::script(NEIGHBOUR_BACK, [address, dev]).reading(Input::Was);
-    list.add(format!("neighbour {address}"), List::read(read, Form::Whole), apply, Undo::Run(back));
+    list.change(format!("neighbour {address}"), read, Form::Whole, apply, back);
 }
 
 /// A route, by `route`.
@@ -113,7 +115,7 @@ pub fn bsd_route(list: &mut List<'_>, route: &Route, via: &str) {
     let read = Program::script(BSD_ROUTE_READ, which);
     let apply = Program::script(BSD_ROUTE_PUT, which.into_iter().chain([via]));
     let back = Program::script(BSD_ROUTE_BACK, [family, to, via]).reading(Input::Was);
-    list.add(format!("route to {to}"), List::read(read, Form::Whole), apply, Undo::Run(back));
+    list.change(format!("route to {to}"), read, Form::Whole, apply, back);
 }
 
 /// A neighbour, by `arp` or `ndp`.
@@ -124,7 +126,7 @@ pub fn bsd_neighbour(list: &mut List<'_>, neighbour: &Neighbour) {
     let read = Program::script(BSD_NEIGHBOUR_READ, [tool, address]);
     let apply = Program::script(BSD_NEIGHBOUR_PUT, [tool, address, mac]);
     let back = Program::script(BSD_NEIGHBOUR_BACK, [tool, address, permanent]).reading(Input::Was);
-    list.add(format!("neighbour {address}"), List::read(read, Form::Whole), apply, Undo::Run(back));
+    list.change(format!("neighbour {address}"), read, Form::Whole, apply, back);
 }
 
 /// A network's address and mask, as `route get` prints them.

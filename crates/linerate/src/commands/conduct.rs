@@ -2,7 +2,6 @@
 
 mod carry;
 mod places;
-mod records;
 mod shown;
 
 use crate::cli::{Conduct, Format};
@@ -38,7 +37,7 @@ pub fn run(args: &Conduct) -> Result<ExitCode> {
         let wrong: Vec<String> = wrong.iter().map(|why| text::ascii(why)).collect();
         usage(wrong.join("\nlinerate: "))
     })?;
-    let at = places.iter().map(places::Where::name).collect();
+    let at = places.iter().map(|place| place.at.clone()).collect();
     interrupt::install();
     match places::connect(places, &interrupt::INTERRUPTED) {
         Ok(places) => carry::carry(args, &test, places, at, format),

@@ -3,7 +3,7 @@
 use super::RecordsError;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
@@ -24,9 +24,8 @@ pub struct Writer {
 impl Writer {
     /// Starts the thread on a file that was opened for appending and has so many whole trials.
     pub fn start(file: File, path: PathBuf, trials: u64) -> io::Result<Self> {
-        let bytes = file.metadata()?.len();
         let (sender, receiver) = sync_channel(WAITING);
-        let mut log = Log { file, path: path.clone(), bytes, trials, safe: trials };
+        let mut log = TrialLog::new(file, path.clone(), trials)?;
         let thread = Builder::new().name("records".into()).spawn(move || log.run(&receiver))?;
         Ok(Writer { path, lines: Some(sender), thread: Some(thread) })
     }
@@ -62,7 +61,9 @@ impl Drop for Writer {
     }
 }
 
-struct Log {
+/// A file of trials, one line each. What it holds is whole lines, whatever a disk refuses.
+#[derive(Debug)]
+pub struct TrialLog {
     file: File,
     path: PathBuf,
     /// Length of the whole lines.
@@ -73,7 +74,26 @@ struct Log {
     safe: u64,
 }
 
-impl Log {
+impl TrialLog {
+    /// A file that was opened for appending and has so many whole trials.
+    pub(super) fn new(file: File, path: PathBuf, trials: u64) -> io::Result<Self> {
+        let bytes = file.metadata()?.len();
+        Ok(TrialLog { file, path, bytes, trials, safe: trials })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts a trial on the disk. `line`: newline included.
+    ///
+    /// # Errors
+    /// It cannot be written; those before it are whole.
+    pub fn write(&mut self, trial: u64, line: &str) -> Result<(), RecordsError> {
+        self.append(trial, line)?;
+        self.sync(trial)
+    }
+
     fn run(&mut self, lines: &Receiver<Line>) -> Result<(), RecordsError> {
         while let Ok((mut last, line)) = lines.recv() {
             self.append(last, &line)?;
@@ -82,9 +102,14 @@ impl Log {
                 self.append(trial, &line)?;
                 last = trial;
             }
-            self.file.sync_data().map_err(|e| self.failure(last, e))?;
-            self.safe = self.trials;
+            self.sync(last)?;
         }
+        Ok(())
+    }
+
+    fn sync(&mut self, last: u64) -> Result<(), RecordsError> {
+        self.file.sync_data().map_err(|e| self.failure(last, e))?;
+        self.safe = self.trials;
         Ok(())
     }
 

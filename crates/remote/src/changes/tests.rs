@@ -100,12 +100,8 @@ fn a_host_that_hangs_is_waited_for_once() {
     let undoing = |n: u32, line: &str| Undoing {
         what: format!("change {n}"),
         argv: ["sh", "-c", line].map(String::from).into(),
-        input: String::new(),
-        lasting: false,
-        boot: None,
-        machine: None,
         made: true,
-        within_ns: None,
+        ..Undoing::default()
     };
     let place = Arc::new(ExecutionTarget::Here { name: "here".into(), netns: None });
     let mut changes = Changes::open(place, "here", None, &folder, false).unwrap();

@@ -27,7 +27,7 @@ impl RemoteDut {
     /// Reboots it, and waits until it forwards again. What does not outlive a boot is taken for gone.
     pub(super) fn reboot(&mut self, interrupted: Option<&AtomicBool>) -> Result<(), RemoteError> {
         self.reboots += 1;
-        let before = self.boot_mark();
+        let before = mark(self.place(), self.known.kernel);
         let argv: &[&str] = match self.known.kernel {
             Kernel::Linux => &["reboot"],
             _ => &["shutdown", "-r", "now"],
@@ -36,7 +36,7 @@ impl RemoteDut {
         let command = line(&argv, false);
         let order = Order::new(&command).within(COMMAND).by_sudo(self.known.sudo);
         // Told as a whole, whoever interrupts: otherwise nobody would know whether it goes down.
-        let told = self.place.run(&order, None);
+        let told = self.place().run(&order, None);
         let said = told.map(|finished| finished.errors()).unwrap_or_default();
         let back = self.come_back(&before, &said, interrupted);
         if back.as_ref().is_err_and(|error| error.fault == Fault::Interrupted) {
@@ -57,8 +57,9 @@ impl RemoteDut {
         interrupted: Option<&AtomicBool>,
     ) -> Result<(), RemoteError> {
         self.wait_down(before, said, interrupted)?;
-        self.place = Arc::new(self.wait_back("its reboot", before, interrupted)?);
-        self.changes.booted(Arc::clone(&self.place), self.boot_mark())?;
+        let place = self.wait_back("its reboot", before, interrupted)?;
+        let boot = mark(&place, self.known.kernel);
+        self.changes.booted(Arc::new(place), boot)?;
         self.wait_forwarding(interrupted)
     }
 
@@ -68,13 +69,13 @@ impl RemoteDut {
     /// # Errors
     /// It does not come back, or does not forward again.
     pub fn recover(&mut self, interrupted: Option<&AtomicBool>) -> Result<(), RemoteError> {
-        self.place = Arc::new(self.wait_back("it was lost", &None, interrupted)?);
-        let (now, then) = (self.boot_mark(), self.changes.boot());
+        let place = self.wait_back("it was lost", &None, interrupted)?;
+        let (now, then) = (mark(&place, self.known.kernel), self.changes.boot());
         if now.as_ref().zip(then).is_none_or(|(now, then)| is_same_boot(now, &then)) {
-            self.changes.reached_by(Arc::clone(&self.place));
+            self.changes.reached_by(Arc::new(place));
             return Ok(());
         }
-        self.changes.booted(Arc::clone(&self.place), now)?;
+        self.changes.booted(Arc::new(place), now)?;
         match self.wait_forwarding(interrupted) {
             // It may have files of the variant that it was lost with. They are put back next.
             Err(error) if error.fault == Fault::Unreaching => Ok(()),
@@ -95,8 +96,7 @@ impl RemoteDut {
                 if now.is_none() && self.changes.boot().is_some() {
                     return Ok(());
                 }
-                self.place = Arc::new(place);
-                self.changes.reached_by(Arc::clone(&self.place));
+                self.changes.reached_by(Arc::new(place));
                 Ok(())
             }
             Err(error) if error.fault.is_final() => Err(error),
@@ -107,16 +107,10 @@ impl RemoteDut {
     /// Connects to a host that has booted by itself: what did not outlive that is gone.
     pub(super) fn reach_after_boot(&mut self) {
         if let Ok(place) = self.try_once(None) {
-            self.place = Arc::new(place);
-            let boot = self.boot_mark();
+            let boot = mark(&place, self.known.kernel);
             // What cannot be written down is told by whatever is changed next.
-            let _ = self.changes.booted(Arc::clone(&self.place), boot);
+            let _ = self.changes.booted(Arc::new(place), boot);
         }
-    }
-
-    /// What differs from boot to boot; nothing where the host does not tell.
-    fn boot_mark(&self) -> Option<String> {
-        mark(&self.place, self.known.kernel)
     }
 
     fn wait_down(
@@ -126,7 +120,7 @@ impl RemoteDut {
         interrupted: Option<&AtomicBool>,
     ) -> Result<(), RemoteError> {
         let began = Instant::now();
-        while self.place.lost().is_none() {
+        while self.place().lost().is_none() {
             self.check(interrupted)?;
             if began.elapsed() > DOWN_WITHIN {
                 let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -223,7 +217,7 @@ impl RemoteDut {
         let (place, kernel) = self
             .witness
             .as_ref()
-            .map_or((&self.place, self.known.kernel), |(place, kernel)| (place, *kernel));
+            .map_or((self.place(), self.known.kernel), |(place, kernel)| (place, *kernel));
         let within = Duration::from_nanos(self.known.boot.timeout_ns);
         for to in &self.known.boot.reaches {
             let began = Instant::now();

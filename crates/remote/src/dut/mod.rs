@@ -51,7 +51,6 @@ pub struct Known {
 #[derive(Debug)]
 pub struct RemoteDut {
     known: Known,
-    place: Arc<ExecutionTarget>,
     changes: Changes,
     /// The host that asks whether it forwards again after a reboot, with its kernel; itself where there is none.
     witness: Option<(Arc<ExecutionTarget>, Kernel)>,
@@ -73,15 +72,14 @@ impl RemoteDut {
         journals: &Path,
         witness: Option<(Arc<ExecutionTarget>, Kernel)>,
     ) -> Result<RemoteDut, RemoteError> {
-        let mut changes =
-            Changes::open(Arc::clone(&place), address, known.machine.clone(), journals, known.sudo)?;
-        changes.in_boot(boot::mark(&place, known.kernel))?;
-        Ok(RemoteDut { known, place, changes, witness, going_down: None, reboots: 0 })
+        let mut changes = Changes::open(place, address, known.machine.clone(), journals, known.sudo)?;
+        changes.in_boot(boot::mark(changes.place(), known.kernel))?;
+        Ok(RemoteDut { known, changes, witness, going_down: None, reboots: 0 })
     }
 
     /// What it is called.
     pub fn name(&self) -> &str {
-        self.place.name()
+        self.place().name()
     }
 
     /// How often it was told to reboot.
@@ -91,7 +89,7 @@ impl RemoteDut {
 
     /// How it is reached now.
     pub fn place(&self) -> &Arc<ExecutionTarget> {
-        &self.place
+        self.changes.place()
     }
 
     /// Whether there is something to be put back, be it of a linerate that was killed.
@@ -126,9 +124,9 @@ impl RemoteDut {
     /// Makes the connection again, if it was lost. A host that has booted meanwhile is one all the same.
     fn reach(&mut self) {
         let (began, within) = (Instant::now(), self.patience());
-        while self.place.lost().is_some() && began.elapsed() < within {
+        while self.place().lost().is_some() && began.elapsed() < within {
             match self.reconnect() {
-                Ok(()) if self.place.lost().is_none() => return,
+                Ok(()) if self.place().lost().is_none() => return,
                 Err(error) if error.fault == Fault::Booted => return self.reach_after_boot(),
                 Err(_) => return,
                 Ok(()) => std::thread::sleep(Duration::from_millis(250)),
@@ -196,7 +194,7 @@ impl RemoteDut {
             match asked {
                 Ok(()) if self.known.ends.iter().all(told) => break,
                 Err(error) if began.elapsed() > self.patience() => return Err(error),
-                Err(_) if self.place.lost().is_some() => self.reconnect()?,
+                Err(_) if self.place().lost().is_some() => self.reconnect()?,
                 Ok(()) if began.elapsed() > self.patience() => {
                     let said = format!("it does not tell the counters of {}", self.known.ends.join(" and "));
                     return Err(RemoteError::new(self.name(), Fault::Uncounted, said));
@@ -214,7 +212,7 @@ impl RemoteDut {
         let Some(argv) = question.argv(self.known.kernel) else { return Ok(()) };
         let command = crate::words::line(&argv, false);
         let order = Order { command: &command, limit: QUESTION, most_output: 1 << 20, sudo: false };
-        let finished = self.place.run(&order, None)?;
+        let finished = self.place().run(&order, None)?;
         if finished.outcome == Outcome::TimedOut {
             let silent = Fault::Silent(QUESTION);
             return Err(RemoteError::new(self.name(), silent, format!("`{command}` does not end there")));
@@ -225,7 +223,7 @@ impl RemoteDut {
 
     /// Starts a plan's commands that run under load.
     pub fn arm(&self, commands: &[String]) -> Collectors {
-        Collectors::start(Arc::clone(&self.place), commands.to_vec(), self.known.sudo)
+        Collectors::start(Arc::clone(self.place()), commands.to_vec(), self.known.sudo)
     }
 
     /// The output of a plan's command after a trial, or why there is none.
@@ -234,7 +232,7 @@ impl RemoteDut {
         let command = crate::words::line(&words, false);
         let (limit, most_output, sudo) = (COMMAND_WITHIN, MOST_COLLECTED, self.known.sudo);
         let order = Order { command: &command, limit, most_output, sudo };
-        match self.place.run(&order, None) {
+        match self.place().run(&order, None) {
             Ok(finished) if finished.is_success() => Ok(finished.text()),
             Ok(finished) => Err(format!("{:?}: {}", finished.outcome, finished.errors().trim())),
             Err(error) => Err(error.to_string()),

@@ -1,6 +1,5 @@
 //! Carries a test out, and records every trial as soon as it is over.
 
-use super::records::Records;
 use crate::cli::{Conduct, Format};
 use crate::interrupt::{self, Hosts, interrupted};
 use crate::output::{FAILED, INTERRUPTED, print, show};
@@ -8,11 +7,15 @@ use crate::progress::Progress;
 use anyhow::Result;
 use linerate_hosts::phases::{Action, Design, End, Phase, Report, Undone};
 use linerate_import::conductor::{Recorder, Test, Trial, phase_name};
-use linerate_linux::records::utc_now;
+use linerate_linux::records::{TrialLog, utc_now};
 use linerate_remote::{Driver, ExecutionTarget, Notice};
 use linerate_report::text;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+
+/// Where records are kept if nobody says where.
+const FOLDER: &str = "linerate-results";
 
 /// Carries a test out where its workers' steps run.
 ///
@@ -25,7 +28,7 @@ pub fn carry(
     at: Vec<String>,
     format: Format,
 ) -> Result<ExitCode> {
-    let records = Records::create(args.output.as_deref(), &test.name)?;
+    let records = TrialLog::create(Path::new(FOLDER), &test.name, args.output.as_deref())?;
     let wanted = args.wanted();
     let design = test.design(&wanted);
     let names = test.workers.iter().map(|worker| worker.name.as_str());
@@ -56,7 +59,7 @@ struct Campaign<'t> {
     hosts: Option<&'static Hosts>,
     format: Format,
     recorder: Recorder<'t>,
-    records: Records,
+    records: TrialLog,
     progress: Progress,
     trials: u32,
     failed: u32,
@@ -129,10 +132,11 @@ impl Campaign<'_> {
         self.trials += 1;
         self.failed += trial.failed_steps();
         self.whole &= trial.is_whole();
-        let line = self.records.append(trial)?;
+        let line = serde_json::to_string(trial)? + "\n";
+        self.records.write(trial.trial.into(), &line)?;
         self.progress.aside(|| match self.format {
             Format::Text => show(&text::conducted(trial)),
-            Format::Json => print(&format!("{line}\n")),
+            Format::Json => print(&line),
         });
         Ok(())
     }

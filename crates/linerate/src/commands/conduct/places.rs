@@ -7,35 +7,19 @@ use linerate_remote::{Connection, ExecutionTarget, RemoteError, Target};
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 
-/// Where the steps of a worker run, before there is a connection.
-pub enum Where {
-    /// On a host, over ssh.
-    Ssh(Target),
-    /// In a network namespace of this machine, or in its own.
-    Here {
-        /// The worker.
-        name: String,
-        /// The namespace.
-        netns: Option<Netns>,
-    },
-}
-
-impl Where {
+/// Where the steps of a worker run.
+pub struct Place {
     /// What records call it.
-    pub fn name(&self) -> String {
-        match self {
-            Where::Ssh(target) => target.address.clone(),
-            Where::Here { netns: Some(netns), .. } => format!("network namespace {}", netns.label()),
-            Where::Here { netns: None, .. } => "this machine".into(),
-        }
-    }
+    pub at: String,
+    /// This machine, or the host that is to be connected.
+    reach: Result<ExecutionTarget, Target>,
 }
 
 /// Where each worker's steps run, or all that keeps them from it.
 ///
 /// # Errors
 /// A namespace is missing, or a mapping fits no worker.
-pub fn find(args: &Conduct, test: &Test) -> Result<Vec<Where>, Vec<String>> {
+pub fn find(args: &Conduct, test: &Test) -> Result<Vec<Place>, Vec<String>> {
     let mut wrong = Vec::new();
     // Of workers that take no part, nobody knows the address here.
     if args.workers.is_empty() {
@@ -58,19 +42,16 @@ pub fn find(args: &Conduct, test: &Test) -> Result<Vec<Where>, Vec<String>> {
 ///
 /// # Errors
 /// Of each host that cannot be reached, why.
-pub fn connect(places: Vec<Where>, cancelled: &AtomicBool) -> Result<Vec<ExecutionTarget>, Vec<RemoteError>> {
-    let target = |place: &Where| match place {
-        Where::Ssh(target) => Some(target.clone()),
-        Where::Here { .. } => None,
-    };
-    let targets: Vec<Target> = places.iter().filter_map(target).collect();
+pub fn connect(places: Vec<Place>, cancelled: &AtomicBool) -> Result<Vec<ExecutionTarget>, Vec<RemoteError>> {
+    let targets: Vec<Target> =
+        places.iter().filter_map(|place| place.reach.as_ref().err().cloned()).collect();
     let mut connections = Connection::open_all(&targets, Some(cancelled)).into_iter();
     let (mut connected, mut errors) = (Vec::new(), Vec::new());
     for place in places {
-        match place {
-            Where::Here { name, netns } => connected.push(ExecutionTarget::Here { name, netns }),
-            Where::Ssh(_) => match connections.next().expect("an answer for each host") {
-                Ok(connection) => connected.push(ExecutionTarget::Ssh(Box::new(connection))),
+        match place.reach {
+            Ok(here) => connected.push(here),
+            Err(_) => match connections.next().expect("an answer for each host") {
+                Ok(connection) => connected.push(connection.into()),
                 Err(error) => errors.push(error),
             },
         }
@@ -83,25 +64,28 @@ fn is_called(worker: &Worker, name: &str) -> bool {
 }
 
 /// What is said of a worker's name counts more than what is said of its address.
-fn over_ssh(worker: &Worker, args: &Conduct) -> Where {
+fn over_ssh(worker: &Worker, args: &Conduct) -> Place {
     let by_name = args.map.iter().rfind(|(name, _)| worker.name == name.to_lowercase());
     let found = by_name.or_else(|| args.map.iter().rfind(|(name, _)| worker.host == *name));
     let mut target = Target::new(found.map_or(&worker.host, |(_, to)| to)).named(&worker.name);
     target.config.clone_from(&args.ssh_config);
     target.accept_new = args.accept_new_keys;
-    Where::Ssh(target)
+    Place { at: target.address.clone(), reach: Err(target) }
 }
 
-fn local(worker: &Worker) -> Result<Where, String> {
+fn local(worker: &Worker) -> Result<Place, String> {
     let name = worker.name.clone();
-    match Netns::open(&worker.name) {
-        Ok(netns) => Ok(Where::Here { name, netns: Some(netns) }),
-        Err(_) if is_loopback(&worker.host) => Ok(Where::Here { name, netns: None }),
-        Err(error) => Err(format!(
-            "{name} ({}) cannot run here: {error}; make the namespace (ip netns add {name}), or leave --local out",
-            worker.host
-        )),
-    }
+    let (at, netns) = match Netns::open(&worker.name) {
+        Ok(netns) => (format!("network namespace {}", netns.label()), Some(netns)),
+        Err(_) if is_loopback(&worker.host) => ("this machine".into(), None),
+        Err(error) => {
+            return Err(format!(
+                "{name} ({}) cannot run here: {error}; make the namespace (ip netns add {name}), or leave --local out",
+                worker.host
+            ));
+        }
+    };
+    Ok(Place { at, reach: Ok(ExecutionTarget::Here { name, netns }) })
 }
 
 fn is_loopback(host: &str) -> bool {

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use linerate_hosts::phases::Phase;
-use linerate_import::conductor::{self, Mode};
-use serde::Serialize;
+use linerate_import::conductor::{self, Mode, phase_name};
+use serde::{Serialize, Serializer};
 
 #[derive(Serialize)]
 struct Test<'t> {
@@ -20,20 +20,8 @@ struct Worker<'t> {
     conductor: &'t str,
     cmdport: u16,
     resultsport: u16,
-    phases: Phases<'t>,
-}
-
-/// The steps of each phase that is asked for.
-#[derive(Serialize)]
-struct Phases<'t> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    startup: Option<Vec<Step<'t>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    run: Option<Vec<Step<'t>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    collect: Option<Vec<Step<'t>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reset: Option<Vec<Step<'t>>>,
+    #[serde(serialize_with = "in_order")]
+    phases: Vec<(&'static str, Vec<Step<'t>>)>,
 }
 
 #[derive(Serialize)]
@@ -41,6 +29,10 @@ struct Step<'t> {
     command: &'t str,
     mode: Mode,
     limit_s: Option<u32>,
+}
+
+fn in_order<S: Serializer>(phases: &[(&str, Vec<Step<'_>>)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(phases.iter().map(|(name, steps)| (name, steps)))
 }
 
 /// The test with those of its phases that are wanted.
@@ -51,7 +43,7 @@ pub fn json(test: &conductor::Test, wanted: &[Phase]) -> Result<String> {
 }
 
 fn worker<'t>(worker: &'t conductor::Worker, wanted: &[Phase]) -> Worker<'t> {
-    let steps = |phase| wanted.contains(&phase).then(|| worker.steps(phase).iter().map(step).collect());
+    let steps = |phase: &Phase| (phase_name(*phase), worker.steps(*phase).iter().map(of).collect());
     Worker {
         name: &worker.name,
         file: &worker.file,
@@ -59,15 +51,10 @@ fn worker<'t>(worker: &'t conductor::Worker, wanted: &[Phase]) -> Worker<'t> {
         conductor: &worker.conductor,
         cmdport: worker.command_port,
         resultsport: worker.results_port,
-        phases: Phases {
-            startup: steps(Phase::SetUp),
-            run: steps(Phase::Run),
-            collect: steps(Phase::Collect),
-            reset: steps(Phase::Reset),
-        },
+        phases: wanted.iter().map(steps).collect(),
     }
 }
 
-fn step(step: &conductor::Step) -> Step<'_> {
+fn of(step: &conductor::Step) -> Step<'_> {
     Step { command: &step.command, mode: step.mode, limit_s: step.limit_s }
 }

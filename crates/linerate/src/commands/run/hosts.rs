@@ -160,21 +160,13 @@ impl Site {
             kernel: detected.map_or(String::new(), |s| s.kernel.clone()),
             os: detected
                 .map_or(String::new(), |s| s.product.clone().unwrap_or_else(|| s.system.key().to_string())),
-            machine: String::new(),
-            cpu_model: String::new(),
             cpus: facts.and_then(|f| f.cpus).unwrap_or(0),
-            hypervisor: None,
-            memory: 0,
-            governor: String::new(),
-            clock_source: String::new(),
-            mitigations: BTreeMap::new(),
             interfaces: facts
                 .iter()
                 .flat_map(|f| &f.interfaces)
                 .map(|i| (i.name.clone(), medium(i)))
                 .collect(),
-            versions: BTreeMap::new(),
-            settings: BTreeMap::new(),
+            ..HostFacts::default()
         }
     }
 
