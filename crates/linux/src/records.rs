@@ -48,7 +48,7 @@ impl RecordStore {
     pub fn create(base: &Path, name: &str, explicit_out: Option<&Path>) -> Result<Self, RecordsError> {
         let directory = match explicit_out {
             Some(out) => make_empty(out)?,
-            None => make_new(base, name, "", |path| DirBuilder::new().create(path))?.0,
+            None => make_new(base, &stamped(name), "", |path| DirBuilder::new().create(path))?.0,
         };
         let path = directory.join(TRIALS);
         let file = OpenOptions::new().append(true).create_new(true).open(&path);
@@ -168,7 +168,11 @@ fn sanitised(name: &str) -> String {
     if name.is_empty() { "campaign".into() } else { name }
 }
 
-/// Makes `<base>/<UTC time>-<name><ending>`, with `-2`, `-3` behind the name if there is one already.
+fn stamped(name: &str) -> String {
+    format!("{}-{}", stamp_utc(SystemTime::now()), sanitised(name))
+}
+
+/// Makes `<base>/<name><ending>`, with `-2`, `-3` behind the name if there is one already.
 fn make_new<T>(
     base: &Path,
     name: &str,
@@ -176,7 +180,6 @@ fn make_new<T>(
     make: impl Fn(&Path) -> io::Result<T>,
 ) -> Result<(PathBuf, T), RecordsError> {
     fs::create_dir_all(base).map_err(|e| RecordsError::system("make", base, e))?;
-    let name = format!("{}-{}", stamp_utc(SystemTime::now()), sanitised(name));
     for number in 1.. {
         let suffix = if number == 1 { String::new() } else { format!("-{number}") };
         let path = base.join(format!("{name}{suffix}{ending}"));
@@ -201,7 +204,7 @@ impl TrialLog {
             Some(path) => {
                 (path.to_path_buf(), make(path).map_err(|e| RecordsError::system("make", path, e))?)
             }
-            None => make_new(base, name, ".jsonl", make)?,
+            None => make_new(base, &stamped(name), ".jsonl", make)?,
         };
         TrialLog::new(file, path.clone(), 0).map_err(|e| RecordsError::system("read", &path, e))
     }

@@ -1,4 +1,4 @@
-//! Changes of a host as a variant wants them: each is journalled with what puts it back before it is made, and undone in reverse order.
+//! The changes of a host for a variant: each is journalled, together with its undoing, before it is made. They are undone in reverse order.
 
 mod input;
 mod journal;
@@ -24,19 +24,19 @@ use std::time::{Duration, SystemTime};
 const LIMIT: Duration = Duration::from_secs(300);
 /// How long an installation may take, beside the time for its bytes to arrive; and its undoing.
 const INSTALLATION: Duration = Duration::from_nanos(INSTALLATION_NS);
-/// Bytes of what was there before a change, at most: files and saved rule sets.
+/// The longest output that is read before a change: files and saved rule sets.
 const MOST: usize = 1 << 20;
 
-/// What undoing came to.
+/// The result of undoing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Undone {
-    /// What was put back, in that order.
+    /// The changes that were put back, in that order.
     pub what: Vec<String>,
     /// Whether a boot is owed: some of it counts from the next one on, or is undone by it.
     pub reboot: bool,
 }
 
-/// What stands in a journal for a boot that is owed: what was put back counts from it on only.
+/// The entry of a journal for a boot that is owed: settings that were put back count from that boot on only.
 const OWED: &str = "the boot that is owed";
 
 /// Whether two marks are of one boot: they are the same, or times of boots that differ by no more than clocks do.
@@ -57,9 +57,9 @@ pub struct Changes {
     place: Arc<ExecutionTarget>,
     journal: Journal,
     sudo: bool,
-    /// What tells this boot of the host apart, where it tells.
+    /// Identifies this boot of the host, where the host tells.
     boot: Option<String>,
-    /// What tells the machine apart.
+    /// Identifies the machine.
     machine: Option<String>,
     /// How long a program may take.
     limit: Duration,
@@ -68,7 +68,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Opens the journal of a host in a folder of this machine. `machine`: what tells the machine apart (an Ethernet address), whatever
+    /// Opens the journal of a host in a folder of this machine. `machine`: identifies the machine (an Ethernet address), whatever
     /// lab files call it and however ssh reaches it; `address`: where ssh reaches it, for those that do not tell. `sudo`: programs are run
     /// by `sudo -n`.
     ///
@@ -85,7 +85,7 @@ impl Changes {
         let machines = journal.pending().iter().filter_map(|undoing| undoing.machine.as_ref());
         if let Some((was, is)) = machines.zip(machine.iter().cycle()).find(|(was, is)| was != is) {
             let said = format!(
-                "{} says what was changed on another machine at this address ({was}, and this is {is}), and putting that back here would spoil this one",
+                "{} lists the changes of another machine at this address ({was}, and this is {is}); undoing them here would spoil this machine",
                 journal.path().display()
             );
             return Err(RemoteError::new(place.name(), Fault::AnotherMachine, said));
@@ -93,7 +93,7 @@ impl Changes {
         Ok(Changes { place, journal, sudo, boot: None, machine, limit: LIMIT, installed: BTreeMap::new() })
     }
 
-    /// What has been changed and not been put back, oldest first: also by a linerate that was killed.
+    /// Changes that have not been put back, oldest first: also those of a linerate that was killed.
     pub fn pending(&self) -> &[Undoing] {
         self.journal.pending()
     }
@@ -101,7 +101,7 @@ impl Changes {
     /// Makes changes, in order; `lasting`: they outlive a boot. After a failure, those before it are still there, and in the journal.
     ///
     /// # Errors
-    /// A program failed, what there is cannot be read, or the host was lost.
+    /// A program failed, the present value cannot be read, or the host was lost.
     pub fn make(
         &mut self,
         steps: &[Step],
@@ -157,7 +157,7 @@ impl Changes {
         self.forget(|undoing| undoing.lasting && undoing.what != OWED)
     }
 
-    /// Whether what was put back counts from the next boot on only.
+    /// Whether settings that were put back count from the next boot on only.
     pub fn owes_boot(&self) -> bool {
         self.journal.pending().iter().any(|undoing| undoing.what == OWED)
     }
@@ -172,12 +172,12 @@ impl Changes {
         &self.place
     }
 
-    /// What tells this boot of the host apart, as far as is known.
+    /// Identifies this boot of the host, where that is known.
     pub fn boot(&self) -> Option<String> {
         self.boot.clone()
     }
 
-    /// Which boot of the host this is. What was changed in another one and does not outlive it is gone.
+    /// Sets which boot of the host this is. Changes of another boot that do not outlive it are gone.
     ///
     /// # Errors
     /// The journal cannot be written.
@@ -239,7 +239,7 @@ impl Changes {
         Err(RemoteError::new(self.place.name(), fault, said))
     }
 
-    /// Puts one change back; whether there was one. What was written down and never made is none; what a boot undoes is not done here.
+    /// Puts one change back. `false`: it was written down and never made, or a boot undoes it.
     fn undo_one(&self, undoing: &Undoing) -> Result<bool, RemoteError> {
         if undoing.argv.is_empty() {
             return Ok(false);
@@ -339,7 +339,7 @@ fn shown(program: &Program) -> String {
     short(&program.shown())
 }
 
-/// The beginning of what was said, in one line.
+/// The beginning of a text, in one line.
 fn short(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let cut: String = line.chars().take(300).map(|c| if c.is_control() { '?' } else { c }).collect();

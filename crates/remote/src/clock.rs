@@ -12,7 +12,7 @@ pub struct Probe {
     pub asked_ns: u64,
     /// When the answer came, on the same clock.
     pub answered_ns: u64,
-    /// What the host's clock said, since 1970.
+    /// The time of the host's clock, since 1970.
     pub there: Stamp,
 }
 
@@ -41,7 +41,7 @@ impl Stamp {
 /// The clock of a host against one of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offset {
-    /// What is to be added to this machine's clock to have the host's.
+    /// Is added to this machine's clock to give the host's.
     pub ns: i128,
     /// How wrong that can be.
     pub error_ns: u64,

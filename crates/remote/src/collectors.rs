@@ -26,7 +26,7 @@ const END_NS: u64 = 2_000_000_000;
 /// How often orders are looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What the thread is to do.
+/// Orders to the thread.
 const WATCH: u8 = 0;
 const END: u8 = 1;
 const ABANDON: u8 = 2;

@@ -21,13 +21,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the first session runs. Like all that is given to a login shell, which may be csh, it is constant.
+/// The command of the first session. Like every text for a login shell, which may be csh, it is constant.
 const KEEP: &str = "exec /bin/sh -c 'echo linerate-is-ready; exec cat >/dev/null'";
-/// How it is recognised behind what the files of a login shell may print.
+/// Its answer, behind whatever the start files of a login shell print.
 const READY: &[u8] = b"linerate-is-ready\n";
 /// What keeps a session from making a connection of its own.
 const PROXY: &str = "ProxyCommand=/nonexistent";
-/// What is kept of the output of a master.
+/// Bytes of a master's output that are kept.
 const KEPT: usize = 16 * 1024;
 /// How often is looked whether something has changed that no pipe tells.
 const LOOK: Duration = Duration::from_millis(20);
@@ -116,7 +116,7 @@ impl Connection {
         self.lines().iter_mut().find_map(|line| line.master.check(&self.target))
     }
 
-    /// What tells, by having something to read or by being closed, that [`Connection::lost`] is worth a look.
+    /// Descriptors that become readable, or are closed, when [`Connection::lost`] may have changed.
     pub fn watched(&self) -> Vec<RawFd> {
         let of = |line: &ControlMaster| line.master.outlets.iter().filter_map(Outlet::fd).collect::<Vec<_>>();
         self.lines().iter().flat_map(of).collect()
@@ -144,7 +144,7 @@ impl Connection {
         self.lines().iter().find_map(|line| line.room.take(need, &line.socket))
     }
 
-    /// The same; where there is none, it is made, or else the last is taken.
+    /// Room for a session; makes a further connection where there is none, or else takes the last one.
     pub(super) fn slot_in_time(&self) -> Result<Slot, RemoteError> {
         let none = || RemoteError::new(&self.target.name, Fault::Sessions, "");
         if let Some(slot) = self.slot(Need::Usual) {

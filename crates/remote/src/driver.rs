@@ -1,7 +1,7 @@
 //! Carries out the phases of a campaign on many hosts at once: does what `linerate_hosts::phases::Machine` says and tells it what
 //! happened.
 //!
-//! One thread waits for all sessions and connections. What is started at the beginning of a run makes a volley (`volley`): all sessions
+//! One thread waits for all sessions and connections. The first steps of a run make a volley (`volley`): all sessions
 //! are ready and the clocks compared before the first command is told to go. A host that was lost is connected again when something
 //! is to be started there: in the reset of the same trial, and in the next trial.
 
@@ -45,7 +45,7 @@ pub enum Notice<'a> {
 const LOOK: Duration = Duration::from_millis(50);
 /// How often a session is tried that the host does not take.
 const TRIES: u32 = 3;
-/// What a shell says of a command that it cannot run.
+/// A shell's exit status for a command that it cannot run.
 const CANNOT_RUN: Outcome = Outcome::Ended(Status::Exit(126));
 
 /// A campaign on hosts.
@@ -53,7 +53,7 @@ pub struct Driver<'a> {
     machine: Machine,
     sites: Vec<Site>,
     live: BTreeMap<StepId, Live>,
-    /// What was sent to be started, until it is.
+    /// Steps whose session was opened and whose command has not begun.
     sent: BTreeMap<StepId, Waiting>,
     volley: Option<Volley>,
     events: VecDeque<Event>,
@@ -132,7 +132,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Opens sessions for what is to be started on a host, once it is connected and has room for them.
+    /// Opens sessions for the steps that wait on a host, once it is connected and has room for them.
     fn open_waiting(&mut self, host: usize) {
         if !self.sites[host].is_connected() {
             self.sites[host].connect();
@@ -357,7 +357,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// What puts a host back always finds room.
+/// Steps of the reset always find room.
 fn need(step: StepId) -> Need {
     if step.phase == Phase::Reset { Need::Last } else { Need::Usual }
 }

@@ -6,14 +6,13 @@ use std::time::Duration;
 /// A host that could not be reached, was lost, or did not do what it was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteError {
-    /// What the host is called.
     pub host: String,
     pub fault: Fault,
-    /// What ssh or the host said; for a fault without a sentence of its own, the whole sentence.
+    /// The words of ssh or the host; for a fault without a sentence of its own, the whole sentence.
     pub said: String,
 }
 
-/// What is wrong with a connection, with a change of a host, or with a device under test.
+/// A fault of a connection, of a change of a host, or of a device under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     NoClient,
@@ -54,13 +53,13 @@ pub enum Fault {
     Busy,
     /// The journal is about another machine.
     AnotherMachine,
-    /// A file of this machine cannot be read, or is not what it was.
+    /// A file of this machine cannot be read, or has changed.
     Here,
     /// A program of a change ended by itself and failed: it has not done what it should, and will not.
     Failed,
     /// A program of a change did not end by itself: it may still do what it should.
     Unended,
-    /// What a program printed does not have the value.
+    /// The value is not in the output of the program that should print it.
     Unread,
     /// Some changes could not be undone.
     NotUndone,
@@ -74,14 +73,14 @@ pub enum Fault {
     Gone,
     /// The DUT is back and reaches nothing.
     Unreaching,
-    /// What was put back counts from the next boot on, and there must be none.
+    /// Settings that were put back count from the next boot on, and the plan allows no boot.
     Owed,
     /// The DUT booted by itself.
     Booted,
     Interrupted,
 }
 
-/// What of a plan can still be measured after an error.
+/// The variants of a plan that can still be measured after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
     /// The other variants: this one cannot be set up.
@@ -94,7 +93,7 @@ pub enum Left {
 }
 
 impl Fault {
-    /// What is wrong, and what the user can do; empty where the error's own sentence says it.
+    /// The fault in words, and the remedy; empty where the error's own sentence has them.
     fn texts(self) -> (&'static str, &'static str) {
         match self {
             Fault::NoClient => {
@@ -167,10 +166,10 @@ impl Fault {
             Fault::NotUndone | Fault::NotUndoneYet => (
                 "",
                 "whatever runs a plan on this host next tries again; a reboot of the host settles what does not outlive \
-                 one; what was put back by hand can be deleted there",
+                 one; delete the lines of settings that you put back by hand",
             ),
             Fault::Owed => (
-                "what was put back there counts from its next boot on only, and this plan allows none",
+                "settings that were put back there count from its next boot on only, and this plan allows no boot",
                 "reboot it by hand, or add reboot = \"when-needed\" to [trials]",
             ),
             Fault::Booted => (
@@ -191,7 +190,7 @@ impl Fault {
         }
     }
 
-    /// What the user can do.
+    /// Tells the user how to mend it.
     pub fn remedy(self) -> &'static str {
         self.texts().1
     }
@@ -202,7 +201,7 @@ impl Fault {
         matches!(self, ChangedKey | UnknownKey | RevokedKey | NoClient | Address | Configuration)
     }
 
-    /// What of a plan can still be measured with this DUT.
+    /// The variants that can still be measured with this DUT.
     pub fn left(self) -> Left {
         match self {
             Fault::Failed | Fault::Unended | Fault::Unread | Fault::Here => Left::Others,
@@ -242,13 +241,13 @@ impl fmt::Display for RemoteError {
 }
 
 impl RemoteError {
-    /// An error of a host. What it said may be anything: a terminal gets no orders from it.
+    /// An error of a host. Control characters in its words are replaced.
     pub fn new(host: &str, fault: Fault, said: impl Into<String>) -> RemoteError {
         let plain = |c: char| if c.is_control() && c != '\n' { '?' } else { c };
         RemoteError { host: host.to_owned(), fault, said: said.into().chars().map(plain).collect() }
     }
 
-    /// No room for a session, and none could be made because of this.
+    /// There is no room for a session, and this kept a further connection from being made.
     pub(super) fn no_more_sessions(&self) -> RemoteError {
         let said = format!("of a further connection: {}{}", self.fault, in_brackets(&self.said));
         RemoteError::new(&self.host, Fault::Sessions, said)
@@ -263,7 +262,7 @@ impl RemoteError {
     }
 }
 
-/// What ssh says, in the order in which it is looked for: what comes first explains what comes later.
+/// Messages of ssh, in the order in which they are looked for: earlier ones explain later ones.
 const SIGNS: [(&str, Fault); 26] = [
     ("REMOTE HOST IDENTIFICATION HAS CHANGED", Fault::ChangedKey),
     ("REVOKED HOST KEY DETECTED", Fault::RevokedKey),
@@ -293,7 +292,7 @@ const SIGNS: [(&str, Fault); 26] = [
     ("Broken pipe", Fault::Closed),
 ];
 
-/// What the words of ssh mean. `used`: the connection had been in use.
+/// The fault behind a message of ssh. `used`: the connection had been in use.
 pub(super) fn classify(host: &str, said: &str, used: bool, silence: Duration) -> RemoteError {
     let fault = SIGNS.iter().find(|(sign, _)| said.contains(sign)).map(|(_, fault)| *fault);
     let fault = match (fault, used) {

@@ -14,7 +14,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What a login shell is given, whatever shell it is: it reads the text of the supervising shell, which ends with a full stop.
+/// The command line for any login shell: it reads the text of the supervising shell, which ends with a full stop.
 pub(super) const LINE: &str = r#"exec /bin/sh -c 'n=$(printf "\nx"); n=${n%x}; s=; while :; do IFS= read -r l || exit 1; case $l in .) break ;; esac; s=$s$l$n; done; eval "$s"'"#;
 /// How long commands on this machine may go on without linerate.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -26,14 +26,12 @@ pub enum ExecutionTarget {
     Ssh(Box<Connection>),
     /// On this one.
     Here {
-        /// What it is called.
         name: String,
         /// The network namespace; this process's own if `None`.
         netns: Option<Netns>,
     },
     /// In a room of the embedded lab: a network namespace with mounts of its own.
     Room {
-        /// What it is called.
         name: String,
         /// The way into it.
         door: Door,
@@ -76,7 +74,6 @@ impl ExecutionTarget {
         })
     }
 
-    /// What it is called.
     pub fn name(&self) -> &str {
         match self {
             ExecutionTarget::Ssh(connection) => &connection.target().name,
@@ -100,7 +97,7 @@ impl ExecutionTarget {
         }
     }
 
-    /// What to wait for besides sessions: see [`Connection::watched`].
+    /// Descriptors to poll besides those of sessions: see [`Connection::watched`].
     pub fn watched(&self) -> Vec<RawFd> {
         match self {
             ExecutionTarget::Ssh(connection) => connection.watched(),
@@ -151,7 +148,7 @@ impl ExecutionTarget {
         }
     }
 
-    /// The same; where there is none, it is made, which takes as long as connecting.
+    /// Room for a session; where there is none, a further connection is made, which takes as long as connecting.
     pub(super) fn seat_in_time(&self) -> Result<SessionPermit, RemoteError> {
         match self {
             ExecutionTarget::Ssh(connection) => connection.slot_in_time().map(Some).map(SessionPermit),

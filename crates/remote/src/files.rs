@@ -8,19 +8,19 @@ use linerate_hosts::phases::Output;
 use std::io::{self, Read};
 use std::sync::atomic::AtomicBool;
 
-/// Keeps what it reads in a new file, whose name it prints; nothing of it where not all has arrived.
+/// Keeps its input in a new file, whose name it prints; keeps nothing where not all has arrived.
 const SPOOL: &str = r#"
 IFS= read -r size && umask 077 && f=$(mktemp /tmp/linerate.XXXXXXXX) || exit 1
 cat >"$f" && [ "$(($(wc -c <"$f")))" -eq "$size" ] && echo "$f" && exit 0
 rm -f "$f"
 exit 1
 "#;
-/// What is kept of complaints.
+/// Bytes of error messages that are kept.
 const COMPLAINT: usize = 4096;
 /// A piece of a file.
 const PIECE: usize = 64 * 1024;
 
-/// Runs a command with this as its input, of which there is never more than a piece in memory. The inner error: the input cannot be read.
+/// Runs a command with this input; never more than a piece of it is in memory. The inner error: the input cannot be read.
 pub(super) fn fed(
     place: &ExecutionTarget,
     order: &Order<'_>,
@@ -42,8 +42,8 @@ pub(super) fn fed(
     }
 }
 
-/// Runs a command with this as its input, all of which is there before the command begins: so it can be ended at any time, and never
-/// takes a part for the whole.
+/// Runs a command with this input, which arrives as a whole before the command begins: so the command can be ended at any time, and
+/// never takes a part for the whole.
 pub(super) fn spooled(
     place: &ExecutionTarget,
     order: &Order<'_>,
@@ -84,7 +84,7 @@ impl<'r> Feed<'r> {
         self.content.is_some()
     }
 
-    /// Sends what there is room for, and closes the input behind the last of it.
+    /// Sends as much as there is room for, and closes the input behind the last of it.
     fn go_on(&mut self, session: &Session) -> io::Result<()> {
         if let Some(content) = self.content.as_mut().filter(|_| self.sent == self.length) {
             (self.sent, self.length) = (0, content.read(&mut self.piece)?);

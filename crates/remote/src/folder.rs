@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// What a folder is called, before the number of its process.
+/// Beginning of a folder's name; the number of its process follows.
 const NAME: &str = "linerate-ssh-";
 /// The longest path of a folder: ssh adds a name of its own, and a socket's path has 107 bytes.
 const LONGEST: usize = 107 - 20 - 17;

@@ -23,7 +23,7 @@ impl Control {
         Ok(Arc::new(Control(Mutex::new(Some(File::from(pipe))))))
     }
 
-    /// Writes what there is room for.
+    /// Writes as much as there is room for.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match &mut *self.pipe() {
             Some(pipe) => pipe.write(bytes),
@@ -55,7 +55,7 @@ impl Control {
         Ok(())
     }
 
-    /// What to wait for before writing.
+    /// The descriptor to poll before writing.
     pub fn fd(&self) -> Option<RawFd> {
         self.pipe().as_ref().map(File::as_raw_fd)
     }
@@ -70,7 +70,7 @@ impl Control {
     }
 }
 
-/// What is kept alive.
+/// A session that is kept alive.
 struct Kept {
     control: Weak<Control>,
     every: Duration,
@@ -85,8 +85,8 @@ struct Heart {
 
 static HEART: Mutex<Heart> = Mutex::new(Heart { kept: Vec::new(), beats: false });
 
-/// Writes a beat every so often, for as long as the session exists. It does so on a thread of its own: whoever has to wait for a
-/// disk must not lose a host over it.
+/// Writes a beat every so often, for as long as the session exists. It does so on a thread of its own: a caller that waits for a disk
+/// must not lose a host over it.
 pub fn keep(control: &Arc<Control>, every: Duration) -> io::Result<()> {
     let mut heart = heart();
     heart.kept.push(Kept { control: Arc::downgrade(control), every, due: Instant::now() });

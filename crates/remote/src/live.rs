@@ -24,16 +24,16 @@ pub(crate) struct Live {
     probes: Vec<Probe>,
     /// When it was told to go.
     pub(crate) went_ns: Option<u64>,
-    /// When its answer came, and what it said.
+    /// When it said that it had begun, and its own time of that.
     pub(crate) began: Option<(u64, Option<Stamp>)>,
     /// When the session was closed without a word.
     closed_ns: Option<u64>,
     said: String,
-    /// What it wrote, where that is kept here.
+    /// Its output, where that is kept here.
     pub(crate) output: Output,
 }
 
-/// What was heard of a command.
+/// News of a command.
 pub(crate) enum Heard {
     Began,
     Wrote(Stream, Vec<u8>),
@@ -133,7 +133,7 @@ impl Live {
         self.supervision.deadline_ns()
     }
 
-    /// What became of it, now that it has ended with `status` or was given up.
+    /// Its outcome, now that it has ended with `status` or was given up.
     pub(crate) fn outcome(&self, status: Option<Status>) -> Outcome {
         self.supervision.outcome(status)
     }
@@ -162,7 +162,7 @@ impl Live {
         Ok(heard)
     }
 
-    /// Whether it is not what it should be, although its connection is there.
+    /// Whether news of it is overdue although its connection is there.
     pub(crate) fn is_overdue(&self, now: u64) -> bool {
         let late = !self.ready && now.saturating_sub(self.opened_ns) > READY_WITHIN_NS;
         let asked = self.asked_ns.is_some_and(|asked| now.saturating_sub(asked) > READY_WITHIN_NS);

@@ -67,12 +67,12 @@ impl Finished {
         self.outcome == Outcome::Ended(Status::Exit(0))
     }
 
-    /// What was kept of its standard output, as text.
+    /// Its standard output as far as it was kept, as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout.bytes()).into_owned()
     }
 
-    /// What was kept of its standard error, as text.
+    /// Its standard error as far as it was kept, as text.
     pub fn errors(&self) -> String {
         String::from_utf8_lossy(&self.stderr.bytes()).into_owned()
     }
@@ -128,7 +128,7 @@ impl<'a> Exchange<'a> {
         pipes::poll(&wanted, LOOK).map(drop).map_err(|e| self.system(&e))
     }
 
-    /// Takes what there is to hear, and looks at the clock.
+    /// Takes in news of the session, and looks at the clock.
     pub(super) fn step(
         &mut self,
         each: &mut dyn FnMut(Stream, &[u8]),

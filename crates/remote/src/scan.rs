@@ -1,4 +1,4 @@
-//! Finds the lines of the supervising shell between what a command writes.
+//! Finds the lines of the supervising shell in the output of a command.
 
 use memchr::memmem;
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::io::{self, Read};
 /// The longest text behind a mark.
 const LONGEST: usize = 128;
 
-/// A part of what came over a connection.
+/// A part of the text that came over a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Part<'a> {
     /// Written by the command.

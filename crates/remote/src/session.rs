@@ -18,7 +18,7 @@ const SHELL: &str = include_str!("shell.sh");
 pub const LONGEST: usize = 48 * 1024;
 /// How long sending a command may take, should there not be room for it at once.
 const SEND: Duration = Duration::from_secs(5);
-/// What is kept of what a host says before the command is its own.
+/// Bytes that are kept of the output before the command begins.
 const KEPT: usize = 4096;
 /// The shortest pause of the watch: a process is started for each.
 const SHORTEST: Duration = Duration::from_millis(200);
@@ -28,7 +28,7 @@ const SHORTEST: Duration = Duration::from_millis(200);
 pub enum Kind {
     /// It waits for [`Session::go`], has no input, and its process group is ended on order and when linerate is gone.
     Watched,
-    /// It begins at once, and what is written to the session is its input. Nobody watches it: it should end with its input.
+    /// It begins at once, and the input of the session is its input. Nobody watches it: it should end with its input.
     Fed,
 }
 
@@ -41,7 +41,7 @@ pub enum Stream {
     Error,
 }
 
-/// What was heard of a session.
+/// News of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Said {
     /// It is ready to go, or for its input.
@@ -56,8 +56,8 @@ pub enum Said {
     Unheard,
     /// The command is over.
     Over(Status),
-    /// The session ended without the end of the command being told: it was killed, or the connection is gone. What was said
-    /// beside the command's own output is told.
+    /// The session ended without news of the command's end: it was killed, or the connection is gone. With the text that came
+    /// beside the command's own output.
     Closed(String),
 }
 
@@ -69,13 +69,13 @@ pub struct Session {
     outlets: [Outlet; 2],
     scanners: [Scanner; 2],
     kind: Kind,
-    /// What comes now is the command's own.
+    /// Output that comes now is the command's own.
     own: bool,
     told: bool,
     killed: bool,
     over: [Option<Status>; 2],
     finished: bool,
-    /// What came before it was ready.
+    /// Output that came before it was ready.
     before: String,
     /// Dropped last: the room is free when the session has ended.
     seat: SessionPermit,
@@ -196,7 +196,7 @@ impl Session {
         self.control.write(bytes)
     }
 
-    /// What to wait for before [`Session::feed`].
+    /// The descriptor to poll before [`Session::feed`].
     pub fn input(&self) -> Option<RawFd> {
         self.control.fd()
     }
@@ -206,7 +206,7 @@ impl Session {
         self.control.close();
     }
 
-    /// What to wait for before [`Session::read`].
+    /// The descriptors to poll before [`Session::read`].
     pub fn watched(&self) -> impl Iterator<Item = RawFd> + '_ {
         self.outlets.iter().filter_map(Outlet::fd)
     }
@@ -221,7 +221,7 @@ impl Session {
         self.finished
     }
 
-    /// What there is to hear now.
+    /// The news that have arrived.
     ///
     /// # Errors
     /// A pipe cannot be read.
@@ -320,7 +320,7 @@ impl Parts<'_> {
     }
 }
 
-/// What is sent: the supervising shell without its remarks, its settings, and the command by lines.
+/// The text that is sent: the supervising shell without its comments, its settings, and the command by lines.
 fn script(mark: &str, kind: Kind, pause: Duration, command: &str) -> String {
     let remark = |line: &&str| !line.trim_start().starts_with('#');
     let mut text: String = SHELL.lines().filter(remark).flat_map(|line| [line.trim_start(), "\n"]).collect();

@@ -18,7 +18,7 @@ struct Taken {
     /// Whether a session was ever tried before the present ones.
     tried: bool,
     most: usize,
-    /// Whether a place is left for what puts the host back.
+    /// Whether a session is kept free for commands that put the host back.
     keeps_one: bool,
     refused: Option<Instant>,
 }
@@ -34,9 +34,9 @@ pub(super) struct Slot {
 /// For whom room is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// For any command: one place is left for what puts the host back.
+    /// For any command: one session stays free for commands that put the host back.
     Usual,
-    /// For what puts the host back.
+    /// For a command that puts the host back.
     Last,
 }
 

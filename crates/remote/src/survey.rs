@@ -1,4 +1,4 @@
-//! A lab's hosts connected, and asked everything that `core::hosts` wants to know of them. Nothing on them is changed.
+//! A lab's hosts connected, and asked for all the facts that `linerate_hosts` checks. Nothing on them is changed.
 
 mod asking;
 mod frames;
@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-/// What is said of connections beside a lab file.
+/// Settings of connections that a lab file does not have.
 #[derive(Debug, Clone, Default)]
 pub struct Approach {
     /// Whether keys of hosts that are not known yet are accepted, and remembered.
@@ -67,7 +67,7 @@ pub fn connect(
 }
 
 /// Asks the hosts of a lab that have been reached, all at once. A host that is lost meanwhile is told as one that could not be
-/// reached. When it is cancelled, what is known until then is returned.
+/// reached. When it is cancelled, the facts known until then are returned.
 pub fn survey(
     lab: &Lab,
     places: &BTreeMap<String, Arc<ExecutionTarget>>,
@@ -125,7 +125,7 @@ fn everywhere<T: Send>(
     })
 }
 
-/// What is known of a host that cannot be reached.
+/// The facts of a host that cannot be reached.
 pub fn unreachable(error: &RemoteError) -> Facts {
     let said = if error.said.is_empty() { String::new() } else { format!(" ({})", error.said) };
     Facts::unreachable(format!("{}{said}", error.fault), error.fault.remedy())
@@ -139,7 +139,7 @@ fn of_host(lab: &Lab, host: &Host, place: &ExecutionTarget, cancelled: Option<&A
     }
 }
 
-/// What is asked depends on what was answered: the system decides about commands, addresses and ways about interfaces.
+/// Later questions depend on earlier answers: the system decides about commands, addresses and ways about interfaces.
 fn rounds(
     lab: &Lab,
     host: &Host,

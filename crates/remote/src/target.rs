@@ -5,10 +5,10 @@ use linerate_plan::lab::Ssh;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A host that is reached by ssh. What is not said here is what the user's own configuration of ssh says.
+/// A host that is reached by ssh. The user's own configuration of ssh says the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// What the host is called in messages.
+    /// The host's name in messages.
     pub name: String,
     /// Its address, name, or alias in the configuration of ssh; `user@host` too.
     pub address: String,
@@ -28,7 +28,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The host of this address, with what the user has configured for it.
+    /// The host of this address, as the user has configured ssh for it.
     pub fn new(address: impl Into<String>) -> Target {
         let address = address.into();
         Target {
@@ -43,7 +43,7 @@ impl Target {
         }
     }
 
-    /// The host of a lab file, by what the file calls it.
+    /// A host of a lab file, by its name there.
     pub fn of_lab(name: &str, ssh: &Ssh) -> Target {
         let mut target = Target::new(ssh.host.clone()).named(name);
         (target.user, target.port) = (ssh.user.clone(), ssh.port);

@@ -1,4 +1,4 @@
-//! Commands for /bin/sh made of words, none of which is anything but an argument.
+//! Commands for /bin/sh made of quoted words.
 
 /// A program with its arguments, all of them quoted; by `sudo -n` where that is wanted.
 pub fn line(argv: &[String], sudo: bool) -> String {

@@ -1,4 +1,4 @@
-//! FreeBSD, and what is made of it.
+//! FreeBSD, and systems made of it.
 
 use super::shared::writable;
 use super::{Family, Form, Input, List, Modules, Program};
@@ -6,7 +6,7 @@ use linerate_plan::rules::RuleSet;
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::settings::{Feature, Interface, Settings};
 
-/// What the loader reads after its own configuration (loader.conf(5)).
+/// The file that the loader reads after its own configuration (loader.conf(5)).
 const LOADER: &str = "/boot/loader.conf.local";
 /// Adds lines to a file.
 const APPEND: &str = concat!(writable!(), r#"cat >>"$1""#);

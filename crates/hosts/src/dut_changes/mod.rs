@@ -1,4 +1,4 @@
-//! What is to be done on a host of a real lab so that it is as a variant says, and how each of it is undone.
+//! The changes that bring a host of a real lab to a variant, and their undoing.
 //!
 //! [`steps`] turns settings into [`Step`]s for an operating system. A step reads first what it is going to change, so that this can be
 //! journalled; then it changes it. Its undoing puts back what was read. Programs are lists of arguments, and scripts are constants of
@@ -29,7 +29,7 @@ pub use read::Form;
 /// How long putting an image in place, or another back, may take beyond the time that it needs to arrive.
 pub const INSTALLATION_NS: u64 = 1_800_000_000_000;
 
-/// What stands for what was read, in the arguments of an undoing.
+/// Stands for the text that was read, in the arguments of an undoing.
 pub const WAS: &str = "{was}";
 
 /// A program with its arguments.
@@ -37,7 +37,7 @@ pub const WAS: &str = "{was}";
 pub struct Program {
     /// Its name, and its arguments.
     pub argv: Vec<String>,
-    /// What it reads from its standard input.
+    /// Its standard input.
     pub input: Input,
 }
 
@@ -74,7 +74,7 @@ impl Program {
         Program { input, ..self }
     }
 
-    /// The same with what was read in its place.
+    /// The same with the text that was read in its place.
     pub fn given(&self, was: &str) -> Program {
         let argv = self.argv.iter().map(|argument| argument.replace(WAS, was)).collect();
         let input = match &self.input {
@@ -85,7 +85,7 @@ impl Program {
     }
 }
 
-/// What a program reads from its standard input.
+/// The standard input of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// Nothing.
@@ -94,7 +94,7 @@ pub enum Input {
     Text(String),
     /// The bytes of this file of linerate's own machine, after a line with their number.
     File(String),
-    /// What was read before the change.
+    /// The text that was read before the change.
     Was,
     /// A part of a rule set: large ones are written while they are read.
     Rules(Box<RuleSet>, Part),
@@ -103,7 +103,7 @@ pub enum Input {
 /// How a change is undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Undo {
-    /// By this program, in which [`WAS`] and [`Input::Was`] stand for what was read.
+    /// By this program, in which [`WAS`] and [`Input::Was`] stand for the text that was read.
     Run(Program),
     /// By a reboot.
     Reboot,
@@ -111,7 +111,7 @@ pub enum Undo {
     Stays,
 }
 
-/// What is read before a change.
+/// A question before a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Read {
     /// The program that prints it.
@@ -123,35 +123,33 @@ pub struct Read {
 /// One change of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What is changed, for people: `sysctl net.inet.ip.redirect`.
+    /// The changed setting, for people: `sysctl net.inet.ip.redirect`.
     pub what: String,
-    /// What is read before.
+    /// The question before it.
     pub read: Option<Read>,
-    /// What changes it.
     pub apply: Program,
-    /// What undoes it.
     pub undo: Undo,
     /// How long either may take, in nanoseconds, where that is not the usual time.
     pub within_ns: Option<u64>,
 }
 
-/// A change that has to be undone: what a journal holds.
+/// A change that has to be undone: an entry of a journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undoing {
-    /// What was changed.
+    /// The changed setting.
     pub what: String,
     /// The program that puts it back; empty where a reboot does.
     pub argv: Vec<String>,
-    /// What that reads.
+    /// Its standard input.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub input: String,
     /// Whether the change outlives a boot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lasting: bool,
-    /// What tells the boot apart in which it was made, where that is known.
+    /// Identifies the boot in which it was made, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<String>,
-    /// What tells the machine apart that was changed, where that is known.
+    /// Identifies the machine that was changed, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// Whether it is known to have been made: it is written down before.
@@ -185,7 +183,7 @@ pub struct Port {
     pub name: String,
     /// Its addresses with the lengths of their networks, which move where the variant moves them.
     pub addresses: Vec<String>,
-    /// The tester's addresses there: next hops of routes that name none.
+    /// The tester's addresses there: next hops of routes that do not name one.
     pub next_hops: Vec<String>,
     /// The networks of the test frames behind it.
     pub networks: Vec<String>,
@@ -235,7 +233,7 @@ impl Target {
 pub struct Unsupported {
     /// What.
     pub what: String,
-    /// Why, or what to do instead.
+    /// Why, or the remedy.
     pub why: String,
 }
 
@@ -245,7 +243,7 @@ impl fmt::Display for Unsupported {
     }
 }
 
-/// What a variant comes to on a host.
+/// The steps of a variant on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Steps {
     /// In the order in which they are made. They are undone in reverse.
@@ -260,7 +258,7 @@ pub struct Steps {
     pub image: usize,
 }
 
-/// What makes a host as a variant says. `rules` is the variant's rule set for this system (`Campaign::rule_set`).
+/// The steps that bring a host to a variant. `rules` is the variant's rule set for this system (`Campaign::rule_set`).
 ///
 /// # Errors
 /// Everything that cannot be set, with the reason.
@@ -325,7 +323,7 @@ impl List<'_> {
         }
     }
 
-    /// A change whose undoing takes what was read before.
+    /// A change whose undoing takes the text that was read before.
     fn change(&mut self, what: impl Into<String>, read: Program, form: Form, apply: Program, back: Program) {
         self.add(what, Some(Read { program: read, form }), apply, Undo::Run(back));
     }

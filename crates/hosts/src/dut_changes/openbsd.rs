@@ -26,8 +26,8 @@ is=$(pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo o
 const PF_OFF: &str = r#"pfctl -s info | grep -q '^Status: Disabled' || pfctl -q -d"#;
 
 pub(super) const FAMILY: Family = Family {
-    modules: Err("OpenBSD loads none"),
-    no_boot_settings: Some("OpenBSD's kernel has none that a file sets: see config(8)"),
+    modules: Err("OpenBSD loads no modules"),
+    no_boot_settings: Some("no file sets them for OpenBSD's kernel: see config(8)"),
     no_cpus: "OpenBSD has no setting for it",
     interface,
     bridge: |list| list.bsd_bridge("add", "del"),
@@ -49,7 +49,7 @@ fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
     list.refuse_queues(name, wanted);
 }
 
-/// pf with the variant's rules; without, off: a router without a firewall is what is meant.
+/// pf with the variant's rules; without rules it is off: the variant is a router without a firewall.
 fn pf(list: &mut List<'_>, file: Option<&RuleFile>, rules: Option<&RuleSet>) {
     let on = if rules.is_some() || file.is_some() { PF_ON } else { PF_OFF };
     let script = |script| Program::script(script, [""; 0]);

@@ -1,4 +1,4 @@
-//! Finding a value in what a program printed about it.
+//! Finding a value in the output of a program.
 
 /// Where in an output the value is.
 #[derive(Debug, Clone, PartialEq, Eq)]

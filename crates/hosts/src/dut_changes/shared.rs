@@ -1,4 +1,4 @@
-//! What is done alike on all systems: sysctls, files, commands, modules.
+//! Changes that all systems have: sysctls, files, commands, modules.
 
 use super::{Family, Form, INSTALLATION_NS, Input, List, Modules, Program, Undo, WAS};
 use linerate_plan::rules::RuleSet;
@@ -111,7 +111,7 @@ impl List<'_> {
                 Some(via) => (family.route)(self, route, via),
                 None => self.refuse(
                     format!("route {}", route.to),
-                    "it names no next hop, and the lab file has none for that interface",
+                    "it names no next hop, and neither does the lab file for that interface",
                 ),
             }
         }

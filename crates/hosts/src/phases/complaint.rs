@@ -1,8 +1,8 @@
-//! What is said of a step that failed: where, which, how, and what to do.
+//! The message about a step that failed: where, which, how, and the remedy.
 
 use super::{Design, Outcome, Report, Status, StepId};
 
-/// What is shown of a command, and of its last words.
+/// Letters that are shown of a command, and of its last line.
 const SHOWN: usize = 100;
 
 /// `run of trial 1, step 2`, and the beginning of the command.
@@ -13,7 +13,7 @@ pub fn place(design: &Design, step: StepId) -> (String, String) {
 }
 
 impl Report {
-    /// What to tell a user of a step that failed. It names host, phase, step and remedy.
+    /// The message to the user about a step that failed, with host, phase, step and remedy.
     pub fn complaint(&self, design: &Design) -> Option<String> {
         if !self.failed {
             return None;

@@ -1,4 +1,4 @@
-//! What a campaign over hosts is to do.
+//! The design of a campaign over hosts.
 
 use super::{Outcome, Phase, Status};
 
@@ -15,7 +15,7 @@ pub struct Design {
     pub rules: Rules,
 }
 
-/// A host and what is done on it.
+/// A host and its steps.
 #[derive(Debug, Clone)]
 pub struct Host {
     pub name: String,
@@ -32,7 +32,7 @@ impl Host {
 /// One command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What a shell is given.
+    /// A line for /bin/sh.
     pub command: String,
     pub mode: Mode,
 }
@@ -75,10 +75,10 @@ impl Mode {
     }
 }
 
-/// What a campaign keeps to.
+/// Limits of a campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// What a step that is waited for may take beyond its limit: `sleep 30` with a limit of 30 s has not failed.
+    /// The time that a step that is waited for may take beyond its limit: `sleep 30` with a limit of 30 s has not failed.
     pub margin_ns: u64,
     /// How long a step that was told to end may take, before it is killed; and then, before it is given up.
     pub grace_ns: u64,

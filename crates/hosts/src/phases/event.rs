@@ -1,4 +1,4 @@
-//! What a machine is told and what it says.
+//! The events and actions of a machine.
 
 use super::{Cause, Output, Phase};
 use serde::Serialize;
@@ -38,7 +38,6 @@ pub struct End {
     pub began_ns: u64,
     /// When it was over.
     pub ended_ns: u64,
-    /// What it wrote until then.
     pub output: Output,
 }
 
@@ -53,7 +52,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// What a shell most likely means by an exit status: it does not tell a signal from a command that ended with 130.
+    /// The most likely meaning of a shell's exit status: it does not tell a signal from a command that ended with 130.
     pub fn of_shell(number: i32) -> Status {
         match number {
             129..=159 => Status::Signal(number - 128),
@@ -78,7 +77,7 @@ impl Status {
     }
 }
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -94,7 +93,7 @@ pub enum Outcome {
     Lost,
 }
 
-/// What is to be done.
+/// An order of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// A phase of a trial begins. All that is to be started at once follows.
@@ -122,12 +121,12 @@ pub struct Report {
     pub end: End,
 }
 
-/// What became of a host in a trial.
+/// The verdict on a host in a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     /// Steps that failed.
     pub failed_steps: u32,
-    /// It was lost, or did not do what it was told.
+    /// It was lost, or did not obey.
     pub lost: bool,
     /// The trial was cut short, by an interrupt or because a host was lost.
     pub cut_short: bool,
@@ -135,13 +134,13 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether what the trial found there may be used.
+    /// Whether the results of the trial there may be used.
     pub fn is_whole(&self) -> bool {
         self.failed_steps == 0 && !self.lost && !self.cut_short
     }
 }
 
-/// What became of the reset of a host.
+/// The outcome of the reset of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undone {

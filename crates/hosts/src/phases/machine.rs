@@ -93,7 +93,7 @@ impl Machine {
         self.stage == Stage::Between
     }
 
-    /// Takes in what happened, and says what to do, in this order. What is told of steps that do not run (any more) counts for nothing.
+    /// Takes in an event, and says what to do, in this order. Events of steps that do not run (any more) count for nothing.
     pub fn handle(&mut self, event: Event) -> Vec<Action> {
         match event {
             Event::Ended(step, end) => self.ended(step, end),
@@ -223,7 +223,7 @@ impl Machine {
         self.actions.push(Action::Phase { trial: self.trial, phase });
     }
 
-    /// Starts what can be started; whether the phase is over on all hosts.
+    /// Starts the next steps; whether the phase is over on all hosts.
     fn feed(&mut self, phase: Phase) -> bool {
         for host in 0..self.hosts.len() {
             while self.hosts[host].foreground.is_none()

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// What a command wrote. A command that writes a gigabyte leaves no more than was asked for.
+/// The output of a command. One that writes a gigabyte leaves no more than the bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     head: Vec<u8>,
@@ -19,7 +19,7 @@ impl Output {
         Output { head: Vec::new(), tail: VecDeque::new(), most_head, most_tail: most - most_head, total: 0 }
     }
 
-    /// Takes what the command wrote next.
+    /// Takes the next piece.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total = self.total.saturating_add(bytes.len() as u64);
         let (first, rest) = bytes.split_at(bytes.len().min(self.most_head - self.head.len()));
@@ -40,7 +40,7 @@ impl Output {
         self.total - (self.head.len() + self.tail.len()) as u64
     }
 
-    /// What was kept, with a line that says how much is missing where some is.
+    /// The bytes that were kept; a line in the middle says how many are missing.
     pub fn bytes(&self) -> Vec<u8> {
         let mut all = self.head.clone();
         if self.missing() > 0 {

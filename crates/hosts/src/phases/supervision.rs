@@ -33,7 +33,7 @@ impl Cause {
     }
 }
 
-/// What has to be done about a command now.
+/// An order about a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     Send(Signal),
@@ -81,7 +81,7 @@ impl Supervision {
         first
     }
 
-    /// What has to be done now; each is told once.
+    /// The order for now; each is given once.
     pub fn due(&mut self, now_ns: u64) -> Option<Due> {
         self.deadline_ns.filter(|deadline| *deadline <= now_ns)?;
         let (cause, signal) = match self.ending {
@@ -102,7 +102,7 @@ impl Supervision {
         self.deadline_ns = Some(now_ns.saturating_add(self.grace_ns));
     }
 
-    /// What became of the command that has ended with `status`, or was given up.
+    /// The outcome of the command that has ended with `status`, or was given up.
     pub fn outcome(&self, status: Option<Status>) -> Outcome {
         match (self.ending, status) {
             (Some((cause, _)), _) => cause.outcome(),

@@ -138,9 +138,8 @@ fn a_trial_is_on_disk_without_any_further_call() {
 #[test]
 fn folders_do_not_clash_and_are_not_mixed_up() {
     let folder = Folder::new();
-    let first = make_new(&folder.0, "same").unwrap();
-    let (second, third) = (make_new(&folder.0, "same").unwrap(), make_new(&folder.0, "same").unwrap());
-    let names = [first, second, third].map(|d| d.file_name().unwrap().to_str().unwrap().to_string());
+    let new = || make_new(&folder.0, "same", "", |path| DirBuilder::new().create(path)).unwrap().0;
+    let names = [new(), new(), new()].map(|d| d.file_name().unwrap().to_str().unwrap().to_string());
     assert_eq!(names, ["same", "same-2", "same-3"]);
     let out = folder.0.join("new/out");
     let store = RecordStore::create(Path::new("/nonexistent"), "x", Some(&out)).unwrap();

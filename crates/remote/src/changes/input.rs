@@ -1,4 +1,4 @@
-//! What the programs of changes read.
+//! The input of the programs of changes.
 
 use super::INSTALLATION;
 use linerate_hosts::dut_changes::Input;
@@ -12,7 +12,7 @@ const PACE: u64 = 1 << 20;
 /// Where a program's input comes from, if it has any, and how long the program may take that could take `limit` without it.
 ///
 /// # Errors
-/// A file cannot be read, or is none.
+/// A file cannot be read, or is not a regular one.
 pub fn of(input: &Input, limit: Duration) -> io::Result<(Option<Box<dyn Read>>, Duration)> {
     let bytes = match input {
         Input::Nothing => return Ok((None, limit)),

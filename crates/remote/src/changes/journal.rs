@@ -25,7 +25,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// `machine`: what tells the host apart from others.
+    /// `machine`: identifies the host.
     pub fn open(host: &str, machine: &str, folder: &Path) -> Result<Journal, RemoteError> {
         let path = folder.join(format!("{}.changes", file_name(machine)));
         let failed = |doing| failed(host, &path, doing);
@@ -137,7 +137,7 @@ fn pending(text: &str) -> io::Result<Vec<Undoing>> {
     Ok(pending)
 }
 
-/// What tells a host apart as a name of a file: no two hosts have the same.
+/// The identity of a host as a name of a file: no two hosts have the same.
 fn file_name(host: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '@');
     host.chars().map(|c| if plain(c) { c.to_string() } else { format!(".{:x}.", c as u32) }).collect()

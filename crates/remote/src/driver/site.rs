@@ -18,7 +18,7 @@ pub(super) struct Site {
     pub(super) name: String,
     target: Option<Target>,
     pub(super) state: State,
-    /// What is to be started there once it is connected and has room for it.
+    /// Steps that are started there once it is connected and has room for them.
     pub(super) waiting: VecDeque<Waiting>,
     /// The answer to the wish for more room.
     more: Option<Receiver<Result<ControlMaster, RemoteError>>>,
@@ -33,11 +33,11 @@ pub(super) struct Waiting {
     pub(super) refused: u32,
 }
 
-/// What has changed at a host.
+/// A change of a host's connection.
 pub(super) enum Change {
     Lost(RemoteError),
     Back,
-    /// There is no more room for sessions, and none could be made.
+    /// There is no room for further sessions, and no further connection could be made.
     NoMore(RemoteError),
 }
 
@@ -102,7 +102,7 @@ impl Site {
         (self.state, self.more) = (State::Lost, None);
     }
 
-    /// Whether there is more room by now; why not, if there will be none.
+    /// Looks whether a further connection was made, or why it was not.
     fn look_for_room(&mut self) -> Option<Change> {
         match (self.more.as_ref()?.try_recv(), &self.state) {
             (Err(TryRecvError::Empty), _) => return None,

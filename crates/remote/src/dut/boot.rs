@@ -45,7 +45,7 @@ impl RemoteDut {
         back
     }
 
-    /// Waits for a reboot that an interrupt left under way: what is put back on a host that goes down may be lost.
+    /// Waits for a reboot that an interrupt left under way: settings that are put back on a host that goes down may be lost.
     pub(super) fn finish_reboot(&mut self) -> Result<(), RemoteError> {
         self.going_down.take().map_or(Ok(()), |before| self.come_back(&before, "", None))
     }
@@ -83,7 +83,7 @@ impl RemoteDut {
         }
     }
 
-    /// Connects once more to a host that was lost under load. It must not have booted meanwhile: nothing of what was set would be there.
+    /// Connects once more to a host that was lost under load. It must not have booted meanwhile: its settings would be gone.
     pub(super) fn reconnect(&mut self) -> Result<(), RemoteError> {
         match self.try_once(None) {
             Ok(place) => {
@@ -248,12 +248,12 @@ impl RemoteDut {
     }
 }
 
-/// Whether a host still runs what it is told to.
+/// Whether a host still runs commands.
 fn answers(place: &ExecutionTarget) -> bool {
     place.run(&Order::new("true").within(COMMAND), None).is_ok_and(|finished| finished.is_success())
 }
 
-/// What tells a boot of a host apart: a number that Linux draws at each, or the time of it by this machine's clock, from how long the
+/// Identifies a boot of a host: a number that Linux draws at each, or the time of it by this machine's clock, from how long the
 /// host's first process has run: its own clock may be set at any time.
 pub(super) fn mark(place: &ExecutionTarget, kernel: Kernel) -> Option<String> {
     let argv: &[&str] = match kernel {

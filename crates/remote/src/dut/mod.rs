@@ -24,12 +24,12 @@ const COMMAND_WITHIN: Duration = Duration::from_secs(30);
 /// Bytes of its output that are kept.
 const MOST_COLLECTED: usize = 64 * 1024;
 
-/// What is known of a DUT before it is changed.
+/// A DUT before it is changed.
 #[derive(Debug, Clone)]
 pub struct Known {
     /// How it is reached.
     pub target: Target,
-    /// What tells the machine apart: an Ethernet address.
+    /// Identifies the machine: an Ethernet address.
     pub machine: Option<String>,
     /// Whether what needs root is run by sudo.
     pub sudo: bool,
@@ -41,9 +41,9 @@ pub struct Known {
     pub may_reboot: bool,
     /// How it comes back after a reboot.
     pub boot: Boot,
-    /// A program of this machine that turns its power off and on, with its arguments; empty where there is none.
+    /// A program of this machine that turns its power off and on, with its arguments; may be empty.
     pub power_cycle: Vec<String>,
-    /// A program of this machine that shows its console, for messages; empty where there is none.
+    /// A program of this machine that shows its console, for messages; may be empty.
     pub console: Vec<String>,
 }
 
@@ -52,9 +52,9 @@ pub struct Known {
 pub struct RemoteDut {
     known: Known,
     changes: Changes,
-    /// The host that asks whether it forwards again after a reboot, with its kernel; itself where there is none.
+    /// The host that asks whether it forwards again after a reboot, with its kernel; without one, itself.
     witness: Option<(Arc<ExecutionTarget>, Kernel)>,
-    /// What told its boot apart when it was told to reboot, where an interrupt came before it was back.
+    /// The boot in which it was told to reboot, where an interrupt came before it was back.
     going_down: Option<Option<String>>,
     reboots: u32,
 }
@@ -77,7 +77,6 @@ impl RemoteDut {
         Ok(RemoteDut { known, changes, witness, going_down: None, reboots: 0 })
     }
 
-    /// What it is called.
     pub fn name(&self) -> &str {
         self.place().name()
     }
@@ -111,7 +110,7 @@ impl RemoteDut {
         Ok(undone)
     }
 
-    /// Whether what was put back counts from its next boot on only.
+    /// Whether settings that were put back count from its next boot on only.
     pub fn owes_boot(&self) -> bool {
         self.changes.owes_boot()
     }
@@ -134,10 +133,10 @@ impl RemoteDut {
         }
     }
 
-    /// Sets it up, after what was set before has been put back. It is rebooted where that is what it takes, or where `reboot` says so.
+    /// Puts earlier settings back and sets it up. It is rebooted where the steps need it, or where `reboot` says so.
     ///
     /// # Errors
-    /// A change failed; it does not come back, or does not forward again; it would have to be rebooted, and the plan allows none.
+    /// A change failed; it does not come back, or does not forward again; it would have to be rebooted, and the plan allows no reboot.
     pub fn set_up(
         &mut self,
         steps: &Steps,

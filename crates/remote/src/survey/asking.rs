@@ -17,10 +17,10 @@ const LIMIT: Duration = Duration::from_secs(10);
 const PATIENCE: usize = 3;
 /// Bytes of a script: it must be sent as one command.
 const LONGEST: usize = 32 * 1024;
-/// What stands before the programs. Their complaints are for people, and not looked at.
+/// The head of the script. The programs' standard error is for people, and is not read.
 const HEAD: &str = "LC_ALL=C; export LC_ALL; m=$1; ask() { n=$1; shift; echo \"$m begin $n\"; \"$@\" 2>/dev/null; echo \"$m end $n $?\"; }";
 
-/// What a program answered.
+/// The answer of a program.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
     /// The first of its standard output.
@@ -108,7 +108,7 @@ fn session(
     })
 }
 
-/// Sorts what is heard.
+/// Sorts output by program.
 struct Listener {
     answers: Vec<Answer>,
     current: Option<usize>,

@@ -22,9 +22,9 @@ const COUNTED: Duration = Duration::from_millis(1200);
 /// What became of frames.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Frames {
-    /// What was sent.
+    /// Pings that were sent.
     pub tried: Vec<Tried>,
-    /// What was not.
+    /// Pings that were not sent.
     pub skipped: Vec<Skipped>,
 }
 

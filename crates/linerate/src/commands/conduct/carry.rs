@@ -55,7 +55,7 @@ pub fn carry(
 struct Campaign<'t> {
     test: &'t Test,
     design: Design,
-    /// What is said of them when the user wants to stop, if they are reset at all.
+    /// For the message of an interrupt; `None` where hosts are not reset.
     hosts: Option<&'static Hosts>,
     format: Format,
     recorder: Recorder<'t>,

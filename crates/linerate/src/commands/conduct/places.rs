@@ -63,7 +63,7 @@ fn is_called(worker: &Worker, name: &str) -> bool {
     worker.name == name.to_lowercase() || worker.host == name
 }
 
-/// What is said of a worker's name counts more than what is said of its address.
+/// A mapping of a worker's name counts more than one of its address.
 fn over_ssh(worker: &Worker, args: &Conduct) -> Place {
     let by_name = args.map.iter().rfind(|(name, _)| worker.name == name.to_lowercase());
     let found = by_name.or_else(|| args.map.iter().rfind(|(name, _)| worker.host == *name));

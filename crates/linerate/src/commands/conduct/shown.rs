@@ -1,4 +1,4 @@
-//! What a test would do, as JSON.
+//! The steps of a test, as JSON.
 
 use anyhow::Result;
 use linerate_hosts::phases::Phase;

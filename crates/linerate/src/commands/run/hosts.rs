@@ -45,7 +45,7 @@ pub fn lab_file(args: &Run, plan: &Path, named: &str) -> PathBuf {
     args.lab.clone().unwrap_or_else(|| folder(plan).join(named))
 }
 
-/// The folder of a plan, which its files are relative to; this one where it is none of a file.
+/// The folder of a plan, which its files are relative to; the working directory for a built-in plan.
 pub fn folder(plan: &Path) -> &Path {
     plan.parent().filter(|_| plan.is_file()).unwrap_or(Path::new(""))
 }
@@ -59,8 +59,8 @@ pub fn read(file: &Path) -> Result<Lab> {
 }
 
 impl Site {
-    /// Connects to the hosts of a plan's lab, asks them, puts back what an earlier linerate left changed on the DUT, and holds what they
-    /// say against the lab file.
+    /// Connects to the hosts of a plan's lab, asks them, restores settings of the DUT that an interrupted run had changed, and checks their
+    /// answers against the lab file.
     ///
     /// # Errors
     /// Whatever would spoil the campaign, all at once.
@@ -82,7 +82,7 @@ impl Site {
         Ok(site)
     }
 
-    /// Connects to the hosts of a lab and asks them. Who cannot be reached is among what is known of the hosts.
+    /// Connects to the hosts of a lab and asks them. The facts of a host say where it cannot be reached.
     ///
     /// # Errors
     /// The user wants to stop.
@@ -106,7 +106,7 @@ impl Site {
         Ok(())
     }
 
-    /// What plans call the DUT's system; `None` without a DUT, or where plans have no settings for it.
+    /// The DUT's system, as plans call it; `None` without a DUT, or where plans have no settings for it.
     pub fn system(&self) -> Option<System> {
         self.detected(self.lab.dut()?)?.system.of_plans()
     }
@@ -146,7 +146,7 @@ impl Site {
         hosts.try_fold(true, |all, host| Ok(all && self.tool(host)? == Tool::Linerate))
     }
 
-    /// What records say of the machine: it is the DUT's, or the receiver's where there is none.
+    /// The facts of the DUT for records; without a DUT, those of the receiver.
     pub fn host_facts(&self) -> HostFacts {
         let host = self.lab.dut().unwrap_or(self.lab.receiver());
         let facts = self.facts.get(&host.name);
@@ -223,7 +223,7 @@ impl Site {
         Ok(Target { system, inside: port(End::In, "in")?, outside: port(End::Out, "out")?, config_save })
     }
 
-    /// Whether the DUT has what a lane needs; what it lacks, in words.
+    /// The part of a requirement that the DUT lacks, in words.
     fn unmet(&self, requirement: &Requirement) -> Result<Option<String>> {
         let Some(dut) = self.lab.dut() else { return Ok(None) };
         let name = &dut.name;
@@ -273,7 +273,7 @@ fn port_of(lab: &Lab, end: End, name: String, addresses: &[HostAddress]) -> dut_
     }
 }
 
-/// What a lane comes to on the DUT, or why it cannot be. `folder`: the plan's, which its files are relative to.
+/// The steps of a lane on the DUT, or why there are none. `folder`: the plan's, which its files are relative to.
 fn lane_steps(plan: &Campaign, lane: usize, target: &Target, folder: &Path) -> Result<Steps, Vec<String>> {
     let mut settings = plan.lanes[lane].settings.clone();
     if let Some(image) = &mut settings.image {

@@ -1,4 +1,4 @@
-//! What a plan would do on the hosts of a lab, as far as plan and lab file tell: no host is asked.
+//! The commands of a plan on the hosts of a lab, as far as plan and lab file tell: no host is asked.
 
 use super::traffic::{Side, of_tools};
 use super::{cells, lane_steps, port_of};
@@ -28,7 +28,7 @@ pub fn rehearse(plan: &Campaign, lab: &Lab, folder: &Path) -> Result<Vec<Part>> 
     Ok(parts)
 }
 
-/// The name of an interface, or what stands for it where the lab file leaves it to be found out.
+/// The name of an interface, or a placeholder where the lab file leaves it to be found out.
 fn name(interface: Option<&Interface>, key: &str) -> String {
     interface.and_then(|i| i.name.clone()).unwrap_or_else(|| format!("{{{key}}}"))
 }
@@ -139,7 +139,7 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
     Ok(parts)
 }
 
-/// What stands for an Ethernet address that the hosts would be asked for.
+/// Stands for an Ethernet address that the hosts would be asked for.
 const UNKNOWN: MacAddr = MacAddr([0; 6]);
 
 fn side<'a>(name: &'a str, wanted: &'a Interface) -> Side<'a> {

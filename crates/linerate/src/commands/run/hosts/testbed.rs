@@ -38,7 +38,7 @@ struct Sending<'a> {
     to: MacAddr,
 }
 
-/// What of an earlier linerate was put back.
+/// Settings of an interrupted run that were put back.
 pub struct Earlier {
     /// Each change, in words.
     pub told: Vec<String>,
@@ -50,7 +50,7 @@ impl Site {
     /// The testbed. `campaign`: high byte of the stream ids.
     ///
     /// # Errors
-    /// A host has not what it needs, or another linerate uses it.
+    /// A host lacks something, or another linerate uses it.
     pub fn stand(&self, plan: &Campaign, prepared: &Prepared, campaign: u8) -> Result<Hosts> {
         let device = self.device(plan)?;
         let tester = self.tester(prepared, campaign)?;
@@ -89,7 +89,7 @@ impl Site {
         Ok(Some(Device { dut, ends, lanes, reboot, commands, during }))
     }
 
-    /// What tells a machine apart, whatever it is called, however it is reached, and which way frames go through it.
+    /// Identifies a machine, whatever it is called, however it is reached, and which way frames go through it.
     fn machine(&self, host: &Host) -> Result<Option<String>> {
         let ends = [self.interface(host, "in", 0)?.mac, self.interface(host, "out", 0)?.mac];
         Ok(ends.into_iter().flatten().min_by_key(|mac| mac.0).map(|mac| mac.to_string()))
@@ -119,7 +119,7 @@ impl Site {
         Ok(RemoteDut::new(known, place, &host.ssh.to_string(), &journals()?, witness)?)
     }
 
-    /// As [`Site::put_back`], before the lab is judged: what an earlier linerate left may be what makes it unfit. A DUT of which too little
+    /// As [`Site::put_back`], before the lab is judged: settings that an interrupted run left may make it unfit. A DUT of which too little
     /// is known is left to those who judge.
     pub(super) fn put_back_if_known(&mut self, reboot: Reboot) -> Result<Option<Earlier>> {
         match self.lab.dut() {
@@ -130,7 +130,7 @@ impl Site {
         }
     }
 
-    /// Puts back what an earlier linerate left changed on the DUT. Says what it was, if there was anything.
+    /// Restores the settings of the DUT that an interrupted run had changed, if there are any.
     ///
     /// # Errors
     /// It could not be put back, another linerate uses this host, or it is not known well enough.
