@@ -1,4 +1,4 @@
-//! The build script of crates whose tests read real inputs that stand beside the project.
+//! The build script of crates with tests that read inputs beside the project: what is too large for `testdata`, or not ours to copy.
 //!
 //! Such tests say `#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]`: they show as ignored where the inputs are absent.
 

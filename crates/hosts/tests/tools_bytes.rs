@@ -1,6 +1,5 @@
 //! What tools print, from the archive: every log of pkt-gen through the monitor of a running one, whole, cut, and with seeded
 //! mutations.
-#![cfg_attr(not(corpus), allow(dead_code, unused_imports))]
 
 use linerate_hosts::pktgen::steady::steady;
 use linerate_hosts::pktgen::{Fault, Reader};
@@ -9,7 +8,7 @@ use linerate_wire::SplitMix64;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/netbenches");
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/netbenches");
 
 fn logs() -> Vec<(PathBuf, Side)> {
     let mut logs = Vec::new();
@@ -30,7 +29,7 @@ fn logs() -> Vec<(PathBuf, Side)> {
         }
     }
     logs.sort_by(|a, b| a.0.cmp(&b.0));
-    assert!(logs.len() > 700, "the corpus has {} logs", logs.len());
+    assert!(logs.len() > 150, "testdata has {} logs", logs.len());
     logs
 }
 
@@ -48,7 +47,6 @@ fn report(tool: Tool, side: Side, bytes: &[u8], pieces: usize) -> Report {
 }
 
 #[test]
-#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn a_running_pkt_gen_is_read_as_its_log_is() {
     let (mut samples, mut said, mut crashed) = (0, 0, 0);
     for (path, side) in logs() {
@@ -91,13 +89,12 @@ fn a_running_pkt_gen_is_read_as_its_log_is() {
         assert!(matches!(report.state, State::Ended | State::Failed), "{at}");
     }
     assert!(
-        samples > 60_000 && said > 200 && crashed > 1,
+        samples > 11_000 && said > 60 && crashed > 1,
         "{samples} samples, {said} said, {crashed} crashed"
     );
 }
 
 #[test]
-#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn cut_and_changed_logs_are_taken_by_every_monitor() {
     let mut random = SplitMix64::new(5);
     for (number, (path, side)) in logs().into_iter().enumerate() {

@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 const CONFIG: &str = include_str!("../../../import/src/benchlab/tests/two.config");
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/netbenches");
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/netbenches");
 const SETS: &str = "AMD_GX-412TC_4Cores/Intel_i210AT/kern.random.harvest.mask/configs";
 
 /// A folder with a configuration.
@@ -137,7 +137,6 @@ fn what_is_no_configuration_is_told() {
 }
 
 #[test]
-#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn the_archives_sets_become_variants() {
     let (scratch, config) = with_config();
     let out = scratch.file("out");

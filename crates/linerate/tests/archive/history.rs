@@ -10,8 +10,8 @@ fn judged(directory: &Path) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|e| panic!("{e}: {}", ended.stdout))
 }
 
-fn corpus(path: &str) -> PathBuf {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/netbenches")).join(path)
+fn testdata(path: &str) -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/netbenches")).join(path)
 }
 
 fn timelines(history: &Value) -> &Vec<Value> {
@@ -43,9 +43,8 @@ const OF_2015: &str = "Atom_C2558_4Cores/Intel_i350/firewalls/results/fbsd11-hea
 
 /// One year of FreeBSD 11-head: the breakage of r284739, which all firewalls share, and its repair in steps.
 #[test]
-#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn the_year_2015() {
-    let history = judged(&corpus(OF_2015));
+    let history = judged(&testdata(OF_2015));
     assert_eq!(timelines(&history).len(), 3);
     for variant in ["fastforwarding", "ipfw-stateful", "pf-stateful"] {
         let timeline = of(&history, variant);
@@ -88,9 +87,8 @@ fn the_year_2015() {
 }
 
 #[test]
-#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn the_year_2017() {
-    let history = judged(&corpus("Xeon_E5-2650_8Cores/Chelsio_T540-CR/firewalls/results/fbsd.2017"));
+    let history = judged(&testdata("Xeon_E5-2650_8Cores/Chelsio_T540-CR/firewalls/results/fbsd.2017"));
     let [timeline] = &timelines(&history)[..] else { panic!("{history:#}") };
     let found = changes(timeline);
     assert_eq!(found[0], ("r312969".into(), "r313287".into(), 4));
@@ -101,7 +99,8 @@ fn the_year_2017() {
 #[test]
 #[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn the_whole_corpus() {
-    let history = judged(&corpus(""));
+    let history =
+        judged(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/netbenches")));
     let changed: Vec<&Value> =
         timelines(&history).iter().filter(|t| !t["changes"].as_array().unwrap().is_empty()).collect();
     assert_eq!(

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/netbenches");
+const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/netbenches");
 
 fn import(directory: &str, more: &[&str]) -> Ended {
     linerate(["import", "netbenches", directory].iter().chain(more)).within(120).run()
@@ -23,8 +24,8 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-fn in_corpus(path: &str) -> String {
-    format!("{CORPUS}/{path}")
+fn in_testdata(path: &str) -> String {
+    format!("{TESTDATA}/{path}")
 }
 
 /// Sets that somebody has edited by hand, or whose logs were overwritten, by the corpus' own list, and what must be said.
@@ -50,7 +51,7 @@ fn every_set_agrees_that_nobody_has_edited() {
         assert!(text(found, "disagreement").starts_with(difference), "{found}");
     }
     // The corpus says of each folder why it is there: no disagreement without a reason.
-    let manifest = fs::read_to_string(in_corpus("MANIFEST.tsv")).unwrap();
+    let manifest = fs::read_to_string(format!("{CORPUS}/MANIFEST.tsv")).unwrap();
     let reasons = ["hand-edited", "hand-dropped", "dropped by hand", "overwritten by a later PMC run"];
     for set in sets.iter().filter(|s| s["agrees"] == false) {
         let mut rows = manifest.lines().filter(|row| row.contains(text(set, "dir")));
@@ -147,9 +148,8 @@ fn every_bad_input_is_told_with_its_reason() {
 }
 
 #[test]
-#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn stale_equilibrium_values_are_told() {
-    let all = sets(&in_corpus("AMD_GX-412TC_4Cores/Intel_i210AT/ipsec/results/fbsd11.0"));
+    let all = sets(&in_testdata("AMD_GX-412TC_4Cores/Intel_i210AT/ipsec/results/fbsd11.0"));
     let null = all.iter().find(|s| s["kind"] == "equilibrium" && s["set"] == "null").unwrap();
     assert_eq!(null["equilibrium"]["agrees"], true);
     assert!(
@@ -161,18 +161,17 @@ fn stale_equilibrium_values_are_told() {
 
 /// Any part of the tree gives the same answers, and the place is known from the path above it.
 #[test]
-#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn any_part_of_the_tree_can_be_read() {
     const RAW: &str = "Atom_C2758_8Cores/Chelsio_T520-SO/firewalls/results/fbsd15-n302145";
     for (part, agree) in [
-        ("Atom_C2758_8Cores", 9),
+        ("AMD_GX-412TC_4Cores", 6),
         (RAW, 2),
         ("Xeon_E5-2650_8Cores/OneConnect_be3/kern.random.harvest.mask/result", 2),
     ] {
-        let found = sets(&in_corpus(part));
+        let found = sets(&in_testdata(part));
         assert_eq!(found.iter().filter(|s| s["agrees"] == true).count(), agree, "{part}");
     }
-    let logs = sets(&in_corpus(&format!("{RAW}/RAW")));
+    let logs = sets(&in_testdata(&format!("{RAW}/RAW")));
     assert_eq!((logs.len(), text(&logs[0], "dir")), (2, "."));
     for (key, value) in
         [("machine", "Atom_C2758_8Cores"), ("card", "Chelsio_T520-SO"), ("topic", "firewalls")]
@@ -183,11 +182,10 @@ fn any_part_of_the_tree_can_be_read() {
 }
 
 #[test]
-#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn records_are_written_whole_and_can_be_shown() {
     let scratch = Scratch::new();
     let out = scratch.file("records");
-    let part = in_corpus("Xeon_E5-2650v4_2x12Cores/Intel_82599ES");
+    let part = in_testdata("Xeon_E5-2650v4_2x12Cores/Intel_82599ES");
     let told = import(&part, &["--out", &out]).ok();
     assert!(told.stdout.contains(&format!("are in {out}")), "{told:?}");
     let names: Vec<String> =

@@ -3,8 +3,8 @@
 use crate::common::{Scratch, linerate};
 use serde_json::Value;
 
-const PAPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/paper");
-const NETBENCHES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus/netbenches");
+const PAPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/paper");
+const NETBENCHES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/netbenches");
 
 fn found() -> Value {
     let json = linerate(["reproduce", "--json", PAPER, NETBENCHES]).run().ok().stdout;
@@ -36,7 +36,6 @@ const STATES: [(&str, [usize; 4]); 15] = [
 ];
 
 #[test]
-#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn every_figure_of_the_paper_is_judged() {
     let found = found();
     let paper = &found[0];
@@ -51,7 +50,6 @@ fn every_figure_of_the_paper_is_judged() {
 }
 
 #[test]
-#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn slips_in_print_are_found_and_explained() {
     let found = found();
     let slips: Vec<_> = found[0]["figures"]
@@ -93,7 +91,6 @@ fn slips_in_print_are_found_and_explained() {
 }
 
 #[test]
-#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn blocks_say_which_ministat_made_them() {
     let found = found();
     let eras = |document: usize, illustration: &str| {
@@ -109,7 +106,6 @@ fn blocks_say_which_ministat_made_them() {
 }
 
 #[test]
-#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn plots_are_drawn_where_there_are_data() {
     let page = linerate(["reproduce", "--only", "10,31", PAPER]).run().ok().stdout;
     let line = |start: &str| page.lines().find(|l| l.trim_start().starts_with(start)).unwrap_or_default();

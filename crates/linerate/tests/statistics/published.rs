@@ -11,6 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpus");
+const GOLDENS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/ministat/goldens.json");
 
 /// The symbols that rows and names begin with.
 const SYMBOLS: &str = "x+*%#@O";
@@ -82,9 +83,8 @@ fn strings(value: &Value) -> Vec<String> {
 }
 
 #[test]
-#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn blocks_of_the_source_documents_are_those_of_their_eras() {
-    let text = fs::read_to_string(Path::new(CORPUS).join("goldens.json")).unwrap();
+    let text = fs::read_to_string(GOLDENS).unwrap();
     let entries: Vec<Value> = serde_json::from_str(&text).unwrap();
     let (mut reproduced, mut with_plot) = (0, 0);
     for entry in entries.iter().filter(|entry| entry["generations"].is_array()) {
@@ -119,9 +119,8 @@ fn blocks_of_the_source_documents_are_those_of_their_eras() {
 
 /// The four blocks of the source documents whose data are not known: their differences follow from their rows.
 #[test]
-#[cfg_attr(not(corpus), ignore = "needs ../shared/corpus")]
 fn differences_follow_from_printed_rows() {
-    let text = fs::read_to_string(Path::new(CORPUS).join("goldens.json")).unwrap();
+    let text = fs::read_to_string(GOLDENS).unwrap();
     let entries: Vec<Value> = serde_json::from_str(&text).unwrap();
     let mut checked = 0;
     for entry in entries.iter().filter(|entry| !entry["generations"].is_array()) {

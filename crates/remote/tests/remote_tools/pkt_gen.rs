@@ -77,16 +77,14 @@ fn a_receiver_at_zero_is_a_zero_with_a_fault() {
 }
 
 /// A run of the public archive: sender and receiver as they printed it, with the time between their lines.
-#[cfg(corpus)]
 const ARCHIVE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../../shared/corpus/netbenches/AMD_GX-412TC_4Cores/Intel_i210AT/txabdicate/results/fbsd16-n311215.D58513/RAW/",
+    "/../../testdata/netbenches/AMD_GX-412TC_4Cores/Intel_i210AT/txabdicate/results/fbsd16-n311215.D58513/RAW/",
     "bench.txabdicate_on.inet4.1"
 );
 
-#[cfg(corpus)]
 #[test]
-#[ignore = "needs root, openssh-server and ../shared/corpus"]
+#[ignore = "needs root and openssh-server"]
 fn seconds_of_the_archive() {
     let bsd = Bsd::new();
     for (host, side) in [("gen", "sender"), ("rec", "receiver")] {
