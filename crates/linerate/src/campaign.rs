@@ -113,7 +113,7 @@ impl Conductor<'_> {
                 Ok(request) => request,
                 Err(stopped) => return (stopped, None),
             };
-            let title = self.campaign.slots[request.slot].title();
+            let title = self.campaign.name_of(request.slot);
             let known = strategy.progress().map_or(String::new(), |known| format!("; {known}"));
             progress.say(format!("block {}: {title}{known}", request.block + 1));
             if self.stand.passed().is_none() {
@@ -132,8 +132,8 @@ impl Conductor<'_> {
 
     /// Runs one trial and records it.
     fn one_trial(&mut self, request: &TrialRequest, began_ns: u64) -> Result<Observed> {
-        let slot = &self.campaign.slots[request.slot];
-        let title = || format!("trial {} ({})", self.trials.len(), slot.title());
+        let name = || self.campaign.name_of(request.slot);
+        let title = || format!("trial {} ({})", self.trials.len(), name());
         let timing = self.campaign.asked.timing.lasting(request.duration_ns);
         let shown = self.stand.run(request.slot, request.load, timing, &INTERRUPTED).with_context(title)?;
         let ended_ns = (self.before + self.began.elapsed()).as_nanos() as u64;

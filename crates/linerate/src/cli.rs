@@ -2,6 +2,7 @@
 
 mod bench;
 mod benchlab;
+mod campaign;
 mod compare;
 mod conduct;
 mod history;
@@ -19,7 +20,8 @@ mod show;
 mod stat;
 mod values;
 
-pub use bench::{Bench, BenchPort, ModeChoice};
+pub use bench::Bench;
+pub use campaign::CampaignArgs;
 pub use compare::{Compare, Share};
 pub use conduct::{Conduct, Format};
 pub use history::History;

@@ -133,8 +133,8 @@ impl Quick {
     }
 
     fn titles(&self) -> Vec<String> {
-        let slots = self.document["campaign"]["slots"].as_array().cloned().unwrap_or_default();
-        slots.iter().map(|s| s["variant"].as_str().unwrap().to_string()).collect()
+        let cells = &self.document["campaign"]["planned"]["plan"]["cells"];
+        cells.as_array().into_iter().flatten().map(|c| c["name"].as_str().unwrap().to_string()).collect()
     }
 
     /// The one cell of this title.

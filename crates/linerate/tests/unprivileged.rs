@@ -211,6 +211,42 @@ fn ctrl_c_keeps_what_was_measured() {
 }
 
 #[test]
+fn a_bench_that_was_stopped_is_resumed() {
+    let bench = Bench::new("--simulate loss=1000 --family 4 --duration 20ms --trials 40");
+    let running = bench.program().start();
+    wait_for("two trials", || (common::campaign::trials(&bench.directory()).len() >= 2).then_some(()));
+    running.signal(libc::SIGINT);
+    let ended = running.wait().status(130);
+    assert!(ended.stderr.contains("to resume: linerate run --resume"), "{}", ended.stderr);
+    let path = bench.directory();
+    let resume = ["run", "--simulate", "loss=1000", "--resume", path.to_str().unwrap()];
+    let campaign = bench.read(linerate(resume).run().ok());
+    all_valid(&campaign.trials);
+    assert_eq!(campaign.trials.len(), 80);
+    assert_eq!(campaign.document("summary.json")["stopped"], "trials");
+}
+
+/// What `--print-plan` prints is what is measured.
+#[test]
+fn the_plan_of_a_bench_is_a_plan() {
+    let scratch = Scratch::new();
+    let line = "bench --sizes 64,imix --variant nft-stateful --variant nft-stateful --states new --rate 10kpps --seed 7 --trials 6 --duration 20ms";
+    let plan = linerate_line(&format!("{line} --print-plan")).run().ok().stdout;
+    std::fs::write(scratch.file("plan.toml"), plan).unwrap();
+    linerate_line("plan check plan.toml").dir(scratch.path()).run().ok();
+    linerate_line("run plan.toml --simulate ok --out run").dir(scratch.path()).run().no_panic();
+    linerate_line(&format!("{line} --simulate ok --out bench")).dir(scratch.path()).run().no_panic();
+    let plan = |folder: &str| {
+        let text = std::fs::read_to_string(scratch.path().join(folder).join("campaign.json")).unwrap();
+        let mut plan = serde_json::from_str::<Value>(&text).unwrap()["planned"]["plan"].take();
+        // `bench` names cells by their frames.
+        plan["cells"].as_array_mut().unwrap().iter_mut().for_each(|cell| drop(cell["name"].take()));
+        plan
+    };
+    assert_eq!(plan("run"), plan("bench"));
+}
+
+#[test]
 fn a_file_that_may_not_grow_is_named_and_earlier_trials_are_safe() {
     let bench = Bench::new("--simulate ok --family 4 --duration 10ms --trials 1000");
     let ended = bench.program().file_limit(48 << 10).run();

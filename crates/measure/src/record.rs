@@ -43,32 +43,32 @@ pub struct Campaign {
     /// Whose results these are, where linerate did not measure them itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Box<Imported>>,
-    /// Rule files of `bench`, by the variant that has them. A plan's are in its lanes.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub rule_files: BTreeMap<String, RuleFile>,
     /// The plan that it carries out, where there is one. Slots are its cells, by the same numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<Box<Planned>>,
 }
 
 impl Campaign {
+    /// The name of a slot: its cell's in the plan.
+    pub fn name_of(&self, slot: usize) -> String {
+        let cell = self.planned.as_ref().and_then(|planned| planned.plan.cells.get(slot));
+        let title = || self.slots.get(slot).map_or("unknown slot".into(), Slot::title);
+        cell.map_or_else(title, |cell| cell.name.clone())
+    }
+
     /// The rule file of a slot, where it has one.
     pub fn rule_file(&self, slot: &Slot) -> Option<&RuleFile> {
-        match &self.planned {
-            None => self.rule_files.get(&slot.variant),
-            Some(planned) => {
-                let cell = planned.plan.cells.get(slot.id)?;
-                planned.plan.lanes.get(cell.lane)?.settings.rule_file.as_ref()
-            }
-        }
+        let plan = &self.planned.as_ref()?.plan;
+        plan.lanes.get(plan.cells.get(slot.id)?.lane)?.settings.rule_file.as_ref()
     }
 }
 
 /// The plan of a campaign.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Planned {
-    /// The plan's file, as it was named.
-    pub file: String,
+    /// The plan's file, as it was named; none where `linerate bench` made it of its arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// The plan, expanded.
     pub plan: plan::campaign::Campaign,
     /// Cells that are not measured, because something is lacking.
@@ -190,11 +190,10 @@ impl Slot {
     pub fn title(&self) -> String {
         let unit = if self.lengths_fcs.len() == 1 { " B" } else { "" };
         let frame = format!("{}{unit}", self.frame);
-        // Of an imported slot, family and frame length may not be known. The name of a plan's cell may have them already.
+        // Of an imported slot, family and frame length may not be known.
         let cell = self.variant.split_once(", ").filter(|_| self.imported.is_none());
         let (variant, levels) = cell.unwrap_or((&self.variant, ""));
-        let said = |part: &&str| levels.split(", ").any(|level| level.ends_with(&format!(" {part}")));
-        let traffic = [self.family.as_str(), &frame].into_iter().filter(|p| !p.is_empty() && !said(p));
+        let traffic = [self.family.as_str(), &frame].into_iter().filter(|p| !p.is_empty());
         let traffic = traffic.collect::<Vec<_>>().join(" ");
         let parts = [variant, &traffic].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" ");
         if levels.is_empty() { parts } else { format!("{parts}, {levels}") }

@@ -178,7 +178,7 @@ fn row(campaign: &Campaign, slot: &Slot, trials: &[TrialRecord]) -> Row {
     valid.iter().for_each(|t| latency.merge(&t.receiver.latency));
     Row {
         slot: slot.id,
-        name: name(campaign, slot.id),
+        name: campaign.name_of(slot.id),
         valid_trials: valid.len(),
         trials: all.len(),
         offered: median(&offered).unwrap_or(0.0),
@@ -300,18 +300,12 @@ fn compare(campaign: &Campaign, slot: &Slot, ratio: Ratio<'_>, cost: Ratio<'_>) 
     let (ratio, cost) = (ratio(slot, with), cost(slot, with));
     (ratio.is_some() || cost.is_some()).then(|| Comparison {
         slot,
-        name: name(campaign, slot),
+        name: campaign.name_of(slot),
         with,
-        with_name: name(campaign, with),
+        with_name: campaign.name_of(with),
         ratio: ratio.unwrap_or_default(),
         cost,
     })
-}
-
-/// The name of a slot. A plan gives each of its cells a name of its own.
-fn name(campaign: &Campaign, slot: usize) -> String {
-    let slot = &campaign.slots[slot];
-    if campaign.planned.is_some() { slot.variant.clone() } else { slot.title() }
 }
 
 fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> Vec<String> {

@@ -8,6 +8,7 @@ use super::text_form;
 use crate::units::Rate;
 use linerate_wire::{Family, FlowOrder, FrameMix, Transport};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A plan for one operating system, in its quick or full form, with everything inherited, overridden and multiplied out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,12 +61,28 @@ pub enum Lab {
         generator_cpus: Option<Vec<u32>>,
         /// CPUs of the device under test in threaded mode.
         dut_cpus: Option<Vec<u32>>,
+        /// How frames leave and arrive; the best that this process may use where none is named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        port: Option<Port>,
+        /// Frames that the generator hands over at once; chosen by measurement where none are named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        batch: Option<u32>,
     },
     /// The hosts of a lab file.
     File {
         /// Its path, relative to the plan's folder.
         path: String,
     },
+}
+
+/// How frames leave and arrive in the embedded lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Port {
+    /// XDP live frames and an XDP receiver; needs root.
+    Xdp,
+    /// AF_PACKET sockets: slower.
+    AfPacket,
 }
 
 /// Something that is varied.
@@ -110,8 +127,11 @@ pub struct Lane {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Kind {
     /// Their lengths, with FCS.
-    #[serde(with = "text_form")]
+    #[serde(with = "text_form::size")]
     pub size: FrameMix,
+    /// The length that was asked for, where it is too short for the tester's signature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
     /// IP version.
     #[serde(with = "text_form::family")]
     pub family: Family,
@@ -125,7 +145,12 @@ pub struct Kind {
     pub order: FlowOrder,
     /// Whether the UDP checksum is computed; the others always are.
     pub checksum: bool,
+    /// One frame in so many carries a time stamp.
+    pub stamp_every: u32,
 }
+
+/// One frame in so many carries a time stamp, where a plan does not say.
+pub const STAMP_EVERY: u32 = 64;
 
 /// One thing that is measured: a variant at certain levels of the factors, with its traffic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -173,6 +198,8 @@ pub enum Interest {
     Levels(usize),
     /// The expectation of this index.
     Expectation(usize),
+    /// A variant with the tester alone.
+    Ceiling,
 }
 
 /// What the author expects: so a plan is also a test.
@@ -309,6 +336,30 @@ impl Campaign {
             inline && (hands_over(&lane.settings.inside) || hands_over(&lane.settings.outside))
         };
         self.lanes.iter().filter(open).flat_map(|lane| lane.variants.iter().map(String::as_str))
+    }
+
+    /// Calls each cell by its variant and its frames alone: `nft-stateful IPv6 84 B`.
+    pub fn name_by_frames(&mut self) {
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        for cell in &mut self.cells {
+            let Kind { size, family, .. } = &self.kinds[cell.kind];
+            let unit = if size.pattern.len() == 1 { " B" } else { "" };
+            let name = format!("{} {family} {size}{unit}", cell.variant);
+            let number = seen.entry(name.clone()).or_default();
+            *number += 1;
+            cell.name = if *number == 1 { name } else { format!("{name}#{number}") };
+        }
+    }
+
+    /// The variant of a cell with the levels of those factors that its frames do not show: `nft-stateful, rules 1000`.
+    pub fn variant_of(&self, cell: &Cell) -> String {
+        let shown =
+            |factor: &&Factor| factor.sets.iter().all(|f| f == "traffic.size" || f == "traffic.family");
+        let levels = cell.levels.iter().filter_map(|(factor, level)| {
+            let factor = self.factors.get(*factor).filter(|factor| !shown(factor))?;
+            Some(format!(", {} {}", factor.name, factor.levels.get(*level)?))
+        });
+        cell.variant.clone() + &levels.collect::<String>()
     }
 
     /// Whether a cell is the tester alone.

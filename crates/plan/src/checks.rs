@@ -98,7 +98,7 @@ fn lab(draft: &Draft, problems: &mut Vec<Diagnostic>) {
         }
     } else {
         let help = "leave it out: the lab file says which host does what";
-        for key in ["mode", "generator-cpus", "dut-cpus"] {
+        for key in ["mode", "generator-cpus", "dut-cpus", "port", "batch"] {
             refuse(key, "this is for the embedded lab alone", help);
         }
     }
@@ -207,7 +207,10 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
         );
         problems.push(Diagnostic::at(span("size"), message).remedy(help));
     }
-    if traffic.flag("checksum") == Some(false) && kind.checksum {
+    let sets_family = |(factor, _): &(usize, usize)| {
+        place.draft.factors[*factor].sets.iter().any(|(field, _)| field.path() == "traffic.family")
+    };
+    if traffic.flag("checksum") == Some(false) && kind.checksum && !place.levels.iter().any(sets_family) {
         let message = format!("{} {} frames must have a checksum", kind.family, kind.transport);
         problems.push(
             Diagnostic::at(span("checksum"), message).remedy("leave it out: only IPv4 UDP can do without"),

@@ -3,10 +3,11 @@
 mod factors;
 mod selectors;
 
+use super::built_in;
 use super::campaign::Interest;
 use super::diagnostic::{Diagnostic, Span, suggestion};
 use super::settings::System;
-use super::value::{Entry, Node, Tree, Value};
+use super::value::{Entry, Lists, Node, Tree, Value};
 pub(super) use factors::FactorDraft;
 pub(super) use selectors::{Expected, Selector, Who};
 use std::collections::BTreeMap;
@@ -95,9 +96,14 @@ impl Draft {
             Interest::Variants => "variants",
             Interest::Levels(_) => "levels",
             Interest::Expectation(_) => "expectations",
+            Interest::Ceiling => "ceilings",
         };
         let named = self.tree.table("compare").map(|c| c.texts("what")).unwrap_or_default();
-        if named.is_empty() { word != "levels" } else { named.iter().any(|n| n == word) }
+        if named.is_empty() {
+            !["levels", "ceilings"].contains(&word)
+        } else {
+            named.iter().any(|n| n == word)
+        }
     }
 
     /// A variant by its name, or the fault that there is none.
@@ -137,7 +143,16 @@ impl Draft {
         for at in 0..self.variants.len() {
             let Some(from) = self.variants[at].tree.entry("from") else { continue };
             let Value::Text(name) = &from.node.value else { continue };
-            match self.variant(name, from.node.span) {
+            let found = self.variant(name, from.node.span);
+            // A variant may have the name of the built-in one that it is from.
+            if found.as_ref().map_or(true, |parent| *parent == at)
+                && let Some(mut tree) = built_in::tree(name, from.node.span)
+            {
+                tree.overlay(&self.variants[at].tree, Lists::Extend);
+                self.variants[at].tree = tree;
+                continue;
+            }
+            match found {
                 Ok(parent) => self.variants[at].parent = Some(parent),
                 Err(problem) => problems.push(problem),
             }

@@ -73,6 +73,16 @@ static LAB: Table = Table {
         Key::new("generator-cpus", Kind::CpuList, "CPUs of the embedded lab's generator, one thread each."),
         Key::new("dut-cpus", Kind::CpuList, "CPUs of the embedded lab's DUT, in threaded mode."),
         Key::new("link-speed", Kind::Speed, "What 100 % of line rate is."),
+        Key::new(
+            "port",
+            Kind::Choice(&PORTS),
+            "How frames leave and arrive in the embedded lab. Default: xdp where this process may load its programs.",
+        ),
+        Key::new(
+            "batch",
+            Kind::Count { least: 1, most: 256 },
+            "Frames that the embedded lab's generator hands over at once. Default: the number that measures best.",
+        ),
     ]],
 };
 
@@ -80,6 +90,9 @@ static MODES: [(&str, &str); 2] = [
     ("inline", "closed loop on the generator's CPU: the cost per frame"),
     ("threaded", "open loop, the DUT has CPUs of its own: loss and latency under load"),
 ];
+
+static PORTS: [(&str, &str); 2] =
+    [("xdp", "XDP live frames and an XDP receiver"), ("af-packet", "AF_PACKET sockets: slower")];
 
 pub(super) static TRAFFIC: Table = Table {
     what: "[traffic]",
@@ -99,6 +112,11 @@ pub(super) static TRAFFIC: Table = Table {
         ),
         Key::new("rate", Kind::Rate, "Offered load. Default: max."),
         Key::new("checksum", Kind::Flag, "Whether IPv4 UDP frames carry a checksum. Default: true."),
+        Key::new(
+            "stamp-every",
+            Kind::Count { least: 1, most: 1_000_000 },
+            "One frame in so many carries a time stamp. Default: 64.",
+        ),
     ]],
 };
 
@@ -149,10 +167,11 @@ pub(super) static COMPARE: Table = Table {
     ]],
 };
 
-static INTERESTS: [(&str, &str); 3] = [
+static INTERESTS: [(&str, &str); 4] = [
     ("variants", "each variant with the one of `with`, at the same levels"),
     ("levels", "each level of a factor with its first, for the same variant"),
     ("expectations", "what [[expect]] names"),
+    ("ceilings", "each variant with the tester alone"),
 ];
 
 static TRIAL_LENGTH: Kind = Kind::Duration { least: 10 * MS, most: 24 * H };

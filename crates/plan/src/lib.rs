@@ -5,6 +5,7 @@
 //! [`campaign::Campaign`], which an executor needs nothing else for. docs/plans.md has the format.
 #![forbid(unsafe_code)]
 
+mod built_in;
 pub mod campaign;
 pub mod changes;
 mod checks;
@@ -39,9 +40,11 @@ mod tests;
 
 use crate::diagnostic::Lines;
 pub use crate::diagnostic::{Diagnostic, Place, Severity, Span};
+pub use built_in::BuiltIn;
 use campaign::{Campaign, OPEN_LOOP};
 use draft::Draft;
 pub use needs::is_namespaced;
+pub use scalar::duration_text;
 use settings::System;
 use timetable::Timetable;
 

@@ -1,6 +1,6 @@
 //! From trees to the types of [`super::settings`] and [`super::campaign`]: nothing can go wrong any more, what is absent has its default.
 
-use super::campaign::{Collect, Figures, Kind, Lab, Reboot, Requirement, Trials};
+use super::campaign::{Collect, Figures, Kind, Lab, Port, Reboot, Requirement, STAMP_EVERY, Trials};
 use super::settings::Mode;
 use super::settings::{
     Command, End, Feature, File, Filter, Image, Interface, Neighbour, Route, Rules, Settings, Tool,
@@ -167,8 +167,10 @@ pub(super) fn traffic(tree: &Tree) -> (Kind, Rate) {
         Some("ICMP") => Transport::IcmpEcho,
         _ => Transport::Udp,
     };
+    let least = least_length(family, transport);
     let kind = Kind {
-        size: long_enough(size, least_length(family, transport)),
+        asked: (size.min_len_fcs() < least).then(|| size.name.clone()),
+        size: long_enough(size, least),
         family,
         transport,
         flows: tree.number_u32("flows").unwrap_or(2000),
@@ -176,6 +178,7 @@ pub(super) fn traffic(tree: &Tree) -> (Kind, Rate) {
         checksum: tree.flag("checksum").unwrap_or(true)
             || family == Family::V6
             || transport != Transport::Udp,
+        stamp_every: tree.number_u32("stamp-every").unwrap_or(STAMP_EVERY),
     };
     (kind, rate)
 }
@@ -210,6 +213,8 @@ pub(super) fn lab(tree: &Tree) -> Lab {
             mode: if lab.text("mode") == Some("threaded") { Mode::Threaded } else { Mode::Inline },
             generator_cpus: lab.cpu_list("generator-cpus"),
             dut_cpus: lab.cpu_list("dut-cpus"),
+            port: lab.text("port").map(|port| if port == "xdp" { Port::Xdp } else { Port::AfPacket }),
+            batch: lab.number_u32("batch"),
         },
     }
 }

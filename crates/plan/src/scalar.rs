@@ -140,7 +140,7 @@ fn bounded(
 }
 
 /// A duration in the largest unit that it is a whole number of: `250 ms`.
-pub(super) fn duration_text(ns: u64) -> String {
+pub fn duration_text(ns: u64) -> String {
     let units = [
         (3_600_000_000_000, "h"),
         (60_000_000_000, "min"),

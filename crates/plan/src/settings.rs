@@ -123,6 +123,19 @@ impl fmt::Display for Dut {
     }
 }
 
+impl Dut {
+    /// Whether frames are addressed to the DUT, or pass through it to the receiver.
+    pub fn routes(self) -> bool {
+        !matches!(self, Dut::TesterBaseline | Dut::Bridge)
+    }
+
+    /// Whether its answer is known, to check linerate itself.
+    pub fn is_known(self) -> bool {
+        use Dut::{KnownDelay, KnownDuplication, KnownLoss, KnownRate};
+        matches!(self, KnownRate(_) | KnownLoss(_) | KnownDuplication(_) | KnownDelay(_))
+    }
+}
+
 /// Which CPUs of the device under test forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

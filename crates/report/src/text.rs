@@ -50,7 +50,8 @@ pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Docu
         page.paragraph(loud, Tone::Warning);
         page.gap();
     }
-    if let (Some(planned), Some(found)) = (&campaign.planned, &summary.results) {
+    let planned = campaign.planned.as_ref().filter(|planned| planned.file.is_some());
+    if let (Some(planned), Some(found)) = (planned, &summary.results) {
         results::page(&mut page, &results::Shown { campaign, planned, host, summary, results: found });
         return page;
     }

@@ -78,7 +78,6 @@ pub fn records(directory: ResultDirectory, linerate: &str) -> Option<Records> {
         roles: Roles { generator: Vec::new(), dut: Vec::new(), receiver: Vec::new(), control: Vec::new() },
         slots,
         notes: Vec::new(),
-        rule_files: Default::default(),
         planned: None,
         imported: Some(Box::new(imported)),
     };

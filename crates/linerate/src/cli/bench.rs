@@ -1,9 +1,10 @@
 //! Arguments of `linerate bench`.
 
+use super::CampaignArgs;
 use super::values::{Cpus, FamilyChoice, Sizes, cpu_list, duration, mapping, sizes};
+use clap::Args;
 use clap::builder::ArgPredicate;
-use clap::{Args, ValueEnum};
-use linerate_linux::lab::Variant;
+use linerate_plan::BuiltIn;
 use linerate_plan::rules::own::Meaning;
 use linerate_plan::settings::States;
 use linerate_plan::units::{Rate, parse_link_speed};
@@ -30,8 +31,12 @@ Variants:
   nft-stateful         nftables filter with connection tracking, which passes established connections first
   nat                  nftables masquerade
   bridge               a bridge instead of a router
+  routed-bridge        a router whose inside interface is the only member of a bridge that has the address
+  macvlan, vlan        a router whose interfaces are macvlan, or 802.1Q VLANs, on top of the two ends
+  vxlan                a router that puts frames into a VXLAN tunnel towards the receiver
+  nested               a router in a network stack of its own: a nested network namespace
   xdp                  an XDP program that forwards by the kernel's routing table
-  known-rate=R         passes exactly R frames/s on each CPU: a DUT with a known answer
+  known-rate=N         passes exactly N frames/s on each CPU: a DUT with a known answer
   known-loss=N         loses exactly every N-th frame
   known-duplication=N  sends exactly every N-th frame twice
   known-delay=T        holds every frame up for T, up to 200us
@@ -40,13 +45,16 @@ Rule files: what nft reads, or iptables-save printed; loaded in the lab's namesp
 interfaces and networks stand for the lab's: `in` is the generator's side, `out` the receiver's. Where --map does not
 say so, linerate guesses, and says what. docs/rules.md has more.
 
-Exit status: 0 measured; 1 something failed, or a slot could not be measured: none of its trials was
-valid, or it dropped every frame (known-loss=1 is asked to); 2 bad arguments;
-130 interrupted (what was measured until then is recorded and shown).")]
+These arguments are a plan: --print-plan shows it, `linerate run` carries it out, and `linerate run --resume DIR`
+resumes a campaign that was stopped.
+
+Exit status: 0 measured; 1 something failed, or a variant could not be measured: none of its trials was
+valid, or it dropped every frame (known-loss=1 is asked to); 2 bad arguments; 3 --fail-if-slower found
+something; 4 everything is skipped; 130 interrupted (what was measured until then is recorded and shown).")]
 pub struct Bench {
     /// What the DUT is; may be repeated. Twice the same compares a variant with itself
     #[arg(long = "variant", value_name = "VARIANT")]
-    pub variants: Vec<Variant>,
+    pub variants: Vec<BuiltIn>,
 
     /// A DUT with the rules of this file, nft's or iptables-save's; may be repeated. IPv4 alone, unless --family says more
     #[arg(long = "rules", value_name = "FILE")]
@@ -94,13 +102,9 @@ pub struct Bench {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub trials: Option<u32>,
 
-    /// Time for all trials
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
-    pub budget: Duration,
-
     /// inline: closed loop on the generator's CPU, cost per frame. threaded: open loop, the DUT has CPUs of its own
-    #[arg(long, value_enum, default_value = "inline")]
-    pub mode: ModeChoice,
+    #[arg(long, value_parser = ["inline", "threaded"], default_value = "inline")]
+    pub mode: String,
 
     /// CPUs of the generator, one thread each: 1 or 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
@@ -115,8 +119,8 @@ pub struct Bench {
     pub transport: Transport,
 
     /// How frames leave and arrive [default: xdp for root, af-packet in a user namespace for everyone else]
-    #[arg(long, value_enum)]
-    pub port: Option<BenchPort>,
+    #[arg(long, value_parser = ["xdp", "af-packet"])]
+    pub port: Option<String>,
 
     /// Leave the UDP checksum of IPv4 frames zero (permitted, RFC 768); GRO verifies one that is not
     #[arg(long)]
@@ -130,48 +134,12 @@ pub struct Bench {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub stamp_every: u32,
 
-    /// Seed of the order of trials
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-
-    /// Name of the campaign, part of the records' directory
-    #[arg(long, default_value = "bench")]
-    pub name: String,
-
-    /// Directory for the records, instead of ./linerate-results/TIME-NAME
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-
-    /// Leave the lab up afterwards (`linerate lab status` shows it, `linerate lab down` removes it)
-    #[arg(long, conflicts_with = "simulate")]
-    pub keep: bool,
-
-    /// Print the campaign and its summary as JSON (docs/records.md; `linerate show --schema` has the schema)
+    /// Print the plan of these arguments, and measure nothing: `linerate run` carries it out
     #[arg(long)]
-    pub json: bool,
+    pub print_plan: bool,
 
-    /// A simulated DUT in memory instead of a lab: ok, or loss=N,duplication=N,delay=T,rate=R. No privileges needed;
-    /// its figures say nothing of any machine
-    #[arg(long, value_name = "WHAT")]
-    pub simulate: Option<String>,
-}
-
-/// How the lab's CPUs are laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ModeChoice {
-    /// Closed loop
-    Inline,
-    /// Open loop
-    Threaded,
-}
-
-/// How a bench's frames leave and arrive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BenchPort {
-    /// XDP live frames, and an XDP receiver; needs root
-    Xdp,
-    /// AF_PACKET sockets: slower
-    AfPacket,
+    #[command(flatten)]
+    pub campaign: CampaignArgs,
 }
 
 #[cfg(test)]
@@ -183,7 +151,7 @@ mod tests {
     fn every_variant_is_in_the_help() {
         let mut all = crate::cli::Cli::command();
         let help = all.find_subcommand_mut("bench").unwrap().render_long_help().to_string();
-        for (name, _) in Variant::HELP {
+        for (name, _) in BuiltIn::list() {
             assert!(help.contains(name), "{name}");
         }
     }

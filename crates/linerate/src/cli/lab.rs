@@ -2,7 +2,7 @@
 
 use super::{LabCheck, LabRestore};
 use clap::{Args, Subcommand, ValueEnum};
-use linerate_linux::lab::Variant;
+use linerate_plan::BuiltIn;
 
 /// An embedded lab by hand, and the lab files of real ones.
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub enum LabAction {
     Up {
         /// What the DUTs are; may be repeated
         #[arg(long = "variant", value_name = "VARIANT", default_value = "forwarding")]
-        variants: Vec<Variant>,
+        variants: Vec<BuiltIn>,
         /// Name of the lab: the namespaces are called NAME-generator, NAME-receiver, NAME-dut0, …
         #[arg(long, default_value = "linerate", value_parser = lab_name)]
         name: String,

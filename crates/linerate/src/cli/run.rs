@@ -1,7 +1,6 @@
 //! Arguments of `linerate run`.
 
-use super::Share;
-use super::values::duration;
+use super::CampaignArgs;
 use clap::Args;
 use linerate_plan::settings::System;
 use std::path::PathBuf;
@@ -33,7 +32,7 @@ pub struct Run {
     #[arg(value_name = "PLAN", required_unless_present = "resume")]
     pub plan: Option<PathBuf>,
 
-    /// Go on with a campaign that was stopped: no trial is lost, and the order stays as it was drawn
+    /// Resume a campaign of `run` or `bench` that was stopped: no trial is lost, and the order stays as it was drawn
     #[arg(long, value_name = "DIR", conflicts_with_all = ["plan", "quick", "system", "name", "out", "seed", "budget"])]
     pub resume: Option<PathBuf>,
 
@@ -44,10 +43,6 @@ pub struct Run {
     /// Operating system of the device under test, where the plan is for several [default: its first]
     #[arg(long, value_name = "NAME", value_parser = super::plan::system)]
     pub system: Option<System>,
-
-    /// Let linerate change settings of the whole host while it measures, where the plan needs that
-    #[arg(long)]
-    pub allow_host_changes: bool,
 
     /// The lab file of a plan for a lab of hosts, instead of the one that the plan names
     #[arg(long, value_name = "FILE")]
@@ -61,36 +56,6 @@ pub struct Run {
     #[arg(long, value_name = "FILE")]
     pub ssh_config: Option<PathBuf>,
 
-    /// Time for all trials, instead of the plan's
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub budget: Option<std::time::Duration>,
-
-    /// Seed of the order of trials, instead of the plan's
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-
-    /// Name of the campaign, part of the records' directory [default: the plan's file name]
-    #[arg(long)]
-    pub name: Option<String>,
-
-    /// Directory for the records, instead of ./linerate-results/TIME-NAME
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-
-    /// Exit with status 3 where a variant is proven slower than the baseline variant, by at least this much: 3%
-    #[arg(long, value_name = "SHARE")]
-    pub fail_if_slower: Option<Share>,
-
-    /// Print the campaign and its results as JSON (docs/records.md; `linerate show --schema` has the schema)
-    #[arg(long)]
-    pub json: bool,
-
-    /// Print nothing but what went wrong: no page, and no line of progress
-    #[arg(short, long, conflicts_with = "json")]
-    pub quiet: bool,
-
-    /// A simulated DUT in memory instead of a lab: ok, or loss=N,duplication=N,delay=T,rate=R. No privileges needed;
-    /// its figures say nothing of any machine
-    #[arg(long, value_name = "WHAT", conflicts_with = "allow_host_changes")]
-    pub simulate: Option<String>,
+    #[command(flatten)]
+    pub campaign: CampaignArgs,
 }

@@ -5,11 +5,12 @@ use crate::output::{print, usage};
 use anyhow::{Context, Result, bail};
 use linerate_linux::host::cpu;
 use linerate_linux::host::journal::{Consent, Journal};
-use linerate_linux::lab::{EmbeddedLab, LabSpec, Variant};
+use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
 use linerate_linux::net::netlink::Route;
 use linerate_linux::net::registry::{DEFAULT_ROOT, LabRecord, LabState, Registry};
 use linerate_linux::net::{Netns, userns};
-use linerate_plan::settings::Mode;
+use linerate_plan::BuiltIn;
+use linerate_plan::settings::{Dut, Mode};
 use std::process::ExitCode;
 
 /// Runs the verb.
@@ -65,14 +66,14 @@ pub fn clear_remains() -> Result<Vec<String>> {
     Ok(cleared)
 }
 
-fn up(variants: &[Variant], name: &str, longest_fcs: u16) -> Result<ExitCode> {
+fn up(variants: &[BuiltIn], name: &str, longest_fcs: u16) -> Result<ExitCode> {
     if !userns::may_administer_networks() {
         bail!("a lab that stays up needs root: sudo linerate lab up");
     }
     clear_remains()?;
     let cpus = cpu::online_cpus().context("asking which CPUs this process may use")?;
-    let mut lanes = vec![Variant::TesterBaseline];
-    lanes.extend(variants.iter().cloned());
+    let mut lanes = vec![Setup::of(Dut::TesterBaseline)];
+    lanes.extend(variants.iter().map(Setup::from));
     let spec = LabSpec {
         mode: Mode::Inline,
         generator_cpus: cpus.clone(),
@@ -91,15 +92,16 @@ fn up(variants: &[Variant], name: &str, longest_fcs: u16) -> Result<ExitCode> {
 ///
 /// # Errors
 /// A lab of this name exists, or a DUT that ends with this process.
-pub fn can_keep(name: &str, variants: &[Variant]) -> Result<()> {
+pub fn can_keep(name: &str, setups: &[Setup]) -> Result<()> {
     if registry().list()?.records.iter().any(|r| r.name == name) {
         return Err(usage(format!(
             "--keep: a lab named {name} is up already: sudo linerate lab down --name {name}"
         )));
     }
-    match variants.iter().find(|v| v.is_program()) {
-        Some(v) => Err(usage(format!(
-            "--keep: {v} is an eBPF program, which ends with linerate and cannot be left up"
+    match setups.iter().find(|setup| setup.is_program()) {
+        Some(setup) => Err(usage(format!(
+            "--keep: {} is an eBPF program, which ends with linerate and cannot be left up",
+            setup.name
         ))),
         None => Ok(()),
     }
@@ -117,6 +119,7 @@ pub fn keep(lab: &EmbeddedLab, name: &str) -> Result<String> {
     let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_secs());
     let mut record = LabRecord::begin(name, now);
     record.namespaces = lab.names(name);
+    record.duts = lab.lanes.iter().map(|lane| lane.setup.dut).collect();
     // Written before the first name is made: whatever happens next, the next run knows what to look for.
     registry.write(&record)?;
     if let Err(error) = lab.persist(name) {

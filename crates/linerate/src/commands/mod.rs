@@ -12,7 +12,7 @@ mod import;
 mod lab;
 mod lab_check;
 mod lab_restore;
-pub mod plan;
+
 mod plan_file;
 mod receive;
 mod reproduce;

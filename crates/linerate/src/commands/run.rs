@@ -6,7 +6,8 @@ mod verdict;
 
 use super::plan_file::{self, read};
 use crate::campaign::{self, Earlier};
-use crate::cli::Run;
+use crate::cli::{CampaignArgs, Run};
+use crate::commands;
 use crate::interrupt::{self, INTERRUPTED as STOP, interrupted};
 use crate::output::{FAILED, INTERRUPTED, faulty, tell, usage};
 use crate::progress::{self, Progress};
@@ -15,8 +16,8 @@ use crate::testbed::{
 };
 use anyhow::{Context, Result, bail};
 use hosts::Site;
-use linerate_plan::campaign::{Campaign as Plan, Interest, Lab};
-use linerate_plan::settings::Dut;
+use linerate_plan::campaign::{Campaign as Plan, Interest, Lab, Port};
+use linerate_plan::settings::{Dut, Mode};
 use linerate_plan::timetable::Timetable;
 
 use linerate_linux::host;
@@ -42,21 +43,29 @@ const SKIPPED: u8 = 4;
 /// # Errors
 /// What kept it from measuring.
 pub fn run(args: &Run) -> Result<ExitCode> {
+    begin(&args.campaign);
+    let session = match (&args.resume, &args.plan) {
+        (Some(directory), _) => Session::resumed(args, directory)?,
+        (None, Some(file)) => Session::of_file(args, file)?,
+        (None, None) => return Err(usage("name a plan, or --resume and a campaign's folder")),
+    };
+    session.run(&args.campaign)
+}
+
+/// What every campaign begins with.
+pub fn begin(args: &CampaignArgs) {
     interrupt::install();
     if args.quiet {
         progress::silence();
     }
-    let consent = if args.allow_host_changes { Consent::Allowed } else { Consent::Refused };
-    let session = match (&args.resume, &args.plan) {
-        (Some(directory), _) => Session::resumed(args, directory, consent)?,
-        (None, Some(file)) => Session::fresh(args, file, consent)?,
-        (None, None) => return Err(usage("name a plan, or --resume and a campaign's folder")),
-    };
-    session.run(args, consent)
 }
 
-/// Everything that is known before the first frame.
-struct Session {
+fn consent(args: &CampaignArgs) -> Consent {
+    if args.allow_host_changes { Consent::Allowed } else { Consent::Refused }
+}
+
+/// A campaign, and everything that is known of it before the first frame.
+pub struct Session {
     planned: Planned,
     prepared: Prepared,
     facts: HostFacts,
@@ -65,53 +74,69 @@ struct Session {
     site: Option<Site>,
     /// The campaign that is resumed.
     earlier: Option<(RecordStore, StoredCampaign)>,
-    /// Where the host may be changed: no other campaign may meanwhile.
-    reserved: Option<Reservation>,
+    access: Access,
 }
 
 impl Session {
-    /// A new campaign.
-    fn fresh(args: &Run, file: &Path, consent: Consent) -> Result<Session> {
-        let simulated = args.simulate.as_deref().map(parse_simulation).transpose().map_err(usage)?;
-        let Chosen { mut plan, site } = chosen(args, file, simulated.is_some())?;
-        if let Some(budget) = args.budget {
+    /// A new campaign of a plan's file.
+    fn of_file(args: &Run, file: &Path) -> Result<Session> {
+        let Chosen { mut plan, site } = chosen(args, file, args.campaign.simulate.is_some())?;
+        if let Some(budget) = args.campaign.budget {
             (plan.trials.budget_ns, plan.trials.blocks) = (Some(budget.as_nanos() as u64), None);
         }
-        plan.trials.seed = Some(seed(args.seed.or(plan.trials.seed))?);
-        let reserved = may_run(&plan, simulated.is_some(), consent)?;
-        let prepared = prepared(&plan, site.as_ref(), consent, simulated.is_some())?;
-        let planned = Planned { file: file.display().to_string(), plan, skipped: prepared.skipped.clone() };
+        plan.trials.seed = args.campaign.seed.or(plan.trials.seed);
+        Session::new(&args.campaign, Some(file), plan, site)
+    }
+
+    /// A new campaign. `file`: the plan's, where it has one.
+    ///
+    /// # Errors
+    /// What keeps this machine, or the lab, from measuring it.
+    pub fn new(
+        args: &CampaignArgs,
+        file: Option<&Path>,
+        mut plan: Plan,
+        site: Option<Site>,
+    ) -> Result<Session> {
+        let simulated = args.simulate.as_deref().map(parse_simulation).transpose().map_err(usage)?;
+        plan.trials.seed = Some(seed(plan.trials.seed)?);
+        let access = access(&plan, simulated.is_some(), consent(args))?;
+        let prepared = prepared(&plan, site.as_ref(), args, &access)?;
+        let file = file.map(|file| file.display().to_string());
+        let planned = Planned { file, plan, skipped: prepared.skipped.clone() };
         let facts = facts(site.as_ref());
-        Ok(Session { planned, prepared, facts, simulated, site, earlier: None, reserved })
+        Ok(Session { planned, prepared, facts, simulated, site, earlier: None, access })
     }
 
     /// A campaign that was stopped.
-    fn resumed(args: &Run, directory: &Path, consent: Consent) -> Result<Session> {
+    fn resumed(args: &Run, directory: &Path) -> Result<Session> {
         let (store, stored) = RecordStore::reopen(directory)?;
         let Some(planned) = stored.campaign.planned.as_deref().cloned() else {
             return Err(usage(format!(
-                "{} cannot be resumed: it was not started by `linerate run`",
+                "{} cannot be resumed: it was not started by `linerate run` or `linerate bench`",
                 directory.display()
             )));
         };
         if let Some(summary) = stored.summary.as_ref().filter(|s| is_over(s.stopped)) {
             return Err(usage(format!(
-                "this campaign came to its end ({}): `linerate show {}` prints it, `linerate run {}` begins a new one",
+                "this campaign came to its end ({}): `linerate show {}` prints it, `linerate {}` begins a new one",
                 serde_json::to_value(summary.stopped)?.as_str().unwrap_or_default(),
                 directory.display(),
-                planned.file
+                planned.file.as_ref().map_or("bench".into(), |file| format!("run {file}"))
             )));
         }
-        let simulated = args.simulate.as_deref().map(parse_simulation).transpose().map_err(usage)?;
+        let simulate = args.campaign.simulate.as_deref();
+        let simulated = simulate.map(parse_simulation).transpose().map_err(usage)?;
         if simulated.is_some() != (stored.campaign.asked.lab == SIMULATED) {
             return Err(usage("resume a simulated campaign with the same --simulate, and others without it"));
         }
-        check_unchanged_plan(&planned)?;
+        let file = planned.file.as_deref().map(Path::new);
+        file.map_or(Ok(()), |file| check_unchanged_plan(file, &planned.plan))?;
         let site = match &planned.plan.lab {
             Lab::File { path } if simulated.is_none() => {
-                let file = hosts::lab_file(args, Path::new(&planned.file), path);
-                let lab = hosts::read(&file)?;
-                Some(Site::open(args, Path::new(&planned.file), lab, &planned.plan.trials)?)
+                let plan = file.unwrap_or(Path::new(""));
+                let lab = hosts::read(&hosts::lab_file(args, plan, path))?;
+                Some(Site::open(args, plan, lab, &planned.plan.trials)?)
             }
             _ => None,
         };
@@ -129,8 +154,8 @@ impl Session {
                 "the lab has changed, so its rates cannot be compared: it now has {note}; start a new campaign"
             );
         }
-        let reserved = may_run(&planned.plan, simulated.is_some(), consent)?;
-        let prepared = prepared(&planned.plan, site.as_ref(), consent, simulated.is_some())?;
+        let access = access(&planned.plan, simulated.is_some(), consent(&args.campaign))?;
+        let prepared = prepared(&planned.plan, site.as_ref(), &args.campaign, &access)?;
         let image =
             prepared.notes.iter().find(|n| n.starts_with(hosts::IMAGE) && !stored.campaign.notes.contains(n));
         if let Some(note) = image {
@@ -152,57 +177,61 @@ impl Session {
                 now.map_or(String::new(), |reason| format!(" ({reason})"))
             );
         }
-        Ok(Session { planned, prepared, facts, simulated, site, earlier: Some((store, stored)), reserved })
+        Ok(Session { planned, prepared, facts, simulated, site, earlier: Some((store, stored)), access })
     }
 
-    fn run(self, args: &Run, consent: Consent) -> Result<ExitCode> {
-        let Session { planned, mut prepared, facts, simulated, site, earlier, reserved: _reserved } = self;
+    /// Carries it out, prints the result, and gives the exit status.
+    ///
+    /// # Errors
+    /// What kept it from measuring.
+    pub fn run(self, args: &CampaignArgs) -> Result<ExitCode> {
+        let Session { planned, mut prepared, facts, simulated, site, earlier, access: _access } = self;
         let plan = &planned.plan;
+        let name = planned.file.as_deref().unwrap_or("bench").to_string();
         if args.fail_if_slower.is_some() && !plan.comparisons.iter().any(|c| c.why == Interest::Variants) {
             return Err(usage(format!(
-                "{} compares no variant with another, so --fail-if-slower has nothing to judge: add a variant, and `with` to its [compare]",
-                planned.file
+                "{name} compares no variant with another, so --fail-if-slower has nothing to judge: add a variant, and `with` to its [compare]",
             )));
         }
         if prepared.skipped.len() == plan.cells.len() {
             for reason in reasons(&planned) {
-                eprintln!("linerate: {}: skipped: {reason}", planned.file);
+                eprintln!("linerate: {name}: skipped: {reason}");
             }
             return Ok(ExitCode::from(SKIPPED));
         }
-        let timetable = Timetable::new(plan);
-        let progress = Progress::new(Duration::from_nanos(timetable.trials_ns));
-        let stored_batch = earlier.as_ref().map(|(_, stored)| stored.campaign.asked.batch);
-        let campaign = plan.trials.seed.unwrap_or_default() as u8;
-        let (mut stand, batch) = match (simulated, &site) {
-            (Some(dut), _) => (Standing::Simulated(simulate(plan, &prepared, dut)?), 1),
-            (None, Some(site)) => {
-                progress.say("preparing the hosts");
-                (Standing::Hosts(Box::new(site.stand(plan, &prepared, campaign)?)), HOSTS_BATCH)
-            }
-            (None, None) => match embedded(plan, &mut prepared, consent, stored_batch, &progress) {
-                Err(_) if interrupted() => return Ok(ExitCode::from(INTERRUPTED)),
-                other => other.map(|(turns, batch)| (Standing::Embedded(Box::new(turns)), batch))?,
-            },
+        let progress = Progress::new(Duration::from_nanos(Timetable::new(plan).trials_ns));
+        let stem = Path::new(&name).file_stem().map_or("plan".into(), |stem| stem.to_string_lossy());
+        let name = args.name.clone().unwrap_or(stem.into_owned());
+        // Records first: where they cannot be written, nothing is set up for nothing.
+        let (store, stored) = match earlier {
+            Some((store, stored)) => (store, Some(stored)),
+            None => (RecordStore::create(Path::new("linerate-results"), &name, args.out.as_deref())?, None),
         };
-        let (campaign, store, earlier) = match earlier {
-            Some((store, stored)) => {
-                let trials = stored.trials;
+        let batch = stored.as_ref().map(|stored| stored.campaign.asked.batch);
+        let standing = Standing::new(plan, &mut prepared, simulated, site.as_ref(), args, batch, &progress);
+        let (mut standing, batch) = match standing {
+            Ok(standing) => standing,
+            Err(error) => {
+                if stored.is_none() {
+                    store.abandon();
+                }
+                return if interrupted() { Ok(ExitCode::from(INTERRUPTED)) } else { Err(error) };
+            }
+        };
+        let (campaign, earlier) = match stored {
+            Some(StoredCampaign { campaign, trials, .. }) => {
                 eprintln!("linerate: going on after {} trials", trials.len());
-                (stored.campaign, store, Some(Earlier { trials }))
+                (campaign, Some(Earlier { trials }))
             }
-            None => {
-                let base = Path::new("linerate-results");
-                let campaign = record(args, planned, &prepared, &stand, batch)?;
-                let store = RecordStore::create(base, &campaign.name, args.out.as_deref())?;
-                (campaign, store, None)
-            }
+            None => (record(name, planned, &prepared, &standing, batch)?, None),
         };
-        let finished = campaign::run(&campaign, &facts, stand.stand(), store, earlier, &progress);
+        let finished = campaign::run(&campaign, &facts, standing.testbed(), store, earlier, &progress);
         // The hosts are put back before anything is said.
         progress.say("putting everything back");
-        let (began, with_hosts) = (Instant::now(), matches!(stand, Standing::Hosts(_)));
-        let (left, reboots) = stand.take_down();
+        let began = Instant::now();
+        let kept = if args.keep && finished.is_ok() { standing.keep()? } else { None };
+        let with_hosts = matches!(standing, Standing::Hosts(_));
+        let (left, reboots) = standing.take_down();
         drop(progress);
         for left in &left {
             tell(format!("not everything could be put back: {left}"));
@@ -212,9 +241,15 @@ impl Session {
             finished.put_back(began.elapsed(), reboots)?;
         }
         let code = report(args, &campaign, &facts, finished)?;
+        if let Some(kept) = kept {
+            eprintln!("{kept}");
+        }
         Ok(if left.is_empty() { code } else { ExitCode::from(FAILED) })
     }
 }
+
+/// Name of a lab that `--keep` leaves up.
+const KEPT: &str = "linerate";
 
 /// Where the trials take place.
 enum Standing {
@@ -227,7 +262,38 @@ enum Standing {
 }
 
 impl Standing {
-    fn stand(&mut self) -> &mut dyn Testbed {
+    /// Where a plan's trials take place, ready for them, and how many frames are handed over at once.
+    fn new(
+        plan: &Plan,
+        prepared: &mut Prepared,
+        simulated: Option<MemoryDut>,
+        site: Option<&Site>,
+        args: &CampaignArgs,
+        batch: Option<u32>,
+        progress: &Progress,
+    ) -> Result<(Standing, u32)> {
+        let campaign = plan.trials.seed.unwrap_or_default() as u8;
+        match (simulated, site) {
+            (Some(dut), _) => Ok((Standing::Simulated(simulate(plan, prepared, dut)?), 1)),
+            (None, Some(site)) => {
+                progress.say("preparing the hosts");
+                let hosts = site.stand(plan, prepared, campaign)?;
+                Ok((Standing::Hosts(Box::new(hosts)), HOSTS_BATCH))
+            }
+            (None, None) => {
+                let (labs, batch) = embedded(plan, prepared, args, batch, progress)?;
+                Ok((Standing::Embedded(Box::new(labs)), batch))
+            }
+        }
+    }
+
+    /// Gives the lab that stands names, so that it outlives this process. Returns what to tell the user.
+    fn keep(&self) -> Result<Option<String>> {
+        let Standing::Embedded(labs) = self else { return Ok(None) };
+        labs.standing().map(|embedded| commands::lab::keep(embedded.lab(), KEPT)).transpose()
+    }
+
+    fn testbed(&mut self) -> &mut dyn Testbed {
         match self {
             Standing::Simulated(stand) => stand,
             Standing::Embedded(stand) => stand.as_mut(),
@@ -288,10 +354,12 @@ fn chosen(args: &Run, file: &Path, simulated: bool) -> Result<Chosen> {
 }
 
 /// What can be measured.
-fn prepared(plan: &Plan, site: Option<&Site>, consent: Consent, simulated: bool) -> Result<Prepared> {
+fn prepared(plan: &Plan, site: Option<&Site>, args: &CampaignArgs, access: &Access) -> Result<Prepared> {
     match plan.lab {
         Lab::File { .. } => hosts::prepare(plan, site),
-        Lab::Embedded { .. } => prepare(plan, consent, simulated),
+        Lab::Embedded { .. } => {
+            prepare(plan, consent(args), args.simulate.is_some(), access.no_xdp.as_deref())
+        }
     }
 }
 
@@ -300,17 +368,36 @@ fn facts(site: Option<&Site>) -> HostFacts {
     site.map_or_else(|| host::facts(Path::new("/")), Site::host_facts)
 }
 
-/// Without root there is no embedded lab. Nothing has been touched yet. Who may change the host does so alone.
-fn may_run(plan: &Plan, simulated: bool, consent: Consent) -> Result<Option<Reservation>> {
-    if simulated || matches!(plan.lab, Lab::File { .. }) {
-        return Ok(None);
+/// What this process may do, found out before anything is touched.
+#[derive(Default)]
+struct Access {
+    /// Who may change the host does so alone.
+    _reserved: Option<Reservation>,
+    /// Why XDP is out of the question.
+    no_xdp: Option<String>,
+}
+
+/// A process that may not make namespaces gets a user namespace, which must happen while it has one thread.
+fn access(plan: &Plan, simulated: bool, consent: Consent) -> Result<Access> {
+    let Lab::Embedded { mode, port, .. } = plan.lab else { return Ok(Access::default()) };
+    if simulated {
+        return Ok(Access::default());
     }
-    if !userns::may_administer_networks() {
-        bail!("plans set up namespaces, rule sets and eBPF programs: run it with sudo");
+    let may = userns::may_administer_networks();
+    if port == Some(Port::Xdp) && !may {
+        bail!("XDP needs root: run it with sudo");
     }
-    let reserved = (consent == Consent::Allowed).then(|| Journal::of_this_host().reserve()).transpose()?;
-    super::lab::clear_remains()?;
-    Ok(reserved)
+    if mode == Mode::Threaded && !(may && userns::is_initial()) {
+        return Err(usage(
+            "threaded mode binds kernel threads to CPUs, which needs root outside of any user namespace: use sudo",
+        ));
+    }
+    if !may {
+        userns::enter().context("measuring without root, in a user namespace")?;
+    }
+    let _reserved = (consent == Consent::Allowed).then(|| Journal::of_this_host().reserve()).transpose()?;
+    commands::lab::clear_remains()?;
+    Ok(Access { _reserved, no_xdp: (!may).then(|| "not root".into()) })
 }
 
 fn seed(wanted: Option<u64>) -> Result<u64> {
@@ -323,16 +410,13 @@ fn is_over(stopped: Stopped) -> bool {
 }
 
 /// The plan's file as it is now must come to the plan that was recorded.
-fn check_unchanged_plan(planned: &Planned) -> Result<()> {
-    let Ok(bytes) = read(Path::new(&planned.file)) else {
-        eprintln!(
-            "linerate: {} cannot be read any more: going on by the plan that was recorded",
-            planned.file
-        );
+fn check_unchanged_plan(file: &Path, then: &Plan) -> Result<()> {
+    let name = file.display();
+    let Ok(bytes) = read(file) else {
+        eprintln!("linerate: {name} cannot be read any more: going on by the plan that was recorded");
         return Ok(());
     };
-    let then = &planned.plan;
-    let now = plan_file::parse(Path::new(&planned.file), &bytes).ok();
+    let now = plan_file::parse(file, &bytes).ok();
     let now = now.as_ref().and_then(|now| now.campaign(then.system, then.quick)).cloned();
     let same = now.is_some_and(|mut now| {
         // What the command line may have set.
@@ -342,8 +426,7 @@ fn check_unchanged_plan(planned: &Planned) -> Result<()> {
     });
     if !same {
         return Err(usage(format!(
-            "{} has changed since this campaign began, or a rule file that it names has, and its trials would not belong together: put the plan back, or begin a new campaign",
-            planned.file
+            "{name} has changed since this campaign began, or a rule file that it names has, and its trials would not belong together: put the plan back, or begin a new campaign",
         )));
     }
     Ok(())
@@ -384,22 +467,34 @@ fn simulate(plan: &Plan, prepared: &Prepared, dut: MemoryDut) -> Result<Simulate
     Simulated::new(duts.collect(), &prepared.kinds, prepared.layout.clone(), beyond)
 }
 
-/// The labs, the first of them built, with the batch size: chosen by trying, or as it was when the campaign began.
+/// The labs, the first of them built, with the batch size: as it was when the campaign began, as the plan has it, or chosen by trying.
 fn embedded(
     plan: &Plan,
     prepared: &mut Prepared,
-    consent: Consent,
+    args: &CampaignArgs,
     batch: Option<u32>,
     progress: &Progress,
 ) -> Result<(SequentialLabs, u32)> {
     progress.say("building the lab");
     let campaign = plan.trials.seed.unwrap_or_default() as u8;
-    let (labs, places) = prepared.labs(plan, consent, campaign)?;
+    let (labs, places) = prepared.labs(plan, consent(args), campaign)?;
+    if args.keep {
+        let [lab] = labs.as_slice() else {
+            return Err(usage(
+                "--keep: this plan takes several labs, one after the other, and one can be kept",
+            ));
+        };
+        commands::lab::can_keep(KEPT, &lab.setups)?;
+    }
     let mut turns = SequentialLabs::new(labs, places);
     let measured = |cell: &usize| !prepared.is_skipped(*cell);
     let is_dut = |cell: &usize| measured(cell) && !plan.is_ceiling(*cell);
     let fastest = (0..plan.cells.len()).find(|cell| is_dut(cell) && plan.cells[*cell].rate == Rate::Max);
-    let batch = match (batch, fastest) {
+    let wanted = match plan.lab {
+        Lab::Embedded { batch, .. } => batch,
+        Lab::File { .. } => None,
+    };
+    let batch = match (batch.or(wanted), fastest) {
         (Some(batch), _) => batch,
         (None, Some(cell)) => {
             progress.say("sending the learning frames, choosing the batch size");
@@ -421,20 +516,19 @@ fn timing(plan: &Plan) -> Timing {
 }
 
 fn record(
-    args: &Run,
+    name: String,
     planned: Planned,
     prepared: &Prepared,
     standing: &Standing,
     batch: u32,
 ) -> Result<Campaign> {
-    let file = Path::new(&planned.file);
-    let stem = file.file_stem().map_or("plan".into(), |stem| stem.to_string_lossy().into_owned());
     let plan = &planned.plan;
     let [lab, generator, receiver] = standing.names(prepared);
+    let first = plan.cells.iter().enumerate().find(|(at, _)| !plan.is_ceiling(*at));
     Ok(Campaign {
         version: VERSION,
         linerate: env!("CARGO_PKG_VERSION").into(),
-        name: args.name.clone().unwrap_or(stem),
+        name,
         started: utc_now(),
         asked: Asked {
             command: std::env::args().collect(),
@@ -444,7 +538,7 @@ fn record(
             receiver,
             flows: plan.kinds.iter().map(|k| u64::from(k.flows)).max().unwrap_or(0),
             order: plan.kinds.first().map_or(String::new(), |k| k.order.to_string()),
-            rate: "max".into(),
+            rate: first.map_or("max".into(), |(_, cell)| cell.rate.to_string()),
             timing: timing(plan),
             budget_ns: plan.trials.budget_ns.unwrap_or(0),
             trials: plan.trials.blocks,
@@ -454,7 +548,6 @@ fn record(
         roles: prepared.roles.clone(),
         slots: prepared.slots.clone(),
         notes: prepared.notes.clone(),
-        rule_files: Default::default(),
         planned: Some(Box::new(planned)),
         imported: None,
     })

@@ -7,7 +7,7 @@ use crate::interrupt;
 use crate::output::{FAILED, INTERRUPTED, print, usage};
 use anyhow::{Context, Result, bail};
 use linerate_linux::host::cpu;
-use linerate_linux::lab::{Variant, addresses};
+use linerate_linux::lab::addresses;
 use linerate_linux::net::ethtool::Ethtool;
 use linerate_linux::net::netlink::Route;
 use linerate_linux::net::registry::{DEFAULT_ROOT, Registry};
@@ -146,15 +146,12 @@ fn destination(args: &Send, allowed: &Allowed) -> Result<MacAddr> {
     }
 }
 
-/// Whether the DUT of a lane of our lab routes; lane 0 has none.
+/// Whether the DUT of a lane of our lab routes.
 fn routes(allowed: &Allowed, lane: usize) -> bool {
-    let Some(dut) = lane.checked_sub(1) else { return false };
     let records = Registry::at(DEFAULT_ROOT).list().map(|l| l.records).unwrap_or_default();
     let inode = allowed.namespace.inode();
     let lab = records.iter().find(|r| r.namespaces.values().any(|n| n.inode == inode));
-    let role = lab.and_then(|r| r.namespaces.keys().find(|k| k.starts_with(&format!("dut {dut} ("))));
-    let variant = role.and_then(|r| r.split_once('(')?.1.strip_suffix(')')?.parse::<Variant>().ok());
-    variant.is_some_and(|v| v.routes())
+    lab.and_then(|lab| lab.duts.get(lane)).is_some_and(|dut| dut.routes())
 }
 
 fn rate(args: &Send, allowed: &Allowed, mix: &FrameMix, threads: usize) -> Result<Option<f64>> {

@@ -37,6 +37,8 @@ pub struct TrafficKind {
     pub flows: Arc<FlowSpace>,
     /// Their order.
     pub order: FlowOrder,
+    /// One frame in this many carries a time stamp.
+    pub stamp_every: u32,
     /// The generator's CPUs, one thread on each.
     pub cpus: Vec<u32>,
 }
@@ -54,8 +56,6 @@ pub struct EmbeddedPlan {
     pub kinds: Vec<TrafficKind>,
     /// Lane and kind of each slot.
     pub slots: Vec<SlotLoad>,
-    /// One frame in this many carries a time stamp.
-    pub stamp_every: u32,
     /// High byte of the stream ids.
     pub campaign: u8,
     /// Flows that connection tracking must have room for.

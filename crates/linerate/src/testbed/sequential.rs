@@ -33,6 +33,11 @@ impl SequentialLabs {
         Ok(chosen)
     }
 
+    /// The lab that stands.
+    pub fn standing(&self) -> Option<&Embedded> {
+        self.standing.as_ref().map(|(_, embedded)| embedded)
+    }
+
     /// Takes over a batch size that was chosen before.
     pub fn set_batch(&mut self, batch: u32) {
         self.batch = batch;

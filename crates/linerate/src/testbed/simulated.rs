@@ -45,7 +45,7 @@ impl Simulated {
                 rate: None,
                 campaign: 1,
                 first_stream: 0,
-                stamp_every: 64,
+                stamp_every: kind.stamp_every,
                 batch: 64,
             })
         });

@@ -123,7 +123,7 @@ fn traffic(plan: &EmbeddedPlan, number: usize, target: &Target) -> Traffic {
         rate: None,
         campaign: plan.campaign,
         first_stream: plan.kinds[..number].iter().map(|k| k.cpus.len()).sum::<usize>() as u8,
-        stamp_every: plan.stamp_every,
+        stamp_every: kind.stamp_every,
         batch: 64,
     }
 }

@@ -63,7 +63,7 @@ fn an_office_router_of_nft_is_measured_as_it_is() {
         slots.iter().map(|s| s["variant"].as_str().unwrap()).collect::<Vec<_>>(),
         ["tester-baseline", "forwarding", "office.nft"]
     );
-    let kept = &record["rule_files"]["office.nft"];
+    let kept = &record["planned"]["plan"]["lanes"][2]["settings"]["rule_file"];
     assert_eq!(kept["text"], fs::read_to_string(format!("{FOLDER}office.nft")).unwrap());
     assert_eq!((kept["map"]["eth0"].as_str(), kept["firewall"].as_str()), (Some("out"), Some("nftables")));
     // Rules and connections are in the schema.

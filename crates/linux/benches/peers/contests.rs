@@ -8,8 +8,9 @@ use crate::options::Options;
 use crate::session::go_first;
 use crate::stand::{GENERATOR_CPU, Kind, Testbed};
 use crate::tools::{Tool, Toolbox};
-use linerate_linux::lab::Variant;
+use linerate_linux::lab::Setup;
 use linerate_linux::ports::pin_to_cpu;
+use linerate_plan::settings::Dut;
 use linerate_stats::{Estimate, median_interval};
 use linerate_wire::SplitMix64;
 use std::fmt::{self, Display};
@@ -79,7 +80,8 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), Failure> {
 
 fn one_queue(options: &Options, report: &mut Report) -> Result<(), Failure> {
     let cpus = [GENERATOR_CPU];
-    let variants = [Variant::TesterBaseline, Variant::TesterBaseline, Variant::Forwarding];
+    let variants =
+        [Setup::of(Dut::TesterBaseline), Setup::of(Dut::TesterBaseline), Setup::of(Dut::Forwarding)];
     let mut stand = Testbed::build(&cpus, &variants)?;
     stand.receive_on_all()?;
     let full = stand.add(Kind::Full, &cpus, crate::stand::FLOWS)?;
@@ -238,7 +240,7 @@ fn compared(mine: &Series, other: &Series) -> Result<Estimate, String> {
 /// Forwarding with our accounting at its end, against a receiver that only drops; each attached for its slice.
 fn receiver_cost(options: &Options, report: &mut Report) -> Result<(), Failure> {
     let cpus = [GENERATOR_CPU];
-    let mut stand = Testbed::build(&cpus, &[Variant::Forwarding])?;
+    let mut stand = Testbed::build(&cpus, &[Setup::of(Dut::Forwarding)])?;
     let generator = stand.add(Kind::Full, &cpus, crate::stand::FLOWS)?;
     let mut random = SplitMix64::new(options.seed ^ 1);
     let contestants = [vec!["full accounting", "bare drop"]];
@@ -260,7 +262,7 @@ fn threads(options: &Options, report: &mut Report) -> Result<(), Failure> {
         report.bar(name, Wanted::AtLeast(1.6), "", Err("needs two CPUs".into()));
         return Ok(());
     }
-    let mut stand = Testbed::build(&cpus, &[Variant::TesterBaseline])?;
+    let mut stand = Testbed::build(&cpus, &[Setup::of(Dut::TesterBaseline)])?;
     stand.receive_on_all()?;
     let two = stand.add(Kind::Full, &cpus, crate::stand::FLOWS)?;
     let one = stand.add(Kind::Full, &cpus[..1], crate::stand::FLOWS)?;

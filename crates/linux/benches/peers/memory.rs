@@ -2,7 +2,8 @@
 
 use crate::Failure;
 use crate::stand::{GENERATOR_CPU, Kind, Testbed};
-use linerate_linux::lab::Variant;
+use linerate_linux::lab::Setup;
+use linerate_plan::settings::Dut;
 use serde::{Deserialize, Serialize};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -26,7 +27,7 @@ pub struct Memory {
 /// # Errors
 /// The lab or the generator cannot be set up, or /proc not be read.
 pub fn child() -> Result<(), Failure> {
-    let mut stand = Testbed::build(&[GENERATOR_CPU], &[Variant::TesterBaseline])?;
+    let mut stand = Testbed::build(&[GENERATOR_CPU], &[Setup::of(Dut::TesterBaseline)])?;
     let began = Instant::now();
     stand.add(Kind::Full, &[GENERATOR_CPU], FLOWS)?;
     let set_up_s = began.elapsed().as_secs_f64();

@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use linerate_linux::host::journal::Consent;
-use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane, Variant};
+use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane, Setup};
 use linerate_linux::ports::live::{LiveFrames, Target};
 use linerate_linux::ports::xdp_receiver::{ReceiverOptions, XdpReceiver, bare_drop};
 use linerate_linux::ports::{Generator, Load, Port, Traffic, monotonic_ns};
@@ -63,7 +63,7 @@ impl Testbed {
     ///
     /// # Errors
     /// No privilege, or a kernel that lacks something.
-    pub fn build(cpus: &[u32], variants: &[Variant]) -> Result<Testbed, Failure> {
+    pub fn build(cpus: &[u32], setups: &[Setup]) -> Result<Testbed, Failure> {
         let spec = LabSpec {
             mode: Mode::Inline,
             generator_cpus: cpus.to_vec(),
@@ -73,11 +73,7 @@ impl Testbed {
             host_changes: Consent::Refused,
             interrupted: None,
         };
-        Ok(Testbed {
-            generators: Vec::new(),
-            receivers: Vec::new(),
-            lab: EmbeddedLab::build(spec, variants)?,
-        })
+        Ok(Testbed { generators: Vec::new(), receivers: Vec::new(), lab: EmbeddedLab::build(spec, setups)? })
     }
 
     /// Puts a receiver that counts all UDP frames, signed or not, on every lane: the same for all contestants.

@@ -130,7 +130,7 @@ impl DutEnd {
         enable_napi(&self.inside_node().namespace, &self.inside.name)?;
         let mut later = wanted_sysctls(setup)?;
         self.set_sysctls(&mut later)?;
-        if setup.routes() {
+        if setup.dut.routes() {
             self.addresses(generator, receiver)?;
             self.tables(setup, spec)?;
         }

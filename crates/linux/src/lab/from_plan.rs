@@ -6,6 +6,7 @@ use super::{Setup, interface_names};
 use crate::host::journal::Change;
 use crate::net::MacAddr;
 use crate::process::{Input, Job};
+use linerate_plan::BuiltIn;
 use linerate_plan::placeholders::fill;
 use linerate_plan::rules::{Kind, RuleSet};
 use linerate_plan::settings::{Command, Neighbour, Route, Rules, Settings, System, Tool};
@@ -17,6 +18,13 @@ use std::time::Duration;
 const COMMAND_WITHIN: Duration = Duration::from_secs(60);
 /// How long loading a rule set may take: some tools are slow with many rules, and ten million entries are many for any.
 pub(super) const LOAD_WITHIN: Duration = Duration::from_secs(300);
+
+impl From<&BuiltIn> for Setup {
+    fn from(variant: &BuiltIn) -> Setup {
+        let setup = Setup::from_settings(&variant.name, 0, &variant.settings, &[Family::V4, Family::V6]);
+        setup.unwrap_or_else(|faults| unreachable!("{} is sound: {faults:?}", variant.name))
+    }
+}
 
 impl Setup {
     /// The setup of a plan's settings, as lane number `lane` of a lab. `families`: the IP versions of the lane's traffic, for which

@@ -30,7 +30,7 @@ impl Lane {
     /// Where a generator addresses its frames to.
     pub fn destination_mac(&self) -> MacAddr {
         match &self.dut {
-            Some(dut) if self.setup.routes() => dut.router[0].mac,
+            Some(dut) if self.setup.dut.routes() => dut.router[0].mac,
             _ => self.receiver.mac,
         }
     }

@@ -19,7 +19,6 @@ mod rules;
 pub mod setup;
 pub mod support;
 mod topology;
-pub mod variant;
 
 pub use dut::DutEnd;
 pub use lane::Lane;
@@ -27,7 +26,6 @@ pub use own_rules::OwnRules;
 pub use rules::DROP_COUNTER;
 pub use setup::Setup;
 pub use topology::interface_names;
-pub use variant::Variant;
 
 use crate::host::journal::{Change, Consent, HostChanges, Journal, JournalError};
 use crate::net::ethtool::Ethtool;
@@ -152,17 +150,13 @@ const QUIET: [(&str, &str); 2] =
     [("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1")];
 
 impl EmbeddedLab {
-    /// Builds a lab with a lane for each setup (or variant).
+    /// Builds a lab with a lane for each setup.
     ///
     /// # Errors
     /// No privilege, a setup that cannot be, no consent to what it needs, or something that the kernel does not have; what was
     /// built is gone with the error, and the host as it was.
-    pub fn build<'a, S>(spec: LabSpec, setups: &'a [S]) -> Result<Self, LabError>
-    where
-        Setup: From<&'a S>,
-    {
-        let setups: Vec<Setup> = setups.iter().map(Setup::from).collect();
-        for setup in &setups {
+    pub fn build(spec: LabSpec, setups: &[Setup]) -> Result<Self, LabError> {
+        for setup in setups {
             let faults = setup.faults();
             if !faults.is_empty() {
                 return Err(LabError::Setup { setup: setup.name.clone(), faults });
@@ -187,7 +181,7 @@ impl EmbeddedLab {
             host,
         };
         for setup in setups {
-            let lane = lab.lane(setup)?;
+            let lane = lab.lane(setup.clone())?;
             lab.lanes.push(lane);
         }
         lab.change_host()?;

@@ -3,10 +3,9 @@
 use super::LabError;
 use super::filler::{self, Filler};
 use super::own_rules::OwnRules;
-use super::variant::Variant;
 use crate::host::journal::{self, Change, Journal};
 use crate::net::{MacAddr, sysctl};
-use crate::process::{Input, Job};
+use crate::process::Job;
 use linerate_plan::settings::{Dut, End, Feature, Interface, States};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -86,11 +85,6 @@ impl Setup {
     /// A DUT of this kind with nothing set.
     pub fn of(dut: Dut) -> Setup {
         Setup { name: dut.to_string(), dut, ..Setup::default() }
-    }
-
-    /// Whether frames are addressed to the DUT (routing) or pass through it to the receiver.
-    pub fn routes(&self) -> bool {
-        !matches!(self.dut, Dut::TesterBaseline | Dut::Bridge)
     }
 
     /// Whether the DUT is an eBPF program, which ends with this process.
@@ -214,7 +208,7 @@ impl Setup {
         }
         let tables = self.more_routes != Filler::default() || self.more_neighbours != Filler::default();
         let tables = tables || !self.routes.is_empty() || !self.neighbours.is_empty();
-        if !self.routes() && tables {
+        if !self.dut.routes() && tables {
             faults.push(format!("{} does not route: it can have no routes and no neighbours", self.dut));
         }
         let ends = [&self.inside, &self.outside].into_iter().any(|end| *end != Interface::default());
@@ -270,42 +264,5 @@ fn check_route(route: &StaticRoute, faults: &mut Vec<String>) {
     }
 }
 
-impl From<&Variant> for Setup {
-    fn from(variant: &Variant) -> Setup {
-        let dut = match variant {
-            Variant::TesterBaseline => Dut::TesterBaseline,
-            Variant::Forwarding | Variant::NftStateless | Variant::NftStateful | Variant::Nat => {
-                Dut::Forwarding
-            }
-            Variant::Bridge => Dut::Bridge,
-            Variant::Xdp => Dut::Xdp,
-            Variant::KnownRate(rate) => Dut::KnownRate(*rate),
-            Variant::KnownLoss(n) => Dut::KnownLoss(*n),
-            Variant::KnownDuplication(n) => Dut::KnownDuplication(*n),
-            Variant::KnownDelay(delay) => Dut::KnownDelay(delay.as_nanos() as u64),
-        };
-        let rules = variant.ruleset().map(|text| Job::new("nft", &["-f", "-"]).with_input(Input::text(text)));
-        Setup {
-            name: variant.to_string(),
-            dut,
-            rules: rules.into_iter().collect(),
-            tracks: variant.tracks_connections(),
-            ..Setup::default()
-        }
-    }
-}
-
-impl From<&Setup> for Setup {
-    fn from(setup: &Setup) -> Setup {
-        setup.clone()
-    }
-}
-
-impl From<Variant> for Setup {
-    fn from(variant: Variant) -> Setup {
-        Setup::from(&variant)
-    }
-}
-
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

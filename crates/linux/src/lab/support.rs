@@ -313,7 +313,7 @@ fn version_of(release: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Variant;
+    use crate::lab::setup::tests::built_in;
 
     #[test]
     fn setups_say_what_they_need() {
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(of(Dut::Forwarding), [link("veth")]);
         assert_eq!(of(Dut::Vxlan), [link("bridge"), link("veth"), link("vxlan")]);
         assert_eq!(of(Dut::Xdp), [Need::Xdp, link("veth")]);
-        let nat = Setup::from(Variant::Nat).needs();
+        let nat = built_in("nat").needs();
         assert_eq!(nat, [Need::NfTables, Need::Conntrack, link("veth")]);
         let mut rules = Setup::of(Dut::Forwarding);
         rules.rules = vec![Job::new("/x/ip6tables-legacy-restore", &[]), Job::new("ipset", &["restore"])];

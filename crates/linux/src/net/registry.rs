@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{Error, Netns};
 use crate::files;
 use crate::process::{Owner, started};
+use linerate_plan::settings::Dut;
 
 /// Where records are kept; memory that a restart of the machine empties, as it does the namespaces.
 pub const DEFAULT_ROOT: &str = "/run/linerate";
@@ -36,6 +37,9 @@ pub struct LabRecord {
     pub complete: bool,
     /// The namespaces by role, such as `dut`.
     pub namespaces: BTreeMap<String, NamespaceRecord>,
+    /// The DUT of each lane.
+    #[serde(default)]
+    pub duts: Vec<Dut>,
 }
 
 /// How far the lab of a record is.
@@ -83,6 +87,7 @@ impl LabRecord {
             created,
             complete: false,
             namespaces: BTreeMap::new(),
+            duts: Vec::new(),
         }
     }
 

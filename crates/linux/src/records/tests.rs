@@ -60,7 +60,6 @@ fn campaign() -> Campaign {
         roles: Roles { generator: vec![0], dut: vec![0], receiver: vec![0], control: vec![0] },
         slots: vec![],
         notes: vec![],
-        rule_files: Default::default(),
         planned: None,
         imported: None,
     }

@@ -28,6 +28,11 @@ pub fn spec() -> LabSpec {
     }
 }
 
+/// A variant that comes with linerate.
+pub fn built_in(name: &str) -> Setup {
+    Setup::from(&name.parse::<linerate_plan::BuiltIn>().unwrap())
+}
+
 /// A lab with one lane.
 pub fn lab(setup: &Setup) -> EmbeddedLab {
     EmbeddedLab::build(spec(), std::slice::from_ref(setup)).unwrap_or_else(|e| panic!("{}: {e}", setup.name))

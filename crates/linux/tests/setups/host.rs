@@ -1,8 +1,8 @@
 //! Settings of the whole host: changed only with consent, and put back whatever ends the process.
 
-use super::bench::{Frames, refusal, send, spec};
+use super::bench::{Frames, built_in, refusal, send, spec};
 use linerate_linux::host::journal::{Change, Consent, Journal};
-use linerate_linux::lab::{EmbeddedLab, LabError, LabSpec, Setup, Variant};
+use linerate_linux::lab::{EmbeddedLab, LabError, LabSpec, Setup};
 use linerate_plan::settings::Dut;
 use linerate_wire::Family;
 use std::io::{BufRead, BufReader};
@@ -20,7 +20,7 @@ fn max() -> u64 {
 }
 
 fn wants_more() -> Setup {
-    Setup { room: Some(max() / 2 + 1), host: vec![more()], ..Setup::from(Variant::NftStateful) }
+    Setup { room: Some(max() / 2 + 1), host: vec![more()], ..built_in("nft-stateful") }
 }
 
 fn more() -> Change {
@@ -51,7 +51,7 @@ fn the_host_is_changed_with_consent_alone_and_put_back() {
     drop(lab);
     assert_eq!(max(), before);
     // Room for the states is made by itself.
-    let states = Setup { room: Some(before + 5), ..Setup::from(Variant::NftStateful) };
+    let states = Setup { room: Some(before + 5), ..built_in("nft-stateful") };
     let lab = EmbeddedLab::build(spec, &[states]).unwrap();
     assert_eq!(max(), (before + 5) * 2);
     drop(lab);

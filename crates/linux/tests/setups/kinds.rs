@@ -1,8 +1,8 @@
 //! Every kind of DUT, end to end.
 
-use super::bench::{Frames, ask, lab, refusal, send, spec};
+use super::bench::{Frames, ask, built_in, lab, refusal, send, spec};
 use linerate_linux::lab::support::{self, Need};
-use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup, Variant};
+use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
 use linerate_plan::campaign::Requirement;
 use linerate_plan::settings::Dut;
 use linerate_plan::settings::Mode;
@@ -50,8 +50,8 @@ fn every_kind_carries_every_frame() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn built_in_variants_carry_every_frame() {
-    for variant in [Variant::NftStateless, Variant::NftStateful, Variant::Nat] {
-        let lab = lab(&Setup::from(&variant));
+    for variant in ["nft-stateless", "nft-stateful", "nat"] {
+        let lab = lab(&built_in(variant));
         for family in [Family::V4, Family::V6] {
             send(&lab, Frames { len_fcs: 90, ..Frames::of(family) }).is_whole(&format!("{variant} {family}"));
         }

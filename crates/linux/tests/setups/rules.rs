@@ -1,7 +1,7 @@
 //! Rule sets: loaded, exchanged on a standing lane, asked what they dropped; and loaders that misbehave.
 
-use super::bench::{Frames, ask, lab, refusal, send};
-use linerate_linux::lab::{LabError, Setup, Variant};
+use super::bench::{Frames, ask, built_in, lab, refusal, send};
+use linerate_linux::lab::{LabError, Setup};
 use linerate_linux::net::conntrack;
 use linerate_linux::process::{Input, Job};
 use linerate_plan::settings::{Dut, Filter, Rules, Settings, Tool};
@@ -80,7 +80,7 @@ fn drops_are_located_whatever_the_tool() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn rule_sets_are_exchanged_on_a_standing_lane() {
-    let mut lab = lab(&Setup::from(Variant::NftStateful));
+    let mut lab = lab(&built_in("nft-stateful"));
     let frames = Frames::of(Family::V4);
     send(&lab, frames).is_whole("stateful");
     let states = |lab: &linerate_linux::lab::EmbeddedLab| {
@@ -92,7 +92,7 @@ fn rule_sets_are_exchanged_on_a_standing_lane() {
         ("none", vec![], false, false),
         ("iptables-nft", vec![iptables("nft", IPTABLES_DROPS)], false, true),
         ("nft", vec![nft(NFT_DROPS)], false, true),
-        ("nat", Setup::from(Variant::Nat).rules, true, false),
+        ("nat", built_in("nat").rules, true, false),
         ("policy", vec![iptables("legacy", IPTABLES_POLICY)], false, true),
     ];
     for (name, rules, tracks, drops) in steps {
@@ -113,8 +113,8 @@ fn rule_sets_are_exchanged_on_a_standing_lane() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn a_setup_that_differs_in_rules_and_sysctls_takes_over_a_lane() {
-    let plain = Setup::from(Variant::Forwarding);
-    let mut other = Setup::from(Variant::NftStateless);
+    let plain = built_in("forwarding");
+    let mut other = built_in("nft-stateless");
     other.sysctls.insert("net.ipv4.ip_early_demux".into(), "0".into());
     let mut lab = lab(&plain);
     let demux =
@@ -219,7 +219,7 @@ fn too_many_states_are_refused_with_what_to_set() {
     let limit = "/proc/sys/net/netfilter/nf_conntrack_max";
     let before = std::fs::read_to_string(limit).unwrap();
     let states: u64 = before.trim().parse::<u64>().unwrap() + 1;
-    let setup = Setup { room: Some(states), ..Setup::from(Variant::NftStateful) };
+    let setup = Setup { room: Some(states), ..built_in("nft-stateful") };
     let refused = refusal(&setup);
     assert!(matches!(refused, LabError::Unsuitable(_)), "{refused}");
     assert!(refused.to_string().contains(&format!("nf_conntrack_max={}", states * 2)), "{refused}");

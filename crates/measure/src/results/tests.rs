@@ -63,8 +63,7 @@ fn record(text: &[u8], quick: bool) -> record::Campaign {
         roles: Roles { generator: vec![1], dut: vec![1], receiver: vec![1], control: vec![0] },
         slots: plan.cells.iter().enumerate().map(slot).collect(),
         notes: vec![],
-        rule_files: Default::default(),
-        planned: Some(Box::new(Planned { file: "plan.toml".into(), plan, skipped: Vec::new() })),
+        planned: Some(Box::new(Planned { file: Some("plan.toml".into()), plan, skipped: Vec::new() })),
         imported: None,
     }
 }

@@ -54,7 +54,6 @@ fn campaign() -> Campaign {
             slot(2, "nft-stateful", Some(0), Some(1)),
         ],
         notes: vec![],
-        rule_files: Default::default(),
         planned: None,
         imported: None,
     }

@@ -1,6 +1,6 @@
 //! Slots that were to be measured and have no figure, or none that says anything.
 
-use super::{Row, drops, losses_by_place, name};
+use super::{Row, drops, losses_by_place};
 use crate::record::{Campaign, Slot, TrialRecord};
 use crate::strategy::Stopped;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub(super) fn unmeasured(
     let slots = campaign.slots.iter().filter(|s| s.imported.is_none() && !skipped(s));
     let of_slot = |slot: &Slot| {
         let why = why(campaign, slot, rows.get(slot.id)?, trials, stopped)?;
-        Some(Unmeasured { slot: slot.id, name: name(campaign, slot.id), why })
+        Some(Unmeasured { slot: slot.id, name: campaign.name_of(slot.id), why })
     };
     slots.filter_map(of_slot).collect()
 }

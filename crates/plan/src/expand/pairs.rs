@@ -19,6 +19,9 @@ pub(super) fn relate(draft: &Draft, variants: &[usize], lines: &Lines<'_>, campa
         if let Some(than) = with {
             comparisons.add(at, than, Interest::Variants);
         }
+        if let Some(ceiling) = cell.ceiling.filter(|_| draft.decides(Interest::Ceiling)) {
+            comparisons.add(at, ceiling, Interest::Ceiling);
+        }
         baselines[at] = with;
         for &(factor, level) in cell.levels.iter().filter(|(_, level)| *level > 0) {
             let variant = pairs.variant[at].expect("filtered");

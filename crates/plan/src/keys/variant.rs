@@ -20,7 +20,7 @@ static DESCRIPTION: [Key; 5] = [
     Key::new(
         "from",
         Kind::Line,
-        "The variant whose settings it takes over. What it says itself wins; lists are added to.",
+        "The variant whose settings it takes over: one of the plan, or one that comes with linerate (nft-stateful, known-loss=1000). What it says itself wins; lists are added to.",
     ),
     Key::new(
         "systems",

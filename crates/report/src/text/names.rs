@@ -16,9 +16,9 @@ impl Names {
     /// Names for all slots of `campaign`.
     pub fn of(campaign: &Campaign) -> Self {
         let slots = &campaign.slots;
-        if campaign.planned.is_some() {
+        if campaign.planned.as_ref().is_some_and(|planned| planned.file.is_some()) {
             // A plan gives each of its cells a name of its own.
-            return Names(slots.iter().map(|s| s.variant.clone()).collect());
+            return Names((0..slots.len()).map(|slot| campaign.name_of(slot)).collect());
         }
         let differ = |part: fn(&Slot) -> String| slots.windows(2).any(|w| part(&w[0]) != part(&w[1]));
         let parts: [fn(&Slot) -> String; 4] = [transport, rate, checksum, signature];

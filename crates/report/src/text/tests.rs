@@ -76,7 +76,6 @@ pub(super) fn campaign(mode: Mode) -> Campaign {
             slot(2, "forwarding", 84, Some(0), Some(1)),
         ],
         notes: vec![],
-        rule_files: Default::default(),
         planned: None,
         imported: None,
     }

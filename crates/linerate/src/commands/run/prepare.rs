@@ -1,7 +1,6 @@
 //! From a plan's campaign to what can be measured on this machine: which cells, on which CPUs, in which labs; what is skipped, and
 //! why.
 
-use crate::commands::plan::long_enough;
 use crate::testbed::{Backend, EmbeddedPlan, Places, SlotLoad, TrafficKind};
 use anyhow::{Context, Result};
 use linerate_linux::host::cpu;
@@ -10,12 +9,12 @@ use linerate_linux::lab::Setup;
 use linerate_linux::lab::support::{self, Need};
 use linerate_linux::ports::live::LONGEST_FCS;
 use linerate_measure::record::{Roles, Skipped, Slot};
-use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP};
+use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Port};
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::settings::Mode;
 use linerate_plan::settings::{Cpus, Dut};
 use linerate_wire::{Family, FlowSpace, FrameSpec, MacAddr};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,11 +38,11 @@ pub struct Prepared {
     pub layout: Vec<SlotLoad>,
 }
 
-/// Works out what can be measured. `simulated`: nothing is asked of this machine.
+/// Works out what can be measured. `simulated`: nothing is asked of this machine; `no_xdp`: why XDP is out of the question.
 ///
 /// # Errors
 /// The plan is for a lab of hosts, or wants rates or flows that cannot be.
-pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool) -> Result<Prepared> {
+pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool, no_xdp: Option<&str>) -> Result<Prepared> {
     let cpus = CpuChoice::new(plan)?;
     let mut prepared = Prepared::empty(cpus.roles(plan), cpus.mode);
     let flows = |family, flows| Ok(FlowSpace::benchmark(family, flows)?);
@@ -56,29 +55,16 @@ pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool) -> Result<Pre
     prepared.cells(plan, &source)?;
     if !simulated {
         prepared.skipped = skipped(plan, consent);
-        if let Some(reason) = support::lacking(&Need::Xdp) {
-            prepared.backend = Backend::Packet;
-            prepared.notes.push(format!(
-                "the tester uses AF_PACKET sockets, which are several times slower than XDP live frames: {reason}"
-            ));
-        }
-        let longest = |cell: &usize| prepared.kinds[prepared.layout[*cell].kind].mix.max_len_fcs();
-        let measured = (0..plan.cells.len()).filter(|cell| !prepared.is_skipped(*cell));
-        if let Some(longest) = measured.map(|cell| longest(&cell)).max().filter(|l| *l > LONGEST_FCS) {
-            prepared.backend = Backend::Packet;
-            prepared.notes.push(format!(
-                "frames of {longest} bytes: the tester uses AF_PACKET sockets, which are several times slower than XDP live frames, because these carry {LONGEST_FCS} bytes at most"
-            ));
-        }
+        prepared.choose_backend(plan, no_xdp);
     }
     let open: Vec<&str> = plan.open_loops().collect();
     if !open.is_empty() {
         prepared.notes.push(format!("{}: {OPEN_LOOP}", open.join(", ")));
     }
-    prepared.notes.dedup();
+    let mut seen = HashSet::new();
+    prepared.notes.retain(|note| seen.insert(note.clone()));
     Ok(prepared)
 }
-
 /// What a lab has to say of the traffic.
 pub struct Source<'a> {
     /// The generator's CPUs for a cell; none where hosts choose for themselves.
@@ -106,6 +92,26 @@ impl Prepared {
             backend: Backend::Xdp,
             kinds: Vec::new(),
             layout: Vec::new(),
+        }
+    }
+
+    /// XDP where this process can load its programs, unless the plan says otherwise or frames are too long for it.
+    fn choose_backend(&mut self, plan: &Campaign, no_xdp: Option<&str>) {
+        if let Lab::Embedded { port: Some(port), .. } = plan.lab {
+            self.backend = if port == Port::Xdp { Backend::Xdp } else { Backend::Packet };
+            return;
+        }
+        let longest = |cell: usize| self.kinds[self.layout[cell].kind].mix.max_len_fcs();
+        let measured = (0..plan.cells.len()).filter(|cell| !self.is_skipped(*cell));
+        let longest = measured.map(longest).max().filter(|longest| *longest > LONGEST_FCS);
+        let too_long =
+            longest.map(|longest| format!("frames have {longest} bytes, and XDP's at most {LONGEST_FCS}"));
+        let reason = no_xdp.map(str::to_string).or_else(|| support::lacking(&Need::Xdp)).or(too_long);
+        if let Some(reason) = reason {
+            self.backend = Backend::Packet;
+            self.notes.push(format!(
+                "{reason}: the tester uses AF_PACKET sockets, which are several times slower than XDP live frames"
+            ));
         }
     }
 
@@ -142,7 +148,7 @@ impl Prepared {
             .with_context(|| format!("the rate of {} cannot be", cell.name))?;
         self.slots.push(Slot {
             id: number,
-            variant: cell.name.clone(),
+            variant: plan.variant_of(cell),
             family: frame.family.to_string(),
             transport: frame.transport.to_string(),
             frame: mix.name.clone(),
@@ -166,7 +172,14 @@ impl Prepared {
         let nowhere = MacAddr([2, 0, 0, 0, 0, 0]);
         let mut frame = FrameSpec::new(nowhere, nowhere, kind.family, kind.transport);
         frame.l4_checksum = kind.checksum;
-        let mix = long_enough(&kind.size, &frame, &mut self.notes);
+        let mix = kind.size.clone();
+        if let Some(asked) = &kind.asked {
+            let least = frame.min_len_fcs();
+            self.notes.push(format!(
+                "{} {} frames are at least {least} bytes long where they carry linerate's signature; {asked} was asked for",
+                frame.family, frame.transport
+            ));
+        }
         let space = match spaces.entry((u8::from(kind.family == Family::V6), kind.flows)) {
             std::collections::hash_map::Entry::Occupied(there) => there.get().clone(),
             std::collections::hash_map::Entry::Vacant(free) => {
@@ -178,10 +191,12 @@ impl Prepared {
                 && k.mix == mix
                 && Arc::ptr_eq(&k.flows, &space)
                 && k.order == kind.order
+                && k.stamp_every == kind.stamp_every
                 && k.cpus == cpus
         };
         Ok(self.kinds.iter().position(same).unwrap_or_else(|| {
-            self.kinds.push(TrafficKind { frame, mix, flows: space, order: kind.order, cpus: cpus.to_vec() });
+            let (order, stamp_every, cpus) = (kind.order, kind.stamp_every, cpus.to_vec());
+            self.kinds.push(TrafficKind { frame, mix, flows: space, order, stamp_every, cpus });
             self.kinds.len() - 1
         }))
     }
@@ -250,7 +265,6 @@ impl Prepared {
             flows: kinds.iter().map(|k| k.flows.len()).max().unwrap_or(0),
             kinds,
             slots: lab.slots.clone(),
-            stamp_every: 64,
             campaign,
             host_changes: consent,
             backend: self.backend,
@@ -365,7 +379,7 @@ struct CpuChoice {
 
 impl CpuChoice {
     fn new(plan: &Campaign) -> Result<Self> {
-        let Lab::Embedded { mode, generator_cpus, dut_cpus } = &plan.lab else {
+        let Lab::Embedded { mode, generator_cpus, dut_cpus, .. } = &plan.lab else {
             anyhow::bail!("this plan is for a lab of hosts");
         };
         let online = cpu::online_cpus().context("asking which CPUs this process may use")?;

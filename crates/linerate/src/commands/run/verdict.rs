@@ -1,7 +1,7 @@
 //! What is said at the end of a campaign, and the exit status.
 
 use crate::campaign::Finished;
-use crate::cli::{Run, Share};
+use crate::cli::{CampaignArgs, Share};
 use crate::output::{FAILED, INTERRUPTED, print, print_campaign, show, tell};
 use anyhow::Result;
 use linerate_measure::record::{Campaign, HostFacts, Summary};
@@ -16,7 +16,12 @@ use std::process::ExitCode;
 const MISSED: u8 = 3;
 
 /// Prints the result, and says what it means to a script.
-pub fn report(args: &Run, campaign: &Campaign, facts: &HostFacts, finished: Finished) -> Result<ExitCode> {
+pub fn report(
+    args: &CampaignArgs,
+    campaign: &Campaign,
+    facts: &HostFacts,
+    finished: Finished,
+) -> Result<ExitCode> {
     let Finished { summary, directory, failure, .. } = finished;
     if args.json {
         print_campaign(&directory, campaign, facts, &summary);
@@ -46,7 +51,7 @@ pub fn report(args: &Run, campaign: &Campaign, facts: &HostFacts, finished: Fini
 }
 
 /// Whether an expectation of the plan was; where no page says which, it is told.
-fn missed(args: &Run, summary: &Summary) -> bool {
+fn missed(args: &CampaignArgs, summary: &Summary) -> bool {
     let expectations = summary.results.iter().flat_map(|r| &r.expectations);
     let missed: Vec<_> = expectations.filter(|e| e.judgement == Some(Judgement::Missed)).collect();
     for expected in missed.iter().filter(|_| args.quiet) {

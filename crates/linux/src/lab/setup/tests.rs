@@ -1,4 +1,10 @@
 use super::*;
+use linerate_plan::BuiltIn;
+
+/// A variant that comes with linerate.
+pub fn built_in(name: &str) -> Setup {
+    Setup::from(&name.parse::<BuiltIn>().unwrap())
+}
 
 fn with(change: impl FnOnce(&mut Setup)) -> Vec<String> {
     let mut setup = Setup::of(Dut::Forwarding);
@@ -18,11 +24,11 @@ fn built_in_variants_are_sound_setups() {
         "known-rate=5",
         "known-delay=50us",
     ] {
-        let setup = Setup::from(name.parse::<Variant>().unwrap());
+        let setup = built_in(name);
         assert_eq!(setup.name, name);
         assert!(setup.faults().is_empty(), "{:?}", setup.faults());
     }
-    let nat = Setup::from(Variant::Nat);
+    let nat = built_in("nat");
     assert!(nat.tracks && nat.rules.len() == 1 && nat.dut == Dut::Forwarding);
 }
 
@@ -78,14 +84,14 @@ fn kinds_without_tables_get_none() {
 
 #[test]
 fn rules_and_sysctls_can_be_exchanged_and_nothing_else() {
-    let plain = Setup::from(Variant::Forwarding);
-    let mut other = Setup::from(Variant::NftStateful);
+    let plain = built_in("forwarding");
+    let mut other = built_in("nft-stateful");
     assert!(plain.differs_only_in_rules(&other));
     other.sysctls.insert("net.ipv4.ip_early_demux".into(), "0".into());
     assert!(plain.differs_only_in_rules(&other));
     other.outside.mtu = Some(9000);
     assert!(!plain.differs_only_in_rules(&other));
-    assert!(!plain.differs_only_in_rules(&Setup::from(Variant::Bridge)));
+    assert!(!plain.differs_only_in_rules(&built_in("bridge")));
 }
 
 #[test]

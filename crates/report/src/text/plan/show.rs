@@ -188,6 +188,7 @@ fn comparisons(page: &mut Document, campaign: &Campaign) {
             Interest::Variants => "variants with the baseline, at the same levels".to_string(),
             Interest::Levels(factor) => format!("levels of {} with its first", campaign.factors[factor].name),
             Interest::Expectation(_) => "what else is expected".to_string(),
+            Interest::Ceiling => "variants with the tester alone".to_string(),
         };
         let counts = groups.entry(name).or_default();
         counts.0 += 1;

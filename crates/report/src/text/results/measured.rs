@@ -16,7 +16,8 @@ const MOST: usize = 8;
 pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     page.heading("How it was measured");
     let (campaign, plan) = (shown.campaign, &shown.planned.plan);
-    page.item("plan     ", &shown.planned.file, Tone::Plain);
+    let arguments = "the arguments of `linerate bench`, whose --print-plan prints it";
+    page.item("plan     ", shown.planned.file.as_deref().unwrap_or(arguments), Tone::Plain);
     page.item("mode     ", mode(campaign.asked.mode), Tone::Plain);
     if campaign.asked.mode != Mode::Hosts {
         page.item("CPUs     ", &roles(campaign), Tone::Plain);

@@ -25,7 +25,7 @@ fn campaign(text: &[u8], quick: bool) -> Campaign {
     let mut campaign = bench(Mode::Inline);
     let cells = plan.cells.iter().enumerate();
     campaign.slots = cells.map(|(id, c)| slot(id, &c.name, 64, c.ceiling, c.baseline)).collect();
-    campaign.planned = Some(Box::new(Planned { file: "plan.toml".into(), plan, skipped: Vec::new() }));
+    campaign.planned = Some(Box::new(Planned { file: Some("plan.toml".into()), plan, skipped: Vec::new() }));
     campaign
 }
 

@@ -83,7 +83,7 @@ pub fn of_agents(kind: &TrafficKind) -> Result<spec::Traffic> {
         order: kind.order,
         campaign: 0,
         first_stream: 0,
-        stamp_every: 64,
+        stamp_every: kind.stamp_every,
     })
 }
 

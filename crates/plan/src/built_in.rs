@@ -1,0 +1,107 @@
+//! The variants that come with linerate: a plan takes one over with `from`, and `--variant` names one.
+
+use super::diagnostic::{Span, listed};
+use super::grammar::Kind;
+use super::lower;
+use super::scalar::{self, DUTS};
+use super::settings::{Dut, Settings};
+use super::value::{Node, Raw, Tree, Value};
+use std::str::FromStr;
+
+/// Firewalls: name, what the rules do with a frame, and the meaning.
+const FIREWALLS: [(&str, &str, &str); 3] = [
+    ("nft-stateless", "stateless", "nftables filter without connection tracking"),
+    (
+        "nft-stateful",
+        "stateful",
+        "nftables filter with connection tracking, which passes established connections first",
+    ),
+    ("nat", "nat", "nftables masquerade"),
+];
+
+/// A variant that comes with linerate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BuiltIn {
+    /// Its name: `nft-stateful`, `known-loss=1000`.
+    pub name: String,
+    /// What it sets.
+    pub settings: Settings,
+}
+
+impl BuiltIn {
+    /// Names and meanings of all of them. `N` and `T` stand for a number and a time.
+    pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
+        let firewalls = FIREWALLS.iter().map(|(name, _, about)| (*name, *about));
+        let duts = DUTS.into_iter().filter(|(name, _)| *name != Dut::TesterBaseline.to_string());
+        let (plain, known): (Vec<_>, Vec<_>) = duts.partition(|(name, _)| !name.contains('='));
+        plain.into_iter().chain(firewalls).chain(known)
+    }
+}
+
+impl FromStr for BuiltIn {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parameterised = |&(name, _): &(&str, &str)| {
+            name.split_once('=').is_some_and(|(name, _)| text.starts_with(&format!("{name}=")))
+        };
+        let tree = tree(text, Span::default()).ok_or_else(|| {
+            if DUTS.iter().any(parameterised)
+                && let Err(wrong) = scalar::read(&Kind::Dut, &Raw::Text(text.into()))
+            {
+                return wrong.to_string();
+            }
+            let names: Vec<&str> = Self::list().map(|(name, _)| name).collect();
+            format!("'{text}' is not a variant: there are {}", listed(&names, "and"))
+        })?;
+        let settings = lower::settings(&tree);
+        match settings.dut {
+            Dut::TesterBaseline => Err("the tester without a DUT is always measured: name a DUT".into()),
+            _ => Ok(BuiltIn { name: text.into(), settings }),
+        }
+    }
+}
+
+/// What a built-in variant sets, all of it at one place of a text; `None` where there is none of this name.
+pub(super) fn tree(name: &str, span: Span) -> Option<Tree> {
+    let mut tree = Tree::default();
+    let mut set = |path: &[&str], value| {
+        let path: Vec<String> = path.iter().map(|key| key.to_string()).collect();
+        tree.set(&path, &Node { span, value });
+    };
+    match FIREWALLS.iter().find(|(firewall, ..)| *firewall == name) {
+        Some((_, filter, _)) => {
+            set(&["rules", "tool"], Value::Text("nftables".into()));
+            set(&["rules", "filter"], Value::Text((*filter).into()));
+        }
+        None => set(&["dut"], scalar::read(&Kind::Dut, &Raw::Text(name.into())).ok()?),
+    }
+    Some(tree)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Filter, Tool};
+
+    #[test]
+    fn names_become_settings() {
+        for (name, _) in BuiltIn::list() {
+            let example = name.replace("=N", "=1000").replace("=T", "=50us");
+            assert_eq!(example.parse::<BuiltIn>().unwrap().name, example);
+        }
+        let stateful = "nft-stateful".parse::<BuiltIn>().unwrap().settings;
+        let rules = stateful.rules.as_ref().unwrap();
+        assert_eq!(
+            (rules.tool, rules.filter, stateful.dut),
+            (Tool::Nftables, Filter::Stateful, Dut::Forwarding)
+        );
+        let delay = "known-delay=50us".parse::<BuiltIn>().unwrap().settings.dut;
+        assert_eq!(delay, Dut::KnownDelay(50_000));
+        for text in
+            ["", "pf", "known-rate=0", "known-rate=x", "known-delay=1s", "tester-baseline", "forwarding=1"]
+        {
+            assert!(text.parse::<BuiltIn>().is_err(), "{text}");
+        }
+    }
+}
