@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where a shell hands over what it has opened itself: `/dev/stdin`, and `<(...)`.
 const HANDED_OVER: [&str; 3] = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
@@ -33,6 +33,34 @@ pub fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take((most as u64).saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// No record or journal is nearly this long.
+const LONGEST: usize = 1 << 20;
+
+/// The files of a folder with this extension, by path: what `parse` makes of the text of each, or why it cannot be understood. A
+/// folder that is missing has none, and files that go meanwhile are left out.
+pub(crate) fn documents<T>(
+    folder: &Path,
+    extension: &str,
+    parse: impl Fn(&Path, &str) -> Result<T, String>,
+) -> io::Result<Vec<(PathBuf, Result<T, String>)>> {
+    let entries = match fs::read_dir(folder) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|end| end == extension));
+    paths.sort();
+    let document = |path: PathBuf| match read(&path, LONGEST) {
+        Err(e) if e.kind() == ErrorKind::NotFound => None,
+        Err(e) => Some((path, Err(e.to_string()))),
+        Ok(bytes) => {
+            let parsed = parse(&path, &String::from_utf8_lossy(&bytes));
+            Some((path, parsed))
+        }
+    };
+    Ok(paths.into_iter().filter_map(document).collect())
 }
 
 /// Writes a document under another name, puts it on the disk, and renames it: a reader sees the old document or the new one,

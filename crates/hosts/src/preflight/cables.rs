@@ -2,7 +2,7 @@
 
 use super::find::by_address;
 use super::{Cable, Plug, Port, Problems, Station, alike, ports, speed};
-use crate::systems::{Interface, Kernel, Link};
+use crate::systems::{Interface, Kernel};
 use linerate_plan::lab::{Lab, Tool};
 use std::net::IpAddr;
 
@@ -42,7 +42,7 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Proble
                 _ => format!("ifconfig {name} up"),
             };
             problems.fault(host, format!("{name} is switched off"), "its flags have no UP", &remedy);
-        } else if interface.link == Link::Down {
+        } else if interface.link == Some(false) {
             let media = interface.media.as_ref().map_or(String::new(), |media| format!("; medium: {media}"));
             problems.fault(
                 host,
@@ -62,7 +62,7 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Proble
         }
         let wanted_speed = wanted.speed.or(lab.link_speed);
         if let (Some(wanted), Some(is)) =
-            (wanted_speed, interface.speed.filter(|_| interface.link != Link::Down))
+            (wanted_speed, interface.speed.filter(|_| interface.link != Some(false)))
             && (wanted / is - 1.0).abs() > 0.01
         {
             problems.fault(

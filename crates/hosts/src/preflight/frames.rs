@@ -9,8 +9,8 @@ mod tests;
 pub use judge::judge;
 
 use super::{Plug, Station, cables, ports, stations};
+use crate::systems::Facts;
 use crate::systems::ping::Replies;
-use crate::systems::{Facts, Link};
 use linerate_plan::lab::{HostAddress, Lab, Role};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -216,7 +216,7 @@ fn usable(address: &HostAddress, six: bool) -> bool {
 }
 
 fn dark(plug: &Plug<'_>) -> Option<String> {
-    let dark = !plug.found.up || plug.found.link == Link::Down;
+    let dark = !plug.found.up || plug.found.link == Some(false);
     dark.then(|| format!("{} has no link", shown(plug)))
 }
 

@@ -1,7 +1,7 @@
 //! The example's lab, sound, and then with one thing wrong at a time; and with everything wrong at once.
 
 use super::*;
-use crate::systems::{Link, Silence, Unanswered, Way};
+use crate::systems::{Silence, Unanswered, Way};
 use linerate_plan::Severity;
 use linerate_plan::lab::EXAMPLE;
 
@@ -158,7 +158,7 @@ fn one_thing_wrong_at_a_time() {
         ),
         (
             "router",
-            |f| port(f, "igb1").link = Link::Down,
+            |f| port(f, "igb1").link = Some(false),
             Severity::Fault,
             "igb1 has no link",
             "resets the link",

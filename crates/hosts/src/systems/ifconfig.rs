@@ -1,7 +1,7 @@
 //! ifconfig(8) of FreeBSD, OpenBSD and NetBSD.
 
 use super::MOST_ENTRIES;
-use super::interface::{Interface, Link, Pause};
+use super::interface::{Interface, Pause};
 use super::text::{address, is_name, lines, mac, shown};
 use linerate_plan::lab::HostAddress;
 use std::collections::BTreeMap;
@@ -46,9 +46,9 @@ fn detail(line: &str, interface: &mut Interface) {
         "media" => media(value, interface),
         "status" => {
             interface.link = match value {
-                "active" => Link::Up,
-                "no carrier" | "no network" | "down" => Link::Down,
-                _ => Link::Unknown,
+                "active" => Some(true),
+                "no carrier" | "no network" | "down" => Some(false),
+                _ => None,
             }
         }
         _ => {}

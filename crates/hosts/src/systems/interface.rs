@@ -3,18 +3,6 @@
 use linerate_plan::lab::HostAddress;
 use linerate_wire::MacAddr;
 
-/// Whether an interface has a link.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Link {
-    /// The system does not say: virtual interfaces often do not.
-    #[default]
-    Unknown,
-    /// It has.
-    Up,
-    /// It has not.
-    Down,
-}
-
 /// Pause frames (IEEE 802.3 annex 31B): whether they are obeyed and sent; `None` where the system does not say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pause {
@@ -36,7 +24,8 @@ pub struct Interface {
     pub name: String,
     /// Whether it is switched on.
     pub up: bool,
-    pub link: Link,
+    /// Whether it has a link; `None` where the system does not say: virtual interfaces often do not.
+    pub link: Option<bool>,
     /// Its MTU in bytes.
     pub mtu: Option<u32>,
     pub mac: Option<MacAddr>,

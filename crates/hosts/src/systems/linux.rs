@@ -1,6 +1,6 @@
 //! Linux: `ip -j`, ethtool(8).
 
-use super::interface::{Interface, Link, Pause};
+use super::interface::{Interface, Pause};
 use super::neighbours::Neighbour;
 use super::text::{is_name, mac, pairs, shown};
 use super::way::Way;
@@ -65,11 +65,11 @@ pub fn interfaces(output: &[u8]) -> Vec<Interface> {
         .map(|entry| {
             let has = |flag: &str| entry.flags.iter().any(|f| f == flag);
             let link = match entry.operstate.as_str() {
-                "UP" => Link::Up,
-                "DOWN" | "LOWERLAYERDOWN" | "NOTPRESENT" => Link::Down,
-                _ if has("NO-CARRIER") => Link::Down,
-                _ if has("LOWER_UP") => Link::Up,
-                _ => Link::Unknown,
+                "UP" => Some(true),
+                "DOWN" | "LOWERLAYERDOWN" | "NOTPRESENT" => Some(false),
+                _ if has("NO-CARRIER") => Some(false),
+                _ if has("LOWER_UP") => Some(true),
+                _ => None,
             };
             let addresses = entry.addr_info.iter().filter_map(|info| {
                 let address: IpAddr = info.local.parse().ok()?;
@@ -108,8 +108,8 @@ pub fn ethtool(text: &str, interface: &mut Interface) {
             }
             "Link detected" => {
                 interface.link = match value {
-                    "yes" => Link::Up,
-                    v if v.starts_with("no") => Link::Down,
+                    "yes" => Some(true),
+                    v if v.starts_with("no") => Some(false),
                     _ => interface.link,
                 }
             }

@@ -20,7 +20,7 @@ mod way;
 pub use counters::{Counters, Statistic};
 pub use detect::{Kernel, System};
 pub use facts::{Clock, Facts, Silence, Unanswered, Unreachable};
-pub use interface::{Interface, Link, Pause};
+pub use interface::{Interface, Pause};
 pub use neighbours::Neighbour;
 pub use question::Question;
 pub use small::Disk;

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use linerate_linux::net::netlink::{LinkInfo, Route};
-use linerate_linux::net::registry::{DEFAULT_ROOT, Registry};
+use linerate_linux::net::registry::Registry;
 use linerate_linux::net::{Netns, guard};
 use std::time::Duration;
 
@@ -24,10 +24,7 @@ pub fn open(netns: Option<&str>, interface: &str, named: &[String], wait: Durati
     let namespace = netns.map_or_else(Netns::current, Netns::open)?;
     let route = Route::open(&namespace)?;
     let mut link = route.link(interface)?;
-    let labs: Vec<u64> = Registry::at(DEFAULT_ROOT)
-        .list()
-        .map(|l| l.records.iter().flat_map(|r| r.namespaces.values()).map(|n| n.inode).collect())
-        .unwrap_or_default();
+    let labs = Registry::of_this_host().inodes();
     let examination = guard::examine(&namespace, interface, &labs)?;
     for warning in guard::permit(&examination, named)? {
         eprintln!("linerate: warning: {warning}");

@@ -7,7 +7,7 @@ use linerate_linux::host::cpu;
 use linerate_linux::host::journal::{Consent, Journal};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
 use linerate_linux::net::netlink::Route;
-use linerate_linux::net::registry::{DEFAULT_ROOT, LabRecord, LabState, Registry};
+use linerate_linux::net::registry::{LabRecord, LabState, Registry};
 use linerate_linux::net::{Netns, userns};
 use linerate_plan::BuiltIn;
 use linerate_plan::settings::{Dut, Mode};
@@ -38,10 +38,6 @@ pub fn run(args: &Lab) -> Result<ExitCode> {
     }
 }
 
-fn registry() -> Registry {
-    Registry::at(DEFAULT_ROOT)
-}
-
 /// Removes what a killed linerate left of a lab that was being named, and puts back what it had changed on the host. Labs without
 /// names leave nothing. Only the host's own root has anything to clear: in a user namespace none of it can be changed.
 ///
@@ -53,7 +49,8 @@ pub fn clear_remains() -> Result<Vec<String>> {
     if !userns::is_initial() || !userns::may_administer_networks() {
         return Ok(Vec::new());
     }
-    let cleared = registry().clear_remains().context("clearing the remains of an earlier run")?;
+    let cleared =
+        Registry::of_this_host().clear_remains().context("clearing the remains of an earlier run")?;
     for name in &cleared {
         eprintln!("linerate: cleared the remains of lab {name}, whose linerate had been killed");
     }
@@ -93,7 +90,7 @@ fn up(variants: &[BuiltIn], name: &str, longest_fcs: u16) -> Result<ExitCode> {
 /// # Errors
 /// A lab of this name exists, or a DUT that ends with this process.
 pub fn can_keep(name: &str, setups: &[Setup]) -> Result<()> {
-    if registry().list()?.records.iter().any(|r| r.name == name) {
+    if Registry::of_this_host().list()?.records.iter().any(|r| r.name == name) {
         return Err(usage(format!(
             "--keep: a lab named {name} is up already: sudo linerate lab down --name {name}"
         )));
@@ -112,7 +109,7 @@ pub fn can_keep(name: &str, setups: &[Setup]) -> Result<()> {
 /// # Errors
 /// A lab of this name exists, or the names cannot be made.
 pub fn keep(lab: &EmbeddedLab, name: &str) -> Result<String> {
-    let registry = registry();
+    let registry = Registry::of_this_host();
     if registry.list()?.records.iter().any(|r| r.name == name) {
         bail!("a lab named {name} is up already: linerate lab down --name {name}, or choose another --name");
     }
@@ -161,7 +158,7 @@ fn describe(record: &LabRecord, lab: Option<&EmbeddedLab>) -> String {
 }
 
 fn down(name: Option<&str>, all: bool) -> Result<ExitCode> {
-    let registry = registry();
+    let registry = Registry::of_this_host();
     let cleared = clear_remains()?;
     if name.is_some_and(|name| cleared.iter().any(|cleared| cleared == name)) {
         return Ok(ExitCode::SUCCESS);
@@ -183,7 +180,7 @@ fn down(name: Option<&str>, all: bool) -> Result<ExitCode> {
 }
 
 fn status(json: bool) -> Result<ExitCode> {
-    let listing = registry().list()?;
+    let listing = Registry::of_this_host().list()?;
     if json {
         let one = |record: &LabRecord| {
             let mut value = serde_json::to_value(record)?;

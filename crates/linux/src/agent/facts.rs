@@ -4,7 +4,7 @@ use super::Options;
 use crate::host::{self, cpu};
 use crate::net::ethtool::Ethtool;
 use crate::net::netlink::{LinkInfo, Route};
-use crate::net::registry::{DEFAULT_ROOT, Registry};
+use crate::net::registry::Registry;
 use crate::net::{Error, Netns, guard};
 use crate::ports::monotonic_ns;
 use linerate_hosts::agent::message::{Facts, Interface};
@@ -66,9 +66,7 @@ pub(super) fn interface(namespace: &Netns, link: &LinkInfo, options: &Options) -
 
 /// The namespaces of labs that stand on this host.
 pub(super) fn labs() -> Vec<u64> {
-    let listing = Registry::at(DEFAULT_ROOT).list();
-    let records = listing.map(|l| l.records).unwrap_or_default();
-    records.iter().flat_map(|r| r.namespaces.values()).map(|n| n.inode).collect()
+    Registry::of_this_host().inodes()
 }
 
 /// The time of day, in nanoseconds since 1970.

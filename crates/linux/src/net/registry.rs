@@ -1,8 +1,8 @@
 //! Labs that are left up on purpose, or were half-made when their process died: a small file for each.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Permissions};
-use std::io::{self, Read};
+use std::fs::{self, Permissions};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -18,9 +18,6 @@ pub const DEFAULT_ROOT: &str = "/run/linerate";
 
 /// The form of records that this program writes.
 pub const VERSION: u32 = 1;
-
-/// No record is nearly this long.
-const LONGEST: u64 = 1 << 20;
 
 /// A lab, as recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +103,11 @@ impl LabRecord {
 }
 
 impl Registry {
+    /// The registry of this host.
+    pub fn of_this_host() -> Registry {
+        Registry::at(DEFAULT_ROOT)
+    }
+
     /// The registry under `root` ([`DEFAULT_ROOT`], or a folder of a test).
     pub fn at(root: impl AsRef<Path>) -> Registry {
         Registry { labs: root.as_ref().join("labs") }
@@ -127,21 +129,19 @@ impl Registry {
     pub fn list(&self) -> Result<Listing, Error> {
         let failed = |e| Error::kernel(format!("list lab records in {}", self.labs.display()), e);
         let mut listing = Listing::default();
-        let files = match fs::read_dir(&self.labs) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(listing),
-            other => other.map_err(failed)?,
-        };
-        let mut paths: Vec<PathBuf> = files.flatten().map(|file| file.path()).collect();
-        paths.retain(|path| path.extension().is_some_and(|end| end == "json"));
-        paths.sort();
-        for path in paths {
-            match read(&path) {
+        for (path, record) in files::documents(&self.labs, "json", parse).map_err(failed)? {
+            match record {
                 Ok(record) => listing.records.push(record),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => listing.damaged.push((path, e.to_string())),
+                Err(reason) => listing.damaged.push((path, reason)),
             }
         }
         Ok(listing)
+    }
+
+    /// The inodes of the namespaces of all labs, as far as their records can be read.
+    pub fn inodes(&self) -> Vec<u64> {
+        let records = self.list().unwrap_or_default().records;
+        records.iter().flat_map(|record| record.namespaces.values()).map(|ns| ns.inode).collect()
     }
 
     /// Removes a record and nothing else; one that is not there is no error.
@@ -211,18 +211,13 @@ fn remove_if_ours(namespace: &NamespaceRecord) -> Result<(), Error> {
     removed.or_else(|e| if e.is_missing() { Ok(()) } else { Err(e) })
 }
 
-fn read(path: &Path) -> io::Result<LabRecord> {
-    let mut text = String::new();
-    File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
-    let record: LabRecord = serde_json::from_str(&text)?;
+fn parse(path: &Path, text: &str) -> Result<LabRecord, String> {
+    let record: LabRecord = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let named_alike = path.file_stem().is_some_and(|stem| stem == record.name.as_str());
     match record.version {
         VERSION if named_alike => Ok(record),
-        VERSION => Err(io::Error::new(io::ErrorKind::InvalidData, "the name inside is not that of the file")),
-        other => Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("version {other} is not known, only {VERSION}"),
-        )),
+        VERSION => Err("the name inside is not that of the file".into()),
+        other => Err(format!("version {other} is not known, only {VERSION}")),
     }
 }
 

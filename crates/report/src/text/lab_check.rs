@@ -4,7 +4,7 @@ use super::numbers::counted;
 use crate::document::{Document, Rows, Table, Tone};
 use linerate_hosts::preflight::frames::{Skipped, Tried};
 use linerate_hosts::preflight::{Port, ports, speed, tool};
-use linerate_hosts::systems::{Facts, Interface, Link, System};
+use linerate_hosts::systems::{Facts, Interface, System};
 use linerate_plan::lab::{Host, Lab};
 use linerate_plan::{Diagnostic, Severity};
 use std::collections::BTreeMap;
@@ -134,9 +134,9 @@ fn end(port: &Port<'_>, facts: Option<&Facts>) -> [String; 3] {
 fn of_interface(interface: &Interface) -> [String; 3] {
     let link = match (interface.up, interface.link) {
         (false, _) => "off",
-        (true, Link::Up) => "up",
-        (true, Link::Down) => "down",
-        (true, Link::Unknown) => "?",
+        (true, Some(true)) => "up",
+        (true, Some(false)) => "down",
+        (true, None) => "?",
     };
     [interface.name.clone(), interface.speed.map_or("?".into(), speed), link.into()]
 }

@@ -29,7 +29,7 @@ fn host(ports: &[(&str, &[&str])]) -> Facts {
     let interface = |(name, addresses): &(&str, &[&str])| Interface {
         name: (*name).into(),
         up: true,
-        link: Link::Up,
+        link: Some(true),
         addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
         ..Interface::default()
     };
@@ -85,7 +85,7 @@ type Change = fn(&mut BTreeMap<String, Facts>);
 fn what_cannot_be_tried_is_said() {
     let cases: [(Change, usize, &str); 5] = [
         (|f| f.get_mut("g").unwrap().ways.clear(), 3, "no route there by the DUT"),
-        (|f| f.get_mut("d").unwrap().interfaces[0].link = Link::Down, 1, "d d0 has no link"),
+        (|f| f.get_mut("d").unwrap().interfaces[0].link = Some(false), 1, "d d0 has no link"),
         (|f| f.get_mut("r").unwrap().user = Some(12), 3, "ping needs root on r"),
         (|f| f.get_mut("r").unwrap().interfaces[0].addresses.clear(), 2, "no addresses of one network"),
         (|f| drop(f.insert("d".into(), Facts::unreachable("gone", ""))), 0, ""),

@@ -3,7 +3,7 @@
 use super::Found;
 use linerate_hosts::preflight::frames::Tried;
 use linerate_hosts::preflight::{ports, tool};
-use linerate_hosts::systems::{Facts, Interface, Link};
+use linerate_hosts::systems::{Facts, Interface};
 use linerate_plan::Severity;
 use linerate_plan::lab::{Host, Lab};
 use serde_json::{Value, json};
@@ -55,17 +55,12 @@ fn host(lab: &Lab, host: &Host, facts: Option<&Facts>) -> Value {
 }
 
 fn of_interface(key: &str, interface: &Interface) -> Value {
-    let link = match interface.link {
-        Link::Up => Some(true),
-        Link::Down => Some(false),
-        Link::Unknown => None,
-    };
     json!({
         "key": key,
         "name": interface.name,
         "found": true,
         "up": interface.up,
-        "link": link,
+        "link": interface.link,
         "speed": interface.speed,
         "mtu": interface.mtu,
         "mac": interface.mac.map(|mac| mac.to_string()),

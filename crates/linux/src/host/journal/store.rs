@@ -1,11 +1,12 @@
 //! A journal on disk: a file for each lab that changes the host, a line for each step, synchronised before the step is taken.
 
 use super::JournalError;
+use crate::files;
 use crate::process::Owner;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,6 @@ use std::time::Duration;
 
 /// The form of journals that this program writes.
 const VERSION: u32 = 1;
-/// No journal is nearly this long.
-const LONGEST: u64 = 1 << 20;
 
 /// Something that is done to the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,22 +106,7 @@ pub type Found = (PathBuf, Result<Book, String>);
 /// All journals in a folder.
 pub fn list(folder: &Path) -> Result<Vec<Found>, JournalError> {
     let failed = JournalError::system("list the journals in", folder);
-    let entries = fs::read_dir(folder).map_err(failed)?;
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|end| end == "journal"));
-    paths.sort();
-    let gone = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
-    let read = |path: PathBuf| match read(&path) {
-        Err(e) if gone(&e) => None,
-        other => Some((path, other.map_err(|e| e.to_string()))),
-    };
-    Ok(paths.into_iter().filter_map(read).collect())
-}
-
-fn read(path: &Path) -> io::Result<Book> {
-    let mut text = String::new();
-    File::open(path)?.take(LONGEST).read_to_string(&mut text)?;
-    parse(&text).map_err(|reason| io::Error::new(io::ErrorKind::InvalidData, reason))
+    files::documents(folder, "journal", |_, text| parse(text)).map_err(failed)
 }
 
 /// Reads a journal. A last line that was cut off in the middle is of a step that was not taken: steps are taken only once their
