@@ -35,6 +35,11 @@ pub fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Whether a path leads down from where it begins, and nowhere else.
+pub(crate) fn is_plain(path: &str) -> bool {
+    path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
+
 /// No record or journal is nearly this long.
 const LONGEST: usize = 1 << 20;
 
@@ -76,4 +81,17 @@ pub(crate) fn replace(path: &Path, draft: &Path, document: &impl serde::Serializ
     };
     // The draft may not be there; the error to report is the first one.
     write().inspect_err(|_| drop(fs::remove_file(draft)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_lead_elsewhere_are_not_plain() {
+        for path in ["", "/", "/sys", "..", "a/../b", "a//b", "./a", "a/"] {
+            assert!(!is_plain(path), "{path:?}");
+        }
+        assert!(is_plain("class/net/g0.5/threaded"));
+    }
 }

@@ -14,8 +14,7 @@ use linerate_linux::net::napi;
 use linerate_linux::net::netlink::{Route, VethEnd};
 use linerate_linux::net::procnet;
 use linerate_linux::net::registry::{LabRecord, NamespaceRecord, Registry};
-use linerate_linux::net::sysfs::NetSysfs;
-use linerate_linux::net::{Error, Netns, sysctl};
+use linerate_linux::net::{Error, Netns, sysctl, sysfs};
 use linerate_linux::process::Owner;
 
 const MAC_A: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
@@ -307,18 +306,17 @@ fn sysfs_is_that_of_the_namespace_and_has_no_mount_point() {
     };
     let before = mounts();
     let pair = Pair::new(2).up();
-    let sysfs = NetSysfs::mount(&pair.a).unwrap();
-    assert_eq!(mounts(), before);
-    assert!(sysfs.exists("class/net/a0") && !sysfs.exists("class/net/b0"));
+    assert!(sysfs::exists(&pair.a, "class/net/a0") && !sysfs::exists(&pair.a, "class/net/b0"));
     let mask = "class/net/a0/queues/tx-0/xps_cpus";
-    sysfs.write(mask, "1").unwrap();
-    assert!(sysfs.read(mask).unwrap().ends_with('1'));
-    sysfs.write("class/net/a0/queues/rx-1/rps_cpus", "1").unwrap();
-    let wrong = sysfs.write("class/net/b0/threaded", "1").unwrap_err();
+    sysfs::write(&pair.a, mask, "1").unwrap();
+    assert!(sysfs::read(&pair.a, mask).unwrap().ends_with('1'));
+    sysfs::write(&pair.a, "class/net/a0/queues/rx-1/rps_cpus", "1").unwrap();
+    let wrong = sysfs::write(&pair.a, "class/net/b0/threaded", "1").unwrap_err();
     assert_eq!(
         wrong.to_string(),
         "cannot write 1 to class/net/b0/threaded in the sysfs of namespace test-a: No such file or directory"
     );
+    assert_eq!(mounts(), before);
 }
 
 #[test]
@@ -362,7 +360,7 @@ fn napi_threads_are_found_in_their_own_namespace_and_pinned() {
     for pair in &pairs {
         Ethtool::open(&pair.b).unwrap().set_feature("b0", "rx-gro", true).unwrap();
         assert!(napi::threads(&pair.b, "b0").unwrap().is_empty());
-        napi::set_threaded(&NetSysfs::mount(&pair.b).unwrap(), "b0", true).unwrap();
+        napi::set_threaded(&pair.b, "b0", true).unwrap();
         let threads = napi::threads(&pair.b, "b0").unwrap();
         assert_eq!(threads.len(), 2, "{threads:?}");
         all.extend(threads);
@@ -380,7 +378,6 @@ fn holder_of_a_namespace() {
     let Ok(path) = std::env::var("LINERATE_TEST_HOLD") else { return };
     let (ours, theirs) = (Netns::anonymous().unwrap(), Netns::open(path).unwrap());
     Route::open(&ours).unwrap().create_veth(&end("held", MAC_A), &end("witness", MAC_B), &theirs, 1).unwrap();
-    let _sysfs = NetSysfs::mount(&ours).unwrap();
     eprintln!("ready {}", ours.inode());
     std::thread::sleep(Duration::from_secs(60));
 }

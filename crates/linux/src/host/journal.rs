@@ -10,6 +10,7 @@ mod store;
 pub use error::JournalError;
 pub use store::{Reservation, Step, Written};
 
+use crate::files::is_plain;
 use crate::process::{Job, Owner};
 use std::fs;
 use std::io;
@@ -345,15 +346,11 @@ fn same(a: &str, b: &str) -> bool {
 
 /// Only sysctls and modules' parameters, by a path that does not wander.
 fn check(file: &str) -> Result<(), &'static str> {
-    let parts: Vec<&str> = file.split('/').collect();
-    let plain = |part: &&str| {
-        !matches!(*part, "" | "." | "..")
-            && part.chars().all(|c| c.is_ascii_alphanumeric() || "._-@:+".contains(c))
-    };
-    if !parts.iter().all(plain) {
+    let known = |c: char| c.is_ascii_alphanumeric() || "/._-@:+".contains(c);
+    if !is_plain(file) || !file.chars().all(known) {
         return Err("its path is not plain");
     }
-    match parts.as_slice() {
+    match file.split('/').collect::<Vec<&str>>().as_slice() {
         ["proc", "sys", _, _, ..] | ["sys", "module", _, "parameters", _] => Ok(()),
         _ => Err("only files below /proc/sys and modules' parameters are"),
     }

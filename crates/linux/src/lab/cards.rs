@@ -1,9 +1,8 @@
 //! Settings of a DUT's cards: queues, offloads, steering, threads.
 
 use super::{DutEnd, LabError, LabSpec, Setup, thread_napi};
-use crate::net::Netns;
 use crate::net::ethtool::Ethtool;
-use crate::net::sysfs::NetSysfs;
+use crate::net::{Netns, sysfs};
 use linerate_plan::settings::{Dut, Feature, Interface as Settings, Mode};
 
 /// The kernel's names of a feature; several where it knows it in parts.
@@ -131,14 +130,13 @@ fn receive_steering(card: &Card<'_>) -> Result<(), LabError> {
     if rps.is_none() && rfs.is_none() {
         return Ok(());
     }
-    let sysfs = NetSysfs::mount(card.namespace)?;
     let folders = (0..).map(|queue| format!("class/net/{}/queues/rx-{queue}", card.name));
-    for folder in folders.take_while(|folder| sysfs.exists(folder)) {
+    for folder in folders.take_while(|folder| sysfs::exists(card.namespace, folder)) {
         if let Some(cpus) = rps {
-            sysfs.write(&format!("{folder}/rps_cpus"), &cpu_mask(cpus.iter()))?;
+            sysfs::write(card.namespace, &format!("{folder}/rps_cpus"), &cpu_mask(cpus.iter()))?;
         }
         if let Some(flows) = rfs {
-            sysfs.write(&format!("{folder}/rps_flow_cnt"), &flows.to_string())?;
+            sysfs::write(card.namespace, &format!("{folder}/rps_flow_cnt"), &flows.to_string())?;
         }
     }
     Ok(())
@@ -146,10 +144,10 @@ fn receive_steering(card: &Card<'_>) -> Result<(), LabError> {
 
 /// Transmit packet steering: CPUs, each with the number, modulo that of the queues, of the queue that it sends by.
 fn xps<'a>(card: &Card<'_>, cpus: impl Iterator<Item = (&'a u32, u32)> + Clone) -> Result<(), LabError> {
-    let sysfs = NetSysfs::mount(card.namespace)?;
     for queue in 0..card.queues {
         let own = cpus.clone().filter(|(_, number)| number % card.queues == queue).map(|(cpu, _)| cpu);
-        sysfs.write(&format!("class/net/{}/queues/tx-{queue}/xps_cpus", card.name), &cpu_mask(own))?;
+        let file = format!("class/net/{}/queues/tx-{queue}/xps_cpus", card.name);
+        sysfs::write(card.namespace, &file, &cpu_mask(own))?;
     }
     Ok(())
 }

@@ -31,7 +31,6 @@ use crate::host::journal::{Change, Consent, HostChanges, Journal, JournalError};
 use crate::net::ethtool::Ethtool;
 use crate::net::netlink::{LinkInfo, Route};
 use crate::net::registry::NamespaceRecord;
-use crate::net::sysfs::NetSysfs;
 use crate::net::{self, MacAddr, Netns, napi, sysctl};
 use crate::ports::PortError;
 use crate::process::ProcessError;
@@ -360,8 +359,7 @@ fn enable_napi(namespace: &Netns, name: &str) -> Result<(), LabError> {
 
 /// Lets NAPI threads do the receiving of an interface, each bound to one of `cpus`, or to none if there are none.
 fn thread_napi(namespace: &Netns, name: &str, cpus: &[u32]) -> Result<(), LabError> {
-    let sysfs = NetSysfs::mount(namespace)?;
-    napi::set_threaded(&sysfs, name, true)?;
+    napi::set_threaded(namespace, name, true)?;
     let threads = napi::threads(namespace, name)?;
     if threads.is_empty() {
         return Err(LabError::Unsuitable(format!(

@@ -18,28 +18,53 @@ pub(super) struct Attached {
     pub known: Option<MappedArray<Known>>,
 }
 
+/// A program of dut.bpf.c, with the numbers that it is made for.
+#[derive(Default)]
+struct DutProgram {
+    name: &'static str,
+    rate: u32,
+    one_in: u32,
+    delay_ns: u32,
+}
+
+impl DutProgram {
+    /// Passes everything.
+    fn pass() -> DutProgram {
+        DutProgram { name: "pass", ..DutProgram::default() }
+    }
+
+    /// The program that forwards in place of the kernel, or disturbs it; none for most kinds.
+    fn of(dut: Dut) -> Option<DutProgram> {
+        let none = DutProgram::default();
+        Some(match dut {
+            Dut::Xdp => DutProgram { name: "xdp_forward", ..none },
+            Dut::KnownRate(rate) => DutProgram { name: "known_rate", rate, ..none },
+            Dut::KnownLoss(one_in) => DutProgram { name: "known_loss", one_in, ..none },
+            Dut::KnownDuplication(one_in) => DutProgram { name: "known_duplication", one_in, ..none },
+            Dut::KnownDelay(ns) => DutProgram { name: "known_delay", delay_ns: ns as u32, ..none },
+            _ => return None,
+        })
+    }
+
+    fn load(&self) -> Result<Ebpf, LabError> {
+        let cpus = bpf::possible_cpus() as u32;
+        let loaded = bpf::loader()
+            .override_global("RATE", &self.rate, true)
+            .override_global("ONE_IN", &self.one_in, true)
+            .override_global("DELAY_NS", &self.delay_ns, true)
+            .map_max_entries("known", cpus)
+            .map_max_entries("buckets", cpus)
+            .load(bpf::DUT);
+        Ok(loaded.map_err(|e| bpf::program_error(self.name, &e))?)
+    }
+}
+
 /// Loads and attaches the programs that a setup needs.
 pub(super) fn attach(dut: &DutEnd, setup: &Setup) -> Result<Attached, LabError> {
     let mut attached = Attached::default();
-    let (rate, one_in, delay, name) = match setup.dut {
-        Dut::Xdp => (0, 0, 0, Some("xdp_forward")),
-        Dut::KnownRate(rate) => (rate, 0, 0, Some("known_rate")),
-        Dut::KnownLoss(n) => (0, n, 0, Some("known_loss")),
-        Dut::KnownDuplication(n) => (0, n, 0, Some("known_duplication")),
-        Dut::KnownDelay(ns) => (0, 0, ns as u32, Some("known_delay")),
-        _ => (0, 0, 0, None),
-    };
-    let names = name.into_iter().chain(setup.needs_pass().then_some("pass"));
-    let cpus = bpf::possible_cpus();
-    for name in names {
-        let mut ebpf = bpf::loader()
-            .override_global("RATE", &rate, true)
-            .override_global("ONE_IN", &one_in, true)
-            .override_global("DELAY_NS", &delay, true)
-            .map_max_entries("known", cpus as u32)
-            .map_max_entries("buckets", cpus as u32)
-            .load(bpf::DUT)
-            .map_err(|e| bpf::program_error(name, &e))?;
+    let pass = setup.needs_pass().then(DutProgram::pass);
+    for program in DutProgram::of(setup.dut).into_iter().chain(pass) {
+        let (name, mut ebpf) = (program.name, program.load()?);
         match name {
             "known_duplication" => attach_egress(&mut ebpf, name, dut)?,
             _ => attach_xdp(&mut ebpf, name, &dut.inside_node().namespace, dut.inside.index)?,
@@ -53,7 +78,7 @@ pub(super) fn attach(dut: &DutEnd, setup: &Setup) -> Result<Attached, LabError> 
             "pass" => {}
             _ => {
                 let map = ebpf.take_map("known").expect("dut.bpf.c defines it");
-                attached.known = Some(MappedArray::new("known", map, cpus)?);
+                attached.known = Some(MappedArray::new("known", map, bpf::possible_cpus())?);
             }
         }
         attached.programs.push(ebpf);
@@ -81,11 +106,7 @@ fn attach_egress(ebpf: &mut Ebpf, name: &str, dut: &DutEnd) -> Result<(), LabErr
 /// # Errors
 /// The kernel refuses the program.
 pub(super) fn try_pass(namespace: &Netns, ifindex: u32) -> Result<Ebpf, LabError> {
-    let mut ebpf = bpf::loader()
-        .map_max_entries("known", 1)
-        .map_max_entries("buckets", 1)
-        .load(bpf::DUT)
-        .map_err(|e| bpf::program_error("pass", &e))?;
+    let mut ebpf = DutProgram::pass().load()?;
     attach_xdp(&mut ebpf, "pass", namespace, ifindex)?;
     Ok(ebpf)
 }

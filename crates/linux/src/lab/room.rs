@@ -5,11 +5,12 @@
 
 use super::LabError;
 use super::setup::Step;
+use crate::files::is_plain;
 use crate::net::{self, Netns};
 use crate::process::{Finished, Job};
-use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::mount::{MountFlags, mount};
 use rustix::process::{Pid, Signal, chdir, kill_process};
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
@@ -105,7 +106,7 @@ pub(super) fn check_file(path: &str) -> Result<(), &'static str> {
     if path.starts_with('/') {
         return Err("the embedded lab writes files only below its scratch folder: leave the first slash out");
     }
-    if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
+    if !is_plain(path) {
         return Err("its path must be plain");
     }
     if path.chars().any(char::is_control) || path.len() > 1000 {
@@ -116,10 +117,7 @@ pub(super) fn check_file(path: &str) -> Result<(), &'static str> {
 
 /// Called on a thread inside the namespace, which ends afterwards: the mounts live on through the descriptor.
 fn furnish(scratch: &str, files: &[(String, String)]) -> io::Result<OwnedFd> {
-    net::netns::unshare(UnshareFlags::NEWNS)?;
-    // Unmounting on the host takes effect here as well; mounts made here stay here.
-    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
-    mount("sysfs", "/sys", "sysfs", MountFlags::empty(), None)?;
+    net::sysfs::mount_here()?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("linerate", scratch, "tmpfs", flags, c"mode=0700,size=128m")?;
     for (path, text) in files {

@@ -15,8 +15,7 @@ use super::netlink::Route;
 use super::netlink::attributes::{Body, attribute, u16_at, u32_at};
 use super::netlink::check_name;
 use super::netlink::socket::{DUMP, Failure, Socket};
-use super::sysfs::NetSysfs;
-use super::{Error, Netns};
+use super::{Error, Netns, sysfs};
 
 /// linux/genetlink.h: `GENL_ID_CTRL`, `CTRL_CMD_GETFAMILY`, its attributes, and the length of its header.
 const CTRL: u16 = 0x10;
@@ -91,9 +90,9 @@ pub fn favour(pid: i32) -> Result<(), Error> {
 }
 
 /// Moves a device's NAPI into kernel threads, or back into soft interrupts.
-pub fn set_threaded(sysfs: &NetSysfs, dev: &str, threaded: bool) -> Result<(), Error> {
+pub fn set_threaded(ns: &Netns, dev: &str, threaded: bool) -> Result<(), Error> {
     check_name(dev)?;
-    sysfs.write(&format!("class/net/{dev}/threaded"), if threaded { "1" } else { "0" })
+    sysfs::write(ns, &format!("class/net/{dev}/threaded"), if threaded { "1" } else { "0" })
 }
 
 /// `Some(id)` if a task of this name serves `dev`: `napi/DEV-ID`, or as much of that as fits into 15 bytes.

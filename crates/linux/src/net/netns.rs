@@ -131,7 +131,7 @@ impl Netns {
     }
 
     /// A command whose process runs inside the namespace. Its /sys remains that of the caller: see
-    /// [`NetSysfs`](super::sysfs::NetSysfs) for that.
+    /// [`sysfs`](super::sysfs) for that.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let file = Arc::clone(&self.file);
         let mut command = Command::new(program);

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::{Error, Netns};
+use crate::files::is_plain;
 
 /// Sets one key, such as `net/ipv4/ip_forward`.
 pub fn set(ns: &Netns, key: &str, value: &str) -> Result<(), Error> {
@@ -52,10 +53,7 @@ pub fn path_of(name: &str) -> Result<String, Error> {
     };
     let path: String = if dotted { name.chars().map(swap).collect() } else { name.to_owned() };
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-@:+".contains(c);
-    if !path.contains('/')
-        || path.split('/').any(|part| matches!(part, "" | "." | ".."))
-        || !path.chars().all(plain)
-    {
+    if !path.contains('/') || !is_plain(&path) || !path.chars().all(plain) {
         let reason = "it must be a plain name such as net.ipv4.ip_forward";
         return Err(Error::Invalid { what: "the sysctl key", value: name.into(), reason });
     }
@@ -81,7 +79,7 @@ fn key_path(key: &str) -> Result<PathBuf, Error> {
     if !key.starts_with("net/") {
         return Err(wrong("only keys under net/ belong to a network namespace"));
     }
-    if key.split('/').any(|part| part.is_empty() || part == "." || part == "..") || key.contains('\0') {
+    if !is_plain(key) || key.contains('\0') {
         return Err(wrong("it must be a plain path such as net/ipv4/ip_forward"));
     }
     Ok(PathBuf::from("/proc/sys").join(key))

@@ -146,5 +146,5 @@ pub fn ask(lab: &EmbeddedLab, program: &str, args: &[&str]) -> String {
 /// A file of the DUT's sysfs.
 pub fn sysfs(lab: &EmbeddedLab, path: &str) -> String {
     let dut = lab.lanes[0].dut.as_ref().unwrap();
-    linerate_linux::net::sysfs::NetSysfs::mount(&dut.namespace).unwrap().read(path).unwrap()
+    linerate_linux::net::sysfs::read(&dut.namespace, path).unwrap()
 }
