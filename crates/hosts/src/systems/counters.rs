@@ -2,6 +2,7 @@
 
 use super::MOST_ENTRIES;
 use super::text::{is_name, lines, shown};
+use std::collections::BTreeMap;
 
 /// The counters of an interface; `None` where its system has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,16 +18,6 @@ pub struct Counters {
     pub out_errors: Option<u64>,
     /// Dropped on the way out.
     pub out_drops: Option<u64>,
-}
-
-/// A line of `netstat -s`: a protocol's counter with its name in the system's words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Statistic {
-    /// `ip`, `udp`, `arp`, ...
-    pub protocol: String,
-    /// `packets forwarded`, ...
-    pub what: String,
-    pub count: u64,
 }
 
 /// Rows of `netstat -i` with -b and -d in any combination, of FreeBSD, OpenBSD and NetBSD: those of the interfaces themselves,
@@ -90,10 +81,10 @@ pub fn proc_net_dev(text: &str) -> Vec<Counters> {
     parsed.take(MOST_ENTRIES).collect()
 }
 
-/// Lines `12 packets forwarded` below a protocol's name.
-pub fn netstat_s(text: &str) -> Vec<Statistic> {
+/// Lines `12 packets forwarded` below a protocol's name: the counters by protocol and name, such as `ip: packets forwarded`.
+pub fn netstat_s(text: &str) -> BTreeMap<String, u64> {
     let mut protocol = "";
-    let mut all = Vec::new();
+    let mut all = BTreeMap::new();
     for line in lines(text) {
         let words = line.trim();
         if let Some(name) = line.strip_suffix(':').filter(|n| is_name(n.trim())) {
@@ -103,7 +94,7 @@ pub fn netstat_s(text: &str) -> Vec<Statistic> {
             && !protocol.is_empty()
             && all.len() < MOST_ENTRIES
         {
-            all.push(Statistic { protocol: protocol.into(), what: shown(what), count });
+            all.insert(format!("{protocol}: {}", shown(what)), count);
         }
     }
     all

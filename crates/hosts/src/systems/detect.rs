@@ -44,8 +44,6 @@ impl Kernel {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct System {
     pub system: OperatingSystem,
-    /// Its name of itself.
-    pub host: String,
     /// The kernel's release: `15.0-PRERELEASE`, `6.12.8-amd64`.
     pub kernel: String,
     /// The distribution's or appliance's name and version, where it has one.
@@ -55,7 +53,7 @@ pub struct System {
 impl System {
     /// A host about which no more is known.
     pub(super) fn unnamed(system: OperatingSystem) -> System {
-        System { system, host: String::new(), kernel: String::new(), product: None }
+        System { system, kernel: String::new(), product: None }
     }
 }
 
@@ -88,7 +86,7 @@ pub fn detect(uname: &[u8], files: &[u8], mount: &[u8]) -> Option<System> {
         Kernel::FreeBsd => said.freebsd(),
     };
     let product = product.map(|p| shown(&p)).filter(|p| !p.is_empty());
-    Some(System { system, host: shown(words[1]), kernel: shown(words[2]), product })
+    Some(System { system, kernel: shown(words[2]), product })
 }
 
 fn kernel(word: &str) -> Option<Kernel> {

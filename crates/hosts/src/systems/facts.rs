@@ -1,6 +1,6 @@
 //! Everything that is known of a host, as plain values: so that checks can be tested without a host.
 
-use super::counters::{self, Counters, Statistic};
+use super::counters::{self, Counters};
 use super::detect::{self, Kernel, System};
 use super::interface::Interface;
 use super::neighbours::{self, Neighbour};
@@ -80,7 +80,8 @@ pub struct Facts {
     pub cpus: Option<u32>,
     pub interfaces: Vec<Interface>,
     pub counters: Vec<Counters>,
-    pub statistics: Vec<Statistic>,
+    /// Counters of protocols, such as `ip: packets forwarded`.
+    pub statistics: BTreeMap<String, u64>,
     /// ARP and neighbour discovery.
     pub neighbours: Vec<Neighbour>,
     /// The way to addresses that were asked for; `None` where there is none.

@@ -17,7 +17,7 @@ mod small;
 mod text;
 mod way;
 
-pub use counters::{Counters, Statistic};
+pub use counters::Counters;
 pub use detect::{Kernel, System};
 pub use facts::{Clock, Facts, Silence, Unanswered, Unreachable};
 pub use interface::{Interface, Pause};

@@ -4,7 +4,6 @@ use super::filler::Filler;
 use super::setup::{StaticNeighbour, StaticRoute, Step};
 use super::{Setup, interface_names};
 use crate::host::journal::Change;
-use crate::net::MacAddr;
 use crate::process::{Input, Job};
 use linerate_plan::BuiltIn;
 use linerate_plan::placeholders::fill;
@@ -123,14 +122,8 @@ fn host_changes(set: &RuleSet) -> Vec<Change> {
 }
 
 fn all<T, U>(items: &[T], faults: &mut Vec<String>, read: impl Fn(&T) -> Result<U, String>) -> Vec<U> {
-    let mut good = Vec::new();
-    for item in items {
-        match read(item) {
-            Ok(value) => good.push(value),
-            Err(fault) => faults.push(fault),
-        }
-    }
-    good
+    let read = |item| read(item).map_err(|fault| faults.push(fault)).ok();
+    items.iter().filter_map(read).collect()
 }
 
 fn route(route: &Route) -> Result<StaticRoute, String> {
@@ -147,12 +140,9 @@ fn route(route: &Route) -> Result<StaticRoute, String> {
 fn neighbour(neighbour: &Neighbour) -> Result<StaticNeighbour, String> {
     let address =
         neighbour.address.parse().map_err(|_| format!("'{}' is not an IP address", neighbour.address))?;
-    let mac = mac(&neighbour.mac).ok_or_else(|| format!("'{}' is not an Ethernet address", neighbour.mac))?;
-    Ok(StaticNeighbour { address, mac, end: neighbour.end })
-}
-
-fn mac(text: &str) -> Option<MacAddr> {
-    text.parse::<linerate_wire::MacAddr>().ok().map(|mac| mac.0)
+    let mac = neighbour.mac.parse::<linerate_wire::MacAddr>();
+    let mac = mac.map_err(|_| format!("'{}' is not an Ethernet address", neighbour.mac))?;
+    Ok(StaticNeighbour { address, mac: mac.0, end: neighbour.end })
 }
 
 #[cfg(test)]

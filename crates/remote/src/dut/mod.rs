@@ -252,8 +252,7 @@ fn seen(facts: &Facts, ends: &[String; 2]) -> Seen {
     };
     let links = facts.counters.iter().filter(|c| ends.contains(&c.interface));
     let links = links.map(|c| (c.interface.clone(), of(c))).collect();
-    let drops = facts.statistics.iter().map(|s| (format!("{}: {}", s.protocol, s.what), s.count)).collect();
-    Seen { links, drops }
+    Seen { links, drops: facts.statistics.clone() }
 }
 
 #[cfg(test)]
