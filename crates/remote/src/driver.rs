@@ -140,7 +140,7 @@ impl<'a> Driver<'a> {
         }
         while let Some(waiting) = self.sites[host].waiting.pop_front() {
             let State::Connected(place) = &self.sites[host].state else { return };
-            let Some(seat) = place.seat(need(waiting.step)) else {
+            let Some(permit) = place.permit(need(waiting.step)) else {
                 if self.sites[host].extend() {
                     self.sites[host].waiting.push_front(waiting);
                     return;
@@ -151,7 +151,7 @@ impl<'a> Driver<'a> {
             };
             let design = self.machine.design();
             let planned = &design.hosts[host].steps(waiting.step.phase)[waiting.step.step];
-            match Session::start_in(place, seat, Kind::Watched, &planned.command, false) {
+            match Session::start_in(place, permit, Kind::Watched, &planned.command, false) {
                 Ok(session) => {
                     let rules = &design.rules;
                     let supervision = Supervision::new(rules.ends_after_ns(planned.mode), rules.grace_ns);
@@ -308,7 +308,7 @@ impl<'a> Driver<'a> {
             Some(Change::NoMore(error)) => {
                 let waiting = std::mem::take(&mut self.sites[host].waiting);
                 let State::Connected(place) = &self.sites[host].state else { return };
-                let room = |waiting: &Waiting| place.seat(need(waiting.step)).is_some();
+                let room = |waiting: &Waiting| place.permit(need(waiting.step)).is_some();
                 let (room, none): (VecDeque<_>, VecDeque<_>) = waiting.into_iter().partition(room);
                 self.sites[host].waiting = room;
                 none.into_iter().for_each(|w| self.cannot_run(w.step, error.no_more_sessions()));

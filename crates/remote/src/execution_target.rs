@@ -38,16 +38,8 @@ pub enum ExecutionTarget {
     },
 }
 
-/// Room for a session at a place.
-#[derive(Debug)]
-pub(super) struct SessionPermit(Option<Slot>);
-
-impl SessionPermit {
-    /// The host did not take the session; whether it is worth trying another.
-    pub(super) fn refused(&self) -> bool {
-        self.0.as_ref().is_some_and(Slot::refused)
-    }
-}
+/// Room for a session; `None` where it is not limited.
+pub(super) type SessionPermit = Option<Slot>;
 
 impl From<Connection> for ExecutionTarget {
     fn from(connection: Connection) -> ExecutionTarget {
@@ -141,24 +133,24 @@ impl ExecutionTarget {
     }
 
     /// Room for a session there, where that is limited.
-    pub(super) fn seat(&self, need: Need) -> Option<SessionPermit> {
+    pub(super) fn permit(&self, need: Need) -> Option<SessionPermit> {
         match self {
-            ExecutionTarget::Ssh(connection) => connection.slot(need).map(Some).map(SessionPermit),
-            ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => Some(SessionPermit(None)),
+            ExecutionTarget::Ssh(connection) => connection.slot(need).map(Some),
+            ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => Some(None),
         }
     }
 
     /// Room for a session; where there is none, a further connection is made, which takes as long as connecting.
-    pub(super) fn seat_in_time(&self) -> Result<SessionPermit, RemoteError> {
+    pub(super) fn permit_in_time(&self) -> Result<SessionPermit, RemoteError> {
         match self {
-            ExecutionTarget::Ssh(connection) => connection.slot_in_time().map(Some).map(SessionPermit),
-            ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => Ok(SessionPermit(None)),
+            ExecutionTarget::Ssh(connection) => connection.slot_in_time().map(Some),
+            ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => Ok(None),
         }
     }
 
     /// The process that runs [`LINE`] there, as the leader of a process group.
-    pub(super) fn command(&self, sudo: bool, seat: &SessionPermit) -> Command {
-        let slot = seat.0.as_ref();
+    pub(super) fn command(&self, sudo: bool, permit: &SessionPermit) -> Command {
+        let slot = permit.as_ref();
         let mut command = match self {
             ExecutionTarget::Ssh(connection) if sudo => {
                 return connection.command(&LINE.replacen("exec", "exec sudo -n --", 1), slot);

@@ -8,11 +8,11 @@ const LONGEST: usize = 128;
 
 /// A part of the text that came over a connection.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Part<'a> {
+pub enum Part {
     /// Written by the command.
-    Bytes(&'a [u8]),
+    Bytes(Vec<u8>),
     /// Said by the supervising shell.
-    Marked(&'a str),
+    Marked(String),
 }
 
 /// Tells marked lines from what surrounds them, however it is cut into pieces.
@@ -28,7 +28,7 @@ impl Scanner {
     }
 
     /// Takes the next piece. What may be the beginning of a marked line is held back.
-    pub fn feed(&mut self, piece: &[u8], each: &mut dyn FnMut(Part<'_>)) {
+    pub fn feed(&mut self, piece: &[u8], parts: &mut Vec<Part>) {
         let joined;
         let mut rest = match self.held.is_empty() {
             true => piece,
@@ -38,11 +38,11 @@ impl Scanner {
             }
         };
         while let Some(at) = memmem::find(rest, &self.mark) {
-            hand_over(&rest[..at], each);
+            hand_over(&rest[..at], parts);
             let line = &rest[at + self.mark.len()..];
             match line.iter().take(LONGEST).position(|b| *b == b'\n') {
                 Some(end) => {
-                    each(Part::Marked(String::from_utf8_lossy(&line[..end]).trim_end()));
+                    parts.push(Part::Marked(String::from_utf8_lossy(&line[..end]).trim_end().to_owned()));
                     rest = &line[end + 1..];
                 }
                 None if line.len() < LONGEST => {
@@ -50,19 +50,19 @@ impl Scanner {
                     return;
                 }
                 None => {
-                    hand_over(&rest[at..at + self.mark.len()], each);
+                    hand_over(&rest[at..at + self.mark.len()], parts);
                     rest = line;
                 }
             }
         }
         let kept = self.beginning(rest);
-        hand_over(&rest[..rest.len() - kept], each);
+        hand_over(&rest[..rest.len() - kept], parts);
         self.held = rest[rest.len() - kept..].to_vec();
     }
 
     /// Nothing more will come.
-    pub fn finish(&mut self, each: &mut dyn FnMut(Part<'_>)) {
-        hand_over(&std::mem::take(&mut self.held), each);
+    pub fn finish(&mut self, parts: &mut Vec<Part>) {
+        hand_over(&std::mem::take(&mut self.held), parts);
     }
 
     /// How much of the end could be the beginning of a mark.
@@ -72,9 +72,9 @@ impl Scanner {
     }
 }
 
-fn hand_over(bytes: &[u8], each: &mut dyn FnMut(Part<'_>)) {
+fn hand_over(bytes: &[u8], parts: &mut Vec<Part>) {
     if !bytes.is_empty() {
-        each(Part::Bytes(bytes));
+        parts.push(Part::Bytes(bytes.to_vec()));
     }
 }
 
@@ -92,14 +92,16 @@ mod tests {
 
     /// All bytes, and all marked lines with the number of bytes before them.
     fn scan(pieces: &[&[u8]]) -> (Vec<u8>, Vec<(usize, String)>) {
-        let (mut bytes, mut marked) = (Vec::new(), Vec::new());
+        let (mut bytes, mut marked, mut parts) = (Vec::new(), Vec::new(), Vec::new());
         let mut scanner = Scanner::new("aab");
-        let mut take = |part: Part<'_>| match part {
-            Part::Bytes(b) => bytes.extend_from_slice(b),
-            Part::Marked(text) => marked.push((bytes.len(), text.to_owned())),
-        };
-        pieces.iter().for_each(|piece| scanner.feed(piece, &mut take));
-        scanner.finish(&mut take);
+        pieces.iter().for_each(|piece| scanner.feed(piece, &mut parts));
+        scanner.finish(&mut parts);
+        for part in parts {
+            match part {
+                Part::Bytes(b) => bytes.extend(b),
+                Part::Marked(text) => marked.push((bytes.len(), text)),
+            }
+        }
         (bytes, marked)
     }
 

@@ -4,6 +4,7 @@ use super::error::{Fault, RemoteError};
 use super::execution_target::{ExecutionTarget, SessionPermit};
 use super::heart::{self, Control};
 use super::scan::{Part, Scanner, fresh_mark};
+use super::slots::Slot;
 use linerate_hosts::phases::Status;
 use linerate_linux::process::pipes::Outlet;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -78,7 +79,7 @@ pub struct Session {
     /// Output that came before it was ready.
     before: String,
     /// Dropped last: the room is free when the session has ended.
-    seat: SessionPermit,
+    permit: SessionPermit,
 }
 
 impl Session {
@@ -93,13 +94,13 @@ impl Session {
         command: &str,
         sudo: bool,
     ) -> Result<Session, RemoteError> {
-        Session::start_in(place, place.seat_in_time()?, kind, command, sudo)
+        Session::start_in(place, place.permit_in_time()?, kind, command, sudo)
     }
 
     /// The same, where room was found for it.
     pub(super) fn start_in(
         place: &ExecutionTarget,
-        seat: SessionPermit,
+        permit: SessionPermit,
         kind: Kind,
         command: &str,
         sudo: bool,
@@ -111,7 +112,7 @@ impl Session {
         }
         let system = |what: &str, e: std::io::Error| RemoteError::system(name, what, &e);
         let mark = fresh_mark().map_err(|e| system("make a mark", e))?;
-        let mut spawned = place.command(sudo, &seat);
+        let mut spawned = place.command(sudo, &permit);
         spawned.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = spawned.spawn().map_err(|e| system("ssh", e))?;
         let outlets = [
@@ -135,7 +136,7 @@ impl Session {
             over: [None; 2],
             finished: false,
             before: String::new(),
-            seat,
+            permit,
         };
         sent.map_err(|e| system("send a command", e))?;
         if kind == Kind::Watched {
@@ -213,7 +214,7 @@ impl Session {
 
     /// The host did not take the session: others are not tried over the same line for a while. Whether they are worth it at all.
     pub(super) fn refused(&self) -> bool {
-        self.seat.refused()
+        self.permit.as_ref().is_some_and(Slot::refused)
     }
 
     /// Whether nothing more will be heard.
@@ -226,28 +227,55 @@ impl Session {
     /// # Errors
     /// A pipe cannot be read.
     pub fn read(&mut self) -> std::io::Result<Vec<Said>> {
-        // What the command writes to standard error comes after the news on standard output that it begins. So it is read
-        // first, and sorted in last.
-        let mut errors = Vec::new();
-        let open = [!self.outlets[0].is_closed(), !self.outlets[1].is_closed()];
-        self.outlets[1].read(&mut |bytes| errors.extend_from_slice(bytes))?;
-        let mut heard = Vec::new();
-        let Session { kind, own, over, before, .. } = self;
-        let [over_out, over_error] = over;
-        let mut parts =
-            Parts { kind: *kind, stream: Stream::Output, own, heard: &mut heard, before, over: over_out };
-        let [scanner, error_scanner] = &mut self.scanners;
-        self.outlets[0].read(&mut |bytes| scanner.feed(bytes, &mut |part| parts.take(part)))?;
-        if open[0] && self.outlets[0].is_closed() {
-            scanner.finish(&mut |part| parts.take(part));
+        // Standard error of the command comes after the news on standard output that it begins. So it is read first, and sorted in last.
+        let (mut heard, mut parts) = (Vec::new(), Vec::new());
+        for stream in [Stream::Error, Stream::Output] {
+            let (outlet, scanner) = (&mut self.outlets[stream as usize], &mut self.scanners[stream as usize]);
+            let (open, mut of_stream) = (!outlet.is_closed(), Vec::new());
+            outlet.read(&mut |bytes| scanner.feed(bytes, &mut of_stream))?;
+            if open && outlet.is_closed() {
+                scanner.finish(&mut of_stream);
+            }
+            parts.push((stream, of_stream));
         }
-        let mut parts = Parts { stream: Stream::Error, over: over_error, ..parts };
-        error_scanner.feed(&errors, &mut |part| parts.take(part));
-        if open[1] && self.outlets[1].is_closed() {
-            error_scanner.finish(&mut |part| parts.take(part));
+        for (stream, of_stream) in parts.into_iter().rev() {
+            of_stream.into_iter().for_each(|part| self.take(stream, part, &mut heard));
         }
         self.judge(&mut heard);
         Ok(heard)
+    }
+
+    fn take(&mut self, stream: Stream, part: Part, heard: &mut Vec<Said>) {
+        match part {
+            // The start files of a login shell may print something, which is not the command's.
+            Part::Bytes(bytes) if !self.own => {
+                let room = KEPT.saturating_sub(self.before.len());
+                self.before.extend(String::from_utf8_lossy(&bytes).chars().take(room));
+            }
+            Part::Bytes(bytes) => match heard.last_mut() {
+                Some(Said::Wrote(of, all)) if *of == stream => all.extend(bytes),
+                _ => heard.push(Said::Wrote(stream, bytes)),
+            },
+            Part::Marked(text) => match text.split_once(' ').unwrap_or((&text, "")) {
+                ("ready", _) => {
+                    self.own |= self.kind == Kind::Fed;
+                    heard.push(Said::Ready);
+                }
+                ("clock", time) => heard.push(Said::Clock(time.to_owned())),
+                ("began", time) => {
+                    self.own = true;
+                    heard.push(Said::Began(time.to_owned()));
+                }
+                ("over", told) => {
+                    let (number, silent) = told.split_once(' ').unwrap_or((told, ""));
+                    self.over[stream as usize] = number.parse().ok().map(Status::of_shell);
+                    if silent == "silent" && stream == Stream::Output {
+                        heard.push(Said::Unheard);
+                    }
+                }
+                _ => {}
+            },
+        }
     }
 
     fn judge(&mut self, heard: &mut Vec<Said>) {
@@ -268,55 +296,6 @@ impl Session {
         };
         self.finished = end.is_some();
         heard.extend(end);
-    }
-}
-
-/// Where the parts of a stream go.
-struct Parts<'a> {
-    kind: Kind,
-    stream: Stream,
-    own: &'a mut bool,
-    heard: &'a mut Vec<Said>,
-    before: &'a mut String,
-    over: &'a mut Option<Status>,
-}
-
-impl Parts<'_> {
-    fn take(&mut self, part: Part<'_>) {
-        match part {
-            // What the files of a login shell print is not the command's.
-            Part::Bytes(bytes) if !*self.own => {
-                let room = KEPT.saturating_sub(self.before.len());
-                self.before.extend(String::from_utf8_lossy(bytes).chars().take(room));
-            }
-            Part::Bytes(bytes) => match self.heard.last_mut() {
-                Some(Said::Wrote(stream, all)) if *stream == self.stream => all.extend_from_slice(bytes),
-                _ => self.heard.push(Said::Wrote(self.stream, bytes.to_vec())),
-            },
-            Part::Marked(text) => self.marked(text),
-        }
-    }
-
-    fn marked(&mut self, text: &str) {
-        match text.split_once(' ').unwrap_or((text, "")) {
-            ("ready", _) => {
-                *self.own |= self.kind == Kind::Fed;
-                self.heard.push(Said::Ready);
-            }
-            ("clock", time) => self.heard.push(Said::Clock(time.to_owned())),
-            ("began", time) => {
-                *self.own = true;
-                self.heard.push(Said::Began(time.to_owned()));
-            }
-            ("over", told) => {
-                let (number, silent) = told.split_once(' ').unwrap_or((told, ""));
-                *self.over = number.parse().ok().map(Status::of_shell);
-                if silent == "silent" && self.stream == Stream::Output {
-                    self.heard.push(Said::Unheard);
-                }
-            }
-            _ => {}
-        }
     }
 }
 

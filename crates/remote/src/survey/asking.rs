@@ -103,7 +103,9 @@ fn session(
         Exchange::start(place, Kind::Watched, &Order::new(&script).within(limit), interrupted)?;
     exchange.finish(&mut |stream, bytes| {
         if stream == Stream::Output {
-            scanner.feed(bytes, &mut |part| listener.take(part));
+            let mut parts = Vec::new();
+            scanner.feed(bytes, &mut parts);
+            parts.into_iter().for_each(|part| listener.take(part));
         }
     })
 }
@@ -115,7 +117,7 @@ struct Listener {
 }
 
 impl Listener {
-    fn take(&mut self, part: Part<'_>) {
+    fn take(&mut self, part: Part) {
         match part {
             Part::Bytes(bytes) => {
                 if let Some(answer) = self.current.and_then(|n| self.answers.get_mut(n)) {
@@ -123,7 +125,7 @@ impl Listener {
                     answer.output.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 }
             }
-            Part::Marked(text) => self.marked(text),
+            Part::Marked(text) => self.marked(&text),
         }
     }
 
