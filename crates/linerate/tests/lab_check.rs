@@ -24,14 +24,14 @@ fn check(lab: &SshLab, text: &str, more: &[&str]) -> Ended {
     Program::new(&prefix[0]).args(args).dir(scratch.path()).run().no_panic()
 }
 
-/// The problems of a host: severity, what, evidence, remedy. The lab's own are those of "".
+/// The problems of a host: severity, message, evidence, remedy. The lab's own are those of "".
 fn problems<'j>(json: &'j Value, host: &str) -> Vec<[&'j str; 4]> {
-    let of = |p: &&Value| p["host"].as_str().unwrap_or("") == host;
+    let of = |p: &&Value| p["subject"].as_str().unwrap_or("") == host;
     let text = |p: &'j Value, key: &str| p[key].as_str().unwrap();
     let all = json["problems"].as_array().unwrap();
     all.iter()
         .filter(of)
-        .map(|p| ["severity", "what", "evidence", "remedy"].map(|key| text(p, key)))
+        .map(|p| ["severity", "message", "evidence", "remedy"].map(|key| text(p, key)))
         .collect()
 }
 
