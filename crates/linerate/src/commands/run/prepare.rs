@@ -1,6 +1,7 @@
 //! From a plan's campaign to what can be measured on this machine: which cells, on which CPUs, in which labs; what is skipped, and
 //! why.
 
+use crate::output::tell;
 use crate::testbed::{Backend, EmbeddedPlan, Places, SlotLoad, TrafficKind};
 use anyhow::{Context, Result};
 use linerate_linux::host::cpu;
@@ -109,9 +110,12 @@ impl Prepared {
         let reason = no_xdp.map(str::to_string).or_else(|| support::lacking(&Need::Xdp)).or(too_long);
         if let Some(reason) = reason {
             self.backend = Backend::Packet;
-            self.notes.push(format!(
+            let note = format!(
                 "{reason}: the tester uses AF_PACKET sockets, which are several times slower than XDP live frames"
-            ));
+            );
+            // Before a long campaign, and not only on its page: as root it would be faster.
+            tell(&note);
+            self.notes.push(note);
         }
     }
 
