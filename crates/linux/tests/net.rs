@@ -360,7 +360,7 @@ fn napi_threads_are_found_in_their_own_namespace_and_pinned() {
     for pair in &pairs {
         Ethtool::open(&pair.b).unwrap().set_feature("b0", "rx-gro", true).unwrap();
         assert!(napi::threads(&pair.b, "b0").unwrap().is_empty());
-        napi::set_threaded(&pair.b, "b0", true).unwrap();
+        napi::set_threaded(&pair.b, "b0").unwrap();
         let threads = napi::threads(&pair.b, "b0").unwrap();
         assert_eq!(threads.len(), 2, "{threads:?}");
         all.extend(threads);

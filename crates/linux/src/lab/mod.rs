@@ -267,14 +267,6 @@ impl EmbeddedLab {
         Ok(())
     }
 
-    /// Puts the host back as it was, and says what was done. It happens by itself when the lab is dropped, without a word.
-    ///
-    /// # Errors
-    /// The journal cannot be written; the next start tries again.
-    pub fn put_host_back(&mut self) -> Result<Vec<String>, LabError> {
-        Ok(self.host.undo()?)
-    }
-
     /// Gives the receivers CPUs of their own: their interfaces' NAPI threads. Their XDP programs must be attached.
     ///
     /// # Errors
@@ -359,7 +351,7 @@ fn enable_napi(namespace: &Netns, name: &str) -> Result<(), LabError> {
 
 /// Lets NAPI threads do the receiving of an interface, each bound to one of `cpus`, or to none if there are none.
 fn thread_napi(namespace: &Netns, name: &str, cpus: &[u32]) -> Result<(), LabError> {
-    napi::set_threaded(namespace, name, true)?;
+    napi::set_threaded(namespace, name)?;
     let threads = napi::threads(namespace, name)?;
     if threads.is_empty() {
         return Err(LabError::Unsuitable(format!(

@@ -89,10 +89,10 @@ pub fn favour(pid: i32) -> Result<(), Error> {
         .map_err(|e| Error::kernel(format!("raise the priority of NAPI thread {pid}"), e.into()))
 }
 
-/// Moves a device's NAPI into kernel threads, or back into soft interrupts.
-pub fn set_threaded(ns: &Netns, dev: &str, threaded: bool) -> Result<(), Error> {
+/// Moves a device's NAPI into kernel threads.
+pub fn set_threaded(ns: &Netns, dev: &str) -> Result<(), Error> {
     check_name(dev)?;
-    sysfs::write(ns, &format!("class/net/{dev}/threaded"), if threaded { "1" } else { "0" })
+    sysfs::write(ns, &format!("class/net/{dev}/threaded"), "1")
 }
 
 /// `Some(id)` if a task of this name serves `dev`: `napi/DEV-ID`, or as much of that as fits into 15 bytes.
