@@ -16,6 +16,7 @@ mod reproduce;
 mod rules;
 mod run;
 mod send;
+mod shared;
 mod show;
 mod stat;
 mod values;
@@ -23,7 +24,7 @@ mod values;
 pub use bench::Bench;
 pub use campaign::CampaignArgs;
 pub use compare::{Compare, Share};
-pub use conduct::{Conduct, Format};
+pub use conduct::Conduct;
 pub use history::History;
 pub use import::{Benchlab, Import, ImportFrom, Netbenches};
 pub use lab::{Lab, LabAction, LabExample};
@@ -35,6 +36,7 @@ pub use reproduce::Reproduce;
 pub use rules::Rules;
 pub use run::Run;
 pub use send::Send;
+pub use shared::{Printed, named};
 pub use show::{Documents, Show};
 pub use stat::Stat;
 pub use values::{FamilyChoice, PortChoice};
@@ -64,80 +66,80 @@ pub struct Cli {
 pub enum Command {
     /// Measure how many frames a second this machine's kernel forwards
     ///
-    /// Builds a lab of network namespaces (generator, DUT, receiver), measures the tester without a DUT and the kernel's forwarding
-    /// in short alternating slices, audits every slice (every frame sent is received or its loss located), and prints rates with
-    /// 95 % intervals, what the limit was, and where the records are. Nothing outside the lab is changed.
+    /// Builds a lab of network namespaces (generator, DUT, receiver) and measures in short alternating trials: the tester without a DUT,
+    /// and the kernel's forwarding. Every trial is audited: each frame sent is either received or its loss is located. Prints rates with
+    /// 95 % intervals, the limit, and where the records are. Nothing outside the lab is changed.
     Bench(Box<Bench>),
     /// Carry out a plan: variants and factors side by side, in randomised blocks
     ///
-    /// A plan (a TOML file) says what is compared with what, under which traffic, how often, and what its author expects. Each
-    /// variant gets a DUT of its own in an embedded lab, all take short trials in turn, in blocks of random order, until the
-    /// answers are known well enough or the time is used up. A campaign that was stopped goes on with --resume.
+    /// A plan is a TOML file: which variants and factors are compared, under which traffic, how often, and which results its author
+    /// expects. Each variant gets a DUT of its own in an embedded lab. Short trials of all variants alternate, in blocks of random
+    /// order, until the intervals are narrow enough or the time is used up. --resume continues a campaign that was stopped.
     Run(Run),
     /// Experiments as files: list them, check them, or see what they will do
     ///
-    /// A plan is a TOML file that says which variants of a device under test are compared, under which traffic, how often, and
-    /// what its author expects. docs/plans.md describes the format by example; the experiments of the literature come with linerate.
+    /// A plan is a TOML file: which variants of a device under test are compared, under which traffic, how often, and which results its
+    /// author expects. Plans of published experiments come with linerate. docs/plans.md describes the format by example.
     Plan(Plan),
     /// Carry out a test of Conductor ("Measure Twice, Code Once") on the hosts of a lab
     ///
-    /// Conductor's configuration files name players and the commands that they run in four phases: startup, run, collect, reset. They
-    /// are read as they are, in both of Conductor's vocabularies, and everything that is wrong with them is told at once. Commands are
-    /// run over ssh, with their limits, on all hosts at once; what became of each is recorded.
+    /// Conductor's configuration files name players and the commands that they run in four phases: startup, run, collect, reset.
+    /// linerate reads these files unchanged, in both of Conductor's vocabularies, and reports all faults at once. It runs the commands
+    /// over ssh on all hosts at the same time, stops each at its time limit, and records its output and exit status.
     Conduct(Conduct),
     /// Send test frames from an interface, as pkt-gen and trafgen do
     ///
-    /// At most so many frames, for at most so long, at a rate or as fast as possible, from a lab of linerate's own or from an
-    /// interface that you name as an isolated lab. Every frame carries a sequence number, so that a receiver can tell losses,
-    /// duplicates and reordering.
+    /// Sends from a lab of linerate, or from an interface that you name as part of an isolated lab. Every load ends by itself, after a
+    /// number of frames or a time. Every frame carries a sequence number, so that a receiver finds loss, duplicates and reordering.
     Send(Box<Send>),
     /// Count test frames at an interface: rate, loss, duplicates, reordering, latency
     ///
-    /// Takes the frames of `linerate send` (and, without signature, anybody's) from an interface or a capture file.
+    /// Counts the frames of `linerate send` at an interface or in a capture file; with --unsigned, frames of any generator.
     Receive(Box<Receive>),
-    /// Keep an embedded lab up, to look at it or to work in it by hand; and the lab files of real labs
+    /// Build an embedded lab to work in by hand; check and restore labs of real hosts
     ///
-    /// An embedded lab's namespaces get names that `ip netns` knows, and stay until they are taken down. They are written down
-    /// before they are made, so that what a killed linerate leaves is cleared by the next. docs/lab-file.md describes lab files.
+    /// `lab up` gives the namespaces of an embedded lab names that `ip netns` knows; they stay until `lab down`. Each name is written
+    /// down before it is made, so that the next linerate removes what a killed one left. A lab file describes a lab of real hosts:
+    /// docs/lab-file.md.
     Lab(Lab),
-    /// Print the tables of a recorded campaign again
+    /// Print the results of a recorded campaign again
     Show(Show),
-    /// Say which campaign, variant or file of rates is faster, by how much, and how sure that is
+    /// Compare campaigns, variants or files of rates: which is faster, by how much, and how certain is it?
     ///
-    /// Takes campaigns, variants of one campaign, or plain files with a number on each line. What was measured side by side is
-    /// paired by block, so that drifts of the machine cancel; everything else is compared unpaired. The first is the reference.
+    /// Takes campaigns, variants of one campaign, or files with a number on each line. The first is the reference. Trials that ran side
+    /// by side are paired by block, so that drift of the machine cancels out; everything else is compared unpaired.
     Compare(Compare),
-    /// Hold published figures against the published data
+    /// Recompute published figures from the published data
     ///
-    /// The tables, ministat blocks and plots of the 2018 paper "Tuning FreeBSD for routing and firewalling" and of the BSD Router
-    /// Project's lab pages, recomputed from the public archive of runs: the printed figure beside the recomputed one, and whether it
-    /// agrees, was cut off where one would round, is wrong in print, or has no data. What else a wrong figure may be (the maximum,
-    /// another set's median, a slip) is looked for in the data.
+    /// Recomputes the tables, ministat blocks and plots of the 2018 paper "Tuning FreeBSD for routing and firewalling" and of the BSD
+    /// Router Project's lab pages from the public archive of runs. The printed figure stands beside the recomputed one, marked as
+    /// agreeing, cut off instead of rounded, wrong in print, or without data. For a wrong figure linerate searches the data for the
+    /// value that was printed instead (the maximum, the median of another set, a slip).
     Reproduce(Reproduce),
     /// Statistics of files of numbers, as ministat(1) prints them
     ///
-    /// A drop-in for ministat, and quicker. Each file is a set of numbers, one a line or a column of many; - is standard input, as
-    /// is no file at all. Up to 7 sets. All are held against the first by Student's t test. Empty lines, and what stands behind a
-    /// word that begins with #, do not count. The output is ministat's, byte for byte, with the arithmetic of the generation that
-    /// --era names: published figures can be checked.
+    /// A drop-in replacement for ministat, and faster. Each file is a set of numbers, one on each line or one column of many; - or no
+    /// file is standard input. There can be 7 sets; each is compared with the first by Student's t test. Empty lines and text behind a
+    /// word that begins with # are ignored. The output is ministat's, byte for byte, with the arithmetic of the generation that --era
+    /// names, so that published figures can be checked.
     Stat(Stat),
-    /// Read what other tools use and leave: results become records, labs become lab files and plans
+    /// Import results of other tools as records, and their labs as lab files and plans
     Import(Import),
     /// Find where results changed from campaign to campaign, or from revision to revision
     ///
-    /// Campaigns of the same machine, variant and frames are put in order of time, results of an archive in order of source
-    /// revisions and versions. In each such time line of 8 points or more, changes of the level are looked for; outliers and two
-    /// modes are told from them, and of a hundred time lines without a change two to five will seem to have one. Of campaigns the
-    /// ratio to tester-baseline is followed, which a machine's drift does not move. docs/history.md says how, why, and how well.
+    /// Puts campaigns of the same machine, variant and frames in order of time, and results of an archive in order of source revision
+    /// and version. In each such time line of 8 points or more it finds where the level changed, and tells changes from outliers and
+    /// from results that switch between two modes. Of a hundred time lines without a change, two to five show one by chance. For
+    /// campaigns it follows the ratio to tester-baseline, which drift of the machine does not move. docs/history.md has the method.
     History(History),
-    /// Write rule sets of firewalls, to measure what they cost: pf, ipfw, ipf, iptables, nftables
+    /// Generate rule sets of firewalls, to measure their cost: pf, ipfw, ipf, iptables, nftables
     ///
-    /// Writes a minimal set, stateless, stateful or translating addresses, for the networks of benchmarks, 198.18.0.0/15 (RFC 2544)
-    /// and 2001:2::/48 (RFC 5180). To it come rules that match nothing, a table of as many entries as you like, and the settings for
-    /// as many states. It goes to standard output while it is made: ten million entries take seconds and no memory.
+    /// Writes a minimal set (stateless, stateful, or translating addresses) for the benchmark networks 198.18.0.0/15 (RFC 2544) and
+    /// 2001:2::/48 (RFC 5180). Options add rules that match nothing, a table of any size, and settings for a number of states. The text
+    /// is written while it is made: ten million entries take seconds and little memory.
     ///
-    /// Nothing is loaded. Sets of the BSD firewalls let everything else pass; those of Linux drop forwarded frames that are not test
-    /// traffic, so load them in a lab.
+    /// Nothing is loaded. Sets of the BSD firewalls pass all other traffic; those of Linux drop forwarded frames that are not test
+    /// traffic, so load them in a lab only.
     Rules(Box<Rules>),
     /// Serve another linerate over standard input and output, on a host of its lab (docs/agent.md)
     #[command(hide = true)]

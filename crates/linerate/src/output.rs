@@ -1,11 +1,15 @@
 //! Standard output and standard error: how all verbs print.
 
+use crate::cli::Printed;
+use anyhow::Result;
 use linerate_linux::descriptors::stdout_was_writable;
 use linerate_measure::record::{Campaign, HostFacts, Summary};
 use linerate_plan::Diagnostic;
 use linerate_report::document::Document;
-use linerate_report::format::Style;
+use linerate_report::format::{Format, Style};
 use linerate_report::text;
+use serde::Serialize;
+use serde_json::json;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -107,16 +111,55 @@ pub fn faulty(file: impl std::fmt::Display, faults: &[Diagnostic]) -> anyhow::Er
 }
 
 /// Prints a page.
-pub fn show(document: &Document) {
-    print(&document.text(style()));
+pub fn show(format: &dyn Format, document: &Document) {
+    print(&format.render(document, style()));
 }
 
-/// Prints a campaign as JSON, the same for all verbs: [`linerate_measure::record::SCHEMA`] describes it.
-pub fn print_campaign(directory: &Path, campaign: &Campaign, host: &HostFacts, summary: &Summary) {
-    let document = serde_json::json!({
-        "directory": directory, "campaign": campaign, "host": host, "summary": summary,
-    });
-    print(&format!("{document:#}\n"));
+/// Prints a result: its record where JSON is asked for, its page in any other format.
+///
+/// # Errors
+/// The record cannot be written as JSON.
+pub fn result<R: Serialize>(
+    how: &Printed,
+    record: impl FnOnce() -> R,
+    page: impl FnOnce() -> Document,
+) -> Result<()> {
+    if how.is_json() {
+        return print_json(&record());
+    }
+    show(how.format(), &page());
+    Ok(())
+}
+
+/// Prints a record as JSON.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub fn print_json(record: &impl Serialize) -> Result<()> {
+    print(&format!("{}\n", serde_json::to_string_pretty(record)?));
+    Ok(())
+}
+
+/// Prints a campaign, the same for all verbs: [`linerate_measure::record::SCHEMA`] describes its JSON.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub fn print_campaign(
+    how: &Printed,
+    directory: &Path,
+    campaign: &Campaign,
+    host: &HostFacts,
+    summary: &Summary,
+) -> Result<()> {
+    let record = || json!({ "directory": directory, "campaign": campaign, "host": host, "summary": summary });
+    result(how, record, || text::summary(campaign, host, summary))
+}
+
+/// Says where a campaign's records are.
+pub fn print_place(how: &Printed, directory: &Path) {
+    if how.is_text() {
+        print(&format!("Records: {}\n", directory.display()));
+    }
 }
 
 /// Prints a complaint to standard error. What it quotes may be anything: a terminal gets no orders from it.

@@ -17,8 +17,15 @@ fn is_seen() -> bool {
     std::io::stderr().is_terminal() && !crate::output::is_dumb() && !SILENT.load(Ordering::Relaxed)
 }
 
+/// What is too quick to be worth a line.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// A progress line; silent when standard error is not a terminal.
-pub struct Progress(ProgressBar);
+pub struct Progress {
+    bar: ProgressBar,
+    /// When it may appear.
+    from: Instant,
+}
 
 impl Progress {
     /// A line for a campaign of about `budget`.
@@ -37,46 +44,49 @@ impl Progress {
         shown(bar, template, name)
     }
 
-    /// A line for something that says nothing of how far it is.
+    /// A line for something that does not say how far it is.
     pub fn busy(what: &str) -> Self {
         let line = shown(ProgressBar::no_length(), "{spinner} {elapsed:>3}  {prefix}", what);
-        if !line.0.is_hidden() {
-            line.0.enable_steady_tick(Duration::from_millis(200));
+        if !line.bar.is_hidden() {
+            line.bar.enable_steady_tick(Duration::from_millis(200));
         }
         line
     }
 
     /// A line for work of unknown length, which [`Progress::say`] fills.
     pub fn of_steps() -> Self {
-        let bar = ProgressBar::no_length();
-        if is_seen() {
-            let style = ProgressStyle::with_template("{elapsed:>3}  {msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        } else {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        Progress(bar)
+        shown(ProgressBar::no_length(), "{elapsed:>3}  {msg}", "")
+    }
+
+    /// The same for what is usually over in a moment: nothing is shown for two seconds.
+    pub fn of_quick_steps() -> Self {
+        let bar = ProgressBar::new_spinner();
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+        Progress { bar, from: Instant::now() + PATIENCE }
     }
 
     /// Says what is going on now.
     pub fn say(&self, text: impl Into<String>) {
-        self.0.set_message(text.into());
-        self.0.tick();
+        if self.bar.is_hidden() && Instant::now() >= self.from && is_seen() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.set_message(text.into());
+        self.bar.tick();
     }
 
     /// Prints something else, with the line out of the way.
     pub fn aside(&self, print: impl FnOnce()) {
-        self.0.suspend(print);
+        self.bar.suspend(print);
     }
 
     /// Moves to `elapsed`.
     pub fn advance(&self, elapsed: Duration) {
-        self.0.set_position(elapsed.as_millis() as u64);
+        self.bar.set_position(elapsed.as_millis() as u64);
     }
 
     /// Moves to so many bytes read.
     pub fn advance_bytes(&self, bytes: u64) {
-        self.0.set_position(bytes);
+        self.bar.set_position(bytes);
     }
 }
 
@@ -89,44 +99,11 @@ fn shown(bar: ProgressBar, template: &str, prefix: &str) -> Progress {
     } else {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
-    Progress(bar)
-}
-
-/// A line that says how much was read, for what takes longer than two seconds and has no known end.
-pub struct Counting {
-    bar: ProgressBar,
-    began: Instant,
-}
-
-impl Counting {
-    /// Nothing is shown for the first two seconds, nor without a terminal.
-    pub fn new() -> Self {
-        let bar = ProgressBar::new_spinner();
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-        Counting { bar, began: Instant::now() }
-    }
-
-    /// Says what is going on now.
-    pub fn say(&mut self, text: impl FnOnce() -> String) {
-        if self.bar.is_hidden() {
-            if self.began.elapsed() < Duration::from_secs(2) || !is_seen() {
-                return;
-            }
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        self.bar.set_message(text());
-        self.bar.tick();
-    }
-}
-
-impl Drop for Counting {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
-    }
+    Progress { bar, from: Instant::now() }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }

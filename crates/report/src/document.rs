@@ -63,6 +63,32 @@ impl Document {
         self.blocks.push(Block::Item { mark: mark.into(), text: text.into(), tone });
     }
 
+    /// What a name stands for.
+    pub fn fact(&mut self, name: &str, text: &str) {
+        self.item(&format!("{name:<9}"), text, Tone::Plain);
+    }
+
+    /// A section with an entry for each text; nothing where there is none.
+    pub fn list<S: AsRef<str>>(
+        &mut self,
+        heading: &str,
+        mark: &str,
+        texts: impl IntoIterator<Item = S>,
+        tone: Tone,
+    ) {
+        for (at, text) in texts.into_iter().enumerate() {
+            if at == 0 {
+                self.heading(heading);
+            }
+            self.item(mark, text.as_ref(), tone);
+        }
+    }
+
+    /// What a reader must know before believing.
+    pub fn warnings<S: AsRef<str>>(&mut self, texts: impl IntoIterator<Item = S>) {
+        self.list("Warnings", "! ", texts, Tone::Warning);
+    }
+
     pub fn code(&mut self, line: &str, tone: Tone) {
         self.blocks.push(Block::Code { line: line.into(), tone });
     }

@@ -11,7 +11,7 @@ pub use plots::{letter, strip};
 pub use text::{Text, ascii};
 
 /// A way to draw documents.
-pub trait Format: Sync {
+pub trait Format: std::fmt::Debug + Sync {
     /// What `--format` calls it.
     fn name(&self) -> &'static str;
 

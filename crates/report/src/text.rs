@@ -64,7 +64,7 @@ pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Docu
     tables::losses(&mut page, summary, &names);
     rules::hottest(&mut page, campaign, summary, |slot| names.get(slot).to_string());
     setup::measured(&mut page, campaign, host, summary, &names);
-    setup::warnings(&mut page, summary);
+    page.warnings(&summary.warnings);
     setup::next_steps(&mut page, campaign, host, summary);
     setup::stopped(&mut page, summary);
     page

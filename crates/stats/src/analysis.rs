@@ -19,7 +19,7 @@ use serde::Serialize;
 pub use figures::{figure, p_value};
 pub use paired::{Paired, paired};
 pub use reach::{Reach, ValuesNeeded};
-pub use verdict::{ratio_claim, ratio_interval};
+pub use verdict::{places, ratio_claim, ratio_interval};
 
 /// What is asked of an analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]

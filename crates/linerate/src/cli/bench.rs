@@ -12,7 +12,6 @@ use linerate_wire::{FlowOrder, Transport};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Arguments of `linerate bench`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   sudo linerate bench                            IPv4 and IPv6, smallest frames, 2,000 flows
@@ -26,9 +25,9 @@ use std::time::Duration;
   linerate bench --simulate loss=1000            no packets at all: a simulated DUT
 
 Variants:
-  forwarding           the kernel's routing, nothing else (always measured, as the baseline)
+  forwarding           the kernel's routing alone (always measured, as the baseline)
   nft-stateless        nftables filter without connection tracking
-  nft-stateful         nftables filter with connection tracking, which passes established connections first
+  nft-stateful         nftables filter with connection tracking; established connections pass first
   nat                  nftables masquerade
   bridge               a bridge instead of a router
   routed-bridge        a router whose inside interface is the only member of a bridge that has the address
@@ -39,29 +38,29 @@ Variants:
   known-rate=N         passes exactly N frames/s on each CPU: a DUT with a known answer
   known-loss=N         loses exactly every N-th frame
   known-duplication=N  sends exactly every N-th frame twice
-  known-delay=T        holds every frame up for T, up to 200us
+  known-delay=T        delays every frame by T, up to 200us
 
-Rule files: what nft reads, or iptables-save printed; loaded in the lab's namespace, never on this host. Their
-interfaces and networks stand for the lab's: `in` is the generator's side, `out` the receiver's. Where --map does not
-say so, linerate guesses, and says what. docs/rules.md has more.
+Rule files: input of nft, or output of iptables-save. They are loaded in the lab's namespace, never on this host.
+Their interfaces and networks stand for the lab's: `in` is the generator's side, `out` the receiver's. Without --map
+linerate guesses which is which, and prints its guess. docs/rules.md has more.
 
-These arguments are a plan: --print-plan shows it, `linerate run` carries it out, and `linerate run --resume DIR`
-resumes a campaign that was stopped.
+These arguments are a plan: --print-plan prints it, `linerate run` carries it out, and `linerate run --resume DIR`
+continues a campaign that was stopped.
 
-Exit status: 0 measured; 1 something failed, or a variant could not be measured: none of its trials was
-valid, or it dropped every frame (known-loss=1 is asked to); 2 bad arguments; 3 --fail-if-slower found
-something; 4 everything is skipped; 130 interrupted (what was measured until then is recorded and shown).")]
+Exit status: 0 measured; 1 an error, or a variant without a result: none of its trials was valid, or it dropped
+every frame (except known-loss=1); 2 bad arguments; 3 --fail-if-slower found a slower variant; 4 everything is
+skipped; 130 interrupted (the results so far are recorded and shown).")]
 pub struct Bench {
-    /// What the DUT is; may be repeated. Twice the same compares a variant with itself
+    /// Variant of the DUT (see below); may be repeated. The same variant twice compares it with itself
     #[arg(long = "variant", value_name = "VARIANT")]
     pub variants: Vec<BuiltIn>,
 
-    /// A DUT with the rules of this file, nft's or iptables-save's; may be repeated. IPv4 alone, unless --family says more
+    /// A DUT with the rules of this file (nft or iptables-save); may be repeated. Implies IPv4 alone, unless --family is given
     #[arg(long = "rules", value_name = "FILE")]
     pub rules: Vec<PathBuf>,
 
-    /// What an interface or network of the rule files is: eth0=out, 192.168.1.0/24=in, 198.18.0.0/15=elsewhere; may be
-    /// repeated [default: guessed, and said]
+    /// Which end of the lab an interface or network of the rule files stands for: eth0=out, 192.168.1.0/24=in,
+    /// 198.18.0.0/15=elsewhere; may be repeated [default: guessed and printed]
     #[arg(long = "map", value_name = "NAME=END", value_parser = mapping, requires = "rules")]
     pub map: Vec<(String, Meaning)>,
 
@@ -77,8 +76,8 @@ pub struct Bench {
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
     pub flows: u32,
 
-    /// How far connections are when a trial begins, for variants that keep states: established (each flow was seen in both
-    /// directions), one-way (never answered), new (none is known: each flow opens one)
+    /// State of the connections when a trial begins, for DUTs that track them: established (seen in both directions), one-way (never
+    /// answered), new (unknown: each flow opens one)
     #[arg(long, value_name = "STATES", default_value = "established")]
     pub states: States,
 
@@ -90,7 +89,7 @@ pub struct Bench {
     #[arg(long, value_name = "RATE", default_value = "max")]
     pub rate: Rate,
 
-    /// What 100 % of line rate is
+    /// Link speed that percentages of line rate refer to
     #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
     pub link_speed: Option<f64>,
 
@@ -98,7 +97,7 @@ pub struct Bench {
     #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = duration)]
     pub duration: Duration,
 
-    /// Trials of each slot; without it, until the ratios are known to 2 % or the budget is used up
+    /// Trials of each slot [default: until the intervals of the ratios are narrower than 2 %, or the budget is used up]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub trials: Option<u32>,
 
@@ -114,7 +113,7 @@ pub struct Bench {
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub dut_cpus: Option<Cpus>,
 
-    /// What is above IP: udp, tcp (SYN segments) or icmp (echo requests)
+    /// Protocol above IP: udp, tcp (SYN segments) or icmp (echo requests)
     #[arg(long, default_value = "udp")]
     pub transport: Transport,
 
@@ -122,7 +121,7 @@ pub struct Bench {
     #[arg(long, value_parser = ["xdp", "af-packet"])]
     pub port: Option<String>,
 
-    /// Leave the UDP checksum of IPv4 frames zero (permitted, RFC 768); GRO verifies one that is not
+    /// Leave the UDP checksum of IPv4 frames zero (RFC 768 permits it), so that GRO has none to verify
     #[arg(long)]
     pub no_udp_checksum: bool,
 

@@ -1,5 +1,6 @@
 //! Arguments of `linerate import benchlab`.
 
+use super::Printed;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -43,7 +44,6 @@ pub struct Benchlab {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Print everything as JSON: the lab file, the plans, what was carried over and what was not
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub printed: Printed,
 }

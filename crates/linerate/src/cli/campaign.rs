@@ -1,7 +1,7 @@
 //! Arguments of every verb that carries out a campaign.
 
-use super::Share;
 use super::values::duration;
+use super::{Printed, Share};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct CampaignArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Let linerate change settings of the whole host while it measures, where the campaign needs that
+    /// Allow changes of settings of the whole host during the campaign, if it needs them
     #[arg(long)]
     pub allow_host_changes: bool,
 
@@ -33,20 +33,19 @@ pub struct CampaignArgs {
     #[arg(long, conflicts_with = "simulate")]
     pub keep: bool,
 
-    /// Exit with status 3 where a variant is proven slower than the baseline variant, by at least this much: 3%
+    /// Exit with status 3 if a variant is proven slower than the baseline variant by at least this much: 3%
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,
 
-    /// Print the campaign and its results as JSON (docs/records.md; `linerate show --schema` has the schema)
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub printed: Printed,
 
-    /// Print nothing but what went wrong: no page, and no line of progress
-    #[arg(short, long, conflicts_with = "json")]
+    /// Print errors only: no results, no progress
+    #[arg(short, long, conflicts_with_all = ["json", "format"])]
     pub quiet: bool,
 
-    /// A simulated DUT in memory instead of a lab: ok, or loss=N,duplication=N,delay=T,rate=R. No privileges needed;
-    /// its figures say nothing of any machine
+    /// Simulate the DUT in memory instead of building a lab: ok, or loss=N,duplication=N,delay=T,rate=R. Needs no privileges;
+    /// the figures are not of this machine
     #[arg(long, value_name = "WHAT", conflicts_with = "allow_host_changes")]
     pub simulate: Option<String>,
 }

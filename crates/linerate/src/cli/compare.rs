@@ -1,5 +1,6 @@
 //! Arguments of `linerate compare`.
 
+use super::Printed;
 use clap::Args;
 use linerate_stats::ministat::Confidence;
 use std::str::FromStr;
@@ -13,11 +14,11 @@ use std::str::FromStr;
   linerate compare before.txt after.txt             plain files, a rate on each line
   linerate compare before after --fail-if-slower 3% for CI
 
-After a campaign's folder, :VARIANT picks what to take of it: the variant's name, or more of the
+After a campaign's folder, :VARIANT selects a part of it: the variant's name, or more of the
 slot's title (\"X:forwarding IPv6 84\"), or the number of the slot (X:1).
 All numbers are rates: more is better.
 
-Exit status: 0 compared; 1 something failed; 2 bad arguments; 3 with --fail-if-slower: proven
+Exit status: 0 compared; 1 an error; 2 bad arguments; 3 with --fail-if-slower: proven
 slower by that much.")]
 pub struct Compare {
     /// Campaigns' folders, FOLDER:VARIANT, or files; the first is the reference
@@ -28,13 +29,12 @@ pub struct Compare {
     #[arg(short, long, value_name = "PERCENT", default_value = "95")]
     pub confidence: Confidence,
 
-    /// Exit with status 3 where something is proven slower than the reference, by at least this much: 3%
+    /// Exit with status 3 if anything is proven slower than the reference by at least this much: 3%
     #[arg(long, value_name = "SHARE")]
     pub fail_if_slower: Option<Share>,
 
-    /// One object with everything, instead of text
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub printed: Printed,
 }
 
 /// A share that was written as a percentage, 0..1.

@@ -1,5 +1,6 @@
 //! Arguments of `linerate import`.
 
+use super::Printed;
 pub use super::benchlab::Benchlab;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -47,7 +48,6 @@ pub struct Netbenches {
     #[arg(long, value_name = "RECORDS")]
     pub out: Option<PathBuf>,
 
-    /// Print one JSON object a line for each set, instead of the summary
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub printed: Printed,
 }

@@ -14,11 +14,10 @@ use linerate_plan::BuiltIn;
   sudo linerate lab down
   linerate lab example > LAB.toml                 a lab of real hosts, to begin with
   linerate lab example three-hosts > LAB.toml     generator, DUT and receiver apart
-  linerate lab check LAB.toml                     all that is wrong with it, before a campaign
-  linerate lab restore LAB.toml                   put back what a linerate that was killed left on the DUT
+  linerate lab check LAB.toml                     find everything that would spoil a campaign
+  linerate lab restore LAB.toml                   undo changes that a killed linerate left on the DUT
   linerate lab schema > lab.schema.json           for editors that complete and check TOML")]
 pub struct Lab {
-    /// What to do with it.
     #[command(subcommand)]
     pub action: LabAction,
 }
@@ -28,7 +27,7 @@ pub struct Lab {
 pub enum LabAction {
     /// Build a lab whose namespaces have names, and leave it up
     Up {
-        /// What the DUTs are; may be repeated
+        /// Variant of a DUT; may be repeated
         #[arg(long = "variant", value_name = "VARIANT", default_value = "forwarding")]
         variants: Vec<BuiltIn>,
         /// Name of the lab: the namespaces are called NAME-generator, NAME-receiver, NAME-dut0, …
@@ -49,11 +48,11 @@ pub enum LabAction {
     },
     /// Show the labs that are up
     Status {
-        /// As JSON
+        /// Print the records of the labs as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Print a lab file to begin with, that explains itself: the hosts of a real lab
+    /// Print a commented lab file of real hosts to begin with
     Example {
         /// One tester beside the DUT, or a generator and a receiver
         #[arg(value_enum, value_name = "HOSTS", default_value = "two-hosts")]
@@ -79,7 +78,7 @@ fn lab_name(text: &str) -> Result<String, String> {
     if !text.is_empty() && text.len() <= 40 && text.chars().all(fine) && !text.starts_with(['-', '.']) {
         Ok(text.to_string())
     } else {
-        Err(format!("'{text}' is no name for a lab: up to 40 letters, digits, '-', '_', '.'"))
+        Err(format!("'{text}' cannot be the name of a lab: use up to 40 letters, digits, '-', '_' or '.'"))
     }
 }
 

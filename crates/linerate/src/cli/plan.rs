@@ -1,26 +1,25 @@
 //! Arguments of `linerate plan`.
 
+use super::Printed;
 use clap::{Args, Subcommand};
 use linerate_plan::settings::System;
 use std::path::PathBuf;
 
-/// Arguments of `linerate plan`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate plan list                           the plans that come with linerate, by name
   linerate plan show firewalls                 cells, schedule, duration, and every change on every host
   linerate plan show firewalls --quick
   linerate plan show lab/firewalls --lab LAB.toml    the same, and each command on each host
-  linerate plan example > my.toml              a plan to begin with
-  linerate plan example firewalls > my.toml    one of those that come with linerate
-  linerate plan check my.toml                  every fault, with its line, column and what to write instead
+  linerate plan example > my.toml              a commented plan to begin with
+  linerate plan example firewalls > my.toml    a plan that comes with linerate
+  linerate plan check my.toml                  every fault, with its line, column and remedy
   linerate plan schema > plan.schema.json      for editors that complete and check TOML
 
-Nothing is run and nothing is changed by any of these.
+None of these runs or changes anything.
 
 Exit status: 0 no faults; 1 a file cannot be read; 2 a plan has faults, or bad arguments.")]
 pub struct Plan {
-    /// What to do with plans.
     #[command(subcommand)]
     pub action: PlanAction,
 }
@@ -28,14 +27,13 @@ pub struct Plan {
 /// What to do with plans.
 #[derive(Debug, Subcommand)]
 pub enum PlanAction {
-    /// List all faults of plans: file, line, column, and what to write instead
+    /// List all faults of plans: file, line, column and remedy
     Check {
         /// Plans; - is standard input
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
-        /// As JSON: an array of faults
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        printed: Printed,
     },
     /// Print what a plan will do: cells, schedule, duration, changes, needs and expectations
     Show {
@@ -45,23 +43,21 @@ pub enum PlanAction {
         /// Its quick form
         #[arg(long)]
         quick: bool,
-        /// Operating system of the device under test, where the plan is for several [default: its first]
+        /// Operating system of the DUT, if the plan is for several [default: its first]
         #[arg(long, value_name = "NAME", value_parser = system)]
         system: Option<System>,
-        /// Also what would be done on the hosts of this lab file, which are not asked
+        /// Also show the commands on the hosts of this lab file, without connecting to them
         #[arg(long, value_name = "FILE")]
         lab: Option<PathBuf>,
-        /// As JSON: the expanded campaign, timetable, first blocks and changes
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        printed: Printed,
     },
     /// List the plans that come with linerate: the experiments of the literature
     List {
-        /// As JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        printed: Printed,
     },
-    /// Print a plan to begin with, that explains itself; or one of those that come with linerate
+    /// Print a commented plan to begin with, or a plan that comes with linerate
     Example {
         /// A name that `plan list` shows
         #[arg(value_name = "NAME")]
@@ -74,6 +70,6 @@ pub enum PlanAction {
 pub(super) fn system(text: &str) -> Result<System, String> {
     System::of_key(text).ok_or_else(|| {
         let names: Vec<&str> = System::ALL.iter().map(|s| s.key()).collect();
-        format!("'{text}' is no system: there are {}", names.join(", "))
+        format!("'{text}' is not a known system: use one of {}", names.join(", "))
     })
 }

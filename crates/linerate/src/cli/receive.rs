@@ -27,7 +27,7 @@ pub struct Receive {
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
 
-    /// Yes, this interface is part of an isolated lab: its frames are dropped while linerate counts
+    /// Confirms that this interface is part of an isolated lab: its frames are dropped while linerate counts
     #[arg(long, value_name = "IFACE")]
     pub isolated_lab: Vec<String>,
 
@@ -39,7 +39,7 @@ pub struct Receive {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
 
-    /// Count every UDP, TCP and ICMP frame, signed or not: what pkt-gen and trafgen send
+    /// Count every UDP, TCP and ICMP frame, also those of pkt-gen and trafgen
     #[arg(long)]
     pub unsigned: bool,
 
@@ -51,11 +51,11 @@ pub struct Receive {
     #[arg(short = 'f', value_name = "rx", value_parser = ["rx"], hide = true)]
     pub function: Option<String>,
 
-    /// Plain numbers, without k, M and G
+    /// Print plain numbers, without k, M and G
     #[arg(short = 'N', long)]
     pub normalize: bool,
 
-    /// Only this sender's frames: the number that `linerate send` prints
+    /// Count only frames of this sender: the number that `linerate send` prints
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub campaign: u8,
 

@@ -1,9 +1,9 @@
 //! Arguments of `linerate reproduce`.
 
+use super::Printed;
 use clap::Args;
 use std::path::PathBuf;
 
-/// What to hold against what.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate reproduce netbenches                       everything
@@ -15,8 +15,8 @@ The archive: git clone https://github.com/ocochard/netbenches (about 1 GB). Medi
 its .pps files, or recomputed from its logs where there are none. docs/reproduce.md describes
 mappings.
 
-Exit status: 0 everything that has data was computed, whatever came of it; 1 an archive or a mapping
-cannot be read, or holds nothing; 2 bad arguments.")]
+Exit status: 0 everything with data was recomputed, whether it agrees or not; 1 an archive or a mapping
+cannot be read, or is empty; 2 bad arguments.")]
 pub struct Reproduce {
     /// Folders of the archive, or laid out like it
     #[arg(required = true, value_name = "ARCHIVE")]
@@ -30,7 +30,6 @@ pub struct Reproduce {
     #[arg(long = "mapping", value_name = "FILE")]
     pub mappings: Vec<PathBuf>,
 
-    /// One object per figure, block and plot, as JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub printed: Printed,
 }

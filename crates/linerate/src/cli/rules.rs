@@ -1,13 +1,12 @@
 //! Arguments of `linerate rules`.
 
-use super::values::FamilyChoice;
+use super::values::{FamilyChoice, number};
 use clap::{Args, ValueEnum};
 use linerate_plan::rules::{
     EntryKind, Families, Firewall, IpfwFormat, Kind, MAX_ENTRIES, MAX_RULES, MAX_STATES, Part, RuleSet,
 };
 use std::path::PathBuf;
 
-/// Arguments of `linerate rules`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate rules nftables --stateless                   the smallest filter
@@ -32,7 +31,7 @@ Firewalls:
   ipfw        FreeBSD: a shell script, or with --commands what ipfw itself reads
   ipf         FreeBSD's IP Filter: ipf -f; has no tables
 
-docs/rules.md says what each set has in it, and where it is from.
+docs/rules.md describes each set and its source.
 
 Exit status: 0 written; 1 it cannot be written; 2 bad arguments, or no such set.")]
 pub struct Rules {
@@ -46,27 +45,27 @@ pub struct Rules {
     #[arg(long, value_enum)]
     pub family: Option<FamilyChoice>,
 
-    /// Rules that match nothing, in front of the last ones, up to 100,000; for each IP version
+    /// Number of rules that match nothing, before the last ones, up to 100,000; for each IP version
     #[arg(long, value_name = "N", value_parser = rules)]
     pub rules: Option<u32>,
 
-    /// A table of so many entries that each frame's source is looked up in, up to 10,000,000; for each IP version
+    /// Number of entries of a table in which each frame's source is looked up, up to 10,000,000; for each IP version
     #[arg(long, value_name = "N", value_parser = entries)]
     pub table: Option<u32>,
 
-    /// What rules and table name: networks (/24, /64) or hosts
+    /// Entries of rules and table: networks (/24, /64) or hosts
     #[arg(long, value_enum, default_value = "networks")]
     pub entries: EntryChoice,
 
-    /// Draws rules and entries at random, the same each time [default: counts up from 1.1.1.0/24 on]
+    /// Draw rules and entries at random from this seed [default: count up from 1.1.1.0/24]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 
-    /// One entry of the table is for test traffic, which passes by it: a lookup that finds something
+    /// Add an entry for the test traffic to the table, so that lookups succeed
     #[arg(long)]
     pub hit: bool,
 
-    /// Room for so many states: pf's limit, and the settings that --part sysctl and --part loader write
+    /// Number of states to make room for: pf's limit, and the settings of --part sysctl and --part loader
     #[arg(long, value_name = "N", value_parser = states)]
     pub states: Option<u64>,
 
@@ -74,23 +73,23 @@ pub struct Rules {
     #[arg(long, value_name = "NAME")]
     pub interface: Option<String>,
 
-    /// pf: keep rules as rules, instead of letting pfctl make a table of them
+    /// pf: do not let pfctl turn rules into a table
     #[arg(long)]
     pub no_optimization: bool,
 
-    /// ipfw: commands that one ipfw reads, instead of a script that starts one for each
+    /// ipfw: write commands for one ipfw process, instead of a shell script
     #[arg(long)]
     pub commands: bool,
 
-    /// What to write: rules, ipset, sysctl (lines of sysctl.conf) or loader (lines of /boot/loader.conf)
+    /// Part to write: rules, ipset, sysctl (lines of sysctl.conf) or loader (lines of /boot/loader.conf)
     #[arg(long, value_name = "PART", default_value = "rules")]
     pub part: Part,
 
-    /// No comments: BSD sets are then the archive's, byte for byte
+    /// Write no comments: BSD sets are then those of the archive, byte for byte
     #[arg(long)]
     pub plain: bool,
 
-    /// A file to write to, instead of standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -99,7 +98,7 @@ pub struct Rules {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct KindChoice {
-    /// Look at each frame by itself
+    /// Judge each frame by itself
     #[arg(long)]
     pub stateless: bool,
 
@@ -162,19 +161,6 @@ fn entries(text: &str) -> Result<u32, String> {
 
 fn states(text: &str) -> Result<u64, String> {
     number(text, 1, MAX_STATES)
-}
-
-/// A number such as 1000, 1_000, 10k or 1M.
-fn number(text: &str, least: u64, most: u64) -> Result<u64, String> {
-    let plain = text.trim().replace('_', "");
-    let scaled = [("k", 1_000), ("K", 1_000), ("m", 1_000_000), ("M", 1_000_000)];
-    let (digits, scale) = scaled
-        .iter()
-        .find_map(|(unit, scale)| plain.strip_suffix(unit).map(|digits| (digits, *scale)))
-        .unwrap_or((&plain, 1));
-    let value = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale));
-    let value = value.ok_or_else(|| format!("'{text}' is not a number: write 1000, 10k or 1M"))?;
-    if (least..=most).contains(&value) { Ok(value) } else { Err(format!("from {least} to {most}")) }
 }
 
 #[cfg(test)]

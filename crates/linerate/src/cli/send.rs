@@ -7,7 +7,6 @@ use linerate_wire::{FlowOrder, FrameMix, MacAddr, Transport};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where to send to, and what: shared by `send` and its dry run.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples (spellings of pkt-gen where it has them):
   sudo linerate lab up                          an embedded lab to send in
@@ -34,7 +33,7 @@ pub struct Send {
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
 
-    /// Yes, this interface is part of an isolated lab
+    /// Confirms that this interface is part of an isolated lab
     #[arg(long, value_name = "IFACE")]
     pub isolated_lab: Vec<String>,
 
@@ -58,7 +57,7 @@ pub struct Send {
     #[arg(short = 'S', long, value_name = "MAC")]
     pub source_mac: Option<MacAddr>,
 
-    /// Destination Ethernet address [default in a lab of ours: the DUT's or receiver's; elsewhere required]
+    /// Destination Ethernet address [default in a lab of linerate: the DUT's or the receiver's; required elsewhere]
     #[arg(short = 'D', long, value_name = "MAC")]
     pub destination_mac: Option<MacAddr>,
 
@@ -70,11 +69,11 @@ pub struct Send {
     #[arg(short = 'R', long, value_name = "RATE", default_value = "max", value_parser = pkt_gen_rate)]
     pub rate: Rate,
 
-    /// What 100 % of line rate is [default: the interface's speed]
+    /// Link speed that percentages of line rate refer to [default: the interface's speed]
     #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
     pub link_speed: Option<f64>,
 
-    /// End after this long: every load is bounded
+    /// Stop after this time
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub duration: Duration,
 
@@ -98,11 +97,11 @@ pub struct Send {
     #[arg(short = 'f', value_name = "tx", value_parser = ["tx"], hide = true)]
     pub function: Option<String>,
 
-    /// Plain numbers, without k, M and G
+    /// Print plain numbers, without k, M and G
     #[arg(short = 'N', long)]
     pub normalize: bool,
 
-    /// Flows of the benchmark's own address ranges, where -s and -d are not given
+    /// Number of flows in the benchmark address ranges, without -s and -d
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
     pub flows: u32,
 
@@ -118,7 +117,7 @@ pub struct Send {
     #[arg(short = '6')]
     pub ipv6: bool,
 
-    /// What is above IP: udp, tcp or icmp
+    /// Protocol above IP: udp, tcp or icmp
     #[arg(long, default_value = "udp")]
     pub transport: Transport,
 
@@ -126,7 +125,7 @@ pub struct Send {
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(1..=4094))]
     pub vlan: Option<u16>,
 
-    /// Frames without linerate's signature, such as pkt-gen sends: shorter IPv6 frames, but only counted, not checked
+    /// Send frames without linerate's signature, as pkt-gen does: they may be shorter, but a receiver can only count them
     #[arg(long)]
     pub unsigned: bool,
 
@@ -138,7 +137,7 @@ pub struct Send {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub stamp_every: u32,
 
-    /// Number that tells this sender's frames from others'; `linerate receive --campaign` wants the same
+    /// Number of this sender in its frames; give `linerate receive --campaign` the same
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub campaign: u8,
 

@@ -1,5 +1,6 @@
 //! Arguments of `linerate show` and `linerate documents`.
 
+use super::Printed;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -12,20 +13,19 @@ pub struct Show {
     /// The campaign's directory
     #[arg(required_unless_present = "schema")]
     pub directory: Option<PathBuf>,
-    /// A line for each trial as well
+    /// Also print a line for each trial
     #[arg(long)]
     pub trials: bool,
-    /// The campaign and its summary as JSON (docs/records.md), as `bench` and `run` print them
-    #[arg(long)]
-    pub json: bool,
-    /// The JSON Schema of the output of `bench`, `run` and `show` with --json
-    #[arg(long, conflicts_with_all = ["directory", "trials", "json"])]
+    #[command(flatten)]
+    pub printed: Printed,
+    /// Print the JSON Schema of what `bench`, `run` and `show` print with --json (docs/records.md)
+    #[arg(long, conflicts_with_all = ["directory", "trials", "json", "format"])]
     pub schema: bool,
 }
 
 /// Write documents.
 #[derive(Debug, Args)]
 pub struct Documents {
-    /// Where to
+    /// Directory to write to
     pub directory: PathBuf,
 }

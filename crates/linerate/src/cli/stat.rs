@@ -1,5 +1,6 @@
 //! Arguments of `linerate stat`.
 
+use super::Printed;
 use clap::Args;
 use linerate_stats::ministat::{Confidence, Era};
 use std::path::PathBuf;
@@ -23,8 +24,8 @@ Generations of ministat's arithmetic:
   fb11   FreeBSD 11: in addition, the relative error takes in that the reference is uncertain too
   new    FreeBSD 12 and later: in addition, the variance is summed in two passes
 
-Where ministat prints nonsense or crashes, linerate says what is wrong, and in which line: NaN,
-infinity, sums that overflow, zero bytes, lines of megabytes. docs/statistics.md has the list.
+Where ministat prints nonsense or crashes (NaN, infinity, sums that overflow, zero bytes, lines of
+megabytes), linerate names the line and the fault. docs/statistics.md has the list.
 
 Exit status: 0 printed; 1 a file cannot be read, a line has no number, or a set fewer than 3;
 2 bad arguments.")]
@@ -69,19 +70,18 @@ pub struct Stat {
     #[arg(long, value_name = "ERA", default_value_t = Era::default())]
     pub era: Era,
 
-    /// Behind ministat's output: verdicts in words, Mann-Whitney and Welch's tests, shifts and their intervals, warnings
+    /// After ministat's output, print verdicts in words, Mann-Whitney and Welch tests, shifts with intervals, and warnings
     #[arg(long)]
     pub full: bool,
 
-    /// ministat's figures and the analysis of --full as JSON, instead of text
-    #[arg(long, conflicts_with = "full")]
-    pub json: bool,
+    #[command(flatten)]
+    pub printed: Printed,
 
-    /// With --full or --json: difference in percent for which the number of points needed is told
+    /// With --full or --format: difference in percent for which the number of points needed is printed
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     pub show: f64,
 
-    /// With --full or --json: start of the bootstrap's random numbers
+    /// With --full or --format: seed of the bootstrap's random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 }

@@ -80,21 +80,26 @@ pub fn pkt_gen_rate(text: &str) -> Result<Rate, Diagnostic> {
     text.parse().or_else(|wrong| format!("{text}pps").parse().map_err(|_| wrong))
 }
 
-/// A count such as 1000, 80_000_000 or 1M.
+/// A count of frames.
 pub fn count(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is not a number of frames: write 1000, 500k or 10M");
+    number(text, 1, u64::MAX)
+}
+
+/// A number such as 1000, 80_000_000, 10k or 1M.
+pub fn number(text: &str, least: u64, most: u64) -> Result<u64, String> {
     let plain = text.trim().replace('_', "");
-    let (digits, scale) = match plain.chars().last() {
-        Some('k' | 'K') => (&plain[..plain.len() - 1], 1_000),
-        Some('m' | 'M') => (&plain[..plain.len() - 1], 1_000_000),
-        Some('g' | 'G') => (&plain[..plain.len() - 1], 1_000_000_000),
-        _ => (plain.as_str(), 1),
-    };
-    let n = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).ok_or_else(wrong)?;
-    if n == 0 {
-        Err(format!("'{text}' frames are none: leave it out to go on until --duration"))
-    } else {
-        Ok(n)
+    let scaled = [("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000)];
+    let lower = plain.to_ascii_lowercase();
+    let (digits, scale) = scaled
+        .iter()
+        .find_map(|(unit, scale)| lower.strip_suffix(unit).map(|digits| (digits, *scale)))
+        .unwrap_or((&lower, 1));
+    let value = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale));
+    let value = value.ok_or_else(|| format!("'{text}' is not a number: write 1000, 500k or 10M"))?;
+    match (least..=most).contains(&value) {
+        true => Ok(value),
+        false if most == u64::MAX => Err(format!("at least {least}")),
+        false => Err(format!("from {least} to {most}")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `linerate import benchlab`: a lab that bench-lab.sh drives becomes a lab file and plans.
 
 use crate::cli::Benchlab;
-use crate::output::{faulty, print, show, usage};
+use crate::output::{faulty, result, usage};
 use anyhow::{Context, Result, bail};
 use linerate_import::benchlab::{Imported, LAB_FILE, MOST_BYTES, Source, import};
 use linerate_linux::folders::read_folder;
@@ -30,12 +30,8 @@ pub fn run(args: &Benchlab) -> Result<ExitCode> {
     if let Some(out) = &args.out {
         write(out, &imported)?;
     }
-    if args.json {
-        print(&format!("{:#}\n", serde_json::to_value(&imported)?));
-    } else {
-        let out = args.out.as_ref().map(|out| out.display().to_string());
-        show(&text::benchlab(&source.path, &imported, out.as_deref()));
-    }
+    let out = args.out.as_ref().map(|out| out.display().to_string());
+    result(&args.printed, || &imported, || text::benchlab(&source.path, &imported, out.as_deref()))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,7 +1,7 @@
 //! `linerate compare`: campaigns, variants or plain files held against the first of them.
 
 use crate::cli::{Compare, Share};
-use crate::output::{print, show, usage};
+use crate::output::{result, usage};
 use crate::points;
 use anyhow::{Context, Result, bail};
 use linerate_linux::records::{self, StoredCampaign};
@@ -47,11 +47,6 @@ pub fn run(args: &Compare) -> Result<ExitCode> {
 
 fn show_found(args: &Compare, found: &Found) -> Result<()> {
     let Found { comparisons, notes } = found;
-    if args.json {
-        let document = serde_json::json!({ "comparisons": comparisons, "warnings": notes });
-        print(&format!("{document:#}\n"));
-        return Ok(());
-    }
     let options = Options { confidence: args.confidence, ..Options::default() };
     let block = |c: &Comparison| {
         let sets = [(&c.reference, &c.reference_rates), (&c.other, &c.other_rates)];
@@ -59,9 +54,11 @@ fn show_found(args: &Compare, found: &Found) -> Result<()> {
         let sets = sets.map(|(name, rates)| Dataset::new(name.clone(), rates.clone()));
         enough.then(|| ministat::block(&sets, &options))
     };
-    let blocks: Vec<String> = comparisons.iter().filter_map(block).collect();
-    show(&linerate_report::text::comparisons(comparisons, &blocks, notes));
-    Ok(())
+    let page = || {
+        let blocks: Vec<String> = comparisons.iter().filter_map(block).collect();
+        linerate_report::text::comparisons(comparisons, &blocks, notes)
+    };
+    result(&args.printed, || serde_json::json!({ "comparisons": comparisons, "warnings": notes }), page)
 }
 
 fn verdict(args: &Compare, comparisons: &[Comparison]) -> ExitCode {

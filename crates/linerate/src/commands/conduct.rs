@@ -4,9 +4,9 @@ mod carry;
 mod places;
 mod shown;
 
-use crate::cli::{Conduct, Format};
+use crate::cli::{Conduct, named};
 use crate::interrupt;
-use crate::output::{FAILED, Faulty, INTERRUPTED, print, show, usage};
+use crate::output::{FAILED, Faulty, INTERRUPTED, print_json, show, usage};
 use anyhow::{Context, Result};
 use linerate_import::conductor::{self, Form, MOST_BYTES, Options, Test};
 use linerate_plan::Diagnostic;
@@ -23,13 +23,13 @@ pub fn run(args: &Conduct) -> Result<ExitCode> {
     let options = Options { limit_s: args.limit, workers: args.workers.clone() };
     let mut test = read(&args.test, &options)?.map_err(|faults| Faulty(page(&args.test, &faults)))?;
     test.trials = args.trials.unwrap_or(test.trials);
-    let by_test = |form| if form == Form::Json { Format::Json } else { Format::Text };
-    let format = args.format.or(test.form.map(by_test)).unwrap_or(Format::Text);
+    let by_test = || named(if test.form == Some(Form::Json) { "json" } else { "text" });
+    let format = args.format.unwrap_or_else(by_test);
     let phases = args.wanted();
     if args.dry_run {
-        match format {
-            Format::Text => show(&text::conduct(&test, &phases)),
-            Format::Json => print(&shown::json(&test, &phases)?),
+        match format.name() {
+            "json" => print_json(&shown::json(&test, &phases))?,
+            _ => show(format, &text::conduct(&test, &phases)),
         }
         return Ok(ExitCode::SUCCESS);
     }

@@ -1,7 +1,7 @@
 //! `linerate history`: where the level of results changed, and what else changed there.
 
 use crate::cli::History;
-use crate::output::{print, show};
+use crate::output::result;
 use crate::progress::Progress;
 use anyhow::{Result, bail};
 use linerate_import::history as archive;
@@ -48,13 +48,9 @@ pub fn run(args: &History) -> Result<ExitCode> {
     }
     let history = judge(&timelines, |i| progress.say(format!("time line {} of {}", i + 1, timelines.len())));
     drop(progress);
-    if args.json {
-        let mut json = serde_json::to_value(&history)?;
-        json["skipped"] = serde_json::to_value(&input.skipped)?;
-        print(&format!("{json:#}\n"));
-    } else {
-        show(&linerate_report::text::history(&history));
-    }
+    let mut record = serde_json::to_value(&history)?;
+    record["skipped"] = serde_json::to_value(&input.skipped)?;
+    result(&args.printed, || record, || linerate_report::text::history(&history))?;
     input.skipped.iter().for_each(tell);
     if input.broken > 0 {
         eprintln!(

@@ -2,15 +2,16 @@
 
 use crate::cli::{Import, ImportFrom, Netbenches};
 use crate::output::Output;
-use crate::output::{print, show};
-use crate::progress::Counting;
+use crate::output::show;
+use crate::progress::Progress;
 use anyhow::{Result, bail};
 use linerate_import::netbenches::records::records;
 use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory, export};
-use linerate_linux::netbenches::{Progress, visit};
+use linerate_linux::netbenches::{Progress as Seen, visit};
 use linerate_linux::records::ImportStore;
 use linerate_measure::strategy::Stopped;
 use linerate_measure::summary::summarise;
+use linerate_report::document::Tone;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -27,18 +28,18 @@ pub fn run(args: &Import) -> Result<ExitCode> {
 }
 
 fn netbenches(args: &Netbenches) -> Result<ExitCode> {
-    let mut line = Counting::new();
-    let mut progress = |seen: Progress| {
+    let line = Progress::of_quick_steps();
+    let mut progress = |seen: Seen| {
         // A clock for each file would cost more than the file.
         if seen.files.is_multiple_of(64) {
-            line.say(|| format!("{} files, {} MB read", seen.files, seen.bytes / 1_000_000));
+            line.say(format!("{} files, {} MB read", seen.files, seen.bytes / 1_000_000));
         }
     };
     let mut out = args.out.as_deref().map(Records::create).transpose()?;
     let mut directories = Vec::new();
     let mut lines = BufWriter::new(Output);
     let archive = visit(&args.directory, out.is_some(), &mut progress, |mut directory| {
-        if args.json {
+        if args.printed.is_json() {
             for line in export::lines(&directory)? {
                 let _ = writeln!(lines, "{line}");
             }
@@ -61,15 +62,15 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
     let written = out.map(Records::finish).transpose()?;
     directories.sort_by(|a, b| a.path.cmp(&b.path));
     let archive = Archive { directories, ..archive };
-    if args.json {
+    if args.printed.is_json() {
         drop(lines);
         archive.problems.iter().filter(|p| p.set.is_none()).for_each(tell);
     } else {
-        show(&linerate_report::text::archive(&archive));
-        print(&format!(
-            "\n{}\n",
-            written.unwrap_or("Nothing was written: --out RECORDS writes records.".into())
-        ));
+        let mut page = linerate_report::text::archive(&archive);
+        page.gap();
+        let written = written.unwrap_or("Nothing was written: --out RECORDS writes records.".into());
+        page.paragraph(&written, Tone::Plain);
+        show(args.printed.format(), &page);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,9 +4,9 @@ mod shown;
 
 use crate::cli::LabCheck;
 use crate::interrupt::{self, INTERRUPTED as STOP};
-use crate::output::{FAILED, INTERRUPTED, faulty, print, show};
+use crate::output::{FAILED, INTERRUPTED, faulty, result};
 use crate::points;
-use crate::progress::Counting;
+use crate::progress::Progress;
 use anyhow::{Context, Result};
 use linerate_hosts::preflight::{self, Needs, frames};
 use linerate_hosts::systems::Facts;
@@ -31,21 +31,14 @@ pub fn run(args: &LabCheck) -> Result<ExitCode> {
         if points::is_stdin(&args.lab) { points::read_stdin(MOST_BYTES)? } else { contents(&args.lab)? };
     let lab = Lab::read(&bytes).map_err(|faults| faulty(&file, &faults))?;
     interrupt::install();
-    let approach =
-        Approach { accept_new: args.accept_new_keys, config: args.ssh_config.clone(), ..Approach::default() };
-    let found = find_out(&lab, &approach, !args.no_frames);
+    let found = find_out(&lab, &args.ssh.approach(), !args.no_frames);
     if interrupt::interrupted() {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let Found { facts, frames, problems } = &found;
-    if args.json {
-        print(&format!("{:#}\n", shown::json(&file, &lab, &found)));
-    } else {
-        let (tried, skipped) = (frames.tried.as_slice(), frames.skipped.as_slice());
-        let checked = text::LabCheck { file: &file, lab: &lab, facts, problems, tried, skipped };
-        show(&text::lab_check(&checked));
-        show(&text::diagnostics(&file, lab.remarks()));
-    }
+    let (tried, skipped) = (frames.tried.as_slice(), frames.skipped.as_slice());
+    let checked = text::LabCheck { file: &file, lab: &lab, facts, problems, tried, skipped };
+    result(&args.printed, || shown::json(&file, &lab, &found), || text::lab_check(&checked))?;
     Ok(if problems.iter().any(Diagnostic::is_fault) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
@@ -77,12 +70,12 @@ fn find_out(lab: &Lab, approach: &Approach, send: bool) -> Found {
             problems.extend(frames::judge(&frames.tried));
             Found { facts, frames, problems }
         });
-        let mut line = Counting::new();
+        let line = Progress::of_quick_steps();
         let mut doing = String::new();
         loop {
             match told.recv_timeout(Duration::from_millis(200)) {
                 Ok(what) => doing = what,
-                Err(RecvTimeoutError::Timeout) => line.say(|| doing.clone()),
+                Err(RecvTimeoutError::Timeout) => line.say(doing.clone()),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }

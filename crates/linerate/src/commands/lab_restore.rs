@@ -7,7 +7,6 @@ use crate::output::{FAILED, print, usage};
 use crate::progress::Progress;
 use anyhow::Result;
 use linerate_plan::campaign::Reboot;
-use linerate_remote::Approach;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -22,10 +21,8 @@ pub fn run(args: &LabRestore) -> Result<ExitCode> {
         return Err(usage(format!("{file} has no DUT: linerate changes nothing on other hosts")));
     };
     interrupt::install();
-    let approach =
-        Approach { accept_new: args.accept_new_keys, config: args.ssh_config.clone(), ..Approach::default() };
     let progress = Progress::of_steps();
-    let mut site = Site::reach(lab, approach, Path::new(""), &progress)?;
+    let mut site = Site::reach(lab, args.ssh.approach(), Path::new(""), &progress)?;
     progress.say("putting everything back");
     let back = site.put_back(if args.reboot { Reboot::WhenNeeded } else { Reboot::Never })?;
     drop(progress);

@@ -1,8 +1,8 @@
 //! `linerate plan`: experiments as files, read and shown, never run.
 
 use super::run::hosts::rehearsal::rehearse;
-use crate::cli::{Plan, PlanAction};
-use crate::output::{FAILED, USAGE, faulty, print, show, usage};
+use crate::cli::{Plan, PlanAction, Printed};
+use crate::output::{FAILED, USAGE, faulty, print, result, usage};
 use crate::{points, rule_files};
 use anyhow::{Context, Result};
 use linerate_linux::files;
@@ -15,6 +15,7 @@ use linerate_plan::schema::schema;
 use linerate_plan::settings::System;
 use linerate_plan::timetable::Timetable;
 use linerate_plan::{Diagnostic, MOST_BYTES};
+use linerate_report::document::Document;
 use linerate_report::text;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -29,12 +30,12 @@ const BLOCKS_SHOWN: u32 = 3;
 /// A file that cannot be read.
 pub fn run(args: &Plan) -> Result<ExitCode> {
     match &args.action {
-        PlanAction::Check { files, json } => check(files, *json),
-        PlanAction::Show { file, quick, system, lab, json } => {
-            show_plan(file, *quick, *system, lab.as_deref(), *json)
+        PlanAction::Check { files, printed } => check(files, printed),
+        PlanAction::Show { file, quick, system, lab, printed } => {
+            show_plan(file, *quick, *system, lab.as_deref(), printed)
         }
         PlanAction::Example { name } => example(name.as_deref()),
-        PlanAction::List { json } => list(*json),
+        PlanAction::List { printed } => list(printed),
         PlanAction::Schema => {
             print(&format!("{:#}\n", schema()));
             Ok(ExitCode::SUCCESS)
@@ -114,7 +115,7 @@ fn example(name: Option<&Path>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(json: bool) -> Result<ExitCode> {
+fn list(how: &Printed) -> Result<ExitCode> {
     let plans: Vec<(&str, plan::Plan)> = SHIPPED
         .iter()
         .map(|(name, text)| {
@@ -122,7 +123,7 @@ fn list(json: bool) -> Result<ExitCode> {
             (*name, plan.unwrap_or_else(|faults| unreachable!("the tests check shipped plans: {faults:?}")))
         })
         .collect();
-    if json {
+    let record = || {
         let one = |(name, plan): &(&str, plan::Plan)| {
             let systems = plan.systems();
             let campaign = |quick| plan.campaign(systems[0], quick);
@@ -132,16 +133,15 @@ fn list(json: bool) -> Result<ExitCode> {
                 "quick_seconds": seconds(true), "source": campaign(false).and_then(|c| c.source.clone()),
             })
         };
-        print(&format!("{:#}\n", json!(plans.iter().map(one).collect::<Vec<_>>())));
-    } else {
-        show(&text::plan_list(&plans));
-    }
+        plans.iter().map(one).collect::<Vec<_>>()
+    };
+    result(how, record, || text::plan_list(&plans))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn check(files: &[PathBuf], json: bool) -> Result<ExitCode> {
+fn check(files: &[PathBuf], how: &Printed) -> Result<ExitCode> {
     let (mut faulty, mut unreadable) = (false, false);
-    let mut listed = Vec::new();
+    let (mut listed, mut page) = (Vec::new(), Document::default());
     if files.iter().filter(|file| points::is_stdin(file)).count() > 1 {
         return Err(usage("standard input (-) can be read once only"));
     }
@@ -160,18 +160,13 @@ fn check(files: &[PathBuf], json: bool) -> Result<ExitCode> {
             Err(faults) => (faults, None),
         };
         faulty |= plan.is_none();
-        if json {
-            listed.extend(told.into_iter().map(|one| one.of(&*name)));
-        } else {
-            show(&text::diagnostics(&name, &told));
-            if let Some(plan) = plan {
-                show(&text::plan_line(&name, &plan));
-            }
+        page.append(text::diagnostics(&name, &told));
+        listed.extend(told.into_iter().map(|one| one.of(&*name)));
+        if let Some(plan) = plan {
+            page.append(text::plan_line(&name, &plan));
         }
     }
-    if json {
-        print(&format!("{:#}\n", json!(listed)));
-    }
+    result(how, || listed, || page)?;
     Ok(match (faulty, unreadable) {
         (true, _) => ExitCode::from(USAGE),
         (false, true) => ExitCode::from(FAILED),
@@ -184,7 +179,7 @@ fn show_plan(
     quick: bool,
     system: Option<System>,
     lab: Option<&Path>,
-    json: bool,
+    how: &Printed,
 ) -> Result<ExitCode> {
     let name = points::name(file);
     let plan = parse(file, &read_any(file)?).map_err(|faults| faulty(&name, &faults))?;
@@ -200,21 +195,21 @@ fn show_plan(
     let rehearsed = lab.as_ref().map(|lab| rehearse(campaign, lab, folder)).transpose()?;
     // Without a seed in the plan, the run draws one; an example shows what an order looks like.
     let blocks = first_blocks(campaign, campaign.trials.seed.unwrap_or(1), BLOCKS_SHOWN);
-    if json {
-        let shown = json!({
+    let record = || {
+        json!({
             "campaign": campaign,
             "timetable": Timetable::new(campaign),
             "first_blocks": blocks,
             "changes": changes(campaign),
             "hosts": rehearsed,
             "remarks": plan.remarks(),
-        });
-        print(&format!("{shown:#}\n"));
-    } else {
-        show(&text::plan(&plan, campaign, &blocks));
-        if let Some(parts) = rehearsed {
-            show(&text::rehearsal(&parts));
-        }
-    }
+        })
+    };
+    let page = || {
+        let mut page = text::plan(&plan, campaign, &blocks);
+        rehearsed.iter().for_each(|parts| page.append(text::rehearsal(parts)));
+        page
+    };
+    result(how, record, page)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,8 +1,8 @@
 //! `linerate reproduce`: published figures held against the published data.
 
 use crate::cli::Reproduce;
-use crate::output::{print, show, usage};
-use crate::progress::Counting;
+use crate::output::{result, usage};
+use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use linerate_import::reproduce::{Evidence, Mapping, Reproduction, reproduce};
 use linerate_linux::netbenches::read_archive;
@@ -23,12 +23,12 @@ const BUILT_IN: [(&str, &str); 2] = [
 pub fn run(args: &Reproduce) -> Result<ExitCode> {
     let mappings = mappings(args)?;
     let mut evidence = Evidence::default();
-    let mut line = Counting::new();
+    let line = Progress::of_quick_steps();
     for directory in &args.archives {
         let archive = read_archive(directory, &mut |seen| {
             // A clock for each file would cost more than the file.
             if seen.files.is_multiple_of(64) {
-                line.say(|| format!("{} files, {} MB read", seen.files, seen.bytes / 1_000_000));
+                line.say(format!("{} files, {} MB read", seen.files, seen.bytes / 1_000_000));
             }
         })?;
         evidence.add(&archive);
@@ -48,18 +48,15 @@ pub fn run(args: &Reproduce) -> Result<ExitCode> {
     if found.is_empty() {
         return Err(usage(format!("there is no illustration {}", args.only.join(", "))));
     }
-    if args.json {
-        print(&format!("{:#}\n", serde_json::to_value(&found)?));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut page = Document::default();
-    for (at, found) in found.iter().enumerate() {
-        if at > 0 {
+    let page = || {
+        let mut page = Document::default();
+        for found in &found {
             page.gap();
+            page.append(linerate_report::text::reproduction(found));
         }
-        page.append(linerate_report::text::reproduction(found));
-    }
-    show(&page);
+        page
+    };
+    result(&args.printed, || &found, page)?;
     Ok(ExitCode::SUCCESS)
 }
 

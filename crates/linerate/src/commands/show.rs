@@ -23,13 +23,12 @@ pub fn run(args: &Show) -> Result<ExitCode> {
     let ended = stored.summary.is_some();
     let summary =
         stored.summary.unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0));
-    if args.json {
-        print_campaign(directory, &stored.campaign, &stored.host, &summary);
+    print_campaign(&args.printed, directory, &stored.campaign, &stored.host, &summary)?;
+    if args.printed.is_json() {
         return Ok(ExitCode::SUCCESS);
     }
-    show(&linerate_report::text::summary(&stored.campaign, &stored.host, &summary));
     if args.trials {
-        show(&linerate_report::text::trials(&stored.campaign, &stored.trials));
+        show(args.printed.format(), &linerate_report::text::trials(&stored.campaign, &stored.trials));
     }
     if !ended {
         eprintln!(

@@ -3,13 +3,15 @@
 use crate::cli::Stat;
 use crate::output::Output;
 use crate::output::terminal_columns;
-use crate::output::{print, show, usage};
+use crate::output::{print, print_json, show, usage};
 use crate::points;
 use crate::progress::Progress;
 use anyhow::{Result, bail};
+use linerate_report::document::{Document, Tone};
 use linerate_stats::analysis::{Analysis, Settings, analyse};
 use linerate_stats::ministat::{
-    Columns, DEFAULT_WIDTH, Dataset, Era, MAX_SETS, MIN_WIDTH, Options, Summary, difference, write_block,
+    Columns, DEFAULT_WIDTH, Dataset, Era, MAX_SETS, MIN_WIDTH, Options, Summary, block, difference,
+    write_block,
 };
 use serde_json::{Value, json};
 use std::io::{BufWriter, Write};
@@ -34,30 +36,42 @@ pub fn run(args: &Stat) -> Result<ExitCode> {
     let columns = Columns::new(args.column, &args.delimiters);
     let read = files.iter().map(|path| read(path, &columns, args)).collect::<Result<Vec<_>>>()?;
     let (sets, in_order): (Vec<Dataset>, Vec<Vec<f64>>) = read.into_iter().unzip();
-    if args.json {
+    if args.printed.is_json() {
         let names: Vec<&str> = sets.iter().map(Dataset::name).collect();
         let all = json!({ "ministat": figures(&sets, args), "analysis": analysis(&names, &in_order, args) });
-        print(&format!("{all:#}\n"));
+        print_json(&all)?;
         return Ok(ExitCode::SUCCESS);
     }
-    print_block(&sets, &options(args));
-    if args.full {
+    let mut page = Document::default();
+    if args.printed.is_text() {
+        print_block(&sets, &options(args));
+    } else {
+        block(&sets, &options(args)).lines().for_each(|line| page.code(line, Tone::Plain));
+    }
+    if is_analysed(args) {
         let names = distinct_ends(&files);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let analysis = analysis(&names, &in_order, args);
-        print("\n");
-        show(&linerate_report::text::analysis(&analysis));
+        if args.printed.is_text() {
+            print("\n");
+        }
+        page.append(linerate_report::text::analysis(&analysis(&names, &in_order, args)));
     }
+    show(args.printed.format(), &page);
     Ok(ExitCode::SUCCESS)
 }
 
 /// A set, and its points in the order of the runs where that is looked at.
 fn read(path: &Path, columns: &Columns, args: &Stat) -> Result<(Dataset, Vec<f64>)> {
     let points = points::read(path, columns)?;
-    let in_order = if args.full || args.json { points.clone() } else { Vec::new() };
+    let in_order = if is_analysed(args) { points.clone() } else { Vec::new() };
     let set = Dataset::new(points::name(path), points);
     check(&set, args)?;
     Ok((set, in_order))
+}
+
+/// Whether more is told of the sets than ministat does: a format for reports has all of it.
+fn is_analysed(args: &Stat) -> bool {
+    args.full || !args.printed.is_text()
 }
 
 fn analysis(names: &[&str], in_order: &[Vec<f64>], args: &Stat) -> Analysis {

@@ -4,6 +4,7 @@
 use super::{Format, Style};
 use crate::document::{Block, Cell, Column, Document, Table, Tone};
 
+#[derive(Debug)]
 pub struct Csv;
 
 impl Format for Csv {

@@ -3,6 +3,7 @@
 use super::{Format, Style};
 use crate::document::Document;
 
+#[derive(Debug)]
 pub struct Json;
 
 impl Format for Json {

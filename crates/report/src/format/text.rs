@@ -3,6 +3,7 @@
 use super::{Format, Style, plots};
 use crate::document::{Block, Cell, Document, Table, Tone};
 
+#[derive(Debug)]
 pub struct Text;
 
 impl Format for Text {

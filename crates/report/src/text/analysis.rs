@@ -1,5 +1,6 @@
 //! What `linerate stat --full` prints: verdicts, the figures of each set and comparison, and what to beware of.
 
+use super::names::together;
 use super::numbers::{count, decimals, grouped};
 use crate::document::{Cell, Document, Rows, Table, Tone};
 use linerate_stats::analysis::{Analysis, Comparison, Reach, SetAnalysis, Warning, figure, p_value};
@@ -106,13 +107,7 @@ fn reach(page: &mut Document, analysis: &Analysis) {
         })
         .flatten()
         .collect();
-    if lines.is_empty() {
-        return;
-    }
-    page.heading("What so many values can show, and how many it would take");
-    for line in lines {
-        page.item("- ", &line, Tone::Plain);
-    }
+    page.list("What so many values can show, and how many it would take", "- ", lines, Tone::Plain);
 }
 
 fn reach_text(reach: &Reach) -> String {
@@ -133,19 +128,8 @@ fn reach_text(reach: &Reach) -> String {
 
 /// What several have in common is said once.
 fn warnings<'a>(page: &mut Document, of: impl Iterator<Item = (String, &'a Vec<Warning>)>) {
-    let mut by_text: Vec<(&str, Vec<String>)> = Vec::new();
-    for (name, warning) in of.flat_map(|(name, all)| all.iter().map(move |w| (name.clone(), w))) {
-        match by_text.iter_mut().find(|(text, _)| *text == warning.text) {
-            Some((_, names)) => names.push(name),
-            None => by_text.push((&warning.text, vec![name])),
-        }
-    }
-    if !by_text.is_empty() {
-        page.heading("Warnings");
-    }
-    for (text, names) in by_text {
-        page.item("! ", &format!("{}: {text}", names.join(", ")), Tone::Warning);
-    }
+    let said = of.flat_map(|(name, all)| all.iter().map(move |w| (w.text.as_str(), name.clone())));
+    page.warnings(together(said).iter().map(|(text, names)| format!("{}: {text}", names.join(", "))));
 }
 
 /// An estimate with as many decimals as the width of its interval deserves.

@@ -1,6 +1,6 @@
 //! The answer in a sentence or two: how much this DUT forwards, and what kept it from more.
 
-use super::names::listed;
+use super::names::{listed, together};
 use super::numbers::{counted, digits, in_words, interval, percent, time, words};
 use super::{has_rate, simulated};
 use crate::document::{Document, Tone};
@@ -30,14 +30,7 @@ fn nothing(summary: &Summary) -> String {
 
 /// What could not be measured, and why, each reason once.
 pub fn unmeasured(page: &mut Document, summary: &Summary, name: impl Fn(usize) -> String) {
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for unmeasured in &summary.unmeasured {
-        let name = name(unmeasured.slot);
-        match reasons.iter_mut().find(|(why, _)| *why == unmeasured.why) {
-            Some((_, names)) => names.push(name),
-            None => reasons.push((&unmeasured.why, vec![name])),
-        }
-    }
+    let reasons = together(summary.unmeasured.iter().map(|u| (u.why.as_str(), name(u.slot))));
     for (why, names) in reasons {
         page.paragraph(&format!("{} {why}.", listed(&names)), Tone::Warning);
     }

@@ -2,7 +2,7 @@
 
 use super::numbers::{bytes, count, grouped, significant};
 use crate::document::{Document, Table, Tone};
-use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory, Rule, Run, Set};
+use linerate_import::netbenches::{Archive, ResultDirectory, Rule, Run, Set};
 use std::collections::BTreeMap;
 
 /// The sounder figure is told where it differs from the archive's by more.
@@ -75,15 +75,11 @@ fn counts(page: &mut Document, all: &Sets<'_>) {
 }
 
 fn disagreements(page: &mut Document, all: &Sets<'_>) {
-    let disagree: Vec<_> =
-        all.all.iter().filter_map(|(d, s)| Some((d, s, s.disagreement.as_ref()?))).collect();
-    if disagree.is_empty() {
-        return;
-    }
-    page.heading("Sets that disagree with what was published");
-    for (_, set, what) in disagree {
-        page.item("- ", &format!("{}, {}: {what}", set.directory(), set.name), Tone::Plain);
-    }
+    let disagree = all.all.iter().filter_map(|(_, set)| {
+        let what = set.disagreement.as_ref()?;
+        Some(format!("{}, {}: {what}", set.directory(), set.name))
+    });
+    page.list("Sets that disagree with what was published", "- ", disagree, Tone::Plain);
 }
 
 fn differing_runs(page: &mut Document, archive: &Archive) {
@@ -137,18 +133,13 @@ fn files(page: &mut Document, archive: &Archive) {
 
 /// Every problem of every file: what is broken must not be overlooked among what is not.
 fn problems(page: &mut Document, archive: &Archive) {
-    if archive.problems.is_empty() {
-        return;
-    }
-    let mut by_kind: BTreeMap<&str, Vec<&FileProblem>> = BTreeMap::new();
-    for problem in &archive.problems {
-        by_kind.entry(problem.kind).or_default().push(problem);
-    }
-    for (kind, problems) in by_kind {
-        page.heading(&format!("Problems: {kind}"));
-        for problem in problems {
-            page.item("! ", &format!("{}: {}", problem.path, problem.reason), Tone::Plain);
-        }
+    let mut kinds: Vec<&str> = archive.problems.iter().map(|p| p.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    for kind in kinds {
+        let problems = archive.problems.iter().filter(|p| p.kind == kind);
+        let told = problems.map(|problem| format!("{}: {}", problem.path, problem.reason));
+        page.list(&format!("Problems: {kind}"), "! ", told, Tone::Plain);
     }
 }
 

@@ -18,8 +18,9 @@ pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>) -> Documen
         n => format!("{n} plans"),
     };
     page.paragraph(&format!("{config}: a lab file and {plans}."), Tone::Strong);
-    list(&mut page, "Carried over", &notes.carried);
-    list(&mut page, "Not carried over", &notes.not_carried);
+    for (heading, notes) in [("Carried over", &notes.carried), ("Not carried over", &notes.not_carried)] {
+        page.list(heading, "- ", notes.iter().map(Note::to_string), Tone::Plain);
+    }
     if notes.more > 0 {
         page.item("- ", &format!("and {} more", notes.more), Tone::Note);
     }
@@ -47,16 +48,6 @@ pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>) -> Documen
         _ => page.paragraph("Nothing was written: --out DIR writes these files.", Tone::Plain),
     }
     page
-}
-
-fn list(page: &mut Document, heading: &str, notes: &[Note]) {
-    if notes.is_empty() {
-        return;
-    }
-    page.heading(heading);
-    for note in notes {
-        page.item("- ", &note.to_string(), Tone::Plain);
-    }
 }
 
 /// One line that says that a lab file is without faults, and which hosts it has.

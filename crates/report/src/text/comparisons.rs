@@ -1,8 +1,11 @@
 //! What `linerate compare` prints: a verdict in words for each comparison, then the figures, ministat's rows, and what to beware of.
 
+use super::names::together;
 use super::numbers::{counted, percent, rate, rate_unit, share, significant};
+use super::results::words::{change, change_interval};
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::compare::{Change, Comparison, Method, Outcome, middle};
+use linerate_stats::Estimate;
 use linerate_stats::analysis::{Settings, Words, ratio_claim, ratio_interval};
 use linerate_stats::hodges_lehmann::Shift;
 
@@ -23,17 +26,8 @@ pub fn comparisons(comparisons: &[Comparison], blocks: &[String], notes: &[Strin
         }
         block.lines().for_each(|line| page.code(line, Tone::Plain));
     }
-    let warnings: Vec<&String> = comparisons.iter().flat_map(|c| &c.warnings).chain(notes).collect();
-    if !warnings.is_empty() {
-        page.heading("Warnings");
-        let mut said: Vec<&String> = Vec::new();
-        for warning in warnings {
-            if !said.contains(&warning) {
-                page.item("- ", warning, Tone::Warning);
-                said.push(warning);
-            }
-        }
-    }
+    let warnings = comparisons.iter().flat_map(|c| &c.warnings).chain(notes).map(|w| (w, ()));
+    page.warnings(together(warnings).into_iter().map(|(warning, _)| warning));
     page
 }
 
@@ -88,13 +82,13 @@ fn dropping(comparison: &Comparison, handled: &Change, settings: &Settings) -> S
 
 /// The change as a ratio with its interval.
 fn shift(change: &Change) -> Shift {
+    let Estimate { median: value, low, high, .. } = ratio(change);
+    Shift { value, low, high, exact: change.method != Method::PairedT }
+}
+
+fn ratio(change: &Change) -> Estimate {
     let ratio = |v: f64| 1.0 + v;
-    Shift {
-        value: ratio(change.value),
-        low: change.low.map(ratio),
-        high: change.high.map(ratio),
-        exact: change.method != Method::PairedT,
-    }
+    Estimate { median: ratio(change.value), low: change.low.map(ratio), high: change.high.map(ratio), n: 0 }
 }
 
 fn data(comparison: &Comparison) -> String {
@@ -107,10 +101,6 @@ fn data(comparison: &Comparison) -> String {
     }
 }
 
-fn signed(share: f64) -> String {
-    format!("{:+.1}", 100.0 * share)
-}
-
 fn figures(page: &mut Document, comparisons: &[Comparison]) {
     let medians = |c: &Comparison| [middle(&c.reference_rates), middle(&c.other_rates)];
     let (scale, unit) = rate_unit(comparisons.iter().flat_map(medians).fold(0.0, f64::max));
@@ -119,10 +109,10 @@ fn figures(page: &mut Document, comparisons: &[Comparison]) {
         .column("", "", |c| format!("{} / {}", c.other, c.reference))
         .column("reference", unit, |c| rate(medians(c)[0], scale, 4))
         .column("this", unit, |c| rate(medians(c)[1], scale, 4))
-        .column("change", "%", |c| changed(&c.change))
-        .column("interval", "%", |c| changed_interval(&c.change))
-        .if_any("of ceiling", "%", |c| c.change_of_share.as_ref().map(changed))
-        .if_any("interval", "%", |c| c.change_of_share.as_ref().map(changed_interval))
+        .column("change", "%", |c| change(&ratio(&c.change)))
+        .column("interval", "%", |c| interval(&c.change))
+        .if_any("of ceiling", "%", |c| c.change_of_share.as_ref().map(|c| change(&ratio(c))))
+        .if_any("interval", "%", |c| c.change_of_share.as_ref().map(interval))
         .when(loses, |table| {
             let table = table.column("reference", "lost %", |c| share(c.lost[0]));
             table.column("this", "lost %", |c| share(c.lost[1]))
@@ -141,19 +131,8 @@ fn figures(page: &mut Document, comparisons: &[Comparison]) {
     page.paragraph(&told, Tone::Note);
 }
 
-fn changed(change: &Change) -> Cell {
-    Cell::Number { value: 100.0 * change.value, text: signed(change.value) }
-}
-
-fn changed_interval(change: &Change) -> Cell {
-    match change.low.zip(change.high) {
-        Some((low, high)) => Cell::Interval {
-            low: 100.0 * low,
-            high: 100.0 * high,
-            text: format!("{}..{}", signed(low), signed(high)),
-        },
-        None => "too few".into(),
-    }
+fn interval(change: &Change) -> Cell {
+    change_interval(&ratio(change)).unwrap_or("too few".into())
 }
 
 fn method(method: Method) -> &'static str {
@@ -219,7 +198,7 @@ mod tests {
             .text(Style { color: false, width: 80 });
         assert!(page.starts_with("nft-stateful is 31 %"), "{page}");
         assert_eq!(page.matches("few blocks").count(), 1);
-        assert!(page.contains("\nx\ty\n") && page.contains("- a note"), "{page}");
+        assert!(page.contains("\nx\ty\n") && page.contains("! a note"), "{page}");
         assert!(page.lines().all(|l| l.len() <= 80), "{page}");
     }
 }

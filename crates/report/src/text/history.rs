@@ -5,11 +5,13 @@
 mod tests;
 
 use super::numbers::{counted, fixed, percent, significant};
+use super::results::words::{change, change_interval};
 use crate::document::{Cell, Document, Level, Point, Strip, Table, Tone};
 use crate::format::letter;
 use linerate_measure::history::campaigns::DROPPED;
 use linerate_measure::history::facts::Cause;
 use linerate_measure::history::{Followed, Found, History, Judged};
+use linerate_stats::Estimate;
 
 /// Short time lines are listed one by one up to this number.
 const LISTED: usize = 20;
@@ -75,18 +77,8 @@ fn list(page: &mut Document, history: &History, title: &str, wanted: fn(&Found) 
     let table = Table::of(rows)
         .column("what", "", |(t, _, mark)| format!("{} ({mark}): {}", t.key.what(), t.key.place()))
         .column("at", "", |(_, c, _)| short_time(&c.at))
-        .column("change", "%", |(_, c, _)| Cell::Number {
-            value: 100.0 * c.relative.value,
-            text: signed(c.relative.value),
-        })
-        .column("95 %", "interval", |(_, c, _)| {
-            let (low, high) = (c.relative.low, c.relative.high);
-            Cell::Interval {
-                low: 100.0 * low,
-                high: 100.0 * high,
-                text: format!("{}..{}", signed(low), signed(high)),
-            }
-        })
+        .column("change", "%", |(_, c, _)| change(&ratio(c)))
+        .column("95 %", "interval", |(_, c, _)| change_interval(&ratio(c)))
         .column("from", "", |(t, c, _)| Cell::Number { value: c.from, text: level(t, c.from) })
         .column("to", "", |(t, c, _)| Cell::Number { value: c.to, text: level(t, c.to) })
         .optional("p", "", |(_, c, _)| fixed(c.p, 3));
@@ -103,6 +95,11 @@ fn short_time(place: &str) -> &str {
 fn signed(relative: f64) -> String {
     let value = 100.0 * relative;
     format!("{value:+.*}", if value.abs() < 9.95 { 1 } else { 0 })
+}
+
+fn ratio(change: &Found) -> Estimate {
+    let linerate_stats::changepoint::Interval { value, low, high } = change.relative;
+    Estimate { median: 1.0 + value, low: Some(1.0 + low), high: Some(1.0 + high), n: 0 }
 }
 
 fn is_rate(timeline: &Judged) -> bool {

@@ -1,8 +1,8 @@
 //! The page of an imported campaign: somebody else's figures, as far as they can be checked.
 
+use super::has_rate;
 use super::names::Names;
 use super::numbers::{digits, in_words, number, rate_interval, rate_unit, significant, words};
-use super::{has_rate, setup};
 use crate::document::{Document, Table, Tone};
 use linerate_measure::record::{Campaign, HostFacts, Imported, ImportedSlot, Summary};
 use linerate_measure::summary::Row;
@@ -28,7 +28,7 @@ pub fn page(
     settings(page, campaign);
     equilibria(page, origin);
     where_from(page, campaign, origin, host);
-    setup::warnings(page, summary);
+    page.warnings(&summary.warnings);
 }
 
 /// The fastest and the slowest set, in a sentence.
@@ -78,13 +78,8 @@ fn agreement(slot: Option<&ImportedSlot>) -> Option<&'static str> {
 fn disagreements(page: &mut Document, campaign: &Campaign, names: &Names) {
     let slots =
         campaign.slots.iter().filter_map(|s| Some((s.id, s.imported.as_ref()?.disagreement.as_ref()?)));
-    let slots: Vec<_> = slots.collect();
-    if !slots.is_empty() {
-        page.heading("Sets that disagree with what was published");
-    }
-    for (slot, what) in slots {
-        page.item("- ", &format!("{}: {what}", names.get(slot)), Tone::Plain);
-    }
+    let told = slots.map(|(slot, what)| format!("{}: {what}", names.get(slot)));
+    page.list("Sets that disagree with what was published", "- ", told, Tone::Plain);
 }
 
 /// What tells the sets' configurations apart.
@@ -145,7 +140,7 @@ fn where_from(page: &mut Document, campaign: &Campaign, origin: &Imported, host:
     page.heading("Where it comes from");
     let mut item = |name: &str, text: &str| {
         if !text.is_empty() {
-            page.item(&format!("{name:9}"), text, Tone::Plain);
+            page.fact(name, text);
         }
     };
     item("source", &format!("{}, {}", origin.source, origin.path));

@@ -51,6 +51,7 @@ pub fn lab_check(check: &LabCheck<'_>) -> Document {
     }
     page.table(hosts_table(check));
     frames(&mut page, check);
+    page.append(super::diagnostics(check.file, check.lab.remarks()));
     page
 }
 

@@ -36,6 +36,18 @@ impl Names {
     }
 }
 
+/// What is said of several is said once: texts in the order in which they come, each with all that it is said of.
+pub fn together<T: PartialEq, N>(said: impl IntoIterator<Item = (T, N)>) -> Vec<(T, Vec<N>)> {
+    let mut groups: Vec<(T, Vec<N>)> = Vec::new();
+    for (text, name) in said {
+        match groups.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((text, vec![name])),
+        }
+    }
+    groups
+}
+
 /// Names that are listed one by one at most.
 const MOST: usize = 3;
 

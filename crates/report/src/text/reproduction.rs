@@ -44,25 +44,17 @@ fn answer(found: &Reproduction) -> String {
 }
 
 fn wrong(page: &mut Document, found: &Reproduction) {
-    let slips: Vec<&Figure> = found.figures.iter().filter(|f| f.state == State::WrongInPrint).collect();
-    if slips.is_empty() {
-        return;
-    }
-    page.heading("Wrong in print");
-    for slip in slips {
-        page.item(
-            "- ",
-            &format!(
-                "illustration {}, {}, {}: prints {}; {}",
-                slip.illustration,
-                slip.row,
-                slip.column,
-                slip.printed,
-                slip.note.as_deref().or(slip.computed.as_deref()).unwrap_or_default()
-            ),
-            Tone::Warning,
-        );
-    }
+    let slips = found.figures.iter().filter(|f| f.state == State::WrongInPrint).map(|slip| {
+        format!(
+            "illustration {}, {}, {}: prints {}; {}",
+            slip.illustration,
+            slip.row,
+            slip.column,
+            slip.printed,
+            slip.note.as_deref().or(slip.computed.as_deref()).unwrap_or_default()
+        )
+    });
+    page.list("Wrong in print", "- ", slips, Tone::Warning);
 }
 
 /// The illustrations with figures, in their order, each once.

@@ -8,12 +8,12 @@ mod sweeps;
 mod tables;
 pub(super) mod words;
 
-use super::names::listed;
+use super::names::{listed, together};
 use super::numbers::{rate_unit, share};
 use super::setup;
 use crate::document::{Cell, Document, Tone};
 use linerate_measure::record::{Campaign, HostFacts, Planned, Summary};
-use linerate_measure::results::Results;
+use linerate_measure::results::{CellResult, Results};
 use linerate_measure::summary::Row;
 use linerate_stats::Estimate;
 
@@ -103,40 +103,27 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
 
 /// Cells by the reason why they were not measured.
 fn skipped(page: &mut Document, shown: &Shown<'_>) {
-    if shown.results.skipped.is_empty() {
-        return;
-    }
-    page.heading("Not measured");
-    for group in &shown.results.skipped {
+    let told = shown.results.skipped.iter().map(|group| {
         let names: Vec<String> = group.cells.iter().map(|c| shown.name(*c)).collect();
-        page.item("- ", &format!("{}: {}", names.join("; "), group.reasons.join("; ")), Tone::Plain);
-    }
+        format!("{}: {}", names.join("; "), group.reasons.join("; "))
+    });
+    page.list("Not measured", "- ", told, Tone::Plain);
 }
 
 /// What a reader must know before believing; what is said of several cells, once, with the figures of the first.
 fn warnings(page: &mut Document, shown: &Shown<'_>) {
-    let mut groups: Vec<(String, Vec<String>, &str)> = Vec::new();
-    for warning in &shown.summary.warnings {
-        let named = shown
-            .results
-            .cells
-            .iter()
-            .find_map(|c| Some((shown.shortened(&c.name), after(warning, &c.name)?)));
-        let (names, text) = named.map_or((vec![], warning.as_str()), |(name, text)| (vec![name], text));
-        let key: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
-        match groups.iter_mut().find(|g| g.0 == key && !names.is_empty()) {
-            Some(group) => group.1.extend(names),
-            None => groups.push((key, names, text)),
-        }
-    }
-    if !groups.is_empty() {
-        page.heading("Warnings");
-    }
-    for (_, names, text) in groups {
-        let who = listed(&names);
-        let text = if who.is_empty() { text.to_string() } else { format!("{who}: {text}") };
-        page.item("! ", &text, Tone::Warning);
-    }
+    let said = shown.summary.warnings.iter().map(|warning| {
+        let of = |c: &CellResult| Some((shown.shortened(&c.name), after(warning, &c.name)?));
+        let (name, text) = shown.results.cells.iter().find_map(of).unzip();
+        let text = text.unwrap_or(warning);
+        let key: String = text.chars().filter(|c| name.is_none() || !c.is_ascii_digit()).collect();
+        (key, (name, text))
+    });
+    page.warnings(together(said).iter().map(|(_, said)| {
+        let names: Vec<String> = said.iter().filter_map(|(name, _)| name.clone()).collect();
+        let who = if names.is_empty() { String::new() } else { format!("{}: ", listed(&names)) };
+        format!("{who}{}", said[0].1)
+    }));
 }
 
 /// What a warning says of a cell.

@@ -1,13 +1,12 @@
 //! How it was measured, on what, what to beware of, and why it ended.
 
-use super::names::Names;
+use super::names::{Names, together};
 use super::numbers::{bytes, counted, grouped, seconds};
 use crate::document::{Document, Tone};
 use linerate_measure::record::{Campaign, HostFacts, Summary};
 use linerate_measure::strategy::Stopped;
 use linerate_plan::settings::Mode;
 use linerate_plan::settings::States;
-use std::collections::BTreeMap;
 
 /// Mode, CPUs, traffic, machine.
 pub fn measured(
@@ -18,17 +17,17 @@ pub fn measured(
     names: &Names,
 ) {
     page.heading("How it was measured");
-    page.item("mode     ", mode(campaign.asked.mode), Tone::Plain);
+    page.fact("mode", mode(campaign.asked.mode));
     if campaign.asked.mode != Mode::Hosts {
-        page.item("CPUs     ", &cpus(campaign, summary, names), Tone::Plain);
+        page.fact("CPUs", &cpus(campaign, summary, names));
     }
-    page.item("traffic  ", &traffic(campaign), Tone::Plain);
+    page.fact("traffic", &traffic(campaign));
     states(page, summary, names);
     if campaign.asked.mode != Mode::Hosts {
-        page.item("host     ", &machine(host), Tone::Plain);
+        page.fact("host", &machine(host));
     }
     for note in &campaign.notes {
-        page.item("note     ", note, Tone::Plain);
+        page.fact("note", note);
     }
 }
 
@@ -61,10 +60,8 @@ pub(super) fn roles(campaign: &Campaign) -> String {
 
 fn cpus(campaign: &Campaign, summary: &Summary, names: &Names) -> String {
     let mut text = roles(campaign);
-    let mut full: BTreeMap<&[u32], Vec<&str>> = BTreeMap::new();
-    for row in summary.rows.iter().filter(|r| !r.full_cpus.is_empty()) {
-        full.entry(&row.full_cpus).or_default().push(names.get(row.slot));
-    }
+    let full = summary.rows.iter().filter(|r| !r.full_cpus.is_empty());
+    let full = together(full.map(|r| (r.full_cpus.as_slice(), names.get(r.slot))));
     for (cpus, slots) in full {
         let always = slots.len() == summary.rows.len();
         let slots = if always { "all slots".into() } else { slots.join("; ") };
@@ -108,21 +105,18 @@ fn traffic(campaign: &Campaign) -> String {
 
 /// How far connections were when the trials began, where DUTs keep states.
 pub(super) fn states(page: &mut Document, summary: &Summary, names: &Names) {
-    let mut slots: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for row in &summary.rows {
-        let meaning = row.connections.map(|c| match c.states {
+    let slots = together(summary.rows.iter().filter_map(|row| {
+        let meaning = match row.connections?.states {
             States::Established => {
                 "established: the DUT has seen every connection in both directions before each trial"
             }
             States::New => "new: the DUT knows no connection when a trial begins",
             States::OneWay => "one-way states: the DUT has seen every connection before, and never an answer",
-        });
-        if let Some(meaning) = meaning {
-            slots.entry(meaning).or_default().push(names.get(row.slot));
-        }
-    }
+        };
+        Some((meaning, names.get(row.slot)))
+    }));
     for (meaning, slots) in slots {
-        page.item("states   ", &format!("{meaning} ({})", slots.join("; ")), Tone::Plain);
+        page.fact("states", &format!("{meaning} ({})", slots.join("; ")));
     }
 }
 
@@ -135,27 +129,10 @@ pub(super) fn machine(host: &HostFacts) -> String {
     if host.cpu_model.is_empty() { "not recorded".into() } else { text }
 }
 
-/// What a reader must know before believing.
-pub fn warnings(page: &mut Document, summary: &Summary) {
-    if summary.warnings.is_empty() {
-        return;
-    }
-    page.heading("Warnings");
-    for warning in &summary.warnings {
-        page.item("! ", warning, Tone::Warning);
-    }
-}
-
 /// What to run next, and why.
 pub fn next_steps(page: &mut Document, campaign: &Campaign, host: &HostFacts, summary: &Summary) {
     let steps = linerate_measure::advice::next_steps(campaign, host.cpus, summary);
-    if steps.is_empty() {
-        return;
-    }
-    page.heading("Where to look next");
-    for step in &steps {
-        page.item("- ", step, Tone::Plain);
-    }
+    page.list("Where to look next", "- ", steps, Tone::Plain);
 }
 
 /// Why it ended and what it cost.

@@ -5,13 +5,12 @@ use super::names::Names;
 use super::numbers::{
     counted, digits, grouped, number, percent, rate, rate_interval, rate_unit, share, time,
 };
-use super::results::words::dropping;
+use super::results::words::{dropping, sentence};
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::record::{Campaign, Slot, Summary};
 use linerate_measure::summary::{Comparison, Limit, Row};
 use linerate_plan::settings::Mode;
 use linerate_plan::units::LINK_SPEEDS;
-use linerate_stats::Estimate;
 
 /// One row per slot.
 pub fn rates(page: &mut Document, campaign: &Campaign, summary: &Summary, names: &Names) {
@@ -107,41 +106,11 @@ pub fn comparisons(page: &mut Document, campaign: &Campaign, summary: &Summary, 
 fn comparison(campaign: &Campaign, summary: &Summary, c: &Comparison, names: &Names) -> String {
     let (slot, with) = (names.get(c.slot), names.get(c.with));
     let row = |slot: usize| summary.rows.iter().find(|r| r.slot == slot);
-    if let (Some(cost), Some(of), Some(than)) = (c.cost, row(c.slot), row(c.with)) {
-        return dropping((slot, of), (with, than), &cost, campaign.asked.mode);
-    }
-    let blocks = counted(c.ratio.n, "block");
-    let Estimate { median, low, high, .. } = c.ratio;
-    let percents = |r: f64| 100.0 * (r - 1.0);
-    let (Some(low), Some(high)) = (low, high) else {
-        let median = percents(median);
-        return format!(
-            "{slot} against {with}: {median:+.1} % in {blocks}, too few for an interval; nothing proven"
-        );
-    };
-    let places = match 100.0 * (high - low) {
-        w if w >= 10.0 => 0,
-        w if w >= 0.5 => 1,
-        w if w >= 0.05 => 2,
-        _ => 3,
-    };
-    let [m, l, h] = [median, low, high].map(percents);
-    match c.proven_different() {
-        false => {
-            format!(
-                "no difference proven between {slot} and {with} ({l:+.places$}..{h:+.places$} %), {blocks}"
-            )
-        }
-        true if median >= 2.0 => {
-            format!(
-                "{slot} is {median:.2} times as fast as {with}, 95 % interval {low:.2}..{high:.2} times, {blocks}"
-            )
-        }
-        true => {
-            let (m, l, h, word) = if m < 0.0 { (-m, -h, -l, "slower") } else { (m, l, h, "faster") };
-            format!(
-                "{slot} is {m:.places$} % {word} than {with}, 95 % interval {l:.places$}..{h:.places$} %, {blocks}"
-            )
+    match (c.cost, row(c.slot), row(c.with)) {
+        (Some(cost), Some(of), Some(than)) => dropping((slot, of), (with, than), &cost, campaign.asked.mode),
+        _ => {
+            let text = sentence(slot, with, &c.ratio, c.proven_different());
+            format!("{text}, {}", counted(c.ratio.n, "block"))
         }
     }
 }

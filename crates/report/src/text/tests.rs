@@ -247,7 +247,7 @@ fn threaded_with_losses() {
               simple IMIX, same frame rate   369  36.9  14.8  9.22  3.69
 
             Comparisons, paired by block
-            - no difference proven between forwarding IPv6 84 B and forwarding IPv4 64 B (-0.02..+0.23 %), 10 blocks
+            - No difference is shown between forwarding IPv6 84 B and forwarding IPv4 64 B (-0.02..+0.23 %), 10 blocks
 
             Latency from generator to receiver
                                            p50      p99    p99.9

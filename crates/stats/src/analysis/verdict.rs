@@ -73,7 +73,7 @@ impl Told {
     fn signed_interval(&self, settings: &Settings) -> Option<String> {
         let (d, unit) = self.difference();
         let (low, high) = (d.low?, d.high?);
-        let digits = places(high - low);
+        let digits = places(low, high);
         Some(format!("{} interval {low:+.digits$}..{high:+.digits$}{unit}", confidence(settings)))
     }
 }
@@ -114,7 +114,7 @@ fn told_claim(told: &Told, settings: &Settings) -> (String, String) {
     let Some((low, high)) = d.low.zip(d.high) else {
         return (format!("{}{unit} {word} than", figure(d.value, 2)), String::new());
     };
-    let digits = places(high - low);
+    let digits = places(low, high);
     let interval = format!(", {} interval {low:.digits$}..{high:.digits$}{unit}", confidence(settings));
     (format!("{:.digits$}{unit} {word} than", d.value), interval)
 }
@@ -123,12 +123,15 @@ fn turned(d: Shift) -> Shift {
     Shift { value: -d.value, low: d.high.map(|v| -v), high: d.low.map(|v| -v), ..d }
 }
 
-/// Decimals that an interval of this width deserves.
-fn places(width: f64) -> usize {
-    match width {
+/// Decimals that an interval around 0 deserves: by its width, and so many that one that excludes 0 does not read as if it did not.
+pub fn places(low: f64, high: f64) -> usize {
+    let by_width = match high - low {
         w if w >= 10.0 || w <= 0.0 || !w.is_finite() => 0,
-        w => (1.0 - w.log10().floor()).clamp(0.0, 9.0) as usize,
-    }
+        w => (1.0 - (2.0 * w).log10().floor()).clamp(1.0, 9.0) as usize,
+    };
+    let (excludes_0, nearest) = (low > 0.0 || high < 0.0, low.abs().min(high.abs()));
+    let reads_as_0 = |places: usize| nearest < 0.5 * 0.1f64.powi(places as i32);
+    (by_width..9).find(|places| !(excludes_0 && reads_as_0(*places))).unwrap_or(9)
 }
 
 /// `95 %`, `99.5 %`.

@@ -1,6 +1,6 @@
 //! Carries a test out, and records every trial as soon as it is over.
 
-use crate::cli::{Conduct, Format};
+use crate::cli::Conduct;
 use crate::interrupt::{self, Hosts, interrupted};
 use crate::output::{FAILED, INTERRUPTED, print, show};
 use crate::progress::Progress;
@@ -9,6 +9,7 @@ use linerate_hosts::phases::{Action, Design, End, Phase, Report, Undone};
 use linerate_import::conductor::{Recorder, Test, Trial, phase_name};
 use linerate_linux::records::{TrialLog, utc_now};
 use linerate_remote::{Driver, ExecutionTarget, Notice};
+use linerate_report::format::Format;
 use linerate_report::text;
 use std::path::Path;
 use std::process::ExitCode;
@@ -26,7 +27,7 @@ pub fn carry(
     test: &Test,
     places: Vec<ExecutionTarget>,
     at: Vec<String>,
-    format: Format,
+    format: &'static dyn Format,
 ) -> Result<ExitCode> {
     let records = TrialLog::create(Path::new(FOLDER), &test.name, args.output.as_deref())?;
     let wanted = args.wanted();
@@ -57,7 +58,7 @@ struct Campaign<'t> {
     design: Design,
     /// For the message of an interrupt; `None` where hosts are not reset.
     hosts: Option<&'static Hosts>,
-    format: Format,
+    format: &'static dyn Format,
     recorder: Recorder<'t>,
     records: TrialLog,
     progress: Progress,
@@ -134,9 +135,9 @@ impl Campaign<'_> {
         self.whole &= trial.is_whole();
         let line = serde_json::to_string(trial)? + "\n";
         self.records.write(trial.trial.into(), &line)?;
-        self.progress.aside(|| match self.format {
-            Format::Text => show(&text::conducted(trial)),
-            Format::Json => print(&line),
+        self.progress.aside(|| match self.format.name() {
+            "json" => print(&line),
+            _ => show(self.format, &text::conducted(trial)),
         });
         Ok(())
     }
@@ -148,8 +149,8 @@ impl Campaign<'_> {
     fn finish(self) -> Result<ExitCode> {
         let Campaign { format, records, progress, trials, failed, whole, error, .. } = self;
         drop(progress);
-        if format == Format::Text && trials > 0 && error.is_none() {
-            show(&text::conducted_all(trials, failed, &records.path().display().to_string()));
+        if format.name() != "json" && trials > 0 && error.is_none() {
+            show(format, &text::conducted_all(trials, failed, &records.path().display().to_string()));
         }
         match error {
             Some(error) => Err(error),

@@ -68,8 +68,8 @@ fn over_ssh(worker: &Worker, args: &Conduct) -> Place {
     let by_name = args.map.iter().rfind(|(name, _)| worker.name == name.to_lowercase());
     let found = by_name.or_else(|| args.map.iter().rfind(|(name, _)| worker.host == *name));
     let mut target = Target::new(found.map_or(&worker.host, |(_, to)| to)).named(&worker.name);
-    target.config.clone_from(&args.ssh_config);
-    target.accept_new = args.accept_new_keys;
+    target.config.clone_from(&args.ssh.ssh_config);
+    target.accept_new = args.ssh.accept_new_keys;
     Place { at: target.address.clone(), reach: Err(target) }
 }
 

@@ -1,6 +1,5 @@
 //! The steps of a test, as JSON.
 
-use anyhow::Result;
 use linerate_hosts::phases::Phase;
 use linerate_import::conductor::{self, Mode, phase_name};
 use serde::{Serialize, Serializer};
@@ -36,10 +35,9 @@ fn in_order<S: Serializer>(phases: &[(&str, Vec<Step<'_>>)], serializer: S) -> R
 }
 
 /// The test with those of its phases that are wanted.
-pub fn json(test: &conductor::Test, wanted: &[Phase]) -> Result<String> {
+pub fn json(test: &conductor::Test, wanted: &[Phase]) -> impl Serialize {
     let workers = test.workers.iter().map(|w| worker(w, wanted)).collect();
-    let shown = Test { name: &test.name, trials: test.trials, workers };
-    Ok(serde_json::to_string_pretty(&shown)? + "\n")
+    Test { name: &test.name, trials: test.trials, workers }
 }
 
 fn worker<'t>(worker: &'t conductor::Worker, wanted: &[Phase]) -> Worker<'t> {

@@ -67,7 +67,7 @@ impl Site {
     pub fn open(args: &Run, plan: &Path, lab: Lab, trials: &Trials) -> Result<Site> {
         let progress = Progress::of_steps();
         let load = Duration::from_nanos(Timing::of_hosts(trials.duration_ns).load_ns());
-        let approach = Approach { accept_new: args.accept_new_keys, config: args.ssh_config.clone(), load };
+        let approach = Approach { load, ..args.ssh.approach() };
         let mut site = Site::reach(lab, approach, folder(plan), &progress)?;
         if let Some(earlier) = site.put_back_if_known(trials.reboot)? {
             progress.aside(|| earlier.told.iter().for_each(|line| eprintln!("linerate: {line}")));

@@ -2,14 +2,13 @@
 
 use crate::campaign::Finished;
 use crate::cli::{CampaignArgs, Share};
-use crate::output::{FAILED, INTERRUPTED, print, print_campaign, show, tell};
+use crate::output::{FAILED, INTERRUPTED, print_campaign, print_place, tell};
 use anyhow::Result;
 use linerate_measure::record::{Campaign, HostFacts, Summary};
 use linerate_measure::results::{Compared, Results};
 use linerate_measure::strategy::Stopped;
 use linerate_plan::campaign::Interest;
 use linerate_plan::judge::Judgement;
-use linerate_report::text;
 use std::process::ExitCode;
 
 /// Exit status where an expectation of the plan was missed, or a variant is slower than it may be.
@@ -23,11 +22,9 @@ pub fn report(
     finished: Finished,
 ) -> Result<ExitCode> {
     let Finished { summary, directory, failure, .. } = finished;
-    if args.json {
-        print_campaign(&directory, campaign, facts, &summary);
-    } else if !args.quiet {
-        show(&text::summary(campaign, facts, &summary));
-        print(&format!("Records: {}\n", directory.display()));
+    if !args.quiet {
+        print_campaign(&args.printed, &directory, campaign, facts, &summary)?;
+        print_place(&args.printed, &directory);
     }
     if let Some(failure) = failure {
         return Err(failure);

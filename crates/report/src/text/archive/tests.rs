@@ -1,6 +1,6 @@
 use super::*;
 use crate::format::Style;
-use linerate_import::netbenches::Published;
+use linerate_import::netbenches::{FileProblem, Published};
 
 fn run(log: &str, median: Option<f64>, sound: Option<f64>) -> Run {
     Run { log: log.into(), median_pps: median, sound_pps: sound, ..Run::default() }

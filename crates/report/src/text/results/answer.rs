@@ -111,9 +111,9 @@ fn pair(shown: &Shown<'_>, c: &Compared, of: &str, than: &str) -> Option<String>
     match c.cost {
         Some(cost) => {
             let (left, right) = ((of, shown.row(c.of)?), (than, shown.row(c.than)?));
-            Some(dropping(left, right, &cost, shown.campaign.asked.mode))
+            Some(dropping(left, right, &cost, shown.campaign.asked.mode) + ".")
         }
-        None => Some(sentence(of, than, &c.ratio?, c.proven)),
+        None => Some(sentence(of, than, &c.ratio?, c.proven) + "."),
     }
 }
 

@@ -4,7 +4,7 @@ use super::super::names::Names;
 use super::super::numbers::grouped;
 use super::super::setup::{machine, mode, roles, states};
 use super::Shown;
-use crate::document::{Document, Tone};
+use crate::document::Document;
 use linerate_measure::strategy::by_name;
 use linerate_plan::campaign::Campaign as Plan;
 use linerate_plan::settings::Mode;
@@ -17,21 +17,21 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     page.heading("How it was measured");
     let (campaign, plan) = (shown.campaign, &shown.planned.plan);
     let arguments = "the arguments of `linerate bench`, whose --print-plan prints it";
-    page.item("plan     ", shown.planned.file.as_deref().unwrap_or(arguments), Tone::Plain);
-    page.item("mode     ", mode(campaign.asked.mode), Tone::Plain);
+    page.fact("plan", shown.planned.file.as_deref().unwrap_or(arguments));
+    page.fact("mode", mode(campaign.asked.mode));
     if campaign.asked.mode != Mode::Hosts {
-        page.item("CPUs     ", &roles(campaign), Tone::Plain);
+        page.fact("CPUs", &roles(campaign));
     }
-    page.item("traffic  ", &traffic(plan), Tone::Plain);
-    page.item("trials   ", &trials(shown), Tone::Plain);
+    page.fact("traffic", &traffic(plan));
+    page.fact("trials", &trials(shown));
     states(page, shown.summary, &Names::of(campaign));
     if campaign.asked.mode != Mode::Hosts {
-        page.item("host     ", &machine(shown.host), Tone::Plain);
+        page.fact("host", &machine(shown.host));
     }
     for note in &campaign.notes {
-        page.item("note     ", note, Tone::Plain);
+        page.fact("note", note);
     }
-    page.item("figures  ", figures(campaign.asked.mode), Tone::Plain);
+    page.fact("figures", figures(campaign.asked.mode));
 }
 
 /// What the frames are, each of their properties once.
