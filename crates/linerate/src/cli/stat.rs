@@ -71,7 +71,7 @@ pub struct Stat {
     pub era: Era,
 
     /// After ministat's output, print verdicts in words, Mann-Whitney and Welch tests, shifts with intervals, and warnings
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     pub full: bool,
 
     #[command(flatten)]

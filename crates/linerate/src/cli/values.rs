@@ -82,7 +82,10 @@ pub fn pkt_gen_rate(text: &str) -> Result<Rate, Diagnostic> {
 
 /// A count of frames.
 pub fn count(text: &str) -> Result<u64, String> {
-    number(text, 1, u64::MAX)
+    match number(text, 0, u64::MAX)? {
+        0 => Err("at least 1: leave it out to end by --duration alone".into()),
+        count => Ok(count),
+    }
 }
 
 /// A number such as 1000, 80_000_000, 10k or 1M.
@@ -95,12 +98,8 @@ pub fn number(text: &str, least: u64, most: u64) -> Result<u64, String> {
         .find_map(|(unit, scale)| lower.strip_suffix(unit).map(|digits| (digits, *scale)))
         .unwrap_or((&lower, 1));
     let value = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale));
-    let value = value.ok_or_else(|| format!("'{text}' is not a number: write 1000, 500k or 10M"))?;
-    match (least..=most).contains(&value) {
-        true => Ok(value),
-        false if most == u64::MAX => Err(format!("at least {least}")),
-        false => Err(format!("from {least} to {most}")),
-    }
+    let value = value.ok_or_else(|| format!("'{text}' is not a number: write 1000, 10k or 1M"))?;
+    if (least..=most).contains(&value) { Ok(value) } else { Err(format!("from {least} to {most}")) }
 }
 
 #[cfg(test)]
