@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use linerate_linux::host::memory::peak_rss_bytes;
 use linerate_linux::records::RecordStore;
 use linerate_measure::audit::{Evidence, audit};
+use linerate_measure::collector::Collection;
 use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord, VERSION};
 use linerate_measure::strategy::{Design, History, Observed, Stopped, Strategy, TrialRequest, replay};
 use linerate_measure::summary::summarise;
@@ -168,6 +169,9 @@ impl Conductor<'_> {
             connections: shown.connections,
             faults: shown.outcome.faults,
         };
+        let Collection { cpus, counters, collected, costs } = shown.collection;
+        let mut dut = shown.account.dut;
+        dut.extend(counters);
         let sent = evidence.generator.frames;
         let once = evidence.receiver.unique();
         TrialRecord {
@@ -187,11 +191,12 @@ impl Conductor<'_> {
             generator: evidence.generator,
             receiver: evidence.receiver,
             losses: evidence.losses,
-            dut: shown.account.dut,
-            cpus: shown.cpus,
+            dut,
+            cpus,
             samples: shown.outcome.samples,
             connections: evidence.connections,
-            collected: shown.collected,
+            collected,
+            collectors: costs,
             rules: shown.rules,
             skew_ns: shown.skew_ns,
             imported: None,

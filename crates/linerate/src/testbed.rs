@@ -1,5 +1,6 @@
 //! A testbed carries out trials: the embedded lab with real packets, or the in-memory port for tests of everything else.
 
+mod collectors;
 mod connections;
 mod embedded;
 mod embedded_plan;
@@ -17,8 +18,9 @@ pub use simulated::{Simulated, parse_simulation};
 use anyhow::Result;
 use linerate_linux::lab::ledger::Account;
 use linerate_linux::trial::Outcome;
+use linerate_measure::collector::Collection;
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Collected, Connections, CpuShare};
+use linerate_measure::record::Connections;
 use linerate_plan::rules::own::RuleCount;
 use linerate_plan::settings::States;
 use linerate_plan::timing::Timing;
@@ -36,10 +38,8 @@ pub struct TrialOutcome {
     pub receiver: PortCounters,
     /// Where frames were lost, and the second counts.
     pub account: Account,
-    /// How busy the CPUs were.
-    pub cpus: Vec<CpuShare>,
-    /// What the plan's commands said.
-    pub collected: Vec<Collected>,
+    /// What the plan's collectors found.
+    pub collection: Collection,
     /// The DUT's connections after the trial, where it keeps states.
     pub connections: Option<Connections>,
     /// What the rules of a user's file counted.

@@ -1,7 +1,7 @@
 //! Drives one trial: does what the pure state machine in `linerate_measure::trial` asks for, with a real clock and real ports.
 
 use crate::ports::{Load, Port, PortError, monotonic_ns};
-use linerate_measure::trial::{Event, Machine, Sample, Step};
+use linerate_measure::trial::{Event, Machine, Moment, Sample, Step};
 use linerate_plan::timing::Timing;
 use rustix::process::{getpriority_process, setpriority_process};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,15 +16,6 @@ pub struct Outcome {
     pub began_ns: u64,
     /// What went wrong while it ran.
     pub faults: Vec<String>,
-}
-
-/// A moment of a trial that a caller may note.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
-    /// The first frame has left.
-    Began,
-    /// The load has ended.
-    Ended,
 }
 
 /// The calling thread goes before ordinary programs, as the generator's threads do, until this is dropped: on a machine with few CPUs it

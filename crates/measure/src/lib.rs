@@ -6,6 +6,7 @@
 pub mod advice;
 pub mod audit;
 pub mod calendar;
+pub mod collector;
 pub mod compare;
 pub mod counters;
 pub mod history;

@@ -246,9 +246,12 @@ pub struct TrialRecord {
     /// The connections that the DUT tracked when the trial was over, where it keeps states and can be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<Connections>,
-    /// What a plan's commands said after the trial.
+    /// What a plan's commands said, and why a collector found nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collected: Vec<Collected>,
+    /// What collecting cost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collectors: Vec<CollectorCost>,
     /// What the rules of a rule file counted in this trial, those that met frames.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleCount>,
@@ -283,6 +286,15 @@ pub struct Connections {
     /// Those among them that have never been answered; looked at where none should be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unanswered: Option<u64>,
+}
+
+/// What a collector cost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CollectorCost {
+    /// The plan's name for it.
+    pub name: String,
+    /// Time before, during and after the load together, in nanoseconds.
+    pub took_ns: u64,
 }
 
 /// What a command said after a trial.

@@ -14,6 +14,15 @@ pub struct Sample {
     pub received: u64,
 }
 
+/// A moment of a trial that collectors are told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// The first frame has left.
+    Began,
+    /// The load has ended.
+    Ended,
+}
+
 /// What the driver of a trial has to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {

@@ -273,27 +273,13 @@ pub enum Reboot {
 /// What is collected with each trial.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Collect {
-    /// Kinds of figures.
-    pub what: Vec<Figures>,
+    /// Collectors, by their names.
+    pub what: Vec<String>,
     /// Commands whose output is kept, run on the device under test after each trial.
     pub commands: Vec<String>,
     /// Commands whose output is kept, run on the device under test from before the load of each trial until after it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub during: Vec<String>,
-}
-
-/// Figures that can be collected with a trial. The counters of every frame always are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Figures {
-    /// How busy each CPU was.
-    Cpus,
-    /// How long stamped frames took.
-    Latency,
-    /// Frames by receive queue.
-    Queues,
-    /// Interrupts by CPU.
-    Interrupts,
 }
 
 /// Something that a plan or lane cannot do without.

@@ -218,7 +218,7 @@ static REBOOTS: [(&str, &str); 3] = [
 static COLLECT: Table = Table {
     what: "[collect]",
     keys: &[&[
-        Key::new("what", Kind::List(&Kind::Choice(&FIGURES)), "Figures to collect. Default: cpus."),
+        Key::new("what", Kind::List(&Kind::Choice(&COLLECTORS)), "Figures to collect. Default: cpus."),
         Key::new(
             "commands",
             Kind::List(&Kind::Line),
@@ -232,7 +232,8 @@ static COLLECT: Table = Table {
     ]],
 };
 
-static FIGURES: [(&str, &str); 4] = [
+/// What `collect.what` can name, with its meaning.
+pub static COLLECTORS: [(&str, &str); 4] = [
     ("cpus", "how busy each CPU was"),
     ("latency", "how long stamped frames took"),
     ("queues", "frames by receive queue"),

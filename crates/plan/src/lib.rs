@@ -15,7 +15,7 @@ mod expand;
 mod field;
 mod grammar;
 pub mod judge;
-mod keys;
+pub mod keys;
 pub mod lab;
 mod lower;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! From trees to the types of [`super::settings`] and [`super::campaign`]: nothing can go wrong any more, what is absent has its default.
 
-use super::campaign::{Collect, Figures, Kind, Lab, Port, Reboot, Requirement, STAMP_EVERY, Trials};
+use super::campaign::{Collect, Kind, Lab, Port, Reboot, Requirement, STAMP_EVERY, Trials};
 use super::settings::Mode;
 use super::settings::{
     Command, End, Feature, File, Filter, Image, Interface, Neighbour, Route, Rules, Settings, Tool,
@@ -256,16 +256,10 @@ pub(super) fn trials(tree: &Tree, quick: bool) -> Trials {
 /// What is collected.
 pub(super) fn collect(tree: &Tree) -> Collect {
     let Some(collect) = tree.table("collect") else {
-        return Collect { what: vec![Figures::Cpus], ..Collect::default() };
-    };
-    let figures = |name: &String| match name.as_str() {
-        "latency" => Figures::Latency,
-        "queues" => Figures::Queues,
-        "interrupts" => Figures::Interrupts,
-        _ => Figures::Cpus,
+        return Collect { what: vec!["cpus".into()], ..Collect::default() };
     };
     Collect {
-        what: collect.texts("what").iter().map(figures).collect(),
+        what: collect.texts("what"),
         commands: collect.texts("commands"),
         during: collect.texts("during"),
     }

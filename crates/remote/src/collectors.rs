@@ -1,15 +1,16 @@
-//! Commands that run on a host while a load does: armed before it, left alone under it, ended and fetched after it. A host that answers
-//! nobody under load is waited for afterwards only.
+//! Commands of a plan that run on a host: after a load, or while it lasts. These start before it, are left alone under it, and are ended and
+//! fetched after it: a host that answers nobody under load is waited for afterwards only.
 
 use super::error::RemoteError;
 use super::execution_target::ExecutionTarget;
 use super::live::{Heard, Live};
 use super::session::{Kind, Session, Stream};
-use super::words;
+use super::{Order, words};
 use crate::external::streams::{NUMBER, Streams};
-use linerate_hosts::phases::{Cause, Output, Status, Supervision};
+use linerate_hosts::phases::{Cause, Outcome, Output, Status, Supervision};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
+use linerate_measure::collector::{Artefact, Collector};
 use linerate_measure::record::Collected;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -19,6 +20,8 @@ use std::time::Duration;
 
 /// Bytes of each command's output that are kept: the first half and the last.
 const MOST: usize = 64 * 1024;
+/// How long a command after a load may take.
+const COMMAND_WITHIN: Duration = Duration::from_secs(30);
 /// How long commands may take to begin, all together.
 const BEGIN_NS: u64 = 10_000_000_000;
 /// How long a command that was interrupted may take to end before it is told to, then before it is killed, then before it is given up.
@@ -31,40 +34,57 @@ const WATCH: u8 = 0;
 const END: u8 = 1;
 const ABANDON: u8 = 2;
 
-/// Commands that run on a host. When this is dropped, they are ended.
-#[derive(Debug)]
-pub struct Collectors {
+/// Commands of a plan that run on a host while a load does. When this is dropped, they are ended.
+pub struct UnderLoad {
+    host: Observed,
+    commands: Vec<String>,
     order: Arc<AtomicU8>,
     thread: Option<JoinHandle<Vec<Collected>>>,
 }
 
-impl Collectors {
-    /// Starts lines for the shell, each in a session of its own, and waits until they run. What cannot be started is told by
-    /// [`Collectors::fetch`].
-    pub fn start(place: Arc<ExecutionTarget>, commands: Vec<String>, sudo: bool) -> Collectors {
-        let order = Arc::new(AtomicU8::new(WATCH));
-        if commands.is_empty() {
-            return Collectors { order, thread: None };
-        }
-        let (begun, all_begun) = channel();
-        let theirs = Arc::clone(&order);
-        let watch = move || {
-            let all = commands.into_iter().map(|command| Collector::start(&place, command, sudo)).collect();
-            Watch { place, all, order: theirs }.run(begun)
-        };
-        let thread = Some(thread::spawn(watch));
-        let _ = all_begun.recv();
-        Collectors { order, thread }
-    }
+/// A host that is observed.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    /// Where commands run.
+    pub target: Arc<ExecutionTarget>,
+    /// Whether they need sudo.
+    pub sudo: bool,
+}
 
-    /// Ends them (SIGINT, then SIGTERM) and gives what they have said, in the order of the commands.
-    pub fn fetch(mut self) -> Vec<Collected> {
-        self.order.store(END, Ordering::Relaxed);
-        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+impl UnderLoad {
+    /// Lines for the shell, each in a session of its own.
+    pub fn new(host: Observed, commands: Vec<String>) -> UnderLoad {
+        UnderLoad { host, commands, order: Arc::new(AtomicU8::new(WATCH)), thread: None }
     }
 }
 
-impl Drop for Collectors {
+impl Collector for UnderLoad {
+    fn name(&self) -> &'static str {
+        "during"
+    }
+
+    /// Starts the commands and waits until they run. What cannot be started is told with the outputs.
+    fn before(&mut self) -> Result<(), String> {
+        let (begun, all_begun) = channel();
+        let Observed { target: place, sudo } = self.host.clone();
+        let (commands, order) = (std::mem::take(&mut self.commands), Arc::clone(&self.order));
+        self.thread = Some(thread::spawn(move || {
+            let all = commands.into_iter().map(|command| Command::start(&place, command, sudo)).collect();
+            Watch { place, all, order }.run(begun)
+        }));
+        let _ = all_begun.recv();
+        Ok(())
+    }
+
+    /// Ends them (SIGINT, then SIGTERM) and gives what they have said, in the order of the commands.
+    fn after(&mut self) -> Result<Vec<Artefact>, String> {
+        self.order.store(END, Ordering::Relaxed);
+        let said = self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        Ok(said.into_iter().map(Artefact::Output).collect())
+    }
+}
+
+impl Drop for UnderLoad {
     fn drop(&mut self) {
         self.order.store(ABANDON, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -73,10 +93,60 @@ impl Drop for Collectors {
     }
 }
 
+/// Commands of a plan that run on a host after a load.
+pub struct AfterLoad {
+    host: Observed,
+    commands: Vec<String>,
+}
+
+impl AfterLoad {
+    /// Lines for the shell.
+    pub fn new(host: Observed, commands: Vec<String>) -> AfterLoad {
+        AfterLoad { host, commands }
+    }
+}
+
+impl Collector for AfterLoad {
+    fn name(&self) -> &'static str {
+        "commands"
+    }
+
+    fn after(&mut self) -> Result<Vec<Artefact>, String> {
+        let said = |command: &String| {
+            let output = self.host.output(command);
+            Artefact::Output(Collected { command: command.clone(), output })
+        };
+        Ok(self.commands.iter().map(said).collect())
+    }
+}
+
+impl Observed {
+    /// The output of a line for the shell.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn output(&self, command: &str) -> Result<String, String> {
+        let words = ["sh", "-c", command].map(String::from);
+        let command = words::line(&words, false);
+        let order = Order { command: &command, limit: COMMAND_WITHIN, most_output: MOST, sudo: self.sudo };
+        match self.target.run(&order, None) {
+            Ok(finished) if finished.is_success() => Ok(finished.text()),
+            Ok(finished) if finished.outcome == Outcome::TimedOut => {
+                Err(format!("it was killed: it had not ended after {} s", COMMAND_WITHIN.as_secs()))
+            }
+            Ok(finished) => Err(match finished.outcome {
+                Outcome::Ended(status) => how_it_ended(status, finished.errors().trim()),
+                _ => "linerate was interrupted".into(),
+            }),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
 /// All commands of a host.
 struct Watch {
     place: Arc<ExecutionTarget>,
-    all: Vec<Collector>,
+    all: Vec<Command>,
     order: Arc<AtomicU8>,
 }
 
@@ -86,7 +156,7 @@ impl Watch {
         loop {
             let now = monotonic_ns();
             self.all.iter_mut().for_each(|collector| collector.hear(&self.place, now));
-            if self.all.iter().all(Collector::is_under_way) || now.saturating_sub(since) > BEGIN_NS {
+            if self.all.iter().all(Command::is_under_way) || now.saturating_sub(since) > BEGIN_NS {
                 begun = None;
             }
             let over = self.all.iter().all(|collector| collector.result.is_some());
@@ -104,12 +174,12 @@ impl Watch {
                 thread::sleep(LOOK);
             }
         }
-        self.all.into_iter().filter_map(Collector::collected).collect()
+        self.all.into_iter().filter_map(Command::collected).collect()
     }
 }
 
 /// One command.
-struct Collector {
+struct Command {
     command: String,
     live: Option<Live>,
     /// Takes the number of its process out of its errors.
@@ -120,8 +190,8 @@ struct Collector {
     result: Option<Result<(), String>>,
 }
 
-impl Collector {
-    fn start(place: &ExecutionTarget, command: String, sudo: bool) -> Collector {
+impl Command {
+    fn start(place: &ExecutionTarget, command: String, sudo: bool) -> Command {
         let words = ["sh", "-c", &command].map(String::from);
         let line = format!("echo {NUMBER}$$ >&2; exec {}", words::line(&words, false));
         let (live, result) = match Session::start_as(place, Kind::Watched, &line, sudo) {
@@ -129,7 +199,7 @@ impl Collector {
             Err(error) => (None, Some(Err(error.to_string()))),
         };
         let kept = [Output::new(MOST), Output::new(MOST)];
-        Collector { command, live, errors: Streams::default(), kept, asked: false, result }
+        Command { command, live, errors: Streams::default(), kept, asked: false, result }
     }
 
     /// Whether it runs, or will not any more.
@@ -177,13 +247,10 @@ impl Collector {
 
     fn over(&mut self, status: Status) {
         self.kept[1].push(&self.errors.finish());
-        let said = String::from_utf8_lossy(&self.kept[1].bytes()).trim().to_string();
-        let said = if said.is_empty() { said } else { format!(": {said}") };
         let early = match status {
             _ if self.asked => Ok(()),
             Status::Exit(0) => Ok(()),
-            Status::Exit(status) => Err(format!("it ended with status {status}{said}")),
-            Status::Signal(signal) => Err(format!("it was ended by signal {signal}{said}")),
+            status => Err(how_it_ended(status, String::from_utf8_lossy(&self.kept[1].bytes()).trim())),
         };
         self.result.get_or_insert(early);
     }
@@ -201,5 +268,14 @@ impl Collector {
     fn collected(self) -> Option<Collected> {
         let output = self.result?.map(|()| String::from_utf8_lossy(&self.kept[0].bytes()).into_owned());
         Some(Collected { command: self.command, output })
+    }
+}
+
+/// Why a command has no output; `said`: its errors.
+fn how_it_ended(status: Status, said: &str) -> String {
+    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+    match status {
+        Status::Exit(status) => format!("it ended with status {status}{said}"),
+        Status::Signal(signal) => format!("it was ended by signal {signal}{said}"),
     }
 }

@@ -31,7 +31,7 @@ pub mod target;
 pub mod words;
 
 pub use changes::{Changes, Undone};
-pub use collectors::Collectors;
+pub use collectors::{AfterLoad, Observed, UnderLoad};
 pub use connection::Connection;
 pub use driver::{Driver, Notice, Start, Started};
 pub use error::{Fault, Left, RemoteError};

@@ -241,6 +241,7 @@ fn trial(slot: usize, block: usize, run: Run, rule: Rule, length: Option<u64>) -
         samples,
         connections: None,
         collected: Vec::new(),
+        collectors: Vec::new(),
         rules: Vec::new(),
         skew_ns: None,
         took_ns: 0,

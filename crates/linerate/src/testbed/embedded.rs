@@ -1,30 +1,23 @@
 //! The embedded lab as a testbed.
 
+use super::collectors::Scene;
 use super::connections::{Freshness, Shower, Timeouts, tracked};
 use super::embedded_plan::{EmbeddedPlan, SlotLoad};
 use super::tester::{STREAMS, Tester};
 use super::{Connections, States, Testbed, TrialOutcome};
 use anyhow::{Context, Result, bail};
-use linerate_linux::host::cpu::CpuTimes;
 use linerate_linux::lab::ledger::{self, Account, Snapshot};
-use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane, collect};
-use linerate_linux::net::{conntrack, procnet};
+use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane};
+use linerate_linux::net::conntrack;
 use linerate_linux::ports::Port;
-use linerate_linux::process::Job;
-use linerate_linux::trial::{self, Moment};
+use linerate_linux::trial;
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::Collected;
 use linerate_measure::trial::rates;
-use linerate_plan::placeholders::fill;
 use linerate_plan::rules::own;
 use linerate_plan::settings::Dut;
 use linerate_plan::settings::Mode;
 use linerate_plan::timing::Timing;
-use linerate_remote::Collectors;
-use linerate_remote::ExecutionTarget;
 use linerate_stats::median;
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -277,36 +270,27 @@ impl Testbed for Embedded {
         let (generator, receiver) = self.tester.pair(kind, lane_number);
         generator.set_rate(load);
         generator.set_batch(batch);
-        let root = Path::new("/");
-        let what = &self.plan.collect.what;
-        let armed = arm(lane, &self.plan.collect.during);
-        let figures = collect::read(lane, what, root)?;
+        let mut collectors = Scene::of_lane(lane).before(&self.plan.collect);
         let counted = lane.rule_counts();
         let before = self.lab.snapshot(lane)?;
         let began = Instant::now();
-        let (mut cpu_before, mut cpu_after) = (None, None);
-        let outcome = trial::run(timing, None, generator, receiver, interrupted, |moment| match moment {
-            Moment::Began => cpu_before = CpuTimes::read(root).ok(),
-            Moment::Ended => cpu_after = CpuTimes::read(root).ok(),
-        })?;
-        let cpus = cpu_after.zip(cpu_before).map(|(after, before)| after.since(&before)).unwrap_or_default();
+        let during = |moment| collectors.during(moment);
+        let outcome = trial::run(timing, None, generator, receiver, interrupted, during)?;
         let sent = generator.counters();
-        let (received, mut account) = settle(&self.lab, lane, &before, &sent, receiver)?;
-        account.dut.extend(procnet::difference(&figures, &collect::read(lane, what, root)?));
+        let (received, account) = settle(&self.lab, lane, &before, &sent, receiver)?;
         let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
-        let mut collected = armed.map(Collectors::fetch).unwrap_or_default();
-        let said = self.plan.collect.commands.iter().filter(|_| lane.dut.is_some());
-        collected.extend(said.map(|command| ask(lane, command)));
+        let collection = collectors.after();
         let connections = self.connections(slot, began, sent.frames)?;
-        let shown = TrialOutcome {
+        Ok(TrialOutcome {
             outcome,
             generator: sent,
             receiver: received,
             account,
-            cpus,
+            collection,
+            connections,
+            rules,
             ..TrialOutcome::default()
-        };
-        Ok(TrialOutcome { collected, connections, rules, ..shown })
+        })
     }
 }
 
@@ -318,29 +302,6 @@ const LEARNING_BATCH: u32 = 64;
 
 /// Frames handed over at once where a rate was asked for.
 pub const PACED_BATCH: u32 = 8;
-
-/// A plan's command with the names of a DUT's interfaces.
-fn filled(lane: &Lane, command: &str) -> String {
-    let [inside, outside] = lane.dut.as_ref().map_or(["", ""], |dut| [&dut.inside.name, &dut.outside.name]);
-    fill(command, inside, outside)
-}
-
-/// Starts the plan's commands that run under load on a DUT.
-fn arm(lane: &Lane, commands: &[String]) -> Option<Collectors> {
-    let commands = commands.iter().map(|command| filled(lane, command)).collect();
-    Some(Collectors::start(Arc::new(ExecutionTarget::of_dut(lane)?), commands, false))
-}
-
-/// Runs one of the plan's commands on a DUT.
-fn ask(lane: &Lane, command: &str) -> Collected {
-    let command = filled(lane, command);
-    let job = Job::new("sh", &["-c", &command]).within(COMMAND_WITHIN);
-    let output = lane.run(&job).map(|finished| finished.stdout).map_err(|e| e.to_string());
-    Collected { command, output }
-}
-
-/// How long a command after a trial may take.
-const COMMAND_WITHIN: Duration = Duration::from_secs(10);
 
 /// Flows that a DUT without states is shown before the first trial: neighbours, caches and branch predictors.
 const ENOUGH_TO_LEARN: u64 = 10_000;

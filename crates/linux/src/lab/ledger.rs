@@ -135,7 +135,7 @@ fn reconcile(
             // Copies that the DUT made, and frames of its own, left it without having entered.
             let made = receiver.duplicates() + receiver.foreign_total();
             let inside = (entered + made).saturating_sub(left + ring_full);
-            account.dut = procnet::difference(&b.drops, &a.drops);
+            account.dut = procnet::grown(&b.drops, &a.drops);
             // A card counts as dropped what its ring, its program and the backlog had no room for: the first two are known.
             let by_program: u64 =
                 account.dut.iter().filter(|(n, _)| n.ends_with("_xdp_drops")).map(|(_, n)| n).sum();

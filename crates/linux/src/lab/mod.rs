@@ -6,7 +6,7 @@
 
 pub mod addresses;
 mod cards;
-pub mod collect;
+pub mod collectors;
 mod dut;
 pub mod filler;
 mod from_plan;

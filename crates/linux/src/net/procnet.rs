@@ -2,16 +2,13 @@
 //!
 //! The parsers are pure: text in, numbers out; what does not fit the form is left out, nothing panics.
 
-use std::collections::BTreeMap;
+pub use linerate_measure::collector::{Counters, grown};
 use std::fs;
 use std::io;
 
 use super::ethtool::Ethtool;
 use super::netlink::{LinkInfo, Route};
 use super::{Error, Netns};
-
-/// Counters by name, such as `Ip.InDiscards`.
-pub type Counters = BTreeMap<String, u64>;
 
 /// From text to counters.
 type Parser = fn(&str) -> Counters;
@@ -81,16 +78,6 @@ pub fn drop_counters(ns: &Netns) -> Result<Counters, Error> {
         drops.extend(lost.map(|(name, value)| (format!("{}.ethtool.{name}", link.name), value)));
     }
     Ok(drops)
-}
-
-/// What grew from `before` to `after`. A counter that is new counts from 0; one that shrank (its device was made anew)
-/// is left out.
-pub fn difference(before: &Counters, after: &Counters) -> Counters {
-    let grown = |(name, &value): (&String, &u64)| {
-        let more = value.checked_sub(before.get(name).copied().unwrap_or(0))?;
-        (more > 0).then(|| (name.clone(), more))
-    };
-    after.iter().filter_map(grown).collect()
 }
 
 fn is_drop(name: &str) -> bool {
@@ -212,6 +199,6 @@ mod tests {
             |values: &[(&str, u64)]| values.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect::<Counters>();
         let before = reading(&[("same", 1), ("grown", 2), ("shrunk", 9)]);
         let after = reading(&[("same", 1), ("grown", 5), ("shrunk", 1), ("new", 4)]);
-        assert_eq!(difference(&before, &after), reading(&[("grown", 3), ("new", 4)]));
+        assert_eq!(grown(&before, &after), reading(&[("grown", 3), ("new", 4)]));
     }
 }

@@ -85,6 +85,7 @@ fn trial(number: u64) -> TrialRecord {
         samples: vec![],
         connections: None,
         collected: Vec::new(),
+        collectors: Vec::new(),
         rules: Vec::new(),
         skew_ns: None,
         took_ns: 0,

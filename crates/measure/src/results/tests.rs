@@ -92,6 +92,7 @@ fn trial(number: u64, (block, slot): (u32, usize), began_ns: u64, fps: f64, vali
         samples: vec![],
         connections: None,
         collected: Vec::new(),
+        collectors: Vec::new(),
         rules: Vec::new(),
         skew_ns: None,
         took_ns: 0,

@@ -83,6 +83,7 @@ fn trial(number: u64, block: u32, slot: usize, fps: f64, lost: u64) -> TrialReco
         samples: vec![],
         connections: None,
         collected: Vec::new(),
+        collectors: Vec::new(),
         rules: Vec::new(),
         skew_ns: None,
         took_ns: 0,

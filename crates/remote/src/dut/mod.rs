@@ -3,7 +3,7 @@
 
 mod boot;
 
-use crate::{Changes, Collectors, ExecutionTarget, Fault, Order, RemoteError, Target, Undone};
+use crate::{Changes, ExecutionTarget, Fault, Observed, Order, RemoteError, Target, Undone};
 use linerate_hosts::agent::ledger::Seen;
 use linerate_hosts::dut_changes::Steps;
 use linerate_hosts::phases::Outcome;
@@ -19,10 +19,6 @@ use std::time::{Duration, Instant};
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 /// How long one question may take.
 const QUESTION: Duration = Duration::from_secs(10);
-/// How long a plan's command after a trial may take.
-const COMMAND_WITHIN: Duration = Duration::from_secs(30);
-/// Bytes of its output that are kept.
-const MOST_COLLECTED: usize = 64 * 1024;
 
 /// A DUT before it is changed.
 #[derive(Debug, Clone)]
@@ -220,22 +216,14 @@ impl RemoteDut {
         Ok(())
     }
 
-    /// Starts a plan's commands that run under load.
-    pub fn arm(&self, commands: &[String]) -> Collectors {
-        Collectors::start(Arc::clone(self.place()), commands.to_vec(), self.known.sudo)
+    /// The host, for collectors.
+    pub fn observed(&self) -> Observed {
+        Observed { target: Arc::clone(self.place()), sudo: self.known.sudo }
     }
 
-    /// The output of a plan's command after a trial, or why there is none.
-    pub fn collect(&self, command: &str) -> Result<String, String> {
-        let words = ["sh", "-c", command].map(String::from);
-        let command = crate::words::line(&words, false);
-        let (limit, most_output, sudo) = (COMMAND_WITHIN, MOST_COLLECTED, self.known.sudo);
-        let order = Order { command: &command, limit, most_output, sudo };
-        match self.place().run(&order, None) {
-            Ok(finished) if finished.is_success() => Ok(finished.text()),
-            Ok(finished) => Err(format!("{:?}: {}", finished.outcome, finished.errors().trim())),
-            Err(error) => Err(error.to_string()),
-        }
+    /// Its kernel.
+    pub fn kernel(&self) -> Kernel {
+        self.known.kernel
     }
 }
 

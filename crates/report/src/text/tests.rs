@@ -129,6 +129,7 @@ pub(super) fn trial(number: u64, block: u32, slot: usize, offered: f64, received
         samples: vec![],
         connections: None,
         collected: Vec::new(),
+        collectors: Vec::new(),
         rules: Vec::new(),
         skew_ns: None,
         took_ns: 0,

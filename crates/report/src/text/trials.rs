@@ -45,6 +45,10 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
         .optional("DUT CPU", "% busy", |t| {
             most(&mut t.cpus.iter().filter(|c| campaign.roles.dut.contains(&c.cpu)).map(|c| c.busy))
         })
+        .if_any("collecting", "ms", |t| {
+            let took: u64 = t.collectors.iter().map(|c| c.took_ns).sum();
+            (took > 0).then(|| fixed(took as f64 / 1e6, 1))
+        })
         .optional("steal", "%", |t| most(&mut t.cpus.iter().map(|c| c.steal)));
     page.table(table);
     let failed: Vec<&TrialRecord> = trials.iter().filter(|t| !t.audit.valid).collect();

@@ -6,18 +6,19 @@ mod tester;
 use crate::output::tell;
 pub use tester::{Agents, BATCH, Tester, Tools};
 
+use super::collectors::Scene;
 use super::connections::{Freshness, Timeouts};
 use super::{Connections, States, Testbed, TrialOutcome};
 use anyhow::{Result, anyhow, bail};
 use linerate_hosts::agent::ledger::{self, Seen};
 use linerate_hosts::dut_changes::Steps;
 use linerate_linux::lab::ledger::Account;
-use linerate_measure::record::Collected;
-use linerate_plan::campaign::Reboot;
+use linerate_measure::collector::Collectors;
+use linerate_plan::campaign::{Collect, Reboot};
 use linerate_plan::timing::Timing;
 use linerate_remote::agents::Flown;
 use linerate_remote::dut::RemoteDut;
-use linerate_remote::{Collectors, Left, RemoteError};
+use linerate_remote::{Left, RemoteError};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -39,10 +40,16 @@ pub struct Device {
     pub lanes: Vec<Steps>,
     /// Whether it is rebooted before each trial.
     pub reboot: Reboot,
-    /// Commands after each trial.
-    pub commands: Vec<String>,
-    /// Commands from before the load of each trial until after it.
-    pub during: Vec<String>,
+    /// What is collected in each trial.
+    pub collect: Collect,
+}
+
+impl Device {
+    /// Prepares the collectors of a trial.
+    fn before_trial(&self) -> Collectors<'static> {
+        let (host, kernel) = (Some(self.dut.observed()), self.dut.kernel());
+        Scene { host, lane: None, kernel, ends: self.ends.clone() }.before(&self.collect)
+    }
 }
 
 /// A slot of a lab of hosts.
@@ -189,23 +196,18 @@ impl Hosts {
             return Ok(failed(NOTHING_THROUGH.into()));
         }
         if let (Some(States::New), Some(device), Some(command)) = (slot.states, &self.device, slot.forget)
-            && let Err(why) = device.dut.collect(command)
+            && let Err(why) = device.dut.observed().output(command)
         {
             return Ok(failed(format!("the DUT does not forget its states ({command}): {why}")));
         }
-        let armed = self.device.as_ref().map(|device| device.dut.arm(&device.during));
+        let collectors = self.device.as_ref().map(Device::before_trial);
         let before = look(&mut self.device)?;
         let began = Instant::now();
         let flown = self.tester.trial(slot.kind, load, timing, interrupted)?;
         let after = look(&mut self.device)?;
         let account = account(&self.device, &flown, before.as_ref().zip(after.as_ref()));
-        let commands = self.device.iter().flat_map(|d| d.commands.iter().map(|c| (&d.dut, c)));
         // The device answers again: it has told its counters.
-        let mut collected = armed.map(Collectors::fetch).unwrap_or_default();
-        collected.extend(
-            commands
-                .map(|(dut, command)| Collected { command: command.clone(), output: dut.collect(command) }),
-        );
+        let collection = collectors.map(Collectors::after).unwrap_or_default();
         let skew_ns = (flown.late.len() > 1).then(|| flown.skew_ns());
         let Flown { outcome, generator, receiver, .. } = flown;
         let connections = self.connections(&slot, began, generator.frames);
@@ -214,7 +216,7 @@ impl Hosts {
             generator,
             receiver,
             account,
-            collected,
+            collection,
             connections,
             skew_ns,
             ..TrialOutcome::default()

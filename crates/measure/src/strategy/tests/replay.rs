@@ -35,6 +35,7 @@ fn record(number: u64, request: TrialRequest, began_ns: u64, rate: Option<f64>) 
         samples: vec![],
         connections: None,
         collected: vec![],
+        collectors: Vec::new(),
         rules: Vec::new(),
         skew_ns: None,
         took_ns: 0,

@@ -5,8 +5,9 @@ use super::span;
 use crate::document::{Document, Table, Tone};
 use linerate_measure::strategy::by_name;
 use linerate_plan::Plan;
-use linerate_plan::campaign::{Campaign, Cell, Expectation, Figures, Interest, Lab, Reboot, Requirement};
+use linerate_plan::campaign::{Campaign, Cell, Expectation, Interest, Lab, Reboot, Requirement};
 use linerate_plan::changes::{Change, Reach, changes};
+use linerate_plan::keys::COLLECTORS;
 use linerate_plan::placeholders::PLACEHOLDERS;
 use linerate_plan::settings::Mode;
 use linerate_plan::timetable::{Bound, Timetable};
@@ -71,22 +72,14 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
         let text = format!("{}: {} ({about}sets {sets}{alone})", factor.name, factor.levels.join(", "));
         page.item("factor    ", &text, Tone::Plain);
     }
-    let collected: Vec<&str> = campaign.collect.what.iter().map(|f| figures(*f)).collect();
+    let named = COLLECTORS.iter().filter(|(name, _)| campaign.collect.what.iter().any(|what| what == name));
+    let collected: Vec<&str> = named.map(|(_, meaning)| *meaning).collect();
     page.item("collected ", &format!("counters of every frame, {}", collected.join(", ")), Tone::Plain);
     for command in &campaign.collect.commands {
         page.item("          ", &format!("the output of `{command}`"), Tone::Plain);
     }
     for command in &campaign.collect.during {
         page.item("          ", &format!("the output of `{command}`, under load"), Tone::Plain);
-    }
-}
-
-fn figures(figures: Figures) -> &'static str {
-    match figures {
-        Figures::Cpus => "how busy each CPU was",
-        Figures::Latency => "latency",
-        Figures::Queues => "frames by queue",
-        Figures::Interrupts => "interrupts by CPU",
     }
 }
 

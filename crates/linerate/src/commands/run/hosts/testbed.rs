@@ -11,7 +11,6 @@ use linerate_linux::net::userns;
 use linerate_linux::ports::live::LONGEST_FCS;
 use linerate_plan::campaign::{Campaign, Reboot};
 use linerate_plan::lab::{Host, Tool};
-use linerate_plan::placeholders::fill;
 use linerate_plan::settings::{States, System};
 use linerate_remote::ExecutionTarget;
 use linerate_remote::agents::lab::{Cabling, Card, RealLab, Sender};
@@ -83,10 +82,7 @@ impl Site {
         let dut = self.dut(host, reboot)?;
         let ends = self.ends(host)?;
         let lanes = self.steps(plan)?.into_iter().map(Result::unwrap_or_default).collect();
-        let filled =
-            |all: &[String]| all.iter().map(|command| fill(command, &ends[0], &ends[1])).collect::<Vec<_>>();
-        let (commands, during) = (filled(&plan.collect.commands), filled(&plan.collect.during));
-        Ok(Some(Device { dut, ends, lanes, reboot, commands, during }))
+        Ok(Some(Device { dut, ends, lanes, reboot, collect: plan.collect.clone() }))
     }
 
     /// Identifies a machine, whatever it is called, however it is reached, and which way frames go through it.

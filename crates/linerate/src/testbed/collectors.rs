@@ -1,0 +1,71 @@
+//! The registry of collectors: what a plan's `[collect]` names, for the embedded lab and for labs of hosts.
+
+use linerate_hosts::systems::Kernel;
+use linerate_linux::lab::collectors::{INTERRUPTS, by_cpu, cpus, interrupts, queues};
+use linerate_linux::lab::{DutEnd, Lane};
+use linerate_linux::ports::monotonic_ns;
+use linerate_measure::collector::{Collector, Collectors, Growth};
+use linerate_plan::campaign::Collect;
+use linerate_plan::placeholders::fill;
+use linerate_remote::{AfterLoad, ExecutionTarget, Observed, UnderLoad};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The device that is observed.
+pub struct Scene<'a> {
+    /// Where commands run; none without a DUT.
+    pub host: Option<Observed>,
+    /// Its lane, in the embedded lab: then this machine is the DUT's.
+    pub lane: Option<&'a Lane>,
+    /// Its kernel.
+    pub kernel: Kernel,
+    /// Its interfaces, towards generator and receiver.
+    pub ends: [String; 2],
+}
+
+/// Makes a collector, where the scene allows for it.
+type Make = for<'a> fn(&Scene<'a>) -> Option<Box<dyn Collector + 'a>>;
+
+/// Every collector that plans can name. Latency needs none: the receiver counts it in every trial.
+static COLLECTORS: [(&str, Make); 4] = [
+    ("cpus", |scene| scene.lane.map(|_| Box::new(cpus(Path::new("/"))) as Box<dyn Collector>)),
+    ("queues", |scene| Some(Box::new(queues(scene.lane?)))),
+    ("interrupts", |scene| match (scene.lane, &scene.host, scene.kernel) {
+        (Some(_), ..) => Some(Box::new(interrupts(Path::new("/")))),
+        (None, Some(host), Kernel::Linux) => {
+            let (host, files) = (host.clone(), INTERRUPTS.map(|file| format!("/{file}")).join(" "));
+            let read = move || Ok(by_cpu(&host.output(&format!("cat {files}"))?));
+            Some(Box::new(Growth::new("interrupts", read)))
+        }
+        _ => None,
+    }),
+    ("latency", |_| None),
+];
+
+impl<'a> Scene<'a> {
+    /// A lane of the embedded lab.
+    pub fn of_lane(lane: &'a Lane) -> Scene<'a> {
+        let target = ExecutionTarget::of_dut(lane).map(Arc::new);
+        let names = |dut: &DutEnd| [&dut.inside, &dut.outside].map(|card| card.name.clone());
+        let ends = lane.dut.as_ref().map(names).unwrap_or_default();
+        let host = target.map(|target| Observed { target, sudo: false });
+        Scene { host, lane: Some(lane), kernel: Kernel::Linux, ends }
+    }
+
+    /// Prepares what a plan collects in one trial.
+    pub fn before(&self, collect: &Collect) -> Collectors<'a> {
+        let named = COLLECTORS.iter().filter(|(name, _)| collect.what.iter().any(|what| what == name));
+        let mut all: Vec<Box<dyn Collector + 'a>> = named.filter_map(|(_, make)| make(self)).collect();
+        let [inside, outside] = &self.ends;
+        let filled = |commands: &[String]| -> Vec<String> {
+            commands.iter().map(|command| fill(command, inside, outside)).collect()
+        };
+        if let Some(host) = self.host.as_ref().filter(|_| !collect.during.is_empty()) {
+            all.push(Box::new(UnderLoad::new(host.clone(), filled(&collect.during))));
+        }
+        if let Some(host) = self.host.as_ref().filter(|_| !collect.commands.is_empty()) {
+            all.push(Box::new(AfterLoad::new(host.clone(), filled(&collect.commands))));
+        }
+        Collectors::before(all, monotonic_ns)
+    }
+}

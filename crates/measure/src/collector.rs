@@ -1,0 +1,202 @@
+//! What is observed around a trial or during it. Artefacts go into the trial's record, and so does the time that they cost.
+
+use crate::record::{Collected, CollectorCost, CpuShare};
+use crate::trial::Moment;
+use std::collections::BTreeMap;
+
+/// Counters by name, at one moment.
+pub type Counters = BTreeMap<String, u64>;
+
+/// What a collector has found.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Artefact {
+    /// How busy CPUs were under load.
+    Cpus(Vec<CpuShare>),
+    /// Counters that have grown, by how much.
+    Counters(Counters),
+    /// The output of a command.
+    Output(Collected),
+}
+
+/// Observes one trial. A collector that fails takes nothing from the trial: its reason is recorded in place of its artefacts.
+pub trait Collector {
+    /// The plan's name for it.
+    fn name(&self) -> &'static str;
+
+    /// Before the load.
+    ///
+    /// # Errors
+    /// Why it cannot observe.
+    fn before(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// When the load begins, and when it has ended; on hosts, nobody is told.
+    fn during(&mut self, _moment: Moment) {}
+
+    /// After the load.
+    ///
+    /// # Errors
+    /// Why nothing was found.
+    fn after(&mut self) -> Result<Vec<Artefact>, String>;
+}
+
+/// Everything that was collected in a trial.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Collection {
+    /// How busy CPUs were under load.
+    pub cpus: Vec<CpuShare>,
+    /// Counters that have grown, by how much.
+    pub counters: Counters,
+    /// The output of commands, and the reasons of collectors that failed.
+    pub collected: Vec<Collected>,
+    /// What each collector cost.
+    pub costs: Vec<CollectorCost>,
+}
+
+/// The collectors of one trial.
+pub struct Collectors<'a> {
+    all: Vec<Box<dyn Collector + 'a>>,
+    costs: Vec<CollectorCost>,
+    failed: Vec<Option<String>>,
+    /// Nanoseconds on any clock that only goes forward.
+    clock: fn() -> u64,
+}
+
+impl<'a> Collectors<'a> {
+    /// Prepares each of them.
+    pub fn before(all: Vec<Box<dyn Collector + 'a>>, clock: fn() -> u64) -> Collectors<'a> {
+        let costs = all.iter().map(|c| CollectorCost { name: c.name().into(), took_ns: 0 }).collect();
+        let failed = vec![None; all.len()];
+        let mut collectors = Collectors { all, costs, failed, clock };
+        for at in 0..collectors.all.len() {
+            collectors.failed[at] = collectors.timed(at, |collector| collector.before()).err();
+        }
+        collectors
+    }
+
+    /// Tells each of them.
+    pub fn during(&mut self, moment: Moment) {
+        (0..self.all.len()).for_each(|at| self.timed(at, |collector| collector.during(moment)));
+    }
+
+    /// Fetches what each of them has found.
+    pub fn after(mut self) -> Collection {
+        let mut found = Collection::default();
+        for at in 0..self.all.len() {
+            let artefacts = match self.failed[at].take() {
+                Some(reason) => Err(reason),
+                None => self.timed(at, |collector| collector.after()),
+            };
+            let failed = |reason| {
+                vec![Artefact::Output(Collected { command: self.all[at].name().into(), output: Err(reason) })]
+            };
+            for artefact in artefacts.unwrap_or_else(failed) {
+                match artefact {
+                    Artefact::Cpus(cpus) => found.cpus.extend(cpus),
+                    Artefact::Counters(counters) => found.counters.extend(counters),
+                    Artefact::Output(output) => found.collected.push(output),
+                }
+            }
+        }
+        found.costs = self.costs;
+        found
+    }
+
+    fn timed<T>(&mut self, at: usize, act: impl FnOnce(&mut Box<dyn Collector + 'a>) -> T) -> T {
+        let began = (self.clock)();
+        let result = act(&mut self.all[at]);
+        self.costs[at].took_ns += (self.clock)().saturating_sub(began);
+        result
+    }
+}
+
+/// Counters that are read before the load and after it: their growth is kept.
+pub struct Growth<R> {
+    name: &'static str,
+    read: R,
+    before: Counters,
+}
+
+impl<R: FnMut() -> Result<Counters, String>> Growth<R> {
+    /// `read` reads them.
+    pub fn new(name: &'static str, read: R) -> Growth<R> {
+        Growth { name, read, before: Counters::new() }
+    }
+}
+
+impl<R: FnMut() -> Result<Counters, String>> Collector for Growth<R> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn before(&mut self) -> Result<(), String> {
+        self.before = (self.read)()?;
+        Ok(())
+    }
+
+    fn after(&mut self) -> Result<Vec<Artefact>, String> {
+        Ok(vec![Artefact::Counters(grown(&self.before, &(self.read)()?))])
+    }
+}
+
+/// The counters that have grown, by how much.
+pub fn grown(before: &Counters, after: &Counters) -> Counters {
+    let since = |(name, n): (&String, &u64)| {
+        let grown = n.saturating_sub(before.get(name).copied().unwrap_or(0));
+        (grown > 0).then(|| (name.clone(), grown))
+    };
+    after.iter().filter_map(since).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts up by one with each look.
+    fn clock() -> u64 {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NOW: AtomicU64 = AtomicU64::new(0);
+        NOW.fetch_add(1, Ordering::Relaxed)
+    }
+
+    struct Memory(Vec<Moment>);
+
+    impl Collector for Memory {
+        fn name(&self) -> &'static str {
+            "memory"
+        }
+
+        fn during(&mut self, moment: Moment) {
+            self.0.push(moment);
+        }
+
+        fn after(&mut self) -> Result<Vec<Artefact>, String> {
+            assert_eq!(self.0, [Moment::Began, Moment::Ended]);
+            let output = Collected { command: "ls".into(), output: Ok("all".into()) };
+            Ok(vec![Artefact::Output(output)])
+        }
+    }
+
+    #[test]
+    fn artefacts_costs_and_failures_are_kept() {
+        let mut reads = [1u64, 9].into_iter();
+        let counted = Growth::new("frames", move || {
+            Ok(Counters::from([("a".to_string(), reads.next().unwrap()), ("still".to_string(), 3)]))
+        });
+        let broken = Growth::new("broken", || Err("no such file".to_string()));
+        let all: Vec<Box<dyn Collector>> =
+            vec![Box::new(counted), Box::new(broken), Box::new(Memory(Vec::new()))];
+        let mut collectors = Collectors::before(all, clock);
+        collectors.during(Moment::Began);
+        collectors.during(Moment::Ended);
+        let found = collectors.after();
+        assert_eq!(found.counters, Counters::from([("a".to_string(), 8)]));
+        let said: Vec<(&str, bool)> =
+            found.collected.iter().map(|c| (c.command.as_str(), c.output.is_ok())).collect();
+        assert_eq!(said, [("broken", false), ("ls", true)]);
+        let costs: Vec<(&str, bool)> =
+            found.costs.iter().map(|c| (c.name.as_str(), c.took_ns >= 3)).collect();
+        assert_eq!(costs, [("frames", true), ("broken", true), ("memory", true)]);
+    }
+}
