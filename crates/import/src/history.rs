@@ -6,7 +6,7 @@
 
 use crate::netbenches::{Archive, ResultDirectory, Series, SeriesRow, Set, facts};
 use linerate_measure::history::revision::{Place, Release, Revision};
-use linerate_measure::history::{Collector, Figure, Key, Point};
+use linerate_measure::history::{Figure, Key, Point, Timelines};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sets of so many revisions in one folder are a time line.
@@ -19,7 +19,7 @@ const SMALLEST: u64 = 62;
 pub const FOLDER: &str = "results folder";
 
 /// Adds everything that an archive holds.
-pub fn add(collector: &mut Collector, archive: &Archive) {
+pub fn add(timelines: &mut Timelines, archive: &Archive) {
     let mut across: BTreeMap<Key, Vec<Entry>> = BTreeMap::new();
     for directory in &archive.directories {
         for (variant, also, entries) in joined(variants(directory)) {
@@ -35,7 +35,7 @@ pub fn add(collector: &mut Collector, archive: &Archive) {
             key.series = directory.place.label.clone().unwrap_or_else(|| directory.path.clone());
             for entry in entries {
                 if let Some(revision) = entry.named.clone() {
-                    collector.add(key.clone(), entry.point(Place::at_revision(revision)));
+                    timelines.add(key.clone(), entry.point(Place::at_revision(revision)));
                 }
             }
         }
@@ -51,7 +51,7 @@ pub fn add(collector: &mut Collector, archive: &Archive) {
             let Some(release) = entry.release else { continue };
             let revision = entry.named.clone().or_else(|| entry.revision.clone());
             let name = entry.label.clone();
-            collector.add(key.clone(), entry.point(Place { name, release: Some(release), revision }));
+            timelines.add(key.clone(), entry.point(Place { name, release: Some(release), revision }));
         }
     }
 }

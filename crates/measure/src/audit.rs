@@ -31,12 +31,20 @@ pub struct Loss {
     pub frames: u64,
     /// Whose loss it is.
     pub side: Side,
+    /// Why they were lost.
+    #[serde(default)]
+    pub cause: Cause,
 }
 
-/// Whether frames were lost at this place for want of room, before anything was done with them: all such places are queues that were
-/// full, and are named so.
-pub fn no_room(place: &str) -> bool {
-    place.ends_with(" full")
+/// Why frames were lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// The queue there was full: nothing was done with them.
+    QueueFull,
+    /// They were handled and then dropped, or got lost on the way.
+    #[default]
+    Dropped,
 }
 
 /// Whose loss or limit it is.
@@ -248,7 +256,12 @@ mod tests {
     #[test]
     fn located_losses_balance_the_account_and_are_charged_to_their_side() {
         let mut e = sent_and_received(1000, 900);
-        e.losses.push(Loss { place: "DUT in: receive ring full".into(), frames: 100, side: Side::Dut });
+        e.losses.push(Loss {
+            place: "DUT in: receive ring full".into(),
+            frames: 100,
+            side: Side::Dut,
+            cause: Cause::QueueFull,
+        });
         assert!(audit(&e).valid);
         e.losses[0].side = Side::Tester;
         assert_eq!(failed(&e), ["the tester lost nothing"]);

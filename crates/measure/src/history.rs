@@ -125,9 +125,9 @@ pub struct Timeline {
 
 /// Puts points under their keys and in order.
 #[derive(Debug, Default)]
-pub struct Collector(BTreeMap<Key, Vec<Point>>);
+pub struct Timelines(BTreeMap<Key, Vec<Point>>);
 
-impl Collector {
+impl Timelines {
     /// Adds a point.
     pub fn add(&mut self, key: Key, point: Point) {
         // What is not positive was no measurement.

@@ -8,7 +8,6 @@ mod list;
 mod sequential;
 
 pub use blocks::Blocks;
-pub use comparison::{Known, State};
 pub use design::{Design, DesignSlot, Stopping, Watched};
 pub use list::List;
 pub use sequential::Sequential;

@@ -7,7 +7,7 @@ pub use unmeasured::Unmeasured;
 
 use crate::audit::ceiling_is_clear;
 use crate::record::{Campaign, Connections, Slot, Summary, TrialRecord, VERSION};
-use crate::results::results;
+use crate::results::{proven, results};
 use crate::strategy::{Design, Figure, List, Observed, Stopped, Strategy, replay};
 use linerate_plan::settings::Mode;
 use linerate_plan::settings::States;
@@ -117,7 +117,7 @@ pub struct Comparison {
 impl Comparison {
     /// Whether the interval excludes "equal".
     pub fn proven_different(&self) -> bool {
-        matches!((self.ratio.low, self.ratio.high), (Some(low), Some(high)) if low > 1.0 || high < 1.0)
+        proven(&self.ratio)
     }
 }
 

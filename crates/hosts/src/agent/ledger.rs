@@ -3,7 +3,7 @@
 //! Cards count every frame that passes, those of others too (ARP, LLDP), and few count alike. So losses are located as far as the
 //! counters explain them, never beyond what is missing, and what they do not explain remains open.
 
-use linerate_measure::audit::{Loss, Side};
+use linerate_measure::audit::{Cause, Loss, Side};
 use std::collections::BTreeMap;
 
 /// A device's counters at one moment.
@@ -32,18 +32,23 @@ pub fn losses(
     let (left, refused) = (grown(outside, "tx_packets"), grown(outside, "tx_dropped"));
     let mut open = sent.saturating_sub(unique);
     let mut found = Vec::new();
-    let mut locate = |place: &str, frames: u64, side: Side| {
+    let mut locate = |place: &str, frames: u64, side: Side, cause: Cause| {
         let frames = frames.min(open);
         if frames > 0 {
             open -= frames;
-            found.push(Loss { place: place.into(), frames, side });
+            found.push(Loss { place: place.into(), frames, side, cause });
         }
     };
-    locate("DUT in: receive ring full", ring_full, Side::Dut);
-    locate("between generator and DUT", sent.saturating_sub(entered + ring_full), Side::Tester);
-    locate("inside the DUT", entered.saturating_sub(left + refused), Side::Dut);
-    locate("DUT out: transmit queue full", refused, Side::Dut);
-    locate("between DUT and receiver", left.saturating_sub(unique), Side::Tester);
+    locate("DUT in: receive ring full", ring_full, Side::Dut, Cause::QueueFull);
+    locate(
+        "between generator and DUT",
+        sent.saturating_sub(entered + ring_full),
+        Side::Tester,
+        Cause::Dropped,
+    );
+    locate("inside the DUT", entered.saturating_sub(left + refused), Side::Dut, Cause::Dropped);
+    locate("DUT out: transmit queue full", refused, Side::Dut, Cause::QueueFull);
+    locate("between DUT and receiver", left.saturating_sub(unique), Side::Tester, Cause::Dropped);
     found
 }
 

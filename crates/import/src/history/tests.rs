@@ -42,9 +42,9 @@ fn directory(label: &str, sets: Vec<Set>, series: Vec<Series>) -> ResultDirector
 }
 
 fn timelines(directories: Vec<ResultDirectory>) -> Vec<Timeline> {
-    let mut collector = Collector::default();
-    add(&mut collector, &Archive { directories, ..Archive::default() });
-    collector.finish()
+    let mut timelines = Timelines::default();
+    add(&mut timelines, &Archive { directories, ..Archive::default() });
+    timelines.finish()
 }
 
 fn places(timeline: &Timeline) -> Vec<&str> {

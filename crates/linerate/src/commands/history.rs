@@ -6,7 +6,7 @@ use crate::progress::Progress;
 use anyhow::{Result, bail};
 use linerate_import::history as archive;
 use linerate_linux::{netbenches::read_archive, records};
-use linerate_measure::history::{Collector, campaigns, judge};
+use linerate_measure::history::{Timelines, campaigns, judge};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ struct Skipped {
 /// What was read.
 #[derive(Default)]
 struct Input {
-    collector: Collector,
+    timelines: Timelines,
     skipped: Vec<Skipped>,
     /// Files of archives that are broken.
     broken: usize,
@@ -37,7 +37,7 @@ pub fn run(args: &History) -> Result<ExitCode> {
     for directory in &args.directories {
         input.read(directory, &progress)?;
     }
-    let timelines = input.collector.finish();
+    let timelines = input.timelines.finish();
     if timelines.is_empty() {
         input.skipped.iter().for_each(tell);
         let names: Vec<String> = args.directories.iter().map(|d| d.display().to_string()).collect();
@@ -75,7 +75,7 @@ impl Input {
                 Ok(stored) => {
                     let source = path.display().to_string();
                     let (campaign, host) = (&stored.campaign, &stored.host);
-                    campaigns::add(&mut self.collector, &source, campaign, host, &stored.trials);
+                    campaigns::add(&mut self.timelines, &source, campaign, host, &stored.trials);
                 }
                 Err(error) => self.skipped.push(Skipped { path: path.clone(), reason: error.to_string() }),
             }
@@ -85,7 +85,7 @@ impl Input {
                 progress.say(format!("{} files, {} MB", seen.files, seen.bytes / 1_000_000));
             }
         })?;
-        archive::add(&mut self.collector, &read);
+        archive::add(&mut self.timelines, &read);
         if !read.directories.is_empty() {
             self.broken += read.problems.len();
         }

@@ -9,7 +9,7 @@
 use super::{DutEnd, EmbeddedLab, LabError, Lane, Setup};
 use crate::net::netlink::LinkStats;
 use crate::net::procnet;
-use linerate_measure::audit::{Loss, SecondCount, Side};
+use linerate_measure::audit::{Cause, Loss, SecondCount, Side};
 use linerate_measure::counters::PortCounters;
 use std::collections::BTreeMap;
 
@@ -125,13 +125,13 @@ fn reconcile(
     let refused = refused.saturating_sub(generator.refused);
     match (&before.dut, &after.dut) {
         (Some(b), Some(a)) => {
-            lose(&mut account, "DUT in: receive ring full", refused, Side::Dut);
+            full(&mut account, "DUT in: receive ring full", refused, Side::Dut);
             let entered = grown(rx, &b.inside, &a.inside);
             let (left, ring_full) =
                 (grown(tx, &b.outside, &a.outside), grown(tx_dropped, &b.outside, &a.outside));
             second(&mut account, "DUT in", entered, handed_over);
             second(&mut account, "receiver interface", arrived, left);
-            lose(&mut account, "receiver: receive ring full", ring_full, Side::Tester);
+            full(&mut account, "receiver: receive ring full", ring_full, Side::Tester);
             // Copies that the DUT made, and frames of its own, left it without having entered.
             let made = receiver.duplicates() + receiver.foreign_total();
             let inside = (entered + made).saturating_sub(left + ring_full);
@@ -144,16 +144,16 @@ fn reconcile(
             let backlog =
                 if setup.inside.rps.is_some() { dropped.saturating_sub(ring + by_program) } else { 0 };
             let backlog = backlog.min(inside);
-            lose(&mut account, BACKLOG, backlog, Side::Dut);
+            full(&mut account, BACKLOG, backlog, Side::Dut);
             locate_inside(&mut account, &setup.name, inside - backlog, a.known_drops - b.known_drops);
         }
         _ => {
-            lose(&mut account, "receiver: receive ring full", refused, Side::Tester);
+            full(&mut account, "receiver: receive ring full", refused, Side::Tester);
             second(&mut account, "receiver interface", arrived, handed_over);
         }
     }
     // Frames that found a socket receiver's ring full had arrived at its interface.
-    lose(&mut account, "receiver: socket ring full", receiver.refused, Side::Tester);
+    full(&mut account, "receiver: socket ring full", receiver.refused, Side::Tester);
     arrived = arrived.saturating_sub(receiver.refused);
     second(&mut account, "receiver program", receiver.frames + receiver.foreign_total(), arrived);
     account
@@ -163,9 +163,14 @@ fn second(account: &mut Account, place: &str, frames: u64, expected: u64) {
     account.second_counts.push(SecondCount { place: place.into(), frames, expected });
 }
 
-fn lose(account: &mut Account, place: &str, frames: u64, side: Side) {
-    if frames > 0 {
-        account.losses.push(Loss { place: place.into(), frames, side });
+/// Frames that found a queue full.
+fn full(account: &mut Account, place: &str, frames: u64, side: Side) {
+    lose(account, Loss { place: place.into(), frames, side, cause: Cause::QueueFull });
+}
+
+fn lose(account: &mut Account, loss: Loss) {
+    if loss.frames > 0 {
+        account.losses.push(loss);
     }
 }
 
@@ -179,12 +184,13 @@ fn locate_inside(account: &mut Account, variant: &str, lost: u64, known_drops: u
     }
     let stack = account.dut.iter().filter(|(name, _)| is_reason(name, known_drops > 0));
     reasons.extend(stack.map(|(name, n)| (format!("DUT: {name}"), *n)));
+    let dropped = |place: String, frames| Loss { place, frames, side: Side::Dut, cause: Cause::Dropped };
     for (place, frames) in reasons {
         let frames = frames.min(left);
         left -= frames;
-        lose(account, &place, frames, Side::Dut);
+        lose(account, dropped(place, frames));
     }
-    lose(account, UNEXPLAINED, left, Side::Dut);
+    lose(account, dropped(UNEXPLAINED.into(), left));
 }
 
 fn is_reason(counter: &str, known: bool) -> bool {
@@ -204,7 +210,7 @@ fn explain_by_rules(dut: &DutEnd, loss: &mut Loss) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_measure::audit::{Evidence, audit, no_room};
+    use linerate_measure::audit::{Evidence, audit};
     use linerate_measure::trial::Rates;
     use linerate_plan::settings::Dut;
 
@@ -235,7 +241,7 @@ mod tests {
         let a = reconcile(&Setup::of(Dut::Forwarding), false, &before, &after, &g, &r);
         let places = [0, 1].map(|i| (a.losses[i].place.as_str(), a.losses[i].frames));
         assert_eq!(places, [("DUT in: receive ring full", 300), ("DUT: Ip.InDiscards", 10)]);
-        assert_eq!(places.map(|(place, _)| no_room(place)), [true, false]);
+        assert_eq!([0, 1].map(|i| a.losses[i].cause), [Cause::QueueFull, Cause::Dropped]);
         assert!(valid(&a, g, r));
     }
 

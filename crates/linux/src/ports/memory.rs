@@ -9,7 +9,7 @@ use super::user_receiver::Account;
 use super::xdp_receiver::ReceiverOptions;
 use super::{Load, PortError, Traffic};
 use crate::trial::Outcome;
-use linerate_measure::audit::{Loss, Side};
+use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::counters::{PortCounters, StreamCounters};
 use linerate_measure::trial::{Event, Machine, Sample, Step};
 use linerate_plan::timing::Timing;
@@ -249,17 +249,19 @@ impl SimulatedDut {
     }
 
     fn losses(&self) -> Vec<Loss> {
-        let loss = |(place, frames): (&str, u64)| Loss {
+        let loss = |place: &str, frames: u64, cause: Cause| Loss {
             place: format!("simulated DUT: {place}"),
             frames,
             side: Side::Dut,
+            cause,
         };
-        let all = [
-            ("planned loss", self.lost),
-            ("over its rate, queue full", self.over_rate),
-            ("queue full", self.no_room),
+        let mut all = vec![
+            loss("planned loss", self.lost, Cause::Dropped),
+            loss("over its rate, queue full", self.over_rate, Cause::QueueFull),
+            loss("queue full", self.no_room, Cause::QueueFull),
         ];
-        all.into_iter().filter(|(_, frames)| *frames > 0).map(loss).collect()
+        all.retain(|loss| loss.frames > 0);
+        all
     }
 
     /// What becomes of a frame that, by the schedule, arrives at `schedule_ns`: the number of copies that go on.

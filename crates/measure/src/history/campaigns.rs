@@ -1,7 +1,7 @@
 //! Points of a time line from recorded campaigns: one for each slot.
 
 use super::revision::Place;
-use super::{Collector, Figure, Key, Point, Relative};
+use super::{Figure, Key, Point, Relative, Timelines};
 use crate::record::{Asked, Campaign, HostFacts, Slot, TrialRecord};
 use crate::summary::drops;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ pub const DROPPED: &str = "frames dropped by the DUT";
 
 /// Adds every slot of a campaign. `source` is its folder.
 pub fn add(
-    collector: &mut Collector,
+    timelines: &mut Timelines,
     source: &str,
     campaign: &Campaign,
     host: &HostFacts,
@@ -40,7 +40,7 @@ pub fn add(
             facts,
             source: source.into(),
         };
-        collector.add(key, point);
+        timelines.add(key, point);
     }
 }
 

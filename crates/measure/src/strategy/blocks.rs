@@ -4,7 +4,7 @@
 //! whatever the machine does in the meantime hits all of them alike. At set shares of the campaign the intervals are looked at;
 //! slots whose ratios are known well enough then take no more trials.
 
-use super::comparison::{self, Comparison, Known, Look, Outcomes, State};
+use super::comparison::{self, Comparison, Look, Outcomes, State};
 use super::{Design, Figure, History, Observed, Stopped, Strategy, TrialRequest};
 use linerate_stats::{Estimate, shuffle};
 use linerate_wire::SplitMix64;
@@ -151,18 +151,18 @@ impl Blocks {
         &self.looks[..until]
     }
 
-    /// The comparisons that are watched, and what is known of each.
-    pub fn watched(&self) -> impl Iterator<Item = Known> + '_ {
+    /// The comparisons that are watched: how far each has come, and its ratio as of the last look.
+    #[cfg(test)]
+    pub(super) fn watched(&self) -> impl Iterator<Item = (State, Option<Estimate>)> + '_ {
         self.comparisons.iter().map(|c| {
             let (of, than) = c.slots();
-            let ratio = self.ratio(of, than, Figure::Received, &[]);
-            Known { of, than, decides: c.decides(), state: c.state(), ratio }
+            (c.state(), self.ratio(of, than, Figure::Received, &[]))
         })
     }
 
     /// The widest relative interval of the comparisons that decide, or of all that are watched where none does. `None` without
     /// any, infinite before each has an interval.
-    pub fn widest(&self) -> Option<f64> {
+    pub(super) fn widest(&self) -> Option<f64> {
         let some_decide = self.comparisons.iter().any(Comparison::decides);
         self.comparisons
             .iter()

@@ -42,28 +42,13 @@ impl Outcomes {
 
 /// How far a comparison has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub(super) enum State {
     /// Not known well enough.
     Open,
     /// Its interval is narrower than asked for; it keeps this interval.
     Precise,
     /// One of its slots is never run.
     Nothing,
-}
-
-/// What is known of a comparison that is watched.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Known {
-    /// Numerator, a slot.
-    pub of: usize,
-    /// Denominator, a slot.
-    pub than: usize,
-    /// Whether the stopping rule waits for it.
-    pub decides: bool,
-    /// How far it has come.
-    pub state: State,
-    /// The ratio with its interval, as of the last look.
-    pub ratio: Option<Estimate>,
 }
 
 /// A comparison that is watched.

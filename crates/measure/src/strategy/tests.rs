@@ -1,5 +1,6 @@
 //! Tests of the strategies: order, bounds, groups, dropping.
 
+use super::comparison::State;
 use super::*;
 use linerate_plan::settings::System;
 
@@ -81,8 +82,8 @@ fn stops_when_the_interval_is_narrow() {
         Some(if slot == 0 { 10.0 } else { 7.0 } * (1.0 + 0.02 * ((trials * 7919) % 13) as f64 / 13.0))
     });
     assert_eq!(stopped, Stopped::Precise);
-    let known = it.watched().next().unwrap();
-    assert!(known.state == State::Precise && known.ratio.unwrap().relative_width() < 0.02);
+    let (state, ratio) = it.watched().next().unwrap();
+    assert!(state == State::Precise && ratio.unwrap().relative_width() < 0.02);
     assert!(it.widest().unwrap() < 0.02 && all.len() < 400, "{} trials", all.len());
 }
 
@@ -135,7 +136,7 @@ fn what_is_known_takes_no_more_trials() {
     assert_eq!(stopped, Stopped::Trials);
     assert_eq!([of(0), of(1), of(3), of(4)], [200; 4]);
     assert!(of(2) < 100, "{}", of(2));
-    let states: Vec<State> = it.watched().map(|k| k.state).collect();
+    let states: Vec<State> = it.watched().map(|(state, _)| state).collect();
     assert_eq!(states, [State::Precise, State::Open]);
 }
 
@@ -163,7 +164,7 @@ fn what_is_skipped_never_runs_and_decides_nothing() {
     let (stopped, trials) = run(&mut it, |_, _| Some(1.0));
     assert_eq!(stopped, Stopped::Precise);
     assert!(trials.iter().all(|(_, slot)| *slot != 2));
-    assert_eq!(it.watched().last().unwrap().state, State::Nothing);
+    assert_eq!(it.watched().last().unwrap().0, State::Nothing);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Frames that the DUT drops. If they are many, the forwarding rate does not show the cost of a frame.
 
 use super::Row;
-use crate::audit::{Side, no_room};
+use crate::audit::{Cause, Side};
 use crate::record::{Campaign, TrialRecord};
 use crate::strategy::Figure;
 use crate::trial::Rates;
@@ -15,7 +15,7 @@ impl TrialRecord {
     /// Frames that the DUT handled and then dropped: by a rule, or for a reason of the kernel. Frames that found a queue full are not
     /// counted: the DUT did no work for them.
     pub fn dropped(&self) -> u64 {
-        let by_dut = self.losses.iter().filter(|l| l.side == Side::Dut && !no_room(&l.place));
+        let by_dut = self.losses.iter().filter(|l| l.side == Side::Dut && l.cause == Cause::Dropped);
         by_dut.map(|l| l.frames).sum()
     }
 

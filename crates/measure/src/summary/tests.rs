@@ -1,5 +1,5 @@
 use super::*;
-use crate::audit::{Evidence, Loss, Side, audit};
+use crate::audit::{Cause, Evidence, Loss, Side, audit};
 use crate::counters::PortCounters;
 use crate::record::{Asked, Roles};
 use crate::strategy::{History, TrialRequest, strategy};
@@ -194,7 +194,8 @@ fn new_connections_that_few_frames_opened_are_warned_of() {
 fn lossy(number: u64, block: u32, slot: usize, offered: f64, lost: u64, place: &str) -> TrialRecord {
     let mut trial = trial(number, block, slot, offered, lost);
     trial.rates = Some(Rates { offered, received: offered * (1000 - lost) as f64 / 1000.0, seconds: 0.25 });
-    trial.losses = vec![Loss { place: place.into(), frames: lost, side: Side::Dut }];
+    let cause = if place.ends_with(" full") { Cause::QueueFull } else { Cause::Dropped };
+    trial.losses = vec![Loss { place: place.into(), frames: lost, side: Side::Dut, cause }];
     trial.audit.valid = true;
     trial
 }

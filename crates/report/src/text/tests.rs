@@ -3,7 +3,7 @@
 use super::*;
 use crate::format::Style;
 use expect_test::{Expect, expect};
-use linerate_measure::audit::{Evidence, Loss, Side, audit};
+use linerate_measure::audit::{Cause, Evidence, Loss, Side, audit};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{Asked, CpuShare, Roles, Slot, TrialRecord, VERSION};
 use linerate_measure::strategy::Stopped;
@@ -98,8 +98,11 @@ pub(super) fn trial(number: u64, block: u32, slot: usize, offered: f64, received
     let (sent, got) = ((offered / 4.0) as u64, (received / 4.0) as u64);
     let port = |frames| PortCounters { frames, ..PortCounters::default() };
     let place = "DUT in: receive ring full".to_string();
-    let losses =
-        if sent > got { vec![Loss { place, frames: sent - got, side: Side::Dut }] } else { Vec::new() };
+    let losses = if sent > got {
+        vec![Loss { place, frames: sent - got, side: Side::Dut, cause: Cause::QueueFull }]
+    } else {
+        Vec::new()
+    };
     let mut receiver = port(got);
     let mut latency = Histogram::default();
     (0..100).for_each(|i| latency.record(1000 + 10 * i));

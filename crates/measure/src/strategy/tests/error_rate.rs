@@ -95,8 +95,8 @@ fn ever_told_apart(design: &Design, noise: Noise, seed: u64) -> Vec<bool> {
     let mut apart = vec![false; design.watched.len()];
     let mut trials = 0.0;
     let mut look = |strategy: &Blocks| {
-        for (apart, known) in apart.iter_mut().zip(strategy.watched()) {
-            *apart |= known.ratio.is_some_and(|e| excludes(e, 1.0));
+        for (apart, (_, ratio)) in apart.iter_mut().zip(strategy.watched()) {
+            *apart |= ratio.is_some_and(|e| excludes(e, 1.0));
         }
     };
     while let Ok(request) = strategy.next(&at(0)) {
