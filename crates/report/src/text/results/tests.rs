@@ -83,6 +83,7 @@ fn a_variant_that_drops_is_told_from_a_slower_one_and_one_that_drops_all_from_bo
         let place = "DUT: dropped by the rule set (counter dropped)";
         *t = trial(t.trial, t.block, t.slot, offered, passed * offered);
         t.losses[0].place = place.into();
+        t.losses[0].cause = linerate_measure::audit::Cause::Dropped;
     }
     let text = text(&c, &trials, WIDE);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
