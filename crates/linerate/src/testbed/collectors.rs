@@ -54,7 +54,9 @@ impl<'a> Scene<'a> {
 
     /// Prepares what a plan collects in one trial.
     pub fn before(&self, collect: &Collect) -> Collectors<'a> {
-        let named = COLLECTORS.iter().filter(|(name, _)| collect.what.iter().any(|what| what == name));
+        // How busy CPUs were is always asked: warnings of a summary rest on it.
+        let wanted = |name: &str| name == "cpus" || collect.what.iter().any(|what| what == name);
+        let named = COLLECTORS.iter().filter(|(name, _)| wanted(name));
         let mut all: Vec<Box<dyn Collector + 'a>> = named.filter_map(|(_, make)| make(self)).collect();
         let [inside, outside] = &self.ends;
         let filled = |commands: &[String]| -> Vec<String> {
