@@ -151,9 +151,7 @@ fn essentials(text: &str, values: &Values) -> Vec<Diagnostic> {
             },
         };
         let help = format!("write {name}=\"...\", the host that ssh connects to");
-        // Places tell the faults apart.
-        let at = Span { start: span.start, end: span.end.max(span.start) };
-        problems.push(Diagnostic::at(at, message).remedy(help));
+        problems.push(Diagnostic::at(span, message).remedy(help));
     }
     problems
 }

@@ -7,9 +7,8 @@ use super::toml_text::{block, comment, key, text};
 use super::traffic::{Traffic, traffic};
 use super::values::Values;
 use super::{DEFAULT_RUNS, LAB_FILE, MOST_BYTES, PlanFile, Source};
-use linerate_plan::Diagnostic;
-use linerate_plan::Plan;
 use linerate_plan::placeholders::literal;
+use linerate_plan::{Diagnostic, Plan};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -168,20 +167,21 @@ struct Factor {
 /// What presets may vary: its key in a plan, what it is, and its value as TOML.
 type Field = (&'static str, &'static str, fn(&Traffic) -> String);
 
+const FIELDS: [Field; 4] = [
+    ("size", "frame length with FCS", |t| text(&format!("{} B", t.length_fcs))),
+    ("family", "IP version", |t| text(t.family)),
+    ("flows", "pairs of addresses and ports", |t| t.flows.to_string()),
+    ("rate", "offered load", |t| text(&t.rate.map_or_else(|| "max".into(), |rate| format!("{rate} pps")))),
+];
+
 /// The presets as factors that are crossed; `None` where they are not all combinations of their levels.
 fn factors(presets: &[&Traffic]) -> Option<Vec<Factor>> {
-    let fields: [Field; 4] = [
-        ("size", "frame length with FCS", |t| text(&format!("{} B", t.length_fcs))),
-        ("family", "IP version", |t| text(t.family)),
-        ("flows", "pairs of addresses and ports", |t| t.flows.to_string()),
-        ("rate", "offered load", |t| text(&rate(t))),
-    ];
     let distinct: BTreeSet<&&Traffic> = presets.iter().collect();
     let mut sorted: Vec<&Traffic> = distinct.iter().map(|t| **t).collect();
     sorted.sort_by_key(|t| (t.length_fcs, t.family, t.flows, t.rate));
     let mut factors = Vec::new();
     let mut combinations = 1_usize;
-    for (name, about, level) in fields {
+    for (name, about, level) in FIELDS {
         let mut levels: Vec<String> = Vec::new();
         for traffic in &sorted {
             let level = level(traffic);
@@ -199,10 +199,6 @@ fn factors(presets: &[&Traffic]) -> Option<Vec<Factor>> {
         factor.levels.sort_by_key(|level| level.parse::<u64>().unwrap_or(0));
     }
     (combinations == sorted.len().max(1)).then_some(factors)
-}
-
-fn rate(traffic: &Traffic) -> String {
-    traffic.rate.map_or_else(|| "max".into(), |rate| format!("{rate} pps"))
 }
 
 /// What all plans of an import share.
@@ -271,15 +267,9 @@ impl Writer<'_> {
 /// What no factor sets.
 fn frames(out: &mut String, traffic: &Traffic, factors: &[Factor]) {
     let _ = writeln!(out, "\n[traffic]");
-    let fields = [
-        ("size", text(&format!("{} B", traffic.length_fcs))),
-        ("family", text(traffic.family)),
-        ("flows", traffic.flows.to_string()),
-        ("rate", text(&rate(traffic))),
-    ];
-    for (name, value) in fields {
+    for (name, _, value) in FIELDS {
         if !factors.iter().any(|factor| factor.name == name) {
-            let _ = writeln!(out, "{name} = {value}");
+            let _ = writeln!(out, "{name} = {}", value(traffic));
         }
     }
 }

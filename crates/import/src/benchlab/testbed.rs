@@ -10,7 +10,6 @@ use super::values::Values;
 use linerate_hosts::pktgen::Command;
 use linerate_plan::lab::{Boot, Host, Interface, OperatingSystem, Role, Ssh, Tool};
 use reader::Reader;
-use std::net::IpAddr;
 
 /// `REBOOT_TIMEOUT` counts the script's looks, which are 5 s apart, after 20 s.
 const LOOK_NS: u64 = 5_000_000_000;
@@ -63,11 +62,6 @@ fn host(name: &str, roles: &[Role], ssh: Ssh) -> Host {
     }
 }
 
-/// A host that cannot be: its address is told, and the lab file shows what is lacking.
-fn nobody() -> Ssh {
-    Ssh { user: None, host: "unknown".into(), port: None }
-}
-
 /// Files are put on the DUT by root, as the script does it.
 fn as_root(mut ssh: Ssh) -> Ssh {
     ssh.user.get_or_insert_with(|| "root".into());
@@ -75,7 +69,7 @@ fn as_root(mut ssh: Ssh) -> Ssh {
 }
 
 fn dut(reader: &mut Reader<'_>, set: Option<&Set>) -> Host {
-    let ssh = reader.typed(&["DUT_ADMIN"], "destination of ssh", "hosts.dut.ssh").unwrap_or_else(nobody);
+    let ssh = reader.ssh("DUT_ADMIN", "hosts.dut.ssh");
     let mut dut = host("dut", &[Role::Dut], as_root(ssh));
     let mac = |reader: &mut Reader<'_>, side: &str, to: &str| {
         reader.typed(&[&format!("DUT_LAB_IF_MAC_{side}_SIDE")], "Ethernet address", to)
@@ -104,8 +98,7 @@ fn testers(reader: &mut Reader<'_>) -> Vec<Host> {
         reader.notes.used("RECEIVER_ADMIN");
         hosts.push(first);
     } else {
-        let to = format!("hosts.{receiver}.ssh");
-        let ssh = reader.typed(&["RECEIVER_ADMIN"], "destination of ssh", &to).unwrap_or_else(nobody);
+        let ssh = reader.ssh("RECEIVER_ADMIN", &format!("hosts.{receiver}.ssh"));
         let mut second = host(receiver, &[Role::Receiver], if end.sudo { ssh } else { as_root(ssh) });
         second.receive = Some(end.interface);
         second.tool = end.tool;
@@ -128,9 +121,7 @@ fn testers(reader: &mut Reader<'_>) -> Vec<Host> {
 
 /// A generator, with an interface for each of its commands.
 fn tester(reader: &mut Reader<'_>, name: &str, suffix: &str, commands: [&'static str; 2]) -> Host {
-    let to = format!("hosts.{name}.ssh");
-    let ssh =
-        reader.typed(&[&format!("SENDER_ADMIN{suffix}")], "destination of ssh", &to).unwrap_or_else(nobody);
+    let ssh = reader.ssh(&format!("SENDER_ADMIN{suffix}"), &format!("hosts.{name}.ssh"));
     let mut made = host(name, &[Role::Generator], ssh);
     for (at, variable) in commands.into_iter().enumerate() {
         // SENDER_LAB_IF and SENDER_LAB_IF_2 of the first host, SENDER_2_LAB_IF and SENDER_2_LAB_IF_2 of the second.
@@ -163,7 +154,7 @@ fn sending(
     let interface = reader.interface(&[of("LAB_IF")], &format!("{place}.name"));
     let macs = [of("LAB_IF_MAC"), of("LAB_MAC"), of("MAC"), format!("PKTGEN_IF_MAC_{stem}{number}")];
     let mac = reader.typed(&macs, "Ethernet address", &format!("{place}.mac"));
-    let address: Option<IpAddr> = reader.typed(&[of("LAB_IP")], "IP address", &format!("{place}.addresses"));
+    let addresses = reader.addresses(&of("LAB_IP"), &format!("{place}.addresses"));
     let used = command.and_then(|c| c.option('i').or(c.option('t'))).map(reader::plain);
     let threads = command.and_then(|c| c.option('p')?.parse().ok()).filter(|n| (1..=256).contains(n));
     let by_command =
@@ -174,10 +165,7 @@ fn sending(
     Interface {
         name: used.filter(|name| linerate_plan::lab::is_interface(name)).or(interface),
         mac: by_command().or(mac),
-        addresses: address
-            .map(|address| linerate_plan::lab::HostAddress { address, length: None })
-            .into_iter()
-            .collect(),
+        addresses,
         netmap: command.filter(|c| reader::is_netmap(c)).map(|_| true),
         threads,
         ..Interface::default()
@@ -193,7 +181,8 @@ struct Receiving {
 
 fn receiving(reader: &mut Reader<'_>, name: &str) -> Receiving {
     let place = format!("hosts.{name}.receive");
-    let mut scratch = host(name, &[], nobody());
+    let nobody = Ssh { user: None, host: String::new(), port: None };
+    let mut scratch = host(name, &[], nobody);
     let command = reader.command("RECEIVER_START_CMD");
     if let Some(command) = &command {
         reader.program("RECEIVER_START_CMD", command, &mut scratch, &place);
@@ -203,22 +192,12 @@ fn receiving(reader: &mut Reader<'_>, name: &str) -> Receiving {
     let interface = reader.interface(&["RECEIVER_LAB_IF".into()], &format!("{place}.name"));
     let macs = ["RECEIVER_LAB_IF_MAC", "RECEIVER_LAB_MAC", "RECEIVER_MAC", "PKTGEN_IF_MAC_RECEIVER"];
     let mac = reader.typed(&macs, "Ethernet address", &format!("{place}.mac"));
-    let address: Option<IpAddr> =
-        reader.typed(&["RECEIVER_LAB_IP"], "IP address", &format!("{place}.addresses"));
+    let addresses = reader.addresses("RECEIVER_LAB_IP", &format!("{place}.addresses"));
     let sender = reader.command(SENDERS[0]).filter(|c| c.program().ends_with("equilibrium"));
     let used = command.as_ref().and_then(|c| c.option('i')).or(sender.as_ref().and_then(|c| c.option('r')));
     let used = used.map(reader::plain).filter(|name| linerate_plan::lab::is_interface(name));
     let netmap = command.iter().chain(&sender).any(reader::is_netmap).then_some(true);
-    let interface = Interface {
-        name: used.or(interface),
-        mac,
-        addresses: address
-            .map(|address| linerate_plan::lab::HostAddress { address, length: None })
-            .into_iter()
-            .collect(),
-        netmap,
-        ..Interface::default()
-    };
+    let interface = Interface { name: used.or(interface), mac, addresses, netmap, ..Interface::default() };
     Receiving { interface, tool: scratch.tool, sudo: scratch.sudo }
 }
 
@@ -235,8 +214,7 @@ fn distinct(host: &mut Host) {
 
 fn reference(reader: &mut Reader<'_>) -> Option<Host> {
     reader.values.known("REF_ADMIN")?;
-    let ssh =
-        reader.typed(&["REF_ADMIN"], "destination of ssh", "hosts.reference.ssh").unwrap_or_else(nobody);
+    let ssh = reader.ssh("REF_ADMIN", "hosts.reference.ssh");
     let mut reference = host("reference", &[Role::Reference], as_root(ssh));
     reference.inside = Some(Interface::default());
     reference.outside = Some(Interface::default());

@@ -15,7 +15,7 @@ const DIFFERENCES: [&str; 5] = ["difference", "its error", "difference in %", "i
 pub fn judge(block: &Block, era: Era, evidence: &Evidence) -> (BlockFound, Vec<Figure>) {
     let printed = PrintedBlock::read(&block.printed);
     let found: Option<Vec<Vec<f64>>> =
-        block.sources.iter().map(|s| Some(evidence.get(s)?.values.clone())).collect();
+        block.sources.iter().map(|s| Some(evidence.get(s)?.to_vec())).collect();
     let sets: Option<Vec<Dataset>> = found
         .filter(|sets| !sets.is_empty() && sets.iter().all(|s| s.len() >= 3))
         .map(|sets| named(&printed, sets));

@@ -1,22 +1,27 @@
 //! A row of a table held against the data: both medians and their difference, and what may explain one that is wrong.
 
-use super::evidence::{Evidence, Medians};
+use super::evidence::Evidence;
 use super::mapping::{Table, TableRow};
 use super::printed::{Fit, Printed, says_no_difference};
 use super::{Figure, State};
-use linerate_stats::ministat::{Confidence, Difference, Era, difference, format_g};
+use linerate_stats::ministat::{Confidence, Dataset, Difference, Era, difference, format_g};
 
 /// The three figures of a row.
 pub fn row(table: &Table, row: &TableRow, era: Era, evidence: &Evidence) -> Vec<Figure> {
-    let sets: Vec<Option<Medians>> = row.sources.iter().map(|s| evidence.set(s)).collect();
+    let sets: Vec<Option<Dataset>> = row.sources.iter().map(|s| evidence.set(s)).collect();
     let set = |side: usize| sets.get(side).and_then(Option::as_ref);
     let mut figures: Vec<Figure> =
         [0, 1].map(|side| median(table, row, side, set(side), era, evidence)).into_iter().collect();
     if !row.difference.is_empty() {
-        let both = set(0).zip(set(1)).filter(|(a, b)| a.n >= 3 && b.n >= 3);
+        let both = set(0).zip(set(1)).filter(|(a, b)| a.sorted().len() >= 3 && b.sorted().len() >= 3);
         let computed =
             both.map(|(a, b)| difference(&a.summary(era), &b.summary(era), Confidence::default(), era));
-        let of_row = of_difference(table, row, computed.as_ref(), sets.iter().flatten().any(|s| s.n == 0));
+        let of_row = of_difference(
+            table,
+            row,
+            computed.as_ref(),
+            sets.iter().flatten().any(|s| s.sorted().is_empty()),
+        );
         if of_row.state != State::WrongInPrint && of_row.state != State::NoData {
             figures.iter_mut().filter(|f| f.state == State::WrongInPrint).for_each(|f| {
                 let note = f.note.take().unwrap_or_default();
@@ -46,7 +51,7 @@ fn median(
     table: &Table,
     row: &TableRow,
     side: usize,
-    set: Option<&Medians>,
+    set: Option<&Dataset>,
     era: Era,
     evidence: &Evidence,
 ) -> Figure {
@@ -59,13 +64,13 @@ fn median(
         }
         return figure;
     };
-    let found = if set.n == 0 { 0.0 } else { set.summary(era).median };
+    let found = if set.sorted().is_empty() { 0.0 } else { set.summary(era).median };
     figure.computed = Some(rate(found, &printed));
     let fit = printed.fits(found);
     figure.state = state(fit);
     figure.note = match (fit, source) {
         (Fit::Not, Some(source)) => Some(explain(&printed, found, set, source, era, evidence)),
-        _ if set.n == 0 => Some("no run gave a figure".into()),
+        _ if set.sorted().is_empty() => Some("no run gave a figure".into()),
         _ => None,
     };
     figure
@@ -84,7 +89,7 @@ fn state(fit: Fit) -> State {
 fn explain(
     printed: &Printed,
     found: f64,
-    set: &Medians,
+    set: &Dataset,
     source: &str,
     era: Era,
     evidence: &Evidence,
@@ -98,8 +103,7 @@ fn explain(
     let own = [("maximum", summary.max), ("minimum", summary.min), ("average", summary.avg)];
     may_be.extend(own.iter().filter(|(_, v)| is(*v)).map(|(what, _)| format!("the {what} of the runs")));
     let folder = |path: &str| path.rsplit_once('/').map(|p| p.0.to_string());
-    let others: Vec<_> =
-        evidence.siblings(source).filter(|(_, s)| s.n > 0 && is(s.summary(era).median)).collect();
+    let others: Vec<_> = evidence.siblings(source).filter(|(_, s)| is(s.summary(era).median)).collect();
     let near = others.iter().find(|(path, _)| folder(path) == folder(source));
     let far = others.first().filter(|_| may_be.is_empty());
     may_be.extend(near.or(far).map(|(path, _)| format!("the median of {path}")));

@@ -6,7 +6,7 @@ mod judge;
 mod mapping;
 mod printed;
 
-pub use evidence::{Evidence, Found};
+pub use evidence::Evidence;
 pub use mapping::{Block, Mapping, MappingError, Plot, PlotSeries, Table, TableRow};
 
 use linerate_stats::ministat::Era;
@@ -166,10 +166,8 @@ impl Reproduction {
 fn draw(plot: &Plot, era: Era, evidence: &Evidence) -> PlotFound {
     let point = |series: &PlotSeries, at: &String| {
         let source = series.files.replace("{}", at);
-        let runs = evidence.set(&source).filter(|s| s.n > 0).map(|set| {
-            let summary = set.summary(era);
-            [summary.min, summary.median, summary.max]
-        });
+        let summary = evidence.set(&source).map(|set| set.summary(era)).filter(|s| s.n > 0);
+        let runs = summary.map(|s| [s.min, s.median, s.max]);
         PlotPoint { at: at.clone(), source, runs }
     };
     let line = |series: &PlotSeries| PlotLine {

@@ -4,7 +4,7 @@ use super::super::notes::Notes;
 use super::super::traffic;
 use super::super::values::Values;
 use linerate_hosts::pktgen::Command;
-use linerate_plan::lab::{Host, Tool, is_interface};
+use linerate_plan::lab::{Host, HostAddress, Ssh, Tool, is_interface};
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -32,10 +32,21 @@ impl Reader<'_> {
         }
     }
 
+    /// Where a host is reached; one that cannot be where that is not known: it is told, and the lab file shows what is lacking.
+    pub(super) fn ssh(&mut self, name: &str, to: &str) -> Ssh {
+        let nobody = || Ssh { user: None, host: "unknown".into(), port: None };
+        self.typed(&[name], "destination of ssh", to).unwrap_or_else(nobody)
+    }
+
+    /// The addresses of an interface: one at most.
+    pub(super) fn addresses(&mut self, name: &str, to: &str) -> Vec<HostAddress> {
+        let address: Option<IpAddr> = self.typed(&[name], "IP address", to);
+        address.map(|address| HostAddress { address, length: None }).into_iter().collect()
+    }
+
     /// The name of an interface.
     pub(super) fn interface(&mut self, names: &[String], to: &str) -> Option<String> {
-        let read: Name = self.typed(names, "interface name", to)?;
-        Some(read.0)
+        self.typed(names, "interface name", to).map(|Name(name)| name)
     }
 
     /// The command in a variable.
