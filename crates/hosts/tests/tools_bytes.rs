@@ -4,6 +4,7 @@
 use linerate_hosts::pktgen::steady::steady;
 use linerate_hosts::pktgen::{Fault, Reader};
 use linerate_hosts::tools::{Exit, FaultKind, Monitor, Report, Side, State, Tool};
+use linerate_plan::names::Named;
 use linerate_wire::SplitMix64;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -119,7 +120,7 @@ fn cut_and_changed_logs_are_taken_by_every_monitor() {
                     changed.push(b'{');
                 }
             }
-            let tool = Tool::ALL[1 + (number + round) % 4];
+            let tool = Tool::all().nth(1 + (number + round) % 4).unwrap();
             let whole = report(tool, side, &changed, usize::MAX);
             let pieces = report(tool, side, &changed, 1 + below(300));
             assert_eq!(whole, pieces, "{} {tool:?}", Path::new(&path).display());

@@ -173,7 +173,7 @@ impl List {
         if !rules.optimize {
             to += ", without pf making a table of the rules";
         }
-        self.add(format!("rule set of {}", tool(rules.tool)), to);
+        self.add(format!("rule set of {}", rules.tool), to);
         if let Some(states) = rules.states {
             let hash = if rules.hash_sized { "with the hash sized for it" } else { "with the hash as it is" };
             let linux = matches!(rules.tool, Tool::Nftables | Tool::Iptables);
@@ -193,17 +193,6 @@ fn plural(n: u64) -> &'static str {
 
 fn end(end: End) -> &'static str {
     if end == End::In { "in" } else { "out" }
-}
-
-/// The name of a firewall.
-fn tool(tool: Tool) -> &'static str {
-    match tool {
-        Tool::Nftables => "nftables",
-        Tool::Iptables => "iptables",
-        Tool::Ipfw => "ipfw",
-        Tool::Pf => "pf",
-        Tool::Ipf => "ipf",
-    }
 }
 
 fn interface(settings: &Interface) -> Vec<(String, String)> {

@@ -6,6 +6,7 @@ mod selectors;
 use super::built_in;
 use super::campaign::Interest;
 use super::diagnostic::{Diagnostic, Span, suggestion};
+use super::names::Named;
 use super::settings::System;
 use super::value::{Entry, Lists, Node, Tree, Value};
 pub(super) use factors::FactorDraft;
@@ -106,12 +107,24 @@ impl Draft {
         }
     }
 
-    /// A variant by its name, or the fault that there is none.
-    pub(super) fn variant(&self, name: &str, span: Span) -> Result<usize, Diagnostic> {
+    /// A variant by its name. That there is none is a fault.
+    pub(super) fn variant(&self, name: &str, span: Span, problems: &mut Vec<Diagnostic>) -> Option<usize> {
         let names = || self.variants.iter().map(|v| v.name.as_str());
-        names().position(|n| n == name).ok_or_else(|| {
-            Diagnostic::at(span, format!("there is no variant '{name}'")).remedy(suggestion(name, names()))
-        })
+        let found = names().position(|n| n == name);
+        if found.is_none() {
+            let fault = Diagnostic::at(span, format!("there is no variant '{name}'"));
+            problems.push(fault.remedy(suggestion(name, names())));
+        }
+        found
+    }
+
+    /// The variants that a list names.
+    fn named(&self, list: &[Node], problems: &mut Vec<Diagnostic>) -> Vec<usize> {
+        let mut of = |node: &Node| match &node.value {
+            Value::Text(name) => self.variant(name, node.span, problems),
+            _ => None,
+        };
+        list.iter().filter_map(&mut of).collect()
     }
 
     fn variants(&mut self, problems: &mut Vec<Diagnostic>) {
@@ -143,19 +156,16 @@ impl Draft {
         for at in 0..self.variants.len() {
             let Some(from) = self.variants[at].tree.entry("from") else { continue };
             let Value::Text(name) = &from.node.value else { continue };
-            let found = self.variant(name, from.node.span);
+            let is_it = |variant: &VariantDraft| variant.name == *name;
             // A variant may have the name of the built-in one that it is from.
-            if found.as_ref().map_or(true, |parent| *parent == at)
+            if self.variants.iter().position(is_it).is_none_or(|parent| parent == at)
                 && let Some(mut tree) = built_in::tree(name, from.node.span)
             {
                 tree.overlay(&self.variants[at].tree, Lists::Extend);
                 self.variants[at].tree = tree;
                 continue;
             }
-            match found {
-                Ok(parent) => self.variants[at].parent = Some(parent),
-                Err(problem) => problems.push(problem),
-            }
+            self.variants[at].parent = self.variant(name, from.node.span, problems);
         }
         for at in 0..self.variants.len() {
             if let Some(circle) = self.circle(at) {
@@ -191,23 +201,12 @@ impl Draft {
     fn baseline(&mut self, problems: &mut Vec<Diagnostic>) {
         let Some(with) = self.tree.table("compare").and_then(|c| c.get("with")) else { return };
         let Value::Text(name) = &with.value else { return };
-        match self.variant(name, with.span) {
-            Ok(at) => self.baseline = at,
-            Err(problem) => problems.push(problem),
-        }
+        self.baseline = self.variant(name, with.span, problems).unwrap_or(0);
     }
 
     fn quick_variants(&mut self, problems: &mut Vec<Diagnostic>) {
         let Some(quick) = self.tree.table("quick").filter(|q| q.get("variants").is_some()) else { return };
-        let mut chosen = Vec::new();
-        for node in quick.list("variants") {
-            let Value::Text(name) = &node.value else { continue };
-            match self.variant(name, node.span) {
-                Ok(at) => chosen.push(at),
-                Err(problem) => problems.push(problem),
-            }
-        }
-        self.quick_variants = Some(chosen);
+        self.quick_variants = Some(self.named(quick.list("variants"), problems));
     }
 }
 
@@ -217,7 +216,7 @@ fn rule_files<'t>(tree: &'t Tree, named: &mut Vec<&'t Node>) {
         if let Value::Table(inner) = &entry.node.value {
             match entry.key.as_str() {
                 "rules" => named.extend(inner.get("file")),
-                key if System::of_key(key).is_some() => rule_files(inner, named),
+                key if System::of_name(key).is_some() => rule_files(inner, named),
                 _ => {}
             }
         }
@@ -226,8 +225,10 @@ fn rule_files<'t>(tree: &'t Tree, named: &mut Vec<&'t Node>) {
 
 fn systems(tree: Option<&Tree>) -> Vec<System> {
     let mut systems: Vec<System> = Vec::new();
-    for name in tree.map(|t| t.texts("systems")).unwrap_or_default() {
-        systems.extend(System::of_key(&name).filter(|s| !systems.contains(s)));
+    for system in tree.map(|t| t.choices("systems")).unwrap_or_default() {
+        if !systems.contains(&system) {
+            systems.push(system);
+        }
     }
     systems
 }

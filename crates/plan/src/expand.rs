@@ -6,6 +6,7 @@ use super::campaign::{Campaign, Cell, Factor, Kind, Lab, Lane};
 use super::checks;
 use super::diagnostic::{Diagnostic, Lines};
 use super::draft::{Draft, FactorDraft, TESTER_BASELINE};
+use super::names::Named;
 use super::settings::{Cpus, Dut, Settings, System};
 use super::value::{Lists, Tree};
 use super::{lower, needs};
@@ -82,7 +83,7 @@ pub(super) fn resolved(draft: &Draft, variant: usize, system: System) -> Tree {
         let sections: Vec<Tree> =
             system.parent().into_iter().chain([system]).filter_map(|s| own.table(s.key()).cloned()).collect();
         let described = ["about", "from", "systems", "apart", "requires"];
-        own.entries.retain(|e| !described.contains(&e.key.as_str()) && System::of_key(&e.key).is_none());
+        own.entries.retain(|e| !described.contains(&e.key.as_str()) && System::of_name(&e.key).is_none());
         tree.overlay(&own, Lists::Extend);
         sections.iter().for_each(|section| tree.overlay(section, Lists::Extend));
     }

@@ -20,6 +20,7 @@ pub mod lab;
 mod lower;
 #[cfg(test)]
 mod mutated;
+pub mod names;
 mod needs;
 pub mod placeholders;
 mod quantity;

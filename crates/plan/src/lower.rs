@@ -1,10 +1,9 @@
 //! From trees to the types of [`super::settings`] and [`super::campaign`]: nothing can go wrong any more, what is absent has its default.
 
-use super::campaign::{Collect, Kind, Lab, Port, Reboot, Requirement, STAMP_EVERY, Trials};
+use super::campaign::{Collect, Kind, Lab, Port, Requirement, STAMP_EVERY, Trials};
+use super::names::Named;
 use super::settings::Mode;
-use super::settings::{
-    Command, End, Feature, File, Filter, Image, Interface, Neighbour, Route, Rules, Settings, Tool,
-};
+use super::settings::{Command, Feature, File, Image, Interface, Neighbour, Route, Rules, Settings};
 use super::value::{Lists, Tree, Value};
 use crate::units::Rate;
 use linerate_wire::{Family, FlowOrder, FrameMix, FrameSpec, MacAddr, Transport};
@@ -37,7 +36,7 @@ pub(super) fn settings(tree: &Tree) -> Settings {
         rules: tree.table("rules").filter(|t| t.get("file").is_none()).and_then(rules),
         // Its text is read, and its names are known, where the checks are.
         rule_file: None,
-        states: tree.text("states").and_then(|text| text.parse().ok()).unwrap_or_default(),
+        states: tree.choice("states").unwrap_or_default(),
         modules: tree.texts("modules"),
         files: tree.tables("files").map(file).collect(),
         commands: tree.tables("commands").map(command).collect(),
@@ -62,7 +61,7 @@ fn interface(tree: Option<&Tree>, end: &str) -> Interface {
     let flag = |value: &Value| *value == Value::Flag(true);
     Interface {
         mtu: all.number_u32("mtu"),
-        features: Feature::ALL.into_iter().filter_map(|f| Some((f, all.flag(f.key())?))).collect(),
+        features: Feature::all().filter_map(|f| Some((f, all.flag(f.key())?))).collect(),
         private_flags: flags.iter().map(|e| (e.key.clone(), flag(&e.node.value))).collect(),
         queues: all.number_u32("queues"),
         rx_ring: all.number_u32("rx-ring"),
@@ -80,7 +79,7 @@ fn explicit_routes(tree: &Tree) -> Vec<Route> {
     let route = |t: &Tree| Route {
         to: t.text("to").unwrap_or_default().into(),
         via: t.text("via").map(str::to_string),
-        end: end(t),
+        end: t.choice("end").unwrap_or_default(),
     };
     tree.tables("explicit").map(route).collect()
 }
@@ -89,42 +88,20 @@ fn explicit_neighbours(tree: &Tree) -> Vec<Neighbour> {
     let neighbour = |t: &Tree| Neighbour {
         address: t.text("address").unwrap_or_default().into(),
         mac: t.text("mac").unwrap_or_default().into(),
-        end: end(t),
+        end: t.choice("end").unwrap_or_default(),
     };
     tree.tables("explicit").map(neighbour).collect()
 }
 
-fn end(tree: &Tree) -> End {
-    if tree.text("end") == Some("in") { End::In } else { End::Out }
-}
-
 fn rules(tree: &Tree) -> Option<Rules> {
-    let tool = tool(tree)?;
-    let filter = match tree.text("filter")? {
-        "stateless" => Filter::Stateless,
-        "stateful" => Filter::Stateful,
-        "nat" => Filter::Nat,
-        _ => return None,
-    };
     Some(Rules {
-        tool,
-        filter,
+        tool: tree.choice("tool")?,
+        filter: tree.choice("filter")?,
         before: tree.number_u32("before").unwrap_or(0),
         table: tree.number_u32("table"),
         states: tree.number("states"),
         hash_sized: tree.text("hash") != Some("default"),
         optimize: tree.flag("optimize").unwrap_or(true),
-    })
-}
-
-/// Whose rules.
-pub(super) fn tool(tree: &Tree) -> Option<Tool> {
-    Some(match tree.text("tool")? {
-        "nftables" => Tool::Nftables,
-        "iptables" => Tool::Iptables,
-        "ipfw" => Tool::Ipfw,
-        "pf" => Tool::Pf,
-        _ => Tool::Ipf,
     })
 }
 
@@ -210,7 +187,7 @@ pub(super) fn lab(tree: &Tree) -> Lab {
     match lab.text("file") {
         Some(path) => Lab::File { path: path.into() },
         None => Lab::Embedded {
-            mode: if lab.text("mode") == Some("threaded") { Mode::Threaded } else { Mode::Inline },
+            mode: lab.choice("mode").unwrap_or(Mode::Inline),
             generator_cpus: lab.cpu_list("generator-cpus"),
             dut_cpus: lab.cpu_list("dut-cpus"),
             port: lab.text("port").map(|port| if port == "xdp" { Port::Xdp } else { Port::AfPacket }),
@@ -243,11 +220,7 @@ pub(super) fn trials(tree: &Tree, quick: bool) -> Trials {
         budget_ns: trials.number("budget"),
         order: trials.text("order").unwrap_or("blocks").into(),
         seed: trials.number("seed"),
-        reboot: match trials.text("reboot") {
-            Some("when-needed") => Reboot::WhenNeeded,
-            Some("each-trial") => Reboot::EachTrial,
-            _ => Reboot::Never,
-        },
+        reboot: trials.choice("reboot").unwrap_or_default(),
         pause_ns: trials.number("pause").unwrap_or(0),
         until,
     }

@@ -2,11 +2,14 @@
 
 use super::diagnostic::{Diagnostic, listed, meant};
 use super::grammar::Kind;
+use super::lab::HostAddress;
 use super::quantity;
 use super::settings::{Cpus, Dut};
 use super::value::{Raw, Value};
 use linerate_wire::MacAddr;
+use std::fmt::Display;
 use std::net::IpAddr;
+use std::str::FromStr;
 
 /// The kinds of DUT, with what they are.
 pub(super) const DUTS: [(&str, &str); 13] = [
@@ -66,18 +69,11 @@ fn quantities(kind: &Kind, text: &str) -> Option<Result<Value, Diagnostic>> {
         Kind::FlowOrder => flow_order(text),
         Kind::Dut => dut(text).map(Value::Dut),
         Kind::Version => quantity::version(text).map(Value::Version),
-        Kind::Network => network(text),
-        Kind::Address => match text.trim().parse::<IpAddr>() {
-            Ok(address) => Ok(Value::Text(address.to_string())),
-            Err(_) => Err(Diagnostic::new(format!("'{text}' is not an IP address"))
-                .remedy(format!("write {}", kind.wants()))),
-        },
-        Kind::HostAddress => host_address(text),
-        Kind::Mac => match text.trim().parse::<MacAddr>() {
-            Ok(mac) => Ok(Value::Text(mac.to_string())),
-            Err(_) => Err(Diagnostic::new(format!("'{text}' is not an Ethernet address"))
-                .remedy(format!("write {}", kind.wants()))),
-        },
+        Kind::Network if !text.contains('/') => Err(not(text, "a network", kind)),
+        Kind::Network => shown::<HostAddress>(text, "a network", kind),
+        Kind::Address => shown::<IpAddr>(text, "an IP address", kind),
+        Kind::HostAddress => shown::<HostAddress>(text, "an IP address", kind),
+        Kind::Mac => shown::<MacAddr>(text, "an Ethernet address", kind),
         _ => return None,
     })
 }
@@ -227,32 +223,14 @@ fn dut(text: &str) -> Result<Dut, Diagnostic> {
     }
 }
 
-fn network(text: &str) -> Result<Value, Diagnostic> {
-    let wrong = || {
-        Diagnostic::new(format!("'{text}' is not a network"))
-            .remedy("write \"203.0.113.0/24\" or \"2001:db8::/32\"")
-    };
-    let (address, length) = text.trim().split_once('/').ok_or_else(wrong)?;
-    let address: IpAddr = address.parse().map_err(|_| wrong())?;
-    let longest = if address.is_ipv4() { 32 } else { 128 };
-    let length = length.parse::<u8>().ok().filter(|n| *n <= longest).ok_or_else(wrong)?;
-    Ok(Value::Text(format!("{address}/{length}")))
+/// A text of a type that reads and shows it.
+fn shown<T: FromStr + Display>(text: &str, what: &str, kind: &Kind) -> Result<Value, Diagnostic> {
+    let read = text.trim().parse::<T>().map(|value| Value::Text(value.to_string()));
+    read.map_err(|_| not(text, what, kind))
 }
 
-/// An address with or without its length. Unlike a network's, its host bits count.
-fn host_address(text: &str) -> Result<Value, Diagnostic> {
-    let Some((address, _)) = text.trim().split_once('/') else {
-        return match text.trim().parse::<IpAddr>() {
-            Ok(address) => Ok(Value::Text(address.to_string())),
-            Err(_) => Err(Diagnostic::new(format!("'{text}' is not an IP address"))
-                .remedy("write \"198.18.0.1/24\" or \"2001:2::1/64\"")),
-        };
-    };
-    network(text).map_err(|wrong| match address.parse::<IpAddr>() {
-        Ok(_) => wrong,
-        Err(_) => Diagnostic::new(format!("'{text}' is not an IP address with its length"))
-            .remedy("write \"198.18.0.1/24\" or \"2001:2::1/64\""),
-    })
+fn not(text: &str, what: &str, kind: &Kind) -> Diagnostic {
+    Diagnostic::new(format!("'{text}' is not {what}")).remedy(format!("write {}", kind.wants()))
 }
 
 #[cfg(test)]

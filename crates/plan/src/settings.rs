@@ -1,5 +1,6 @@
 //! What a variant sets on the device under test, fully resolved: nothing is inherited any more, and only one operating system is meant.
 
+use crate::names::Named;
 use crate::rules::Firewall;
 use crate::rules::own::RuleFile;
 use serde::{Deserialize, Serialize};
@@ -26,20 +27,9 @@ pub enum System {
 }
 
 impl System {
-    /// All of them.
-    pub const ALL: [System; 6] =
-        [System::Linux, System::Vyos, System::FreeBsd, System::PfSense, System::OpnSense, System::OpenBsd];
-
     /// The name of its section in a plan.
     pub fn key(self) -> &'static str {
-        match self {
-            System::Linux => "linux",
-            System::Vyos => "vyos",
-            System::FreeBsd => "freebsd",
-            System::PfSense => "pfsense",
-            System::OpnSense => "opnsense",
-            System::OpenBsd => "openbsd",
-        }
+        self.name()
     }
 
     /// The system whose sections apply before its own.
@@ -49,11 +39,6 @@ impl System {
             System::PfSense | System::OpnSense => Some(System::FreeBsd),
             _ => None,
         }
-    }
-
-    /// The system of a section's name.
-    pub fn of_key(key: &str) -> Option<System> {
-        System::ALL.into_iter().find(|s| s.key() == key)
     }
 }
 
@@ -202,38 +187,9 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// All of them.
-    pub const ALL: [Feature; 12] = [
-        Feature::Gro,
-        Feature::Gso,
-        Feature::Tso,
-        Feature::Lro,
-        Feature::RxChecksum,
-        Feature::TxChecksum,
-        Feature::VlanOffload,
-        Feature::VlanTso,
-        Feature::UdpGroForwarding,
-        Feature::FlowControl,
-        Feature::AdaptiveInterrupts,
-        Feature::ThreadedNapi,
-    ];
-
     /// The name of its key in a plan.
     pub fn key(self) -> &'static str {
-        match self {
-            Feature::Gro => "gro",
-            Feature::Gso => "gso",
-            Feature::Tso => "tso",
-            Feature::Lro => "lro",
-            Feature::RxChecksum => "rx-checksum",
-            Feature::TxChecksum => "tx-checksum",
-            Feature::VlanOffload => "vlan-offload",
-            Feature::VlanTso => "vlan-tso",
-            Feature::UdpGroForwarding => "udp-gro-forwarding",
-            Feature::FlowControl => "flow-control",
-            Feature::AdaptiveInterrupts => "adaptive-interrupts",
-            Feature::ThreadedNapi => "threaded-napi",
-        }
+        self.name()
     }
 }
 
@@ -350,6 +306,12 @@ pub enum Tool {
     Ipf,
 }
 
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
 impl Tool {
     /// The command that makes it forget its states and keep its rules; `None` where there is none.
     pub fn forget(self) -> Option<&'static str> {
@@ -396,11 +358,7 @@ impl States {
 
 impl fmt::Display for States {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            States::Established => "established",
-            States::New => "new",
-            States::OneWay => "one-way",
-        })
+        self.serialize(f)
     }
 }
 
@@ -408,9 +366,7 @@ impl std::str::FromStr for States {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let all = [States::Established, States::New, States::OneWay];
-        let found = all.into_iter().find(|states| states.to_string() == text);
-        found.ok_or_else(|| format!("'{text}': states are established, new or one-way"))
+        States::parse_name(text, "a state of connections")
     }
 }
 
@@ -536,10 +492,6 @@ pub enum Mode {
 
 impl std::fmt::Display for Mode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Mode::Inline => "inline",
-            Mode::Threaded => "threaded",
-            Mode::Hosts => "hosts",
-        })
+        self.serialize(f)
     }
 }

@@ -1,6 +1,7 @@
 //! Values of a plan after they were read: typed, in their units, and still knowing where they stand.
 
 use super::diagnostic::Span;
+use super::names::Named;
 use super::settings::{Cpus, Dut};
 use crate::units::Rate;
 use linerate_wire::{FlowOrder, FrameMix};
@@ -139,6 +140,16 @@ impl Tree {
             Value::Text(text) => Some(text),
             _ => None,
         }
+    }
+
+    /// The word of an enum.
+    pub(crate) fn choice<T: Named>(&self, key: &str) -> Option<T> {
+        T::of_name(self.text(key)?)
+    }
+
+    /// The words of a list.
+    pub(crate) fn choices<T: Named>(&self, key: &str) -> Vec<T> {
+        self.texts(key).iter().filter_map(|word| T::of_name(word)).collect()
     }
 
     /// The texts of a list.

@@ -1,6 +1,7 @@
 //! Command lines: what each tool is asked for, and what it is not.
 
 use super::*;
+use linerate_plan::names::Named;
 use proptest::prelude::*;
 
 fn v4(text: &str) -> std::net::IpAddr {
@@ -205,7 +206,7 @@ proptest! {
             transport: if tcp { Transport::Tcp } else { Transport::Udp },
             frame_len_fcs: length, source: side(0), destination: side(2), ..plain()
         };
-        for tool in Tool::ALL {
+        for tool in Tool::all() {
             for made in [generator(tool, &traffic), receiver(tool, &traffic)].into_iter().flatten() {
                 prop_assert!(made.argv[0] == "timeout" && made.limit_s >= made.lead_s);
             }

@@ -258,7 +258,8 @@ mod tests {
     #[test]
     fn every_fault_has_a_remedy() {
         assert!(COMMON.iter().all(|(text, _)| text.chars().all(|c| !c.is_ascii_uppercase())));
-        for tool in Tool::ALL {
+        use linerate_plan::names::Named;
+        for tool in Tool::all() {
             assert!(COMMON.iter().all(|(_, kind)| remedy(tool, *kind).len() > 20));
         }
     }

@@ -1,6 +1,7 @@
 //! What the monitors make of what tools print.
 
 use super::*;
+use linerate_plan::names::Named;
 use proptest::prelude::*;
 
 fn monitor(tool: Tool, side: Side, text: &str) -> Monitor {
@@ -353,7 +354,7 @@ fn trafgen_s_totals() {
 
 fn tools() -> impl Strategy<Value = (Tool, Side)> {
     let side = prop_oneof![Just(Side::Generator), Just(Side::Receiver)];
-    (prop::sample::select(Tool::ALL.to_vec()), side)
+    (prop::sample::select(Tool::all().collect::<Vec<_>>()), side)
 }
 
 /// Pieces of real output, and anything.

@@ -2,6 +2,7 @@
 
 use super::Printed;
 use clap::{Args, Subcommand};
+use linerate_plan::names::Named;
 use linerate_plan::settings::System;
 use std::path::PathBuf;
 
@@ -68,8 +69,5 @@ pub enum PlanAction {
 }
 
 pub(super) fn system(text: &str) -> Result<System, String> {
-    System::of_key(text).ok_or_else(|| {
-        let names: Vec<&str> = System::ALL.iter().map(|s| s.key()).collect();
-        format!("'{text}' is not a known system: use one of {}", names.join(", "))
-    })
+    System::parse_name(text, "a system")
 }

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use linerate_plan::Diagnostic;
+use linerate_plan::names::Named;
 use linerate_plan::rules::own::Meaning;
 use linerate_plan::units::{Rate, parse_duration_ns};
 use linerate_wire::{FrameMix, parse_sizes};

@@ -176,7 +176,8 @@ mod tests {
 
     #[test]
     fn every_feature_has_names_or_is_refused_beforehand() {
-        for feature in Feature::ALL {
+        use linerate_plan::names::Named;
+        for feature in Feature::all() {
             let mut setup = Setup::of(Dut::Forwarding);
             setup.inside.features.insert(feature, true);
             let refused = !setup.faults().is_empty();

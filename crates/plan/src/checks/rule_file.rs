@@ -3,7 +3,7 @@
 use super::Place;
 use super::settings::{forgotten, tool, tools};
 use crate::diagnostic::{Diagnostic, Span, listed};
-use crate::lower;
+use crate::names::Named;
 use crate::rules::Firewall;
 use crate::rules::own::{Meaning, RuleFile};
 use crate::settings::{System, Tool};
@@ -42,7 +42,7 @@ pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Opti
         }
         None => return Ok(None),
     };
-    let firewall = lower::tool(rules).map(|tool| tool.firewall(place.system));
+    let firewall = rules.choice::<Tool>("tool").map(|tool| tool.firewall(place.system));
     let mut file = RuleFile::read(name, text, firewall, &map(rules)).map_err(|wrong| Diagnostic {
         message: wrong.head(),
         subject: None,

@@ -202,7 +202,7 @@ fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         return;
     }
     problems.extend(tool(place, rules));
-    problems.extend(lower::tool(rules).and_then(|tool| forgotten(place, tree, tool)));
+    problems.extend(rules.choice("tool").and_then(|tool| forgotten(place, tree, tool)));
     if let Some(at) = rules.entry("hash").filter(|_| rules.get("states").is_none()) {
         let help = "add states = 100000, say";
         problems.push(Diagnostic::at(at.key_span, "the hash is sized for a number of states").remedy(help));

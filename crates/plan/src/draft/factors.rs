@@ -99,15 +99,7 @@ fn variants(draft: &Draft, tree: &Tree, problems: &mut Vec<Diagnostic>) -> Vec<u
     if tree.get("variants").is_none() {
         return (0..draft.variants.len()).collect();
     }
-    let mut chosen = Vec::new();
-    for node in tree.list("variants") {
-        let Value::Text(name) = &node.value else { continue };
-        match draft.variant(name, node.span) {
-            Ok(at) => chosen.push(at),
-            Err(problem) => problems.push(problem),
-        }
-    }
-    chosen
+    draft.named(tree.list("variants"), problems)
 }
 
 fn levels(node: Option<&Node>, sets: &[(Field, Span)], problems: &mut Vec<Diagnostic>) -> Vec<Level> {

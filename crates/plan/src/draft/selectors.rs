@@ -84,7 +84,7 @@ fn who(draft: &Draft, name: &str, span: Span, problems: &mut Vec<Diagnostic>) ->
     if name == TESTER_BASELINE && !draft.variants.iter().any(|v| v.name == name) {
         return Some(Who::Ceiling);
     }
-    draft.variant(name, span).map(Who::Variant).map_err(|problem| problems.push(problem)).ok()
+    draft.variant(name, span, problems).map(Who::Variant)
 }
 
 fn part(draft: &Draft, entry: &Entry, selector: &mut Selector, problems: &mut Vec<Diagnostic>) -> bool {

@@ -5,6 +5,7 @@ mod hosts;
 
 use super::{Role, lower};
 use crate::diagnostic::{Diagnostic, Span};
+use crate::names::Named;
 use crate::value::{Entry, Tree, Value};
 
 /// A host's tree with its place.
@@ -60,7 +61,7 @@ pub(super) fn check(tree: &Tree, problems: &mut Vec<Diagnostic>) {
 
 /// A lab has generators, a receiver, and at most one of each of the others.
 fn roles(all: &[HostTree<'_>], span: Span, problems: &mut Vec<Diagnostic>) {
-    for role in Role::ALL {
+    for role in Role::all() {
         let having: Vec<&HostTree<'_>> = all.iter().filter(|host| host.is(role)).collect();
         let needed = matches!(role, Role::Generator | Role::Receiver);
         // A role that could not be read may be this one.

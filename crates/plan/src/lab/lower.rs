@@ -1,6 +1,7 @@
 //! From a checked tree to types.
 
-use super::{Boot, Host, Interface, Lab, OperatingSystem, Role, Tool};
+use super::{Boot, Host, Interface, Lab, OperatingSystem, Role};
+use crate::names::Named;
 use crate::value::{Entry, Tree, Value};
 
 /// The lab of a tree that has no faults.
@@ -19,13 +20,13 @@ fn host(entry: &Entry) -> Option<Host> {
     let Value::Table(tree) = &entry.node.value else { return None };
     let named = |key: &str| tree.text(key).map(String::from);
     let end = |key: &str| tree.table(key).map(interface);
-    let system = named("system").and_then(|n| OperatingSystem::ALL.into_iter().find(|s| s.key() == n));
+    let system: Option<OperatingSystem> = tree.choice("system");
     Some(Host {
         name: entry.key.clone(),
         roles: roles(tree),
         ssh: tree.text("ssh")?.parse().ok()?,
         system,
-        tool: named("tool").and_then(|n| Tool::ALL.into_iter().find(|t| t.key() == n)),
+        tool: tree.choice("tool"),
         sudo: tree.flag("sudo") == Some(true),
         send: tree.tables("send").map(interface).collect(),
         receive: end("receive"),
@@ -42,8 +43,8 @@ fn host(entry: &Entry) -> Option<Host> {
 
 /// What a host's tree says it is for, each once.
 pub(super) fn roles(host: &Tree) -> Vec<Role> {
-    let named = host.texts("role");
-    Role::ALL.into_iter().filter(|role| named.iter().any(|n| n == role.key())).collect()
+    let named = host.choices("role");
+    Role::all().filter(|role| named.contains(role)).collect()
 }
 
 /// An interface of a tree.

@@ -1,14 +1,17 @@
 //! What a lab file says, typed.
 
 use super::Ssh;
+use crate::names::Named;
 use crate::settings::{End, System};
 use linerate_wire::MacAddr;
+use serde::Deserialize;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
 /// What a host is for. One host may be several things.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Sends the frames.
     Generator,
@@ -21,22 +24,15 @@ pub enum Role {
 }
 
 impl Role {
-    /// All of them.
-    pub const ALL: [Role; 4] = [Role::Generator, Role::Dut, Role::Receiver, Role::Reference];
-
     /// Its name in a lab file.
     pub fn key(self) -> &'static str {
-        match self {
-            Role::Generator => "generator",
-            Role::Dut => "dut",
-            Role::Receiver => "receiver",
-            Role::Reference => "reference",
-        }
+        self.name()
     }
 }
 
 /// An operating system that a lab's host may run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OperatingSystem {
     /// FreeBSD.
     FreeBsd,
@@ -59,32 +55,9 @@ pub enum OperatingSystem {
 }
 
 impl OperatingSystem {
-    /// All of them.
-    pub const ALL: [OperatingSystem; 9] = [
-        OperatingSystem::FreeBsd,
-        OperatingSystem::OpenBsd,
-        OperatingSystem::NetBsd,
-        OperatingSystem::Linux,
-        OperatingSystem::Vyos,
-        OperatingSystem::PfSense,
-        OperatingSystem::OpnSense,
-        OperatingSystem::Bsdrp,
-        OperatingSystem::Nanobsd,
-    ];
-
     /// Its name in a lab file.
     pub fn key(self) -> &'static str {
-        match self {
-            OperatingSystem::FreeBsd => "freebsd",
-            OperatingSystem::OpenBsd => "openbsd",
-            OperatingSystem::NetBsd => "netbsd",
-            OperatingSystem::Linux => "linux",
-            OperatingSystem::Vyos => "vyos",
-            OperatingSystem::PfSense => "pfsense",
-            OperatingSystem::OpnSense => "opnsense",
-            OperatingSystem::Bsdrp => "bsdrp",
-            OperatingSystem::Nanobsd => "nanobsd",
-        }
+        self.name()
     }
 
     /// The system whose settings of a plan are for it; `None` where plans have none.
@@ -109,7 +82,8 @@ impl OperatingSystem {
 }
 
 /// What sends or counts frames on a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Tool {
     /// linerate itself, over the connection.
     Linerate,
@@ -124,18 +98,9 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// All of them.
-    pub const ALL: [Tool; 5] = [Tool::Linerate, Tool::PktGen, Tool::Iperf3, Tool::Netperf, Tool::Trafgen];
-
     /// Its name in a lab file.
     pub fn key(self) -> &'static str {
-        match self {
-            Tool::Linerate => "linerate",
-            Tool::PktGen => "pkt-gen",
-            Tool::Iperf3 => "iperf3",
-            Tool::Netperf => "netperf",
-            Tool::Trafgen => "trafgen",
-        }
+        self.name()
     }
 }
 

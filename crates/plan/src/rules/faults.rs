@@ -127,6 +127,7 @@ fn is_interface(name: &str, firewall: Firewall) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::Named;
 
     fn set(firewall: Firewall, kind: Kind) -> RuleSet {
         RuleSet::new(firewall, kind)
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn minimal_sets_are_without_fault() {
-        for (firewall, _) in Firewall::ALL {
+        for firewall in Firewall::all() {
             for kind in [Kind::Stateless, Kind::Stateful] {
                 assert_eq!(set(firewall, kind).faults(), [], "{firewall} {kind}");
             }

@@ -4,12 +4,15 @@ use super::sizing::{
     IPFW_DEFAULT_BUCKETS, PF_DEFAULT_REQUEST, conntrack_buckets, ipfw_buckets, pf_hash, pf_hash_bytes,
 };
 use super::{Families, Firewall, IpfwFormat, RuleSet, TEST_NETWORKS};
+use crate::names::Named;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::{Result, Write};
 use std::str::FromStr;
 
 /// A text of a rule set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Part {
     /// The rules.
     Rules,
@@ -21,15 +24,9 @@ pub enum Part {
     Loader,
 }
 
-impl Part {
-    /// All of them, with their names.
-    pub const ALL: [(Part, &str); 4] =
-        [(Part::Rules, "rules"), (Part::Ipset, "ipset"), (Part::Sysctl, "sysctl"), (Part::Loader, "loader")];
-}
-
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::ALL.iter().find(|(part, _)| part == self).map_or("", |(_, name)| name))
+        self.serialize(f)
     }
 }
 
@@ -37,8 +34,7 @@ impl FromStr for Part {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let found = Self::ALL.iter().find(|(_, name)| *name == text).map(|(part, _)| *part);
-        found.ok_or_else(|| format!("'{text}' is no part: there are rules, ipset, sysctl and loader"))
+        Part::parse_name(text, "a part")
     }
 }
 

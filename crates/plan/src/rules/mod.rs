@@ -21,6 +21,7 @@ pub use entries::{Entries, Entry, EntryKind};
 pub use loading::{Load, Part};
 
 use crate::diagnostic::Diagnostic;
+use crate::names::Named;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -59,16 +60,6 @@ pub enum Firewall {
 }
 
 impl Firewall {
-    /// All of them, with their names.
-    pub const ALL: [(Firewall, &str); 6] = [
-        (Firewall::Nftables, "nftables"),
-        (Firewall::Iptables, "iptables"),
-        (Firewall::Pf, "pf"),
-        (Firewall::OpenbsdPf, "openbsd-pf"),
-        (Firewall::Ipfw, "ipfw"),
-        (Firewall::Ipf, "ipf"),
-    ];
-
     /// Whether it is a firewall of Linux.
     pub fn is_linux(self) -> bool {
         matches!(self, Firewall::Nftables | Firewall::Iptables)
@@ -82,7 +73,7 @@ impl Firewall {
 
 impl fmt::Display for Firewall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::ALL.iter().find(|(firewall, _)| firewall == self).map_or("", |(_, name)| name))
+        self.serialize(f)
     }
 }
 
@@ -90,11 +81,7 @@ impl FromStr for Firewall {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|(_, name)| *name == text).map(|(firewall, _)| *firewall);
-        found.ok_or_else(|| {
-            let names: Vec<&str> = Self::ALL.iter().map(|(_, name)| *name).collect();
-            format!("'{text}' is no firewall: there are {}", names.join(", "))
-        })
+        Firewall::parse_name(text, "a firewall")
     }
 }
 
@@ -112,11 +99,7 @@ pub enum Kind {
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::Stateless => "stateless",
-            Kind::Stateful => "stateful",
-            Kind::Nat => "nat",
-        })
+        self.serialize(f)
     }
 }
 

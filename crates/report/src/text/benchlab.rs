@@ -5,6 +5,7 @@ use crate::document::{Document, Tone};
 use linerate_import::benchlab::{Imported, LAB_FILE, Note};
 use linerate_plan::Plan;
 use linerate_plan::lab::{Lab, Role};
+use linerate_plan::names::Named;
 
 /// What became of a configuration, for a person to read. `out` is the folder that was written into. ASCII only.
 pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>) -> Document {
@@ -57,7 +58,7 @@ pub fn lab_line(file: &str, lab: &Lab) -> Document {
             lab.hosts.iter().filter(|h| h.roles.contains(&role)).map(|h| h.name.as_str()).collect();
         (!names.is_empty()).then(|| format!("{} {}", role.key(), names.join(", ")))
     };
-    let hosts: Vec<String> = Role::ALL.into_iter().filter_map(host).collect();
+    let hosts: Vec<String> = Role::all().filter_map(host).collect();
     let mut page = Document::default();
     page.paragraph(&format!("{file}: no faults; {}", hosts.join("; ")), Tone::Plain);
     page

@@ -5,6 +5,7 @@ use super::super::traffic;
 use super::super::values::Values;
 use linerate_hosts::pktgen::Command;
 use linerate_plan::lab::{Host, HostAddress, Ssh, Tool, is_interface};
+use linerate_plan::names::Named;
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -65,7 +66,7 @@ impl Reader<'_> {
         let tool = match program {
             // It runs pkt-gen itself.
             "equilibrium" => Some(Tool::PktGen),
-            other => Tool::ALL.into_iter().find(|tool| tool.key() == other),
+            other => Tool::of_name(other),
         };
         let Some(value) = self.values.get(variable) else { return };
         match tool {

@@ -23,7 +23,7 @@ pub(super) fn check(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Ve
     names(host, problems);
     boot(host, all, problems);
     let system = host.tree.get("system").filter(|_| host.is(Role::Dut));
-    if let Some(node) = system.filter(|_| host.tree.text("system") == Some(OperatingSystem::NetBsd.key())) {
+    if let Some(node) = system.filter(|_| host.tree.choice("system") == Some(OperatingSystem::NetBsd)) {
         let help = "it is measured as it is; variants that set something are not possible on it";
         problems.push(Diagnostic::warning(node.span, "plans have no settings for NetBSD").remedy(help));
     }

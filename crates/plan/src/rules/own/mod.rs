@@ -37,24 +37,17 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    /// Their names, in the order of the variants, and what they mean.
+    /// Their names, and what they mean.
     pub const NAMES: [(&str, &str); 3] = [
         ("in", "the generator's side: its interface, the network behind it, or the DUT's address there"),
         ("out", "the receiver's side"),
         ("elsewhere", "a network that no test frame is from or to"),
     ];
-
-    /// By its name.
-    pub fn of_name(name: &str) -> Option<Meaning> {
-        [Meaning::In, Meaning::Out, Meaning::Elsewhere]
-            .into_iter()
-            .find(|meaning| meaning.to_string() == name)
-    }
 }
 
 impl fmt::Display for Meaning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::NAMES[*self as usize].0)
+        self.serialize(f)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::super::Firewall;
 use super::tokens::{Token, TokenKind};
 use super::{LabEnd, Meaning};
+use crate::lab::HostAddress;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 
@@ -52,14 +53,8 @@ const BOGONS: [&str; 5] =
 const MOST_WORDS: usize = 200;
 
 pub(super) fn net(text: &str) -> Option<Net> {
-    match text.split_once('/') {
-        None => Some((text.parse().ok()?, None)),
-        Some((address, length)) => {
-            let address: IpAddr = address.parse().ok()?;
-            let length = length.parse().ok().filter(|l| *l <= if address.is_ipv4() { 32 } else { 128 })?;
-            Some((address, Some(length)))
-        }
-    }
+    let HostAddress { address, length } = text.parse().ok()?;
+    Some((address, length))
 }
 
 /// A file's words, and what its variables and sets stand for.
