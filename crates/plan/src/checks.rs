@@ -3,7 +3,7 @@
 mod rule_file;
 mod settings;
 
-use super::diagnostic::{Diagnostic, Span, thousands};
+use super::diagnostic::{Diagnostic, Problems, Span, thousands};
 use super::draft::Draft;
 use super::expand::{MOST_CELLS, MOST_TRIALS};
 use super::settings::{Cpus, System};
@@ -52,9 +52,10 @@ pub(super) fn plan(draft: &Draft, problems: &mut Vec<Diagnostic>) {
     for (table, key) in [("trials", "blocks"), ("quick", "blocks")] {
         let Some(table) = draft.tree.table(table) else { continue };
         if let (Some(1), Some(entry)) = (table.number(key), table.entry("until")) {
-            problems.push(
-                Diagnostic::at(entry.key_span, "one block has no interval to stop at")
-                    .remedy("leave one of the two out"),
+            problems.fault(
+                entry.key_span,
+                "one block has no interval to stop at",
+                "leave one of the two out",
             );
         }
     }
@@ -62,7 +63,7 @@ pub(super) fn plan(draft: &Draft, problems: &mut Vec<Diagnostic>) {
     let Value::Table(tree) = &trials.node.value else { return };
     if tree.get("blocks").is_none() && tree.get("budget").is_none() {
         let help = "add blocks = 100, or budget = \"60 s\"";
-        problems.push(Diagnostic::at(trials.key_span, "nothing says when the trials end").remedy(help));
+        problems.fault(trials.key_span, "nothing says when the trials end", help);
     }
 }
 
@@ -71,7 +72,7 @@ fn lab(draft: &Draft, problems: &mut Vec<Diagnostic>) {
     let lab = draft.tree.table("lab").unwrap_or(&empty);
     let mut refuse = |key: &str, why: &str, help: &str| {
         if let Some(entry) = lab.entry(key) {
-            problems.push(Diagnostic::at(entry.key_span, why).remedy(help));
+            problems.fault(entry.key_span, why, help);
         }
     };
     if draft.is_embedded() {
@@ -93,8 +94,7 @@ fn lab(draft: &Draft, problems: &mut Vec<Diagnostic>) {
         if let Some(node) = trials.filter(|t| t.text("reboot") != Some("never")).and_then(|t| t.get("reboot"))
         {
             let help = "leave it out, or name a real lab: file = \"lab.toml\"";
-            problems
-                .push(Diagnostic::at(node.span, "the embedded lab cannot reboot this machine").remedy(help));
+            problems.fault(node.span, "the embedded lab cannot reboot this machine", help);
         }
     } else {
         let help = "leave it out: the lab file says which host does what";
@@ -125,7 +125,7 @@ pub(super) fn sizes(
     if cells > MOST_CELLS {
         let message =
             format!("{form} has {} cells ({product}): at most {}", thousands(cells), thousands(MOST_CELLS));
-        problems.push(Diagnostic::at(span, message).remedy(help));
+        problems.fault(span, message, help);
     } else if all > MOST_TRIALS {
         let blocks = draft.tree.table("trials").and_then(|t| t.entry("blocks")).map_or(span, |e| e.node.span);
         let message = format!(
@@ -135,16 +135,17 @@ pub(super) fn sizes(
             thousands(trials.blocks.unwrap_or(1).into()),
             thousands(MOST_TRIALS)
         );
-        problems.push(Diagnostic::at(blocks, message).remedy("use fewer blocks, or a budget"));
+        problems.fault(blocks, message, "use fewer blocks, or a budget");
     } else if too_much_text {
         let message = format!("{} cells with all this text are more than fits into memory", thousands(cells));
-        problems.push(Diagnostic::at(span, message).remedy("use fewer levels, or shorter files"));
+        problems.fault(span, message, "use fewer levels, or shorter files");
     }
     if cells == 0 && !draft.variants.is_empty() && draft.factors.iter().all(|f| !f.levels.is_empty()) && quick
     {
-        problems.push(
-            Diagnostic::at(variants, "the quick form has nothing to measure")
-                .remedy("name variants that exist on each system"),
+        problems.fault(
+            variants,
+            "the quick form has nothing to measure",
+            "name variants that exist on each system",
         );
     }
 }
@@ -164,7 +165,7 @@ pub(super) fn times(draft: &Draft, quick: bool, cells: usize, groups: usize, pro
             let message =
                 format!("the trials{form} take {} days, a year at most", thousands((all / DAY).into()));
             let help = "use fewer blocks, a shorter duration, or a budget";
-            problems.push(Diagnostic::at(of("blocks").unwrap_or_default(), message).remedy(help));
+            problems.fault(of("blocks").unwrap_or_default(), message, help);
         }
         return;
     };
@@ -177,9 +178,10 @@ pub(super) fn times(draft: &Draft, quick: bool, cells: usize, groups: usize, pro
         block as f64 / 1e9,
         scalar::duration_text(budget)
     );
-    problems.push(
-        Diagnostic::at(span.unwrap_or_default(), message)
-            .remedy("give it more time, a shorter duration, or fewer levels"),
+    problems.fault(
+        span.unwrap_or_default(),
+        message,
+        "give it more time, a shorter duration, or fewer levels",
     );
 }
 
@@ -205,16 +207,14 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
             "set interface.mtu = \"{longest} B\", or send frames of at most {} B",
             allowed.unwrap_or(0) + 18
         );
-        problems.push(Diagnostic::at(span("size"), message).remedy(help));
+        problems.fault(span("size"), message, help);
     }
     let sets_family = |(factor, _): &(usize, usize)| {
         place.draft.factors[*factor].sets.iter().any(|(field, _)| field.path() == "traffic.family")
     };
     if traffic.flag("checksum") == Some(false) && kind.checksum && !place.levels.iter().any(sets_family) {
         let message = format!("{} {} frames must have a checksum", kind.family, kind.transport);
-        problems.push(
-            Diagnostic::at(span("checksum"), message).remedy("leave it out: only IPv4 UDP can do without"),
-        );
+        problems.fault(span("checksum"), message, "leave it out: only IPv4 UDP can do without");
     }
 }
 

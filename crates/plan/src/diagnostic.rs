@@ -141,6 +141,18 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
+/// A list of diagnostics that grows.
+pub trait Problems {
+    /// Adds a fault at a place.
+    fn fault(&mut self, span: Span, message: impl Into<String>, remedy: impl Into<String>);
+}
+
+impl Problems for Vec<Diagnostic> {
+    fn fault(&mut self, span: Span, message: impl Into<String>, remedy: impl Into<String>) {
+        self.push(Diagnostic::at(span, message).remedy(remedy));
+    }
+}
+
 /// A text with the places of its lines.
 pub struct Lines<'a> {
     text: &'a str,

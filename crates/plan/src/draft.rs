@@ -5,7 +5,7 @@ mod selectors;
 
 use super::built_in;
 use super::campaign::Interest;
-use super::diagnostic::{Diagnostic, Span, suggestion};
+use super::diagnostic::{Diagnostic, Problems, Span, suggestion};
 use super::names::Named;
 use super::settings::System;
 use super::value::{Entry, Lists, Node, Tree, Value};
@@ -144,10 +144,7 @@ impl Draft {
             self.variants.push(variant);
         }
         if self.variants.is_empty() {
-            problems.push(
-                Diagnostic::at(named.span, "a plan needs at least one variant")
-                    .remedy("add [variants.forwarding]"),
-            );
+            problems.fault(named.span, "a plan needs at least one variant", "add [variants.forwarding]");
         }
         self.parents(problems);
     }
@@ -172,10 +169,7 @@ impl Draft {
                 // Told once, at its first member; then cut, so that the rest can be checked.
                 let span = self.variants[at].tree.get("from").map_or(self.variants[at].span, |n| n.span);
                 let help = "one of them must not have `from`";
-                problems.push(
-                    Diagnostic::at(span, format!("these variants are from each other: {circle}"))
-                        .remedy(help),
-                );
+                problems.fault(span, format!("these variants are from each other: {circle}"), help);
                 self.variants[at].parent = None;
             }
         }

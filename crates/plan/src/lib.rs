@@ -40,7 +40,7 @@ mod value;
 mod tests;
 
 use crate::diagnostic::Lines;
-pub use crate::diagnostic::{Diagnostic, Place, Severity, Span};
+pub use crate::diagnostic::{Diagnostic, Place, Problems, Severity, Span};
 pub use built_in::BuiltIn;
 use campaign::{Campaign, OPEN_LOOP};
 use draft::Draft;
@@ -180,8 +180,7 @@ fn unjudged(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], problems:
         let judged = |c: &Campaign| !c.expectations[at].pairs.is_empty();
         if !campaigns.iter().any(|(full, quick)| judged(full) || quick.as_ref().is_some_and(judged)) {
             let help = "name levels that factors have for these variants; `than` must differ from `of`";
-            problems
-                .push(Diagnostic::at(expected.span, "no two cells of this plan are like that").remedy(help));
+            problems.fault(expected.span, "no two cells of this plan are like that", help);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Whether what a variant sets can be: on this system, in this lab, together.
 
 use super::Place;
-use crate::diagnostic::{Diagnostic, Span, listed};
+use crate::diagnostic::{Diagnostic, Problems, Span, listed};
 use crate::draft::TESTER_BASELINE;
 use crate::rules::RuleSet;
 use crate::settings::{Dut, System, Tool};
@@ -63,7 +63,7 @@ fn names(tree: &Tree, problems: &mut Vec<Diagnostic>) {
         let fine = |c: char| c.is_ascii_alphanumeric() || more.contains(c);
         if !name.chars().all(fine) || name.contains("..") || name.starts_with(['-', '/', '.']) {
             let message = format!("'{}' is no name of {what}", name.chars().take(60).collect::<String>());
-            problems.push(Diagnostic::at(span, message).remedy("write letters, digits, '_', '-' and '.'"));
+            problems.fault(span, message, "write letters, digits, '_', '-' and '.'");
         }
     };
     for (key, what) in [("sysctls", "a kernel setting"), ("boot", "a setting for the boot")] {
@@ -83,10 +83,7 @@ fn tables(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         let bridged = tree.get("dut").map(|n| &n.value) == Some(&Value::Dut(Dut::Bridge));
         if let Some(entry) = tree.entry(key).filter(|_| bridged) {
             let help = "leave it out, or use a factor's variants = [...]";
-            problems.push(
-                Diagnostic::at(entry.key_span, format!("'{}' is a bridge: it has no {key}", place.name()))
-                    .remedy(help),
-            );
+            problems.fault(entry.key_span, format!("'{}' is a bridge: it has no {key}", place.name()), help);
         }
     }
     for route in tree.table("routes").into_iter().flat_map(|t| t.tables("explicit")) {
@@ -94,7 +91,7 @@ fn tables(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         let differ = is_v6("via").is_some_and(|via| is_v6("to").is_some_and(|to| to != via));
         if let Some(node) = route.get("via").filter(|_| differ) {
             let help = "name a next hop of the network's IP version";
-            problems.push(Diagnostic::at(node.span, "the next hop is of the other IP version").remedy(help));
+            problems.fault(node.span, "the next hop is of the other IP version", help);
         }
     }
 }
@@ -123,9 +120,7 @@ fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let Some(Node { span, value: Value::Dut(dut) }) = tree.get("dut") else {
         if place.name() == TESTER_BASELINE {
             let help = "call the variant something else, or add dut = \"tester-baseline\"";
-            problems.push(
-                Diagnostic::at(place.span(), "'tester-baseline' is the tester without a DUT").remedy(help),
-            );
+            problems.fault(place.span(), "'tester-baseline' is the tester without a DUT", help);
         }
         return;
     };
@@ -142,24 +137,22 @@ fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     );
     if only_linux && !linux {
         let help = "give the variant systems = [\"linux\"], or a section for this system with another dut";
-        problems.push(Diagnostic::at(span, format!("{} has no {dut}", place.system)).remedy(help));
+        problems.fault(span, format!("{} has no {dut}", place.system), help);
     }
     if dut == Dut::Nested && place.system == System::OpenBsd {
         let help = "give the variant systems = [\"freebsd\"]";
-        problems.push(Diagnostic::at(span, "OpenBSD has no network stacks inside its own").remedy(help));
+        problems.fault(span, "OpenBSD has no network stacks inside its own", help);
     }
     if dut == Dut::TesterBaseline {
         let set: Vec<&Entry> =
             tree.entries.iter().filter(|e| !["dut", "cpus"].contains(&e.key.as_str())).collect();
         if let Some(entry) = set.first() {
             let message = format!("without a DUT there is nothing to set {} of", entry.key);
-            problems.push(Diagnostic::at(entry.key_span, message).remedy("leave it out"));
+            problems.fault(entry.key_span, message, "leave it out");
         }
         if !place.embedded && place.draft.variants.len() > 1 {
             let help = "measure it with a plan of its own";
-            problems.push(
-                Diagnostic::at(span, "in a real lab, the tester baseline needs other cables").remedy(help),
-            );
+            problems.fault(span, "in a real lab, the tester baseline needs other cables", help);
         }
     }
 }
@@ -198,14 +191,14 @@ fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
             ),
             false => "add tool = \"nftables\" and filter = \"stateless\", say".to_string(),
         };
-        problems.push(Diagnostic::at(first.key_span, message).remedy(help));
+        problems.fault(first.key_span, message, help);
         return;
     }
     problems.extend(tool(place, rules));
     problems.extend(rules.choice("tool").and_then(|tool| forgotten(place, tree, tool)));
     if let Some(at) = rules.entry("hash").filter(|_| rules.get("states").is_none()) {
         let help = "add states = 100000, say";
-        problems.push(Diagnostic::at(at.key_span, "the hash is sized for a number of states").remedy(help));
+        problems.fault(at.key_span, "the hash is sized for a number of states", help);
     }
     let set =
         lower::settings(tree).rules.map(|rules| rules.rule_set(place.system, &[place.family], Some("out")));
@@ -258,7 +251,7 @@ fn interface(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         let message = format!("interfaces of {} have no {} to set", place.system, entry.key);
         let help =
             format!("there are {}; drivers' own settings are sysctls or boot settings", listed(known, "and"));
-        problems.push(Diagnostic::at(entry.key_span, message).remedy(help));
+        problems.fault(entry.key_span, message, help);
     }
 }
 
@@ -281,10 +274,7 @@ fn veth(tree: &Tree, problems: &mut Vec<Diagnostic>) {
                 _ => continue,
             };
             let message = format!("{} cannot be set on a veth link of the embedded lab: {why}", entry.key);
-            problems.push(
-                Diagnostic::at(entry.key_span, message)
-                    .remedy("leave it out, or name a real lab: file = \"lab.toml\""),
-            );
+            problems.fault(entry.key_span, message, "leave it out, or name a real lab: file = \"lab.toml\"");
         }
     }
 }
@@ -298,7 +288,7 @@ fn image(tree: &Tree, problems: &mut Vec<Diagnostic>) {
     if !lacking.is_empty() {
         let help = "add file = \"images/new.img.xz\", install = \"xzcat | upgrade\" and the line that puts the old one back: undo = \"...\"";
         let message = format!("the image lacks {}", listed(&lacking, "and"));
-        problems.push(Diagnostic::at(entry.key_span, message).remedy(help));
+        problems.fault(entry.key_span, message, help);
     }
 }
 
@@ -310,12 +300,11 @@ fn boot(place: &Place<'_>, tree: &Tree, key: &str, problems: &mut Vec<Diagnostic
     };
     if place.embedded {
         let help = "name a real lab: file = \"lab.toml\"";
-        problems
-            .push(Diagnostic::at(entry.key_span, "the embedded lab cannot reboot this machine").remedy(help));
+        problems.fault(entry.key_span, "the embedded lab cannot reboot this machine", help);
     } else if !place.reboots() {
         let help = "add reboot = \"when-needed\" to [trials]";
         let what = if key == "image" { "an image needs" } else { "settings for the boot need" };
-        problems.push(Diagnostic::at(entry.key_span, format!("{what} reboots")).remedy(help));
+        problems.fault(entry.key_span, format!("{what} reboots"), help);
     }
 }
 
@@ -325,7 +314,7 @@ fn texts(tree: &Tree, problems: &mut Vec<Diagnostic>) {
         if let Some(unknown) = placeholders::unknown(text) {
             let help =
                 format!("there are {}; a brace itself is written {{{{", listed(&placeholders::all(), "and"));
-            problems.push(Diagnostic::at(span, format!("there is no placeholder {unknown}")).remedy(help));
+            problems.fault(span, format!("there is no placeholder {unknown}"), help);
         }
     };
     for key in ["sysctls", "boot"] {

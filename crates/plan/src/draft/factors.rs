@@ -1,7 +1,7 @@
 //! Factors: the fields they set, and their levels as values of those fields.
 
 use super::Draft;
-use crate::diagnostic::{Diagnostic, Span, suggestion};
+use crate::diagnostic::{Diagnostic, Problems, Span, suggestion};
 use crate::field::Field;
 use crate::scalar;
 use crate::value::{Entry, Node, Raw, Tree, Value, same};
@@ -58,10 +58,7 @@ pub(super) fn factors(draft: &Draft, problems: &mut Vec<Diagnostic>) -> Vec<Fact
     for Entry { key, key_span, node } in &table.entries {
         if key == "variant" {
             let help = "call it something else";
-            problems.push(
-                Diagnostic::at(*key_span, "'variant' names the variants themselves, not a factor")
-                    .remedy(help),
-            );
+            problems.fault(*key_span, "'variant' names the variants themselves, not a factor", help);
         }
         if let Value::Table(tree) = &node.value {
             factors.push(factor(draft, key, *key_span, tree, problems));
@@ -106,7 +103,7 @@ fn levels(node: Option<&Node>, sets: &[(Field, Span)], problems: &mut Vec<Diagno
     let Some(node) = node else { return Vec::new() };
     let Value::List(items) = &node.value else {
         let help = "write a list of levels such as [1, 10, 100]";
-        problems.push(Diagnostic::at(node.span, "a factor's levels are a list").remedy(help));
+        problems.fault(node.span, "a factor's levels are a list", help);
         return Vec::new();
     };
     if items.is_empty() || items.len() > MOST_LEVELS {
@@ -123,9 +120,7 @@ fn levels(node: Option<&Node>, sets: &[(Field, Span)], problems: &mut Vec<Diagno
         if !sets.is_empty() && levels.iter().any(|l| equal(&l)) {
             let help =
                 "leave one of them out; to measure the same twice, write a variant with `apart = true`";
-            problems.push(
-                Diagnostic::at(item.span, format!("the level {} is there twice", level.label)).remedy(help),
-            );
+            problems.fault(item.span, format!("the level {} is there twice", level.label), help);
         } else {
             levels.push(level);
         }
@@ -163,7 +158,7 @@ fn twice(factors: &[FactorDraft], problems: &mut Vec<Diagnostic>) {
             };
             if let Some(other) = factors[..at].iter().find(clash) {
                 let message = format!("the factor '{}' sets {} already", other.name, field.path());
-                problems.push(Diagnostic::at(*span, message).remedy("a field can be set by one factor"));
+                problems.fault(*span, message, "a field can be set by one factor");
             }
         }
     }
@@ -177,7 +172,6 @@ fn unknown_quick(draft: &Draft, factors: &[FactorDraft], problems: &mut Vec<Diag
             true => "this plan has no factors".into(),
             false => suggestion(&entry.key, names.iter().copied()),
         };
-        problems
-            .push(Diagnostic::at(entry.key_span, format!("there is no factor '{}'", entry.key)).remedy(help));
+        problems.fault(entry.key_span, format!("there is no factor '{}'", entry.key), help);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Draft, TESTER_BASELINE};
 use crate::campaign::Claim;
-use crate::diagnostic::{Diagnostic, Span, listed, meant};
+use crate::diagnostic::{Diagnostic, Problems, Span, listed, meant};
 use crate::units::Rate;
 use crate::value::{Entry, Node, Raw, Tree, Value};
 
@@ -73,7 +73,7 @@ fn selector(draft: &Draft, node: &Node, problems: &mut Vec<Diagnostic>) -> Optio
         }
         _ => {
             let help = "write a variant's name, or { variant = \"...\", FACTOR = LEVEL }";
-            problems.push(Diagnostic::at(node.span, "this names no cells").remedy(help));
+            problems.fault(node.span, "this names no cells", help);
             None
         }
     }
@@ -90,9 +90,7 @@ fn who(draft: &Draft, name: &str, span: Span, problems: &mut Vec<Diagnostic>) ->
 fn part(draft: &Draft, entry: &Entry, selector: &mut Selector, problems: &mut Vec<Diagnostic>) -> bool {
     let Value::Raw(raw) = &entry.node.value else {
         let help = "write one level here, and another [[expect]] for another";
-        problems.push(
-            Diagnostic::at(entry.node.span, "an expectation is about one level of a factor").remedy(help),
-        );
+        problems.fault(entry.node.span, "an expectation is about one level of a factor", help);
         return false;
     };
     if entry.key == "variant" {
@@ -107,8 +105,7 @@ fn part(draft: &Draft, entry: &Entry, selector: &mut Selector, problems: &mut Ve
             Some(near) => format!("did you mean '{near}'?"),
             None => format!("write variant, or a factor: {}", listed(&names, "or")),
         };
-        problems
-            .push(Diagnostic::at(entry.key_span, format!("there is no factor '{}'", entry.key)).remedy(help));
+        problems.fault(entry.key_span, format!("there is no factor '{}'", entry.key), help);
         return false;
     };
     let factor = &draft.factors[at];
@@ -121,9 +118,7 @@ fn part(draft: &Draft, entry: &Entry, selector: &mut Selector, problems: &mut Ve
     }
     let labels: Vec<&str> = factor.levels.iter().map(|l| l.label.as_str()).collect();
     let message = format!("'{}' has no level {}", factor.name, raw.label());
-    problems.push(
-        Diagnostic::at(entry.node.span, message).remedy(format!("there are {}", listed(&labels, "and"))),
-    );
+    problems.fault(entry.node.span, message, format!("there are {}", listed(&labels, "and")));
     false
 }
 
@@ -132,9 +127,7 @@ fn claim(tree: &Tree, span: Span, problems: &mut Vec<Diagnostic>) -> Option<Clai
     let at = tree.get("is").map_or(span, |n| n.span);
     let mut lacks = |key: &str, example: &str| {
         if tree.get(key).is_none() {
-            problems.push(
-                Diagnostic::at(at, format!("'{is}' needs {key}")).remedy(format!("add {key} = {example}")),
-            );
+            problems.fault(at, format!("'{is}' needs {key}"), format!("add {key} = {example}"));
         }
         tree.get(key).is_some()
     };
@@ -155,16 +148,13 @@ fn claim(tree: &Tree, span: Span, problems: &mut Vec<Diagnostic>) -> Option<Clai
     for key in ["than", "by", "within", "rate"] {
         if let Some(entry) = tree.entry(key).filter(|_| !wanted.contains(&key)) {
             let help = format!("'{is}' takes {}", listed(wanted, "and"));
-            problems.push(Diagnostic::at(entry.key_span, format!("'{is}' does not take {key}")).remedy(help));
+            problems.fault(entry.key_span, format!("'{is}' does not take {key}"), help);
         }
     }
     match claim {
         Some(Claim::Slower(by)) if by >= 1.0 => {
             let at = tree.get("by").map_or(at, |n| n.span);
-            problems.push(
-                Diagnostic::at(at, "nothing can be slower by 100 % or more")
-                    .remedy("write a share below 100 %"),
-            );
+            problems.fault(at, "nothing can be slower by 100 % or more", "write a share below 100 %");
             None
         }
         other => other,
@@ -178,7 +168,7 @@ fn rate(tree: &Tree, is: &str, problems: &mut Vec<Diagnostic>) -> Option<Claim> 
         Value::Rate(Rate::Frames(fps)) => Some(Claim::AtMost(fps)),
         _ => {
             let help = "write it in frames a second: \"100 kpps\"";
-            problems.push(Diagnostic::at(node.span, "an expected rate is one of frames").remedy(help));
+            problems.fault(node.span, "an expected rate is one of frames", help);
             None
         }
     }

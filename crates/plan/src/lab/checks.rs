@@ -4,7 +4,7 @@ mod cabling;
 mod hosts;
 
 use super::{Role, lower};
-use crate::diagnostic::{Diagnostic, Span};
+use crate::diagnostic::{Diagnostic, Problems, Span};
 use crate::names::Named;
 use crate::value::{Entry, Tree, Value};
 
@@ -68,18 +68,17 @@ fn roles(all: &[HostTree<'_>], span: Span, problems: &mut Vec<Diagnostic>) {
         let unread = all.iter().any(|host| host.roles.is_empty());
         if having.is_empty() && needed && !unread {
             let help = format!("give a host role = \"{}\"; one host may have several roles", role.key());
-            problems.push(Diagnostic::at(span, format!("this lab has no {}", role.key())).remedy(help));
+            problems.fault(span, format!("this lab has no {}", role.key()), help);
         }
         for host in having.iter().skip(1).filter(|_| role != Role::Generator) {
             let message = format!("{} is a {} already: a lab has one", having[0].name, role.key());
             let node = host.tree.get("role").map_or(host.span, |n| n.span);
-            problems.push(Diagnostic::at(node, message).remedy("write a lab file for each"));
+            problems.fault(node, message, "write a lab file for each");
         }
     }
     let dut = all.iter().any(|host| host.is(Role::Dut));
     for host in all.iter().filter(|host| host.is(Role::Reference) && !dut) {
         let help = "give a host role = \"dut\", or leave the reference out";
-        problems
-            .push(Diagnostic::at(host.span, "a reference is the far end of a DUT's tunnels").remedy(help));
+        problems.fault(host.span, "a reference is the far end of a DUT's tunnels", help);
     }
 }

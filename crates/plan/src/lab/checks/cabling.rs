@@ -2,7 +2,7 @@
 
 use super::super::{HostAddress, Interface, Role, lower};
 use super::HostTree;
-use crate::diagnostic::{Diagnostic, Span};
+use crate::diagnostic::{Diagnostic, Problems, Span};
 use crate::value::{Tree, Value};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -48,19 +48,14 @@ fn once(all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
                 let alone = text.split('/').next().unwrap_or_default().to_string();
                 if let Some(other) = seen.insert(alone, place.clone()) {
                     let message = format!("{text} is the address of {other} already");
-                    problems.push(
-                        Diagnostic::at(span, message).remedy("each interface has addresses of its own"),
-                    );
+                    problems.fault(span, message, "each interface has addresses of its own");
                 }
             }
             if let Some((node, mac)) = mac(tree) {
                 let octets: [u8; 6] = mac.0;
                 if mac.is_multicast() || octets == [0; 6] {
                     let help = "write the interface's own, as the host shows it";
-                    problems.push(
-                        Diagnostic::at(node, format!("{mac} is no interface's Ethernet address"))
-                            .remedy(help),
-                    );
+                    problems.fault(node, format!("{mac} is no interface's Ethernet address"), help);
                 }
             }
         }
@@ -95,8 +90,7 @@ fn cable(
     let named = own.name.is_some() || own.mac.is_some() || !own.addresses.is_empty();
     if !named && peers.iter().all(|(_, peer)| peer.addresses.is_empty()) && !peers.is_empty() {
         let message = format!("nothing says which interface of {} [{key}] is", host.name);
-        let help = "add name = \"igb1\", its mac, or its addresses";
-        problems.push(Diagnostic::at(span, message).remedy(help));
+        problems.fault(span, message, "add name = \"igb1\", its mac, or its addresses");
     }
     for (other, peer) in peers {
         for is_v4 in [true, false] {
@@ -109,7 +103,7 @@ fn cable(
                 let message = format!("{far} of {other} is in no network of [{key}] of {}", host.name);
                 let node = tree.get("addresses").map_or(span, |n| n.span);
                 let help = "give both ends of the cable addresses of one network, or name next-hops";
-                problems.push(Diagnostic::at(node, message).remedy(help));
+                problems.fault(node, message, help);
             }
         }
     }
@@ -138,8 +132,7 @@ fn next_hops(all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
                 let known: Vec<bool> = of_family.iter().filter_map(|a| a.reaches(hop)).collect();
                 if !known.is_empty() && known.len() == of_family.len() && !known.contains(&true) {
                     let message = format!("{hop} is in no network of [{key}] of {}", host.name);
-                    let help = "name the neighbour that frames are handed to";
-                    problems.push(Diagnostic::at(node.span, message).remedy(help));
+                    problems.fault(node.span, message, "name the neighbour that frames are handed to");
                 }
             }
         }

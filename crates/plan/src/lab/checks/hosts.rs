@@ -2,7 +2,7 @@
 
 use super::super::{OperatingSystem, Role, Ssh, is_interface};
 use super::HostTree;
-use crate::diagnostic::{Diagnostic, listed, suggestion};
+use crate::diagnostic::{Diagnostic, Problems, listed, suggestion};
 use crate::value::Value;
 
 /// The interfaces, each with the roles that have one of it.
@@ -36,7 +36,7 @@ fn address(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
         let message =
             format!("ssh cannot connect to '{}': {error}", text.chars().take(60).collect::<String>());
         let help = "write \"root@192.168.1.3\", \"root@host:2222\", or a name of your ssh configuration";
-        problems.push(Diagnostic::at(node.span, message).remedy(help));
+        problems.fault(node.span, message, help);
     }
 }
 
@@ -47,7 +47,7 @@ fn interfaces(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
             (Some(role), None) => {
                 let message = format!("{} is a {} without [{key}]", host.name, role.key());
                 let help = format!("add [hosts.{}.{key}] with name = \"...\"", host.name);
-                problems.push(Diagnostic::at(host.span, message).remedy(help));
+                problems.fault(host.span, message, help);
             }
             (None, Some(entry)) => {
                 let names: Vec<&str> = roles.iter().map(|r| r.key()).collect();
@@ -57,7 +57,7 @@ fn interfaces(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
                     host.name
                 );
                 let help = format!("leave it out, or add \"{}\" to its role", names[0]);
-                problems.push(Diagnostic::at(entry.key_span, message).remedy(help));
+                problems.fault(entry.key_span, message, help);
             }
             _ => {}
         }
@@ -69,7 +69,7 @@ fn interfaces(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
             if let Some(entry) = tree.entry(setting).filter(|_| !belongs.contains(&key)) {
                 let message = format!("[{key}] has no {setting}");
                 let help = format!("it belongs to {}; leave it out here", listed(belongs, "and"));
-                problems.push(Diagnostic::at(entry.key_span, message).remedy(help));
+                problems.fault(entry.key_span, message, help);
             }
         }
     }
@@ -81,7 +81,7 @@ fn together(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     let node = host.tree.get("role").map_or(host.span, |n| n.span);
     if host.is(Role::Dut) && (tests || host.is(Role::Reference)) {
         let help = "give the other roles to another host, or use the embedded lab: linerate bench";
-        problems.push(Diagnostic::at(node, "a DUT is nothing else: it would be busy with both").remedy(help));
+        problems.fault(node, "a DUT is nothing else: it would be busy with both", help);
     }
 }
 
@@ -89,23 +89,20 @@ fn tool(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     let Some(entry) = host.tree.entry("tool") else { return };
     if !host.is(Role::Generator) && !host.is(Role::Receiver) {
         let help = "leave it out: it is for generators and receivers";
-        problems.push(
-            Diagnostic::at(entry.key_span, format!("{} sends and counts nothing", host.name)).remedy(help),
-        );
+        problems.fault(entry.key_span, format!("{} sends and counts nothing", host.name), help);
     }
     let (tool, system) = (host.tree.text("tool"), host.tree.text("system"));
     let bsd = system.is_some_and(|s| !["linux", "vyos"].contains(&s));
     if tool == Some("trafgen") && bsd {
         let message =
             format!("trafgen is a program of Linux, and {} runs {}", host.name, system.unwrap_or_default());
-        problems
-            .push(Diagnostic::at(entry.node.span, message).remedy("write \"pkt-gen\" or \"iperf3\", say"));
+        problems.fault(entry.node.span, message, "write \"pkt-gen\" or \"iperf3\", say");
     }
     for (key, _, tree) in host.interfaces().filter(|(key, ..)| ["send", "receive"].contains(key)) {
         let node = tree.get("netmap").filter(|n| n.value == Value::Flag(false));
         if let Some(node) = node.filter(|_| tool == Some("pkt-gen")) {
             let help = "use another tool, or another interface";
-            problems.push(Diagnostic::at(node.span, format!("pkt-gen needs netmap at [{key}]")).remedy(help));
+            problems.fault(node.span, format!("pkt-gen needs netmap at [{key}]"), help);
         }
     }
 }
@@ -119,13 +116,11 @@ fn names(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
         if !is_interface(name) {
             let shown: String = name.chars().take(40).collect();
             let help = "write it as the host shows it: letters, digits, '.', '_', '-'; at most 15 characters";
-            problems.push(
-                Diagnostic::at(node.span, format!("'{shown}' is not a valid interface name")).remedy(help),
-            );
+            problems.fault(node.span, format!("'{shown}' is not a valid interface name"), help);
         }
         if let Some((_, other)) = seen.iter().find(|(n, _)| n == name) {
             let message = format!("{name} is the interface of [{other}] already");
-            problems.push(Diagnostic::at(node.span, message).remedy("name another: each does one thing"));
+            problems.fault(node.span, message, "name another: each does one thing");
         }
         seen.push((name, key));
     }
@@ -138,9 +133,6 @@ fn boot(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Diagnostic
     let names = || all.iter().map(|host| host.name);
     if !names().any(|n| n == name) {
         let shown: String = name.chars().take(60).collect();
-        problems.push(
-            Diagnostic::at(node.span, format!("there is no host '{shown}'"))
-                .remedy(suggestion(name, names())),
-        );
+        problems.fault(node.span, format!("there is no host '{shown}'"), suggestion(name, names()));
     }
 }
