@@ -4,8 +4,9 @@
 
 use linerate_linux::host::journal::Consent;
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
+use linerate_plan::rules::{Firewall, Kind, RuleSet};
 use linerate_plan::settings::Mode;
-use linerate_plan::settings::{Filter, Rules, Settings, Tool};
+use linerate_plan::settings::Settings;
 use linerate_wire::Family;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -14,9 +15,8 @@ use std::time::Instant;
 const BAR: f64 = 0.5;
 const ROUNDS: usize = 15;
 
-fn setup(tool: Tool, filter: Filter) -> Setup {
-    let rules =
-        Rules { tool, filter, before: 0, table: None, states: None, hash_sized: false, optimize: true };
+fn setup(tool: Firewall, filter: Kind) -> Setup {
+    let rules = RuleSet { hash_sized: false, ..RuleSet::new(tool, filter) };
     let settings = Settings { rules: Some(rules), ..Settings::default() };
     let name = format!("{tool:?} {filter:?}").to_lowercase();
     Setup::from_settings(&name, 0, &settings, &[Family::V4]).expect("a minimal rule set has no faults")
@@ -36,10 +36,10 @@ fn lab(setup: &Setup) -> EmbeddedLab {
 }
 
 fn main() -> ExitCode {
-    let tools = [Tool::Nftables, Tool::Iptables];
+    let tools = [Firewall::Nftables, Firewall::Iptables];
     let sets: Vec<Setup> = tools
         .into_iter()
-        .flat_map(|tool| [Filter::Stateless, Filter::Stateful, Filter::Nat].map(|filter| setup(tool, filter)))
+        .flat_map(|tool| [Kind::Stateless, Kind::Stateful, Kind::Nat].map(|filter| setup(tool, filter)))
         .filter(|setup| setup.lacking().is_empty())
         .collect();
     let Some(first) = sets.first() else {

@@ -3,7 +3,8 @@
 use super::campaign::{Campaign, Lab};
 use super::needs::is_namespaced;
 use super::scalar::duration_text;
-use super::settings::{End, Filter, Interface, Rules, Settings, Tool, cpu_list};
+use super::settings::{End, Interface, Settings, cpu_list};
+use crate::rules::{Kind, RuleSet};
 use serde::Serialize;
 
 /// How far a change reaches, and what undoes it.
@@ -157,15 +158,16 @@ impl List {
         }
     }
 
-    fn rules(&mut self, rules: &Rules) {
-        let mut to = match rules.filter {
-            Filter::Stateless => "stateless".to_string(),
-            Filter::Stateful => "stateful".to_string(),
-            Filter::Nat => "address translation".to_string(),
+    fn rules(&mut self, rules: &RuleSet) {
+        let mut to = match rules.kind {
+            Kind::Nat => "address translation".to_string(),
+            kind => kind.to_string(),
         };
-        if rules.before > 0 {
-            to +=
-                &format!(", {} rules that match nothing", super::diagnostic::thousands(rules.before.into()));
+        if rules.rules_before > 0 {
+            to += &format!(
+                ", {} rules that match nothing",
+                super::diagnostic::thousands(rules.rules_before.into())
+            );
         }
         if let Some(entries) = rules.table {
             to += &format!(", a table of {} entries", super::diagnostic::thousands(entries.into()));
@@ -173,11 +175,11 @@ impl List {
         if !rules.optimize {
             to += ", without pf making a table of the rules";
         }
-        self.add(format!("rule set of {}", rules.tool), to);
+        self.add(format!("rule set of {}", rules.firewall), to);
         if let Some(states) = rules.states {
             let hash = if rules.hash_sized { "with the hash sized for it" } else { "with the hash as it is" };
-            let linux = matches!(rules.tool, Tool::Nftables | Tool::Iptables);
-            let reach = if linux || !self.embedded { Reach::Host } else { Reach::Namespace };
+            let reach =
+                if rules.firewall.is_linux() || !self.embedded { Reach::Host } else { Reach::Namespace };
             self.reaching(
                 "limit of states",
                 format!("at least {}, {hash}", super::diagnostic::thousands(states.into())),

@@ -3,8 +3,9 @@
 use super::campaign::{Collect, Kind, Lab, Port, Requirement, STAMP_EVERY, Trials};
 use super::names::Named;
 use super::settings::Mode;
-use super::settings::{Command, Feature, File, Image, Interface, Neighbour, Route, Rules, Settings};
+use super::settings::{Command, Feature, File, Image, Interface, Neighbour, Route, Settings};
 use super::value::{Lists, Tree, Value};
+use crate::rules::RuleSet;
 use crate::units::Rate;
 use linerate_wire::{Family, FlowOrder, FrameMix, FrameSpec, MacAddr, Transport};
 use std::collections::BTreeMap;
@@ -93,15 +94,14 @@ fn explicit_neighbours(tree: &Tree) -> Vec<Neighbour> {
     tree.tables("explicit").map(neighbour).collect()
 }
 
-fn rules(tree: &Tree) -> Option<Rules> {
-    Some(Rules {
-        tool: tree.choice("tool")?,
-        filter: tree.choice("filter")?,
-        before: tree.number_u32("before").unwrap_or(0),
+fn rules(tree: &Tree) -> Option<RuleSet> {
+    Some(RuleSet {
+        rules_before: tree.number_u32("before").unwrap_or(0),
         table: tree.number_u32("table"),
         states: tree.number("states"),
         hash_sized: tree.text("hash") != Some("default"),
         optimize: tree.flag("optimize").unwrap_or(true),
+        ..RuleSet::new(tree.choice("tool")?, tree.choice("filter")?)
     })
 }
 

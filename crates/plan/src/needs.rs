@@ -1,7 +1,8 @@
 //! What a configuration needs, and what of it reaches beyond a network namespace: both follow from the settings.
 
 use super::campaign::Requirement;
-use super::settings::{Cpus, Dut, Feature, Filter, Settings, Tool};
+use super::settings::{Cpus, Dut, Feature, Settings};
+use crate::rules::{Kind, RuleSet};
 use std::collections::BTreeSet;
 
 /// Settings of the whole host although their names begin with `net.`: a namespace sees them read-only or not at all (net/core/sysctl_net_core.c
@@ -49,7 +50,7 @@ impl Shared {
 /// raised (of states, of steered flows) are not among them: the largest suits all.
 pub(super) fn host_wide(settings: &Settings) -> Shared {
     let host = settings.sysctls.iter().filter(|(name, _)| !is_namespaced(name));
-    let tracking = settings.rules.as_ref().filter(|rules| rules.filter != Filter::Stateless);
+    let tracking = settings.rules.as_ref().filter(|rules| rules.kind != Kind::Stateless);
     let file = settings.rule_file.as_ref().filter(|file| file.tracks()).map(|_| "as it is".to_string());
     let hash = tracking.map(|rules| match (rules.states, rules.hash_sized) {
         (Some(states), true) => format!("for {states} states"),
@@ -70,7 +71,7 @@ pub(super) fn of_boot(settings: &Settings) -> Shared {
     let image = settings.image.as_ref();
     all.extend(image.map(|i| format!("image {} by `{}`, undone by `{}`", i.file, i.install, i.undo)));
     // The hash of FreeBSD's pf is a loader tunable, net.pf.states_hashsize.
-    let sized = settings.rules.as_ref().filter(|rules| rules.hash_sized && rules.tool == Tool::Pf);
+    let sized = settings.rules.as_ref().filter(|rules| rules.hash_sized && rules.firewall.is_pf());
     all.extend(sized.and_then(|rules| rules.states).map(|states| format!("hash of {states} states")));
     Shared { settings: all, hash: None }
 }
@@ -85,20 +86,10 @@ pub(super) fn of_settings(settings: &Settings, linux: bool) -> Vec<Requirement> 
     if linux {
         of_linux(settings, &mut needs);
     }
-    if let Some(rules) = &settings.rules {
-        let tools: &[&str] = match rules.tool {
-            Tool::Nftables => &["nft"],
-            Tool::Iptables if rules.table.is_some() => &["iptables-restore", "ip6tables-restore", "ipset"],
-            Tool::Iptables => &["iptables-restore", "ip6tables-restore"],
-            Tool::Ipfw => &["ipfw"],
-            Tool::Pf => &["pfctl"],
-            Tool::Ipf => &["ipf"],
-        };
-        needs.extend(tools.iter().map(|t| Requirement::Tool((*t).into())));
-    }
+    let written = settings.rules.iter().flat_map(RuleSet::loads).map(|load| load.program);
+    let programs = written.chain(settings.rule_file.as_ref().map(|file| file.program().0));
     // A script is read by the shell, and ipfw is what it starts.
-    let program = settings.rule_file.as_ref().map(|file| file.program().0);
-    needs.extend(program.map(|p| Requirement::Tool(if p == "sh" { "ipfw" } else { p }.into())));
+    needs.extend(programs.map(|p| Requirement::Tool(if p == "sh" { "ipfw" } else { p }.into())));
     needs.into_iter().collect()
 }
 
@@ -128,7 +119,8 @@ fn of_linux(settings: &Settings, needs: &mut BTreeSet<Requirement>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Image, Interface, Rules};
+    use crate::rules::Firewall;
+    use crate::settings::{Image, Interface};
 
     #[test]
     fn settings_of_a_namespace_and_of_the_host() {
@@ -145,8 +137,7 @@ mod tests {
     #[test]
     fn what_tracks_nothing_stands_beside_any_hash() {
         let tracking = |states: Option<u64>, hash_sized| {
-            let (tool, filter) = (Tool::Nftables, Filter::Stateful);
-            let rules = Rules { tool, filter, before: 0, table: None, states, hash_sized, optimize: true };
+            let rules = RuleSet { states, hash_sized, ..RuleSet::new(Firewall::Nftables, Kind::Stateful) };
             host_wide(&Settings { rules: Some(rules), ..Settings::default() })
         };
         let plain = host_wide(&Settings::default());
@@ -170,15 +161,7 @@ mod tests {
 
     #[test]
     fn needs_follow_from_settings() {
-        let rules = Rules {
-            tool: Tool::Iptables,
-            filter: Filter::Stateless,
-            before: 0,
-            table: Some(10),
-            states: None,
-            hash_sized: true,
-            optimize: true,
-        };
+        let rules = RuleSet { table: Some(10), ..RuleSet::new(Firewall::Iptables, Kind::Stateless) };
         let inside = Interface { rps: Some(vec![1, 3]), ..Interface::default() };
         let settings = Settings { dut: Dut::Vlan, rules: Some(rules), inside, ..Settings::default() };
         let needs = of_settings(&settings, true);

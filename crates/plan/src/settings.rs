@@ -1,8 +1,8 @@
 //! What a variant sets on the device under test, fully resolved: nothing is inherited any more, and only one operating system is meant.
 
 use crate::names::Named;
-use crate::rules::Firewall;
 use crate::rules::own::RuleFile;
+use crate::rules::{Kind, RuleSet};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -269,73 +269,6 @@ pub enum End {
     Out,
 }
 
-/// The firewall, as the plan describes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rules {
-    /// Which firewall.
-    pub tool: Tool,
-    /// What it does with a frame.
-    pub filter: Filter,
-    /// Rules that match nothing, in front of the one that lets the frames pass.
-    pub before: u32,
-    /// Entries of a table (set) that match nothing, looked up for each frame.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub table: Option<u32>,
-    /// Connections that the state table is to hold.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub states: Option<u64>,
-    /// Whether the state table's hash is sized for `states`, or left as it is.
-    pub hash_sized: bool,
-    /// Whether pf may make a table of rules that differ in their addresses alone, as it does by default.
-    pub optimize: bool,
-}
-
-/// Firewalls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Tool {
-    /// nftables, on Linux.
-    Nftables,
-    /// iptables, on Linux; with ipset for tables.
-    Iptables,
-    /// ipfw, on FreeBSD.
-    Ipfw,
-    /// pf, on FreeBSD and OpenBSD.
-    Pf,
-    /// IP Filter, on FreeBSD.
-    Ipf,
-}
-
-impl fmt::Display for Tool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
-
-impl Tool {
-    /// The command that makes it forget its states and keep its rules; `None` where there is none.
-    pub fn forget(self) -> Option<&'static str> {
-        match self {
-            Tool::Nftables | Tool::Iptables => Some("conntrack -F"),
-            Tool::Pf => Some("pfctl -F states"),
-            Tool::Ipf => Some("ipf -FS"),
-            Tool::Ipfw => None,
-        }
-    }
-}
-
-/// What a firewall does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Filter {
-    /// Looks at each frame by itself.
-    Stateless,
-    /// Keeps a state for each connection.
-    Stateful,
-    /// Keeps states, and replaces the source address by its own.
-    Nat,
-}
-
 /// How far the connections of the test traffic are when a trial begins, on a device that keeps states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -441,7 +374,7 @@ pub struct Settings {
     pub neighbours: Vec<Neighbour>,
     /// The firewall; none where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rules: Option<Rules>,
+    pub rules: Option<RuleSet>,
     /// A rule file of the author's own, in place of `rules`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule_file: Option<RuleFile>,
@@ -462,18 +395,13 @@ pub struct Settings {
 impl Settings {
     /// The command that makes its firewall forget its states and keep its rules; `None` where there is none.
     pub fn forget(&self) -> Option<&'static str> {
-        let of_file = self.rule_file.as_ref().map(|file| match file.firewall {
-            Firewall::Nftables | Firewall::Iptables => Tool::Nftables,
-            Firewall::Pf | Firewall::OpenbsdPf => Tool::Pf,
-            Firewall::Ipfw => Tool::Ipfw,
-            Firewall::Ipf => Tool::Ipf,
-        });
-        self.rules.as_ref().map(|rules| rules.tool).or(of_file)?.forget()
+        let of_file = self.rule_file.as_ref().map(|file| file.firewall);
+        self.rules.as_ref().map(|rules| rules.firewall).or(of_file)?.forget()
     }
 
     /// Whether its rules make the firewall keep a state for each flow.
     pub fn tracks(&self) -> bool {
-        self.rules.as_ref().is_some_and(|rules| rules.filter != Filter::Stateless)
+        self.rules.as_ref().is_some_and(|rules| rules.kind != Kind::Stateless)
             || self.rule_file.as_ref().is_some_and(RuleFile::tracks)
     }
 }

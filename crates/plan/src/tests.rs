@@ -5,7 +5,8 @@ mod hostile;
 mod schema;
 
 use super::campaign::{Claim, Interest, Requirement};
-use super::settings::{Cpus, Dut, Feature, Filter, Tool};
+use super::rules::{Firewall, Kind};
+use super::settings::{Cpus, Dut, Feature};
 use super::*;
 use linerate_wire::Family;
 
@@ -99,7 +100,7 @@ fn a_rule_set_can_be_left_out_again() {
     let campaign = linux(lines);
     let rules = |at: usize| campaign.lanes[campaign.cells[at].lane].settings.rules.clone();
     let set = rules(1).unwrap();
-    assert_eq!((set.tool, set.filter, set.before), (Tool::Nftables, Filter::Nat, 5));
+    assert_eq!((set.firewall, set.kind, set.rules_before), (Firewall::Nftables, Kind::Nat, 5));
     assert_eq!((set.table, set.states, set.hash_sized), (Some(7), Some(9), false));
     assert_eq!(rules(2), None);
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 use linerate_plan::rules::own::RuleFile;
-use linerate_plan::settings::{Command, Feature, File, Filter, Image, Interface, Route, Rules, Tool};
+use linerate_plan::rules::{Firewall, Kind, RuleSet};
+use linerate_plan::settings::{Command, Feature, File, Image, Interface, Route};
 use linerate_wire::Family;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -22,14 +23,10 @@ fn target(system: System) -> Target {
     }
 }
 
-fn rules(tool: Tool, filter: Filter) -> Rules {
-    Rules { tool, filter, before: 0, table: None, states: None, hash_sized: true, optimize: true }
-}
-
-fn with_rules(system: System, tool: Tool, filter: Filter) -> Steps {
-    let settings = Settings { rules: Some(rules(tool, filter)), ..Settings::default() };
+fn with_rules(system: System, firewall: Firewall, kind: Kind) -> Steps {
+    let settings = Settings { rules: Some(RuleSet::new(firewall, kind)), ..Settings::default() };
     let target = target(system);
-    let set = settings.rules.as_ref().unwrap().rule_set(system, &[Family::V4], Some(&target.outside.name));
+    let set = settings.rules.as_ref().unwrap().for_frames(system, &[Family::V4], Some(&target.outside.name));
     steps(&settings, Some(&set), &target).unwrap()
 }
 
@@ -147,7 +144,7 @@ fn modules_that_were_absent_are_taken_away() {
 #[test]
 fn firewalls_are_put_on_and_off() {
     assert_eq!(
-        lines(&with_rules(System::FreeBsd, Tool::Pf, Filter::Stateful)),
+        lines(&with_rules(System::FreeBsd, Firewall::Pf, Kind::Stateful)),
         [
             "module pf: kldload -n pf / sh 7 kldunload pf",
             "pf: sh / sh",
@@ -156,7 +153,7 @@ fn firewalls_are_put_on_and_off() {
     );
     let accepts = "net.inet.ip.fw.default_to_accept";
     assert_eq!(
-        lines(&with_rules(System::FreeBsd, Tool::Ipfw, Filter::Nat)),
+        lines(&with_rules(System::FreeBsd, Firewall::Ipfw, Kind::Nat)),
         [
             format!("kenv {accepts}: kenv {accepts}=1 / sh {accepts}"),
             "ipfw: sh ipfw / sh 7 ipfw".into(),
@@ -165,11 +162,11 @@ fn firewalls_are_put_on_and_off() {
         ]
     );
     assert_eq!(
-        lines(&with_rules(System::Linux, Tool::Nftables, Filter::Stateless)),
+        lines(&with_rules(System::Linux, Firewall::Nftables, Kind::Stateless)),
         ["rule set by nft: nft -f - / sh"]
     );
     assert_eq!(
-        lines(&with_rules(System::OpenBsd, Tool::Pf, Filter::Stateless)),
+        lines(&with_rules(System::OpenBsd, Firewall::Pf, Kind::Stateless)),
         ["pf: sh / sh", "rule set by pfctl: pfctl -f - / stays"]
     );
     // Without rules, OpenBSD's pf is turned off, since it is on by default.

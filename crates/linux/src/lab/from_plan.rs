@@ -8,7 +8,7 @@ use crate::process::{Input, Job};
 use linerate_plan::BuiltIn;
 use linerate_plan::placeholders::fill;
 use linerate_plan::rules::{Kind, RuleSet};
-use linerate_plan::settings::{Command, Neighbour, Route, Rules, Settings, System, Tool};
+use linerate_plan::settings::{Command, Neighbour, Route, Settings, System};
 use linerate_wire::Family;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -91,11 +91,11 @@ impl Setup {
 }
 
 /// The rule set that a plan describes, for these IP versions alone: rules for others would stand in the way of each frame.
-fn rule_set(rules: &Rules, families: &[Family]) -> Result<RuleSet, String> {
-    if !matches!(rules.tool, Tool::Nftables | Tool::Iptables) {
+fn rule_set(rules: &RuleSet, families: &[Family]) -> Result<RuleSet, String> {
+    if !rules.firewall.is_linux() {
         return Err("the embedded lab has the firewalls of Linux: nftables and iptables".into());
     }
-    let set = rules.rule_set(System::Linux, families, None);
+    let set = rules.for_frames(System::Linux, families, None);
     match set.faults().into_iter().next() {
         Some(fault) => Err(fault.to_string()),
         None => Ok(set),
@@ -148,12 +148,9 @@ fn neighbour(neighbour: &Neighbour) -> Result<StaticNeighbour, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_plan::settings::{Command, Dut, End, File, Filter};
+    use linerate_plan::rules::Firewall;
+    use linerate_plan::settings::{Command, Dut, End, File};
     use std::process;
-
-    fn rules(tool: Tool, filter: Filter) -> Rules {
-        Rules { tool, filter, before: 0, table: None, states: None, hash_sized: true, optimize: true }
-    }
 
     #[test]
     fn settings_become_a_setup() {
@@ -173,7 +170,7 @@ mod tests {
                 undo: Some("false".into()),
                 within_ns: None,
             }],
-            rules: Some(Rules { states: Some(1000), ..rules(Tool::Nftables, Filter::Stateful) }),
+            rules: Some(RuleSet { states: Some(1000), ..RuleSet::new(Firewall::Nftables, Kind::Stateful) }),
             ..Settings::default()
         };
         let setup = Setup::from_settings("x", 3, &settings, &[Family::V6]).unwrap();
@@ -206,7 +203,7 @@ mod tests {
             routes: vec![route("x", None), route("10.0.0.0/8", Some("y")), route("10.0.0.0/99", None)],
             neighbours: vec![Neighbour { address: "1.2.3".into(), mac: "02".into(), end: End::Out }],
             sysctls: [("../x".to_string(), "1".to_string())].into(),
-            rules: Some(rules(Tool::Pf, Filter::Stateless)),
+            rules: Some(RuleSet::new(Firewall::Pf, Kind::Stateless)),
             ..Settings::default()
         };
         let faults = Setup::from_settings("x", 0, &settings, &[Family::V4]).unwrap_err();

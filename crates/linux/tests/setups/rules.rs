@@ -4,7 +4,8 @@ use super::bench::{Frames, ask, built_in, lab, refusal, send};
 use linerate_linux::lab::{LabError, Setup};
 use linerate_linux::net::conntrack;
 use linerate_linux::process::{Input, Job};
-use linerate_plan::settings::{Dut, Filter, Rules, Settings, Tool};
+use linerate_plan::rules::{Firewall, Kind, RuleSet};
+use linerate_plan::settings::{Dut, Settings};
 use linerate_wire::Family;
 use std::time::{Duration, Instant};
 
@@ -147,17 +148,17 @@ fn replace_rules(lab: &mut linerate_linux::lab::EmbeddedLab, rules: Vec<Job>, tr
 #[ignore = "needs root: run by make test as root"]
 fn rule_sets_of_plans_load_pass_and_go() {
     for (tool, filter, before, table) in [
-        (Tool::Nftables, Filter::Stateless, 20, Some(50)),
-        (Tool::Nftables, Filter::Stateful, 0, None),
-        (Tool::Nftables, Filter::Nat, 3, None),
-        (Tool::Iptables, Filter::Stateless, 20, None),
-        (Tool::Iptables, Filter::Stateless, 0, Some(50)),
-        (Tool::Iptables, Filter::Stateful, 5, None),
-        (Tool::Iptables, Filter::Nat, 0, None),
+        (Firewall::Nftables, Kind::Stateless, 20, Some(50)),
+        (Firewall::Nftables, Kind::Stateful, 0, None),
+        (Firewall::Nftables, Kind::Nat, 3, None),
+        (Firewall::Iptables, Kind::Stateless, 20, None),
+        (Firewall::Iptables, Kind::Stateless, 0, Some(50)),
+        (Firewall::Iptables, Kind::Stateful, 5, None),
+        (Firewall::Iptables, Kind::Nat, 0, None),
     ] {
         for family in [Family::V4, Family::V6] {
             let rules =
-                Rules { tool, filter, before, table, states: None, hash_sized: false, optimize: true };
+                RuleSet { rules_before: before, table, hash_sized: false, ..RuleSet::new(tool, filter) };
             let settings = Settings { rules: Some(rules), ..Settings::default() };
             let name = format!("{tool:?} {filter:?} {before} {table:?} {family}");
             let setup = Setup::from_settings(&name, 0, &settings, &[family]).unwrap();
@@ -166,7 +167,7 @@ fn rule_sets_of_plans_load_pass_and_go() {
             send(&lab, Frames { len_fcs: 90, ..Frames::of(family) }).is_whole(&name);
             replace_rules(&mut lab, vec![], false);
             assert_eq!(ask(&lab, "nft", &["list", "ruleset"]).trim(), "", "{name}");
-            if tool == Tool::Iptables && table.is_some() {
+            if tool == Firewall::Iptables && table.is_some() {
                 assert_eq!(ask(&lab, "ipset", &["list", "-n"]), "", "{name}");
             }
             send(&lab, Frames { len_fcs: 90, ..Frames::of(family) }).is_whole(&name);

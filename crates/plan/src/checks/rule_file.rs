@@ -6,7 +6,6 @@ use crate::diagnostic::{Diagnostic, Span, listed};
 use crate::names::Named;
 use crate::rules::Firewall;
 use crate::rules::own::{Meaning, RuleFile};
-use crate::settings::{System, Tool};
 use crate::value::{Tree, Value};
 use std::collections::BTreeMap;
 
@@ -42,16 +41,14 @@ pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Opti
         }
         None => return Ok(None),
     };
-    let firewall = rules.choice::<Tool>("tool").map(|tool| tool.firewall(place.system));
+    let firewall = rules.choice("tool").map(|firewall: Firewall| firewall.on(place.system));
     let mut file = RuleFile::read(name, text, firewall, &map(rules)).map_err(|wrong| Diagnostic {
         message: wrong.head(),
         subject: None,
         place: None,
         ..wrong.within(span)
     })?;
-    if file.firewall == Firewall::Pf && place.system == System::OpenBsd {
-        file.firewall = Tool::Pf.firewall(place.system);
-    }
+    file.firewall = file.firewall.on(place.system);
     let known = tools(place.system);
     let of_system = if file.firewall.is_pf() { "pf".into() } else { file.firewall.to_string() };
     if !known.contains(&of_system.as_str()) {
@@ -59,7 +56,7 @@ pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Opti
             format!("{name} is a rule file of {}, which {} does not have", file.firewall, place.system);
         return Err(Diagnostic::at(span, message).remedy(format!("there it is {}", listed(known, "or"))));
     }
-    let states = if file.firewall == Firewall::Ipfw { forgotten(place, tree, Tool::Ipfw) } else { None };
+    let states = if file.firewall == Firewall::Ipfw { forgotten(place, tree, Firewall::Ipfw) } else { None };
     states.map_or(Ok(Some(file)), Err)
 }
 

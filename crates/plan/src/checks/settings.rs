@@ -3,8 +3,8 @@
 use super::Place;
 use crate::diagnostic::{Diagnostic, Problems, Span, listed};
 use crate::draft::TESTER_BASELINE;
-use crate::rules::RuleSet;
-use crate::settings::{Dut, System, Tool};
+use crate::rules::{Firewall, RuleSet};
+use crate::settings::{Dut, System};
 use crate::value::{Entry, Node, Tree, Value};
 use crate::{lower, placeholders};
 
@@ -158,9 +158,9 @@ fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
 }
 
 /// Where each trial is to begin without states, the firewall must be able to forget them.
-pub(super) fn forgotten(place: &Place<'_>, tree: &Tree, tool: Tool) -> Option<Diagnostic> {
+pub(super) fn forgotten(place: &Place<'_>, tree: &Tree, firewall: Firewall) -> Option<Diagnostic> {
     let at = tree.entry("states").filter(|_| tree.text("states") == Some("new"))?;
-    if place.embedded || tool.forget().is_some() {
+    if place.embedded || firewall.forget().is_some() {
         return None;
     }
     let message = "ipfw forgets its states only together with its rules";
@@ -195,13 +195,13 @@ fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         return;
     }
     problems.extend(tool(place, rules));
-    problems.extend(rules.choice("tool").and_then(|tool| forgotten(place, tree, tool)));
+    problems.extend(rules.choice("tool").and_then(|firewall| forgotten(place, tree, firewall)));
     if let Some(at) = rules.entry("hash").filter(|_| rules.get("states").is_none()) {
         let help = "add states = 100000, say";
         problems.fault(at.key_span, "the hash is sized for a number of states", help);
     }
     let set =
-        lower::settings(tree).rules.map(|rules| rules.rule_set(place.system, &[place.family], Some("out")));
+        lower::settings(tree).rules.map(|rules| rules.for_frames(place.system, &[place.family], Some("out")));
     for fault in set.iter().flat_map(RuleSet::faults) {
         let key = match fault.subject.as_deref() {
             Some("rules-before") => "before",

@@ -22,6 +22,7 @@ pub use loading::{Load, Part};
 
 use crate::diagnostic::Diagnostic;
 use crate::names::Named;
+use crate::settings::System;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -60,6 +61,21 @@ pub enum Firewall {
 }
 
 impl Firewall {
+    /// The same on a system: pf of OpenBSD is another one.
+    pub fn on(self, system: System) -> Firewall {
+        if self == Firewall::Pf && system == System::OpenBsd { Firewall::OpenbsdPf } else { self }
+    }
+
+    /// The command that makes it forget its states and keep its rules; `None` where there is none.
+    pub fn forget(self) -> Option<&'static str> {
+        match self {
+            Firewall::Nftables | Firewall::Iptables => Some("conntrack -F"),
+            Firewall::Pf | Firewall::OpenbsdPf => Some("pfctl -F states"),
+            Firewall::Ipf => Some("ipf -FS"),
+            Firewall::Ipfw => None,
+        }
+    }
+
     /// Whether it is a firewall of Linux.
     pub fn is_linux(self) -> bool {
         matches!(self, Firewall::Nftables | Firewall::Iptables)

@@ -2,7 +2,8 @@
 
 use crate::sshd::SshLab;
 use linerate_hosts::dut_changes::{Port, Steps, Target, steps};
-use linerate_plan::settings::{File, Filter, Rules, Settings, System, Tool};
+use linerate_plan::rules::{Firewall, Kind, RuleSet};
+use linerate_plan::settings::{File, Settings, System};
 use linerate_remote::{Changes, ExecutionTarget, Order};
 use linerate_wire::Family;
 use std::fs;
@@ -20,16 +21,9 @@ fn variant(folder: &Path) -> Steps {
     let file = |name: &str| File { path: folder.join(name).display().to_string(), text: "it's new\n".into() };
     let mut settings = Settings { files: vec![file("there"), file("not there")], ..Settings::default() };
     settings.sysctls.insert("net.ipv4.ip_forward".into(), "1".into());
-    let rules = Rules {
-        tool: Tool::Nftables,
-        filter: Filter::Stateless,
-        before: 3,
-        table: None,
-        states: None,
-        hash_sized: false,
-        optimize: true,
-    };
-    let set = rules.rule_set(System::Linux, &[Family::V4], None);
+    let rules =
+        RuleSet { rules_before: 3, hash_sized: false, ..RuleSet::new(Firewall::Nftables, Kind::Stateless) };
+    let set = rules.for_frames(System::Linux, &[Family::V4], None);
     settings.rules = Some(rules);
     steps(&settings, Some(&set), &target()).unwrap()
 }
