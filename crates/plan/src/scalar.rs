@@ -3,33 +3,14 @@
 use super::diagnostic::{Diagnostic, listed, meant};
 use super::grammar::Kind;
 use super::lab::HostAddress;
+use super::names::Named;
 use super::quantity;
-use super::settings::{Cpus, Dut};
+use super::settings::{Cpus, DUTS, Dut};
 use super::value::{Raw, Value};
 use linerate_wire::MacAddr;
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::str::FromStr;
-
-/// The kinds of DUT, with what they are.
-pub(super) const DUTS: [(&str, &str); 13] = [
-    ("tester-baseline", "nothing: the tester alone"),
-    ("forwarding", "the kernel's routing"),
-    ("bridge", "a bridge between the two ends instead of a router"),
-    ("routed-bridge", "a router whose inside interface is the only member of a bridge that has the address"),
-    ("macvlan", "a router whose interfaces are macvlan on top of the two ends"),
-    ("vxlan", "a router that puts frames into a VXLAN tunnel towards the receiver"),
-    ("nested", "a router in a network stack of its own: a vnet jail, a nested network namespace"),
-    ("vlan", "a router whose interfaces are 802.1Q VLANs on top of the two ends"),
-    ("xdp", "an XDP program that forwards by the kernel's routing table"),
-    (
-        "known-rate=N",
-        "passes exactly N frames a second on each CPU: a known answer, to check linerate itself",
-    ),
-    ("known-loss=N", "loses exactly every N-th frame"),
-    ("known-duplication=N", "sends exactly every N-th frame twice"),
-    ("known-delay=T", "holds every frame up for T, up to 200us"),
-];
 
 /// Reads a scalar as a kind.
 pub(super) fn read(kind: &Kind, raw: &Raw) -> Result<Value, Diagnostic> {
@@ -182,19 +163,8 @@ fn flow_order(text: &str) -> Result<Value, Diagnostic> {
 
 fn dut(text: &str) -> Result<Dut, Diagnostic> {
     let text = text.trim();
-    let plain = [
-        Dut::TesterBaseline,
-        Dut::Forwarding,
-        Dut::Bridge,
-        Dut::RoutedBridge,
-        Dut::Macvlan,
-        Dut::Vxlan,
-        Dut::Nested,
-        Dut::Vlan,
-        Dut::Xdp,
-    ];
-    if let Some(dut) = plain.into_iter().find(|d| d.to_string() == text) {
-        return Ok(dut);
+    if let Some(plain) = Dut::of_name(text) {
+        return Ok(plain);
     }
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
     let number = || match value.trim().parse::<u32>() {

@@ -3,7 +3,7 @@
 use super::field;
 use super::grammar::{Key, Kind, Table};
 use super::keys::PLAN;
-use super::scalar::DUTS;
+use super::settings::DUTS;
 use serde_json::{Map, Value, json};
 
 /// The schema, draft 2020-12. TOML's integers are JSON's, its tables are objects.

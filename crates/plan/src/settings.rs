@@ -88,22 +88,34 @@ pub enum Dut {
     KnownDelay(u64),
 }
 
+/// The kinds of DUT, with what they are.
+pub(crate) const DUTS: [(&str, &str); 13] = [
+    ("tester-baseline", "nothing: the tester alone"),
+    ("forwarding", "the kernel's routing"),
+    ("bridge", "a bridge between the two ends instead of a router"),
+    ("routed-bridge", "a router whose inside interface is the only member of a bridge that has the address"),
+    ("macvlan", "a router whose interfaces are macvlan on top of the two ends"),
+    ("vxlan", "a router that puts frames into a VXLAN tunnel towards the receiver"),
+    ("nested", "a router in a network stack of its own: a vnet jail, a nested network namespace"),
+    ("vlan", "a router whose interfaces are 802.1Q VLANs on top of the two ends"),
+    ("xdp", "an XDP program that forwards by the kernel's routing table"),
+    (
+        "known-rate=N",
+        "passes exactly N frames a second on each CPU: a known answer, to check linerate itself",
+    ),
+    ("known-loss=N", "loses exactly every N-th frame"),
+    ("known-duplication=N", "sends exactly every N-th frame twice"),
+    ("known-delay=T", "holds every frame up for T, up to 200us"),
+];
+
 impl fmt::Display for Dut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Dut::TesterBaseline => f.write_str("tester-baseline"),
-            Dut::Forwarding => f.write_str("forwarding"),
-            Dut::Bridge => f.write_str("bridge"),
-            Dut::RoutedBridge => f.write_str("routed-bridge"),
-            Dut::Macvlan => f.write_str("macvlan"),
-            Dut::Vxlan => f.write_str("vxlan"),
-            Dut::Nested => f.write_str("nested"),
-            Dut::Vlan => f.write_str("vlan"),
-            Dut::Xdp => f.write_str("xdp"),
             Dut::KnownRate(rate) => write!(f, "known-rate={rate}"),
             Dut::KnownLoss(n) => write!(f, "known-loss={n}"),
             Dut::KnownDuplication(n) => write!(f, "known-duplication={n}"),
             Dut::KnownDelay(ns) => write!(f, "known-delay={ns}ns"),
+            plain => plain.serialize(f),
         }
     }
 }
