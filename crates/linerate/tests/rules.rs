@@ -15,7 +15,7 @@ const REFUSED: [(&str, &[&str]); 22] = [
     ("nftables", &["--stateless|--stateful|--nat"]),
     ("nftables --stateless --stateful", &["cannot be used with"]),
     ("--stateless", &["<FIREWALL>"]),
-    ("ufw --stateless", &["'ufw' is no firewall", "nftables, iptables, pf, openbsd-pf, ipfw, ipf"]),
+    ("ufw --stateless", &["'ufw' is not a firewall", "nftables, iptables, pf, openbsd-pf, ipfw and ipf"]),
     ("ipf --stateless --table 10", &["ipf has no tables", "pf or ipfw"]),
     ("ipf --nat", &["no address translation for ipf"]),
     ("ipf --stateful --states 10", &["ipf's state table"]),

@@ -164,31 +164,31 @@ pub struct RuleSet {
     pub kind: Kind,
     /// IP versions; `None` is both for Linux, and IPv4 for the others: so the archive has it, and rules without addresses are for
     /// all versions there.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub families: Option<Families>,
     /// Rules that match nothing, in front of those that let frames pass; for each IP version.
     #[serde(default)]
     pub rules_before: u32,
     /// Entries of a table that each frame's source is looked up in; for each IP version.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<u32>,
     /// Whether rules and entries are for networks or hosts.
     #[serde(default)]
     pub entries: EntryKind,
     /// Draws rules and entries at random; `None` counts them up, as the archive does.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// The table's last entry is the test network, and a frame that is in the table passes: a lookup that finds something.
     #[serde(default)]
     pub hit: bool,
     /// States that the firewall must have room for.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub states: Option<u64>,
     /// Whether the hash is to be sized for these states.
     #[serde(default = "yes")]
     pub hash_sized: bool,
     /// The interface that translated frames leave by; the embedded lab's where there is none.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
     /// Whether pf may make a table of the rules, as it does by default.
     #[serde(default = "yes")]
