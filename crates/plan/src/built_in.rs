@@ -3,8 +3,8 @@
 use super::diagnostic::{Span, listed};
 use super::grammar::Kind;
 use super::lower;
-use super::scalar::{self, DUTS};
-use super::settings::{Dut, Settings};
+use super::scalar;
+use super::settings::{DUTS, Dut, Settings};
 use super::value::{Node, Raw, Tree, Value};
 use std::str::FromStr;
 
@@ -82,7 +82,7 @@ pub(super) fn tree(name: &str, span: Span) -> Option<Tree> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Filter, Tool};
+    use crate::rules::{Firewall, Kind as Rules};
 
     #[test]
     fn names_become_settings() {
@@ -93,8 +93,8 @@ mod tests {
         let stateful = "nft-stateful".parse::<BuiltIn>().unwrap().settings;
         let rules = stateful.rules.as_ref().unwrap();
         assert_eq!(
-            (rules.tool, rules.filter, stateful.dut),
-            (Tool::Nftables, Filter::Stateful, Dut::Forwarding)
+            (rules.firewall, rules.kind, stateful.dut),
+            (Firewall::Nftables, Rules::Stateful, Dut::Forwarding)
         );
         let delay = "known-delay=50us".parse::<BuiltIn>().unwrap().settings.dut;
         assert_eq!(delay, Dut::KnownDelay(50_000));
