@@ -2,7 +2,8 @@
 //! that they play are told as what they are.
 
 use linerate_hosts::systems::{Facts, Kernel, Question};
-use linerate_hosts::tools::{Exit, FaultKind, Monitor, Report, Side, State, Tool};
+use linerate_hosts::tools::{Exit, FaultKind, Monitor, Report, Side, State};
+use linerate_plan::Backend;
 use linerate_plan::lab::OperatingSystem;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -58,7 +59,7 @@ impl Host {
     fn pkt_gen(&self, side: Side, seconds: &str, arguments: &[&str]) -> Report {
         let argv = [&["timeout", "-s", "INT", "-k", "2", seconds, "pkt-gen", "-N"][..], arguments].concat();
         let output = self.run(&argv);
-        let mut monitor = Monitor::new(Tool::PktGen, side);
+        let mut monitor = Monitor::new(Backend::PktGen, side);
         monitor.feed(&output.stderr);
         monitor.feed(&output.stdout);
         let exit = match output.status.code() {

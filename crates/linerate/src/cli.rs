@@ -39,7 +39,7 @@ pub use send::Send;
 pub use shared::{Printed, named};
 pub use show::{Documents, Show};
 pub use stat::Stat;
-pub use values::{FamilyChoice, PortChoice};
+pub use values::FamilyChoice;
 
 use clap::{Parser, Subcommand};
 

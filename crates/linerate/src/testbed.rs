@@ -10,8 +10,10 @@ mod simulated;
 mod tester;
 
 pub use embedded::{Embedded, PACED_BATCH};
-pub use embedded_plan::{Backend, EmbeddedPlan, SlotLoad, TrafficKind};
-pub use hosts::{Agents, BATCH as HOSTS_BATCH, Device, HostSlot, Hosts, Tester as HostsTester, Tools};
+pub use embedded_plan::{EmbeddedPlan, SlotLoad, TrafficKind};
+pub use hosts::{
+    Agents, BATCH as HOSTS_BATCH, Device, HostSlot, Hosts, Tester as HostsTester, ToolTasks, Tools,
+};
 pub use sequential::{Places, SequentialLabs};
 pub use simulated::{Simulated, parse_simulation};
 

@@ -1,8 +1,9 @@
 //! Drives one trial: does what the pure state machine in `linerate_measure::trial` asks for, with a real clock and real ports.
 
-use crate::ports::{Load, Port, PortError, monotonic_ns};
+use crate::ports::{Port, PortError, monotonic_ns};
 use linerate_measure::trial::{Event, Machine, Moment, Sample, Step};
 use linerate_plan::timing::Timing;
+use linerate_wire::Load;
 use rustix::process::{getpriority_process, setpriority_process};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -38,20 +39,20 @@ impl Drop for Urgent {
 }
 
 /// The generator stops by itself this long after the window, should nobody stop it.
-const OVERRUN: Duration = Duration::from_millis(100);
+const OVERRUN_NS: u64 = 100_000_000;
 /// How long the first frame may take.
 const START_WITHIN_NS: u64 = 5_000_000_000;
 /// A sample whose two counters were read further apart than this is taken again.
 const SAMPLE_SPREAD_NS: u64 = 20_000;
 
-/// Runs one trial. `at` is called at the moments that the load begins and ends. Returns early when `interrupted` becomes true: the
+/// Runs one trial; the load's duration is that of `timing`. `at` is called at the moments that the load begins and ends. Returns early when `interrupted` becomes true: the
 /// load is stopped in any case. The receiver goes on counting: the caller stops it when its counters balance.
 ///
 /// # Errors
 /// A port could not be started, or no frame left.
 pub fn run(
     timing: Timing,
-    frames: Option<u64>,
+    load: Load,
     generator: &mut dyn Port,
     receiver: &mut dyn Port,
     interrupted: &AtomicBool,
@@ -60,7 +61,8 @@ pub fn run(
     let mut machine = Machine::new(timing);
     let mut outcome = Outcome::default();
     let mut urgent = None;
-    let load = Load { duration: Duration::from_nanos(timing.load_ns()) + OVERRUN, frames };
+    let load = Load { duration_ns: timing.load_ns() + OVERRUN_NS, ..load };
+    let counted = load.frames.is_some();
     loop {
         let began = outcome.began_ns;
         let event = match machine.step() {
@@ -74,9 +76,8 @@ pub fn run(
                 Event::Done
             }
             Step::Sample(at) => {
-                let over =
-                    || interrupted.load(Ordering::Relaxed) || (frames.is_some() && generator.finished());
-                sleep_until(began + at, if frames.is_some() { LOOK_AT_COUNT } else { LOOK }, over);
+                let over = || interrupted.load(Ordering::Relaxed) || (counted && generator.finished());
+                sleep_until(began + at, if counted { LOOK_AT_COUNT } else { LOOK }, over);
                 if over() { Event::Done } else { Event::Sampled(sample(began, generator, receiver)) }
             }
             Step::Stop => {
@@ -124,7 +125,7 @@ fn first_frame(generator: &mut dyn Port, interrupted: &AtomicBool) -> Result<u64
             }
             return Err(PortError::Unsuitable(format!(
                 "no frame left the generator ({}) within {} ms: is the interface up?",
-                generator.name(),
+                generator.backend(),
                 waited / 1_000_000
             )));
         }

@@ -5,36 +5,30 @@ use linerate_linux::net::netns::Netns;
 use linerate_linux::ports::af_packet::{AfPacketGenerator, AfPacketReceiver};
 use linerate_linux::ports::af_xdp::{AfXdpGenerator, AfXdpReceiver};
 use linerate_linux::ports::memory::{MemoryDut, MemoryLink, MemoryTrial};
-use linerate_linux::ports::xdp_receiver::ReceiverOptions;
-use linerate_linux::ports::{Load, Port, PortError, Traffic};
+use linerate_linux::ports::user_receiver::UserReceiver;
+use linerate_linux::ports::{self, Arrival, Port, PortError, Target};
 use linerate_measure::audit::{Evidence, SecondCount, audit};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::trial::Rates;
+use linerate_plan::Backend;
 use linerate_plan::timing::Timing;
-use linerate_wire::{Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MacAddr, Transport};
+use linerate_wire::{Family, Filter, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const CAMPAIGN: u8 = 0x5a;
 
-fn traffic(mix: &str, rate: Option<f64>) -> Traffic {
+fn traffic(mix: &str) -> Traffic {
     let (to, from) = (MacAddr([2, 0, 0, 0, 0, 2]), MacAddr([2, 0, 0, 0, 0, 1]));
-    Traffic {
-        frame: FrameSpec::new(to, from, Family::V4, Transport::Udp),
-        mix: mix.parse::<FrameMix>().unwrap(),
-        flows: Arc::new(FlowSpace::benchmark(Family::V4, 100).unwrap()),
-        order: FlowOrder::Sequential,
-        rate,
-        campaign: CAMPAIGN,
-        first_stream: 0,
-        stamp_every: 8,
-        batch: 32,
-    }
+    let frame = FrameSpec::new(to, from, Family::V4, Transport::Udp);
+    let flows = FlowSpace::benchmark(Family::V4, 100).unwrap();
+    let traffic = Traffic::new(frame, mix.parse::<FrameMix>().unwrap(), flows);
+    Traffic { campaign: CAMPAIGN, stamp_every: 8, ..traffic }
 }
 
-fn load(ms: u64, frames: Option<u64>) -> Load {
-    Load { duration: Duration::from_millis(ms), frames }
+fn load(rate: Option<f64>, ms: u64, frames: Option<u64>) -> Load {
+    Load { rate, frames, batch: 32, ..Load::lasting(Duration::from_millis(ms)) }
 }
 
 /// One trial: what was sent, what arrived, and how long sending took.
@@ -47,7 +41,10 @@ fn trial(
     generator.start(load).unwrap();
     let began = Instant::now();
     while !generator.finished() {
-        assert!(began.elapsed() < load.duration + Duration::from_secs(5), "the generator does not end");
+        assert!(
+            began.elapsed() < Duration::from_nanos(load.duration_ns) + Duration::from_secs(5),
+            "the generator does not end"
+        );
         std::thread::sleep(Duration::from_millis(1));
     }
     let took = began.elapsed();
@@ -66,7 +63,7 @@ fn trial(
 // ---- the in-memory link ----
 
 fn memory(mix: &str, ms: u64, rate: f64, dut: MemoryDut) -> MemoryTrial {
-    let mut link = MemoryLink::new(&traffic(mix, None)).unwrap();
+    let mut link = MemoryLink::new(&traffic(mix)).unwrap();
     let timing = Timing { warm_up_ns: 0, ..Timing::slice(ms * 1_000_000) };
     let first = link.trial(timing, Some(rate), dut, &AtomicBool::new(false));
     // Counted anew in the second trial, on a clock that goes on.
@@ -139,7 +136,7 @@ fn memory_delays() {
 
 #[test]
 fn memory_stops_when_told() {
-    let mut link = MemoryLink::new(&traffic("64", None)).unwrap();
+    let mut link = MemoryLink::new(&traffic("64")).unwrap();
     let stop = AtomicBool::new(true);
     let trial = link.trial(Timing::slice(60_000_000_000), Some(1e9), MemoryDut::default(), &stop);
     assert_eq!(trial.sent.frames, 0);
@@ -147,7 +144,7 @@ fn memory_stops_when_told() {
 
 #[test]
 fn memory_is_as_fast_as_its_trial_lets_it() {
-    let mut link = MemoryLink::new(&traffic("64", None)).unwrap();
+    let mut link = MemoryLink::new(&traffic("64")).unwrap();
     for (seconds, rate) in [(0.2, 2e6), (60.0, 1e4)] {
         let timing = Timing { warm_up_ns: 0, ..Timing::slice((seconds * 1e9) as u64) };
         let trial = link.trial(timing, None, MemoryDut::default(), &AtomicBool::new(false));
@@ -190,16 +187,27 @@ fn wire(queues: u32) -> Wire {
     Wire { _turn: turn, generator: index(c"g0"), receiver: index(c"r0"), namespace }
 }
 
-fn options(queues: u32) -> ReceiverOptions {
-    ReceiverOptions { campaign: CAMPAIGN, streams: 4, queues, pass_foreign: false, unsigned: false }
+const FILTER: Filter = Filter { campaign: CAMPAIGN, streams: 4, unsigned: false, pass_foreign: false };
+
+fn arrival(wire: &Wire, queues: u32) -> Arrival {
+    Arrival { ifindex: wire.receiver, queues }
+}
+
+fn target(ifindex: u32) -> Target {
+    let (source, destination) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
+    Target { ifindex, source, destination }
+}
+
+fn packet_receiver(wire: &Wire) -> UserReceiver {
+    AfPacketReceiver::new(&wire.namespace, arrival(wire, 1), FILTER, None).unwrap()
 }
 
 fn packet_generator(wire: &Wire, traffic: Traffic, cpus: &[u32]) -> AfPacketGenerator {
-    AfPacketGenerator::new(&wire.namespace, wire.generator, traffic, cpus).unwrap()
+    AfPacketGenerator::new(&wire.namespace, &[target(wire.generator)], &traffic, cpus).unwrap()
 }
 
 fn xdp_generator(wire: &Wire, traffic: Traffic, cpus: &[u32]) -> AfXdpGenerator {
-    AfXdpGenerator::new(&wire.namespace, wire.generator, traffic, cpus).unwrap()
+    AfXdpGenerator::new(&wire.namespace, &[target(wire.generator)], &traffic, cpus).unwrap()
 }
 
 /// Every frame that was sent is received, or counted as dropped by the receiver's own socket.
@@ -224,10 +232,10 @@ fn conserved(sent: &PortCounters, received: &PortCounters) {
 #[ignore = "needs root: run by make test as root"]
 fn af_packet_to_af_packet_is_exact() {
     let wire = wire(1);
-    let mut receiver = AfPacketReceiver::new(&wire.namespace, wire.receiver, options(1), None).unwrap();
-    let mut generator = packet_generator(&wire, traffic("imix", None), &[0, 0]);
+    let mut receiver = packet_receiver(&wire);
+    let mut generator = packet_generator(&wire, traffic("imix"), &[0, 0]);
     for _ in 0..3 {
-        let (sent, received, _) = trial(&mut generator, &mut receiver, &load(20_000, Some(30_000)));
+        let (sent, received, _) = trial(&mut generator, &mut receiver, &load(None, 20_000, Some(30_000)));
         assert_eq!(sent.frames, 30_000);
         assert_eq!(sent.streams.iter().map(|s| s.frames).collect::<Vec<_>>(), [15_000, 15_000]);
         conserved(&sent, &received);
@@ -238,18 +246,18 @@ fn af_packet_to_af_packet_is_exact() {
 #[ignore = "needs root: run by make test as root"]
 fn af_packet_receives_tagged_and_foreign_frames() {
     let wire = wire(1);
-    let mut receiver = AfPacketReceiver::new(&wire.namespace, wire.receiver, options(1), None).unwrap();
-    let mut tagged = traffic("128", Some(20_000.0));
+    let mut receiver = packet_receiver(&wire);
+    let mut tagged = traffic("128");
     tagged.frame.vlan = Some(linerate_wire::VlanTag { id: 7, priority: 0 });
     let mut generator = packet_generator(&wire, tagged, &[0]);
-    let (sent, received, _) = trial(&mut generator, &mut receiver, &load(20_000, Some(1000)));
+    let (sent, received, _) = trial(&mut generator, &mut receiver, &load(Some(20_000.0), 20_000, Some(1000)));
     assert_eq!((sent.frames, sent.bytes), (1000, 124_000));
     conserved(&sent, &received);
-    let mut other = traffic("64", Some(20_000.0));
+    let mut other = traffic("64");
     other.campaign = 1;
     let mut generator = packet_generator(&wire, other, &[0]);
-    receiver.start(&load(0, None)).unwrap();
-    generator.start(&load(1000, Some(100))).unwrap();
+    receiver.start(&load(Some(20_000.0), 0, None)).unwrap();
+    generator.start(&load(Some(20_000.0), 1000, Some(100))).unwrap();
     std::thread::sleep(Duration::from_millis(100));
     generator.stop().unwrap();
     receiver.stop().unwrap();
@@ -260,21 +268,21 @@ fn af_packet_receives_tagged_and_foreign_frames() {
 #[ignore = "needs root: run by make test as root"]
 fn af_xdp_to_af_packet_is_exact() {
     let wire = wire(2);
-    let mut receiver = AfPacketReceiver::new(&wire.namespace, wire.receiver, options(1), None).unwrap();
+    let mut receiver = packet_receiver(&wire);
     // Twice, so that the queues have to be taken over from sockets that have just been closed.
     for _ in 0..2 {
-        let mut traffic = traffic("imix", None);
+        let mut traffic = traffic("imix");
         traffic.campaign = CAMPAIGN;
         let mut generator = xdp_generator(&wire, traffic, &[0, 0]);
         assert!(!generator.zero_copy(), "veth has no zero copy");
-        let (sent, received, _) = trial(&mut generator, &mut receiver, &load(20_000, Some(30_000)));
+        let (sent, received, _) = trial(&mut generator, &mut receiver, &load(None, 20_000, Some(30_000)));
         assert_eq!(sent.frames + sent.refused, 30_000);
         assert_eq!(sent.frames, received.frames + received.refused);
-        receiver = AfPacketReceiver::new(&wire.namespace, wire.receiver, options(1), None).unwrap();
-        let (sent, received, _) = trial(&mut generator, &mut receiver, &load(2000, None));
+        receiver = packet_receiver(&wire);
+        let (sent, received, _) = trial(&mut generator, &mut receiver, &load(None, 2000, None));
         assert!(sent.frames > 1000);
         assert_eq!(sent.frames, received.unique() + received.refused);
-        receiver = AfPacketReceiver::new(&wire.namespace, wire.receiver, options(1), None).unwrap();
+        receiver = packet_receiver(&wire);
     }
 }
 
@@ -282,10 +290,11 @@ fn af_xdp_to_af_packet_is_exact() {
 #[ignore = "needs root: run by make test as root"]
 fn af_packet_to_af_xdp_is_exact() {
     let wire = wire(1);
-    let (mut receiver, _) = AfXdpReceiver::new(&wire.namespace, wire.receiver, options(1), None).unwrap();
-    let mut generator = packet_generator(&wire, traffic("imix", Some(50_000.0)), &[0]);
+    let (mut receiver, _) = AfXdpReceiver::new(&wire.namespace, arrival(&wire, 1), FILTER, None).unwrap();
+    let mut generator = packet_generator(&wire, traffic("imix"), &[0]);
     for _ in 0..2 {
-        let (sent, received, _) = trial(&mut generator, &mut receiver, &load(20_000, Some(20_000)));
+        let (sent, received, _) =
+            trial(&mut generator, &mut receiver, &load(Some(50_000.0), 20_000, Some(20_000)));
         assert_eq!(sent.frames, 20_000);
         conserved(&sent, &received);
     }
@@ -295,9 +304,10 @@ fn af_packet_to_af_xdp_is_exact() {
 #[ignore = "needs root: run by make test as root"]
 fn af_xdp_to_af_xdp_conserves_frames() {
     let wire = wire(2);
-    let (mut receiver, _) = AfXdpReceiver::new(&wire.namespace, wire.receiver, options(2), None).unwrap();
-    let mut generator = xdp_generator(&wire, traffic("64", Some(40_000.0)), &[0, 0]);
-    let (sent, received, _) = trial(&mut generator, &mut receiver, &load(20_000, Some(20_000)));
+    let (mut receiver, _) = AfXdpReceiver::new(&wire.namespace, arrival(&wire, 2), FILTER, None).unwrap();
+    let mut generator = xdp_generator(&wire, traffic("64"), &[0, 0]);
+    let (sent, received, _) =
+        trial(&mut generator, &mut receiver, &load(Some(40_000.0), 20_000, Some(20_000)));
     assert_eq!(sent.frames + sent.refused, 20_000);
     conserved(&sent, &received);
 }
@@ -305,8 +315,8 @@ fn af_xdp_to_af_xdp_conserves_frames() {
 /// A second of load at `rate`, by the generator's own first and last frame: a host that is busy when the load ends makes it
 /// shorter, not slower.
 fn paced(generator: &mut dyn Port, wire: &Wire, rate: f64) {
-    let mut receiver = AfPacketReceiver::new(&wire.namespace, wire.receiver, options(1), None).unwrap();
-    let (sent, received, took) = trial(generator, &mut receiver, &load(1000, None));
+    let mut receiver = packet_receiver(wire);
+    let (sent, received, took) = trial(generator, &mut receiver, &load(Some(rate), 1000, None));
     let seconds = generator.active_ns().unwrap() as f64 / 1e9;
     let found = (sent.frames - 1) as f64 / seconds;
     assert!((found / rate - 1.0).abs() < 0.01, "{found} of {rate} frames/s, {sent:?}");
@@ -320,8 +330,8 @@ fn paced(generator: &mut dyn Port, wire: &Wire, rate: f64) {
 fn both_generators_keep_their_pace() {
     for rate in [1_000.0, 50_000.0] {
         let wire = wire(1);
-        paced(&mut packet_generator(&wire, traffic("64", Some(rate)), &[0]), &wire, rate);
-        paced(&mut xdp_generator(&wire, traffic("64", Some(rate)), &[0]), &wire, rate);
+        paced(&mut packet_generator(&wire, traffic("64"), &[0]), &wire, rate);
+        paced(&mut xdp_generator(&wire, traffic("64"), &[0]), &wire, rate);
     }
 }
 
@@ -337,15 +347,21 @@ fn refusal<T>(result: Result<T, PortError>) -> String {
 #[ignore = "needs root: run by make test as root"]
 fn unsuitable_traffic_is_refused_before_it_starts() {
     let wire = wire(1);
-    let (namespace, port) = (&wire.namespace, wire.generator);
-    let why = refusal(AfPacketGenerator::new(namespace, port, traffic("1519", None), &[0]));
+    let (namespace, targets) = (&wire.namespace, [target(wire.generator)]);
+    let refused = |backend, mix, cpus: &[u32]| {
+        refusal(ports::generator(backend, namespace, &targets, &traffic(mix), cpus))
+    };
+    let why = refused(Backend::AfPacket, "1519", &[0]);
     assert!(why.contains("need an MTU of 1501"), "{why}");
-    let why = refusal(AfXdpGenerator::new(namespace, port, traffic("4101", None), &[0]));
-    assert!(why.contains("up to 4100 bytes"), "{why}");
-    let why = refusal(AfXdpGenerator::new(namespace, port, traffic("64", None), &[0, 0]));
+    let why = refused(Backend::AfXdp, "4101", &[0]);
+    assert!(why.contains("at most 4100"), "{why}");
+    let why = refused(Backend::AfXdp, "64", &[0, 0]);
     assert!(why.contains("has no queue 1"), "{why}");
-    assert!(AfPacketGenerator::new(namespace, 9999, traffic("64", None), &[0]).is_err());
-    assert!(AfPacketReceiver::new(namespace, 9999, options(1), None).is_err());
+    let why = refused(Backend::PktGen, "64", &[0]);
+    assert!(why.contains("choose xdp, af-xdp, af-packet"), "{why}");
+    assert!(AfPacketGenerator::new(namespace, &[target(9999)], &traffic("64"), &[0]).is_err());
+    let nowhere = Arrival { ifindex: 9999, queues: 1 };
+    assert!(AfPacketReceiver::new(namespace, nowhere, FILTER, None).is_err());
 }
 
 #[test]
@@ -353,17 +369,17 @@ fn unsuitable_traffic_is_refused_before_it_starts() {
 fn a_link_that_goes_down_is_an_error() {
     let wire = wire(1);
     for mut generator in [
-        Box::new(packet_generator(&wire, traffic("64", Some(1000.0)), &[0])) as Box<dyn Port>,
-        Box::new(xdp_generator(&wire, traffic("64", Some(1000.0)), &[0])),
+        Box::new(packet_generator(&wire, traffic("64"), &[0])) as Box<dyn Port>,
+        Box::new(xdp_generator(&wire, traffic("64"), &[0])),
     ] {
         let link = |state| wire.namespace.command("ip").args(["link", "set", "g0", state]).status().unwrap();
         link("up");
-        generator.start(&load(60_000, None)).unwrap();
+        generator.start(&load(Some(1000.0), 60_000, None)).unwrap();
         std::thread::sleep(Duration::from_millis(50));
         link("down");
         let began = Instant::now();
         while !generator.finished() {
-            assert!(began.elapsed() < Duration::from_secs(5), "{} does not notice", generator.name());
+            assert!(began.elapsed() < Duration::from_secs(5), "{} does not notice", generator.backend());
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(generator.stop().is_err());

@@ -101,9 +101,9 @@ pub struct Asked {
     pub mode: Mode,
     /// `namespaces`, `hosts`, or `simulated` for the in-memory port that no figure of a machine comes from.
     pub lab: String,
-    /// The generator and receiver in use: `xdp-live-frames` and `xdp`, say.
+    /// The generator's backend: `xdp`, `af-packet`, `pkt-gen`.
     pub generator: String,
-    /// See `generator`.
+    /// The receiver's backend.
     pub receiver: String,
     /// Flows.
     pub flows: u64,

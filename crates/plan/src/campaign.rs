@@ -5,6 +5,7 @@
 use super::settings::Mode;
 use super::settings::{Cpus, Feature, Interface, Settings, System};
 use super::text_form;
+use crate::backend::Backend;
 use crate::units::Rate;
 use linerate_wire::{Family, FlowOrder, FrameMix, Transport};
 use serde::{Deserialize, Serialize};
@@ -63,7 +64,7 @@ pub enum Lab {
         dut_cpus: Option<Vec<u32>>,
         /// How frames leave and arrive; the best that this process may use where none is named.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        port: Option<Port>,
+        port: Option<Backend>,
         /// Frames that the generator hands over at once; chosen by measurement where none are named.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         batch: Option<u32>,
@@ -73,16 +74,6 @@ pub enum Lab {
         /// Its path, relative to the plan's folder.
         path: String,
     },
-}
-
-/// How frames leave and arrive in the embedded lab.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Port {
-    /// XDP live frames and an XDP receiver; needs root.
-    Xdp,
-    /// AF_PACKET sockets: slower.
-    AfPacket,
 }
 
 /// Something that is varied.
@@ -133,7 +124,7 @@ pub struct Kind {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
     /// IP version.
-    #[serde(with = "text_form::family")]
+    #[serde(with = "text_form")]
     pub family: Family,
     /// What is above IP.
     #[serde(with = "text_form")]

@@ -2,6 +2,7 @@
 
 mod variant;
 
+use super::backend::OF_THIS_MACHINE;
 use super::grammar::{Key, Kind, Table};
 use variant::SYSTEMS;
 pub(super) use variant::{REQUIRES, SETTINGS, VARIANT};
@@ -75,7 +76,7 @@ static LAB: Table = Table {
         Key::new("link-speed", Kind::Speed, "What 100 % of line rate is."),
         Key::new(
             "port",
-            Kind::Choice(&PORTS),
+            Kind::Choice(&OF_THIS_MACHINE),
             "How frames leave and arrive in the embedded lab. Default: xdp where this process may load its programs.",
         ),
         Key::new(
@@ -90,9 +91,6 @@ static MODES: [(&str, &str); 2] = [
     ("inline", "closed loop on the generator's CPU: the cost per frame"),
     ("threaded", "open loop, the DUT has CPUs of its own: loss and latency under load"),
 ];
-
-static PORTS: [(&str, &str); 2] =
-    [("xdp", "XDP live frames and an XDP receiver"), ("af-packet", "AF_PACKET sockets: slower")];
 
 pub(super) static TRAFFIC: Table = Table {
     what: "[traffic]",

@@ -5,6 +5,7 @@
 //! [`campaign::Campaign`], which an executor needs nothing else for. docs/plans.md has the format.
 #![forbid(unsafe_code)]
 
+pub mod backend;
 mod built_in;
 pub mod campaign;
 pub mod changes;
@@ -39,6 +40,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub use crate::backend::Backend;
 use crate::diagnostic::Lines;
 pub use crate::diagnostic::{Diagnostic, Place, Problems, Severity, Span};
 pub use built_in::BuiltIn;

@@ -1,6 +1,6 @@
 //! From trees to the types of [`super::settings`] and [`super::campaign`]: nothing can go wrong any more, what is absent has its default.
 
-use super::campaign::{Collect, Kind, Lab, Port, Requirement, STAMP_EVERY, Trials};
+use super::campaign::{Collect, Kind, Lab, Requirement, STAMP_EVERY, Trials};
 use super::names::Named;
 use super::settings::Mode;
 use super::settings::{Command, Feature, File, Image, Interface, Neighbour, Route, Settings};
@@ -190,7 +190,7 @@ pub(super) fn lab(tree: &Tree) -> Lab {
             mode: lab.choice("mode").unwrap_or(Mode::Inline),
             generator_cpus: lab.cpu_list("generator-cpus"),
             dut_cpus: lab.cpu_list("dut-cpus"),
-            port: lab.text("port").map(|port| if port == "xdp" { Port::Xdp } else { Port::AfPacket }),
+            port: lab.text("port").and_then(|port| port.parse().ok()),
             batch: lab.number_u32("batch"),
         },
     }

@@ -56,6 +56,11 @@ impl Timing {
     }
 
     /// All time under load.
+    pub fn load(&self) -> std::time::Duration {
+        std::time::Duration::from_nanos(self.load_ns())
+    }
+
+    /// The same, in nanoseconds.
     pub fn load_ns(&self) -> u64 {
         self.warm_up_ns + self.run_ns
     }

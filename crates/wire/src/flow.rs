@@ -2,6 +2,7 @@
 
 use crate::Family;
 use crate::flow_random::RandomSpace;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thiserror::Error;
@@ -148,6 +149,16 @@ impl EndpointRange {
         Ok(EndpointRange { family, first: from, addresses, first_port, ports })
     }
 
+    /// Number of addresses.
+    pub fn addresses(&self) -> u64 {
+        self.addresses
+    }
+
+    /// Number of ports.
+    pub fn ports(&self) -> u32 {
+        self.ports
+    }
+
     /// The lowest address.
     pub fn first_address(&self) -> IpAddr {
         self.address(0)
@@ -198,7 +209,8 @@ impl fmt::Display for EndpointRange {
 
 /// A set of flows, numbered from 0: no table, `flow(i)` takes constant time. All flows of a space are
 /// distinct.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Form", into = "Form")]
 pub struct FlowSpace {
     kind: Kind,
     len: u64,
@@ -208,6 +220,47 @@ pub struct FlowSpace {
 enum Kind {
     Grid { src: EndpointRange, dst: EndpointRange },
     Random(RandomSpace),
+}
+
+/// A flow space in JSON.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Form {
+    Ranges {
+        #[serde(with = "crate::text")]
+        source: EndpointRange,
+        #[serde(with = "crate::text")]
+        destination: EndpointRange,
+        flows: u64,
+    },
+    Rfc4814 {
+        #[serde(with = "crate::text")]
+        family: Family,
+        flows: u32,
+        seed: u64,
+    },
+}
+
+impl From<FlowSpace> for Form {
+    fn from(FlowSpace { kind, len }: FlowSpace) -> Form {
+        match kind {
+            Kind::Grid { src, dst } => Form::Ranges { source: src, destination: dst, flows: len },
+            Kind::Random(RandomSpace { family, seed }) => Form::Rfc4814 { family, flows: len as u32, seed },
+        }
+    }
+}
+
+impl TryFrom<Form> for FlowSpace {
+    type Error = FlowError;
+
+    fn try_from(form: Form) -> Result<FlowSpace, FlowError> {
+        match form {
+            Form::Ranges { source, destination, flows } => {
+                Ok(FlowSpace::new(source, destination)?.with_limit(flows))
+            }
+            Form::Rfc4814 { family, flows, seed } => FlowSpace::rfc4814(family, flows, seed),
+        }
+    }
 }
 
 impl FlowSpace {

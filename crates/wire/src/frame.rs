@@ -3,6 +3,7 @@
 use crate::MacAddr;
 use crate::headers::{EtherType, protocol};
 use crate::signature::SIGNATURE_LEN;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
@@ -144,17 +145,22 @@ impl FromStr for Transport {
 }
 
 /// All about a test frame but its length, its flow and its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameSpec {
     /// Ethernet destination: the next hop.
+    #[serde(with = "crate::text")]
     pub dst_mac: MacAddr,
     /// Ethernet source.
+    #[serde(with = "crate::text")]
     pub src_mac: MacAddr,
     /// 802.1Q tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<VlanTag>,
     /// IP version.
+    #[serde(with = "crate::text")]
     pub family: Family,
     /// What is above IP.
+    #[serde(with = "crate::text")]
     pub transport: Transport,
     /// TTL or hop limit; 1 does not survive a router.
     pub ttl: u8,

@@ -54,7 +54,7 @@ pub const TCP_SYN: u8 = 0x02;
 pub const TCP_ACK: u8 = 0x10;
 
 /// A VLAN tag's contents (IEEE 802.1Q section 9.6); the drop-eligible bit is not kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct VlanTag {
     /// VLAN identifier, 0 (priority only) to 4094; 4095 is reserved.
     pub id: u16,

@@ -2,6 +2,7 @@
 
 use crate::frame::{MAX_LEN_FCS, MIN_ETHERNET_LEN_FCS};
 use crate::lengths_genome;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
@@ -17,7 +18,7 @@ pub const MAX_PATTERN: usize = 4096;
 const IMIX: [(u16, usize); 3] = [(64, 7), (594, 4), (1518, 1)];
 
 /// A repeating pattern of frame lengths, with FCS; one length is a pattern of one.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FrameMix {
     /// The name that results show: `64`, `IMIX`, `IMIX - aaafg`.
     pub name: String,

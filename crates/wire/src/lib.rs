@@ -5,6 +5,7 @@
 //!
 //! - [`checksum`], [`mac`], and [`headers`]: the numbers that stand in headers, and the headers of test frames.
 //! - [`flow`]: which addresses and ports are sent; [`order`]: in what order; [`lengths`]: how long the frames are.
+//! - [`Traffic`] and [`Load`]: all of this together, with its rate and its end; [`text`]: these values in JSON.
 //! - [`signature`]: what marks a test frame; [`frame`]: writes test frames; [`mod@recognise`]: tells them from others.
 //! - [`account`]: reordering and duplicates from sequence numbers; [`mod@pcap`]: capture files.
 //!
@@ -33,6 +34,8 @@ mod pcapng;
 pub mod recognise;
 pub mod signature;
 mod template;
+pub mod text;
+mod traffic;
 
 pub use account::{Observed, SequenceWindow, WINDOW};
 pub use answer::answer;
@@ -45,3 +48,4 @@ pub use order::{AliasEntry, AliasTable, FlowOrder, FlowPicker, OrderError, Split
 pub use pcap::{PcapError, Reader, Record, Writer};
 pub use recognise::{ForeignKind, Recognised, recognise};
 pub use signature::{MAGIC, SIGNATURE_LEN, Signature};
+pub use traffic::{Filter, LARGEST_BATCH, Load, STREAMS, Traffic, TrafficError};

@@ -3,7 +3,7 @@
 //! Fields that are not known are passed over, so that a newer side may say more; a message that is not known is answered by an
 //! error. Times are of the agent's CLOCK_MONOTONIC, in nanoseconds, unless they say otherwise.
 
-use super::spec::{Load, Port, shown};
+use super::spec::{Order, Port, shown};
 use super::{LONGEST, Versions};
 use linerate_measure::counters::{PortCounters, QueueCounters};
 use linerate_measure::record::{CpuShare, HostFacts};
@@ -44,8 +44,9 @@ pub enum Request {
     Arm {
         /// Names.
         ports: Vec<String>,
-        /// What they are to do.
-        load: Load,
+        /// Their load, with its samples and answers.
+        #[serde(flatten)]
+        order: Order,
     },
     /// Start what is armed, at a moment of the agent's clock; at once where that is past.
     Go {
@@ -220,7 +221,7 @@ pub struct Interface {
 pub struct Prepared {
     /// Its name.
     pub port: String,
-    /// What it is: `xdp-live-frames`, `af-packet`, …
+    /// What it is: a backend's name
     pub kind: String,
     /// The interface.
     pub interface: Interface,

@@ -6,7 +6,7 @@
 
 use super::message::{Code, End, Fault, Reply, Request, decode};
 use super::silence::Silence;
-use super::spec::{Load, Port};
+use super::spec::{Order, Port};
 use super::{BEAT_NS, FEATURES, GREET_NS, SILENCE_NS, SPOKEN};
 use std::collections::BTreeSet;
 
@@ -54,7 +54,7 @@ pub enum Task {
     /// Give ports up.
     Release(Vec<String>),
     /// Set ports up for a load; nothing is sent.
-    Arm(Vec<String>, Load),
+    Arm(Vec<String>, Order),
     /// Run the load that is armed, from a moment on.
     Run(u64),
     /// Read counters of ports.
@@ -264,13 +264,13 @@ impl Session {
                 self.check_ports("giving up", &ports)?;
                 (Kind::Release(ports.clone()), Task::Release(ports))
             }
-            Request::Arm { ports, load } => {
-                load.check()?;
+            Request::Arm { ports, order } => {
+                order.check()?;
                 self.check_ports("arming", &ports)?;
                 if ports.is_empty() {
                     return Err(Fault::order("arming", "no port is named"));
                 }
-                (Kind::Arm, Task::Arm(ports, load))
+                (Kind::Arm, Task::Arm(ports, order))
             }
             Request::Go { at_ns } if self.armed => (Kind::Run, Task::Run(at_ns)),
             Request::Go { .. } => return Err(Fault::order("starting the load", "nothing is armed")),

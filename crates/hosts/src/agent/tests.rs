@@ -3,56 +3,42 @@
 use super::client::{self, Heard};
 use super::message::{Code, End, Fault, Message, Reply, Request, Sample, decode, encode};
 use super::server::{Action, Event, Session, Task};
-use super::spec::{Backend, Filter, Flows, Lengths, Load, Port, Role, Traffic};
+use super::spec::{Order, Port, Role};
 use super::{BEAT_NS, SILENCE_NS, SPOKEN, Versions};
-use linerate_wire::{Family, FlowOrder, MacAddr, Transport};
+use linerate_plan::Backend;
+use linerate_wire::{
+    Family, Filter, FlowOrder, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 pub(super) fn generator() -> Port {
+    let frame = FrameSpec::new(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr::default(), Family::V4, Transport::Udp);
+    let flows = FlowSpace::benchmark(Family::V4, 10).unwrap();
+    let traffic = Traffic::new(frame, FrameMix::single(64), flows);
     Port {
         name: "g".into(),
         interface: "eth1".into(),
         isolated: true,
-        means: Backend::Xdp,
+        backend: Backend::Xdp,
         cpus: vec![1],
         role: Role::Generator(Box::new(Traffic {
-            family: Family::V4,
-            transport: Transport::Udp,
-            to: MacAddr([2, 0, 0, 0, 0, 1]),
-            from: None,
-            vlan: None,
-            checksum: true,
-            lengths: Lengths { name: "64".into(), pattern: vec![64] },
-            flows: Flows::Benchmark(10),
             order: FlowOrder::Random { seed: 3 },
             campaign: 7,
-            first_stream: 0,
-            stamp_every: 64,
+            ..traffic
         })),
     }
 }
 
 pub(super) fn receiver() -> Port {
-    let filter = Filter { campaign: 7, streams: 1, unsigned: false, pass_foreign: true };
-    Port {
-        name: "r".into(),
-        means: Backend::AfPacket,
-        cpus: vec![],
-        role: Role::Receiver(filter),
-        ..generator()
-    }
+    let filter = Filter { streams: 1, pass_foreign: true, ..Filter::of_campaign(7) };
+    let role = Role::Receiver(filter);
+    Port { name: "r".into(), backend: Backend::AfPacket, cpus: vec![], role, ..generator() }
 }
 
-pub(super) fn load() -> Load {
-    Load {
-        duration_ns: 1_000_000_000,
-        frames: None,
-        rate: Some(1000.5),
-        batch: 8,
-        sample_ns: 10_000_000,
-        answer: false,
-    }
+pub(super) fn order() -> Order {
+    let load = Load { rate: Some(1000.5), batch: 8, ..Load::lasting(std::time::Duration::from_secs(1)) };
+    Order { load, sample_ns: 10_000_000, answer: false }
 }
 
 fn hello(lowest: u32, highest: u32) -> Request {
@@ -71,8 +57,8 @@ fn requests() -> Vec<Request> {
         Request::Prepare(Box::new(receiver())),
         Request::Release { ports: vec![] },
         Request::Release { ports: g() },
-        Request::Arm { ports: g(), load: load() },
-        Request::Arm { ports: vec!["g".into(), "r".into()], load: load() },
+        Request::Arm { ports: g(), order: order() },
+        Request::Arm { ports: vec!["g".into(), "r".into()], order: order() },
         Request::Go { at_ns: 12 },
         Request::Stop {},
         Request::Counters { ports: g() },
@@ -107,7 +93,7 @@ fn opened() -> Session {
 
 fn running() -> Session {
     let mut session = opened();
-    say(&mut session, 3, &Request::Arm { ports: vec!["g".into()], load: load() }, 0);
+    say(&mut session, 3, &Request::Arm { ports: vec!["g".into()], order: order() }, 0);
     session.handle(Event::Done(Ok(Reply::Armed {})), 0);
     let actions = say(&mut session, 4, &Request::Go { at_ns: 5 }, 0);
     assert_eq!(actions, [Action::Send(4, Reply::Going {}), Action::Do(Task::Run(5))]);
@@ -188,7 +174,7 @@ fn other_versions_are_told_what_to_install() {
 fn nothing_starts_without_being_armed_or_while_something_is_under_way() {
     let mut session = opened();
     assert_eq!(fault(&say(&mut session, 5, &Request::Go { at_ns: 0 }, 0)).code, Code::Order);
-    let unknown = Request::Arm { ports: vec!["x".into()], load: load() };
+    let unknown = Request::Arm { ports: vec!["x".into()], order: order() };
     assert!(fault(&say(&mut session, 6, &unknown, 0)).what.contains("port x"));
     let mut session = running();
     assert_eq!(fault(&say(&mut session, 6, &Request::Facts {}, 0)).code, Code::Busy);

@@ -2,7 +2,8 @@
 
 use super::{Port, Problems, Station, alike, ports, tool};
 use crate::systems::{Facts, Interface, Kernel};
-use linerate_plan::lab::{Lab, Role, Tool};
+use linerate_plan::Backend;
+use linerate_plan::lab::{Lab, Role};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -36,11 +37,11 @@ pub(super) fn check(lab: &Lab, stations: &[Station<'_>], problems: &mut Problems
     let Some(receiver) = stations.iter().find(|s| s.host.roles.contains(&Role::Receiver)) else { return };
     for generator in stations.iter().filter(|s| s.host.roles.contains(&Role::Generator)) {
         let tool = tool(generator.host, generator.facts);
-        let Some(tool) = tool.filter(|tool| matches!(tool, Tool::Iperf3 | Tool::Netperf)) else { continue };
+        let Some(tool) = tool.filter(|tool| tool.uses_host_stack()) else { continue };
         if generator.host.name == receiver.host.name {
             problems.fault(
                 generator.host,
-                format!("{} would not send over the cables", tool.key()),
+                format!("{} would not send over the cables", tool.name()),
                 "generator and receiver are one host, whose system sends nothing to itself over cables",
                 "let linerate or pkt-gen send, or give each a host",
             );
@@ -48,12 +49,12 @@ pub(super) fn check(lab: &Lab, stations: &[Station<'_>], problems: &mut Problems
         }
         let theirs = super::tool(receiver.host, receiver.facts);
         if theirs != Some(tool) {
-            let evidence = format!("{} uses {}", receiver.host.name, theirs.map_or("nothing", Tool::key));
-            let remedy = format!("write tool = \"{}\" for both", tool.key());
-            let what = format!("{} would have nobody to talk to", tool.key());
+            let evidence = format!("{} uses {}", receiver.host.name, theirs.map_or("nothing", Backend::name));
+            let remedy = format!("write tool = \"{}\" for both", tool.name());
+            let what = format!("{} would have nobody to talk to", tool.name());
             problems.fault(generator.host, &what, &evidence, &remedy);
         }
-        let needs = format!("{} sends by the system's routes", tool.key());
+        let needs = format!("{} sends by the system's routes", tool.name());
         route(lab, (generator, "send"), (receiver, "receive"), &needs, problems);
         route(lab, (receiver, "receive"), (generator, "send"), &needs, problems);
     }

@@ -3,7 +3,8 @@
 use super::find::by_address;
 use super::{Cable, Plug, Port, Problems, Station, alike, ports, speed};
 use crate::systems::{Interface, Kernel};
-use linerate_plan::lab::{Lab, Tool};
+use linerate_plan::Backend;
+use linerate_plan::lab::Lab;
 use std::net::IpAddr;
 
 /// What concerns a host's interfaces one by one.
@@ -184,7 +185,7 @@ fn between(a: &Plug<'_>, b: &Plug<'_>) -> String {
 fn knows(from: &Plug<'_>, to: &Plug<'_>, problems: &mut Problems) {
     let facts = from.station.facts;
     let near = &from.found.addresses;
-    let silent = to.station.tool() == Some(Tool::PktGen);
+    let silent = to.station.tool() == Some(Backend::PktGen);
     for far in &to.wanted.addresses {
         let in_reach =
             near.iter().any(|n| alike(n.address, far.address) && n.reaches(far.address) == Some(true));

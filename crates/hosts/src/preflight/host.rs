@@ -2,7 +2,8 @@
 
 use super::{Needs, Problems, ports, ssh_command};
 use crate::systems::{Facts, Kernel, Silence};
-use linerate_plan::lab::{Host, Lab, OperatingSystem, Role, Tool};
+use linerate_plan::backend::{Backend, Runs};
+use linerate_plan::lab::{Host, Lab, OperatingSystem, Role};
 
 /// Beyond this a clock is not merely off.
 const WRONG_CLOCK_S: f64 = 60.0;
@@ -114,11 +115,11 @@ fn privileges(host: &Host, facts: &Facts, problems: &mut Problems) {
 
 /// What sends or counts frames on a generator or receiver: what the lab file says, else linerate where it is installed, else pkt-gen.
 /// `None` where there is neither.
-pub fn tool(host: &Host, facts: &Facts) -> Option<Tool> {
+pub fn tool(host: &Host, facts: &Facts) -> Option<Backend> {
     let measures = host.roles.contains(&Role::Generator) || host.roles.contains(&Role::Receiver);
     let has = |program: &str| facts.programs.contains_key(program);
     let first =
-        || [(Tool::Linerate, "linerate"), (Tool::PktGen, "pkt-gen")].into_iter().find(|(_, p)| has(p));
+        || [(Backend::Linerate, "linerate"), (Backend::PktGen, "pkt-gen")].into_iter().find(|(_, p)| has(p));
     if measures { host.tool.or_else(|| first().map(|(tool, _)| tool)) } else { None }
 }
 
@@ -168,13 +169,9 @@ fn programs(lab: &Lab, host: &Host, facts: &Facts, problems: &mut Problems) {
         );
         return;
     };
-    let needed: &[&str] = match tool {
-        Tool::Linerate => &["linerate"],
-        Tool::PktGen => &["pkt-gen", "timeout"],
-        Tool::Iperf3 => &["iperf3", "timeout"],
-        Tool::Netperf if receives => &["netserver", "timeout"],
-        Tool::Netperf => &["netperf", "timeout"],
-        Tool::Trafgen => &["trafgen", "timeout"],
+    let needed: &[&str] = match tool.capabilities().runs {
+        Runs::Program(programs) => &[programs[usize::from(receives)], "timeout"],
+        Runs::Linerate | Runs::Memory => &["linerate"],
     };
     for program in needed.iter().filter(|p| !has(p)) {
         problems.fault(
@@ -187,11 +184,11 @@ fn programs(lab: &Lab, host: &Host, facts: &Facts, problems: &mut Problems) {
             ),
         );
     }
-    if tool == Tool::Trafgen && receives {
+    if receives && !tool.capabilities().receives {
         problems.fault(
             host,
-            "trafgen does not receive",
-            "tool = \"trafgen\"",
+            format!("{tool} does not receive"),
+            &format!("tool = \"{tool}\""),
             "let linerate, pkt-gen or iperf3 receive",
         );
     }

@@ -13,9 +13,9 @@ use crate::systems::{Facts, Interface, Kernel, Question, Unreachable};
 pub use across::ways;
 pub use find::{Port, ports};
 pub use host::tool;
-use linerate_plan::Diagnostic;
-use linerate_plan::lab::{Host, Interface as LabInterface, Lab, Role, Ssh, Tool};
+use linerate_plan::lab::{Host, Interface as LabInterface, Lab, Role, Ssh};
 use linerate_plan::settings::End;
+use linerate_plan::{Backend, Diagnostic};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -128,7 +128,7 @@ impl Station<'_> {
         self.facts.kernel()
     }
 
-    fn tool(&self) -> Option<Tool> {
+    fn tool(&self) -> Option<Backend> {
         tool(self.host, self.facts)
     }
 }

@@ -1,6 +1,6 @@
 //! What goes wrong with a tool on somebody's host, told by the messages of tool, shell and system; and what to do.
 
-use super::Tool;
+use linerate_plan::Backend;
 use memchr::memmem::Finder;
 use serde::Serialize;
 use std::sync::LazyLock;
@@ -73,7 +73,7 @@ impl Fault {
     }
 
     /// What to do about it.
-    pub fn remedy(&self, tool: Tool) -> &'static str {
+    pub fn remedy(&self, tool: Backend) -> &'static str {
         remedy(tool, self.kind)
     }
 }
@@ -156,34 +156,22 @@ impl Table {
 }
 
 /// What to do about a fault.
-pub fn remedy(tool: Tool, kind: FaultKind) -> &'static str {
+pub fn remedy(tool: Backend, kind: FaultKind) -> &'static str {
     match (kind, tool) {
-        (FaultKind::NotInstalled, Tool::PktGen) => {
-            "install pkt-gen: pkg install netmap-utils, or make -C /usr/src/tools/tools/netmap install"
-        }
-        (FaultKind::NotInstalled, Tool::Iperf3) => {
-            "install iperf3 on that host: pkg install iperf3, apt install iperf3"
-        }
-        (FaultKind::NotInstalled, Tool::Netperf) => {
-            "install netperf on that host, built with --enable-demo for samples"
-        }
-        (FaultKind::NotInstalled, Tool::Trafgen) => {
-            "install netsniff-ng on that host: apt install netsniff-ng"
-        }
-        (FaultKind::NotInstalled, Tool::Linerate) => {
-            "install linerate on that host, on the PATH that ssh gets"
-        }
-        (FaultKind::NoPrivilege, Tool::PktGen) => "log in as root or allow sudo -n: /dev/netmap is root's",
+        (FaultKind::NotInstalled, _) => tool.capabilities().install,
+        (FaultKind::NoPrivilege, Backend::PktGen) => "log in as root or allow sudo -n: /dev/netmap is root's",
         (FaultKind::NoPrivilege, _) => "log in as root, or allow this command to sudo -n",
         (FaultKind::NoInterface, _) => {
             "correct the interface in the lab file: ifconfig -l or ip -br link lists them"
         }
-        (FaultKind::NotOpened, Tool::PktGen) => {
+        (FaultKind::NotOpened, Backend::PktGen) => {
             "see whether /dev/netmap is there (kldload netmap) and the driver has netmap support (netmap(4)); cxgbe needs \
              hw.cxgbe.num_vis=2 and its vcxl interface"
         }
         (FaultKind::NotOpened, _) => "see whether the interface is there and up",
-        (FaultKind::Busy, Tool::Iperf3) => "end the other iperf3, or wait: a server takes one test at a time",
+        (FaultKind::Busy, Backend::Iperf3) => {
+            "end the other iperf3, or wait: a server takes one test at a time"
+        }
         (FaultKind::Busy, _) => "end what uses the interface or the port: an earlier load may still run",
         (FaultKind::LinkDown, _) => {
             "bring the link up: ifconfig IF up, look at cable, speed and the DUT's port"
@@ -192,7 +180,7 @@ pub fn remedy(tool: Tool, kind: FaultKind) -> &'static str {
             "the tool is older or newer than the command line expects: see its usage on that host"
         }
         (FaultKind::FrameTooLong, _) => "raise the interface's MTU or send shorter frames",
-        (FaultKind::NoServer, Tool::Netperf) => {
+        (FaultKind::NoServer, Backend::Netperf) => {
             "start netserver at the far end, and let TCP 12865 through the DUT's firewall"
         }
         (FaultKind::NoServer, _) => {
@@ -201,21 +189,21 @@ pub fn remedy(tool: Tool, kind: FaultKind) -> &'static str {
         (FaultKind::PeerGone, _) => {
             "look at the far end: its server ended, or the DUT dropped the control connection under load"
         }
-        (FaultKind::NoMemory, Tool::PktGen) => {
+        (FaultKind::NoMemory, Backend::PktGen) => {
             "free memory, or lower dev.netmap.buf_num and ring_num; more threads and longer rings need more"
         }
         (FaultKind::NoMemory, _) => "free memory on that host, or use fewer streams",
         (FaultKind::RingStalled, _) => {
             "the card did not send for 2 s: pause frames (switch flow control off at both ends), or a link that went down"
         }
-        (FaultKind::Crashed, Tool::PktGen) => {
+        (FaultKind::Crashed, Backend::PktGen) => {
             "run it again; if it repeats, the link goes down or the driver resets under load: see dmesg, and wait longer for the link"
         }
         (FaultKind::Crashed, _) => "run it again; if it repeats, see dmesg on that host",
         (FaultKind::Garbled, _) => {
             "keep other output off its terminal: set -x, login messages, two programs in one log"
         }
-        (FaultKind::NoTraffic, Tool::PktGen) => {
+        (FaultKind::NoTraffic, Backend::PktGen) => {
             "see whether the far end sent, the destination MAC is the DUT's, the DUT forwards and has ARP for the receiver, and the \
              link was up in time (wait longer)"
         }
@@ -258,8 +246,7 @@ mod tests {
     #[test]
     fn every_fault_has_a_remedy() {
         assert!(COMMON.iter().all(|(text, _)| text.chars().all(|c| !c.is_ascii_uppercase())));
-        use linerate_plan::names::Named;
-        for tool in Tool::all() {
+        for tool in linerate_plan::backend::CAPABILITIES.iter().map(|row| row.backend) {
             assert!(COMMON.iter().all(|(_, kind)| remedy(tool, *kind).len() > 20));
         }
     }

@@ -7,9 +7,14 @@ mod document;
 
 use super::fault::{self, FaultKind, Table};
 use super::lines::Lines;
+use super::monitor::Parse;
 use super::report::{Report, State};
-use super::{Invocation, Refusal, Side, Tool, Traffic, Transport};
+use super::task::{Checked, Words};
+use super::{Invocation, Side};
 use document::Document;
+use linerate_plan::backend::Unsuitable;
+use linerate_wire::Transport;
+use std::net::IpAddr;
 use std::sync::LazyLock;
 
 /// `-P` takes no more (MAX_STREAMS).
@@ -23,79 +28,63 @@ const MOST_MSS: u32 = 9 * 1024;
 /// Setting up and taking down the control connection.
 const MARGIN_S: u32 = 15;
 
-pub fn generator(traffic: &Traffic) -> Result<Invocation, Refusal> {
-    let cannot = |what: String| Refusal::of(Tool::Iperf3, what);
-    traffic.through_the_stack(Tool::Iperf3)?;
-    streams(traffic)?;
-    let mut command = vec!["iperf3".to_string(), "-J".to_string()];
-    let mut push = |option: &str, value: String| command.extend([option.to_string(), value]);
-    push("-c", traffic.destination.first.to_string());
-    push("-B", traffic.source.first.to_string());
-    push("-p", traffic.destination.first_port.to_string());
-    push("-t", traffic.seconds.to_string());
-    push("-i", "1".into());
-    push("-P", traffic.threads.to_string());
-    let payload = traffic.payload();
-    let mut offered_pps = None;
-    match traffic.transport {
-        Transport::Udp if payload < LEAST_UDP => {
-            return Err(cannot(format!(
-                "send frames of {} bytes with FCS: its datagrams have at least {LEAST_UDP} bytes",
-                traffic.frame_len_fcs
-            )));
-        }
-        Transport::Udp => {
-            push("-l", payload.to_string());
-            // Bits of payload for each stream; 0 is as fast as it can.
-            let bits = traffic.pps.map(|pps| pps / f64::from(traffic.threads) * 8.0 * f64::from(payload));
-            push("-b", bits.map_or("0".into(), |b| format!("{:.0}", b.max(1.0))));
-            offered_pps = traffic.pps;
-        }
-        Transport::Tcp if traffic.pps.is_some() => {
-            return Err(cannot(
-                "send TCP at a rate of frames: its segments are the kernel's business".into(),
-            ));
+pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
+    let [from, to] = ends(wanted)?;
+    let (threads, payload, rate) = (wanted.task.threads, wanted.task.payload(), wanted.rate());
+    let command = Words::new(["iperf3", "-J"])
+        .option("-c", to)
+        .option("-B", from)
+        .option("-p", wanted.destination.first_port())
+        .option("-t", wanted.seconds)
+        .option("-i", 1)
+        .option("-P", threads);
+    let (command, offered_pps) = match wanted.transport() {
+        Transport::Tcp if rate.is_some() => {
+            return wanted.cannot("send TCP at a rate of frames: its segments are the kernel's business");
         }
         Transport::Tcp if !(LEAST_MSS..=MOST_MSS).contains(&payload) => {
-            return Err(cannot(format!("set a segment of {payload} bytes: {LEAST_MSS} to {MOST_MSS}")));
+            return wanted.cannot(format!("set a segment of {payload} bytes: {LEAST_MSS} to {MOST_MSS}"));
         }
-        Transport::Tcp => push("-M", payload.to_string()),
-    }
-    command.extend((traffic.transport == Transport::Udp).then(|| "-u".to_string()));
-    let limit_s = traffic.seconds + MARGIN_S;
+        Transport::Tcp => (command.option("-M", payload), None),
+        _ if payload < LEAST_UDP => {
+            return wanted.cannot(format!(
+                "send frames of {} bytes with FCS: its datagrams have at least {LEAST_UDP} bytes",
+                wanted.task.frame_len_fcs()
+            ));
+        }
+        _ => {
+            // Bits of payload for each stream; 0 is as fast as it can.
+            let bits = rate.map(|pps| pps / f64::from(threads) * 8.0 * f64::from(payload));
+            let bits = bits.map_or(0.0, |bits| bits.max(1.0));
+            (command.option("-l", payload).option("-b", format!("{bits:.0}")).word("-u"), rate)
+        }
+    };
+    let limit_s = wanted.seconds + MARGIN_S;
     Ok(Invocation { offered_pps, ..Invocation::bounded("INT", limit_s, command) })
 }
 
 /// A server for one test. It prints its document when the test is over.
-pub fn receiver(traffic: &Traffic) -> Result<Invocation, Refusal> {
-    traffic.through_the_stack(Tool::Iperf3)?;
-    streams(traffic)?;
-    let mut command: Vec<String> = ["iperf3", "-J", "-s", "-1", "-i", "1"].map(String::from).into();
-    command.extend(["-B".to_string(), traffic.destination.first.to_string()]);
-    command.extend(["-p".to_string(), traffic.destination.first_port.to_string()]);
-    let limit_s = traffic.seconds + traffic.link_wait_s + 2 * MARGIN_S;
+pub fn receiver(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
+    let [_, to] = ends(wanted)?;
+    let command = Words::new(["iperf3", "-J", "-s", "-1", "-i", "1"]).option("-B", to);
+    let command = command.option("-p", wanted.destination.first_port());
+    let limit_s = wanted.seconds + wanted.task.link_wait_s + 2 * MARGIN_S;
     Ok(Invocation::bounded("INT", limit_s, command))
 }
 
-/// Streams differ in their source ports, which the kernel picks.
-fn streams(traffic: &Traffic) -> Result<(), Refusal> {
-    if traffic.threads > MOST_STREAMS {
-        return Err(Refusal::of(
-            Tool::Iperf3,
-            format!("run {} streams: at most {MOST_STREAMS}", traffic.threads),
+/// Both addresses. Streams differ in their source ports, which the kernel picks.
+fn ends(wanted: &Checked<'_>) -> Result<[IpAddr; 2], Unsuitable> {
+    let ends = wanted.through_the_stack()?;
+    let (threads, flows) = (wanted.task.threads, wanted.flows());
+    if threads > MOST_STREAMS {
+        return wanted.cannot(format!("run {threads} streams: at most {MOST_STREAMS}"));
+    }
+    if flows != u64::from(threads) || wanted.destination.ports() > 1 {
+        return wanted.cannot(format!(
+            "make {flows} flows of {threads} stream(s): each stream is one flow to one port of the server"
         ));
     }
-    if traffic.flows() != Some(u64::from(traffic.threads)) || !traffic.destination.is_one_port() {
-        return Err(Refusal::of(
-            Tool::Iperf3,
-            format!(
-                "make {} flows of {} stream(s): each stream is one flow to one port of the server",
-                traffic.flows().unwrap_or(0),
-                traffic.threads
-            ),
-        ));
-    }
-    Ok(())
+    Ok(ends)
 }
 
 /// Its own words, in lower case.
@@ -129,7 +118,6 @@ fn kind(message: &[u8]) -> FaultKind {
 const LONGEST_DOCUMENT: usize = 64 << 20;
 
 /// Takes what an iperf3 prints.
-#[derive(Debug, Clone)]
 pub struct Iperf3 {
     side: Side,
     lines: Lines,
@@ -155,22 +143,6 @@ impl Iperf3 {
             escaped: false,
             at_line_start: true,
             datagram: None,
-        }
-    }
-
-    pub fn feed(&mut self, bytes: &[u8], report: &mut Report) {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let taken = if self.depth > 0 { self.inside(rest, report) } else { self.outside(rest, report) };
-            rest = &rest[taken..];
-        }
-    }
-
-    pub fn end(&mut self, report: &mut Report) {
-        self.lines.end(|line| text(line, report));
-        if self.depth > 0 {
-            self.depth = 0;
-            report.fault(FaultKind::Garbled, b"the JSON document is cut off");
         }
     }
 
@@ -240,6 +212,24 @@ impl Iperf3 {
         match Document::parse(&document) {
             Ok(document) => document.into_report(self.side, &mut self.datagram, report),
             Err(error) => report.fault(FaultKind::Garbled, error.to_string().as_bytes()),
+        }
+    }
+}
+
+impl Parse for Iperf3 {
+    fn feed(&mut self, bytes: &[u8], report: &mut Report) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let taken = if self.depth > 0 { self.inside(rest, report) } else { self.outside(rest, report) };
+            rest = &rest[taken..];
+        }
+    }
+
+    fn end(&mut self, report: &mut Report) {
+        self.lines.end(|line| text(line, report));
+        if self.depth > 0 {
+            self.depth = 0;
+            report.fault(FaultKind::Garbled, b"the JSON document is cut off");
         }
     }
 }

@@ -2,81 +2,67 @@
 //! them, by their number. Where both ends have linerate they speak its protocol instead, and account for each frame.
 
 use super::fault::{self, FaultKind, Table};
+use super::lines::ParseLine;
 use super::report::{Report, Sample, State};
-use super::{Endpoints, Invocation, Refusal, Side, Tool, Traffic, Transport};
-use linerate_wire::EndpointRange;
+use super::task::{Checked, Words};
+use super::{Invocation, Side, Task};
+use linerate_plan::Backend;
+use linerate_plan::backend::Unsuitable;
+use linerate_wire::Transport;
 use std::sync::LazyLock;
 
-/// Longer ones are no XDP live frames (test_run.c takes them from a page), and go by AF_PACKET.
-const LONGEST_LIVE: u32 = 3400;
 /// Milliseconds between two lines.
 const REPORT_MS: &str = "250";
 /// Seconds beyond link wait and load after which it is ended.
 const MARGIN_S: u32 = 5;
 
-pub fn generator(traffic: &Traffic) -> Result<Invocation, Refusal> {
-    checked(traffic)?;
-    let Some(mac) = traffic.destination_mac else {
-        return Err(Refusal::of(Tool::Linerate, "send without a destination MAC: it asks no ARP"));
-    };
-    let mut command = begin(traffic, "send");
-    let mut push = |option: &str, value: String| command.extend([option.to_string(), value]);
-    push("--size", traffic.frame_len_fcs.to_string());
-    push("-s", range(&traffic.source)?);
-    push("-d", range(&traffic.destination)?);
-    push("-D", mac.to_string());
-    if let Some(mac) = traffic.source_mac {
-        push("-S", mac.to_string());
+pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
+    let mut command = begin(wanted, "send")
+        .option("--size", wanted.task.frame_len_fcs())
+        .option("-s", wanted.source)
+        .option("-d", wanted.destination)
+        .option("-D", wanted.destination_mac()?);
+    if let Some(mac) = wanted.source_mac() {
+        command = command.option("-S", mac);
     }
-    push("-R", traffic.pps.map_or("max".into(), |pps| pps.to_string()));
-    push("-p", traffic.threads.to_string());
-    push("--duration", format!("{}s", traffic.seconds));
-    // Nobody looks for signatures, and they make short frames longer.
-    command.push("--unsigned".into());
-    Ok(invocation(traffic, command, traffic.seconds, traffic.pps))
+    if wanted.transport() != Transport::Udp {
+        command = command.option("--transport", wanted.transport());
+    }
+    let command = command
+        .option("-R", wanted.rate().map_or("max".into(), |pps| pps.to_string()))
+        .option("-p", wanted.task.threads)
+        .option("--duration", format!("{}s", wanted.seconds))
+        // Nobody looks for signatures, and they make short frames longer.
+        .word("--unsigned");
+    Ok(invocation(wanted, command, wanted.seconds, wanted.rate()))
 }
 
-pub fn receiver(traffic: &Traffic) -> Result<Invocation, Refusal> {
-    checked(traffic)?;
-    let mut command = begin(traffic, "receive");
+pub fn receiver(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
+    let seconds = wanted.seconds + wanted.task.link_wait_s + MARGIN_S;
     // Other tools' frames are not signed.
-    command.push("--unsigned".into());
-    let seconds = traffic.seconds + traffic.link_wait_s + MARGIN_S;
-    command.extend(["--duration".into(), format!("{seconds}s")]);
-    Ok(invocation(traffic, command, seconds, None))
-}
-
-fn checked(traffic: &Traffic) -> Result<(), Refusal> {
-    match traffic.transport {
-        Transport::Udp => Ok(()),
-        Transport::Tcp => Err(Refusal::of(Tool::Linerate, "hold TCP connections: it writes frames")),
-    }
+    let command = begin(wanted, "receive").word("--unsigned").option("--duration", format!("{seconds}s"));
+    Ok(invocation(wanted, command, seconds, None))
 }
 
 /// The lab's file has confirmed that it is isolated, or nothing would be run.
-fn begin(traffic: &Traffic, verb: &str) -> Vec<String> {
-    let (interface, wait) = (&traffic.interface, traffic.link_wait_s.to_string());
-    let mut words = vec!["linerate", verb, "-i", interface, "--isolated-lab", interface, "-N"];
-    words.extend(["-T", REPORT_MS, "-w", &wait]);
-    if traffic.frame_len_fcs > LONGEST_LIVE {
-        words.extend(["--port", "af-packet"]);
+fn begin(wanted: &Checked<'_>, verb: &str) -> Words {
+    let Task { interface, link_wait_s, traffic, .. } = wanted.task;
+    let words = Words::new(["linerate", verb, "-i", interface, "--isolated-lab", interface, "-N"])
+        .option("-T", REPORT_MS)
+        .option("-w", link_wait_s);
+    match wanted.tool.resolved(traffic.mix.max_len_fcs()) {
+        Backend::Xdp => words,
+        other => words.option("--port", other),
     }
-    words.into_iter().map(String::from).collect()
 }
 
-fn invocation(traffic: &Traffic, command: Vec<String>, seconds: u32, offered: Option<f64>) -> Invocation {
-    let limit_s = traffic.link_wait_s + seconds + MARGIN_S;
+fn invocation(wanted: &Checked<'_>, command: Words, seconds: u32, offered: Option<f64>) -> Invocation {
+    let link_wait_s = wanted.task.link_wait_s;
     Invocation {
-        lead_s: traffic.link_wait_s + 1,
+        lead_s: link_wait_s + 1,
         offered_pps: offered,
-        ..Invocation::bounded("INT", limit_s, command)
+        ..Invocation::bounded("INT", link_wait_s + seconds + MARGIN_S, command)
     }
-}
-
-fn range(ends: &Endpoints) -> Result<String, Refusal> {
-    let made = EndpointRange::new(ends.first, ends.last, ends.first_port, ends.last_port);
-    made.map(|range| range.to_string())
-        .map_err(|e| Refusal::of(Tool::Linerate, format!("vary {} to {}: {e}", ends.first, ends.last)))
 }
 
 /// What it says of itself, in lower case; beside what every tool's system says.
@@ -93,17 +79,12 @@ const FAULTS: [(&str, FaultKind); 7] = [
 static FAULT_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&FAULTS));
 
 /// Takes the lines of a running `send` or `receive`.
-#[derive(Debug, Clone)]
 pub struct Linerate {
     side: Side,
 }
 
-impl Linerate {
-    pub fn new(side: Side) -> Self {
-        Linerate { side }
-    }
-
-    pub fn line(&mut self, bytes: &[u8], report: &mut Report) {
+impl ParseLine for Linerate {
+    fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
         let text = text.trim();
         let (what, verb) = match self.side {
@@ -129,6 +110,12 @@ impl Linerate {
             let kind = fault::common(bytes).or_else(|| FAULT_TABLE.find(bytes)).unwrap_or(FaultKind::Other);
             report.fault(kind, bytes);
         }
+    }
+}
+
+impl Linerate {
+    pub fn new(side: Side) -> Self {
+        Linerate { side }
     }
 }
 
@@ -173,7 +160,7 @@ mod tests {
     use super::*;
 
     fn report(side: Side, text: &str, exit: Exit, asked: bool) -> Report {
-        let mut monitor = Monitor::new(Tool::Linerate, side);
+        let mut monitor = Monitor::new(Backend::Linerate, side);
         monitor.feed(text.as_bytes());
         monitor.end(exit, asked);
         monitor.report().clone()

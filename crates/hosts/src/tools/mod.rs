@@ -1,7 +1,7 @@
 //! Generators and receivers that hosts have, linerate's own beside those of others: their command lines, and what they print.
 //!
-//! Each tool has two halves. `generator` and `receiver` turn [`Traffic`] into an [`Invocation`], a vector of arguments and never
-//! a shell's text, or a [`Refusal`] that says what the tool cannot do. A [`Monitor`] takes what it prints, in pieces of any
+//! Each tool has two halves. [`command`] turns a [`Task`] into an [`Invocation`], a vector of arguments and never a shell's text, or a
+//! refusal that says what the tool cannot do. A [`Monitor`] takes what it prints, in pieces of any
 //! size and from hosts that cannot be trusted, and keeps a [`Report`]: samples, totals, state, and what went wrong with what
 //! to do about it. Memory is bounded whatever comes.
 
@@ -13,15 +13,19 @@ mod monitor;
 mod netperf;
 mod pkt_gen;
 mod report;
-mod traffic;
+mod task;
 mod trafgen;
 
 pub use fault::{Fault, FaultKind};
 pub use monitor::{Exit, Monitor};
 pub use report::{MOST_SAMPLES, Report, Sample, State, Totals};
-pub use traffic::{Endpoints, Invocation, Refusal, Traffic, Transport};
+use task::Checked;
+pub use task::{Invocation, Task, one_flow};
 
-pub use linerate_plan::lab::Tool;
+use linerate_plan::Backend;
+use linerate_plan::backend::Unsuitable;
+use lines::ByLine;
+use monitor::Parse;
 
 /// Which side of the DUT a tool stands at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,40 +36,62 @@ pub enum Side {
     Receiver,
 }
 
-/// The command that sends this traffic.
+/// A program that sends or counts.
+struct Program {
+    backend: Backend,
+    generator: fn(&Checked<'_>) -> Result<Invocation, Unsuitable>,
+    receiver: fn(&Checked<'_>) -> Result<Invocation, Unsuitable>,
+    parser: fn(Side) -> Box<dyn Parse>,
+}
+
+/// The programs of hosts; `linerate_plan::backend` says what each can do. The one for linerate itself serves all of its own backends.
+static PROGRAMS: [Program; 5] = [
+    Program {
+        backend: Backend::PktGen,
+        generator: pkt_gen::generator,
+        receiver: pkt_gen::receiver,
+        parser: |side| ByLine::of(pkt_gen::PktGen::new(side)),
+    },
+    Program {
+        backend: Backend::Iperf3,
+        generator: iperf3::generator,
+        receiver: iperf3::receiver,
+        parser: |side| Box::new(iperf3::Iperf3::new(side)),
+    },
+    Program {
+        backend: Backend::Netperf,
+        generator: netperf::generator,
+        receiver: netperf::receiver,
+        parser: |side| ByLine::of(netperf::Netperf::new(side)),
+    },
+    Program {
+        backend: Backend::Trafgen,
+        generator: trafgen::generator,
+        receiver: |wanted| wanted.cannot("receive: let pkt-gen, iperf3 or linerate receive"),
+        parser: |_| ByLine::of(trafgen::Trafgen::default()),
+    },
+    Program {
+        backend: Backend::Linerate,
+        generator: linerate::generator,
+        receiver: linerate::receiver,
+        parser: |side| ByLine::of(linerate::Linerate::new(side)),
+    },
+];
+
+fn program(tool: Backend) -> &'static Program {
+    PROGRAMS.iter().find(|row| row.backend == tool).unwrap_or(&PROGRAMS[4])
+}
+
+/// The command that sends or receives. A receiver's task has the interface of the receiver; it has to run before the generator.
 ///
 /// # Errors
 /// What the tool cannot do.
-pub fn generator(tool: Tool, traffic: &Traffic) -> Result<Invocation, Refusal> {
-    traffic.checked(tool)?;
-    match tool {
-        Tool::PktGen => pkt_gen::generator(traffic),
-        Tool::Iperf3 => iperf3::generator(traffic),
-        Tool::Netperf => netperf::generator(traffic),
-        Tool::Trafgen => trafgen::generator(traffic),
-        Tool::Linerate => linerate::generator(traffic),
+pub fn command(tool: Backend, side: Side, task: &Task) -> Result<Invocation, Unsuitable> {
+    let wanted = task.checked(tool)?;
+    match side {
+        Side::Generator => (program(tool).generator)(&wanted),
+        Side::Receiver => (program(tool).receiver)(&wanted),
     }
-}
-
-/// The command that receives this traffic. Its `interface` is that of the receiver. It has to run before the generator.
-///
-/// # Errors
-/// What the tool cannot do.
-pub fn receiver(tool: Tool, traffic: &Traffic) -> Result<Invocation, Refusal> {
-    traffic.checked(tool)?;
-    match tool {
-        Tool::PktGen => pkt_gen::receiver(traffic),
-        Tool::Iperf3 => iperf3::receiver(traffic),
-        Tool::Netperf => netperf::receiver(traffic),
-        Tool::Trafgen => Err(Refusal::of(tool, "receive: let pkt-gen, iperf3 or linerate receive")),
-        Tool::Linerate => linerate::receiver(traffic),
-    }
-}
-
-/// Whether the tool prints its samples as they come, so that it can be ended when enough was seen. The others print what they know when
-/// they end by themselves.
-pub fn is_live(tool: Tool) -> bool {
-    matches!(tool, Tool::PktGen | Tool::Linerate)
 }
 
 #[cfg(test)]

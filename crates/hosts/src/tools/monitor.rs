@@ -1,14 +1,18 @@
 //! One monitor for every tool: bytes go in as they come, a report can be looked at any time.
 
 use super::fault::FaultKind;
-use super::iperf3::Iperf3;
-use super::linerate::Linerate;
-use super::lines::Lines;
-use super::netperf::Netperf;
-use super::pkt_gen::PktGen;
 use super::report::{Report, State};
-use super::trafgen::Trafgen;
-use super::{Side, Tool};
+use super::{Side, program};
+use linerate_plan::Backend;
+
+/// Reads what a tool prints.
+pub(super) trait Parse: Send {
+    /// Takes the next piece, cut anywhere.
+    fn feed(&mut self, bytes: &[u8], report: &mut Report);
+
+    /// The tool has ended: what it printed last may have no end of line.
+    fn end(&mut self, report: &mut Report);
+}
 
 /// How a tool ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,38 +26,15 @@ pub enum Exit {
 }
 
 /// Takes what a tool prints, standard output and error alike.
-#[derive(Debug, Clone)]
 pub struct Monitor {
-    tool: Tool,
     report: Report,
-    parser: Parser,
-}
-
-#[derive(Debug, Clone)]
-enum Parser {
-    PktGen(Lines, PktGen),
-    Iperf3(Iperf3),
-    Netperf(Lines, Netperf),
-    Trafgen(Lines, Trafgen),
-    Linerate(Lines, Linerate),
+    parser: Box<dyn Parse>,
 }
 
 impl Monitor {
     /// A monitor of a tool that has printed nothing yet.
-    pub fn new(tool: Tool, side: Side) -> Self {
-        let parser = match tool {
-            Tool::PktGen => Parser::PktGen(Lines::default(), PktGen::new(side)),
-            Tool::Iperf3 => Parser::Iperf3(Iperf3::new(side)),
-            Tool::Netperf => Parser::Netperf(Lines::default(), Netperf::new(side)),
-            Tool::Trafgen => Parser::Trafgen(Lines::default(), Trafgen::default()),
-            Tool::Linerate => Parser::Linerate(Lines::default(), Linerate::new(side)),
-        };
-        Monitor { tool, report: Report::default(), parser }
-    }
-
-    /// The tool.
-    pub fn tool(&self) -> Tool {
-        self.tool
+    pub fn new(tool: Backend, side: Side) -> Self {
+        Monitor { report: Report::default(), parser: (program(tool).parser)(side) }
     }
 
     /// What is known so far.
@@ -63,29 +44,12 @@ impl Monitor {
 
     /// Takes the next piece, cut anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
-        let report = &mut self.report;
-        match &mut self.parser {
-            Parser::PktGen(lines, parser) => lines.feed(bytes, |line| parser.line(line, report)),
-            Parser::Iperf3(parser) => parser.feed(bytes, report),
-            Parser::Netperf(lines, parser) => lines.feed(bytes, |line| parser.line(line, report)),
-            Parser::Trafgen(lines, parser) => lines.feed(bytes, |line| parser.line(line, report)),
-            Parser::Linerate(lines, parser) => lines.feed(bytes, |line| parser.line(line, report)),
-        }
+        self.parser.feed(bytes, &mut self.report);
     }
 
     /// The tool has ended. `asked` says whether it was ended on purpose, by signal or deadline.
     pub fn end(&mut self, exit: Exit, asked: bool) {
-        let report = &mut self.report;
-        match &mut self.parser {
-            Parser::PktGen(lines, parser) => {
-                parser.ending = true;
-                lines.end(|line| parser.line(line, report));
-            }
-            Parser::Iperf3(parser) => parser.end(report),
-            Parser::Netperf(lines, parser) => lines.end(|line| parser.line(line, report)),
-            Parser::Trafgen(lines, parser) => lines.end(|line| parser.line(line, report)),
-            Parser::Linerate(lines, parser) => lines.end(|line| parser.line(line, report)),
-        }
+        self.parser.end(&mut self.report);
         if self.report.fatal().is_none() {
             self.judge(exit, asked);
         }

@@ -4,69 +4,62 @@
 //! test has both ends' counts of calls, each a datagram: so what was lost is known.
 
 use super::fault::{self, FaultKind, Table};
+use super::lines::ParseLine;
 use super::report::{Report, Sample, State};
-use super::{Invocation, Refusal, Side, Tool, Traffic, Transport};
+use super::task::{Checked, Words};
+use super::{Invocation, Side};
+use linerate_plan::backend::Unsuitable;
+use linerate_wire::Transport;
+use std::net::IpAddr;
 use std::sync::LazyLock;
 
 /// The values asked for.
 const KEYS: &str = "ELAPSED_TIME,THROUGHPUT,THROUGHPUT_UNITS,LOCAL_SEND_CALLS,LOCAL_BYTES_SENT,REMOTE_RECV_CALLS,REMOTE_BYTES_RECVD";
 const MARGIN_S: u32 = 15;
 
-pub fn generator(traffic: &Traffic) -> Result<Invocation, Refusal> {
-    let cannot = |what: &str| Refusal::of(Tool::Netperf, what);
-    one_flow(traffic)?;
-    if traffic.pps.is_some() {
-        return Err(cannot(
-            "send at a rate, as it is usually built: leave the rate out, or use iperf3 or pkt-gen",
-        ));
+pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
+    let [from, to] = one_flow(wanted)?;
+    if wanted.rate().is_some() {
+        return wanted
+            .cannot("send at a rate, as it is usually built: leave the rate out, or use iperf3 or pkt-gen");
     }
-    let mut command = vec!["netperf".to_string()];
-    let mut push = |option: &str, value: String| command.extend([option.to_string(), value]);
-    push("-H", traffic.destination.first.to_string());
-    push("-L", traffic.source.first.to_string());
-    push(
-        "-t",
-        match traffic.transport {
-            Transport::Udp => "UDP_STREAM".into(),
-            Transport::Tcp => "TCP_STREAM".into(),
-        },
-    );
-    push("-l", traffic.seconds.to_string());
-    push("-D", "1".into());
-    push("-P", "0".into());
-    command.push("--".into());
-    let mut push = |option: &str, value: String| command.extend([option.to_string(), value]);
-    if traffic.transport == Transport::Udp {
-        if traffic.payload() == 0 {
-            return Err(cannot("send datagrams without payload"));
-        }
-        push("-m", traffic.payload().to_string());
-        // Without it, netperf binds its socket to the interface's network and refuses to be routed.
-        push("-R", "1".into());
-    } else {
-        push("-G", traffic.payload().to_string());
+    let udp = wanted.transport() == Transport::Udp;
+    let payload = wanted.task.payload();
+    if udp && payload == 0 {
+        return wanted.cannot("send datagrams without payload");
     }
-    push("-P", format!("{},{}", traffic.source.first_port, traffic.destination.first_port));
-    push("-k", KEYS.into());
-    let limit_s = traffic.seconds + MARGIN_S;
-    Ok(Invocation::bounded("INT", limit_s, command))
+    let command = Words::new(["netperf"])
+        .option("-H", to)
+        .option("-L", from)
+        .option("-t", if udp { "UDP_STREAM" } else { "TCP_STREAM" })
+        .option("-l", wanted.seconds)
+        .option("-D", 1)
+        .option("-P", 0)
+        .word("--");
+    let command = match udp {
+        // Without -R, netperf binds its socket to the interface's network and refuses to be routed.
+        true => command.option("-m", payload).option("-R", 1),
+        false => command.option("-G", payload),
+    };
+    let ports = format!("{},{}", wanted.source.first_port(), wanted.destination.first_port());
+    let command = command.option("-P", ports).option("-k", KEYS);
+    Ok(Invocation::bounded("INT", wanted.seconds + MARGIN_S, command))
 }
 
-pub fn receiver(traffic: &Traffic) -> Result<Invocation, Refusal> {
-    one_flow(traffic)?;
+pub fn receiver(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
+    let [_, to] = one_flow(wanted)?;
     // -D: not a daemon, so that it goes with its deadline.
-    let mut command: Vec<String> = vec!["netserver".into(), "-D".into()];
-    command.extend(["-L".to_string(), traffic.destination.first.to_string()]);
-    let limit_s = traffic.seconds + traffic.link_wait_s + 2 * MARGIN_S;
+    let command = Words::new(["netserver", "-D"]).option("-L", to);
+    let limit_s = wanted.seconds + wanted.task.link_wait_s + 2 * MARGIN_S;
     Ok(Invocation::bounded("TERM", limit_s, command))
 }
 
-fn one_flow(traffic: &Traffic) -> Result<(), Refusal> {
-    traffic.through_the_stack(Tool::Netperf)?;
-    if traffic.flows() != Some(1) || traffic.threads != 1 {
-        return Err(Refusal::of(Tool::Netperf, "send more than one flow: use iperf3, pkt-gen or trafgen"));
+fn one_flow(wanted: &Checked<'_>) -> Result<[IpAddr; 2], Unsuitable> {
+    let ends = wanted.through_the_stack()?;
+    match wanted.flows() == 1 && wanted.task.threads == 1 {
+        true => Ok(ends),
+        false => wanted.cannot("send more than one flow: use iperf3, pkt-gen or trafgen"),
     }
-    Ok(())
 }
 
 /// Its own words, in lower case.
@@ -89,19 +82,14 @@ const FAULTS: [(&str, FaultKind); 13] = [
 static FAULT_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&FAULTS));
 
 /// Takes a running netperf's or netserver's lines.
-#[derive(Debug, Clone)]
 pub struct Netperf {
     side: Side,
     /// Time of the first interim result, in seconds of the host's clock, less its interval.
     began: Option<f64>,
 }
 
-impl Netperf {
-    pub fn new(side: Side) -> Self {
-        Netperf { side, began: None }
-    }
-
-    pub fn line(&mut self, bytes: &[u8], report: &mut Report) {
+impl ParseLine for Netperf {
+    fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
         let text = text.trim();
         if let Some(sample) = text.strip_prefix("Interim result:").and_then(|rest| self.interim(rest)) {
@@ -121,6 +109,12 @@ impl Netperf {
             None if text.is_empty() || text.starts_with("MIGRATED") => {}
             None => report.foreign_lines = report.foreign_lines.saturating_add(1),
         }
+    }
+}
+
+impl Netperf {
+    pub fn new(side: Side) -> Self {
+        Netperf { side, began: None }
     }
 
     /// ` 9412.34 10^6bits/s over 1.000 seconds ending at 1412345678.123`.

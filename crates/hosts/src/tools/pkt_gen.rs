@@ -9,96 +9,69 @@
 //! - An IPv6 range varies one group of 16 bits.
 
 use super::fault::{self, FaultKind, Table};
+use super::lines::ParseLine;
 use super::report::{Report, Sample, State};
-use super::{Endpoints, Invocation, Refusal, Side, Tool, Traffic, Transport};
+use super::task::{Checked, Words};
+use super::{Invocation, Side, Task};
 use crate::pktgen::{self, Clock, Line, Noise, SummaryLine};
+use linerate_plan::backend::Unsuitable;
+use linerate_wire::EndpointRange;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::LazyLock;
 
-/// Without FCS; its buffers hold no more (MAX_BODYSIZE of 2014 and later).
-const LONGEST_FRAME: u32 = 16_384;
 /// Seconds beyond link wait and load after which it is ended: a paced one begins up to two seconds late.
 const MARGIN_S: u32 = 5;
 /// What atoi reads into an int.
 const MOST_PPS: f64 = i32::MAX as f64;
 
-pub fn generator(traffic: &Traffic) -> Result<Invocation, Refusal> {
-    let cannot = |what: String| Refusal::of(Tool::PktGen, what);
-    let length = checked(traffic)?;
-    let mut command = begin(traffic, "tx");
+pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
+    let threads = wanted.task.threads;
+    let mut command = begin(wanted, "tx");
     let mut offered_pps = None;
-    if let Some(pps) = traffic.pps {
-        let each = (pps / f64::from(traffic.threads)).round();
+    if let Some(pps) = wanted.rate() {
+        let each = (pps / f64::from(threads)).round();
         if !(1.0..=MOST_PPS).contains(&each) {
-            return Err(cannot(format!(
-                "send {pps} frames/s from {} thread(s): each can be asked for 1 to {MOST_PPS}",
-                traffic.threads
-            )));
+            return wanted.cannot(format!(
+                "send {pps} frames/s from {threads} thread(s): each can be asked for 1 to {MOST_PPS}"
+            ));
         }
-        offered_pps = Some(paced(each) * f64::from(traffic.threads));
-        push(&mut command, "-R", each.to_string());
+        offered_pps = Some(paced(each) * f64::from(threads));
+        command = command.option("-R", each);
     }
-    push(&mut command, "-n", traffic.frames().unwrap_or(0).to_string());
-    push(&mut command, "-l", length.to_string());
-    command.push(if traffic.is_v6() { "-6" } else { "-4" }.into());
-    push(&mut command, "-s", range(&traffic.source)?);
-    push(&mut command, "-d", range(&traffic.destination)?);
-    if let Some(mac) = traffic.source_mac {
-        push(&mut command, "-S", mac.to_string());
+    let mut command = command
+        .option("-n", wanted.frames().unwrap_or(0))
+        .option("-l", wanted.task.frame_len_fcs() - 4)
+        .word(if wanted.is_v6() { "-6" } else { "-4" })
+        .option("-s", range(wanted, wanted.source)?)
+        .option("-d", range(wanted, wanted.destination)?);
+    if let Some(mac) = wanted.source_mac() {
+        command = command.option("-S", mac);
     }
-    let Some(mac) = traffic.destination_mac else {
-        return Err(cannot(
-            "send without a destination MAC: it asks no ARP, and the DUT ignores broadcast".into(),
-        ));
-    };
-    push(&mut command, "-D", mac.to_string());
-    Ok(invocation(traffic, command, traffic.seconds, offered_pps))
+    let command = command.option("-D", wanted.destination_mac()?);
+    Ok(invocation(wanted, command, wanted.seconds, offered_pps))
 }
 
-pub fn receiver(traffic: &Traffic) -> Result<Invocation, Refusal> {
-    checked(traffic)?;
-    let command = begin(traffic, "rx");
+pub fn receiver(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
     // The generator's link wait, its late start, and what the DUT still holds when it has ended.
-    let seconds = traffic.seconds + traffic.link_wait_s + MARGIN_S;
-    Ok(invocation(traffic, command, seconds, None))
+    let seconds = wanted.seconds + wanted.task.link_wait_s + MARGIN_S;
+    Ok(invocation(wanted, begin(wanted, "rx"), seconds, None))
 }
 
-fn checked(traffic: &Traffic) -> Result<u32, Refusal> {
-    if traffic.transport == Transport::Tcp {
-        return Err(Refusal::of(Tool::PktGen, "speak TCP: it writes UDP frames"));
-    }
-    let length = traffic.frame_len_fcs - 4;
-    if length > LONGEST_FRAME {
-        return Err(Refusal::of(
-            Tool::PktGen,
-            format!("send {length} bytes without FCS: at most {LONGEST_FRAME}"),
-        ));
-    }
-    Ok(length)
-}
-
-fn push(command: &mut Vec<String>, option: &str, value: String) {
-    command.extend([option.to_string(), value]);
-}
-
-fn begin(traffic: &Traffic, function: &str) -> Vec<String> {
+fn begin(wanted: &Checked<'_>, function: &str) -> Words {
+    let Task { interface, threads, link_wait_s, .. } = wanted.task;
     // -N: figures without unit prefixes, so with all digits.
-    let mut command = vec!["pkt-gen".to_string(), "-N".to_string()];
-    push(&mut command, "-f", function.into());
-    push(&mut command, "-i", traffic.interface.clone());
-    push(&mut command, "-w", traffic.link_wait_s.to_string());
-    if traffic.threads > 1 {
-        push(&mut command, "-p", traffic.threads.to_string());
-    }
-    command
+    let command = Words::new(["pkt-gen", "-N"]).option("-f", function).option("-i", interface);
+    let command = command.option("-w", link_wait_s);
+    if *threads > 1 { command.option("-p", threads) } else { command }
 }
 
-fn invocation(traffic: &Traffic, command: Vec<String>, seconds: u32, offered: Option<f64>) -> Invocation {
+fn invocation(wanted: &Checked<'_>, command: Words, seconds: u32, offered: Option<f64>) -> Invocation {
+    let link_wait_s = wanted.task.link_wait_s;
     let paced = if offered.is_some() { 2 } else { 0 };
     // A count ends a paced one; the deadline only where the rate is not reached.
-    let limit_s = traffic.link_wait_s + seconds + if offered.is_some() { MARGIN_S } else { 0 };
+    let limit_s = link_wait_s + seconds + if offered.is_some() { MARGIN_S } else { 0 };
     Invocation {
-        lead_s: traffic.link_wait_s + paced + 1,
+        lead_s: link_wait_s + paced + 1,
         offered_pps: offered,
         ..Invocation::bounded("INT", limit_s, command)
     }
@@ -112,27 +85,12 @@ fn paced(pps: f64) -> f64 {
 }
 
 /// `198.18.1.1:2000-198.18.1.255:2200`, `[2001:2::1]:2000-[2001:2::14]`.
-fn range(ends: &Endpoints) -> Result<String, Refusal> {
-    if let (IpAddr::V6(first), IpAddr::V6(last)) = (ends.first, ends.last)
-        && differing_groups(first, last) > 1
-    {
-        return Err(Refusal::of(
-            Tool::PktGen,
-            format!("vary {first} to {last}: it varies one group of 16 bits of an IPv6 address"),
-        ));
+fn range(wanted: &Checked<'_>, ends: &EndpointRange) -> Result<String, Unsuitable> {
+    match (ends.first_address(), ends.last_address()) {
+        (IpAddr::V6(first), IpAddr::V6(last)) if differing_groups(first, last) > 1 => wanted
+            .cannot(format!("vary {first} to {last}: it varies one group of 16 bits of an IPv6 address")),
+        _ => Ok(ends.to_string()),
     }
-    let address = |a: IpAddr| match a {
-        IpAddr::V4(a) => a.to_string(),
-        IpAddr::V6(a) => format!("[{a}]"),
-    };
-    let mut text = format!("{}:{}", address(ends.first), ends.first_port);
-    if !ends.is_one_address() || !ends.is_one_port() {
-        text.push_str(&format!("-{}", address(ends.last)));
-    }
-    if !ends.is_one_port() {
-        text.push_str(&format!(":{}", ends.last_port));
-    }
-    Ok(text)
 }
 
 fn differing_groups(a: Ipv6Addr, b: Ipv6Addr) -> usize {
@@ -140,13 +98,10 @@ fn differing_groups(a: Ipv6Addr, b: Ipv6Addr) -> usize {
 }
 
 /// Takes a running pkt-gen's lines.
-#[derive(Debug, Clone)]
 pub struct PktGen {
     side: Side,
     clock: Clock,
     summed: bool,
-    /// Whether this is the last line, which has no end: a tool that is killed leaves one cut off, and that is no fault.
-    pub ending: bool,
 }
 
 /// Its own messages that are faults, in lower case. Its first words count before the system's, which may follow them.
@@ -187,25 +142,28 @@ const HARMLESS: [&[u8]; 3] = [
     b"Unable to retrieve source mac",
 ];
 
-impl PktGen {
-    pub fn new(side: Side) -> Self {
-        PktGen { side, clock: Clock::default(), summed: false, ending: false }
-    }
-
-    pub fn line(&mut self, bytes: &[u8], report: &mut Report) {
+impl ParseLine for PktGen {
+    fn line(&mut self, bytes: &[u8], last: bool, report: &mut Report) {
         match pktgen::parse(bytes) {
             Line::Sample(sample) => self.sample(sample, true, report),
             Line::ScaledSample(sample) => self.sample(sample, false, report),
             Line::Summary(summary) => self.summary(summary, bytes, report),
             Line::Message | Line::Fault(_) => match embedded(bytes) {
                 Some((sample, exact)) => self.sample(sample, exact, report),
-                None if is_cut_sample(bytes) && self.ending => {}
+                // A tool that is killed leaves a line cut off, and that is no fault.
+                None if is_cut_sample(bytes) && last => {}
                 None if is_cut_sample(bytes) => report.fault(FaultKind::Garbled, bytes),
                 None => message(bytes, report),
             },
             Line::Noise(noise) => self.foreign(noise, bytes, report),
             Line::Command(..) | Line::Empty => {}
         }
+    }
+}
+
+impl PktGen {
+    pub fn new(side: Side) -> Self {
+        PktGen { side, clock: Clock::default(), summed: false }
     }
 
     fn sample(&mut self, sample: pktgen::Sample, exact: bool, report: &mut Report) {

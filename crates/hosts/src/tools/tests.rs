@@ -1,16 +1,15 @@
 //! What the monitors make of what tools print.
 
 use super::*;
-use linerate_plan::names::Named;
 use proptest::prelude::*;
 
-fn monitor(tool: Tool, side: Side, text: &str) -> Monitor {
+fn monitor(tool: Backend, side: Side, text: &str) -> Monitor {
     let mut monitor = Monitor::new(tool, side);
     monitor.feed(text.as_bytes());
     monitor
 }
 
-fn ended(tool: Tool, side: Side, text: &str, exit: Exit) -> Report {
+fn ended(tool: Backend, side: Side, text: &str, exit: Exit) -> Report {
     let mut monitor = monitor(tool, side, text);
     monitor.end(exit, false);
     monitor.report().clone()
@@ -21,7 +20,7 @@ fn kinds(report: &Report) -> Vec<FaultKind> {
 }
 
 fn receiver(text: &str) -> Report {
-    monitor(Tool::PktGen, Side::Receiver, text).report().clone()
+    monitor(Backend::PktGen, Side::Receiver, text).report().clone()
 }
 
 /// A sample that is consistent, as the new grammar has it.
@@ -41,7 +40,7 @@ const OPENING: &str = "CMD on bigone: sudo pkt-gen -N -f rx -i ix1 -w 2 -W\n\
 
 #[test]
 fn a_receiver_s_life() {
-    let mut monitor = monitor(Tool::PktGen, Side::Receiver, "CMD: pkt-gen -f rx\n");
+    let mut monitor = monitor(Backend::PktGen, Side::Receiver, "CMD: pkt-gen -f rx\n");
     let mut states = vec![monitor.report().state];
     let zero = line(1, 0);
     let some = line(2, 1_000_000);
@@ -68,10 +67,13 @@ fn a_receiver_s_life() {
 #[test]
 fn a_terminated_receiver_s_totals_are_its_samples() {
     let text: String = (0..20).map(|s| line(990 + s, if s < 2 { 0 } else { 500_000 })).collect();
-    let report = ended(Tool::PktGen, Side::Receiver, &(text + "Terminated\n"), Exit::Signal(15));
+    let report = ended(Backend::PktGen, Side::Receiver, &(text + "Terminated\n"), Exit::Signal(15));
     assert_eq!(kinds(&report), [FaultKind::Crashed]);
-    let mut monitor =
-        monitor(Tool::PktGen, Side::Receiver, &(0..20).map(|s| line(990 + s, 500_000)).collect::<String>());
+    let mut monitor = monitor(
+        Backend::PktGen,
+        Side::Receiver,
+        &(0..20).map(|s| line(990 + s, 500_000)).collect::<String>(),
+    );
     monitor.end(Exit::Signal(15), true);
     let report = monitor.report();
     assert_eq!((report.state, report.faults.len()), (State::Ended, 0));
@@ -125,7 +127,7 @@ fn pkt_gen_s_own_ends() {
         let report = receiver(text);
         assert_eq!(kinds(&report).first(), Some(&told), "{text}");
         assert_eq!(report.state == State::Failed, told.is_fatal(), "{text}");
-        assert!(report.faults[0].remedy(Tool::PktGen).len() > 20);
+        assert!(report.faults[0].remedy(Backend::PktGen).len() > 20);
     }
 }
 
@@ -165,12 +167,12 @@ fn figures_with_unit_prefixes_and_options() {
 
 #[test]
 fn totals_of_every_year() {
-    let sent = |text: &str| monitor(Tool::PktGen, Side::Generator, text).report().totals;
+    let sent = |text: &str| monitor(Backend::PktGen, Side::Generator, text).report().totals;
     let old = sent("Sent 80000000 packets, 60 bytes each, in 94.72 seconds.\n");
     assert_eq!((old.packets, old.bytes, old.seconds), (Some(80_000_000), Some(4_800_000_000), Some(94.72)));
     let oldest = receiver("Received 1000 packets, in 2.00 seconds.\nSpeed: 500.00pps.\n").totals;
     assert_eq!((oldest.packets, oldest.bytes, oldest.pps()), (Some(1000), None, Some(500.0)));
-    let nothing = ended(Tool::PktGen, Side::Generator, "Sent nothing.\n", Exit::Status(0));
+    let nothing = ended(Backend::PktGen, Side::Generator, "Sent nothing.\n", Exit::Status(0));
     assert_eq!((nothing.totals.packets, kinds(&nothing)), (Some(0), vec![FaultKind::NoTraffic]));
     // The generator's totals in a receiver's log are not the receiver's.
     let foreign = receiver("Sent 80000000 packets, 60 bytes each, in 94.72 seconds.\n");
@@ -179,7 +181,7 @@ fn totals_of_every_year() {
 
 #[test]
 fn a_flood_is_bounded() {
-    let mut monitor = Monitor::new(Tool::PktGen, Side::Receiver);
+    let mut monitor = Monitor::new(Backend::PktGen, Side::Receiver);
     let block: String = (0..1000).map(|s| line(s, 5)).collect();
     for _ in 0..100 {
         monitor.feed(block.as_bytes());
@@ -187,7 +189,7 @@ fn a_flood_is_bounded() {
     let report = monitor.report();
     assert_eq!((report.samples.len(), report.samples_beyond), (MOST_SAMPLES, 100_000 - MOST_SAMPLES as u64));
     assert_eq!(report.totals.packets, Some(500_000));
-    let mut noisy = Monitor::new(Tool::PktGen, Side::Receiver);
+    let mut noisy = Monitor::new(Backend::PktGen, Side::Receiver);
     for _ in 0..100 {
         noisy.feed("x: not found\npoll err\n".repeat(100).as_bytes());
     }
@@ -196,7 +198,7 @@ fn a_flood_is_bounded() {
 
 #[test]
 fn exits_tell_what_nothing_else_did() {
-    let told = |exit| kinds(&ended(Tool::PktGen, Side::Generator, "", exit));
+    let told = |exit| kinds(&ended(Backend::PktGen, Side::Generator, "", exit));
     assert_eq!(told(Exit::Status(127)), [FaultKind::NotInstalled]);
     assert_eq!(told(Exit::Status(126)), [FaultKind::NoPrivilege]);
     assert_eq!(told(Exit::Signal(11)), [FaultKind::Crashed]);
@@ -206,7 +208,7 @@ fn exits_tell_what_nothing_else_did() {
     assert_eq!(told(Exit::Status(0)), [FaultKind::NoTraffic]);
     // A deadline ends what has no count: that is no fault if frames passed.
     let text = line(1, 5);
-    assert_eq!(kinds(&ended(Tool::PktGen, Side::Generator, &text, Exit::Status(124))), []);
+    assert_eq!(kinds(&ended(Backend::PktGen, Side::Generator, &text, Exit::Status(124))), []);
 }
 
 /// A client's document, cut down to what is read and a little more.
@@ -228,7 +230,7 @@ const CLIENT: &str = r#"{
 #[test]
 fn an_iperf3_document_in_pieces() {
     for size in [1, 7, 4096] {
-        let mut monitor = Monitor::new(Tool::Iperf3, Side::Generator);
+        let mut monitor = Monitor::new(Backend::Iperf3, Side::Generator);
         for piece in CLIENT.as_bytes().chunks(size) {
             monitor.feed(piece);
         }
@@ -244,7 +246,7 @@ fn an_iperf3_document_in_pieces() {
         let totals = report.totals;
         assert_eq!((totals.packets, totals.lost, totals.said), (Some(5000), Some(40), true));
     }
-    let server = monitor(Tool::Iperf3, Side::Receiver, CLIENT);
+    let server = monitor(Backend::Iperf3, Side::Receiver, CLIENT);
     assert_eq!(server.report().totals.packets, Some(4960));
     assert_eq!(server.report().totals.seconds, Some(3.001));
 }
@@ -271,18 +273,18 @@ fn iperf3_s_errors_in_every_dress() {
         ("{\"error\":\"something new\"}", FaultKind::Other),
         ("bash: line 1: iperf3: command not found\n", FaultKind::NotInstalled),
     ] {
-        let report = ended(Tool::Iperf3, Side::Generator, text, Exit::Status(0));
+        let report = ended(Backend::Iperf3, Side::Generator, text, Exit::Status(0));
         assert_eq!((kinds(&report)[0], report.state), (told, State::Failed), "{text} {report:?}");
     }
     let stopped = "{\"intervals\":[{\"sum\":{\"seconds\":1,\"bytes\":9,\"bits_per_second\":72}}],\"end\":{\"sum_received\":{\"seconds\":40296.1,\
         \"bytes\":0}},\"error\":\"interrupt - the server has terminated\"}";
-    let stopped = ended(Tool::Iperf3, Side::Receiver, stopped, Exit::Status(0));
+    let stopped = ended(Backend::Iperf3, Side::Receiver, stopped, Exit::Status(0));
     assert_eq!((stopped.state, stopped.faults.len(), stopped.totals.seconds), (State::Ended, 0, Some(1.0)));
     let peer = "{\"end\":{},\"error\":\"the client has terminated\"}";
-    assert_eq!(kinds(&ended(Tool::Iperf3, Side::Receiver, peer, Exit::Status(0))), [FaultKind::PeerGone]);
-    let cut = ended(Tool::Iperf3, Side::Generator, &CLIENT[..CLIENT.len() / 2], Exit::Status(0));
+    assert_eq!(kinds(&ended(Backend::Iperf3, Side::Receiver, peer, Exit::Status(0))), [FaultKind::PeerGone]);
+    let cut = ended(Backend::Iperf3, Side::Generator, &CLIENT[..CLIENT.len() / 2], Exit::Status(0));
     assert_eq!(kinds(&cut), [FaultKind::Garbled, FaultKind::NoTraffic]);
-    let broken = ended(Tool::Iperf3, Side::Generator, "{\"intervals\": 5}\n", Exit::Status(0));
+    let broken = ended(Backend::Iperf3, Side::Generator, "{\"intervals\": 5}\n", Exit::Status(0));
     assert_eq!(kinds(&broken)[0], FaultKind::Garbled);
 }
 
@@ -293,17 +295,20 @@ fn a_stream_of_events_and_lines_between_documents() {
         {\"event\":\"interval\",\"data\":{\"streams\":[],\"sum\":{\"end\":1.0,\"seconds\":1.0,\"bytes\":5000,\"bits_per_second\":40000,\"lost_packets\":2}}}\n\
         {\"event\":\"server_output_json\",\"data\":{\"error\":\"x\"}}\n\
         {\"event\":\"end\",\"data\":{\"sum_sent\":{\"seconds\":1.0,\"bytes\":7000},\"sum_received\":{\"bytes\":5000,\"seconds\":1.0,\"lost_packets\":2}}}\n";
-    let report = ended(Tool::Iperf3, Side::Receiver, text, Exit::Status(0));
+    let report = ended(Backend::Iperf3, Side::Receiver, text, Exit::Status(0));
     assert_eq!((report.samples.len(), report.samples[0].lost, report.foreign_lines), (1, Some(2), 1));
     assert_eq!((report.totals.packets, report.totals.lost, report.state), (Some(5), Some(2), State::Ended));
     let error = "{\"event\":\"error\",\"data\":\"unable to connect to server: Connection refused\"}\n";
-    assert_eq!(kinds(&ended(Tool::Iperf3, Side::Generator, error, Exit::Status(1))), [FaultKind::NoServer]);
+    assert_eq!(
+        kinds(&ended(Backend::Iperf3, Side::Generator, error, Exit::Status(1))),
+        [FaultKind::NoServer]
+    );
     let tcp = "{\"start\":{\"test_start\":{\"protocol\":\"TCP\",\"blksize\":131072}},\"intervals\":[{\"sum\":{\"end\":1,\"seconds\":1,\
         \"bytes\":1000000,\"bits_per_second\":8e6}}],\"end\":{}}";
-    let report = ended(Tool::Iperf3, Side::Generator, tcp, Exit::Status(0));
+    let report = ended(Backend::Iperf3, Side::Generator, tcp, Exit::Status(0));
     assert_eq!((report.samples[0].packets, report.samples[0].rate()), (None, 8e6));
     let ready = monitor(
-        Tool::Iperf3,
+        Backend::Iperf3,
         Side::Receiver,
         "-----------\nServer listening on 5201 (test #1)\n-----------\n",
     );
@@ -317,7 +322,7 @@ fn netperf_s_samples_and_totals() {
         Interim result:    1.10 10^9bits/s over 1.001 seconds ending at 1412345679.124\n\
         ELAPSED_TIME=10.00\nTHROUGHPUT=957.01\nTHROUGHPUT_UNITS=10^6bits/s\nLOCAL_SEND_CALLS=812695\n\
         LOCAL_BYTES_SENT=1196287040\nREMOTE_RECV_CALLS=812000\nREMOTE_BYTES_RECVD=1195264000\n";
-    let report = ended(Tool::Netperf, Side::Generator, text, Exit::Status(0));
+    let report = ended(Backend::Netperf, Side::Generator, text, Exit::Status(0));
     assert_eq!((report.state, report.faults.len(), report.foreign_lines), (State::Ended, 0, 0), "{report:?}");
     assert_eq!((report.samples[0].bps, report.samples[1].end_us), (Some(938.51e6), 2_001_000));
     assert_eq!((report.totals.packets, report.totals.lost), (Some(812_695), Some(695)));
@@ -325,26 +330,26 @@ fn netperf_s_samples_and_totals() {
     let refused = "establish control: are you sure there is a netserver listening on 192.0.2.10 at port 12866?\n\
         establish_control could not establish the control connection from 0.0.0.0 port 0 address family AF_UNSPEC to 192.0.2.10\n";
     assert_eq!(
-        kinds(&ended(Tool::Netperf, Side::Generator, refused, Exit::Status(255))),
+        kinds(&ended(Backend::Netperf, Side::Generator, refused, Exit::Status(255))),
         [FaultKind::NoServer]
     );
     let server = "Starting netserver with host '198.19.0.1' port '12865' and family AF_UNSPEC\n";
-    assert_eq!(monitor(Tool::Netperf, Side::Receiver, server).report().state, State::Ready);
+    assert_eq!(monitor(Backend::Netperf, Side::Receiver, server).report().state, State::Ready);
 }
 
 #[test]
 fn trafgen_s_totals() {
     let text = "     1 packets to schedule\n    60 bytes in total\nRunning! Hang up with ^C!\n\n\n\r           6 packets outgoing\n\
         \r         360 bytes outgoing\n\r           0 sec, 31151 usec on CPU0 (6 packets)\n";
-    let report = ended(Tool::Trafgen, Side::Generator, text, Exit::Status(0));
+    let report = ended(Backend::Trafgen, Side::Generator, text, Exit::Status(0));
     assert_eq!((report.state, report.foreign_lines, report.faults.len()), (State::Ended, 0, 0), "{report:?}");
     assert_eq!((report.totals.packets, report.totals.bytes), (Some(6), Some(360)));
     assert_eq!(report.totals.pps().map(f64::round), Some(193.0));
     let wrong = "No networking device or pcap file: nosuch0\nFailed to open output device\n";
-    let report = ended(Tool::Trafgen, Side::Generator, wrong, Exit::Status(1));
+    let report = ended(Backend::Trafgen, Side::Generator, wrong, Exit::Status(1));
     assert_eq!(kinds(&report), [FaultKind::NoInterface, FaultKind::NotOpened]);
     let report = ended(
-        Tool::Trafgen,
+        Backend::Trafgen,
         Side::Generator,
         "Syntax error at line 1, char 'o': syntax error\n",
         Exit::Status(1),
@@ -352,9 +357,9 @@ fn trafgen_s_totals() {
     assert_eq!(kinds(&report), [FaultKind::BadArgument]);
 }
 
-fn tools() -> impl Strategy<Value = (Tool, Side)> {
+fn tools() -> impl Strategy<Value = (Backend, Side)> {
     let side = prop_oneof![Just(Side::Generator), Just(Side::Receiver)];
-    (prop::sample::select(Tool::all().collect::<Vec<_>>()), side)
+    (prop::sample::select(PROGRAMS.iter().map(|row| row.backend).collect::<Vec<_>>()), side)
 }
 
 /// Pieces of real output, and anything.

@@ -4,98 +4,78 @@
 //! as many flows as the least common multiple of their lengths, all pairs only where those have no common divisor.
 
 use super::fault::{self, FaultKind, Table};
+use super::lines::ParseLine;
 use super::report::{Report, State};
-use super::{Endpoints, Invocation, Refusal, Tool, Traffic, Transport};
+use super::task::{Checked, Words};
+use super::{Invocation, Task};
+use linerate_plan::backend::Unsuitable;
+use linerate_wire::EndpointRange;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::LazyLock;
 
-/// Its ring's frames without `-J`, less the header of each.
-const LONGEST_FRAME: u32 = 1_980;
 const MARGIN_S: u32 = 5;
 
-pub fn generator(traffic: &Traffic) -> Result<Invocation, Refusal> {
-    let cannot = |what: String| Refusal::of(Tool::Trafgen, what);
-    if traffic.transport == Transport::Tcp {
-        return Err(cannot("speak TCP: it writes frames, and holds no connection".into()));
+pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
+    let Task { interface, threads, link_wait_s, .. } = wanted.task;
+    if *threads > 1 {
+        return wanted.cannot("bound the frames of more than one process: its count is that of each");
     }
-    if traffic.frame_len_fcs - 4 > LONGEST_FRAME {
-        return Err(cannot(format!(
-            "send {} bytes without FCS: at most {LONGEST_FRAME}",
-            traffic.frame_len_fcs - 4
-        )));
-    }
-    if traffic.threads > 1 {
-        return Err(cannot("bound the frames of more than one process: its count is that of each".into()));
-    }
-    let Some(destination_mac) = traffic.destination_mac else {
-        return Err(cannot("send without a destination MAC: it asks no ARP".into()));
+    let destination_mac = wanted.destination_mac()?;
+    let Some(frames) = wanted.frames() else {
+        return wanted
+            .cannot("run for a time without a rate: give one, or its end is a kill and its totals are lost");
     };
-    let Some(frames) = traffic.frames() else {
-        return Err(cannot(
-            "run for a time without a rate: give one, or its end is a kill and its totals are lost".into(),
-        ));
+    let source_mac = wanted.source_mac().map(|m| format!(", sa={m}")).unwrap_or_default();
+    let ports = |ends: &EndpointRange| {
+        range(ends.first_port().into(), ends.last_port().into(), |port| port.to_string())
     };
-    let source_mac = traffic.source_mac.map(|m| format!(", sa={m}")).unwrap_or_default();
     let packet = format!(
         "{{ eth(da={destination_mac}{source_mac}), {}, udp(sp={}, dp={}), fill(0x5a, {}) }}",
-        network(traffic)?,
-        range(traffic.source.first_port.into(), traffic.source.last_port.into(), |p| p.to_string()),
-        range(traffic.destination.first_port.into(), traffic.destination.last_port.into(), |p| p.to_string()),
-        traffic.payload(),
+        network(wanted)?,
+        ports(wanted.source),
+        ports(wanted.destination),
+        wanted.task.payload(),
     );
-    let pps = frames as f64 / f64::from(traffic.seconds);
+    let pps = frames as f64 / f64::from(wanted.seconds);
     // The host's socket memory and interrupts stay as they are. (0.6.8 tells of -A and does not know it.)
-    let mut command: Vec<String> = ["trafgen", "--no-sock-mem", "-Q", "-P", "1"].map(String::from).into();
-    let mut push = |option: &str, value: String| command.extend([option.to_string(), value]);
-    push("-o", traffic.interface.clone());
-    push("-n", frames.to_string());
-    push("-b", format!("{:.0}pps", pps.max(1.0)));
-    command.push(packet);
-    let limit_s = traffic.link_wait_s + traffic.seconds + MARGIN_S;
+    let command = Words::new(["trafgen", "--no-sock-mem", "-Q", "-P", "1"])
+        .option("-o", interface)
+        .option("-n", frames)
+        .option("-b", format!("{:.0}pps", pps.max(1.0)))
+        .word(packet);
+    let limit_s = link_wait_s + wanted.seconds + MARGIN_S;
     // Its processes survive SIGINT. They do not survive this; that of them which sends is ended with the whole group.
-    Ok(Invocation { lead_s: 2, offered_pps: traffic.pps, ..Invocation::bounded("KILL", limit_s, command) })
+    Ok(Invocation { lead_s: 2, offered_pps: wanted.rate(), ..Invocation::bounded("KILL", limit_s, command) })
 }
 
 /// The IP header, if its ranges make the flows asked for.
-fn network(traffic: &Traffic) -> Result<String, Refusal> {
-    let cannot = |what: String| Refusal::of(Tool::Trafgen, what);
-    let (from, to) = (&traffic.source, &traffic.destination);
-    let lengths = [span(from.first, from.last), ports(from), span(to.first, to.last), ports(to)];
-    let flows = lengths.iter().try_fold(1u64, |lcm, n| {
-        let n = (*n)?;
-        (lcm / gcd(lcm, n)).checked_mul(n)
-    });
-    if flows.is_none() || flows != traffic.flows() {
-        return Err(cannot(format!(
+fn network(wanted: &Checked<'_>) -> Result<String, Unsuitable> {
+    let (from, to) = (wanted.source, wanted.destination);
+    let lengths = [from.addresses(), from.ports().into(), to.addresses(), to.ports().into()];
+    let flows = lengths.into_iter().try_fold(1u64, |lcm, n| (lcm / gcd(lcm, n)).checked_mul(n));
+    if flows != Some(wanted.flows()) {
+        return wanted.cannot(format!(
             "make {} flows: its ranges go up together, so their lengths must have no common divisor (20 addresses with 101, \
              not with 100)",
-            traffic.flows().unwrap_or(0)
-        )));
+            wanted.flows()
+        ));
     }
-    match (from.first, from.last, to.first, to.last) {
+    match (from.first_address(), from.last_address(), to.first_address(), to.last_address()) {
         (IpAddr::V4(a), IpAddr::V4(b), IpAddr::V4(c), IpAddr::V4(d)) => {
             let text = |n: u32| Ipv4Addr::from(n).to_string();
             let both = [(a, b), (c, d)].map(|(first, last)| range(first.into(), last.into(), text));
             Ok(format!("ipv4(sa={}, da={}, ttl=64)", both[0], both[1]))
         }
-        (IpAddr::V6(a), _, IpAddr::V6(c), _) if from.is_one_address() && to.is_one_address() => {
+        (IpAddr::V6(a), b, IpAddr::V6(c), d) if b == a && d == c => {
             Ok(format!("ipv6(sa={a}, da={c}, hl=64)"))
         }
-        _ => Err(cannot("vary IPv6 addresses between two bounds: vary ports, or use pkt-gen".into())),
+        _ => wanted.cannot("vary IPv6 addresses between two bounds: vary ports, or use pkt-gen"),
     }
 }
 
 /// One value as `text` has it, or a range in numbers.
 fn range(first: u32, last: u32, text: impl Fn(u32) -> String) -> String {
     if first == last { text(first) } else { format!("dinc({first}, {last})") }
-}
-
-fn span(first: IpAddr, last: IpAddr) -> Option<u64> {
-    Endpoints { first, last, first_port: 0, last_port: 0 }.count()
-}
-
-fn ports(ends: &Endpoints) -> Option<u64> {
-    Some(u64::from(ends.last_port.checked_sub(ends.first_port)?) + 1)
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -121,14 +101,14 @@ const FAULTS: [(&str, FaultKind); 12] = [
 static FAULT_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&FAULTS));
 
 /// Takes a running trafgen's lines. It has no samples.
-#[derive(Debug, Clone, Default)]
+#[derive(Default)]
 pub struct Trafgen {
     /// The longest of its processes.
     seconds: f64,
 }
 
-impl Trafgen {
-    pub fn line(&mut self, bytes: &[u8], report: &mut Report) {
+impl ParseLine for Trafgen {
+    fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
         let text = text.trim();
         let counted = |label: &str| text.strip_suffix(label).and_then(|n| n.trim_end().parse::<u64>().ok());

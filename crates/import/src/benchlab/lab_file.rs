@@ -36,7 +36,7 @@ fn host(out: &mut String, host: &Host) {
         None => {}
     }
     if let Some(tool) = host.tool {
-        let _ = writeln!(out, "tool = {}", text(tool.key()));
+        let _ = writeln!(out, "tool = {}", text(tool.name()));
     }
     if host.sudo {
         out.push_str("sudo = true\n");

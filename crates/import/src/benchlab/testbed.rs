@@ -8,7 +8,8 @@ use super::sets::Set;
 use super::traffic::{self, SENDERS};
 use super::values::Values;
 use linerate_hosts::pktgen::Command;
-use linerate_plan::lab::{Boot, Host, Interface, OperatingSystem, Role, Ssh, Tool};
+use linerate_plan::Backend;
+use linerate_plan::lab::{Boot, Host, Interface, OperatingSystem, Role, Ssh};
 use reader::Reader;
 
 /// `REBOOT_TIMEOUT` counts the script's looks, which are 5 s apart, after 20 s.
@@ -175,7 +176,7 @@ fn sending(
 /// What receives: its interface, tool, and whether it is run by sudo.
 struct Receiving {
     interface: Interface,
-    tool: Option<Tool>,
+    tool: Option<Backend>,
     sudo: bool,
 }
 

@@ -4,8 +4,9 @@ mod hostile;
 mod shells;
 
 use super::*;
+use linerate_plan::Backend;
 use linerate_plan::campaign::Campaign;
-use linerate_plan::lab::{OperatingSystem, Role, Tool};
+use linerate_plan::lab::{OperatingSystem, Role};
 use linerate_plan::settings::System;
 
 /// A configuration for two hosts, in the form that the archive's have.
@@ -76,7 +77,7 @@ fn a_configuration_alone_becomes_a_lab_and_a_plan() {
     let tester = lab.receiver();
     assert_eq!(
         (tester.ssh.to_string().as_str(), tester.sudo, tester.tool),
-        ("192.0.2.3", true, Some(Tool::PktGen))
+        ("192.0.2.3", true, Some(Backend::PktGen))
     );
     assert_eq!((tester.send[0].name.as_deref(), tester.send[0].threads), (Some("igb2"), Some(2)));
     assert_eq!(tester.receive.as_ref().unwrap().name.as_deref(), Some("igb3"));

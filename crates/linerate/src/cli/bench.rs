@@ -1,13 +1,13 @@
 //! Arguments of `linerate bench`.
 
 use super::CampaignArgs;
-use super::values::{Cpus, FamilyChoice, Sizes, cpu_list, duration, mapping, sizes};
+use super::values::{Cpus, FamilyChoice, Sizes, cpu_list, duration, mapping, own_backend, sizes};
 use clap::Args;
 use clap::builder::ArgPredicate;
-use linerate_plan::BuiltIn;
 use linerate_plan::rules::own::Meaning;
 use linerate_plan::settings::States;
 use linerate_plan::units::{Rate, parse_link_speed};
+use linerate_plan::{Backend, BuiltIn};
 use linerate_wire::{FlowOrder, Transport};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -118,8 +118,8 @@ pub struct Bench {
     pub transport: Transport,
 
     /// How frames leave and arrive [default: xdp for root, af-packet in a user namespace for everyone else]
-    #[arg(long, value_parser = ["xdp", "af-packet"])]
-    pub port: Option<String>,
+    #[arg(long, value_name = "BACKEND", value_parser = own_backend())]
+    pub port: Option<Backend>,
 
     /// Leave the UDP checksum of IPv4 frames zero (RFC 768 permits it), so that GRO has none to verify
     #[arg(long)]

@@ -1,7 +1,8 @@
 //! Arguments of `linerate receive`.
 
-use super::values::{PortChoice, count, duration};
+use super::values::{count, duration, own_backend};
 use clap::Args;
+use linerate_plan::Backend;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -59,9 +60,9 @@ pub struct Receive {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub campaign: u8,
 
-    /// How frames are counted: xdp, af-xdp or af-packet
-    #[arg(long, value_enum, default_value = "xdp")]
-    pub port: PortChoice,
+    /// How frames are counted
+    #[arg(long, value_name = "BACKEND", default_value = "xdp", value_parser = own_backend())]
+    pub port: Backend,
 
     /// Milliseconds between two lines
     #[arg(short = 'T', long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=3_600_000))]

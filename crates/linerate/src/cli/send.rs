@@ -1,7 +1,8 @@
 //! Arguments of `linerate send`.
 
-use super::values::{Cpus, PortChoice, count, cpu_list, duration, pkt_gen_rate};
+use super::values::{Cpus, count, cpu_list, duration, own_backend, pkt_gen_rate};
 use clap::Args;
+use linerate_plan::Backend;
 use linerate_plan::units::{Rate, parse_link_speed};
 use linerate_wire::{FlowOrder, FrameMix, MacAddr, Transport};
 use std::path::PathBuf;
@@ -141,9 +142,9 @@ pub struct Send {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub campaign: u8,
 
-    /// How frames leave: xdp (live frames), af-xdp or af-packet
-    #[arg(long, value_enum, default_value = "xdp")]
-    pub port: PortChoice,
+    /// How frames leave
+    #[arg(long, value_name = "BACKEND", default_value = "xdp", value_parser = own_backend())]
+    pub port: Backend,
 
     /// Milliseconds between two lines
     #[arg(short = 'T', long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=3_600_000))]

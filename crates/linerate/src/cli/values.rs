@@ -1,7 +1,9 @@
 //! Values that several verbs take, and how they are read.
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use linerate_plan::Diagnostic;
+use linerate_plan::backend::{Backend, OF_THIS_MACHINE};
 use linerate_plan::names::Named;
 use linerate_plan::rules::own::Meaning;
 use linerate_plan::units::{Rate, parse_duration_ns};
@@ -21,15 +23,10 @@ pub enum FamilyChoice {
     Both,
 }
 
-/// How frames leave or arrive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PortChoice {
-    /// XDP live frames, or the XDP receiver: the fastest; needs root
-    Xdp,
-    /// AF_XDP sockets: zero copy where the driver has it
-    AfXdp,
-    /// AF_PACKET sockets: work everywhere
-    AfPacket,
+/// Linerate's own backends, by the names of the registry.
+pub fn own_backend() -> impl TypedValueParser<Value = Backend> {
+    let values = OF_THIS_MACHINE.map(|(name, summary)| PossibleValue::new(name).help(summary));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Backend>())
 }
 
 /// Frame lengths to measure side by side.

@@ -140,7 +140,7 @@ fn lab(args: &Bench, plan: &mut Composed) {
         plan.line("--link-speed", format!("link-speed = \"{} Mbit/s\"", speed / 1e6));
     }
     if let Some(port) = &args.port {
-        plan.line("--port", format!("port = {}", quoted(port)));
+        plan.line("--port", format!("port = {}", quoted(port.name())));
     }
     if let Some(batch) = args.batch {
         plan.line("--batch", format!("batch = {batch}"));

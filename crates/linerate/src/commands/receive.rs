@@ -2,17 +2,15 @@
 
 use super::guard::{self, Allowed};
 use super::tally::{self, Tally};
-use crate::cli::{PortChoice, Receive};
+use crate::cli::Receive;
 use crate::interrupt;
 use crate::output::{FAILED, INTERRUPTED, print};
 use anyhow::{Context, Result};
 use linerate_linux::host::cpu;
-use linerate_linux::ports::af_packet::AfPacketReceiver;
-use linerate_linux::ports::af_xdp::AfXdpReceiver;
-use linerate_linux::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
-use linerate_linux::ports::{Load, Port, monotonic_ns};
+use linerate_linux::ports::{self, Arrival, Port, monotonic_ns};
 use linerate_measure::counters::{PortCounters, StreamCounters};
-use linerate_wire::{ForeignKind, Reader, Recognised, SequenceWindow, recognise};
+use linerate_plan::Backend;
+use linerate_wire::{Filter, ForeignKind, Load, Reader, Recognised, SequenceWindow, recognise};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
@@ -39,24 +37,18 @@ pub fn run(args: &Receive) -> Result<ExitCode> {
 }
 
 fn open(args: &Receive, allowed: &Allowed) -> Result<Box<dyn Port>> {
-    let (namespace, index) = (&allowed.namespace, allowed.link.index);
-    let options = ReceiverOptions {
-        campaign: args.campaign,
-        streams: 256,
-        queues: allowed.link.num_rx_queues.max(1),
-        pass_foreign: !allowed.in_lab && args.port == PortChoice::Xdp,
+    let filter = Filter {
+        pass_foreign: !allowed.in_lab && args.port == Backend::Xdp,
         unsigned: args.unsigned,
+        ..Filter::of_campaign(args.campaign)
     };
     let cpu = cpu::online_cpus().context("asking which CPUs this process may use")?.first().copied();
-    Ok(match args.port {
-        PortChoice::Xdp => Box::new(XdpReceiver::new(namespace, index, options)?),
-        PortChoice::AfXdp => Box::new(AfXdpReceiver::new(namespace, index, options, cpu)?.0),
-        PortChoice::AfPacket => Box::new(AfPacketReceiver::new(namespace, index, options, cpu)?),
-    })
+    let at = Arrival { ifindex: allowed.link.index, queues: allowed.link.num_rx_queues };
+    Ok(ports::receiver(args.port, &allowed.namespace, at, filter, cpu)?)
 }
 
 fn receive(args: &Receive, port: &mut dyn Port) -> Result<ExitCode> {
-    port.start(&Load { duration: Duration::MAX, frames: None })?;
+    port.start(&Load::lasting(Duration::MAX))?;
     let began = monotonic_ns();
     let mut tally = Tally::new(args.json, args.normalize, args.report_ms);
     // The mean rate is over the time in which frames came, as far as polling sees it.

@@ -11,12 +11,11 @@ use crate::commands;
 use crate::interrupt::{self, INTERRUPTED as STOP, interrupted};
 use crate::output::{FAILED, INTERRUPTED, faulty, tell, usage};
 use crate::progress::{self, Progress};
-use crate::testbed::{
-    Backend, HOSTS_BATCH, Hosts, PACED_BATCH, SequentialLabs, Simulated, Testbed, parse_simulation,
-};
+use crate::testbed::{HOSTS_BATCH, Hosts, PACED_BATCH, SequentialLabs, Simulated, Testbed, parse_simulation};
 use anyhow::{Context, Result, bail};
 use hosts::Site;
-use linerate_plan::campaign::{Campaign as Plan, Interest, Lab, Port};
+use linerate_plan::Backend;
+use linerate_plan::campaign::{Campaign as Plan, Interest, Lab};
 use linerate_plan::settings::{Dut, Mode};
 use linerate_plan::timetable::Timetable;
 
@@ -303,16 +302,15 @@ impl Standing {
 
     /// What records call the lab, its generator and its receiver.
     fn names(&self, prepared: &Prepared) -> [String; 3] {
-        let names = match (self, prepared.backend) {
-            (Standing::Simulated(_), _) => [SIMULATED, "memory", "memory"],
-            (Standing::Embedded(_), Backend::Xdp) => ["namespaces", "xdp-live-frames", "xdp"],
-            (Standing::Embedded(_), Backend::Packet) => ["namespaces", "af-packet", "af-packet"],
-            (Standing::Hosts(hosts), _) => {
+        let (lab, backend) = match self {
+            Standing::Simulated(_) => (SIMULATED, Backend::Memory),
+            Standing::Embedded(_) => ("namespaces", prepared.backend),
+            Standing::Hosts(hosts) => {
                 let [generator, receiver] = hosts.names();
                 return ["hosts".into(), generator, receiver];
             }
         };
-        names.map(String::from)
+        [lab, backend.name(), backend.name()].map(String::from)
     }
 
     /// Puts everything back; what could not be, and how often the DUT was rebooted for it.
@@ -384,8 +382,8 @@ fn access(plan: &Plan, simulated: bool, consent: Consent) -> Result<Access> {
         return Ok(Access::default());
     }
     let may = userns::may_administer_networks();
-    if port == Some(Port::Xdp) && !may {
-        bail!("XDP needs root: run it with sudo");
+    if port.is_some_and(|port| port != Backend::AfPacket) && !may {
+        bail!("XDP and AF_XDP need root: run it with sudo");
     }
     if mode == Mode::Threaded && !(may && userns::is_initial()) {
         return Err(usage(

@@ -2,7 +2,7 @@
 
 use super::guard::{self, Allowed};
 use super::tally::{self, Tally};
-use crate::cli::{PortChoice, Send};
+use crate::cli::Send;
 use crate::interrupt;
 use crate::output::{FAILED, INTERRUPTED, print, usage};
 use anyhow::{Context, Result, bail};
@@ -11,19 +11,15 @@ use linerate_linux::lab::addresses;
 use linerate_linux::net::ethtool::Ethtool;
 use linerate_linux::net::netlink::Route;
 use linerate_linux::net::registry::{DEFAULT_ROOT, Registry};
-use linerate_linux::ports::af_packet::AfPacketGenerator;
-use linerate_linux::ports::af_xdp::AfXdpGenerator;
-use linerate_linux::ports::live::{LiveFrames, Target};
 use linerate_linux::ports::user_generator::FrameSource;
-use linerate_linux::ports::{Load, Port, Traffic, monotonic_ns};
+use linerate_linux::ports::{self, Port, Target, monotonic_ns};
 use linerate_measure::audit::OFFERED_TOLERANCE;
 use linerate_measure::counters::PortCounters;
 use linerate_wire::{
-    FCS_LEN, Family, FlowSpace, FrameMix, FrameSpec, FrameTemplate, MacAddr, Transport, VlanTag, Writer,
+    FCS_LEN, Family, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport, VlanTag, Writer,
 };
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Runs the verb.
@@ -32,7 +28,7 @@ use std::time::Duration;
 /// What kept it from sending.
 pub fn run(args: &Send) -> Result<ExitCode> {
     interrupt::install();
-    let mut traffic = traffic(args)?;
+    let traffic = traffic(args)?;
     if let Some(file) = &args.write {
         return write(args, &traffic, file);
     }
@@ -45,11 +41,19 @@ pub fn run(args: &Send) -> Result<ExitCode> {
     )?;
     guard::check_mtu(&allowed.link, traffic.mix.max_len_fcs(), args.vlan.is_some())?;
     let cpus = cpus(args)?;
-    traffic.frame.src_mac = args.source_mac.unwrap_or(MacAddr(allowed.link.mac));
-    traffic.frame.dst_mac = destination(args, &allowed)?;
-    traffic.rate = rate(args, &allowed, &traffic.mix, cpus.len())?;
-    let mut port = open(args, &allowed, &traffic, cpus)?;
-    transmit(args, &allowed, &traffic, port.as_mut())
+    let load = Load {
+        rate: rate(args, &allowed, &traffic.mix, cpus.len())?,
+        frames: args.count,
+        batch: args.batch,
+        ..Load::lasting(args.duration)
+    };
+    let target = Target {
+        ifindex: allowed.link.index,
+        source: args.source_mac.unwrap_or(MacAddr(allowed.link.mac)),
+        destination: destination(args, &allowed)?,
+    };
+    let mut port = ports::generator(args.port, &allowed.namespace, &[target], &traffic, &cpus)?;
+    transmit(args, &allowed, &traffic, &load, port.as_mut())
 }
 
 fn traffic(args: &Send) -> Result<Traffic> {
@@ -64,7 +68,6 @@ fn traffic(args: &Send) -> Result<Traffic> {
             flows.family()
         )));
     }
-    flows.usable_len().map_err(usage)?;
     let nowhere = MacAddr([0; 6]);
     let mut frame = FrameSpec::new(nowhere, nowhere, flows.family(), args.transport);
     frame.vlan = args.vlan.map(|id| VlanTag { id, priority: 0 });
@@ -76,28 +79,23 @@ fn traffic(args: &Send) -> Result<Traffic> {
         (None, Some(length)) => FrameMix::single(length + FCS_LEN as u16),
         (None, None) => FrameMix::single(frame.min_len_fcs()),
     };
-    for length in &mix.pattern {
-        FrameTemplate::new(&frame, *length).map_err(usage)?;
-    }
-    Ok(Traffic {
-        frame,
-        mix,
-        flows: Arc::new(flows),
+    let traffic = Traffic {
         order: args.order,
-        rate: None,
         campaign: args.campaign,
-        first_stream: 0,
         stamp_every: args.stamp_every,
-        batch: args.batch,
-    })
+        ..Traffic::new(frame, mix, flows)
+    };
+    traffic.check().map_err(usage)?;
+    Ok(traffic)
 }
 
 /// Writes the frames that would be sent into a capture file.
 fn write(args: &Send, traffic: &Traffic, file: &Path) -> Result<ExitCode> {
     let failed = || format!("writing {}", file.display());
-    let mut traffic = traffic.clone();
-    traffic.frame.src_mac = args.source_mac.unwrap_or(MacAddr(addresses::mac(1, 1)));
-    traffic.frame.dst_mac = args.destination_mac.unwrap_or(MacAddr(addresses::mac(1, 2)));
+    let traffic = traffic.addressed(
+        args.source_mac.unwrap_or(MacAddr(addresses::mac(1, 1))),
+        args.destination_mac.unwrap_or(MacAddr(addresses::mac(1, 2))),
+    );
     let frames = args.count.unwrap_or(1000);
     let output = std::fs::File::create(file).with_context(failed)?;
     let mut writer = Writer::new(std::io::BufWriter::new(output)).with_context(failed)?;
@@ -163,26 +161,19 @@ fn rate(args: &Send, allowed: &Allowed, mix: &FrameMix, threads: usize) -> Resul
     args.rate.frames_per_second(mix.average_len_fcs(), link, threads).map_err(usage)
 }
 
-fn open(args: &Send, allowed: &Allowed, traffic: &Traffic, cpus: Vec<u32>) -> Result<Box<dyn Port>> {
-    let (namespace, index) = (&allowed.namespace, allowed.link.index);
-    Ok(match args.port {
-        PortChoice::Xdp => {
-            let (source, destination) = (traffic.frame.src_mac.0, traffic.frame.dst_mac.0);
-            let target = Target { ifindex: index, source, destination };
-            Box::new(LiveFrames::new(namespace, vec![target], traffic.clone(), cpus)?)
-        }
-        PortChoice::AfXdp => Box::new(AfXdpGenerator::new(namespace, index, traffic.clone(), &cpus)?),
-        PortChoice::AfPacket => Box::new(AfPacketGenerator::new(namespace, index, traffic.clone(), &cpus)?),
-    })
-}
-
-fn transmit(args: &Send, allowed: &Allowed, traffic: &Traffic, port: &mut dyn Port) -> Result<ExitCode> {
+fn transmit(
+    args: &Send,
+    allowed: &Allowed,
+    traffic: &Traffic,
+    load: &Load,
+    port: &mut dyn Port,
+) -> Result<ExitCode> {
     let route = Route::open(&allowed.namespace)?;
     let before = route.link_by_index(allowed.link.index)?.stats;
     if !args.json {
-        announce(args, allowed, traffic, port.name());
+        announce(allowed, traffic, load, port);
     }
-    port.start(&Load { duration: args.duration, frames: args.count })?;
+    port.start(load)?;
     let mut tally = Tally::new(args.json, args.normalize, args.report_ms);
     while !port.finished() && !interrupt::interrupted() {
         std::thread::sleep(Duration::from_millis(args.report_ms.min(10)));
@@ -198,7 +189,7 @@ fn transmit(args: &Send, allowed: &Allowed, traffic: &Traffic, port: &mut dyn Po
     let seconds = port.active_ns().map_or(ended - began, |ns| ns) as f64 / 1e9;
     let (sent, refused) = (after.tx_packets - before.tx_packets, after.tx_dropped - before.tx_dropped);
     report(args, &counters, seconds, sent, refused);
-    warn_of_rate(traffic.rate, counters.frames, seconds);
+    warn_of_rate(load.rate, counters.frames, seconds);
     if counters.frames > 0 && sent + refused == 0 {
         eprintln!(
             "linerate: warning: {name} counted none of these frames. Where it is a veth, its other end takes redirected frames only with GRO on or an XDP program: ethtool -K PEER gro on",
@@ -211,17 +202,18 @@ fn transmit(args: &Send, allowed: &Allowed, traffic: &Traffic, port: &mut dyn Po
     Ok(if counters.frames == 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
-fn announce(args: &Send, allowed: &Allowed, traffic: &Traffic, port: &str) {
-    let rate = traffic.rate.map_or("as fast as possible".into(), |r| format!("{r:.1} frames/s"));
+fn announce(allowed: &Allowed, traffic: &Traffic, load: &Load, port: &dyn Port) {
+    let rate = load.rate.map_or("as fast as possible".into(), |r| format!("{r:.1} frames/s"));
     print(&format!(
-        "{} {} frames of {} bytes with FCS, {} flows ({}), {rate}, from {} by {port}, campaign {}\n",
+        "{} {} frames of {} bytes with FCS, {} flows ({}), {rate}, from {} by {}, campaign {}\n",
         traffic.frame.family,
         traffic.frame.transport,
         traffic.mix.name,
         traffic.flows.len(),
         traffic.order,
         allowed.link.name,
-        args.campaign,
+        port.backend(),
+        traffic.campaign,
     ));
 }
 

@@ -5,10 +5,10 @@ use super::{Connections, States};
 use anyhow::{Context, Result};
 use linerate_linux::lab::{EmbeddedLab, Lane};
 use linerate_linux::net::{Netns, conntrack, sysctl};
-use linerate_linux::ports::af_packet::AfPacketGenerator;
 use linerate_linux::ports::answer::Answerer;
-use linerate_linux::ports::{Generator, Load, Port, Traffic};
-use linerate_wire::{Family, FlowOrder, MacAddr, Transport};
+use linerate_linux::ports::{self, Target};
+use linerate_plan::Backend;
+use linerate_wire::{Family, FlowOrder, Load, MacAddr, Traffic, Transport};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -49,34 +49,29 @@ impl Shower<'_> {
     /// What the ports or the kernel say.
     pub fn establish(&self, dut: &Netns, interrupted: &AtomicBool) -> Result<u64> {
         let answerer = Answerer::start(&self.lab.receiver, self.lane.receiver.index, self.campaign)?;
-        let mut frame = self.kind.frame;
-        (frame.src_mac, frame.dst_mac) =
-            (MacAddr(self.lane.generator.mac), MacAddr(self.lane.destination_mac()));
+        let target = Target {
+            ifindex: self.lane.generator.index,
+            source: MacAddr(self.lane.generator.mac),
+            destination: MacAddr(self.lane.destination_mac()),
+        };
         let traffic = Traffic {
-            frame,
-            mix: self.kind.mix.clone(),
-            flows: self.kind.flows.clone(),
             order: FlowOrder::Sequential,
-            rate: None,
             campaign: self.campaign,
             first_stream: STREAM,
-            stamp_every: 64,
-            batch: 16,
+            ..self.kind.traffic.clone()
         };
         let cpus: Vec<u32> = self.cpu.into_iter().collect();
-        let mut generator =
-            AfPacketGenerator::new(&self.lab.generator, self.lane.generator.index, traffic, &cpus)?;
-        let flows = self.kind.flows.len();
+        let namespace = &self.lab.generator;
+        let mut generator = ports::generator(Backend::AfPacket, namespace, &[target], &traffic, &cpus)?;
+        let flows = traffic.flows.len();
         // A DUT may take a millisecond for a frame; no longer.
-        let load =
-            Load { duration: Duration::from_secs(1) + Duration::from_millis(flows), frames: Some(flows) };
+        let load = Load::lasting(Duration::from_secs(1) + Duration::from_millis(flows));
         let over = || interrupted.load(Ordering::Relaxed);
         let mut unanswered = u64::MAX;
         for rate in RATES.into_iter().filter(|rate| *rate == RATES[0] || flows as f64 / rate < LONGEST_ROUND)
         {
             let before = answerer.frames();
-            generator.set_rate(Some(rate));
-            generator.start(&load)?;
+            generator.start(&Load { rate: Some(rate), frames: Some(flows), batch: 16, ..load })?;
             while !generator.finished() && !over() {
                 std::thread::sleep(Duration::from_millis(1));
             }

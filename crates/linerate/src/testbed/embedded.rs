@@ -3,7 +3,7 @@
 use super::collectors::Scene;
 use super::connections::{Freshness, Shower, Timeouts, tracked};
 use super::embedded_plan::{EmbeddedPlan, SlotLoad};
-use super::tester::{STREAMS, Tester};
+use super::tester::Tester;
 use super::{Connections, States, Testbed, TrialOutcome};
 use anyhow::{Context, Result, bail};
 use linerate_linux::lab::ledger::{self, Account, Snapshot};
@@ -18,6 +18,7 @@ use linerate_plan::settings::Dut;
 use linerate_plan::settings::Mode;
 use linerate_plan::timing::Timing;
 use linerate_stats::median;
+use linerate_wire::{Load, STREAMS};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -52,7 +53,7 @@ impl Embedded {
             mode: plan.mode,
             generator_cpus: plan.roles.generator.clone(),
             dut_cpus: plan.roles.dut.clone(),
-            longest_fcs: plan.kinds.iter().map(|k| k.mix.max_len_fcs()).max().unwrap_or(64),
+            longest_fcs: plan.kinds.iter().map(|k| k.traffic.mix.max_len_fcs()).max().unwrap_or(64),
             flows: plan.flows,
             host_changes: plan.host_changes,
             interrupted: Some(&crate::interrupt::INTERRUPTED),
@@ -79,7 +80,7 @@ impl Embedded {
             if setup.dut == Dut::TesterBaseline {
                 continue;
             }
-            let all = self.plan.kinds[kind].flows.len();
+            let all = self.plan.kinds[kind].traffic.flows.len();
             let every = setup.tracks && setup.states == States::OneWay;
             let flows = if every { all } else { all.min(ENOUGH_TO_LEARN) };
             let (generator, receiver) = self.tester.pair(kind, lane);
@@ -88,12 +89,11 @@ impl Embedded {
                 Mode::Inline => (None, 5_000),
                 Mode::Threaded | Mode::Hosts => (Some(50_000.0), 30_000),
             };
-            generator.set_rate(rate);
-            generator.set_batch(LEARNING_BATCH);
             let most_ns = 20_000_000 + flows * each_ns;
             let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
             let began = Instant::now();
-            trial::run(timing, Some(flows), generator, receiver, interrupted, |_| {})
+            let load = Load { rate, frames: Some(flows), ..Load::lasting(timing.load()) };
+            trial::run(timing, load, generator, receiver, interrupted, |_| {})
                 .context("sending the learning frames")?;
             let at_least = receiver.counters().unique() as f64 / began.elapsed().as_secs_f64();
             receiver.stop()?;
@@ -119,19 +119,20 @@ impl Embedded {
     fn establish(&mut self, slot: usize, interrupted: &AtomicBool) -> Result<()> {
         let SlotLoad { lane: number, kind } = self.plan.slots[slot];
         self.fresh[slot] = None;
-        let (lane, traffic) = (&self.lab.lanes[number], &self.plan.kinds[kind]);
+        let (lane, kind) = (&self.lab.lanes[number], &self.plan.kinds[kind]);
         let Some(dut) = &lane.dut else { return Ok(()) };
         if !self.tester.let_through(number, true) {
             return Ok(());
         }
         let (campaign, cpu) = (self.plan.campaign, self.plan.roles.control.first().copied());
-        let shower = Shower { lab: &self.lab, lane, kind: traffic, campaign, cpu };
+        let shower = Shower { lab: &self.lab, lane, kind, campaign, cpu };
         let began = Instant::now();
         let unanswered = shower.establish(&dut.namespace, interrupted);
         self.tester.let_through(number, false);
         if unanswered.context("establishing the connections of the test traffic")? == 0 {
-            let timeouts = Timeouts::of(&dut.namespace, traffic.frame.family, traffic.frame.transport);
-            self.fresh[slot] = Some(Freshness::new(began, traffic.flows.len(), timeouts));
+            let timeouts =
+                Timeouts::of(&dut.namespace, kind.traffic.frame.family, kind.traffic.frame.transport);
+            self.fresh[slot] = Some(Freshness::new(began, kind.traffic.flows.len(), timeouts));
         }
         Ok(())
     }
@@ -187,9 +188,8 @@ impl Embedded {
         let timing = Timing { warm_up_ns: 5_000_000, interval_ns: 20_000_000, ..Timing::slice(20_000_000) };
         let SlotLoad { lane, kind } = self.plan.slots[slot];
         let (generator, receiver) = self.tester.pair(kind, lane);
-        generator.set_rate(None);
-        generator.set_batch(16);
-        let outcome = trial::run(timing, None, generator, receiver, interrupted, |_| {})?;
+        let load = Load { batch: 16, ..Load::lasting(timing.load()) };
+        let outcome = trial::run(timing, load, generator, receiver, interrupted, |_| {})?;
         receiver.stop()?;
         // Inline, what is offered is what the DUT takes, also where it drops it.
         Ok(rates(&outcome.samples).map(|r| r.offered))
@@ -215,9 +215,8 @@ impl Embedded {
                 }
                 let i = (i + round) % CANDIDATES.len();
                 let (generator, receiver) = self.tester.pair(kind, lane);
-                generator.set_rate(None);
-                generator.set_batch(CANDIDATES[i]);
-                let outcome = trial::run(timing, None, generator, receiver, interrupted, |_| {})?;
+                let load = Load { batch: CANDIDATES[i], ..Load::lasting(timing.load()) };
+                let outcome = trial::run(timing, load, generator, receiver, interrupted, |_| {})?;
                 receiver.stop()?;
                 found[i].extend(rates(&outcome.samples).map(|r| r.received));
             }
@@ -268,14 +267,13 @@ impl Testbed for Embedded {
         let batch = self.batch_of(slot, load);
         let lane = &self.lab.lanes[lane_number];
         let (generator, receiver) = self.tester.pair(kind, lane_number);
-        generator.set_rate(load);
-        generator.set_batch(batch);
+        let load = Load { rate: load, batch, ..Load::lasting(timing.load()) };
         let mut collectors = Scene::of_lane(lane).before(&self.plan.collect);
         let counted = lane.rule_counts();
         let before = self.lab.snapshot(lane)?;
         let began = Instant::now();
         let during = |moment| collectors.during(moment);
-        let outcome = trial::run(timing, None, generator, receiver, interrupted, during)?;
+        let outcome = trial::run(timing, load, generator, receiver, interrupted, during)?;
         let sent = generator.counters();
         let (received, account) = settle(&self.lab, lane, &before, &sent, receiver)?;
         let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
@@ -296,9 +294,6 @@ impl Testbed for Embedded {
 
 /// Frames/s below which a batch takes long enough to matter.
 const SLOW: f64 = 32_000.0;
-
-/// Frames handed over at once while a DUT learns.
-const LEARNING_BATCH: u32 = 64;
 
 /// Frames handed over at once where a rate was asked for.
 pub const PACED_BATCH: u32 = 8;

@@ -3,19 +3,10 @@
 use linerate_linux::host::journal::Consent;
 use linerate_linux::lab::Setup;
 use linerate_measure::record::Roles;
+use linerate_plan::Backend;
 use linerate_plan::campaign::Collect;
 use linerate_plan::settings::Mode;
-use linerate_wire::{FlowOrder, FlowSpace, FrameMix, FrameSpec};
-use std::sync::Arc;
-
-/// How frames leave and arrive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backend {
-    /// XDP live frames and an XDP receiver.
-    Xdp,
-    /// AF_PACKET sockets: slower, but they need no more than a namespace of one's own.
-    Packet,
-}
+use linerate_wire::Traffic;
 
 /// The path and the frames of a slot.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,18 +18,10 @@ pub struct SlotLoad {
 }
 
 /// A kind of traffic: the slots that differ in nothing but the variant share it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TrafficKind {
-    /// Headers; the addresses are filled in per lane.
-    pub frame: FrameSpec,
-    /// Lengths.
-    pub mix: FrameMix,
-    /// Flows.
-    pub flows: Arc<FlowSpace>,
-    /// Their order.
-    pub order: FlowOrder,
-    /// One frame in this many carries a time stamp.
-    pub stamp_every: u32,
+    /// The frames. Ethernet addresses, campaign and streams are filled in by the testbed.
+    pub traffic: Traffic,
     /// The generator's CPUs, one thread on each.
     pub cpus: Vec<u32>,
 }

@@ -4,11 +4,11 @@
 use super::{SlotLoad, Testbed, TrafficKind, TrialOutcome};
 use anyhow::Result;
 use linerate_linux::lab::ledger::Account;
-use linerate_linux::ports::Traffic;
 use linerate_linux::ports::memory::{MemoryDut, MemoryLink};
 use linerate_measure::audit::SecondCount;
 use linerate_plan::timing::Timing;
 use linerate_plan::units::{Rate, parse_duration_ns};
+use linerate_wire::Traffic;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -36,19 +36,8 @@ impl Simulated {
         layout: Vec<SlotLoad>,
         beyond: Duration,
     ) -> Result<Self> {
-        let links = kinds.iter().map(|kind| {
-            MemoryLink::new(&Traffic {
-                frame: kind.frame,
-                mix: kind.mix.clone(),
-                flows: kind.flows.clone(),
-                order: kind.order,
-                rate: None,
-                campaign: 1,
-                first_stream: 0,
-                stamp_every: kind.stamp_every,
-                batch: 64,
-            })
-        });
+        let links =
+            kinds.iter().map(|kind| MemoryLink::new(&Traffic { campaign: 1, ..kind.traffic.clone() }));
         let links = links.collect::<Result<_, _>>()?;
         Ok(Simulated { links, layout, duts, beyond, passed: Duration::ZERO })
     }

@@ -1,14 +1,15 @@
 //! Whatever happens to a connection or to its ends: the load ends, and who is left is told.
 
 use super::common::LINERATE;
-use super::hosts::{Held, Hosts, counter, greet, load, sender, serve};
+use super::hosts::{Held, Hosts, counter, greet, order, sender, serve};
 use linerate_hosts::agent::Versions;
 use linerate_hosts::agent::client::Lost;
 use linerate_hosts::agent::message::{Code, Reply};
-use linerate_hosts::agent::spec::Backend;
 use linerate_linux::ports::monotonic_ns;
+use linerate_plan::Backend;
 use linerate_plan::timing::Timing;
 use linerate_remote::agents::{Agent, AgentError, Link, Member, Trial};
+use linerate_wire::Load;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -21,7 +22,7 @@ const END_WITHIN: Duration = Duration::from_secs(1);
 fn set_going(agent: &Agent, hosts: &Hosts, means: Backend) {
     agent.prepare(sender(means)).unwrap();
     agent.compare_clocks().unwrap();
-    agent.arm(vec!["out".into()], load(60_000, 20_000.0)).unwrap();
+    agent.arm(vec!["out".into()], order(60_000, 20_000.0)).unwrap();
     let number = agent.go(monotonic_ns()).unwrap();
     loop {
         let (_, said) =
@@ -141,14 +142,9 @@ fn a_trial_ends_when_one_of_its_agents_is_lost() {
         Member { agent: &generator, generators: vec!["out".into()], receivers: vec![] },
         Member { agent: receiver.agent(), generators: vec![], receivers: vec!["in".into()] },
     ];
-    let trial = Trial {
-        members: &members,
-        timing: Timing::slice(30_000_000_000),
-        rate: Some(5_000.0),
-        frames: None,
-        batch: 8,
-        answer: false,
-    };
+    let timing = Timing::slice(30_000_000_000);
+    let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };
+    let trial = Trial { members: &members, timing, load, answer: false };
     let began = Instant::now();
     let error = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -175,8 +171,8 @@ fn an_interrupt_ends_a_trial_with_what_there_is() {
         Member { agent: &receiver, generators: vec![], receivers: vec!["in".into()] },
     ];
     let timing = Timing { run_ns: 30_000_000_000, ..Timing::slice(1_000_000) };
-    let trial =
-        Trial { members: &members, timing, rate: Some(5_000.0), frames: None, batch: 8, answer: false };
+    let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };
+    let trial = Trial { members: &members, timing, load, answer: false };
     let interrupted = AtomicBool::new(false);
     let flown = std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -1,13 +1,14 @@
 //! Three hosts in a row: generator, device under test, receiver.
 
 use super::common::{LINERATE, lab::ip, lab::names, unique};
-use linerate_hosts::agent::spec::{Backend, Filter, Flows, Lengths, Load, Port, Role, Traffic};
+use linerate_hosts::agent::spec::{Order, Port, Role};
 use linerate_linux::lab::addresses::{GENERATOR_SIDE, RECEIVER_SIDE};
 use linerate_linux::net::Netns;
 use linerate_linux::net::ethtool::Ethtool;
 use linerate_linux::net::netlink::{LinkStats, Route};
+use linerate_plan::Backend;
 use linerate_remote::agents::{Agent, Link};
-use linerate_wire::{Family, FlowOrder, MacAddr, Transport};
+use linerate_wire::{Family, Filter, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -152,42 +153,27 @@ impl Drop for Held {
     }
 }
 
-pub fn sender(means: Backend) -> Port {
+pub fn sender(backend: Backend) -> Port {
+    let frame = FrameSpec::new(INSIDE, MacAddr::default(), Family::V4, Transport::Udp);
+    let flows = FlowSpace::benchmark(Family::V4, 100).unwrap();
+    let traffic = Traffic::new(frame, FrameMix::single(64), flows);
+    let traffic = Traffic { campaign: CAMPAIGN, stamp_every: 16, ..traffic };
     Port {
         name: "out".into(),
         interface: "g0".into(),
         isolated: true,
-        means,
+        backend,
         cpus: vec![],
-        role: Role::Generator(Box::new(Traffic {
-            family: Family::V4,
-            transport: Transport::Udp,
-            to: INSIDE,
-            from: None,
-            vlan: None,
-            checksum: true,
-            lengths: Lengths { name: "64".into(), pattern: vec![64] },
-            flows: Flows::Benchmark(100),
-            order: FlowOrder::Sequential,
-            campaign: CAMPAIGN,
-            first_stream: 0,
-            stamp_every: 16,
-        })),
+        role: Role::Generator(Box::new(traffic)),
     }
 }
 
-pub fn counter(means: Backend) -> Port {
-    let filter = Filter { campaign: CAMPAIGN, streams: 4, unsigned: false, pass_foreign: false };
-    Port { name: "in".into(), interface: "r0".into(), role: Role::Receiver(filter), ..sender(means) }
+pub fn counter(backend: Backend) -> Port {
+    let filter = Filter { streams: 4, ..Filter::of_campaign(CAMPAIGN) };
+    Port { name: "in".into(), interface: "r0".into(), role: Role::Receiver(filter), ..sender(backend) }
 }
 
-pub fn load(ms: u64, rate: f64) -> Load {
-    Load {
-        duration_ns: ms * 1_000_000,
-        frames: None,
-        rate: Some(rate),
-        batch: 8,
-        sample_ns: 10_000_000,
-        answer: false,
-    }
+pub fn order(ms: u64, rate: f64) -> Order {
+    let load = Load { rate: Some(rate), batch: 8, ..Load::lasting(Duration::from_millis(ms)) };
+    Order { load, sample_ns: 10_000_000, answer: false }
 }

@@ -2,20 +2,21 @@
 
 use super::common::lab::ip;
 use super::hosts::{CAMPAIGN, Hosts, INSIDE, RECEIVER, counted, counter, greet, sender};
-use linerate_hosts::agent::spec::{Backend, Lengths, Role, Traffic};
+use linerate_hosts::agent::spec::Role;
 use linerate_hosts::agent::{FEATURES, SPOKEN};
 use linerate_linux::net::{Netns, procnet};
 use linerate_measure::trial::rates;
+use linerate_plan::Backend;
 use linerate_plan::timing::Timing;
 use linerate_remote::agents::lab::{Cabling, Card, RealLab, Sender};
 use linerate_remote::agents::{Flown, Member, Trial};
+use linerate_wire::{FrameMix, Load, Traffic};
 use std::sync::atomic::AtomicBool;
 
 fn fly(members: &[Member<'_>], rate: Option<f64>, ms: u64) -> Flown {
     let timing = Timing { quiet_ns: 200_000_000, drain_ns: 2_000_000_000, ..Timing::slice(ms * 1_000_000) };
-    Trial { members, timing, rate, frames: None, batch: 8, answer: false }
-        .run(&AtomicBool::new(false))
-        .unwrap()
+    let load = Load { rate, batch: 8, ..Load::lasting(timing.load()) };
+    Trial { members, timing, load, answer: false }.run(&AtomicBool::new(false)).unwrap()
 }
 
 /// Generator and receiver on hosts of their own, a router between them.
@@ -76,6 +77,7 @@ fn every_frame_of_live_frames_is_accounted_for() {
 #[ignore = "needs root: run by make test as root"]
 fn every_frame_of_sockets_is_accounted_for() {
     conserves(Backend::AfPacket, Backend::AfPacket);
+    conserves(Backend::AfXdp, Backend::AfXdp);
 }
 
 #[test]
@@ -90,8 +92,8 @@ fn a_number_of_frames_is_sent_exactly_and_no_port_is_left_behind() {
         Member { agent: &receiver, generators: vec![], receivers: vec!["in".into()] },
     ];
     let timing = Timing { quiet_ns: 200_000_000, ..Timing::slice(5_000_000_000) };
-    let trial =
-        Trial { members: &members, timing, rate: Some(10_000.0), frames: Some(777), batch: 8, answer: false };
+    let load = Load { rate: Some(10_000.0), frames: Some(777), batch: 8, ..Load::lasting(timing.load()) };
+    let trial = Trial { members: &members, timing, load, answer: false };
     for _ in 0..2 {
         let flown = trial.run(&AtomicBool::new(false)).unwrap();
         assert_eq!((flown.generator.frames, flown.receiver.unique()), (777, 777));
@@ -99,7 +101,7 @@ fn a_number_of_frames_is_sent_exactly_and_no_port_is_left_behind() {
     // The port that takes the place of another of its name detaches its program first.
     receiver.prepare(counter(Backend::Xdp)).unwrap();
     generator.release(vec![]).unwrap();
-    assert!(generator.arm(vec!["out".into()], super::hosts::load(10, 1000.0)).is_err());
+    assert!(generator.arm(vec!["out".into()], super::hosts::order(10, 1000.0)).is_err());
 }
 
 #[test]
@@ -133,19 +135,23 @@ fn facts_name_cards_and_what_speaks_against_them() {
 fn a_lab_of_hosts_sends_several_kinds_of_frames_and_counts_what_arrives() {
     let hosts = Hosts::routed();
     let agents = vec![greet("g", &hosts.generator), greet("r", &hosts.receiver)];
-    let card = |agent, interface: &str| Card { agent, interface: interface.into(), cpus: vec![] };
+    let card = |agent, interface: &str| Card {
+        agent,
+        interface: interface.into(),
+        backend: Backend::Xdp,
+        cpus: vec![],
+    };
     let cabling = Cabling {
         senders: vec![Sender { card: card(0, "g0"), to: INSIDE }],
         receiver: card(1, "r0"),
-        means: Backend::Xdp,
         isolated: true,
     };
     let Role::Generator(traffic) = sender(Backend::Xdp).role else { unreachable!() };
-    let longer =
-        Traffic { lengths: Lengths { name: "512".into(), pattern: vec![512] }, ..(*traffic).clone() };
+    let longer = Traffic { mix: FrameMix::single(512), ..(*traffic).clone() };
     let mut lab = RealLab::new(agents, cabling, vec![*traffic, longer], CAMPAIGN).unwrap();
     let stop = AtomicBool::new(false);
     let timing = Timing { quiet_ns: 200_000_000, ..Timing::slice(100_000_000) };
+    let load = Load { rate: Some(5_000.0), batch: 8, ..Load::lasting(timing.load()) };
     // A route that leads the frames nowhere comes and goes.
     for (kind, change, passes) in
         [(0, None, true), (0, Some("add"), false), (1, Some("del"), true), (0, None, true)]
@@ -154,7 +160,7 @@ fn a_lab_of_hosts_sends_several_kinds_of_frames_and_counts_what_arrives() {
             ip(&format!("-n {} route {change} blackhole 198.19.0.0/17", hosts.dut)).ok();
         }
         lab.learn(kind, 100, false, &stop).unwrap();
-        let flown = lab.trial(kind, Some(5_000.0), timing, 8, &stop).unwrap();
+        let flown = lab.trial(kind, timing, load, &stop).unwrap();
         let (sent, received) = (flown.generator.frames, flown.receiver.unique());
         assert!(sent >= 500 && flown.outcome.faults.is_empty(), "{flown:?}");
         assert_eq!(received, if passes { sent } else { 0 });

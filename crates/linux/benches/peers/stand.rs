@@ -3,12 +3,11 @@
 use crate::Failure;
 use linerate_linux::host::journal::Consent;
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane, Setup};
-use linerate_linux::ports::live::{LiveFrames, Target};
-use linerate_linux::ports::xdp_receiver::{ReceiverOptions, XdpReceiver, bare_drop};
-use linerate_linux::ports::{Generator, Load, Port, Traffic, monotonic_ns};
+use linerate_linux::ports::live::LiveFrames;
+use linerate_linux::ports::xdp_receiver::{XdpReceiver, bare_drop};
+use linerate_linux::ports::{Arrival, Port, Target, monotonic_ns};
 use linerate_plan::settings::Mode;
-use linerate_wire::{Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MacAddr, Transport};
-use std::sync::Arc;
+use linerate_wire::{Family, Filter, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
 use std::time::{Duration, Instant};
 
 /// The generators' CPU; the benchmark itself sleeps on the other.
@@ -82,8 +81,8 @@ impl Testbed {
     /// The kernel does not take the program.
     pub fn receive_on_all(&mut self) -> Result<(), Failure> {
         for lane in &self.lab.lanes {
-            let options = receiver_options(self.lab.spec.queues(), true);
-            self.receivers.push(XdpReceiver::new(&self.lab.receiver, lane.receiver.index, options)?);
+            let at = Arrival { ifindex: lane.receiver.index, queues: self.lab.spec.queues() };
+            self.receivers.push(XdpReceiver::new(&self.lab.receiver, at, filter(true))?);
         }
         Ok(())
     }
@@ -97,7 +96,7 @@ impl Testbed {
         let first = self.lab.lanes.first().ok_or("a lab without lanes")?;
         let traffic = traffic(first, flows)?;
         let make = if kind == Kind::Full { LiveFrames::new } else { LiveFrames::limit };
-        self.generators.push(make(&self.lab.generator, targets, traffic, cpus.to_vec())?);
+        self.generators.push(make(&self.lab.generator, &targets, &traffic, cpus)?);
         Ok(self.generators.len() - 1)
     }
 
@@ -135,7 +134,7 @@ impl Testbed {
         let (namespace, ifindex) = (&self.lab.receiver, self.lab.lanes[lane].receiver.index);
         let generator = &mut self.generators[generator];
         if accounting {
-            let mut receiver = XdpReceiver::new(namespace, ifindex, receiver_options(1, false))?;
+            let mut receiver = XdpReceiver::new(namespace, Arrival { ifindex, queues: 1 }, filter(false))?;
             return Ok(slice(generator, &mut receiver, lane, 64, window)?.sent);
         }
         let _program = bare_drop(namespace, ifindex)?;
@@ -155,12 +154,9 @@ impl Testbed {
     ) -> Result<Rates, Failure> {
         let (generator, receiver) = (&mut self.generators[generator], &mut self.receivers[lane]);
         generator.aim(lane);
-        generator.set_batch(64);
-        generator.set_rate(Some(rate));
         receiver.reset()?;
-        generator.start(&load(window * 2 + START_WITHIN))?;
+        generator.start(&Load { rate: Some(rate), ..load(window * 2 + START_WITHIN) })?;
         let rates = paced_rates(generator, receiver, rate, window);
-        generator.set_rate(None);
         generator.stop()?;
         std::thread::sleep(REST);
         rates
@@ -228,9 +224,8 @@ fn slice(
     window: Duration,
 ) -> Result<Rates, Failure> {
     generator.aim(lane);
-    generator.set_batch(batch);
     receiver.reset()?;
-    generator.start(&load(window + Duration::from_secs(1)))?;
+    generator.start(&Load { batch, ..load(window + Duration::from_secs(1)) })?;
     let end = Instant::now() + START_WITHIN;
     while generator.began_ns().is_none() {
         if generator.finished() || Instant::now() > end {
@@ -292,16 +287,17 @@ impl Count for Uncounted {
 
 /// A load that ends by itself.
 pub fn load(duration: Duration) -> Load {
-    Load { duration, frames: None }
+    Load::lasting(duration)
 }
 
-/// The options of all receivers here.
-pub fn receiver_options(queues: u32, unsigned: bool) -> ReceiverOptions {
-    ReceiverOptions { campaign: CAMPAIGN, streams: 2, queues, pass_foreign: false, unsigned }
+/// What all receivers here count.
+pub fn filter(unsigned: bool) -> Filter {
+    Filter { streams: 2, unsigned, ..Filter::of_campaign(CAMPAIGN) }
 }
 
 fn target(lane: &Lane) -> Target {
-    Target { ifindex: lane.generator.index, source: lane.generator.mac, destination: lane.destination_mac() }
+    let (source, destination) = (MacAddr(lane.generator.mac), MacAddr(lane.destination_mac()));
+    Target { ifindex: lane.generator.index, source, destination }
 }
 
 /// What every frame looks like, but for the signature of ours.
@@ -311,15 +307,6 @@ pub fn frame(lane: &Lane) -> FrameSpec {
 }
 
 fn traffic(lane: &Lane, flows: u32) -> Result<Traffic, Failure> {
-    Ok(Traffic {
-        frame: frame(lane),
-        mix: FrameMix::single(FRAME_FCS),
-        flows: Arc::new(FlowSpace::benchmark(Family::V4, flows)?),
-        order: FlowOrder::Sequential,
-        rate: None,
-        campaign: CAMPAIGN,
-        first_stream: 0,
-        stamp_every: 64,
-        batch: 64,
-    })
+    let flows = FlowSpace::benchmark(Family::V4, flows)?;
+    Ok(Traffic { campaign: CAMPAIGN, ..Traffic::new(frame(lane), FrameMix::single(FRAME_FCS), flows) })
 }

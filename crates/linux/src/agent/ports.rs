@@ -4,36 +4,19 @@ use super::{Options, facts};
 use crate::host::cpu;
 use crate::net::netlink::{LinkInfo, Route};
 use crate::net::{Netns, guard};
-use crate::ports::af_packet::{AfPacketGenerator, AfPacketReceiver};
-use crate::ports::af_xdp::{AfXdpGenerator, AfXdpReceiver};
-use crate::ports::live::{LiveFrames, Target};
-use crate::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
-use crate::ports::{Generator, Port, PortError, Traffic};
+use crate::ports::{self, Arrival, Port, PortError, Target};
 use linerate_hosts::agent::message::{Code, Fault, Prepared};
-use linerate_hosts::agent::spec::{self, Backend, Filter, Role};
-use linerate_wire::MacAddr;
-use std::sync::Arc;
+use linerate_hosts::agent::spec::{self, Role};
+use linerate_wire::{FCS_LEN, MacAddr, Traffic};
 use std::time::Duration;
 
 /// A port that is there.
-pub(super) enum Made {
-    Generator(Box<dyn Generator>),
-    Receiver(Box<dyn Port>),
-}
-
-impl Made {
-    pub fn port(&self) -> &dyn Port {
-        match self {
-            Made::Generator(port) => port.as_ref(),
-            Made::Receiver(port) => port.as_ref(),
-        }
-    }
-}
-
-/// Where a port is, and whose frames it is about: what answers on its interface need.
-pub(super) struct Site {
+pub(super) struct Made {
+    pub port: Box<dyn Port>,
+    pub sends: bool,
     pub namespace: Netns,
     pub ifindex: u32,
+    /// Whose frames it sends or counts.
     pub campaign: u8,
 }
 
@@ -44,42 +27,42 @@ const LINK_WITHIN: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// The interface must not be used, is not there or down, or the port cannot be made.
-pub(super) fn make(wanted: &spec::Port, options: &Options) -> Result<(Made, Site, Prepared), Fault> {
+pub(super) fn make(wanted: &spec::Port, options: &Options) -> Result<(Made, Prepared), Fault> {
     let namespace = Netns::current().map_err(|e| failed(wanted, &e, "run the agent as root"))?;
     let (link, mut warnings) = permitted(&namespace, wanted, options)?;
     let cpus = cpus(wanted)?;
-    let made = match &wanted.role {
+    let (port, sends, campaign) = match &wanted.role {
         Role::Generator(traffic) => {
             check_mtu(wanted, &link, traffic)?;
-            Made::Generator(
-                generator(wanted, &namespace, &link, traffic, &cpus).map_err(|e| unsuitable(wanted, &e))?,
-            )
+            let frame = &traffic.frame;
+            let source = if frame.src_mac == MacAddr::default() { MacAddr(link.mac) } else { frame.src_mac };
+            let target = Target { ifindex: link.index, source, destination: frame.dst_mac };
+            if frame.dst_mac.is_multicast() {
+                warnings.push(format!("{} is a group: every station takes these frames", frame.dst_mac));
+            }
+            let port = ports::generator(wanted.backend, &namespace, &[target], traffic, &cpus);
+            (port, true, traffic.campaign)
         }
-        Role::Receiver(filter) => Made::Receiver(
-            receiver(wanted, &namespace, &link, *filter, &cpus).map_err(|e| unsuitable(wanted, &e))?,
-        ),
+        Role::Receiver(filter) => {
+            let at = Arrival { ifindex: link.index, queues: link.num_rx_queues };
+            let backend = wanted.backend.resolved(0);
+            let port = ports::receiver(backend, &namespace, at, *filter, cpus.first().copied());
+            (port, false, filter.campaign)
+        }
     };
+    let port = port.map_err(|e| unsuitable(wanted, &e))?;
     // An XDP program may have taken the link down.
     let route = Route::open(&namespace).map_err(|e| failed(wanted, &e, LINK))?;
     route.wait_running(link.index, LINK_WITHIN).map_err(|e| failed(wanted, &e, LINK))?;
     let link = route.link_by_index(link.index).map_err(|e| failed(wanted, &e, LINK))?;
-    if let Role::Generator(traffic) = &wanted.role
-        && traffic.to.is_multicast()
-    {
-        warnings.push(format!("{} is a group: every station takes these frames", traffic.to));
-    }
     let prepared = Prepared {
         port: wanted.name.clone(),
-        kind: made.port().name().into(),
+        kind: port.backend().name().into(),
         interface: facts::interface(&namespace, &link, options),
         cpus,
         warnings,
     };
-    let campaign = match &wanted.role {
-        Role::Generator(traffic) => traffic.campaign,
-        Role::Receiver(filter) => filter.campaign,
-    };
-    Ok((made, Site { namespace, ifindex: link.index, campaign }, prepared))
+    Ok((Made { port, sends, namespace, ifindex: link.index, campaign }, prepared))
 }
 
 const LINK: &str = "is the cable in, and the other end up?";
@@ -155,10 +138,9 @@ fn permitted(
     Ok((link, warnings))
 }
 
-fn check_mtu(wanted: &spec::Port, link: &LinkInfo, traffic: &spec::Traffic) -> Result<(), Fault> {
-    let longest = traffic.mix().max_len_fcs();
-    let overhead = if traffic.vlan.is_some() { 22 } else { 18 };
-    let needed = u32::from(longest).saturating_sub(overhead);
+fn check_mtu(wanted: &spec::Port, link: &LinkInfo, traffic: &Traffic) -> Result<(), Fault> {
+    let longest = traffic.mix.max_len_fcs();
+    let needed = u32::from(longest).saturating_sub((traffic.frame.l2_len() + FCS_LEN) as u32);
     if needed <= link.mtu {
         return Ok(());
     }
@@ -178,56 +160,4 @@ fn cpus(wanted: &spec::Port) -> Result<Vec<u32>, Fault> {
         (true, Role::Generator(_)) => Ok(online.last().copied().into_iter().collect()),
         (true, Role::Receiver(_)) => Ok(online.first().copied().into_iter().collect()),
     }
-}
-
-fn generator(
-    wanted: &spec::Port,
-    namespace: &Netns,
-    link: &LinkInfo,
-    asked: &spec::Traffic,
-    cpus: &[u32],
-) -> Result<Box<dyn Generator>, PortError> {
-    let frame = asked.frame(MacAddr(link.mac));
-    let traffic = Traffic {
-        frame,
-        mix: asked.mix(),
-        flows: Arc::new(asked.flow_space().map_err(PortError::Unsuitable)?),
-        order: asked.order,
-        rate: None,
-        campaign: asked.campaign,
-        first_stream: asked.first_stream,
-        stamp_every: asked.stamp_every,
-        batch: 64,
-    };
-    Ok(match wanted.means {
-        Backend::Xdp => {
-            let target =
-                Target { ifindex: link.index, source: frame.src_mac.0, destination: frame.dst_mac.0 };
-            Box::new(LiveFrames::new(namespace, vec![target], traffic, cpus.to_vec())?)
-        }
-        Backend::AfXdp => Box::new(AfXdpGenerator::new(namespace, link.index, traffic, cpus)?),
-        Backend::AfPacket => Box::new(AfPacketGenerator::new(namespace, link.index, traffic, cpus)?),
-    })
-}
-
-fn receiver(
-    wanted: &spec::Port,
-    namespace: &Netns,
-    link: &LinkInfo,
-    filter: Filter,
-    cpus: &[u32],
-) -> Result<Box<dyn Port>, PortError> {
-    let options = ReceiverOptions {
-        campaign: filter.campaign,
-        streams: filter.streams.into(),
-        queues: link.num_rx_queues.max(1),
-        pass_foreign: filter.pass_foreign,
-        unsigned: filter.unsigned,
-    };
-    let (index, cpu) = (link.index, cpus.first().copied());
-    Ok(match wanted.means {
-        Backend::Xdp => Box::new(XdpReceiver::new(namespace, index, options)?),
-        Backend::AfXdp => Box::new(AfXdpReceiver::new(namespace, index, options, cpu)?.0),
-        Backend::AfPacket => Box::new(AfPacketReceiver::new(namespace, index, options, cpu)?),
-    })
 }

@@ -1,14 +1,15 @@
 //! What takes time: ports and loads. One thing after the other, on a thread of its own.
 
-use super::ports::{self, Made, Site};
+use super::ports::{self, Made};
 use super::{Input, Options, facts};
 use crate::host::cpu::CpuTimes;
 use crate::ports::answer::Answerer;
-use crate::ports::{Load, PortError, monotonic_ns};
+use crate::ports::{PortError, monotonic_ns};
 use linerate_hosts::agent::message::{Code, End, Fault, Reply, Sample};
 use linerate_hosts::agent::server::Task;
-use linerate_hosts::agent::spec;
+use linerate_hosts::agent::spec::Order;
 use linerate_measure::counters::PortCounters;
+use linerate_wire::Load;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -23,11 +24,9 @@ pub(super) struct Worker {
     to: SyncSender<Input>,
     cancel: Arc<AtomicBool>,
     ports: BTreeMap<String, Made>,
-    /// Where each port is.
-    sites: BTreeMap<String, Site>,
     /// By port: who answers its frames, or counts the answers to them.
     answerers: BTreeMap<String, Answerer>,
-    armed: Option<(Vec<String>, spec::Load)>,
+    armed: Option<(Vec<String>, Order)>,
 }
 
 /// Generators are started so much before their moment: setting up a call of BPF_PROG_RUN takes 13 to 33 ms.
@@ -41,15 +40,7 @@ const QUEUES_EVERY_NS: u64 = 1_000_000_000;
 
 impl Worker {
     pub fn new(options: Options, to: SyncSender<Input>, cancel: Arc<AtomicBool>) -> Worker {
-        Worker {
-            options,
-            to,
-            cancel,
-            ports: BTreeMap::new(),
-            sites: BTreeMap::new(),
-            answerers: BTreeMap::new(),
-            armed: None,
-        }
+        Worker { options, to, cancel, ports: BTreeMap::new(), answerers: BTreeMap::new(), armed: None }
     }
 
     pub fn run(&mut self, todo: &Receiver<Task>) {
@@ -79,8 +70,7 @@ impl Worker {
                 // An XDP program on the same interface must be gone before another can come.
                 self.ports.remove(&wanted.name);
                 self.answerers.remove(&wanted.name);
-                let (made, site, prepared) = ports::make(&wanted, &self.options)?;
-                self.sites.insert(wanted.name.clone(), site);
+                let (made, prepared) = ports::make(&wanted, &self.options)?;
                 self.ports.insert(wanted.name.clone(), made);
                 Ok(Reply::Prepared(Box::new(prepared)))
             }
@@ -92,12 +82,12 @@ impl Worker {
                 }
                 Ok(Reply::Released {})
             }
-            Task::Arm(names, load) => self.arm(names, load),
+            Task::Arm(names, order) => self.arm(names, order),
             Task::Run(at_ns) => self.fly(at_ns),
             Task::Counters(names) => {
                 let answers = |name: &String| self.answerers.get(name).map_or(0, Answerer::frames);
                 let named = |name: &String| {
-                    let counters = self.ports.get(name)?.port().counters();
+                    let counters = self.ports.get(name)?.port.counters();
                     Some((name.clone(), PortCounters { answers: answers(name), ..counters }))
                 };
                 Ok(Reply::Counters { ports: names.iter().filter_map(named).collect() })
@@ -110,36 +100,31 @@ impl Worker {
         }
     }
 
-    fn arm(&mut self, names: Vec<String>, load: spec::Load) -> Result<Reply, Fault> {
+    fn arm(&mut self, names: Vec<String>, order: Order) -> Result<Reply, Fault> {
         self.armed = None;
         self.answerers.clear();
         for name in &names {
-            self.answer(name, load.answer).map_err(|e| system("preparing answers", e))?;
-            if let Some(Made::Generator(port)) = self.ports.get_mut(name) {
-                port.set_rate(load.rate);
-                port.set_batch(load.batch);
+            self.answer(name, order.answer).map_err(|e| system("preparing answers", e))?;
+            if let Some(made) = self.ports.get_mut(name).filter(|made| made.sends) {
                 // An earlier load's threads are waited for now, not at the start.
-                port.stop().map_err(|e| system("ending the load before", e))?;
+                made.port.stop().map_err(|e| system("ending the load before", e))?;
             }
         }
-        self.armed = Some((names, load));
+        self.armed = Some((names, order));
         Ok(Reply::Armed {})
     }
 
     /// Lets a port's frames be answered, and the answers be counted, until the next load; or not.
     fn answer(&mut self, name: &String, wanted: bool) -> Result<(), PortError> {
-        let (Some(made), Some(site)) = (self.ports.get_mut(name), self.sites.get(name)) else {
+        let Some(Made { port, sends, namespace, ifindex, campaign }) = self.ports.get_mut(name) else {
             return Ok(());
         };
-        let Site { namespace, ifindex, campaign } = site;
-        let answerer = match made {
-            // A receiver that takes frames from the stack cannot: nobody hears an answer then.
-            Made::Receiver(port) => match port.let_through(wanted) && wanted {
-                true => Answerer::start(namespace, *ifindex, *campaign)?,
-                false => return Ok(()),
-            },
-            Made::Generator(_) if wanted => Answerer::listen(namespace, *ifindex, *campaign)?,
-            Made::Generator(_) => return Ok(()),
+        // A receiver that takes frames from the stack cannot let them through: nobody hears an answer then.
+        let hears = *sends || port.let_through(wanted);
+        let answerer = match *sends {
+            _ if !wanted || !hears => return Ok(()),
+            true => Answerer::listen(namespace, *ifindex, *campaign)?,
+            false => Answerer::start(namespace, *ifindex, *campaign)?,
         };
         self.answerers.insert(name.clone(), answerer);
         Ok(())
@@ -147,7 +132,7 @@ impl Worker {
 
     /// Runs the load that is armed. Its end is in the reply, also where a port failed; generators are stopped in any case.
     fn fly(&mut self, at_ns: u64) -> Result<Reply, Fault> {
-        let (names, load) =
+        let (names, order) =
             self.armed.take().ok_or_else(|| Fault::order("starting the load", "nothing is armed"))?;
         let mut flown: Vec<(&String, &mut Made)> = Vec::new();
         for (name, made) in &mut self.ports {
@@ -156,7 +141,7 @@ impl Worker {
             }
         }
         let mut flight =
-            Flight { at_ns: at_ns.max(monotonic_ns()), load, flown, to: &self.to, cancel: &self.cancel };
+            Flight { at_ns: at_ns.max(monotonic_ns()), order, flown, to: &self.to, cancel: &self.cancel };
         let mut faults = Vec::new();
         let root = Path::new("/");
         let mut before = None;
@@ -170,8 +155,8 @@ impl Worker {
             End::Failed
         });
         for (name, made) in &mut flight.flown {
-            if let Made::Generator(port) = made
-                && let Err(error) = port.stop()
+            if made.sends
+                && let Err(error) = made.port.stop()
             {
                 faults.push(format!("{name}: {error}"));
                 why = End::Failed;
@@ -191,7 +176,7 @@ fn system(what: &str, why: impl ToString) -> Fault {
 /// A load under way.
 struct Flight<'a> {
     at_ns: u64,
-    load: spec::Load,
+    order: Order,
     flown: Vec<(&'a String, &'a mut Made)>,
     to: &'a SyncSender<Input>,
     cancel: &'a AtomicBool,
@@ -200,24 +185,17 @@ struct Flight<'a> {
 impl Flight<'_> {
     /// Receivers count from now on; generators are ready to send at their moment.
     fn start(&mut self) -> Result<(), PortError> {
-        let load = Load { duration: Duration::from_nanos(self.load.duration_ns), frames: self.load.frames };
-        for (name, made) in &mut self.flown {
-            if let Made::Receiver(port) = made {
-                port.start(&load)?;
-                say(self.to, Reply::Began { port: name.to_string(), at_ns: monotonic_ns() });
-            }
+        let load = Load { not_before_ns: self.at_ns, ..self.order.load };
+        for (name, made) in self.flown.iter_mut().filter(|(_, made)| !made.sends) {
+            made.port.start(&load)?;
+            say(self.to, Reply::Began { port: name.to_string(), at_ns: monotonic_ns() });
         }
         self.sleep_until(self.at_ns.saturating_sub(AHEAD_NS), || false);
         if self.cancelled() {
             return Ok(());
         }
-        for (_, made) in &mut self.flown {
-            if let Made::Generator(port) = made {
-                port.set_not_before(self.at_ns);
-                port.start(&load)?;
-            }
-        }
-        Ok(())
+        let mut generators = self.flown.iter_mut().filter(|(_, made)| made.sends);
+        generators.try_for_each(|(_, made)| made.port.start(&load))
     }
 
     /// Reports until the load is over.
@@ -240,7 +218,7 @@ impl Flight<'_> {
                     queues_ns = now + QUEUES_EVERY_NS;
                 }
                 // A moment that was missed is not made up for: samples stay at multiples of their distance.
-                next_ns += self.load.sample_ns * ((now - next_ns) / self.load.sample_ns + 1);
+                next_ns += self.order.sample_ns * ((now - next_ns) / self.order.sample_ns + 1);
             }
             self.sleep_until(next_ns, || self.is_over());
         }
@@ -248,9 +226,9 @@ impl Flight<'_> {
 
     /// Tells of generators whose first frame has left.
     fn announce(&self, begun: &mut [bool]) -> Result<(), PortError> {
-        for ((name, made), begun) in self.flown.iter().zip(begun).filter(|(_, begun)| !**begun) {
-            let Made::Generator(port) = made else { continue };
-            if let Some(at_ns) = port.began_ns() {
+        let waiting = self.flown.iter().zip(begun).filter(|((_, made), begun)| made.sends && !**begun);
+        for ((name, made), begun) in waiting {
+            if let Some(at_ns) = made.port.began_ns() {
                 *begun = true;
                 say(self.to, Reply::Began { port: name.to_string(), at_ns });
             } else if monotonic_ns() > self.at_ns + START_WITHIN_NS {
@@ -264,13 +242,10 @@ impl Flight<'_> {
     }
 
     fn is_over(&self) -> bool {
-        let mut generators = self.flown.iter().filter_map(|(_, made)| match made {
-            Made::Generator(port) => Some(port.finished()),
-            Made::Receiver(_) => None,
-        });
-        match generators.next() {
-            Some(first) => first && generators.all(|finished| finished),
-            None => monotonic_ns() >= self.at_ns.saturating_add(self.load.duration_ns),
+        let mut generators = self.flown.iter().filter(|(_, made)| made.sends).peekable();
+        match generators.peek() {
+            Some(_) => generators.all(|(_, made)| made.port.finished()),
+            None => monotonic_ns() >= self.at_ns.saturating_add(self.order.load.duration_ns),
         }
     }
 
@@ -280,7 +255,7 @@ impl Flight<'_> {
 
     fn report(&self, queues: bool) {
         for (name, made) in &self.flown {
-            let port = made.port();
+            let port = &made.port;
             let queues = if queues { port.counters().queues } else { Vec::new() };
             let (frames, at_ns) = (port.frames(), monotonic_ns());
             say(self.to, Reply::Sample(Sample { port: name.to_string(), at_ns, frames, queues }));

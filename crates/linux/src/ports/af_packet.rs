@@ -8,9 +8,11 @@ pub use receiver::AfPacketReceiver;
 use super::socket::{check_length, inside};
 use super::user_generator::crew::{Tally, Transmit, UserGenerator};
 use super::user_generator::{FrameSource, Pacer};
-use super::{PortError, Traffic, monotonic_ns};
+use super::{PortError, Target, monotonic_ns};
 use crate::net::netns::Netns;
 use crate::sockets::{bind, new_socket, set_option};
+use linerate_plan::Backend;
+use linerate_wire::Traffic;
 use rustix::net::{AddressFamily, SocketType};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -23,14 +25,18 @@ use std::os::fd::{AsRawFd, OwnedFd};
 pub type AfPacketGenerator = UserGenerator<PacketSender>;
 
 impl AfPacketGenerator {
-    /// A generator for the interface `ifindex` of `namespace`, with one thread on each of `cpus`.
+    /// See [`generator`](super::generator).
     ///
     /// # Errors
-    /// Frames longer than the interface takes; no privilege (CAP_NET_RAW).
-    pub fn new(namespace: &Netns, ifindex: u32, traffic: Traffic, cpus: &[u32]) -> Result<Self, PortError> {
-        check_length(namespace, ifindex, &traffic)?;
-        let cpus: Vec<Option<u32>> = cpus.iter().copied().map(Some).collect();
-        Self::with("af-packet", traffic, &cpus, |_, longest| {
+    /// Frames longer than an interface takes; no privilege (CAP_NET_RAW).
+    pub fn new(
+        namespace: &Netns,
+        targets: &[Target],
+        traffic: &Traffic,
+        cpus: &[u32],
+    ) -> Result<Self, PortError> {
+        check_length(namespace, targets, traffic)?;
+        Self::with(Backend::AfPacket, targets, traffic, cpus, |&Target { ifindex, .. }, _, longest| {
             let socket = inside(namespace, || PacketSender::open(ifindex))?;
             let name = format!("interface number {ifindex}");
             Ok(PacketSender {

@@ -14,11 +14,13 @@ use self::socket::{Direction, Socket};
 use super::socket::{check_length, inside};
 use super::user_generator::crew::{Tally, Transmit, UserGenerator};
 use super::user_generator::{FrameSource, Pacer};
-use super::{PortError, Traffic, monotonic_ns, xdp_receiver};
+use super::{PortError, Target, monotonic_ns, xdp_receiver};
 use crate::bpf;
 use crate::net::netns::Netns;
 use crate::sockets::set_option;
 use aya::Ebpf;
+use linerate_plan::Backend;
+use linerate_wire::{LARGEST_BATCH, Traffic};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -27,9 +29,6 @@ const PROGRAMS: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/x
 
 /// Memory for each thread's frames.
 const MEMORY: u32 = 4 << 20;
-
-/// Longest frame, with FCS, that AF_XDP carries: a chunk is at most a page.
-pub const LONGEST_FCS: u16 = 4096 + linerate_wire::frame::FCS_LEN as u16;
 
 /// How long the last frames may take to leave.
 const LAST_FRAMES: Duration = Duration::from_secs(1);
@@ -44,38 +43,42 @@ const XDP_MAX_TX_SKB_BUDGET: i32 = 9;
 pub type AfXdpGenerator = UserGenerator<XdpSender>;
 
 impl AfXdpGenerator {
-    /// A generator for the interface `ifindex` of `namespace`, with one thread on each of `cpus`. No XDP program is needed,
-    /// and none loaded, in copy mode.
+    /// See [`generator`](super::generator). No XDP program is needed, and none loaded, in copy mode.
     ///
     /// # Errors
-    /// Frames too long for AF_XDP or the interface, fewer queues than CPUs, no privilege (CAP_NET_RAW).
-    pub fn new(namespace: &Netns, ifindex: u32, traffic: Traffic, cpus: &[u32]) -> Result<Self, PortError> {
-        let longest = traffic.mix.max_len_fcs();
-        if longest > LONGEST_FCS {
-            return Err(PortError::Unsuitable(format!(
-                "AF_XDP carries frames of up to {LONGEST_FCS} bytes, not {longest}: use --port af-packet for longer ones"
-            )));
-        }
-        check_length(namespace, ifindex, &traffic)?;
-        let (cpus, batch): (Vec<Option<u32>>, u32) =
-            (cpus.iter().copied().map(Some).collect(), traffic.batch);
-        let generator = Self::with("af-xdp", traffic, &cpus, |thread, longest| {
-            let open = || XdpSender::open(ifindex, thread as u32, longest, batch);
-            inside(namespace, open)
-        })?;
-        if generator.zero_copy() {
-            // Drivers such as i40e do not send from a zero-copy queue before an XDP program is attached. Where another one
-            // is attached already, or none may be, this is no error: the first load shows whether frames leave.
-            let program = attach_pass(namespace, ifindex).ok();
-            generator.with_transmitter(0, |sender| sender.program = program);
-        }
+    /// Frames too long for the interface, fewer queues than CPUs, no privilege (CAP_NET_RAW).
+    pub fn new(
+        namespace: &Netns,
+        targets: &[Target],
+        traffic: &Traffic,
+        cpus: &[u32],
+    ) -> Result<Self, PortError> {
+        check_length(namespace, targets, traffic)?;
+        let generator = Self::with(
+            Backend::AfXdp,
+            targets,
+            traffic,
+            cpus,
+            |&Target { ifindex, .. }, thread, longest| {
+                inside(namespace, || XdpSender::open(ifindex, thread as u32, longest))
+            },
+        )?;
+        // Drivers such as i40e do not send from a zero-copy queue before an XDP program is attached. Where another one is attached
+        // already, or none may be, this is no error: the first load shows whether frames leave.
+        generator.each_transmitter(|sender| {
+            if sender.socket.zero_copy && sender.queue == 0 {
+                sender.program = attach_pass(namespace, sender.ifindex).ok();
+            }
+        });
         Ok(generator)
     }
 
     /// Whether the driver sends out of our memory, on all queues; otherwise the kernel copies every frame. To be asked
     /// between loads.
     pub fn zero_copy(&self) -> bool {
-        (0..self.threads()).all(|thread| self.with_transmitter(thread, |sender| sender.socket.zero_copy))
+        let mut all = true;
+        self.each_transmitter(|sender| all &= sender.socket.zero_copy);
+        all
     }
 }
 
@@ -95,26 +98,25 @@ pub struct XdpSender {
     chunk: u32,
     /// Frames in the kernel's hands that it has said it dropped: their completions are still to come.
     dropped: u64,
-    name: String,
+    ifindex: u32,
+    queue: u32,
     /// An XDP program that the driver wants attached.
     program: Option<Ebpf>,
 }
 
 impl XdpSender {
-    fn open(ifindex: u32, queue: u32, longest: usize, batch: u32) -> Result<Self, PortError> {
+    fn open(ifindex: u32, queue: u32, longest: usize) -> Result<Self, PortError> {
         let chunk = if longest <= 2048 { 2048 } else { 4096 };
         let socket = Socket::open(ifindex, queue, Direction::Transmit, chunk, MEMORY / chunk)?;
         // Where the kernel does not know it, more calls are made.
-        let _ = set_option(
-            &socket.fd,
-            libc::SOL_XDP,
-            XDP_MAX_TX_SKB_BUDGET,
-            &batch.clamp(32, socket.umem.chunks()),
-        );
+        let _ = set_option(&socket.fd, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &LARGEST_BATCH);
         let free = socket.umem.addresses().collect();
         let lengths = vec![0; socket.umem.chunks() as usize];
-        let name = format!("queue {queue} of interface number {ifindex}");
-        Ok(XdpSender { socket, free, lengths, chunk, dropped: 0, name, program: None })
+        Ok(XdpSender { socket, free, lengths, chunk, dropped: 0, ifindex, queue, program: None })
+    }
+
+    fn name(&self) -> String {
+        format!("queue {} of interface number {}", self.queue, self.ifindex)
     }
 
     /// Builds up to `due` frames and puts them into the tx ring; returns how many. In copy mode the ring is no place to
@@ -156,7 +158,7 @@ impl XdpSender {
                     return Ok(());
                 }
                 Ok(()) | Err((Some(libc::EAGAIN | libc::ENOBUFS | libc::EBUSY | libc::EINTR), _)) => {}
-                Err((_, error)) => return Err(PortError::system("send frames through", &*self.name)(error)),
+                Err((_, error)) => return Err(PortError::system("send frames through", self.name())(error)),
             }
             if after == 0 {
                 break;
@@ -223,7 +225,7 @@ impl Transmit for XdpSender {
             self.kick(tally)?;
             self.reap(tally);
             if self.under_way() > 0 && Instant::now() > until {
-                let object = format!("{} frames through {}", self.under_way(), self.name);
+                let object = format!("{} frames through {}", self.under_way(), self.name());
                 return Err(PortError::system("send the last", object)(io::ErrorKind::TimedOut.into()));
             }
             std::thread::yield_now();

@@ -1,7 +1,7 @@
 //! The tables that the generator's eBPF program looks frames up in: flows, frame lengths, the alias table of a Zipf order.
 
-use super::{PortError, Traffic};
-use linerate_wire::{AliasTable, Family, Flow, FlowOrder, FrameTemplate, Transport};
+use super::PortError;
+use linerate_wire::{AliasTable, Family, Flow, FlowOrder, FrameTemplate, Traffic, Transport};
 use std::net::IpAddr;
 
 /// One flow; `struct flow` in generator.bpf.c. Multi-byte fields are in wire order.

@@ -6,12 +6,13 @@
 
 use super::flow_table::{AliasEntry, FlowEntry, LengthEntry, Tables, alias_entries};
 use super::mapped::MappedArray;
-use super::{Generator, Load, Port, PortError, Traffic, pin_to_cpu};
+use super::{Port, PortError, Target, pin_to_cpu};
 use crate::bpf;
 use crate::net::netns::Netns;
 use aya::Ebpf;
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
-use linerate_wire::{Family, FlowOrder, SplitMix64, Transport};
+use linerate_plan::Backend;
+use linerate_wire::{Family, FlowOrder, Load, SplitMix64, Traffic, Transport};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -49,21 +50,6 @@ struct GeneratorState {
 
 const _: () = assert!(size_of::<GeneratorState>() == 256);
 
-/// Longest frame, with FCS, that live frames carry: a page less the kernel's head- and tailroom (`TEST_XDP_FRAME_SIZE` in
-/// net/bpf/test_run.c, with room for differences between kernels).
-pub const LONGEST_FCS: u16 = 3400;
-
-/// Where frames are sent to: one of the interfaces that a generator was made for, and the addresses to write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target {
-    /// Interface number in the generator's namespace.
-    pub ifindex: u32,
-    /// Its Ethernet address.
-    pub source: [u8; 6],
-    /// The Ethernet address to send to.
-    pub destination: [u8; 6],
-}
-
 /// A generator of XDP live frames on chosen CPUs.
 pub struct LiveFrames {
     namespace: Netns,
@@ -74,7 +60,6 @@ pub struct LiveFrames {
     frame: Arc<Vec<u8>>,
     targets: Vec<Target>,
     aim: usize,
-    not_before_ns: u64,
     /// The counters when the present run began.
     base: Vec<GeneratorState>,
     workers: Vec<Worker>,
@@ -89,16 +74,15 @@ struct Worker {
 }
 
 impl LiveFrames {
-    /// Prepares a generator in `namespace`, one thread on each of `cpus`. It can send to each of `targets` ([`Self::aim`]),
-    /// the first to begin with: the same traffic for several DUTs, with one table of flows.
+    /// See [`generator`](super::generator); all targets share one table of flows.
     ///
     /// # Errors
     /// Frames too long for live frames, no privilege, a kernel without live frames (before 5.18).
     pub fn new(
         namespace: &Netns,
-        targets: Vec<Target>,
-        traffic: Traffic,
-        cpus: Vec<u32>,
+        targets: &[Target],
+        traffic: &Traffic,
+        cpus: &[u32],
     ) -> Result<Self, PortError> {
         Self::with_program(namespace, targets, traffic, cpus, None)
     }
@@ -109,28 +93,27 @@ impl LiveFrames {
     /// As [`LiveFrames::new`].
     pub fn limit(
         namespace: &Netns,
-        targets: Vec<Target>,
-        traffic: Traffic,
-        cpus: Vec<u32>,
+        targets: &[Target],
+        traffic: &Traffic,
+        cpus: &[u32],
     ) -> Result<Self, PortError> {
         Self::with_program(namespace, targets, traffic, cpus, Some("gen_limit"))
     }
 
     fn with_program(
         namespace: &Netns,
-        targets: Vec<Target>,
-        traffic: Traffic,
-        cpus: Vec<u32>,
+        targets: &[Target],
+        traffic: &Traffic,
+        cpus: &[u32],
         program: Option<&str>,
     ) -> Result<Self, PortError> {
-        check_lengths(&traffic)?;
-        let tables = Tables::new(&traffic)?;
-        let program = program.map_or_else(|| program_name(&traffic), str::to_string);
-        let mut ebpf = load(&traffic, &tables, &cpus, targets.len() as u32)?;
+        let tables = Tables::new(traffic)?;
+        let program = program.map_or_else(|| program_name(traffic), str::to_string);
+        let mut ebpf = load(traffic, &tables, cpus, targets.len() as u32)?;
         // Once loaded, the program holds its maps; before, their descriptors must stay open.
         let fd = bpf::load_xdp(&mut ebpf, &program)?;
-        let states = map(&mut ebpf, "states", bpf::cpu_slots(&cpus))?;
-        fill_tables(&mut ebpf, &traffic, &tables)?;
+        let states = map(&mut ebpf, "states", bpf::cpu_slots(cpus))?;
+        fill_tables(&mut ebpf, traffic, &tables)?;
         namespace
             .enter(|| {
                 let mut numbered = targets.iter().enumerate();
@@ -141,24 +124,17 @@ impl LiveFrames {
             namespace: namespace.clone(),
             program: Arc::new(fd),
             states,
-            cpus,
+            cpus: cpus.to_vec(),
             frame: Arc::new(tables.frame),
-            traffic,
-            targets,
+            traffic: traffic.clone(),
+            targets: targets.to_vec(),
             aim: 0,
-            not_before_ns: 0,
             base: Vec::new(),
             workers: Vec::new(),
             _ebpf: ebpf,
         };
         generator.initialise();
         Ok(generator)
-    }
-
-    /// Sends to another of the targets, from the next start on.
-    pub fn aim(&mut self, target: usize) {
-        assert!(target < self.targets.len(), "a target that the generator was made for");
-        self.aim = target;
     }
 
     /// Streams, flows and random numbers of each thread; they go on from trial to trial.
@@ -207,15 +183,6 @@ impl LiveFrames {
     }
 }
 
-fn check_lengths(traffic: &Traffic) -> Result<(), PortError> {
-    match traffic.mix.pattern.iter().find(|l| **l > LONGEST_FCS) {
-        None => Ok(()),
-        Some(long) => Err(PortError::Unsuitable(format!(
-            "XDP live frames carry frames of up to {LONGEST_FCS} bytes, not {long}: use --port af-packet for longer ones"
-        ))),
-    }
-}
-
 fn program_name(traffic: &Traffic) -> String {
     let family = if traffic.frame.family == Family::V4 { "v4" } else { "v6" };
     let transport = match traffic.frame.transport {
@@ -228,7 +195,7 @@ fn program_name(traffic: &Traffic) -> String {
 }
 
 fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32], ports: u32) -> Result<Ebpf, PortError> {
-    let flows = flow_count(traffic)?;
+    let flows = traffic.flows.usable_len().map_err(|e| PortError::Unsuitable(e.to_string()))?;
     let aliases = if matches!(traffic.order, FlowOrder::Zipf { .. }) { flows } else { 1 };
     let order: u32 = match traffic.order {
         FlowOrder::Sequential => 0,
@@ -253,17 +220,6 @@ fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32], ports: u32) -> Result<
         .map_max_entries("ports", ports)
         .load(bpf::GENERATOR)
         .map_err(|e| bpf::program_error("generator", &e))
-}
-
-fn flow_count(traffic: &Traffic) -> Result<u32, PortError> {
-    match u32::try_from(traffic.flows.len()) {
-        Ok(n) if (1..=linerate_wire::MAX_FLOWS).contains(&n) => Ok(n),
-        _ => Err(PortError::Unsuitable(format!(
-            "{} flows: 1 to {} can be generated",
-            traffic.flows.len(),
-            linerate_wire::MAX_FLOWS
-        ))),
-    }
 }
 
 fn map<T: Copy>(ebpf: &mut Ebpf, name: &str, len: usize) -> Result<MappedArray<T>, PortError> {
@@ -291,26 +247,30 @@ fn fill_tables(ebpf: &mut Ebpf, traffic: &Traffic, tables: &Tables) -> Result<()
 }
 
 impl Port for LiveFrames {
-    fn name(&self) -> &'static str {
-        "xdp-live-frames"
+    fn backend(&self) -> Backend {
+        Backend::Xdp
+    }
+
+    fn aim(&mut self, target: usize) {
+        assert!(target < self.targets.len(), "a target that the generator was made for");
+        self.aim = target;
     }
 
     fn start(&mut self, load: &Load) -> Result<(), PortError> {
         self.join()?;
         let threads = self.cpus.len() as u64;
-        let rate_mfps =
-            self.traffic.rate.map_or(0, |r| ((r * 1000.0 / threads as f64).round() as u64).max(1));
+        let rate_mfps = load.rate.map_or(0, |r| ((r * 1000.0 / threads as f64).round() as u64).max(1));
         let target = self.targets[self.aim];
         let mut macs = [0; 12];
-        macs[..6].copy_from_slice(&target.destination);
-        macs[6..].copy_from_slice(&target.source);
+        macs[..6].copy_from_slice(&target.destination.0);
+        macs[6..].copy_from_slice(&target.source.0);
         for (thread, cpu) in self.cpus.iter().enumerate() {
             let old = self.states.get(*cpu as usize);
             let extra = u64::from((thread as u64) < load.frames.unwrap_or(0) % threads);
             self.states.set(
                 *cpu as usize,
                 GeneratorState {
-                    duration_ns: load.duration.as_nanos() as u64,
+                    duration_ns: load.duration_ns,
                     deadline_ns: 0,
                     frames_left: load.frames.map_or(u64::MAX, |n| n / threads + extra),
                     rate_mfps,
@@ -322,14 +282,14 @@ impl Port for LiveFrames {
                     stamp_in: 0,
                     target: self.aim as u32,
                     macs,
-                    not_before: self.not_before_ns,
+                    not_before: load.not_before_ns,
                     ..old
                 },
             );
         }
         self.base = self.current();
         for cpu in &self.cpus {
-            self.workers.push(spawn(&self.namespace, &self.program, &self.frame, *cpu, self.traffic.batch)?);
+            self.workers.push(spawn(&self.namespace, &self.program, &self.frame, *cpu, load.batch)?);
         }
         Ok(())
     }
@@ -395,20 +355,6 @@ impl Port for LiveFrames {
         // A frame that was being written when `finished` was set is handed over with its batch.
         std::thread::sleep(Duration::from_micros(100));
         Ok(())
-    }
-}
-
-impl Generator for LiveFrames {
-    fn set_rate(&mut self, rate: Option<f64>) {
-        self.traffic.rate = rate;
-    }
-
-    fn set_batch(&mut self, batch: u32) {
-        self.traffic.batch = batch;
-    }
-
-    fn set_not_before(&mut self, at_ns: u64) {
-        self.not_before_ns = at_ns;
     }
 }
 

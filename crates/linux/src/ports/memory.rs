@@ -4,15 +4,15 @@
 //! Frames are built, signed, stamped, recognised and accounted for as on a real link. Time is the link's own: a trial takes what its
 //! frames cost the host, and comes out the same on a busy machine.
 
+use super::PortError;
 use super::user_generator::{Due, FrameSource, Pacer};
 use super::user_receiver::Account;
-use super::xdp_receiver::ReceiverOptions;
-use super::{Load, PortError, Traffic};
 use crate::trial::Outcome;
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::counters::{PortCounters, StreamCounters};
 use linerate_measure::trial::{Event, Machine, Sample, Step};
 use linerate_plan::timing::Timing;
+use linerate_wire::{Filter, Load, Traffic};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -73,21 +73,15 @@ pub struct MemoryTrial {
 }
 
 impl MemoryLink {
-    /// A generator of `traffic`, whose rate and batch mean nothing here, and a receiver.
+    /// A generator of `traffic` and a receiver.
     ///
     /// # Errors
     /// Traffic that cannot be sent.
     pub fn new(traffic: &Traffic) -> Result<MemoryLink, PortError> {
         let source = FrameSource::new(traffic, 0, 1)?;
-        let options = ReceiverOptions {
-            campaign: traffic.campaign,
-            streams: 256,
-            queues: 1,
-            pass_foreign: false,
-            unsigned: !traffic.frame.signed,
-        };
+        let filter = Filter { unsigned: !traffic.frame.signed, ..Filter::of_campaign(traffic.campaign) };
         let frame = vec![0; source.longest()];
-        Ok(MemoryLink { source, frame, account: Account::new(&options), now_ns: 1 })
+        Ok(MemoryLink { source, frame, account: Account::new(filter), now_ns: 1 })
     }
 
     /// Runs one trial at `rate` frames/s (`None`: as fast as possible) through a device.
@@ -100,8 +94,8 @@ impl MemoryLink {
     ) -> MemoryTrial {
         let load_s = timing.load_ns() as f64 / 1e9;
         let fastest = MAXIMUM.min(MOST / load_s).max(2.0 * dut.rate.unwrap_or(0.0));
-        let load = Load { duration: Duration::MAX, frames: None };
-        let pacer = Pacer::new(Some(rate.unwrap_or(fastest)), &load, 0, 1);
+        let load = Load { rate: Some(rate.unwrap_or(fastest)), ..Load::lasting(Duration::MAX) };
+        let pacer = Pacer::new(&load, 0, 1);
         self.source.begin();
         self.account.reset();
         let began_ns = self.now_ns;

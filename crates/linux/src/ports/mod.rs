@@ -1,5 +1,5 @@
-//! Ports: where frames leave and arrive. One trait; behind it XDP live frames, AF_XDP, AF_PACKET, an XDP receiver and an
-//! in-memory port.
+//! Ports: where frames leave and arrive. One trait, [`Port`], and one table of what implements it: XDP live frames and the XDP
+//! receiver, AF_XDP, AF_PACKET. The in-memory link of simulations is in [`memory`].
 
 pub mod af_packet;
 pub mod af_xdp;
@@ -13,49 +13,109 @@ pub mod user_generator;
 pub mod user_receiver;
 pub mod xdp_receiver;
 
+use crate::net::netns::Netns;
+use af_packet::{AfPacketGenerator, AfPacketReceiver};
+use af_xdp::{AfXdpGenerator, AfXdpReceiver};
 use linerate_measure::counters::PortCounters;
-use linerate_wire::{FlowOrder, FlowSpace, FrameMix, FrameSpec};
+use linerate_plan::Backend;
+use linerate_wire::{Filter, Load, MacAddr, Traffic};
+use live::LiveFrames;
 use std::io;
-use std::sync::Arc;
-use std::time::Duration;
+use xdp_receiver::XdpReceiver;
 
-/// The traffic that a generator offers.
-#[derive(Debug, Clone)]
-pub struct Traffic {
-    /// Headers.
-    pub frame: FrameSpec,
-    /// Frame lengths, with FCS.
-    pub mix: FrameMix,
-    /// Flows.
-    pub flows: Arc<FlowSpace>,
-    /// Their order.
-    pub order: FlowOrder,
-    /// Frames/s over all threads; `None` for as fast as possible.
-    pub rate: Option<f64>,
-    /// High byte of the stream ids: tells this campaign's frames from others'.
-    pub campaign: u8,
-    /// Low byte of the first thread's stream id; the next threads follow.
-    pub first_stream: u8,
-    /// One frame in this many carries a time stamp; at least 1.
-    pub stamp_every: u32,
-    /// Frames handed over at once.
-    pub batch: u32,
+/// Where frames are sent to: an interface that a generator sends from, and the addresses to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// Interface number in the generator's namespace.
+    pub ifindex: u32,
+    /// Its Ethernet address.
+    pub source: MacAddr,
+    /// The Ethernet address to send to.
+    pub destination: MacAddr,
 }
 
-impl Traffic {
-    /// The stream id of generator thread number `thread`.
-    pub fn stream(&self, thread: usize) -> u16 {
-        u16::from(self.campaign) << 8 | u16::from(self.first_stream.wrapping_add(thread as u8))
+/// The interface that a receiver counts at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its number in the receiver's namespace.
+    pub ifindex: u32,
+    /// Its receive queues.
+    pub queues: u32,
+}
+
+type Made = Result<Box<dyn Port>, PortError>;
+
+/// How one of linerate's own backends makes its ports.
+struct Constructors {
+    backend: Backend,
+    generator: fn(&Netns, &[Target], &Traffic, &[u32]) -> Made,
+    receiver: fn(&Netns, Arrival, Filter, Option<u32>) -> Made,
+}
+
+/// Linerate's own backends on this machine; `linerate_plan::backend` says what each can do.
+static BACKENDS: [Constructors; 3] = [
+    Constructors {
+        backend: Backend::Xdp,
+        generator: |namespace, targets, traffic, cpus| {
+            Ok(Box::new(LiveFrames::new(namespace, targets, traffic, cpus)?))
+        },
+        receiver: |namespace, at, filter, _| Ok(Box::new(XdpReceiver::new(namespace, at, filter)?)),
+    },
+    Constructors {
+        backend: Backend::AfXdp,
+        generator: |namespace, targets, traffic, cpus| {
+            Ok(Box::new(AfXdpGenerator::new(namespace, targets, traffic, cpus)?))
+        },
+        receiver: |namespace, at, filter, cpu| {
+            Ok(Box::new(AfXdpReceiver::new(namespace, at, filter, cpu)?.0))
+        },
+    },
+    Constructors {
+        backend: Backend::AfPacket,
+        generator: |namespace, targets, traffic, cpus| {
+            Ok(Box::new(AfPacketGenerator::new(namespace, targets, traffic, cpus)?))
+        },
+        receiver: |namespace, at, filter, cpu| {
+            Ok(Box::new(AfPacketReceiver::new(namespace, at, filter, cpu)?))
+        },
+    },
+];
+
+fn constructors(backend: Backend) -> Result<&'static Constructors, PortError> {
+    BACKENDS.iter().find(|row| row.backend == backend).ok_or_else(|| {
+        let names: Vec<&str> = BACKENDS.iter().map(|row| row.backend.name()).collect();
+        PortError::Unsuitable(format!("{backend} has no port on this machine: choose {}", names.join(", ")))
+    })
+}
+
+/// A generator in `namespace` with one thread on each of `cpus`. It can send to each of `targets` ([`Port::aim`]), the first to begin
+/// with.
+///
+/// # Errors
+/// Traffic that the backend cannot send, or what the system says.
+pub fn generator(
+    backend: Backend,
+    namespace: &Netns,
+    targets: &[Target],
+    traffic: &Traffic,
+    cpus: &[u32],
+) -> Made {
+    traffic.check().map_err(|e| PortError::Unsuitable(e.to_string()))?;
+    let backend = backend.resolved(traffic.mix.max_len_fcs());
+    backend.check(traffic).map_err(|e| PortError::Unsuitable(e.to_string()))?;
+    if cpus.is_empty() || targets.is_empty() {
+        return Err(PortError::Unsuitable("a generator needs at least one CPU and one target".into()));
     }
+    (constructors(backend)?.generator)(namespace, targets, traffic, cpus)
 }
 
-/// How long a generator runs. Whichever comes first ends it; it ends by itself, whatever happens to the process.
-#[derive(Debug, Clone, Copy)]
-pub struct Load {
-    /// Time under load.
-    pub duration: Duration,
-    /// Frames over all threads.
-    pub frames: Option<u64>,
+/// A receiver in `namespace`, its thread, if it has one, on `cpu`.
+///
+/// # Errors
+/// What the system says, or a filter that the backend cannot apply.
+pub fn receiver(backend: Backend, namespace: &Netns, at: Arrival, filter: Filter, cpu: Option<u32>) -> Made {
+    filter.check().map_err(|e| PortError::Unsuitable(e.to_string()))?;
+    (constructors(backend)?.receiver)(namespace, at, filter, cpu)
 }
 
 /// What can go wrong at a port.
@@ -101,11 +161,16 @@ impl PortError {
 
 /// A place where frames leave or arrive: a generator or a receiver.
 pub trait Port: Send {
-    /// What it is: `xdp-live-frames`, `af-packet`, …
-    fn name(&self) -> &'static str;
+    /// How frames leave or arrive.
+    fn backend(&self) -> Backend;
 
-    /// Sets all counters to 0 and starts. A receiver counts until it is stopped and ignores `load`; a generator sends
-    /// until `load` is used up.
+    /// Sends to another of the targets that a generator was made for, from the next start on.
+    fn aim(&mut self, target: usize) {
+        let _ = target;
+    }
+
+    /// Sets all counters to 0 and starts. A generator sends until `load` is used up; a receiver ignores it and counts until it is
+    /// stopped.
     ///
     /// # Errors
     /// What the system says.
@@ -145,19 +210,6 @@ pub trait Port: Send {
     /// # Errors
     /// What went wrong while it ran.
     fn stop(&mut self) -> Result<(), PortError>;
-}
-
-/// A port that sends, and whose load can be changed between starts.
-pub trait Generator: Port {
-    /// Changes the rate in frames/s over all threads, from the next start on; `None` is as fast as possible.
-    fn set_rate(&mut self, rate: Option<f64>);
-
-    /// Changes the number of frames handed over at once, from the next start on.
-    fn set_batch(&mut self, batch: u32);
-
-    /// Lets no frame leave before a moment of CLOCK_MONOTONIC, in nanoseconds, from the next start on: started a little before, the
-    /// load begins at just that moment. 0: at once.
-    fn set_not_before(&mut self, at_ns: u64);
 }
 
 /// CLOCK_MONOTONIC in nanoseconds: the clock of all time stamps.

@@ -1,8 +1,9 @@
 //! What sockets with shared memory (AF_PACKET, AF_XDP) have in common: options, addresses, mappings, namespaces.
 
-use super::{PortError, Traffic};
+use super::{PortError, Target};
 use crate::net::netns::Netns;
 use crate::sockets::new_socket;
+use linerate_wire::Traffic;
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::netdevice::index_to_name;
@@ -41,18 +42,24 @@ pub(crate) fn mtu(namespace: &Netns, ifindex: u32) -> Result<usize, PortError> {
     })
 }
 
-/// Refuses frames that the interface would refuse one by one.
-pub(crate) fn check_length(namespace: &Netns, ifindex: u32, traffic: &Traffic) -> Result<(), PortError> {
-    let mtu = mtu(namespace, ifindex)?;
+/// Refuses frames that an interface would refuse one by one.
+pub(crate) fn check_length(
+    namespace: &Netns,
+    targets: &[Target],
+    traffic: &Traffic,
+) -> Result<(), PortError> {
     let (longest, header) =
         (usize::from(traffic.mix.max_len_fcs()), traffic.frame.l2_len() + linerate_wire::frame::FCS_LEN);
-    if longest <= mtu + header {
-        return Ok(());
+    for Target { ifindex, .. } in targets {
+        let mtu = mtu(namespace, *ifindex)?;
+        if longest > mtu + header {
+            let need = longest - header;
+            return Err(PortError::Unsuitable(format!(
+                "frames of {longest} bytes (with FCS) need an MTU of {need}; interface number {ifindex} has {mtu}"
+            )));
+        }
     }
-    let need = longest - header;
-    Err(PortError::Unsuitable(format!(
-        "frames of {longest} bytes (with FCS) need an MTU of {need}; interface number {ifindex} has {mtu}"
-    )))
+    Ok(())
 }
 
 /// Memory shared with the kernel, unmapped when dropped.

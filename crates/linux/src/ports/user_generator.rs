@@ -5,11 +5,10 @@
 
 pub mod crew;
 
-use super::{Load, PortError, Traffic};
+use super::PortError;
 use linerate_wire::{
-    Flow, FlowOrder, FlowPicker, FlowSpace, FrameTemplate, MAX_FLOWS, Signature, SplitMix64,
+    Flow, FlowOrder, FlowPicker, FlowSpace, FrameTemplate, Load, Signature, SplitMix64, Traffic,
 };
-use std::sync::Arc;
 
 /// A generator that was kept from running catches up with no more than this time's worth of frames.
 pub const CATCH_UP_NS: u64 = 100_000_000;
@@ -29,7 +28,7 @@ pub struct FrameSource {
     /// Indexes into `templates`.
     pattern: Vec<usize>,
     step: usize,
-    flows: Arc<FlowSpace>,
+    flows: FlowSpace,
     table: Vec<Flow>,
     picker: FlowPicker,
     /// What the picked flow number is shifted by: sequential threads start apart.
@@ -44,16 +43,12 @@ impl FrameSource {
     /// The frames of thread number `thread` out of `threads`.
     ///
     /// # Errors
-    /// Frames that are too short, too long or contradictory; no flow or too many.
+    /// Traffic that cannot be sent.
     pub fn new(traffic: &Traffic, thread: usize, threads: usize) -> Result<Self, PortError> {
+        let unsuitable = |e: linerate_wire::TrafficError| PortError::Unsuitable(e.to_string());
+        traffic.check().map_err(unsuitable)?;
+        let flows = traffic.flows.usable_len().map_err(|e| unsuitable(e.into()))?;
         let (templates, pattern) = templates(traffic)?;
-        let flows = flow_count(traffic)?;
-        if traffic.flows.family() != traffic.frame.family {
-            let (flows, frames) = (traffic.flows.family(), traffic.frame.family);
-            return Err(PortError::Unsuitable(format!(
-                "the flows are {flows}, the frames {frames}: choose one"
-            )));
-        }
         let sequential = traffic.order == FlowOrder::Sequential;
         let first_flow = u64::from(flows) * thread as u64 / threads.max(1) as u64;
         let small = u64::from(flows) <= TABLE;
@@ -132,16 +127,7 @@ fn templates(traffic: &Traffic) -> Result<(Vec<FrameTemplate>, Vec<usize>), Port
         }
         pattern.push(known.unwrap_or(templates.len() - 1));
     }
-    if pattern.is_empty() {
-        return Err(PortError::Unsuitable("the frame-length mix is empty: name at least one length".into()));
-    }
     Ok((templates, pattern))
-}
-
-fn flow_count(traffic: &Traffic) -> Result<u32, PortError> {
-    let flows = traffic.flows.len();
-    let count = u32::try_from(flows).ok().filter(|n| (1..=MAX_FLOWS).contains(n));
-    count.ok_or_else(|| PortError::Unsuitable(format!("{flows} flows: 1 to {MAX_FLOWS} can be generated")))
 }
 
 /// The order with a seed of the thread's own.
@@ -181,14 +167,13 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// The share of thread number `thread` out of `threads` in a load at `rate` frames/s over all threads (`None`: as fast
-    /// as possible).
-    pub fn new(rate: Option<f64>, load: &Load, thread: usize, threads: usize) -> Self {
+    /// The share of thread number `thread` out of `threads` in a load.
+    pub fn new(load: &Load, thread: usize, threads: usize) -> Self {
         let (thread, threads) = (thread as u64, threads.max(1) as u64);
         let share = |n: u64| n / threads + u64::from(thread < n % threads);
         Pacer {
-            rate_mfps: rate.map_or(0, |r| ((r * 1000.0 / threads as f64).round() as u64).max(1)),
-            duration_ns: u64::try_from(load.duration.as_nanos()).unwrap_or(u64::MAX),
+            rate_mfps: load.rate.map_or(0, |r| ((r * 1000.0 / threads as f64).round() as u64).max(1)),
+            duration_ns: load.duration_ns,
             frames_left: load.frames.map_or(u64::MAX, share),
             credit: FRAME_CREDIT,
             deadline_ns: u64::MAX,

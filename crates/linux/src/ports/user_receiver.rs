@@ -1,11 +1,11 @@
 //! The account of a receiver that runs in user space (AF_PACKET, AF_XDP, memory): what the XDP receiver's program counts,
 //! under the same names, from the same bytes.
 
-use super::xdp_receiver::ReceiverOptions;
-use super::{Load, Port, PortError, pin_to_cpu};
+use super::{Port, PortError, pin_to_cpu};
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
+use linerate_plan::Backend;
 use linerate_stats::histogram::{BUCKETS, Histogram, bucket};
-use linerate_wire::{ForeignKind, Recognised, SequenceWindow, Signature, recognise};
+use linerate_wire::{Filter, ForeignKind, Load, Recognised, STREAMS, SequenceWindow, Signature, recognise};
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,9 +14,6 @@ use std::thread::JoinHandle;
 /// Names of the kinds of foreign frames, as the XDP receiver has them.
 const FOREIGN: [&str; 6] = ["ARP", "IPv4", "IPv6", "ICMPv6", "other", "other campaign's"];
 const OTHER_CAMPAIGN: usize = 5;
-
-/// Streams that one receiver tells apart: the low byte of the stream id.
-const STREAMS: usize = 256;
 
 /// Bytes kept of the first foreign frame.
 const SAMPLE: usize = 64;
@@ -27,7 +24,7 @@ const FUTURE_NS: u64 = 1 << 47;
 /// What has arrived. Counters are reset with each start; the windows that find duplicates are not, because sequence numbers
 /// go on.
 pub struct Account {
-    options: ReceiverOptions,
+    filter: Filter,
     windows: Vec<Option<SequenceWindow>>,
     streams: Vec<StreamCounters>,
     queues: Vec<QueueCounters>,
@@ -39,11 +36,11 @@ pub struct Account {
 }
 
 impl Account {
-    /// An empty account; of the options, `queues` and `pass_foreign` mean nothing here.
-    pub fn new(options: &ReceiverOptions) -> Self {
-        let streams = options.streams.clamp(1, STREAMS);
+    /// An empty account; `pass_foreign` means nothing here.
+    pub fn new(filter: Filter) -> Self {
+        let streams = usize::from(filter.streams).clamp(1, STREAMS);
         Account {
-            options: ReceiverOptions { streams, ..*options },
+            filter,
             windows: vec![None; streams],
             streams: vec![StreamCounters::default(); streams],
             queues: Vec::new(),
@@ -68,7 +65,7 @@ impl Account {
     #[inline]
     pub fn observe(&mut self, frame: &[u8], len: usize, now_ns: u64) {
         match recognise(frame) {
-            _ if self.options.unsigned && could_be_test_frame(frame) => self.test_frame(len),
+            _ if self.filter.unsigned && could_be_test_frame(frame) => self.test_frame(len),
             Recognised::Test { signature, .. } => match self.stream_of(&signature) {
                 Some(id) => self.signed(id, &signature, len, now_ns),
                 None => self.foreign(OTHER_CAMPAIGN, frame),
@@ -80,7 +77,7 @@ impl Account {
     /// The number of a frame's stream, if it is one of ours.
     fn stream_of(&self, signature: &Signature) -> Option<usize> {
         let [campaign, id] = signature.stream.to_be_bytes();
-        (campaign == self.options.campaign && usize::from(id) < self.windows.len()).then_some(id.into())
+        (campaign == self.filter.campaign && usize::from(id) < self.windows.len()).then_some(id.into())
     }
 
     #[cold]
@@ -120,7 +117,7 @@ impl Account {
     pub fn counters(&self) -> PortCounters {
         let foreign = FOREIGN.iter().zip(self.foreign).filter(|(_, n)| *n > 0);
         let streams = self.streams.iter().enumerate().filter(|(_, s)| s.frames > 0);
-        let id = |low: usize| u16::from(self.options.campaign) << 8 | low as u16;
+        let id = |low: usize| u16::from(self.filter.campaign) << 8 | low as u16;
         PortCounters {
             frames: self.frames,
             bytes: self.bytes,
@@ -165,8 +162,8 @@ pub struct Shared {
 
 impl Shared {
     /// Around an empty account.
-    pub fn new(options: &ReceiverOptions) -> Arc<Self> {
-        let account = Mutex::new(Account::new(options));
+    pub fn new(filter: Filter) -> Arc<Self> {
+        let account = Mutex::new(Account::new(filter));
         Arc::new(Shared { account, frames: AtomicU64::new(0), stop: AtomicBool::new(false) })
     }
 
@@ -202,7 +199,7 @@ pub type Dropped = Box<dyn Fn() -> u64 + Send>;
 
 /// A receiver in user space: one thread, if frames have to be fetched, and the account.
 pub struct UserReceiver {
-    name: &'static str,
+    backend: Backend,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Result<(), PortError>>>,
     dropped: Dropped,
@@ -216,14 +213,14 @@ impl UserReceiver {
     /// A receiver with a thread, on `cpu` if one is given. `dropped` tells what the kernel dropped; `keep` is dropped after
     /// the thread has ended.
     pub(crate) fn spawn(
-        name: &'static str,
-        options: &ReceiverOptions,
+        backend: Backend,
+        filter: Filter,
         cpu: Option<u32>,
         mut receive: impl Receive,
         dropped: Dropped,
         keep: Box<dyn Any + Send>,
     ) -> Result<Self, PortError> {
-        let shared = Shared::new(options);
+        let shared = Shared::new(filter);
         let its = shared.clone();
         let run = move || {
             let pinned = cpu.map_or(Ok(()), pin_to_cpu);
@@ -235,7 +232,7 @@ impl UserReceiver {
         };
         let thread = std::thread::Builder::new().name("receiver".into()).spawn(run);
         let thread = Some(thread.map_err(PortError::system("start", "the receiver's thread"))?);
-        Ok(UserReceiver { name, shared, thread, dropped, dropped_before: 0, stopped: None, _keep: keep })
+        Ok(UserReceiver { backend, shared, thread, dropped, dropped_before: 0, stopped: None, _keep: keep })
     }
 
     /// The thread's error, if it has ended by one.
@@ -243,7 +240,7 @@ impl UserReceiver {
         if self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
             let result = self.thread.take().map(JoinHandle::join);
             return result.unwrap_or(Ok(Ok(()))).unwrap_or_else(|_| {
-                Err(PortError::Unsuitable(format!("the thread of the {} receiver panicked", self.name)))
+                Err(PortError::Unsuitable(format!("the thread of the {} receiver panicked", self.backend)))
             });
         }
         Ok(())
@@ -251,8 +248,8 @@ impl UserReceiver {
 }
 
 impl Port for UserReceiver {
-    fn name(&self) -> &'static str {
-        self.name
+    fn backend(&self) -> Backend {
+        self.backend
     }
 
     fn start(&mut self, _: &Load) -> Result<(), PortError> {
@@ -273,7 +270,7 @@ impl Port for UserReceiver {
 
     /// A socket beside the stack takes nothing from it; AF_XDP takes all.
     fn let_through(&mut self, _: bool) -> bool {
-        self.name != "af-xdp"
+        self.backend != Backend::AfXdp
     }
 
     fn frames(&self) -> u64 {
@@ -313,8 +310,8 @@ impl Drop for UserReceiver {
 mod tests {
     use super::*;
 
-    fn options() -> ReceiverOptions {
-        ReceiverOptions { campaign: 7, streams: 2, queues: 1, pass_foreign: false, unsigned: false }
+    fn filter() -> Filter {
+        Filter { streams: 2, ..Filter::of_campaign(7) }
     }
 
     fn udp(signature: &Signature) -> Vec<u8> {
@@ -327,7 +324,7 @@ mod tests {
 
     #[test]
     fn streams_duplicates_latency_and_foreign_frames() {
-        let mut account = Account::new(&options());
+        let mut account = Account::new(filter());
         for (stream, sequence, time_ns) in
             [(0x701, 5, 1000), (0x701, 5, 0), (0x701, 4, 3000), (0x801, 0, 0), (0x702, 0, 0)]
         {
@@ -364,7 +361,7 @@ mod tests {
 
     #[test]
     fn unsigned_frames_count_if_asked_for() {
-        let mut account = Account::new(&ReceiverOptions { unsigned: true, ..options() });
+        let mut account = Account::new(Filter { unsigned: true, ..filter() });
         let mut frame = vec![0; 60];
         (frame[12], frame[23]) = (8, 17);
         account.observe(&frame, 60, 0);

@@ -1,17 +1,17 @@
 //! The receiver: an XDP program that counts test frames per CPU, queue and stream, and drops them.
 
 use super::mapped::MappedArray;
-use super::{Load, Port, PortError};
+use super::{Arrival, Port, PortError};
 use crate::bpf;
 use crate::net::netns::Netns;
 use aya::Ebpf;
 use aya::programs::xdp::XdpMode;
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
+use linerate_plan::Backend;
 use linerate_stats::histogram::{BUCKETS, Histogram};
+use linerate_wire::{Filter, Load, STREAMS};
 use std::collections::BTreeMap;
 
-/// Streams that one receiver tells apart; `STREAMS` in receiver.bpf.c.
-const STREAMS: usize = 256;
 /// Words of a stream's window; `WINDOW_WORDS` in receiver.bpf.c.
 const WINDOW_WORDS: usize = 8192;
 /// Names of the kinds of foreign frames, in the order of `enum foreign` in receiver.bpf.c.
@@ -49,21 +49,6 @@ struct Sample {
     bytes: [u8; 64],
 }
 
-/// What a receiver counts, and what it does with the rest.
-#[derive(Debug, Clone, Copy)]
-pub struct ReceiverOptions {
-    /// High byte of the stream ids that are ours.
-    pub campaign: u8,
-    /// Streams in use; at most 256.
-    pub streams: usize,
-    /// Receive queues of the interface.
-    pub queues: u32,
-    /// Let foreign frames go up the stack (ARP in a real lab) instead of dropping them.
-    pub pass_foreign: bool,
-    /// Count every UDP, TCP and ICMP frame as a test frame: for generators that do not sign, such as trafgen and pkt-gen.
-    pub unsigned: bool,
-}
-
 /// An XDP receiver on one interface.
 pub struct XdpReceiver {
     queues: MappedArray<Queue>,
@@ -72,7 +57,8 @@ pub struct XdpReceiver {
     sample: MappedArray<Sample>,
     /// `struct control` in receiver.bpf.c: whether test frames go up the stack to be answered.
     control: MappedArray<u64>,
-    options: ReceiverOptions,
+    filter: Filter,
+    queue_count: u32,
     cpus: usize,
     base: Snapshot,
     stopped: Option<Snapshot>,
@@ -88,16 +74,20 @@ struct Snapshot {
 }
 
 impl XdpReceiver {
-    /// Attaches a receiver to the interface `ifindex` of `namespace`.
+    /// Attaches a receiver to an interface of `namespace`.
     ///
     /// # Errors
     /// No privilege, or another XDP program is on the interface.
-    pub fn new(namespace: &Netns, ifindex: u32, options: ReceiverOptions) -> Result<Self, PortError> {
+    pub fn new(
+        namespace: &Netns,
+        Arrival { ifindex, queues }: Arrival,
+        filter: Filter,
+    ) -> Result<Self, PortError> {
         let cpus = bpf::possible_cpus();
-        let streams = options.streams.clamp(1, STREAMS);
-        let queues = options.queues.max(1);
-        let (campaign, used) = (u32::from(options.campaign), streams as u32);
-        let (pass_foreign, unsigned) = (u32::from(options.pass_foreign), u32::from(options.unsigned));
+        let queues = queues.max(1);
+        let streams = usize::from(filter.streams).clamp(1, STREAMS);
+        let (campaign, used) = (u32::from(filter.campaign), streams as u32);
+        let (pass_foreign, unsigned) = (u32::from(filter.pass_foreign), u32::from(filter.unsigned));
         let mut ebpf = bpf::loader()
             .override_global("QUEUES", &queues, true)
             .override_global("STREAM_BASE", &campaign, true)
@@ -117,7 +107,8 @@ impl XdpReceiver {
             latencies: map(&mut ebpf, "latencies", cpus * BUCKETS)?,
             sample: map(&mut ebpf, "sample", 1)?,
             control: map(&mut ebpf, "control", 1)?,
-            options: ReceiverOptions { streams, queues, ..options },
+            filter: Filter { streams: streams as u16, ..filter },
+            queue_count: queues,
             cpus,
             base: Snapshot::default(),
             stopped: None,
@@ -145,9 +136,9 @@ impl XdpReceiver {
 
     fn stream_counters(&self, now: &Snapshot) -> Vec<StreamCounters> {
         let mut all = Vec::new();
-        for id in 0..self.options.streams {
+        for id in 0..usize::from(self.filter.streams) {
             let mut counters = StreamCounters {
-                stream: u16::from(self.options.campaign) << 8 | id as u16,
+                stream: u16::from(self.filter.campaign) << 8 | id as u16,
                 ..StreamCounters::default()
             };
             for cpu in 0..self.cpus {
@@ -215,8 +206,8 @@ fn map<T: Copy>(ebpf: &mut Ebpf, name: &str, len: usize) -> Result<MappedArray<T
 }
 
 impl Port for XdpReceiver {
-    fn name(&self) -> &'static str {
-        "xdp"
+    fn backend(&self) -> Backend {
+        Backend::Xdp
     }
 
     fn start(&mut self, _: &Load) -> Result<(), PortError> {
@@ -250,7 +241,7 @@ impl Port for XdpReceiver {
             counters.bytes += now.bytes - base.bytes;
             (0..FOREIGN.len()).for_each(|k| foreign[k] += now.foreign[k] - base.foreign[k]);
             if frames > 0 {
-                let (cpu, queue) = (i as u32 / self.options.queues, i as u32 % self.options.queues);
+                let (cpu, queue) = (i as u32 / self.queue_count, i as u32 % self.queue_count);
                 counters.queues.push(QueueCounters { cpu, queue, frames });
             }
         }

@@ -3,15 +3,16 @@
 use linerate_linux::host::journal::Consent;
 use linerate_linux::lab::ledger::{self, Account};
 use linerate_linux::lab::{EmbeddedLab, LabError, LabSpec, Setup};
-use linerate_linux::ports::live::{LiveFrames, Target};
-use linerate_linux::ports::xdp_receiver::{ReceiverOptions, XdpReceiver};
-use linerate_linux::ports::{Port, Traffic};
+use linerate_linux::ports::live::LiveFrames;
+use linerate_linux::ports::xdp_receiver::XdpReceiver;
+use linerate_linux::ports::{Arrival, Port, Target};
 use linerate_linux::trial;
 use linerate_measure::counters::PortCounters;
 use linerate_plan::settings::Mode;
 use linerate_plan::timing::Timing;
-use linerate_wire::{Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, MacAddr, Transport, VlanTag};
-use std::sync::Arc;
+use linerate_wire::{
+    Family, Filter, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport, VlanTag,
+};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -96,33 +97,22 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     );
     let vlan =
         lane.setup.tags().map(|[inside, _]| VlanTag { id: inside & 0xfff, priority: (inside >> 13) as u8 });
-    let traffic = Traffic {
-        frame: FrameSpec { vlan, ..spec },
-        mix: frames.len_fcs.to_string().parse::<FrameMix>().unwrap(),
-        flows: Arc::new(FlowSpace::benchmark(frames.family, frames.flows).unwrap()),
-        order: FlowOrder::Sequential,
-        rate: frames.rate,
-        campaign: 7,
-        first_stream: 0,
-        stamp_every: 1,
-        batch: 64,
-    };
-    let target = Target {
-        ifindex: lane.generator.index,
-        source: lane.generator.mac,
-        destination: lane.destination_mac(),
-    };
-    let queues = lane.receiver_queues;
-    let options = ReceiverOptions { campaign: 7, streams: 1, queues, pass_foreign: false, unsigned: false };
-    let mut receiver = XdpReceiver::new(&lab.receiver, lane.receiver.index, options).unwrap();
-    let cpus = lab.spec.generator_cpus.clone();
-    let mut generator = LiveFrames::new(&lab.generator, vec![target], traffic, cpus).unwrap();
-    generator.aim(0);
+    let flows = FlowSpace::benchmark(frames.family, frames.flows).unwrap();
+    let mix = frames.len_fcs.to_string().parse::<FrameMix>().unwrap();
+    let traffic = Traffic::new(FrameSpec { vlan, ..spec }, mix, flows);
+    let traffic = Traffic { campaign: 7, stamp_every: 1, ..traffic };
+    let target = Target { ifindex: lane.generator.index, source: spec.src_mac, destination: spec.dst_mac };
+    let at = Arrival { ifindex: lane.receiver.index, queues: lane.receiver_queues };
+    let filter = Filter { streams: 1, ..Filter::of_campaign(7) };
+    let mut receiver = XdpReceiver::new(&lab.receiver, at, filter).unwrap();
+    let mut generator =
+        LiveFrames::new(&lab.generator, &[target], &traffic, &lab.spec.generator_cpus).unwrap();
     let before = lab.snapshot(lane).unwrap();
     let longest = 2_000_000_000;
     let timing = Timing { warm_up_ns: 0, interval_ns: longest, ..Timing::slice(longest) };
     let running = AtomicBool::new(false);
-    trial::run(timing, Some(frames.count), &mut generator, &mut receiver, &running, |_| {}).unwrap();
+    let load = Load { rate: frames.rate, frames: Some(frames.count), ..Load::lasting(timing.load()) };
+    trial::run(timing, load, &mut generator, &mut receiver, &running, |_| {}).unwrap();
     let sent = generator.counters();
     assert_eq!(sent.frames, frames.count, "the generator did not send what was asked");
     let began = Instant::now();

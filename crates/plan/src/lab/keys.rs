@@ -1,5 +1,6 @@
 //! The keys of a lab file: the only place where they are listed.
 
+use crate::backend::OF_HOSTS;
 use crate::grammar::{Key, Kind, Table};
 
 const S: u64 = 1_000_000_000;
@@ -34,7 +35,7 @@ static HOST: Table = Table {
         Key::new("system", Kind::Choice(&SYSTEMS), "What it runs. Default: it is asked."),
         Key::new(
             "tool",
-            Kind::Choice(&TOOLS),
+            Kind::Choice(&OF_HOSTS),
             "What sends or counts frames on it. Default: linerate where it is installed, else pkt-gen.",
         ),
         Key::new("sudo", Kind::Flag, "Whether what needs root is run by sudo. Default: false."),
@@ -95,14 +96,6 @@ static SYSTEMS: [(&str, &str); 9] = [
     ("opnsense", "OPNsense"),
     ("bsdrp", "BSD Router Project: FreeBSD with a read-only root, and config save"),
     ("nanobsd", "another FreeBSD with a read-only root"),
-];
-
-static TOOLS: [(&str, &str); 5] = [
-    ("linerate", "linerate itself, over the same connection"),
-    ("pkt-gen", "netmap's, on FreeBSD"),
-    ("iperf3", "iperf3"),
-    ("netperf", "netperf"),
-    ("trafgen", "of netsniff-ng, on Linux"),
 ];
 
 static INTERFACE: Table = Table {

@@ -18,7 +18,7 @@ use linerate_wire::Family;
 pub use ssh::Ssh;
 use std::net::IpAddr;
 pub use types::is_interface;
-pub use types::{Boot, Host, HostAddress, Interface, OperatingSystem, Role, Tool};
+pub use types::{Boot, Host, HostAddress, Interface, OperatingSystem, Role};
 
 /// Bytes of a lab file at most.
 pub const MOST_BYTES: usize = crate::MOST_BYTES;

@@ -1,6 +1,7 @@
 //! What a lab file says, typed.
 
 use super::Ssh;
+use crate::backend::Backend;
 use crate::names::Named;
 use crate::settings::{End, System};
 use linerate_wire::MacAddr;
@@ -81,29 +82,6 @@ impl OperatingSystem {
     }
 }
 
-/// What sends or counts frames on a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Tool {
-    /// linerate itself, over the connection.
-    Linerate,
-    /// netmap's pkt-gen.
-    PktGen,
-    /// iperf3.
-    Iperf3,
-    /// netperf.
-    Netperf,
-    /// trafgen, of netsniff-ng.
-    Trafgen,
-}
-
-impl Tool {
-    /// Its name in a lab file.
-    pub fn key(self) -> &'static str {
-        self.name()
-    }
-}
-
 /// A host of a lab.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Host {
@@ -116,7 +94,7 @@ pub struct Host {
     /// What it runs; it is asked where the file does not say.
     pub system: Option<OperatingSystem>,
     /// What sends or counts frames on it; found out where the file does not say: linerate where it is installed, else pkt-gen.
-    pub tool: Option<Tool>,
+    pub tool: Option<Backend>,
     /// Whether what needs root is run by sudo.
     pub sudo: bool,
     /// Interfaces that frames are sent from, towards the DUT.

@@ -4,9 +4,10 @@
 
 use super::{Agent, AgentError, Flown, Member, Trial};
 use linerate_hosts::agent::ANSWERS;
-use linerate_hosts::agent::spec::{Backend, Filter, Port, Role, Traffic};
+use linerate_hosts::agent::spec::{Port, Role};
+use linerate_plan::Backend;
 use linerate_plan::timing::Timing;
-use linerate_wire::{FlowOrder, MacAddr, Transport};
+use linerate_wire::{Filter, FlowOrder, Load, MacAddr, STREAMS, Traffic, Transport};
 use std::sync::atomic::AtomicBool;
 
 /// A card of a host.
@@ -16,6 +17,8 @@ pub struct Card {
     pub agent: usize,
     /// Its interface.
     pub interface: String,
+    /// How frames leave or arrive.
+    pub backend: Backend,
     /// The CPUs that it is worked from; the agent's choice where none are named.
     pub cpus: Vec<u32>,
 }
@@ -36,8 +39,6 @@ pub struct Cabling {
     pub senders: Vec<Sender>,
     /// Where they arrive.
     pub receiver: Card,
-    /// How frames leave and arrive.
-    pub means: Backend,
     /// Whether the user has said that all these interfaces lead to nothing but the lab (RFC 6815).
     pub isolated: bool,
 }
@@ -53,17 +54,6 @@ pub struct RealLab {
     campaign: u8,
 }
 
-/// The load of a trial.
-struct Asked {
-    rate: Option<f64>,
-    frames: Option<u64>,
-    timing: Timing,
-    batch: u32,
-    answer: bool,
-}
-
-/// Streams that a receiver tells apart.
-const STREAMS: usize = 256;
 /// The receiving port's name.
 const RECEIVER: &str = "receiver";
 /// How long frames may be under way when the device is shown all flows, in nanoseconds.
@@ -117,25 +107,24 @@ impl RealLab {
         let frames = flows.saturating_mul(self.cabling.senders.len() as u64);
         let most_ns = 100_000_000 + frames.saturating_mul(LEARNING_NS);
         let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
-        let (rate, frames) = (Some(50_000.0), Some(frames));
-        let asked = Asked { rate, frames, timing, batch: 8, answer };
-        let flown = self.fly(kind, asked, interrupted)?;
+        let load =
+            Load { rate: Some(50_000.0), frames: Some(frames), batch: 8, ..Load::lasting(timing.load()) };
+        let flown = self.fly(kind, timing, load, answer, interrupted)?;
         Ok([flown.generator.frames, flown.receiver.unique(), flown.generator.answers])
     }
 
-    /// Runs one trial with a kind of traffic through what is between the cards, as it stands.
+    /// Runs one trial with a kind of traffic through what is between the cards, as it stands; the load's duration is that of `timing`.
     ///
     /// # Errors
     /// An agent refuses, or is lost.
     pub fn trial(
         &mut self,
         kind: usize,
-        rate: Option<f64>,
         timing: Timing,
-        batch: u32,
+        load: Load,
         interrupted: &AtomicBool,
     ) -> Result<Flown, AgentError> {
-        self.fly(kind, Asked { rate, frames: None, timing, batch, answer: false }, interrupted)
+        self.fly(kind, timing, load, false, interrupted)
     }
 
     /// Whether the hosts' linerate can answer the flows of a kind: all of them are in the first frames only where they are sent in
@@ -143,15 +132,22 @@ impl RealLab {
     pub fn can_answer(&self, kind: usize) -> bool {
         let answers = |agent: &Agent| agent.welcome().features.iter().any(|feature| feature == ANSWERS);
         let in_turn = self.kinds[kind].order == FlowOrder::Sequential;
-        let echo = self.kinds[kind].transport == Transport::IcmpEcho;
-        in_turn && !echo && self.cabling.means != Backend::AfXdp && self.agents.iter().all(answers)
+        let echo = self.kinds[kind].frame.transport == Transport::IcmpEcho;
+        let passes = self.cabling.receiver.backend != Backend::AfXdp;
+        in_turn && !echo && passes && self.agents.iter().all(answers)
     }
 
-    fn fly(&mut self, kind: usize, asked: Asked, interrupted: &AtomicBool) -> Result<Flown, AgentError> {
+    fn fly(
+        &mut self,
+        kind: usize,
+        timing: Timing,
+        load: Load,
+        answer: bool,
+        interrupted: &AtomicBool,
+    ) -> Result<Flown, AgentError> {
         self.prepare(kind)?;
         let members: Vec<Member<'_>> = (0..self.agents.len()).filter_map(|n| self.member(n, kind)).collect();
-        let Asked { rate, frames, timing, batch, answer } = asked;
-        Trial { members: &members, timing, rate, frames, batch, answer }.run(interrupted)
+        Trial { members: &members, timing, load, answer }.run(interrupted)
     }
 
     /// An agent's part in a trial, if it has one.
@@ -165,42 +161,35 @@ impl RealLab {
     }
 
     fn prepare(&mut self, kind: usize) -> Result<(), AgentError> {
-        let Cabling { senders, receiver, means, isolated, .. } = &self.cabling;
+        let Cabling { senders, receiver, isolated } = &self.cabling;
         let port = |name: String, card: &Card, role| Port {
             name,
             interface: card.interface.clone(),
             isolated: *isolated,
-            means: *means,
+            backend: card.backend,
             cpus: card.cpus.clone(),
             role,
         };
         if !self.receives {
             // In a lab of hosts, neighbours may have to be asked for.
-            let filter = Filter {
-                campaign: self.campaign,
-                streams: STREAMS as u16,
-                unsigned: false,
-                pass_foreign: *means != Backend::AfXdp,
-            };
+            let pass_foreign = receiver.backend != Backend::AfXdp;
+            let filter = Filter { pass_foreign, ..Filter::of_campaign(self.campaign) };
             self.agents[receiver.agent].prepare(port(RECEIVER.into(), receiver, Role::Receiver(filter)))?;
             self.receives = true;
         }
         if !self.prepared[kind] {
-            if *means == Backend::AfXdp {
-                // A queue has one such socket at a time.
-                let others = (0..self.kinds.len()).filter(|other| self.prepared[*other]);
-                let others: Vec<usize> = others.collect();
-                for (nth, sender) in senders.iter().enumerate() {
-                    let names: Vec<String> = others.iter().map(|other| port_name(*other, nth)).collect();
-                    if !names.is_empty() {
-                        self.agents[sender.card.agent].release(names)?;
-                    }
-                }
+            // A queue has one AF_XDP socket at a time.
+            let others: Vec<usize> = (0..self.kinds.len()).filter(|other| self.prepared[*other]).collect();
+            let of_queues = |sender: &Sender| sender.card.backend == Backend::AfXdp && !others.is_empty();
+            for (nth, sender) in senders.iter().enumerate().filter(|(_, sender)| of_queues(sender)) {
+                let names = others.iter().map(|other| port_name(*other, nth)).collect();
+                self.agents[sender.card.agent].release(names)?;
                 self.prepared.fill(false);
             }
             let mut stream = self.kinds[kind].first_stream;
             for (nth, sender) in senders.iter().enumerate() {
-                let traffic = Traffic { to: sender.to, first_stream: stream, ..self.kinds[kind].clone() };
+                let traffic = self.kinds[kind].addressed(MacAddr::default(), sender.to);
+                let traffic = Traffic { first_stream: stream, ..traffic };
                 let role = Role::Generator(Box::new(traffic));
                 self.agents[sender.card.agent].prepare(port(port_name(kind, nth), &sender.card, role))?;
                 stream = stream.wrapping_add(sender.card.cpus.len().max(1) as u8);

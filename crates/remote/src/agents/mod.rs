@@ -16,7 +16,7 @@ pub use trial::{Flown, Member, Trial};
 use linerate_hosts::agent::client::{Lost, Session};
 use linerate_hosts::agent::clock::{Offset, Probe};
 use linerate_hosts::agent::message::{Facts, Prepared, Reply, Request};
-use linerate_hosts::agent::spec::{Load, Port};
+use linerate_hosts::agent::spec::{Order, Port};
 use linerate_hosts::agent::{SPOKEN, Versions};
 use linerate_linux::ports::monotonic_ns;
 use linerate_measure::counters::PortCounters;
@@ -155,8 +155,8 @@ impl Agent {
     ///
     /// # Errors
     /// As for every call.
-    pub fn arm(&self, ports: Vec<String>, load: Load) -> Result<(), AgentError> {
-        self.call(Request::Arm { ports, load }, "arming the load", QUICK).map(drop)
+    pub fn arm(&self, ports: Vec<String>, order: Order) -> Result<(), AgentError> {
+        self.call(Request::Arm { ports, order }, "arming the load", QUICK).map(drop)
     }
 
     /// Lets what is armed go at a moment of our clock, as far as the clocks have been compared. Gives the number under which the load

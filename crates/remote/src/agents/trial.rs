@@ -4,12 +4,13 @@ use super::{Agent, AgentError};
 use linerate_hosts::agent::clock::Offset;
 use linerate_hosts::agent::merge::{Series, merge};
 use linerate_hosts::agent::message::{End, Reply, Sample};
-use linerate_hosts::agent::spec::Load;
+use linerate_hosts::agent::spec::Order;
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::trial::Outcome;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::CpuShare;
 use linerate_plan::timing::Timing;
+use linerate_wire::Load;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -30,12 +31,8 @@ pub struct Trial<'a> {
     pub members: &'a [Member<'a>],
     /// Its times.
     pub timing: Timing,
-    /// Frames/s over all generators; as fast as possible where none is named. Each gets an even share.
-    pub rate: Option<f64>,
-    /// Frames over all generators.
-    pub frames: Option<u64>,
-    /// Frames handed over at once.
-    pub batch: u32,
+    /// The load of all generators together; each gets an even share of its rate and frames. Its duration is that of `timing`.
+    pub load: Load,
     /// Whether receivers answer each frame.
     pub answer: bool,
 }
@@ -109,7 +106,7 @@ impl Trial<'_> {
         for member in self.members {
             offsets.push(member.agent.compare_clocks()?);
             let ports = [member.receivers.as_slice(), &member.generators].concat();
-            member.agent.arm(ports, self.load(member))?;
+            member.agent.arm(ports, self.order(member))?;
         }
         let at_ns = monotonic_ns() + LEAD_NS;
         let mut underway = Vec::new();
@@ -136,7 +133,7 @@ impl Trial<'_> {
         Ok(flown)
     }
 
-    fn load(&self, member: &Member<'_>) -> Load {
+    fn order(&self, member: &Member<'_>) -> Order {
         let generators: u64 = self.members.iter().map(|m| m.generators.len() as u64).sum();
         // An agent gives every port of a load the same: shares are of whole generators.
         let share = |n: u64| n.div_ceil(generators.max(1));
@@ -146,14 +143,14 @@ impl Trial<'_> {
         } else {
             OVERRUN_NS
         };
-        Load {
+        let load = Load {
             duration_ns: self.timing.load_ns() + spare,
-            frames: self.frames.map(share),
-            rate: self.rate.map(|rate| rate / generators.max(1) as f64),
-            batch: self.batch,
-            sample_ns: self.timing.interval_ns.clamp(1_000_000, LONGEST_SAMPLE_NS),
-            answer: self.answer,
-        }
+            frames: self.load.frames.map(share),
+            rate: self.load.rate.map(|rate| rate / generators.max(1) as f64),
+            ..self.load
+        };
+        let sample_ns = self.timing.interval_ns.clamp(1_000_000, LONGEST_SAMPLE_NS);
+        Order { load, sample_ns, answer: self.answer }
     }
 
     /// Listens until all generators have ended.

@@ -4,9 +4,10 @@ use super::running::Running;
 use super::window::{Counts, Window};
 use super::{NOTHING_ARRIVED, ToolTrial};
 use crate::agents::Flown;
-use linerate_hosts::tools::{Side, Transport};
+use linerate_hosts::tools::Side;
 use linerate_measure::counters::PortCounters;
-use linerate_plan::lab::Tool;
+use linerate_plan::Backend;
+use linerate_wire::Transport;
 
 /// Samples of a live tool that are here so much later than others: its seconds cannot be put on our clock.
 const MOST_LAG_NS: u64 = 2_000_000_000;
@@ -55,8 +56,8 @@ impl Account<'_, '_> {
             let name = format!(
                 "{} {} {}",
                 generator.host.place.name(),
-                generator.host.tool.key(),
-                generator.traffic.interface
+                generator.host.tool,
+                generator.task.interface
             );
             flown.late.push((name, began as i64 - go_ns as i64));
         }
@@ -64,16 +65,16 @@ impl Account<'_, '_> {
 
     /// The receiver, if it counts itself. netserver tells its client only.
     fn counted(&self) -> Option<&Running<'_>> {
-        self.receiver.filter(|receiver| receiver.host.tool != Tool::Netperf)
+        self.receiver.filter(|receiver| receiver.host.tool != Backend::Netperf)
     }
 
     /// What generators were told by the far end, spread evenly over what they sent. A stream loses nothing.
     fn told(&self, sent: &[Counts], flown: &mut Flown) -> Vec<Counts> {
         let mut received = Vec::new();
         for (generator, sent) in self.generators.iter().zip(sent) {
-            let lost = match generator.traffic.transport {
+            let lost = match generator.task.traffic.frame.transport {
                 Transport::Tcp => Some(0),
-                Transport::Udp => generator.report().totals.lost,
+                _ => generator.report().totals.lost,
             };
             let Some(lost) = lost else { continue };
             let frames = generator.frames().saturating_sub(lost);
@@ -128,14 +129,14 @@ impl Account<'_, '_> {
 }
 
 fn counters(tool: &Running<'_>, frames: u64) -> PortCounters {
-    let frame = u64::from(tool.traffic.frame_len_fcs).saturating_sub(FCS);
+    let frame = u64::from(tool.task.frame_len_fcs()).saturating_sub(FCS);
     PortCounters { frames, bytes: frames.saturating_mul(frame).min(u64::MAX >> 8), ..PortCounters::default() }
 }
 
 /// Why the figures of a tool that reported no fault cannot be believed, if they cannot.
 fn doubt(tool: &Running<'_>) -> Option<String> {
     let report = tool.report();
-    let silent = tool.host.tool == Tool::Netperf && tool.side == Side::Receiver;
+    let silent = tool.host.tool == Backend::Netperf && tool.side == Side::Receiver;
     if silent || !tool.faults(false).is_empty() || tool.frames() == 0 {
         return None;
     }

@@ -22,8 +22,8 @@ pub use trial::NOTHING_ARRIVED;
 
 use crate::ExecutionTarget;
 use crate::agents::Flown;
-use linerate_hosts::tools::Traffic;
-use linerate_plan::lab::Tool;
+use linerate_hosts::tools::Task;
+use linerate_plan::Backend;
 use linerate_plan::timing::Timing;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -35,7 +35,7 @@ pub struct ToolHost {
     /// How it is reached. Its silence is how long a load goes on there without linerate: about a second is right.
     pub place: Arc<ExecutionTarget>,
     /// The tool.
-    pub tool: Tool,
+    pub tool: Backend,
     /// Whether it is run by `sudo -n`.
     pub sudo: bool,
 }
@@ -43,11 +43,11 @@ pub struct ToolHost {
 /// A trial to be run.
 #[derive(Debug)]
 pub struct ToolTrial<'a> {
-    /// Who sends what. `seconds` of the traffic is set by the trial.
-    pub generators: &'a [(ToolHost, Traffic)],
-    /// Who counts; its traffic is that of the generators, with its own interface. Without one, what arrived is what generators know of
+    /// Who sends what. The duration of their loads is set by the trial.
+    pub generators: &'a [(ToolHost, Task)],
+    /// Who counts; its task is that of the generators, with its own interface. Without one, what arrived is what generators know of
     /// it (iperf3 and netperf do).
-    pub receiver: Option<(&'a ToolHost, Traffic)>,
+    pub receiver: Option<(&'a ToolHost, Task)>,
     /// Its times. Tools count by the second, so a window of less than three says little.
     pub timing: Timing,
     /// How long the first frame may take to be counted once all generators send: a device that was just booted forwards nothing for

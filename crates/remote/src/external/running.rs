@@ -8,10 +8,8 @@ use crate::live::{Heard, Live};
 use crate::session::{Kind, Session, Stream};
 use crate::words::quoted;
 use linerate_hosts::phases::{Status, Supervision};
-use linerate_hosts::tools::{
-    self, Exit, Fault, FaultKind, Invocation, Monitor, Report, Side, State, Traffic,
-};
-use linerate_plan::lab::Tool;
+use linerate_hosts::tools::{self, Exit, Fault, FaultKind, Invocation, Monitor, Report, Side, State, Task};
+use linerate_plan::Backend;
 use std::time::Duration;
 
 /// A tool that has printed so much, and so much for each sample, is ended.
@@ -29,7 +27,7 @@ const END_NS: u64 = 2_000_000_000;
 pub(super) struct Running<'a> {
     pub host: &'a ToolHost,
     pub side: Side,
-    pub traffic: Traffic,
+    pub task: Task,
     pub invocation: Invocation,
     pub live: Live,
     monitor: Monitor,
@@ -49,13 +47,9 @@ pub(super) struct Running<'a> {
 
 impl<'a> Running<'a> {
     /// Makes it ready; it begins when it is told to go.
-    pub fn start(host: &'a ToolHost, side: Side, traffic: Traffic) -> Result<Running<'a>, ToolError> {
-        let made = match side {
-            Side::Generator => tools::generator(host.tool, &traffic),
-            Side::Receiver => tools::receiver(host.tool, &traffic),
-        };
+    pub fn start(host: &'a ToolHost, side: Side, task: Task) -> Result<Running<'a>, ToolError> {
         let refused = |refusal| ToolError::Refused { host: host.place.name().into(), refusal };
-        let invocation = made.map_err(refused)?;
+        let invocation = tools::command(host.tool, side, &task).map_err(refused)?;
         let monitor = Monitor::new(host.tool, side);
         let words: Vec<String> = invocation.argv.iter().map(|word| quoted(word)).collect();
         let command = format!("echo {NUMBER}$$ >&2; exec {}", words.join(" "));
@@ -63,7 +57,7 @@ impl<'a> Running<'a> {
         Ok(Running {
             host,
             side,
-            traffic,
+            task,
             invocation,
             live: Live::of(session, Supervision::new(None, END_NS), 0),
             monitor,
@@ -84,7 +78,7 @@ impl<'a> Running<'a> {
 
     /// What messages call it: `gen: pkt-gen (sending on igb2)`.
     pub fn name(&self) -> String {
-        format!("{}: {} ({})", self.host.place.name(), self.host.tool.key(), self.doing())
+        format!("{}: {} ({})", self.host.place.name(), self.host.tool, self.doing())
     }
 
     /// What it is to do.
@@ -93,13 +87,13 @@ impl<'a> Running<'a> {
             Side::Generator => "sending on",
             Side::Receiver => "receiving on",
         };
-        format!("{verb} {}", self.traffic.interface)
+        format!("{verb} {}", self.task.interface)
     }
 
     /// Whether it prints its samples as they come, so that it can be ended when enough was seen. The others print what they know when
     /// they end by themselves.
     pub fn is_live(&self) -> bool {
-        tools::is_live(self.host.tool)
+        self.host.tool.capabilities().live
     }
 
     /// Whether frames that come now are counted.
@@ -166,7 +160,7 @@ impl<'a> Running<'a> {
 
     fn most_output(&self) -> u64 {
         match self.host.tool {
-            Tool::Iperf3 => MOST_JSON,
+            Backend::Iperf3 => MOST_JSON,
             _ => MOST_LINES + MOST_SAMPLE * self.arrivals.len() as u64,
         }
     }
@@ -260,7 +254,7 @@ impl<'a> Running<'a> {
     /// Frames in all; of a stream, full segments.
     pub fn frames(&self) -> u64 {
         let totals = self.report().totals;
-        let payload = u64::from(self.traffic.payload().max(1));
+        let payload = u64::from(self.task.payload().max(1));
         totals
             .packets
             .or(totals.bytes.map(|bytes| bytes / payload))
@@ -270,7 +264,7 @@ impl<'a> Running<'a> {
 
     fn segments(&self, sample: &linerate_hosts::tools::Sample) -> Option<u64> {
         let bytes = sample.bps? / 8.0 * sample.interval_us as f64 * 1e-6;
-        Some((bytes / f64::from(self.traffic.payload().max(1))) as u64)
+        Some((bytes / f64::from(self.task.payload().max(1))) as u64)
     }
 
     /// When its last sample was here.

@@ -7,10 +7,10 @@ use super::{ToolError, ToolTrial};
 use crate::agents::Flown;
 use crate::clock::PROBES;
 use crate::error::RemoteError;
-use linerate_hosts::tools::{self, Fault, FaultKind, Side};
+use linerate_hosts::tools::{Fault, FaultKind, Side, Task};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
-use linerate_plan::lab::Tool;
+use linerate_plan::Backend;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -55,25 +55,26 @@ impl<'a> Flight<'a> {
         // Where a link has to come up first, the others go on until it has, and until the device forwards.
         let wait_s = trial.generators.iter().map(|(_, t)| u64::from(t.link_wait_s)).max().unwrap_or(0);
         let patience_s = trial.patience.as_millis().div_ceil(1000) as u64;
-        let seconds = |host: &super::ToolHost| match tools::is_live(host.tool) {
+        let seconds = |host: &super::ToolHost| match host.tool.capabilities().live {
             true => load_s + wait_s + patience_s + UP_WITHIN_S,
             false => load_s,
         };
-        let whole = |s: u64| u32::try_from(s).unwrap_or(u32::MAX);
+        let lasting = |task: &Task, seconds: u64| {
+            let mut task = task.clone();
+            task.load.duration_ns = seconds.saturating_mul(SECOND_NS);
+            task
+        };
         let mut longest = 0;
         let mut generators = Vec::new();
-        for (host, traffic) in trial.generators {
-            let mut traffic = traffic.clone();
-            traffic.seconds = whole(seconds(host));
+        for (host, task) in trial.generators {
             longest = longest.max(seconds(host));
-            generators.push(Running::start(host, Side::Generator, traffic)?);
+            generators.push(Running::start(host, Side::Generator, lasting(task, seconds(host)))?);
         }
         let mut receiver = None;
-        if let Some((host, traffic)) = &trial.receiver {
-            let mut traffic = traffic.clone();
+        if let Some((host, task)) = &trial.receiver {
             // It is there first, while sessions are made and clocks compared, and last.
-            traffic.seconds = whole(longest + wait_s + 2 * UP_WITHIN_S);
-            receiver = Some(Running::start(host, Side::Receiver, traffic)?);
+            let task = lasting(task, longest + wait_s + 2 * UP_WITHIN_S);
+            receiver = Some(Running::start(host, Side::Receiver, task)?);
         }
         Ok(Flight { trial, interrupted, generators, receiver, go_ns: None, faults: Vec::new() })
     }
@@ -290,8 +291,8 @@ impl<'a> Flight<'a> {
         let passed = now.saturating_sub(since);
         match receiver.host.tool {
             // Its document comes when the test is over at its end, too.
-            Tool::Iperf3 => passed > STANDSTILL_NS,
-            Tool::PktGen | Tool::Linerate => {
+            Backend::Iperf3 => passed > STANDSTILL_NS,
+            tool if tool.capabilities().live => {
                 let timing = &self.trial.timing;
                 let last = receiver.report().samples.last();
                 let after = |s: &linerate_hosts::tools::Sample| {

@@ -1,12 +1,13 @@
 //! A lab of Simulated FreeBSD hosts: `gen`, another `gen2`, and `rec`, on one wire with a device between them.
 
 use crate::sshd::{SshLab, wait_until};
-use linerate_hosts::tools::{Endpoints, Traffic, Transport};
-use linerate_plan::lab::Tool;
+use linerate_hosts::tools::{Task, one_flow};
+use linerate_plan::Backend;
 use linerate_plan::timing::Timing;
 use linerate_remote::ExecutionTarget;
 use linerate_remote::agents::Flown;
 use linerate_remote::external::{ToolError, ToolHost, ToolTrial};
+use linerate_wire::{Family, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ impl Bsd {
 
     pub fn host(&self, name: &str) -> ToolHost {
         let place = self.lab.enter(|| ExecutionTarget::connect(&self.lab.target(name), None)).unwrap();
-        ToolHost { place: Arc::new(place), tool: Tool::PktGen, sudo: false }
+        ToolHost { place: Arc::new(place), tool: Backend::PktGen, sudo: false }
     }
 
     /// Waits until a generator sends.
@@ -79,11 +80,11 @@ impl Bsd {
         stop: &AtomicBool,
     ) -> (Result<Flown, ToolError>, Duration) {
         let generators: Vec<_> =
-            generators.iter().map(|name| (self.host(name), traffic(pps, Some(name)))).collect();
+            generators.iter().map(|name| (self.host(name), task(pps, Some(name)))).collect();
         let receiver = self.host("rec");
         let trial = ToolTrial {
             generators: &generators,
-            receiver: Some((&receiver, traffic(None, None))),
+            receiver: Some((&receiver, task(None, None))),
             timing: self.timing,
             patience: self.patience,
         };
@@ -101,18 +102,15 @@ impl Bsd {
 }
 
 /// What is sent; `from` tells generators' addresses apart.
-pub fn traffic(pps: Option<f64>, from: Option<&str>) -> Traffic {
+pub fn task(pps: Option<f64>, from: Option<&str>) -> Task {
     let source = if from == Some("gen2") { "198.18.10.2" } else { "198.18.10.1" };
-    Traffic {
+    let to = "00:0d:b9:41:ca:3e".parse().unwrap();
+    let frame = FrameSpec::new(to, MacAddr::default(), Family::V4, Transport::Udp);
+    let flows = one_flow(source.parse().unwrap(), "198.19.10.1".parse().unwrap(), 2000).unwrap();
+    Task {
         interface: "igb1".into(),
-        transport: Transport::Udp,
-        frame_len_fcs: 64,
-        source: Endpoints::one(source.parse().unwrap(), 2000),
-        destination: Endpoints::one("198.19.10.1".parse().unwrap(), 2000),
-        source_mac: None,
-        destination_mac: Some("00:0d:b9:41:ca:3e".parse().unwrap()),
-        pps,
-        seconds: 1,
+        traffic: Traffic::new(frame, FrameMix::single(64), flows),
+        load: Load { rate: pps, ..Load::lasting(Duration::from_secs(1)) },
         threads: 1,
         link_wait_s: 2,
     }

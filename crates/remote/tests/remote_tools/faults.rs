@@ -1,8 +1,8 @@
 //! Tools and hosts that break down: the trial ends soon, no load is left, and the message says what to do.
 
-use crate::bsd::{Bsd, TIMING, traffic};
+use crate::bsd::{Bsd, TIMING, task};
 use crate::sshd::wait_until;
-use linerate_plan::lab::Tool;
+use linerate_plan::Backend;
 use linerate_plan::timing::Timing;
 use linerate_remote::agents::Flown;
 use linerate_remote::external::{ToolError, ToolHost, ToolTrial};
@@ -222,11 +222,11 @@ fn a_trial_in_a_process_of_its_own() {
         let mut target = Target::new(name).silent_for(Duration::from_secs(1));
         target.config = Some(config.clone().into());
         let place = Arc::new(ExecutionTarget::connect(&target, None).unwrap());
-        ToolHost { place, tool: Tool::PktGen, sudo: false }
+        ToolHost { place, tool: Backend::PktGen, sudo: false }
     };
     let timing = Timing { run_ns: 60_000_000_000, ..TIMING };
-    let (generators, receiver) = ([(host("gen"), traffic(None, None))], host("rec"));
-    let receiver = Some((&receiver, traffic(None, None)));
+    let (generators, receiver) = ([(host("gen"), task(None, None))], host("rec"));
+    let receiver = Some((&receiver, task(None, None)));
     let trial = ToolTrial { generators: &generators, receiver, timing, patience: Duration::from_secs(9) };
     trial.run(&AtomicBool::new(false)).unwrap();
 }

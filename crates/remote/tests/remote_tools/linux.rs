@@ -1,14 +1,15 @@
 //! Tools of this machine: iperf3 through a router, trafgen, and netperf's words from a stand-in.
 
 use crate::sshd::SshLab;
-use linerate_hosts::tools::{Endpoints, Traffic, Transport};
+use linerate_hosts::tools::{Task, one_flow};
 use linerate_linux::net::netlink::{Route, VethEnd};
 use linerate_measure::trial::rates;
-use linerate_plan::lab::Tool;
+use linerate_plan::Backend;
 use linerate_plan::timing::Timing;
 use linerate_remote::ExecutionTarget;
 use linerate_remote::agents::Flown;
 use linerate_remote::external::{ToolError, ToolHost, ToolTrial};
+use linerate_wire::{Family, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,30 +54,32 @@ fn run(lab: &SshLab, host: usize, program: &str, args: &[&str]) {
     assert!(lab.hosts[host].netns.command(program).args(args).status().unwrap().success());
 }
 
-fn host(lab: &SshLab, name: &str, tool: Tool) -> ToolHost {
+fn host(lab: &SshLab, name: &str, tool: Backend) -> ToolHost {
     let place = lab.enter(|| ExecutionTarget::connect(&lab.target(name), None)).unwrap();
     ToolHost { place: Arc::new(place), tool, sudo: false }
 }
 
-fn traffic(interface: &str) -> Traffic {
-    Traffic {
+fn task(interface: &str) -> Task {
+    let nowhere = MacAddr::default();
+    let frame = FrameSpec::new(nowhere, nowhere, Family::V4, Transport::Udp);
+    let flows = one_flow("198.18.200.1".parse().unwrap(), "198.18.201.1".parse().unwrap(), 5201).unwrap();
+    Task {
         interface: interface.into(),
-        transport: Transport::Udp,
-        frame_len_fcs: 200,
-        source: Endpoints::one("198.18.200.1".parse().unwrap(), 4000),
-        destination: Endpoints::one("198.18.201.1".parse().unwrap(), 5201),
-        source_mac: None,
-        destination_mac: None,
-        pps: Some(5000.0),
-        seconds: 1,
+        traffic: Traffic::new(frame, FrameMix::single(200), flows),
+        load: Load { rate: Some(5000.0), ..Load::lasting(Duration::from_secs(1)) },
         threads: 1,
         link_wait_s: 0,
     }
 }
 
-fn fly(lab: &SshLab, tool: Tool, sent: Traffic, stop: &AtomicBool) -> Result<Flown, ToolError> {
+fn changed(mut task: Task, change: impl FnOnce(&mut Task)) -> Task {
+    change(&mut task);
+    task
+}
+
+fn fly(lab: &SshLab, tool: Backend, sent: Task, stop: &AtomicBool) -> Result<Flown, ToolError> {
     let receiver = host(lab, "rec", tool);
-    let counted = Traffic { interface: "r0".into(), ..sent.clone() };
+    let counted = Task { interface: "r0".into(), ..sent.clone() };
     let trial = ToolTrial {
         generators: &[(host(lab, "gen", tool), sent)],
         receiver: Some((&receiver, counted)),
@@ -87,7 +90,7 @@ fn fly(lab: &SshLab, tool: Tool, sent: Traffic, stop: &AtomicBool) -> Result<Flo
     let flown = trial.run(stop);
     assert!(began.elapsed() < Duration::from_secs(25), "{flown:?}");
     for host in &lab.hosts {
-        assert_eq!(host.running(&format!("{} ", tool.key())), 0, "{:?}", host.processes());
+        assert_eq!(host.running(&format!("{} ", tool.name())), 0, "{:?}", host.processes());
     }
     flown
 }
@@ -104,14 +107,17 @@ fn seen(flown: &Flown) -> (f64, f64) {
 #[ignore = "needs root, openssh-server and iperf3"]
 fn iperf3_through_a_router() {
     let lab = routed();
-    let flown = fly(&lab, Tool::Iperf3, traffic("g0"), &AtomicBool::new(false)).unwrap();
+    let flown = fly(&lab, Backend::Iperf3, task("g0"), &AtomicBool::new(false)).unwrap();
     let (offered, received) = seen(&flown);
     assert!((offered / 5000.0 - 1.0).abs() < 0.02 && (received / 5000.0 - 1.0).abs() < 0.02, "{flown:?}");
     assert_eq!(flown.generator.frames, flown.receiver.frames);
     assert_eq!(flown.generator.bytes, 196 * flown.generator.frames);
     // A stream's full segments, as many as there are.
-    let stream = Traffic { transport: Transport::Tcp, frame_len_fcs: 1518, pps: None, ..traffic("g0") };
-    let flown = fly(&lab, Tool::Iperf3, stream, &AtomicBool::new(false)).unwrap();
+    let stream = changed(task("g0"), |t| {
+        (t.traffic.frame.transport, t.traffic.mix) = (Transport::Tcp, FrameMix::single(1518));
+        t.load.rate = None;
+    });
+    let flown = fly(&lab, Backend::Iperf3, stream, &AtomicBool::new(false)).unwrap();
     let (offered, received) = seen(&flown);
     println!("one stream: {offered:.0} segments/s sent, {received:.0} received");
     assert!(offered > 1000.0 && (received / offered - 1.0).abs() < 0.1, "{flown:?}");
@@ -124,7 +130,7 @@ fn a_router_that_does_not_forward_is_told_by_iperf3() {
     run(&lab, 1, "sysctl", &["-qw", "net.ipv4.ip_forward=0"]);
     run(&lab, 1, "ip", &["route", "add", "unreachable", "198.18.201.1"]);
     run(&lab, 1, "sysctl", &["-qw", "net.ipv4.ip_forward=1"]);
-    let error = fly(&lab, Tool::Iperf3, traffic("g0"), &AtomicBool::new(false)).unwrap_err();
+    let error = fly(&lab, Backend::Iperf3, task("g0"), &AtomicBool::new(false)).unwrap_err();
     let error = error.to_string();
     assert!(error.starts_with("gen: iperf3 failed while sending on g0: "), "{error}");
     assert!(error.contains("TCP and UDP 5201 through the DUT's firewall"), "{error}");
@@ -141,7 +147,7 @@ fn ctrl_c_ends_iperf3_at_both_ends() {
             std::thread::sleep(Duration::from_millis(1500));
             stop.store(true, Ordering::Relaxed);
         });
-        fly(&lab, Tool::Iperf3, traffic("g0"), &stop).unwrap()
+        fly(&lab, Backend::Iperf3, task("g0"), &stop).unwrap()
     });
     assert!(flown.generator.frames > 0 && flown.outcome.faults.is_empty(), "{flown:?}");
 }
@@ -156,10 +162,12 @@ fn trafgen_is_a_generator() {
         told[0]["stats64"]["rx"]["packets"].as_u64().unwrap()
     };
     let before = count(2, "r0");
-    let mac = Some("02:03:00:00:00:02".parse().unwrap());
-    let sent = Traffic { destination_mac: mac, pps: Some(20_000.0), ..traffic("g0") };
+    let sent = changed(task("g0"), |t| {
+        t.traffic.frame.dst_mac = "02:03:00:00:00:02".parse().unwrap();
+        t.load.rate = Some(20_000.0);
+    });
     let here = ExecutionTarget::Here { name: "here".into(), netns: Some(lab.hosts[0].netns.clone()) };
-    let generators = [(ToolHost { place: Arc::new(here), tool: Tool::Trafgen, sudo: false }, sent)];
+    let generators = [(ToolHost { place: Arc::new(here), tool: Backend::Trafgen, sudo: false }, sent)];
     let patience = Duration::from_secs(3);
     let trial = ToolTrial { generators: &generators, receiver: None, timing: TIMING, patience };
     let flown = trial.run(&AtomicBool::new(false)).unwrap();
@@ -195,8 +203,8 @@ fn netperf_knows_what_the_far_end_got() {
     let lab = routed();
     lab.hosts[0].stand_in("netperf", NETPERF);
     lab.hosts[2].stand_in("netserver", "#!/bin/sh\necho Starting netserver with host\nexec sleep 600\n");
-    let sent = Traffic { pps: None, ..traffic("g0") };
-    let flown = fly(&lab, Tool::Netperf, sent, &AtomicBool::new(false)).unwrap();
+    let sent = changed(task("g0"), |t| t.load.rate = None);
+    let flown = fly(&lab, Backend::Netperf, sent, &AtomicBool::new(false)).unwrap();
     let (offered, received) = seen(&flown);
     assert!((offered / 5000.0 - 1.0).abs() < 0.02 && (received / 4500.0 - 1.0).abs() < 0.02, "{flown:?}");
     assert_eq!(flown.receiver.frames * 10, flown.generator.frames * 9);

@@ -112,10 +112,10 @@ fn sudo_is_asked_for_the_whole_session() {
     let (mut generator, mut receiver) = (bsd.host("gen"), bsd.host("rec"));
     (generator.sudo, receiver.sudo) = (true, true);
     let fly = |generator| {
-        let generators = [(generator, crate::bsd::traffic(Some(500_000.0), None))];
+        let generators = [(generator, crate::bsd::task(Some(500_000.0), None))];
         linerate_remote::external::ToolTrial {
             generators: &generators,
-            receiver: Some((&receiver, crate::bsd::traffic(None, None))),
+            receiver: Some((&receiver, crate::bsd::task(None, None))),
             timing: TIMING,
             patience: bsd.patience,
         }

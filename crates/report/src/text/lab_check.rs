@@ -5,6 +5,7 @@ use crate::document::{Document, Rows, Table, Tone};
 use linerate_hosts::preflight::frames::{Skipped, Tried};
 use linerate_hosts::preflight::{Port, ports, speed, tool};
 use linerate_hosts::systems::{Facts, Interface, System};
+use linerate_plan::Backend;
 use linerate_plan::lab::{Host, Lab};
 use linerate_plan::{Diagnostic, Severity};
 use std::collections::BTreeMap;
@@ -105,7 +106,7 @@ fn hosts_table<'a>(check: &LabCheck<'a>) -> Rows<PortRow<'a>> {
             of_host(row, &|_| row.facts.and_then(|f| f.cpus).map_or_else(unknown, |n| n.to_string()))
         })
         .column("tool", "", |row| {
-            of_host(row, &|host| row.facts.and_then(|f| tool(host, f)).map_or("-", |tool| tool.key()).into())
+            of_host(row, &|host| row.facts.and_then(|f| tool(host, f)).map_or("-", Backend::name).into())
         })
         .column("end", "", |row| row.key)
         .column("interface", "", |row| row.end[0].clone())

@@ -4,8 +4,8 @@ use super::super::notes::Notes;
 use super::super::traffic;
 use super::super::values::Values;
 use linerate_hosts::pktgen::Command;
-use linerate_plan::lab::{Host, HostAddress, Ssh, Tool, is_interface};
-use linerate_plan::names::Named;
+use linerate_plan::backend::{Backend, Runs};
+use linerate_plan::lab::{Host, HostAddress, Ssh, is_interface};
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -65,8 +65,10 @@ impl Reader<'_> {
         let program = command.program().rsplit('/').next().unwrap_or_default();
         let tool = match program {
             // It runs pkt-gen itself.
-            "equilibrium" => Some(Tool::PktGen),
-            other => Tool::of_name(other),
+            "equilibrium" => Some(Backend::PktGen),
+            other => {
+                other.parse().ok().filter(|tool: &Backend| !matches!(tool.capabilities().runs, Runs::Memory))
+            }
         };
         let Some(value) = self.values.get(variable) else { return };
         match tool {

@@ -48,7 +48,7 @@ fn host(lab: &Lab, host: &Host, facts: Option<&Facts>) -> Value {
         "cpus": facts.cpus,
         "user": facts.user,
         "clock_ahead_s": facts.clock.map(|clock| clock.ahead()),
-        "tool": tool(host, &facts).map(|tool| tool.key()),
+        "tool": tool(host, &facts).map(|tool| tool.name()),
         "programs": facts.programs,
         "interfaces": ports.collect::<Vec<_>>(),
     })

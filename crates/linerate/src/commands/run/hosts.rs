@@ -16,8 +16,9 @@ use linerate_hosts::preflight::{self, Needs, Port, ports};
 use linerate_hosts::systems::{Facts, Interface, System as Detected};
 use linerate_linux::records::rfc3339_utc;
 use linerate_measure::record::{HostFacts, Roles, VERSION};
+use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign, Requirement, Trials};
-use linerate_plan::lab::{Host, HostAddress, Lab, Tool};
+use linerate_plan::lab::{Host, HostAddress, Lab};
 use linerate_plan::settings::Mode;
 use linerate_plan::settings::{Dut, End, Settings, System};
 use linerate_plan::timing::Timing;
@@ -134,7 +135,7 @@ impl Site {
     }
 
     /// What sends or counts on a host.
-    fn tool(&self, host: &Host) -> Result<Tool> {
+    fn tool(&self, host: &Host) -> Result<Backend> {
         preflight::tool(host, self.of(host)?).with_context(|| {
             format!("{} has neither linerate nor pkt-gen, nor does the lab file name a tool", host.name)
         })
@@ -143,7 +144,7 @@ impl Site {
     /// Whether generators and receiver all have linerate, and speak its protocol. Otherwise frames are counted and not told apart.
     fn has_agents(&self) -> Result<bool> {
         let mut hosts = self.lab.generators().chain([self.lab.receiver()]);
-        hosts.try_fold(true, |all, host| Ok(all && self.tool(host)? == Tool::Linerate))
+        hosts.try_fold(true, |all, host| Ok(all && self.tool(host)?.is_own()))
     }
 
     /// The facts of the DUT for records; without a DUT, those of the receiver.
@@ -181,7 +182,7 @@ impl Site {
             let cpus = cpus.map_or(String::new(), |n| format!(", {n} CPUs"));
             let tool =
                 self.tool(host).ok().filter(|_| self.lab.dut().is_none_or(|dut| dut.name != host.name));
-            let tool = tool.map_or(String::new(), |tool| format!(", by {}", tool.key()));
+            let tool = tool.map_or(String::new(), |tool| format!(", by {}", tool.name()));
             let found = |port: &Port<'_>| {
                 let found = self.facts.get(&host.name).and_then(|facts| port.found(facts).ok())?;
                 Some(format!(

@@ -2,22 +2,21 @@
 //! why.
 
 use crate::output::tell;
-use crate::testbed::{Backend, EmbeddedPlan, Places, SlotLoad, TrafficKind};
+use crate::testbed::{EmbeddedPlan, Places, SlotLoad, TrafficKind};
 use anyhow::{Context, Result};
 use linerate_linux::host::cpu;
 use linerate_linux::host::journal::Consent;
 use linerate_linux::lab::Setup;
 use linerate_linux::lab::support::{self, Need};
-use linerate_linux::ports::live::LONGEST_FCS;
 use linerate_measure::record::{Roles, Skipped, Slot};
-use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Port};
+use linerate_plan::Backend;
+use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP};
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::settings::Mode;
 use linerate_plan::settings::{Cpus, Dut};
-use linerate_wire::{Family, FlowSpace, FrameSpec, MacAddr};
-use std::collections::{HashMap, HashSet};
+use linerate_wire::{Family, FlowSpace, FrameSpec, MacAddr, Traffic};
+use std::collections::HashSet;
 use std::path::Path;
-use std::sync::Arc;
 
 /// What will be measured.
 pub struct Prepared {
@@ -78,9 +77,6 @@ pub struct Source<'a> {
     pub flows: &'a dyn Fn(Family, u32) -> Result<FlowSpace>,
 }
 
-/// Flow spaces that have been made, by IP version and number of flows.
-type Spaces = HashMap<(u8, u32), Arc<FlowSpace>>;
-
 impl Prepared {
     /// Nothing yet.
     pub fn empty(roles: Roles, mode: Mode) -> Prepared {
@@ -99,17 +95,18 @@ impl Prepared {
     /// XDP where this process can load its programs, unless the plan says otherwise or frames are too long for it.
     fn choose_backend(&mut self, plan: &Campaign, no_xdp: Option<&str>) {
         if let Lab::Embedded { port: Some(port), .. } = plan.lab {
-            self.backend = if port == Port::Xdp { Backend::Xdp } else { Backend::Packet };
+            self.backend = port;
             return;
         }
-        let longest = |cell: usize| self.kinds[self.layout[cell].kind].mix.max_len_fcs();
+        let longest = |cell: usize| self.kinds[self.layout[cell].kind].traffic.mix.max_len_fcs();
         let measured = (0..plan.cells.len()).filter(|cell| !self.is_skipped(*cell));
-        let longest = measured.map(longest).max().filter(|longest| *longest > LONGEST_FCS);
+        let most = Backend::Xdp.capabilities().longest_fcs;
+        let longest = measured.map(longest).max().filter(|longest| *longest > most);
         let too_long =
-            longest.map(|longest| format!("frames have {longest} bytes, and XDP's at most {LONGEST_FCS}"));
+            longest.map(|longest| format!("frames have {longest} bytes, and XDP's at most {most}"));
         let reason = no_xdp.map(str::to_string).or_else(|| support::lacking(&Need::Xdp)).or(too_long);
         if let Some(reason) = reason {
-            self.backend = Backend::Packet;
+            self.backend = Backend::AfPacket;
             let note = format!(
                 "{reason}: the tester uses AF_PACKET sockets, which are several times slower than XDP live frames"
             );
@@ -130,21 +127,14 @@ impl Prepared {
                 self.notes.push(note);
             }
         }
-        let mut spaces = Spaces::new();
-        (0..plan.cells.len()).try_for_each(|cell| self.cell(plan, cell, source, &mut spaces))
+        (0..plan.cells.len()).try_for_each(|cell| self.cell(plan, cell, source))
     }
 
-    fn cell(
-        &mut self,
-        plan: &Campaign,
-        number: usize,
-        source: &Source<'_>,
-        spaces: &mut Spaces,
-    ) -> Result<()> {
+    fn cell(&mut self, plan: &Campaign, number: usize, source: &Source<'_>) -> Result<()> {
         let cell = &plan.cells[number];
         let cpus = (source.cpus)(number);
-        let kind = self.kind(&plan.kinds[cell.kind], &cpus, source, spaces)?;
-        let TrafficKind { frame, mix, .. } = &self.kinds[kind];
+        let kind = self.kind(&plan.kinds[cell.kind], &cpus, source)?;
+        let Traffic { frame, mix, .. } = &self.kinds[kind].traffic;
         let threads = source.threads.unwrap_or(cpus.len());
         let asked_fps = cell
             .rate
@@ -172,8 +162,8 @@ impl Prepared {
     }
 
     /// The number of a kind of traffic on these CPUs.
-    fn kind(&mut self, kind: &Kind, cpus: &[u32], source: &Source<'_>, spaces: &mut Spaces) -> Result<usize> {
-        let nowhere = MacAddr([2, 0, 0, 0, 0, 0]);
+    fn kind(&mut self, kind: &Kind, cpus: &[u32], source: &Source<'_>) -> Result<usize> {
+        let nowhere = MacAddr::default();
         let mut frame = FrameSpec::new(nowhere, nowhere, kind.family, kind.transport);
         frame.l4_checksum = kind.checksum;
         let mix = kind.size.clone();
@@ -184,23 +174,11 @@ impl Prepared {
                 frame.family, frame.transport
             ));
         }
-        let space = match spaces.entry((u8::from(kind.family == Family::V6), kind.flows)) {
-            std::collections::hash_map::Entry::Occupied(there) => there.get().clone(),
-            std::collections::hash_map::Entry::Vacant(free) => {
-                free.insert(Arc::new((source.flows)(kind.family, kind.flows)?)).clone()
-            }
-        };
-        let same = |k: &TrafficKind| {
-            k.frame == frame
-                && k.mix == mix
-                && Arc::ptr_eq(&k.flows, &space)
-                && k.order == kind.order
-                && k.stamp_every == kind.stamp_every
-                && k.cpus == cpus
-        };
-        Ok(self.kinds.iter().position(same).unwrap_or_else(|| {
-            let (order, stamp_every, cpus) = (kind.order, kind.stamp_every, cpus.to_vec());
-            self.kinds.push(TrafficKind { frame, mix, flows: space, order, stamp_every, cpus });
+        let traffic = Traffic::new(frame, mix, (source.flows)(kind.family, kind.flows)?);
+        let traffic = Traffic { order: kind.order, stamp_every: kind.stamp_every, ..traffic };
+        let wanted = TrafficKind { traffic, cpus: cpus.to_vec() };
+        Ok(self.kinds.iter().position(|known| *known == wanted).unwrap_or_else(|| {
+            self.kinds.push(wanted);
             self.kinds.len() - 1
         }))
     }
@@ -266,7 +244,7 @@ impl Prepared {
             mode: self.mode,
             roles: self.roles.clone(),
             setups,
-            flows: kinds.iter().map(|k| k.flows.len()).max().unwrap_or(0),
+            flows: kinds.iter().map(|k| k.traffic.flows.len()).max().unwrap_or(0),
             kinds,
             slots: lab.slots.clone(),
             campaign,

@@ -4,7 +4,7 @@
 mod tester;
 
 use crate::output::tell;
-pub use tester::{Agents, BATCH, Tester, Tools};
+pub use tester::{Agents, BATCH, Tester, ToolTasks, Tools};
 
 use super::collectors::Scene;
 use super::connections::{Freshness, Timeouts};

@@ -2,12 +2,12 @@
 
 use crate::testbed::PACED_BATCH;
 use anyhow::Result;
-use linerate_hosts::agent::spec::Backend;
-use linerate_hosts::tools::Traffic;
+use linerate_hosts::tools::Task;
 use linerate_plan::timing::Timing;
 use linerate_remote::agents::Flown;
 use linerate_remote::agents::lab::RealLab;
 use linerate_remote::external::{ToolHost, ToolTrial};
+use linerate_wire::Load;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -40,8 +40,8 @@ pub enum Tester {
 pub struct Agents {
     /// They.
     pub lab: RealLab,
-    /// How frames leave and arrive.
-    pub backend: Backend,
+    /// What sends and what counts, for records.
+    pub names: [String; 2],
     /// How long it may take until frames come through.
     pub patience: Duration,
 }
@@ -54,8 +54,16 @@ pub struct Tools {
     pub receiver: ToolHost,
     /// How long the first frame may take to come through.
     pub patience: Duration,
-    /// By kind of traffic: that of each generator, and that of the receiver.
-    pub kinds: Vec<(Vec<Traffic>, Traffic)>,
+    /// By kind of traffic.
+    pub kinds: Vec<ToolTasks>,
+}
+
+/// What tools do with a kind of traffic.
+pub struct ToolTasks {
+    /// By generator.
+    pub sent: Vec<Task>,
+    /// Of the receiver.
+    pub received: Task,
 }
 
 impl Tester {
@@ -103,7 +111,8 @@ impl Tester {
         match self {
             Tester::Agents(agents) => {
                 let batch = if rate.is_some() { PACED_BATCH } else { BATCH };
-                Ok(agents.lab.trial(kind, rate, timing, batch, interrupted)?)
+                let load = Load { rate, batch, ..Load::lasting(timing.load()) };
+                Ok(agents.lab.trial(kind, timing, load, interrupted)?)
             }
             Tester::Tools(tools) => tools.trial(kind, rate, timing, interrupted),
         }
@@ -112,14 +121,11 @@ impl Tester {
     /// What sends and what counts, for records.
     pub fn names(&self) -> [String; 2] {
         match self {
-            Tester::Agents(agents) if agents.backend == Backend::Xdp => {
-                ["xdp-live-frames".into(), "xdp".into()]
-            }
-            Tester::Agents(_) => ["af-packet".into(), "af-packet".into()],
+            Tester::Agents(agents) => agents.names.clone(),
             Tester::Tools(tools) => {
-                let mut sending: Vec<&str> = tools.generators.iter().map(|g| g.tool.key()).collect();
+                let mut sending: Vec<&str> = tools.generators.iter().map(|g| g.tool.name()).collect();
                 sending.dedup();
-                [sending.join(", "), tools.receiver.tool.key().into()]
+                [sending.join(", "), tools.receiver.tool.name().into()]
             }
         }
     }
@@ -141,12 +147,13 @@ impl Tools {
         timing: Timing,
         interrupted: &AtomicBool,
     ) -> Result<Flown> {
-        let (sent, received) = &self.kinds[kind];
+        let ToolTasks { sent, received } = &self.kinds[kind];
         // Every generator sends its share.
-        let pps = rate.map(|rate| rate / sent.len() as f64);
-        let generators: Vec<(ToolHost, Traffic)> =
-            self.generators.iter().cloned().zip(sent.iter().map(|t| Traffic { pps, ..t.clone() })).collect();
-        let receiver = Some((&self.receiver, Traffic { pps, ..received.clone() }));
+        let rate = rate.map(|rate| rate / sent.len() as f64);
+        let at = |task: &Task| Task { load: Load { rate, ..task.load }, ..task.clone() };
+        let generators: Vec<(ToolHost, Task)> =
+            self.generators.iter().cloned().zip(sent.iter().map(at)).collect();
+        let receiver = Some((&self.receiver, at(received)));
         let trial = ToolTrial { generators: &generators, receiver, timing, patience: self.patience };
         Ok(trial.run(interrupted)?)
     }

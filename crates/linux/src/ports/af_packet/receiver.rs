@@ -4,9 +4,10 @@ use super::bind_packet;
 use crate::net::netns::Netns;
 use crate::ports::socket::{Mapping, inside, wait_readable};
 use crate::ports::user_receiver::{Account, Receive, Shared, UserReceiver};
-use crate::ports::xdp_receiver::ReceiverOptions;
-use crate::ports::{PortError, clock_ns, monotonic_ns};
+use crate::ports::{Arrival, PortError, clock_ns, monotonic_ns};
 use crate::sockets::{get_option, new_socket, set_option};
+use linerate_plan::Backend;
+use linerate_wire::Filter;
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{AddressFamily, SocketType};
 use std::io;
@@ -32,15 +33,15 @@ const WAIT_MS: i64 = 50;
 pub struct AfPacketReceiver;
 
 impl AfPacketReceiver {
-    /// A receiver on the interface `ifindex` of `namespace`, its thread on `cpu` if one is given.
+    /// See [`receiver`](crate::ports::receiver).
     ///
     /// # Errors
     /// No privilege (CAP_NET_RAW), no such interface.
     #[allow(clippy::new_ret_no_self)] // all receivers in user space are one type
     pub fn new(
         namespace: &Netns,
-        ifindex: u32,
-        options: ReceiverOptions,
+        Arrival { ifindex, .. }: Arrival,
+        filter: Filter,
         cpu: Option<u32>,
     ) -> Result<UserReceiver, PortError> {
         let name = format!("an AF_PACKET ring on interface number {ifindex}");
@@ -54,7 +55,7 @@ impl AfPacketReceiver {
                 .map_or(0, |s| s.tp_drops);
             total.fetch_add(new.into(), Ordering::Relaxed) + u64::from(new)
         };
-        UserReceiver::spawn("af-packet", &options, cpu, ring, Box::new(dropped), Box::new(()))
+        UserReceiver::spawn(Backend::AfPacket, filter, cpu, ring, Box::new(dropped), Box::new(()))
     }
 }
 

@@ -6,10 +6,12 @@ use crate::bpf;
 use crate::net::netns::Netns;
 use crate::ports::socket::{inside, mtu, wait_readable};
 use crate::ports::user_receiver::{Receive, Shared, UserReceiver};
-use crate::ports::xdp_receiver::{ReceiverOptions, attach};
-use crate::ports::{PortError, monotonic_ns};
+use crate::ports::xdp_receiver::attach;
+use crate::ports::{Arrival, PortError, monotonic_ns};
 use aya::Ebpf;
 use aya::maps::{Map, XskMap};
+use linerate_plan::Backend;
+use linerate_wire::Filter;
 use rustix::event::{PollFd, PollFlags};
 use std::os::fd::AsRawFd;
 
@@ -30,25 +32,24 @@ const WAIT_MS: i64 = 50;
 pub struct AfXdpReceiver;
 
 impl AfXdpReceiver {
-    /// A receiver on the interface `ifindex` of `namespace`, which has `options.queues` queues; its thread on `cpu` if one is
-    /// given. Says also whether all queues receive without a copy.
+    /// See [`receiver`](crate::ports::receiver). Says also whether all queues receive without a copy.
     ///
     /// # Errors
     /// No privilege (XDP programs need root, or CAP_BPF and CAP_NET_ADMIN), another XDP program on the interface, an MTU above
-    /// what a page holds; `options.pass_foreign`.
+    /// what a page holds; `filter.pass_foreign`.
     #[allow(clippy::new_ret_no_self)] // all receivers in user space are one type
     pub fn new(
         namespace: &Netns,
-        ifindex: u32,
-        options: ReceiverOptions,
+        Arrival { ifindex, queues }: Arrival,
+        filter: Filter,
         cpu: Option<u32>,
     ) -> Result<(UserReceiver, bool), PortError> {
-        if options.pass_foreign {
+        if filter.pass_foreign {
             let why = "an AF_XDP receiver passes nothing up the stack: use --port xdp or af-packet where others need ARP";
             return Err(PortError::Unsuitable(why.into()));
         }
         let chunk = chunk_for(mtu(namespace, ifindex)?)?;
-        let queues = options.queues.max(1);
+        let queues = queues.max(1);
         let error = |e: &dyn std::error::Error| bpf::program_error("to_socket", e);
         let mut loader = bpf::loader();
         let mut ebpf = loader.map_max_entries("sockets", queues).load(PROGRAMS).map_err(|e| error(&e))?;
@@ -62,7 +63,8 @@ impl AfXdpReceiver {
         let dropped = move || descriptors.iter().map(|fd| Socket::dropped(fd)).sum();
         let receiver = XdpQueues { sockets, batch: Vec::with_capacity(BATCH) };
         // The program is taken off the interface when the receiver goes.
-        let port = UserReceiver::spawn("af-xdp", &options, cpu, receiver, Box::new(dropped), Box::new(ebpf))?;
+        let port =
+            UserReceiver::spawn(Backend::AfXdp, filter, cpu, receiver, Box::new(dropped), Box::new(ebpf))?;
         Ok((port, zero_copy))
     }
 }

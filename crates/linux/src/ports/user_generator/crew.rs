@@ -1,8 +1,10 @@
 //! The threads of a user-space generator, one per CPU: each asks its pacer what is due and hands that to its transmitter.
 
 use super::{Due, FrameSource, Pacer};
-use crate::ports::{Generator, Load, Port, PortError, Traffic, monotonic_ns, pin_to_cpu};
+use crate::ports::{Port, PortError, Target, monotonic_ns, pin_to_cpu};
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
+use linerate_plan::Backend;
+use linerate_wire::{Load, Traffic};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -108,14 +110,14 @@ fn add(counter: &AtomicU64, n: u64) {
 
 /// A generator in user space: threads with a way to transmit.
 pub struct UserGenerator<T: Transmit> {
-    name: &'static str,
-    traffic: Traffic,
-    not_before_ns: u64,
-    members: Vec<Member<T>>,
+    backend: Backend,
+    /// By target.
+    members: Vec<Vec<Member<T>>>,
+    aim: usize,
 }
 
 struct Member<T> {
-    cpu: Option<u32>,
+    cpu: u32,
     stream: u16,
     tally: Arc<Tally>,
     /// Locked by the thread while it runs.
@@ -124,44 +126,48 @@ struct Member<T> {
 }
 
 impl<T: Transmit> UserGenerator<T> {
-    /// One thread for each of `cpus` (`None`: wherever it happens to run); `transmitter` makes its way out, from its number
-    /// and the longest frame in bytes without FCS.
+    /// One thread for each of `cpus`; `transmitter` makes its way out to a target, from the thread's number and the longest frame in
+    /// bytes without FCS.
     ///
     /// # Errors
     /// Traffic that cannot be sent, or what `transmitter` says.
-    pub fn with(
-        name: &'static str,
-        traffic: Traffic,
-        cpus: &[Option<u32>],
-        mut transmitter: impl FnMut(usize, usize) -> Result<T, PortError>,
+    pub(crate) fn with(
+        backend: Backend,
+        targets: &[Target],
+        traffic: &Traffic,
+        cpus: &[u32],
+        mut transmitter: impl FnMut(&Target, usize, usize) -> Result<T, PortError>,
     ) -> Result<Self, PortError> {
-        let mut members = Vec::with_capacity(cpus.len());
-        for (thread, cpu) in cpus.iter().enumerate() {
-            let source = FrameSource::new(&traffic, thread, cpus.len())?;
-            let (stream, longest) = (source.stream(), source.longest());
-            let work = Arc::new(Mutex::new((source, transmitter(thread, longest)?)));
-            members.push(Member { cpu: *cpu, stream, tally: Arc::default(), work, thread: None });
+        let mut members = Vec::with_capacity(targets.len());
+        for target in targets {
+            let traffic = traffic.addressed(target.source, target.destination);
+            let mut crew = Vec::with_capacity(cpus.len());
+            for (thread, cpu) in cpus.iter().enumerate() {
+                let source = FrameSource::new(&traffic, thread, cpus.len())?;
+                let (stream, longest) = (source.stream(), source.longest());
+                let work = Arc::new(Mutex::new((source, transmitter(target, thread, longest)?)));
+                crew.push(Member { cpu: *cpu, stream, tally: Arc::default(), work, thread: None });
+            }
+            members.push(crew);
         }
-        if members.is_empty() {
-            return Err(PortError::Unsuitable("a generator needs at least one CPU".into()));
-        }
-        Ok(UserGenerator { name, traffic, not_before_ns: 0, members })
+        Ok(UserGenerator { backend, members, aim: 0 })
     }
 
-    /// Number of threads.
-    pub fn threads(&self) -> usize {
-        self.members.len()
+    /// Calls `f` with the transmitter of each thread, between loads (during one, this waits for its end).
+    pub(crate) fn each_transmitter(&self, mut f: impl FnMut(&mut T)) {
+        for member in self.members.iter().flatten() {
+            f(&mut member.work.lock().unwrap_or_else(PoisonError::into_inner).1);
+        }
     }
 
-    /// The transmitter of a thread, between loads (during one, this waits for its end).
-    pub(crate) fn with_transmitter<R>(&self, thread: usize, f: impl FnOnce(&mut T) -> R) -> R {
-        f(&mut self.members[thread].work.lock().unwrap_or_else(PoisonError::into_inner).1)
+    fn crew(&self) -> &[Member<T>] {
+        &self.members[self.aim]
     }
 
     fn join(&mut self) -> Result<(), PortError> {
-        self.members.iter().for_each(|m| m.tally.stop.store(true, Ordering::Relaxed));
+        self.members.iter().flatten().for_each(|m| m.tally.stop.store(true, Ordering::Relaxed));
         let mut result = Ok(());
-        for member in &mut self.members {
+        for member in self.members.iter_mut().flatten() {
             let Some(thread) = member.thread.take() else { continue };
             match thread.join() {
                 Ok(Ok(())) => {}
@@ -169,7 +175,7 @@ impl<T: Transmit> UserGenerator<T> {
                 Err(_) => {
                     result = Err(PortError::Unsuitable(format!(
                         "a thread of the {} generator panicked",
-                        self.name
+                        self.backend
                     )))
                 }
             }
@@ -178,12 +184,11 @@ impl<T: Transmit> UserGenerator<T> {
     }
 
     fn spawn(&self, thread: usize, load: &Load) -> Result<JoinHandle<Result<(), PortError>>, PortError> {
-        let Member { cpu, tally, work, .. } = &self.members[thread];
+        let Member { cpu, tally, work, .. } = &self.crew()[thread];
         let (cpu, tally, work) = (*cpu, tally.clone(), work.clone());
-        let pacer = Pacer::new(self.traffic.rate, load, thread, self.members.len());
-        let (batch, not_before_ns) = (self.traffic.batch.max(1), self.not_before_ns);
-        let place = cpu.map_or_else(|| thread.to_string(), |cpu| cpu.to_string());
-        let name = format!("generator-{place}");
+        let pacer = Pacer::new(load, thread, self.crew().len());
+        let (batch, not_before_ns) = (load.batch.max(1), load.not_before_ns);
+        let name = format!("generator-{cpu}");
         let run = move || {
             prepare_thread(cpu)?;
             await_start(not_before_ns, &tally);
@@ -192,16 +197,14 @@ impl<T: Transmit> UserGenerator<T> {
             run(source, transmit, pacer, batch, &tally)
         };
         let thread = std::thread::Builder::new().name(name).spawn(run);
-        thread.map_err(PortError::system("start", format!("generator thread {place}")))
+        thread.map_err(PortError::system("start", format!("generator thread {cpu}")))
     }
 }
 
-fn prepare_thread(cpu: Option<u32>) -> Result<(), PortError> {
+fn prepare_thread(cpu: u32) -> Result<(), PortError> {
     // A failure only makes waits longer.
     let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
-    cpu.map_or(Ok(()), |cpu| {
-        pin_to_cpu(cpu).map_err(PortError::system("bind a generator thread to", format!("CPU {cpu}")))
-    })
+    pin_to_cpu(cpu).map_err(PortError::system("bind a generator thread to", format!("CPU {cpu}")))
 }
 
 fn await_start(at_ns: u64, tally: &Tally) {
@@ -256,36 +259,40 @@ pub(crate) fn rest(ns: u64) {
 }
 
 impl<T: Transmit> Port for UserGenerator<T> {
-    fn name(&self) -> &'static str {
-        self.name
+    fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    fn aim(&mut self, target: usize) {
+        self.aim = target;
     }
 
     fn start(&mut self, load: &Load) -> Result<(), PortError> {
         self.join()?;
-        self.members.iter().for_each(|m| m.tally.reset());
-        for thread in 0..self.members.len() {
-            self.members[thread].thread = Some(self.spawn(thread, load)?);
+        self.crew().iter().for_each(|m| m.tally.reset());
+        for thread in 0..self.crew().len() {
+            self.members[self.aim][thread].thread = Some(self.spawn(thread, load)?);
         }
         Ok(())
     }
 
     fn began_ns(&self) -> Option<u64> {
-        let began = self.members.iter().map(|m| m.tally.first_ns.load(Ordering::Relaxed));
+        let began = self.crew().iter().map(|m| m.tally.first_ns.load(Ordering::Relaxed));
         began.filter(|ns| *ns > 0).min()
     }
 
     fn active_ns(&self) -> Option<u64> {
-        let last = self.members.iter().map(|m| m.tally.last_ns.load(Ordering::Relaxed)).max();
+        let last = self.crew().iter().map(|m| m.tally.last_ns.load(Ordering::Relaxed)).max();
         Some(last?.saturating_sub(self.began_ns()?))
     }
 
     fn frames(&self) -> u64 {
-        self.members.iter().map(|m| m.tally.frames.load(Ordering::Relaxed)).sum()
+        self.crew().iter().map(|m| m.tally.frames.load(Ordering::Relaxed)).sum()
     }
 
     fn counters(&self) -> PortCounters {
         let mut counters = PortCounters::default();
-        for (thread, Member { cpu, stream, tally, .. }) in self.members.iter().enumerate() {
+        for (thread, Member { cpu, stream, tally, .. }) in self.crew().iter().enumerate() {
             let [frames, bytes, refused, stall_ns, next_sequence] =
                 [&tally.frames, &tally.bytes, &tally.refused, &tally.stall_ns, &tally.sequence]
                     .map(|counter| counter.load(Ordering::Relaxed));
@@ -293,11 +300,7 @@ impl<T: Transmit> Port for UserGenerator<T> {
             counters.bytes += bytes;
             counters.refused += refused;
             counters.stall_ns = counters.stall_ns.max(stall_ns);
-            counters.queues.push(QueueCounters {
-                cpu: cpu.unwrap_or(thread as u32),
-                queue: thread as u32,
-                frames,
-            });
+            counters.queues.push(QueueCounters { cpu: *cpu, queue: thread as u32, frames });
             let stream =
                 StreamCounters { stream: *stream, frames, next_sequence, ..StreamCounters::default() };
             counters.streams.push(stream);
@@ -309,25 +312,11 @@ impl<T: Transmit> Port for UserGenerator<T> {
         let ended = |m: &Member<T>| m.thread.as_ref().is_none_or(JoinHandle::is_finished);
         let done = |m: &Member<T>| m.tally.finished.load(Ordering::Acquire);
         // A thread that ended without being done has died: the load is no longer what was asked.
-        self.members.iter().any(|m| ended(m) && !done(m)) || self.members.iter().all(done)
+        self.crew().iter().any(|m| ended(m) && !done(m)) || self.crew().iter().all(done)
     }
 
     fn stop(&mut self) -> Result<(), PortError> {
         self.join()
-    }
-}
-
-impl<T: Transmit> Generator for UserGenerator<T> {
-    fn set_rate(&mut self, rate: Option<f64>) {
-        self.traffic.rate = rate;
-    }
-
-    fn set_batch(&mut self, batch: u32) {
-        self.traffic.batch = batch;
-    }
-
-    fn set_not_before(&mut self, at_ns: u64) {
-        self.not_before_ns = at_ns;
     }
 }
 

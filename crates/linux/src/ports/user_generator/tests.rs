@@ -5,17 +5,10 @@ use linerate_wire::{Family, FrameMix, FrameSpec, MacAddr, Recognised, Transport,
 use std::time::Duration;
 
 fn traffic(flows: u32, order: FlowOrder) -> Traffic {
-    Traffic {
-        frame: FrameSpec::new(MacAddr([0xff; 6]), MacAddr([2, 0, 0, 0, 0, 1]), Family::V4, Transport::Udp),
-        mix: FrameMix::single(64),
-        flows: Arc::new(FlowSpace::benchmark(Family::V4, flows).unwrap()),
-        order,
-        rate: None,
-        campaign: 7,
-        first_stream: 3,
-        stamp_every: 4,
-        batch: 8,
-    }
+    let from = MacAddr([2, 0, 0, 0, 0, 1]);
+    let frame = FrameSpec::new(MacAddr([0xff; 6]), from, Family::V4, Transport::Udp);
+    let traffic = Traffic::new(frame, FrameMix::single(64), FlowSpace::benchmark(Family::V4, flows).unwrap());
+    Traffic { order, campaign: 7, first_stream: 3, stamp_every: 4, ..traffic }
 }
 
 fn frames(source: &mut FrameSource, n: usize) -> Vec<(Signature, Flow, usize)> {
@@ -79,12 +72,12 @@ fn refusals() {
     bad.mix.pattern.clear();
     assert!(matches!(FrameSource::new(&bad, 0, 1), Err(PortError::Unsuitable(_))));
     let mut bad = traffic(1, FlowOrder::Sequential);
-    bad.flows = Arc::new(FlowSpace::benchmark(Family::V6, 1).unwrap());
+    bad.flows = FlowSpace::benchmark(Family::V6, 1).unwrap();
     assert!(matches!(FrameSource::new(&bad, 0, 1), Err(PortError::Unsuitable(_))));
 }
 
-fn load(ms: u64, frames: Option<u64>) -> Load {
-    Load { duration: Duration::from_millis(ms), frames }
+fn load(rate: Option<f64>, ms: u64, frames: Option<u64>) -> Load {
+    Load { rate, frames, ..Load::lasting(Duration::from_millis(ms)) }
 }
 
 /// Lets a pacer run on a clock that moves by `step` nanoseconds; returns how many frames left.
@@ -106,26 +99,26 @@ fn run(pacer: &mut Pacer, start: u64, step: u64, batch: u32) -> u64 {
 #[test]
 fn the_rate_is_met_exactly() {
     for (rate, step, want) in [(1000.0, 700, 1000), (127_251.0, 3_000, 127_251), (1e6, 25_000, 999_976)] {
-        let mut pacer = Pacer::new(Some(rate), &load(1000, None), 0, 1);
+        let mut pacer = Pacer::new(&load(Some(rate), 1000, None), 0, 1);
         let sent = run(&mut pacer, 77, step, 64);
         assert!(sent.abs_diff(want) <= 26, "{rate}: {sent}");
     }
-    let mut pacer = Pacer::new(Some(148_809_523.0), &load(10, None), 0, 1);
+    let mut pacer = Pacer::new(&load(Some(148_809_523.0), 10, None), 0, 1);
     assert!(run(&mut pacer, 0, 100, 64).abs_diff(1_488_095) <= 16);
 }
 
 #[test]
 fn the_load_is_shared_out() {
-    let sent = |thread| run(&mut Pacer::new(Some(3000.0), &load(1000, Some(100)), thread, 3), 1, 1000, 8);
+    let sent = |thread| run(&mut Pacer::new(&load(Some(3000.0), 1000, Some(100)), thread, 3), 1, 1000, 8);
     assert_eq!([sent(0), sent(1), sent(2)], [34, 33, 33]);
-    assert_eq!(run(&mut Pacer::new(None, &load(1000, Some(100)), 0, 1), 1, 1000, 64), 100);
-    assert_eq!(run(&mut Pacer::new(None, &load(1, None), 0, 1), 1, 1000, 64), 64_000);
-    assert_eq!(run(&mut Pacer::new(None, &load(0, None), 0, 1), 1, 1000, 64), 0);
+    assert_eq!(run(&mut Pacer::new(&load(None, 1000, Some(100)), 0, 1), 1, 1000, 64), 100);
+    assert_eq!(run(&mut Pacer::new(&load(None, 1, None), 0, 1), 1, 1000, 64), 64_000);
+    assert_eq!(run(&mut Pacer::new(&load(None, 0, None), 0, 1), 1, 1000, 64), 0);
 }
 
 #[test]
 fn waits_are_until_the_next_frame_or_the_end() {
-    let mut pacer = Pacer::new(Some(1000.0), &load(10, None), 0, 1);
+    let mut pacer = Pacer::new(&load(Some(1000.0), 10, None), 0, 1);
     assert_eq!(pacer.due(5, 8), Due::Frames(1));
     pacer.spent(1);
     assert_eq!(pacer.due(5, 8), Due::Wait(1_000_000));
@@ -138,7 +131,7 @@ fn waits_are_until_the_next_frame_or_the_end() {
 
 #[test]
 fn a_stalled_generator_catches_up_with_a_limit() {
-    let mut pacer = Pacer::new(Some(1_000_000.0), &load(10_000, None), 0, 1);
+    let mut pacer = Pacer::new(&load(Some(1_000_000.0), 10_000, None), 0, 1);
     assert_eq!(pacer.due(0, 64), Due::Frames(1));
     pacer.spent(1);
     assert_eq!(pacer.due(50_000_000, u32::MAX), Due::Frames(50_000));
@@ -151,6 +144,6 @@ fn a_stalled_generator_catches_up_with_a_limit() {
 
 #[test]
 fn slow_rates_survive_long_waits() {
-    let mut pacer = Pacer::new(Some(0.5), &load(10_000, None), 0, 1);
+    let mut pacer = Pacer::new(&load(Some(0.5), 10_000, None), 0, 1);
     assert_eq!(run(&mut pacer, 1, 1_000_000_000, 8), 5);
 }

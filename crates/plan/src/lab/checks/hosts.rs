@@ -2,6 +2,7 @@
 
 use super::super::{OperatingSystem, Role, Ssh, is_interface};
 use super::HostTree;
+use crate::backend::Backend;
 use crate::diagnostic::{Diagnostic, Problems, listed, suggestion};
 use crate::value::Value;
 
@@ -93,14 +94,15 @@ fn tool(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     }
     let (tool, system) = (host.tree.text("tool"), host.tree.text("system"));
     let bsd = system.is_some_and(|s| !["linux", "vyos"].contains(&s));
-    if tool == Some("trafgen") && bsd {
-        let message =
-            format!("trafgen is a program of Linux, and {} runs {}", host.name, system.unwrap_or_default());
+    let backend = tool.and_then(|name| name.parse::<Backend>().ok());
+    if let Some(backend) = backend.filter(|backend| bsd && backend.capabilities().linux) {
+        let (name, system) = (&host.name, system.unwrap_or_default());
+        let message = format!("{backend} runs on Linux, and {name} runs {system}");
         problems.fault(entry.node.span, message, "write \"pkt-gen\" or \"iperf3\", say");
     }
     for (key, _, tree) in host.interfaces().filter(|(key, ..)| ["send", "receive"].contains(key)) {
         let node = tree.get("netmap").filter(|n| n.value == Value::Flag(false));
-        if let Some(node) = node.filter(|_| tool == Some("pkt-gen")) {
+        if let Some(node) = node.filter(|_| backend == Some(Backend::PktGen)) {
             let help = "use another tool, or another interface";
             problems.fault(node.span, format!("pkt-gen needs netmap at [{key}]"), help);
         }

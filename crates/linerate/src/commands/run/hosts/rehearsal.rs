@@ -1,18 +1,19 @@
 //! The commands of a plan on the hosts of a lab, as far as plan and lab file tell: no host is asked.
 
-use super::traffic::{Side, of_tools};
+use super::traffic::{Side, task};
 use super::{cells, lane_steps, port_of};
 use crate::testbed::SlotLoad;
 use anyhow::Result;
 use linerate_hosts::dut_changes::{Program, Target};
 use linerate_hosts::rehearsal::{Action, Part};
-use linerate_hosts::tools::{self, Traffic};
+use linerate_hosts::tools::{self, Task};
+use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign, Reboot};
-use linerate_plan::lab::{Host, Interface, Lab, Tool};
+use linerate_plan::lab::{Host, Interface, Lab};
 use linerate_plan::placeholders::fill;
 use linerate_plan::settings::End;
 use linerate_plan::timing::Timing;
-use linerate_wire::MacAddr;
+use linerate_wire::{Load, MacAddr};
 use std::path::Path;
 
 /// Everything, host by host. `folder`: the plan's.
@@ -88,8 +89,9 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
     let sending: Vec<(&Host, &Interface)> =
         lab.generators().flat_map(|host| host.send.iter().map(move |i| (host, i))).collect();
     let receiver = lab.receiver();
-    let tools: Vec<Option<Tool>> = sending.iter().map(|(host, _)| host.tool).chain([receiver.tool]).collect();
-    let agents = tools.iter().all(|tool| tool.is_none_or(|tool| tool == Tool::Linerate));
+    let tools: Vec<Option<Backend>> =
+        sending.iter().map(|(host, _)| host.tool).chain([receiver.tool]).collect();
+    let agents = tools.iter().all(|tool| tool.is_none_or(Backend::is_own));
     let to = match lab.dut() {
         Some(dut) => dut.inside.as_ref(),
         None => receiver.receive.as_ref(),
@@ -107,14 +109,14 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
     let counting = name(receiver.receive.as_ref(), "receive");
     let none = Interface::default();
     let far = side(&counting, receiver.receive.as_ref().unwrap_or(&none));
-    let seconds = Timing::of_hosts(plan.trials.duration_ns).load_ns().div_ceil(1_000_000_000) as u32;
-    let pps = |rate: Option<f64>| rate.map(|rate| rate / sending.len().max(1) as f64);
+    let lasting = Load::lasting(Timing::of_hosts(plan.trials.duration_ns).load());
+    let share = |rate: Option<f64>| rate.map(|rate| rate / sending.len().max(1) as f64);
     let mut parts = Vec::new();
     for (kind, rate, cells) in &loads {
         let frames = &prepared.kinds[*kind];
-        let traffic = |tool, near: &Side<'_>, at: &str| {
-            let traffic = of_tools(frames, tool, [near, &far], at, to.unwrap_or(UNKNOWN))?;
-            Ok(Traffic { pps: pps(*rate), seconds, ..traffic })
+        let task = |tool, near: &Side<'_>, at: &str| {
+            let task = task(frames, tool, [near, &far], at, to.unwrap_or(UNKNOWN))?;
+            Ok(Task { load: Load { rate: share(*rate), ..lasting }, ..task })
         };
         let when = format!("in each trial of cells {}", cells.join(", "));
         for (host, interface) in &sending {
@@ -122,7 +124,7 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
             let near = side(&at, interface);
             let action = match agents {
                 true => by_agent(host, "sends from", &at),
-                false => by_tool(host, &at, true, |tool| traffic(tool, &near, &at)),
+                false => by_tool(host, &at, true, |tool| task(tool, &near, &at)),
             };
             let host = format!("{} (generator)", host.name);
             parts.push(Part { host, when: when.clone(), actions: vec![action] });
@@ -130,7 +132,7 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
         let action = match (agents, sending.first()) {
             (false, Some((_, interface))) => {
                 let near = name(Some(interface), "send");
-                by_tool(receiver, &counting, false, |tool| traffic(tool, &side(&near, interface), &counting))
+                by_tool(receiver, &counting, false, |tool| task(tool, &side(&near, interface), &counting))
             }
             _ => by_agent(receiver, "counts at", &counting),
         };
@@ -153,14 +155,14 @@ fn by_agent(host: &Host, does: &str, at: &str) -> Action {
     Action::of(format!("linerate {does} {at}{found}"), &Program::new(words.iter().copied()))
 }
 
-fn by_tool(host: &Host, at: &str, sends: bool, traffic: impl FnOnce(Tool) -> Result<Traffic>) -> Action {
-    let tool = host.tool.unwrap_or(Tool::PktGen);
-    let command = traffic(tool).and_then(|traffic| {
-        Ok(if sends { tools::generator(tool, &traffic) } else { tools::receiver(tool, &traffic) }?.argv)
-    });
-    let does = if sends { "sends from" } else { "counts at" };
-    match command {
-        Ok(argv) => Action::of(format!("{} {does} {at}", tool.key()), &Program::new(argv)),
+fn by_tool(host: &Host, at: &str, sends: bool, task: impl FnOnce(Backend) -> Result<Task>) -> Action {
+    let tool = host.tool.unwrap_or(Backend::PktGen);
+    let (side, does) = match sends {
+        true => (tools::Side::Generator, "sends from"),
+        false => (tools::Side::Receiver, "counts at"),
+    };
+    match task(tool).and_then(|task| Ok(tools::command(tool, side, &task)?.argv)) {
+        Ok(argv) => Action::of(format!("{tool} {does} {at}"), &Program::new(argv)),
         Err(error) => words("cannot be measured", format!("{error:#}")),
     }
 }

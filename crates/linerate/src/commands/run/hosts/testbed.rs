@@ -2,15 +2,14 @@
 
 use super::super::prepare::Prepared;
 use super::Site;
-use super::traffic::{Side, of_agents, of_tools};
-use crate::testbed::{Agents, Device, HostSlot, Hosts, HostsTester, SlotLoad, Tools};
+use super::traffic::{Side, task};
+use crate::testbed::{Agents, Device, HostSlot, Hosts, HostsTester, SlotLoad, ToolTasks, Tools};
 use anyhow::{Context, Result};
-use linerate_hosts::agent::spec::Backend;
 use linerate_hosts::systems::Kernel;
 use linerate_linux::net::userns;
-use linerate_linux::ports::live::LONGEST_FCS;
+use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign, Reboot};
-use linerate_plan::lab::{Host, Tool};
+use linerate_plan::lab::Host;
 use linerate_plan::settings::{States, System};
 use linerate_remote::ExecutionTarget;
 use linerate_remote::agents::lab::{Cabling, Card, RealLab, Sender};
@@ -177,9 +176,9 @@ impl Site {
         let sending = self.sending()?;
         let receiver = self.lab.receiver();
         let hosts = sending.iter().map(|s| s.host).chain([receiver]);
-        let tools: Vec<Tool> = hosts.map(|host| self.tool(host)).collect::<Result<_>>()?;
+        let tools: Vec<Backend> = hosts.map(|host| self.tool(host)).collect::<Result<_>>()?;
         match self.has_agents()? {
-            true => self.agents(&sending, receiver, prepared, campaign),
+            true => self.agents(&sending, receiver, &tools, prepared, campaign),
             false => self.tools(&sending, receiver, &tools, prepared),
         }
     }
@@ -194,6 +193,7 @@ impl Site {
         &self,
         sending: &[Sending<'_>],
         receiver: &Host,
+        tools: &[Backend],
         prepared: &Prepared,
         campaign: u8,
     ) -> Result<HostsTester> {
@@ -206,34 +206,42 @@ impl Site {
             }
         }
         let number = |host: &Host| names.iter().position(|name| *name == host.name).unwrap_or(0);
+        let longest = prepared.kinds.iter().map(|kind| kind.traffic.mix.max_len_fcs()).max().unwrap_or(64);
+        let backends: Vec<Backend> = tools.iter().map(|tool| tool.resolved(longest)).collect();
+        for backend in &backends {
+            prepared.kinds.iter().try_for_each(|kind| backend.check(&kind.traffic))?;
+        }
+        let (counting, sends) = backends.split_last().context("a lab has a receiver")?;
         let mut senders = Vec::new();
-        for one in sending {
+        for (one, backend) in sending.iter().zip(sends) {
             let agent = number(one.host);
             let cpus = match one.side.wanted.threads {
                 None => Vec::new(),
                 Some(threads) => agents[agent].facts()?.cpus.into_iter().take(threads as usize).collect(),
             };
-            let card = Card { agent, interface: one.side.name.into(), cpus };
+            let card = Card { agent, interface: one.side.name.into(), backend: *backend, cpus };
             senders.push(Sender { card, to: one.to });
         }
         let found = self.interface(receiver, "receive", 0)?;
-        let card = Card { agent: number(receiver), interface: found.name.clone(), cpus: Vec::new() };
-        let longest = prepared.kinds.iter().map(|kind| kind.mix.max_len_fcs()).max().unwrap_or(64);
-        let means = if longest > LONGEST_FCS { Backend::AfPacket } else { Backend::Xdp };
-        let cabling = Cabling { senders, receiver: card, means, isolated: self.lab.isolated };
-        let kinds = prepared.kinds.iter().map(of_agents).collect::<Result<_>>()?;
+        let interface = found.name.clone();
+        let card = Card { agent: number(receiver), interface, backend: *counting, cpus: Vec::new() };
+        let mut names: Vec<&str> = sends.iter().map(|backend| backend.name()).collect();
+        names.dedup();
+        let names = [names.join(", "), counting.name().into()];
+        let cabling = Cabling { senders, receiver: card, isolated: self.lab.isolated };
+        let kinds = prepared.kinds.iter().map(|kind| kind.traffic.clone()).collect();
         let lab = RealLab::new(agents, cabling, kinds, campaign).map_err(anyhow::Error::msg)?;
-        Ok(HostsTester::Agents(Box::new(Agents { lab, backend: means, patience: self.patience() })))
+        Ok(HostsTester::Agents(Box::new(Agents { lab, names, patience: self.patience() })))
     }
 
     fn tools(
         &self,
         sending: &[Sending<'_>],
         receiver: &Host,
-        tools: &[Tool],
+        tools: &[Backend],
         prepared: &Prepared,
     ) -> Result<HostsTester> {
-        let driven = |host: &Host, tool: Tool| -> Result<ToolHost> {
+        let driven = |host: &Host, tool: Backend| -> Result<ToolHost> {
             Ok(ToolHost { place: Arc::clone(self.place(host)?), tool, sudo: host.sudo })
         };
         let found = self.interface(receiver, "receive", 0)?;
@@ -244,9 +252,10 @@ impl Site {
         let mut kinds = Vec::new();
         for kind in &prepared.kinds {
             let of =
-                |one: &Sending<'_>, tool: Tool, at: &str| of_tools(kind, tool, [&one.side, &far], at, one.to);
+                |one: &Sending<'_>, tool: Backend, at: &str| task(kind, tool, [&one.side, &far], at, one.to);
             let sent = sending.iter().zip(tools).map(|(one, tool)| of(one, *tool, one.side.name));
-            kinds.push((sent.collect::<Result<Vec<_>>>()?, of(&sending[0], *counting, far.name)?));
+            let sent = sent.collect::<Result<_>>()?;
+            kinds.push(ToolTasks { sent, received: of(&sending[0], *counting, far.name)? });
         }
         let generators = sending.iter().zip(tools).map(|(one, tool)| driven(one.host, *tool));
         let generators = generators.collect::<Result<_>>()?;

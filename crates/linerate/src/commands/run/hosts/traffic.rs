@@ -1,13 +1,14 @@
-//! A plan's traffic in the words of the agents' protocol and of the tools.
+//! A plan's traffic for a lab of hosts: its addresses, and the tasks of tools.
 
 use crate::testbed::TrafficKind;
 use anyhow::{Context, Result, bail};
-use linerate_hosts::agent::spec::{self, Flows, Lengths};
-use linerate_hosts::tools::{self, Endpoints};
-use linerate_plan::lab::{Interface, Lab, Tool};
+use linerate_hosts::tools::{self, Task};
+use linerate_plan::Backend;
+use linerate_plan::lab::{Interface, Lab};
 use linerate_plan::settings::End;
-use linerate_wire::{EndpointRange, Family, FlowOrder, FlowSpace, MacAddr, Transport};
+use linerate_wire::{Family, FlowSpace, Load, MacAddr};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 /// Where the addresses of flows begin, by IP version, where the lab file names networks of its own.
 #[derive(Debug, Default)]
@@ -61,32 +62,6 @@ fn first_address(network: &str) -> Result<IpAddr> {
     Ok(address)
 }
 
-/// A kind of traffic as agents take it; where it goes to on the wire is filled in for each sender.
-///
-/// # Errors
-/// Flows without ranges.
-pub fn of_agents(kind: &TrafficKind) -> Result<spec::Traffic> {
-    let (source, destination) = ranges(kind)?;
-    Ok(spec::Traffic {
-        family: kind.frame.family,
-        transport: kind.frame.transport,
-        to: MacAddr([0; 6]),
-        from: None,
-        vlan: None,
-        checksum: kind.frame.l4_checksum,
-        lengths: Lengths { name: kind.mix.name.clone(), pattern: kind.mix.pattern.clone() },
-        flows: Flows::Ranges {
-            source: source.to_string(),
-            destination: destination.to_string(),
-            most: Some(kind.flows.len()),
-        },
-        order: kind.order,
-        campaign: 0,
-        first_stream: 0,
-        stamp_every: kind.stamp_every,
-    })
-}
-
 /// One end of a cable, for a tool.
 pub struct Side<'a> {
     /// The interface's name on its host.
@@ -104,57 +79,31 @@ impl Side<'_> {
     }
 }
 
-/// A kind of traffic as a tool takes it that sends from one end of the lab to the other, seen by the interface `at`.
+/// The task of a tool that sends from one end of the lab to the other, seen by the interface `at`.
 ///
 /// # Errors
 /// What the tool cannot send.
-pub fn of_tools(
+pub fn task(
     kind: &TrafficKind,
-    tool: Tool,
+    tool: Backend,
     [sender, receiver]: [&Side<'_>; 2],
     at: &str,
     to: MacAddr,
-) -> Result<tools::Traffic> {
-    let transport = match kind.frame.transport {
-        Transport::Udp => tools::Transport::Udp,
-        Transport::Tcp if matches!(tool, Tool::Iperf3 | Tool::Netperf) => tools::Transport::Tcp,
-        other => bail!("{} sends no frames of {other}", tool.key()),
-    };
-    let [length] = kind.mix.pattern[..] else {
-        bail!(
-            "{} sends frames of one length: {} takes linerate on all generators and the receiver",
-            tool.key(),
-            kind.mix.name
-        )
-    };
-    if kind.order != FlowOrder::Sequential {
-        bail!(
-            "{} sends its flows one after the other: {} order takes linerate on all generators and the receiver",
-            tool.key(),
-            kind.order
-        );
-    }
+) -> Result<Task> {
+    tool.check(&kind.traffic)?;
+    let mut traffic = kind.traffic.addressed(MacAddr::default(), to);
     // These go through the hosts' own stacks: their addresses are the hosts'.
-    let (source, destination) = if matches!(tool, Tool::Iperf3 | Tool::Netperf) {
-        if kind.flows.len() > 1 {
-            bail!("{} sends one flow, not {}", tool.key(), kind.flows.len());
+    if tool.uses_host_stack() {
+        if traffic.flows.len() > 1 {
+            bail!("{tool} sends one flow, not {}", traffic.flows.len());
         }
-        let family = kind.frame.family;
-        (Endpoints::one(sender.address(family)?, PORT), Endpoints::one(receiver.address(family)?, PORT))
-    } else {
-        let (source, destination) = ranges(kind)?;
-        (endpoints(source), endpoints(destination))
-    };
-    Ok(tools::Traffic {
+        let family = traffic.frame.family;
+        traffic.flows = tools::one_flow(sender.address(family)?, receiver.address(family)?, PORT)?;
+    }
+    Ok(Task {
         interface: at.into(),
-        transport,
-        frame_len_fcs: length.into(),
-        source,
-        destination,
-        source_mac: None,
-        destination_mac: Some(to),
-        pps: None,
-        seconds: 1,
+        traffic,
+        load: Load::lasting(Duration::from_secs(1)),
         threads: sender.wanted.threads.unwrap_or(1),
         link_wait_s: LINK_WAIT_S,
     })
@@ -164,16 +113,3 @@ pub fn of_tools(
 const PORT: u16 = 5201;
 /// Seconds that a card may take for its link to come back after netmap has opened it.
 const LINK_WAIT_S: u32 = 10;
-
-fn endpoints(range: &EndpointRange) -> Endpoints {
-    Endpoints {
-        first: range.first_address(),
-        last: range.last_address(),
-        first_port: range.first_port(),
-        last_port: range.last_port(),
-    }
-}
-
-fn ranges(kind: &TrafficKind) -> Result<(&EndpointRange, &EndpointRange)> {
-    kind.flows.src().zip(kind.flows.dst()).context("flows of a plan have ranges of addresses")
-}

@@ -1,0 +1,200 @@
+//! What a tool is to do, for every tool alike, and what becomes of it: a command line or a refusal.
+
+use linerate_plan::Backend;
+use linerate_plan::backend::Unsuitable;
+use linerate_wire::{EndpointRange, Family, FlowError, FrameSpec, Load, MacAddr, Traffic, Transport};
+use std::net::IpAddr;
+
+/// What a tool is to send or to count.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    /// The interface of the host that the tool runs on.
+    pub interface: String,
+    /// The frames. For TCP streams of iperf3 and netperf, the length is that of a full segment's frame.
+    pub traffic: Traffic,
+    /// How fast and how long: whole seconds, rounded up.
+    pub load: Load,
+    /// Threads, or parallel streams.
+    pub threads: u32,
+    /// Seconds to wait for the link, which opening netmap takes down.
+    pub link_wait_s: u32,
+}
+
+/// Bytes without FCS of the header of Ethernet.
+const ETHERNET: u32 = 14;
+const FCS: u32 = 4;
+/// A load of more than a day is a mistake.
+const LONGEST_S: u64 = 86_400;
+
+impl Task {
+    /// Seconds that the load lasts.
+    pub fn seconds(&self) -> u64 {
+        self.load.duration_ns.div_ceil(1_000_000_000)
+    }
+
+    /// The length of its frames with FCS: of the longest, where there are several.
+    pub fn frame_len_fcs(&self) -> u32 {
+        self.traffic.mix.max_len_fcs().into()
+    }
+
+    /// Bytes of payload in a frame; without TCP's options.
+    pub fn payload(&self) -> u32 {
+        let headers = self.traffic.frame.l3_len() + self.traffic.frame.l4_len();
+        self.frame_len_fcs().saturating_sub(ETHERNET + headers as u32 + FCS)
+    }
+
+    /// What no tool can do, and what could be read as an option or a shell's text.
+    pub(super) fn checked(&self, tool: Backend) -> Result<Checked<'_>, Unsuitable> {
+        let cannot = |what: String| Err(Unsuitable { backend: tool, what });
+        let name = &self.interface;
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-:@{}/+".contains(c);
+        if name.is_empty() || name.len() > 64 || name.starts_with('-') || !name.chars().all(plain) {
+            return cannot(format!("use an interface named {name:?}: that is no interface's name"));
+        }
+        tool.check(&self.traffic)?;
+        let (Some(source), Some(destination)) = (self.traffic.flows.src(), self.traffic.flows.dst()) else {
+            return cannot("send pseudo-random flows: use linerate on all hosts that send or receive".into());
+        };
+        // Tools do not sign their frames.
+        let unsigned = FrameSpec { signed: false, ..self.traffic.frame };
+        if let Err(error) = (Traffic { frame: unsigned, ..self.traffic.clone() }).check() {
+            return cannot(format!("send this: {error}"));
+        }
+        if !(1..=LONGEST_S).contains(&self.seconds()) {
+            return cannot(format!("run for {} s: 1 to {LONGEST_S}", self.seconds()));
+        }
+        if self.threads == 0 || self.threads > 1024 {
+            return cannot(format!("run {} threads: 1 to 1024", self.threads));
+        }
+        if let Some(rate) = self.load.rate.filter(|rate| !(rate.is_finite() && *rate >= 1.0)) {
+            return cannot(format!("send {rate} frames/s: at least 1"));
+        }
+        let seconds = self.seconds() as u32;
+        Ok(Checked { tool, task: self, seconds, source, destination })
+    }
+}
+
+/// A task that makes sense for a tool.
+pub(super) struct Checked<'a> {
+    pub tool: Backend,
+    pub task: &'a Task,
+    pub seconds: u32,
+    pub source: &'a EndpointRange,
+    pub destination: &'a EndpointRange,
+}
+
+impl Checked<'_> {
+    /// A refusal: completes the sentence "the tool cannot ...".
+    pub fn cannot<T>(&self, what: impl Into<String>) -> Result<T, Unsuitable> {
+        Err(Unsuitable { backend: self.tool, what: what.into() })
+    }
+
+    pub fn transport(&self) -> Transport {
+        self.task.traffic.frame.transport
+    }
+
+    pub fn is_v6(&self) -> bool {
+        self.task.traffic.frame.family == Family::V6
+    }
+
+    /// Frames/s of all threads together; `None` for as many as the tool can.
+    pub fn rate(&self) -> Option<f64> {
+        self.task.load.rate
+    }
+
+    /// Frames that the rate and the time come to; `None` without a rate.
+    pub fn frames(&self) -> Option<u64> {
+        self.rate().map(|rate| (rate * f64::from(self.seconds)).round() as u64)
+    }
+
+    /// The frames' source address; `None` for the card's own.
+    pub fn source_mac(&self) -> Option<MacAddr> {
+        Some(self.task.traffic.frame.src_mac).filter(|mac| *mac != MacAddr::default())
+    }
+
+    /// The frames' destination address: the DUT's port. Tools that send through the host's stack find it by ARP.
+    pub fn destination_mac(&self) -> Result<MacAddr, Unsuitable> {
+        match self.task.traffic.frame.dst_mac {
+            mac if mac == MacAddr::default() => self.cannot("send without a destination MAC: it asks no ARP"),
+            mac => Ok(mac),
+        }
+    }
+
+    /// Flows: all pairs of a source and a destination.
+    pub fn flows(&self) -> u64 {
+        let all = |ends: &EndpointRange| ends.addresses().saturating_mul(ends.ports().into());
+        all(self.source).saturating_mul(all(self.destination))
+    }
+
+    /// For tools that send from one socket: the two addresses. Refuses what needs frames of one's own.
+    pub fn through_the_stack(&self) -> Result<[IpAddr; 2], Unsuitable> {
+        if self.source.addresses() > 1 || self.destination.addresses() > 1 {
+            return self.cannot(
+                "vary addresses: it sends from the host's own address to one server; use pkt-gen, trafgen or linerate",
+            );
+        }
+        if self.source_mac().is_some() {
+            return self.cannot("set the frames' source address: it sends through the host's own stack");
+        }
+        Ok([self.source.first_address(), self.destination.first_address()])
+    }
+}
+
+/// One flow between two addresses, for tools that send through the host's own stack.
+///
+/// # Errors
+/// The addresses are of different IP versions.
+pub fn one_flow(
+    source: IpAddr,
+    destination: IpAddr,
+    port: u16,
+) -> Result<linerate_wire::FlowSpace, FlowError> {
+    let one = |address| EndpointRange::new(address, address, port, port);
+    linerate_wire::FlowSpace::new(one(source)?, one(destination)?)
+}
+
+/// A command: what to run on the host. Arguments are words, not to be joined without quoting.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Invocation {
+    /// The program and its arguments. The deadline is in it, so the load ends although nobody ends it.
+    pub argv: Vec<String>,
+    /// Seconds after which it has ended by itself, whatever happens.
+    pub limit_s: u32,
+    /// Seconds that it spends before its first frame, at most.
+    pub lead_s: u32,
+    /// Frames/s that its arithmetic makes of the rate asked for; `None` where it sends as fast as it can.
+    pub offered_pps: Option<f64>,
+    /// The signal that ends it early so that it still prints its totals, without `SIG`.
+    pub stop_signal: &'static str,
+}
+
+impl Invocation {
+    /// A command that is ended by this signal, at the latest after so many seconds.
+    ///
+    /// Puts timeout(1) in front: FreeBSD 10.3, OpenBSD 7.0, NetBSD 8 and every Linux have it. In the foreground, for otherwise GNU's
+    /// makes a process group of its own, and whoever ends the group that it was started in leaves the load running.
+    pub(super) fn bounded(signal: &'static str, seconds: u32, command: Words) -> Self {
+        let words = ["timeout", "--foreground", "-s", signal, "-k", "5", &seconds.to_string()];
+        let argv = words.into_iter().map(String::from).chain(command.0).collect();
+        Invocation { argv, limit_s: seconds + 5, lead_s: 1, offered_pps: None, stop_signal: signal }
+    }
+}
+
+/// The words of a command.
+pub(super) struct Words(Vec<String>);
+
+impl Words {
+    pub fn new<const N: usize>(words: [&str; N]) -> Words {
+        Words(words.map(String::from).into())
+    }
+
+    pub fn word(mut self, word: impl ToString) -> Words {
+        self.0.push(word.to_string());
+        self
+    }
+
+    /// An option with its value.
+    pub fn option(self, option: &str, value: impl ToString) -> Words {
+        self.word(option).word(value)
+    }
+}

@@ -1,0 +1,318 @@
+//! How frames leave and arrive: the table of all backends, with what each can do.
+//!
+//! [`CAPABILITIES`] is the one list: lab files, `--port`, the agents' protocol and records use its names, and every testbed asks it
+//! before it uses a backend. Constructors are in `linerate_linux::ports` (linerate's own) and `linerate_hosts::tools` (programs).
+
+use linerate_wire::{FlowOrder, Traffic, Transport};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A way to send or count frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Backend {
+    /// XDP live frames, and the XDP receiver.
+    Xdp,
+    /// AF_XDP sockets.
+    AfXdp,
+    /// AF_PACKET sockets.
+    AfPacket,
+    /// The in-memory link of a simulation.
+    Memory,
+    /// linerate on another host: XDP, or AF_PACKET for frames that XDP does not carry.
+    Linerate,
+    /// netmap's pkt-gen.
+    PktGen,
+    /// iperf3.
+    Iperf3,
+    /// netperf and netserver.
+    Netperf,
+    /// trafgen, of netsniff-ng.
+    Trafgen,
+}
+
+/// Where a backend's code runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// In linerate, on Linux.
+    Linerate,
+    /// In a simulation.
+    Memory,
+    /// As a program of the host: the generator's name and the receiver's.
+    Program([&'static str; 2]),
+}
+
+/// What frames a backend sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frames {
+    /// Any: mixes of lengths, flows in any order.
+    Any,
+    /// One length; flows one after the other.
+    OneLength,
+    /// One flow of one length, through the host's own stack and addresses.
+    HostStack,
+}
+
+/// What a backend can do.
+#[derive(Debug)]
+pub struct Capabilities {
+    /// The backend.
+    pub backend: Backend,
+    /// Its name in lab files, arguments, messages and records.
+    pub name: &'static str,
+    /// What it is, and what it needs.
+    pub summary: &'static str,
+    /// How a host gets it.
+    pub install: &'static str,
+    /// Where its code runs.
+    pub runs: Runs,
+    /// Whether it can receive; all can send.
+    pub receives: bool,
+    /// Whether every frame is told from all others, so that each is accounted for. Otherwise frames are only counted.
+    pub per_frame: bool,
+    /// What is above IP.
+    pub transports: &'static [Transport],
+    /// Which frames.
+    pub frames: Frames,
+    /// The longest frame, in bytes with FCS.
+    pub longest_fcs: u16,
+    /// Whether it reports its counters while it runs. The others report when they end by themselves.
+    pub live: bool,
+    /// Whether it runs on Linux alone.
+    pub linux: bool,
+}
+
+use Transport::{IcmpEcho, Tcp, Udp};
+
+/// What most of linerate's own can do.
+const OWN: Capabilities = Capabilities {
+    backend: Backend::AfPacket,
+    name: "af-packet",
+    summary: "AF_PACKET sockets: slower, and work everywhere",
+    install: "install linerate on that host, on the PATH that ssh gets",
+    runs: Runs::Linerate,
+    receives: true,
+    per_frame: true,
+    transports: &[Udp, Tcp, IcmpEcho],
+    frames: Frames::Any,
+    longest_fcs: linerate_wire::MAX_LEN_FCS,
+    live: true,
+    linux: true,
+};
+
+/// All backends.
+pub static CAPABILITIES: [Capabilities; 9] = [
+    Capabilities {
+        backend: Backend::Xdp,
+        name: "xdp",
+        summary: "XDP live frames, and the XDP receiver: the fastest; needs root",
+        // A page less the kernel's head- and tailroom (`TEST_XDP_FRAME_SIZE` in net/bpf/test_run.c), with room for differences
+        // between kernels.
+        longest_fcs: 3400,
+        ..OWN
+    },
+    Capabilities {
+        backend: Backend::AfXdp,
+        name: "af-xdp",
+        summary: "AF_XDP sockets: zero copy where the driver has it; receiving needs root",
+        // A chunk is at most a page; the FCS is not in it.
+        longest_fcs: 4100,
+        ..OWN
+    },
+    OWN,
+    Capabilities {
+        backend: Backend::Memory,
+        name: "memory",
+        summary: "a simulated link in memory",
+        runs: Runs::Memory,
+        linux: false,
+        ..OWN
+    },
+    Capabilities {
+        backend: Backend::Linerate,
+        name: "linerate",
+        summary: "linerate itself, over the connection: xdp, or af-packet for longer frames",
+        ..OWN
+    },
+    Capabilities {
+        backend: Backend::PktGen,
+        name: "pkt-gen",
+        summary: "netmap's, on FreeBSD",
+        install: "install pkt-gen: pkg install netmap-utils, or make -C /usr/src/tools/tools/netmap install",
+        runs: Runs::Program(["pkt-gen"; 2]),
+        per_frame: false,
+        transports: &[Udp],
+        frames: Frames::OneLength,
+        linux: false,
+        ..OWN
+    },
+    Capabilities {
+        backend: Backend::Iperf3,
+        name: "iperf3",
+        summary: "a client and a server, through the hosts' own stacks",
+        install: "install iperf3 on that host: pkg install iperf3, apt install iperf3",
+        runs: Runs::Program(["iperf3"; 2]),
+        per_frame: false,
+        transports: &[Udp, Tcp],
+        frames: Frames::HostStack,
+        live: false,
+        linux: false,
+        ..OWN
+    },
+    Capabilities {
+        backend: Backend::Netperf,
+        name: "netperf",
+        summary: "netperf and netserver, through the hosts' own stacks",
+        install: "install netperf on that host, built with --enable-demo for samples",
+        runs: Runs::Program(["netperf", "netserver"]),
+        per_frame: false,
+        transports: &[Udp, Tcp],
+        frames: Frames::HostStack,
+        live: false,
+        linux: false,
+        ..OWN
+    },
+    Capabilities {
+        backend: Backend::Trafgen,
+        name: "trafgen",
+        summary: "of netsniff-ng, on Linux; sends only",
+        install: "install netsniff-ng on that host: apt install netsniff-ng",
+        runs: Runs::Program(["trafgen"; 2]),
+        receives: false,
+        per_frame: false,
+        transports: &[Udp],
+        frames: Frames::OneLength,
+        // Its ring's frames without `-J`, less the header of each.
+        longest_fcs: 1984,
+        live: false,
+        ..OWN
+    },
+];
+
+/// Names of the backends of this machine, with what they are.
+pub static OF_THIS_MACHINE: [(&str, &str); 3] = [
+    (CAPABILITIES[0].name, CAPABILITIES[0].summary),
+    (CAPABILITIES[1].name, CAPABILITIES[1].summary),
+    (CAPABILITIES[2].name, CAPABILITIES[2].summary),
+];
+
+/// Names of the backends that a lab file may name, with what they are.
+pub static OF_HOSTS: [(&str, &str); CAPABILITIES.len() - 1] = {
+    let mut all = [("", ""); CAPABILITIES.len() - 1];
+    let (mut from, mut to) = (0, 0);
+    while from < CAPABILITIES.len() {
+        if !matches!(CAPABILITIES[from].runs, Runs::Memory) {
+            all[to] = (CAPABILITIES[from].name, CAPABILITIES[from].summary);
+            to += 1;
+        }
+        from += 1;
+    }
+    all
+};
+
+impl Backend {
+    /// What it can do.
+    pub fn capabilities(self) -> &'static Capabilities {
+        CAPABILITIES.iter().find(|row| row.backend == self).unwrap_or(&CAPABILITIES[0])
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.capabilities().name
+    }
+
+    /// Whether linerate itself sends or counts, on Linux.
+    pub fn is_own(self) -> bool {
+        self.capabilities().runs == Runs::Linerate
+    }
+
+    /// Whether it sends through the host's own stack, from the host's own addresses.
+    pub fn uses_host_stack(self) -> bool {
+        self.capabilities().frames == Frames::HostStack
+    }
+
+    /// The backend that linerate takes for frames of up to this length, where the choice is left to it.
+    #[must_use]
+    pub fn resolved(self, longest_fcs: u16) -> Backend {
+        match self {
+            Backend::Linerate if longest_fcs > Backend::Xdp.capabilities().longest_fcs => Backend::AfPacket,
+            Backend::Linerate => Backend::Xdp,
+            other => other,
+        }
+    }
+
+    /// Refuses traffic that it cannot send.
+    ///
+    /// # Errors
+    /// What it cannot do, and which backend can.
+    pub fn check(self, traffic: &Traffic) -> Result<(), Unsuitable> {
+        let Capabilities { transports, frames, longest_fcs, .. } = self.capabilities();
+        let cannot = |what: String| Err(Unsuitable { backend: self, what });
+        let (transport, longest) = (traffic.frame.transport, traffic.mix.max_len_fcs());
+        if !transports.contains(&transport) {
+            return cannot(format!("send frames of {transport}: use linerate"));
+        }
+        if longest > *longest_fcs {
+            let other = if self.is_own() { "af-packet" } else { "linerate" };
+            return cannot(format!(
+                "send frames of {longest} bytes with FCS: at most {longest_fcs}; use {other}"
+            ));
+        }
+        if *frames != Frames::Any && traffic.mix.pattern.len() != 1 {
+            let mix = &traffic.mix.name;
+            return cannot(format!(
+                "send {mix}, only frames of one length: use linerate on all hosts that send or receive"
+            ));
+        }
+        if *frames != Frames::Any && traffic.order != FlowOrder::Sequential {
+            let order = traffic.order;
+            return cannot(format!(
+                "send flows in {order} order, only one after the other: use linerate on all hosts that send or receive"
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Backend {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Backend, String> {
+        CAPABILITIES.iter().find(|row| row.name == text).map(|row| row.backend).ok_or_else(|| {
+            let names: Vec<&str> = CAPABILITIES.iter().map(|row| row.name).collect();
+            format!("'{text}' is not a backend: choose {}", names.join(", "))
+        })
+    }
+}
+
+/// What a backend cannot do, and which one can.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{backend} cannot {what}")]
+pub struct Unsuitable {
+    /// The backend.
+    pub backend: Backend,
+    /// Completes the sentence "the backend cannot ...".
+    pub what: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_backend_has_one_row_and_is_found_by_its_name() {
+        for (number, row) in CAPABILITIES.iter().enumerate() {
+            assert_eq!(row.backend as usize, number);
+            assert_eq!(row.name.parse(), Ok(row.backend));
+            assert_eq!(serde_json::to_value(row.backend).unwrap(), row.name);
+        }
+        assert!("pktgen".parse::<Backend>().unwrap_err().contains("pkt-gen, iperf3"));
+    }
+}

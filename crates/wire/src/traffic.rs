@@ -1,0 +1,227 @@
+//! The frames that a generator sends, how fast and how long it sends them, and which frames a receiver counts.
+
+use crate::lengths::MAX_PATTERN;
+use crate::{
+    Family, FlowError, FlowOrder, FlowSpace, FrameError, FrameMix, FrameSpec, FrameTemplate, MacAddr,
+};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use thiserror::Error;
+
+/// Streams that a receiver tells apart: the low byte of the stream id.
+pub const STREAMS: usize = 256;
+/// Most frames handed over at once: the kernel takes no more live frames (TEST_XDP_MAX_BATCH in net/bpf/test_run.c).
+pub const LARGEST_BATCH: u32 = 256;
+
+/// A day.
+const LONGEST_LOAD_NS: u64 = 86_400_000_000_000;
+
+/// The frames of a generator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Headers. Where Ethernet addresses are zero, the generator fills in those of its interface and its target.
+    pub frame: FrameSpec,
+    /// Frame lengths, with FCS.
+    pub mix: FrameMix,
+    /// Addresses and ports.
+    pub flows: FlowSpace,
+    /// The order of the flows.
+    #[serde(with = "crate::text")]
+    pub order: FlowOrder,
+    /// High byte of the stream ids: tells this campaign's frames from others'.
+    pub campaign: u8,
+    /// Low byte of the first thread's stream id; the next threads follow.
+    pub first_stream: u8,
+    /// One frame in this many carries a time stamp; at least 1.
+    pub stamp_every: u32,
+}
+
+impl Traffic {
+    /// Flows one after the other, one frame in 64 stamped, campaign 0.
+    pub fn new(frame: FrameSpec, mix: FrameMix, flows: FlowSpace) -> Traffic {
+        let order = FlowOrder::Sequential;
+        Traffic { frame, mix, flows, order, campaign: 0, first_stream: 0, stamp_every: 64 }
+    }
+
+    /// The stream id of generator thread number `thread`.
+    pub fn stream(&self, thread: usize) -> u16 {
+        u16::from(self.campaign) << 8 | u16::from(self.first_stream.wrapping_add(thread as u8))
+    }
+
+    /// The same frames with these Ethernet addresses.
+    #[must_use]
+    pub fn addressed(&self, source: MacAddr, destination: MacAddr) -> Traffic {
+        let frame = FrameSpec { src_mac: source, dst_mac: destination, ..self.frame };
+        Traffic { frame, ..self.clone() }
+    }
+
+    /// Refuses traffic that no generator can send.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), TrafficError> {
+        if !(1..=MAX_PATTERN).contains(&self.mix.pattern.len()) {
+            return Err(TrafficError::Pattern(self.mix.pattern.len()));
+        }
+        if self.stamp_every == 0 {
+            return Err(TrafficError::Stamps);
+        }
+        let (flows, frames) = (self.flows.family(), self.frame.family);
+        if flows != frames {
+            return Err(TrafficError::Families { flows, frames });
+        }
+        self.flows.usable_len()?;
+        self.mix.pattern.iter().try_for_each(|len| Ok(FrameTemplate::new(&self.frame, *len).map(drop)?))
+    }
+}
+
+/// How fast and how long a generator sends. Time or number of frames, whichever is used up first, ends the load; it ends by
+/// itself, whatever happens to the process that started it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// Time under load, in nanoseconds.
+    pub duration_ns: u64,
+    /// Frames over all threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames: Option<u64>,
+    /// Frames/s over all threads; `None` for as fast as possible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// Frames handed over at once.
+    pub batch: u32,
+    /// No frame leaves before this moment of the generator's CLOCK_MONOTONIC, in nanoseconds; 0: at once.
+    #[serde(default)]
+    pub not_before_ns: u64,
+}
+
+impl Load {
+    /// As fast as possible for so long, in batches of 64.
+    pub fn lasting(duration: Duration) -> Load {
+        let duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        Load { duration_ns, frames: None, rate: None, batch: 64, not_before_ns: 0 }
+    }
+
+    /// Refuses a load that cannot be, or that would not end.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), TrafficError> {
+        let rate = self.rate.is_none_or(|rate| (1e-3..=1e12).contains(&rate));
+        let checks = [
+            ((1..=LONGEST_LOAD_NS).contains(&self.duration_ns), "it must last from a nanosecond to a day"),
+            (rate, "its rate must be from 0.001 to 1e12 frames/s"),
+            ((1..=LARGEST_BATCH).contains(&self.batch), "a batch has 1 to 256 frames"),
+            (self.frames != Some(0), "it has no frames"),
+        ];
+        checks.iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, why)| Err(TrafficError::Load(why)))
+    }
+}
+
+/// The frames that a receiver counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filter {
+    /// High byte of the stream ids that are ours.
+    pub campaign: u8,
+    /// Streams in use: 1 to [`STREAMS`].
+    pub streams: u16,
+    /// Count every UDP, TCP and ICMP frame as a test frame: for generators that do not sign, such as trafgen and pkt-gen.
+    #[serde(default)]
+    pub unsigned: bool,
+    /// Let other frames go up the stack (ARP in a real lab) instead of dropping them.
+    pub pass_foreign: bool,
+}
+
+impl Filter {
+    /// All streams of a campaign's signed frames; other frames are dropped.
+    pub fn of_campaign(campaign: u8) -> Filter {
+        Filter { campaign, streams: STREAMS as u16, unsigned: false, pass_foreign: false }
+    }
+
+    /// # Errors
+    /// A number of streams that no receiver tells apart.
+    pub fn check(&self) -> Result<(), TrafficError> {
+        match (1..=STREAMS).contains(&usize::from(self.streams)) {
+            true => Ok(()),
+            false => Err(TrafficError::Streams(self.streams)),
+        }
+    }
+}
+
+/// Why traffic, a load or a filter cannot be.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum TrafficError {
+    /// A frame that cannot be built.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// Flows that cannot be generated.
+    #[error(transparent)]
+    Flows(#[from] FlowError),
+    /// Flows of one IP version in frames of another.
+    #[error("the flows are {flows}, the frames {frames}: choose one")]
+    Families {
+        /// The IP version of the flows.
+        flows: Family,
+        /// That of the frames.
+        frames: Family,
+    },
+    /// No frame lengths or too many.
+    #[error("a pattern of {0} frame lengths: 1 to {MAX_PATTERN} are possible")]
+    Pattern(usize),
+    /// One stamp in no frame.
+    #[error("one frame in 0 cannot carry a time stamp: choose 1 or more")]
+    Stamps,
+    /// Too many streams.
+    #[error("{0} streams: a receiver tells 1 to {STREAMS} apart")]
+    Streams(u16),
+    /// A load that cannot be.
+    #[error("the load cannot be: {0}")]
+    Load(&'static str),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Transport;
+
+    fn traffic() -> Traffic {
+        let nowhere = MacAddr::default();
+        let frame = FrameSpec::new(nowhere, nowhere, Family::V4, Transport::Udp);
+        Traffic::new(frame, FrameMix::single(64), FlowSpace::benchmark(Family::V4, 10).unwrap())
+    }
+
+    #[test]
+    fn traffic_that_cannot_be_sent_is_refused() {
+        traffic().check().unwrap();
+        let changes: [fn(&mut Traffic); 5] = [
+            |t| t.mix.pattern.clear(),
+            |t| t.mix.pattern = vec![63],
+            |t| t.mix.pattern = vec![64; 5000],
+            |t| t.stamp_every = 0,
+            |t| t.frame.family = Family::V6,
+        ];
+        for change in changes {
+            let mut traffic = traffic();
+            change(&mut traffic);
+            traffic.check().unwrap_err();
+        }
+    }
+
+    #[test]
+    fn loads_that_cannot_be_are_refused() {
+        let load = Load { rate: Some(1000.5), frames: Some(1), ..Load::lasting(Duration::from_secs(1)) };
+        load.check().unwrap();
+        let changes: [fn(&mut Load); 5] = [
+            |l| l.duration_ns = 0,
+            |l| l.duration_ns = u64::MAX,
+            |l| l.rate = Some(f64::NAN),
+            |l| l.batch = 0,
+            |l| l.frames = Some(0),
+        ];
+        for change in changes {
+            let mut load = load;
+            change(&mut load);
+            load.check().unwrap_err();
+        }
+        Filter { streams: 0, ..Filter::of_campaign(1) }.check().unwrap_err();
+    }
+}
