@@ -44,7 +44,7 @@ fn labs_that_cannot_be_are_refused() {
     let refused = linerate(["lab", "up", "--name", &name, "--variant", "xdp"]).run();
     refused.fails(1, &["xdp", "cannot be left up"]);
     assert!(!names().contains(&name));
-    linerate_line("lab up --name ../x").run().fails(2, &["../x", "no name for a lab"]);
+    linerate_line("lab up --name ../x").run().fails(2, &["../x", "cannot be the name of a lab"]);
     let taken = unique("taken");
     common::lab::ip(&format!("netns add {taken}-receiver")).ok();
     let refused = linerate(["lab", "up", "--name", &taken]).run();

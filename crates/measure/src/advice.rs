@@ -1,13 +1,13 @@
 //! Where to look next: the commands that answer what a campaign left open, each with the finding that asks for it.
 
-use crate::record::{Campaign, Summary};
+use crate::record::{Campaign, LabKind, Summary};
 use crate::summary::{Limit, Row};
 use linerate_plan::settings::Mode;
 use linerate_plan::units::Si;
 
 /// A few next steps, the most pressing first. `cpus`: CPUs of the host.
 pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<String> {
-    if campaign.asked.lab == "simulated" {
+    if campaign.asked.lab == LabKind::Simulated {
         return vec!["sudo linerate bench measures this machine instead of a simulation".into()];
     }
     let duts: Vec<&Row> = summary

@@ -14,6 +14,7 @@ use linerate_plan::settings::{Mode, States};
 use linerate_plan::timing::Timing;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The version that this program writes. Readers accept every version up to it.
 pub const VERSION: u32 = 1;
@@ -99,8 +100,8 @@ pub struct Asked {
     pub command: Vec<String>,
     /// How the lab's CPUs are laid out.
     pub mode: Mode,
-    /// `namespaces`, `hosts`, or `simulated` for the in-memory port that no figure of a machine comes from.
-    pub lab: String,
+    /// Where trials ran.
+    pub lab: LabKind,
     /// The generator's backend: `xdp`, `af-packet`, `pkt-gen`.
     pub generator: String,
     /// The receiver's backend.
@@ -121,6 +122,31 @@ pub struct Asked {
     pub batch: u32,
     /// Seed of the order of trials and of random flows.
     pub seed: u64,
+}
+
+/// Where the trials of a campaign ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LabKind {
+    /// The embedded lab of this machine.
+    Namespaces,
+    /// The hosts of a lab file.
+    Hosts,
+    /// In memory: no figure is of a machine.
+    Simulated,
+    /// Elsewhere, and not by linerate.
+    Imported,
+}
+
+impl fmt::Display for LabKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LabKind::Namespaces => "namespaces",
+            LabKind::Hosts => "hosts",
+            LabKind::Simulated => "simulated",
+            LabKind::Imported => "imported",
+        })
+    }
 }
 
 /// CPUs by role.

@@ -20,7 +20,7 @@ mod tables;
 mod trials;
 
 use crate::document::{Document, Tone};
-use linerate_measure::record::{Campaign, HostFacts, Summary};
+use linerate_measure::record::{Campaign, HostFacts, LabKind, Summary};
 use linerate_measure::summary::Row;
 use names::Names;
 
@@ -71,7 +71,7 @@ pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Docu
 }
 
 fn simulated(campaign: &Campaign) -> bool {
-    campaign.asked.lab == "simulated"
+    campaign.asked.lab == LabKind::Simulated
 }
 
 /// Whether a row has a rate at all: a trial can be valid, and still too short to have a window.

@@ -5,7 +5,8 @@ use super::{ResultDirectory, Rule, Run, Set, facts};
 use linerate_measure::audit::{Audit, Check};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{
-    Asked, Campaign, HostFacts, Imported, ImportedSlot, ImportedTrial, Roles, Slot, TrialRecord, VERSION,
+    Asked, Campaign, HostFacts, Imported, ImportedSlot, ImportedTrial, LabKind, Roles, Slot, TrialRecord,
+    VERSION,
 };
 use linerate_measure::trial::{Rates, Sample};
 use linerate_plan::settings::Mode;
@@ -96,7 +97,7 @@ fn asked(flows: u64) -> Asked {
     Asked {
         command: vec!["linerate".into(), "import".into(), "netbenches".into()],
         mode: Mode::Threaded,
-        lab: "imported".into(),
+        lab: LabKind::Imported,
         generator: "pkt-gen".into(),
         receiver: "pkt-gen".into(),
         flows,

@@ -24,7 +24,7 @@ use linerate_linux::host::journal::{Consent, Journal, Reservation};
 use linerate_linux::net::userns;
 use linerate_linux::ports::memory::MemoryDut;
 use linerate_linux::records::{RecordStore, StoredCampaign, utc_now};
-use linerate_measure::record::{Asked, Campaign, HostFacts, Planned, VERSION};
+use linerate_measure::record::{Asked, Campaign, HostFacts, LabKind, Planned, VERSION};
 use linerate_measure::strategy::Stopped;
 use linerate_plan::timing::Timing;
 use linerate_plan::units::Rate;
@@ -126,7 +126,7 @@ impl Session {
         }
         let simulate = args.campaign.simulate.as_deref();
         let simulated = simulate.map(parse_simulation).transpose().map_err(usage)?;
-        if simulated.is_some() != (stored.campaign.asked.lab == SIMULATED) {
+        if simulated.is_some() != (stored.campaign.asked.lab == LabKind::Simulated) {
             return Err(usage("resume a simulated campaign with the same --simulate, and others without it"));
         }
         let file = planned.file.as_deref().map(Path::new);
@@ -301,16 +301,13 @@ impl Standing {
     }
 
     /// What records call the lab, its generator and its receiver.
-    fn names(&self, prepared: &Prepared) -> [String; 3] {
-        let (lab, backend) = match self {
-            Standing::Simulated(_) => (SIMULATED, Backend::Memory),
-            Standing::Embedded(_) => ("namespaces", prepared.backend),
-            Standing::Hosts(hosts) => {
-                let [generator, receiver] = hosts.names();
-                return ["hosts".into(), generator, receiver];
-            }
-        };
-        [lab, backend.name(), backend.name()].map(String::from)
+    fn names(&self, prepared: &Prepared) -> (LabKind, [String; 2]) {
+        let both = |backend: Backend| [backend.name(), backend.name()].map(String::from);
+        match self {
+            Standing::Simulated(_) => (LabKind::Simulated, both(Backend::Memory)),
+            Standing::Embedded(_) => (LabKind::Namespaces, both(prepared.backend)),
+            Standing::Hosts(hosts) => (LabKind::Hosts, hosts.names()),
+        }
     }
 
     /// Puts everything back; what could not be, and how often the DUT was rebooted for it.
@@ -455,9 +452,6 @@ fn reasons(planned: &Planned) -> Vec<&String> {
     all
 }
 
-/// What is recorded as the lab of a simulated campaign.
-const SIMULATED: &str = "simulated";
-
 fn simulate(plan: &Plan, prepared: &Prepared, dut: MemoryDut) -> Result<Simulated> {
     let duts = plan.lanes.iter().map(|lane| (lane.settings.dut != Dut::TesterBaseline).then_some(dut));
     let beyond = Timetable::new(plan).trial_ns.saturating_sub(timing(plan).load_ns());
@@ -521,7 +515,7 @@ fn record(
     batch: u32,
 ) -> Result<Campaign> {
     let plan = &planned.plan;
-    let [lab, generator, receiver] = standing.names(prepared);
+    let (lab, [generator, receiver]) = standing.names(prepared);
     let first = plan.cells.iter().enumerate().find(|(at, _)| !plan.is_ceiling(*at));
     Ok(Campaign {
         version: VERSION,

@@ -22,8 +22,8 @@ commands = [{{ run = "nft '{table}; add rule inet own f {rule}'", undo = "nft fl
 with = "forwarding"
 
 [trials]
-duration = "100 ms"
-blocks = 12
+duration = "50 ms"
+blocks = 8
 "#
     );
     Experiment::new(&plan, "")

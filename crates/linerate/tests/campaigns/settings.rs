@@ -26,7 +26,7 @@ rules = { tool = "iptables", filter = "nat" }
 
 [collect]
 what = ["queues", "interrupts"]
-during = ["grep . etc/test.conf; while sleep 0.01; do ip link show {in} | grep -c mtu; done"]
+during = ["grep . etc/test.conf; while ip link show {in} | grep -c mtu; do sleep 0.01; done"]
 commands = [
   "nft list ruleset",
   "sysctl net.ipv4.ip_early_demux",
@@ -38,7 +38,7 @@ commands = [
 ]
 
 [trials]
-duration = "10 ms"
+duration = "50 ms"
 blocks = 6
 "#;
 

@@ -89,10 +89,7 @@ impl Setup {
 
     /// Whether the DUT is an eBPF program, which ends with this process.
     pub fn is_program(&self) -> bool {
-        use Dut::{KnownDelay, KnownDuplication, KnownLoss, KnownRate, Xdp};
-        let program =
-            matches!(self.dut, Xdp | KnownRate(_) | KnownLoss(_) | KnownDuplication(_) | KnownDelay(_));
-        program || self.needs_pass()
+        self.dut == Dut::Xdp || self.dut.is_known() || self.needs_pass()
     }
 
     /// Whether a program that passes everything keeps the inside interface polled: a veth has NAPI with GRO or a program, so where

@@ -3,7 +3,7 @@
 use super::*;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Asked, Roles, VERSION};
+use linerate_measure::record::{Asked, LabKind, Roles, VERSION};
 use linerate_measure::strategy::Stopped;
 use linerate_measure::summary::summarise;
 use linerate_plan::settings::Mode;
@@ -45,7 +45,7 @@ fn campaign() -> Campaign {
         asked: Asked {
             command: vec![],
             mode: Mode::Inline,
-            lab: "simulated".into(),
+            lab: LabKind::Simulated,
             generator: String::new(),
             receiver: String::new(),
             flows: 1,

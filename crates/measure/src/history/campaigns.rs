@@ -2,7 +2,7 @@
 
 use super::revision::Place;
 use super::{Figure, Key, Point, Relative, Timelines};
-use crate::record::{Asked, Campaign, HostFacts, Slot, TrialRecord};
+use crate::record::{Asked, Campaign, HostFacts, LabKind, Slot, TrialRecord};
 use crate::summary::drops;
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ fn ratio(trials: &[TrialRecord], slot: usize, ceiling: usize) -> Option<Figure> 
 
 fn key(campaign: &Campaign, host: &HostFacts, slot: &Slot) -> Key {
     let asked = &campaign.asked;
-    let simulated = asked.lab == "simulated";
+    let simulated = asked.lab == LabKind::Simulated;
     let unit = if slot.lengths_fcs.len() == 1 { " B" } else { "" };
     Key {
         machine: if simulated { "SIMULATED".into() } else { machine(host) },

@@ -3,7 +3,7 @@
 use super::*;
 use crate::audit::{Evidence, audit};
 use crate::counters::PortCounters;
-use crate::record::{self, Asked, Roles, Skipped, Slot, Summary, VERSION};
+use crate::record::{self, Asked, LabKind, Roles, Skipped, Slot, Summary, VERSION};
 use crate::strategy::{Design, History, Observed, Stopped, TrialRequest, strategy};
 use crate::summary::summarise;
 use crate::trial::Rates;
@@ -48,7 +48,7 @@ fn record(text: &[u8], quick: bool) -> record::Campaign {
         asked: Asked {
             command: vec![],
             mode: Mode::Inline,
-            lab: "simulated".into(),
+            lab: LabKind::Simulated,
             generator: String::new(),
             receiver: String::new(),
             flows: 1,

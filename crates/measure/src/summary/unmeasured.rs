@@ -1,7 +1,7 @@
 //! Slots that were to be measured and have no figure, or none that says anything.
 
 use super::{Row, drops, losses_by_place};
-use crate::record::{Campaign, Slot, TrialRecord};
+use crate::record::{Campaign, LabKind, Slot, TrialRecord};
 use crate::strategy::Stopped;
 use serde::{Deserialize, Serialize};
 
@@ -60,11 +60,11 @@ fn why(
 
 /// A DUT with a known answer does what was asked for.
 fn is_meant_to_drop(campaign: &Campaign, slot: &Slot) -> bool {
-    let of_plan = campaign.planned.as_ref().and_then(|planned| {
+    let known = campaign.planned.as_ref().and_then(|planned| {
         let plan = &planned.plan;
-        Some(plan.lanes.get(plan.cells.get(slot.id)?.lane)?.settings.dut.to_string())
+        Some(plan.lanes.get(plan.cells.get(slot.id)?.lane)?.settings.dut.is_known())
     });
-    campaign.asked.lab == "simulated" || of_plan.as_ref().unwrap_or(&slot.variant).starts_with("known-")
+    campaign.asked.lab == LabKind::Simulated || known == Some(true)
 }
 
 fn drops_all(campaign: &Campaign, slot: &Slot, row: &Row, trials: &[&TrialRecord]) -> String {

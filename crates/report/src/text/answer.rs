@@ -4,7 +4,7 @@ use super::names::{listed, together};
 use super::numbers::{counted, digits, in_words, interval, percent, time, words};
 use super::{has_rate, simulated};
 use crate::document::{Document, Tone};
-use linerate_measure::record::{Campaign, Slot, Summary};
+use linerate_measure::record::{Campaign, LabKind, Slot, Summary};
 use linerate_measure::summary::{Limit, Row};
 use linerate_plan::settings::Mode;
 
@@ -60,7 +60,7 @@ fn who(campaign: &Campaign, slot: &Slot) -> String {
         _ if slot.is_calibration() => "The tester alone, without a DUT, passes".into(),
         _ if simulated(campaign) => format!("The simulated DUT ({variant}) passes"),
         _ if variant.starts_with("known-") => format!("The DUT with a known answer ({variant}) passes"),
-        _ if campaign.asked.lab != "namespaces" => format!("The DUT ({variant}) forwards"),
+        _ if campaign.asked.lab != LabKind::Namespaces => format!("The DUT ({variant}) forwards"),
         "forwarding" => "This machine's kernel forwards".into(),
         "bridge" => "This machine's kernel bridges".into(),
         "xdp" => "An XDP program on this machine forwards".into(),

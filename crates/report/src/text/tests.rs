@@ -5,7 +5,7 @@ use crate::format::Style;
 use expect_test::{Expect, expect};
 use linerate_measure::audit::{Cause, Evidence, Loss, Side, audit};
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Asked, CpuShare, Roles, Slot, TrialRecord, VERSION};
+use linerate_measure::record::{Asked, CpuShare, LabKind, Roles, Slot, TrialRecord, VERSION};
 use linerate_measure::strategy::Stopped;
 use linerate_measure::summary::summarise;
 use linerate_measure::trial::Rates;
@@ -57,7 +57,7 @@ pub(super) fn campaign(mode: Mode) -> Campaign {
         asked: Asked {
             command: vec!["linerate".into(), "bench".into()],
             mode,
-            lab: "namespaces".into(),
+            lab: LabKind::Namespaces,
             generator: "xdp-live-frames".into(),
             receiver: "xdp".into(),
             flows: 1024,
@@ -390,7 +390,7 @@ fn nothing_valid_is_no_figure() {
 #[test]
 fn simulated_is_said_first_and_loudly() {
     let mut c = campaign(Mode::Inline);
-    c.asked.lab = "simulated".into();
+    c.asked.lab = LabKind::Simulated;
     let t = text(&c, &blocks(&INLINE), WIDE);
     same(
         &t.lines().take(5).collect::<Vec<_>>().join("\n"),

@@ -45,11 +45,12 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
         .optional("DUT CPU", "% busy", |t| {
             most(&mut t.cpus.iter().filter(|c| campaign.roles.dut.contains(&c.cpu)).map(|c| c.busy))
         })
-        .if_any("collecting", "ms", |t| {
-            let took: u64 = t.collectors.iter().map(|c| c.took_ns).sum();
-            (took > 0).then(|| fixed(took as f64 / 1e6, 1))
-        })
-        .optional("steal", "%", |t| most(&mut t.cpus.iter().map(|c| c.steal)));
+        .optional("steal", "%", |t| most(&mut t.cpus.iter().map(|c| c.steal)))
+        .when(trials.iter().any(|t| !t.collectors.is_empty()), |rows| {
+            rows.optional("collecting", "ms", |t| {
+                fixed(t.collectors.iter().map(|c| c.took_ns).sum::<u64>() as f64 / 1e6, 1)
+            })
+        });
     page.table(table);
     let failed: Vec<&TrialRecord> = trials.iter().filter(|t| !t.audit.valid).collect();
     if !failed.is_empty() {
