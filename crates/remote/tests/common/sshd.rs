@@ -245,7 +245,7 @@ impl SshHost {
 
     /// Waits until its sshd answers.
     pub fn wait_listening(&self) {
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + Duration::from_secs(60);
         let address = SocketAddr::from((self.address, 22));
         let answers = || {
             let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()?;
