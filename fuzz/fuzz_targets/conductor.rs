@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use linerate_import::conductor::{Options, read};
-use linerate_hosts::phases::{Event, Machine, Phase, Rules};
+use linerate_hosts::phases::{Event, Machine, Phase};
 use std::cell::Cell;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -25,8 +25,8 @@ fuzz_target!(|bytes: &[u8]| {
             let commands = || test.workers.iter().flat_map(|w| w.phases.iter().flatten()).map(|s| &s.command);
             assert!(commands().all(|command| !command.is_empty() && !command.contains('\0')));
             assert!(commands().map(String::len).sum::<usize>() <= 16 << 20);
-            let mut machine = Machine::new(test.design(&Phase::ALL, Rules::default()));
-            machine.handle(Event::Tick, 0);
+            let mut machine = Machine::new(test.design(&Phase::ALL));
+            machine.handle(Event::Go);
         }
     }
 });
