@@ -37,7 +37,7 @@ pub struct Row {
     /// of hosts, where nobody can tell what was dropped from what was too much.
     #[serde(default)]
     pub handled: Estimate,
-    /// Lost share of what was sent, over all valid trials together.
+    /// Lost share of the sent frames, over all valid trials together.
     pub loss_ratio: f64,
     /// Share of the frames that reached the DUT and that it dropped, over all valid trials together; 0 in a lab of hosts.
     #[serde(default)]

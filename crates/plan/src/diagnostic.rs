@@ -215,7 +215,7 @@ impl<'a> Lines<'a> {
 /// Bytes as text.
 ///
 /// # Errors
-/// The first byte that is none.
+/// Place of the first byte that is not UTF-8.
 pub fn utf8(bytes: &[u8]) -> Result<&str, Diagnostic> {
     std::str::from_utf8(bytes).map_err(|error| {
         let right = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();

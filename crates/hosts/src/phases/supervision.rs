@@ -81,7 +81,7 @@ impl Supervision {
         first
     }
 
-    /// The order for now; each is given once.
+    /// The signal that is due by now, or that the command is given up. Each is returned once.
     pub fn due(&mut self, now_ns: u64) -> Option<Due> {
         self.deadline_ns.filter(|deadline| *deadline <= now_ns)?;
         let (cause, signal) = match self.ending {

@@ -18,7 +18,7 @@ pub struct Show {
     pub trials: bool,
     #[command(flatten)]
     pub printed: Printed,
-    /// Print the JSON Schema of what `bench`, `run` and `show` print with --json (docs/records.md)
+    /// Print the JSON Schema of the output of `bench`, `run` and `show` with --json (docs/records.md)
     #[arg(long, conflicts_with_all = ["directory", "trials", "json", "format"])]
     pub schema: bool,
 }

@@ -1,4 +1,4 @@
-//! Ports: where frames leave and arrive. One trait, [`Port`], and one table of what implements it: XDP live frames and the XDP
+//! Ports: where frames leave and arrive. One trait, [`Port`], and one table of its implementations: XDP live frames and the XDP
 //! receiver, AF_XDP, AF_PACKET. The in-memory link of simulations is in [`memory`].
 
 pub mod af_packet;

@@ -55,7 +55,7 @@ fn block(block: &Block) -> String {
     }
 }
 
-/// An entry of a list; one without a mark of its own goes on with the entry above it.
+/// An entry of a list. Without a mark, it continues the entry above it.
 fn item(mark: &str, text: &str) -> String {
     match mark.trim() {
         "" if mark.len() > 2 => format!("  - {text}\n"),

@@ -109,7 +109,11 @@ fn lost(row: &Row) -> String {
     if row.loss_ratio <= 0.0 {
         return String::new();
     }
-    format!(", of {} offered; {} % of what was sent is lost", words(row.offered, 3), percent(row.loss_ratio))
+    format!(
+        ", of {} offered; {} % of the sent frames are lost",
+        words(row.offered, 3),
+        percent(row.loss_ratio)
+    )
 }
 
 fn why(summary: &Summary, row: &Row, slot: &Slot) -> String {

@@ -153,7 +153,7 @@ pub fn losses(page: &mut Document, summary: &Summary, names: &Names) {
     }
     for row in valid.iter().filter(lossy) {
         let name = names.get(row.slot);
-        page.item("", &format!("{name}: {} % of what was sent", percent(row.loss_ratio)), Tone::Plain);
+        page.item("", &format!("{name}: {} % of the sent frames", percent(row.loss_ratio)), Tone::Plain);
         for (place, frames) in row.losses.iter().filter(|(_, n)| *n > 0) {
             page.item(&format!("  {:>15}  ", grouped(*frames)), place, Tone::Plain);
         }

@@ -235,7 +235,7 @@ fn threaded_with_losses() {
         expect![[r#"
 
             This machine's kernel forwards 1.207 million 64-byte IPv4 frames a second on one CPU (95 % interval 1.202..1.211
-            million), of 4.63 million offered; 73.9 % of what was sent is lost. The DUT was the limit: the tester alone does 5.03
+            million), of 4.63 million offered; 73.9 % of the sent frames are lost. The DUT was the limit: the tester alone does 5.03
             million.
 
                                        offered  received          95 %  lost   Gbit/s   Gbit/s  ns per  trials
@@ -261,9 +261,9 @@ fn threaded_with_losses() {
             Of stamped frames; what waits in the DUT's queues is part of it.
 
             Losses by place, in valid trials
-            forwarding IPv4 64 B: 73.9 % of what was sent
+            forwarding IPv4 64 B: 73.9 % of the sent frames
                     8,546,789  DUT in: receive ring full
-            forwarding IPv6 84 B: 72.7 % of what was sent
+            forwarding IPv6 84 B: 72.7 % of the sent frames
                     8,041,526  DUT in: receive ring full
 
             How it was measured

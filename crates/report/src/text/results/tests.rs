@@ -92,7 +92,7 @@ fn a_variant_that_drops_is_told_from_a_slower_one_and_one_that_drops_all_from_bo
         "nft-stateless passes 50.0 % of the frames, at 1.13 us per offered frame (forwarding: 1.09 us); 3.1 % more than forwarding, 95 % interval 2.7..3.7 %.",
         "nft-nat passes 0 % of the frames, at 907 ns per offered frame (forwarding: 1.09 us); 16.6 % less than forwarding, 95 % interval",
         "50.0 1127 DUT drops",
-        "nft-stateless: 50.0 % of what was sent",
+        "nft-stateless: 50.0 % of the sent frames",
         "no frame passed",
     ] {
         assert!(flat.contains(said), "no '{said}' in\n{text}");

@@ -29,7 +29,7 @@ pub fn rehearse(plan: &Campaign, lab: &Lab, folder: &Path) -> Result<Vec<Part>> 
     Ok(parts)
 }
 
-/// The name of an interface, or a placeholder where the lab file leaves it to be found out.
+/// The name of an interface, or its placeholder if only the host itself can tell.
 fn name(interface: Option<&Interface>, key: &str) -> String {
     interface.and_then(|i| i.name.clone()).unwrap_or_else(|| format!("{{{key}}}"))
 }
