@@ -110,7 +110,9 @@ fn iperf3_through_a_router() {
     let flown = fly(&lab, Backend::Iperf3, task("g0"), &AtomicBool::new(false)).unwrap();
     let (offered, received) = seen(&flown);
     assert!((offered / 5000.0 - 1.0).abs() < 0.02 && (received / 5000.0 - 1.0).abs() < 0.02, "{flown:?}");
-    assert_eq!(flown.generator.frames, flown.receiver.frames);
+    // Sockets and queues may drop a few where other programs have the CPUs: nothing arrives that was not sent.
+    let (sent, counted) = (flown.generator.frames, flown.receiver.frames);
+    assert!(counted <= sent && sent - counted <= sent / 50, "{flown:?}");
     assert_eq!(flown.generator.bytes, 196 * flown.generator.frames);
     // A stream's full segments, as many as there are.
     let stream = changed(task("g0"), |t| {
