@@ -4,19 +4,70 @@ use crate::ports::PortError;
 use aya::maps::xdp::DevMap;
 use aya::programs::{Program, Xdp};
 use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
-pub const GENERATOR: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/generator.bpf.o"));
-pub const RECEIVER: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receiver.bpf.o"));
+pub static GENERATOR: Object =
+    Object::new("generator", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/generator.bpf.o")));
+pub static RECEIVER: Object =
+    Object::new("receiver", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/receiver.bpf.o")));
 /// Programs that make a DUT.
-pub const DUT: &[u8] = include_bytes_aligned!(concat!(env!("OUT_DIR"), "/dut.bpf.o"));
+pub static DUT: Object = Object::new("dut", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/dut.bpf.o")));
+/// Programs of AF_XDP sockets.
+pub static SOCKETS: Object =
+    Object::new("xsk", include_bytes_aligned!(concat!(env!("OUT_DIR"), "/xsk.bpf.o")));
 
-/// A loader for these programs, which have nothing to relocate against the kernel's own types.
-pub fn loader<'a>() -> EbpfLoader<'a> {
-    let mut loader = EbpfLoader::new();
-    loader.btf(None);
-    loader
+/// An object file as clang made it. A process keeps its loader: aya parses the types of the whole kernel for each new one (15 ms),
+/// and these programs have nothing to relocate against them.
+pub struct Object {
+    name: &'static str,
+    bytes: &'static [u8],
+    loader: Mutex<Option<EbpfLoader<'static>>>,
+}
+
+impl Object {
+    const fn new(name: &'static str, bytes: &'static [u8]) -> Object {
+        Object { name, bytes, loader: Mutex::new(None) }
+    }
+
+    /// Loads the maps with so many elements, and constants with the bytes that they have in C. Values that are not named are those
+    /// of the last load: name all that the programs to be used depend on.
+    ///
+    /// # Errors
+    /// The kernel refuses the maps, or there is no such constant.
+    pub fn load(
+        &self,
+        constants: &[(&'static str, &[u8])],
+        elements: &[(&'static str, u32)],
+    ) -> Result<Ebpf, PortError> {
+        let mut loader = self.loader.lock().unwrap_or_else(PoisonError::into_inner);
+        let loader = loader.get_or_insert_with(|| {
+            let mut loader = EbpfLoader::new();
+            loader.btf(None);
+            loader
+        });
+        for &(name, value) in constants {
+            loader.override_global(name, kept(value), true);
+        }
+        for &(name, count) in elements {
+            loader.map_max_entries(name, count);
+        }
+        loader.load(self.bytes).map_err(|e| program_error(self.name, &e))
+    }
+}
+
+/// The same bytes for as long as the process lives, once each: loads differ in a few settings.
+fn kept(value: &[u8]) -> &'static [u8] {
+    static KEPT: Mutex<BTreeSet<&'static [u8]>> = Mutex::new(BTreeSet::new());
+    let mut all = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(same) = all.get(value) {
+        return same;
+    }
+    let new: &'static [u8] = Box::leak(value.into());
+    all.insert(new);
+    new
 }
 
 /// CPU numbers go from 0 to this, exclusive: the length of arrays with one element per CPU.

@@ -48,14 +48,12 @@ impl DutProgram {
 
     fn load(&self) -> Result<Ebpf, LabError> {
         let cpus = bpf::possible_cpus() as u32;
-        let loaded = bpf::loader()
-            .override_global("RATE", &self.rate, true)
-            .override_global("ONE_IN", &self.one_in, true)
-            .override_global("DELAY_NS", &self.delay_ns, true)
-            .map_max_entries("known", cpus)
-            .map_max_entries("buckets", cpus)
-            .load(bpf::DUT);
-        Ok(loaded.map_err(|e| bpf::program_error(self.name, &e))?)
+        let constants = [
+            ("RATE", &self.rate.to_ne_bytes()[..]),
+            ("ONE_IN", &self.one_in.to_ne_bytes()),
+            ("DELAY_NS", &self.delay_ns.to_ne_bytes()),
+        ];
+        Ok(bpf::DUT.load(&constants, &[("known", cpus), ("buckets", cpus)])?)
     }
 }
 

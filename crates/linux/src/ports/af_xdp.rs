@@ -24,9 +24,6 @@ use linerate_wire::{LARGEST_BATCH, Traffic};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// xsk.bpf.c.
-const PROGRAMS: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/xsk.bpf.o"));
-
 /// Memory for each thread's frames.
 const MEMORY: u32 = 4 << 20;
 
@@ -83,7 +80,7 @@ impl AfXdpGenerator {
 }
 
 fn attach_pass(namespace: &Netns, ifindex: u32) -> Result<Ebpf, PortError> {
-    let mut ebpf = bpf::loader().load(PROGRAMS).map_err(|e| bpf::program_error("pass", &e))?;
+    let mut ebpf = bpf::SOCKETS.load(&[], &[])?;
     xdp_receiver::attach(&mut ebpf, "pass", namespace, ifindex)?;
     Ok(ebpf)
 }

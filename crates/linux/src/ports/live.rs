@@ -205,21 +205,24 @@ fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32], ports: u32) -> Result<
     let lengths = tables.lengths.len() as u32;
     let (checksum, signed) = (u32::from(traffic.frame.l4_checksum), u32::from(traffic.frame.signed));
     let stamp_every = traffic.stamp_every.max(1);
-    bpf::loader()
-        .override_global("FLOWS", &flows, true)
-        .override_global("ORDER", &order, true)
-        .override_global("LENGTHS", &lengths, true)
-        .override_global("L4_CHECKSUM", &checksum, true)
-        .override_global("SIGNED", &signed, true)
-        .override_global("STAMP_EVERY", &stamp_every, true)
-        .override_global("TEMPLATE", &tables.template[..], true)
-        .map_max_entries("states", bpf::cpu_slots(cpus) as u32)
-        .map_max_entries("flows", flows)
-        .map_max_entries("aliases", aliases)
-        .map_max_entries("lengths", lengths)
-        .map_max_entries("ports", ports)
-        .load(bpf::GENERATOR)
-        .map_err(|e| bpf::program_error("generator", &e))
+    let template: Vec<u8> = tables.template.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let constants = [
+        ("FLOWS", &flows.to_ne_bytes()[..]),
+        ("ORDER", &order.to_ne_bytes()),
+        ("LENGTHS", &lengths.to_ne_bytes()),
+        ("L4_CHECKSUM", &checksum.to_ne_bytes()),
+        ("SIGNED", &signed.to_ne_bytes()),
+        ("STAMP_EVERY", &stamp_every.to_ne_bytes()),
+        ("TEMPLATE", &template),
+    ];
+    let elements = [
+        ("states", bpf::cpu_slots(cpus) as u32),
+        ("flows", flows),
+        ("aliases", aliases),
+        ("lengths", lengths),
+        ("ports", ports),
+    ];
+    bpf::GENERATOR.load(&constants, &elements)
 }
 
 fn map<T: Copy>(ebpf: &mut Ebpf, name: &str, len: usize) -> Result<MappedArray<T>, PortError> {

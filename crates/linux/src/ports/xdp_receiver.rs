@@ -88,18 +88,20 @@ impl XdpReceiver {
         let streams = usize::from(filter.streams).clamp(1, STREAMS);
         let (campaign, used) = (u32::from(filter.campaign), streams as u32);
         let (pass_foreign, unsigned) = (u32::from(filter.pass_foreign), u32::from(filter.unsigned));
-        let mut ebpf = bpf::loader()
-            .override_global("QUEUES", &queues, true)
-            .override_global("STREAM_BASE", &campaign, true)
-            .override_global("STREAMS_USED", &used, true)
-            .override_global("PASS_FOREIGN", &pass_foreign, true)
-            .override_global("UNSIGNED", &unsigned, true)
-            .map_max_entries("queues", cpus as u32 * queues)
-            .map_max_entries("streams", (cpus * STREAMS) as u32)
-            .map_max_entries("windows", (streams * WINDOW_WORDS) as u32)
-            .map_max_entries("latencies", (cpus * BUCKETS) as u32)
-            .load(bpf::RECEIVER)
-            .map_err(|e| bpf::program_error("receiver", &e))?;
+        let constants = [
+            ("QUEUES", &queues.to_ne_bytes()[..]),
+            ("STREAM_BASE", &campaign.to_ne_bytes()),
+            ("STREAMS_USED", &used.to_ne_bytes()),
+            ("PASS_FOREIGN", &pass_foreign.to_ne_bytes()),
+            ("UNSIGNED", &unsigned.to_ne_bytes()),
+        ];
+        let elements = [
+            ("queues", cpus as u32 * queues),
+            ("streams", (cpus * STREAMS) as u32),
+            ("windows", (streams * WINDOW_WORDS) as u32),
+            ("latencies", (cpus * BUCKETS) as u32),
+        ];
+        let mut ebpf = bpf::RECEIVER.load(&constants, &elements)?;
         attach_for_any_mtu(&mut ebpf, namespace, ifindex)?;
         let mut receiver = XdpReceiver {
             queues: map(&mut ebpf, "queues", cpus * queues as usize)?,
@@ -193,7 +195,7 @@ pub fn attach(ebpf: &mut Ebpf, name: &str, namespace: &Netns, ifindex: u32) -> R
 /// # Errors
 /// As [`XdpReceiver::new`].
 pub fn bare_drop(namespace: &Netns, ifindex: u32) -> Result<Ebpf, PortError> {
-    let mut ebpf = bpf::loader().load(bpf::RECEIVER).map_err(|e| bpf::program_error("receiver", &e))?;
+    let mut ebpf = bpf::RECEIVER.load(&[], &[])?;
     attach(&mut ebpf, "bare_drop", namespace, ifindex)?;
     Ok(ebpf)
 }

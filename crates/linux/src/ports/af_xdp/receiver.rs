@@ -1,6 +1,5 @@
 //! The AF_XDP receiver: an XDP program hands every frame of a queue to the queue's socket.
 
-use super::PROGRAMS;
 use super::socket::{Direction, Socket};
 use crate::bpf;
 use crate::net::netns::Netns;
@@ -50,9 +49,7 @@ impl AfXdpReceiver {
         }
         let chunk = chunk_for(mtu(namespace, ifindex)?)?;
         let queues = queues.max(1);
-        let error = |e: &dyn std::error::Error| bpf::program_error("to_socket", e);
-        let mut loader = bpf::loader();
-        let mut ebpf = loader.map_max_entries("sockets", queues).load(PROGRAMS).map_err(|e| error(&e))?;
+        let mut ebpf = bpf::SOCKETS.load(&[], &[("sockets", queues)])?;
         let open = |queue| Socket::open(ifindex, queue, Direction::Receive, chunk, CHUNKS);
         let mut sockets = inside(namespace, || (0..queues).map(open).collect::<Result<Vec<_>, _>>())?;
         sockets.iter_mut().for_each(give_all_chunks);
