@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod clock;
 pub mod dut_changes;
 pub mod phases;
 pub mod pktgen;

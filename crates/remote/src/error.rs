@@ -78,6 +78,8 @@ pub enum Fault {
     /// The DUT booted by itself.
     Booted,
     Interrupted,
+    /// A host that sends or counts did not do what it should.
+    Tester,
 }
 
 /// The variants of a plan that can still be measured after an error.
@@ -184,9 +186,13 @@ impl Fault {
             ),
             Fault::AnotherMachine => ("", "put that machine back, or delete the file if it is gone"),
             Fault::Interrupted => ("interrupted while it was being set up", ""),
-            Fault::Journal | Fault::Here | Fault::Failed | Fault::Unended | Fault::Unread | Fault::Gone => {
-                ("", "")
-            }
+            Fault::Journal
+            | Fault::Here
+            | Fault::Failed
+            | Fault::Unended
+            | Fault::Unread
+            | Fault::Gone
+            | Fault::Tester => ("", ""),
         }
     }
 

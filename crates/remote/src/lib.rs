@@ -9,7 +9,6 @@
 
 pub mod agents;
 pub mod changes;
-mod clock;
 pub mod collectors;
 pub mod connection;
 pub mod driver;

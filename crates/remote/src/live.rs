@@ -1,12 +1,14 @@
 //! A command under supervision: its session, how far it has come, and when it is ended.
 
-use crate::clock::{Offset, Probe, Stamp};
 use crate::error::{Fault, RemoteError};
 use crate::run::not_started;
 use crate::session::{Kind, Said, Session, Stream};
+use linerate_hosts::clock::{Offset, Probe, Stamp};
 use linerate_hosts::phases::{Cause, Due, Outcome, Output, Signal, Status, Supervision};
 use linerate_linux::ports::monotonic_ns;
 
+/// Questions to a clock.
+pub(crate) const PROBES: usize = 5;
 /// How long a session may take to be ready, and how long its command may then take to begin.
 const READY_WITHIN_NS: u64 = 10_000_000_000;
 /// How much later than its session the end of a connection may be seen.
@@ -86,10 +88,9 @@ impl Live {
         let (answered, stamp) = self.began?;
         let went = self.went_ns?;
         let half = answered.saturating_sub(went) / 2;
-        let by_clock = Offset::estimate(&self.probes).zip(stamp).and_then(|(offset, stamp)| {
-            let error_ns = offset.error_ns.saturating_add(stamp.error_ns);
-            Some((u64::try_from(offset.here(stamp)).ok()?, error_ns))
-        });
+        let by_clock = Offset::of(&self.probes)
+            .zip(stamp)
+            .map(|(offset, stamp)| (offset.here(stamp.ns), offset.within_ns.saturating_add(stamp.error_ns)));
         Some(by_clock.filter(|(_, error)| *error < half).unwrap_or((went + half, half)))
     }
 
@@ -144,8 +145,10 @@ impl Live {
             match said {
                 Said::Ready => self.ready = true,
                 Said::Clock(text) => {
-                    if let (Some(asked_ns), Some(there)) = (self.asked_ns.take(), Stamp::parse(&text)) {
-                        self.probes.push(Probe { asked_ns, answered_ns: now, there });
+                    if let (Some(asked), Some(Stamp { ns, error_ns })) =
+                        (self.asked_ns.take(), Stamp::parse(&text))
+                    {
+                        self.probes.push(Probe { asked, there: [ns; 2], error_ns, received: now });
                     }
                 }
                 Said::Began(text) => {

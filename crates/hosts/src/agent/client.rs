@@ -1,10 +1,10 @@
 //! The controller's side of a session: which answer belongs to which question, whether the agent is still there, and what it says in
 //! between.
 
-use super::message::{Code, Fault, Reply, Request, decode, encode};
+use super::message::{Code, Reply, Request, decode, encode};
 use super::silence::Silence;
-use super::{BEAT_NS, FEATURES, GREET_NS, SILENCE_NS, SPOKEN, Versions};
-use std::collections::BTreeMap;
+use super::{BEAT_NS, GREET_NS, SILENCE_NS};
+use std::collections::BTreeSet;
 
 /// What a line of the agent's meant.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,44 +17,8 @@ pub enum Heard {
     Nothing,
 }
 
-/// Why a session is over.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Lost {
-    /// The agent is not there any more, or has nobody to speak to.
-    #[error("the connection ended{}", after(.0))]
-    Closed(
-        /// What it said last, or what the host's shell said.
-        String,
-    ),
-    /// Nothing was heard of it.
-    #[error("nothing was heard of the agent for {0} ms")]
-    Silent(
-        /// Milliseconds.
-        u64,
-    ),
-    /// It ended the session.
-    #[error("the agent ended the session: {0}")]
-    Left(
-        /// Its reason.
-        String,
-    ),
-    /// It speaks no version that we do, or does not want us.
-    #[error("{0}")]
-    Refused(
-        /// Its fault.
-        Box<Fault>,
-    ),
-    /// What it says makes no sense.
-    #[error("what it says makes no sense: {0}")]
-    Nonsense(
-        /// Why.
-        String,
-    ),
-}
-
-fn after(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!(" (it said: {said})") }
-}
+/// Why a session is over, in words.
+pub type Lost = String;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -69,9 +33,9 @@ enum Phase {
 pub struct Session {
     phase: Phase,
     next: u64,
-    waiting: BTreeMap<u64, Request>,
+    waiting: BTreeSet<u64>,
     /// Numbers of the loads that were let go.
-    loads: Vec<u64>,
+    loads: BTreeSet<u64>,
     silence: Silence,
     beat_ns: u64,
     /// What the host's shell printed before the session began.
@@ -89,8 +53,8 @@ impl Session {
         Session {
             phase: Phase::New,
             next: 1,
-            waiting: BTreeMap::new(),
-            loads: Vec::new(),
+            waiting: BTreeSet::new(),
+            loads: BTreeSet::new(),
             silence: Silence::since(now_ns),
             beat_ns: now_ns,
             preamble: String::new(),
@@ -103,27 +67,22 @@ impl Session {
     }
 
     /// Greets: the line to be written.
-    pub fn greet(&mut self, linerate: &str, now_ns: u64) -> (u64, Vec<u8>) {
-        self.greet_as(SPOKEN, linerate, now_ns)
-    }
-
-    /// The same, speaking other versions.
-    pub fn greet_as(&mut self, protocol: Versions, linerate: &str, now_ns: u64) -> (u64, Vec<u8>) {
+    pub fn greet(&mut self, protocol: u32, linerate: &str, now_ns: u64) -> (u64, Vec<u8>) {
         self.phase = Phase::Greeting;
         (self.silence, self.beat_ns) = (Silence::since(now_ns), now_ns);
-        let features = FEATURES.iter().map(ToString::to_string).collect();
-        self.ask(Request::Hello { protocol, linerate: linerate.into(), features })
+        self.ask(&Request::Hello { protocol, linerate: linerate.into() })
     }
 
     /// Asks: the request's number, and the line to be written.
-    pub fn ask(&mut self, request: Request) -> (u64, Vec<u8>) {
+    pub fn ask(&mut self, request: &Request) -> (u64, Vec<u8>) {
         let id = self.next;
         self.next += 1;
-        let line = encode(id, &request);
-        if !matches!(request, Request::Heartbeat {}) {
-            self.waiting.insert(id, request);
+        match request {
+            Request::Heartbeat {} => {}
+            Request::Go { .. } => drop((self.waiting.insert(id), self.loads.insert(id))),
+            _ => drop(self.waiting.insert(id)),
         }
-        (id, line)
+        (id, encode(id, request))
     }
 
     /// Waits no longer for an answer: should it come, it is passed over.
@@ -137,7 +96,7 @@ impl Session {
     /// The session is over, and why.
     pub fn line(&mut self, line: &[u8], now_ns: u64) -> Result<Heard, Lost> {
         if self.phase == Phase::Over {
-            return Err(Lost::Closed(String::new()));
+            return Err(self.closed());
         }
         match decode::<Reply>(line) {
             Ok((id, reply)) => {
@@ -146,48 +105,41 @@ impl Session {
             }
             Err(_) if self.phase == Phase::Greeting => self.preamble(line),
             // A newer agent may say what we do not know, as long as we did not ask.
-            Err(unread) if unread.fault.code == Code::Unknown && !self.waiting.contains_key(&unread.id) => {
+            Err((id, fault)) if fault.code == Code::Unknown && !self.waiting.contains(&id) => {
                 self.silence = Silence::since(now_ns);
                 Ok(Heard::Nothing)
             }
-            Err(unread) => self.over(Lost::Nonsense(unread.fault.why)),
+            Err((_, fault)) => self.over(format!("what it says makes no sense: {}", fault.why)),
         }
     }
 
     fn reply(&mut self, id: u64, reply: Reply) -> Result<Heard, Lost> {
-        match (&reply, self.waiting.get(&id)) {
-            (Reply::Heartbeat {}, _) => Ok(Heard::Nothing),
-            (Reply::Goodbye { why: Some(why), .. }, _) => self.over(Lost::Left(why.clone())),
-            (Reply::Began { .. } | Reply::Sample(_) | Reply::Ended { .. }, _) if self.loads.contains(&id) => {
+        let waited = self.waiting.contains(&id);
+        match &reply {
+            Reply::Heartbeat {} => return Ok(Heard::Nothing),
+            Reply::Goodbye { why: Some(why) } => {
+                return self.over(format!("the agent ended the session: {why}"));
+            }
+            Reply::Began { .. } | Reply::Sample(_) | Reply::Ended { .. } if self.loads.contains(&id) => {
                 if matches!(reply, Reply::Ended { .. }) {
-                    self.loads.retain(|load| *load != id);
+                    self.loads.remove(&id);
                 }
-                Ok(Heard::Said(id, reply))
+                return Ok(Heard::Said(id, reply));
             }
-            (Reply::Error(fault), _) if self.phase == Phase::Greeting => {
-                self.over(Lost::Refused(Box::new(fault.clone())))
-            }
+            Reply::Error(fault) if self.phase == Phase::Greeting => return self.over(fault.to_string()),
             // A line of ours was not understood: it is not known which.
-            (Reply::Error(fault), None) if fault.code == Code::Malformed => {
-                self.over(Lost::Refused(Box::new(fault.clone())))
-            }
-            (_, Some(asked)) if asked.is_answered_by(&reply) => {
-                match (asked, &reply) {
-                    (Request::Hello { .. }, _) => self.phase = Phase::Open,
-                    (Request::Go { .. }, Reply::Going {}) => self.loads.push(id),
-                    (Request::Goodbye {}, Reply::Goodbye { .. }) => self.phase = Phase::Over,
-                    _ => {}
-                }
-                self.waiting.remove(&id);
-                Ok(Heard::Answer(id, reply))
-            }
-            (_, Some(asked)) => {
-                let why = format!("{asked:?} was not answered, but {reply:?} said");
-                self.over(Lost::Nonsense(why.chars().take(300).collect()))
+            Reply::Error(fault) if !waited && fault.code == Code::Malformed => {
+                return self.over(fault.to_string());
             }
             // An answer that nobody waits for any more.
-            (_, None) => Ok(Heard::Nothing),
+            _ if !waited => return Ok(Heard::Nothing),
+            Reply::Welcome { .. } => self.phase = Phase::Open,
+            Reply::Goodbye { .. } => self.phase = Phase::Over,
+            Reply::Error(_) => drop(self.loads.remove(&id)),
+            _ => {}
         }
+        self.waiting.remove(&id);
+        Ok(Heard::Answer(id, reply))
     }
 
     fn preamble(&mut self, line: &[u8]) -> Result<Heard, Lost> {
@@ -195,13 +147,13 @@ impl Session {
         self.preamble.push('\n');
         if self.preamble.len() > LONGEST_PREAMBLE {
             let said = self.said();
-            return self.over(Lost::Nonsense(format!("it is not a linerate agent: {said}")));
+            return self.over(format!("it is not a linerate agent: {said}"));
         }
         Ok(Heard::Nothing)
     }
 
     /// What the host's shell printed before the session began, fit to be shown.
-    pub fn said(&self) -> String {
+    fn said(&self) -> String {
         let plain = self.preamble.trim().chars().take(KEPT_PREAMBLE);
         plain.map(|c| if c.is_control() { ' ' } else { c }).collect()
     }
@@ -214,7 +166,9 @@ impl Session {
     /// The stream has ended: why the session is over.
     pub fn closed(&mut self) -> Lost {
         self.phase = Phase::Over;
-        Lost::Closed(self.said())
+        let said = self.said();
+        let said = if said.is_empty() { said } else { format!(" (it said: {said})") };
+        format!("the connection ended{said}")
     }
 
     /// Time has passed: a line to be written, if one is due.
@@ -227,14 +181,15 @@ impl Session {
             Phase::New => return Ok(None),
             Phase::Greeting => GREET_NS,
             Phase::Open => SILENCE_NS,
-            Phase::Over => return Err(Lost::Closed(String::new())),
+            Phase::Over => return Err(self.closed()),
         };
         if silent > most {
-            return self.over(Lost::Silent(silent / 1_000_000)).map(|_| None);
+            let why = format!("nothing was heard of the agent for {} ms", silent / 1_000_000);
+            return self.over(why).map(|_| None);
         }
         if self.phase == Phase::Open && now_ns.saturating_sub(self.beat_ns) >= BEAT_NS {
             self.beat_ns = now_ns;
-            return Ok(Some(self.ask(Request::Heartbeat {}).1));
+            return Ok(Some(self.ask(&Request::Heartbeat {}).1));
         }
         Ok(None)
     }

@@ -60,7 +60,7 @@ mod tests {
     fn series(points: &[(u64, u64)]) -> Series {
         let said: Vec<Said> = points
             .iter()
-            .map(|(at_ns, frames)| Said { port: "x".into(), at_ns: *at_ns, frames: *frames, queues: vec![] })
+            .map(|(at_ns, frames)| Said { port: "x".into(), at_ns: *at_ns, frames: *frames })
             .collect();
         Series::of(&said, |t| t)
     }

@@ -4,10 +4,9 @@
 //! clocks, stops and goodbyes are answered meanwhile. Whatever ends a session (end of input, silence, a signal, a line that makes no
 //! sense), the load is stopped first, then the ports are given up, and then the agent goes.
 
-use super::message::{Code, End, Fault, Reply, Request, decode};
+use super::message::{Code, Fault, Reply, Request, decode};
 use super::silence::Silence;
-use super::spec::{Order, Port};
-use super::{BEAT_NS, FEATURES, GREET_NS, SILENCE_NS, SPOKEN};
+use super::{BEAT_NS, GREET_NS, SILENCE_NS, SPOKEN};
 use std::collections::BTreeSet;
 
 /// What has happened.
@@ -36,31 +35,12 @@ pub enum Action {
     Send(u64, Reply),
     /// Say what time it is; the time of the question is known from its event.
     SendTime(u64),
-    /// Do this, and report it by [`Event::Done`].
-    Do(Task),
+    /// Do this, which takes time, and report it by [`Event::Done`]. Of a go: run the load. Of a goodbye: give all ports up.
+    Do(Request),
     /// Cut short the load that is under way. [`Event::Done`] follows as ever.
     Cancel,
     /// Go.
     Finish,
-}
-
-/// Something that takes time.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Task {
-    /// Find out about the host.
-    Facts,
-    /// Make a port.
-    Prepare(Box<Port>),
-    /// Give ports up.
-    Release(Vec<String>),
-    /// Set ports up for a load; nothing is sent.
-    Arm(Vec<String>, Order),
-    /// Run the load that is armed, from a moment on.
-    Run(u64),
-    /// Read counters of ports.
-    Counters(Vec<String>),
-    /// Give all ports up.
-    Leave,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,28 +54,14 @@ enum Phase {
     Gone,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-struct Under {
-    id: u64,
-    task: Kind,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Kind {
-    Prepare(String),
-    Release(Vec<String>),
-    Arm,
-    Run,
-    Leave,
-    Other,
-}
-
 /// The agent's side of a session.
 #[derive(Debug)]
 pub struct Session {
     phase: Phase,
     linerate: String,
-    under: Option<Under>,
+    cpus: Vec<u32>,
+    /// The request that is being carried out, with its number.
+    under: Option<(u64, Request)>,
     ports: BTreeSet<String>,
     armed: bool,
     /// Stops that are answered when the load has ended.
@@ -113,11 +79,12 @@ const MOST_STOPS: usize = 16;
 const MOST_PORTS: usize = 32;
 
 impl Session {
-    /// A session that begins. `linerate`: this program's version.
-    pub fn new(linerate: &str, now_ns: u64) -> Session {
+    /// A session that begins. `linerate`: this program's version; `cpus`: those that may be used.
+    pub fn new(linerate: &str, cpus: Vec<u32>, now_ns: u64) -> Session {
         Session {
             phase: Phase::Greeting,
             linerate: linerate.into(),
+            cpus,
             under: None,
             ports: BTreeSet::new(),
             armed: false,
@@ -141,7 +108,7 @@ impl Session {
 
     /// Whether a load is under way.
     pub fn runs(&self) -> bool {
-        matches!(&self.under, Some(Under { task: Kind::Run, .. }))
+        matches!(&self.under, Some((_, Request::Go { .. })))
     }
 
     /// Takes what happened at `now_ns`, and says what to do, in this order.
@@ -156,7 +123,7 @@ impl Session {
             Event::Tick => self.tick(now_ns, &mut todo),
             Event::Done(result) => self.done(result, &mut todo),
             Event::Said(reply) => {
-                if let Some(Under { id, task: Kind::Run }) = &self.under {
+                if let Some((id, Request::Go { .. })) = &self.under {
                     todo.push(Action::Send(*id, reply));
                 }
             }
@@ -170,38 +137,33 @@ impl Session {
         }
         let (id, request) = match decode::<Request>(line) {
             Ok(read) => read,
-            Err(unread) if unread.fault.code == Code::Unknown && self.phase == Phase::Open => {
+            Err((id, fault)) if fault.code == Code::Unknown && self.phase == Phase::Open => {
                 self.silence = Silence::since(now_ns);
-                return todo.push(Action::Send(unread.id, Reply::Error(unread.fault)));
+                return todo.push(Action::Send(id, Reply::Error(fault)));
             }
-            Err(unread) => {
-                todo.push(Action::Send(unread.id, Reply::Error(unread.fault)));
+            Err((id, fault)) => {
+                todo.push(Action::Send(id, Reply::Error(fault)));
                 return self.end("what the controller says makes no sense", todo);
             }
         };
         self.silence = Silence::since(now_ns);
-        match (self.phase, request) {
-            (Phase::Greeting, Request::Hello { protocol, linerate, .. }) => {
-                let Some(common) = SPOKEN.common(protocol) else {
-                    let fault = Fault::version(SPOKEN, protocol, &linerate, &self.linerate);
-                    todo.push(Action::Send(id, Reply::Error(fault)));
-                    return self.end("the two sides speak no common version", todo);
-                };
+        match request {
+            request if self.phase == Phase::Open => self.request(id, request, todo),
+            Request::Hello { protocol: SPOKEN, .. } => {
                 self.phase = Phase::Open;
                 self.beat_ns = now_ns;
-                let welcome = Reply::Welcome {
-                    protocol: common,
-                    linerate: self.linerate.clone(),
-                    features: FEATURES.iter().map(ToString::to_string).collect(),
-                };
-                todo.push(Action::Send(id, welcome));
+                todo.push(Action::Send(id, Reply::Welcome { cpus: self.cpus.clone() }));
             }
-            (Phase::Greeting, _) => {
+            Request::Hello { protocol, linerate } => {
+                let fault = Fault::version(protocol, &linerate, &self.linerate);
+                todo.push(Action::Send(id, Reply::Error(fault)));
+                self.end("the two sides speak different versions", todo);
+            }
+            _ => {
                 let fault = Fault::order("beginning a session", "the first message must be a hello");
                 todo.push(Action::Send(id, Reply::Error(fault)));
                 self.end("there was no greeting", todo);
             }
-            (_, request) => self.request(id, request, todo),
         }
     }
 
@@ -215,74 +177,55 @@ impl Session {
             }
             Request::Stop {} if !self.runs() => {
                 self.armed = false;
-                todo.push(Action::Send(id, Reply::Stopped {}));
+                todo.push(Action::Send(id, Reply::Done {}));
             }
             Request::Goodbye {} => {
                 (self.goodbye, self.clean) = ((id, None), true);
                 self.leave(todo);
             }
-            Request::Hello { .. } => {
-                let fault = Fault::order("greeting", "the session has begun already");
-                todo.push(Action::Send(id, Reply::Error(fault)));
-            }
-            request => match self.task(request) {
-                Ok((kind, task)) => {
-                    if kind == Kind::Run {
+            request => match self.check(&request) {
+                Ok(()) => {
+                    if matches!(request, Request::Go { .. }) {
                         self.armed = false;
-                        todo.push(Action::Send(id, Reply::Going {}));
+                        todo.push(Action::Send(id, Reply::Done {}));
                     }
-                    self.under = Some(Under { id, task: kind });
-                    todo.push(Action::Do(task));
+                    self.under = Some((id, request.clone()));
+                    todo.push(Action::Do(request));
                 }
                 Err(fault) => todo.push(Action::Send(id, Reply::Error(fault))),
             },
         }
     }
 
-    /// The task of a request, if it may be done now.
-    fn task(&self, request: Request) -> Result<(Kind, Task), Fault> {
-        if let Some(under) = &self.under {
-            let why = match under.task {
-                Kind::Run => "a load is under way",
-                _ => "the request before it is still being done",
+    /// Whether a request may be carried out now.
+    fn check(&self, request: &Request) -> Result<(), Fault> {
+        if self.under.is_some() {
+            let why = match self.runs() {
+                true => "a load is under way",
+                false => "the request before it is still being done",
             };
-            let what = "doing two things at once".into();
-            let remedy = "wait for its answer, or stop it".into();
-            return Err(Fault { code: Code::Busy, what, why: why.into(), remedy });
+            return Err(Fault::new("doing two things at once", why, "wait for its answer, or stop it"));
         }
-        Ok(match request {
-            Request::Facts {} => (Kind::Other, Task::Facts),
+        match request {
             Request::Prepare(port) => {
                 port.check()?;
                 if self.ports.len() >= MOST_PORTS && !self.ports.contains(&port.name) {
                     let why = format!("there are {MOST_PORTS} ports already");
                     return Err(Fault::order(format!("preparing port {}", port.name), why));
                 }
-                (Kind::Prepare(port.name.clone()), Task::Prepare(port))
+                Ok(())
             }
-            Request::Release { ports } => {
-                self.check_ports("giving up", &ports)?;
-                (Kind::Release(ports.clone()), Task::Release(ports))
-            }
+            Request::Release { ports } => self.check_ports("giving up", ports),
             Request::Arm { ports, order } => {
                 order.check()?;
-                self.check_ports("arming", &ports)?;
-                if ports.is_empty() {
-                    return Err(Fault::order("arming", "no port is named"));
-                }
-                (Kind::Arm, Task::Arm(ports, order))
+                self.check_ports("arming", ports)?;
+                if ports.is_empty() { Err(Fault::order("arming", "no port is named")) } else { Ok(()) }
             }
-            Request::Go { at_ns } if self.armed => (Kind::Run, Task::Run(at_ns)),
-            Request::Go { .. } => return Err(Fault::order("starting the load", "nothing is armed")),
-            Request::Counters { ports } => {
-                self.check_ports("reading", &ports)?;
-                (Kind::Other, Task::Counters(ports))
-            }
-            Request::Stop {} => return Err(Fault::order("stopping", "the load is being stopped already")),
-            Request::Hello { .. } | Request::Heartbeat {} | Request::Clock {} | Request::Goodbye {} => {
-                return Err(Fault::order("doing a task", "this is none"));
-            }
-        })
+            Request::Go { .. } if self.armed => Ok(()),
+            Request::Go { .. } => Err(Fault::order("starting the load", "nothing is armed")),
+            Request::Counters { ports } => self.check_ports("reading", ports),
+            _ => Err(Fault::order("doing a request", "it has no place there")),
+        }
     }
 
     fn check_ports(&self, doing: &str, ports: &[String]) -> Result<(), Fault> {
@@ -316,47 +259,35 @@ impl Session {
     }
 
     fn done(&mut self, result: Result<Reply, Fault>, todo: &mut Vec<Action>) {
-        let Some(Under { id, task }) = self.under.take() else { return };
-        match (&task, &result) {
+        let Some((id, request)) = self.under.take() else { return };
+        match &request {
             // The one that it replaces is gone also where the new one could not be made.
-            (Kind::Prepare(name), made) => {
+            Request::Prepare(port) => {
                 self.armed = false;
-                match made {
-                    Ok(_) => self.ports.insert(name.clone()),
-                    Err(_) => self.ports.remove(name),
-                };
+                self.ports.remove(&port.name);
+                self.ports.extend(result.is_ok().then(|| port.name.clone()));
             }
-            (Kind::Release(names), _) => {
+            Request::Release { ports } => {
                 self.armed = false;
-                match names.is_empty() {
-                    true => self.ports.clear(),
-                    false => self.ports.retain(|port| !names.contains(port)),
-                }
+                self.ports.retain(|port| !ports.is_empty() && !ports.contains(port));
             }
-            (Kind::Arm, made) => self.armed = made.is_ok(),
+            Request::Arm { .. } => self.armed = result.is_ok(),
             _ => {}
         }
-        match (task, result) {
-            (Kind::Leave, result) => {
+        let reply = match (request, result) {
+            (Request::Goodbye {}, result) => {
                 self.phase = Phase::Gone;
                 let (id, why) = std::mem::take(&mut self.goodbye);
                 let why = why.or(result.err().map(|fault| fault.to_string()));
-                todo.extend([Action::Send(id, Reply::Goodbye { why }), Action::Finish]);
-                return;
+                return todo.extend([Action::Send(id, Reply::Goodbye { why }), Action::Finish]);
             }
-            (Kind::Run, Err(fault)) => {
-                let ended = Reply::Ended {
-                    at_ns: 0,
-                    why: End::Failed,
-                    faults: vec![fault.to_string()],
-                    cpus: vec![],
-                };
-                todo.push(Action::Send(id, ended));
+            (Request::Go { .. }, Err(fault)) => {
+                Reply::Ended { faults: vec![fault.to_string()], cpus: Vec::new() }
             }
-            (_, Ok(reply)) => todo.push(Action::Send(id, reply)),
-            (_, Err(fault)) => todo.push(Action::Send(id, Reply::Error(fault))),
-        }
-        todo.extend(self.stops.drain(..).map(|id| Action::Send(id, Reply::Stopped {})));
+            (_, result) => result.unwrap_or_else(Reply::Error),
+        };
+        todo.push(Action::Send(id, reply));
+        todo.extend(self.stops.drain(..).map(|id| Action::Send(id, Reply::Done {})));
         if self.phase == Phase::Ending {
             self.leave(todo);
         }
@@ -376,7 +307,7 @@ impl Session {
             return todo.push(Action::Cancel);
         }
         self.phase = Phase::Leaving;
-        self.under = Some(Under { id: 0, task: Kind::Leave });
-        todo.push(Action::Do(Task::Leave));
+        self.under = Some((0, Request::Goodbye {}));
+        todo.push(Action::Do(Request::Goodbye {}));
     }
 }

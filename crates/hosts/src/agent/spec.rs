@@ -1,6 +1,6 @@
 //! The ports that a host is asked for and the load that they are armed with, checked before anything is made of them.
 
-use super::message::{Code, Fault};
+use super::message::{Fault, printable};
 use linerate_plan::Backend;
 use linerate_wire::{Filter, Load, Traffic};
 use serde::{Deserialize, Serialize};
@@ -57,8 +57,7 @@ const LONGEST_NAME: usize = 40;
 const LONGEST_INTERFACE: usize = 15;
 
 fn wrong(what: impl Into<String>, why: impl Into<String>) -> Fault {
-    let remedy = "the controller asked for what cannot be: report it with this message";
-    Fault { code: Code::Unsuitable, what: what.into(), why: why.into(), remedy: remedy.into() }
+    Fault::new(what, why.into(), "the controller asked for what cannot be: report it with this message")
 }
 
 impl Port {
@@ -108,7 +107,7 @@ fn check_interface(name: &str) -> Result<(), String> {
 
 /// The beginning of a text that came from elsewhere, fit to be printed.
 pub(super) fn shown(text: &str) -> String {
-    text.chars().take(60).map(|c| if c.is_control() { '?' } else { c }).collect()
+    printable(text, 60)
 }
 
 impl Order {

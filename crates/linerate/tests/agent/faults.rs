@@ -2,13 +2,12 @@
 
 use super::common::LINERATE;
 use super::hosts::{Held, Hosts, counter, greet, order, sender, serve};
-use linerate_hosts::agent::Versions;
-use linerate_hosts::agent::client::Lost;
-use linerate_hosts::agent::message::{Code, Reply};
+use linerate_hosts::agent::SPOKEN;
+use linerate_hosts::agent::message::Reply;
 use linerate_linux::ports::monotonic_ns;
 use linerate_plan::Backend;
 use linerate_plan::timing::Timing;
-use linerate_remote::agents::{Agent, AgentError, Link, Member, Trial};
+use linerate_remote::agents::{Agent, Link, Member, Trial};
 use linerate_wire::Load;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -25,8 +24,7 @@ fn set_going(agent: &Agent, hosts: &Hosts, means: Backend) {
     agent.arm(vec!["out".into()], order(60_000, 20_000.0)).unwrap();
     let number = agent.go(monotonic_ns()).unwrap();
     loop {
-        let (_, said) =
-            agent.hear(number, Instant::now() + Duration::from_secs(10)).unwrap().expect("it begins");
+        let said = agent.hear(number, Instant::now() + Duration::from_secs(10)).unwrap().expect("it begins");
         if matches!(said, Reply::Began { .. }) {
             break;
         }
@@ -104,10 +102,7 @@ fn a_load_ends_when_its_controller_is_frozen() {
         ends_within_a_second(&hosts, Instant::now());
         // The agent has said why, and is gone.
         let lost = super::common::wait_for("the agent's end", || agent.lost());
-        assert!(
-            matches!(&lost, Lost::Left(why) if why.contains("nothing was heard of the controller")),
-            "{lost:?}"
-        );
+        assert!(lost.contains("nothing was heard of the controller"), "{lost}");
         frozen.signal(libc::SIGCONT);
     }
 }
@@ -122,11 +117,12 @@ fn signals_end_a_load_and_so_does_kill_9() {
         held.signal(signal);
         ends_within_a_second(&hosts, Instant::now());
         let lost = super::common::wait_for("word of it", || held.agent().lost());
-        match signal {
-            libc::SIGSTOP => assert!(matches!(lost, Lost::Silent(_)), "{lost:?}"),
-            libc::SIGKILL => assert!(matches!(lost, Lost::Closed(_)), "{lost:?}"),
-            _ => assert!(matches!(&lost, Lost::Left(why) if why.contains("signal")), "{lost:?}"),
-        }
+        let word = match signal {
+            libc::SIGSTOP => "nothing was heard of the agent",
+            libc::SIGKILL => "the connection ended",
+            _ => "signal",
+        };
+        assert!(lost.contains(word), "{lost}");
     }
 }
 
@@ -153,7 +149,7 @@ fn a_trial_ends_when_one_of_its_agents_is_lost() {
         });
         trial.run(&AtomicBool::new(false)).unwrap_err()
     });
-    assert!(matches!(&error, AgentError::Lost { host, .. } if host == "held"), "{error}");
+    assert!(error.to_string().starts_with("held: lost the agent"), "{error}");
     assert!(began.elapsed() < Duration::from_secs(15), "it did not wait for the end");
     ends_within_a_second(&hosts, Instant::now());
     generator.goodbye().unwrap();
@@ -233,13 +229,17 @@ fn garbage_and_floods_start_nothing_and_are_answered_by_an_error() {
 fn other_versions_are_told_what_to_do() {
     let hosts = Hosts::new();
     let link = Link::start(serve(&hosts.generator)).unwrap();
-    let newer = Versions { lowest: 98, highest: 99 };
-    let error = Agent::greet_as(newer, "g", link, "9.9.9", Duration::from_secs(10)).err().unwrap();
+    let error = Agent::greet_as(99, "g", link, "9.9.9", Duration::from_secs(10)).err().unwrap();
     let text = error.to_string();
-    assert!(text.contains("98 to 99") && text.contains("install linerate 9.9.9 on this host"), "{text}");
+    assert!(
+        text.contains("speaks version 99")
+            && text.contains(&format!("version {SPOKEN}"))
+            && text.contains("install linerate 9.9.9 on this host"),
+        "{text}"
+    );
     let link = Link::start(Command::new("false")).unwrap();
     let error = Agent::greet("nobody", link, "1", Duration::from_secs(10)).err().unwrap();
-    assert!(matches!(&error, AgentError::Lost { why: Lost::Closed(_), .. }), "{error}");
+    assert!(error.to_string().contains("the connection ended"), "{error}");
     let mut shell = Command::new("sh");
     shell.args(["-c", "echo Welcome; echo 'linerate: not found' >&2; exit 127"]);
     let error =
@@ -252,10 +252,7 @@ fn other_versions_are_told_what_to_do() {
 #[ignore = "needs root: run by make test as root"]
 fn no_interface_is_used_that_leads_elsewhere_or_that_the_controller_came_by() {
     let hosts = Hosts::new();
-    let refused = |agent: &Agent, port| match agent.prepare(port) {
-        Err(AgentError::Refused { fault, .. }) if fault.code == Code::Refused => fault.to_string(),
-        other => panic!("{other:?}"),
-    };
+    let refused = |agent: &Agent, port| agent.prepare(port).unwrap_err().to_string();
     let agent = greet("g", &hosts.generator);
     let mut unconfirmed = sender(Backend::Xdp);
     unconfirmed.isolated = false;
@@ -279,9 +276,7 @@ fn no_interface_is_used_that_leads_elsewhere_or_that_the_controller_came_by() {
         let agent = Agent::greet("g", Link::start(command).unwrap(), "1", Duration::from_secs(10)).unwrap();
         let text = refused(&agent, sender(Backend::Xdp));
         assert!(text.contains("own connection from 192.0.2.7"), "{text}");
-        assert!(agent.facts().unwrap().interfaces.iter().any(|i| i.name == "g0" && i.management));
     }
     let agent = greet("g", &hosts.generator);
-    let prepared = agent.prepare(sender(Backend::Xdp)).unwrap();
-    assert!(prepared.warnings[0].contains("192.0.2.1"), "{prepared:?}");
+    agent.prepare(sender(Backend::Xdp)).unwrap();
 }

@@ -1,9 +1,8 @@
 //! Trials through the client: every frame is accounted for.
 
 use super::common::lab::ip;
-use super::hosts::{CAMPAIGN, Hosts, INSIDE, RECEIVER, counted, counter, greet, sender};
+use super::hosts::{CAMPAIGN, Hosts, INSIDE, counted, counter, greet, sender};
 use linerate_hosts::agent::spec::Role;
-use linerate_hosts::agent::{FEATURES, SPOKEN};
 use linerate_linux::net::{Netns, procnet};
 use linerate_measure::trial::rates;
 use linerate_plan::Backend;
@@ -26,8 +25,7 @@ fn conserves(sends: Backend, counts: Backend) {
     let dut = Netns::open(&hosts.dut).unwrap();
     let look =
         || (["in0", "out0"].map(|link| counted(&hosts.dut, link)), procnet::drop_counters(&dut).unwrap());
-    let prepared = receiver.prepare(counter(counts)).unwrap();
-    assert_eq!(prepared.interface.mac, RECEIVER.to_string());
+    receiver.prepare(counter(counts)).unwrap();
     generator.prepare(sender(sends)).unwrap();
     let member = |agent, generators: &[&str], receivers: &[&str]| Member {
         agent,
@@ -106,28 +104,12 @@ fn a_number_of_frames_is_sent_exactly_and_no_port_is_left_behind() {
 
 #[test]
 #[ignore = "needs root: run by make test as root"]
-fn facts_name_cards_and_what_speaks_against_them() {
+fn clocks_are_compared_and_cpus_are_named() {
     let hosts = Hosts::new();
     let agent = greet("g", &hosts.generator);
-    let welcome = agent.welcome();
-    assert_eq!(
-        (welcome.protocol, welcome.features.as_slice()),
-        (SPOKEN.highest, &FEATURES.map(String::from)[..])
-    );
-    let facts = agent.facts().unwrap();
-    let card = facts.interfaces.iter().find(|i| i.name == "g0").unwrap();
-    assert_eq!(
-        (card.driver.as_deref(), card.mtu, card.up, card.management),
-        (Some("veth"), 1500, true, false)
-    );
-    assert!(
-        card.against.is_empty() && card.queues == (2, 2) && facts.root && facts.boot.len() == 36,
-        "{facts:?}"
-    );
+    assert!(agent.cpus().contains(&0), "{:?}", agent.cpus());
     let offset = agent.compare_clocks().unwrap();
     assert!(offset.ns.unsigned_abs() <= u128::from(offset.within_ns), "one and the same clock: {offset:?}");
-    let ahead = agent.wall_clock_ahead_ns().unwrap();
-    assert!(ahead.abs() < 1_000_000_000, "{ahead}");
 }
 
 #[test]

@@ -3,15 +3,15 @@
 //! Four threads: one reads lines, one writes them, one does what takes time ([`worker`]), and this one decides. It never waits for
 //! the others, so that silence, a signal or the end of the input stop a load whatever else goes on.
 
-mod facts;
 pub mod management;
 mod ports;
 mod worker;
 
+use crate::host::cpu;
 use crate::ports::monotonic_ns;
 use linerate_hosts::agent::lines::Lines;
-use linerate_hosts::agent::message::{Fault, Reply, encode};
-use linerate_hosts::agent::server::{Action, Event, Session, Task};
+use linerate_hosts::agent::message::{Fault, Reply, Request, encode};
+use linerate_hosts::agent::server::{Action, Event, Session};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,18 +65,22 @@ pub fn serve(
     clean
 }
 
-fn begin(options: Options, inputs: &SyncSender<Input>, cancel: &Arc<AtomicBool>) -> (Sender<Task>, Session) {
+fn begin(
+    options: Options,
+    inputs: &SyncSender<Input>,
+    cancel: &Arc<AtomicBool>,
+) -> (Sender<Request>, Session) {
     let linerate = options.linerate.clone();
     let mut worker = Worker::new(options, inputs.clone(), Arc::clone(cancel));
     let (tasks, todo) = mpsc::channel();
     std::thread::spawn(move || worker.run(&todo));
-    (tasks, Session::new(&linerate, monotonic_ns()))
+    (tasks, Session::new(&linerate, cpu::online_cpus().unwrap_or_default(), monotonic_ns()))
 }
 
 /// The deciding thread.
 struct Loop {
     session: Session,
-    tasks: Sender<Task>,
+    tasks: Sender<Request>,
     lines: SyncSender<Vec<u8>>,
     cancel: Arc<AtomicBool>,
     /// When the line that is being looked at was read.
@@ -112,8 +116,8 @@ impl Loop {
             match action {
                 Action::Send(id, reply) => self.send(id, &reply),
                 Action::SendTime(id) => {
-                    let (answered_ns, wall_ns) = (monotonic_ns(), facts::wall_ns());
-                    self.send(id, &Reply::Time { heard_ns: self.heard_ns, answered_ns, wall_ns });
+                    let (heard_ns, answered_ns) = (self.heard_ns, monotonic_ns());
+                    self.send(id, &Reply::Time { heard_ns, answered_ns });
                 }
                 Action::Do(task) => {
                     // The worker is idle: nobody looks at the flag now.

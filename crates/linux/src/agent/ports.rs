@@ -1,11 +1,12 @@
 //! Ports as the controller wants them: on interfaces that it named, that the guard permits, and that it did not come in by.
 
-use super::{Options, facts};
+use super::Options;
 use crate::host::cpu;
 use crate::net::netlink::{LinkInfo, Route};
+use crate::net::registry::Registry;
 use crate::net::{Netns, guard};
 use crate::ports::{self, Arrival, Port, PortError, Target};
-use linerate_hosts::agent::message::{Code, Fault, Prepared};
+use linerate_hosts::agent::message::Fault;
 use linerate_hosts::agent::spec::{self, Role};
 use linerate_wire::{FCS_LEN, MacAddr, Traffic};
 use std::time::Duration;
@@ -27,9 +28,9 @@ const LINK_WITHIN: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// The interface must not be used, is not there or down, or the port cannot be made.
-pub(super) fn make(wanted: &spec::Port, options: &Options) -> Result<(Made, Prepared), Fault> {
+pub(super) fn make(wanted: &spec::Port, options: &Options) -> Result<Made, Fault> {
     let namespace = Netns::current().map_err(|e| failed(wanted, &e, "run the agent as root"))?;
-    let (link, mut warnings) = permitted(&namespace, wanted, options)?;
+    let link = permitted(&namespace, wanted, options)?;
     let cpus = cpus(wanted)?;
     let (port, sends, campaign) = match &wanted.role {
         Role::Generator(traffic) => {
@@ -37,9 +38,6 @@ pub(super) fn make(wanted: &spec::Port, options: &Options) -> Result<(Made, Prep
             let frame = &traffic.frame;
             let source = if frame.src_mac == MacAddr::default() { MacAddr(link.mac) } else { frame.src_mac };
             let target = Target { ifindex: link.index, source, destination: frame.dst_mac };
-            if frame.dst_mac.is_multicast() {
-                warnings.push(format!("{} is a group: every station takes these frames", frame.dst_mac));
-            }
             let port = ports::generator(wanted.backend, &namespace, &[target], traffic, &cpus);
             (port, true, traffic.campaign)
         }
@@ -54,26 +52,18 @@ pub(super) fn make(wanted: &spec::Port, options: &Options) -> Result<(Made, Prep
     // An XDP program may have taken the link down.
     let route = Route::open(&namespace).map_err(|e| failed(wanted, &e, LINK))?;
     route.wait_running(link.index, LINK_WITHIN).map_err(|e| failed(wanted, &e, LINK))?;
-    let link = route.link_by_index(link.index).map_err(|e| failed(wanted, &e, LINK))?;
-    let prepared = Prepared {
-        port: wanted.name.clone(),
-        kind: port.backend().name().into(),
-        interface: facts::interface(&namespace, &link, options),
-        cpus,
-        warnings,
-    };
-    Ok((Made { port, sends, namespace, ifindex: link.index, campaign }, prepared))
+    Ok(Made { port, sends, namespace, ifindex: link.index, campaign })
 }
 
 const LINK: &str = "is the cable in, and the other end up?";
 
-fn fault(wanted: &spec::Port, code: Code, why: impl ToString, remedy: impl Into<String>) -> Fault {
+fn fault(wanted: &spec::Port, why: impl ToString, remedy: impl Into<String>) -> Fault {
     let what = format!("preparing port {} on {}", wanted.name, wanted.interface);
-    Fault { code, what, why: why.to_string(), remedy: remedy.into() }
+    Fault::new(what, why, remedy)
 }
 
 fn failed(wanted: &spec::Port, why: &impl ToString, remedy: &str) -> Fault {
-    fault(wanted, Code::System, why.to_string(), remedy)
+    fault(wanted, why.to_string(), remedy)
 }
 
 fn unsuitable(wanted: &spec::Port, error: &PortError) -> Fault {
@@ -87,15 +77,11 @@ fn unsuitable(wanted: &spec::Port, error: &PortError) -> Fault {
         }
         PortError::Unsuitable(_) => "choose other frames, or another port (xdp, af-xdp, af-packet)",
     };
-    fault(wanted, Code::Unsuitable, error, remedy)
+    fault(wanted, error, remedy)
 }
 
-/// The link, if test traffic may use it, with what should be known about that.
-fn permitted(
-    namespace: &Netns,
-    wanted: &spec::Port,
-    options: &Options,
-) -> Result<(LinkInfo, Vec<String>), Fault> {
+/// The link, if test traffic may use it.
+fn permitted(namespace: &Netns, wanted: &spec::Port, options: &Options) -> Result<LinkInfo, Fault> {
     let interface = &wanted.interface;
     let named = |e: crate::net::Error| failed(wanted, &e, "name an interface of this host (ip link)");
     let route = Route::open(namespace).map_err(named)?;
@@ -104,14 +90,10 @@ fn permitted(
         && connection.uses(namespace, interface).map_err(named)?
     {
         let why = format!("linerate's own connection from {} comes in by it", connection.client);
-        return Err(fault(
-            wanted,
-            Code::Refused,
-            why,
-            "name an interface that leads to the device under test",
-        ));
+        return Err(fault(wanted, why, "name an interface that leads to the device under test"));
     }
-    let examination = guard::examine(namespace, interface, &facts::labs()).map_err(named)?;
+    let examination =
+        guard::examine(namespace, interface, &Registry::of_this_host().inodes()).map_err(named)?;
     let confirmed: &[String] = if wanted.isolated { std::slice::from_ref(interface) } else { &[] };
     if guard::permit(&examination, confirmed).is_err() {
         let reasons: Vec<String> = examination.reasons.iter().map(ToString::to_string).collect();
@@ -123,19 +105,16 @@ fn permitted(
             true => "name an interface that leads to the device under test".into(),
             false => format!("if {interface} leads to nothing else, say so in the lab file: isolated = true"),
         };
-        return Err(fault(wanted, Code::Refused, why, remedy));
+        return Err(fault(wanted, why, remedy));
     }
     if !link.up {
         let remedy = format!("ip link set {interface} up");
-        return Err(fault(wanted, Code::Unsuitable, "the interface is down", remedy));
+        return Err(fault(wanted, "the interface is down", remedy));
     }
     if !link.running {
         route.wait_running(link.index, LINK_WITHIN).map_err(|e| failed(wanted, &e, LINK))?;
     }
-    let reasons = examination.reasons.iter().filter(|r| **r != guard::Refusal::NotInLabNamespace);
-    let warnings =
-        reasons.map(|r| format!("{interface} {r}; used because the lab says that it is isolated")).collect();
-    Ok((link, warnings))
+    Ok(link)
 }
 
 fn check_mtu(wanted: &spec::Port, link: &LinkInfo, traffic: &Traffic) -> Result<(), Fault> {
@@ -145,7 +124,7 @@ fn check_mtu(wanted: &spec::Port, link: &LinkInfo, traffic: &Traffic) -> Result<
         return Ok(());
     }
     let why = format!("frames of {longest} bytes need an MTU of {needed}, and it has {}", link.mtu);
-    Err(fault(wanted, Code::Unsuitable, why, format!("ip link set {} mtu {needed}", link.name)))
+    Err(fault(wanted, why, format!("ip link set {} mtu {needed}", link.name)))
 }
 
 /// The CPUs that were named, or one: the last, because the first has the machine's interrupts.
@@ -153,7 +132,7 @@ fn cpus(wanted: &spec::Port) -> Result<Vec<u32>, Fault> {
     let online = cpu::online_cpus().map_err(|e| failed(wanted, &e, "look at the agent's CPU affinity"))?;
     if let Some(cpu) = wanted.cpus.iter().find(|cpu| !online.contains(cpu)) {
         let why = format!("CPU {cpu} is not online, or not allowed to the agent");
-        return Err(fault(wanted, Code::Unsuitable, why, format!("this host has CPUs {online:?}")));
+        return Err(fault(wanted, why, format!("this host has CPUs {online:?}")));
     }
     match (wanted.cpus.is_empty(), &wanted.role) {
         (false, _) => Ok(wanted.cpus.clone()),

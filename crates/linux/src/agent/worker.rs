@@ -1,12 +1,11 @@
 //! What takes time: ports and loads. One thing after the other, on a thread of its own.
 
 use super::ports::{self, Made};
-use super::{Input, Options, facts};
+use super::{Input, Options};
 use crate::host::cpu::CpuTimes;
 use crate::ports::answer::Answerer;
 use crate::ports::{PortError, monotonic_ns};
-use linerate_hosts::agent::message::{Code, End, Fault, Reply, Sample};
-use linerate_hosts::agent::server::Task;
+use linerate_hosts::agent::message::{Fault, Reply, Request, Sample};
 use linerate_hosts::agent::spec::Order;
 use linerate_measure::counters::PortCounters;
 use linerate_wire::Load;
@@ -35,17 +34,15 @@ const AHEAD_NS: u64 = 80_000_000;
 const START_WITHIN_NS: u64 = 5_000_000_000;
 /// A wait is not longer than this, so that a stop is noticed.
 const LOOK: Duration = Duration::from_millis(2);
-/// Queues are reported so often.
-const QUEUES_EVERY_NS: u64 = 1_000_000_000;
 
 impl Worker {
     pub fn new(options: Options, to: SyncSender<Input>, cancel: Arc<AtomicBool>) -> Worker {
         Worker { options, to, cancel, ports: BTreeMap::new(), answerers: BTreeMap::new(), armed: None }
     }
 
-    pub fn run(&mut self, todo: &Receiver<Task>) {
-        for task in todo {
-            let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(task)));
+    pub fn run(&mut self, todo: &Receiver<Request>) {
+        for request in todo {
+            let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(request)));
             let done = done.unwrap_or_else(|_| {
                 // Whatever state they are in: they go, and with them what they send.
                 (self.ports, self.answerers, self.armed) = (BTreeMap::new(), BTreeMap::new(), None);
@@ -60,47 +57,38 @@ impl Worker {
         }
     }
 
-    fn carry_out(&mut self, task: Task) -> Result<Reply, Fault> {
-        match task {
-            Task::Facts => {
-                let facts = facts::facts(&self.options).map_err(|e| system("looking at this host", e))?;
-                Ok(Reply::Facts(Box::new(facts)))
-            }
-            Task::Prepare(wanted) => {
+    fn carry_out(&mut self, request: Request) -> Result<Reply, Fault> {
+        match request {
+            Request::Prepare(wanted) => {
                 // An XDP program on the same interface must be gone before another can come.
                 self.ports.remove(&wanted.name);
                 self.answerers.remove(&wanted.name);
-                let (made, prepared) = ports::make(&wanted, &self.options)?;
+                let made = ports::make(&wanted, &self.options)?;
                 self.ports.insert(wanted.name.clone(), made);
-                Ok(Reply::Prepared(Box::new(prepared)))
             }
-            Task::Release(names) => {
+            Request::Release { ports } => {
                 self.answerers.clear();
-                match names.is_empty() {
-                    true => self.ports.clear(),
-                    false => names.iter().for_each(|name| drop(self.ports.remove(name))),
-                }
-                Ok(Reply::Released {})
+                self.ports.retain(|name, _| !ports.is_empty() && !ports.contains(name));
             }
-            Task::Arm(names, order) => self.arm(names, order),
-            Task::Run(at_ns) => self.fly(at_ns),
-            Task::Counters(names) => {
+            Request::Arm { ports, order } => self.arm(ports, order)?,
+            Request::Go { at_ns } => return self.fly(at_ns),
+            Request::Counters { ports } => {
                 let answers = |name: &String| self.answerers.get(name).map_or(0, Answerer::frames);
                 let named = |name: &String| {
                     let counters = self.ports.get(name)?.port.counters();
                     Some((name.clone(), PortCounters { answers: answers(name), ..counters }))
                 };
-                Ok(Reply::Counters { ports: names.iter().filter_map(named).collect() })
+                return Ok(Reply::Counters { ports: ports.iter().filter_map(named).collect() });
             }
-            Task::Leave => {
+            _ => {
                 self.answerers.clear();
                 self.ports.clear();
-                Ok(Reply::Goodbye { why: None })
             }
         }
+        Ok(Reply::Done {})
     }
 
-    fn arm(&mut self, names: Vec<String>, order: Order) -> Result<Reply, Fault> {
+    fn arm(&mut self, names: Vec<String>, order: Order) -> Result<(), Fault> {
         self.armed = None;
         self.answerers.clear();
         for name in &names {
@@ -111,7 +99,7 @@ impl Worker {
             }
         }
         self.armed = Some((names, order));
-        Ok(Reply::Armed {})
+        Ok(())
     }
 
     /// Lets a port's frames be answered, and the answers be counted, until the next load; or not.
@@ -145,32 +133,27 @@ impl Worker {
         let mut faults = Vec::new();
         let root = Path::new("/");
         let mut before = None;
-        let why = flight.start().and_then(|()| {
+        let flown = flight.start().and_then(|()| {
             before = CpuTimes::read(root).ok();
             flight.watch()
         });
         let after = CpuTimes::read(root).ok();
-        let mut why = why.unwrap_or_else(|error| {
-            faults.push(error.to_string());
-            End::Failed
-        });
+        faults.extend(flown.err().map(|error| error.to_string()));
         for (name, made) in &mut flight.flown {
             if made.sends
                 && let Err(error) = made.port.stop()
             {
                 faults.push(format!("{name}: {error}"));
-                why = End::Failed;
             }
         }
-        flight.report(true);
+        flight.report();
         let cpus = after.zip(before).map(|(after, before)| after.since(&before)).unwrap_or_default();
-        Ok(Reply::Ended { at_ns: monotonic_ns(), why, faults, cpus })
+        Ok(Reply::Ended { faults, cpus })
     }
 }
 
 fn system(what: &str, why: impl ToString) -> Fault {
-    let remedy = "run the agent as root, and look at the host's kernel log".into();
-    Fault { code: Code::System, what: what.into(), why: why.to_string(), remedy }
+    Fault::new(what, why, "run the agent as root, and look at the host's kernel log")
 }
 
 /// A load under way.
@@ -199,24 +182,21 @@ impl Flight<'_> {
     }
 
     /// Reports until the load is over.
-    fn watch(&mut self) -> Result<End, PortError> {
+    fn watch(&mut self) -> Result<(), PortError> {
         let mut begun = vec![false; self.flown.len()];
-        let (mut next_ns, mut queues_ns) = (self.at_ns, self.at_ns);
+        let mut next_ns = self.at_ns;
         loop {
             self.announce(&mut begun)?;
             if self.cancelled() {
-                return Ok(End::Stopped);
+                return Ok(());
             }
             if self.is_over() {
                 self.announce(&mut begun)?;
-                return Ok(End::Done);
+                return Ok(());
             }
             let now = monotonic_ns();
             if now >= next_ns {
-                self.report(now >= queues_ns);
-                if now >= queues_ns {
-                    queues_ns = now + QUEUES_EVERY_NS;
-                }
+                self.report();
                 // A moment that was missed is not made up for: samples stay at multiples of their distance.
                 next_ns += self.order.sample_ns * ((now - next_ns) / self.order.sample_ns + 1);
             }
@@ -253,12 +233,10 @@ impl Flight<'_> {
         self.cancel.load(Ordering::Relaxed)
     }
 
-    fn report(&self, queues: bool) {
+    fn report(&self) {
         for (name, made) in &self.flown {
-            let port = &made.port;
-            let queues = if queues { port.counters().queues } else { Vec::new() };
-            let (frames, at_ns) = (port.frames(), monotonic_ns());
-            say(self.to, Reply::Sample(Sample { port: name.to_string(), at_ns, frames, queues }));
+            let (frames, at_ns) = (made.port.frames(), monotonic_ns());
+            say(self.to, Reply::Sample(Sample { port: name.to_string(), at_ns, frames }));
         }
     }
 

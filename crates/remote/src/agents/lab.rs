@@ -2,8 +2,8 @@
 //!
 //! Ports are made when they are first needed and kept.
 
-use super::{Agent, AgentError, Flown, Member, Trial};
-use linerate_hosts::agent::ANSWERS;
+use super::{Agent, Flown, Member, Trial};
+use crate::error::RemoteError;
 use linerate_hosts::agent::spec::{Port, Role};
 use linerate_plan::Backend;
 use linerate_plan::timing::Timing;
@@ -102,7 +102,7 @@ impl RealLab {
         flows: u64,
         answer: bool,
         interrupted: &AtomicBool,
-    ) -> Result<[u64; 3], AgentError> {
+    ) -> Result<[u64; 3], RemoteError> {
         // Senders share what is to be sent, and each begins with the first flow.
         let frames = flows.saturating_mul(self.cabling.senders.len() as u64);
         let most_ns = 100_000_000 + frames.saturating_mul(LEARNING_NS);
@@ -123,18 +123,17 @@ impl RealLab {
         timing: Timing,
         load: Load,
         interrupted: &AtomicBool,
-    ) -> Result<Flown, AgentError> {
+    ) -> Result<Flown, RemoteError> {
         self.fly(kind, timing, load, false, interrupted)
     }
 
     /// Whether the hosts' linerate can answer the flows of a kind: all of them are in the first frames only where they are sent in
     /// turn, and an echo reply is told from a request by no one yet.
     pub fn can_answer(&self, kind: usize) -> bool {
-        let answers = |agent: &Agent| agent.welcome().features.iter().any(|feature| feature == ANSWERS);
         let in_turn = self.kinds[kind].order == FlowOrder::Sequential;
         let echo = self.kinds[kind].frame.transport == Transport::IcmpEcho;
         let passes = self.cabling.receiver.backend != Backend::AfXdp;
-        in_turn && !echo && passes && self.agents.iter().all(answers)
+        in_turn && !echo && passes
     }
 
     fn fly(
@@ -144,7 +143,7 @@ impl RealLab {
         load: Load,
         answer: bool,
         interrupted: &AtomicBool,
-    ) -> Result<Flown, AgentError> {
+    ) -> Result<Flown, RemoteError> {
         self.prepare(kind)?;
         let members: Vec<Member<'_>> = (0..self.agents.len()).filter_map(|n| self.member(n, kind)).collect();
         Trial { members: &members, timing, load, answer }.run(interrupted)
@@ -160,7 +159,7 @@ impl RealLab {
         (!generators.is_empty() || receives).then_some(Member { agent, generators, receivers })
     }
 
-    fn prepare(&mut self, kind: usize) -> Result<(), AgentError> {
+    fn prepare(&mut self, kind: usize) -> Result<(), RemoteError> {
         let Cabling { senders, receiver, isolated } = &self.cabling;
         let port = |name: String, card: &Card, role| Port {
             name,
@@ -200,7 +199,7 @@ impl RealLab {
     }
 
     /// Lets the agents go; what went wrong with it. Those that are lost have ended their loads by themselves, and are let go.
-    pub fn take_down(self) -> Vec<AgentError> {
+    pub fn take_down(self) -> Vec<RemoteError> {
         let there = self.agents.into_iter().filter(|agent| agent.lost().is_none());
         there.filter_map(|agent| agent.goodbye().err()).collect()
     }

@@ -3,21 +3,20 @@
 //! Three threads keep a connection: one reads what the agent says, one writes, one sends heartbeats and watches for silence. So calls
 //! have time limits that hold, and whoever waits learns at once that the agent has gone.
 
-mod error;
 pub mod lab;
 mod link;
 mod shared;
 mod trial;
 
-pub use error::AgentError;
 pub use link::Link;
 pub use trial::{Flown, Member, Trial};
 
+use crate::error::{Fault, RemoteError};
+use linerate_hosts::agent::SPOKEN;
 use linerate_hosts::agent::client::{Lost, Session};
-use linerate_hosts::agent::clock::{Offset, Probe};
-use linerate_hosts::agent::message::{Facts, Prepared, Reply, Request};
+use linerate_hosts::agent::message::{Reply, Request};
 use linerate_hosts::agent::spec::{Order, Port};
-use linerate_hosts::agent::{SPOKEN, Versions};
+use linerate_hosts::clock::{Offset, Probe};
 use linerate_linux::ports::monotonic_ns;
 use linerate_measure::counters::PortCounters;
 use shared::{Shared, State, UNWRITTEN, write_lines};
@@ -26,21 +25,10 @@ use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What an agent said of itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Welcome {
-    /// The version of the protocol that is spoken.
-    pub protocol: u32,
-    /// Its linerate.
-    pub linerate: String,
-    /// What it can do.
-    pub features: Vec<String>,
-}
-
 /// An agent that has been greeted. Dropped, it ends its load and goes.
 pub struct Agent {
     host: String,
-    welcome: Welcome,
+    cpus: Vec<u32>,
     shared: Arc<Shared>,
     link: link::Rest,
     /// Its clock as last compared.
@@ -63,21 +51,21 @@ impl Agent {
     ///
     /// # Errors
     /// There is none, it speaks another version, or it takes longer than `within`.
-    pub fn greet(host: &str, link: Link, linerate: &str, within: Duration) -> Result<Agent, AgentError> {
+    pub fn greet(host: &str, link: Link, linerate: &str, within: Duration) -> Result<Agent, RemoteError> {
         Agent::greet_as(SPOKEN, host, link, linerate, within)
     }
 
-    /// The same, speaking other versions of the protocol.
+    /// The same, speaking another version of the protocol.
     ///
     /// # Errors
     /// As [`Agent::greet`].
     pub fn greet_as(
-        protocol: Versions,
+        protocol: u32,
         host: &str,
         link: Link,
         linerate: &str,
         within: Duration,
-    ) -> Result<Agent, AgentError> {
+    ) -> Result<Agent, RemoteError> {
         let (input, output, rest) = link.split();
         let (lines, waiting) = mpsc::sync_channel(UNWRITTEN);
         let session = Session::new(monotonic_ns());
@@ -90,18 +78,16 @@ impl Agent {
         let (reads, beats) = (Arc::clone(&shared), Arc::clone(&shared));
         std::thread::spawn(move || write_lines(input, &waiting));
         std::thread::spawn(move || reads.read(output));
-        let welcome = Welcome { protocol: 0, linerate: String::new(), features: vec![] };
-        let mut agent = Agent { host: host.into(), welcome, shared, link: rest, offset: Mutex::new(None) };
-        let (id, line) = agent.shared.lock().session.greet_as(protocol, linerate, monotonic_ns());
+        let offset = Mutex::new(None);
+        let mut agent = Agent { host: host.into(), cpus: Vec::new(), shared, link: rest, offset };
+        let (id, line) = agent.shared.lock().session.greet(protocol, linerate, monotonic_ns());
         agent.shared.write(line);
         std::thread::spawn(move || beats.beat());
         match agent.answer(id, "greeting it", within)? {
-            Reply::Welcome { protocol, linerate, features } => {
-                agent.welcome = Welcome { protocol, linerate, features };
-                Ok(agent)
-            }
-            other => Err(agent.nonsense("greeting it", &other)),
+            (_, Reply::Welcome { cpus }) => agent.cpus = cpus,
+            (_, other) => return Err(agent.nonsense("greeting it", &other)),
         }
+        Ok(agent)
     }
 
     /// What messages call the host.
@@ -109,9 +95,9 @@ impl Agent {
         &self.host
     }
 
-    /// What the agent said of itself.
-    pub fn welcome(&self) -> &Welcome {
-        &self.welcome
+    /// The CPUs of the host that ports may be worked from.
+    pub fn cpus(&self) -> &[u32] {
+        &self.cpus
     }
 
     /// Why there is no agent any more, where there is none.
@@ -119,44 +105,29 @@ impl Agent {
         self.shared.lock().lost.clone()
     }
 
-    /// Everything about the host.
-    ///
-    /// # Errors
-    /// As for every call: the agent is lost, refuses, or is late.
-    pub fn facts(&self) -> Result<Facts, AgentError> {
-        let doing = "asking for its facts";
-        match self.call(Request::Facts {}, doing, PREPARE_WITHIN)? {
-            Reply::Facts(facts) => Ok(*facts),
-            other => Err(self.nonsense(doing, &other)),
-        }
-    }
-
     /// Makes a port.
     ///
     /// # Errors
-    /// As for every call.
-    pub fn prepare(&self, port: Port) -> Result<Prepared, AgentError> {
+    /// As for every call: the agent is lost, refuses, or is late.
+    pub fn prepare(&self, port: Port) -> Result<(), RemoteError> {
         let doing = format!("preparing port {}", port.name);
-        match self.call(Request::Prepare(Box::new(port)), &doing, PREPARE_WITHIN)? {
-            Reply::Prepared(prepared) => Ok(*prepared),
-            other => Err(self.nonsense(&doing, &other)),
-        }
+        self.order(&Request::Prepare(Box::new(port)), &doing, PREPARE_WITHIN).map(drop)
     }
 
     /// Gives ports up; all of them where none are named.
     ///
     /// # Errors
     /// As for every call.
-    pub fn release(&self, ports: Vec<String>) -> Result<(), AgentError> {
-        self.call(Request::Release { ports }, "giving ports up", PREPARE_WITHIN).map(drop)
+    pub fn release(&self, ports: Vec<String>) -> Result<(), RemoteError> {
+        self.order(&Request::Release { ports }, "giving ports up", PREPARE_WITHIN).map(drop)
     }
 
     /// Makes ports ready for a load.
     ///
     /// # Errors
     /// As for every call.
-    pub fn arm(&self, ports: Vec<String>, order: Order) -> Result<(), AgentError> {
-        self.call(Request::Arm { ports, order }, "arming the load", QUICK).map(drop)
+    pub fn arm(&self, ports: Vec<String>, order: Order) -> Result<(), RemoteError> {
+        self.order(&Request::Arm { ports, order }, "arming the load", QUICK).map(drop)
     }
 
     /// Lets what is armed go at a moment of our clock, as far as the clocks have been compared. Gives the number under which the load
@@ -164,30 +135,29 @@ impl Agent {
     ///
     /// # Errors
     /// As for every call; the clocks were not compared yet.
-    pub fn go(&self, at_ns: u64) -> Result<u64, AgentError> {
-        let offset = self.offset().ok_or_else(|| AgentError::Clock { host: self.host.clone() })?;
-        let (id, line) = self.shared.lock().session.ask(Request::Go { at_ns: offset.there(at_ns) });
-        self.shared.write(line);
-        self.answer(id, "starting the load", QUICK).map(|_| id)
+    pub fn go(&self, at_ns: u64) -> Result<u64, RemoteError> {
+        let offset = *self.offset.lock().unwrap_or_else(PoisonError::into_inner);
+        let at_ns = offset.ok_or_else(|| self.no_clock())?.there(at_ns);
+        self.order(&Request::Go { at_ns }, "starting the load", QUICK)
     }
 
     /// Ends the load; returns when nothing is sent any more.
     ///
     /// # Errors
     /// As for every call.
-    pub fn stop(&self) -> Result<(), AgentError> {
-        self.call(Request::Stop {}, "stopping the load", QUICK).map(drop)
+    pub fn stop(&self) -> Result<(), RemoteError> {
+        self.order(&Request::Stop {}, "stopping the load", QUICK).map(drop)
     }
 
     /// What ports have counted since their start.
     ///
     /// # Errors
     /// As for every call.
-    pub fn counters(&self, ports: &[String]) -> Result<BTreeMap<String, PortCounters>, AgentError> {
+    pub fn counters(&self, ports: &[String]) -> Result<BTreeMap<String, PortCounters>, RemoteError> {
         let doing = "reading its ports' counters";
-        match self.call(Request::Counters { ports: ports.to_vec() }, doing, QUICK)? {
-            Reply::Counters { ports } => Ok(ports),
-            other => Err(self.nonsense(doing, &other)),
+        match self.call(&Request::Counters { ports: ports.to_vec() }, doing, QUICK)? {
+            (_, Reply::Counters { ports }) => Ok(ports),
+            (_, other) => Err(self.nonsense(doing, &other)),
         }
     }
 
@@ -195,59 +165,86 @@ impl Agent {
     ///
     /// # Errors
     /// As for every call; no answer makes sense.
-    pub fn compare_clocks(&self) -> Result<Offset, AgentError> {
+    pub fn compare_clocks(&self) -> Result<Offset, RemoteError> {
         let doing = "comparing clocks";
         let mut probes = Vec::with_capacity(PROBES);
         for _ in 0..PROBES {
             let asked = monotonic_ns();
-            let (id, line) = self.shared.lock().session.ask(Request::Clock {});
-            self.shared.write(line);
-            match self.timed_answer(id, doing, QUICK)? {
-                (received, Reply::Time { heard_ns, answered_ns, .. }) => {
-                    probes.push(Probe { asked, heard: heard_ns, answered: answered_ns, received });
+            match self.call(&Request::Clock {}, doing, QUICK)? {
+                (received, Reply::Time { heard_ns, answered_ns }) => {
+                    let there = [heard_ns.into(), answered_ns.into()];
+                    probes.push(Probe { asked, there, error_ns: 0, received });
                 }
                 (_, other) => return Err(self.nonsense(doing, &other)),
             }
         }
-        let offset = Offset::of(&probes).ok_or_else(|| AgentError::Clock { host: self.host.clone() })?;
+        let offset = Offset::of(&probes).ok_or_else(|| self.no_clock())?;
         *self.offset.lock().unwrap_or_else(PoisonError::into_inner) = Some(offset);
         Ok(offset)
     }
 
-    /// The agent's time of day minus ours, in nanoseconds, to a few milliseconds.
-    ///
-    /// # Errors
-    /// As for every call.
-    pub fn wall_clock_ahead_ns(&self) -> Result<i128, AgentError> {
-        let doing = "asking for its time of day";
-        match self.call(Request::Clock {}, doing, QUICK)? {
-            Reply::Time { wall_ns, .. } => {
-                let ours = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-                Ok(i128::from(wall_ns) - ours.map_or(0, |d| d.as_nanos() as i128))
-            }
-            other => Err(self.nonsense(doing, &other)),
-        }
-    }
-
-    /// How the clocks stood when they were last compared.
-    pub fn offset(&self) -> Option<Offset> {
-        *self.offset.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for what a load says, until a moment; `None` when that has come. With it the time when it was here.
+    /// Waits for what a load says, until a moment; `None` when that has come.
     ///
     /// # Errors
     /// The agent is lost.
-    pub fn hear(&self, load: u64, until: Instant) -> Result<Option<(u64, Reply)>, AgentError> {
+    pub fn hear(&self, load: u64, until: Instant) -> Result<Option<Reply>, RemoteError> {
+        self.wait_for("a load was under way", until, |state| {
+            let at = state.said.iter().position(|(id, _)| *id == load)?;
+            state.said.remove(at).map(|(_, reply)| reply)
+        })
+    }
+
+    /// Says goodbye: the agent ends its load, gives its ports up, and goes.
+    ///
+    /// # Errors
+    /// As for every call.
+    pub fn goodbye(self) -> Result<(), RemoteError> {
+        self.call(&Request::Goodbye {}, "saying goodbye", PARTING).map(drop)
+    }
+
+    /// A request that has no answer but that it is done; gives its number.
+    fn order(&self, request: &Request, doing: &str, within: Duration) -> Result<u64, RemoteError> {
+        let (id, line) = self.shared.lock().session.ask(request);
+        self.shared.write(line);
+        match self.answer(id, doing, within)? {
+            (_, Reply::Done {}) => Ok(id),
+            (_, other) => Err(self.nonsense(doing, &other)),
+        }
+    }
+
+    fn call(&self, request: &Request, doing: &str, within: Duration) -> Result<(u64, Reply), RemoteError> {
+        let (id, line) = self.shared.lock().session.ask(request);
+        self.shared.write(line);
+        self.answer(id, doing, within)
+    }
+
+    /// An answer, with the time when it was here.
+    fn answer(&self, id: u64, doing: &str, within: Duration) -> Result<(u64, Reply), RemoteError> {
+        match self.wait_for(doing, Instant::now() + within, |state| state.answers.remove(&id))? {
+            Some((_, Reply::Error(fault))) => Err(self.failed(fault.to_string())),
+            Some(answer) => Ok(answer),
+            None => {
+                self.shared.lock().session.forget(id);
+                Err(self.failed(format!("no answer within {} s while {doing}", within.as_secs_f64())))
+            }
+        }
+    }
+
+    /// Waits until there is something to take, or the time is up.
+    fn wait_for<T>(
+        &self,
+        doing: &str,
+        until: Instant,
+        take: impl Fn(&mut State) -> Option<T>,
+    ) -> Result<Option<T>, RemoteError> {
         let mut state = self.shared.lock();
         loop {
-            if let Some(at) = state.said.iter().position(|(id, ..)| *id == load) {
-                return Ok(state.said.remove(at).map(|(_, at_ns, reply)| (at_ns, reply)));
+            if let Some(taken) = take(&mut state) {
+                return Ok(Some(taken));
             }
-            if let Some(lost) = &state.lost {
-                let lost = lost.clone();
+            if let Some(lost) = state.lost.clone() {
                 drop(state);
-                return Err(self.lost_while("a load was under way", lost));
+                return Err(self.lost_while(doing, &lost));
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -257,61 +254,24 @@ impl Agent {
         }
     }
 
-    /// Says goodbye: the agent ends its load, gives its ports up, and goes.
-    ///
-    /// # Errors
-    /// As for every call.
-    pub fn goodbye(self) -> Result<(), AgentError> {
-        self.call(Request::Goodbye {}, "saying goodbye", PARTING).map(drop)
+    /// An error of this agent, in a whole sentence.
+    fn failed(&self, said: impl Into<String>) -> RemoteError {
+        RemoteError::new(&self.host, Fault::Tester, said)
     }
 
-    fn call(&self, request: Request, doing: &str, within: Duration) -> Result<Reply, AgentError> {
-        let (id, line) = self.shared.lock().session.ask(request);
-        self.shared.write(line);
-        self.answer(id, doing, within)
+    fn no_clock(&self) -> RemoteError {
+        self.failed("its clock cannot be compared with ours: no answer makes sense")
     }
 
-    fn answer(&self, id: u64, doing: &str, within: Duration) -> Result<Reply, AgentError> {
-        self.timed_answer(id, doing, within).map(|(_, reply)| reply)
+    fn lost_while(&self, doing: &str, why: &Lost) -> RemoteError {
+        let said = self.link.complaints();
+        let said = if said.is_empty() { said } else { format!("; it said: {said}") };
+        self.failed(format!("lost the agent while {doing}: {why}{said}"))
     }
 
-    /// An answer, with the time when it was here.
-    fn timed_answer(&self, id: u64, doing: &str, within: Duration) -> Result<(u64, Reply), AgentError> {
-        let until = Instant::now() + within;
-        let mut state = self.shared.lock();
-        loop {
-            match state.answers.remove(&id) {
-                Some((_, Reply::Error(fault))) => {
-                    return Err(AgentError::Refused { host: self.host.clone(), fault: Box::new(fault) });
-                }
-                Some(answer) => return Ok(answer),
-                None => {}
-            }
-            if let Some(lost) = &state.lost {
-                let lost = lost.clone();
-                drop(state);
-                return Err(match lost {
-                    // It is told what the agent said; the rest is known to whoever reads it.
-                    Lost::Refused(fault) => AgentError::Refused { host: self.host.clone(), fault },
-                    lost => self.lost_while(doing, lost),
-                });
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                state.session.forget(id);
-                return Err(AgentError::Late { host: self.host.clone(), doing: doing.into(), limit: within });
-            }
-            state = self.shared.wait(state, left);
-        }
-    }
-
-    fn lost_while(&self, doing: &str, why: Lost) -> AgentError {
-        AgentError::Lost { host: self.host.clone(), doing: doing.into(), why, said: self.link.complaints() }
-    }
-
-    fn nonsense(&self, doing: &str, reply: &Reply) -> AgentError {
+    fn nonsense(&self, doing: &str, reply: &Reply) -> RemoteError {
         let shown: String = format!("{reply:?}").chars().take(200).collect();
-        self.lost_while(doing, Lost::Nonsense(shown))
+        self.lost_while(doing, &format!("what it says makes no sense: {shown}"))
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) struct State {
     /// By number, with the time when they were here.
     pub answers: BTreeMap<u64, (u64, Reply)>,
     /// What loads said, by the number of their go.
-    pub said: VecDeque<(u64, u64, Reply)>,
+    pub said: VecDeque<(u64, Reply)>,
     pub lost: Option<Lost>,
 }
 
@@ -49,7 +49,7 @@ impl Shared {
         // One that has ended shows by its output; one that reads nothing will be silent, and is then lost for that.
         if let Err(TrySendError::Full(_)) = sender.try_send(line) {
             drop(lines);
-            self.lose(Lost::Nonsense("it does not read what it is asked".into()));
+            self.lose("it does not read what it is asked".into());
         }
     }
 
@@ -80,7 +80,7 @@ impl Shared {
                 }
             });
             drop(state);
-            let flood = taken.err().map(|error| Lost::Nonsense(error.to_string()));
+            let flood = taken.err().map(|error| error.to_string());
             if let Some(lost) = lost.or(flood) {
                 return self.lose(lost);
             }
@@ -120,7 +120,7 @@ impl State {
                 if self.said.len() >= UNTAKEN {
                     self.said.pop_front();
                 }
-                self.said.push_back((id, at_ns, reply));
+                self.said.push_back((id, reply));
             }
             Heard::Nothing => {}
         }

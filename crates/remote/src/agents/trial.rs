@@ -1,10 +1,11 @@
 //! One trial over agents: armed everywhere, let go at one moment, watched, drained and read.
 
-use super::{Agent, AgentError};
-use linerate_hosts::agent::clock::Offset;
+use super::Agent;
+use crate::error::RemoteError;
 use linerate_hosts::agent::merge::{Series, merge};
-use linerate_hosts::agent::message::{End, Reply, Sample};
+use linerate_hosts::agent::message::{Reply, Sample};
 use linerate_hosts::agent::spec::Order;
+use linerate_hosts::clock::Offset;
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::trial::Outcome;
 use linerate_measure::counters::PortCounters;
@@ -82,7 +83,7 @@ struct Underway {
     offset: Offset,
     began: BTreeMap<String, u64>,
     samples: BTreeMap<String, Vec<Sample>>,
-    ended: Option<(End, Vec<String>, Vec<CpuShare>)>,
+    ended: Option<(Vec<String>, Vec<CpuShare>)>,
 }
 
 impl Trial<'_> {
@@ -91,7 +92,7 @@ impl Trial<'_> {
     ///
     /// # Errors
     /// An agent is lost, or refuses.
-    pub fn run(&self, interrupted: &AtomicBool) -> Result<Flown, AgentError> {
+    pub fn run(&self, interrupted: &AtomicBool) -> Result<Flown, RemoteError> {
         let result = self.fly(interrupted);
         if result.is_err() {
             for member in self.members.iter().filter(|m| m.agent.lost().is_none()) {
@@ -101,7 +102,7 @@ impl Trial<'_> {
         result
     }
 
-    fn fly(&self, interrupted: &AtomicBool) -> Result<Flown, AgentError> {
+    fn fly(&self, interrupted: &AtomicBool) -> Result<Flown, RemoteError> {
         let mut offsets = Vec::new();
         for member in self.members {
             offsets.push(member.agent.compare_clocks()?);
@@ -154,7 +155,7 @@ impl Trial<'_> {
     }
 
     /// Listens until all generators have ended.
-    fn watch(&self, underway: &mut [Underway], interrupted: &AtomicBool) -> Result<(), AgentError> {
+    fn watch(&self, underway: &mut [Underway], interrupted: &AtomicBool) -> Result<(), RemoteError> {
         let until = Instant::now() + Duration::from_nanos(self.timing.load_ns() + LEAD_NS) + GRACE;
         let mut stopped = false;
         let senders = self.members.iter().zip(underway).filter(|(member, _)| !member.generators.is_empty());
@@ -166,8 +167,7 @@ impl Trial<'_> {
                 }
                 self.check_all()?;
                 if !under.hear(member.agent, Instant::now() + LOOK)? && Instant::now() > until {
-                    let why = "its load does not end, although its time is up".into();
-                    return Err(AgentError::Load { host: member.agent.host().into(), why });
+                    return Err(member.agent.failed("its load does not end, although its time is up"));
                 }
             }
         }
@@ -175,19 +175,19 @@ impl Trial<'_> {
     }
 
     /// One that is lost ends the trial, whoever is being listened to.
-    fn check_all(&self) -> Result<(), AgentError> {
+    fn check_all(&self) -> Result<(), RemoteError> {
         self.members.iter().try_for_each(|member| match member.agent.lost() {
-            Some(lost) => Err(member.agent.lost_while("a load was under way", lost)),
+            Some(lost) => Err(member.agent.lost_while("a load was under way", &lost)),
             None => Ok(()),
         })
     }
 
-    fn stop_generators(&self) -> Result<(), AgentError> {
+    fn stop_generators(&self) -> Result<(), RemoteError> {
         self.members.iter().filter(|m| !m.generators.is_empty()).try_for_each(|m| m.agent.stop())
     }
 
     /// Waits for the last frames, and reads the counters of all.
-    fn drain(&self) -> Result<(PortCounters, PortCounters), AgentError> {
+    fn drain(&self) -> Result<(PortCounters, PortCounters), RemoteError> {
         // A receiver's agent reports until it is stopped, and answers nothing else meanwhile: its report ends, its counting goes on.
         for member in self.members.iter().filter(|m| m.generators.is_empty()) {
             member.agent.stop()?;
@@ -210,7 +210,7 @@ impl Trial<'_> {
     }
 
     /// The answers that have come back to the generators, once all have or no more do.
-    fn answers(&self, all: u64) -> Result<u64, AgentError> {
+    fn answers(&self, all: u64) -> Result<u64, RemoteError> {
         let (mut quiet, mut last) = (Instant::now(), 0);
         loop {
             let now = self.read(|m| &m.generators)?.answers;
@@ -224,7 +224,10 @@ impl Trial<'_> {
         }
     }
 
-    fn read(&self, which: for<'m> fn(&'m Member<'_>) -> &'m Vec<String>) -> Result<PortCounters, AgentError> {
+    fn read(
+        &self,
+        which: for<'m> fn(&'m Member<'_>) -> &'m Vec<String>,
+    ) -> Result<PortCounters, RemoteError> {
         let mut all = PortCounters::default();
         for member in self.members.iter().filter(|m| !which(m).is_empty()) {
             member.agent.counters(which(member))?.into_values().for_each(|counters| all.add(counters));
@@ -239,18 +242,16 @@ impl Trial<'_> {
             let host = member.agent.host();
             flown.within_ns = flown.within_ns.max(under.offset.within_ns);
             for (port, samples) in &under.samples {
-                let series = Series::of(samples, |ns| under.offset.here(ns));
+                let series = Series::of(samples, |ns| under.offset.here(ns.into()));
                 if member.generators.contains(port) { senders.push(series) } else { receivers.push(series) }
             }
             for (port, began) in under.began.iter().filter(|(port, _)| member.generators.contains(port)) {
-                let began = under.offset.here(*began);
+                let began = under.offset.here((*began).into());
                 first = first.min(began);
                 flown.late.push((format!("{host} {port}"), began as i64 - at_ns as i64));
             }
-            if let Some((end, faults, cpus)) = under.ended {
-                let failed = end == End::Failed && faults.is_empty();
+            if let Some((faults, cpus)) = under.ended {
                 flown.outcome.faults.extend(faults.iter().map(|fault| format!("{host}: {fault}")));
-                flown.outcome.faults.extend(failed.then(|| format!("{host}: its load failed")));
                 flown.cpus.insert(host.into(), cpus);
             }
         }
@@ -263,14 +264,14 @@ impl Trial<'_> {
 
 impl Underway {
     /// Takes what the load says; `false` if it said nothing until then.
-    fn hear(&mut self, agent: &Agent, until: Instant) -> Result<bool, AgentError> {
-        let Some((_, reply)) = agent.hear(self.load, until)? else { return Ok(false) };
+    fn hear(&mut self, agent: &Agent, until: Instant) -> Result<bool, RemoteError> {
+        let Some(reply) = agent.hear(self.load, until)? else { return Ok(false) };
         match reply {
             Reply::Began { port, at_ns } => {
                 self.began.insert(port, at_ns);
             }
             Reply::Sample(sample) => self.samples.entry(sample.port.clone()).or_default().push(sample),
-            Reply::Ended { why, faults, cpus, .. } => self.ended = Some((why, faults, cpus)),
+            Reply::Ended { faults, cpus } => self.ended = Some((faults, cpus)),
             _ => {}
         }
         Ok(true)

@@ -3,8 +3,7 @@
 //! All sessions are made ready first. Then the hosts' clocks are compared with this machine's, a few at a time, so that questions do
 //! not wait for each other. Then all are told to go, one right after the other.
 
-use crate::clock::PROBES;
-use crate::live::Live;
+use crate::live::{Live, PROBES};
 use linerate_hosts::phases::StepId;
 use linerate_linux::ports::monotonic_ns;
 use std::collections::{BTreeMap, BTreeSet};

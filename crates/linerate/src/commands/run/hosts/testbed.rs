@@ -217,7 +217,7 @@ impl Site {
             let agent = number(one.host);
             let cpus = match one.side.wanted.threads {
                 None => Vec::new(),
-                Some(threads) => agents[agent].facts()?.cpus.into_iter().take(threads as usize).collect(),
+                Some(threads) => agents[agent].cpus().iter().copied().take(threads as usize).collect(),
             };
             let card = Card { agent, interface: one.side.name.into(), backend: *backend, cpus };
             senders.push(Sender { card, to: one.to });
