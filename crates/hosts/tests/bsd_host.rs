@@ -2,7 +2,7 @@
 //! that they play are told as what they are.
 
 use linerate_hosts::systems::{Facts, Kernel, Question};
-use linerate_hosts::tools::{Exit, FaultKind, Monitor, Report, Side, State};
+use linerate_hosts::tools::{Exit, FaultKind, Monitor, Report, Sample, Side, State};
 use linerate_plan::Backend;
 use linerate_plan::lab::OperatingSystem;
 use std::fs;
@@ -81,8 +81,9 @@ const RECEIVE: [&str; 6] = ["-f", "rx", "-i", "igb2", "-w", "1"];
 const SEND: [&str; 13] =
     ["-f", "tx", "-i", "igb1", "-w", "1", "-n", "3000000", "-R", "500000", "-p", "2", "-4"];
 
-fn near(pps: Option<f64>, expected: f64) -> bool {
-    pps.is_some_and(|pps| (pps / expected - 1.0).abs() < 0.001)
+fn near(sample: Sample, expected: f64) -> bool {
+    let pps = sample.packets.unwrap() as f64 * 1e6 / sample.interval_us as f64;
+    (pps / expected - 1.0).abs() < 0.001
 }
 
 #[test]
@@ -154,10 +155,10 @@ fn a_reboot_forgets_what_was_not_saved_and_takes_its_time() {
 fn pkt_gen_sends_what_it_is_told_and_gives_the_interface_back() {
     let host = Host::new("freebsd", "send");
     let sent = host.pkt_gen(Side::Generator, "30", &SEND);
-    assert_eq!((sent.state, &sent.faults[..]), (State::Ended, &[][..]), "{sent:?}");
+    assert_eq!((sent.state, &sent.faults[..]), (State::Over, &[][..]), "{sent:?}");
     assert_eq!((sent.totals.packets, sent.totals.said), (Some(3_000_000), true));
     // Frames are whole, and so are those of a sample of some milliseconds.
-    assert!(near(sent.samples[0].pps, 1e6), "-R is of each thread: {sent:?}");
+    assert!(near(sent.samples[0], 1e6), "-R is of each thread: {sent:?}");
     let mut facts = Facts::default();
     host.ask(&mut facts, &Question::Interfaces, Kernel::FreeBsd);
     assert_eq!(facts.interface("igb1").unwrap().link, Some(true));
@@ -170,8 +171,7 @@ fn pkt_gen_receives_what_is_on_the_wire() {
     let alone = host.pkt_gen(Side::Receiver, "1.5", &RECEIVE);
     // Seconds of the recording that the stand-in is made from.
     let seconds = alone.samples.iter().zip([976_609.0, 963_794.0, 973_674.0]);
-    assert!(seconds.clone().count() == 3 && seconds.clone().all(|(s, pps)| near(s.pps, pps)), "{alone:?}");
-    assert!(alone.steady().is_some_and(|s| (963_000.0..=978_000.0).contains(&s.median)), "{alone:?}");
+    assert!(seconds.clone().count() == 3 && seconds.clone().all(|(s, pps)| near(*s, pps)), "{alone:?}");
     let wire = host.state.join("shared");
     fs::create_dir(&wire).unwrap();
     host.set("wire", wire.to_str().unwrap());
@@ -180,7 +180,7 @@ fn pkt_gen_receives_what_is_on_the_wire() {
     assert_eq!(silent.faults[0].kind, FaultKind::NoTraffic);
     fs::write(wire.join("offered.gen.igb0"), "500000\n").unwrap();
     let fed = host.pkt_gen(Side::Receiver, "1", &RECEIVE);
-    assert!(fed.samples.iter().all(|s| near(s.pps, 500_000.0)), "{fed:?}");
+    assert!(fed.samples.iter().all(|s| near(*s, 500_000.0)), "{fed:?}");
     fs::write(wire.join("forwards-from"), "9999999999\n").unwrap();
     assert!(
         !host.pkt_gen(Side::Receiver, "1", &RECEIVE).has_traffic(),
@@ -192,13 +192,13 @@ fn pkt_gen_receives_what_is_on_the_wire() {
 fn pkt_gen_s_faults_are_told() {
     let host = Host::new("freebsd", "faults");
     for (fault, told, state) in [
-        ("open", FaultKind::NotOpened, State::Failed),
-        ("busy", FaultKind::Busy, State::Failed),
-        ("crash", FaultKind::Crashed, State::Failed),
-        ("zero", FaultKind::NoTraffic, State::Failed),
-        ("hang", FaultKind::NoTraffic, State::Failed),
-        ("stall", FaultKind::RingStalled, State::Ended),
-        ("garble", FaultKind::Garbled, State::Ended),
+        ("open", FaultKind::NotOpened, State::Over),
+        ("busy", FaultKind::Busy, State::Over),
+        ("crash", FaultKind::Crashed, State::Over),
+        ("zero", FaultKind::NoTraffic, State::Over),
+        ("hang", FaultKind::NoTraffic, State::Over),
+        ("stall", FaultKind::RingStalled, State::Over),
+        ("garble", FaultKind::Garbled, State::Over),
     ] {
         host.set("fault", fault);
         let report = host.pkt_gen(Side::Receiver, "1", &RECEIVE);
@@ -207,7 +207,7 @@ fn pkt_gen_s_faults_are_told() {
     }
     host.set("fault", "");
     let absent = host.pkt_gen(Side::Generator, "5", &["-f", "tx", "-i", "igb9"]);
-    assert_eq!((absent.faults[0].kind, absent.state), (FaultKind::NoInterface, State::Failed));
+    assert_eq!((absent.faults[0].kind, absent.state), (FaultKind::NoInterface, State::Over));
     let option = host.pkt_gen(Side::Generator, "5", &["-f", "tx", "-i", "igb1", "-U"]);
     assert_eq!(option.faults[0].kind, FaultKind::BadArgument);
 }

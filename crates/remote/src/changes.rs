@@ -7,7 +7,7 @@ mod tests;
 
 use super::error::{Fault, Left, RemoteError};
 use super::execution_target::ExecutionTarget;
-use super::files::{fed, spooled};
+use super::files::{Feed, spooled};
 use super::run::{Finished, Order};
 use super::words;
 use journal::Journal;
@@ -308,7 +308,7 @@ impl Changes {
             None => self.place.run(&order, interrupted)?,
             // Images are streamed: their scripts know their length. All else is there as a whole before a program sees it.
             Some(mut input) if matches!(program.input, Input::File(_)) => {
-                fed(&self.place, &order, &mut *input, interrupted)?.map_err(here)?
+                self.place.run_fed(&order, Some(Feed::of(&mut *input)), interrupted)?.map_err(here)?
             }
             Some(mut input) => {
                 let mut bytes = Vec::new();

@@ -1,13 +1,11 @@
 //! Commands of a plan that run on a host: after a load, or while it lasts. These start before it, are left alone under it, and are ended and
 //! fetched after it: a host that answers nobody under load is waited for afterwards only.
 
-use super::error::RemoteError;
 use super::execution_target::ExecutionTarget;
-use super::live::{Heard, Live};
-use super::session::{Kind, Session, Stream};
+use super::live::Live;
+use super::session::{Kind, Session};
 use super::{Order, words};
-use crate::external::streams::{NUMBER, Streams};
-use linerate_hosts::phases::{Cause, Outcome, Output, Status, Supervision};
+use linerate_hosts::phases::{Cause, Outcome, Output, Signal, Status, Supervision};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
 use linerate_measure::collector::{Artefact, Collector};
@@ -182,10 +180,7 @@ impl Watch {
 struct Command {
     command: String,
     live: Option<Live>,
-    /// Takes the number of its process out of its errors.
-    errors: Streams,
     kept: [Output; 2],
-    asked: bool,
     /// Once it is over: why there is nothing of it, if that is so.
     result: Option<Result<(), String>>,
 }
@@ -193,13 +188,13 @@ struct Command {
 impl Command {
     fn start(place: &ExecutionTarget, command: String, sudo: bool) -> Command {
         let words = ["sh", "-c", &command].map(String::from);
-        let line = format!("echo {NUMBER}$$ >&2; exec {}", words::line(&words, false));
+        let line = format!("exec {}", words::line(&words, false));
         let (live, result) = match Session::start_as(place, Kind::Watched, &line, sudo) {
             Ok(session) => (Some(Live::of(session, Supervision::new(None, END_NS), 0)), None),
             Err(error) => (None, Some(Err(error.to_string()))),
         };
         let kept = [Output::new(MOST), Output::new(MOST)];
-        Command { command, live, errors: Streams::default(), kept, asked: false, result }
+        Command { command, live, kept, result }
     }
 
     /// Whether it runs, or will not any more.
@@ -209,59 +204,24 @@ impl Command {
 
     fn hear(&mut self, place: &ExecutionTarget, now: u64) {
         let Some(live) = self.live.as_mut().filter(|_| self.result.is_none()) else { return };
-        let heard = match live.hear(now) {
-            Ok(heard) => heard,
-            Err(error) => {
-                let error = RemoteError::system(place.name(), "wait for ssh", &error);
-                return self.result = Some(Err(error.to_string()));
+        let kept = &mut self.kept;
+        self.result = match live.step(place, now, &mut |stream, bytes| kept[stream as usize].push(bytes)) {
+            Ok(None) => None,
+            Ok(Some(Outcome::Ended(status))) if status != Status::Exit(0) => {
+                Some(Err(how_it_ended(status, String::from_utf8_lossy(&kept[1].bytes()).trim())))
             }
+            Ok(Some(_)) => Some(Ok(())),
+            Err(error) => Some(Err(error.to_string())),
         };
         if live.is_ready() {
             live.go(now);
         }
-        for heard in heard {
-            match heard {
-                Heard::Wrote(Stream::Output, bytes) => self.kept[0].push(&bytes),
-                Heard::Wrote(Stream::Error, bytes) => {
-                    self.kept[1].push(&self.errors.take(Stream::Error, &bytes))
-                }
-                Heard::Over(status) => self.over(status),
-                Heard::Unheard => {
-                    self.result = Some(Err("its host ended it, having heard nothing of linerate".into()));
-                }
-                Heard::Began => {}
-            }
-        }
-        if self.result.is_some() {
-            return;
-        }
-        if let Some(error) = place.lost() {
-            self.result = Some(Err(error.to_string()));
-        } else if let Some(live) = self.live.as_ref().filter(|live| live.is_overdue(now)) {
-            self.result = Some(Err(match live.began {
-                None => live.not_started(place.name()).to_string(),
-                Some(_) => "it was killed before the trial was over".into(),
-            }));
-        }
-    }
-
-    fn over(&mut self, status: Status) {
-        self.kept[1].push(&self.errors.finish());
-        let early = match status {
-            _ if self.asked => Ok(()),
-            Status::Exit(0) => Ok(()),
-            status => Err(how_it_ended(status, String::from_utf8_lossy(&self.kept[1].bytes()).trim())),
-        };
-        self.result.get_or_insert(early);
     }
 
     /// Ends it: asked to, told to, killed, given up.
     fn end(&mut self, now: u64) {
-        let Some(live) = self.live.as_mut().filter(|_| self.result.is_none()) else { return };
-        self.asked = true;
-        live.stop(Cause::Trial, self.errors.process, now);
-        if live.press(now) {
-            self.result = Some(Ok(()));
+        if let Some(live) = self.live.as_mut().filter(|_| self.result.is_none()) {
+            live.stop(Cause::Trial, Signal::Interrupt, now);
         }
     }
 

@@ -17,7 +17,8 @@ use super::live::{Heard, Live};
 use super::session::{Kind, Session};
 use super::slots::Need;
 use linerate_hosts::phases::{
-    Action, Cause, Design, End, Event, Machine, Outcome, Output, Phase, Status, StepId, Supervision, place,
+    Action, Cause, Design, End, Event, Machine, Outcome, Output, Phase, Signal, Status, StepId, Supervision,
+    place,
 };
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
@@ -190,7 +191,7 @@ impl<'a> Driver<'a> {
 
     fn end(&mut self, step: StepId, cause: Cause) {
         match self.live.get_mut(&step) {
-            Some(live) if live.went_ns.is_some() => live.stop(cause, None, monotonic_ns()),
+            Some(live) if live.went_ns.is_some() => live.stop(cause, Signal::Terminate, monotonic_ns()),
             // It was not started yet, or is over.
             _ => self.over(step, cause.outcome(), false),
         }
@@ -261,7 +262,7 @@ impl<'a> Driver<'a> {
                 }
                 Heard::Wrote(_, bytes) => live.output.push(&bytes),
                 Heard::Unheard => unheard = true,
-                Heard::Over(status) => over = Some(live.outcome(Some(status))),
+                Heard::Over(status) => over = Some(live.over(status)),
             }
         }
         let site = &self.sites[step.host];
@@ -280,7 +281,7 @@ impl<'a> Driver<'a> {
         for step in self.live.keys().copied().collect::<Vec<_>>() {
             let Some(live) = self.live.get_mut(&step) else { continue };
             if live.press(now) {
-                let outcome = live.outcome(None);
+                let outcome = live.given_up();
                 self.over(step, outcome, true);
             } else if live.is_overdue(now) {
                 match live.vanished(&self.sites[step.host].name) {

@@ -2,9 +2,8 @@
 
 use super::error::RemoteError;
 use super::execution_target::ExecutionTarget;
-use super::run::{Exchange, Finished, Order};
-use super::session::{Kind, Session};
-use linerate_hosts::phases::Output;
+use super::run::{Finished, Order};
+use super::session::Session;
 use std::io::{self, Read};
 use std::sync::atomic::AtomicBool;
 
@@ -20,28 +19,6 @@ const COMPLAINT: usize = 4096;
 /// A piece of a file.
 const PIECE: usize = 64 * 1024;
 
-/// Runs a command with this input; never more than a piece of it is in memory. The inner error: the input cannot be read.
-pub(super) fn fed(
-    place: &ExecutionTarget,
-    order: &Order<'_>,
-    input: &mut dyn Read,
-    interrupted: Option<&AtomicBool>,
-) -> Result<io::Result<Finished>, RemoteError> {
-    let mut kept = [Output::new(order.most_output), Output::new(order.most_output)];
-    let mut exchange = Exchange::start(place, Kind::Fed, order, interrupted)?;
-    let mut feed = Feed::of(input);
-    loop {
-        if let Err(error) = feed.go_on(&exchange.live.session) {
-            return Ok(Err(error));
-        }
-        exchange.wait(exchange.live.session.input().filter(|_| feed.has_more()))?;
-        if let Some(outcome) = exchange.step(&mut |stream, bytes| kept[stream as usize].push(bytes))? {
-            let [stdout, stderr] = kept;
-            return Ok(Ok(Finished { outcome, stdout, stderr }));
-        }
-    }
-}
-
 /// Runs a command with this input, which arrives as a whole before the command begins: so the command can be ended at any time, and
 /// never takes a part for the whole.
 pub(super) fn spooled(
@@ -50,10 +27,13 @@ pub(super) fn spooled(
     input: &[u8],
     interrupted: Option<&AtomicBool>,
 ) -> Result<Finished, RemoteError> {
-    let mut content = format!("{}\n", input.len()).into_bytes();
-    content.extend_from_slice(input);
+    let mut text = format!("{}\n", input.len()).into_bytes();
+    text.extend_from_slice(input);
+    let mut content = text.as_slice();
     let spool = Order { command: SPOOL, most_output: COMPLAINT, ..order.clone() };
-    let spooled = fed(place, &spool, &mut content.as_slice(), interrupted)?
+    let input = Feed::of(&mut content);
+    let spooled = place
+        .run_fed(&spool, Some(input), interrupted)?
         .map_err(|e| RemoteError::system(place.name(), "read a text", &e))?;
     let name = spooled.text().trim().to_string();
     let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "/.".contains(c));
@@ -65,8 +45,8 @@ pub(super) fn spooled(
     place.run(&Order { command: &command, ..order.clone() }, interrupted)
 }
 
-/// The input of a command, piece by piece.
-struct Feed<'r> {
+/// The input of a command, of which never more than a piece is in memory.
+pub(super) struct Feed<'r> {
     /// `None` once all of it was read, or the command reads no more.
     content: Option<&'r mut dyn Read>,
     piece: Vec<u8>,
@@ -75,17 +55,17 @@ struct Feed<'r> {
 }
 
 impl<'r> Feed<'r> {
-    fn of(content: &'r mut dyn Read) -> Feed<'r> {
+    pub fn of(content: &'r mut dyn Read) -> Feed<'r> {
         Feed { content: Some(content), piece: vec![0; PIECE], sent: 0, length: 0 }
     }
 
     /// Whether to wait for room.
-    fn has_more(&self) -> bool {
+    pub fn has_more(&self) -> bool {
         self.content.is_some()
     }
 
     /// Sends as much as there is room for, and closes the input behind the last of it.
-    fn go_on(&mut self, session: &Session) -> io::Result<()> {
+    pub fn go_on(&mut self, session: &Session) -> io::Result<()> {
         if let Some(content) = self.content.as_mut().filter(|_| self.sent == self.length) {
             (self.sent, self.length) = (0, content.read(&mut self.piece)?);
             if self.length == 0 {

@@ -1,6 +1,7 @@
 //! A command under supervision: its session, how far it has come, and when it is ended.
 
 use crate::error::{Fault, RemoteError};
+use crate::execution_target::ExecutionTarget;
 use crate::run::not_started;
 use crate::session::{Kind, Said, Session, Stream};
 use linerate_hosts::clock::{Offset, Probe, Stamp};
@@ -31,6 +32,8 @@ pub(crate) struct Live {
     /// When the session was closed without a word.
     closed_ns: Option<u64>,
     said: String,
+    /// The status that it ended with, where that is known.
+    pub(crate) status: Option<Status>,
     /// Its output, where that is kept here.
     pub(crate) output: Output,
 }
@@ -63,6 +66,7 @@ impl Live {
             began: fed.then_some((opened_ns, None)),
             closed_ns: None,
             said: String::new(),
+            status: None,
             output: Output::new(most_output),
         }
     }
@@ -107,26 +111,62 @@ impl Live {
         self.session.go();
     }
 
-    /// Begins to end it: by an interrupt of one process where its number is known, or else of the whole group by SIGTERM.
-    pub(crate) fn stop(&mut self, cause: Cause, process: Option<u32>, now: u64) {
-        let signal = if process.is_some() { Signal::Interrupt } else { Signal::Terminate };
+    /// Begins to end it by this signal, unless that was begun before.
+    pub(crate) fn stop(&mut self, cause: Cause, signal: Signal, now: u64) {
         if self.supervision.stop(cause, signal, now) {
-            match process {
-                Some(process) => self.session.interrupt(process),
-                None => self.session.terminate(),
-            }
+            self.send(signal);
+        }
+    }
+
+    /// Whether it was told to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.supervision.is_ending()
+    }
+
+    fn send(&mut self, signal: Signal) {
+        match signal {
+            Signal::Interrupt => self.session.interrupt(),
+            Signal::Terminate => self.session.terminate(),
+            Signal::Kill => self.session.kill(),
         }
     }
 
     /// Does what is due by now. `true`: it could not be ended, and is given up.
     pub(crate) fn press(&mut self, now: u64) -> bool {
         match self.supervision.due(now) {
-            Some(Due::Send(Signal::Kill)) => self.session.kill(),
-            Some(Due::Send(_)) => self.session.terminate(),
+            Some(Due::Send(signal)) => self.send(signal),
             Some(Due::GiveUp) => return true,
             None => {}
         }
         false
+    }
+
+    /// Takes what there is to hear, hands on what was written, and does what is due; its outcome, once it is over. The status that it
+    /// ended with is then in [`Live::status`].
+    pub(crate) fn step(
+        &mut self,
+        place: &ExecutionTarget,
+        now: u64,
+        each: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<Option<Outcome>, RemoteError> {
+        let heard = self.hear(now).map_err(|e| RemoteError::system(place.name(), "wait for ssh", &e))?;
+        for heard in heard {
+            match heard {
+                Heard::Began => {}
+                Heard::Wrote(stream, bytes) => each(stream, &bytes),
+                Heard::Unheard => {
+                    return Err(RemoteError::new(place.name(), Fault::Unheard(place.silence()), ""));
+                }
+                Heard::Over(status) => return Ok(Some(self.over(status))),
+            }
+        }
+        if let Some(lost) = place.lost() {
+            return Err(lost);
+        }
+        if self.is_overdue(now) {
+            return self.vanished(place.name()).map(Some);
+        }
+        Ok(self.press(now).then(|| self.given_up()))
     }
 
     /// When [`Live::press`] has something to do.
@@ -134,9 +174,15 @@ impl Live {
         self.supervision.deadline_ns()
     }
 
-    /// Its outcome, now that it has ended with `status` or was given up.
-    pub(crate) fn outcome(&self, status: Option<Status>) -> Outcome {
-        self.supervision.outcome(status)
+    /// Its outcome, now that it has ended.
+    pub(crate) fn over(&mut self, status: Status) -> Outcome {
+        self.status = Some(status);
+        self.supervision.outcome(self.status)
+    }
+
+    /// Its outcome where it could not be ended.
+    pub(crate) fn given_up(&self) -> Outcome {
+        self.supervision.outcome(None)
     }
 
     pub(crate) fn hear(&mut self, now: u64) -> std::io::Result<Vec<Heard>> {
@@ -173,15 +219,15 @@ impl Live {
     }
 
     /// What became of one that is overdue: somebody killed it on its host, or it was never started.
-    pub(crate) fn vanished(&self, host: &str) -> Result<Outcome, RemoteError> {
+    pub(crate) fn vanished(&mut self, host: &str) -> Result<Outcome, RemoteError> {
         match self.went_ns.is_some() || self.supervision.is_ending() {
-            true => Ok(self.outcome(Some(Status::Signal(libc::SIGKILL)))),
+            true => Ok(self.over(Status::Signal(libc::SIGKILL))),
             false => Err(self.not_started(host)),
         }
     }
 
     /// Why it was not started.
-    pub(crate) fn not_started(&self, host: &str) -> RemoteError {
+    fn not_started(&self, host: &str) -> RemoteError {
         if self.closed_ns.is_some() {
             return not_started(host, &self.said);
         }

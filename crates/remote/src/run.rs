@@ -2,12 +2,13 @@
 
 use super::error::{Fault, RemoteError};
 use super::execution_target::ExecutionTarget;
-use super::live::{Heard, Live};
+use super::files::Feed;
+use super::live::Live;
 use super::session::{Kind, Session, Stream};
-use linerate_hosts::phases::{Cause, Outcome, Output, Status, Supervision};
+use linerate_hosts::phases::{Cause, Outcome, Output, Signal, Status, Supervision};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
-use std::os::fd::RawFd;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -84,84 +85,57 @@ impl ExecutionTarget {
     /// # Errors
     /// The host was lost, or runs no commands.
     pub fn run(&self, order: &Order<'_>, interrupted: Option<&AtomicBool>) -> Result<Finished, RemoteError> {
-        let mut kept = [Output::new(order.most_output), Output::new(order.most_output)];
-        let mut exchange = Exchange::start(self, Kind::Watched, order, interrupted)?;
-        let outcome = exchange.finish(&mut |stream, bytes| kept[stream as usize].push(bytes))?;
-        let [stdout, stderr] = kept;
-        Ok(Finished { outcome, stdout, stderr })
+        self.run_fed(order, None, interrupted)?
+            .map_err(|e| RemoteError::system(self.name(), "run a command", &e))
     }
-}
 
-/// A command that is waited for.
-pub(super) struct Exchange<'a> {
-    place: &'a ExecutionTarget,
-    pub(super) live: Live,
-    interrupted: Option<&'a AtomicBool>,
-}
-
-impl<'a> Exchange<'a> {
-    pub(super) fn start(
-        place: &'a ExecutionTarget,
-        kind: Kind,
+    /// The same with an input. The inner error: the input cannot be read.
+    pub(super) fn run_fed(
+        &self,
         order: &Order<'_>,
-        interrupted: Option<&'a AtomicBool>,
-    ) -> Result<Exchange<'a>, RemoteError> {
-        let session = Session::start_as(place, kind, order.command, order.sudo)?;
-        let limit_ns = u64::try_from(order.limit.as_nanos()).ok();
-        Ok(Exchange { place, live: Live::of(session, Supervision::new(limit_ns, GRACE_NS), 0), interrupted })
+        input: Option<Feed<'_>>,
+        interrupted: Option<&AtomicBool>,
+    ) -> Result<io::Result<Finished>, RemoteError> {
+        let mut kept = [Output::new(order.most_output), Output::new(order.most_output)];
+        let mut each = |stream: Stream, bytes: &[u8]| kept[stream as usize].push(bytes);
+        let outcome = self.exchange(order, input, interrupted, &mut each)?;
+        let [stdout, stderr] = kept;
+        Ok(outcome.map(|outcome| Finished { outcome, stdout, stderr }))
     }
 
-    /// Waits for the end.
-    pub(super) fn finish(&mut self, each: &mut dyn FnMut(Stream, &[u8])) -> Result<Outcome, RemoteError> {
-        loop {
-            self.wait(None)?;
-            if let Some(outcome) = self.step(each)? {
-                return Ok(outcome);
-            }
-        }
-    }
-
-    /// Waits until there is something to hear, or room for more input.
-    pub(super) fn wait(&self, input: Option<RawFd>) -> Result<(), RemoteError> {
-        let mut wanted: Vec<_> = self.live.session.watched().map(|fd| (fd, libc::POLLIN)).collect();
-        wanted.extend(input.map(|fd| (fd, libc::POLLOUT)));
-        pipes::poll(&wanted, LOOK).map(drop).map_err(|e| self.system(&e))
-    }
-
-    /// Takes in news of the session, and looks at the clock.
-    pub(super) fn step(
-        &mut self,
+    /// Runs a command, hands on what it writes, and waits for its end.
+    pub(super) fn exchange(
+        &self,
+        order: &Order<'_>,
+        mut input: Option<Feed<'_>>,
+        interrupted: Option<&AtomicBool>,
         each: &mut dyn FnMut(Stream, &[u8]),
-    ) -> Result<Option<Outcome>, RemoteError> {
-        let now = monotonic_ns();
-        for heard in self.live.hear(now).map_err(|e| self.system(&e))? {
-            match heard {
-                Heard::Began => {}
-                Heard::Wrote(stream, bytes) => each(stream, &bytes),
-                Heard::Over(status) => return Ok(Some(self.live.outcome(Some(status)))),
-                Heard::Unheard => {
-                    let fault = Fault::Unheard(self.place.silence());
-                    return Err(RemoteError::new(self.place.name(), fault, ""));
+    ) -> Result<io::Result<Outcome>, RemoteError> {
+        let kind = if input.is_some() { Kind::Fed } else { Kind::Watched };
+        let session = Session::start_as(self, kind, order.command, order.sudo)?;
+        let limit_ns = u64::try_from(order.limit.as_nanos()).ok();
+        let mut live = Live::of(session, Supervision::new(limit_ns, GRACE_NS), 0);
+        loop {
+            let mut wanted: Vec<_> = live.session.watched().map(|fd| (fd, libc::POLLIN)).collect();
+            if let Some(feed) = &mut input {
+                if let Err(error) = feed.go_on(&live.session) {
+                    return Ok(Err(error));
                 }
+                let room = live.session.input().filter(|_| feed.has_more());
+                wanted.extend(room.map(|fd| (fd, libc::POLLOUT)));
+            }
+            pipes::poll(&wanted, LOOK).map_err(|e| RemoteError::system(self.name(), "wait for ssh", &e))?;
+            let now = monotonic_ns();
+            if let Some(outcome) = live.step(self, now, each)? {
+                return Ok(Ok(outcome));
+            }
+            if live.is_ready() {
+                live.go(now);
+            }
+            if interrupted.is_some_and(|interrupted| interrupted.load(Ordering::Relaxed)) {
+                live.stop(Cause::Interrupt, Signal::Terminate, now);
             }
         }
-        if let Some(error) = self.place.lost() {
-            return Err(error);
-        }
-        if self.live.is_overdue(now) {
-            return self.live.vanished(self.place.name()).map(Some);
-        }
-        if self.live.is_ready() {
-            self.live.go(now);
-        }
-        if self.interrupted.is_some_and(|interrupted| interrupted.load(Ordering::Relaxed)) {
-            self.live.stop(Cause::Interrupt, None, now);
-        }
-        Ok(self.live.press(now).then(|| self.live.outcome(None)))
-    }
-
-    fn system(&self, error: &std::io::Error) -> RemoteError {
-        RemoteError::system(self.place.name(), "wait for ssh", error)
     }
 }
 

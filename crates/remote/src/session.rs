@@ -70,6 +70,8 @@ pub struct Session {
     outlets: [Outlet; 2],
     scanners: [Scanner; 2],
     kind: Kind,
+    /// The number of the command's process there, once it is known.
+    process: Option<u32>,
     /// Output that comes now is the command's own.
     own: bool,
     told: bool,
@@ -130,6 +132,7 @@ impl Session {
             outlets,
             scanners,
             kind,
+            process: None,
             own: false,
             told: false,
             killed: false,
@@ -170,10 +173,13 @@ impl Session {
         }
     }
 
-    /// Sends one process of the command, by its number there, an interrupt (SIGINT): the way to ask many a program for its totals.
-    /// The group is not sent it: some programs end at the second one without a word.
-    pub fn interrupt(&self, process: u32) {
-        self.order(&format!("int {process}"));
+    /// Interrupts the command's own process (SIGINT): the way to ask many a program for its totals. The group is not sent it: some
+    /// programs end at the second one without a word.
+    pub fn interrupt(&mut self) {
+        match self.process {
+            Some(process) => self.order(&format!("int {process}")),
+            None => self.terminate(),
+        }
     }
 
     /// Kills the command and all that it started.
@@ -262,6 +268,7 @@ impl Session {
                     heard.push(Said::Ready);
                 }
                 ("clock", time) => heard.push(Said::Clock(time.to_owned())),
+                ("process", number) => self.process = number.parse().ok(),
                 ("began", time) => {
                     self.own = true;
                     heard.push(Said::Began(time.to_owned()));

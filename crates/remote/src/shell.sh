@@ -90,5 +90,6 @@ now began
 obey &
 # This shell's own remarks, such as "Terminated", are not the command's.
 exec 4>&2 2>/dev/null
-/bin/sh -c "$command" 3<&- 2>&4 4>&-
+# Its process is the one that this names, as long as the command is a program behind exec.
+/bin/sh -c 'echo "$1 process $$"; exec /bin/sh -c "$2"' linerate "$mark" "$command" 3<&- 2>&4 4>&-
 over "$? $silent" 2>&4

@@ -1,13 +1,10 @@
 //! What goes wrong with a tool on somebody's host, told by the messages of tool, shell and system; and what to do.
 
 use linerate_plan::Backend;
-use memchr::memmem::Finder;
-use serde::Serialize;
-use std::sync::LazyLock;
+use memchr::memmem;
 
 /// Kinds of faults.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultKind {
     /// The program is not there, or lacks a library.
     NotInstalled,
@@ -51,7 +48,7 @@ impl FaultKind {
 }
 
 /// A fault, with the first message that told it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Its kind.
     pub kind: FaultKind,
@@ -59,8 +56,6 @@ pub struct Fault {
     pub message: String,
     /// How often it was told.
     pub count: u64,
-    /// Whether it ends the run.
-    pub fatal: bool,
 }
 
 /// Characters of a message that are kept.
@@ -69,7 +64,7 @@ pub const LONGEST_MESSAGE: usize = 200;
 impl Fault {
     /// A fault told once.
     pub fn new(kind: FaultKind, message: &[u8]) -> Self {
-        Fault { kind, message: printable(message), count: 1, fatal: kind.is_fatal() }
+        Fault { kind, message: printable(message), count: 1 }
     }
 
     /// What to do about it.
@@ -124,35 +119,21 @@ const COMMON: [(&str, FaultKind); 33] = [
     ("abort trap", FaultKind::Crashed),
 ];
 
-/// The kind that a message of any tool, shell or system tells.
-pub fn common(message: &[u8]) -> Option<FaultKind> {
-    static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&COMMON));
-    TABLE.find(message)
-}
+/// Texts in lower case, and what a message tells that has them in it.
+pub type Signs = [(&'static str, FaultKind)];
 
 /// Bytes of a message that are searched.
 const SEARCHED: usize = 512;
 
-/// Texts and what they tell, made ready once: a flood of strange lines is searched for all of them.
-pub(super) struct Table {
-    finders: Vec<(Finder<'static>, FaultKind)>,
+/// The kind that a message of any tool, shell or system tells.
+pub fn common(message: &[u8]) -> Option<FaultKind> {
+    find(&COMMON, message)
 }
 
-impl Table {
-    /// Of texts in lower case.
-    pub fn new(texts: &'static [(&'static str, FaultKind)]) -> Self {
-        Table { finders: texts.iter().map(|(text, kind)| (Finder::new(text), *kind)).collect() }
-    }
-
-    /// The kind of the first text that is in a message.
-    pub fn find(&self, message: &[u8]) -> Option<FaultKind> {
-        let mut lower = [0; SEARCHED];
-        let length = message.len().min(SEARCHED);
-        lower[..length].copy_from_slice(&message[..length]);
-        lower[..length].make_ascii_lowercase();
-        let has = |finder: &Finder<'_>| finder.find(&lower[..length]).is_some();
-        self.finders.iter().find(|(finder, _)| has(finder)).map(|(_, kind)| *kind)
-    }
+/// The kind of the first sign that is in a message.
+pub fn find(signs: &Signs, message: &[u8]) -> Option<FaultKind> {
+    let lower = message[..message.len().min(SEARCHED)].to_ascii_lowercase();
+    signs.iter().find(|(sign, _)| memmem::find(&lower, sign.as_bytes()).is_some()).map(|(_, kind)| *kind)
 }
 
 /// What to do about a fault.

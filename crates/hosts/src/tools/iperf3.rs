@@ -1,12 +1,10 @@
 //! iperf3, client and server: command lines, and the JSON documents that `-J` prints.
 //!
-//! A document comes whole at the end of a test (`-J`), or line by line as events (`--json-stream`, from 3.17 on). Between
-//! documents may stand what ssh, shells and iperf3 itself say in plain text.
+//! A document comes whole at the end of a test. Beside it may stand what ssh, shells and iperf3 itself say in plain text.
 
 mod document;
 
-use super::fault::{self, FaultKind, Table};
-use super::lines::Lines;
+use super::fault::{self, FaultKind};
 use super::monitor::Parse;
 use super::report::{Report, State};
 use super::task::{Checked, Words};
@@ -15,7 +13,6 @@ use document::Document;
 use linerate_plan::backend::Unsuitable;
 use linerate_wire::Transport;
 use std::net::IpAddr;
-use std::sync::LazyLock;
 
 /// `-P` takes no more (MAX_STREAMS).
 const MOST_STREAMS: u32 = 128;
@@ -38,14 +35,14 @@ pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
         .option("-t", wanted.seconds)
         .option("-i", 1)
         .option("-P", threads);
-    let (command, offered_pps) = match wanted.transport() {
+    let command = match wanted.transport() {
         Transport::Tcp if rate.is_some() => {
             return wanted.cannot("send TCP at a rate of frames: its segments are the kernel's business");
         }
         Transport::Tcp if !(LEAST_MSS..=MOST_MSS).contains(&payload) => {
             return wanted.cannot(format!("set a segment of {payload} bytes: {LEAST_MSS} to {MOST_MSS}"));
         }
-        Transport::Tcp => (command.option("-M", payload), None),
+        Transport::Tcp => command.option("-M", payload),
         _ if payload < LEAST_UDP => {
             return wanted.cannot(format!(
                 "send frames of {} bytes with FCS: its datagrams have at least {LEAST_UDP} bytes",
@@ -56,11 +53,10 @@ pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
             // Bits of payload for each stream; 0 is as fast as it can.
             let bits = rate.map(|pps| pps / f64::from(threads) * 8.0 * f64::from(payload));
             let bits = bits.map_or(0.0, |bits| bits.max(1.0));
-            (command.option("-l", payload).option("-b", format!("{bits:.0}")).word("-u"), rate)
+            command.option("-l", payload).option("-b", format!("{bits:.0}")).word("-u")
         }
     };
-    let limit_s = wanted.seconds + MARGIN_S;
-    Ok(Invocation { offered_pps, ..Invocation::bounded("INT", limit_s, command) })
+    Ok(Invocation::bounded("INT", wanted.seconds + MARGIN_S, command))
 }
 
 /// A server for one test. It prints its document when the test is over.
@@ -88,7 +84,7 @@ fn ends(wanted: &Checked<'_>) -> Result<[IpAddr; 2], Unsuitable> {
 }
 
 /// Its own words, in lower case.
-const FAULTS: [(&str, FaultKind); 16] = [
+pub const FAULTS: [(&str, FaultKind); 16] = [
     ("server is busy", FaultKind::Busy),
     ("unable to start listener", FaultKind::Busy),
     ("connection refused", FaultKind::NoServer),
@@ -107,11 +103,9 @@ const FAULTS: [(&str, FaultKind); 16] = [
     ("unable to receive", FaultKind::PeerGone),
 ];
 
-static FAULT_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&FAULTS));
-
 /// What an error means.
 fn kind(message: &[u8]) -> FaultKind {
-    FAULT_TABLE.find(message).or_else(|| fault::common(message)).unwrap_or(FaultKind::Other)
+    fault::find(&FAULTS, message).or_else(|| fault::common(message)).unwrap_or(FaultKind::Other)
 }
 
 /// A document of a day with ten streams has some 350 MB; without `streams`, which are not looked at, 30.
@@ -120,88 +114,13 @@ const LONGEST_DOCUMENT: usize = 64 << 20;
 /// Takes what an iperf3 prints.
 pub struct Iperf3 {
     side: Side,
-    lines: Lines,
+    /// A document that has begun, up to a byte more than its bound.
     document: Vec<u8>,
-    /// Braces and brackets open; 0 outside of a document.
-    depth: u32,
-    in_string: bool,
-    escaped: bool,
-    /// Only blanks since the last line's end.
-    at_line_start: bool,
-    /// Events of a stream: bytes of a datagram, once told.
-    datagram: Option<u64>,
 }
 
 impl Iperf3 {
     pub fn new(side: Side) -> Self {
-        Iperf3 {
-            side,
-            lines: Lines::default(),
-            document: Vec::new(),
-            depth: 0,
-            in_string: false,
-            escaped: false,
-            at_line_start: true,
-            datagram: None,
-        }
-    }
-
-    /// Text up to a line that begins with a brace. Gives the bytes taken.
-    fn outside(&mut self, bytes: &[u8], report: &mut Report) -> usize {
-        for (at, byte) in bytes.iter().enumerate() {
-            match byte {
-                b'{' if self.at_line_start => {
-                    self.lines.feed(&bytes[..at], |line| text(line, report));
-                    // Blanks before the brace.
-                    self.lines = Lines::default();
-                    self.depth = 1;
-                    self.document.clear();
-                    self.document.push(b'{');
-                    report.moves(State::Running);
-                    return at + 1;
-                }
-                b'\n' => self.at_line_start = true,
-                b' ' | b'\t' | b'\r' => {}
-                _ => self.at_line_start = false,
-            }
-        }
-        self.lines.feed(bytes, |line| text(line, report));
-        bytes.len()
-    }
-
-    /// A document up to its last brace. Gives the bytes taken.
-    fn inside(&mut self, bytes: &[u8], report: &mut Report) -> usize {
-        for (at, byte) in bytes.iter().enumerate() {
-            if self.in_string {
-                match byte {
-                    _ if self.escaped => self.escaped = false,
-                    b'\\' => self.escaped = true,
-                    b'"' => self.in_string = false,
-                    _ => {}
-                }
-                continue;
-            }
-            match byte {
-                b'"' => self.in_string = true,
-                b'{' | b'[' => self.depth = self.depth.saturating_add(1),
-                b'}' | b']' => self.depth -= 1,
-                _ => {}
-            }
-            if self.depth == 0 {
-                self.keep(&bytes[..=at]);
-                self.whole(report);
-                self.at_line_start = true;
-                return at + 1;
-            }
-        }
-        self.keep(bytes);
-        bytes.len()
-    }
-
-    fn keep(&mut self, bytes: &[u8]) {
-        // One byte beyond the bound tells that it was exceeded.
-        let room = (LONGEST_DOCUMENT + 1).saturating_sub(self.document.len());
-        self.document.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        Iperf3 { side, document: Vec::new() }
     }
 
     fn whole(&mut self, report: &mut Report) {
@@ -209,48 +128,46 @@ impl Iperf3 {
         if document.len() > LONGEST_DOCUMENT {
             return report.fault(FaultKind::Garbled, b"a JSON document of more than 64 MiB");
         }
-        match Document::parse(&document) {
-            Ok(document) => document.into_report(self.side, &mut self.datagram, report),
+        match serde_json::from_slice::<Document>(&document) {
+            Ok(document) => document.into_report(self.side, report),
             Err(error) => report.fault(FaultKind::Garbled, error.to_string().as_bytes()),
         }
     }
 }
 
 impl Parse for Iperf3 {
-    fn feed(&mut self, bytes: &[u8], report: &mut Report) {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let taken = if self.depth > 0 { self.inside(rest, report) } else { self.outside(rest, report) };
-            rest = &rest[taken..];
+    fn line(&mut self, line: &[u8], _: bool, report: &mut Report) -> bool {
+        let begins = self.document.is_empty();
+        if begins && !line.starts_with(b"{") {
+            return text(line.trim_ascii(), report);
         }
+        report.moves(State::Up);
+        let room = (LONGEST_DOCUMENT + 1).saturating_sub(self.document.len());
+        self.document.extend_from_slice(&line[..line.len().min(room)]);
+        // It is indented: its last brace stands alone. One that reports an error only may stand on one line.
+        if line.starts_with(b"}") || begins && line.ends_with(b"}") {
+            self.whole(report);
+        }
+        true
     }
 
     fn end(&mut self, report: &mut Report) {
-        self.lines.end(|line| text(line, report));
-        if self.depth > 0 {
-            self.depth = 0;
+        if !self.document.is_empty() {
             report.fault(FaultKind::Garbled, b"the JSON document is cut off");
         }
     }
 }
 
-/// A line of plain text.
-fn text(line: &[u8], report: &mut Report) {
-    let line = line.trim_ascii();
-    let foreign = |report: &mut Report| report.foreign_lines = report.foreign_lines.saturating_add(1);
-    if line.is_empty() || line.iter().all(|b| *b == b'-') {
-        return;
-    }
+/// A line of plain text; `false` where the system may have said it.
+fn text(line: &[u8], report: &mut Report) -> bool {
     if line.starts_with(b"Server listening on") {
-        report.moves(State::Ready);
+        report.moves(State::Up);
     } else if memchr::memmem::find(line, b"interrupt - the").is_some() {
         // It was asked to end, here or there; its document follows.
     } else if line.starts_with(b"iperf3: ") {
         report.fault(kind(line), line);
     } else {
-        match fault::common(line) {
-            Some(kind) => report.fault(kind, line),
-            None => foreign(report),
-        }
+        return false;
     }
+    true
 }

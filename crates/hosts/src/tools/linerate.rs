@@ -1,15 +1,14 @@
 //! linerate's own `send` and `receive`, where the other end of the lab is driven by another tool: frames are counted as that tool counts
 //! them, by their number. Where both ends have linerate they speak its protocol instead, and account for each frame.
 
-use super::fault::{self, FaultKind, Table};
-use super::lines::ParseLine;
-use super::report::{Report, Sample, State};
+use super::fault::{self, FaultKind};
+use super::monitor::Parse;
+use super::report::{Report, Sample, Totals};
 use super::task::{Checked, Words};
 use super::{Invocation, Side, Task};
 use linerate_plan::Backend;
 use linerate_plan::backend::Unsuitable;
 use linerate_wire::Transport;
-use std::sync::LazyLock;
 
 /// Milliseconds between two lines.
 const REPORT_MS: &str = "250";
@@ -34,14 +33,14 @@ pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
         .option("--duration", format!("{}s", wanted.seconds))
         // Nobody looks for signatures, and they make short frames longer.
         .word("--unsigned");
-    Ok(invocation(wanted, command, wanted.seconds, wanted.rate()))
+    Ok(invocation(wanted, command, wanted.seconds))
 }
 
 pub fn receiver(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
     let seconds = wanted.seconds + wanted.task.link_wait_s + MARGIN_S;
     // Other tools' frames are not signed.
     let command = begin(wanted, "receive").word("--unsigned").option("--duration", format!("{seconds}s"));
-    Ok(invocation(wanted, command, seconds, None))
+    Ok(invocation(wanted, command, seconds))
 }
 
 /// The lab's file has confirmed that it is isolated, or nothing would be run.
@@ -56,17 +55,14 @@ fn begin(wanted: &Checked<'_>, verb: &str) -> Words {
     }
 }
 
-fn invocation(wanted: &Checked<'_>, command: Words, seconds: u32, offered: Option<f64>) -> Invocation {
+fn invocation(wanted: &Checked<'_>, command: Words, seconds: u32) -> Invocation {
     let link_wait_s = wanted.task.link_wait_s;
-    Invocation {
-        lead_s: link_wait_s + 1,
-        offered_pps: offered,
-        ..Invocation::bounded("INT", link_wait_s + seconds + MARGIN_S, command)
-    }
+    let bounded = Invocation::bounded("INT", link_wait_s + seconds + MARGIN_S, command);
+    Invocation { lead_s: link_wait_s + 1, ..bounded }
 }
 
 /// What it says of itself, in lower case; beside what every tool's system says.
-const FAULTS: [(&str, FaultKind); 7] = [
+pub const FAULTS: [(&str, FaultKind); 7] = [
     ("no interface", FaultKind::NoInterface),
     ("is down", FaultKind::LinkDown),
     ("has no carrier", FaultKind::LinkDown),
@@ -76,15 +72,13 @@ const FAULTS: [(&str, FaultKind); 7] = [
     ("unrecognized subcommand", FaultKind::BadArgument),
 ];
 
-static FAULT_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&FAULTS));
-
 /// Takes the lines of a running `send` or `receive`.
 pub struct Linerate {
     side: Side,
 }
 
-impl ParseLine for Linerate {
-    fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) {
+impl Parse for Linerate {
+    fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) -> bool {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
         let text = text.trim();
         let (what, verb) = match self.side {
@@ -94,22 +88,23 @@ impl ParseLine for Linerate {
         if let Some(sample) = sample(text, verb) {
             report.sample(sample);
         } else if let Some((packets, length, seconds)) = text.strip_prefix(what).and_then(totals) {
-            report.totals.packets = Some(packets);
-            report.totals.bytes = Some((packets as f64 * (length - 4.0).max(0.0)).round() as u64);
-            report.totals.seconds = Some(seconds);
-            report.totals.said = true;
-            report.moves(State::Ended);
+            let bytes = Some((packets as f64 * (length - 4.0).max(0.0)).round() as u64);
+            let totals =
+                Totals { packets: Some(packets), bytes, seconds: Some(seconds), ..Totals::default() };
+            report.says(totals);
         } else if let Some(refused) = refused(text) {
             // They never left the host.
             let sent = report.totals.packets.map(|packets| packets.saturating_sub(refused));
             report.totals.packets = sent;
         } else if text.starts_with("linerate: ") && !text.starts_with("linerate: warning: ")
             || text.starts_with("error: ")
-            || fault::common(bytes).is_some()
         {
-            let kind = fault::common(bytes).or_else(|| FAULT_TABLE.find(bytes)).unwrap_or(FaultKind::Other);
+            let kind = fault::common(bytes).or_else(|| fault::find(&FAULTS, bytes));
+            report.fault(kind.unwrap_or(FaultKind::Other), bytes);
+        } else if let Some(kind) = fault::common(bytes) {
             report.fault(kind, bytes);
         }
+        true
     }
 }
 
@@ -125,16 +120,15 @@ fn sample(text: &str, verb: &str) -> Option<Sample> {
     let (rate, rest) = rest.trim_start().split_once(" pps  (")?;
     let (packets, rest) = rest.split_once(" frames ")?;
     let time = rest.strip_prefix(verb)?.strip_prefix(" in ")?.strip_suffix(" ms)")?;
-    let (at, time): (f64, f64) = (at.parse().ok()?, time.parse().ok()?);
+    let (at, time, rate): (f64, f64, f64) = (at.parse().ok()?, time.parse().ok()?, rate.parse().ok()?);
     let longest = 1e9;
-    ((0.0..longest).contains(&at) && time > 0.0 && time < longest).then_some(())?;
+    ((0.0..longest).contains(&at) && time > 0.0 && time < longest && rate.is_finite() && rate >= 0.0)
+        .then_some(())?;
     Some(Sample {
         end_us: (at * 1e6).round() as u64,
         interval_us: (time * 1e3).round() as u64,
         packets: Some(packets.parse().ok()?),
-        pps: Some(rate.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate >= 0.0)?),
         bps: None,
-        lost: None,
     })
 }
 
@@ -156,7 +150,7 @@ fn refused(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Exit, Monitor};
+    use super::super::{Exit, Monitor, State};
     use super::*;
 
     fn report(side: Side, text: &str, exit: Exit, asked: bool) -> Report {
@@ -175,7 +169,7 @@ Received 5020 frames of 64.0 bytes with FCS in 0.251 s: 20.0 kpps, 13.4 Mbit/s a
 Other frames: 2 ARP
 ";
         let report = report(Side::Receiver, text, Exit::Status(130), true);
-        assert_eq!((report.state, &report.faults[..]), (State::Ended, &[][..]));
+        assert_eq!((report.state, &report.faults[..]), (State::Over, &[][..]));
         assert_eq!((report.totals.packets, report.totals.bytes), (Some(5020), Some(5020 * 60)));
         let last = report.samples[1];
         assert_eq!((last.end_us, last.interval_us, last.packets), (500_000, 250_100, Some(5002)));
@@ -215,7 +209,7 @@ Interface: 999000 sent, 1000 refused (the other end's ring was full)
             ("sh: 1: exec: linerate: not found", 127, FaultKind::NotInstalled),
         ] {
             let report = report(Side::Generator, &format!("{text}\n"), Exit::Status(status), false);
-            assert_eq!((report.faults[0].kind, report.state), (kind, State::Failed), "{report:?}");
+            assert_eq!((report.faults[0].kind, report.state), (kind, State::Over), "{report:?}");
         }
         let warned =
             report(Side::Generator, "linerate: warning: 5 frames/s were asked for\n", Exit::Lost, true);

@@ -1,8 +1,5 @@
 //! Cuts bytes into lines; one that never ends is not kept beyond a bound.
 
-use super::monitor::Parse;
-use super::report::Report;
-
 /// A line's first bytes that are kept: pkt-gen's longest has some 200, its echoed command line some 1000.
 const LONGEST_LINE: usize = 16 * 1024;
 
@@ -40,31 +37,6 @@ impl Lines {
     fn keep(&mut self, bytes: &[u8]) {
         let room = LONGEST_LINE.saturating_sub(self.partial.len());
         self.partial.extend_from_slice(&bytes[..bytes.len().min(room)]);
-    }
-}
-
-/// Reads one line after the other.
-pub trait ParseLine: Send + 'static {
-    /// Takes a line. `last`: it had no end, because the tool has ended.
-    fn line(&mut self, line: &[u8], last: bool, report: &mut Report);
-}
-
-/// A parser of lines, with the line that is not whole yet.
-pub struct ByLine<P>(Lines, P);
-
-impl<P: ParseLine> ByLine<P> {
-    pub fn of(parser: P) -> Box<dyn Parse> {
-        Box::new(ByLine(Lines::default(), parser))
-    }
-}
-
-impl<P: ParseLine> Parse for ByLine<P> {
-    fn feed(&mut self, bytes: &[u8], report: &mut Report) {
-        self.0.feed(bytes, |line| self.1.line(line, false, report));
-    }
-
-    fn end(&mut self, report: &mut Report) {
-        self.0.end(|line| self.1.line(line, true, report));
     }
 }
 

@@ -22,9 +22,9 @@ pub use report::{MOST_SAMPLES, Report, Sample, State, Totals};
 use task::Checked;
 pub use task::{Invocation, Task, one_flow};
 
+use fault::Signs;
 use linerate_plan::Backend;
 use linerate_plan::backend::Unsuitable;
-use lines::ByLine;
 use monitor::Parse;
 
 /// Which side of the DUT a tool stands at.
@@ -42,6 +42,8 @@ struct Program {
     generator: fn(&Checked<'_>) -> Result<Invocation, Unsuitable>,
     receiver: fn(&Checked<'_>) -> Result<Invocation, Unsuitable>,
     parser: fn(Side) -> Box<dyn Parse>,
+    /// Its own messages that are faults.
+    faults: &'static Signs,
 }
 
 /// The programs of hosts; `linerate_plan::backend` says what each can do. The one for linerate itself serves all of its own backends.
@@ -50,31 +52,36 @@ static PROGRAMS: [Program; 5] = [
         backend: Backend::PktGen,
         generator: pkt_gen::generator,
         receiver: pkt_gen::receiver,
-        parser: |side| ByLine::of(pkt_gen::PktGen::new(side)),
+        parser: |side| Box::new(pkt_gen::PktGen::new(side)),
+        faults: &pkt_gen::FAULTS,
     },
     Program {
         backend: Backend::Iperf3,
         generator: iperf3::generator,
         receiver: iperf3::receiver,
         parser: |side| Box::new(iperf3::Iperf3::new(side)),
+        faults: &iperf3::FAULTS,
     },
     Program {
         backend: Backend::Netperf,
         generator: netperf::generator,
         receiver: netperf::receiver,
-        parser: |side| ByLine::of(netperf::Netperf::new(side)),
+        parser: |side| Box::new(netperf::Netperf::new(side)),
+        faults: &netperf::FAULTS,
     },
     Program {
         backend: Backend::Trafgen,
         generator: trafgen::generator,
         receiver: |wanted| wanted.cannot("receive: let pkt-gen, iperf3 or linerate receive"),
-        parser: |_| ByLine::of(trafgen::Trafgen::default()),
+        parser: |_| Box::new(trafgen::Trafgen::default()),
+        faults: &trafgen::FAULTS,
     },
     Program {
         backend: Backend::Linerate,
         generator: linerate::generator,
         receiver: linerate::receiver,
-        parser: |side| ByLine::of(linerate::Linerate::new(side)),
+        parser: |side| Box::new(linerate::Linerate::new(side)),
+        faults: &linerate::FAULTS,
     },
 ];
 

@@ -1,17 +1,18 @@
 //! One monitor for every tool: bytes go in as they come, a report can be looked at any time.
 
-use super::fault::FaultKind;
+use super::fault::{self, FaultKind, Signs};
+use super::lines::Lines;
 use super::report::{Report, State};
 use super::{Side, program};
 use linerate_plan::Backend;
 
 /// Reads what a tool prints.
 pub(super) trait Parse: Send {
-    /// Takes the next piece, cut anywhere.
-    fn feed(&mut self, bytes: &[u8], report: &mut Report);
+    /// Takes a line; `false` where it is none of the tool's figures. `last`: it had no end, because the tool has ended.
+    fn line(&mut self, line: &[u8], last: bool, report: &mut Report) -> bool;
 
-    /// The tool has ended: what it printed last may have no end of line.
-    fn end(&mut self, report: &mut Report);
+    /// The tool has ended.
+    fn end(&mut self, _: &mut Report) {}
 }
 
 /// How a tool ended.
@@ -28,13 +29,17 @@ pub enum Exit {
 /// Takes what a tool prints, standard output and error alike.
 pub struct Monitor {
     report: Report,
+    lines: Lines,
     parser: Box<dyn Parse>,
+    signs: &'static Signs,
 }
 
 impl Monitor {
     /// A monitor of a tool that has printed nothing yet.
     pub fn new(tool: Backend, side: Side) -> Self {
-        Monitor { report: Report::default(), parser: (program(tool).parser)(side) }
+        let program = program(tool);
+        let (report, lines) = (Report::default(), Lines::default());
+        Monitor { report, lines, parser: (program.parser)(side), signs: program.faults }
     }
 
     /// What is known so far.
@@ -44,16 +49,19 @@ impl Monitor {
 
     /// Takes the next piece, cut anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
-        self.parser.feed(bytes, &mut self.report);
+        let Monitor { report, lines, parser, signs } = self;
+        lines.feed(bytes, |line| take(&mut **parser, signs, line, false, report));
     }
 
     /// The tool has ended. `asked` says whether it was ended on purpose, by signal or deadline.
     pub fn end(&mut self, exit: Exit, asked: bool) {
-        self.parser.end(&mut self.report);
-        if self.report.fatal().is_none() {
+        let Monitor { report, lines, parser, signs } = self;
+        lines.end(|line| take(&mut **parser, signs, line, true, report));
+        parser.end(report);
+        if report.fatal().is_none() {
             self.judge(exit, asked);
         }
-        self.report.moves(State::Ended);
+        self.report.moves(State::Over);
     }
 
     /// A tool that told no fault of its own may have one all the same.
@@ -86,5 +94,14 @@ impl Monitor {
             }
             None => {}
         }
+    }
+}
+
+/// A line that has no figures may tell what went wrong, by the tool's own words or the system's.
+fn take(parser: &mut dyn Parse, signs: &Signs, line: &[u8], last: bool, report: &mut Report) {
+    if !parser.line(line, last, report)
+        && let Some(kind) = fault::find(signs, line).or_else(|| fault::common(line))
+    {
+        report.fault(kind, line);
     }
 }

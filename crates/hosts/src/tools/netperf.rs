@@ -3,15 +3,14 @@
 //! `-k` asks for lines `NAME=value`; `-D 1` for an interim result each second, where netperf was built with it. A UDP_STREAM
 //! test has both ends' counts of calls, each a datagram: so what was lost is known.
 
-use super::fault::{self, FaultKind, Table};
-use super::lines::ParseLine;
+use super::fault::FaultKind;
+use super::monitor::Parse;
 use super::report::{Report, Sample, State};
 use super::task::{Checked, Words};
 use super::{Invocation, Side};
 use linerate_plan::backend::Unsuitable;
 use linerate_wire::Transport;
 use std::net::IpAddr;
-use std::sync::LazyLock;
 
 /// The values asked for.
 const KEYS: &str = "ELAPSED_TIME,THROUGHPUT,THROUGHPUT_UNITS,LOCAL_SEND_CALLS,LOCAL_BYTES_SENT,REMOTE_RECV_CALLS,REMOTE_BYTES_RECVD";
@@ -63,7 +62,7 @@ fn one_flow(wanted: &Checked<'_>) -> Result<[IpAddr; 2], Unsuitable> {
 }
 
 /// Its own words, in lower case.
-const FAULTS: [(&str, FaultKind); 13] = [
+pub const FAULTS: [(&str, FaultKind); 13] = [
     ("are you sure there is a netserver listening", FaultKind::NoServer),
     ("could not establish the control connection", FaultKind::NoServer),
     ("connection refused", FaultKind::NoServer),
@@ -79,8 +78,6 @@ const FAULTS: [(&str, FaultKind); 13] = [
     ("netperf: remote error", FaultKind::PeerGone),
 ];
 
-static FAULT_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&FAULTS));
-
 /// Takes a running netperf's or netserver's lines.
 pub struct Netperf {
     side: Side,
@@ -88,27 +85,19 @@ pub struct Netperf {
     began: Option<f64>,
 }
 
-impl ParseLine for Netperf {
-    fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) {
+impl Parse for Netperf {
+    fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) -> bool {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
         let text = text.trim();
         if let Some(sample) = text.strip_prefix("Interim result:").and_then(|rest| self.interim(rest)) {
-            return report.sample(sample);
+            report.sample(sample);
+            return true;
         }
         if text.starts_with("Starting netserver") && self.side == Side::Receiver {
-            return report.moves(State::Ready);
+            report.moves(State::Up);
+            return true;
         }
-        if let Some((key, value)) = text.split_once('=')
-            && total(key, value, report)
-        {
-            return;
-        }
-        match FAULT_TABLE.find(bytes).or_else(|| fault::common(bytes)) {
-            // `!!! WARNING` and the banners of tests.
-            Some(kind) => report.fault(kind, bytes),
-            None if text.is_empty() || text.starts_with("MIGRATED") => {}
-            None => report.foreign_lines = report.foreign_lines.saturating_add(1),
-        }
+        text.split_once('=').is_some_and(|(key, value)| total(key, value, report))
     }
 }
 
@@ -146,8 +135,7 @@ fn total(key: &str, value: &str, report: &mut Report) -> bool {
     let count = || number(value).filter(|n| *n < 1e18).map(|n| n.round() as u64);
     if !report.totals.said && KEYS.split(',').any(|k| k == key) {
         // What the samples added up to makes room for what is said.
-        report.totals = super::Totals { said: true, ..super::Totals::default() };
-        report.moves(State::Ended);
+        report.says(super::Totals::default());
     }
     let totals = &mut report.totals;
     match key {

@@ -3,21 +3,19 @@
 //! Facts used here, from its source (netmap, apps/pkt-gen) and from the logs of the public archive:
 //! - `-l` is the length without FCS; `-n` is of all threads together; `-R` is of **each** thread: `-p 2 -R 10000000` sends 20 Mpps
 //!   (Xeon_E5-2697Av4_16Cores/Mellanox_ConnectX-4/ipfw/results/fbsd13-r357572-…).
-//! - Paced, it sends bursts of 512 frames, or of 1/300 s where that is less, with a period in whole nanoseconds, and begins on a
-//!   whole second, one to two seconds after the link's wait.
+//! - Paced, it begins on a whole second, one to two seconds after the link's wait.
 //! - Opening netmap resets most cards: `-w` seconds pass before the first frame.
 //! - An IPv6 range varies one group of 16 bits.
 
-use super::fault::{self, FaultKind, Table};
-use super::lines::ParseLine;
-use super::report::{Report, Sample, State};
+use super::fault::{self, FaultKind};
+use super::monitor::Parse;
+use super::report::{Report, Sample, State, Totals};
 use super::task::{Checked, Words};
 use super::{Invocation, Side, Task};
 use crate::pktgen::{self, Clock, Line, Noise, SummaryLine};
 use linerate_plan::backend::Unsuitable;
 use linerate_wire::EndpointRange;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::LazyLock;
 
 /// Seconds beyond link wait and load after which it is ended: a paced one begins up to two seconds late.
 const MARGIN_S: u32 = 5;
@@ -27,7 +25,6 @@ const MOST_PPS: f64 = i32::MAX as f64;
 pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
     let threads = wanted.task.threads;
     let mut command = begin(wanted, "tx");
-    let mut offered_pps = None;
     if let Some(pps) = wanted.rate() {
         let each = (pps / f64::from(threads)).round();
         if !(1.0..=MOST_PPS).contains(&each) {
@@ -35,7 +32,6 @@ pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
                 "send {pps} frames/s from {threads} thread(s): each can be asked for 1 to {MOST_PPS}"
             ));
         }
-        offered_pps = Some(paced(each) * f64::from(threads));
         command = command.option("-R", each);
     }
     let mut command = command
@@ -48,13 +44,13 @@ pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
         command = command.option("-S", mac);
     }
     let command = command.option("-D", wanted.destination_mac()?);
-    Ok(invocation(wanted, command, wanted.seconds, offered_pps))
+    Ok(invocation(wanted, command, wanted.seconds, wanted.rate().is_some()))
 }
 
 pub fn receiver(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
     // The generator's link wait, its late start, and what the DUT still holds when it has ended.
     let seconds = wanted.seconds + wanted.task.link_wait_s + MARGIN_S;
-    Ok(invocation(wanted, begin(wanted, "rx"), seconds, None))
+    Ok(invocation(wanted, begin(wanted, "rx"), seconds, false))
 }
 
 fn begin(wanted: &Checked<'_>, function: &str) -> Words {
@@ -65,23 +61,12 @@ fn begin(wanted: &Checked<'_>, function: &str) -> Words {
     if *threads > 1 { command.option("-p", threads) } else { command }
 }
 
-fn invocation(wanted: &Checked<'_>, command: Words, seconds: u32, offered: Option<f64>) -> Invocation {
+fn invocation(wanted: &Checked<'_>, command: Words, seconds: u32, paced: bool) -> Invocation {
     let link_wait_s = wanted.task.link_wait_s;
-    let paced = if offered.is_some() { 2 } else { 0 };
     // A count ends a paced one; the deadline only where the rate is not reached.
-    let limit_s = link_wait_s + seconds + if offered.is_some() { MARGIN_S } else { 0 };
-    Invocation {
-        lead_s: link_wait_s + paced + 1,
-        offered_pps: offered,
-        ..Invocation::bounded("INT", limit_s, command)
-    }
-}
-
-/// Frames/s that a thread sends when asked for `pps`.
-fn paced(pps: f64) -> f64 {
-    let burst = (pps / 300.0).floor().clamp(1.0, 512.0);
-    let period_ns = (1e9 * burst / pps).floor();
-    1e9 * burst / period_ns
+    let (late, margin) = if paced { (2, MARGIN_S) } else { (0, 0) };
+    let bounded = Invocation::bounded("INT", link_wait_s + seconds + margin, command);
+    Invocation { lead_s: link_wait_s + late + 1, ..bounded }
 }
 
 /// `198.18.1.1:2000-198.18.1.255:2200`, `[2001:2::1]:2000-[2001:2::14]`.
@@ -105,7 +90,7 @@ pub struct PktGen {
 }
 
 /// Its own messages that are faults, in lower case. Its first words count before the system's, which may follow them.
-const FAULTS: [(&str, FaultKind); 25] = [
+pub const FAULTS: [(&str, FaultKind); 25] = [
     ("poll error/timeout on queue", FaultKind::RingStalled),
     ("poll error on queue", FaultKind::RingStalled),
     ("ioctl error on queue", FaultKind::Crashed),
@@ -133,8 +118,6 @@ const FAULTS: [(&str, FaultKind); 25] = [
     ("aborting", FaultKind::NotOpened),
 ];
 
-static FAULT_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&FAULTS));
-
 /// What it says of itself that is no fault although it has a word of one in it.
 const HARMLESS: [&[u8]; 3] = [
     b"Unable to get virtio-net header length",
@@ -142,8 +125,8 @@ const HARMLESS: [&[u8]; 3] = [
     b"Unable to retrieve source mac",
 ];
 
-impl ParseLine for PktGen {
-    fn line(&mut self, bytes: &[u8], last: bool, report: &mut Report) {
+impl Parse for PktGen {
+    fn line(&mut self, bytes: &[u8], last: bool, report: &mut Report) -> bool {
         match pktgen::parse(bytes) {
             Line::Sample(sample) => self.sample(sample, true, report),
             Line::ScaledSample(sample) => self.sample(sample, false, report),
@@ -158,6 +141,7 @@ impl ParseLine for PktGen {
             Line::Noise(noise) => self.foreign(noise, bytes, report),
             Line::Command(..) | Line::Empty => {}
         }
+        true
     }
 }
 
@@ -174,31 +158,25 @@ impl PktGen {
             end_us: self.clock.unwrapped(sample.time_us),
             interval_us: sample.interval_us,
             packets: Some(sample.packets),
-            pps: Some(sample.pps as f64),
             bps: sample.bps.map(|b| b as f64),
-            lost: None,
         });
     }
 
     /// A log of two programs may have both summaries: ours is `Sent` or `Received`.
     fn summary(&mut self, summary: SummaryLine, bytes: &[u8], report: &mut Report) {
-        let totals = &mut report.totals;
         match summary {
             SummaryLine::Total { packets, length, seconds } => {
                 let ours: &[u8] = if self.side == Side::Generator { b"Sent" } else { b"Received" };
                 if !bytes.starts_with(ours) {
-                    report.foreign_lines = report.foreign_lines.saturating_add(1);
                     return;
                 }
                 if seconds < 0.0 {
                     return report.fault(FaultKind::Crashed, bytes);
                 }
-                totals.packets = Some(packets);
-                totals.bytes = length.and_then(|l| l.checked_mul(packets)).or(totals.bytes);
-                totals.seconds = Some(seconds);
-                totals.said = true;
+                let (packets, seconds) = (Some(packets), Some(seconds));
+                let bytes = length.zip(packets).and_then(|(l, n)| l.checked_mul(n)).or(report.totals.bytes);
+                report.says(Totals { packets, bytes, seconds, ..report.totals });
                 self.summed = true;
-                report.moves(State::Ended);
             }
             SummaryLine::Speed { pps, .. } if pps.is_sign_negative() => {
                 report.fault(FaultKind::Crashed, bytes)
@@ -217,13 +195,12 @@ impl PktGen {
             Noise::Unknown if HARMLESS.iter().any(|h| memchr::memmem::find(bytes, h).is_some()) => None,
             Noise::Unknown if bytes.starts_with(b"Usage:") => Some(FaultKind::BadArgument),
             Noise::Unknown => {
-                fault::common(bytes).or_else(|| FAULT_TABLE.find(bytes)).or_else(|| netmap(bytes))
+                fault::common(bytes).or_else(|| fault::find(&FAULTS, bytes)).or_else(|| netmap(bytes))
             }
         };
-        match kind {
-            // What follows an end is the shell's business.
-            Some(kind) if !self.summed => report.fault(kind, bytes),
-            _ => report.foreign_lines = report.foreign_lines.saturating_add(1),
+        // What follows an end is the shell's business.
+        if let Some(kind) = kind.filter(|_| !self.summed) {
+            report.fault(kind, bytes);
         }
     }
 }
@@ -253,17 +230,11 @@ fn message(bytes: &[u8], report: &mut Report) {
     if HARMLESS.iter().any(|h| text.starts_with(h)) {
         return;
     }
-    let began = report.samples.is_empty() && report.state != State::Ended;
-    let first = |beginnings: &[&[u8]]| beginnings.iter().any(|b| text.starts_with(b));
     if text.starts_with(b"Wait ") {
-        report.moves(State::WaitingForLink);
-    } else if first(&[b"Ready..."]) && began {
-        report.moves(State::Ready);
-    } else if first(&[b"waiting for initial packets"]) {
-        if began {
-            report.moves(State::AtZero);
-        }
-    } else if let Some(kind) = opening(text).or_else(|| FAULT_TABLE.find(text)) {
+        // Opening the interface has taken its link down.
+    } else if text.starts_with(b"Ready...") || text.starts_with(b"waiting for initial packets") {
+        report.moves(State::Up);
+    } else if let Some(kind) = opening(text).or_else(|| fault::find(&FAULTS, text)) {
         report.fault(kind, text);
     } else if text == b"exiting" || text.starts_with(b"exiting ") {
         report.fault(FaultKind::Crashed, text);
@@ -272,7 +243,7 @@ fn message(bytes: &[u8], report: &mut Report) {
 
 /// What keeps it from opening, where the system says which of the reasons it is.
 fn opening(text: &[u8]) -> Option<FaultKind> {
-    let opens = FAULT_TABLE.find(text) == Some(FaultKind::NotOpened);
+    let opens = fault::find(&FAULTS, text) == Some(FaultKind::NotOpened);
     let known = fault::common(text)?;
     // `cannot find interface` stands alone; the system's word counts behind one of pkt-gen's.
     (opens || known == FaultKind::NoInterface || known == FaultKind::LinkDown).then_some(known)

@@ -1,11 +1,9 @@
 //! What is known of a running tool.
 
 use super::fault::{Fault, FaultKind};
-use crate::pktgen::steady::{Steady, steady_rates};
-use serde::Serialize;
 
 /// One interval of a tool's own clock, usually a second.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sample {
     /// Its end in microseconds, on the tool's clock: pkt-gen's begins anywhere, the others' with the test.
     pub end_us: u64,
@@ -13,23 +11,19 @@ pub struct Sample {
     pub interval_us: u64,
     /// Frames in it, where the tool counts them.
     pub packets: Option<u64>,
-    /// Frames/s, where the tool counts frames.
-    pub pps: Option<f64>,
     /// Bits/s, at the tool's layer: pkt-gen counts frames without FCS, iperf3 and netperf their payload.
     pub bps: Option<f64>,
-    /// Frames lost in it, where the tool knows (iperf3's UDP receiver).
-    pub lost: Option<u64>,
 }
 
 impl Sample {
-    /// Frames/s, or bits/s from a tool that counts no frames.
-    pub fn rate(&self) -> f64 {
-        self.pps.or(self.bps).unwrap_or(0.0)
+    /// Whether anything passed in it.
+    pub fn has_traffic(&self) -> bool {
+        self.packets.map_or(self.bps.is_some_and(|bps| bps > 0.0), |packets| packets > 0)
     }
 }
 
 /// What a tool says at its end, or what its samples add up to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Totals {
     /// Frames sent or received, where the tool counts them.
     pub packets: Option<u64>,
@@ -44,81 +38,48 @@ pub struct Totals {
     pub said: bool,
 }
 
-impl Totals {
-    /// Frames/s over the whole time.
-    pub fn pps(&self) -> Option<f64> {
-        let seconds = self.seconds.filter(|s| *s > 0.0)?;
-        Some(self.packets? as f64 / seconds)
-    }
-
-    /// Bits/s over the whole time, at the tool's layer.
-    pub fn bps(&self) -> Option<f64> {
-        let seconds = self.seconds.filter(|s| *s > 0.0)?;
-        Some(8.0 * self.bytes? as f64 / seconds)
-    }
-}
-
 /// What a tool is doing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// It has said nothing yet, or only what it was told.
+    /// Frames that come now are not counted yet: it has said nothing, or waits for its link.
     #[default]
     Starting,
-    /// It has opened the interface, which takes the link down, and waits for it.
-    WaitingForLink,
-    /// It is ready: a receiver counts from here on.
-    Ready,
-    /// It runs, and no frame has passed since its last sample, or at all.
-    AtZero,
-    /// Frames pass.
-    Running,
-    /// It is through, and has said its totals or been ended.
-    Ended,
-    /// It gave up: see the faults.
-    Failed,
+    /// It is ready, or runs.
+    Up,
+    /// It is through, or gave up: see the faults.
+    Over,
 }
 
-/// Samples that are kept: a day of seconds. What comes later is counted only.
+/// Samples that are kept: a day of seconds. What comes later is only part of the totals.
 pub const MOST_SAMPLES: usize = 90_000;
 
 /// Everything that a tool has said so far.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
     /// What it does.
     pub state: State,
     /// Its intervals, the first [`MOST_SAMPLES`].
     pub samples: Vec<Sample>,
-    /// Intervals beyond those.
-    pub samples_beyond: u64,
     /// Totals.
     pub totals: Totals,
     /// What went wrong, each kind once.
     pub faults: Vec<Fault>,
-    /// Lines that are not the tool's, or too garbled to read.
-    pub foreign_lines: u64,
 }
 
 impl Report {
-    /// The steady rate, frames/s (bits/s from a tool that counts no frames): the median without ramp-up and tail, as imported
-    /// archives are judged. `None` with fewer than three samples, or where most are 0.
-    pub fn steady(&self) -> Option<Steady> {
-        steady_rates(&self.samples.iter().map(Sample::rate).collect::<Vec<_>>())
-    }
-
     /// Whether a frame has passed.
     pub fn has_traffic(&self) -> bool {
         let counted = self.totals.packets.or(self.totals.bytes).unwrap_or(0);
-        counted > 0 || self.samples.iter().any(|s| s.rate() > 0.0)
+        counted > 0 || self.samples.iter().any(Sample::has_traffic)
     }
 
     /// The fault that ended it, if one did.
     pub fn fatal(&self) -> Option<&Fault> {
-        self.faults.iter().find(|f| f.fatal)
+        self.faults.iter().find(|f| f.kind.is_fatal())
     }
 
     pub(super) fn sample(&mut self, sample: Sample) {
-        self.moves(if sample.rate() > 0.0 { State::Running } else { State::AtZero });
+        self.moves(State::Up);
         if !self.totals.said {
             let add = |sum: &mut Option<u64>, more: Option<u64>| {
                 if let Some(more) = more {
@@ -126,23 +87,24 @@ impl Report {
                 }
             };
             add(&mut self.totals.packets, sample.packets);
-            add(&mut self.totals.lost, sample.lost);
             let seconds = sample.interval_us as f64 * 1e-6;
             add(&mut self.totals.bytes, sample.bps.map(|bps| (bps * seconds / 8.0).round() as u64));
             self.totals.seconds = Some(self.totals.seconds.unwrap_or(0.0) + seconds);
         }
         if self.samples.len() < MOST_SAMPLES {
             self.samples.push(sample);
-        } else {
-            self.samples_beyond = self.samples_beyond.saturating_add(1);
         }
     }
 
-    /// Goes on to a state; a failure stays one.
+    /// Goes on to a state, never back.
     pub(super) fn moves(&mut self, to: State) {
-        if self.state != State::Failed {
-            self.state = to;
-        }
+        self.state = self.state.max(to);
+    }
+
+    /// What the tool says at its end; there is nothing more to come.
+    pub(super) fn says(&mut self, totals: Totals) {
+        self.totals = Totals { said: true, ..totals };
+        self.moves(State::Over);
     }
 
     pub(super) fn fault(&mut self, kind: FaultKind, message: &[u8]) {
@@ -152,7 +114,7 @@ impl Report {
             self.faults.push(Fault::new(kind, message));
         }
         if kind.is_fatal() {
-            self.state = State::Failed;
+            self.moves(State::Over);
         }
     }
 }

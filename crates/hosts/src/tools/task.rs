@@ -162,8 +162,6 @@ pub struct Invocation {
     pub limit_s: u32,
     /// Seconds that it spends before its first frame, at most.
     pub lead_s: u32,
-    /// Frames/s that its arithmetic makes of the rate asked for; `None` where it sends as fast as it can.
-    pub offered_pps: Option<f64>,
     /// The signal that ends it early so that it still prints its totals, without `SIG`.
     pub stop_signal: &'static str,
 }
@@ -176,7 +174,7 @@ impl Invocation {
     pub(super) fn bounded(signal: &'static str, seconds: u32, command: Words) -> Self {
         let words = ["timeout", "--foreground", "-s", signal, "-k", "5", &seconds.to_string()];
         let argv = words.into_iter().map(String::from).chain(command.0).collect();
-        Invocation { argv, limit_s: seconds + 5, lead_s: 1, offered_pps: None, stop_signal: signal }
+        Invocation { argv, limit_s: seconds + 5, lead_s: 1, stop_signal: signal }
     }
 }
 

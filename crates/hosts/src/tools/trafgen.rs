@@ -3,15 +3,14 @@
 //! Its packet is an argument in its own language. The ranges of a packet (`dinc`) go up together, each for itself: so there are
 //! as many flows as the least common multiple of their lengths, all pairs only where those have no common divisor.
 
-use super::fault::{self, FaultKind, Table};
-use super::lines::ParseLine;
-use super::report::{Report, State};
+use super::fault::FaultKind;
+use super::monitor::Parse;
+use super::report::{Report, State, Totals};
 use super::task::{Checked, Words};
 use super::{Invocation, Task};
 use linerate_plan::backend::Unsuitable;
 use linerate_wire::EndpointRange;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::LazyLock;
 
 const MARGIN_S: u32 = 5;
 
@@ -45,7 +44,7 @@ pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
         .word(packet);
     let limit_s = link_wait_s + wanted.seconds + MARGIN_S;
     // Its processes survive SIGINT. They do not survive this; that of them which sends is ended with the whole group.
-    Ok(Invocation { lead_s: 2, offered_pps: wanted.rate(), ..Invocation::bounded("KILL", limit_s, command) })
+    Ok(Invocation { lead_s: 2, ..Invocation::bounded("KILL", limit_s, command) })
 }
 
 /// The IP header, if its ranges make the flows asked for.
@@ -83,7 +82,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 /// Its own words, in lower case.
-const FAULTS: [(&str, FaultKind); 12] = [
+pub const FAULTS: [(&str, FaultKind); 12] = [
     ("no networking device or pcap file", FaultKind::NoInterface),
     ("no networking device given", FaultKind::NoInterface),
     ("failed to open output device", FaultKind::NotOpened),
@@ -98,8 +97,6 @@ const FAULTS: [(&str, FaultKind); 12] = [
     ("invalid option", FaultKind::BadArgument),
 ];
 
-static FAULT_TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&FAULTS));
-
 /// Takes a running trafgen's lines. It has no samples.
 #[derive(Default)]
 pub struct Trafgen {
@@ -107,32 +104,25 @@ pub struct Trafgen {
     seconds: f64,
 }
 
-impl ParseLine for Trafgen {
-    fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) {
+impl Parse for Trafgen {
+    fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) -> bool {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
         let text = text.trim();
         let counted = |label: &str| text.strip_suffix(label).and_then(|n| n.trim_end().parse::<u64>().ok());
         if text.starts_with("Running!") {
             // It says no more of it until its end.
-            report.moves(State::Running);
+            report.moves(State::Up);
         } else if let Some(packets) = counted("packets outgoing") {
-            report.totals.packets = Some(packets);
-            report.totals.said = true;
-            report.moves(State::Ended);
+            report.says(Totals { packets: Some(packets), ..report.totals });
         } else if let Some(bytes) = counted("bytes outgoing") {
             report.totals.bytes = Some(bytes);
         } else if let Some(seconds) = took(text) {
             self.seconds = self.seconds.max(seconds);
             report.totals.seconds = Some(self.seconds);
-        } else if counted("packets to schedule").is_none()
-            && counted("bytes in total").is_none()
-            && !text.is_empty()
-        {
-            match fault::common(bytes).or_else(|| FAULT_TABLE.find(bytes)) {
-                Some(kind) => report.fault(kind, bytes),
-                None => report.foreign_lines = report.foreign_lines.saturating_add(1),
-            }
+        } else {
+            return false;
         }
+        true
     }
 }
 

@@ -84,7 +84,8 @@ fn nothing_installs_half_of_an_image() {
     let (changes, step) = installation(&folder.join("image"), &format!("cat && : >'{}'", whole.display()));
     let command = format!("exec {}", words::line(&step.apply.argv, false));
     let run = |input: &str| {
-        fed(&changes.place, &Order::new(&command), &mut input.as_bytes(), None).unwrap().unwrap()
+        let mut input = input.as_bytes();
+        changes.place.run_fed(&Order::new(&command), Some(Feed::of(&mut input)), None).unwrap().unwrap()
     };
     for cut in ["9\nhalf", "3\nlonger", "", "9"] {
         assert!(!run(cut).is_success() && !whole.exists(), "{cut}");

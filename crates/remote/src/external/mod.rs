@@ -11,17 +11,15 @@
 //! where the seconds of tools lie on our clock, `account` what becomes of their totals.
 
 mod account;
-mod error;
 mod running;
-pub(crate) mod streams;
+mod streams;
 mod trial;
 mod window;
 
-pub use error::ToolError;
 pub use trial::NOTHING_ARRIVED;
 
-use crate::ExecutionTarget;
 use crate::agents::Flown;
+use crate::{ExecutionTarget, RemoteError};
 use linerate_hosts::tools::Task;
 use linerate_plan::Backend;
 use linerate_plan::timing::Timing;
@@ -63,7 +61,7 @@ impl ToolTrial<'_> {
     ///
     /// # Errors
     /// A tool cannot send this traffic or does not come up, or a host is lost.
-    pub fn run(&self, interrupted: &AtomicBool) -> Result<Flown, ToolError> {
+    pub fn run(&self, interrupted: &AtomicBool) -> Result<Flown, RemoteError> {
         trial::run(self, interrupted)
     }
 }

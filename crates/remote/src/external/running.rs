@@ -1,16 +1,15 @@
 //! One tool on one host: its session, and what it says.
 
-use super::streams::{NUMBER, Streams};
+use super::ToolHost;
+use super::streams::Streams;
 use super::window::{Counts, Interval};
-use super::{ToolError, ToolHost};
-use crate::error::{Fault as Cut, RemoteError};
-use crate::live::{Heard, Live};
+use crate::error::{Fault as Why, RemoteError};
+use crate::live::Live;
 use crate::session::{Kind, Session, Stream};
-use crate::words::quoted;
-use linerate_hosts::phases::{Status, Supervision};
+use crate::words::line;
+use linerate_hosts::phases::{Cause, Signal, Status, Supervision};
 use linerate_hosts::tools::{self, Exit, Fault, FaultKind, Invocation, Monitor, Report, Side, State, Task};
 use linerate_plan::Backend;
-use std::time::Duration;
 
 /// A tool that has printed so much, and so much for each sample, is ended.
 const MOST_LINES: u64 = 8 << 20;
@@ -19,9 +18,8 @@ const MOST_SAMPLE: u64 = 512;
 const MOST_JSON: u64 = 96 << 20;
 /// A server that says nothing of it is taken for up after so long.
 const SETTLED_NS: u64 = 1_000_000_000;
-/// How long a tool that was asked to end may take to print its totals, and how long then what is told to.
-const TOTALS_NS: u64 = 5_000_000_000;
-const END_NS: u64 = 2_000_000_000;
+/// How long a tool that was asked to end may take to print its totals, and how long then each harder way to end it.
+const END_NS: u64 = 4_000_000_000;
 
 /// A tool on its host, from its session's beginning to its end.
 pub(super) struct Running<'a> {
@@ -36,23 +34,16 @@ pub(super) struct Running<'a> {
     streams: Streams,
     written: u64,
     flooded: bool,
-    /// When it last said something.
-    pub heard_ns: u64,
-    /// When it was asked to end, and how far that has gone.
-    asked_ns: Option<u64>,
-    pressed: u32,
     /// When it was over, or was given up.
     pub over_ns: Option<u64>,
 }
 
 impl<'a> Running<'a> {
     /// Makes it ready; it begins when it is told to go.
-    pub fn start(host: &'a ToolHost, side: Side, task: Task) -> Result<Running<'a>, ToolError> {
-        let refused = |refusal| ToolError::Refused { host: host.place.name().into(), refusal };
-        let invocation = tools::command(host.tool, side, &task).map_err(refused)?;
-        let monitor = Monitor::new(host.tool, side);
-        let words: Vec<String> = invocation.argv.iter().map(|word| quoted(word)).collect();
-        let command = format!("echo {NUMBER}$$ >&2; exec {}", words.join(" "));
+    pub fn start(host: &'a ToolHost, side: Side, task: Task) -> Result<Running<'a>, RemoteError> {
+        let refused = |what: String| RemoteError::new(host.place.name(), Why::Tester, what);
+        let invocation = tools::command(host.tool, side, &task).map_err(|what| refused(what.to_string()))?;
+        let command = format!("exec {}", line(&invocation.argv, false));
         let session = Session::start_as(&host.place, Kind::Watched, &command, host.sudo)?;
         Ok(Running {
             host,
@@ -60,14 +51,11 @@ impl<'a> Running<'a> {
             task,
             invocation,
             live: Live::of(session, Supervision::new(None, END_NS), 0),
-            monitor,
+            monitor: Monitor::new(host.tool, side),
             arrivals: Vec::new(),
             streams: Streams::default(),
             written: 0,
             flooded: false,
-            heard_ns: 0,
-            asked_ns: None,
-            pressed: 0,
             over_ns: None,
         })
     }
@@ -100,58 +88,43 @@ impl<'a> Running<'a> {
     pub fn is_up(&self, now: u64) -> bool {
         let began = self.live.began.map(|(at, _)| at);
         match self.report().state {
-            State::Ready | State::AtZero | State::Running => true,
+            State::Up => true,
             // iperf3 -J and netserver listen without a word.
             State::Starting => !self.is_live() && began.is_some_and(|at| now.saturating_sub(at) > SETTLED_NS),
-            State::WaitingForLink | State::Ended | State::Failed => false,
+            State::Over => false,
         }
     }
 
     /// Takes what there is to hear, and presses on with an end that was asked for.
-    pub fn hear(&mut self, now: u64) -> Result<(), ToolError> {
+    pub fn hear(&mut self, now: u64) -> Result<(), RemoteError> {
         if self.over_ns.is_some() {
             return Ok(());
         }
-        let place = &self.host.place;
-        let heard = self.live.hear(now);
-        let mut heard = heard.map_err(|e| RemoteError::system(place.name(), "wait for ssh", &e))?;
         // What went wrong is told on standard error, and what follows from it in the totals.
-        heard.sort_by_key(|heard| !matches!(heard, Heard::Wrote(Stream::Error, _)));
-        for heard in heard {
-            self.heard_ns = now;
-            match heard {
-                Heard::Began => {}
-                Heard::Wrote(stream, bytes) => self.wrote(stream, &bytes, now),
-                Heard::Unheard => {
-                    return Err(
-                        RemoteError::new(place.name(), Cut::Unheard(place.silence()), self.doing()).into()
-                    );
-                }
-                Heard::Over(status) => self.over(exit(status), now),
+        let mut heard = [Vec::new(), Vec::new()];
+        let step =
+            self.live.step(&self.host.place, now, &mut |stream, bytes| heard[stream as usize].extend(bytes));
+        self.wrote(Stream::Error, &heard[1], now);
+        self.wrote(Stream::Output, &heard[0], now);
+        match step {
+            Ok(None) => {}
+            Ok(Some(_)) => self.over(self.live.status.map_or(Exit::Lost, exit), now),
+            Err(error) if self.host.sudo && error.said.contains("sudo") => {
+                return Err(self.failed(&Fault::new(FaultKind::NoPrivilege, error.said.as_bytes())));
+            }
+            Err(error) => {
+                let said = if error.said.is_empty() { String::new() } else { format!("; {}", error.said) };
+                return Err(RemoteError { said: self.doing() + &said, ..error });
             }
         }
-        if let Some(lost) = place.lost() {
-            return Err(RemoteError { said: format!("{}; {}", self.doing(), lost.said), ..lost }.into());
-        }
-        if self.over_ns.is_none() && self.live.is_overdue(now) {
-            if self.live.began.is_none() && self.asked_ns.is_none() {
-                return Err(self.not_started());
-            }
-            // Its session is gone and its host is not: somebody there killed it.
-            self.over(Exit::Signal(libc::SIGKILL), now);
-        }
-        self.press(now);
         Ok(())
     }
 
     fn wrote(&mut self, stream: Stream, bytes: &[u8], now: u64) {
         self.written = self.written.saturating_add(bytes.len() as u64);
         if self.written > self.most_output() {
-            if !self.flooded {
-                self.flooded = true;
-                self.kill(now);
-            }
-            return;
+            self.flooded = true;
+            return self.live.stop(Cause::Limit, Signal::Kill, now);
         }
         let lines = self.streams.take(stream, bytes);
         self.monitor.feed(&lines);
@@ -168,63 +141,39 @@ impl<'a> Running<'a> {
     fn over(&mut self, exit: Exit, now: u64) {
         let last = self.streams.finish();
         self.monitor.feed(&last);
-        self.monitor.end(exit, self.asked_ns.is_some());
+        self.monitor.end(exit, self.live.is_ending());
         self.arrivals.resize(self.monitor.report().samples.len(), now);
         self.over_ns = Some(now);
     }
 
-    fn not_started(&self) -> ToolError {
-        let error = self.live.not_started(self.host.place.name());
-        if self.host.sudo && error.said.contains("sudo") {
-            let fault = Fault::new(FaultKind::NoPrivilege, error.said.as_bytes());
-            return self.failed(fault);
-        }
-        error.into()
-    }
-
     /// It failed before there was a load.
-    pub fn failed(&self, fault: Fault) -> ToolError {
-        let host = self.host.place.name().into();
-        ToolError::Failed { host, tool: self.host.tool, doing: self.doing(), fault }
+    pub fn failed(&self, fault: &Fault) -> RemoteError {
+        let (tool, doing) = (self.host.tool, self.doing());
+        self.error(format!("{tool} failed while {doing}: {}; {}", fault.message, fault.remedy(tool)))
     }
 
-    /// It did not come up.
-    pub fn late(&self, within: Duration) -> ToolError {
-        let host = self.host.place.name().into();
-        let command = self.invocation.argv.join(" ");
-        ToolError::Late { host, tool: self.host.tool, doing: self.doing(), within, command }
+    /// It did not come up within so many seconds.
+    pub fn late(&self, within_s: u64) -> RemoteError {
+        let (tool, doing, command) = (self.host.tool, self.doing(), self.invocation.argv.join(" "));
+        self.error(format!(
+            "{tool} did nothing for {within_s} s while {doing}; see whether its interface has a link, and run it there by hand: \
+             {command}"
+        ))
     }
 
-    /// Asks it to end so that it says its totals. Once is enough.
+    fn error(&self, said: String) -> RemoteError {
+        RemoteError::new(self.host.place.name(), Why::Tester, said)
+    }
+
+    /// Asks it to end so that it says its totals.
     pub fn stop(&mut self, now: u64) {
-        if self.over_ns.is_some() || self.asked_ns.is_some() {
-            return;
-        }
-        match (self.invocation.stop_signal, self.streams.process) {
-            ("INT", Some(process)) => self.live.session.interrupt(process),
-            ("KILL", _) => return self.kill(now),
-            _ => self.live.session.terminate(),
-        }
-        self.asked_ns = Some(now);
-    }
-
-    fn kill(&mut self, now: u64) {
-        self.asked_ns.get_or_insert(now);
-        self.pressed = 2;
-        self.live.session.kill();
-    }
-
-    /// One that was asked to end and does not is told to, then killed, then given up: the supervising shell has its orders.
-    fn press(&mut self, now: u64) {
-        let Some(asked) = self.asked_ns.filter(|_| self.over_ns.is_none()) else { return };
-        let since = now.saturating_sub(asked);
-        if since > TOTALS_NS && self.pressed == 0 {
-            self.pressed = 1;
-            self.live.session.terminate();
-        } else if since > TOTALS_NS + END_NS && self.pressed == 1 {
-            self.kill(now);
-        } else if since > TOTALS_NS + 2 * END_NS {
-            self.over(Exit::Lost, now);
+        let signal = match self.invocation.stop_signal {
+            "INT" => Signal::Interrupt,
+            "KILL" => Signal::Kill,
+            _ => Signal::Terminate,
+        };
+        if self.over_ns.is_none() {
+            self.live.stop(Cause::Trial, signal, now);
         }
     }
 

@@ -3,8 +3,6 @@
 use crate::session::Stream;
 use std::mem::take;
 
-/// What the command writes to standard error first: the number of its process there.
-pub(crate) const NUMBER: &str = "linerate-process ";
 /// A line that is longer is handed on in pieces.
 const LONGEST: usize = 64 * 1024;
 
@@ -12,8 +10,6 @@ const LONGEST: usize = 64 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     partial: [Vec<u8>; 2],
-    /// The tool's process on its host, once it is known.
-    pub process: Option<u32>,
 }
 
 impl Streams {
@@ -27,11 +23,7 @@ impl Streams {
             None => 0,
         };
         let rest = partial.split_off(whole);
-        let lines = std::mem::replace(partial, rest);
-        match (stream, self.process) {
-            (Stream::Error, None) => self.without_number(lines),
-            _ => lines,
-        }
+        std::mem::replace(partial, rest)
     }
 
     /// What is left of both, when nothing more will come.
@@ -42,13 +34,6 @@ impl Streams {
             .filter(|last| !last.is_empty())
             .collect::<Vec<_>>()
             .join(&b'\n')
-    }
-
-    fn without_number(&mut self, lines: Vec<u8>) -> Vec<u8> {
-        let end = memchr::memchr(b'\n', &lines).map_or(lines.len(), |end| end + 1);
-        let first = String::from_utf8_lossy(&lines[..end]);
-        self.process = first.strip_prefix(NUMBER).and_then(|number| number.trim().parse().ok());
-        if self.process.is_some() { lines[end..].to_vec() } else { lines }
     }
 }
 
@@ -61,19 +46,18 @@ mod tests {
         let mut streams = Streams::default();
         let mut all = Vec::new();
         for (stream, piece) in [
-            (Stream::Error, "linerate-proc"),
             (Stream::Output, "to"),
-            (Stream::Error, "ess 4711\n501.2 main_"),
+            (Stream::Error, "501.2 main_"),
             (Stream::Output, "tals\nla"),
-            (Stream::Error, "thread\nlinerate-process 1\ncut"),
+            (Stream::Error, "thread\ncut"),
             (Stream::Output, "st"),
         ] {
             all.extend(streams.take(stream, piece.as_bytes()));
         }
         all.extend(streams.finish());
         let text = String::from_utf8(all).unwrap();
-        assert_eq!(text, "totals\n501.2 main_thread\nlinerate-process 1\ncut\nlast");
-        assert_eq!((streams.process, streams.finish().len()), (Some(4711), 0));
+        assert_eq!(text, "totals\n501.2 main_thread\ncut\nlast");
+        assert_eq!(streams.finish().len(), 0);
     }
 
     #[test]

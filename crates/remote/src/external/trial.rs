@@ -1,9 +1,9 @@
 //! What is done when in a trial over hosts' tools.
 
+use super::ToolTrial;
 use super::account::Account;
 use super::running::Running;
 use super::window::{Counts, Window};
-use super::{ToolError, ToolTrial};
 use crate::agents::Flown;
 use crate::error::RemoteError;
 use crate::live::PROBES;
@@ -31,7 +31,7 @@ const SPARE_S: u64 = 3;
 const WIND_DOWN_NS: u64 = 3_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
-pub(super) fn run(trial: &ToolTrial<'_>, interrupted: &AtomicBool) -> Result<Flown, ToolError> {
+pub(super) fn run(trial: &ToolTrial<'_>, interrupted: &AtomicBool) -> Result<Flown, RemoteError> {
     let mut flight = Flight::new(trial, interrupted)?;
     let flown = flight.fly();
     if flown.is_err() {
@@ -50,7 +50,7 @@ struct Flight<'a> {
 }
 
 impl<'a> Flight<'a> {
-    fn new(trial: &'a ToolTrial<'a>, interrupted: &'a AtomicBool) -> Result<Flight<'a>, ToolError> {
+    fn new(trial: &'a ToolTrial<'a>, interrupted: &'a AtomicBool) -> Result<Flight<'a>, RemoteError> {
         let load_s = trial.timing.load_ns().div_ceil(SECOND_NS) + SPARE_S;
         // Where a link has to come up first, the others go on until it has, and until the device forwards.
         let wait_s = trial.generators.iter().map(|(_, t)| u64::from(t.link_wait_s)).max().unwrap_or(0);
@@ -79,7 +79,7 @@ impl<'a> Flight<'a> {
         Ok(Flight { trial, interrupted, generators, receiver, go_ns: None, faults: Vec::new() })
     }
 
-    fn fly(&mut self) -> Result<Flown, ToolError> {
+    fn fly(&mut self) -> Result<Flown, RemoteError> {
         if self.get_ready()? {
             self.send();
             self.watch()?;
@@ -105,7 +105,7 @@ impl<'a> Flight<'a> {
     }
 
     /// Waits a moment, and takes what tools say; gives the time.
-    fn pump(&mut self) -> Result<u64, ToolError> {
+    fn pump(&mut self) -> Result<u64, RemoteError> {
         let mut wanted: Vec<(RawFd, libc::c_short)> = Vec::new();
         for tool in self.all().filter(|tool| tool.over_ns.is_none()) {
             let place = tool.host.place.watched();
@@ -119,7 +119,7 @@ impl<'a> Flight<'a> {
     }
 
     /// Sessions are made, the receiver counts, clocks are compared. `false` if the user wants to stop.
-    fn get_ready(&mut self) -> Result<bool, ToolError> {
+    fn get_ready(&mut self) -> Result<bool, RemoteError> {
         let mut went = None;
         loop {
             let now = self.pump()?;
@@ -143,7 +143,7 @@ impl<'a> Flight<'a> {
                 Some(_) if receiver.is_up(now) && asked => return Ok(true),
                 Some(_) if has_failed(receiver) => return Err(failure(receiver)),
                 Some(at) if !receiver.is_up(now) && now.saturating_sub(at) > within * SECOND_NS => {
-                    return Err(receiver.late(Duration::from_secs(within)));
+                    return Err(receiver.late(within));
                 }
                 Some(_) => {}
             }
@@ -168,7 +168,7 @@ impl<'a> Flight<'a> {
     }
 
     /// Looks on until the window is over, or something else is.
-    fn watch(&mut self) -> Result<(), ToolError> {
+    fn watch(&mut self) -> Result<(), RemoteError> {
         let (mut seen, mut sending) = (0, None);
         loop {
             let now = self.pump()?;
@@ -207,16 +207,16 @@ impl<'a> Flight<'a> {
     }
 
     /// A generator that sends nothing, or does not end.
-    fn look_at(&self, generator: &Running<'_>, now: u64) -> Result<(), ToolError> {
+    fn look_at(&self, generator: &Running<'_>, now: u64) -> Result<(), RemoteError> {
         let since = now.saturating_sub(self.go_ns.unwrap_or(now));
         let up_s = u64::from(generator.invocation.lead_s) + UP_WITHIN_S;
         let sent = generator.report().has_traffic() || !generator.is_live();
         if !sent && since > up_s * SECOND_NS {
-            return Err(generator.late(Duration::from_secs(up_s)));
+            return Err(generator.late(up_s));
         }
         let limit_s = u64::from(generator.invocation.limit_s) + UP_WITHIN_S;
         if since > limit_s * SECOND_NS {
-            return Err(generator.late(Duration::from_secs(limit_s)));
+            return Err(generator.late(limit_s));
         }
         Ok(())
     }
@@ -263,7 +263,7 @@ impl<'a> Flight<'a> {
     }
 
     /// Ends generators, waits for the last frames, ends the receiver.
-    fn end(&mut self) -> Result<(), ToolError> {
+    fn end(&mut self) -> Result<(), RemoteError> {
         let mut now = monotonic_ns();
         self.generators.iter_mut().for_each(|generator| generator.stop(now));
         while self.generators.iter().any(|g| g.over_ns.is_none()) {
@@ -325,14 +325,14 @@ impl<'a> Flight<'a> {
 }
 
 fn has_fault(tool: &Running<'_>) -> bool {
-    tool.report().faults.iter().any(|f| f.fatal && f.kind != FaultKind::NoTraffic)
+    tool.report().faults.iter().any(|f| f.kind.is_fatal() && f.kind != FaultKind::NoTraffic)
 }
 
 /// It will not do it the next time either. What crashed or found nobody at the other end may.
 fn cannot_begin(tool: &Running<'_>) -> bool {
     use FaultKind::{Crashed, Garbled, NoTraffic, PeerGone};
     let passing = [Crashed, Garbled, NoTraffic, PeerGone];
-    let told = tool.report().faults.iter().find(|fault| fault.fatal);
+    let told = tool.report().fatal();
     !tool.report().has_traffic() && told.is_some_and(|fault| !passing.contains(&fault.kind))
 }
 
@@ -340,7 +340,7 @@ fn has_failed(tool: &Running<'_>) -> bool {
     tool.over_ns.is_some() || has_fault(tool)
 }
 
-fn failure(tool: &Running<'_>) -> ToolError {
-    let told = tool.report().faults.iter().find(|f| f.fatal).cloned();
-    tool.failed(told.unwrap_or_else(|| Fault::new(FaultKind::Crashed, b"it ended")))
+fn failure(tool: &Running<'_>) -> RemoteError {
+    let ended = Fault::new(FaultKind::Crashed, b"it ended");
+    tool.failed(tool.report().fatal().unwrap_or(&ended))
 }

@@ -2,9 +2,9 @@
 
 use crate::error::RemoteError;
 use crate::execution_target::ExecutionTarget;
-use crate::run::{Exchange, Order};
+use crate::run::Order;
 use crate::scan::{Part, Scanner, fresh_mark};
-use crate::session::{Kind, Stream};
+use crate::session::Stream;
 use crate::words;
 use linerate_hosts::phases::{Outcome, Status};
 use linerate_hosts::systems::MOST_BYTES;
@@ -99,15 +99,15 @@ fn session(
     let mark = fresh_mark().map_err(|e| RemoteError::system(place.name(), "make a mark", &e))?;
     let script = format!("set -- {mark}; {HEAD}\n{}\n:", lines.join("\n"));
     let mut scanner = Scanner::new(&mark);
-    let mut exchange =
-        Exchange::start(place, Kind::Watched, &Order::new(&script).within(limit), interrupted)?;
-    exchange.finish(&mut |stream, bytes| {
+    let mut each = |stream, bytes: &[u8]| {
         if stream == Stream::Output {
             let mut parts = Vec::new();
             scanner.feed(bytes, &mut parts);
             parts.into_iter().for_each(|part| listener.take(part));
         }
-    })
+    };
+    let outcome = place.exchange(&Order::new(&script).within(limit), None, interrupted, &mut each)?;
+    outcome.map_err(|e| RemoteError::system(place.name(), "ask", &e))
 }
 
 /// Sorts output by program.

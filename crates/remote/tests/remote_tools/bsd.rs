@@ -4,9 +4,9 @@ use crate::sshd::{SshLab, wait_until};
 use linerate_hosts::tools::{Task, one_flow};
 use linerate_plan::Backend;
 use linerate_plan::timing::Timing;
-use linerate_remote::ExecutionTarget;
 use linerate_remote::agents::Flown;
-use linerate_remote::external::{ToolError, ToolHost, ToolTrial};
+use linerate_remote::external::{ToolHost, ToolTrial};
+use linerate_remote::{ExecutionTarget, RemoteError};
 use linerate_wire::{Family, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
 use std::fs;
 use std::path::PathBuf;
@@ -78,7 +78,7 @@ impl Bsd {
         generators: &[&str],
         pps: Option<f64>,
         stop: &AtomicBool,
-    ) -> (Result<Flown, ToolError>, Duration) {
+    ) -> (Result<Flown, RemoteError>, Duration) {
         let generators: Vec<_> =
             generators.iter().map(|name| (self.host(name), task(pps, Some(name)))).collect();
         let receiver = self.host("rec");
@@ -96,7 +96,7 @@ impl Bsd {
     }
 
     /// A trial that nobody disturbs.
-    pub fn trial(&self, generators: &[&str], pps: Option<f64>) -> Result<Flown, ToolError> {
+    pub fn trial(&self, generators: &[&str], pps: Option<f64>) -> Result<Flown, RemoteError> {
         self.fly(generators, pps, &AtomicBool::new(false)).0
     }
 }

@@ -5,8 +5,8 @@ use crate::sshd::wait_until;
 use linerate_plan::Backend;
 use linerate_plan::timing::Timing;
 use linerate_remote::agents::Flown;
-use linerate_remote::external::{ToolError, ToolHost, ToolTrial};
-use linerate_remote::{ExecutionTarget, Target};
+use linerate_remote::external::{ToolHost, ToolTrial};
+use linerate_remote::{ExecutionTarget, RemoteError, Target};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ fn long() -> Bsd {
 }
 
 /// Such a trial, in which something happens while frames are sent.
-fn disturbed(bsd: &Bsd, stop: &AtomicBool, what: impl FnOnce() + Send) -> Result<Flown, ToolError> {
+fn disturbed(bsd: &Bsd, stop: &AtomicBool, what: impl FnOnce() + Send) -> Result<Flown, RemoteError> {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             bsd.wait_sending("gen");

@@ -6,9 +6,9 @@ use linerate_linux::net::netlink::{Route, VethEnd};
 use linerate_measure::trial::rates;
 use linerate_plan::Backend;
 use linerate_plan::timing::Timing;
-use linerate_remote::ExecutionTarget;
 use linerate_remote::agents::Flown;
-use linerate_remote::external::{ToolError, ToolHost, ToolTrial};
+use linerate_remote::external::{ToolHost, ToolTrial};
+use linerate_remote::{ExecutionTarget, RemoteError};
 use linerate_wire::{Family, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn changed(mut task: Task, change: impl FnOnce(&mut Task)) -> Task {
     task
 }
 
-fn fly(lab: &SshLab, tool: Backend, sent: Task, stop: &AtomicBool) -> Result<Flown, ToolError> {
+fn fly(lab: &SshLab, tool: Backend, sent: Task, stop: &AtomicBool) -> Result<Flown, RemoteError> {
     let receiver = host(lab, "rec", tool);
     let counted = Task { interface: "r0".into(), ..sent.clone() };
     let trial = ToolTrial {

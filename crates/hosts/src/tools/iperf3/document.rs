@@ -2,19 +2,13 @@
 
 use super::kind;
 use crate::tools::Side;
-use crate::tools::report::{Report, Sample, State};
+use crate::tools::report::{Report, Sample, State, Totals};
 use serde::Deserialize;
 
-/// A whole document of `-J`, or an event of `--json-stream`.
-pub struct Document {
-    body: Body,
-    /// An event of a stream is part of a test only.
-    event: Option<String>,
-}
-
+/// A document of `-J`.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Body {
+pub struct Document {
     start: Start,
     intervals: Vec<Interval>,
     end: End,
@@ -61,57 +55,23 @@ struct Sum {
     omitted: bool,
 }
 
-/// The event's name alone.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Event {
-    event: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Data<T> {
-    data: T,
-}
-
 impl Document {
-    /// Reads one.
-    pub fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
-        let Event { event: Some(event) } = serde_json::from_slice(bytes)? else {
-            return Ok(Document { body: serde_json::from_slice(bytes)?, event: None });
-        };
-        let mut body = Body::default();
-        match event.as_str() {
-            "start" => body.start = serde_json::from_slice::<Data<Start>>(bytes)?.data,
-            "interval" => body.intervals.push(serde_json::from_slice::<Data<Interval>>(bytes)?.data),
-            "end" => body.end = serde_json::from_slice::<Data<End>>(bytes)?.data,
-            "error" => body.error = Some(serde_json::from_slice::<Data<String>>(bytes)?.data),
-            // What the other side said, and whatever comes later.
-            _ => {}
+    /// Enters it.
+    pub fn into_report(self, side: Side, report: &mut Report) {
+        let start = self.start.test_start;
+        let is_udp = start.protocol.eq_ignore_ascii_case("udp");
+        let datagram = start.blksize.and_then(whole).filter(|bytes| is_udp && *bytes > 0);
+        for interval in self.intervals.iter().filter(|i| !i.sum.omitted) {
+            report.sample(interval.sum.sample(datagram));
         }
-        Ok(Document { body, event: Some(event) })
-    }
-
-    /// Enters it. `datagram` is kept between the events of a stream.
-    pub fn into_report(self, side: Side, datagram: &mut Option<u64>, report: &mut Report) {
-        let Document { body, event } = self;
-        let start = body.start.test_start;
-        if start.protocol.eq_ignore_ascii_case("udp") {
-            *datagram = start.blksize.and_then(whole).filter(|b| *b > 0);
-        }
-        for interval in body.intervals.into_iter().filter(|i| !i.sum.omitted) {
-            report.sample(interval.sum.sample(*datagram));
-        }
-        if let Some(error) = body.error {
-            if error.starts_with("interrupt - ") || error.starts_with("error - interrupt - ") {
-                // Ended by a signal to itself: its samples count, its totals are of no whole test.
-                return report.moves(State::Ended);
+        match self.error {
+            // Ended by a signal to itself: its samples count, its totals are of no whole test.
+            Some(error) if error.starts_with("interrupt - ") || error.starts_with("error - interrupt - ") => {
             }
-            return report.fault(kind(error.as_bytes()), error.as_bytes());
+            Some(error) => report.fault(kind(error.as_bytes()), error.as_bytes()),
+            None => self.end.into_totals(side, datagram, report),
         }
-        if event.as_deref().is_none_or(|e| e == "end") {
-            body.end.into_totals(side, *datagram, report);
-            report.moves(State::Ended);
-        }
+        report.moves(State::Over);
     }
 }
 
@@ -119,15 +79,12 @@ impl Sum {
     fn sample(&self, datagram: Option<u64>) -> Sample {
         let seconds = self.seconds.filter(|s| s.is_finite() && (0.0..1e9).contains(s));
         let packets = datagram.and(self.bytes).and_then(whole).zip(datagram).map(|(bytes, of)| bytes / of);
-        let rate = |count: f64| seconds.filter(|s| *s > 0.0).map(|s| count / s);
         let end = self.end.filter(|s| (0.0..1e9).contains(s)).unwrap_or(0.0);
         Sample {
             end_us: (end * 1e6).round() as u64,
             interval_us: (seconds.unwrap_or(0.0) * 1e6).round() as u64,
             packets,
-            pps: packets.and_then(|p| rate(p as f64)),
             bps: self.bits_per_second.filter(|b| b.is_finite() && *b >= 0.0),
-            lost: self.lost_packets.and_then(whole),
         }
     }
 }
@@ -142,13 +99,14 @@ impl End {
         let Some(ours) = ours else { return };
         let Some(bytes) = ours.bytes.and_then(whole) else { return };
         let lost = |sum: &Option<Sum>| sum.as_ref().and_then(|s| s.lost_packets).and_then(whole);
-        let totals = &mut report.totals;
         let counted = ours.packets.and_then(whole).filter(|_| side == Side::Generator);
-        totals.bytes = Some(bytes);
-        totals.packets = datagram.map(|of| bytes / of).or(counted);
-        totals.seconds = ours.seconds.filter(|s| (0.0..1e9).contains(s));
-        totals.lost = lost(&self.sum_received).or(lost(&self.sum));
-        totals.said = true;
+        report.says(Totals {
+            bytes: Some(bytes),
+            packets: datagram.map(|of| bytes / of).or(counted),
+            seconds: ours.seconds.filter(|s| (0.0..1e9).contains(s)),
+            lost: lost(&self.sum_received).or(lost(&self.sum)),
+            said: true,
+        });
     }
 }
 
