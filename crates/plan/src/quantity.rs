@@ -148,7 +148,7 @@ pub(super) fn size(text: &str) -> Result<FrameMix, Diagnostic> {
     if first.is_none_or(|c| !c.is_ascii_digit() && c != '-') {
         return text
             .parse()
-            .map_err(|e: linerate_wire::LengthError| Diagnostic::new(e.to_string()).remedy(EXAMPLE));
+            .map_err(|e: linerate_wire::WireError| Diagnostic::new(e.to_string()).remedy(EXAMPLE));
     }
     let bytes = length(text)?;
     bytes.to_string().parse().map_err(|_| {

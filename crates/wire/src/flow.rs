@@ -1,11 +1,10 @@
 //! Flow spaces: which addresses and ports the test frames carry, by number, in constant time.
 
-use crate::Family;
 use crate::flow_random::RandomSpace;
+use crate::{Family, WireError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use thiserror::Error;
 
 /// The port of a range that names none: pkt-gen's default.
 pub const DEFAULT_PORT: u16 = 1234;
@@ -45,59 +44,6 @@ impl Flow {
     }
 }
 
-/// Why a flow space cannot be had.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum FlowError {
-    /// The text is not in the grammar.
-    #[error(
-        "{text:?} is not a range of addresses and ports: {why}; write for example \
-             198.18.10.1:2001-198.18.10.20:2010, [2001:2::1]:2001-[2001:2::14]:2010 or 198.18.65.0/24:2000-2010"
-    )]
-    Syntax {
-        /// The text that was given.
-        text: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// A range ends before it starts. pkt-gen swaps the ends without a word.
-    #[error("{text:?}: the {what} run backwards; write {suggestion}")]
-    Reversed {
-        /// The text that was given.
-        text: String,
-        /// `addresses` or `ports`.
-        what: &'static str,
-        /// The range the right way round.
-        suggestion: String,
-    },
-    /// Sources and destinations, or the two ends of a range, are of different families.
-    #[error("{first} is {first_family}, {second} is {second_family}: both must be of one family")]
-    FamilyMismatch {
-        /// One range or address.
-        first: String,
-        /// Its family.
-        first_family: Family,
-        /// The other.
-        second: String,
-        /// Its family.
-        second_family: Family,
-    },
-    /// More flows than the limit.
-    #[error(
-        "{what} has {flows} flows or addresses, more than the limit of {limit}; narrow the ranges or limit the flows"
-    )]
-    TooLarge {
-        /// What is too large.
-        what: String,
-        /// How many there are (cut to 128 bits).
-        flows: u128,
-        /// How many may be.
-        limit: u64,
-    },
-    /// No flows were asked for.
-    #[error("a flow space needs at least one flow; ask for 1 to {MAX_FLOWS}")]
-    Empty,
-}
-
 /// A range of addresses times a range of ports: one side of a flow space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EndpointRange {
@@ -114,36 +60,23 @@ impl EndpointRange {
     ///
     /// # Errors
     /// Mixed families, reversed ends, more than [`MAX_PARSED_FLOWS`] addresses.
-    pub fn new(first: IpAddr, last: IpAddr, first_port: u16, last_port: u16) -> Result<Self, FlowError> {
+    pub fn new(first: IpAddr, last: IpAddr, first_port: u16, last_port: u16) -> Result<Self, WireError> {
         let family = family_of(first);
         let ends = format!("{first}-{last}");
         if family_of(last) != family {
-            return Err(FlowError::FamilyMismatch {
-                first: first.to_string(),
-                first_family: family,
-                second: last.to_string(),
-                second_family: family_of(last),
-            });
+            return Err(mismatch((first, family), (last, family_of(last))));
         }
         let (from, to) = (address_bits(first), address_bits(last));
         if to < from {
-            return Err(FlowError::Reversed {
-                text: ends,
-                what: "addresses",
-                suggestion: format!("{last}-{first}"),
-            });
+            return Err(reversed(&ends, "addresses", &format!("{last}-{first}")));
         }
         if to - from >= u128::from(MAX_PARSED_FLOWS) {
             let flows = (to - from).saturating_add(1);
-            return Err(FlowError::TooLarge { what: ends, flows, limit: MAX_PARSED_FLOWS });
+            return Err(too_large(ends, flows, MAX_PARSED_FLOWS));
         }
         if last_port < first_port {
             let text = format!("{first_port}-{last_port}");
-            return Err(FlowError::Reversed {
-                text,
-                what: "ports",
-                suggestion: format!("{last_port}-{first_port}"),
-            });
+            return Err(reversed(&text, "ports", &format!("{last_port}-{first_port}")));
         }
         let (addresses, ports) = ((to - from) as u64 + 1, u32::from(last_port - first_port) + 1);
         Ok(EndpointRange { family, first: from, addresses, first_port, ports })
@@ -251,9 +184,9 @@ impl From<FlowSpace> for Form {
 }
 
 impl TryFrom<Form> for FlowSpace {
-    type Error = FlowError;
+    type Error = WireError;
 
-    fn try_from(form: Form) -> Result<FlowSpace, FlowError> {
+    fn try_from(form: Form) -> Result<FlowSpace, WireError> {
         match form {
             Form::Ranges { source, destination, flows } => {
                 Ok(FlowSpace::new(source, destination)?.with_limit(flows))
@@ -269,23 +202,14 @@ impl FlowSpace {
     ///
     /// # Errors
     /// Mixed families, or more than [`MAX_PARSED_FLOWS`] flows.
-    pub fn new(src: EndpointRange, dst: EndpointRange) -> Result<Self, FlowError> {
+    pub fn new(src: EndpointRange, dst: EndpointRange) -> Result<Self, WireError> {
         if src.family != dst.family {
-            return Err(FlowError::FamilyMismatch {
-                first: src.to_string(),
-                first_family: src.family,
-                second: dst.to_string(),
-                second_family: dst.family,
-            });
+            return Err(mismatch((src, src.family), (dst, dst.family)));
         }
         let side = |r: &EndpointRange| u128::from(r.addresses) * u128::from(r.ports);
         let flows = side(&src) * side(&dst);
         if flows > u128::from(MAX_PARSED_FLOWS) {
-            return Err(FlowError::TooLarge {
-                what: format!("{src} > {dst}"),
-                flows,
-                limit: MAX_PARSED_FLOWS,
-            });
+            return Err(too_large(format!("{src} > {dst}"), flows, MAX_PARSED_FLOWS));
         }
         Ok(FlowSpace { kind: Kind::Grid { src, dst }, len: flows as u64 })
     }
@@ -294,7 +218,7 @@ impl FlowSpace {
     ///
     /// # Errors
     /// As [`new`](Self::new), and what is wrong with the text.
-    pub fn parse(src: &str, dst: &str) -> Result<Self, FlowError> {
+    pub fn parse(src: &str, dst: &str) -> Result<Self, WireError> {
         Self::new(src.parse()?, dst.parse()?)
     }
 
@@ -307,8 +231,8 @@ impl FlowSpace {
     /// which stays inside 198.18.10.0/23 and 198.19.8.0/21.
     ///
     /// # Errors
-    /// [`FlowError::Empty`] for 0, [`FlowError::TooLarge`] above [`MAX_FLOWS`].
-    pub fn benchmark(family: Family, flows: u32) -> Result<Self, FlowError> {
+    /// 0 flows, or more than [`MAX_FLOWS`].
+    pub fn benchmark(family: Family, flows: u32) -> Result<Self, WireError> {
         let (src, dst): (IpAddr, IpAddr) = match family {
             Family::V4 => (Ipv4Addr::new(198, 18, 10, 1).into(), Ipv4Addr::new(198, 19, 10, 1).into()),
             Family::V6 => (
@@ -324,7 +248,7 @@ impl FlowSpace {
     ///
     /// # Errors
     /// As [`benchmark`](Self::benchmark), and mixed families, and addresses that would run past the last one.
-    pub fn benchmark_from(src: IpAddr, dst: IpAddr, flows: u32) -> Result<Self, FlowError> {
+    pub fn benchmark_from(src: IpAddr, dst: IpAddr, flows: u32) -> Result<Self, WireError> {
         check_count(flows)?;
         let (sources, ports) = benchmark_shape(flows);
         let destinations = flows.div_ceil(sources * u32::from(ports));
@@ -340,8 +264,8 @@ impl FlowSpace {
     /// 2001:2:0:8010::1, are distinct.
     ///
     /// # Errors
-    /// [`FlowError::Empty`] for 0, [`FlowError::TooLarge`] above [`MAX_FLOWS`].
-    pub fn rfc4814(family: Family, flows: u32, seed: u64) -> Result<Self, FlowError> {
+    /// 0 flows, or more than [`MAX_FLOWS`].
+    pub fn rfc4814(family: Family, flows: u32, seed: u64) -> Result<Self, WireError> {
         check_count(flows)?;
         Ok(FlowSpace { kind: Kind::Random(RandomSpace { family, seed }), len: flows.into() })
     }
@@ -356,11 +280,10 @@ impl FlowSpace {
     /// The number of flows, if a generator can take them.
     ///
     /// # Errors
-    /// [`FlowError::TooLarge`] above [`MAX_FLOWS`].
-    pub fn usable_len(&self) -> Result<u32, FlowError> {
+    /// More than [`MAX_FLOWS`].
+    pub fn usable_len(&self) -> Result<u32, WireError> {
         let len = u32::try_from(self.len).ok().filter(|&len| len <= MAX_FLOWS);
-        let (flows, limit) = (self.len.into(), MAX_FLOWS.into());
-        len.ok_or_else(|| FlowError::TooLarge { what: self.to_string(), flows, limit })
+        len.ok_or_else(|| too_large(self, self.len.into(), MAX_FLOWS.into()))
     }
 
     /// The family of the addresses.
@@ -455,16 +378,28 @@ fn benchmark_shape(flows: u32) -> (u32, u16) {
     (sources as u32, ports as u16)
 }
 
-fn check_count(flows: u32) -> Result<(), FlowError> {
+fn check_count(flows: u32) -> Result<(), WireError> {
     match flows {
-        0 => Err(FlowError::Empty),
+        0 => Err(WireError::new(format!("a flow space needs at least one flow; ask for 1 to {MAX_FLOWS}"))),
         1..=MAX_FLOWS => Ok(()),
-        _ => Err(FlowError::TooLarge {
-            what: "the flow space".into(),
-            flows: flows.into(),
-            limit: MAX_FLOWS.into(),
-        }),
+        _ => Err(too_large("the flow space", flows.into(), MAX_FLOWS.into())),
     }
+}
+
+/// Sources and destinations, or the two ends of a range, of different families.
+fn mismatch<T: fmt::Display>((first, family): (T, Family), (second, other): (T, Family)) -> WireError {
+    WireError::new(format!("{first} is {family}, {second} is {other}: both must be of one family"))
+}
+
+/// A range that ends before it starts. pkt-gen swaps the ends without a word.
+pub(crate) fn reversed(text: &str, what: &str, suggestion: &str) -> WireError {
+    WireError::new(format!("{text:?}: the {what} run backwards; write {suggestion}"))
+}
+
+fn too_large(what: impl fmt::Display, flows: u128, limit: u64) -> WireError {
+    WireError::new(format!(
+        "{what} has {flows} flows or addresses, more than the limit of {limit}; narrow the ranges or limit the flows"
+    ))
 }
 
 fn nth_after(address: IpAddr, n: u32) -> IpAddr {

@@ -1,6 +1,7 @@
 //! The grammar of address and port ranges: pkt-gen's, as documented and as used, and short forms.
 
-use crate::flow::{DEFAULT_PORT, EndpointRange, FlowError, address_bits, address_from, family_of};
+use crate::WireError;
+use crate::flow::{self, DEFAULT_PORT, EndpointRange, address_bits, address_from, family_of};
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
@@ -22,16 +23,14 @@ use std::str::FromStr;
 /// p there, here as well, but pkt-gen counts from its default port to p; `A-B:p-q` loses q in pkt-gen; and
 /// `A:p-q` takes q for an address.
 impl FromStr for EndpointRange {
-    type Err = FlowError;
+    type Err = WireError;
 
-    fn from_str(text: &str) -> Result<Self, FlowError> {
+    fn from_str(text: &str) -> Result<Self, WireError> {
         let text = text.trim();
         let parts = if text.contains('/') { read_prefix(text)? } else { read_range(text)? };
+        parts.forwards(text)?;
         let (first_port, last_port) = parts.ports;
-        EndpointRange::new(parts.first, parts.last, first_port, last_port).map_err(|error| match error {
-            FlowError::Reversed { what, .. } => reversed(text, what, &parts),
-            other => other,
-        })
+        EndpointRange::new(parts.first, parts.last, first_port, last_port)
     }
 }
 
@@ -41,22 +40,30 @@ struct Parts {
     ports: (u16, u16),
 }
 
-fn syntax(text: &str, why: impl Into<String>) -> FlowError {
-    FlowError::Syntax { text: text.to_owned(), why: why.into() }
+impl Parts {
+    /// Refuses a range that runs backwards, with the whole range the right way round.
+    fn forwards(&self, text: &str) -> Result<(), WireError> {
+        let Parts { first, last, ports: (p, q) } = *self;
+        let (first, last, what) = match address_bits(first) <= address_bits(last) {
+            true if p <= q => return Ok(()),
+            true => (first, last, "ports"),
+            false => (last, first, "addresses"),
+        };
+        let right = EndpointRange::new(first, last, p.min(q), p.max(q));
+        let suggestion = right.map_or_else(|_| format!("{first}-{last}"), |range| range.to_string());
+        Err(flow::reversed(text, what, &suggestion))
+    }
 }
 
-/// The error for a range that runs backwards, with the whole range the right way round.
-fn reversed(text: &str, what: &'static str, parts: &Parts) -> FlowError {
-    let (a, b) = (parts.first, parts.last);
-    let (first, last) = if address_bits(a) <= address_bits(b) { (a, b) } else { (b, a) };
-    let (p, q) = parts.ports;
-    let right = EndpointRange::new(first, last, p.min(q), p.max(q));
-    let suggestion = right.map_or_else(|_| format!("{first}-{last}"), |range| range.to_string());
-    FlowError::Reversed { text: text.to_owned(), what, suggestion }
+fn syntax(text: &str, why: impl std::fmt::Display) -> WireError {
+    WireError::new(format!(
+        "{text:?} is not a range of addresses and ports: {why}; write for example \
+         198.18.10.1:2001-198.18.10.20:2010, [2001:2::1]:2001-[2001:2::14]:2010 or 198.18.65.0/24:2000-2010"
+    ))
 }
 
 /// `low[-high]`, split at the first dash as pkt-gen does.
-fn read_range(text: &str) -> Result<Parts, FlowError> {
+fn read_range(text: &str) -> Result<Parts, WireError> {
     let (low, high) = match text.split_once('-') {
         Some((low, high)) => (low, Some(high)),
         None => (text, None),
@@ -77,7 +84,7 @@ fn read_range(text: &str) -> Result<Parts, FlowError> {
     }
 }
 
-fn join_ports(text: &str, low: Option<u16>, high: Option<&str>) -> Result<(u16, u16), FlowError> {
+fn join_ports(text: &str, low: Option<u16>, high: Option<&str>) -> Result<(u16, u16), WireError> {
     match (low, high) {
         (low, None) => Ok(both(low.unwrap_or(DEFAULT_PORT))),
         (None, Some(ports)) => read_ports(text, ports),
@@ -99,7 +106,7 @@ fn is_number(text: &str) -> bool {
 }
 
 /// Splits `address[:port]`; a bare IPv6 address, with more than one colon, has no port.
-fn split_port<'a>(text: &str, part: &'a str) -> Result<(&'a str, Option<&'a str>), FlowError> {
+fn split_port<'a>(text: &str, part: &'a str) -> Result<(&'a str, Option<&'a str>), WireError> {
     if let Some(rest) = part.strip_prefix('[') {
         let (address, rest) = rest.split_once(']').ok_or_else(|| syntax(text, "a bracket is not closed"))?;
         return match rest.strip_prefix(':') {
@@ -115,12 +122,12 @@ fn split_port<'a>(text: &str, part: &'a str) -> Result<(&'a str, Option<&'a str>
     }
 }
 
-fn read_address(text: &str, address: &str) -> Result<IpAddr, FlowError> {
+fn read_address(text: &str, address: &str) -> Result<IpAddr, WireError> {
     address.parse().map_err(|_| syntax(text, format!("{address:?} is not an IP address")))
 }
 
 /// The end of a range: an address, the last octet of one, or nothing (the same address, as in pkt-gen).
-fn read_last(text: &str, first: IpAddr, last: &str) -> Result<IpAddr, FlowError> {
+fn read_last(text: &str, first: IpAddr, last: &str) -> Result<IpAddr, WireError> {
     match first {
         _ if last.is_empty() && text.contains("-:") => Ok(first),
         IpAddr::V4(v4) if is_number(last) => {
@@ -133,12 +140,12 @@ fn read_last(text: &str, first: IpAddr, last: &str) -> Result<IpAddr, FlowError>
     }
 }
 
-fn read_port(text: &str, port: &str) -> Result<u16, FlowError> {
+fn read_port(text: &str, port: &str) -> Result<u16, WireError> {
     let number = if is_number(port) { port.parse().ok() } else { None };
     number.filter(|&n| n != 0).ok_or_else(|| syntax(text, format!("{port:?} is not a port, 1 to 65535")))
 }
 
-fn read_ports(text: &str, ports: &str) -> Result<(u16, u16), FlowError> {
+fn read_ports(text: &str, ports: &str) -> Result<(u16, u16), WireError> {
     match ports.split_once('-') {
         Some((low, high)) => Ok((read_port(text, low)?, read_port(text, high)?)),
         None => Ok(both(read_port(text, ports)?)),
@@ -146,7 +153,7 @@ fn read_ports(text: &str, ports: &str) -> Result<(u16, u16), FlowError> {
 }
 
 /// `address/length[:port[-port]]`.
-fn read_prefix(text: &str) -> Result<Parts, FlowError> {
+fn read_prefix(text: &str) -> Result<Parts, WireError> {
     let (address, rest) = text.split_once('/').unwrap_or((text, ""));
     let address = address.strip_prefix('[').and_then(|a| a.strip_suffix(']')).unwrap_or(address);
     let address = read_address(text, address)?;
@@ -162,7 +169,7 @@ fn read_prefix(text: &str) -> Result<Parts, FlowError> {
 }
 
 /// First and last host of a network whose host part has `free` bits.
-fn hosts(text: &str, address: IpAddr, free: u32) -> Result<(IpAddr, IpAddr), FlowError> {
+fn hosts(text: &str, address: IpAddr, free: u32) -> Result<(IpAddr, IpAddr), WireError> {
     let family = family_of(address);
     let mask = 1u128.checked_shl(free).map_or(u128::MAX, |size| size - 1);
     let bits = address_bits(address);

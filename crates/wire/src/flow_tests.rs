@@ -128,8 +128,11 @@ fn benchmark_spaces_are_exact_distinct_and_inside() {
         // No destination is named that is not used.
         assert_eq!(space.flow(u64::from(n) - 1).dst, space.dst().unwrap().last_address());
     }
-    assert_eq!(FlowSpace::benchmark(Family::V4, 0), Err(FlowError::Empty));
-    assert!(matches!(FlowSpace::benchmark(Family::V6, MAX_FLOWS + 1), Err(FlowError::TooLarge { .. })));
+    let says = |found: Result<FlowSpace, crate::WireError>, part: &str| {
+        assert!(found.unwrap_err().to_string().contains(part))
+    };
+    says(FlowSpace::benchmark(Family::V4, 0), "at least one flow");
+    says(FlowSpace::benchmark(Family::V6, MAX_FLOWS + 1), "more than the limit of 5000000");
     let last = "255.255.255.250".parse().unwrap();
     assert!(FlowSpace::benchmark_from(last, last, 2000).is_err());
 }
@@ -143,7 +146,8 @@ fn limits() {
     assert_eq!((space.len(), space.iter().count(), space.usable_len()), (3, 3, Ok(3)));
     assert!(space.to_string().ends_with(", the first 3 flows"));
     assert_eq!(space.with_limit(0).len(), 1);
-    assert!(matches!(FlowSpace::parse("10.0.0.0/8", "11.0.0.0/8"), Err(FlowError::TooLarge { .. })));
+    let large = FlowSpace::parse("10.0.0.0/8", "11.0.0.0/8").unwrap_err();
+    assert!(large.to_string().contains("more than the limit"));
     let error = FlowSpace::parse("10.0.0.1", "2001:2::1").unwrap_err().to_string();
     assert_eq!(error, "10.0.0.1:1234 is IPv4, [2001:2::1]:1234 is IPv6: both must be of one family");
     let whole = "2001:2::1-[2001:2::2]:65535";

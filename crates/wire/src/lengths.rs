@@ -1,11 +1,10 @@
 //! Frame lengths and mixes of them. All lengths count the FCS.
 
 use crate::frame::{MAX_LEN_FCS, MIN_ETHERNET_LEN_FCS};
-use crate::lengths_genome;
+use crate::{WireError, lengths_genome};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-use thiserror::Error;
 
 /// The frame lengths of RFC 2544 section 9.1, with FCS.
 pub const RFC2544_LENGTHS: [u16; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
@@ -26,42 +25,9 @@ pub struct FrameMix {
     pub pattern: Vec<u16>,
 }
 
-/// Why a text is not a frame mix.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum LengthError {
-    /// Not the form of any.
-    #[error(
-        "{0:?} is not a frame length or mix: write a length with FCS such as 64, or imix, rfc2544, genome:aaafg, \
-             genome:aaA{{A=200}}, genome:20(abcd)5(ggga), mix:64x7+594x4"
-    )]
-    Unknown(String),
-    /// A length out of range.
-    #[error(
-        "{len_fcs} in {text:?} is not a frame length: with FCS, {MIN_ETHERNET_LEN_FCS} to {MAX_LEN_FCS} bytes"
-    )]
-    OutOfRange {
-        /// The text that was given.
-        text: String,
-        /// The length in it.
-        len_fcs: String,
-    },
-    /// Something wrong in a genome or a proportion.
-    #[error("{text:?}: {why}")]
-    Malformed {
-        /// The text that was given.
-        text: String,
-        /// What is wrong and what to do.
-        why: String,
-    },
-    /// A pattern of nothing or of too many.
-    #[error("{text:?} makes a pattern of {frames} frames: 1 to {MAX_PATTERN} are possible")]
-    PatternLength {
-        /// The text that was given.
-        text: String,
-        /// Frames in the pattern.
-        frames: usize,
-    },
-}
+/// The forms of a mix.
+const FORMS: &str = "write a length with FCS such as 64, or imix, rfc2544, genome:aaafg, genome:aaA{A=200}, \
+                     genome:20(abcd)5(ggga), mix:64x7+594x4";
 
 impl FrameMix {
     /// One length, in bytes with FCS; it is not checked.
@@ -125,9 +91,9 @@ impl fmt::Display for FrameMix {
 ///
 /// The names of genomes, `IMIX - ...` and `CUSTOM IMIX - ...`, are read as well.
 impl FromStr for FrameMix {
-    type Err = LengthError;
+    type Err = WireError;
 
-    fn from_str(text: &str) -> Result<Self, LengthError> {
+    fn from_str(text: &str) -> Result<Self, WireError> {
         let text = text.trim();
         let lower = text.to_ascii_lowercase();
         if lower == "imix" {
@@ -142,34 +108,44 @@ impl FromStr for FrameMix {
             return checked(text, parse_proportions(text, proportions)?);
         }
         if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(LengthError::Unknown(text.to_owned()));
+            return Err(WireError::new(format!("{text:?} is not a frame length or mix: {FORMS}")));
         }
         Ok(Self::single(parse_len(text, text)?))
     }
 }
 
-fn checked(text: &str, mix: FrameMix) -> Result<FrameMix, LengthError> {
+fn checked(text: &str, mix: FrameMix) -> Result<FrameMix, WireError> {
     match mix.pattern.len() {
         1..=MAX_PATTERN => Ok(mix),
-        frames => Err(LengthError::PatternLength { text: text.to_owned(), frames }),
+        frames => Err(pattern_length(text, frames)),
     }
 }
 
+/// Something wrong in a genome or a proportion.
+pub(crate) fn malformed(text: &str, why: impl fmt::Display) -> WireError {
+    WireError::new(format!("{text:?}: {why}"))
+}
+
+/// A pattern of nothing or of too many.
+pub(crate) fn pattern_length(text: &str, frames: usize) -> WireError {
+    WireError::new(format!("{text:?} makes a pattern of {frames} frames: 1 to {MAX_PATTERN} are possible"))
+}
+
 /// Reads one frame length out of a text.
-pub(crate) fn parse_len(text: &str, len: &str) -> Result<u16, LengthError> {
+pub(crate) fn parse_len(text: &str, len: &str) -> Result<u16, WireError> {
     let digits = !len.is_empty() && len.bytes().all(|b| b.is_ascii_digit());
     let number = if digits { len.parse().ok() } else { None };
-    number
-        .filter(|len| (MIN_ETHERNET_LEN_FCS..=MAX_LEN_FCS).contains(len))
-        .ok_or_else(|| LengthError::OutOfRange { text: text.to_owned(), len_fcs: len.to_owned() })
+    number.filter(|len| (MIN_ETHERNET_LEN_FCS..=MAX_LEN_FCS).contains(len)).ok_or_else(|| {
+        WireError::new(format!(
+            "{len} in {text:?} is not a frame length: with FCS, {MIN_ETHERNET_LEN_FCS} to {MAX_LEN_FCS} bytes"
+        ))
+    })
 }
 
 /// `64x7+594x4+1518x1`.
-fn parse_proportions(text: &str, proportions: &str) -> Result<FrameMix, LengthError> {
-    let malformed = || {
-        let why = "write LENGTHxCOUNT, joined by +, with counts from 1 to 4096, as mix:64x7+594x4+1518x1";
-        LengthError::Malformed { text: text.to_owned(), why: why.to_owned() }
-    };
+fn parse_proportions(text: &str, proportions: &str) -> Result<FrameMix, WireError> {
+    let why = "write LENGTHxCOUNT, joined by +, with counts from 1 to 4096, as mix:64x7+594x4+1518x1";
+    let malformed = || malformed(text, why);
     let mut counts = Vec::new();
     for term in proportions.split('+') {
         let (len, count) = term.split_once('x').ok_or_else(malformed)?;
@@ -181,7 +157,7 @@ fn parse_proportions(text: &str, proportions: &str) -> Result<FrameMix, LengthEr
     }
     let frames = counts.iter().map(|&(_, count)| count).sum();
     if frames > MAX_PATTERN {
-        return Err(LengthError::PatternLength { text: text.to_owned(), frames });
+        return Err(pattern_length(text, frames));
     }
     Ok(FrameMix::spread(&format!("mix:{proportions}"), &counts))
 }
@@ -191,7 +167,7 @@ fn parse_proportions(text: &str, proportions: &str) -> Result<FrameMix, LengthEr
 ///
 /// # Errors
 /// The first entry that is wrong.
-pub fn parse_sizes(text: &str) -> Result<Vec<FrameMix>, LengthError> {
+pub fn parse_sizes(text: &str) -> Result<Vec<FrameMix>, WireError> {
     let mut mixes = Vec::new();
     for entry in split_outside_braces(text) {
         if entry.trim().eq_ignore_ascii_case("rfc2544") {

@@ -1,6 +1,7 @@
 //! The IMIX genome (RFC 6985): letters for frame lengths, custom sizes, run lengths.
 
-use crate::lengths::{FrameMix, LengthError, MAX_PATTERN, parse_len};
+use crate::WireError;
+use crate::lengths::{FrameMix, MAX_PATTERN, malformed, parse_len, pattern_length};
 
 /// The lengths of RFC 6985 section 4, with FCS as the RFC 2544 sizes are.
 fn standard(letter: char) -> Option<u16> {
@@ -20,7 +21,7 @@ fn standard(letter: char) -> Option<u16> {
 }
 
 /// Reads `letters[{table}]`. `text` is the whole for error messages.
-pub(crate) fn parse(text: &str, genome: &str) -> Result<FrameMix, LengthError> {
+pub(crate) fn parse(text: &str, genome: &str) -> Result<FrameMix, WireError> {
     let genome = genome.trim();
     let (letters, table) = match genome.split_once('{') {
         Some((letters, rest)) => {
@@ -39,15 +40,11 @@ pub(crate) fn parse(text: &str, genome: &str) -> Result<FrameMix, LengthError> {
     Ok(FrameMix { name: format!("{}IMIX - {letters}{table}", if custom { "CUSTOM " } else { "" }), pattern })
 }
 
-fn malformed(text: &str, why: impl Into<String>) -> LengthError {
-    LengthError::Malformed { text: text.to_owned(), why: why.into() }
-}
-
 /// Sizes of capital letters and of z.
 struct Table(Vec<(char, u16)>);
 
 impl Table {
-    fn parse(text: &str, table: &str) -> Result<Self, LengthError> {
+    fn parse(text: &str, table: &str) -> Result<Self, WireError> {
         let mut sizes: Vec<(char, u16)> = Vec::new();
         for entry in table.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
             let (letter, len) = entry
@@ -70,7 +67,7 @@ impl Table {
         Ok(Table(sizes))
     }
 
-    fn len_of(&self, text: &str, letter: char) -> Result<u16, LengthError> {
+    fn len_of(&self, text: &str, letter: char) -> Result<u16, WireError> {
         let custom = || self.0.iter().find(|&&(known, _)| known == letter).map(|&(_, len)| len);
         standard(letter).or_else(custom).ok_or_else(|| {
             let why = match letter {
@@ -93,7 +90,7 @@ impl std::fmt::Display for Table {
 }
 
 /// Expands `letters` and runs `count(letters)`, up to one frame more than fits.
-fn expand(text: &str, letters: &str, table: &Table) -> Result<Vec<u16>, LengthError> {
+fn expand(text: &str, letters: &str, table: &Table) -> Result<Vec<u16>, WireError> {
     let mut pattern = Vec::new();
     let mut rest = letters;
     while let Some(first) = rest.chars().next() {
@@ -103,7 +100,7 @@ fn expand(text: &str, letters: &str, table: &Table) -> Result<Vec<u16>, LengthEr
                 run.chars().map(|letter| table.len_of(text, letter)).collect::<Result<Vec<u16>, _>>()?;
             let frames = count.saturating_mul(run.len());
             if frames > MAX_PATTERN {
-                return Err(LengthError::PatternLength { text: text.to_owned(), frames });
+                return Err(pattern_length(text, frames));
             }
             pattern.extend(run.repeat(count));
             rest = behind;
@@ -112,14 +109,14 @@ fn expand(text: &str, letters: &str, table: &Table) -> Result<Vec<u16>, LengthEr
             rest = &rest[first.len_utf8()..];
         }
         if pattern.len() > MAX_PATTERN {
-            return Err(LengthError::PatternLength { text: text.to_owned(), frames: pattern.len() });
+            return Err(pattern_length(text, pattern.len()));
         }
     }
     Ok(pattern)
 }
 
 /// `count(letters)` and what is behind it.
-fn read_run<'a>(text: &str, rest: &'a str) -> Result<(usize, &'a str, &'a str), LengthError> {
+fn read_run<'a>(text: &str, rest: &'a str) -> Result<(usize, &'a str, &'a str), WireError> {
     let error =
         || malformed(text, "write a run as COUNT(letters), such as 20(abcd), with a count from 1 to 4096");
     let (count, behind) = rest.split_once('(').ok_or_else(error)?;

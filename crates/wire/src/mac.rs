@@ -1,24 +1,12 @@
 //! Ethernet addresses.
 
+use crate::WireError;
 use std::fmt;
 use std::str::FromStr;
-use thiserror::Error;
 
 /// A 48-bit Ethernet address, in the order of the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct MacAddr(pub [u8; 6]);
-
-/// A text that is not an Ethernet address.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "{text:?} is not an Ethernet address: {why}; write six pairs of hexadecimal digits, as 02:00:00:00:00:01"
-)]
-pub struct ParseMacError {
-    /// The text that was given.
-    pub text: String,
-    /// What is wrong with it.
-    pub why: &'static str,
-}
 
 impl MacAddr {
     /// Whether the group bit is set (IEEE 802-2014 section 8.2): multicast or broadcast.
@@ -35,24 +23,19 @@ impl fmt::Display for MacAddr {
 }
 
 impl FromStr for MacAddr {
-    type Err = ParseMacError;
+    type Err = WireError;
 
-    fn from_str(text: &str) -> Result<Self, ParseMacError> {
-        let error = |why| ParseMacError { text: text.to_owned(), why };
-        let mut bytes = [0; 6];
-        let mut parts = text.split(':');
-        for byte in &mut bytes {
-            let part =
-                parts.next().ok_or_else(|| error("it has fewer than six parts separated by colons"))?;
-            if part.len() != 2 || !part.bytes().all(|b| b.is_ascii_hexdigit()) {
-                return Err(error("a part is not two hexadecimal digits"));
-            }
-            *byte = u8::from_str_radix(part, 16).map_err(|_| error("a part is not hexadecimal"))?;
-        }
-        if parts.next().is_some() {
-            return Err(error("it has more than six parts"));
-        }
-        Ok(MacAddr(bytes))
+    fn from_str(text: &str) -> Result<Self, WireError> {
+        let byte = |part: &str| {
+            let digits = part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
+            if digits { u8::from_str_radix(part, 16).ok() } else { None }
+        };
+        let bytes: Option<Vec<u8>> = text.split(':').take(7).map(byte).collect();
+        bytes.and_then(|bytes| bytes.try_into().ok()).map(MacAddr).ok_or_else(|| {
+            WireError::new(format!(
+                "{text:?} is not an Ethernet address; write six pairs of hexadecimal digits, as 02:00:00:00:00:01"
+            ))
+        })
     }
 }
 

@@ -4,9 +4,9 @@
 //! number of [`SplitMix64`] and `n` the number of flows, `i = ((r >> 32) * n) >> 32`; for Zipf, if the low 32
 //! bits of `r` are not below `threshold[i]`, then `i = alias[i]`.
 
+use crate::WireError;
 use std::fmt;
 use std::str::FromStr;
-use thiserror::Error;
 
 /// The seed of an order that names none.
 pub const DEFAULT_SEED: u64 = 1;
@@ -30,24 +30,14 @@ pub enum FlowOrder {
     },
 }
 
-/// A text that is no flow order.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "{text:?} is not an order of flows: {why}; write sequential, random, random:SEED, zipf:EXPONENT or \
-         zipf:EXPONENT:SEED"
-)]
-pub struct OrderError {
-    /// The text that was given.
-    pub text: String,
-    /// What is wrong with it.
-    pub why: &'static str,
-}
-
 impl FromStr for FlowOrder {
-    type Err = OrderError;
+    type Err = WireError;
 
-    fn from_str(text: &str) -> Result<Self, OrderError> {
-        let error = |why| OrderError { text: text.to_owned(), why };
+    fn from_str(text: &str) -> Result<Self, WireError> {
+        let error = |why: &str| {
+            let forms = "write sequential, random, random:SEED, zipf:EXPONENT or zipf:EXPONENT:SEED";
+            WireError::new(format!("{text:?} is not an order of flows: {why}; {forms}"))
+        };
         let seed = |part: Option<&str>| match part {
             Some(part) => {
                 part.parse().map_err(|_| error("the seed is not a whole number from 0 to 2^64 - 1"))

@@ -3,9 +3,10 @@
 //! Formats: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. Hostile input is safe: lengths are bounded
 //! before memory is taken, and errors name the place.
 
+use crate::WireError;
 use crate::pcapng::Blocks;
+use std::fmt::Display;
 use std::io::{self, Read, Write};
-use thiserror::Error;
 
 /// LINKTYPE_ETHERNET: frames start with their Ethernet header.
 pub const LINKTYPE_ETHERNET: u32 = 1;
@@ -13,43 +14,22 @@ pub const LINKTYPE_ETHERNET: u32 = 1;
 /// The longest record taken, in bytes, as in libpcap (MAXIMUM_SNAPLEN); longer ones mean a broken file.
 pub const MAX_RECORD: u32 = 262_144;
 
-/// What goes wrong with capture files.
-#[derive(Debug, Error)]
-pub enum PcapError {
-    /// The system's read or write failed.
-    #[error("cannot read or write the capture at byte {offset}: {source}")]
-    Io {
-        /// Bytes read or written before.
-        offset: u64,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The first bytes are of no capture file.
-    #[error("not a capture file: it starts with {0:02x?}; pcap and pcapng are read, uncompressed")]
-    UnknownFormat([u8; 4]),
-    /// The file ends in the middle of something.
-    #[error(
+fn cannot(offset: u64, error: &io::Error) -> WireError {
+    WireError::new(format!("cannot read or write the capture at byte {offset}: {error}"))
+}
+
+/// The file ends in the middle of something.
+fn truncated(offset: u64, what: &str) -> WireError {
+    WireError::new(format!(
         "the capture is cut short: byte {offset} is the end, within {what}; all records before it are good"
-    )]
-    Truncated {
-        /// Where the file ends.
-        offset: u64,
-        /// What is incomplete.
-        what: &'static str,
-    },
-    /// A field that cannot be.
-    #[error("the capture is damaged at byte {offset}: {what} is {value}; it cannot be read beyond")]
-    Malformed {
-        /// Where the record or block starts.
-        offset: u64,
-        /// The field.
-        what: &'static str,
-        /// Its value.
-        value: u64,
-    },
-    /// A frame too long to be written.
-    #[error("a frame of {0} bytes does not go into a capture: at most {MAX_RECORD}")]
-    TooLong(usize),
+    ))
+}
+
+/// A field that cannot be, of the record or block that starts at `offset`.
+pub(crate) fn malformed(offset: u64, what: &str, value: impl Display) -> WireError {
+    WireError::new(format!(
+        "the capture is damaged at byte {offset}: {what} is {value}; it cannot be read beyond"
+    ))
 }
 
 /// One captured frame.
@@ -93,7 +73,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// It is no capture, or cut short within the header.
-    pub fn new(read: R) -> Result<Self, PcapError> {
+    pub fn new(read: R) -> Result<Self, WireError> {
         let mut input = Input { read, offset: 0 };
         let magic: [u8; 4] = input.array("the file header")?;
         let format = match magic {
@@ -102,12 +82,16 @@ impl<R: Read> Reader<R> {
             [0xa1, 0xb2, 0x3c, 0x4d] => Format::Classic(classic(&mut input, true, 1)?),
             [0x4d, 0x3c, 0xb2, 0xa1] => Format::Classic(classic(&mut input, false, 1)?),
             [0x0a, 0x0d, 0x0d, 0x0a] => Format::Blocks(Blocks::new(&mut input)?),
-            other => return Err(PcapError::UnknownFormat(other)),
+            other => {
+                return Err(WireError::new(format!(
+                    "not a capture file: it starts with {other:02x?}; pcap and pcapng are read, uncompressed"
+                )));
+            }
         };
         Ok(Reader { input, format, done: false })
     }
 
-    fn read_record(&mut self) -> Result<Option<Record>, PcapError> {
+    fn read_record(&mut self) -> Result<Option<Record>, WireError> {
         match &mut self.format {
             Format::Classic(header) => read_classic(&mut self.input, *header),
             Format::Blocks(blocks) => blocks.next_record(&mut self.input),
@@ -116,7 +100,7 @@ impl<R: Read> Reader<R> {
 }
 
 impl<R: Read> Iterator for Reader<R> {
-    type Item = Result<Record, PcapError>;
+    type Item = Result<Record, WireError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.done {
@@ -128,18 +112,18 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
-fn classic<R: Read>(input: &mut Input<R>, big_endian: bool, ns_per_tick: u64) -> Result<Classic, PcapError> {
+fn classic<R: Read>(input: &mut Input<R>, big_endian: bool, ns_per_tick: u64) -> Result<Classic, WireError> {
     let header: [u8; 20] = input.array("the file header")?;
     let version = number16(big_endian, &header[..2]);
     if version != 2 {
-        return Err(PcapError::Malformed { offset: 4, what: "the major version", value: version.into() });
+        return Err(malformed(4, "the major version", version));
     }
     // The high bits of the link type's field tell of an FCS.
     let link_type = number32(big_endian, &header[16..]) & 0xffff;
     Ok(Classic { big_endian, ns_per_tick, link_type })
 }
 
-fn read_classic<R: Read>(input: &mut Input<R>, header: Classic) -> Result<Option<Record>, PcapError> {
+fn read_classic<R: Read>(input: &mut Input<R>, header: Classic) -> Result<Option<Record>, WireError> {
     let offset = input.offset;
     let mut bytes = [0; 16];
     if input.fill_or_end(&mut bytes, "a record header")? {
@@ -148,7 +132,7 @@ fn read_classic<R: Read>(input: &mut Input<R>, header: Classic) -> Result<Option
     let field = |at: usize| number32(header.big_endian, &bytes[at..]);
     let (seconds, ticks, captured, orig_len) = (field(0), field(4), field(8), field(12));
     if captured > MAX_RECORD {
-        return Err(PcapError::Malformed { offset, what: "the captured length", value: captured.into() });
+        return Err(malformed(offset, "the captured length", captured));
     }
     let data = input.bytes(captured, "a record")?;
     let ts_ns = u64::from(seconds) * 1_000_000_000 + u64::from(ticks) * header.ns_per_tick;
@@ -164,39 +148,39 @@ pub(crate) struct Input<R: Read> {
 
 impl<R: Read> Input<R> {
     /// Fills `bytes`; true if the file ends before the first.
-    pub fn fill_or_end(&mut self, bytes: &mut [u8], what: &'static str) -> Result<bool, PcapError> {
+    pub fn fill_or_end(&mut self, bytes: &mut [u8], what: &'static str) -> Result<bool, WireError> {
         let mut have = 0;
         while have < bytes.len() {
             match self.read.read(&mut bytes[have..]) {
                 Ok(0) if have == 0 => return Ok(true),
-                Ok(0) => return Err(PcapError::Truncated { offset: self.offset, what }),
+                Ok(0) => return Err(truncated(self.offset, what)),
                 Ok(n) => {
                     have += n;
                     self.offset += n as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(PcapError::Io { offset: self.offset, source }),
+                Err(error) => return Err(cannot(self.offset, &error)),
             }
         }
         Ok(false)
     }
 
-    pub fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], PcapError> {
+    pub fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], WireError> {
         let mut bytes = [0; N];
         if self.fill_or_end(&mut bytes, what)? {
-            return Err(PcapError::Truncated { offset: self.offset, what });
+            return Err(truncated(self.offset, what));
         }
         Ok(bytes)
     }
 
     /// `len` bytes; memory grows with what is really there.
-    pub fn bytes(&mut self, len: u32, what: &'static str) -> Result<Vec<u8>, PcapError> {
+    pub fn bytes(&mut self, len: u32, what: &'static str) -> Result<Vec<u8>, WireError> {
         let mut data = Vec::new();
         let result = self.read.by_ref().take(len.into()).read_to_end(&mut data);
         self.offset += data.len() as u64;
         match result {
-            Err(source) => Err(PcapError::Io { offset: self.offset, source }),
-            Ok(have) if have < len as usize => Err(PcapError::Truncated { offset: self.offset, what }),
+            Err(error) => Err(cannot(self.offset, &error)),
+            Ok(have) if have < len as usize => Err(truncated(self.offset, what)),
             Ok(_) => Ok(data),
         }
     }
@@ -225,8 +209,8 @@ impl<W: Write> Writer<W> {
     /// Writes the file header. Unbuffered: wrap files in `BufWriter`.
     ///
     /// # Errors
-    /// [`PcapError::Io`].
-    pub fn new(write: W) -> Result<Self, PcapError> {
+    /// The write fails.
+    pub fn new(write: W) -> Result<Self, WireError> {
         let mut writer = Writer { write, offset: 0 };
         let mut header = Vec::with_capacity(24);
         header.extend(0xa1b2_3c4d_u32.to_le_bytes());
@@ -242,10 +226,13 @@ impl<W: Write> Writer<W> {
     /// Writes a whole frame without FCS. Seconds beyond 32 bits (the year 2106) wrap: the format has no more.
     ///
     /// # Errors
-    /// [`PcapError::TooLong`] or [`PcapError::Io`].
-    pub fn write(&mut self, ts_ns: u64, frame: &[u8]) -> Result<(), PcapError> {
+    /// The frame is too long, or the write fails.
+    pub fn write(&mut self, ts_ns: u64, frame: &[u8]) -> Result<(), WireError> {
         if frame.len() > MAX_RECORD as usize {
-            return Err(PcapError::TooLong(frame.len()));
+            let len = frame.len();
+            return Err(WireError::new(format!(
+                "a frame of {len} bytes does not go into a capture: at most {MAX_RECORD}"
+            )));
         }
         let len = frame.len() as u32;
         let (seconds, ns) = ((ts_ns / 1_000_000_000) as u32, (ts_ns % 1_000_000_000) as u32);
@@ -260,14 +247,14 @@ impl<W: Write> Writer<W> {
     /// Flushes, and gives back what was written to.
     ///
     /// # Errors
-    /// [`PcapError::Io`].
-    pub fn finish(mut self) -> Result<W, PcapError> {
-        self.write.flush().map_err(|source| PcapError::Io { offset: self.offset, source })?;
+    /// The write fails.
+    pub fn finish(mut self) -> Result<W, WireError> {
+        self.write.flush().map_err(|e| cannot(self.offset, &e))?;
         Ok(self.write)
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<(), PcapError> {
-        self.write.write_all(bytes).map_err(|source| PcapError::Io { offset: self.offset, source })?;
+    fn put(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        self.write.write_all(bytes).map_err(|e| cannot(self.offset, &e))?;
         self.offset += bytes.len() as u64;
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! The block format of pcapng (draft-ietf-opsawg-pcapng): sections, interfaces, packets; other blocks are
 //! skipped.
 
-use crate::pcap::{Input, MAX_RECORD, PcapError, Record, number16, number32};
+use crate::WireError;
+use crate::pcap::{Input, MAX_RECORD, Record, malformed, number16, number32};
 use std::io::Read;
 
 const SECTION: u32 = 0x0a0d_0d0a;
@@ -61,12 +62,12 @@ struct Body {
 }
 
 impl Body {
-    fn malformed(&self, what: &'static str, value: impl Into<u64>) -> PcapError {
-        PcapError::Malformed { offset: self.offset, what, value: value.into() }
+    fn malformed(&self, what: &str, value: impl Into<u64>) -> WireError {
+        malformed(self.offset, what, value.into())
     }
 
     /// The 32-bit number at `at`, if the block is long enough.
-    fn number(&self, at: usize) -> Result<u32, PcapError> {
+    fn number(&self, at: usize) -> Result<u32, WireError> {
         let bytes = self.bytes.get(at..at + 4);
         bytes
             .map(|b| number32(self.big_endian, b))
@@ -74,7 +75,7 @@ impl Body {
     }
 
     /// Packet data of `len` bytes at `at`.
-    fn data(&self, at: usize, len: u32) -> Result<Vec<u8>, PcapError> {
+    fn data(&self, at: usize, len: u32) -> Result<Vec<u8>, WireError> {
         if len > MAX_RECORD {
             return Err(self.malformed("the captured length", len));
         }
@@ -97,14 +98,14 @@ impl Body {
 
 impl Blocks {
     /// Reads the first section header; its block type has been read.
-    pub fn new<R: Read>(input: &mut Input<R>) -> Result<Self, PcapError> {
+    pub fn new<R: Read>(input: &mut Input<R>) -> Result<Self, WireError> {
         let mut blocks = Blocks { big_endian: false, interfaces: Vec::new() };
         blocks.section(input, 0)?;
         Ok(blocks)
     }
 
     /// The next packet; `None` at the end of the file.
-    pub fn next_record<R: Read>(&mut self, input: &mut Input<R>) -> Result<Option<Record>, PcapError> {
+    pub fn next_record<R: Read>(&mut self, input: &mut Input<R>) -> Result<Option<Record>, WireError> {
         loop {
             let offset = input.offset;
             let mut kind = [0; 4];
@@ -128,14 +129,13 @@ impl Blocks {
     }
 
     /// A section header: sets the byte order and forgets the interfaces.
-    fn section<R: Read>(&mut self, input: &mut Input<R>, offset: u64) -> Result<(), PcapError> {
+    fn section<R: Read>(&mut self, input: &mut Input<R>, offset: u64) -> Result<(), WireError> {
         let start: [u8; 8] = input.array("a section header")?;
         self.big_endian = match start[4..] {
             [0x1a, 0x2b, 0x3c, 0x4d] => true,
             [0x4d, 0x3c, 0x2b, 0x1a] => false,
             _ => {
-                let value = number32(true, &start[4..]).into();
-                return Err(PcapError::Malformed { offset, what: "the byte-order magic", value });
+                return Err(malformed(offset, "the byte-order magic", number32(true, &start[4..])));
             }
         };
         self.interfaces.clear();
@@ -149,7 +149,7 @@ impl Blocks {
     }
 
     /// The body of a block of which the type has been read.
-    fn body<R: Read>(&self, input: &mut Input<R>, offset: u64) -> Result<Body, PcapError> {
+    fn body<R: Read>(&self, input: &mut Input<R>, offset: u64) -> Result<Body, WireError> {
         let len: [u8; 4] = input.array("a block")?;
         self.rest(input, offset, number32(self.big_endian, &len), 8)
     }
@@ -161,9 +161,9 @@ impl Blocks {
         offset: u64,
         len: u32,
         read: u32,
-    ) -> Result<Body, PcapError> {
+    ) -> Result<Body, WireError> {
         if !len.is_multiple_of(4) || len < read + 4 || len > MAX_BLOCK {
-            return Err(PcapError::Malformed { offset, what: "the block length", value: len.into() });
+            return Err(malformed(offset, "the block length", len));
         }
         let bytes = input.bytes(len - read - 4, "a block")?;
         let body = Body { bytes, offset, big_endian: self.big_endian };
@@ -172,7 +172,7 @@ impl Blocks {
         if again == len { Ok(body) } else { Err(body.malformed("the repeated block length", again)) }
     }
 
-    fn interface(&mut self, body: &Body) -> Result<(), PcapError> {
+    fn interface(&mut self, body: &Body) -> Result<(), WireError> {
         if self.interfaces.len() >= MAX_INTERFACES {
             return Err(body.malformed("the number of interfaces", self.interfaces.len() as u64 + 1));
         }
@@ -198,7 +198,7 @@ impl Blocks {
         Ok(())
     }
 
-    fn enhanced(&self, body: &Body) -> Result<Record, PcapError> {
+    fn enhanced(&self, body: &Body) -> Result<Record, WireError> {
         let number = body.number(0)?;
         let interface = self.interfaces.get(number as usize);
         let interface = interface.ok_or_else(|| body.malformed("the interface number", number))?;
@@ -209,7 +209,7 @@ impl Blocks {
         Ok(Record { ts_ns, orig_len: body.number(16)?, data, link_type: interface.link_type })
     }
 
-    fn simple(&self, body: &Body) -> Result<Record, PcapError> {
+    fn simple(&self, body: &Body) -> Result<Record, WireError> {
         let interface =
             self.interfaces.first().ok_or_else(|| body.malformed("the number of interfaces", 0u32))?;
         let orig_len = body.number(0)?;

@@ -1,9 +1,9 @@
 //! Writes test frames fast: a template is copied, and only what differs between frames is written and summed.
 
 use crate::checksum::{add, finish, partial, pseudo_v4, pseudo_v6, shorten};
-use crate::frame::{FCS_LEN, Family, FrameError, FrameSpec, MAX_LEN_FCS, Transport};
+use crate::frame::{FCS_LEN, Family, FrameSpec, MAX_LEN_FCS, Transport};
 use crate::signature::{MAGIC, SIGNATURE_LEN, Signature};
-use crate::{Flow, headers};
+use crate::{Flow, WireError, headers};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// One's complement sums, not complemented, of all that is the same in every frame of a template.
@@ -49,16 +49,14 @@ impl FrameTemplate {
     /// # Errors
     /// The length is below [`FrameSpec::min_len_fcs`] or above [`MAX_LEN_FCS`], or [`FrameSpec::check`]
     /// fails.
-    pub fn new(spec: &FrameSpec, len_fcs: u16) -> Result<Self, FrameError> {
+    pub fn new(spec: &FrameSpec, len_fcs: u16) -> Result<Self, WireError> {
         spec.check()?;
-        let min_len_fcs = spec.min_len_fcs();
-        if len_fcs < min_len_fcs {
-            let FrameSpec { family, transport, signed, .. } = *spec;
-            let header_len = spec.header_len();
-            return Err(FrameError::TooShort { len_fcs, min_len_fcs, family, transport, header_len, signed });
+        if len_fcs < spec.min_len_fcs() {
+            return Err(too_short(spec, len_fcs));
         }
         if len_fcs > MAX_LEN_FCS {
-            return Err(FrameError::TooLong(len_fcs));
+            let text = format!("a frame of {len_fcs} bytes is too long: at most {MAX_LEN_FCS} with FCS");
+            return Err(WireError::new(text));
         }
         let l4 = spec.l2_len() + spec.l3_len();
         let offsets = Offsets {
@@ -159,6 +157,18 @@ impl FrameTemplate {
         frame[at..at + SIGNATURE_LEN].copy_from_slice(&signature.encode());
         u64::from(signature.stream) + words48(signature.sequence) + words48(signature.time_ns)
     }
+}
+
+/// The headers, and the signature if there is one, do not fit.
+fn too_short(spec: &FrameSpec, len_fcs: u16) -> WireError {
+    let FrameSpec { family, transport, signed, .. } = spec;
+    let (signed, signature) = if *signed { ("signed ", ", signature 18") } else { ("", "") };
+    WireError::new(format!(
+        "a frame of {len_fcs} bytes is too short: {signed}{family}/{transport} needs at least {} \
+         (headers {}{signature}, FCS 4; Ethernet's own minimum is 64)",
+        spec.min_len_fcs(),
+        spec.header_len()
+    ))
 }
 
 #[inline]

@@ -1,12 +1,9 @@
 //! The frames that a generator sends, how fast and how long it sends them, and which frames a receiver counts.
 
 use crate::lengths::MAX_PATTERN;
-use crate::{
-    Family, FlowError, FlowOrder, FlowSpace, FrameError, FrameMix, FrameSpec, FrameTemplate, MacAddr,
-};
+use crate::{FlowOrder, FlowSpace, FrameMix, FrameSpec, FrameTemplate, MacAddr, WireError};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use thiserror::Error;
 
 /// Streams that a receiver tells apart: the low byte of the stream id.
 pub const STREAMS: usize = 256;
@@ -59,19 +56,24 @@ impl Traffic {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn check(&self) -> Result<(), TrafficError> {
-        if !(1..=MAX_PATTERN).contains(&self.mix.pattern.len()) {
-            return Err(TrafficError::Pattern(self.mix.pattern.len()));
-        }
-        if self.stamp_every == 0 {
-            return Err(TrafficError::Stamps);
-        }
+    pub fn check(&self) -> Result<(), WireError> {
+        let lengths = self.mix.pattern.len();
         let (flows, frames) = (self.flows.family(), self.frame.family);
-        if flows != frames {
-            return Err(TrafficError::Families { flows, frames });
-        }
-        self.flows.usable_len()?;
-        self.mix.pattern.iter().try_for_each(|len| Ok(FrameTemplate::new(&self.frame, *len).map(drop)?))
+        let wrong = match () {
+            () if !(1..=MAX_PATTERN).contains(&lengths) => {
+                format!("a pattern of {lengths} frame lengths: 1 to {MAX_PATTERN} are possible")
+            }
+            () if self.stamp_every == 0 => {
+                "one frame in 0 cannot carry a time stamp: choose 1 or more".to_string()
+            }
+            () if flows != frames => format!("the flows are {flows}, the frames {frames}: choose one"),
+            () => {
+                self.flows.usable_len()?;
+                let mut lengths = self.mix.pattern.iter();
+                return lengths.try_for_each(|len| FrameTemplate::new(&self.frame, *len).map(drop));
+            }
+        };
+        Err(WireError::new(wrong))
     }
 }
 
@@ -105,7 +107,7 @@ impl Load {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn check(&self) -> Result<(), TrafficError> {
+    pub fn check(&self) -> Result<(), WireError> {
         let rate = self.rate.is_none_or(|rate| (1e-3..=1e12).contains(&rate));
         let checks = [
             ((1..=LONGEST_LOAD_NS).contains(&self.duration_ns), "it must last from a nanosecond to a day"),
@@ -113,7 +115,8 @@ impl Load {
             ((1..=LARGEST_BATCH).contains(&self.batch), "a batch has 1 to 256 frames"),
             (self.frames != Some(0), "it has no frames"),
         ];
-        checks.iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, why)| Err(TrafficError::Load(why)))
+        let wrong = checks.iter().find(|(holds, _)| !holds);
+        wrong.map_or(Ok(()), |(_, why)| Err(WireError::new(format!("the load cannot be: {why}"))))
     }
 }
 
@@ -139,48 +142,20 @@ impl Filter {
 
     /// # Errors
     /// A number of streams that no receiver tells apart.
-    pub fn check(&self) -> Result<(), TrafficError> {
-        match (1..=STREAMS).contains(&usize::from(self.streams)) {
-            true => Ok(()),
-            false => Err(TrafficError::Streams(self.streams)),
+    pub fn check(&self) -> Result<(), WireError> {
+        match self.streams {
+            streams if (1..=STREAMS).contains(&usize::from(streams)) => Ok(()),
+            streams => {
+                Err(WireError::new(format!("{streams} streams: a receiver tells 1 to {STREAMS} apart")))
+            }
         }
     }
-}
-
-/// Why traffic, a load or a filter cannot be.
-#[derive(Debug, Clone, PartialEq, Error)]
-pub enum TrafficError {
-    /// A frame that cannot be built.
-    #[error(transparent)]
-    Frame(#[from] FrameError),
-    /// Flows that cannot be generated.
-    #[error(transparent)]
-    Flows(#[from] FlowError),
-    /// Flows of one IP version in frames of another.
-    #[error("the flows are {flows}, the frames {frames}: choose one")]
-    Families {
-        /// The IP version of the flows.
-        flows: Family,
-        /// That of the frames.
-        frames: Family,
-    },
-    /// No frame lengths or too many.
-    #[error("a pattern of {0} frame lengths: 1 to {MAX_PATTERN} are possible")]
-    Pattern(usize),
-    /// One stamp in no frame.
-    #[error("one frame in 0 cannot carry a time stamp: choose 1 or more")]
-    Stamps,
-    /// Too many streams.
-    #[error("{0} streams: a receiver tells 1 to {STREAMS} apart")]
-    Streams(u16),
-    /// A load that cannot be.
-    #[error("the load cannot be: {0}")]
-    Load(&'static str),
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Family;
     use crate::Transport;
 
     fn traffic() -> Traffic {

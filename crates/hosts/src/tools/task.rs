@@ -2,7 +2,7 @@
 
 use linerate_plan::Backend;
 use linerate_plan::backend::Unsuitable;
-use linerate_wire::{EndpointRange, Family, FlowError, FrameSpec, Load, MacAddr, Traffic, Transport};
+use linerate_wire::{EndpointRange, Family, FrameSpec, Load, MacAddr, Traffic, Transport, WireError};
 use std::net::IpAddr;
 
 /// What a tool is to send or to count.
@@ -148,7 +148,7 @@ pub fn one_flow(
     source: IpAddr,
     destination: IpAddr,
     port: u16,
-) -> Result<linerate_wire::FlowSpace, FlowError> {
+) -> Result<linerate_wire::FlowSpace, WireError> {
     let one = |address| EndpointRange::new(address, address, port, port);
     linerate_wire::FlowSpace::new(one(source)?, one(destination)?)
 }

@@ -66,7 +66,7 @@ impl Tables {
     /// # Errors
     /// A frame length that these headers do not fit.
     pub fn new(traffic: &Traffic) -> Result<Self, PortError> {
-        let unsuitable = |e: linerate_wire::FrameError| PortError::Unsuitable(e.to_string());
+        let unsuitable = |e: linerate_wire::WireError| PortError::Unsuitable(e.to_string());
         let longest = traffic.mix.pattern.iter().copied().max().unwrap_or(64);
         let first = traffic.mix.pattern.first().copied().unwrap_or(64);
         let template = FrameTemplate::new(&traffic.frame, longest).map_err(unsuitable)?;

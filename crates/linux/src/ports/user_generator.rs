@@ -45,9 +45,9 @@ impl FrameSource {
     /// # Errors
     /// Traffic that cannot be sent.
     pub fn new(traffic: &Traffic, thread: usize, threads: usize) -> Result<Self, PortError> {
-        let unsuitable = |e: linerate_wire::TrafficError| PortError::Unsuitable(e.to_string());
+        let unsuitable = |e: linerate_wire::WireError| PortError::Unsuitable(e.to_string());
         traffic.check().map_err(unsuitable)?;
-        let flows = traffic.flows.usable_len().map_err(|e| unsuitable(e.into()))?;
+        let flows = traffic.flows.usable_len().map_err(unsuitable)?;
         let (templates, pattern) = templates(traffic)?;
         let sequential = traffic.order == FlowOrder::Sequential;
         let first_flow = u64::from(flows) * thread as u64 / threads.max(1) as u64;
