@@ -1,6 +1,6 @@
 //! bench-lab.sh's configurations, configuration sets and pkt-gen presets, as a lab file and plans.
 //!
-//! [`shell`] takes the assignments apart, [`values`] says what the variables come to, [`testbed`] makes hosts of them, [`traffic`] frames,
+//! [`shell`] says what the variables come to, [`testbed`] makes hosts of them, [`traffic`] frames,
 //! and [`sets`] variants. [`lab_file`] and [`plan_file`] write TOML. Nothing is executed, no shell string is built, and what cannot be
 //! carried over is told with its file and line.
 
@@ -15,16 +15,14 @@ mod testbed;
 mod tests;
 mod toml_text;
 mod traffic;
-mod values;
 
 use linerate_plan::diagnostic::{Diagnostic, Lines, Span};
 use linerate_plan::lab::Lab;
 use linerate_plan::{Plan, text};
 pub use notes::{Note, Notes};
 use serde::Serialize;
-use shell::Statement;
+use shell::Values;
 use traffic::Traffic;
-use values::Values;
 
 /// Bytes of a configuration, a preset, or a file of a set at most.
 pub const MOST_BYTES: usize = linerate_plan::MOST_BYTES;
@@ -106,13 +104,11 @@ pub fn import(source: &Source) -> Result<Imported, Vec<Diagnostic>> {
     let text =
         text(&source.config, "a configuration", "keep assignments, leave data out").map_err(|f| vec![f])?;
     let lines = Lines::new(text);
-    let (statements, problems) = shell::parse(text);
-    if !problems.is_empty() {
-        return Err(lines.locate_all(problems));
-    }
     let mut values = Values::default();
-    values.read(&statements, 0);
-    let problems = essentials(text, &values);
+    let mut problems = values.read(text, 0);
+    if problems.is_empty() {
+        problems = essentials(text, &values);
+    }
     if !problems.is_empty() {
         return Err(lines.locate_all(problems));
     }
@@ -120,8 +116,8 @@ pub fn import(source: &Source) -> Result<Imported, Vec<Diagnostic>> {
     let sets = source.sets.as_ref().map(|folder| sets::sets(folder, &mut notes)).unwrap_or_default();
     let testbed =
         testbed::testbed(&values, sets.iter().find(|set| set.baseline).or(sets.first()), &mut notes);
-    let presets = presets(source, &statements, &values, &mut notes);
-    unused(&values, &statements, &mut notes);
+    let presets = presets(source, text, &values, &mut notes);
+    unused(&values, &mut notes);
     let lab = lab_file::write(source, &testbed.hosts);
     let mut plans = plan_file::plans(source, &testbed, &values, &sets, &presets, &mut notes)?;
     let lacking = Lab::read(lab.as_bytes()).err().unwrap_or_default();
@@ -165,12 +161,7 @@ fn line(text: &str, number: usize) -> Span {
 
 /// The frames of each preset, as the script would send them: in its shell, one preset after the other, each followed by the
 /// configuration once more.
-fn presets(
-    source: &Source,
-    config: &[Statement],
-    values: &Values,
-    notes: &mut Notes,
-) -> Vec<(String, Traffic)> {
+fn presets(source: &Source, config: &str, values: &Values, notes: &mut Notes) -> Vec<(String, Traffic)> {
     let Some(folder) = &source.presets else { return Vec::new() };
     for (path, reason) in &folder.unread {
         notes.left(&join(&folder.path, path), None, reason.clone());
@@ -187,29 +178,17 @@ fn presets(
             notes.left(&path, None, format!("the preset is left out: more than {MOST_PRESETS}"));
             continue;
         }
-        let read = text(&file.bytes, "a preset", "keep assignments").map_err(|f| vec![f]);
-        let parsed = read.and_then(|text| match shell::parse(text) {
-            (statements, problems) if problems.is_empty() => Ok(statements),
-            (_, problems) => Err(Lines::new(text).locate_all(problems)),
-        });
-        let statements = match parsed {
-            Ok(statements) => statements,
-            Err(faults) => {
-                let first = &faults[0];
-                notes.left(
-                    &path,
-                    first.place.map(|place| place.line),
-                    format!("the preset is left out: {}", first.message),
-                );
+        let number = notes.file(&path);
+        let with = |before: &Values| preset(file, before, number, config);
+        let (after, alone) = match (with(&running), with(values)) {
+            (Ok(after), Ok(alone)) => (after, alone),
+            (Err(first), _) | (_, Err(first)) => {
+                let line = first.place.map(|place| place.line);
+                notes.left(&path, line, format!("the preset is left out: {}", first.message));
                 continue;
             }
         };
-        let number = notes.file(&path);
-        running.read(&statements, number);
-        running.read(config, 0);
-        let mut alone = values.clone();
-        alone.read(&statements, number);
-        alone.read(config, 0);
+        running = after;
         let name = sets::name(&file.path);
         let traffic = traffic::traffic(&running, notes);
         if traffic != traffic::traffic(&alone, &mut Notes::new("")) {
@@ -222,11 +201,21 @@ fn presets(
     presets
 }
 
+/// The variables after a preset and the configuration.
+fn preset(file: &File, before: &Values, number: usize, config: &str) -> Result<Values, Diagnostic> {
+    let text = text(&file.bytes, "a preset", "keep assignments")?;
+    let mut values = before.clone();
+    if let Some(first) = Lines::new(text).locate_all(values.read(text, number)).into_iter().next() {
+        return Err(first);
+    }
+    values.read(config, 0);
+    Ok(values)
+}
+
 /// Variables that nothing uses.
-fn unused(values: &Values, statements: &[Statement], notes: &mut Notes) {
-    let referred = values::referred(statements);
+fn unused(values: &Values, notes: &mut Notes) {
     for (name, value) in values.iter() {
-        let used = notes.is_used(name) || referred.iter().any(|r| r == name);
+        let used = notes.is_used(name) || values.is_referred(name);
         if !used && value.text.as_deref() != Ok("") {
             let why = match &value.text {
                 Ok(_) => testbed::why_not(name).to_string(),

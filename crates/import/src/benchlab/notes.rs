@@ -1,6 +1,6 @@
 //! What was carried over, and what was not: each with its file and line.
 
-use super::values::Value;
+use super::shell::Value;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;

@@ -2,10 +2,10 @@
 
 use super::notes::Notes;
 use super::sets::{Set, name};
+use super::shell::Values;
 use super::testbed::Testbed;
 use super::toml_text::{block, comment, key, text};
 use super::traffic::{Traffic, traffic};
-use super::values::Values;
 use super::{DEFAULT_RUNS, LAB_FILE, MOST_BYTES, PlanFile, Source};
 use linerate_plan::placeholders::literal;
 use linerate_plan::{Diagnostic, Plan};

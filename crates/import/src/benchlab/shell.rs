@@ -1,72 +1,29 @@
-//! The shell of bench-lab.sh's configurations: assignments, taken apart and never executed.
+//! The shell of bench-lab.sh's configurations: assignments, evaluated while they are read. Nothing is executed.
 //!
 //! Of the POSIX shell (XCU 2) this knows quotes, comments, continued lines, `NAME=word`, `export`, lists of bash, and the idiom
 //! `: ${NAME:=word}`. What would run something is a fault, because what comes behind it may depend on it; a word that would run
 //! something has a value that nobody knows.
 
-mod words;
-
 use linerate_plan::diagnostic::{Diagnostic, Span};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Faults that are told of one file.
 const MOST_FAULTS: usize = 100;
 /// Statements of one file at most.
 const MOST_STATEMENTS: usize = 10_000;
+/// `${A:-${B:-${C...}}}` nests at most so deep.
+const DEEPEST: usize = 8;
+/// Bytes of one value at most: names that contain each other twice would else fill any memory.
+const LONGEST: usize = 16 << 10;
+/// Bytes of all names and values of a shell at most, whatever it has read.
+const MOST_HELD: usize = 8 << 20;
 
-/// A part of a word.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Part {
-    Text(String),
-    /// `$NAME`, `${NAME}`, and what becomes of it where it is not set.
-    Variable {
-        name: String,
-        otherwise: Otherwise,
-    },
-    /// What only a shell that runs could know: the reason.
-    Computed(&'static str),
-}
-
-/// What `${NAME...}` says about a variable that is not set.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Otherwise {
-    Nothing,
-    /// `-`, `:-`: another word. `empty`: also where it is empty.
-    Use {
-        empty: bool,
-        word: Word,
-    },
-    /// `=`, `:=`: another word, which it is set to.
-    Assign {
-        empty: bool,
-        word: Word,
-    },
-    /// `+`, `:+`: this word where it is set, else nothing.
-    Instead {
-        empty: bool,
-        word: Word,
-    },
-}
-
-/// A word: its parts, one after the other.
-pub(super) type Word = Vec<Part>;
-
-/// What a file says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Statement {
-    /// The line that it begins on, from 1.
-    pub(super) line: usize,
-    pub(super) action: Action,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Action {
-    /// `NAME=word`, `NAME+=word`.
-    Assign { name: String, word: Word, append: bool },
-    /// `: word...`: only what its `${NAME:=word}` set.
-    Nothing(Vec<Word>),
-    /// `unset NAME`.
-    Unset(String),
-}
+/// Why a value is not known.
+const RUNS: &str = "a command would have to be run for it";
+const ARITHMETIC: &str = "it is computed";
+const PATTERN: &str = "it is cut out of another by a pattern";
+const STATE: &str = "it is an argument, or the state, of a running shell";
+const BASH: &str = "it is written in a way of bash that is not read";
 
 /// What a word that begins a command means, where it is no assignment.
 const COMMANDS: [(&[&str], &str, &str); 5] = [
@@ -80,56 +37,171 @@ const COMMANDS: [(&[&str], &str, &str); 5] = [
 /// What ends or divides a block, whose beginning has been told.
 const CLOSERS: [&str; 8] = ["then", "else", "elif", "fi", "do", "done", "esac", "}"];
 
-/// Takes a text apart. Statements that are right are returned although others are not.
-pub(super) fn parse(text: &str) -> (Vec<Statement>, Vec<Diagnostic>) {
-    let mut parser =
-        Parser { text, at: 0, line: 1, counted: 0, statements: Vec::new(), problems: Vec::new() };
-    while parser.problems.len() < MOST_FAULTS && parser.statement() {}
-    (parser.statements, parser.problems)
+/// A variable's value, and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Value {
+    /// Which file assigned it, by the caller's number.
+    pub(super) file: usize,
+    /// The line that assigned it.
+    pub(super) line: usize,
+    /// The value, or why nobody knows it.
+    pub(super) text: Result<String, String>,
 }
 
-pub(super) struct Parser<'t> {
-    pub(super) text: &'t str,
-    pub(super) at: usize,
+/// The variables of a shell.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Values {
+    all: BTreeMap<String, Value>,
+    /// Names that values were made of.
+    referred: BTreeSet<String>,
+    /// Bytes of names and values.
+    held: usize,
+}
+
+impl Values {
+    /// A variable's value where it is known and not empty.
+    pub(super) fn known(&self, name: &str) -> Option<&str> {
+        self.all.get(name)?.text.as_deref().ok().map(str::trim).filter(|text| !text.is_empty())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        self.all.get(name)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.all.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// Whether another value was made of this variable.
+    pub(super) fn is_referred(&self, name: &str) -> bool {
+        self.referred.contains(name)
+    }
+
+    /// Runs a file's assignments, as `. file` would. Returns what it cannot take: then the variables mean nothing.
+    pub(super) fn read(&mut self, text: &str, file: usize) -> Vec<Diagnostic> {
+        let mut shell = Shell {
+            values: self,
+            file,
+            text,
+            at: 0,
+            line: 1,
+            counted: 0,
+            statements: 0,
+            live: true,
+            using: true,
+            problems: Vec::new(),
+        };
+        while shell.problems.len() < MOST_FAULTS && shell.statement() {}
+        shell.problems
+    }
+
+    fn remove(&mut self, name: &str) {
+        if let Some(value) = self.all.remove(name) {
+            self.held -= bytes(name, &value.text);
+        }
+    }
+
+    fn set(&mut self, name: &str, value: Value) {
+        self.remove(name);
+        let held = self.held + bytes(name, &value.text);
+        if held <= MOST_HELD {
+            self.held = held;
+            self.all.insert(name.to_string(), value);
+        }
+    }
+}
+
+fn bytes(name: &str, text: &Result<String, String>) -> usize {
+    let (Ok(text) | Err(text)) = text;
+    size_of::<Value>() + 2 * name.len() + text.len()
+}
+
+/// A word's value as far as it is known.
+#[derive(Default)]
+struct Word {
+    text: String,
+    /// Why not all of it is known.
+    unknown: Option<String>,
+    /// Whether there is more in it than text.
+    computed: bool,
+}
+
+impl Word {
+    fn push(&mut self, text: &str) {
+        if self.text.len() + text.len() <= LONGEST {
+            self.text.push_str(text);
+        } else {
+            self.fail(format!("it is longer than {LONGEST} bytes"));
+        }
+    }
+
+    /// What comes of a part that is no text.
+    fn add(&mut self, part: Result<&str, &str>) {
+        self.computed = true;
+        match part {
+            Ok(text) => self.push(text),
+            Err(why) => self.fail(why.into()),
+        }
+    }
+
+    fn fail(&mut self, why: String) {
+        self.unknown.get_or_insert(why);
+    }
+
+    fn value(self) -> Result<String, String> {
+        self.unknown.map_or(Ok(self.text), Err)
+    }
+
+    /// The text, where there is nothing else in it.
+    fn literal(&self) -> Option<&str> {
+        (!self.computed).then_some(self.text.as_str())
+    }
+}
+
+struct Shell<'v, 't> {
+    values: &'v mut Values,
+    file: usize,
+    text: &'t str,
+    at: usize,
+    /// The line that the statement begins on.
     line: usize,
     /// Up to where lines are counted.
     counted: usize,
-    statements: Vec<Statement>,
+    statements: usize,
+    /// False within a `${NAME:-word}` that is not taken.
+    live: bool,
+    /// False in the arguments of `:`, where `${NAME:=word}` sets NAME and does not use it.
+    using: bool,
     problems: Vec<Diagnostic>,
 }
 
-/// What a word of a command turned out to be.
-enum Begun {
-    Assignment { name: String, append: bool },
-    Word(Word),
-}
-
-impl Parser<'_> {
-    pub(super) fn peek(&self) -> Option<char> {
+/// Where `None` is returned, a fault was told.
+impl<'t> Shell<'_, 't> {
+    fn peek(&self) -> Option<char> {
         self.text[self.at..].chars().next()
     }
 
-    pub(super) fn take(&mut self) -> Option<char> {
+    fn take(&mut self) -> Option<char> {
         let c = self.peek()?;
         self.at += c.len_utf8();
         Some(c)
     }
 
-    pub(super) fn starts(&self, with: &str) -> bool {
+    fn starts(&self, with: &str) -> bool {
         self.text[self.at..].starts_with(with)
     }
 
-    pub(super) fn fault(&mut self, start: usize, message: impl Into<String>, help: &str) {
+    fn fault(&mut self, start: usize, message: impl Into<String>, help: &str) {
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |n| start + n);
         let span = Span { start, end: self.at.clamp(start, line_end.max(start)) };
         self.problems.push(Diagnostic::at(span, message).remedy(help));
     }
 
-    /// The line that a place is on. Places are asked for in their order.
-    fn line(&mut self, at: usize) -> usize {
-        self.line += self.text[self.counted..at].bytes().filter(|b| *b == b'\n').count();
-        self.counted = at;
-        self.line
+    fn unclosed<T>(&mut self, start: usize, what: &str, close: char) -> Option<T> {
+        self.at = start + 1;
+        self.fault(start, format!("{what} is never closed"), &format!("close it: {close}"));
+        self.at = self.text.len();
+        None
     }
 
     /// Blanks and continued lines; with `lines`, also what separates statements, and comments.
@@ -150,51 +222,43 @@ impl Parser<'_> {
         self.at = self.text[self.at..].find('\n').map_or(self.text.len(), |n| self.at + n);
     }
 
-    /// Reads a statement; false at the end.
+    /// Carries out a statement; false at the end.
     fn statement(&mut self) -> bool {
         self.blanks(true);
         if self.at == self.text.len() {
             return false;
         }
-        if self.statements.len() >= MOST_STATEMENTS {
-            self.fault(
-                self.at,
-                format!("more than {MOST_STATEMENTS} assignments"),
-                "a configuration has some thirty",
-            );
+        if self.statements >= MOST_STATEMENTS {
+            let message = format!("more than {MOST_STATEMENTS} assignments");
+            self.fault(self.at, message, "a configuration has some thirty");
             return false;
         }
-        let start = self.at;
-        let line = self.line(start);
-        let before = self.statements.len();
-        if self.command(start, line).is_none() {
-            // What is wrong has been told; the statement is as if it were not there.
-            self.statements.truncate(before);
+        self.line += self.text[self.counted..self.at].bytes().filter(|b| *b == b'\n').count();
+        self.counted = self.at;
+        if self.command().is_none() {
             self.skip_line();
         }
         true
     }
 
-    /// Assignments, or one of the few commands that do nothing. `None` where a fault was told.
-    fn command(&mut self, start: usize, line: usize) -> Option<()> {
-        let mut prefix = 0;
+    /// Assignments, or one of the few commands that do nothing.
+    fn command(&mut self) -> Option<()> {
+        let start = self.at;
+        let mut assigned = false;
         loop {
             self.blanks(false);
+            let word_start = self.at;
             if self.ends() {
                 return Some(());
-            }
-            let word_start = self.at;
-            match self.begun()? {
-                Begun::Assignment { name, append } => {
-                    let word = self.value()?;
-                    self.statements.push(Statement { line, action: Action::Assign { name, word, append } });
-                    prefix += 1;
+            } else if self.assignment()? {
+                assigned = true;
+            } else {
+                let word = self.word()?;
+                if !assigned {
+                    return self.other(word.literal().unwrap_or_default(), start);
                 }
-                Begun::Word(word) if prefix == 0 => return self.other(&word, start, line),
-                Begun::Word(_) => {
-                    self.fault(word_start, "this runs a program", "write assignments only");
-                    return None;
-                }
+                self.fault(word_start, "this runs a program", "write assignments only");
+                return None;
             }
         }
     }
@@ -204,29 +268,41 @@ impl Parser<'_> {
         matches!(self.peek(), None | Some('\n' | ';'))
     }
 
-    /// `NAME=`, `NAME+=`, or else a whole word.
-    fn begun(&mut self) -> Option<Begun> {
-        let rest = &self.text[self.at..];
-        let length = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-        let (name, after) = rest.split_at(length);
-        if is_name(name) {
-            let append = after.starts_with("+=");
-            if append || after.starts_with('=') {
-                self.at += length + 1 + usize::from(append);
-                return Some(Begun::Assignment { name: name.to_string(), append });
-            }
+    /// Carries out `NAME=word` or `NAME+=word`; false if there is none.
+    fn assignment(&mut self) -> Option<bool> {
+        let start = self.at;
+        let name = self.name();
+        let append = self.starts("+=");
+        if !is_name(name) || !(append || self.starts("=")) {
+            self.at = start;
+            return Some(false);
         }
-        self.word().map(Begun::Word)
+        self.at += 1 + usize::from(append);
+        let word = self.value()?;
+        let mut whole = Word::default();
+        if let Some(before) = self.values.get(name).filter(|_| append) {
+            whole.add(before.text.as_deref().map_err(String::as_str));
+        }
+        whole.add(word.value().as_deref().map_err(String::as_str));
+        self.set(name, whole.value());
+        self.statements += 1;
+        Some(true)
+    }
+
+    fn set(&mut self, name: &str, text: Result<String, String>) {
+        if self.live {
+            self.values.set(name, Value { file: self.file, line: self.line, text });
+        }
     }
 
     /// What is behind the `=`: a word, or a list in parentheses, whose words are joined by blanks.
     fn value(&mut self) -> Option<Word> {
-        if self.peek() != Some('(') {
+        let open = self.at;
+        if !self.starts("(") {
             return self.word();
         }
-        let open = self.at;
         self.at += 1;
-        let mut joined = Word::new();
+        let mut joined = Word::default();
         loop {
             self.blanks(true);
             match self.peek() {
@@ -236,89 +312,60 @@ impl Parser<'_> {
                 }
                 Some(_) => {
                     let word = self.word()?;
-                    if !joined.is_empty() {
-                        joined.push(Part::Text(" ".into()));
-                    }
-                    joined.extend(word);
+                    joined.push(if joined.computed { " " } else { "" });
+                    joined.add(word.value().as_deref().map_err(String::as_str));
                 }
-                None => {
-                    self.at = open + 1;
-                    self.fault(open, "this list is never closed", "close it: )");
-                    self.at = self.text.len();
-                    return None;
-                }
+                None => return self.unclosed(open, "this list", ')'),
             }
         }
     }
 
     /// A command that is no assignment.
-    fn other(&mut self, word: &Word, start: usize, line: usize) -> Option<()> {
-        let name = match word.as_slice() {
-            [Part::Text(name)] => name.as_str(),
-            _ => "",
-        };
+    fn other(&mut self, name: &str, start: usize) -> Option<()> {
         match name {
             ":" | "true" => {
-                let words = self.arguments()?;
-                self.statements.push(Statement { line, action: Action::Nothing(words) });
-                Some(())
+                self.using = false;
+                let arguments = self.arguments();
+                self.using = true;
+                self.statements += 1;
+                arguments.map(drop)
             }
-            "export" | "readonly" => self.exported(line),
+            "export" | "readonly" => loop {
+                self.blanks(false);
+                if self.ends() {
+                    return Some(());
+                }
+                if !self.assignment()? {
+                    self.word()?;
+                }
+            },
             "set" if self.set_options() => Some(()),
             "unset" => {
-                let words = self.arguments()?;
-                for word in words {
-                    if let [Part::Text(name)] = word.as_slice() {
-                        self.statements.push(Statement { line, action: Action::Unset(name.clone()) });
-                    }
+                for word in self.arguments()? {
+                    word.literal().into_iter().for_each(|name| self.values.remove(name));
+                    self.statements += 1;
                 }
                 Some(())
             }
             closer if CLOSERS.contains(&closer) && !self.problems.is_empty() => None,
-            _ => {
-                self.refuse(name, start);
-                None
-            }
+            _ => self.refuse(name, start),
         }
     }
 
-    /// `export NAME=word NAME`.
-    fn exported(&mut self, line: usize) -> Option<()> {
-        loop {
-            self.blanks(false);
-            if self.ends() {
-                return Some(());
-            }
-            if let Begun::Assignment { name, append } = self.begun()? {
-                let word = self.value()?;
-                self.statements.push(Statement { line, action: Action::Assign { name, word, append } });
-            }
-        }
-    }
-
-    fn refuse(&mut self, name: &str, start: usize) {
+    fn refuse(&mut self, name: &str, start: usize) -> Option<()> {
         let known = COMMANDS.iter().find(|(words, ..)| words.contains(&name));
         let shown: String = name.chars().take(40).collect();
         self.blanks(false);
-        match known {
-            Some((_, what, help)) => {
-                self.fault(start, format!("'{shown}' {what}: nothing is executed"), help)
-            }
-            None if self.starts("(") => {
-                self.fault(
-                    start,
-                    format!("this defines a function, {shown}: nothing is executed"),
-                    "write its results",
-                );
-            }
-            None if shown.is_empty() => {
-                self.fault(start, "this runs something: nothing is executed", "write NAME=\"value\"")
-            }
+        let (what, help) = match known {
+            Some((_, what, help)) => (format!("'{shown}' {what}"), *help),
+            None if self.starts("(") => (format!("this defines a function, {shown}"), "write its results"),
+            None if shown.is_empty() => ("this runs something".into(), "write NAME=\"value\""),
             None => {
-                let message = format!("this runs a program, {shown}: nothing is executed");
-                self.fault(start, message, "write NAME=\"value\", or put a # in front of it");
+                (format!("this runs a program, {shown}"), "write NAME=\"value\", or put a # in front of it")
             }
-        }
+        };
+        self.fault(start, format!("{what}: nothing is executed"), help);
+        None
     }
 
     /// The words up to the end of a statement.
@@ -347,10 +394,256 @@ impl Parser<'_> {
         }
         fine
     }
+
+    /// A word, up to a blank or a sign that separates commands.
+    fn word(&mut self) -> Option<Word> {
+        let start = self.at;
+        let mut word = Word::default();
+        loop {
+            match self.peek() {
+                None | Some(' ' | '\t' | '\r' | '\n' | ';') => return Some(word),
+                Some(')') if self.at > start => return Some(word),
+                Some('(') if word.literal().is_some_and(is_name) => {
+                    return Some(word); // the one who asked for it sees the parenthesis
+                }
+                Some(sign @ ('<' | '>' | '|' | '&' | '(' | ')')) => return self.sign(sign),
+                Some(_) => self.piece(&mut word, 0)?,
+            }
+        }
+    }
+
+    /// A sign that makes a word part of a command.
+    fn sign(&mut self, sign: char) -> Option<Word> {
+        let start = self.at;
+        let here = self.starts("<<");
+        let what = match sign {
+            '<' | '>' => "this reads or writes a file",
+            '|' => "this hands something to a program, or depends on one",
+            '&' => "this runs in the background, or depends on a program",
+            _ => "this runs something",
+        };
+        self.at += 1;
+        self.fault(start, format!("{what}: nothing is executed"), "put values with such signs in quotes");
+        if here {
+            // The lines of a here-document are no statements, and where it ends may be computed.
+            self.at = self.text.len();
+        }
+        None
+    }
+
+    /// The next part of a word outside of quotes.
+    fn piece(&mut self, word: &mut Word, depth: usize) -> Option<()> {
+        let start = self.at;
+        match self.peek()? {
+            '\'' => {
+                self.at += 1;
+                let rest = &self.text[self.at..];
+                let Some((quoted, _)) = rest.split_once('\'') else {
+                    return self.unclosed(start, "this quote", '\'');
+                };
+                word.push(quoted);
+                self.at += quoted.len() + 1;
+            }
+            '"' => self.double(word, depth)?,
+            '$' | '`' => self.dollar(word, depth, false)?,
+            '\\' => {
+                self.at += 1;
+                match self.take() {
+                    Some('\n') | None => {}
+                    Some('\r') if self.starts("\n") => self.at += 1,
+                    Some(c) => word.push(c.encode_utf8(&mut [0; 4])),
+                }
+            }
+            c => {
+                self.at += c.len_utf8();
+                word.push(c.encode_utf8(&mut [0; 4]));
+            }
+        }
+        Some(())
+    }
+
+    fn double(&mut self, word: &mut Word, depth: usize) -> Option<()> {
+        let open = self.at;
+        self.at += 1;
+        loop {
+            match self.peek() {
+                None => return self.unclosed(open, "this quote", '"'),
+                Some('$' | '`') => self.dollar(word, depth, true)?,
+                Some(c) => {
+                    self.at += c.len_utf8();
+                    match (c, self.peek()) {
+                        ('"', _) => return Some(()),
+                        ('\\', Some('\n')) => self.at += 1,
+                        ('\\', Some(c @ ('$' | '`' | '"' | '\\'))) => {
+                            self.at += 1;
+                            word.push(c.encode_utf8(&mut [0; 4]));
+                        }
+                        _ => word.push(c.encode_utf8(&mut [0; 4])),
+                    }
+                }
+            }
+        }
+    }
+
+    /// `$NAME`, `${...}`, `$(...)`, a backquote.
+    fn dollar(&mut self, word: &mut Word, depth: usize, quoted: bool) -> Option<()> {
+        let start = self.at;
+        if self.take() == Some('`') {
+            self.skip(start, '`', '`')?;
+            word.add(Err(RUNS));
+            return Some(());
+        }
+        match self.peek() {
+            Some('{') => {
+                self.at += 1;
+                self.braced(word, start, depth)?;
+            }
+            Some('(') => {
+                let why = if self.starts("((") { ARITHMETIC } else { RUNS };
+                self.at += 1;
+                self.skip(start, '(', ')')?;
+                word.add(Err(why));
+            }
+            Some(c) if c.is_ascii_alphabetic() || c == '_' => {
+                let name = self.name();
+                self.refer(name, depth);
+                self.variable(word, name);
+            }
+            Some(c) if c.is_ascii_digit() || "@*#?$!-".contains(c) => {
+                self.at += 1;
+                word.add(Err(STATE));
+            }
+            Some('\'') if !quoted => {
+                self.at += 1;
+                self.skip(start, '\'', '\'')?;
+                word.add(Err(BASH));
+            }
+            _ => word.push("$"),
+        }
+        Some(())
+    }
+
+    /// Behind the sign that closes what nobody reads.
+    fn skip(&mut self, start: usize, open: char, close: char) -> Option<()> {
+        let mut depth = 1;
+        while let Some(c) = self.take() {
+            match c {
+                '\\' => {
+                    self.take();
+                }
+                quote @ ('\'' | '"') if close == ')' => self.skip(start, quote, quote)?,
+                c if c == close => depth -= 1,
+                c if c == open => depth += 1,
+                _ => {}
+            }
+            if depth == 0 {
+                return Some(());
+            }
+        }
+        self.unclosed(start, if close == '}' { "this brace" } else { "this" }, close)
+    }
+
+    fn name(&mut self) -> &'t str {
+        let rest = &self.text[self.at..];
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        self.at += end;
+        &rest[..end]
+    }
+
+    fn refer(&mut self, name: &str, depth: usize) {
+        if self.using || depth > 0 {
+            self.values.referred.insert(name.into());
+        }
+    }
+
+    /// The value of a variable.
+    fn variable(&self, word: &mut Word, name: &str) {
+        match self.values.get(name) {
+            Some(value) => word.add(value.text.as_deref().map_err(String::as_str)),
+            None => {
+                let shown: String = name.chars().take(60).collect();
+                let why =
+                    format!("{shown}, which is part of it, is not set before; the environment is not read");
+                word.add(Err(&why));
+            }
+        }
+    }
+
+    /// What is between `${` and `}`.
+    fn braced(&mut self, word: &mut Word, start: usize, depth: usize) -> Option<()> {
+        let name = self.name();
+        if !is_name(name) {
+            word.add(Err(if self.starts("#") { ARITHMETIC } else { STATE }));
+            return self.skip(start, '{', '}');
+        }
+        if self.starts("[@]") || self.starts("[*]") {
+            self.at += 3;
+        }
+        let empty = self.starts(":");
+        self.at += usize::from(empty);
+        let operator = self.peek();
+        match operator {
+            Some('}') if !empty => {}
+            Some('-' | '=' | '+' | '?') if depth < DEEPEST => {}
+            Some('-' | '=' | '+' | '?') => {
+                let message = format!("more than {DEEPEST} levels of ${{...}}");
+                self.fault(start, message, "write the value itself");
+                return None;
+            }
+            _ => {
+                word.add(Err(PATTERN));
+                return self.skip(start, '{', '}');
+            }
+        }
+        self.at += 1;
+        self.refer(name, depth);
+        if operator == Some('}') {
+            self.variable(word, name);
+            return Some(());
+        }
+        let value = self.values.get(name);
+        let missing = value.is_none_or(|v| empty && v.text.as_deref() == Ok(""));
+        let taken = match operator {
+            Some('-' | '=') => missing,
+            Some('+') => !missing,
+            _ => false, // `?`: the script would end there
+        };
+        let live = self.live;
+        self.live &= taken;
+        let other = self.within_braces(start, depth + 1);
+        self.live = live;
+        let other = other?.value();
+        match taken {
+            true => {
+                word.add(other.as_deref().map_err(String::as_str));
+                if operator == Some('=') {
+                    self.set(name, other);
+                }
+            }
+            false if operator == Some('+') => word.add(Ok("")),
+            false => self.variable(word, name),
+        }
+        Some(())
+    }
+
+    /// The word up to the brace that closes, quotes taken off.
+    fn within_braces(&mut self, start: usize, depth: usize) -> Option<Word> {
+        let mut word = Word::default();
+        loop {
+            match self.peek() {
+                Some('}') => {
+                    self.at += 1;
+                    return Some(word);
+                }
+                Some(_) => self.piece(&mut word, depth)?,
+                None => return self.unclosed(start, "this brace", '}'),
+            }
+        }
+    }
 }
 
 /// Whether a word is the name of a variable.
-pub(super) fn is_name(name: &str) -> bool {
+fn is_name(name: &str) -> bool {
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.chars().next().is_some_and(|c| !c.is_ascii_digit()) && name.chars().all(fine)
 }

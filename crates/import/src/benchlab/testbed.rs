@@ -5,8 +5,8 @@ mod router;
 
 use super::notes::Notes;
 use super::sets::Set;
+use super::shell::Values;
 use super::traffic::{self, SENDERS};
-use super::values::Values;
 use linerate_hosts::pktgen::Command;
 use linerate_plan::Backend;
 use linerate_plan::lab::{Boot, Host, Interface, OperatingSystem, Role, Ssh};

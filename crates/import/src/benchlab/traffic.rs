@@ -1,7 +1,7 @@
 //! The frames that a configuration's sender is told to send, as far as plans can say it.
 
 use super::notes::Notes;
-use super::values::Values;
+use super::shell::Values;
 use linerate_hosts::pktgen::Command;
 use linerate_plan::units::MOST_PER_THREAD;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! Variables read as what they must be; each is told as carried over or not.
 
 use super::super::notes::Notes;
+use super::super::shell::Values;
 use super::super::traffic;
-use super::super::values::Values;
 use linerate_hosts::pktgen::Command;
 use linerate_plan::backend::{Backend, Runs};
 use linerate_plan::lab::{Host, HostAddress, Ssh, is_interface};

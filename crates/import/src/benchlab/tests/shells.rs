@@ -1,14 +1,17 @@
 //! The shell: what a value is, as a real `sh` would say, and what is refused.
 
-use crate::benchlab::shell::parse;
-use crate::benchlab::values::Values;
+use crate::benchlab::shell::Values;
+use linerate_plan::Diagnostic;
 
 fn values(text: &str) -> Values {
-    let (statements, problems) = parse(text);
-    assert!(problems.is_empty(), "{problems:#?}");
     let mut values = Values::default();
-    values.read(&statements, 0);
+    let problems = values.read(text, 0);
+    assert!(problems.is_empty(), "{problems:#?}");
     values
+}
+
+fn problems(text: &str) -> Vec<Diagnostic> {
+    Values::default().read(text, 0)
 }
 
 #[track_caller]
@@ -96,14 +99,14 @@ fn what_runs_something_is_refused_with_its_line() {
         ("A=1 )", 1, "runs something"),
         ("cat <<EOF\nreboot\nEOF\n", 1, "runs a program, cat"),
     ] {
-        let (_, problems) = parse(text);
+        let problems = problems(text);
         let first = problems.first().unwrap_or_else(|| panic!("{text} is taken"));
         assert!(first.message.contains(says), "{text}: {}", first.message);
         let at = text[..first.span.start].matches('\n').count() + 1;
         assert_eq!(at, line, "{text}");
     }
     // All are told, not the first alone, and what ends a block is not.
-    assert_eq!(parse("reboot\nA=1\nif x; then\nhalt\nfi\n").1.len(), 3);
+    assert_eq!(problems("reboot\nA=1\nif x; then\nhalt\nfi\n").len(), 3);
 }
 
 #[test]
@@ -117,8 +120,8 @@ fn names_that_contain_each_other_twice_do_not_fill_the_memory() {
     let total: usize = values.iter().filter_map(|(_, v)| v.text.as_deref().ok()).map(str::len).sum();
     assert!(total < 1 << 20, "{total}");
     let deep = format!("A={}1{}", "${B:-".repeat(10_000), "}".repeat(10_000));
-    assert!(parse(&deep).1[0].message.contains("more than 8 levels"));
-    assert!(parse(&"export ".repeat(100_000)).1.is_empty());
-    assert!(parse(&"A=1\n".repeat(20_000)).1[0].message.contains("more than 10000 assignments"));
-    assert_eq!(parse(&"reboot\n".repeat(20_000)).1.len(), 100);
+    assert!(problems(&deep)[0].message.contains("more than 8 levels"));
+    assert!(problems(&"export ".repeat(100_000)).is_empty());
+    assert!(problems(&"A=1\n".repeat(20_000))[0].message.contains("more than 10000 assignments"));
+    assert_eq!(problems(&"reboot\n".repeat(20_000)).len(), 100);
 }
