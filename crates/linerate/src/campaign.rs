@@ -67,8 +67,9 @@ pub fn run(
         store.write_campaign(campaign)?;
     }
     let trials = earlier.map_or(Vec::new(), |e| e.trials);
+    let design = Design::of(campaign).context("the campaign has no plan")?;
     let (mut strategy, observed) =
-        replay(Design::of(campaign), &trials).context("going on where the campaign was stopped")?;
+        replay(design, &trials).context("going on where the campaign was stopped")?;
     let before = trials.last().map_or(0, TrialRecord::ended_ns);
     let before = Duration::from_nanos(before);
     let began = Instant::now();

@@ -281,7 +281,7 @@ fn long_quick_forms_show_what_physics_demands() {
 fn shown_difference(quick: &Quick) -> Option<String> {
     let comparisons = quick.document["summary"]["comparisons"].as_array().cloned().unwrap_or_default();
     let again = quick.cell("again")?;
-    let Some(comparison) = comparisons.iter().find(|c| c["slot"] == again) else {
+    let Some(comparison) = comparisons.iter().find(|c| c["of"] == again) else {
         return Some(format!("a-a: no comparison among {comparisons:?}"));
     };
     let bound = |name: &str| comparison["ratio"][name].as_f64();

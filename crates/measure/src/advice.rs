@@ -5,8 +5,11 @@ use crate::summary::{Limit, Row};
 use linerate_plan::settings::Mode;
 use linerate_plan::units::Si;
 
-/// A few next steps, the most pressing first. `cpus`: CPUs of the host.
+/// A few next steps after `linerate bench`, the most pressing first. `cpus`: CPUs of the host.
 pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<String> {
+    if campaign.planned.as_ref().is_none_or(|planned| planned.file.is_some()) {
+        return Vec::new();
+    }
     if campaign.asked.lab == LabKind::Simulated {
         return vec!["sudo linerate bench measures this machine instead of a simulation".into()];
     }
@@ -51,7 +54,8 @@ fn lost_inside(duts: &[&Row]) -> Option<String> {
 }
 
 fn uncertain(campaign: &Campaign, summary: &Summary) -> Option<String> {
-    let widest = summary.comparisons.iter().map(|c| c.ratio.relative_width()).fold(0.0, f64::max);
+    let ratios = summary.comparisons.iter().filter_map(|c| c.against.ratio);
+    let widest = ratios.map(|ratio| ratio.relative_width()).fold(0.0, f64::max);
     (widest > 0.02 && campaign.asked.trials.is_none()).then(|| {
         // An interval shrinks with the square root of the trials.
         let seconds = campaign.asked.budget_ns as f64 / 1e9 * (widest / 0.02).powi(2);

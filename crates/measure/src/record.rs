@@ -6,6 +6,7 @@ pub use imported::{Imported, ImportedSlot, ImportedTrial};
 
 use crate::audit::{Audit, Loss};
 use crate::counters::PortCounters;
+use crate::results::{Compared, Expected, Series};
 use crate::strategy::Stopped;
 use crate::trial::{Rates, Sample};
 use linerate_plan as plan;
@@ -367,16 +368,20 @@ pub struct Summary {
     pub peak_memory: u64,
     /// One row per slot.
     pub rows: Vec<crate::summary::Row>,
-    /// Ratios between slots.
-    pub comparisons: Vec<crate::summary::Comparison>,
+    /// Ratios of interest, as the plan lists them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comparisons: Vec<Compared>,
+    /// Factors with more than two levels, and those that set CPUs, as series.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Series>,
+    /// What became of the author's expectations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<Expected>,
     /// Slots that were to be measured and have no figure, or none that says anything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmeasured: Vec<crate::summary::Unmeasured>,
     /// What a reader must know before believing.
     pub warnings: Vec<String>,
-    /// What became of the campaign's plan, where it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub results: Option<Box<crate::results::Results>>,
 }
 
 /// `host.json`: the machine.

@@ -1,16 +1,17 @@
 //! From trials to a verdict: a row per slot, ratios paired by block, what the limit was, and what to beware of.
 
 pub(crate) mod drops;
+mod ratios;
 mod unmeasured;
 
+pub(crate) use ratios::Ratios;
 pub use unmeasured::Unmeasured;
 
 use crate::audit::ceiling_is_clear;
 use crate::record::{Campaign, Connections, Slot, Summary, TrialRecord, VERSION};
-use crate::results::{proven, results};
-use crate::strategy::{Design, Figure, List, Observed, Stopped, Strategy, replay};
-use linerate_plan::settings::Mode;
-use linerate_plan::settings::States;
+use crate::results::{self, Against};
+use crate::strategy::Stopped;
+use linerate_plan::settings::{Mode, States};
 use linerate_plan::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, line_rate};
 use linerate_stats::histogram::Histogram;
 use linerate_stats::{Estimate, autocorrelation, coefficient_of_variation, median, median_interval};
@@ -54,8 +55,14 @@ pub struct Row {
     pub line_share: BTreeMap<String, f64>,
     /// Share of the line rate for simple IMIX at the same frame rate, by link speed.
     pub line_share_imix: BTreeMap<String, f64>,
-    /// What the limit was.
+    /// What kept the rate from being higher.
     pub limit: Limit,
+    /// Its rate as a share of the tester's own; `None` for the tester itself, and where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Against>,
+    /// Its rate divided by its baseline's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Against>,
     /// CPUs that were at least 95 % busy in the median trial, to the tick: the kernel counts in hundredths of a second.
     pub full_cpus: Vec<u32>,
     /// Latency quantiles in nanoseconds: p50, p99, p99.9 of stamped frames; empty where none arrived.
@@ -94,49 +101,19 @@ pub enum Limit {
     Unknown,
 }
 
-/// Two slots held against each other, paired by block.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
-    /// The slot in question.
-    pub slot: usize,
-    /// Its name.
-    #[serde(default)]
-    pub name: String,
-    /// The slot it is compared with.
-    pub with: usize,
-    /// The name of that.
-    #[serde(default)]
-    pub with_name: String,
-    /// Median of the ratios slot / with, with its 95 % interval. Its `n` is 0 where one of them passed nothing.
-    pub ratio: Estimate,
-    /// The ratio of the costs of a handled frame, if one of the two drops frames.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<Estimate>,
-}
-
-impl Comparison {
-    /// Whether the interval excludes "equal".
-    pub fn proven_different(&self) -> bool {
-        proven(&self.ratio)
-    }
-}
-
 /// Puts the verdict together. `peak_memory` in bytes.
 pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, peak_memory: u64) -> Summary {
     let mut rows: Vec<Row> = campaign.slots.iter().map(|slot| row(campaign, slot, trials)).collect();
-    let ceilings: Vec<Estimate> = rows.iter().map(|r| r.received).collect();
+    let rates: Vec<Estimate> = rows.iter().map(|r| r.received).collect();
     for (row, slot) in rows.iter_mut().zip(&campaign.slots) {
-        judge_limit(row, slot, slot.ceiling.map(|c| ceilings[c]), campaign.asked.mode);
+        judge_limit(row, slot, slot.ceiling.and_then(|c| rates.get(c).copied()), campaign.asked.mode);
     }
-    let (strategy, observed) = replayed(campaign, trials, stopped);
-    let by_figure = |of: usize, than: usize, figure| strategy.ratio(of, than, figure, &observed);
-    let ratio = |of: usize, than: usize| by_figure(of, than, Figure::Received);
-    let costs = drops::Costs { campaign, rows: &rows, ratio: &by_figure };
-    let cost = |of: usize, than: usize| costs.ratio(of, than);
-    let compared = |slot: &Slot| compare(campaign, slot, &ratio, &cost);
-    let comparisons = campaign.slots.iter().filter_map(compared).collect();
-    let planned = campaign.planned.as_deref();
-    let results = planned.map(|planned| Box::new(results(planned, &rows, trials, &ratio, &cost)));
+    let ratios = Ratios::new(campaign, trials, stopped);
+    for (at, slot) in campaign.slots.iter().enumerate() {
+        let [ceiling, baseline] =
+            [slot.ceiling, slot.baseline].map(|than| Some(ratios.against(&rows, at, than?)));
+        (rows[at].ceiling, rows[at].baseline) = (ceiling, baseline);
+    }
     let seconds = trials.iter().map(TrialRecord::ended_ns).max().unwrap_or(0) as f64 / 1e9;
     let load: u64 = trials.iter().map(|t| t.timing.load_ns()).sum();
     let mut summary = Summary {
@@ -148,10 +125,14 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
         peak_memory,
         unmeasured: unmeasured::unmeasured(campaign, &rows, trials, stopped),
         rows,
-        comparisons,
+        comparisons: Vec::new(),
+        series: Vec::new(),
+        expectations: Vec::new(),
         warnings: Vec::new(),
-        results,
     };
+    if let Some(planned) = &campaign.planned {
+        results::add(&mut summary, planned, trials, &ratios);
+    }
     summary.warnings = warnings(campaign, trials, &summary);
     summary
 }
@@ -190,6 +171,8 @@ fn row(campaign: &Campaign, slot: &Slot, trials: &[TrialRecord]) -> Row {
         bits_layer_2: bits_layer_2(rate.median, length),
         ns_per_frame: if handled.median > 0.0 { cpus as f64 * 1e9 / handled.median } else { 0.0 },
         dut_ns_per_frame: None,
+        ceiling: None,
+        baseline: None,
         line_share: line_shares(rate.median, length),
         line_share_imix: line_shares(rate.median, SIMPLE_IMIX_AVERAGE),
         limit: Limit::Unknown,
@@ -275,37 +258,6 @@ fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<Estimate>, mode: Mode
         row.dut_ns_per_frame =
             (c.median > 0.0 && row.handled.median > 0.0).then_some(row.ns_per_frame - tester);
     }
-}
-
-/// The strategy at the end of the campaign, whose intervals allow for having been looked at before. In imported records, and those of
-/// older versions, another one chose the trials: there the intervals are those of a fixed list.
-fn replayed(
-    campaign: &Campaign,
-    trials: &[TrialRecord],
-    stopped: Stopped,
-) -> (Box<dyn Strategy>, Vec<Observed>) {
-    let own = campaign.imported.is_none().then(|| replay(Design::of(campaign), trials).ok());
-    if let Some((mut strategy, observed)) = own.flatten() {
-        strategy.finish(stopped);
-        return (strategy, observed);
-    }
-    let observed: Vec<Observed> = trials.iter().map(Observed::from).collect();
-    (Box::new(List::of(&observed)), observed)
-}
-
-type Ratio<'a> = &'a dyn Fn(usize, usize) -> Option<Estimate>;
-
-fn compare(campaign: &Campaign, slot: &Slot, ratio: Ratio<'_>, cost: Ratio<'_>) -> Option<Comparison> {
-    let (slot, with) = (slot.id, slot.baseline?);
-    let (ratio, cost) = (ratio(slot, with), cost(slot, with));
-    (ratio.is_some() || cost.is_some()).then(|| Comparison {
-        slot,
-        name: campaign.name_of(slot),
-        with,
-        with_name: campaign.name_of(with),
-        ratio: ratio.unwrap_or_default(),
-        cost,
-    })
 }
 
 fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> Vec<String> {

@@ -96,6 +96,13 @@ pub struct Factor {
     pub alone: bool,
 }
 
+impl Factor {
+    /// Whether the frames show its level.
+    pub fn of_frames(&self) -> bool {
+        self.sets.iter().all(|f| f == "traffic.size" || f == "traffic.family")
+    }
+}
+
 /// A configuration of the device under test. Cells that need the same share it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Lane {
@@ -330,10 +337,8 @@ impl Campaign {
 
     /// The variant of a cell with the levels of those factors that its frames do not show: `nft-stateful, rules 1000`.
     pub fn variant_of(&self, cell: &Cell) -> String {
-        let shown =
-            |factor: &&Factor| factor.sets.iter().all(|f| f == "traffic.size" || f == "traffic.family");
         let levels = cell.levels.iter().filter_map(|(factor, level)| {
-            let factor = self.factors.get(*factor).filter(|factor| !shown(factor))?;
+            let factor = self.factors.get(*factor).filter(|factor| !factor.of_frames())?;
             Some(format!(", {} {}", factor.name, factor.levels.get(*level)?))
         });
         cell.variant.clone() + &levels.collect::<String>()

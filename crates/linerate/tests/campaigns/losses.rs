@@ -76,7 +76,7 @@ fn half_of_the_frames_dropped_is_no_slower_dut() {
     close(&mine["received"]["median"], mine["offered"].as_f64().unwrap() / 2.0);
     assert_eq!(mine["losses"][0][0], place);
     // Half as much passes, and a frame costs about the same: by far not twice as much.
-    let compared = &summary["results"]["comparisons"][0];
+    let compared = &summary["comparisons"][0];
     let median = |what: &str| compared[what]["median"].as_f64().unwrap();
     assert!((0.3..0.7).contains(&median("ratio")) && (0.6..1.5).contains(&median("cost")), "{compared:#}");
 

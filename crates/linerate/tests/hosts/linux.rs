@@ -10,7 +10,7 @@ fn ratio(ended: &Ended) -> [f64; 3] {
     let result: Value = serde_json::from_str(&ended.stdout).unwrap();
     let slots = result["campaign"]["slots"].as_array().unwrap();
     let slot = |variant: &str| &slots.iter().find(|slot| slot["variant"] == variant).unwrap()["id"];
-    let of_these = |c: &&Value| c["slot"] == *slot("rules") && c["with"] == *slot("forwarding");
+    let of_these = |c: &&Value| c["of"] == *slot("rules") && c["than"] == *slot("forwarding");
     let ratio = &result["summary"]["comparisons"].as_array().unwrap().iter().find(of_these).unwrap()["ratio"];
     ["median", "low", "high"].map(|key| ratio[key].as_f64().unwrap())
 }

@@ -124,8 +124,8 @@ fn campaigns_as_json_have_one_shape_and_fit_its_schema() {
             assert!(name.starts_with(variant), "{name}: {variant}");
         }
         let comparison = &printed["summary"]["comparisons"][0];
-        let names = [&comparison["name"], &comparison["with_name"]];
-        assert!(names.iter().all(|name| rows.iter().any(|row| row["name"] == **name)), "{comparison}");
+        let slots = [&comparison["of"], &comparison["than"]];
+        assert!(slots.iter().all(|slot| rows.iter().any(|row| row["slot"] == **slot)), "{comparison}");
     }
     // The validator finds what is not in the schema, and what is missing.
     let mut other = linerate(["show", "--json", &bench]).run().ok().json();

@@ -96,7 +96,7 @@ fn a_plans_campaign_is_shown_and_its_cells_compared() {
     let shown = linerate(["show", &folder]).run().ok().stdout;
     assert!(shown.contains("NOT of this machine") && shown.contains("forwarding over order"), "{shown}");
     let json: Value = serde_json::from_str(&linerate(["show", "--json", &folder]).run().ok().stdout).unwrap();
-    assert_eq!(json["summary"]["results"]["cells"][1]["name"], "forwarding, order sequential");
+    assert_eq!(json["summary"]["rows"][1]["name"], "forwarding, order sequential");
     let cell = |level: &str| format!("{folder}:forwarding, order {level}");
     let compared = linerate(["compare", &cell("random"), &cell("zipf:1.1")]).run().ok().stdout;
     assert!(compared.contains("order zipf:1.1"), "{compared}");

@@ -1,6 +1,6 @@
 //! What a strategy goes by: the slots, the ratios of interest, and when to stop.
 
-use super::{STRATEGIES, TrialRequest};
+use super::TrialRequest;
 use crate::record;
 use linerate_plan as plan;
 
@@ -66,45 +66,18 @@ impl Stopping {
     }
 }
 
-/// The precision that `bench` stops at.
-const BENCH_WIDTH: f64 = 0.02;
-
 impl Design {
-    /// The design of a campaign: that of its plan, where it has one.
-    ///
-    /// Without a plan, each slot's ratio to its baseline decides, or to the tester's ceiling where there are no baselines; a number
-    /// of trials that was asked for is run, and otherwise the budget bounds them.
-    pub fn of(campaign: &record::Campaign) -> Design {
+    /// The design of a campaign's plan, where it has one.
+    pub fn of(campaign: &record::Campaign) -> Option<Design> {
+        let planned = campaign.planned.as_ref()?;
         let asked = &campaign.asked;
-        let mut design = match &campaign.planned {
-            Some(planned) => {
-                Design::of_plan(&planned.plan, |cell| !planned.lacking(cell).is_empty(), asked.seed)
-            }
-            None => Design {
-                slots: campaign
-                    .slots
-                    .iter()
-                    .map(|s| DesignSlot { ceiling: s.ceiling, ..DesignSlot::default() })
-                    .collect(),
-                watched: of_slots(&campaign.slots),
-                strategy: STRATEGIES[0].name.into(),
-                duration_ns: asked.timing.run_ns,
-                stopping: match asked.trials {
-                    Some(trials) => Stopping { most_blocks: Some(trials), ..Stopping::default() },
-                    None => Stopping {
-                        relative_width: Some(BENCH_WIDTH),
-                        budget_ns: Some(asked.budget_ns),
-                        most_blocks: None,
-                    },
-                },
-                seed: asked.seed,
-            },
-        };
+        let skipped = |cell| !planned.lacking(cell).is_empty();
+        let mut design = Design::of_plan(&planned.plan, skipped, asked.seed);
         design.duration_ns = asked.timing.run_ns;
         for (planned, slot) in design.slots.iter_mut().zip(&campaign.slots) {
             planned.load = slot.asked_fps;
         }
-        design
+        Some(design)
     }
 
     /// The design of a plan: its cells are the slots.
@@ -144,13 +117,4 @@ impl Design {
         }
         self
     }
-}
-
-/// The ratios that decide where there is no plan.
-fn of_slots(slots: &[record::Slot]) -> Vec<Watched> {
-    let with = |than: fn(&record::Slot) -> Option<usize>| -> Vec<Watched> {
-        slots.iter().filter_map(|s| Some(Watched { of: s.id, than: than(s)?, decides: true })).collect()
-    };
-    let baselines = with(|s| s.baseline);
-    if baselines.is_empty() { with(|s| s.ceiling) } else { baselines }
 }

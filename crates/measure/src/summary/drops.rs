@@ -3,10 +3,8 @@
 use super::Row;
 use crate::audit::{Cause, Side};
 use crate::record::{Campaign, TrialRecord};
-use crate::strategy::Figure;
 use crate::trial::Rates;
 use linerate_plan::settings::Mode;
-use linerate_stats::Estimate;
 
 /// Below this share of dropped frames, the rate alone decides.
 const NOTICEABLE: f64 = 0.01;
@@ -58,26 +56,4 @@ pub fn lost(valid: &[&TrialRecord]) -> f64 {
     let sent: u64 = valid.iter().map(|t| t.generator.frames).sum();
     let lost: u64 = valid.iter().map(|t| t.generator.frames.saturating_sub(t.receiver.unique())).sum();
     if sent > 0 { lost as f64 / sent as f64 } else { 0.0 }
-}
-
-/// What the ratios of costs are computed from.
-pub(super) struct Costs<'a> {
-    pub campaign: &'a Campaign,
-    pub rows: &'a [Row],
-    pub ratio: &'a dyn Fn(usize, usize, Figure) -> Option<Estimate>,
-}
-
-impl Costs<'_> {
-    /// What a frame costs one slot, divided by what it costs another, paired by block. `None` where neither drops frames, and where the
-    /// time between frames is no cost, because they were paced.
-    pub fn ratio(&self, of: usize, than: usize) -> Option<Estimate> {
-        let row = |slot: usize| self.rows.get(slot).filter(|r| r.handled.median > 0.0);
-        let paced = |slot: usize| self.campaign.slots[slot].asked_fps.is_some();
-        let drops = row(of)?.drops() || row(than)?.drops();
-        if !drops || paced(of) || paced(than) {
-            return None;
-        }
-        // The one that handles more frames a second has the lower cost.
-        (self.ratio)(than, of, Figure::Handled)
-    }
 }

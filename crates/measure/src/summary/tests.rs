@@ -1,9 +1,11 @@
 use super::*;
 use crate::audit::{Cause, Evidence, Loss, Side, audit};
 use crate::counters::PortCounters;
-use crate::record::{Asked, LabKind, Roles};
-use crate::strategy::{History, TrialRequest, strategy};
+use crate::record::{Asked, LabKind, Planned, Roles};
+use crate::strategy::{Design, Figure, History, Observed, TrialRequest, strategy};
 use crate::trial::Rates;
+use linerate_plan::Plan;
+use linerate_plan::settings::System;
 use linerate_plan::timing::Timing;
 
 fn slot(id: usize, variant: &str, ceiling: Option<usize>, baseline: Option<usize>) -> Slot {
@@ -26,7 +28,30 @@ fn slot(id: usize, variant: &str, ceiling: Option<usize>, baseline: Option<usize
     }
 }
 
+/// What `linerate bench --family 4 --variant nft-stateful` makes.
+const PLAN: &[u8] = br#"
+title = "linerate bench"
+question = "How many frames does this machine forward?"
+[lab]
+mode = "inline"
+[traffic]
+size = "64 B"
+[variants.forwarding]
+from = "forwarding"
+[variants.nft-stateful]
+from = "nft-stateful"
+[compare]
+what = ["variants"]
+until = "2 %"
+[trials]
+duration = "250 ms"
+budget = "30 s"
+"#;
+
 fn campaign() -> Campaign {
+    let plan = Plan::read(PLAN).unwrap();
+    let mut plan = plan.campaign(System::Linux, false).unwrap().clone();
+    plan.name_by_frames();
     Campaign {
         version: VERSION,
         linerate: "0".into(),
@@ -54,7 +79,7 @@ fn campaign() -> Campaign {
             slot(2, "nft-stateful", Some(0), Some(1)),
         ],
         notes: vec![],
-        planned: None,
+        planned: Some(Box::new(Planned { file: None, plan, skipped: Vec::new() })),
         imported: None,
     }
 }
@@ -111,7 +136,9 @@ fn a_clear_ceiling_makes_the_dut_the_limit_and_splits_the_cost() {
     assert_eq!(s.rows[1].limit, Limit::Dut);
     let dut = s.rows[1].dut_ns_per_frame.unwrap();
     assert!((dut - (s.rows[1].ns_per_frame - s.rows[0].ns_per_frame)).abs() < 1.0, "{dut}");
-    assert!((s.comparisons[0].ratio.median - 0.75).abs() < 1e-9 && s.comparisons[0].proven_different());
+    let stateful = s.rows[2].baseline.unwrap();
+    assert!((stateful.ratio.unwrap().median - 0.75).abs() < 1e-9 && stateful.proven);
+    assert_eq!((s.comparisons[0].of, s.comparisons[0].against), (2, stateful));
 }
 
 /// At a few frames a second a window has one more or one less.
@@ -147,13 +174,13 @@ fn a_trial_that_failed_its_audit_is_left_out_and_named() {
 fn nothing_measured_is_no_number() {
     let s = summarise(&campaign(), &[], Stopped::Failed, 0);
     assert!(s.rows.iter().all(|r| r.limit == Limit::Unknown && r.received.n == 0));
-    assert!(s.comparisons.is_empty());
+    assert!(s.comparisons[0].against.ratio.is_none() && s.rows[2].ceiling.unwrap().ratio.is_none());
 }
 
 #[test]
 fn intervals_allow_for_the_looks_of_the_strategy_that_ran_and_for_none_without_one() {
     let campaign = campaign();
-    let mut strategy = strategy(Design::of(&campaign));
+    let mut strategy = strategy(Design::of(&campaign).unwrap());
     let (mut all, mut seen) = (Vec::new(), Vec::new());
     for number in 0..99 {
         let history = History { elapsed_ns: number * 250_000_000, trials: &seen };
@@ -165,7 +192,7 @@ fn intervals_allow_for_the_looks_of_the_strategy_that_ran_and_for_none_without_o
     }
     let interrupted = |trials: &[TrialRecord]| {
         let summary = summarise(&campaign, trials, Stopped::Interrupted, 0);
-        summary.comparisons[0].ratio
+        summary.comparisons[0].against.ratio.unwrap()
     };
     // Of 30 s, the fourth sixth is over after 20 s, within block 26.
     assert_eq!(interrupted(&all).n, 27);
@@ -224,18 +251,18 @@ fn a_dut_that_drops_is_not_a_slower_one() {
         "{}",
         dropping.ns_per_frame
     );
-    let comparison = &summary.comparisons[0];
-    assert!((comparison.ratio.median - 0.5).abs() < 1e-9 && comparison.proven_different());
+    let comparison = &summary.comparisons[0].against;
+    assert!((comparison.ratio.unwrap().median - 0.5).abs() < 1e-9 && comparison.proven);
     let cost = comparison.cost.unwrap();
     assert!((cost.median - 1.0).abs() < 1e-9 && cost.low.is_some(), "{cost:?}");
     // What a full queue refuses is no choice of the DUT's.
     let overrun = with_losses(&campaign(), 500, "DUT in: receive ring full");
     assert_eq!((overrun.rows[2].limit, overrun.rows[2].dropped), (Limit::Dut, 0.0));
-    assert_eq!((overrun.comparisons[0].cost, overrun.rows[2].loss_ratio), (None, 0.5));
+    assert_eq!((overrun.comparisons[0].against.cost, overrun.rows[2].loss_ratio), (None, 0.5));
     assert!((overrun.rows[2].ns_per_frame / forwarding.ns_per_frame - 2.0).abs() < 1e-9);
     // Too few for a difference: its rate is compared as that of any other.
     let few = with_losses(&campaign(), 5, INSIDE);
-    assert_eq!((few.rows[2].limit, few.comparisons[0].cost), (Limit::Dut, None));
+    assert_eq!((few.rows[2].limit, few.comparisons[0].against.cost), (Limit::Dut, None));
 }
 
 #[test]
@@ -250,7 +277,10 @@ fn a_slot_without_a_figure_is_named_with_the_reason() {
     for part in ["2: dropped every test frame", "counter dropped", "198.18.0.0/15"] {
         assert!(dropped.contains(part), "{dropped}");
     }
-    assert!(all.rows[2].ns_per_frame > 0.0 && all.comparisons[0].cost.is_some(), "dropping has a cost");
+    assert!(
+        all.rows[2].ns_per_frame > 0.0 && all.comparisons[0].against.cost.is_some(),
+        "dropping has a cost"
+    );
     embedded.asked.lab = LabKind::Simulated;
     assert_eq!(why(&with_losses(&embedded, 1000, INSIDE)), Vec::<String>::new(), "it was asked for");
 

@@ -1,7 +1,7 @@
 //! What `linerate stat --full` prints: verdicts, the figures of each set and comparison, and what to beware of.
 
-use super::names::together;
 use super::numbers::{count, decimals, grouped};
+use super::words::together;
 use crate::document::{Cell, Document, Rows, Table, Tone};
 use linerate_stats::analysis::{Analysis, Comparison, Reach, SetAnalysis, Warning, figure, p_value};
 use linerate_stats::hodges_lehmann::Shift;

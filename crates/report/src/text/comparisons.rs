@@ -1,8 +1,8 @@
 //! What `linerate compare` prints: a verdict in words for each comparison, then the figures, ministat's rows, and what to beware of.
 
-use super::names::together;
 use super::numbers::{counted, percent, rate, rate_unit, share, significant};
-use super::results::words::{change, change_interval};
+use super::results::changes::{change, change_interval};
+use super::words::together;
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::compare::{Change, Comparison, Method, Outcome, middle};
 use linerate_stats::Estimate;

@@ -5,7 +5,7 @@
 mod tests;
 
 use super::numbers::{counted, fixed, percent, significant};
-use super::results::words::{change, change_interval};
+use super::results::changes::{change, change_interval};
 use crate::document::{Cell, Document, Level, Point, Strip, Table, Tone};
 use crate::format::letter;
 use linerate_measure::history::campaigns::DROPPED;

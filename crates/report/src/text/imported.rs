@@ -1,8 +1,7 @@
 //! The page of an imported campaign: somebody else's figures, as far as they can be checked.
 
-use super::has_rate;
-use super::names::Names;
 use super::numbers::{digits, in_words, number, rate_interval, rate_unit, significant, words};
+use super::results::has_rate;
 use crate::document::{Document, Table, Tone};
 use linerate_measure::record::{Campaign, HostFacts, Imported, ImportedSlot, Summary};
 use linerate_measure::summary::Row;
@@ -18,13 +17,12 @@ pub fn page(
     origin: &Imported,
     host: &HostFacts,
     summary: &Summary,
-    names: &Names,
 ) {
     page.paragraph("Imported, not audited by linerate.", Tone::Warning);
     page.gap();
-    page.paragraph(&answer(origin, summary, names), Tone::Strong);
-    rates(page, campaign, summary, names);
-    disagreements(page, campaign, names);
+    page.paragraph(&answer(origin, summary), Tone::Strong);
+    rates(page, campaign, summary);
+    disagreements(page, campaign);
     settings(page, campaign);
     equilibria(page, origin);
     where_from(page, campaign, origin, host);
@@ -32,12 +30,12 @@ pub fn page(
 }
 
 /// The fastest and the slowest set, in a sentence.
-fn answer(origin: &Imported, summary: &Summary, names: &Names) -> String {
+fn answer(origin: &Imported, summary: &Summary) -> String {
     let mut rows: Vec<&Row> = summary.rows.iter().filter(|r| has_rate(r)).collect();
     rows.sort_by(|a, b| b.received.median.total_cmp(&a.received.median));
     let who = origin.machine.as_deref().unwrap_or("The DUT");
     let with = origin.card.as_deref().map_or(String::new(), |c| format!(" with {c}"));
-    let rate = |row: &Row| format!("{} a second ({})", words(row.received.median, 3), names.get(row.slot));
+    let rate = |row: &Row| format!("{} a second ({})", words(row.received.median, 3), row.name);
     match rows[..] {
         [] if !origin.equilibria.is_empty() => {
             format!("{who}{with}: searches for an equilibrium throughput.")
@@ -48,7 +46,7 @@ fn answer(origin: &Imported, summary: &Summary, names: &Names) -> String {
     }
 }
 
-fn rates(page: &mut Document, campaign: &Campaign, summary: &Summary, names: &Names) {
+fn rates(page: &mut Document, campaign: &Campaign, summary: &Summary) {
     if summary.rows.is_empty() {
         return;
     }
@@ -57,7 +55,7 @@ fn rates(page: &mut Document, campaign: &Campaign, summary: &Summary, names: &Na
     let figures = |r: &&Row| digits(&r.received).clamp(4, 5);
     let received = |r: &&Row| number(r.received.median / scale, figures(r));
     let table = Table::of(&summary.rows)
-        .column("", "frame lengths with FCS", |r| names.get(r.slot))
+        .column("", "frame lengths with FCS", |r| r.name.as_str())
         .column("offered", unit, |r| (r.offered > 0.0).then(|| number(r.offered / scale, figures(r))))
         .column("received", unit, |r| has_rate(r).then(|| received(r)))
         .column("95 %", "interval", |r| rate_interval(&r.received, scale, figures(r)))
@@ -75,10 +73,10 @@ fn agreement(slot: Option<&ImportedSlot>) -> Option<&'static str> {
     })
 }
 
-fn disagreements(page: &mut Document, campaign: &Campaign, names: &Names) {
+fn disagreements(page: &mut Document, campaign: &Campaign) {
     let slots =
         campaign.slots.iter().filter_map(|s| Some((s.id, s.imported.as_ref()?.disagreement.as_ref()?)));
-    let told = slots.map(|(slot, what)| format!("{}: {what}", names.get(slot)));
+    let told = slots.map(|(slot, what)| format!("{}: {what}", campaign.name_of(slot)));
     page.list("Sets that disagree with what was published", "- ", told, Tone::Plain);
 }
 

@@ -1,21 +1,19 @@
-//! What a campaign that carried out a plan came to: the answer, the cells, the papers' tables, sweeps, and what was expected.
+//! What a campaign came to: the answer, the cells, the papers' tables, sweeps, and what was expected.
 
 mod answer;
+pub(super) mod changes;
 mod expectations;
-mod losses;
+mod figures;
 mod measured;
 mod sweeps;
 mod tables;
-pub(super) mod words;
 
-use super::names::{listed, together};
 use super::numbers::{rate_unit, share};
-use super::setup;
+use super::words::{listed, together};
 use crate::document::{Cell, Document, Tone};
 use linerate_measure::record::{Campaign, HostFacts, Planned, Summary};
-use linerate_measure::results::{CellResult, Results};
+use linerate_measure::results::Series;
 use linerate_measure::summary::Row;
-use linerate_stats::Estimate;
 
 /// What there is to show.
 pub struct Shown<'a> {
@@ -27,14 +25,17 @@ pub struct Shown<'a> {
     pub host: &'a HostFacts,
     /// The verdict.
     pub summary: &'a Summary,
-    /// What became of the plan.
-    pub results: &'a Results,
 }
 
 impl Shown<'_> {
     /// The name of a cell.
     fn name(&self, cell: usize) -> String {
-        self.results.cells.get(cell).map_or("unknown cell".into(), |c| self.shortened(&c.name))
+        self.shortened(&self.campaign.name_of(cell))
+    }
+
+    /// The name of a row.
+    fn numbered(&self, cell: usize) -> String {
+        format!("{:>2} {}", cell + 1, self.name(cell))
     }
 
     /// A name without factors that have one level only in this form of the plan.
@@ -56,6 +57,24 @@ impl Shown<'_> {
         self.summary.rows.iter().find(|r| r.slot == cell)
     }
 
+    /// The median rate of a cell that has one.
+    fn rate(&self, cell: usize) -> Option<f64> {
+        self.row(cell).filter(|r| r.received.n > 0).map(|r| r.received.median)
+    }
+
+    /// The series that are part of the page. Where factors are crossed, the same cells are part of several: those over numbers are.
+    fn series(&self) -> impl Iterator<Item = &Series> {
+        let numeric = |s: &Series| s.points.iter().all(|p| p.number.is_some());
+        let long = || self.summary.series.iter().filter(|s| s.points.len() > 2);
+        let is_shown = move |series: &&Series| {
+            let cell = series.points.first().map(|p| p.cell);
+            let shared =
+                |s: &&Series| s.factor != series.factor && s.points.iter().any(|p| Some(p.cell) == cell);
+            numeric(series) || !long().filter(shared).any(numeric)
+        };
+        long().filter(is_shown)
+    }
+
     /// Whether frames were lost in valid trials of any cell.
     fn loses(&self) -> bool {
         self.summary.rows.iter().any(|r| r.loss_ratio > 0.0)
@@ -66,19 +85,38 @@ impl Shown<'_> {
         self.row(cell).filter(|r| r.valid_trials > 0).map(|r| share(r.loss_ratio))
     }
 
-    /// Whether the first of two cells drops the more frames; `None` where that makes no difference.
-    fn drops_more(&self, of: usize, than: usize, cost: Option<Estimate>) -> Option<bool> {
-        cost.and(Some(self.row(of)?.dropped > self.row(than)?.dropped))
-    }
-
     /// The unit of all rates: divisor and name.
     fn unit(&self) -> (f64, &'static str) {
-        rate_unit(self.results.cells.iter().map(|c| c.rate.median).fold(0.0, f64::max))
+        rate_unit(self.summary.rows.iter().map(|r| r.received.median.max(r.offered)).fold(0.0, f64::max))
     }
+}
+
+/// Whether a row has a rate at all: a trial can be valid, and still too short to have a window.
+pub(super) fn has_rate(row: &Row) -> bool {
+    row.valid_trials > 0 && row.received.n > 0
 }
 
 /// The whole page, behind what says whether it is simulated.
 pub fn page(page: &mut Document, shown: &Shown<'_>) {
+    if shown.planned.file.is_some() {
+        question(page, shown);
+    }
+    answer::answer(page, shown);
+    tables::cells(page, shown);
+    figures::load(page, shown);
+    tables::papers(page, shown);
+    sweeps::series(page, shown);
+    sweeps::speed_ups(page, shown);
+    expectations::expectations(page, shown);
+    figures::figures(page, shown);
+    skipped(page, shown);
+    warnings(page, shown);
+    measured::measured(page, shown);
+    measured::next_steps(page, shown);
+    measured::stopped(page, shown);
+}
+
+fn question(page: &mut Document, shown: &Shown<'_>) {
     let plan = &shown.planned.plan;
     let form = if plan.quick { " (quick form)" } else { "" };
     page.paragraph(&format!("{}{form}", plan.title), Tone::Strong);
@@ -87,34 +125,21 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
         page.paragraph(&format!("From: {source}"), Tone::Note);
     }
     page.gap();
-    answer::answer(page, shown);
-    tables::cells(page, shown);
-    losses::losses(page, shown);
-    tables::papers(page, shown);
-    sweeps::series(page, shown);
-    sweeps::speed_ups(page, shown);
-    expectations::expectations(page, shown);
-    super::rules::hottest(page, shown.campaign, shown.summary, |cell| shown.name(cell));
-    skipped(page, shown);
-    warnings(page, shown);
-    measured::measured(page, shown);
-    setup::stopped(page, shown.summary);
 }
 
-/// Cells by the reason why they were not measured.
+/// Cells by the reasons why they were not measured.
 fn skipped(page: &mut Document, shown: &Shown<'_>) {
-    let told = shown.results.skipped.iter().map(|group| {
-        let names: Vec<String> = group.cells.iter().map(|c| shown.name(*c)).collect();
-        format!("{}: {}", names.join("; "), group.reasons.join("; "))
-    });
+    let all = shown.planned.skipped.iter().map(|s| (&s.reasons, shown.name(s.cell)));
+    let told = together(all);
+    let told = told.iter().map(|(reasons, names)| format!("{}: {}", names.join("; "), reasons.join("; ")));
     page.list("Not measured", "- ", told, Tone::Plain);
 }
 
 /// What a reader must know before believing; what is said of several cells, once, with the figures of the first.
 fn warnings(page: &mut Document, shown: &Shown<'_>) {
     let said = shown.summary.warnings.iter().map(|warning| {
-        let of = |c: &CellResult| Some((shown.shortened(&c.name), after(warning, &c.name)?));
-        let (name, text) = shown.results.cells.iter().find_map(of).unzip();
+        let of = |r: &Row| Some((shown.shortened(&r.name), after(warning, &r.name)?));
+        let (name, text) = shown.summary.rows.iter().find_map(of).unzip();
         let text = text.unwrap_or(warning);
         let key: String = text.chars().filter(|c| name.is_none() || !c.is_ascii_digit()).collect();
         (key, (name, text))

@@ -1,6 +1,5 @@
 //! The table of all trials, for `linerate show --trials`.
 
-use super::names::Names;
 use super::numbers::{count, counted, fixed, rate, rate_unit, share};
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::record::{Campaign, TrialRecord};
@@ -17,7 +16,6 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
         page.paragraph("No trial was recorded.", Tone::Plain);
         return page;
     }
-    let names = Names::of(campaign);
     let rates = trials.iter().filter_map(|t| t.rates);
     let (scale, unit) = rate_unit(rates.map(|r| r.offered.max(r.received)).fold(0.0, f64::max));
     let imported = campaign.imported.is_some();
@@ -29,7 +27,7 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
     };
     let most = |shares: &mut dyn Iterator<Item = f64>| shares.reduce(f64::max).map(|s| fixed(100.0 * s, 0));
     let table = Table::of(trials)
-        .column("", "trial and slot", |t| format!("{:>5}  {}", t.trial, names.get(t.slot)))
+        .column("", "trial and slot", |t| format!("{:>5}  {}", t.trial, campaign.name_of(t.slot)))
         .optional("", "block", |t| t.block as usize)
         .column("began", "s", |t| fixed(t.began_ns as f64 / 1e9, 2))
         .column("offered", unit, |t| fps(t, |r| r.offered))

@@ -5,7 +5,7 @@ use crate::cli::{CampaignArgs, Share};
 use crate::output::{FAILED, INTERRUPTED, print_campaign, print_place, tell};
 use anyhow::Result;
 use linerate_measure::record::{Campaign, HostFacts, Summary};
-use linerate_measure::results::{Compared, Results};
+use linerate_measure::results::Compared;
 use linerate_measure::strategy::Stopped;
 use linerate_plan::campaign::Interest;
 use linerate_plan::judge::Judgement;
@@ -49,8 +49,8 @@ pub fn report(
 
 /// Whether an expectation of the plan was; where no page says which, it is told.
 fn missed(args: &CampaignArgs, summary: &Summary) -> bool {
-    let expectations = summary.results.iter().flat_map(|r| &r.expectations);
-    let missed: Vec<_> = expectations.filter(|e| e.judgement == Some(Judgement::Missed)).collect();
+    let missed: Vec<_> =
+        summary.expectations.iter().filter(|e| e.judgement == Some(Judgement::Missed)).collect();
     for expected in missed.iter().filter(|_| args.quiet) {
         tell(format!("what was expected is not so: {}", expected.words));
     }
@@ -59,13 +59,12 @@ fn missed(args: &CampaignArgs, summary: &Summary) -> bool {
 
 /// Whether a variant is proven slower than the baseline variant, by at least so much.
 fn slower(Share(limit): Share, summary: &Summary) -> bool {
-    let Some(results) = summary.results.as_deref() else { return false };
     let mut found = false;
-    for compared in results.comparisons.iter().filter(|c| c.why == Interest::Variants) {
-        let Some(ratio) = compared.ratio else { continue };
-        let (of, than) = (name(results, compared.of), name(results, compared.than));
+    for compared in summary.comparisons.iter().filter(|c| c.why == Interest::Variants) {
+        let Some(ratio) = compared.against.ratio else { continue };
+        let (of, than) = (name(summary, compared.of), name(summary, compared.against.than));
         let percent = 100.0 * limit;
-        if compared.proven && ratio.median <= 1.0 - limit {
+        if compared.against.proven && ratio.median <= 1.0 - limit {
             found = true;
             tell(format!("{of} {} {than} by {percent} % or more{}", what(compared), why(compared)));
         } else if ratio.low.is_none_or(|low| low <= 1.0 - limit) {
@@ -77,14 +76,14 @@ fn slower(Share(limit): Share, summary: &Summary) -> bool {
     found
 }
 
-fn name(results: &Results, cell: usize) -> &str {
-    results.cells.get(cell).map_or("", |cell| &cell.name)
+fn name(summary: &Summary, cell: usize) -> &str {
+    summary.rows.get(cell).map_or("", |row| &row.name)
 }
 
 fn what(compared: &Compared) -> &'static str {
-    if compared.cost.is_some() { "passes less than" } else { "is slower than" }
+    if compared.against.cost.is_some() { "passes less than" } else { "is slower than" }
 }
 
 fn why(compared: &Compared) -> &'static str {
-    if compared.cost.is_some() { ": it drops frames" } else { "" }
+    if compared.against.cost.is_some() { ": it drops frames" } else { "" }
 }

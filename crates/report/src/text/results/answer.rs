@@ -1,17 +1,21 @@
-//! The answer in a few sentences: what differs from what, by how much, and whether that is what was expected.
+//! The answer in a few sentences: how much this DUT forwards and what kept it from more, what differs from what and by how much, and
+//! whether that is what was expected.
 
-use super::super::names::listed;
-use super::super::numbers::{digits, in_words, interval, words as rate_words};
-use super::Shown;
-use super::sweeps::is_shown;
-use super::words::{dropping, sentence};
+use super::super::numbers::{counted, digits, in_words, interval, percent, time, words as rate_words};
+use super::super::simulated;
+use super::super::words::{listed, together};
+use super::changes::{dropping, sentence};
+use super::{Shown, has_rate};
 use crate::document::{Document, Tone};
-use linerate_measure::results::{Compared, Series};
+use linerate_measure::record::{LabKind, Slot};
+use linerate_measure::results::{Compared, Series, labels};
+use linerate_measure::summary::{Limit, Row};
 use linerate_plan::campaign::{Cell, Interest};
 use linerate_plan::judge::Judgement;
+use linerate_plan::settings::Mode;
 use linerate_stats::Estimate;
 
-/// Sentences at most: what is more stands in the tables.
+/// Comparisons told at most: what is more stands in the tables.
 const MOST: usize = 8;
 
 /// Wider intervals are no basis for a claim, where the plan says nothing else.
@@ -19,59 +23,171 @@ const NARROW: f64 = 0.02;
 
 /// The sentences.
 pub fn answer(page: &mut Document, shown: &Shown<'_>) {
-    let mut sentences = sentences(shown);
-    let unknown = unknown(shown);
-    let more = sentences.len().saturating_sub(MOST);
-    sentences.truncate(MOST);
-    if sentences.is_empty() && unknown.is_none() {
-        sentences.push(rates_alone(shown));
+    let unmeasured = shown.summary.unmeasured.iter().map(|u| (u.why.as_str(), shown.name(u.slot)));
+    for (why, names) in together(unmeasured) {
+        page.paragraph(&format!("{} {why}.", listed(&names)), Tone::Warning);
     }
-    super::super::answer::unmeasured(page, shown.summary, |cell| shown.name(cell));
-    if !shown.results.skipped.is_empty() {
-        let cells = shown.results.skipped.iter().flat_map(|group| &group.cells);
-        let names: Vec<String> = cells.map(|cell| shown.name(*cell)).collect();
+    let skipped: Vec<String> = shown.planned.skipped.iter().map(|s| shown.name(s.cell)).collect();
+    if !skipped.is_empty() {
+        let text = format!("Not measured here, for the reasons below: {}.", listed(&skipped));
+        page.paragraph(&text, Tone::Plain);
+    }
+    page.paragraph(&rate(shown), Tone::Strong);
+    let compared = compared(shown);
+    compared.iter().take(MOST).for_each(|sentence| page.paragraph(sentence, Tone::Strong));
+    if compared.len() > MOST {
         page.paragraph(
-            &format!("Not measured here, for the reasons below: {}.", listed(&names)),
+            &format!("{} more comparisons are in the tables.", compared.len() - MOST),
             Tone::Plain,
         );
     }
-    for sentence in &sentences {
-        page.paragraph(sentence, Tone::Strong);
+    let open = |c: &&Compared| c.against.ratio.is_some_and(|r| r.low.is_none());
+    match shown.summary.comparisons.iter().filter(open).count() {
+        0 => {}
+        n => page.paragraph(
+            &format!("Too few blocks for intervals: nothing is shown yet of {}.", counted(n, "comparison")),
+            Tone::Strong,
+        ),
     }
-    if more > 0 {
-        page.paragraph(&format!("{more} more comparisons are in the tables."), Tone::Plain);
-    }
-    if let Some(text) = unknown {
-        page.paragraph(&text, Tone::Strong);
-    }
-    if let Some((text, ink)) = tally(shown) {
-        page.paragraph(&text, ink);
-    }
-    if let Some(text) = quick(shown) {
-        page.paragraph(&text, Tone::Warning);
+    tally(page, shown);
+    quick(page, shown);
+}
+
+/// How much the first slot with a DUT that has a rate forwards, or the tester where there is no DUT, and why not more.
+fn rate(shown: &Shown<'_>) -> String {
+    let rows = || shown.summary.rows.iter().filter_map(|r| Some((r, shown.campaign.slots.get(r.slot)?)));
+    let with_dut = rows().any(|(_, s)| !s.is_calibration());
+    match rows().find(|(r, s)| has_rate(r) && s.is_calibration() != with_dut) {
+        Some((row, slot)) => {
+            let text = format!("{}{} {}", levels(shown, slot), what(shown, row, slot), why(shown, row, slot));
+            text.trim_end().into()
+        }
+        None if rows().all(|(r, _)| r.trials == 0) => "No trial was run, so there is no figure.".into(),
+        None => "No valid trial of a DUT, so no figure.".into(),
     }
 }
 
-/// What is known too little for an interval, together.
-fn unknown(shown: &Shown<'_>) -> Option<String> {
-    let open = |c: &&Compared| c.ratio.is_some_and(|r| r.low.is_none());
-    match shown.results.comparisons.iter().filter(open).count() {
-        0 => None,
-        1 => Some("Too few blocks for an interval of 1 comparison: nothing is shown of it yet.".into()),
-        n => Some(format!("Too few blocks for intervals of {n} comparisons: nothing is shown of them yet.")),
+/// The levels that neither variant nor frames show: `cores 1: `.
+fn levels(shown: &Shown<'_>, slot: &Slot) -> String {
+    let plan = &shown.planned.plan;
+    let told =
+        |name: &str| plan.factors.iter().any(|f| f.name == name && f.levels.len() > 1 && !f.of_frames());
+    let levels = plan.cells.get(slot.id).into_iter().flat_map(|cell| labels(plan, cell));
+    let levels = levels.filter(|(name, _)| told(name)).map(|(name, label)| format!("{name} {label}"));
+    let text = levels.collect::<Vec<_>>().join(" and ");
+    if text.is_empty() { text } else { text + ": " }
+}
+
+fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
+    let lost = match row.loss_ratio {
+        lost if lost > 0.0 => {
+            let offered = rate_words(row.offered, 3);
+            format!(", of {offered} offered; {} % of the sent frames are lost", percent(lost))
+        }
+        _ => String::new(),
+    };
+    format!(
+        "{} {} {} a second{} ({}){}{lost}.",
+        who(shown, slot),
+        rate_words(row.received.median, digits(&row.received)),
+        frames(slot),
+        cpus(shown, slot),
+        certainty(&row.received),
+        cost(shown, row, slot),
+    )
+}
+
+/// How sure a rate is.
+pub fn certainty(rate: &Estimate) -> String {
+    let (scale, unit) = in_words(rate.median);
+    match interval(rate, scale, digits(rate)) {
+        Some(interval) => format!("95 % interval {interval}{unit}"),
+        None => format!("{}, too few for an interval", counted(rate.n, "valid trial")),
     }
 }
 
-/// Variants first, then what each sweep came to, then factors with two levels.
-fn sentences(shown: &Shown<'_>) -> Vec<String> {
-    let of =
-        |wanted: fn(Interest) -> bool| {
-            shown.results.comparisons.iter().filter(move |c| {
-                wanted(c.why) && (c.cost.is_some() || c.ratio.is_some_and(|r| r.low.is_some()))
-            })
-        };
+fn who(shown: &Shown<'_>, slot: &Slot) -> String {
+    let variant = shown.planned.plan.cells.get(slot.id).map_or(slot.variant.as_str(), |c| &c.variant);
+    match variant {
+        _ if slot.is_calibration() => "The tester alone, without a DUT, passes".into(),
+        _ if simulated(shown.campaign) => format!("The simulated DUT ({variant}) passes"),
+        _ if variant.starts_with("known-") => format!("The DUT with a known answer ({variant}) passes"),
+        _ if shown.campaign.asked.lab != LabKind::Namespaces => format!("The DUT ({variant}) forwards"),
+        "forwarding" => "This machine's kernel forwards".into(),
+        "bridge" => "This machine's kernel bridges".into(),
+        "xdp" => "An XDP program on this machine forwards".into(),
+        _ => format!("This machine's kernel, with {variant}, forwards"),
+    }
+}
+
+fn frames(slot: &Slot) -> String {
+    let Slot { family, frame, lengths_fcs, .. } = slot;
+    match lengths_fcs[..] {
+        [length] => format!("{length}-byte {family} frames"),
+        _ => format!("{family} frames of {frame} ({:.1} bytes on average)", slot.average_len_fcs()),
+    }
+}
+
+/// The CPUs that the DUT works on; inline, these are the generator's.
+fn dut_cpus(shown: &Shown<'_>, slot: &Slot) -> usize {
+    let roles = &shown.campaign.roles;
+    match shown.campaign.asked.mode {
+        Mode::Inline => slot.cpus.as_ref().unwrap_or(&roles.generator).len(),
+        Mode::Threaded | Mode::Hosts => roles.dut.len(),
+    }
+}
+
+fn cpus(shown: &Shown<'_>, slot: &Slot) -> String {
+    match dut_cpus(shown, slot) {
+        0 => String::new(),
+        1 => " on one CPU".into(),
+        n => format!(" on {n} CPUs"),
+    }
+}
+
+/// Only where the load is what the DUT takes is the time between frames the cost of a frame.
+fn cost(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
+    if shown.campaign.asked.mode != Mode::Inline || slot.asked_fps.is_some() || row.ns_per_frame <= 0.0 {
+        return String::new();
+    }
+    let each = if dut_cpus(shown, slot) > 1 { " and CPU" } else { "" };
+    let own = row.dut_ns_per_frame.map_or(String::new(), |dut| {
+        format!("; the tester itself takes {}", time((row.ns_per_frame - dut).max(0.0)))
+    });
+    format!(", {} per frame{each}{own}", time(row.ns_per_frame))
+}
+
+fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
+    let ceiling = slot.ceiling.and_then(|c| shown.row(c)).filter(|r| has_rate(r));
+    let alone = ceiling.map(|c| rate_words(c.received.median, 3));
+    match (row.limit, alone) {
+        (Limit::Dut, Some(alone)) => format!("The DUT was the limit: the tester alone does {alone}."),
+        (Limit::Dut, None) => "The DUT was the limit.".into(),
+        (Limit::DutDrops, _) => format!(
+            "The DUT drops {} % of what it takes in: the rate says how many frames pass, not what one costs.",
+            percent(row.dropped)
+        ),
+        (Limit::Tester, Some(alone)) => format!(
+            "The tester, which does {alone} alone, was too close to its own limit: the DUT may be faster."
+        ),
+        (Limit::Tester, None) => "What the tester does alone is not known: the DUT may be faster.".into(),
+        (Limit::OfferedLoad, _) => {
+            let asked = slot.asked_fps.map_or_else(|| "asked for".into(), |fps| rate_words(fps, 3));
+            format!("More was not offered: {asked} frames a second were asked for.")
+        }
+        (Limit::Calibration | Limit::Unknown, _) => String::new(),
+    }
+}
+
+/// Variants first, then what each sweep came to, then other factors.
+fn compared(shown: &Shown<'_>) -> Vec<String> {
+    let of = |wanted: fn(Interest) -> bool| {
+        shown.summary.comparisons.iter().filter(move |c| {
+            wanted(c.why) && (c.against.cost.is_some() || c.against.ratio.is_some_and(|r| r.low.is_some()))
+        })
+    };
     let one = |c: &Compared| told(shown, c);
-    let series: Vec<&Series> = shown.results.series.iter().filter(|s| is_shown(shown, s)).collect();
+    let series: Vec<&Series> = shown.series().collect();
     let in_series = |c: &&Compared| series.iter().any(|s| c.why == Interest::Levels(s.factor));
     let mut out: Vec<String> = of(|why| why == Interest::Variants).filter_map(one).collect();
     out.extend(series.iter().filter_map(|s| swept(shown, s)));
@@ -82,24 +198,19 @@ fn sentences(shown: &Shown<'_>) -> Vec<String> {
 /// A comparison, with what is the same on both sides named once, or not at all where it has one level only.
 fn told(shown: &Shown<'_>, c: &Compared) -> Option<String> {
     let plan = &shown.planned.plan;
-    let (of, than) = (plan.cells.get(c.of)?, plan.cells.get(c.than)?);
-    let levels = |of_cell: &Cell, in_both: bool| -> String {
-        let told = of_cell.levels.iter().filter(|level| {
-            (of.levels.contains(level) && than.levels.contains(level)) == in_both
-                && plan.factors.get(level.0).is_some_and(|f| f.levels.len() > 1)
-        });
-        let words = told.filter_map(|(f, l)| {
-            let factor = plan.factors.get(*f)?;
-            Some(format!("{} {}", factor.name, factor.levels.get(*l)?))
-        });
-        words.collect::<Vec<_>>().join(" and ")
+    let (of, than) = (plan.cells.get(c.of)?, plan.cells.get(c.against.than)?);
+    let several = |name: &str| plan.factors.iter().any(|f| f.name == name && f.levels.len() > 1);
+    let both = |level: &(&str, &str)| [of, than].iter().all(|c| labels(plan, c).any(|l| l == *level));
+    let levels = |cell: &Cell, in_both: bool| -> String {
+        let told = labels(plan, cell).filter(|level| both(level) == in_both && several(level.0));
+        told.map(|(factor, level)| format!("{factor} {level}")).collect::<Vec<_>>().join(" and ")
     };
-    let with = |variant: &str, levels: String| {
-        let parts = [variant.to_string(), if levels.is_empty() { levels } else { format!("with {levels}") }];
-        parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" ")
+    let with = |variant: &str, levels: String| match (variant, levels.as_str()) {
+        (_, "") => variant.to_string(),
+        ("", _) => format!("with {levels}"),
+        _ => format!("{variant} with {levels}"),
     };
-    let same = of.variant == than.variant;
-    let than_variant = if same { "" } else { &than.variant };
+    let than_variant = if of.variant == than.variant { "" } else { &than.variant };
     let (left, right) = (with(&of.variant, levels(of, false)), with(than_variant, levels(than, false)));
     let text = pair(shown, c, &left, &right)?;
     let common = levels(of, true);
@@ -108,13 +219,13 @@ fn told(shown: &Shown<'_>, c: &Compared) -> Option<String> {
 
 /// A comparison of two that are called so. One that drops frames is told from one that is slower.
 fn pair(shown: &Shown<'_>, c: &Compared, of: &str, than: &str) -> Option<String> {
-    match c.cost {
+    Some(match c.against.cost {
         Some(cost) => {
-            let (left, right) = ((of, shown.row(c.of)?), (than, shown.row(c.than)?));
-            Some(dropping(left, right, &cost, shown.campaign.asked.mode) + ".")
+            let (left, right) = ((of, shown.row(c.of)?), (than, shown.row(c.against.than)?));
+            dropping(left, right, &cost, shown.campaign.asked.mode) + "."
         }
-        None => Some(sentence(of, than, &c.ratio?, c.proven) + "."),
-    }
+        None => sentence(of, than, &c.against.ratio?, c.against.proven) + ".",
+    })
 }
 
 /// The level of a sweep that is the farthest from the first.
@@ -125,39 +236,18 @@ fn swept(shown: &Shown<'_>, series: &Series) -> Option<String> {
     let first = series.points.first()?;
     let factor = shown.planned.plan.factors.get(series.factor).map_or("level", |f| &f.name);
     let name = shown.shortened(&series.name);
-    let of = format!("{name} with {factor} {}", point.level);
-    let than = format!("with {factor} {}", first.level);
-    let compared = shown.results.comparisons.iter().find(|c| (c.of, c.than) == (point.cell, first.cell));
-    if let Some(c) = compared.filter(|c| c.proven || c.cost.is_some()) {
-        return pair(shown, c, &of, &than);
+    let (of, than) =
+        (format!("{name} with {factor} {}", point.level), format!("with {factor} {}", first.level));
+    let of_these = |c: &&Compared| (c.of, c.against.than) == (point.cell, first.cell);
+    match shown.summary.comparisons.iter().find(of_these) {
+        Some(c) if c.against.proven || c.against.cost.is_some() => pair(shown, c, &of, &than),
+        _ => Some(format!("No difference is shown between {name} {than} and with any other.")),
     }
-    Some(format!("No difference is shown between {name} {than} and with any other."))
-}
-
-/// Where nothing is compared: the rates, or why there are none.
-fn rates_alone(shown: &Shown<'_>) -> String {
-    let cells = || shown.results.cells.iter();
-    let trials: usize = cells().map(|c| c.trials).sum();
-    let Some(cell) = cells().find(|c| c.rate.n > 0 && c.ceiling.is_some()).or(cells().find(|c| c.rate.n > 0))
-    else {
-        return match trials {
-            0 => "No trial was run, so there is no figure.".into(),
-            _ => "No valid trial, so no figure.".into(),
-        };
-    };
-    let (scale, unit) = in_words(cell.rate.median);
-    let known = interval(&cell.rate, scale, digits(&cell.rate))
-        .map_or("too few trials for an interval".into(), |i| format!("95 % interval {i}{unit}"));
-    format!(
-        "{} passes {} frames a second ({known}).",
-        cell.name,
-        rate_words(cell.rate.median, digits(&cell.rate))
-    )
 }
 
 /// How many expectations came true.
-fn tally(shown: &Shown<'_>) -> Option<(String, Tone)> {
-    let all = &shown.results.expectations;
+fn tally(page: &mut Document, shown: &Shown<'_>) {
+    let all = &shown.summary.expectations;
     let count = |wanted: Option<Judgement>| all.iter().filter(|e| e.judgement == wanted).count();
     let missed = count(Some(Judgement::Missed));
     let parts = [
@@ -168,18 +258,20 @@ fn tally(shown: &Shown<'_>) -> Option<(String, Tone)> {
     ];
     let told: Vec<String> =
         parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    let ink = if missed > 0 { Tone::Warning } else { Tone::Plain };
-    (!told.is_empty()).then(|| (format!("What the plan's author expects: {}.", told.join(", ")), ink))
+    if !told.is_empty() {
+        let tone = if missed > 0 { Tone::Warning } else { Tone::Plain };
+        page.paragraph(&format!("What the plan's author expects: {}.", told.join(", ")), tone);
+    }
 }
 
 /// What the quick form is worth.
-fn quick(shown: &Shown<'_>) -> Option<String> {
+fn quick(page: &mut Document, shown: &Shown<'_>) {
     let plan = &shown.planned.plan;
     if !plan.quick {
-        return None;
+        return;
     }
     let wide = plan.trials.until.unwrap_or(NARROW);
-    let known: Vec<&Estimate> = shown.results.comparisons.iter().filter_map(|c| c.ratio.as_ref()).collect();
+    let known: Vec<Estimate> = shown.summary.comparisons.iter().filter_map(|c| c.against.ratio).collect();
     let open = known.iter().filter(|r| r.relative_width() >= wide).count();
     let claim = match open {
         0 => String::new(),
@@ -189,5 +281,5 @@ fn quick(shown: &Shown<'_>) -> Option<String> {
             100.0 * wide
         ),
     };
-    Some(format!("This is the quick form: short trials and few of them.{claim}"))
+    page.paragraph(&format!("This is the quick form: short trials and few of them.{claim}"), Tone::Warning);
 }

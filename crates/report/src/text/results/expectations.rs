@@ -1,8 +1,9 @@
 //! What the plan's author expects, and whether it is so.
 
-use super::super::numbers::{digits, in_words, interval, words as rate_words};
+use super::super::numbers::{digits, words as rate_words};
 use super::Shown;
-use super::words::change_with_interval;
+use super::answer::certainty;
+use super::changes::change_with_interval;
 use crate::document::{Document, Tone};
 use linerate_measure::results::{Expected, JudgedPair};
 use linerate_plan::judge::Judgement;
@@ -12,11 +13,11 @@ const MOST: usize = 6;
 
 /// One item for each expectation, with the pairs that decide it.
 pub fn expectations(page: &mut Document, shown: &Shown<'_>) {
-    if shown.results.expectations.is_empty() {
+    if shown.summary.expectations.is_empty() {
         return;
     }
     page.heading("What was expected");
-    for expected in &shown.results.expectations {
+    for expected in &shown.summary.expectations {
         let (mark, ink) = match expected.judgement {
             Some(Judgement::Met) => ("met         ", Tone::Plain),
             Some(Judgement::Missed) => ("MISSED      ", Tone::Warning),
@@ -52,11 +53,8 @@ fn told(shown: &Shown<'_>, pair: &JudgedPair) -> String {
             format!("{of} against {}: {}", shown.name(than), change_with_interval(ratio))
         }
         (None, Some(rate)) => {
-            let (scale, unit) = in_words(rate.median);
-            let digits = digits(rate);
-            let known = interval(rate, scale, digits)
-                .map_or("too few trials for an interval".into(), |i| format!("95 % interval {i}{unit}"));
-            format!("{of}: {} frames a second ({known})", rate_words(rate.median, digits))
+            let figure = rate_words(rate.median, digits(rate));
+            format!("{of}: {figure} frames a second ({})", certainty(rate))
         }
     }
 }

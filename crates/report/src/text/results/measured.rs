@@ -1,13 +1,13 @@
-//! How it was measured: lab, CPUs, frames, trials and machine.
+//! How it was measured (lab, CPUs, frames, trials and machine), where to look next, and why it ended.
 
-use super::super::names::Names;
-use super::super::numbers::grouped;
-use super::super::setup::{machine, mode, roles, states};
+use super::super::numbers::{bytes, counted, grouped, seconds};
+use super::super::words::{listed, together};
 use super::Shown;
-use crate::document::Document;
-use linerate_measure::strategy::by_name;
+use crate::document::{Document, Tone};
+use linerate_measure::record::HostFacts;
+use linerate_measure::strategy::{Stopped, by_name};
 use linerate_plan::campaign::Campaign as Plan;
-use linerate_plan::settings::Mode;
+use linerate_plan::settings::{Mode, States, cpu_list};
 
 /// Levels of the traffic that are listed one by one at most.
 const MOST: usize = 8;
@@ -20,51 +20,96 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     page.fact("plan", shown.planned.file.as_deref().unwrap_or(arguments));
     page.fact("mode", mode(campaign.asked.mode));
     if campaign.asked.mode != Mode::Hosts {
-        page.fact("CPUs", &roles(campaign));
+        page.fact("CPUs", &cpus(shown));
     }
     page.fact("traffic", &traffic(plan));
     page.fact("trials", &trials(shown));
-    states(page, shown.summary, &Names::of(campaign));
+    states(page, shown);
     if campaign.asked.mode != Mode::Hosts {
         page.fact("host", &machine(shown.host));
     }
     for note in &campaign.notes {
         page.fact("note", note);
     }
-    page.fact("figures", figures(campaign.asked.mode));
+    page.fact("figures", &figures(campaign.asked.mode));
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Inline => {
+            "inline, a closed loop: generator, DUT and receiver take turns on the same CPU, so the load is what the DUT takes. It shows the cost per frame, not loss or overload."
+        }
+        Mode::Threaded => {
+            "threaded, an open loop: the DUT has CPUs of its own and the load does not wait for it. It shows loss, overload and latency."
+        }
+        Mode::Hosts => {
+            "hosts, an open loop: generator, DUT and receiver are machines of their own, and the load does not wait for the DUT. It shows loss and overload."
+        }
+    }
+}
+
+/// Which CPUs do what, and which of them had no time left.
+fn cpus(shown: &Shown<'_>) -> String {
+    let roles = &shown.campaign.roles;
+    let all = [
+        ("generator", &roles.generator),
+        ("DUT", &roles.dut),
+        ("receiver", &roles.receiver),
+        ("control", &roles.control),
+    ];
+    let mut text = all.map(|(role, cpus)| format!("{role} {}", list(cpus))).join(", ");
+    let valid = || shown.summary.rows.iter().filter(|r| r.valid_trials > 0);
+    let full = valid().filter(|r| !r.full_cpus.is_empty());
+    for (cpus, names) in together(full.map(|r| (r.full_cpus.as_slice(), shown.name(r.slot)))) {
+        let names = if names.len() == valid().count() { "all cells".into() } else { listed(&names) };
+        text += &format!(". CPU {} at least 95 % busy in {names}", list(cpus));
+    }
+    text
+}
+
+fn list(cpus: &[u32]) -> String {
+    let mut sorted = cpus.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    if sorted.is_empty() { "none".into() } else { cpu_list(&sorted) }
 }
 
 /// What the frames are, each of their properties once.
 fn traffic(plan: &Plan) -> String {
-    let each = |of: fn(&linerate_plan::campaign::Kind) -> String| {
-        let mut all: Vec<String> = Vec::new();
-        for text in plan.kinds.iter().map(of) {
-            if !all.contains(&text) {
-                all.push(text);
-            }
-        }
-        let more = all.len().saturating_sub(MOST);
-        all.truncate(MOST);
-        if more > 0 {
-            all.push(format!("{more} more"));
-        }
-        all.join(", ")
+    let size = |k: &linerate_plan::campaign::Kind| {
+        format!("{}{}", k.size, if k.size.pattern.len() == 1 { " B" } else { "" })
     };
-    let size = each(|k| format!("{}{}", k.size, if k.size.pattern.len() == 1 { " B" } else { "" }));
-    let flows = each(|k| grouped(k.flows.into()));
-    let orders = each(|k| k.order.to_string());
-    let (family, transport) = (each(|k| k.family.to_string()), each(|k| k.transport.to_string()));
-    format!("{size}; {family}; {transport}; {flows} flows; {orders}")
+    [
+        each(plan.kinds.iter().map(size)),
+        each(plan.kinds.iter().map(|k| k.family.to_string())),
+        each(plan.kinds.iter().map(|k| k.transport.to_string())),
+        each(plan.kinds.iter().map(|k| grouped(k.flows.into()))) + " flows",
+        each(plan.kinds.iter().map(|k| k.order.to_string())),
+        format!("rate {}", each(plan.cells.iter().map(|c| c.rate.to_string()))),
+    ]
+    .join("; ")
+}
+
+/// Each of several once.
+fn each(all: impl Iterator<Item = String>) -> String {
+    let mut known: Vec<String> =
+        together(all.map(|text| (text, ()))).into_iter().map(|(text, _)| text).collect();
+    let more = known.len().saturating_sub(MOST);
+    known.truncate(MOST);
+    if more > 0 {
+        known.push(format!("{more} more"));
+    }
+    known.join(", ")
 }
 
 fn trials(shown: &Shown<'_>) -> String {
     let asked = &shown.campaign.asked;
-    let count: usize = shown.results.cells.iter().map(|c| c.trials).sum();
-    let order = by_name(&shown.planned.plan.trials.order).about;
+    let count: usize = shown.summary.rows.iter().map(|r| r.trials).sum();
     format!(
-        "{} of {} ms, {order}, seed {}, batches of {}, from {} to {} in {}",
+        "{} of {} ms, {}, seed {}, batches of {}, from {} to {} in {}",
         grouped(count as u64),
         asked.timing.run_ns / 1_000_000,
+        by_name(&shown.planned.plan.trials.order).about,
         asked.seed,
         asked.batch,
         asked.generator,
@@ -73,14 +118,74 @@ fn trials(shown: &Shown<'_>) -> String {
     )
 }
 
-/// What the figures do not say.
-fn figures(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Inline => {
-            "rates are medians of received frames/s; changes are medians of ratios paired by block, their intervals hold although they are looked at several times. The tester's own part is in all rates: between the DUTs alone the differences are larger."
-        }
-        Mode::Threaded | Mode::Hosts => {
-            "rates are medians of received frames/s; changes are medians of ratios paired by block, their intervals hold although they are looked at several times."
-        }
+/// How far connections were when the trials began, where DUTs keep states.
+fn states(page: &mut Document, shown: &Shown<'_>) {
+    let rows = shown.summary.rows.iter();
+    let of_rows = rows.filter_map(|row| Some((row.connections?.states, shown.name(row.slot))));
+    for (states, names) in together(of_rows) {
+        let meaning = match states {
+            States::Established => {
+                "established: the DUT has seen every connection in both directions before each trial"
+            }
+            States::New => "new: the DUT knows no connection when a trial begins",
+            States::OneWay => "one-way states: the DUT has seen every connection before, and never an answer",
+        };
+        page.fact("states", &format!("{meaning} ({})", names.join("; ")));
     }
+}
+
+fn machine(host: &HostFacts) -> String {
+    if host.cpu_model.is_empty() {
+        return "not recorded".into();
+    }
+    let hypervisor = host.hypervisor.as_deref().map_or(String::new(), |h| format!(" under {h}"));
+    format!(
+        "{}, {} CPUs{hypervisor}; Linux {}; {}; clock {}",
+        host.cpu_model, host.cpus, host.kernel, host.os, host.clock_source
+    )
+}
+
+/// What the figures do not say.
+fn figures(mode: Mode) -> String {
+    let tester = match mode {
+        Mode::Inline => {
+            " The tester's own part is in all rates: between the DUTs alone the differences are larger."
+        }
+        Mode::Threaded | Mode::Hosts => "",
+    };
+    format!(
+        "rates are medians of received frames/s; changes are medians of ratios paired by block, their intervals hold although they are looked at several times.{tester}"
+    )
+}
+
+/// What to run next, and why.
+pub fn next_steps(page: &mut Document, shown: &Shown<'_>) {
+    let steps = linerate_measure::advice::next_steps(shown.campaign, shown.host.cpus, shown.summary);
+    page.list("Where to look next", "- ", steps, Tone::Plain);
+}
+
+/// Why it ended and what it cost.
+pub fn stopped(page: &mut Document, shown: &Shown<'_>) {
+    let summary = shown.summary;
+    let why = match summary.stopped {
+        Stopped::Precise => "all intervals are narrow enough",
+        Stopped::Budget => "the time is used up",
+        Stopped::Trials => "the trials asked for have been run",
+        Stopped::Interrupted => "it was interrupted",
+        Stopped::Failed => "something failed",
+    };
+    let reboots = match summary.reboots as usize {
+        0 => String::new(),
+        n => format!(" with {} of the DUT", counted(n, "reboot")),
+    };
+    let mut text = format!("Ended after {}{reboots}: {why}.", seconds(summary.seconds));
+    if summary.seconds > 0.0 {
+        let load = 100.0 * summary.load_share.clamp(0.0, 1.0);
+        text += &format!(" Under load {load:.1} % of it, overhead {:.1} %.", 100.0 - load);
+    }
+    if summary.peak_memory > 0 {
+        text += &format!(" linerate held {} of memory at most.", bytes(summary.peak_memory));
+    }
+    page.gap();
+    page.paragraph(&text, Tone::Plain);
 }

@@ -1,109 +1,141 @@
 //! The table of cells, and comparisons in the form in which papers print them.
 
 use super::super::numbers::{digits, interval, rate, rate_interval, share};
-use super::super::tables::limit;
-use super::Shown;
-use super::sweeps::is_shown;
-use super::words::{change, change_interval, verdict};
+use super::changes::{change, change_interval, verdict};
+use super::figures::limit;
+use super::{Shown, has_rate};
 use crate::document::{Cell, Document, Rows, Table, Tone};
-use linerate_measure::results::{self, CellResult, Disagreement, Ministat, TableRow};
+use linerate_measure::results::{Against, Compared, Disagreement, Ministat, labels, name_without};
+use linerate_measure::summary::Row;
+use linerate_plan::campaign::Interest;
 use linerate_stats::Estimate;
 
 /// One row for each cell that was to be measured; the tester's rates stand beside them, unless the plan is about them.
 pub fn cells(page: &mut Document, shown: &Shown<'_>) {
     let (scale, unit) = shown.unit();
-    let compared = shown.results.cells.iter().any(|c| c.baseline.is_some());
-    let has_ceiling = shown.results.cells.iter().any(|c| c.ceiling.is_some());
-    let beside: Vec<usize> = shown.results.cells.iter().filter_map(|c| Some(c.ceiling?.cell)).collect();
-    let measured = |c: &&CellResult| shown.planned.lacking(c.cell).is_empty() && !beside.contains(&c.cell);
-    let table = Table::of(shown.results.cells.iter().filter(measured))
-        .column("cell", "", |c| format!("{:>2} {}", c.cell + 1, shown.name(c.cell)))
-        .column("rate", unit, |c| median(&c.rate, scale))
-        .column("95 %", "interval", |c| match (c.rate.n, c.trials) {
-            (0, 0) => "not run".into(),
-            (0, _) => "no valid trial".into(),
-            _ => rate_interval(&c.rate, scale, digits(&c.rate).clamp(3, 5)),
+    let rows = &shown.summary.rows;
+    let beside: Vec<usize> = rows.iter().filter_map(|r| Some(r.ceiling?.than)).collect();
+    let measured = |r: &&Row| shown.planned.lacking(r.slot).is_empty() && !beside.contains(&r.slot);
+    let table = Table::of(rows.iter().filter(measured))
+        .column("cell", "", |r| shown.numbered(r.slot))
+        .column("rate", unit, |r| median(&r.received, scale))
+        .column("95 %", "interval", |r| match (has_rate(r), r.trials, r.valid_trials) {
+            (true, ..) => rate_interval(&r.received, scale, digits(&r.received).clamp(3, 5)),
+            (_, 0, _) => "not run".into(),
+            (_, _, 0) => "no valid trial".into(),
+            _ => "no window".into(),
         })
-        .when(shown.loses(), |table| table.column("lost", "%", |c| shown.lost(c.cell)))
-        .when(has_ceiling, |table| beside_ceiling(table, scale, unit))
-        .when(compared, |table| against_baseline(table, shown))
-        .optional("trials", "valid", |c| format!("{}/{}", c.valid_trials, c.trials))
-        .optional("", "limit", |c| limit(c.limit));
+        .when(shown.loses(), |table| table.column("lost", "%", |r| shown.lost(r.slot)))
+        .when(!beside.is_empty(), |table| beside_ceiling(table, shown))
+        .when(rows.iter().any(|r| r.baseline.is_some()), |table| against_baseline(table, shown))
+        .optional("trials", "valid", |r| format!("{}/{}", r.valid_trials, r.trials))
+        .optional("", "limit", |r| limit(r.limit));
     page.table(table);
 }
 
 /// A rate with the digits that its interval deserves; nothing where there is none.
-pub fn median(rate: &Estimate, scale: f64) -> Option<Cell> {
-    (rate.n > 0).then(|| super::super::numbers::rate(rate.median, scale, digits(rate).clamp(3, 5)))
+pub fn median(estimate: &Estimate, scale: f64) -> Option<Cell> {
+    (estimate.n > 0).then(|| rate(estimate.median, scale, digits(estimate).clamp(3, 5)))
 }
 
-type Cells<'a> = Rows<&'a CellResult>;
-
 /// What the tester does alone, the share of that, and its interval.
-fn beside_ceiling<'a>(table: Cells<'a>, scale: f64, unit: &str) -> Cells<'a> {
-    let ratio = |c: &&CellResult| c.ceiling.and_then(|ceiling| ceiling.ratio);
+fn beside_ceiling<'a>(table: Rows<&'a Row>, shown: &Shown<'_>) -> Rows<&'a Row> {
+    let (scale, unit) = shown.unit();
+    let ratio = |r: &&Row| r.ceiling.and_then(|ceiling| ceiling.ratio);
     table
-        .column("baseline", unit, |c| Some(rate(c.ceiling?.rate?, scale, 4)))
-        .column("% of", "that", |c| ratio(c).map(|r| share(r.median)))
-        .optional("95 %", "interval", |c| {
-            let ratio = ratio(c)?;
+        .column("baseline", unit, |r| Some(rate(shown.rate(r.ceiling?.than)?, scale, 4)))
+        .column("% of", "that", |r| ratio(r).map(|r| share(r.median)))
+        .optional("95 %", "interval", |r| {
+            let ratio = ratio(r)?;
             let (low, high) = (100.0 * ratio.low?, 100.0 * ratio.high?);
             Some(Cell::Interval { low, high, text: interval(&ratio, 0.01, 3)? })
         })
 }
 
-fn against_baseline<'a>(table: Cells<'a>, shown: &Shown<'_>) -> Cells<'a> {
-    let ratio = |c: &&CellResult| c.baseline.as_ref().and_then(|b| b.ratio);
+fn against_baseline<'a>(table: Rows<&'a Row>, shown: &Shown<'_>) -> Rows<&'a Row> {
+    let ratio = |r: &&Row| r.baseline.and_then(|b| b.ratio);
     table
-        .column("against", "cell", |c| Some(c.baseline.as_ref()?.cell + 1))
-        .column("change", "%", |c| Some(change(&ratio(c)?)))
-        .column("95 %", "interval", |c| change_interval(&ratio(c)?))
-        .column("differ-", "ence", |c| match &c.baseline {
-            Some(b) => verdict(b.ratio.as_ref(), b.proven, shown.drops_more(c.cell, b.cell, b.cost)),
+        .column("against", "cell", |r| Some(r.baseline?.than + 1))
+        .column("change", "%", |r| Some(change(&ratio(r)?)))
+        .column("95 %", "interval", |r| change_interval(&ratio(r)?))
+        .column("differ-", "ence", |r| match &r.baseline {
+            Some(b) => verdict(b.ratio.as_ref(), b.proven, drops_more(shown, r, b)),
             None => "",
         })
 }
 
-/// Setup, A, B, ministat. Factors that are shown as series are left out.
+/// Whether a cell drops more frames than the other; `None` where that makes no difference.
+fn drops_more(shown: &Shown<'_>, row: &Row, against: &Against) -> Option<bool> {
+    against.cost.and(Some(row.dropped > shown.row(against.than)?.dropped))
+}
+
+/// Setup, A, B, ministat: a table of the variants, and one for each factor that is not shown as a series.
 pub fn papers(page: &mut Document, shown: &Shown<'_>) {
-    let factors = &shown.planned.plan.factors;
-    let swept = |t: &results::Table| {
-        let series = shown.results.series.iter().filter(|s| is_shown(shown, s));
-        series.filter_map(|s| factors.get(s.factor)).any(|f| f.name == t.title)
-    };
-    let measured = |t: &&results::Table| t.rows.iter().any(|r| r.a.is_some() && r.b.is_some());
-    let tables: Vec<_> = shown.results.tables.iter().filter(measured).filter(|t| !swept(t)).collect();
+    let factors = 0..shown.planned.plan.factors.len();
+    let swept = |factor: &usize| shown.series().any(|s| s.factor == *factor);
     let mut notes: Vec<Disagreement> = Vec::new();
-    for table in &tables {
-        paper(page, shown, table);
-        notes.extend(table.rows.iter().filter_map(|r| r.disagreement));
+    for why in std::iter::once(Interest::Variants).chain(factors.filter(|f| !swept(f)).map(Interest::Levels))
+    {
+        let known = |c: &&Compared| {
+            c.why == why && shown.rate(c.of).is_some() && shown.rate(c.against.than).is_some()
+        };
+        let rows: Vec<&Compared> = shown.summary.comparisons.iter().filter(known).collect();
+        if !rows.is_empty() {
+            paper(page, shown, why, &rows);
+            notes.extend(rows.iter().filter_map(|c| c.disagreement));
+        }
     }
     notes.sort();
     notes.dedup();
     for note in notes {
-        page.item(&format!("{} ", mark(note)), why(note), Tone::Note);
+        page.item(&format!("{} ", mark(note)), why_so(note), Tone::Note);
     }
 }
 
-fn paper(page: &mut Document, shown: &Shown<'_>, paper: &results::Table) {
+fn paper(page: &mut Document, shown: &Shown<'_>, why: Interest, rows: &[&Compared]) {
     let (scale, unit) = shown.unit();
-    page.heading(&format!("As papers print it: {}", paper.title));
-    let b = paper.b.as_deref().unwrap_or("this setup");
-    let rows = paper.rows.iter().filter(|r| r.a.is_some() && r.b.is_some());
+    let plan = &shown.planned.plan;
+    let factor = match why {
+        Interest::Levels(factor) => Some(factor),
+        _ => None,
+    };
+    let title = factor.and_then(|f| plan.factors.get(f)).map_or("variants", |f| &f.name);
+    // What one side is.
+    let side = |cell: usize| -> String {
+        let Some(cell) = plan.cells.get(cell) else { return String::new() };
+        match labels(plan, cell).find(|(name, _)| factor.is_some() && *name == title) {
+            Some((name, label)) => format!("{name} {label}"),
+            None => cell.variant.clone(),
+        }
+    };
+    let b = side(rows[0].of);
+    let same_b = rows.iter().all(|c| side(c.of) == b);
+    // What is the same on both sides; with B's own part, unless the column's heading says it.
+    let setup = |c: &&&Compared| -> String {
+        let Some(cell) = plan.cells.get(c.of).filter(|_| same_b) else { return shown.name(c.of) };
+        if factor.is_some() {
+            return shown.shortened(&name_without(plan, cell, factor));
+        }
+        let levels: Vec<String> = labels(plan, cell).map(|(name, label)| format!("{name} {label}")).collect();
+        if levels.is_empty() { plan.system.to_string() } else { levels.join(", ") }
+    };
+    page.heading(&format!("As papers print it: {title}"));
     let table = Table::of(rows)
-        .column("setup", "", |row| shown.shortened(&row.setup))
-        .column(&paper.a, unit, |row| Some(rate(row.a?, scale, 4)))
-        .column(b, unit, |row| Some(rate(row.b?, scale, 4)))
-        .column("ministat", "", ministat);
+        .column("setup", "", setup)
+        .column(&side(rows[0].against.than), unit, |c| Some(rate(shown.rate(c.against.than)?, scale, 4)))
+        .column(if same_b { &b } else { "this setup" }, unit, |c| Some(rate(shown.rate(c.of)?, scale, 4)))
+        .column("ministat", "", |c| ministat(shown, c));
     page.table(table);
 }
 
 /// As ministat words it, behind it the mark of a footnote.
-fn ministat(row: &&TableRow) -> Cell {
-    let mark = row.disagreement.map_or(String::new(), |d| format!(" {}", mark(d)));
-    match &row.ministat {
+fn ministat(shown: &Shown<'_>, c: &Compared) -> Cell {
+    let mark = c.disagreement.map_or(String::new(), |d| format!(" {}", mark(d)));
+    match &c.ministat {
         // Of what passes nothing there is a rate, and no noise.
-        _ if row.a == Some(0.0) || row.b == Some(0.0) => "no frame passed".into(),
+        _ if [c.of, c.against.than].iter().any(|cell| shown.rate(*cell) == Some(0.0)) => {
+            "no frame passed".into()
+        }
         None => "too few trials".into(),
         Some(Ministat { proven: false, .. }) => Cell::Long {
             text: format!("No difference proven at 95.0% confidence{mark}"),
@@ -121,7 +153,7 @@ fn mark(disagreement: Disagreement) -> &'static str {
     }
 }
 
-fn why(disagreement: Disagreement) -> &'static str {
+fn why_so(disagreement: Disagreement) -> &'static str {
     match disagreement {
         Disagreement::OnlyPairs => {
             "ministat holds the averages of the two sets against each other, and the machine's drift is in both. The ratios of trials of one block, moments apart, prove the difference (table of cells)."

@@ -91,7 +91,7 @@ fn a_variant_that_drops_is_told_from_a_slower_one_and_one_that_drops_all_from_bo
         "nft-nat dropped every test frame (DUT: dropped by the rule set (counter dropped)): its rules",
         "nft-stateless passes 50.0 % of the frames, at 1.13 us per offered frame (forwarding: 1.09 us); 3.1 % more than forwarding, 95 % interval 2.7..3.7 %.",
         "nft-nat passes 0 % of the frames, at 907 ns per offered frame (forwarding: 1.09 us); 16.6 % less than forwarding, 95 % interval",
-        "50.0 1127 DUT drops",
+        "50.0 0.298 0.227 1127 909 DUT drops",
         "nft-stateless: 50.0 % of the sent frames",
         "no frame passed",
     ] {
@@ -146,11 +146,11 @@ fn nothing_measured_is_said_and_nothing_is_claimed() {
     let mut failed = blocks(&c, firewalls);
     failed.iter_mut().for_each(|t| t.audit = audit(&Evidence::default()));
     let failed = text(&c, &failed, Style { color: false, width: 400 });
-    assert!(failed.contains("\nNo valid trial, so no figure.\n"), "{failed}");
+    assert!(failed.contains("\nNo valid trial of a DUT, so no figure.\n"), "{failed}");
     assert_eq!(failed.matches("could not be measured: all 10 trials failed").count(), 1, "{failed}");
     let few = text(&c, &blocks(&c, firewalls)[..16], WIDE);
     assert!(
-        few.contains("\nToo few blocks for intervals of 8 comparisons: nothing is shown of them yet.\n"),
+        few.contains("\nToo few blocks for intervals: nothing is shown yet of 8 comparisons.\n"),
         "{few}"
     );
     let planned = c.planned.as_mut().unwrap();

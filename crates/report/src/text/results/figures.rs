@@ -1,0 +1,164 @@
+//! The figures of the cells: load, cost and bandwidth, shares of line rate, latency, losses by place, and rules that met frames.
+
+use super::super::numbers::{digits, grouped, number, percent, rate, share, time};
+use super::{Shown, has_rate};
+use crate::document::{Cell, Document, Table, Tone};
+use linerate_measure::summary::{Limit, Row};
+use linerate_plan::settings::Mode;
+use linerate_plan::units::LINK_SPEEDS;
+
+/// Rows of the tables of load and latency at most: with more, a page is for what differs between them.
+const MANY: usize = 40;
+
+/// The same for shares of line rates, which follow from the bit rate.
+const FEW: usize = 12;
+
+/// What the cells have beyond their rates.
+pub fn figures(page: &mut Document, shown: &Shown<'_>) {
+    let rows = rows(shown);
+    if rows.len() <= FEW {
+        line_rates(page, shown, &rows);
+    }
+    if rows.len() <= MANY {
+        latency(page, shown, &rows);
+    }
+    losses(page, shown);
+    hottest_rules(page, shown);
+}
+
+fn rows<'a>(shown: &Shown<'a>) -> Vec<&'a Row> {
+    shown.summary.rows.iter().filter(|r| has_rate(r)).collect()
+}
+
+/// What was offered, what of it was lost, and what a frame cost.
+pub fn load(page: &mut Document, shown: &Shown<'_>) {
+    let rows = rows(shown);
+    if rows.is_empty() || (rows.len() > MANY && !shown.loses()) {
+        return;
+    }
+    let (scale, unit) = shown.unit();
+    let digits = |r: &&Row| digits(&r.received).clamp(3, 5);
+    let table = Table::of(rows)
+        .column("cell", "", |r| shown.numbered(r.slot))
+        .column("offered", unit, |r| rate(r.offered, scale, digits(r)))
+        .column("received", unit, |r| rate(r.received.median, scale, digits(r)))
+        .column("lost", "%", |r| share(r.loss_ratio))
+        .column("Gbit/s", "layer 1", |r| number(r.bits_layer_1 / 1e9, 3))
+        .column("Gbit/s", "layer 2", |r| number(r.bits_layer_2 / 1e9, 3))
+        .if_any("ns per", "frame", |r| {
+            // The time between frames that were paced is no cost.
+            let paced = shown.campaign.slots.get(r.slot).is_none_or(|s| s.asked_fps.is_some());
+            (!paced && r.ns_per_frame > 0.0).then(|| number(r.ns_per_frame, 3))
+        })
+        .if_any("of it", "DUT", |r| r.dut_ns_per_frame.filter(|ns| *ns > 0.0).map(|ns| number(ns, 3)))
+        .column("", "limit", |r| limit(r.limit));
+    page.heading("Offered, received and lost; lengths with FCS");
+    page.table(table);
+    if shown.loses() {
+        let about =
+            "Nanoseconds are those of a frame that the DUT took in, whether it passed it on or dropped it.";
+        page.paragraph(about, Tone::Note);
+    }
+}
+
+/// What the limit was, in a column.
+pub fn limit(limit: Limit) -> Option<&'static str> {
+    Some(match limit {
+        Limit::Calibration => "no DUT",
+        Limit::Dut => "DUT",
+        Limit::DutDrops => "DUT drops",
+        Limit::Tester => "tester",
+        Limit::OfferedLoad => "as asked",
+        Limit::Unknown => return None,
+    })
+}
+
+/// How much of a link each cell with a DUT fills, and would fill with simple IMIX at the same frame rate.
+fn line_rates(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
+    let tester = |r: &&&Row| shown.campaign.slots.get(r.slot).is_none_or(|slot| slot.is_calibration());
+    if rows.is_empty() {
+        return;
+    }
+    let alone = rows.iter().all(|r| tester(&r));
+    let lines = rows.iter().filter(|r| alone || !tester(r)).flat_map(|row| {
+        let imix = ("   simple IMIX, same frame rate".to_string(), &row.line_share_imix);
+        [(shown.numbered(row.slot), &row.line_share), imix]
+    });
+    let table = Table::of(lines).column("% of line rate", "", |(name, _)| name.clone());
+    page.table(LINK_SPEEDS.iter().fold(table, |table, (speed, _)| {
+        table.column(speed, "", |(_, shares)| shares.get(*speed).map(|s| share(*s)))
+    }));
+}
+
+/// Latency of the stamped frames.
+fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
+    let rows: Vec<&&Row> = rows.iter().filter(|r| !r.latency_ns.is_empty()).collect();
+    if rows.is_empty() {
+        return;
+    }
+    page.heading("Latency from generator to receiver");
+    let table = Table::of(rows).column("", "", |r| shown.numbered(r.slot));
+    page.table(["p50", "p99", "p99.9"].into_iter().fold(table, |table, q| {
+        table.column(q, "", |r| {
+            let ns = *r.latency_ns.get(q)? as f64;
+            Some(Cell::Number { value: ns, text: time(ns) })
+        })
+    }));
+    let note = match shown.campaign.asked.mode {
+        Mode::Inline => format!(
+            "Of stamped frames. Frames go in batches of {}: in inline mode the wait for the batch is part of it.",
+            shown.campaign.asked.batch
+        ),
+        Mode::Threaded | Mode::Hosts => {
+            "Of stamped frames; what waits in the DUT's queues is part of it.".into()
+        }
+    };
+    page.paragraph(&note, Tone::Note);
+}
+
+/// Where frames were lost, and the order they came in.
+fn losses(page: &mut Document, shown: &Shown<'_>) {
+    let valid: Vec<&Row> = shown.summary.rows.iter().filter(|r| r.valid_trials > 0).collect();
+    let lossy = |r: &&&Row| r.loss_ratio > 0.0 || r.losses.iter().any(|(_, n)| *n > 0);
+    if valid.iter().any(|r| lossy(&r)) {
+        page.heading("Losses by place, in valid trials");
+    } else if !valid.is_empty() {
+        page.gap();
+        page.paragraph("No frame was lost in a valid trial.", Tone::Plain);
+    }
+    for row in valid.iter().filter(lossy) {
+        let text = format!("{}: {} % of the sent frames", shown.name(row.slot), percent(row.loss_ratio));
+        page.item("", &text, Tone::Plain);
+        for (place, frames) in row.losses.iter().filter(|(_, n)| *n > 0) {
+            page.item(&format!("  {:>15}  ", grouped(*frames)), place, Tone::Plain);
+        }
+    }
+    for row in valid.iter().filter(|r| r.reordered > 0) {
+        let frames = grouped(row.reordered);
+        let text = format!("{}: {frames} frames arrived out of order", shown.name(row.slot));
+        page.paragraph(&text, Tone::Plain);
+    }
+}
+
+/// The rules of users' files that met most frames, for each cell that has such a file.
+fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
+    let valid = shown.summary.rows.iter().filter(|row| row.valid_trials > 0);
+    let with_files = valid.filter_map(|row| {
+        let slot = shown.campaign.slots.get(row.slot)?;
+        Some((row, shown.campaign.rule_file(slot)?))
+    });
+    for (at, (row, file)) in with_files.enumerate() {
+        if at == 0 {
+            page.heading("Rules that met most frames, in % of the frames sent");
+        }
+        page.paragraph(&shown.name(row.slot), Tone::Plain);
+        for (rule, share) in &row.rules {
+            page.item(&format!("{:>8.2}  ", 100.0 * share), rule, Tone::Plain);
+        }
+        if row.rules.is_empty() {
+            let counters =
+                if file.counts() { "no rule with a counter met a frame" } else { "the file has no counters" };
+            page.item("          ", counters, Tone::Plain);
+        }
+    }
+}
