@@ -1,7 +1,7 @@
 //! Ctrl-C: the first one ends the load and lets everything be put back and written; the second ends the program at once. Where hosts
 //! would be left changed by that, both say so.
 
-use linerate_report::text::ascii;
+use linerate_report::pages::ascii;
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -7,7 +7,7 @@ use linerate_measure::record::{Campaign, HostFacts, Summary};
 use linerate_plan::Diagnostic;
 use linerate_report::document::Document;
 use linerate_report::format::{Format, Style};
-use linerate_report::text;
+use linerate_report::pages;
 use serde::Serialize;
 use serde_json::json;
 use std::io::{self, ErrorKind, Write};
@@ -107,7 +107,7 @@ impl std::error::Error for Faulty {}
 
 /// An error of the faults in one file.
 pub fn faulty(file: impl std::fmt::Display, faults: &[Diagnostic]) -> anyhow::Error {
-    Faulty(text::diagnostics(&file.to_string(), faults)).into()
+    Faulty(pages::diagnostics(&file.to_string(), faults)).into()
 }
 
 /// Prints a page.
@@ -152,7 +152,7 @@ pub fn print_campaign(
     summary: &Summary,
 ) -> Result<()> {
     let record = || json!({ "directory": directory, "campaign": campaign, "host": host, "summary": summary });
-    result(how, record, || text::summary(campaign, host, summary))
+    result(how, record, || pages::summary(campaign, host, summary))
 }
 
 /// Says where a campaign's records are.

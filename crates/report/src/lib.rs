@@ -3,4 +3,4 @@
 
 pub mod document;
 pub mod format;
-pub mod text;
+pub mod pages;

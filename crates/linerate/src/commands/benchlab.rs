@@ -5,7 +5,7 @@ use crate::output::{faulty, result, usage};
 use anyhow::{Context, Result, bail};
 use linerate_import::benchlab::{Imported, LAB_FILE, MOST_BYTES, Source, import};
 use linerate_linux::folders::read_folder;
-use linerate_report::text;
+use linerate_report::pages;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -31,7 +31,7 @@ pub fn run(args: &Benchlab) -> Result<ExitCode> {
         write(out, &imported)?;
     }
     let out = args.out.as_ref().map(|out| out.display().to_string());
-    result(&args.printed, || &imported, || text::benchlab(&source.path, &imported, out.as_deref()))?;
+    result(&args.printed, || &imported, || pages::benchlab(&source.path, &imported, out.as_deref()))?;
     Ok(ExitCode::SUCCESS)
 }
 

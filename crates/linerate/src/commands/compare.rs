@@ -56,7 +56,7 @@ fn show_found(args: &Compare, found: &Found) -> Result<()> {
     };
     let page = || {
         let blocks: Vec<String> = comparisons.iter().filter_map(block).collect();
-        linerate_report::text::comparisons(comparisons, &blocks, notes)
+        linerate_report::pages::comparisons(comparisons, &blocks, notes)
     };
     result(&args.printed, || serde_json::json!({ "comparisons": comparisons, "warnings": notes }), page)
 }

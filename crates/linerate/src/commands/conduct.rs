@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use linerate_import::conductor::{self, Form, MOST_BYTES, Options, Test};
 use linerate_plan::Diagnostic;
 use linerate_report::document::Document;
-use linerate_report::text;
+use linerate_report::pages;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -29,12 +29,12 @@ pub fn run(args: &Conduct) -> Result<ExitCode> {
     if args.dry_run {
         match format.name() {
             "json" => print_json(&shown::json(&test, &phases))?,
-            _ => show(format, &text::conduct(&test, &phases)),
+            _ => show(format, &pages::conduct(&test, &phases)),
         }
         return Ok(ExitCode::SUCCESS);
     }
     let places = places::find(args, &test).map_err(|wrong| {
-        let wrong: Vec<String> = wrong.iter().map(|why| text::ascii(why)).collect();
+        let wrong: Vec<String> = wrong.iter().map(|why| pages::ascii(why)).collect();
         usage(wrong.join("\nlinerate: "))
     })?;
     let at = places.iter().map(|place| place.at.clone()).collect();
@@ -43,7 +43,7 @@ pub fn run(args: &Conduct) -> Result<ExitCode> {
         Ok(places) => carry::carry(args, &test, places, at, format),
         Err(_) if interrupt::interrupted() => Ok(ExitCode::from(INTERRUPTED)),
         Err(errors) => {
-            errors.iter().for_each(|error| eprintln!("linerate: {}", text::ascii(&error.to_string())));
+            errors.iter().for_each(|error| eprintln!("linerate: {}", pages::ascii(&error.to_string())));
             Ok(ExitCode::from(FAILED))
         }
     }
@@ -81,7 +81,7 @@ fn page(main: &Path, faults: &[Diagnostic]) -> Document {
     for of_file in faults.chunk_by(|a, b| a.subject == b.subject) {
         let file = of_file[0].subject.as_deref().unwrap_or_default();
         let path = if file == main.to_string_lossy() { main.to_path_buf() } else { find(main, file) };
-        page.append(text::diagnostics(&path.display().to_string(), of_file));
+        page.append(pages::diagnostics(&path.display().to_string(), of_file));
     }
     page
 }

@@ -50,7 +50,7 @@ pub fn run(args: &History) -> Result<ExitCode> {
     drop(progress);
     let mut record = serde_json::to_value(&history)?;
     record["skipped"] = serde_json::to_value(&input.skipped)?;
-    result(&args.printed, || record, || linerate_report::text::history(&history))?;
+    result(&args.printed, || record, || linerate_report::pages::history(&history))?;
     input.skipped.iter().for_each(tell);
     if input.broken > 0 {
         eprintln!(

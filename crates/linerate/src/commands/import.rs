@@ -66,7 +66,7 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
         drop(lines);
         archive.problems.iter().filter(|p| p.set.is_none()).for_each(tell);
     } else {
-        let mut page = linerate_report::text::archive(&archive);
+        let mut page = linerate_report::pages::archive(&archive);
         page.gap();
         let written = written.unwrap_or("Nothing was written: --out RECORDS writes records.".into());
         page.paragraph(&written, Tone::Plain);

@@ -14,7 +14,7 @@ use linerate_plan::Diagnostic;
 use linerate_plan::lab::{Lab, MOST_BYTES};
 use linerate_remote::Approach;
 use linerate_remote::survey::{self, Frames};
-use linerate_report::text;
+use linerate_report::pages;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,8 +37,8 @@ pub fn run(args: &LabCheck) -> Result<ExitCode> {
     }
     let Found { facts, frames, problems } = &found;
     let (tried, skipped) = (frames.tried.as_slice(), frames.skipped.as_slice());
-    let checked = text::LabCheck { file: &file, lab: &lab, facts, problems, tried, skipped };
-    result(&args.printed, || shown::json(&file, &lab, &found), || text::lab_check(&checked))?;
+    let checked = pages::LabCheck { file: &file, lab: &lab, facts, problems, tried, skipped };
+    result(&args.printed, || shown::json(&file, &lab, &found), || pages::lab_check(&checked))?;
     Ok(if problems.iter().any(Diagnostic::is_fault) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 

@@ -16,7 +16,7 @@ use linerate_plan::settings::System;
 use linerate_plan::timetable::Timetable;
 use linerate_plan::{Diagnostic, MOST_BYTES};
 use linerate_report::document::Document;
-use linerate_report::text;
+use linerate_report::pages;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -135,7 +135,7 @@ fn list(how: &Printed) -> Result<ExitCode> {
         };
         plans.iter().map(one).collect::<Vec<_>>()
     };
-    result(how, record, || text::plan_list(&plans))?;
+    result(how, record, || pages::plan_list(&plans))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -160,10 +160,10 @@ fn check(files: &[PathBuf], how: &Printed) -> Result<ExitCode> {
             Err(faults) => (faults, None),
         };
         faulty |= plan.is_none();
-        page.append(text::diagnostics(&name, &told));
+        page.append(pages::diagnostics(&name, &told));
         listed.extend(told.into_iter().map(|one| one.of(&*name)));
         if let Some(plan) = plan {
-            page.append(text::plan_line(&name, &plan));
+            page.append(pages::plan_line(&name, &plan));
         }
     }
     result(how, || listed, || page)?;
@@ -206,8 +206,8 @@ fn show_plan(
         })
     };
     let page = || {
-        let mut page = text::plan(&plan, campaign, &blocks);
-        rehearsed.iter().for_each(|parts| page.append(text::rehearsal(parts)));
+        let mut page = pages::plan(&plan, campaign, &blocks);
+        rehearsed.iter().for_each(|parts| page.append(pages::rehearsal(parts)));
         page
     };
     result(how, record, page)?;

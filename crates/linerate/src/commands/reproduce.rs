@@ -52,7 +52,7 @@ pub fn run(args: &Reproduce) -> Result<ExitCode> {
         let mut page = Document::default();
         for found in &found {
             page.gap();
-            page.append(linerate_report::text::reproduction(found));
+            page.append(linerate_report::pages::reproduction(found));
         }
         page
     };

@@ -28,7 +28,7 @@ pub fn run(args: &Show) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if args.trials {
-        show(args.printed.format(), &linerate_report::text::trials(&stored.campaign, &stored.trials));
+        show(args.printed.format(), &linerate_report::pages::trials(&stored.campaign, &stored.trials));
     }
     if !ended {
         eprintln!(

@@ -54,7 +54,7 @@ pub fn run(args: &Stat) -> Result<ExitCode> {
         if args.printed.is_text() {
             print("\n");
         }
-        page.append(linerate_report::text::analysis(&analysis(&names, &in_order, args)));
+        page.append(linerate_report::pages::analysis(&analysis(&names, &in_order, args)));
     }
     show(args.printed.format(), &page);
     Ok(ExitCode::SUCCESS)

@@ -1,7 +1,7 @@
 //! Plots of plain ASCII.
 
 use crate::document::{Bars, Strip};
-use crate::text::numbers::significant;
+use crate::pages::numbers::significant;
 
 /// A line for each point, none longer than `width`: `#` up to the least value, `=` on to the median, `-` on to the greatest.
 pub fn bars(bars: &Bars, width: usize) -> Vec<String> {

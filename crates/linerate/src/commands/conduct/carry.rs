@@ -10,7 +10,7 @@ use linerate_import::conductor::{Recorder, Test, Trial, phase_name};
 use linerate_linux::records::{TrialLog, utc_now};
 use linerate_remote::{Driver, ExecutionTarget, Notice};
 use linerate_report::format::Format;
-use linerate_report::text;
+use linerate_report::pages;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -137,20 +137,20 @@ impl Campaign<'_> {
         self.records.write(trial.trial.into(), &line)?;
         self.progress.aside(|| match self.format.name() {
             "json" => print(&line),
-            _ => show(self.format, &text::conducted(trial)),
+            _ => show(self.format, &pages::conducted(trial)),
         });
         Ok(())
     }
 
     fn say(&self, what: &str) {
-        self.progress.aside(|| eprintln!("linerate: {}", text::ascii(what)));
+        self.progress.aside(|| eprintln!("linerate: {}", pages::ascii(what)));
     }
 
     fn finish(self) -> Result<ExitCode> {
         let Campaign { format, records, progress, trials, failed, whole, error, .. } = self;
         drop(progress);
         if format.name() != "json" && trials > 0 && error.is_none() {
-            show(format, &text::conducted_all(trials, failed, &records.path().display().to_string()));
+            show(format, &pages::conducted_all(trials, failed, &records.path().display().to_string()));
         }
         match error {
             Some(error) => Err(error),

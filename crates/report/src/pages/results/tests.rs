@@ -2,7 +2,7 @@
 
 use super::super::summary;
 use super::super::tests::{campaign as bench, host, slot, trial};
-use crate::text::Style;
+use crate::pages::Style;
 use expect_test::expect_file;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::record::{Campaign, Planned, Skipped, TrialRecord};
