@@ -158,7 +158,7 @@ fn quietened(text: &str, sets: usize) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     #[cfg_attr(not(ministat), ignore = "needs ministat")]

@@ -9,7 +9,7 @@ use crate::spread::brown_forsythe;
 use crate::trend::{mann_kendall, neighbours_alike, runs};
 use crate::welch::welch;
 
-const SETS: usize = 2500;
+const SETS: usize = 1000;
 
 /// Two sets, sorted as well.
 struct Two {
