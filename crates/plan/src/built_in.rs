@@ -1,11 +1,10 @@
 //! The variants that come with linerate: a plan takes one over with `from`, and `--variant` names one.
 
 use super::diagnostic::{Span, listed};
-use super::grammar::Kind;
-use super::lower;
-use super::scalar;
 use super::settings::{DUTS, Dut, Settings};
-use super::value::{Node, Raw, Tree, Value};
+use super::value::{Node, Tree, Value};
+use super::{forms, lower};
+use serde_json::{Value as Json, json};
 use std::str::FromStr;
 
 /// Firewalls: name, what the rules do with a frame, and the meaning.
@@ -47,7 +46,7 @@ impl FromStr for BuiltIn {
         };
         let tree = tree(text, Span::default()).ok_or_else(|| {
             if DUTS.iter().any(parameterised)
-                && let Err(wrong) = scalar::read(&Kind::Dut, &Raw::Text(text.into()))
+                && let Err(wrong) = forms::dut(text)
             {
                 return wrong.to_string();
             }
@@ -65,16 +64,16 @@ impl FromStr for BuiltIn {
 /// What a built-in variant sets, all of it at one place of a text; `None` where there is none of this name.
 pub(super) fn tree(name: &str, span: Span) -> Option<Tree> {
     let mut tree = Tree::default();
-    let mut set = |path: &[&str], value| {
+    let mut set = |path: &[&str], value: Json| {
         let path: Vec<String> = path.iter().map(|key| key.to_string()).collect();
-        tree.set(&path, &Node { span, value });
+        tree.set(&path, &Node { span, value: Value::Scalar(value) });
     };
     match FIREWALLS.iter().find(|(firewall, ..)| *firewall == name) {
         Some((_, filter, _)) => {
-            set(&["rules", "tool"], Value::Text("nftables".into()));
-            set(&["rules", "filter"], Value::Text((*filter).into()));
+            set(&["rules", "tool"], "nftables".into());
+            set(&["rules", "filter"], (*filter).into());
         }
-        None => set(&["dut"], scalar::read(&Kind::Dut, &Raw::Text(name.into())).ok()?),
+        None => set(&["dut"], json!(forms::dut(name).ok()?)),
     }
     Some(tree)
 }

@@ -123,12 +123,13 @@ pub struct Lane {
 
 /// Frames to be sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Kind {
     /// Their lengths, with FCS.
     #[serde(with = "text_form::size")]
     pub size: FrameMix,
     /// The length that was asked for, where it is too short for the tester's signature.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
     /// IP version.
     #[serde(with = "text_form")]
@@ -144,7 +145,23 @@ pub struct Kind {
     /// Whether the UDP checksum is computed; the others always are.
     pub checksum: bool,
     /// One frame in so many carries a time stamp.
+    #[serde(alias = "stamp-every")]
     pub stamp_every: u32,
+}
+
+impl Default for Kind {
+    fn default() -> Self {
+        Kind {
+            size: FrameMix::single(64),
+            asked: None,
+            family: Family::V4,
+            transport: Transport::Udp,
+            flows: 2000,
+            order: FlowOrder::Sequential,
+            checksum: true,
+            stamp_every: STAMP_EVERY,
+        }
+    }
 }
 
 /// One frame in so many carries a time stamp, where a plan does not say.
@@ -236,12 +253,15 @@ pub enum Claim {
 
 /// How trials are run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Trials {
     /// The measured window of one trial, in nanoseconds.
+    #[serde(alias = "duration")]
     pub duration_ns: u64,
     /// Blocks at most.
     pub blocks: Option<u32>,
     /// Time for all trials at most, in nanoseconds.
+    #[serde(alias = "budget")]
     pub budget_ns: Option<u64>,
     /// The strategy that chooses the order of trials, by its name.
     pub order: String,
@@ -250,9 +270,25 @@ pub struct Trials {
     /// When the device under test is rebooted.
     pub reboot: Reboot,
     /// Pause before each trial, in nanoseconds.
+    #[serde(alias = "pause")]
     pub pause_ns: u64,
     /// Stop once the 95 % interval of every comparison that decides is narrower than this share (0.02 = 2 %).
     pub until: Option<f64>,
+}
+
+impl Default for Trials {
+    fn default() -> Self {
+        Trials {
+            duration_ns: 250_000_000,
+            blocks: None,
+            budget_ns: None,
+            order: "blocks".into(),
+            seed: None,
+            reboot: Reboot::Never,
+            pause_ns: 0,
+            until: None,
+        }
+    }
 }
 
 /// When the device under test is rebooted.
@@ -270,13 +306,14 @@ pub enum Reboot {
 
 /// What is collected with each trial.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Collect {
     /// Collectors, by their names.
     pub what: Vec<String>,
     /// Commands whose output is kept, run on the device under test after each trial.
     pub commands: Vec<String>,
     /// Commands whose output is kept, run on the device under test from before the load of each trial until after it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub during: Vec<String>,
 }
 

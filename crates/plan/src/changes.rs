@@ -1,11 +1,14 @@
 //! What a campaign will change, host by host, so that it can be read before it happens.
 
 use super::campaign::{Campaign, Lab};
+use super::diagnostic::thousands;
+use super::forms::duration_text;
 use super::needs::is_namespaced;
-use super::scalar::duration_text;
 use super::settings::{End, Interface, Settings, cpu_list};
+use super::value::label;
 use crate::rules::{Kind, RuleSet};
 use serde::Serialize;
+use serde_json::Value;
 
 /// How far a change reaches, and what undoes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -135,22 +138,22 @@ impl List {
 
     fn tables(&mut self, settings: &Settings) {
         let counted = |n: u32, one: &str, many: &str| {
-            format!("{} {}", super::diagnostic::thousands(n.into()), if n == 1 { one } else { many })
+            format!("{} {}", thousands(n.into()), if n == 1 { one } else { many })
         };
-        if let Some(n) = settings.route_count {
+        if let Some(n) = settings.routes.count {
             self.add(
                 "routing table",
                 format!("{} more, which no frame takes", counted(n, "route", "routes")),
             );
         }
-        for route in &settings.routes {
-            let via = route.via.clone().unwrap_or_else(|| "the tester".into());
+        for route in &settings.routes.explicit {
+            let via = route.via.map_or("the tester".into(), |via| via.to_string());
             self.add(format!("route {}", route.to), format!("via {via} ({})", end(route.end)));
         }
-        if let Some(n) = settings.neighbour_count {
+        if let Some(n) = settings.neighbours.count {
             self.add("neighbour table", format!("{} more", counted(n, "entry", "entries")));
         }
-        for neighbour in &settings.neighbours {
+        for neighbour in &settings.neighbours.explicit {
             self.add(
                 format!("neighbour {}", neighbour.address),
                 format!("{} ({})", neighbour.mac, end(neighbour.end)),
@@ -164,13 +167,10 @@ impl List {
             kind => kind.to_string(),
         };
         if rules.rules_before > 0 {
-            to += &format!(
-                ", {} rules that match nothing",
-                super::diagnostic::thousands(rules.rules_before.into())
-            );
+            to += &format!(", {} rules that match nothing", thousands(rules.rules_before.into()));
         }
         if let Some(entries) = rules.table {
-            to += &format!(", a table of {} entries", super::diagnostic::thousands(entries.into()));
+            to += &format!(", a table of {} entries", thousands(entries.into()));
         }
         if !rules.optimize {
             to += ", without pf making a table of the rules";
@@ -180,11 +180,7 @@ impl List {
             let hash = if rules.hash_sized { "with the hash sized for it" } else { "with the hash as it is" };
             let reach =
                 if rules.firewall.is_linux() || !self.embedded { Reach::Host } else { Reach::Namespace };
-            self.reaching(
-                "limit of states",
-                format!("at least {}, {hash}", super::diagnostic::thousands(states.into())),
-                reach,
-            );
+            self.reaching("limit of states", format!("at least {}, {hash}", thousands(states.into())), reach);
         }
     }
 }
@@ -197,26 +193,25 @@ fn end(end: End) -> &'static str {
     if end == End::In { "in" } else { "out" }
 }
 
+/// The settings of an interface by their keys.
 fn interface(settings: &Interface) -> Vec<(String, String)> {
-    let mut all: Vec<(String, String)> = Vec::new();
-    let mut add = |what: &str, to: Option<String>| all.extend(to.map(|to| (what.to_string(), to)));
-    let cpus = |list: &Option<Vec<u32>>| list.as_ref().map(|l| format!("CPUs {}", cpu_list(l)));
-    let on = |on: bool| if on { "on" } else { "off" }.to_string();
-    add("MTU", settings.mtu.map(|n| format!("{n} B")));
-    for (feature, value) in &settings.features {
-        add(feature.key(), Some(on(*value)));
+    let mut all = Vec::new();
+    if let Ok(Value::Object(table)) = serde_json::to_value(settings) {
+        table.iter().for_each(|(key, value)| shown(key, value, &mut all));
     }
-    for (flag, value) in &settings.private_flags {
-        add(&format!("private flag {flag}"), Some(on(*value)));
-    }
-    add("queues", settings.queues.map(|n| n.to_string()));
-    add("rx ring", settings.rx_ring.map(|n| format!("{n} descriptors")));
-    add("tx ring", settings.tx_ring.map(|n| format!("{n} descriptors")));
-    add("rx interrupt waits", settings.rx_wait_ns.map(duration_text));
-    add("rx interrupt waits for", settings.rx_wait_frames.map(|n| format!("{n} frames")));
-    add("receive packet steering", cpus(&settings.rps));
-    add("receive flow steering", settings.rfs.map(|n| format!("{n} flows")));
-    add("transmit packet steering", cpus(&settings.xps));
-    add("interrupts or NAPI threads", cpus(&settings.irq));
     all
+}
+
+fn shown(key: &str, value: &Value, all: &mut Vec<(String, String)>) {
+    let text = match value {
+        Value::Object(table) => {
+            return table.iter().for_each(|(name, value)| shown(&format!("{key} {name}"), value, all));
+        }
+        Value::Array(cpus) => {
+            cpu_list(&cpus.iter().filter_map(|n| n.as_u64()).map(|n| n as u32).collect::<Vec<_>>())
+        }
+        Value::Number(ns) if key == "rx-wait-ns" => duration_text(ns.as_u64().unwrap_or_default()),
+        other => label(other),
+    };
+    all.push((key.trim_end_matches("-ns").to_string(), text));
 }

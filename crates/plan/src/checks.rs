@@ -8,8 +8,8 @@ use super::draft::Draft;
 use super::expand::{MOST_CELLS, MOST_TRIALS};
 use super::settings::{Cpus, System};
 use super::timetable::block_ns;
-use super::value::{Tree, Value};
-use super::{lower, quantity, scalar};
+use super::value::Tree;
+use super::{forms, lower};
 use crate::units::{MOST_PER_THREAD, Rate, bits_layer_1, line_rate};
 use linerate_wire::Family;
 pub(super) use rule_file::rule_file;
@@ -51,7 +51,7 @@ pub(super) fn plan(draft: &Draft, problems: &mut Vec<Diagnostic>) {
     lab(draft, problems);
     for (table, key) in [("trials", "blocks"), ("quick", "blocks")] {
         let Some(table) = draft.tree.table(table) else { continue };
-        if let (Some(1), Some(entry)) = (table.number(key), table.entry("until")) {
+        if let (Some(1), Some(entry)) = (table.read::<u64>(key), table.entry("until")) {
             problems.fault(
                 entry.key_span,
                 "one block has no interval to stop at",
@@ -60,7 +60,7 @@ pub(super) fn plan(draft: &Draft, problems: &mut Vec<Diagnostic>) {
         }
     }
     let Some(trials) = draft.tree.entry("trials") else { return };
-    let Value::Table(tree) = &trials.node.value else { return };
+    let Some(tree) = trials.node.table() else { return };
     if tree.get("blocks").is_none() && tree.get("budget").is_none() {
         let help = "add blocks = 100, or budget = \"60 s\"";
         problems.fault(trials.key_span, "nothing says when the trials end", help);
@@ -176,7 +176,7 @@ pub(super) fn times(draft: &Draft, quick: bool, cells: usize, groups: usize, pro
     let message = format!(
         "one block{form}, {cells} trials, takes {:.1} s: more than the budget of {}",
         block as f64 / 1e9,
-        scalar::duration_text(budget)
+        forms::duration_text(budget)
     );
     problems.fault(
         span.unwrap_or_default(),
@@ -212,7 +212,7 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
     let sets_family = |(factor, _): &(usize, usize)| {
         place.draft.factors[*factor].sets.iter().any(|(field, _)| field.path() == "traffic.family")
     };
-    if traffic.flag("checksum") == Some(false) && kind.checksum && !place.levels.iter().any(sets_family) {
+    if traffic.read("checksum") == Some(false) && kind.checksum && !place.levels.iter().any(sets_family) {
         let message = format!("{} {} frames must have a checksum", kind.family, kind.transport);
         problems.fault(span("checksum"), message, "leave it out: only IPv4 UDP can do without");
     }
@@ -220,7 +220,8 @@ pub(super) fn traffic(place: &Place<'_>, settings: &Tree, traffic: &Tree, proble
 
 /// Generator threads that a cell has at most.
 fn threads(place: &Place<'_>, settings: &Tree) -> usize {
-    let lab = place.draft.tree.table("lab").and_then(|l| l.cpu_list("generator-cpus")).map(|c| c.len());
+    let lab =
+        place.draft.tree.table("lab").and_then(|l| l.read::<Vec<u32>>("generator-cpus")).map(|c| c.len());
     match (lab, lower::settings(settings).cpus) {
         (Some(cpus), _) => cpus,
         (None, Some(Cpus::Count(n))) => n as usize,
@@ -254,7 +255,7 @@ fn unreachable(
         let message = format!(
             "{} frames/s of {average:.0} B are more than a link of {} carries: {} frames/s",
             thousands(wanted as u128),
-            quantity::speed_text(speed),
+            forms::speed_text(speed),
             thousands(line as u128)
         );
         return Some(

@@ -8,7 +8,7 @@ use super::campaign::Interest;
 use super::diagnostic::{Diagnostic, Problems, Span, suggestion};
 use super::names::Named;
 use super::settings::System;
-use super::value::{Entry, Lists, Node, Tree, Value};
+use super::value::{Entry, Lists, Node, Tree};
 pub(super) use factors::FactorDraft;
 pub(super) use selectors::{Expected, Selector, Who};
 use std::collections::BTreeMap;
@@ -80,8 +80,8 @@ impl Draft {
         }
         let mut files = BTreeMap::new();
         for node in named {
-            if let Value::Text(name) = &node.value {
-                files.entry(name.clone()).or_insert_with(|| (node.span, read(name)));
+            if let Some(name) = node.text() {
+                files.entry(name.to_string()).or_insert_with(|| (node.span, read(name)));
             }
         }
         self.files = files;
@@ -99,7 +99,7 @@ impl Draft {
             Interest::Expectation(_) => "expectations",
             Interest::Ceiling => "ceilings",
         };
-        let named = self.tree.table("compare").map(|c| c.texts("what")).unwrap_or_default();
+        let named = self.tree.table("compare").map(|c| c.words::<String>("what")).unwrap_or_default();
         if named.is_empty() {
             !["levels", "ceilings"].contains(&word)
         } else {
@@ -120,18 +120,16 @@ impl Draft {
 
     /// The variants that a list names.
     fn named(&self, list: &[Node], problems: &mut Vec<Diagnostic>) -> Vec<usize> {
-        let mut of = |node: &Node| match &node.value {
-            Value::Text(name) => self.variant(name, node.span, problems),
-            _ => None,
-        };
-        list.iter().filter_map(&mut of).collect()
+        list.iter().filter_map(|node| self.variant(node.text()?, node.span, problems)).collect()
     }
 
     fn variants(&mut self, problems: &mut Vec<Diagnostic>) {
         let Some(named) = self.tree.get("variants") else { return };
-        let Value::Table(table) = &named.value else { return };
-        for Entry { key, key_span, node } in &table.entries {
-            let Value::Table(tree) = &node.value else { continue };
+        if named.table().is_none() {
+            return;
+        }
+        for Entry { key, key_span, node } in self.tree.within("variants") {
+            let Some(tree) = node.table() else { continue };
             let own = systems(Some(tree));
             let systems = if own.is_empty() { self.systems.clone() } else { own };
             let variant = VariantDraft {
@@ -152,8 +150,8 @@ impl Draft {
     fn parents(&mut self, problems: &mut Vec<Diagnostic>) {
         for at in 0..self.variants.len() {
             let Some(from) = self.variants[at].tree.entry("from") else { continue };
-            let Value::Text(name) = &from.node.value else { continue };
-            let is_it = |variant: &VariantDraft| variant.name == *name;
+            let Some(name) = from.node.text() else { continue };
+            let is_it = |variant: &VariantDraft| variant.name == name;
             // A variant may have the name of the built-in one that it is from.
             if self.variants.iter().position(is_it).is_none_or(|parent| parent == at)
                 && let Some(mut tree) = built_in::tree(name, from.node.span)
@@ -194,8 +192,8 @@ impl Draft {
 
     fn baseline(&mut self, problems: &mut Vec<Diagnostic>) {
         let Some(with) = self.tree.table("compare").and_then(|c| c.get("with")) else { return };
-        let Value::Text(name) = &with.value else { return };
-        self.baseline = self.variant(name, with.span, problems).unwrap_or(0);
+        let named = with.text().and_then(|name| self.variant(name, with.span, problems));
+        self.baseline = named.unwrap_or(0);
     }
 
     fn quick_variants(&mut self, problems: &mut Vec<Diagnostic>) {
@@ -207,7 +205,7 @@ impl Draft {
 /// The rule files that a variant names, in its sections as well.
 fn rule_files<'t>(tree: &'t Tree, named: &mut Vec<&'t Node>) {
     for entry in &tree.entries {
-        if let Value::Table(inner) = &entry.node.value {
+        if let Some(inner) = entry.node.table() {
             match entry.key.as_str() {
                 "rules" => named.extend(inner.get("file")),
                 key if System::of_name(key).is_some() => rule_files(inner, named),
@@ -219,7 +217,7 @@ fn rule_files<'t>(tree: &'t Tree, named: &mut Vec<&'t Node>) {
 
 fn systems(tree: Option<&Tree>) -> Vec<System> {
     let mut systems: Vec<System> = Vec::new();
-    for system in tree.map(|t| t.choices("systems")).unwrap_or_default() {
+    for system in tree.map(|t| t.words("systems")).unwrap_or_default() {
         if !systems.contains(&system) {
             systems.push(system);
         }

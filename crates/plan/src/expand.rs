@@ -2,15 +2,18 @@
 
 mod pairs;
 
-use super::campaign::{Campaign, Cell, Factor, Kind, Lab, Lane};
+use super::campaign::{Campaign, Cell, Factor, Kind as Traffic, Lab, Lane};
 use super::checks;
 use super::diagnostic::{Diagnostic, Lines};
 use super::draft::{Draft, FactorDraft, TESTER_BASELINE};
+use super::forms;
+use super::grammar::Kind;
 use super::names::Named;
 use super::settings::{Cpus, Dut, Settings, System};
-use super::value::{Lists, Tree};
+use super::value::{Lists, Node, Tree};
 use super::{lower, needs};
 use crate::units::Rate;
+use serde_json::Value as Json;
 use std::collections::HashMap;
 
 /// Cells of a campaign at most.
@@ -135,7 +138,7 @@ struct Build<'d> {
     lanes: Vec<Lane>,
     lane_of: HashMap<String, usize>,
     groups: Vec<needs::Shared>,
-    kinds: Vec<Kind>,
+    kinds: Vec<Traffic>,
     cells: Vec<Cell>,
     /// The cell without a DUT, by kind of traffic and CPUs.
     ceilings: HashMap<(usize, Option<String>), usize>,
@@ -193,7 +196,7 @@ impl<'d> Build<'d> {
         self.cells.push(Cell { name, variant, levels, lane, kind, rate, ceiling, baseline: None });
     }
 
-    fn kind(&mut self, kind: Kind) -> usize {
+    fn kind(&mut self, kind: Traffic) -> usize {
         self.kinds.iter().position(|k| *k == kind).unwrap_or_else(|| {
             self.kinds.push(kind);
             self.kinds.len() - 1
@@ -202,7 +205,7 @@ impl<'d> Build<'d> {
 
     fn lane(&mut self, variant: usize, settings: Settings) -> usize {
         let draft = &self.draft.variants[variant];
-        let apart = (draft.tree.flag("apart") == Some(true)).then(|| draft.name.clone());
+        let apart = (draft.tree.read("apart") == Some(true)).then(|| draft.name.clone());
         let key = serde_json::to_string(&(&settings, &apart)).expect("settings are plain data");
         if let Some(&lane) = self.lane_of.get(&key) {
             let variants = &mut self.lanes[lane].variants;
@@ -351,7 +354,26 @@ fn factor(draft: &FactorDraft, quick: bool) -> Factor {
         about: draft.about.clone(),
         sets: draft.sets.iter().map(|(field, _)| field.path()).collect(),
         levels: levels.iter().map(|l| l.label.clone()).collect(),
-        numbers: levels.iter().map(|l| l.values.first()?.value.number()).collect(),
+        numbers: levels.iter().map(|l| number(draft.sets.first()?.0.kind, l.values.first()?)).collect(),
         alone: draft.alone,
+    }
+}
+
+/// A level's number on the axis of a plot.
+fn number(kind: &Kind, level: &Node) -> Option<f64> {
+    match (kind, level.scalar()?) {
+        (_, Json::Bool(on)) => Some(f64::from(u8::from(*on))),
+        (_, Json::Number(n)) => n.as_f64(),
+        (Kind::Form(form), Json::String(rate)) if std::ptr::eq(*form, &forms::RATE) => {
+            match rate.parse().ok()? {
+                Rate::Frames(n) | Rate::BitsLayer1(n) | Rate::BitsLayer2(n) | Rate::LineShare(n) => Some(n),
+                Rate::Max => None,
+            }
+        }
+        (_, Json::Object(table)) => match table.get("lengths_fcs").or_else(|| table.get("count"))? {
+            Json::Array(lengths) if lengths.len() == 1 => lengths[0].as_f64(),
+            count => count.as_f64(),
+        },
+        _ => None,
     }
 }

@@ -18,18 +18,18 @@ pub(super) struct Field {
 impl Field {
     /// Reads a path.
     pub(super) fn parse(path: &str) -> Result<Field, Diagnostic> {
-        let (traffic, rest, table) = match path.trim().strip_prefix("traffic.") {
-            Some(rest) => (true, rest, &TRAFFIC),
-            None => (false, path.trim(), &SETTINGS),
+        let path = path.trim();
+        let all = all();
+        // The name that follows an open path may have dots of its own.
+        let is_it = |(known, _): &&(String, &Kind)| {
+            let open = known.ends_with('.');
+            if open { path.len() > known.len() && path.starts_with(known) } else { *known == path }
         };
-        match walk(table, rest, Vec::new()) {
-            Step::Found(keys, kind) => Ok(Field { traffic, keys, kind }),
-            Step::Inner(what) => {
-                let help = format!("a factor sets single values: {}", examples(rest));
-                Err(Diagnostic::new(format!("'{path}' is {what}, not a single value")).remedy(help))
-            }
-            Step::Nowhere => Err(unknown(path)),
-        }
+        let Some((known, kind)) = all.iter().find(is_it) else { return Err(unknown(path, &all)) };
+        let (traffic, rest) = path.strip_prefix("traffic.").map_or((false, path), |rest| (true, rest));
+        let dots = known.matches('.').count() - usize::from(traffic);
+        let keys = rest.splitn(dots + 1, '.').map(String::from).collect();
+        Ok(Field { traffic, keys, kind })
     }
 
     /// The path as it is written.
@@ -39,95 +39,45 @@ impl Field {
     }
 }
 
-enum Step {
-    Found(Vec<String>, &'static Kind),
-    Inner(String),
-    Nowhere,
-}
-
-fn walk(table: &'static Table, path: &str, mut keys: Vec<String>) -> Step {
-    let (name, rest) = match path.split_once('.') {
-        Some((name, rest)) => (name, Some(rest)),
-        None => (path, None),
+fn unknown(path: &str, all: &[(String, &Kind)]) -> Diagnostic {
+    let shown = path.chars().take(60).collect::<String>();
+    let paths = || all.iter().map(|(path, _)| path.as_str()).filter(|path| !path.ends_with('.'));
+    let first = path.split('.').next().unwrap_or_default();
+    let near: Vec<&str> = paths().filter(|known| known.starts_with(&format!("{first}."))).collect();
+    let examples = match near.as_slice() {
+        [] => "rules.before, traffic.flows, interface.queues and others (docs/plans.md)".into(),
+        near => near.join(", "),
     };
-    let Some(key) = table.find(name) else { return Step::Nowhere };
-    keys.push(key.name.to_string());
-    match (&key.kind, rest) {
-        (Kind::Table(inner), Some(rest)) => walk(inner, rest, keys),
-        (Kind::Named(of, _), Some(rest)) if !rest.is_empty() => {
-            // Names of settings have dots of their own.
-            keys.push(rest.to_string());
-            Step::Found(keys, of)
-        }
-        (Kind::Table(_) | Kind::Named(..), None) => Step::Inner("a table".into()),
-        (Kind::List(_) | Kind::Tables(_) | Kind::Text, None) => Step::Inner("a list".into()),
-        (_, None) => Step::Found(keys, &key.kind),
-        _ => Step::Nowhere,
-    }
-}
-
-fn unknown(path: &str) -> Diagnostic {
-    let all = all();
-    let wrong = Diagnostic::new(format!(
-        "there is no field '{}' for a factor to set",
-        path.chars().take(60).collect::<String>()
-    ));
-    if let Some(near) = meant(path, all.iter().map(String::as_str)) {
-        return wrong.remedy(format!("did you mean \"{near}\"?"));
+    if near.iter().any(|known| known.starts_with(&format!("{path}."))) {
+        let help = format!("a factor sets single values: {examples}");
+        return Diagnostic::new(format!("'{path}' is a table, not a single value")).remedy(help);
     }
     // Perhaps the last part is right and the way to it is not.
-    let last = path.rsplit('.').next().unwrap_or(path);
-    let ends: Vec<&String> = all.iter().filter(|p| p.rsplit('.').next() == Some(last)).collect();
-    match ends.first() {
-        Some(full) => wrong.remedy(format!("did you mean \"{full}\"?")),
-        None => wrong.remedy(format!("there are {}", examples(path))),
-    }
+    let last = path.rsplit('.').next();
+    let end = || paths().find(|known| known.rsplit('.').next() == last);
+    let help = match meant(path, paths()).or_else(end) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => format!("there are {examples}"),
+    };
+    Diagnostic::new(format!("there is no field '{shown}' for a factor to set")).remedy(help)
 }
 
-/// Paths that begin as this one does, or some of all.
-fn examples(path: &str) -> String {
-    let all = all();
-    let first = path.split('.').next().unwrap_or_default();
-    let beginning = format!("{first}.");
-    let near: Vec<&str> = all.iter().map(String::as_str).filter(|p| p.starts_with(&beginning)).collect();
-    if near.is_empty() {
-        "rules.before, traffic.flows, interface.queues and others (docs/plans.md)".into()
-    } else {
-        near.join(", ")
-    }
-}
-
-/// All paths, except those whose last part is the author's.
-pub(super) fn all() -> Vec<String> {
+/// All paths with what they take; an open one, whose last part is the author's, ends in a dot.
+pub(super) fn all() -> Vec<(String, &'static Kind)> {
     let mut paths = Vec::new();
     collect(&TRAFFIC, "traffic.", &mut paths);
     collect(&SETTINGS, "", &mut paths);
     paths
 }
 
-/// What paths whose last part is the author's begin with: `sysctls.`
-pub(super) fn open() -> Vec<String> {
-    let mut starts = Vec::new();
-    collect_open(&SETTINGS, "", &mut starts);
-    starts
-}
-
-fn collect(table: &'static Table, prefix: &str, paths: &mut Vec<String>) {
+fn collect(table: &'static Table, prefix: &str, paths: &mut Vec<(String, &'static Kind)>) {
     for key in table.all() {
-        match key.kind {
-            Kind::Table(inner) => collect(inner, &format!("{prefix}{}.", key.name), paths),
-            Kind::Named(..) | Kind::List(_) | Kind::Tables(_) | Kind::Text => {}
-            _ => paths.push(format!("{prefix}{}", key.name)),
-        }
-    }
-}
-
-fn collect_open(table: &'static Table, prefix: &str, starts: &mut Vec<String>) {
-    for key in table.all() {
-        match key.kind {
-            Kind::Table(inner) => collect_open(inner, &format!("{prefix}{}.", key.name), starts),
-            Kind::Named(..) => starts.push(format!("{prefix}{}.", key.name)),
-            _ => {}
+        let path = format!("{prefix}{}", key.name);
+        match &key.kind {
+            Kind::Table(inner) => collect(inner, &(path + "."), paths),
+            Kind::Named(of, _) => paths.push((path + ".", of)),
+            Kind::List(_) | Kind::Tables(_) | Kind::Text => {}
+            kind => paths.push((path, kind)),
         }
     }
 }
@@ -138,11 +88,9 @@ mod tests {
 
     #[test]
     fn every_field_is_found_by_its_path() {
-        for path in all() {
+        for (path, _) in all() {
+            let path = if path.ends_with('.') { path + "a.b" } else { path };
             assert_eq!(Field::parse(&path).unwrap().path(), path);
-        }
-        for start in open() {
-            assert_eq!(Field::parse(&format!("{start}a.b")).unwrap().path(), format!("{start}a.b"));
         }
         let dotted = Field::parse("sysctls.net.core.netdev_budget").unwrap();
         assert_eq!(dotted.keys, ["sysctls", "net.core.netdev_budget"]);

@@ -1,6 +1,12 @@
-//! What the grammar of plans, and of lab files, is made of: tables of keys, each with the kind of value that it takes and what it means.
+//! The grammar of plans, and of lab files: tables of keys, each with the kind of value that it takes and what it means.
 //!
 //! Reader, JSON Schema and the paths that factors may set all come from the same tables ([`super::keys`]), so that they cannot differ.
+
+use super::diagnostic::{Diagnostic, listed, meant};
+use super::forms::{self, Form};
+use super::settings::Cpus;
+use super::value::label;
+use serde_json::{Value as Json, json};
 
 /// A key of a table.
 #[derive(Debug, Clone, Copy)]
@@ -13,12 +19,16 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    pub(crate) const fn new(name: &'static str, kind: Kind, about: &'static str) -> Key {
-        Key { name, kind, required: false, about }
+    pub(crate) const fn new(name: &'static str, kind: Kind) -> Key {
+        Key { name, kind, required: false, about: "" }
     }
 
-    pub(crate) const fn required(name: &'static str, kind: Kind, about: &'static str) -> Key {
-        Key { name, kind, required: true, about }
+    pub(crate) const fn required(self) -> Key {
+        Key { required: true, ..self }
+    }
+
+    pub(crate) const fn about(self, about: &'static str) -> Key {
+        Key { about, ..self }
     }
 }
 
@@ -41,6 +51,9 @@ impl Table {
     }
 }
 
+/// Words, each with its meaning.
+pub(crate) type Words = &'static [(&'static str, &'static str)];
+
 /// What a key takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
@@ -52,42 +65,18 @@ pub(crate) enum Kind {
     Flag,
     /// A whole number in these bounds.
     Count { least: u64, most: u64 },
-    /// A duration, in these bounds of nanoseconds.
-    Duration { least: u64, most: u64 },
-    /// A length in bytes, in these bounds.
-    Length { least: u64, most: u64 },
-    /// A frame length with FCS, or a mix.
-    Size,
-    /// An offered load.
-    Rate,
-    /// A link's speed.
-    Speed,
-    /// A share in percent.
-    Share,
-    /// An amount of memory.
-    Memory,
-    /// CPU numbers.
-    CpuList,
+    /// A text of this form.
+    Form(&'static Form),
+    /// A quantity of this form, in these bounds of its smallest unit.
+    Within(&'static Form, u64, u64),
     /// How many CPUs, or all.
     CpuCount,
-    /// The order of flows.
-    FlowOrder,
-    /// What stands between the tester's ends.
+    /// A kind of DUT.
     Dut,
-    /// A kernel's version.
-    Version,
-    /// An IP network or address, with its length.
-    Network,
-    /// An IP address.
-    Address,
-    /// An IP address of an interface, with the length of its network where that is known.
-    HostAddress,
-    /// An Ethernet address.
-    Mac,
     /// A kernel setting's value: a number, true or false (1 or 0), or text.
     Setting,
-    /// One of these words; each with its meaning.
-    Choice(&'static [(&'static str, &'static str)]),
+    /// One of these words.
+    Choice(Words),
     /// A factor's levels: scalars that the field which is set must be able to take.
     Levels,
     /// Cells: a variant's name, or a table of `variant` and levels by factor.
@@ -105,6 +94,16 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// A whole number in these bounds.
+    pub(crate) const fn count(least: u64, most: u64) -> Kind {
+        Kind::Count { least, most }
+    }
+
+    /// A length of time, in these bounds of nanoseconds.
+    pub(crate) const fn duration(least: u64, most: u64) -> Kind {
+        Kind::Within(&forms::DURATION, least, most)
+    }
+
     /// What is wanted, with an example: follows "write".
     pub(crate) fn wants(&self) -> String {
         match self {
@@ -112,27 +111,11 @@ impl Kind {
             Kind::Line => "a line of text in quotes".into(),
             Kind::Flag => "true or false".into(),
             Kind::Count { least, most } => format!("a whole number from {least} to {most}"),
-            Kind::Duration { .. } => "a duration such as \"250 ms\", \"10 s\" or \"2 min\"".into(),
-            Kind::Length { .. } => "a length such as \"1500 B\"".into(),
-            Kind::Size => "a frame length with FCS such as \"64 B\", or \"imix\"".into(),
-            Kind::Rate => "a rate such as \"max\", \"500 kpps\", \"1 Gbit/s:l1\" or \"50 %\"".into(),
-            Kind::Speed => "a speed such as \"10 Gbit/s\"".into(),
-            Kind::Share => "a share such as \"2 %\"".into(),
-            Kind::Memory => "an amount of memory such as \"4 GiB\"".into(),
-            Kind::CpuList => "CPU numbers such as \"0,2-3\"".into(),
+            Kind::Form(form) | Kind::Within(form, ..) => form.wants.into(),
             Kind::CpuCount => "a number of CPUs, or \"all\"".into(),
-            Kind::FlowOrder => "\"sequential\", \"random\" or \"zipf:1.1\"".into(),
             Kind::Dut => "\"forwarding\", \"bridge\" or another kind of DUT".into(),
-            Kind::Version => "a version such as \"5.17\"".into(),
-            Kind::Network => "a network such as \"203.0.113.0/24\"".into(),
-            Kind::Address => "an address such as \"198.19.0.2\"".into(),
-            Kind::HostAddress => "an address with its length such as \"198.18.0.1/24\"".into(),
-            Kind::Mac => "an Ethernet address such as \"02:00:00:00:00:01\"".into(),
             Kind::Setting => "a number or a text".into(),
-            Kind::Choice(words) => {
-                let words: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-                super::diagnostic::listed(&words, "or")
-            }
+            Kind::Choice(words) => listed(&quoted(words), "or"),
             Kind::Levels => "a list of levels such as [1, 10, 100]".into(),
             Kind::Selector => "a variant's name, or { variant = \"...\", FACTOR = LEVEL }".into(),
             Kind::List(of) => format!("a list: [...], of {}", of.wants()),
@@ -143,16 +126,130 @@ impl Kind {
         }
     }
 
-    /// The units of a quantity, for a number that has none.
-    pub(crate) fn units(&self) -> &'static [&'static str] {
-        match self {
-            Kind::Duration { .. } => &["us", "ms", "s", "min"],
-            Kind::Length { .. } | Kind::Size => &["B"],
-            Kind::Rate => &["pps", "bit/s:l1", "bit/s:l2", "%"],
-            Kind::Speed => &["Mbit/s", "Gbit/s"],
-            Kind::Share => &["%"],
-            Kind::Memory => &["MiB", "GiB"],
-            _ => &[],
+    /// Reads a scalar as it stands in the file into what a record keeps of it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn read(&self, raw: &Json) -> Result<Json, Diagnostic> {
+        match (self, raw) {
+            (Kind::Text, Json::String(_)) | (Kind::Flag, Json::Bool(_)) => Ok(raw.clone()),
+            (Kind::Levels | Kind::Selector, _) => Ok(raw.clone()),
+            (Kind::Line, Json::String(text)) => line(text),
+            (Kind::Count { least, most }, Json::Number(n)) if !n.is_f64() => count(raw, *least, *most),
+            (Kind::CpuCount, Json::Number(n)) if !n.is_f64() => {
+                let count = count(raw, 1, 8192)?.as_u64().unwrap_or_default();
+                Ok(json!(Cpus::Count(count as u32)))
+            }
+            (Kind::CpuCount, Json::String(text)) if text.trim() == "all" => Ok(json!(Cpus::All)),
+            (Kind::Dut, Json::String(text)) => forms::dut(text).map(|dut| json!(dut)),
+            (Kind::Setting, Json::Bool(flag)) => Ok(u8::from(*flag).to_string().into()),
+            (Kind::Setting, Json::String(text)) if text.contains('\n') => {
+                Err(Diagnostic::new("a setting's value must be a single line"))
+            }
+            (Kind::Setting, raw) => Ok(label(raw).into()),
+            (Kind::Choice(words), Json::String(text)) => choice(words, text.trim()),
+            (Kind::OneOrMore(of), raw) => of.read(raw),
+            (Kind::Form(form) | Kind::Within(form, ..), Json::Number(_)) if !form.units.is_empty() => {
+                Err(forms::bare(&label(raw), form.units))
+            }
+            (Kind::Form(form), Json::String(text)) => form.read(text),
+            (Kind::Within(form, least, most), Json::String(text)) => within(form, *least, *most, text),
+            _ => Err(self.wrong_type(raw)),
         }
+    }
+
+    fn wrong_type(&self, raw: &Json) -> Diagnostic {
+        let found = match raw {
+            Json::Number(_) => format!("the number {}", label(raw)),
+            Json::String(text) => format!("the text \"{}\"", text.chars().take(40).collect::<String>()),
+            other => other.to_string(),
+        };
+        let quoted = raw.as_str().filter(|_| matches!(self, Kind::Count { .. }));
+        let number = quoted.and_then(|text| text.trim().replace(['_', ','], "").parse::<u64>().ok());
+        let help = match number {
+            Some(number) => format!("write {number} without quotes"),
+            None => format!("write {}", self.wants()),
+        };
+        Diagnostic::new(format!("{found} does not belong here")).remedy(help)
+    }
+}
+
+fn line(text: &str) -> Result<Json, Diagnostic> {
+    if text.trim().is_empty() {
+        return Err(Diagnostic::new("an empty text says nothing")
+            .remedy("write a line of text, or leave the key out"));
+    }
+    match text.trim_end().contains('\n') {
+        true => Err(Diagnostic::new("this must be a single line")),
+        false => Ok(text.trim().into()),
+    }
+}
+
+fn count(raw: &Json, least: u64, most: u64) -> Result<Json, Diagnostic> {
+    let wrong = match raw.as_u64() {
+        Some(n) if (least..=most).contains(&n) => return Ok(n.into()),
+        Some(n) if n < least => format!("{n} is too few: at least {least}"),
+        Some(n) => format!("{n} is too many: at most {most}"),
+        None => format!("{raw} is negative"),
+    };
+    Err(Diagnostic::new(wrong).remedy(format!("write a whole number from {least} to {most}")))
+}
+
+fn within(form: &Form, least: u64, most: u64, text: &str) -> Result<Json, Diagnostic> {
+    let json = form.read(text)?;
+    let value = json.as_u64().unwrap_or_default();
+    let shown = |n: u64| if form.units == ["B"] { format!("{n} B") } else { forms::duration_text(n) };
+    let wrong = match value {
+        n if n < least => format!("{text} is too little: at least {}", shown(least)),
+        n if n > most => format!("{text} is too much: at most {}", shown(most)),
+        _ => return Ok(json),
+    };
+    Err(Diagnostic::new(wrong).remedy(format!(
+        "write a value from \"{}\" to \"{}\"",
+        shown(least),
+        shown(most)
+    )))
+}
+
+fn choice(words: Words, word: &str) -> Result<Json, Diagnostic> {
+    if words.iter().any(|(name, _)| *name == word) {
+        return Ok(word.into());
+    }
+    let names = quoted(words);
+    let help = match meant(word, words.iter().map(|(name, _)| *name)) {
+        Some(name) => format!("did you mean \"{name}\"?"),
+        None => format!("write {}", listed(&names, "or")),
+    };
+    Err(Diagnostic::new(format!("'{word}' is not one of {}", listed(&names, "and"))).remedy(help))
+}
+
+fn quoted(words: Words) -> Vec<String> {
+    words.iter().map(|(word, _)| format!("\"{word}\"")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_bounds() {
+        let kind = Kind::Count { least: 1, most: 10 };
+        assert_eq!(kind.read(&json!(10)), Ok(json!(10)));
+        for (n, says) in [(json!(0), "too few"), (json!(11), "too many"), (json!(-1), "negative")] {
+            assert!(kind.read(&n).unwrap_err().message.contains(says), "{n}");
+        }
+        let quoted = kind.read(&json!("1,0")).unwrap_err();
+        assert_eq!(quoted.remedy.as_deref(), Some("write 10 without quotes"));
+    }
+
+    #[test]
+    fn bare_numbers_are_asked_for_their_unit() {
+        let kind = Kind::duration(1, 100_000_000_000);
+        let wrong = kind.read(&json!(250)).unwrap_err();
+        assert!(wrong.message.contains("250 of what?") && wrong.remedy.unwrap().contains("\"250 ms\""));
+        let wrong = kind.read(&json!("2 min")).unwrap_err();
+        assert_eq!(wrong.message, "2 min is too much: at most 100 s");
+        let size = Kind::Form(&forms::SIZE).read(&json!(64)).unwrap_err();
+        assert!(size.remedy.unwrap().contains("\"64 B\""));
     }
 }

@@ -3,6 +3,7 @@
 mod variant;
 
 use super::backend::OF_THIS_MACHINE;
+use super::forms::{CPU_LIST, FLOW_ORDER, RATE, SHARE, SIZE, SPEED};
 use super::grammar::{Key, Kind, Table};
 use variant::SYSTEMS;
 pub(super) use variant::{REQUIRES, SETTINGS, VARIANT};
@@ -17,72 +18,53 @@ pub(super) const MOST_BLOCKS: u64 = 1_000_000;
 pub(super) static PLAN: Table = Table {
     what: "a plan",
     keys: &[&[
-        Key::required("title", Kind::Line, "What the experiment is called."),
-        Key::required("question", Kind::Line, "The question that it answers."),
-        Key::new("source", Kind::Line, "The document that the experiment comes from."),
-        Key::new(
-            "lab",
-            Kind::Table(&LAB),
-            "Where it runs. Without it: in network namespaces of this machine.",
-        ),
-        Key::new(
-            "traffic",
-            Kind::Table(&TRAFFIC),
-            "The frames that are sent, unless a factor says otherwise.",
-        ),
-        Key::required(
-            "variants",
-            Kind::Named(&Kind::Table(&VARIANT), "variants by name"),
-            "The configurations of the device under test that are compared.",
-        ),
-        Key::new(
-            "factors",
-            Kind::Named(&Kind::Table(&FACTOR), "factors by name"),
-            "What is varied beside the variants: each is a list of levels.",
-        ),
-        Key::new(
-            "compare",
-            Kind::Table(&COMPARE),
-            "What is compared with what, and when that is known well enough.",
-        ),
-        Key::required("trials", Kind::Table(&TRIALS), "How trials are run."),
-        Key::new("collect", Kind::Table(&COLLECT), "What is collected with each trial, beyond the counters."),
-        Key::new("requires", Kind::Table(&REQUIRES), "What the whole plan cannot do without."),
-        Key::new(
-            "expect",
-            Kind::Tables(&EXPECT),
-            "What the author expects, so that the plan is a test as well.",
-        ),
-        Key::new("quick", Kind::Table(&QUICK), "What is different in the quick form (--quick)."),
+        Key::new("title", Kind::Line).required().about("What the experiment is called."),
+        Key::new("question", Kind::Line).required().about("The question that it answers."),
+        Key::new("source", Kind::Line).about("The document that the experiment comes from."),
+        Key::new("lab", Kind::Table(&LAB))
+            .about("Where it runs. Without it: in network namespaces of this machine."),
+        Key::new("traffic", Kind::Table(&TRAFFIC))
+            .about("The frames that are sent, unless a factor says otherwise."),
+        Key::new("variants", Kind::Named(&Kind::Table(&VARIANT), "variants by name"))
+            .required()
+            .about("The configurations of the device under test that are compared."),
+        Key::new("factors", Kind::Named(&Kind::Table(&FACTOR), "factors by name"))
+            .about("What is varied beside the variants: each is a list of levels."),
+        Key::new("compare", Kind::Table(&COMPARE))
+            .about("What is compared with what, and when that is known well enough."),
+        Key::new("trials", Kind::Table(&TRIALS)).required().about("How trials are run."),
+        Key::new("collect", Kind::Table(&COLLECT))
+            .about("What is collected with each trial, beyond the counters."),
+        Key::new("requires", Kind::Table(&REQUIRES)).about("What the whole plan cannot do without."),
+        Key::new("expect", Kind::Tables(&EXPECT))
+            .about("What the author expects, so that the plan is a test as well."),
+        Key::new("quick", Kind::Table(&QUICK)).about("What is different in the quick form (--quick)."),
     ]],
 };
 
 static LAB: Table = Table {
     what: "[lab]",
     keys: &[&[
-        Key::new(
-            "file",
-            Kind::Line,
-            "The lab file of a real lab: its hosts, links and roles. Without it: the embedded lab.",
+        Key::new("file", Kind::Line)
+            .about("The lab file of a real lab: its hosts, links and roles. Without it: the embedded lab."),
+        Key::new("systems", Kind::List(&Kind::Choice(&SYSTEMS))).about(
+            "Operating systems of the device under test that the plan is written for. Default: \
+                linux.",
         ),
-        Key::new(
-            "systems",
-            Kind::List(&Kind::Choice(&SYSTEMS)),
-            "Operating systems of the device under test that the plan is written for. Default: linux.",
+        Key::new("mode", Kind::Choice(&MODES))
+            .about("How the embedded lab shares its CPUs. Default: inline."),
+        Key::new("generator-cpus", Kind::Form(&CPU_LIST))
+            .about("CPUs of the embedded lab's generator, one thread each."),
+        Key::new("dut-cpus", Kind::Form(&CPU_LIST))
+            .about("CPUs of the embedded lab's DUT, in threaded mode."),
+        Key::new("link-speed", Kind::Form(&SPEED)).about("What 100 % of line rate is."),
+        Key::new("port", Kind::Choice(&OF_THIS_MACHINE)).about(
+            "How frames leave and arrive in the embedded lab. Default: xdp where this process may \
+                load its programs.",
         ),
-        Key::new("mode", Kind::Choice(&MODES), "How the embedded lab shares its CPUs. Default: inline."),
-        Key::new("generator-cpus", Kind::CpuList, "CPUs of the embedded lab's generator, one thread each."),
-        Key::new("dut-cpus", Kind::CpuList, "CPUs of the embedded lab's DUT, in threaded mode."),
-        Key::new("link-speed", Kind::Speed, "What 100 % of line rate is."),
-        Key::new(
-            "port",
-            Kind::Choice(&OF_THIS_MACHINE),
-            "How frames leave and arrive in the embedded lab. Default: xdp where this process may load its programs.",
-        ),
-        Key::new(
-            "batch",
-            Kind::Count { least: 1, most: 256 },
-            "Frames that the embedded lab's generator hands over at once. Default: the number that measures best.",
+        Key::new("batch", Kind::count(1, 256)).about(
+            "Frames that the embedded lab's generator hands over at once. Default: the number that \
+                measures best.",
         ),
     ]],
 };
@@ -95,26 +77,17 @@ static MODES: [(&str, &str); 2] = [
 pub(super) static TRAFFIC: Table = Table {
     what: "[traffic]",
     keys: &[&[
-        Key::new("size", Kind::Size, "Frame length with FCS, or a mix of lengths. Default: \"64 B\"."),
-        Key::new("family", Kind::Choice(&FAMILIES), "IP version. Default: IPv4."),
-        Key::new("transport", Kind::Choice(&TRANSPORTS), "What is above IP. Default: UDP."),
-        Key::new(
-            "flows",
-            Kind::Count { least: 1, most: 5_000_000 },
-            "Pairs of addresses and ports. Default: 2000.",
-        ),
-        Key::new(
-            "order",
-            Kind::FlowOrder,
-            "The order of flows: sequential, random or zipf:EXPONENT. Default: sequential.",
-        ),
-        Key::new("rate", Kind::Rate, "Offered load. Default: max."),
-        Key::new("checksum", Kind::Flag, "Whether IPv4 UDP frames carry a checksum. Default: true."),
-        Key::new(
-            "stamp-every",
-            Kind::Count { least: 1, most: 1_000_000 },
-            "One frame in so many carries a time stamp. Default: 64.",
-        ),
+        Key::new("size", Kind::Form(&SIZE))
+            .about("Frame length with FCS, or a mix of lengths. Default: \"64 B\"."),
+        Key::new("family", Kind::Choice(&FAMILIES)).about("IP version. Default: IPv4."),
+        Key::new("transport", Kind::Choice(&TRANSPORTS)).about("What is above IP. Default: UDP."),
+        Key::new("flows", Kind::count(1, 5_000_000)).about("Pairs of addresses and ports. Default: 2000."),
+        Key::new("order", Kind::Form(&FLOW_ORDER))
+            .about("The order of flows: sequential, random or zipf:EXPONENT. Default: sequential."),
+        Key::new("rate", Kind::Form(&RATE)).about("Offered load. Default: max."),
+        Key::new("checksum", Kind::Flag).about("Whether IPv4 UDP frames carry a checksum. Default: true."),
+        Key::new("stamp-every", Kind::count(1, 1_000_000))
+            .about("One frame in so many carries a time stamp. Default: 64."),
     ]],
 };
 
@@ -126,20 +99,17 @@ static TRANSPORTS: [(&str, &str); 3] =
 pub(super) static FACTOR: Table = Table {
     what: "a factor",
     keys: &[&[
-        Key::new("about", Kind::Line, "What it is, in words."),
-        Key::required(
-            "sets",
-            Kind::OneOrMore(&Kind::Line),
-            "The field that it sets, of the variants (rules.before, interface.queues, routes.count) or of the traffic \
-             (traffic.flows); several fields get the same value.",
+        Key::new("about", Kind::Line).about("What it is, in words."),
+        Key::new("sets", Kind::OneOrMore(&Kind::Line)).required().about(
+            "The field that it sets, of the variants (rules.before, interface.queues, routes.count) \
+                or of the traffic (traffic.flows); several fields get the same value.",
         ),
-        Key::required(
-            "levels",
-            Kind::Levels,
-            "The values that it takes. The first is the one that others are compared with.",
-        ),
-        Key::new("combine", Kind::Choice(&COMBINE), "How it goes with other factors. Default: crossed."),
-        Key::new("variants", Kind::List(&Kind::Line), "The variants that it varies. Default: all."),
+        Key::new("levels", Kind::Levels)
+            .required()
+            .about("The values that it takes. The first is the one that others are compared with."),
+        Key::new("combine", Kind::Choice(&COMBINE))
+            .about("How it goes with other factors. Default: crossed."),
+        Key::new("variants", Kind::List(&Kind::Line)).about("The variants that it varies. Default: all."),
     ]],
 };
 
@@ -151,17 +121,14 @@ static COMBINE: [(&str, &str); 2] = [
 pub(super) static COMPARE: Table = Table {
     what: "[compare]",
     keys: &[&[
-        Key::new("with", Kind::Line, "The variant that the others are compared with. Default: the first."),
-        Key::new(
-            "what",
-            Kind::List(&Kind::Choice(&INTERESTS)),
-            "Which comparisons the stopping rule waits for. Default: variants and expectations. The others are reported as well.",
+        Key::new("with", Kind::Line)
+            .about("The variant that the others are compared with. Default: the first."),
+        Key::new("what", Kind::List(&Kind::Choice(&INTERESTS))).about(
+            "Which comparisons the stopping rule waits for. Default: variants and expectations. The \
+                others are reported as well.",
         ),
-        Key::new(
-            "until",
-            Kind::Share,
-            "Stop once the 95 % interval of each of them is narrower than this share.",
-        ),
+        Key::new("until", Kind::Form(&SHARE))
+            .about("Stop once the 95 % interval of each of them is narrower than this share."),
     ]],
 };
 
@@ -172,30 +139,22 @@ static INTERESTS: [(&str, &str); 4] = [
     ("ceilings", "each variant with the tester alone"),
 ];
 
-static TRIAL_LENGTH: Kind = Kind::Duration { least: 10 * MS, most: 24 * H };
+static TRIAL_LENGTH: Kind = Kind::duration(10 * MS, 24 * H);
 
 pub(super) static TRIALS: Table = Table {
     what: "[trials]",
     keys: &[&[
-        Key::required("duration", TRIAL_LENGTH, "The measured window of one trial."),
-        Key::new(
-            "blocks",
-            Kind::Count { least: 1, most: MOST_BLOCKS },
-            "Blocks at most: a block is one trial of everything.",
-        ),
-        Key::new("budget", Kind::Duration { least: MS, most: 1000 * H }, "Time for all trials at most."),
-        Key::new("order", Kind::Choice(&ORDERS), "The order of trials. Default: blocks."),
-        Key::new(
-            "seed",
-            Kind::Count { least: 0, most: u64::MAX },
-            "Seed of the order; drawn and recorded where none is given.",
-        ),
-        Key::new("reboot", Kind::Choice(&REBOOTS), "When the device under test is rebooted. Default: never."),
-        Key::new(
-            "pause",
-            Kind::Duration { least: MS, most: H },
-            "Pause before each trial, after settings were changed.",
-        ),
+        Key::new("duration", TRIAL_LENGTH).required().about("The measured window of one trial."),
+        Key::new("blocks", Kind::count(1, MOST_BLOCKS))
+            .about("Blocks at most: a block is one trial of everything."),
+        Key::new("budget", Kind::duration(MS, 1000 * H)).about("Time for all trials at most."),
+        Key::new("order", Kind::Choice(&ORDERS)).about("The order of trials. Default: blocks."),
+        Key::new("seed", Kind::count(0, u64::MAX))
+            .about("Seed of the order; drawn and recorded where none is given."),
+        Key::new("reboot", Kind::Choice(&REBOOTS))
+            .about("When the device under test is rebooted. Default: never."),
+        Key::new("pause", Kind::duration(MS, H))
+            .about("Pause before each trial, after settings were changed."),
     ]],
 };
 
@@ -216,16 +175,12 @@ static REBOOTS: [(&str, &str); 3] = [
 static COLLECT: Table = Table {
     what: "[collect]",
     keys: &[&[
-        Key::new("what", Kind::List(&Kind::Choice(&COLLECTORS)), "Figures to collect. Default: cpus."),
-        Key::new(
-            "commands",
-            Kind::List(&Kind::Line),
-            "Commands on the device under test, after each trial, whose output is kept.",
-        ),
-        Key::new(
-            "during",
-            Kind::List(&Kind::Line),
-            "Commands on the device under test that run from before the load of each trial until after it; their output is kept.",
+        Key::new("what", Kind::List(&Kind::Choice(&COLLECTORS))).about("Figures to collect. Default: cpus."),
+        Key::new("commands", Kind::List(&Kind::Line))
+            .about("Commands on the device under test, after each trial, whose output is kept."),
+        Key::new("during", Kind::List(&Kind::Line)).about(
+            "Commands on the device under test that run from before the load of each trial until \
+                after it; their output is kept.",
         ),
     ]],
 };
@@ -241,13 +196,16 @@ pub static COLLECTORS: [(&str, &str); 4] = [
 static EXPECT: Table = Table {
     what: "an expectation",
     keys: &[&[
-        Key::required("of", Kind::Selector, "What is judged: a variant, or cells at levels of factors."),
-        Key::required("is", Kind::Choice(&CLAIMS), "What is expected of it."),
-        Key::new("than", Kind::Selector, "What it is compared with."),
-        Key::new("by", Kind::Share, "slower, faster: by at least this share. Default: any that is proven."),
-        Key::new("within", Kind::Share, "same: the two differ by no more than this share."),
-        Key::new("rate", Kind::Rate, "at-least, at-most: frames a second."),
-        Key::required("because", Kind::Line, "Why this must be so."),
+        Key::new("of", Kind::Selector)
+            .required()
+            .about("What is judged: a variant, or cells at levels of factors."),
+        Key::new("is", Kind::Choice(&CLAIMS)).required().about("What is expected of it."),
+        Key::new("than", Kind::Selector).about("What it is compared with."),
+        Key::new("by", Kind::Form(&SHARE))
+            .about("slower, faster: by at least this share. Default: any that is proven."),
+        Key::new("within", Kind::Form(&SHARE)).about("same: the two differ by no more than this share."),
+        Key::new("rate", Kind::Form(&RATE)).about("at-least, at-most: frames a second."),
+        Key::new("because", Kind::Line).required().about("Why this must be so."),
     ]],
 };
 
@@ -263,15 +221,16 @@ static CLAIMS: [(&str, &str); 6] = [
 static QUICK: Table = Table {
     what: "[quick]",
     keys: &[&[
-        Key::new("duration", TRIAL_LENGTH, "The measured window of one trial."),
-        Key::new("blocks", Kind::Count { least: 1, most: MOST_BLOCKS }, "Blocks at most."),
-        Key::new("budget", Kind::Duration { least: MS, most: 1000 * H }, "Time for all trials at most."),
-        Key::new("until", Kind::Share, "When the comparisons are known well enough."),
-        Key::new("variants", Kind::List(&Kind::Line), "The variants that are part of it. Default: all."),
+        Key::new("duration", TRIAL_LENGTH).about("The measured window of one trial."),
+        Key::new("blocks", Kind::count(1, MOST_BLOCKS)).about("Blocks at most."),
+        Key::new("budget", Kind::duration(MS, 1000 * H)).about("Time for all trials at most."),
+        Key::new("until", Kind::Form(&SHARE)).about("When the comparisons are known well enough."),
+        Key::new("variants", Kind::List(&Kind::Line))
+            .about("The variants that are part of it. Default: all."),
         Key::new(
             "levels",
             Kind::Named(&Kind::Levels, "factors, each with the levels that it has in the quick form"),
-            "Levels of factors, instead of theirs.",
-        ),
+        )
+        .about("Levels of factors, instead of theirs."),
     ]],
 };

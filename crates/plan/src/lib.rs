@@ -14,6 +14,7 @@ pub mod diagnostic;
 mod draft;
 mod expand;
 mod field;
+mod forms;
 mod grammar;
 pub mod judge;
 pub mod keys;
@@ -24,11 +25,11 @@ mod mutated;
 pub mod names;
 mod needs;
 pub mod placeholders;
-mod quantity;
+
 mod reader;
 mod rule_sets;
 pub mod rules;
-mod scalar;
+
 pub mod schema;
 pub mod settings;
 pub mod text_form;
@@ -46,8 +47,8 @@ pub use crate::diagnostic::{Diagnostic, Place, Problems, Severity, Span};
 pub use built_in::BuiltIn;
 use campaign::{Campaign, OPEN_LOOP};
 use draft::Draft;
+pub use forms::duration_text;
 pub use needs::is_namespaced;
-pub use scalar::duration_text;
 use settings::System;
 use timetable::Timetable;
 

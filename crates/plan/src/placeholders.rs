@@ -19,6 +19,8 @@ pub fn all() -> Vec<String> {
 enum Piece<'a> {
     Text(&'a str),
     Name(&'a str),
+    /// Two opening braces, which are one.
+    Brace,
 }
 
 /// Splits a text. Only lower-case words and dots in braces are names, so that `{ 10.0.0.0/8 }` of pf, `{}` of JSON and `${x}` of
@@ -29,7 +31,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     while let Some(open) = rest.find('{') {
         let (before, after) = (&rest[..open], &rest[open + 1..]);
         if let Some(escaped) = after.strip_prefix('{') {
-            pieces.extend([Piece::Text(before), Piece::Text("{")]);
+            pieces.extend([Piece::Text(before), Piece::Brace]);
             rest = escaped;
             continue;
         }
@@ -66,6 +68,7 @@ pub fn fill(text: &str, inside: &str, outside: &str) -> String {
     for piece in pieces(text) {
         match piece {
             Piece::Text(text) => out += text,
+            Piece::Brace => out.push('{'),
             Piece::Name(name) => {
                 let interface = if name.starts_with("in") { inside } else { outside };
                 let (driver, unit) = split(interface);
@@ -89,20 +92,12 @@ pub fn fill(text: &str, inside: &str, outside: &str) -> String {
 /// assert_eq!(fill(&literal("{in}"), "ix0", "ix1"), "{in}");
 /// ```
 pub fn literal(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for (at, c) in text.char_indices() {
-        out.push(c);
-        if c != '{' {
-            continue;
-        }
-        let after = &text[at + 1..];
-        let end = after.find(|c: char| !c.is_ascii_lowercase() && c != '.').unwrap_or(after.len());
-        let name = end > 0 && after[end..].starts_with('}') && !text[..at].ends_with('$');
-        if name || after.starts_with('{') {
-            out.push('{');
-        }
-    }
-    out
+    let escaped = |piece| match piece {
+        Piece::Text(text) => text.to_string(),
+        Piece::Name(name) => format!("{{{{{name}}}"),
+        Piece::Brace => "{{{{".into(),
+    };
+    pieces(text).into_iter().map(escaped).collect()
 }
 
 /// `ix0` is unit 0 of the driver ix.

@@ -2,8 +2,8 @@
 
 use super::diagnostic::{Diagnostic, MOST, Span, listed, meant};
 use super::grammar::{Key, Kind, Table};
-use super::scalar;
-use super::value::{Entry, Node, Raw, Tree, Value};
+use super::value::{Entry, Node, Tree, Value};
+use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
@@ -136,10 +136,13 @@ impl Reader {
     }
 
     fn scalar(&mut self, value: &DeValue<'_>, kind: &Kind, span: Span) -> Value {
-        raw(value).and_then(|raw| scalar::read(kind, &raw)).unwrap_or_else(|wrong| {
-            self.fault(wrong.within(span));
-            Value::Broken
-        })
+        match raw(value).and_then(|raw| kind.read(&raw)) {
+            Ok(json) => Value::Scalar(json),
+            Err(wrong) => {
+                self.fault(wrong.within(span));
+                Value::Broken
+            }
+        }
     }
 
     fn items(&mut self, items: &[Spanned<DeValue<'_>>], of: &'static Kind, path: &[&str]) -> Vec<Node> {
@@ -227,16 +230,17 @@ fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t Spanned<DeString<'i>>, &
     entries
 }
 
-fn raw(value: &DeValue<'_>) -> Result<Raw, Diagnostic> {
+fn raw(value: &DeValue<'_>) -> Result<Json, Diagnostic> {
+    let far_too_large = || Diagnostic::new("this number is far too large");
     match value {
-        DeValue::Boolean(flag) => Ok(Raw::Flag(*flag)),
-        DeValue::String(text) => Ok(Raw::Text(text.to_string())),
-        DeValue::Integer(n) => match i128::from_str_radix(n.as_str(), n.radix()) {
-            Ok(n) => Ok(Raw::Integer(n)),
-            Err(_) => Err(Diagnostic::new("this number is far too large")),
-        },
+        DeValue::Boolean(flag) => Ok((*flag).into()),
+        DeValue::String(text) => Ok(text.as_ref().into()),
+        DeValue::Integer(n) => {
+            let n = i128::from_str_radix(n.as_str(), n.radix()).ok();
+            n.and_then(serde_json::Number::from_i128).map(Json::Number).ok_or_else(far_too_large)
+        }
         DeValue::Float(n) => match n.as_str().parse::<f64>() {
-            Ok(n) if n.is_finite() => Ok(Raw::Float(n)),
+            Ok(n) if n.is_finite() => Ok(n.into()),
             _ => Err(Diagnostic::new("this is no finite number")),
         },
         _ => Err(Diagnostic::new("dates and times have no use here").remedy("put a text in quotes")),

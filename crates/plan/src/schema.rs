@@ -71,32 +71,19 @@ fn defined(of: &'static Table, definitions: &mut Map<String, Value>) -> Value {
 }
 
 fn kind(kind: &'static Kind, definitions: &mut Map<String, Value>) -> Value {
-    let text =
-        |pattern: &str, example: &str| json!({ "type": "string", "pattern": pattern, "examples": [example] });
     match kind {
         Kind::Text => json!({ "type": "string" }),
         Kind::Line => json!({ "type": "string", "minLength": 1 }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Count { least, most } => json!({ "type": "integer", "minimum": least, "maximum": most }),
-        Kind::Duration { .. } => text("^[0-9._]+ *(ns|us|ms|s|min|h)$", "250 ms"),
-        Kind::Length { .. } => text("^[0-9._]+ *B$", "1500 B"),
-        Kind::Size => text("^([0-9._]+ *B|imix|IMIX|genome:.+|mix:.+)$", "64 B"),
-        Kind::Rate => text("^(max|[0-9._]+ *[kKmMgGtT]?(pps|bit/s:l[12])|[0-9._]+ *%)$", "500 kpps"),
-        Kind::Speed => text("^[0-9._]+ *[MG]bit/s$", "10 Gbit/s"),
-        Kind::Share => text("^[0-9._]+ *%$", "2 %"),
-        Kind::Memory => text("^[0-9._]+ *[KMG]iB$", "4 GiB"),
-        Kind::CpuList => text("^[0-9, -]+$", "0,2-3"),
+        Kind::Form(form) | Kind::Within(form, ..) => {
+            json!({ "type": "string", "pattern": form.pattern, "examples": [form.example] })
+        }
         Kind::CpuCount => {
             json!({ "anyOf": [{ "type": "integer", "minimum": 1, "maximum": 8192 }, { "const": "all" }] })
         }
-        Kind::FlowOrder => text("^(sequential|random(:[0-9]+)?|zipf:[0-9.]+(:[0-9]+)?)$", "zipf:1.1"),
         Kind::Dut => dut(),
-        Kind::Version => text("^[0-9]+\\.[0-9]+$", "5.17"),
-        Kind::Network => text("^[0-9a-fA-F:.]+/[0-9]+$", "203.0.113.0/24"),
-        Kind::HostAddress => text("^[0-9a-fA-F:.]+(/[0-9]+)?$", "198.18.0.1/24"),
-        Kind::Address => text("^[0-9a-fA-F:.]+$", "198.19.0.2"),
-        Kind::Mac => text("^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$", "02:00:00:00:00:01"),
-        Kind::Setting => json!({ "type": ["integer", "number", "boolean", "string"] }),
+        Kind::Setting => scalar(),
         Kind::Choice(words) => json!({ "enum": words.iter().map(|(word, _)| *word).collect::<Vec<_>>() }),
         Kind::Levels => json!({ "type": "array", "items": scalar(), "minItems": 1 }),
         Kind::Selector => selector(),
@@ -134,6 +121,8 @@ fn selector() -> Value {
 
 /// The fields that a factor may set.
 fn fields() -> Value {
-    let open: Vec<String> = field::open().iter().map(|start| start.replace('.', "\\.")).collect();
-    json!({ "anyOf": [{ "enum": field::all() }, { "type": "string", "pattern": format!("^({}).+$", open.join("|")) }] })
+    let paths = field::all().into_iter().map(|(path, _)| path);
+    let (open, closed): (Vec<String>, Vec<String>) = paths.partition(|path| path.ends_with('.'));
+    let open = open.join("|").replace('.', "\\.");
+    json!({ "anyOf": [{ "enum": closed }, { "type": "string", "pattern": format!("^({open}).+$") }] })
 }

@@ -1,11 +1,15 @@
 //! What a variant sets on the device under test, fully resolved: nothing is inherited any more, and only one operating system is meant.
 
+use crate::lab::HostAddress;
 use crate::names::Named;
 use crate::rules::own::RuleFile;
 use crate::rules::{Kind, RuleSet};
+use crate::text_form;
+use linerate_wire::MacAddr;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 
 /// An operating system (or a distribution of one) that a device under test may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -207,13 +211,13 @@ impl Feature {
 
 /// What is set at one end of the device under test. What is not named stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "kebab-case")]
 pub struct Interface {
     /// Largest packet in bytes, without Ethernet header and FCS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// Features that are turned on or off.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(flatten)]
     pub features: BTreeMap<Feature, bool>,
     /// Features that only this driver has (`ethtool --set-priv-flags`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -228,7 +232,7 @@ pub struct Interface {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tx_ring: Option<u32>,
     /// A receive interrupt waits at most this long for more frames, in nanoseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "rx-wait-ns", alias = "rx-wait", skip_serializing_if = "Option::is_none")]
     pub rx_wait_ns: Option<u64>,
     /// A receive interrupt waits for at most this many frames.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -248,26 +252,53 @@ pub struct Interface {
 }
 
 /// A route beyond those that the traffic needs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
     /// The network: `203.0.113.0/24`.
-    pub to: String,
+    #[serde(with = "text_form")]
+    pub to: HostAddress,
     /// The next hop; the tester's address at that end where none is named.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub via: Option<String>,
+    pub via: Option<IpAddr>,
     /// Which interface it leaves through.
+    #[serde(default)]
     pub end: End,
 }
 
 /// An entry of the ARP or neighbour table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Neighbour {
     /// Its IP address.
-    pub address: String,
+    pub address: IpAddr,
     /// Its Ethernet address.
-    pub mac: String,
+    pub mac: MacAddr,
     /// Which interface it is at.
+    #[serde(default)]
     pub end: End,
+}
+
+/// Entries of a table beyond those that the traffic needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct More<T> {
+    /// So many are generated, which no frame takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    /// Those that are given by hand.
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    pub explicit: Vec<T>,
+}
+
+impl<T> Default for More<T> {
+    fn default() -> Self {
+        More { count: None, explicit: Vec::new() }
+    }
+}
+
+impl<T> More<T> {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count.is_none() && self.explicit.is_empty()
+    }
 }
 
 /// One of the two ends of the device under test.
@@ -344,7 +375,7 @@ pub struct Command {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,
     /// How long each of the two may take, in nanoseconds; the lab's usual time where nothing is said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "within", skip_serializing_if = "Option::is_none")]
     pub within_ns: Option<u64>,
 }
 
@@ -372,18 +403,12 @@ pub struct Settings {
     pub inside: Interface,
     /// The interface towards the receiver.
     pub outside: Interface,
-    /// Routes to generate that no frame takes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub route_count: Option<u32>,
-    /// Routes by hand.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub routes: Vec<Route>,
-    /// Neighbours to generate that no frame is sent to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub neighbour_count: Option<u32>,
-    /// Neighbours by hand.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub neighbours: Vec<Neighbour>,
+    /// Routes that no frame takes, and those by hand.
+    #[serde(skip_serializing_if = "More::is_empty")]
+    pub routes: More<Route>,
+    /// Neighbours that no frame is sent to, and those by hand.
+    #[serde(skip_serializing_if = "More::is_empty")]
+    pub neighbours: More<Neighbour>,
     /// The firewall; none where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<RuleSet>,

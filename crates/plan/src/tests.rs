@@ -303,8 +303,8 @@ fn changes_are_named_with_their_reach() {
     assert_eq!(line("module tcp_bbr").reach, Reach::Stays);
     assert_eq!((line("sysctl net.ipv4").to.as_str(), line("sysctl net.ipv4").reach), ("1", Reach::Namespace));
     assert_eq!(line("sysctl kernel").reach, Reach::Host);
-    assert_eq!(line("interfaces MTU").to, "9000 B");
-    assert_eq!(line("interface in receive").to, "CPUs 0-1");
+    assert_eq!(line("interfaces mtu").to, "9000");
+    assert_eq!(line("interface in rps").to, "0-1");
     assert!(line("routing table").to.starts_with("1,000 routes more"));
     assert_eq!(line("neighbour 198.19.0.9").to, "02:00:00:00:00:09 (in)");
     assert_eq!(line("rule set of nftables").to, "stateful, 10 rules that match nothing");

@@ -116,7 +116,7 @@ fn loading_ns(settings: &Settings) -> u64 {
     if settings.dut == Dut::TesterBaseline {
         return 0;
     }
-    let routes = settings.route_count.unwrap_or(0) + settings.neighbour_count.unwrap_or(0);
+    let routes = settings.routes.count.unwrap_or(0) + settings.neighbours.count.unwrap_or(0);
     let rules = settings.rules.as_ref();
     u64::from(routes) * ROUTE
         + rules.map_or(0, |r| u64::from(r.rules_before) * RULE + u64::from(r.table.unwrap_or(0)) * ENTRY)

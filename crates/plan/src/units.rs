@@ -7,7 +7,7 @@ use crate::diagnostic::{Diagnostic, meant};
 use std::fmt;
 use std::str::FromStr;
 
-pub use crate::quantity::parse_duration_ns;
+pub use crate::forms::parse_duration_ns;
 
 /// Bytes that a frame costs on the wire beyond its length with FCS (IEEE 802.3: preamble, SFD, inter-frame gap).
 pub const LAYER_1_OVERHEAD: f64 = 20.0;
@@ -93,19 +93,24 @@ impl Rate {
     }
 }
 
-/// A number with an SI suffix: `64`, `1.5M`, `200k`; the rest of the text follows as the unit.
+/// Splits `250 ms` into its number and its unit.
+pub(crate) fn number(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | '_')).unwrap_or(text.len());
+    Some((text[..end].replace('_', "").parse().ok()?, text[end..].trim()))
+}
+
+/// The same where the unit may have an SI prefix: `64`, `1.5Mpps`, `200 k`.
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
-    let number: f64 = text[..digits].replace('_', "").parse().ok()?;
-    let rest = text[digits..].trim_start();
-    let (scale, unit) = match rest.chars().next() {
-        Some('k' | 'K') => (1e3, &rest[1..]),
-        Some('M' | 'm') => (1e6, &rest[1..]),
-        Some('G' | 'g') => (1e9, &rest[1..]),
-        Some('T' | 't') => (1e12, &rest[1..]),
-        _ => (1.0, rest),
+    let (number, unit) = number(text)?;
+    let scale = match unit.chars().next() {
+        Some('k' | 'K') => 1e3,
+        Some('M' | 'm') => 1e6,
+        Some('G' | 'g') => 1e9,
+        Some('T' | 't') => 1e12,
+        _ => return Some((number, unit)),
     };
-    Some((number * scale, unit))
+    Some((number * scale, &unit[1..]))
 }
 
 impl FromStr for Rate {

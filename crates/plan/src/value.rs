@@ -1,76 +1,29 @@
-//! Values of a plan after they were read: typed, in their units, and still knowing where they stand.
+//! What a plan or lab file says, after it was read: values in the form that records keep of them, which still know where they stand.
 
 use super::diagnostic::Span;
-use super::names::Named;
-use super::settings::{Cpus, Dut};
-use crate::units::Rate;
-use linerate_wire::{FlowOrder, FrameMix};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value as Json};
 use std::collections::HashMap;
 
-/// A value as TOML has it, before it is known what it is for.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Raw {
-    Flag(bool),
-    Integer(i128),
-    Float(f64),
-    Text(String),
-}
-
-impl Raw {
-    /// As it is shown and compared: without quotes.
-    pub(crate) fn label(&self) -> String {
-        match self {
-            Raw::Flag(true) => "on".into(),
-            Raw::Flag(false) => "off".into(),
-            Raw::Integer(n) => n.to_string(),
-            Raw::Float(n) => n.to_string(),
-            Raw::Text(text) => text.trim().to_string(),
-        }
+/// A scalar as it is shown and compared: without quotes.
+pub(crate) fn label(scalar: &Json) -> String {
+    match scalar {
+        Json::Bool(on) => if *on { "on" } else { "off" }.into(),
+        Json::Number(n) => n.as_f64().filter(|_| n.is_f64()).map_or_else(|| n.to_string(), |n| n.to_string()),
+        Json::String(text) => text.trim().to_string(),
+        other => other.to_string(),
     }
 }
 
 /// A value of a [`super::grammar::Kind`].
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
-    Flag(bool),
-    Count(u64),
-    Text(String),
-    Duration(u64),
-    Length(u64),
-    Size(FrameMix),
-    Rate(Rate),
-    Speed(f64),
-    Share(f64),
-    Memory(u64),
-    CpuList(Vec<u32>),
-    CpuCount(Cpus),
-    FlowOrder(FlowOrder),
-    Dut(Dut),
-    Version((u32, u32)),
-    /// A scalar whose kind depends on another key.
-    Raw(Raw),
+    /// What is written as one value, CPU numbers and frame lengths too.
+    Scalar(Json),
     /// Something that is wrong, which has been told: it is there, and must not be missed as well.
     Broken,
     List(Vec<Node>),
     Table(Tree),
-}
-
-impl Value {
-    /// Its number on the axis of a plot.
-    pub(crate) fn number(&self) -> Option<f64> {
-        match self {
-            Value::Flag(on) => Some(f64::from(u8::from(*on))),
-            Value::Count(n) | Value::Duration(n) | Value::Length(n) | Value::Memory(n) => Some(*n as f64),
-            Value::Share(share) => Some(*share),
-            Value::Speed(speed) => Some(*speed),
-            Value::Rate(Rate::Frames(n) | Rate::BitsLayer1(n) | Rate::BitsLayer2(n) | Rate::LineShare(n)) => {
-                Some(*n)
-            }
-            Value::Size(mix) if mix.pattern.len() == 1 => Some(f64::from(mix.pattern[0])),
-            Value::CpuCount(Cpus::Count(n)) => Some(f64::from(*n)),
-            _ => None,
-        }
-    }
 }
 
 /// A value and its place.
@@ -78,6 +31,36 @@ impl Value {
 pub(crate) struct Node {
     pub(crate) span: Span,
     pub(crate) value: Value,
+}
+
+impl Node {
+    pub(crate) fn scalar(&self) -> Option<&Json> {
+        match &self.value {
+            Value::Scalar(json) => Some(json),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.scalar()?.as_str()
+    }
+
+    pub(crate) fn table(&self) -> Option<&Tree> {
+        match &self.value {
+            Value::Table(tree) => Some(tree),
+            _ => None,
+        }
+    }
+
+    /// The value without its places. Nothing is left of what is broken, and of tables without entries.
+    fn json(&self) -> Option<Json> {
+        match &self.value {
+            Value::Scalar(json) => Some(json.clone()),
+            Value::Broken => None,
+            Value::List(nodes) => Some(nodes.iter().filter_map(Node::json).collect()),
+            Value::Table(tree) => Some(Json::Object(tree.json())).filter(|_| !tree.entries.is_empty()),
+        }
+    }
 }
 
 /// A key of a table with its value.
@@ -104,19 +87,21 @@ pub(crate) enum Lists {
 }
 
 impl Tree {
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
-        self.entries.iter().find(|e| e.key == key).map(|e| &e.node)
-    }
-
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|e| e.key == key)
     }
 
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        self.entry(key).map(|e| &e.node)
+    }
+
     pub(crate) fn table(&self, key: &str) -> Option<&Tree> {
-        match &self.get(key)?.value {
-            Value::Table(tree) => Some(tree),
-            _ => None,
-        }
+        self.get(key)?.table()
+    }
+
+    /// The entries of an inner table; none where the key is absent.
+    pub(crate) fn within(&self, key: &str) -> &[Entry] {
+        self.table(key).map(|tree| tree.entries.as_slice()).unwrap_or_default()
     }
 
     /// The nodes of a list; none where the key is absent.
@@ -129,69 +114,26 @@ impl Tree {
 
     /// The tables of a list.
     pub(crate) fn tables(&self, key: &str) -> impl Iterator<Item = &Tree> {
-        self.list(key).iter().filter_map(|node| match &node.value {
-            Value::Table(tree) => Some(tree),
-            _ => None,
-        })
+        self.list(key).iter().filter_map(Node::table)
     }
 
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
-        match &self.get(key)?.value {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
+        self.get(key)?.text()
     }
 
-    /// The word of an enum.
-    pub(crate) fn choice<T: Named>(&self, key: &str) -> Option<T> {
-        T::of_name(self.text(key)?)
+    /// A value as a type of the program; `None` where it is absent or broken.
+    pub(crate) fn read<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        serde_json::from_value(self.get(key)?.json()?).ok()
     }
 
-    /// The words of a list.
-    pub(crate) fn choices<T: Named>(&self, key: &str) -> Vec<T> {
-        self.texts(key).iter().filter_map(|word| T::of_name(word)).collect()
+    /// The words of a list that name values of a type.
+    pub(crate) fn words<T: DeserializeOwned>(&self, key: &str) -> Vec<T> {
+        self.list(key).iter().filter_map(|node| serde_json::from_value(node.json()?).ok()).collect()
     }
 
-    /// The texts of a list.
-    pub(crate) fn texts(&self, key: &str) -> Vec<String> {
-        let text = |node: &Node| match &node.value {
-            Value::Text(text) => Some(text.clone()),
-            _ => None,
-        };
-        self.list(key).iter().filter_map(text).collect()
-    }
-
-    pub(crate) fn flag(&self, key: &str) -> Option<bool> {
-        match self.get(key)?.value {
-            Value::Flag(flag) => Some(flag),
-            _ => None,
-        }
-    }
-
-    /// A count, length, duration or amount of memory.
-    pub(crate) fn number(&self, key: &str) -> Option<u64> {
-        match self.get(key)?.value {
-            Value::Count(n) | Value::Length(n) | Value::Duration(n) | Value::Memory(n) => Some(n),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn number_u32(&self, key: &str) -> Option<u32> {
-        self.number(key).and_then(|n| u32::try_from(n).ok())
-    }
-
-    pub(crate) fn share(&self, key: &str) -> Option<f64> {
-        match self.get(key)?.value {
-            Value::Share(share) => Some(share),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn cpu_list(&self, key: &str) -> Option<Vec<u32>> {
-        match &self.get(key)?.value {
-            Value::CpuList(cpus) => Some(cpus.clone()),
-            _ => None,
-        }
+    /// The table without places.
+    pub(crate) fn json(&self) -> Map<String, Json> {
+        self.entries.iter().filter_map(|e| Some((e.key.clone(), e.node.json()?))).collect()
     }
 
     /// Lays another tree over this one: what that says, wins.
@@ -206,7 +148,10 @@ impl Tree {
             let below = &mut self.entries[at];
             match (&mut below.node.value, &entry.node.value) {
                 (Value::Table(under), Value::Table(over)) => under.overlay(over, lists),
-                (Value::List(under), Value::List(over)) if lists == Lists::Extend => extend(under, over),
+                (Value::List(under), Value::List(over)) if lists == Lists::Extend => {
+                    let known: Vec<Option<Json>> = under.iter().map(Node::json).collect();
+                    under.extend(over.iter().filter(|node| !known.contains(&node.json())).cloned());
+                }
                 _ => *below = entry.clone(),
             }
         }
@@ -224,27 +169,5 @@ impl Tree {
             Node { value: Value::Table(tree), .. } if !rest.is_empty() => tree.set(rest, node),
             below => *below = node.clone(),
         }
-    }
-}
-
-fn extend(under: &mut Vec<Node>, over: &[Node]) {
-    for node in over {
-        if !under.iter().any(|n| same(&n.value, &node.value)) {
-            under.push(node.clone());
-        }
-    }
-}
-
-/// Whether two values are equal wherever they stand.
-pub(crate) fn same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::List(a), Value::List(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(&a.value, &b.value))
-        }
-        (Value::Table(a), Value::Table(b)) => {
-            let found = |e: &Entry| b.get(&e.key).is_some_and(|node| same(&e.node.value, &node.value));
-            a.entries.len() == b.entries.len() && a.entries.iter().all(found)
-        }
-        _ => a == b,
     }
 }

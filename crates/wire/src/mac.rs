@@ -1,6 +1,8 @@
 //! Ethernet addresses.
 
 use crate::WireError;
+use crate::text;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -12,6 +14,18 @@ impl MacAddr {
     /// Whether the group bit is set (IEEE 802-2014 section 8.2): multicast or broadcast.
     pub fn is_multicast(&self) -> bool {
         self.0[0] & 1 == 1
+    }
+}
+
+impl Serialize for MacAddr {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        text::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for MacAddr {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text::deserialize(deserializer)
     }
 }
 

@@ -98,24 +98,25 @@ impl List<'_> {
     }
 
     fn tables(&mut self, settings: &Settings, family: &Family) {
-        if settings.route_count.is_some() || settings.neighbour_count.is_some() {
+        if settings.routes.count.is_some() || settings.neighbours.count.is_some() {
             self.refuse(
                 "generated routes and neighbours",
                 "linerate fills tables in the embedded lab only: let a command of the variant load them",
             );
         }
-        for route in &settings.routes {
-            let same = |hop: &&String| hop.contains(':') == route.to.contains(':');
+        for route in &settings.routes.explicit {
+            let same = |hop: &&String| hop.contains(':') == route.to.address.is_ipv6();
             let hops = &self.target.end(route.end).next_hops;
-            match route.via.as_ref().or_else(|| hops.iter().find(same)) {
-                Some(via) => (family.route)(self, route, via),
+            let said = route.via.map(|via| via.to_string());
+            match said.or_else(|| hops.iter().find(same).cloned()) {
+                Some(via) => (family.route)(self, route, &via),
                 None => self.refuse(
                     format!("route {}", route.to),
                     "it names no next hop, and neither does the lab file for that interface",
                 ),
             }
         }
-        for neighbour in &settings.neighbours {
+        for neighbour in &settings.neighbours.explicit {
             (family.neighbour)(self, neighbour);
         }
     }

@@ -89,7 +89,8 @@ exec route -n delete "$1" "$2" "$3""#;
 /// A route, by `ip`.
 pub fn linux_route(list: &mut List<'_>, route: &Route, via: &str) {
     let dev = list.target.end(route.end).name.as_str();
-    let (to, version) = (route.to.as_str(), if route.to.contains(':') { "-6" } else { "-4" });
+    let to: &str = &route.to.to_string();
+    let version = if route.to.address.is_ipv6() { "-6" } else { "-4" };
     let read = Program::new(["ip", version, "-o", "route", "show", "to", "exact", to]);
     let apply = Program::new(["ip", version, "route", "replace", to, "via", via, "dev", dev]);
     let back = Program::script(ROUTE_BACK, [version, to, via, dev]).reading(Input::Was);
@@ -99,7 +100,7 @@ pub fn linux_route(list: &mut List<'_>, route: &Route, via: &str) {
 /// A neighbour, by `ip`.
 pub fn linux_neighbour(list: &mut List<'_>, neighbour: &Neighbour) {
     let dev = list.target.end(neighbour.end).name.as_str();
-    let (address, mac) = (neighbour.address.as_str(), neighbour.mac.as_str());
+    let (address, mac): (&str, &str) = (&neighbour.address.to_string(), &neighbour.mac.to_string());
     let read = Program::new(["ip", "neigh", "show", "to", address, "dev", dev]);
     let apply =
         Program::new(["ip", "neigh", "replace", address, "lladdr", mac, "dev", dev, "nud", "permanent"]);
@@ -109,7 +110,8 @@ pub fn linux_neighbour(list: &mut List<'_>, neighbour: &Neighbour) {
 
 /// A route, by `route`.
 pub fn bsd_route(list: &mut List<'_>, route: &Route, via: &str) {
-    let (to, family) = (route.to.as_str(), if route.to.contains(':') { "-inet6" } else { "-inet" });
+    let to: &str = &route.to.to_string();
+    let family = if route.to.address.is_ipv6() { "-inet6" } else { "-inet" };
     let (network, mask) = network(to);
     let which = [family, to, &network, &mask];
     let read = Program::script(BSD_ROUTE_READ, which);
@@ -120,7 +122,7 @@ pub fn bsd_route(list: &mut List<'_>, route: &Route, via: &str) {
 
 /// A neighbour, by `arp` or `ndp`.
 pub fn bsd_neighbour(list: &mut List<'_>, neighbour: &Neighbour) {
-    let (address, mac) = (neighbour.address.as_str(), neighbour.mac.as_str());
+    let (address, mac): (&str, &str) = (&neighbour.address.to_string(), &neighbour.mac.to_string());
     let tool = if address.contains(':') { "ndp" } else { "arp" };
     let permanent = if tool == "arp" && list.target.system == System::OpenBsd { "permanent" } else { "" };
     let read = Program::script(BSD_NEIGHBOUR_READ, [tool, address]);

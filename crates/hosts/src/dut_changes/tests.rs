@@ -3,7 +3,7 @@
 use super::*;
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
-use linerate_plan::settings::{Command, Feature, File, Image, Interface, Route};
+use linerate_plan::settings::{Command, Feature, File, Image, Interface, More, Route};
 use linerate_wire::Family;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ fn a_router_of_freebsd() {
         features: BTreeMap::from([(Feature::Tso, false), (Feature::Lro, true)]),
         ..Interface::default()
     };
-    settings.routes.push(Route { to: "203.0.113.0/24".into(), via: None, end: End::Out });
+    settings.routes.explicit.push(Route { to: "203.0.113.0/24".parse().unwrap(), via: None, end: End::Out });
     settings.commands.push(Command {
         run: "service x start".into(),
         undo: Some("service x stop".into()),
@@ -203,7 +203,7 @@ fn a_router_of_linux() {
 fn what_cannot_be_set_is_told_at_once() {
     let settings = Settings {
         dut: linerate_plan::settings::Dut::Vlan,
-        route_count: Some(10),
+        routes: More { count: Some(10), explicit: Vec::new() },
         inside: Interface { queues: Some(2), ..Interface::default() },
         ..Settings::default()
     };

@@ -212,12 +212,13 @@ impl DutEnd {
         };
         let tester = |side: &[Side; 2], v4: bool| side[usize::from(!v4)].tester;
         for neighbour in &setup.neighbours {
-            route.add_neighbour(end(neighbour.end).0.index, neighbour.address, neighbour.mac)?;
+            route.add_neighbour(end(neighbour.end).0.index, neighbour.address, neighbour.mac.0)?;
         }
         for wanted in &setup.routes {
             let (interface, side) = end(wanted.end);
-            let via = wanted.via.unwrap_or_else(|| tester(side, wanted.to.0.is_ipv4()));
-            route.add_route(wanted.to.0, wanted.to.1, Some(via), interface.index)?;
+            let (network, length) = wanted.to.prefix();
+            let via = wanted.via.unwrap_or_else(|| tester(side, network.is_ipv4()));
+            route.add_route(network, length, Some(via), interface.index)?;
         }
         let go_on = || !spec.interrupted.is_some_and(|i| i.load(Ordering::Relaxed));
         let outside = self.router[1].index;

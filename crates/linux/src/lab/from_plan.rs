@@ -1,16 +1,15 @@
 //! From the settings of a plan to a setup of the embedded lab.
 
 use super::filler::Filler;
-use super::setup::{StaticNeighbour, StaticRoute, Step};
+use super::setup::Step;
 use super::{Setup, interface_names};
 use crate::host::journal::Change;
 use crate::process::{Input, Job};
 use linerate_plan::BuiltIn;
 use linerate_plan::placeholders::fill;
 use linerate_plan::rules::{Kind, RuleSet};
-use linerate_plan::settings::{Command, Neighbour, Route, Settings, System};
+use linerate_plan::settings::{Command, Settings, System};
 use linerate_wire::Family;
-use std::net::IpAddr;
 use std::time::Duration;
 
 /// How long a command of a plan may take that does not say.
@@ -67,10 +66,10 @@ impl Setup {
             sysctls: settings.sysctls.iter().map(|(key, value)| (named(key), named(value))).collect(),
             inside: settings.inside.clone(),
             outside: settings.outside.clone(),
-            routes: all(&settings.routes, &mut faults, route),
-            more_routes: filler(settings.route_count),
-            neighbours: all(&settings.neighbours, &mut faults, neighbour),
-            more_neighbours: filler(settings.neighbour_count),
+            routes: settings.routes.explicit.clone(),
+            more_routes: filler(settings.routes.count),
+            neighbours: settings.neighbours.explicit.clone(),
+            more_neighbours: filler(settings.neighbours.count),
             rules: rules.as_ref().map(jobs).unwrap_or_default(),
             tracks: rules.as_ref().is_some_and(|r| r.kind != Kind::Stateless),
             room: rules.as_ref().and_then(|r| r.states),
@@ -121,35 +120,11 @@ fn host_changes(set: &RuleSet) -> Vec<Change> {
     set.sysctls().into_iter().filter_map(change).collect()
 }
 
-fn all<T, U>(items: &[T], faults: &mut Vec<String>, read: impl Fn(&T) -> Result<U, String>) -> Vec<U> {
-    let read = |item| read(item).map_err(|fault| faults.push(fault)).ok();
-    items.iter().filter_map(read).collect()
-}
-
-fn route(route: &Route) -> Result<StaticRoute, String> {
-    let wrong = || format!("route '{}' is not a network such as 203.0.113.0/24", route.to);
-    let (address, length) = route.to.split_once('/').ok_or_else(wrong)?;
-    let to = (address.parse().map_err(|_| wrong())?, length.parse().map_err(|_| wrong())?);
-    let via = route
-        .via
-        .as_deref()
-        .map(|via| via.parse::<IpAddr>().map_err(|_| format!("'{via}' is not an IP address")));
-    Ok(StaticRoute { to, via: via.transpose()?, end: route.end })
-}
-
-fn neighbour(neighbour: &Neighbour) -> Result<StaticNeighbour, String> {
-    let address =
-        neighbour.address.parse().map_err(|_| format!("'{}' is not an IP address", neighbour.address))?;
-    let mac = neighbour.mac.parse::<linerate_wire::MacAddr>();
-    let mac = mac.map_err(|_| format!("'{}' is not an Ethernet address", neighbour.mac))?;
-    Ok(StaticNeighbour { address, mac: mac.0, end: neighbour.end })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use linerate_plan::rules::Firewall;
-    use linerate_plan::settings::{Command, Dut, End, File};
+    use linerate_plan::settings::{Command, Dut, End, File, More, Neighbour, Route};
     use std::process;
 
     #[test]
@@ -157,13 +132,18 @@ mod tests {
         let settings = Settings {
             dut: Dut::Macvlan,
             sysctls: [("net.ipv4.conf.{out}.rp_filter".to_string(), "1".to_string())].into(),
-            route_count: Some(5),
-            routes: vec![Route { to: "203.0.113.0/24".into(), via: None, end: End::In }],
-            neighbours: vec![Neighbour {
-                address: "198.19.0.9".into(),
-                mac: "02:00:00:00:00:01".into(),
-                end: End::Out,
-            }],
+            routes: More {
+                count: Some(5),
+                explicit: vec![Route { to: "203.0.113.0/24".parse().unwrap(), via: None, end: End::In }],
+            },
+            neighbours: More {
+                count: None,
+                explicit: vec![Neighbour {
+                    address: "198.19.0.9".parse().unwrap(),
+                    mac: "02:00:00:00:00:01".parse().unwrap(),
+                    end: End::Out,
+                }],
+            },
             files: vec![File { path: "x".into(), text: "{in}".into() }],
             commands: vec![Command {
                 run: "ip link show {in}".into(),
@@ -175,8 +155,8 @@ mod tests {
         };
         let setup = Setup::from_settings("x", 3, &settings, &[Family::V6]).unwrap();
         assert_eq!((setup.more_routes.v4, setup.more_routes.v6), (0, 5));
-        assert_eq!(setup.routes[0].to, ("203.0.113.0".parse().unwrap(), 24));
-        assert_eq!(setup.neighbours[0].mac, [2, 0, 0, 0, 0, 1]);
+        assert_eq!(setup.routes[0].to.to_string(), "203.0.113.0/24");
+        assert_eq!(setup.neighbours[0].mac.0, [2, 0, 0, 0, 0, 1]);
         assert_eq!(setup.sysctls.keys().collect::<Vec<_>>(), ["net.ipv4.conf.out3.rp_filter"]);
         assert_eq!(setup.files, [("x".to_string(), "in3".to_string())]);
         assert!(setup.tracks && setup.room == Some(1000));
@@ -196,17 +176,19 @@ mod tests {
 
     #[test]
     fn all_that_cannot_be_is_said_at_once() {
-        let route =
-            |to: &str, via: Option<&str>| Route { to: to.into(), via: via.map(Into::into), end: End::Out };
+        let route = Route {
+            to: "10.0.0.0/8".parse().unwrap(),
+            via: Some("2001:2::1".parse().unwrap()),
+            end: End::Out,
+        };
         let settings = Settings {
             boot: [("isolcpus".to_string(), "1".to_string())].into(),
-            routes: vec![route("x", None), route("10.0.0.0/8", Some("y")), route("10.0.0.0/99", None)],
-            neighbours: vec![Neighbour { address: "1.2.3".into(), mac: "02".into(), end: End::Out }],
+            routes: More { count: None, explicit: vec![route] },
             sysctls: [("../x".to_string(), "1".to_string())].into(),
             rules: Some(RuleSet::new(Firewall::Pf, Kind::Stateless)),
             ..Settings::default()
         };
         let faults = Setup::from_settings("x", 0, &settings, &[Family::V4]).unwrap_err();
-        assert_eq!(faults.len(), 7, "{faults:#?}");
+        assert_eq!(faults.len(), 4, "{faults:#?}");
     }
 }

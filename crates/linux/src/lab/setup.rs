@@ -4,11 +4,10 @@ use super::LabError;
 use super::filler::{self, Filler};
 use super::own_rules::OwnRules;
 use crate::host::journal::{self, Change, Journal};
-use crate::net::{MacAddr, sysctl};
+use crate::net::sysctl;
 use crate::process::Job;
-use linerate_plan::settings::{Dut, End, Feature, Interface, States};
+use linerate_plan::settings::{Dut, Feature, Interface, Neighbour, Route, States};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 /// A DUT. Other settings stay as the kernel makes them, except for those that keep a lab quiet (docs/packet-io.md).
 #[derive(Debug, Clone, Default)]
@@ -24,10 +23,10 @@ pub struct Setup {
     pub inside: Interface,
     /// Of the interface towards the receiver.
     pub outside: Interface,
-    pub routes: Vec<StaticRoute>,
+    pub routes: Vec<Route>,
     /// Routes that no frame takes, by the outside interface.
     pub more_routes: Filler,
-    pub neighbours: Vec<StaticNeighbour>,
+    pub neighbours: Vec<Neighbour>,
     /// Neighbours that no frame is sent to, at the outside interface.
     pub more_neighbours: Filler,
     /// The programs that load the rule set, in this order.
@@ -48,24 +47,6 @@ pub struct Setup {
     pub commands: Vec<Step>,
     /// Settings of the whole host.
     pub host: Vec<Change>,
-}
-
-/// A route by hand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StaticRoute {
-    /// The network and the length of its prefix.
-    pub to: (IpAddr, u8),
-    /// The next hop; the tester at that end where none is named.
-    pub via: Option<IpAddr>,
-    pub end: End,
-}
-
-/// A neighbour by hand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StaticNeighbour {
-    pub address: IpAddr,
-    pub mac: MacAddr,
-    pub end: End,
 }
 
 /// A command, and the one that undoes it when the lab ends.
@@ -250,14 +231,9 @@ fn check_interface(end: &str, settings: &Interface, faults: &mut Vec<String>) {
     }
 }
 
-fn check_route(route: &StaticRoute, faults: &mut Vec<String>) {
-    let (address, length) = route.to;
-    let longest = if address.is_ipv4() { 32 } else { 128 };
-    if length > longest {
-        faults.push(format!("route {address}/{length}: a prefix has at most {longest} bits"));
-    }
-    if route.via.is_some_and(|via| via.is_ipv4() != address.is_ipv4()) {
-        faults.push(format!("route {address}/{length}: its next hop is of the other IP version"));
+fn check_route(route: &Route, faults: &mut Vec<String>) {
+    if route.via.is_some_and(|via| via.is_ipv4() != route.to.address.is_ipv4()) {
+        faults.push(format!("route {}: its next hop is of the other IP version", route.to));
     }
 }
 

@@ -2,15 +2,15 @@
 
 use super::bench::{Frames, ask, lab, refusal, send, spec, sysfs};
 use linerate_linux::lab::filler::Filler;
-use linerate_linux::lab::setup::{StaticNeighbour, StaticRoute, Step};
+use linerate_linux::lab::setup::Step;
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
 use linerate_linux::net::Netns;
 use linerate_linux::net::ethtool::Ethtool;
 use linerate_linux::net::napi;
 use linerate_linux::net::netlink::Route;
 use linerate_linux::process::Job;
-use linerate_plan::settings::{Dut, End, Feature};
-use linerate_wire::Family;
+use linerate_plan::settings::{Dut, End, Feature, Neighbour, Route as StaticRoute};
+use linerate_wire::{Family, MacAddr};
 use std::time::{Duration, Instant};
 
 fn plain() -> Setup {
@@ -190,15 +190,18 @@ fn napi_threads_run_where_the_setup_says() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn routes_and_neighbours_are_there_and_take_no_frame() {
-    let ip = |text: &str| text.parse().unwrap();
     let setup = Setup {
         routes: vec![
-            StaticRoute { to: (ip("203.0.113.0"), 24), via: None, end: End::In },
-            StaticRoute { to: (ip("2001:db8::"), 32), via: Some(ip("2001:2:0:8000::2")), end: End::Out },
+            StaticRoute { to: "203.0.113.0/24".parse().unwrap(), via: None, end: End::In },
+            StaticRoute {
+                to: "2001:db8::/32".parse().unwrap(),
+                via: Some("2001:2:0:8000::2".parse().unwrap()),
+                end: End::Out,
+            },
         ],
-        neighbours: vec![StaticNeighbour {
-            address: ip("198.19.0.3"),
-            mac: [2, 0, 0, 0, 0, 3],
+        neighbours: vec![Neighbour {
+            address: "198.19.0.3".parse().unwrap(),
+            mac: MacAddr([2, 0, 0, 0, 0, 3]),
             end: End::Out,
         }],
         more_routes: Filler { v4: 5000, v6: 3000 },

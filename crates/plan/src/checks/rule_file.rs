@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Span, listed};
 use crate::names::Named;
 use crate::rules::Firewall;
 use crate::rules::own::{Meaning, RuleFile};
-use crate::value::{Tree, Value};
+use crate::value::Tree;
 use std::collections::BTreeMap;
 
 /// What only a rule set that linerate writes has.
@@ -41,7 +41,7 @@ pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Opti
         }
         None => return Ok(None),
     };
-    let firewall = rules.choice("tool").map(|firewall: Firewall| firewall.on(place.system));
+    let firewall = rules.read("tool").map(|firewall: Firewall| firewall.on(place.system));
     let mut file = RuleFile::read(name, text, firewall, &map(rules)).map_err(|wrong| Diagnostic {
         message: wrong.head(),
         subject: None,
@@ -61,10 +61,9 @@ pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Opti
 }
 
 fn map(rules: &Tree) -> BTreeMap<String, Meaning> {
-    let entries = rules.table("map").map(|map| map.entries.as_slice()).unwrap_or_default();
-    let meaning = |value: &Value| match value {
-        Value::Text(name) => Meaning::of_name(name),
-        _ => None,
-    };
-    entries.iter().filter_map(|e| Some((e.key.clone(), meaning(&e.node.value)?))).collect()
+    rules
+        .within("map")
+        .iter()
+        .filter_map(|e| Some((e.key.clone(), Meaning::of_name(e.node.text()?)?)))
+        .collect()
 }

@@ -5,7 +5,7 @@ use crate::diagnostic::{Diagnostic, Problems, Span, listed};
 use crate::draft::TESTER_BASELINE;
 use crate::rules::{Firewall, RuleSet};
 use crate::settings::{Dut, System};
-use crate::value::{Entry, Node, Tree, Value};
+use crate::value::{Entry, Tree};
 use crate::{lower, placeholders};
 
 /// Keys of an interface that a system knows; Linux knows all.
@@ -67,12 +67,12 @@ fn names(tree: &Tree, problems: &mut Vec<Diagnostic>) {
         }
     };
     for (key, what) in [("sysctls", "a kernel setting"), ("boot", "a setting for the boot")] {
-        for entry in tree.table(key).map(|t| t.entries.as_slice()).unwrap_or_default() {
+        for entry in tree.within(key) {
             check(&entry.key, "._-/%{}", what, entry.key_span);
         }
     }
     for node in tree.list("modules") {
-        if let Value::Text(name) = &node.value {
+        if let Some(name) = node.text() {
             check(name, "_-", "a module", node.span);
         }
     }
@@ -80,7 +80,7 @@ fn names(tree: &Tree, problems: &mut Vec<Diagnostic>) {
 
 fn tables(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     for key in ["routes", "neighbours"] {
-        let bridged = tree.get("dut").map(|n| &n.value) == Some(&Value::Dut(Dut::Bridge));
+        let bridged = tree.read("dut") == Some(Dut::Bridge);
         if let Some(entry) = tree.entry(key).filter(|_| bridged) {
             let help = "leave it out, or use a factor's variants = [...]";
             problems.fault(entry.key_span, format!("'{}' is a bridge: it has no {key}", place.name()), help);
@@ -97,7 +97,7 @@ fn tables(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
 }
 
 fn undo(place: &Place<'_>, span: Span, command: &Tree, problems: &mut Vec<Diagnostic>) {
-    let by_reboot = command.flag("undone-by-reboot") == Some(true);
+    let by_reboot = command.read("undone-by-reboot") == Some(true);
     let problem = match (command.get("undo").is_some(), by_reboot) {
         (true, true) => {
             Diagnostic::at(span, "either `undo` or a reboot undoes a command").remedy("leave one of the two out")
@@ -117,14 +117,14 @@ fn undo(place: &Place<'_>, span: Span, command: &Tree, problems: &mut Vec<Diagno
 }
 
 fn dut(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
-    let Some(Node { span, value: Value::Dut(dut) }) = tree.get("dut") else {
+    let Some((dut, node)) = tree.read::<Dut>("dut").zip(tree.get("dut")) else {
         if place.name() == TESTER_BASELINE {
             let help = "call the variant something else, or add dut = \"tester-baseline\"";
             problems.fault(place.span(), "'tester-baseline' is the tester without a DUT", help);
         }
         return;
     };
-    let (span, dut) = (*span, *dut);
+    let span = node.span;
     let linux = matches!(place.system, System::Linux | System::Vyos);
     let only_linux = matches!(
         dut,
@@ -195,7 +195,7 @@ fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         return;
     }
     problems.extend(tool(place, rules));
-    problems.extend(rules.choice("tool").and_then(|firewall| forgotten(place, tree, firewall)));
+    problems.extend(rules.read("tool").and_then(|firewall| forgotten(place, tree, firewall)));
     if let Some(at) = rules.entry("hash").filter(|_| rules.get("states").is_none()) {
         let help = "add states = 100000, say";
         problems.fault(at.key_span, "the hash is sized for a number of states", help);
@@ -216,9 +216,9 @@ fn rules(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
 /// Whether the system has the firewall that is named.
 pub(super) fn tool(place: &Place<'_>, rules: &Tree) -> Option<Diagnostic> {
     let node = rules.get("tool")?;
-    let Value::Text(tool) = &node.value else { return None };
+    let tool = node.text()?;
     let tools = tools(place.system);
-    if tools.contains(&tool.as_str()) {
+    if tools.contains(&tool) {
         return None;
     }
     let message = format!("{} has no {tool}", place.system);
@@ -260,7 +260,7 @@ fn veth(tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let Some(both) = tree.table("interface") else { return };
     let ends = ["in", "out"].into_iter().filter_map(|end| both.table(end));
     for table in std::iter::once(both).chain(ends) {
-        let threaded = [both, table].iter().any(|t| t.flag("threaded-napi") == Some(true));
+        let threaded = [both, table].iter().any(|t| t.read("threaded-napi") == Some(true));
         for entry in &table.entries {
             let why = match entry.key.as_str() {
                 "rx-ring" | "tx-ring" => "its ring always holds 256 frames",
@@ -318,15 +318,15 @@ fn texts(tree: &Tree, problems: &mut Vec<Diagnostic>) {
         }
     };
     for key in ["sysctls", "boot"] {
-        for entry in tree.table(key).map(|t| t.entries.as_slice()).unwrap_or_default() {
+        for entry in tree.within(key) {
             check(&entry.key, entry.key_span);
-            if let Value::Text(text) = &entry.node.value {
+            if let Some(text) = entry.node.text() {
                 check(text, entry.node.span);
             }
         }
     }
-    for entry in tree.table("image").map(|t| t.entries.as_slice()).unwrap_or_default() {
-        if let Value::Text(text) = &entry.node.value
+    for entry in tree.within("image") {
+        if let Some(text) = entry.node.text()
             && entry.key != "file"
         {
             check(text, entry.node.span);
@@ -334,7 +334,7 @@ fn texts(tree: &Tree, problems: &mut Vec<Diagnostic>) {
     }
     for (list, keys) in [("files", ["path", "text"]), ("commands", ["run", "undo"])] {
         for entry in tree.tables(list).flat_map(|t| &t.entries).filter(|e| keys.contains(&e.key.as_str())) {
-            if let Value::Text(text) = &entry.node.value {
+            if let Some(text) = entry.node.text() {
                 check(text, entry.node.span);
             }
         }

@@ -3,8 +3,8 @@
 use super::Draft;
 use crate::diagnostic::{Diagnostic, Problems, Span, suggestion};
 use crate::field::Field;
-use crate::scalar;
-use crate::value::{Entry, Node, Raw, Tree, Value, same};
+use crate::value::{Entry, Node, Tree, Value, label};
+use serde_json::Value as Json;
 
 /// Levels of one factor at most.
 const MOST_LEVELS: usize = 1000;
@@ -40,12 +40,11 @@ impl FactorDraft {
     }
 
     /// The label of the level that a raw value means: `10_000` and `10000` are the same, as are `64 B` and `64B`.
-    pub(in super::super) fn label_of(&self, raw: &Raw) -> Option<&str> {
+    pub(in super::super) fn label_of(&self, raw: &Json) -> Option<&str> {
         let (field, _) = self.sets.first()?;
-        let value = scalar::read(field.kind, raw).ok()?;
-        let all = self.levels.iter().chain(self.quick.iter().flatten());
-        let found = all.into_iter().find(|l| l.values.first().is_some_and(|n| same(&n.value, &value)));
-        found.map(|l| l.label.as_str())
+        let value = Value::Scalar(field.kind.read(raw).ok()?);
+        let mut all = self.levels.iter().chain(self.quick.iter().flatten());
+        all.find(|l| l.values.first().is_some_and(|n| n.value == value)).map(|l| l.label.as_str())
     }
 }
 
@@ -60,7 +59,7 @@ pub(super) fn factors(draft: &Draft, problems: &mut Vec<Diagnostic>) -> Vec<Fact
             let help = "call it something else";
             problems.fault(*key_span, "'variant' names the variants themselves, not a factor", help);
         }
-        if let Value::Table(tree) = &node.value {
+        if let Some(tree) = node.table() {
             factors.push(factor(draft, key, *key_span, tree, problems));
         }
     }
@@ -72,7 +71,7 @@ pub(super) fn factors(draft: &Draft, problems: &mut Vec<Diagnostic>) -> Vec<Fact
 fn factor(draft: &Draft, name: &str, span: Span, tree: &Tree, problems: &mut Vec<Diagnostic>) -> FactorDraft {
     let mut sets = Vec::new();
     for node in tree.list("sets") {
-        let Value::Text(path) = &node.value else { continue };
+        let Some(path) = node.text() else { continue };
         match Field::parse(path) {
             Ok(field) => sets.push((field, node.span)),
             Err(wrong) => problems.push(wrong.within(node.span)),
@@ -113,10 +112,10 @@ fn levels(node: Option<&Node>, sets: &[(Field, Span)], problems: &mut Vec<Diagno
     }
     let mut levels: Vec<Level> = Vec::new();
     for item in items {
-        let Value::Raw(raw) = &item.value else { continue };
+        let Some(raw) = item.scalar() else { continue };
         let Some(values) = values(raw, item.span, sets, problems) else { continue };
-        let level = Level { label: raw.label(), values };
-        let equal = |l: &&Level| l.values.iter().zip(&level.values).all(|(a, b)| same(&a.value, &b.value));
+        let level = Level { label: label(raw), values };
+        let equal = |l: &&Level| l.values.iter().zip(&level.values).all(|(a, b)| a.value == b.value);
         if !sets.is_empty() && levels.iter().any(|l| equal(&l)) {
             let help =
                 "leave one of them out; to measure the same twice, write a variant with `apart = true`";
@@ -129,15 +128,15 @@ fn levels(node: Option<&Node>, sets: &[(Field, Span)], problems: &mut Vec<Diagno
 }
 
 fn values(
-    raw: &Raw,
+    raw: &Json,
     span: Span,
     sets: &[(Field, Span)],
     problems: &mut Vec<Diagnostic>,
 ) -> Option<Vec<Node>> {
     let mut values = Vec::new();
     for (field, _) in sets {
-        match scalar::read(field.kind, raw) {
-            Ok(value) => values.push(Node { span, value }),
+        match field.kind.read(raw) {
+            Ok(value) => values.push(Node { span, value: Value::Scalar(value) }),
             Err(wrong) => {
                 let message = format!("{}: {}", field.path(), wrong.message);
                 problems.push(Diagnostic { message, ..wrong.within(span) });

@@ -4,7 +4,8 @@ use super::{Draft, TESTER_BASELINE};
 use crate::campaign::Claim;
 use crate::diagnostic::{Diagnostic, Problems, Span, listed, meant};
 use crate::units::Rate;
-use crate::value::{Entry, Node, Raw, Tree, Value};
+use crate::value::{Entry, Node, Tree, Value, label};
+use serde_json::Value as Json;
 
 /// Which cells are meant.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +41,7 @@ pub(in super::super) struct Expected {
 pub(super) fn expected(draft: &Draft, problems: &mut Vec<Diagnostic>) -> Vec<Expected> {
     let mut all = Vec::new();
     for node in draft.tree.list("expect") {
-        let Value::Table(tree) = &node.value else { continue };
+        let Some(tree) = node.table() else { continue };
         let selector = |key: &str, problems: &mut Vec<Diagnostic>| {
             tree.get(key).map(|node| selector(draft, node, problems))
         };
@@ -60,7 +61,7 @@ pub(super) fn expected(draft: &Draft, problems: &mut Vec<Diagnostic>) -> Vec<Exp
 
 fn selector(draft: &Draft, node: &Node, problems: &mut Vec<Diagnostic>) -> Option<Selector> {
     match &node.value {
-        Value::Raw(Raw::Text(name)) => {
+        Value::Scalar(Json::String(name)) => {
             Some(Selector { who: who(draft, name, node.span, problems)?, ..Selector::default() })
         }
         Value::Table(tree) => {
@@ -88,13 +89,13 @@ fn who(draft: &Draft, name: &str, span: Span, problems: &mut Vec<Diagnostic>) ->
 }
 
 fn part(draft: &Draft, entry: &Entry, selector: &mut Selector, problems: &mut Vec<Diagnostic>) -> bool {
-    let Value::Raw(raw) = &entry.node.value else {
+    let Some(raw) = entry.node.scalar() else {
         let help = "write one level here, and another [[expect]] for another";
         problems.fault(entry.node.span, "an expectation is about one level of a factor", help);
         return false;
     };
     if entry.key == "variant" {
-        let found = who(draft, &raw.label(), entry.node.span, problems);
+        let found = who(draft, &label(raw), entry.node.span, problems);
         selector.who = found.unwrap_or_default();
         return found.is_some();
     }
@@ -117,7 +118,7 @@ fn part(draft: &Draft, entry: &Entry, selector: &mut Selector, problems: &mut Ve
         return false; // they are wrong themselves, which has been told
     }
     let labels: Vec<&str> = factor.levels.iter().map(|l| l.label.as_str()).collect();
-    let message = format!("'{}' has no level {}", factor.name, raw.label());
+    let message = format!("'{}' has no level {}", factor.name, label(raw));
     problems.fault(entry.node.span, message, format!("there are {}", listed(&labels, "and")));
     false
 }
@@ -134,13 +135,13 @@ fn claim(tree: &Tree, span: Span, problems: &mut Vec<Diagnostic>) -> Option<Clai
     let (wanted, claim): (&[&str], Option<Claim>) = match is {
         "slower" | "faster" => {
             let compared = lacks("than", "\"VARIANT\"");
-            let by = tree.share("by").unwrap_or(0.0);
+            let by = tree.read("by").unwrap_or(0.0);
             let claim = if is == "slower" { Claim::Slower(by) } else { Claim::Faster(by) };
             (&["than", "by"], compared.then_some(claim))
         }
         "same" => {
             let compared = lacks("than", "\"VARIANT\"") & lacks("within", "\"15 %\"");
-            (&["than", "within"], tree.share("within").filter(|_| compared).map(Claim::Within))
+            (&["than", "within"], tree.read("within").filter(|_| compared).map(Claim::Within))
         }
         "not-different" => (&["than"], lacks("than", "\"VARIANT\"").then_some(Claim::NoDifference)),
         _ => (&["rate"], if lacks("rate", "\"100 kpps\"") { rate(tree, is, problems) } else { None }),
@@ -163,9 +164,9 @@ fn claim(tree: &Tree, span: Span, problems: &mut Vec<Diagnostic>) -> Option<Clai
 
 fn rate(tree: &Tree, is: &str, problems: &mut Vec<Diagnostic>) -> Option<Claim> {
     let node = tree.get("rate")?;
-    match node.value {
-        Value::Rate(Rate::Frames(fps)) if is == "at-least" => Some(Claim::AtLeast(fps)),
-        Value::Rate(Rate::Frames(fps)) => Some(Claim::AtMost(fps)),
+    match node.text()?.parse() {
+        Ok(Rate::Frames(fps)) if is == "at-least" => Some(Claim::AtLeast(fps)),
+        Ok(Rate::Frames(fps)) => Some(Claim::AtMost(fps)),
         _ => {
             let help = "write it in frames a second: \"100 kpps\"";
             problems.fault(node.span, "an expected rate is one of frames", help);
@@ -175,9 +176,9 @@ fn rate(tree: &Tree, is: &str, problems: &mut Vec<Diagnostic>) -> Option<Claim> 
 }
 
 fn words(draft: &Draft, of: &Selector, than: Option<&Selector>, tree: &Tree) -> String {
-    let value = |key: &str| match tree.get(key).map(|n| &n.value) {
-        Some(Value::Share(share)) => format!("{} %", (share * 1e6).round() / 1e4),
-        Some(Value::Rate(rate)) => rate.to_string(),
+    let value = |key: &str| match tree.get(key).and_then(Node::scalar) {
+        Some(Json::Number(share)) => format!("{} %", (share.as_f64().unwrap_or(0.0) * 1e6).round() / 1e4),
+        Some(Json::String(rate)) => rate.parse::<Rate>().map_or(String::new(), |rate| rate.to_string()),
         _ => String::new(),
     };
     let of = name(draft, of);

@@ -6,7 +6,7 @@ mod hosts;
 use super::{Role, lower};
 use crate::diagnostic::{Diagnostic, Problems, Span};
 use crate::names::Named;
-use crate::value::{Entry, Tree, Value};
+use crate::value::{Entry, Tree};
 
 /// A host's tree with its place.
 pub(super) struct HostTree<'a> {
@@ -18,7 +18,7 @@ pub(super) struct HostTree<'a> {
 
 impl<'a> HostTree<'a> {
     fn of(entry: &'a Entry) -> Option<Self> {
-        let Value::Table(tree) = &entry.node.value else { return None };
+        let tree = entry.node.table()?;
         Some(HostTree { name: &entry.key, span: entry.key_span, tree, roles: lower::roles(tree) })
     }
 
@@ -32,12 +32,10 @@ impl<'a> HostTree<'a> {
         ["send", "receive", "in", "out", "management"].into_iter().flat_map(move |key| {
             let node = tree.get(key);
             let several = tree.list(key).iter();
-            node.into_iter().chain(several).filter_map(move |node| match &node.value {
-                Value::Table(tree) => {
-                    let key_span = tree.entries.first().map(|e| e.key_span);
-                    Some((key, key_span.unwrap_or(node.span), tree))
-                }
-                _ => None,
+            node.into_iter().chain(several).filter_map(move |node| {
+                let tree = node.table()?;
+                let key_span = tree.entries.first().map(|e| e.key_span);
+                Some((key, key_span.unwrap_or(node.span), tree))
             })
         })
     }
@@ -46,14 +44,14 @@ impl<'a> HostTree<'a> {
 /// Finds what is wrong, and what should be known.
 pub(super) fn check(tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let Some(named) = tree.entry("hosts") else { return };
-    let Value::Table(table) = &named.node.value else { return };
+    let Some(table) = named.node.table() else { return };
     let all: Vec<HostTree<'_>> = table.entries.iter().filter_map(HostTree::of).collect();
     for host in &all {
         hosts::check(host, &all, problems);
     }
     roles(&all, named.key_span, problems);
     cabling::check(&all, problems);
-    if let Some(node) = tree.get("isolated").filter(|node| node.value == Value::Flag(false)) {
+    if let Some(node) = tree.get("isolated").filter(|node| node.scalar() == Some(&false.into())) {
         let help = "say true once nothing but the lab's own hosts can receive what is sent in it (RFC 6815)";
         problems.push(Diagnostic::warning(node.span, "nothing will be sent in this lab").remedy(help));
     }

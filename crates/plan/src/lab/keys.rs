@@ -1,6 +1,7 @@
 //! The keys of a lab file: the only place where they are listed.
 
 use crate::backend::OF_HOSTS;
+use crate::forms::{ADDRESS, HOST_ADDRESS, MAC, NETWORK, SPEED};
 use crate::grammar::{Key, Kind, Table};
 
 const S: u64 = 1_000_000_000;
@@ -8,73 +9,52 @@ const S: u64 = 1_000_000_000;
 pub(super) static LAB: Table = Table {
     what: "a lab file",
     keys: &[&[
-        Key::new("title", Kind::Line, "What the lab is called."),
-        Key::required(
-            "isolated",
-            Kind::Flag,
-            "Whether nothing but the lab's own hosts can receive what is sent in it, as RFC 6815 asks for. Unless it is true, nothing is sent.",
+        Key::new("title", Kind::Line).about("What the lab is called."),
+        Key::new("isolated", Kind::Flag).required().about(
+            "Whether nothing but the lab's own hosts can receive what is sent in it, as RFC 6815 \
+                asks for. Unless it is true, nothing is sent.",
         ),
-        Key::new("link-speed", Kind::Speed, "What 100 % of line rate is. Default: what the links say."),
-        Key::required("hosts", Kind::Named(&Kind::Table(&HOST), "hosts by name"), "The hosts."),
+        Key::new("link-speed", Kind::Form(&SPEED))
+            .about("What 100 % of line rate is. Default: what the links say."),
+        Key::new("hosts", Kind::Named(&Kind::Table(&HOST), "hosts by name")).required().about("The hosts."),
     ]],
 };
 
 static HOST: Table = Table {
     what: "a host",
     keys: &[&[
-        Key::required(
-            "role",
-            Kind::OneOrMore(&Kind::Choice(&ROLES)),
-            "What it is for: one thing, or several.",
+        Key::new("role", Kind::OneOrMore(&Kind::Choice(&ROLES)))
+            .required()
+            .about("What it is for: one thing, or several."),
+        Key::new("ssh", Kind::Line).required().about(
+            "Where the system's ssh client connects to: [user@]host[:port], or a name that its \
+                configuration knows.",
         ),
-        Key::required(
-            "ssh",
-            Kind::Line,
-            "Where the system's ssh client connects to: [user@]host[:port], or a name that its configuration knows.",
+        Key::new("system", Kind::Choice(&SYSTEMS)).about("What it runs. Default: it is asked."),
+        Key::new("tool", Kind::Choice(&OF_HOSTS)).about(
+            "What sends or counts frames on it. Default: linerate where it is installed, else \
+                pkt-gen.",
         ),
-        Key::new("system", Kind::Choice(&SYSTEMS), "What it runs. Default: it is asked."),
-        Key::new(
-            "tool",
-            Kind::Choice(&OF_HOSTS),
-            "What sends or counts frames on it. Default: linerate where it is installed, else pkt-gen.",
+        Key::new("sudo", Kind::Flag).about("Whether what needs root is run by sudo. Default: false."),
+        Key::new("send", Kind::OneOrMore(&Kind::Table(&INTERFACE)))
+            .about("A generator's interface towards the DUT; [[...send]] where there are several."),
+        Key::new("receive", Kind::Table(&INTERFACE)).about("A receiver's interface, where frames arrive."),
+        Key::new("in", Kind::Table(&INTERFACE))
+            .about("The interface of a DUT or reference towards the generator: {in} in plans."),
+        Key::new("out", Kind::Table(&INTERFACE))
+            .about("The interface of a DUT or reference towards the receiver: {out} in plans."),
+        Key::new("management", Kind::Table(&INTERFACE))
+            .about("The interface that ssh comes in at. No test touches it."),
+        Key::new("boot", Kind::Table(&BOOT)).about("How it comes back after a reboot."),
+        Key::new("power-cycle", Kind::List(&Kind::Line)).about(
+            "A program of this machine, with its arguments, that turns its power off and on again; \
+                for hosts that do not come back.",
         ),
-        Key::new("sudo", Kind::Flag, "Whether what needs root is run by sudo. Default: false."),
-        Key::new(
-            "send",
-            Kind::OneOrMore(&Kind::Table(&INTERFACE)),
-            "A generator's interface towards the DUT; [[...send]] where there are several.",
-        ),
-        Key::new("receive", Kind::Table(&INTERFACE), "A receiver's interface, where frames arrive."),
-        Key::new(
-            "in",
-            Kind::Table(&INTERFACE),
-            "The interface of a DUT or reference towards the generator: {in} in plans.",
-        ),
-        Key::new(
-            "out",
-            Kind::Table(&INTERFACE),
-            "The interface of a DUT or reference towards the receiver: {out} in plans.",
-        ),
-        Key::new(
-            "management",
-            Kind::Table(&INTERFACE),
-            "The interface that ssh comes in at. No test touches it.",
-        ),
-        Key::new("boot", Kind::Table(&BOOT), "How it comes back after a reboot."),
-        Key::new(
-            "power-cycle",
-            Kind::List(&Kind::Line),
-            "A program of this machine, with its arguments, that turns its power off and on again; for hosts that do not come back.",
-        ),
-        Key::new(
-            "console",
-            Kind::List(&Kind::Line),
-            "A program of this machine, with its arguments, that shows its console.",
-        ),
-        Key::new(
-            "config-save",
-            Kind::Line,
-            "The command that makes changes outlive a reboot, where its root is read-only. Default: \"config save\" on bsdrp.",
+        Key::new("console", Kind::List(&Kind::Line))
+            .about("A program of this machine, with its arguments, that shows its console."),
+        Key::new("config-save", Kind::Line).about(
+            "The command that makes changes outlive a reboot, where its root is read-only. Default: \
+                \"config save\" on bsdrp.",
         ),
     ]],
 };
@@ -101,46 +81,37 @@ static SYSTEMS: [(&str, &str); 9] = [
 static INTERFACE: Table = Table {
     what: "an interface",
     keys: &[&[
-        Key::new(
-            "name",
-            Kind::Line,
-            "Its name on the host. Default: found by its addresses, or by the route to the other end.",
+        Key::new("name", Kind::Line).about(
+            "Its name on the host. Default: found by its addresses, or by the route to the other \
+                end.",
         ),
-        Key::new("mac", Kind::Mac, "Its Ethernet address. Default: it is asked."),
-        Key::new("addresses", Kind::List(&Kind::HostAddress), "Its IPv4 and IPv6 addresses."),
-        Key::new(
-            "networks",
-            Kind::List(&Kind::Network),
-            "in, out: networks of the frames' addresses behind it. Default: those of RFC 2544 and RFC 5180.",
+        Key::new("mac", Kind::Form(&MAC)).about("Its Ethernet address. Default: it is asked."),
+        Key::new("addresses", Kind::List(&Kind::Form(&HOST_ADDRESS))).about("Its IPv4 and IPv6 addresses."),
+        Key::new("networks", Kind::List(&Kind::Form(&NETWORK))).about(
+            "in, out: networks of the frames' addresses behind it. Default: those of RFC 2544 and \
+                RFC 5180.",
         ),
-        Key::new(
-            "next-hops",
-            Kind::List(&Kind::Address),
-            "in, out: where what is for these networks is sent. Default: the address at the other end.",
+        Key::new("next-hops", Kind::List(&Kind::Form(&ADDRESS))).about(
+            "in, out: where what is for these networks is sent. Default: the address at the other \
+                end.",
         ),
-        Key::new("speed", Kind::Speed, "What 100 % of its line rate is. Default: the lab's link-speed."),
-        Key::new("netmap", Kind::Flag, "Whether netmap can open it. Default: it is tried."),
-        Key::new(
-            "threads",
-            Kind::Count { least: 1, most: 256 },
-            "send: how many threads, each with a transmit queue, send from it. Default: 1.",
-        ),
+        Key::new("speed", Kind::Form(&SPEED))
+            .about("What 100 % of its line rate is. Default: the lab's link-speed."),
+        Key::new("netmap", Kind::Flag).about("Whether netmap can open it. Default: it is tried."),
+        Key::new("threads", Kind::count(1, 256))
+            .about("send: how many threads, each with a transmit queue, send from it. Default: 1."),
     ]],
 };
 
 static BOOT: Table = Table {
     what: "[boot]",
     keys: &[&[
-        Key::new(
-            "timeout",
-            Kind::Duration { least: S, most: 24 * 3600 * S },
-            "How long it may take to come back. Default: 5 min.",
+        Key::new("timeout", Kind::duration(S, 24 * 3600 * S))
+            .about("How long it may take to come back. Default: 5 min."),
+        Key::new("reaches", Kind::List(&Kind::Form(&ADDRESS))).about(
+            "Addresses that must answer before it counts as back: a router forwards nothing for a \
+                while after a boot.",
         ),
-        Key::new(
-            "reaches",
-            Kind::List(&Kind::Address),
-            "Addresses that must answer before it counts as back: a router forwards nothing for a while after a boot.",
-        ),
-        Key::new("from", Kind::Line, "The host that asks them. Default: the one that was rebooted."),
+        Key::new("from", Kind::Line).about("The host that asks them. Default: the one that was rebooted."),
     ]],
 };

@@ -4,8 +4,9 @@ use super::Ssh;
 use crate::backend::Backend;
 use crate::names::Named;
 use crate::settings::{End, System};
+use crate::text_form;
 use linerate_wire::MacAddr;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -83,35 +84,46 @@ impl OperatingSystem {
 }
 
 /// A host of a lab.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Host {
     /// Its name in the file.
+    #[serde(skip)]
     pub name: String,
     /// What it is for.
+    #[serde(skip)]
     pub roles: Vec<Role>,
     /// Where the ssh client connects to.
+    #[serde(with = "text_form")]
     pub ssh: Ssh,
     /// What it runs; it is asked where the file does not say.
     pub system: Option<OperatingSystem>,
     /// What sends or counts frames on it; found out where the file does not say: linerate where it is installed, else pkt-gen.
     pub tool: Option<Backend>,
     /// Whether what needs root is run by sudo.
+    #[serde(default)]
     pub sudo: bool,
     /// Interfaces that frames are sent from, towards the DUT.
+    #[serde(default)]
     pub send: Vec<Interface>,
     /// The interface that frames arrive at.
     pub receive: Option<Interface>,
     /// A DUT's or reference's interface towards the generator.
+    #[serde(rename = "in")]
     pub inside: Option<Interface>,
     /// A DUT's or reference's interface towards the receiver.
+    #[serde(rename = "out")]
     pub outside: Option<Interface>,
     /// The interface that ssh comes in at: no test ever touches it.
     pub management: Option<Interface>,
     /// How it comes back after a reboot.
+    #[serde(default)]
     pub boot: Boot,
     /// A program of this machine, with its arguments, that turns its power off and on; empty where there is none.
+    #[serde(default)]
     pub power_cycle: Vec<String>,
     /// A program of this machine, with its arguments, that shows its console; empty where there is none.
+    #[serde(default)]
     pub console: Vec<String>,
     /// The command that makes changes outlive a reboot, where its root is read-only.
     pub config_save: Option<String>,
@@ -128,7 +140,8 @@ impl Host {
 }
 
 /// An interface of a host.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
 pub struct Interface {
     /// Its name; found by its Ethernet or IP addresses, or by the route to the other end, where the file does not say.
     pub name: Option<String>,
@@ -165,6 +178,11 @@ pub struct HostAddress {
 }
 
 impl HostAddress {
+    /// Address and length; all of the address's bits where none is known.
+    pub fn prefix(&self) -> (IpAddr, u8) {
+        (self.address, self.length.unwrap_or(if self.address.is_ipv4() { 32 } else { 128 }))
+    }
+
     /// Whether another address is in its network; `None` where that is not known.
     pub fn reaches(&self, other: IpAddr) -> Option<bool> {
         let length = u32::from(self.length?);
@@ -180,14 +198,21 @@ impl HostAddress {
 }
 
 impl FromStr for HostAddress {
-    type Err = ();
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, ()> {
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        const WRONG: &str = "an address has the form 198.18.0.1/24";
         let (address, length) = text.trim().split_once('/').map_or((text, None), |(a, l)| (a, Some(l)));
-        let address: IpAddr = address.trim().parse().map_err(|_| ())?;
+        let address: IpAddr = address.trim().parse().map_err(|_| WRONG)?;
         let longest = if address.is_ipv4() { 32 } else { 128 };
-        let length = length.map(|l| l.parse().ok().filter(|n| *n <= longest).ok_or(())).transpose()?;
+        let length = length.map(|l| l.parse().ok().filter(|n| *n <= longest).ok_or(WRONG)).transpose()?;
         Ok(HostAddress { address, length })
+    }
+}
+
+impl<'de> Deserialize<'de> for HostAddress {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text_form::deserialize(deserializer)
     }
 }
 
@@ -201,9 +226,11 @@ impl fmt::Display for HostAddress {
 }
 
 /// How a host comes back after a reboot.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct Boot {
     /// How long that may take, in nanoseconds.
+    #[serde(rename = "timeout")]
     pub timeout_ns: u64,
     /// What it must reach before it counts as back: routers forward nothing for a while after a boot.
     pub reaches: Vec<IpAddr>,

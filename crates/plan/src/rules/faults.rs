@@ -8,109 +8,75 @@ impl RuleSet {
     pub fn faults(&self) -> Vec<Diagnostic> {
         let draws = self.rules_before > 0 || self.table.is_some();
         let wants_draw = self.seed.is_some() || self.entries == EntryKind::Hosts;
-        let (stateless, nat) = (self.kind == Kind::Stateless, self.kind == Kind::Nat);
-        let ipf = self.firewall == Firewall::Ipf;
-        let ipfw = self.firewall == Firewall::Ipfw;
+        let (ipf, ipfw) = (self.firewall == Firewall::Ipf, self.firewall == Firewall::Ipfw);
+        let nat = self.kind == Kind::Nat;
         let (rules, table, states) = (self.rules_before, self.table.unwrap_or(0), self.states.unwrap_or(1));
-        let commands = self.ipfw_format == IpfwFormat::Commands;
-        let named = self.interface.as_deref();
         let translates = nat && !ipf;
         let mut faults = Vec::new();
-        let mut check = |wrong: bool, field: &str, message: &str, remedy: &str| {
-            let fault = || Diagnostic::new(message).of(field).remedy(remedy);
-            faults.extend(wrong.then(fault));
+        let mut add = |field: &str, message: &str, remedy: &str| {
+            faults.push(Diagnostic::new(message).of(field).remedy(remedy));
         };
-        check(
-            ipf && self.table.is_some(),
-            "table",
-            "ipf has no tables",
-            "ask for rules instead, or for pf or ipfw",
-        );
-        check(
-            ipf && nat,
-            "kind",
-            "there is no address translation for ipf, because no source has one",
-            ASK_OTHERS,
-        );
-        check(
-            ipf && self.states.is_some(),
-            "states",
-            "there is no size for ipf's state table, because no source has one",
-            ASK_OTHERS,
-        );
-        check(
-            ipfw && nat && self.families() != Families::Ipv4,
-            "families",
-            "ipfw translates IPv4 only",
-            "ask for IPv4, or for pf",
-        );
-        check(
-            stateless && self.states.is_some(),
-            "states",
-            "a stateless rule set keeps no states",
-            "ask for a stateful one, or leave the number of states out",
-        );
-        check(
-            !(1..=MAX_STATES).contains(&states),
-            "states",
-            &format!("{states} states are not possible"),
-            &format!("from 1 to {MAX_STATES}"),
-        );
-        check(
-            rules > MAX_RULES,
-            "rules-before",
-            &format!("{rules} rules are too many, {MAX_RULES} at most"),
-            "more are a table's work",
-        );
-        check(
-            table > MAX_ENTRIES,
-            "table",
-            &format!("a table of {table} entries is too large"),
-            &format!("{MAX_ENTRIES} at most"),
-        );
-        check(self.hit && table == 0, "hit", "a hit needs a table with one entry at least", "add a table");
-        check(
-            self.hit && self.entries == EntryKind::Hosts,
-            "hit",
-            "a hit is the test network, which no host can be",
-            "ask for a table of networks",
-        );
-        check(
-            wants_draw && !draws,
-            "seed",
-            "there is nothing to draw",
-            "a seed and hosts are for rules and tables",
-        );
-        check(
-            translates && named.is_none() && !self.firewall.is_linux(),
-            "interface",
-            &format!("address translation of {} needs the interface that the frames leave by", self.firewall),
-            "ix1, say",
-        );
-        check(
-            !translates && named.is_some(),
-            "interface",
-            "an interface is for address translation only",
-            "leave it out",
-        );
-        check(
-            translates && named.is_some_and(|name| !is_interface(name, self.firewall)),
-            "interface",
-            &format!("'{}' is not an interface name", named.unwrap_or_default()),
-            "up to 15 letters, digits, '.', '_', ':', '@' and '-'; on Linux with '*' for the rest",
-        );
-        check(
-            !self.optimize && !self.firewall.is_pf(),
-            "optimize",
-            &format!("only pf makes tables of rules: {} has nothing to turn off", self.firewall),
-            "leave it out",
-        );
-        check(
-            commands && !ipfw,
-            "ipfw-format",
-            &format!("only ipfw reads a file of its own commands: {} has one format", self.firewall),
-            "leave it out",
-        );
+        if ipf && self.table.is_some() {
+            add("table", "ipf has no tables", "ask for rules instead, or for pf or ipfw");
+        }
+        if ipf && nat {
+            add("kind", "there is no address translation for ipf, because no source has one", ASK_OTHERS);
+        }
+        if ipf && self.states.is_some() {
+            add("states", "there is no size for ipf's state table, because no source has one", ASK_OTHERS);
+        }
+        if ipfw && nat && self.families() != Families::Ipv4 {
+            add("families", "ipfw translates IPv4 only", "ask for IPv4, or for pf");
+        }
+        if self.kind == Kind::Stateless && self.states.is_some() {
+            let help = "ask for a stateful one, or leave the number of states out";
+            add("states", "a stateless rule set keeps no states", help);
+        }
+        if !(1..=MAX_STATES).contains(&states) {
+            let message = format!("{states} states are not possible");
+            add("states", &message, &format!("from 1 to {MAX_STATES}"));
+        }
+        if rules > MAX_RULES {
+            let message = format!("{rules} rules are too many, {MAX_RULES} at most");
+            add("rules-before", &message, "more are a table's work");
+        }
+        if table > MAX_ENTRIES {
+            let message = format!("a table of {table} entries is too large");
+            add("table", &message, &format!("{MAX_ENTRIES} at most"));
+        }
+        if self.hit && table == 0 {
+            add("hit", "a hit needs a table with one entry at least", "add a table");
+        }
+        if self.hit && self.entries == EntryKind::Hosts {
+            add("hit", "a hit is the test network, which no host can be", "ask for a table of networks");
+        }
+        if wants_draw && !draws {
+            add("seed", "there is nothing to draw", "a seed and hosts are for rules and tables");
+        }
+        match self.interface.as_deref() {
+            None if translates && !self.firewall.is_linux() => {
+                let needs = "needs the interface that the frames leave by";
+                let message = format!("address translation of {} {needs}", self.firewall);
+                add("interface", &message, "ix1, say");
+            }
+            Some(_) if !translates => {
+                add("interface", "an interface is for address translation only", "leave it out");
+            }
+            Some(name) if !is_interface(name, self.firewall) => {
+                let help =
+                    "up to 15 letters, digits, '.', '_', ':', '@' and '-'; on Linux with '*' for the rest";
+                add("interface", &format!("'{name}' is not an interface name"), help);
+            }
+            _ => {}
+        }
+        if !self.optimize && !self.firewall.is_pf() {
+            let message = format!("only pf makes tables of rules: {} has nothing to turn off", self.firewall);
+            add("optimize", &message, "leave it out");
+        }
+        if self.ipfw_format == IpfwFormat::Commands && !ipfw {
+            let message = format!("only ipfw reads a file of its own commands, {} does not", self.firewall);
+            add("ipfw-format", &message, "leave it out");
+        }
         faults
     }
 }
@@ -183,7 +149,7 @@ mod tests {
             (
                 RuleSet { ipfw_format: IpfwFormat::Commands, ..set(Pf, Stateless) },
                 "ipfw-format",
-                "pf has one format",
+                "pf does not",
             ),
         ];
         for (set, field, message) in cases {

@@ -49,28 +49,37 @@ pub struct Load {
     pub arguments: &'static [&'static str],
 }
 
+impl Firewall {
+    /// The program that loads rules from its standard input, with its arguments. `v6`: rules of iptables for IPv6; `script`: the shell's
+    /// script of ipfw.
+    pub(super) fn program(self, v6: bool, script: bool) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Firewall::Nftables => ("nft", &["-f", "-"]),
+            Firewall::Iptables if v6 => ("ip6tables-restore", &[]),
+            Firewall::Iptables => ("iptables-restore", &[]),
+            Firewall::Pf | Firewall::OpenbsdPf => ("pfctl", &["-f", "-"]),
+            Firewall::Ipfw if script => ("sh", &[]),
+            Firewall::Ipfw => ("ipfw", &["-q", "/dev/stdin"]),
+            Firewall::Ipf => ("ipf", &["-Fa", "-f", "-"]),
+        }
+    }
+}
+
 impl RuleSet {
     /// The programs that load it, in order.
     ///
     /// nft, pfctl and each of the iptables put the new rules in place at once. ipfw first throws away what is there, and may then
     /// let nothing pass: over a network, copy its set to the DUT and load it from the file there, or it cuts itself off.
     pub fn loads(&self) -> Vec<Load> {
-        let rules = |program, arguments| Load { part: Part::Rules, program, arguments };
-        match self.firewall {
-            Firewall::Nftables => vec![rules("nft", &["-f", "-"])],
-            Firewall::Iptables => {
-                let ipset = Load { part: Part::Ipset, program: "ipset", arguments: &["restore"] };
-                let v4 = self.families().has_v4().then_some(rules("iptables-restore", &[]));
-                let v6 = self.families().has_v6().then_some(rules("ip6tables-restore", &[]));
-                self.has_ipset().then_some(ipset).into_iter().chain(v4).chain(v6).collect()
-            }
-            Firewall::Pf | Firewall::OpenbsdPf => vec![rules("pfctl", &["-f", "-"])],
-            Firewall::Ipfw => match self.ipfw_format {
-                IpfwFormat::Script => vec![rules("sh", &[])],
-                IpfwFormat::Commands => vec![rules("ipfw", &["-q", "/dev/stdin"])],
-            },
-            Firewall::Ipf => vec![rules("ipf", &["-Fa", "-f", "-"])],
-        }
+        let versions = [(self.families().has_v4(), false), (self.families().has_v6(), true)];
+        let versions = if self.firewall == Firewall::Iptables { &versions[..] } else { &[(true, false)] };
+        let script = self.ipfw_format == IpfwFormat::Script;
+        let ipset = Load { part: Part::Ipset, program: "ipset", arguments: &["restore"] };
+        let rules = versions.iter().filter(|(asked, _)| *asked).map(|(_, v6)| {
+            let (program, arguments) = self.firewall.program(*v6, script);
+            Load { part: Part::Rules, program, arguments }
+        });
+        self.has_ipset().then_some(ipset).into_iter().chain(rules).collect()
     }
 
     /// Settings of the running system. On Linux they are the host's: a network namespace only shows them.
@@ -150,30 +159,24 @@ impl RuleSet {
     }
 
     fn about_loading(&self) -> Vec<String> {
-        match self.firewall {
-            Firewall::Nftables => {
-                let lines = ["Load: nft -f THIS-FILE", "Remove: nft delete table inet linerate"];
-                lines.map(String::from).into()
-            }
+        let text = match self.firewall {
+            Firewall::Nftables => "Load: nft -f THIS-FILE\nRemove: nft delete table inet linerate",
             Firewall::Iptables => {
-                let loads = self.loads();
-                let rules = loads.iter().filter(|load| load.part == Part::Rules);
+                let loads = self.loads().into_iter();
+                let rules = loads.filter(|load| load.part == Part::Rules);
                 let rules: Vec<_> = rules.map(|l| format!("{} < THIS-FILE", l.program)).collect();
-                let first = self
-                    .has_ipset()
-                    .then(|| "Load first what --part ipset writes: ipset restore".to_string());
-                first.into_iter().chain([format!("Load: {}", rules.join("; "))]).collect()
+                let first = "Load first what --part ipset writes: ipset restore".to_string();
+                let first = self.has_ipset().then_some(first);
+                return first.into_iter().chain([format!("Load: {}", rules.join("; "))]).collect();
             }
-            Firewall::Pf | Firewall::OpenbsdPf => vec!["Load: pfctl -f THIS-FILE; turn on: pfctl -e".into()],
-            Firewall::Ipfw => {
-                let load = match self.ipfw_format {
-                    IpfwFormat::Script => "Load on the DUT itself: sh THIS-FILE",
-                    IpfwFormat::Commands => "Load on the DUT itself: ipfw -q /PATH/TO/THIS-FILE",
-                };
-                vec![load.into()]
+            Firewall::Pf | Firewall::OpenbsdPf => "Load: pfctl -f THIS-FILE; turn on: pfctl -e",
+            Firewall::Ipfw if self.ipfw_format == IpfwFormat::Script => {
+                "Load on the DUT itself: sh THIS-FILE"
             }
-            Firewall::Ipf => vec!["Load: ipf -Fa -f THIS-FILE; turn on: ipf -E".into()],
-        }
+            Firewall::Ipfw => "Load on the DUT itself: ipfw -q /PATH/TO/THIS-FILE",
+            Firewall::Ipf => "Load: ipf -Fa -f THIS-FILE; turn on: ipf -E",
+        };
+        text.lines().map(String::from).collect()
     }
 
     fn about_settings(&self) -> impl Iterator<Item = String> {

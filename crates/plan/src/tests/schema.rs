@@ -1,9 +1,10 @@
 //! The schema and the reader are of one mind.
 
 use super::super::grammar::{Kind, Table};
-use super::super::keys::PLAN;
+use super::super::keys::{PLAN, SETTINGS, TRIALS};
 use super::super::reader;
 use super::super::schema::schema;
+use super::Span;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -99,4 +100,49 @@ fn the_schema_has_every_key_of_the_reader() {
     let (root, mut seen) = (schema(), 0);
     compare(&root, &root, &PLAN, 6, &mut seen);
     assert!(seen > 300, "{seen} keys");
+}
+
+/// What a plan sets is what is carried out: no key of the grammar is lost on its way into the types.
+#[test]
+fn every_key_that_a_factor_can_set_reaches_its_type() {
+    use crate::{field, lower, value};
+    let base = "rules = { tool = \"nftables\", filter = \"stateless\" }\nimage = { file = \"x\", install = \"x\", undo = \"x\" }";
+    let (base, problems) = reader::read(base, &SETTINGS);
+    assert!(problems.is_empty());
+    let texts = ["1000 B", "imix", "20 ms", "5.17", "1,3", "random", "5 kpps", "on-the-way", "bridge", "all"];
+    for (path, kind) in field::all() {
+        // A file takes the place of the rules that are written, and is read elsewhere.
+        if path == "rules.file" || path == "rules.map." {
+            continue;
+        }
+        let path = if path.ends_with('.') { path + "name" } else { path };
+        let field = field::Field::parse(&path).unwrap();
+        let words = match kind {
+            Kind::Choice(words) => words.iter().map(|(word, _)| Value::from(*word)).collect(),
+            _ => texts.map(Value::from).to_vec(),
+        };
+        let raw = words.into_iter().chain([7.into(), 700.into(), true.into(), false.into()]);
+        let changes = |json: Value| {
+            let node = value::Node { span: Span::default(), value: value::Value::Scalar(json) };
+            let (mut settings, mut traffic) = (base.clone(), value::Tree::default());
+            let tree = if field.traffic { &mut traffic } else { &mut settings };
+            tree.set(&field.keys, &node);
+            lower::settings(&settings) != lower::settings(&base)
+                || lower::traffic(&traffic) != lower::traffic(&value::Tree::default())
+        };
+        assert!(raw.filter_map(|raw| kind.read(&raw).ok()).any(changes), "{path}");
+    }
+    let (trials, _) = reader::read("duration = \"1 s\"\nbudget = \"9 s\"\npause = \"1 ms\"", &TRIALS);
+    let plan = value::Tree {
+        entries: vec![value::Entry {
+            key: "trials".into(),
+            key_span: Span::default(),
+            node: value::Node { span: Span::default(), value: value::Value::Table(trials) },
+        }],
+    };
+    let trials = lower::trials(&plan, false);
+    assert_eq!(
+        (trials.duration_ns, trials.budget_ns, trials.pause_ns),
+        (1_000_000_000, Some(9_000_000_000), 1_000_000)
+    );
 }

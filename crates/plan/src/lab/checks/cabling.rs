@@ -3,7 +3,7 @@
 use super::super::{HostAddress, Interface, Role, lower};
 use super::HostTree;
 use crate::diagnostic::{Diagnostic, Problems, Span};
-use crate::value::{Tree, Value};
+use crate::value::Tree;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
@@ -31,9 +31,7 @@ fn with<'a>(all: &[HostTree<'a>], role: Role, key: &str) -> Vec<(&'a str, Interf
     let having = all.iter().filter(|host| host.is(role));
     having
         .flat_map(|host| {
-            host.interfaces()
-                .filter(|(k, ..)| *k == key)
-                .map(|(.., tree)| (host.name, lower::interface(tree)))
+            host.interfaces().filter(|(k, ..)| *k == key).map(|(.., tree)| (host.name, interface(tree)))
         })
         .collect()
 }
@@ -63,18 +61,16 @@ fn once(all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
 }
 
 fn mac(tree: &Tree) -> Option<(Span, linerate_wire::MacAddr)> {
-    Some((tree.get("mac")?.span, tree.text("mac")?.parse().ok()?))
+    Some((tree.get("mac")?.span, tree.read("mac")?))
 }
 
-fn addresses(tree: &Tree) -> Vec<(&str, Span)> {
-    let text = |node: &crate::value::Node| node.span;
-    let mut found: Vec<(&str, Span)> = Vec::new();
-    for node in tree.list("addresses").iter().chain(tree.get("mac")) {
-        if let Value::Text(address) = &node.value {
-            found.push((address, text(node)));
-        }
-    }
-    found
+fn addresses(tree: &Tree) -> impl Iterator<Item = (&str, Span)> {
+    let nodes = tree.list("addresses").iter().chain(tree.get("mac"));
+    nodes.filter_map(|node| Some((node.text()?, node.span)))
+}
+
+fn interface(tree: &Tree) -> Interface {
+    lower::typed(tree).unwrap_or_default()
 }
 
 /// One cable: an end that neither has a name nor an address can only be found by asking for the route to the other end; and where both
@@ -86,7 +82,7 @@ fn cable(
     problems: &mut Vec<Diagnostic>,
 ) {
     let Some((_, span, tree)) = host.interfaces().find(|(k, ..)| *k == key) else { return };
-    let own = lower::interface(tree);
+    let own = interface(tree);
     let named = own.name.is_some() || own.mac.is_some() || !own.addresses.is_empty();
     if !named && peers.iter().all(|(_, peer)| peer.addresses.is_empty()) && !peers.is_empty() {
         let message = format!("nothing says which interface of {} [{key}] is", host.name);
@@ -123,9 +119,9 @@ fn unreachable(near: &[HostAddress], far: &[HostAddress]) -> Option<HostAddress>
 fn next_hops(all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
     for host in all {
         for (key, _, tree) in host.interfaces() {
-            let own = lower::interface(tree);
+            let own = interface(tree);
             for node in tree.list("next-hops") {
-                let Value::Text(text) = &node.value else { continue };
+                let Some(text) = node.text() else { continue };
                 let Ok(hop) = text.parse::<IpAddr>() else { continue };
                 let of_family: Vec<_> =
                     own.addresses.iter().filter(|a| a.address.is_ipv4() == hop.is_ipv4()).collect();
@@ -145,7 +141,7 @@ fn ranges(all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
     for host in all {
         for (.., tree) in host.interfaces() {
             for node in tree.list("networks") {
-                let Value::Text(text) = &node.value else { continue };
+                let Some(text) = node.text() else { continue };
                 let Ok(network) = text.parse::<HostAddress>() else { continue };
                 let within = |range: &HostAddress| {
                     range.reaches(network.address) == Some(true) && network.length >= range.length

@@ -4,7 +4,6 @@ use super::super::{OperatingSystem, Role, Ssh, is_interface};
 use super::HostTree;
 use crate::backend::Backend;
 use crate::diagnostic::{Diagnostic, Problems, listed, suggestion};
-use crate::value::Value;
 
 /// The interfaces, each with the roles that have one of it.
 const INTERFACES: [(&str, &[Role]); 4] = [
@@ -24,7 +23,7 @@ pub(super) fn check(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Ve
     names(host, problems);
     boot(host, all, problems);
     let system = host.tree.get("system").filter(|_| host.is(Role::Dut));
-    if let Some(node) = system.filter(|_| host.tree.choice("system") == Some(OperatingSystem::NetBsd)) {
+    if let Some(node) = system.filter(|_| host.tree.read("system") == Some(OperatingSystem::NetBsd)) {
         let help = "it is measured as it is; variants that set something are not possible on it";
         problems.push(Diagnostic::warning(node.span, "plans have no settings for NetBSD").remedy(help));
     }
@@ -32,7 +31,7 @@ pub(super) fn check(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Ve
 
 fn address(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     let Some(node) = host.tree.get("ssh") else { return };
-    let Value::Text(text) = &node.value else { return };
+    let Some(text) = node.text() else { return };
     if let Err(error) = text.parse::<Ssh>() {
         let message =
             format!("ssh cannot connect to '{}': {error}", text.chars().take(60).collect::<String>());
@@ -101,7 +100,7 @@ fn tool(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
         problems.fault(entry.node.span, message, "write \"pkt-gen\" or \"iperf3\", say");
     }
     for (key, _, tree) in host.interfaces().filter(|(key, ..)| ["send", "receive"].contains(key)) {
-        let node = tree.get("netmap").filter(|n| n.value == Value::Flag(false));
+        let node = tree.get("netmap").filter(|n| n.scalar() == Some(&false.into()));
         if let Some(node) = node.filter(|_| backend == Some(Backend::PktGen)) {
             let help = "use another tool, or another interface";
             problems.fault(node.span, format!("pkt-gen needs netmap at [{key}]"), help);
@@ -114,13 +113,13 @@ fn names(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for (key, _, tree) in host.interfaces() {
         let Some(node) = tree.get("name") else { continue };
-        let Value::Text(name) = &node.value else { continue };
+        let Some(name) = node.text() else { continue };
         if !is_interface(name) {
             let shown: String = name.chars().take(40).collect();
             let help = "write it as the host shows it: letters, digits, '.', '_', '-'; at most 15 characters";
             problems.fault(node.span, format!("'{shown}' is not a valid interface name"), help);
         }
-        if let Some((_, other)) = seen.iter().find(|(n, _)| n == name) {
+        if let Some((_, other)) = seen.iter().find(|(n, _)| *n == name) {
             let message = format!("{name} is the interface of [{other}] already");
             problems.fault(node.span, message, "name another: each does one thing");
         }
@@ -131,7 +130,7 @@ fn names(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
 fn boot(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
     let Some(boot) = host.tree.table("boot") else { return };
     let Some(node) = boot.get("from") else { return };
-    let Value::Text(name) = &node.value else { return };
+    let Some(name) = node.text() else { return };
     let names = || all.iter().map(|host| host.name);
     if !names().any(|n| n == name) {
         let shown: String = name.chars().take(60).collect();

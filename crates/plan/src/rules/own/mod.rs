@@ -271,15 +271,7 @@ impl RuleFile {
 
     /// The program that loads it from its standard input, with its arguments.
     pub fn program(&self) -> (&'static str, &'static [&'static str]) {
-        match self.firewall {
-            Firewall::Nftables => ("nft", &["-f", "-"]),
-            Firewall::Iptables if self.is_ipv6() => ("ip6tables-restore", &[]),
-            Firewall::Iptables => ("iptables-restore", &[]),
-            Firewall::Pf | Firewall::OpenbsdPf => ("pfctl", &["-f", "-"]),
-            Firewall::Ipfw if self.is_script() => ("sh", &[]),
-            Firewall::Ipfw => ("ipfw", &["-q", "/dev/stdin"]),
-            Firewall::Ipf => ("ipf", &["-Fa", "-f", "-"]),
-        }
+        self.firewall.program(self.is_ipv6(), self.is_script())
     }
 
     fn is_ipv6(&self) -> bool {

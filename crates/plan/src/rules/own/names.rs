@@ -20,27 +20,9 @@ pub(super) struct Seen {
 }
 
 /// Words before the name of something that is no interface.
-const NFT_OBJECTS: [&str; 20] = [
-    "table",
-    "chain",
-    "set",
-    "map",
-    "jump",
-    "goto",
-    "define",
-    "redefine",
-    "flowtable",
-    "counter",
-    "quota",
-    "limit",
-    "name",
-    "inet",
-    "ip",
-    "ip6",
-    "arp",
-    "bridge",
-    "netdev",
-    "comment",
+const NFT_OBJECTS: [&str; 19] = [
+    "table", "chain", "set", "map", "jump", "goto", "define", "redefine", "counter", "quota", "limit",
+    "name", "inet", "ip", "ip6", "arp", "bridge", "netdev", "comment",
 ];
 const IPTABLES_INTERFACE: [&str; 6] =
     ["-i", "--in-interface", "--physdev-in", "-o", "--out-interface", "--physdev-out"];
@@ -318,7 +300,7 @@ impl<'t> Names<'t> {
     fn may_be_interface(&self, at: usize) -> bool {
         let before = || (0..at).rev().map(|i| &self.tokens[i]).find(|t| !t.is_sign("\"") && !t.is_sign("!"));
         match self.firewall {
-            Firewall::Nftables => !before().is_some_and(|t| t.is(&NFT_OBJECTS)),
+            Firewall::Nftables => !before().is_some_and(|t| t.is(&NFT_OBJECTS) || t.is(&["flowtable"])),
             Firewall::Iptables => before().is_some_and(|t| t.is(&IPTABLES_INTERFACE)),
             _ => !self.sign(at + 1, "="),
         }

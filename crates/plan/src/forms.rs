@@ -1,0 +1,431 @@
+//! Texts with an inner form: quantities with their units, which are never left out, addresses, CPU numbers. Each form says how it is
+//! read, what messages call for, and how the JSON Schema has it.
+
+use super::diagnostic::{Diagnostic, listed, meant};
+use super::lab::HostAddress;
+use super::names::Named;
+use super::settings::{DUTS, Dut};
+use super::text_form;
+use crate::units::{Rate, Si, number, parse_link_speed};
+use linerate_wire::{FlowOrder, FrameMix, MacAddr};
+use serde_json::{Value as Json, json, value::Serializer};
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// A form of texts.
+#[derive(Debug)]
+pub(crate) struct Form {
+    /// What messages call for, with an example: follows "write".
+    pub(crate) wants: &'static str,
+    /// The units of a quantity, for a number that has none.
+    pub(crate) units: &'static [&'static str],
+    /// The JSON Schema's pattern, and an example of it.
+    pub(crate) pattern: &'static str,
+    pub(crate) example: &'static str,
+    /// Reads a text. Where the diagnostic has no remedy, it is to write what is wanted.
+    read: fn(&str) -> Result<Json, Diagnostic>,
+}
+
+impl Form {
+    /// Reads a text into what a record keeps of it.
+    pub(crate) fn read(&self, text: &str) -> Result<Json, Diagnostic> {
+        (self.read)(text).map_err(|wrong| match wrong.remedy {
+            Some(_) => wrong,
+            None => wrong.remedy(format!("write {}", self.wants)),
+        })
+    }
+}
+
+pub(crate) static DURATION: Form = Form {
+    wants: "a duration such as \"250 ms\", \"10 s\" or \"2 min\"",
+    units: &["us", "ms", "s", "min"],
+    pattern: "^[0-9._]+ *(ns|us|ms|s|min|h)$",
+    example: "250 ms",
+    read: |text| whole(text, "a duration", &DURATIONS, "more than thirty years"),
+};
+
+pub(crate) static LENGTH: Form = Form {
+    wants: "a length such as \"1500 B\"",
+    units: &["B"],
+    pattern: "^[0-9._]+ *B$",
+    example: "1500 B",
+    read: |text| length(text).map(Json::from),
+};
+
+pub(crate) static SIZE: Form = Form {
+    wants: "a frame length with FCS such as \"64 B\", \"imix\", \"genome:aaafg\" or \"mix:64x7+594x4+1518x1\"",
+    units: &["B"],
+    pattern: "^([0-9._]+ *B|imix|IMIX|genome:.+|mix:.+)$",
+    example: "64 B",
+    read: |text| size(text).map(|mix| kept(text_form::size::serialize(&mix, Serializer))),
+};
+
+pub(crate) static RATE: Form = Form {
+    wants: "a rate such as \"max\", \"500 kpps\", \"1 Gbit/s:l1\" or \"50 %\"",
+    units: &["pps", "bit/s:l1", "bit/s:l2", "%"],
+    pattern: "^(max|[0-9._]+ *[kKmMgGtT]?(pps|bit/s:l[12])|[0-9._]+ *%)$",
+    example: "500 kpps",
+    read: |text| text.parse::<Rate>().map(|rate| kept(text_form::rate::serialize(&rate, Serializer))),
+};
+
+pub(crate) static SPEED: Form = Form {
+    wants: "a speed such as \"1 Gbit/s\", \"10 Gbit/s\" or \"100 Gbit/s\"",
+    units: &["Mbit/s", "Gbit/s"],
+    pattern: "^[0-9._]+ *[MG]bit/s$",
+    example: "10 Gbit/s",
+    read: |text| match parse_link_speed(text) {
+        Ok(speed) if speed > 1e13 => wrong(format!("'{text}' is more than any link has")),
+        Ok(speed) if text.trim().ends_with("bit/s") => Ok(speed.into()),
+        _ => wrong(format!("'{text}' is not a link speed with its unit")),
+    },
+};
+
+pub(crate) static SHARE: Form = Form {
+    wants: "a share such as \"2 %\"",
+    units: &["%"],
+    pattern: "^[0-9._]+ *%$",
+    example: "2 %",
+    read: |text| match quantity(text, "a share", &[("%", 1.0, &["percent", "per cent", "pct"])])? {
+        p if p <= 0.0 => wrong(format!("'{text}' is nothing")),
+        p if p > 10_000.0 => wrong(format!("'{text}' is more than 10000 %")),
+        p => Ok((p / 100.0).into()),
+    },
+};
+
+pub(crate) static MEMORY: Form = Form {
+    wants: "an amount of memory such as \"4 GiB\"",
+    units: &["MiB", "GiB"],
+    pattern: "^[0-9._]+ *[KMG]iB$",
+    example: "4 GiB",
+    read: |text| {
+        let units: [Unit; 3] = [
+            ("KiB", 1024.0, &["KB", "K"]),
+            ("MiB", 1_048_576.0, &["MB", "M"]),
+            ("GiB", 1_073_741_824.0, &["GB", "G"]),
+        ];
+        whole(text, "an amount of memory", &units, "more than any machine has")
+    },
+};
+
+pub(crate) static CPU_LIST: Form = Form {
+    wants: "CPU numbers such as \"1\" or \"0,2-3\"",
+    units: &[],
+    pattern: "^[0-9, -]+$",
+    example: "0,2-3",
+    read: |text| cpus(text).map(Json::from),
+};
+
+pub(crate) static FLOW_ORDER: Form = Form {
+    wants: "\"sequential\", \"random\" (uniform), \"random:SEED\" or \"zipf:EXPONENT\"",
+    units: &[],
+    pattern: "^(sequential|random(:[0-9]+)?|zipf:[0-9.]+(:[0-9]+)?)$",
+    example: "zipf:1.1",
+    read: |text| shown::<FlowOrder>(text, "an order of flows"),
+};
+
+pub(crate) static VERSION: Form = Form {
+    wants: "a version such as \"5.17\" or \"14.0\"",
+    units: &[],
+    pattern: "^[0-9]+\\.[0-9]+$",
+    example: "5.17",
+    read: |text| {
+        let number = |part: &str| part.parse::<u32>().ok().filter(|n| *n < 1000);
+        let parts = text.trim().split_once('.');
+        match parts.and_then(|(major, minor)| Some([number(major)?, number(minor)?])) {
+            Some(version) => Ok(json!(version)),
+            None => wrong(format!("'{text}' is not a kernel version")),
+        }
+    },
+};
+
+pub(crate) static NETWORK: Form = Form {
+    wants: "a network such as \"203.0.113.0/24\"",
+    units: &[],
+    pattern: "^[0-9a-fA-F:.]+/[0-9]+$",
+    example: "203.0.113.0/24",
+    read: |text| match text.contains('/') {
+        true => shown::<HostAddress>(text, "a network"),
+        false => wrong(format!("'{text}' is not a network")),
+    },
+};
+
+pub(crate) static ADDRESS: Form = Form {
+    wants: "an address such as \"198.19.0.2\"",
+    units: &[],
+    pattern: "^[0-9a-fA-F:.]+$",
+    example: "198.19.0.2",
+    read: |text| shown::<IpAddr>(text, "an IP address"),
+};
+
+/// An address of an interface, with the length of its network where that is known.
+pub(crate) static HOST_ADDRESS: Form = Form {
+    wants: "an address with its length such as \"198.18.0.1/24\"",
+    units: &[],
+    pattern: "^[0-9a-fA-F:.]+(/[0-9]+)?$",
+    example: "198.18.0.1/24",
+    read: |text| shown::<HostAddress>(text, "an IP address"),
+};
+
+pub(crate) static MAC: Form = Form {
+    wants: "an Ethernet address such as \"02:00:00:00:00:01\"",
+    units: &[],
+    pattern: "^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$",
+    example: "02:00:00:00:00:01",
+    read: |text| shown::<MacAddr>(text, "an Ethernet address"),
+};
+
+/// A unit: its name, how many of the smallest it is, and what people write for it.
+type Unit = (&'static str, f64, &'static [&'static str]);
+
+const DURATIONS: [Unit; 6] = [
+    ("ns", 1.0, &["nsec"]),
+    ("us", 1e3, &["usec", "µs", "μs"]),
+    ("ms", 1e6, &["msec", "msecs", "millis", "milliseconds"]),
+    ("s", 1e9, &["sec", "secs", "second", "seconds"]),
+    ("min", 60e9, &["m", "mins", "minute", "minutes"]),
+    ("h", 3600e9, &["hr", "hrs", "hour", "hours"]),
+];
+
+/// What a serializer that cannot fail has made.
+fn kept(json: serde_json::Result<Json>) -> Json {
+    json.unwrap_or_default()
+}
+
+fn wrong<T>(message: String) -> Result<T, Diagnostic> {
+    Err(Diagnostic::new(message))
+}
+
+/// A text of a type that reads and shows it.
+fn shown<T: FromStr + Display>(text: &str, what: &str) -> Result<Json, Diagnostic> {
+    let read = text.trim().parse::<T>();
+    read.map(|value| value.to_string().into()).or_else(|_| wrong(format!("'{text}' is not {what}")))
+}
+
+/// A quantity of one of `units`, in the smallest of them.
+fn quantity(text: &str, what: &str, units: &[Unit]) -> Result<f64, Diagnostic> {
+    if text.trim().starts_with('-') {
+        return wrong(format!("'{text}' is negative"));
+    }
+    let Some((number, unit)) = number(text) else { return wrong(format!("'{text}' is not {what}")) };
+    if let Some((_, scale, _)) = units.iter().find(|(name, ..)| *name == unit) {
+        return Ok(number * scale);
+    }
+    let names: Vec<&str> = units.iter().map(|(name, ..)| *name).collect();
+    if unit.is_empty() {
+        return Err(bare(&number.to_string(), &names));
+    }
+    let written = |name: &str| name.eq_ignore_ascii_case(unit);
+    let near = units.iter().find(|(name, _, words)| written(name) || words.iter().any(|w| written(w)));
+    let help = match near.map(|(name, ..)| *name).or_else(|| meant(unit, names.iter().copied())) {
+        Some(name) => format!("write \"{number} {name}\""),
+        None => format!("the units are {}", names.join(", ")),
+    };
+    Err(Diagnostic::new(format!("'{unit}' is not a unit of {what}")).remedy(help))
+}
+
+/// The same as a whole number, which is not absurdly large.
+fn whole(text: &str, what: &str, units: &[Unit], absurd: &str) -> Result<Json, Diagnostic> {
+    match quantity(text, what, units)? {
+        n if n > 1e18 => wrong(format!("'{text}' is {absurd}")),
+        n => Ok((n as u64).into()),
+    }
+}
+
+/// A bare number where a quantity is wanted.
+pub(crate) fn bare(number: &str, units: &[&str]) -> Diagnostic {
+    let choices: Vec<String> = units.iter().map(|u| format!("\"{number} {u}\"")).collect();
+    Diagnostic::new(format!("{number} of what? The unit is missing"))
+        .remedy(format!("write {}", choices.join(" or ")))
+}
+
+fn length(text: &str) -> Result<u64, Diagnostic> {
+    let bytes = quantity(text, "a length", &[("B", 1.0, &["byte", "bytes", "octets"])])?;
+    match bytes.fract() == 0.0 && bytes <= 1e15 {
+        true => Ok(bytes as u64),
+        false => wrong(format!("'{text}' is not a whole number of bytes")),
+    }
+}
+
+/// A frame length with FCS, or a mix of them.
+fn size(text: &str) -> Result<FrameMix, Diagnostic> {
+    if !text.trim().starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+        let mix = text.parse();
+        return mix.map_err(|error: linerate_wire::WireError| Diagnostic::new(error.to_string()));
+    }
+    let bytes = length(text)?;
+    bytes
+        .to_string()
+        .parse()
+        .or_else(|_| wrong(format!("{bytes} B is no frame length: with FCS, a frame has 64 to 16000 bytes")))
+}
+
+/// A link's speed as a plan has it.
+pub(super) fn speed_text(bits: f64) -> String {
+    let text = Si(bits).to_string();
+    let prefix = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    format!("{} {prefix}bit/s", &text[..text.len() - prefix.len()])
+}
+
+/// CPU numbers such as `0,2-3`.
+fn cpus(text: &str) -> Result<Vec<u32>, Diagnostic> {
+    let mut cpus = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<u32>().ok().filter(|n| *n < 8192);
+        let Some((first, last)) = number(first).zip(number(last)) else {
+            return wrong(format!("'{part}' is not a CPU number or range"));
+        };
+        if first > last {
+            return Err(Diagnostic::new(format!("'{part}' runs backwards"))
+                .remedy(format!("write \"{last}-{first}\"")));
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(cpus)
+}
+
+/// A kind of DUT.
+pub(super) fn dut(text: &str) -> Result<Dut, Diagnostic> {
+    let text = text.trim();
+    if let Some(plain) = Dut::of_name(text) {
+        return Ok(plain);
+    }
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+    let number = || match value.trim().parse::<u32>() {
+        Ok(n) if n > 0 => Ok(n),
+        _ => Err(Diagnostic::new(format!("{name} needs a whole number from 1 to {}", u32::MAX))
+            .remedy(format!("write \"{name}=1000\""))),
+    };
+    match name.trim() {
+        "known-rate" => number().map(Dut::KnownRate),
+        "known-loss" => number().map(Dut::KnownLoss),
+        "known-duplication" => number().map(Dut::KnownDuplication),
+        "known-delay" => match DURATION.read(value)?.as_u64() {
+            Some(ns @ 1..=200_000) => Ok(Dut::KnownDelay(ns)),
+            _ => Err(Diagnostic::new(format!("known-delay is at most 200us, not '{value}'"))
+                .remedy("write \"known-delay=20us\"")),
+        },
+        other => {
+            let names: Vec<&str> = DUTS.iter().map(|(name, _)| *name).collect();
+            let bare = names.iter().map(|n| n.split('=').next().unwrap_or(n));
+            let help = match meant(other, bare) {
+                Some(name) => format!("did you mean \"{name}\"?"),
+                None => format!("write one of {}", listed(&names, "or")),
+            };
+            Err(Diagnostic::new(format!("'{text}' is not a kind of DUT")).remedy(help))
+        }
+    }
+}
+
+/// A duration as the command line takes it, in nanoseconds: `m` is a minute there, too.
+///
+/// # Errors
+/// Not a number with a known unit, zero, or more than a day.
+pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is not a duration: write 250ms, 10s or 2m, up to 24h");
+    let (number, unit) = number(text).ok_or_else(wrong)?;
+    if unit.is_empty() {
+        return Err(format!("'{number}' has no unit: write {number}s, {number}ms or {number}us"));
+    }
+    let known = |(name, _, words): &&Unit| *name == unit || words.contains(&unit);
+    let ns = number * DURATIONS.iter().find(known).ok_or_else(wrong)?.1;
+    if (1.0..=24.0 * 3600e9).contains(&ns) { Ok(ns as u64) } else { Err(wrong()) }
+}
+
+/// A duration in the largest unit that it is a whole number of: `250 ms`.
+pub fn duration_text(ns: u64) -> String {
+    let fits = |(_, scale, _): &&Unit| ns >= *scale as u64 && ns.is_multiple_of(*scale as u64);
+    let (name, scale, _) = DURATIONS.iter().rev().find(fits).unwrap_or(&DURATIONS[0]);
+    format!("{} {name}", ns / *scale as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn help(form: &Form, text: &str) -> String {
+        let wrong = form.read(text).unwrap_err();
+        format!("{} | {}", wrong.message, wrong.remedy.unwrap_or_default())
+    }
+
+    #[test]
+    fn durations_say_their_unit() {
+        assert_eq!(DURATION.read("250 ms"), Ok(json!(250_000_000)));
+        assert_eq!(DURATION.read("1.5min"), Ok(json!(90_000_000_000_u64)));
+        let bare = help(&DURATION, "250");
+        assert!(bare.contains("write \"250 ns\" or \"250 us\" or \"250 ms\" or \"250 s\""), "{bare}");
+        assert!(help(&DURATION, "250 msec").ends_with("write \"250 ms\""));
+        assert!(help(&DURATION, "2 m").ends_with("write \"2 min\""));
+        assert!(help(&DURATION, "2 parsecs").contains("the units are ns"));
+        assert!(help(&DURATION, "-2 s").contains("negative | write a duration such as"));
+        assert!(["soon", "", "1e400 h"].iter().all(|text| DURATION.read(text).is_err()));
+        assert_eq!(
+            [250_000_000, 90_000_000_000, 1, 0].map(duration_text),
+            ["250 ms", "90 s", "1 ns", "0 ns"]
+        );
+    }
+
+    #[test]
+    fn durations_of_the_command_line() {
+        assert_eq!(parse_duration_ns("250ms"), Ok(250_000_000));
+        assert_eq!(parse_duration_ns("2 s"), Ok(2_000_000_000));
+        assert_eq!(parse_duration_ns("2m"), Ok(120_000_000_000));
+        assert!(parse_duration_ns("5").unwrap_err().contains("no unit: write 5s"));
+        assert!(parse_duration_ns("0s").is_err() && parse_duration_ns("25h").is_err());
+        assert!(parse_duration_ns("ten").is_err());
+    }
+
+    #[test]
+    fn lengths_and_the_rest() {
+        assert_eq!(SIZE.read("64 B").unwrap()["lengths_fcs"], json!([64]));
+        assert_eq!(SIZE.read("imix").unwrap()["name"], "IMIX");
+        assert!(help(&SIZE, "64").contains("\"64 B\""));
+        assert!(help(&SIZE, "64 bytes").ends_with("write \"64 B\""));
+        assert!(help(&SIZE, "63 B").contains("64 to 16000"));
+        assert!(["imx", "", "64.5 B"].iter().all(|text| SIZE.read(text).is_err()));
+        assert_eq!(SHARE.read("2 %"), Ok(json!(0.02)));
+        assert!(help(&SHARE, "2").contains("\"2 %\""));
+        assert_eq!(SPEED.read("10 Gbit/s"), Ok(json!(1e10)));
+        assert!(SPEED.read("10G").is_err() && SPEED.read("1e9 Tbit/s").is_err());
+        assert_eq!(MEMORY.read("2 GiB"), Ok(json!(2_u64 << 30)));
+        assert_eq!(CPU_LIST.read("0,2-3"), Ok(json!([0, 2, 3])));
+        assert!(["3-2", "", "0-9999"].iter().all(|text| CPU_LIST.read(text).is_err()));
+        assert_eq!(VERSION.read("5.17"), Ok(json!([5, 17])));
+        assert!(VERSION.read("5").is_err() && VERSION.read("x.y").is_err());
+        assert_eq!(RATE.read("1000 kpps"), RATE.read("1Mpps"));
+    }
+
+    #[test]
+    fn networks_and_addresses() {
+        assert_eq!(NETWORK.read("203.0.113.0/24"), Ok(json!("203.0.113.0/24")));
+        assert!(NETWORK.read("203.0.113.0/33").is_err() && NETWORK.read("203.0.113.0").is_err());
+        assert!(ADDRESS.read("198.18.0.300").is_err() && MAC.read("02:00:00:00:00:zz").is_err());
+    }
+
+    #[test]
+    fn every_kind_of_dut_is_read() {
+        for (name, _) in DUTS {
+            let example = name.replace("=N", "=5").replace("=T", "=5us");
+            assert!(dut(&example).is_ok(), "{name}");
+        }
+        assert_eq!(dut("known-delay=5us").map(|d| d.to_string()), Ok("known-delay=5000ns".into()));
+        assert_eq!(dut("known-delay=5000ns"), dut("known-delay=5us"));
+        assert!(dut("frowarding").unwrap_err().remedy.unwrap().contains("\"forwarding\""));
+        for bad in ["", "known-loss=0", "known-loss", "known-delay=1s", "known-delay=5", "pf"] {
+            assert!(dut(bad).is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_much(text in "[0-9a-zA-Zµ%./:_ -]{0,24}") {
+            for form in [&DURATION, &LENGTH, &SIZE, &RATE, &SPEED, &SHARE, &MEMORY, &CPU_LIST, &FLOW_ORDER, &VERSION, &NETWORK, &ADDRESS, &MAC] {
+                let _ = form.read(&text);
+            }
+        }
+    }
+}
