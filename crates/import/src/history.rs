@@ -100,6 +100,7 @@ impl Entry {
 fn key(directory: &ResultDirectory, variant: Variant) -> Key {
     let text = |part: &Option<String>| part.clone().unwrap_or_default();
     Key {
+        simulated: false,
         machine: text(&directory.place.machine),
         card: text(&directory.place.card),
         topic: text(&directory.place.topic),

@@ -1,5 +1,6 @@
 //! Where to look next: the commands that answer what a campaign left open, each with the finding that asks for it.
 
+use crate::audit::Cause;
 use crate::record::{Campaign, LabKind, Summary};
 use crate::summary::{Limit, Row};
 use linerate_plan::settings::Mode;
@@ -47,8 +48,8 @@ fn tester_limit(campaign: &Campaign, duts: &[&Row]) -> Option<String> {
 }
 
 fn lost_inside(duts: &[&Row]) -> Option<String> {
-    let inside = duts.iter().flat_map(|r| &r.losses).find(|(place, _)| place.starts_with("inside the DUT"));
-    inside.map(|_| {
+    let unexplained = duts.iter().flat_map(|r| &r.losses).any(|loss| loss.cause == Cause::Unexplained);
+    unexplained.then(|| {
         "frames vanished inside the DUT with no counter to say why: --keep leaves the lab up, and perf trace -e skb:kfree_skb names the reason".into()
     })
 }

@@ -45,6 +45,8 @@ pub enum Cause {
     /// They were handled and then dropped, or got lost on the way.
     #[default]
     Dropped,
+    /// The same, inside the DUT, and no counter says why.
+    Unexplained,
 }
 
 /// Whose loss or limit it is.

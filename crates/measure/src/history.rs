@@ -18,6 +18,9 @@ pub use judge::{Followed, Found, History, Judged, Level, Outlier, judge};
 /// What the points of a time line have in common.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Key {
+    /// Whether the figures are of no machine.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
     /// The machine: CPU model and number, or as the archive names it.
     pub machine: String,
     /// Network card, or the lab that stands in for one.

@@ -40,8 +40,11 @@ pub struct Campaign {
     pub roles: Roles,
     /// The slots that alternate.
     pub slots: Vec<Slot>,
-    /// What was found out before the first trial: the batch size, say.
+    /// What was found out before the first trial, for people: the batch size, say.
     pub notes: Vec<String>,
+    /// Hosts and images as they were: a campaign is resumed with the same alone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub standing: BTreeMap<String, String>,
     /// Whose results these are, where linerate did not measure them itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Box<Imported>>,
@@ -51,11 +54,9 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// The name of a slot: its cell's in the plan.
-    pub fn name_of(&self, slot: usize) -> String {
-        let cell = self.planned.as_ref().and_then(|planned| planned.plan.cells.get(slot));
-        let title = || self.slots.get(slot).map_or("unknown slot".into(), Slot::title);
-        cell.map_or_else(title, |cell| cell.name.clone())
+    /// The name of a slot.
+    pub fn name_of(&self, slot: usize) -> &str {
+        self.slots.get(slot).map_or("unknown slot", |slot| &slot.name)
     }
 
     /// The rule file of a slot, where it has one.
@@ -163,11 +164,25 @@ pub struct Roles {
     pub control: Vec<u32>,
 }
 
+/// Which way frames go through the DUT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// From its inside to its outside.
+    #[default]
+    Forward,
+}
+
 /// One thing that is measured: a variant with its traffic.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Slot {
     /// Index in [`Campaign::slots`].
     pub id: usize,
+    /// What it is called, unique in the campaign: `nft-stateful, rules 1000`, `forwarding IPv4 64 B`.
+    pub name: String,
+    /// Which way its frames go through the DUT.
+    #[serde(default)]
+    pub direction: Direction,
     /// Variant: `tester-baseline` is the tester without a DUT.
     pub variant: String,
     /// `IPv4` or `IPv6`.
@@ -211,19 +226,6 @@ impl Slot {
     /// Whether this is the tester alone. What was imported never is.
     pub fn is_calibration(&self) -> bool {
         self.ceiling.is_none() && !self.no_ceiling && self.imported.is_none()
-    }
-
-    /// `forwarding IPv4 64 B`.
-    pub fn title(&self) -> String {
-        let unit = if self.lengths_fcs.len() == 1 { " B" } else { "" };
-        let frame = format!("{}{unit}", self.frame);
-        // Of an imported slot, family and frame length may not be known.
-        let cell = self.variant.split_once(", ").filter(|_| self.imported.is_none());
-        let (variant, levels) = cell.unwrap_or((&self.variant, ""));
-        let traffic = [self.family.as_str(), &frame].into_iter().filter(|p| !p.is_empty());
-        let traffic = traffic.collect::<Vec<_>>().join(" ");
-        let parts = [variant, &traffic].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" ");
-        if levels.is_empty() { parts } else { format!("{parts}, {levels}") }
     }
 }
 
@@ -381,7 +383,17 @@ pub struct Summary {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmeasured: Vec<crate::summary::Unmeasured>,
     /// What a reader must know before believing.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
+}
+
+/// What a reader must know before believing a figure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// The slot that it is about; none where it is about all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<usize>,
+    /// In words.
+    pub text: String,
 }
 
 /// `host.json`: the machine.

@@ -7,8 +7,8 @@ mod unmeasured;
 pub(crate) use ratios::Ratios;
 pub use unmeasured::Unmeasured;
 
-use crate::audit::ceiling_is_clear;
-use crate::record::{Campaign, Connections, Slot, Summary, TrialRecord, VERSION};
+use crate::audit::{Loss, ceiling_is_clear};
+use crate::record::{Campaign, Connections, Slot, Summary, TrialRecord, VERSION, Warning};
 use crate::results::{self, Against};
 use crate::strategy::Stopped;
 use linerate_plan::settings::{Mode, States};
@@ -72,7 +72,7 @@ pub struct Row {
     /// See `duplicates`.
     pub reordered: u64,
     /// Losses by place, over valid trials, largest first.
-    pub losses: Vec<(String, u64)>,
+    pub losses: Vec<Loss>,
     /// The rules of a rule file that met most frames, the ten first, each with its frames in each frame that was sent, over valid trials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<(String, f64)>,
@@ -159,7 +159,7 @@ fn row(campaign: &Campaign, slot: &Slot, trials: &[TrialRecord]) -> Row {
     valid.iter().for_each(|t| latency.merge(&t.receiver.latency));
     Row {
         slot: slot.id,
-        name: campaign.name_of(slot.id),
+        name: slot.name.clone(),
         valid_trials: valid.len(),
         trials: all.len(),
         offered: median(&offered).unwrap_or(0.0),
@@ -206,13 +206,15 @@ fn quantiles(latency: &Histogram) -> BTreeMap<String, u64> {
         .collect()
 }
 
-fn losses_by_place(trials: &[&TrialRecord]) -> Vec<(String, u64)> {
-    let mut by_place: BTreeMap<&str, u64> = BTreeMap::new();
+fn losses_by_place(trials: &[&TrialRecord]) -> Vec<Loss> {
+    let mut losses: Vec<Loss> = Vec::new();
     for loss in trials.iter().flat_map(|t| &t.losses) {
-        *by_place.entry(&loss.place).or_default() += loss.frames;
+        match losses.iter_mut().find(|known| known.place == loss.place) {
+            Some(known) => known.frames += loss.frames,
+            None => losses.push(loss.clone()),
+        }
     }
-    let mut losses: Vec<(String, u64)> = by_place.into_iter().map(|(p, n)| (p.to_string(), n)).collect();
-    losses.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    losses.sort_by_key(|loss| std::cmp::Reverse(loss.frames));
     losses
 }
 
@@ -260,22 +262,23 @@ fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<Estimate>, mode: Mode
     }
 }
 
-fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> Vec<String> {
+fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> Vec<Warning> {
     let mut out = Vec::new();
     for (row, slot) in summary.rows.iter().zip(&campaign.slots) {
         // What has no valid trial at all is told as unmeasured.
         if row.valid_trials > 0 || slot.imported.is_some() {
-            out.extend(slot_warnings(&row.name, row, slot, trials));
+            let of_slot: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
+            let warnings = slot_warnings(row, slot, &of_slot).into_iter();
+            out.extend(warnings.map(|text| Warning { slot: Some(slot.id), text }));
         }
     }
-    out.extend(other_programs(campaign, trials));
     let steal = median(&trials.iter().flat_map(|t| &t.cpus).map(|c| c.steal).collect::<Vec<_>>());
-    if steal >= Some(0.01) {
-        let percent = 100.0 * steal.unwrap_or(0.0);
-        out.push(format!(
-            "the hypervisor took {percent:.1} % of the CPUs' time (steal): absolute rates are too low"
-        ));
-    }
+    let steal = steal.filter(|steal| *steal >= 0.01).map(|steal| {
+        let percent = 100.0 * steal;
+        format!("the hypervisor took {percent:.1} % of the CPUs' time (steal): absolute rates are too low")
+    });
+    let of_all = other_programs(campaign, trials).into_iter().chain(steal);
+    out.extend(of_all.map(|text| Warning { slot: None, text }));
     out
 }
 
@@ -297,64 +300,59 @@ fn other_programs(campaign: &Campaign, trials: &[TrialRecord]) -> Option<String>
     })
 }
 
-fn slot_warnings(title: &str, row: &Row, slot: &Slot, trials: &[TrialRecord]) -> Vec<String> {
+/// `trials`: those of the slot.
+fn slot_warnings(row: &Row, slot: &Slot, trials: &[&TrialRecord]) -> Vec<String> {
     let mut out = Vec::new();
-    let invalid = row.trials - row.valid_trials;
-    if invalid > 0 && slot.imported.is_some() {
-        let first = trials.iter().find(|t| t.slot == slot.id && !t.audit.valid);
-        let why = first.and_then(|t| t.audit.checks.first()).map_or("", |c| &c.found);
-        out.push(format!("{title}: {invalid} of {} runs have no figure (the first: {why})", row.trials));
-    } else if invalid > 0 {
-        let of_slot = trials.iter().filter(|t| t.slot == slot.id);
-        let why = of_slot.flat_map(|t| t.audit.failures()).next().unwrap_or_default();
-        out.push(format!(
-            "{title}: {invalid} of {} trials failed their audit and are not in the verdict (the first: {why})",
-            row.trials
-        ));
-    }
-    if row.limit == Limit::Tester && slot.no_ceiling {
-        out.push(format!("{title}: the DUT lost no frame; it may be faster than this"));
-    } else if row.limit == Limit::Tester {
-        out.push(format!(
-            "{title}: too close to what the tester can do without a DUT; the DUT may be faster than this"
-        ));
-    }
-    if row.received.low.is_none() && row.valid_trials > 0 && slot.imported.is_none() {
-        out.push(format!(
-            "{title}: {} too few for a 95 % interval (6 are needed)",
-            match row.valid_trials {
-                1 => "1 valid trial is".into(),
-                n => format!("{n} valid trials are"),
+    let Row { trials: all, valid_trials, .. } = *row;
+    let failed: Vec<&&TrialRecord> = trials.iter().filter(|t| !t.audit.valid).collect();
+    if let Some(first) = failed.first() {
+        let n = failed.len();
+        out.push(match slot.imported {
+            Some(_) => {
+                let why = first.audit.checks.first().map_or("", |c| &c.found);
+                format!("{n} of {all} runs have no figure (the first: {why})")
             }
-        ));
+            None => {
+                let why = first.audit.failures().next().unwrap_or_default();
+                format!(
+                    "{n} of {all} trials failed their audit and are not in the verdict (the first: {why})"
+                )
+            }
+        });
     }
-    let series: Vec<f64> = trials
-        .iter()
-        .filter(|t| t.slot == slot.id && t.audit.valid)
-        .filter_map(|t| Some(t.rates?.received))
-        .collect();
+    if row.limit == Limit::Tester {
+        out.push(match slot.no_ceiling {
+            true => "the DUT lost no frame; it may be faster than this".into(),
+            false => {
+                "too close to what the tester can do without a DUT; the DUT may be faster than this".into()
+            }
+        });
+    }
+    if row.received.low.is_none() && valid_trials > 0 && slot.imported.is_none() {
+        let few =
+            if valid_trials == 1 { "1 valid trial is" } else { &format!("{valid_trials} valid trials are") };
+        out.push(format!("{few} too few for a 95 % interval (6 are needed)"));
+    }
+    let valid = || trials.iter().filter(|t| t.audit.valid);
+    let series: Vec<f64> = valid().filter_map(|t| Some(t.rates?.received)).collect();
     if series.len() >= 8 && autocorrelation(&series) > 0.5 && row.variation > 0.05 {
         out.push(format!(
-            "{title}: the machine's speed drifted between trials (variation {:.0} %): trust the ratios, which are paired, more than the absolute rates",
+            "the machine's speed drifted between trials (variation {:.0} %): trust the ratios, which are paired, more than the absolute rates",
             100.0 * row.variation
         ));
     }
-    out.extend(
-        row.connections.and_then(|c| few_new(c, row, slot, trials)).map(|why| format!("{title}: {why}")),
-    );
+    out.extend(valid().next_back().zip(row.connections).and_then(|(last, c)| few_new(c, last)));
     if row.duplicates > 0 {
-        out.push(format!("{title}: {} frames arrived more than once", row.duplicates));
+        out.push(format!("{} frames arrived more than once", row.duplicates));
     }
     out
 }
 
 /// Frames of connections that are to be new opened none: there are fewer flows than frames in a trial.
-fn few_new(c: Connections, row: &Row, slot: &Slot, trials: &[TrialRecord]) -> Option<String> {
-    let last = trials.iter().rfind(|t| t.slot == slot.id && t.audit.valid)?;
+fn few_new(c: Connections, last: &TrialRecord) -> Option<String> {
     let frames = last.receiver.unique();
     let share = c.tracked? as f64 / frames.max(1) as f64;
-    let few = c.states == States::New && row.valid_trials > 0 && share < 0.95;
-    few.then(|| {
+    (c.states == States::New && share < 0.95).then(|| {
         format!(
             "only {:.1} % of the frames opened a connection: a trial has {frames} frames, so give it as many flows, in sequential order",
             100.0 * share

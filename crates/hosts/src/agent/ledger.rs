@@ -46,7 +46,7 @@ pub fn losses(
         Side::Tester,
         Cause::Dropped,
     );
-    locate("inside the DUT", entered.saturating_sub(left + refused), Side::Dut, Cause::Dropped);
+    locate("inside the DUT", entered.saturating_sub(left + refused), Side::Dut, Cause::Unexplained);
     locate("DUT out: transmit queue full", refused, Side::Dut, Cause::QueueFull);
     locate("between DUT and receiver", left.saturating_sub(unique), Side::Tester, Cause::Dropped);
     found

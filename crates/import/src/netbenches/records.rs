@@ -79,6 +79,7 @@ pub fn records(directory: ResultDirectory, linerate: &str) -> Option<Records> {
         roles: Roles { generator: Vec::new(), dut: Vec::new(), receiver: Vec::new(), control: Vec::new() },
         slots,
         notes: Vec::new(),
+        standing: BTreeMap::new(),
         planned: None,
         imported: Some(Box::new(imported)),
     };
@@ -164,21 +165,21 @@ fn slot(id: usize, set: Set, taken: &mut BTreeSet<(String, String)>) -> Slot {
         }
     }
     let length = set.frame_length.and_then(|l| u16::try_from(l.saturating_add(4)).ok());
+    let frame = length.map_or(String::new(), |l| l.to_string());
+    let unit = if length.is_some() { " B" } else { "" };
+    let parts = [variant.as_str(), family, &format!("{frame}{unit}")];
+    let name = parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" ");
     Slot {
         id,
+        name,
         variant,
         family: family.into(),
         transport: "UDP".into(),
-        frame: length.map_or(String::new(), |l| l.to_string()),
+        frame,
         lengths_fcs: length.into_iter().collect(),
         l4_checksum: false,
         signed: false,
         asked_fps: set.facts.get("sender.rate_pps").and_then(|r| r.parse().ok()),
-        ceiling: None,
-        baseline: None,
-        flows: None,
-        cpus: None,
-        no_ceiling: false,
         imported: Some(Box::new(ImportedSlot {
             set: set.name,
             profiling: set.profiling,
@@ -191,6 +192,7 @@ fn slot(id: usize, set: Set, taken: &mut BTreeSet<(String, String)>) -> Slot {
             description: set.description,
             problems: set.problems,
         })),
+        ..Slot::default()
     }
 }
 

@@ -97,7 +97,7 @@ impl Found {
         let slots = &campaign.stored.campaign.slots;
         let compared = slots.iter().filter_map(|s| Some((slots.get(s.baseline?)?, s)));
         for (reference, other) in compared.collect::<Vec<_>>() {
-            let rates = |s: &Slot| campaign.rates(s, s.title());
+            let rates = |s: &Slot| campaign.rates(s, s.name.clone());
             self.push(&rates(reference), &rates(other), true, settings);
         }
         if self.comparisons.is_empty() && self.notes.is_empty() {
@@ -122,7 +122,7 @@ impl Found {
         for slot in alone {
             self.notes.push(format!(
                 "{} of {}: {} has nothing with the same frames at the same load",
-                slot.title(),
+                slot.name.clone(),
                 other.name,
                 first.name
             ));
@@ -132,8 +132,8 @@ impl Found {
         }
         for (a, b) in pairs {
             let name = |campaign: &OpenCampaign, slot: &Slot| match one_campaign {
-                true => slot.title(),
-                false => format!("{} ({})", slot.title(), campaign.short_name()),
+                true => slot.name.clone(),
+                false => format!("{} ({})", slot.name.clone(), campaign.short_name()),
             };
             let (reference, rates) = (first.rates(a, name(first, a)), other.rates(b, name(other, b)));
             self.push(&reference, &rates, one_campaign, settings);
@@ -228,7 +228,7 @@ impl Source {
         let path = path.canonicalize().with_context(|| format!("looking up {}", path.display()))?;
         let open = OpenCampaign { name: what.into(), path, wanted, stored };
         if open.slots().is_empty() {
-            let there: Vec<String> = open.stored.campaign.slots.iter().map(Slot::title).collect();
+            let there: Vec<String> = open.stored.campaign.slots.iter().map(|s| s.name.clone()).collect();
             return Err(usage(format!("{what}: no such variant; there are {}", there.join(", "))));
         }
         Ok(Source::Campaign(Box::new(open)))
@@ -246,7 +246,7 @@ impl Source {
         match self {
             Source::File(rates) => Ok(rates.clone()),
             Source::Campaign(campaign) => match &campaign.slots()[..] {
-                [slot] => Ok(campaign.rates(slot, slot.title())),
+                [slot] => Ok(campaign.rates(slot, slot.name.clone())),
                 slots => Err(format!(
                     "{} has {} variants: choose one to hold a file against, {}:{}",
                     campaign.name,
@@ -288,6 +288,6 @@ impl OpenCampaign {
     /// The slot's rates as shares of the tester's own, taken in the same block.
     fn shares(&self, slot: &Slot) -> Option<Rates> {
         let ceiling = self.stored.campaign.slots.get(slot.ceiling?)?;
-        Some(self.rates(slot, slot.title()).as_share_of(&self.rates(ceiling, ceiling.title())))
+        Some(self.rates(slot, slot.name.clone()).as_share_of(&self.rates(ceiling, ceiling.name.clone())))
     }
 }

@@ -147,19 +147,12 @@ impl Session {
                 differences.join("; ")
             );
         }
-        let changed = site.iter().flat_map(Site::notes).find(|note| !stored.campaign.notes.contains(note));
-        if let Some(note) = changed {
-            bail!(
-                "the lab has changed, so its rates cannot be compared: it now has {note}; start a new campaign"
-            );
-        }
         let access = access(&planned.plan, simulated.is_some(), consent(&args.campaign))?;
         let prepared = prepared(&planned.plan, site.as_ref(), &args.campaign, &access)?;
-        let image =
-            prepared.notes.iter().find(|n| n.starts_with(hosts::IMAGE) && !stored.campaign.notes.contains(n));
-        if let Some(note) = image {
+        let then = &stored.campaign.standing;
+        if let Some((what, now)) = prepared.standing.iter().find(|(what, now)| then.get(*what) != Some(now)) {
             bail!(
-                "an image has changed, so its rates cannot be compared: it is now {note}; start a new campaign"
+                "the lab has changed, so its rates cannot be compared: {what} is now {now}; start a new campaign"
             );
         }
         let cells = |skipped: &[linerate_measure::record::Skipped]| {
@@ -540,6 +533,7 @@ fn record(
         roles: prepared.roles.clone(),
         slots: prepared.slots.clone(),
         notes: prepared.notes.clone(),
+        standing: prepared.standing.clone(),
         planned: Some(Box::new(planned)),
         imported: None,
     })

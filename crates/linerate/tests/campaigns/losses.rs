@@ -74,7 +74,7 @@ fn half_of_the_frames_dropped_is_no_slower_dut() {
     close(&mine["dropped"], 0.5);
     close(&mine["handled"]["median"], mine["offered"].as_f64().unwrap());
     close(&mine["received"]["median"], mine["offered"].as_f64().unwrap() / 2.0);
-    assert_eq!(mine["losses"][0][0], place);
+    assert_eq!(mine["losses"][0]["place"], place);
     // Half as much passes, and a frame costs about the same: by far not twice as much.
     let compared = &summary["comparisons"][0];
     let median = |what: &str| compared[what]["median"].as_f64().unwrap();

@@ -159,8 +159,7 @@ fn images_are_installed_booted_measured_and_the_old_one_is_put_back() {
     std::fs::write(bsd.scratch.file("images/newer.img"), "yet another\n").unwrap();
     let ended = bsd.resume();
     assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
-    let said =
-        "an image has changed, so its rates cannot be compared: it is now image images/newer.img: 12 bytes";
+    let said = "the lab has changed, so its rates cannot be compared: image images/newer.img is now 12 bytes";
     assert!(ended.stderr.contains(said), "{}", ended.stderr);
     assert_eq!(bsd.log("router").len(), touched, "nothing was touched");
 }

@@ -86,7 +86,7 @@ pub fn account(
     let mut account = reconcile(&lane.setup, lane.shared_queue, before, after, generator, receiver);
     if let Some(dut) = &lane.dut
         && !dut.rules.is_empty()
-        && let Some(unexplained) = account.losses.iter_mut().find(|l| l.place == UNEXPLAINED)
+        && let Some(unexplained) = account.losses.iter_mut().find(|l| l.cause == Cause::Unexplained)
     {
         explain_by_rules(dut, unexplained);
     }
@@ -190,7 +190,7 @@ fn locate_inside(account: &mut Account, variant: &str, lost: u64, known_drops: u
         left -= frames;
         lose(account, dropped(place, frames));
     }
-    lose(account, dropped(UNEXPLAINED.into(), left));
+    lose(account, Loss { cause: Cause::Unexplained, ..dropped(UNEXPLAINED.into(), left) });
 }
 
 fn is_reason(counter: &str, known: bool) -> bool {
@@ -203,7 +203,7 @@ fn is_reason(counter: &str, known: bool) -> bool {
 fn explain_by_rules(dut: &DutEnd, loss: &mut Loss) {
     let Some(dropped) = dut.rules.dropped_since(&dut.namespace) else { return };
     if dropped >= loss.frames {
-        loss.place = dut.rules.place();
+        (loss.place, loss.cause) = (dut.rules.place(), Cause::Dropped);
     }
 }
 

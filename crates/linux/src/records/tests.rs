@@ -60,6 +60,7 @@ fn campaign() -> Campaign {
         roles: Roles { generator: vec![0], dut: vec![0], receiver: vec![0], control: vec![0] },
         slots: vec![],
         notes: vec![],
+        standing: Default::default(),
         planned: None,
         imported: None,
     }

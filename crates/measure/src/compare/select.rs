@@ -72,7 +72,7 @@ impl Rates {
     }
 }
 
-/// Slots that `wanted` names: a number, a variant, or the beginning of a title (`forwarding IPv6`). All of them without a name.
+/// Slots that `wanted` names: a number, a variant, or the first words of a name (`forwarding IPv6`). All of them without a name.
 pub fn chosen<'a>(campaign: &'a Campaign, wanted: Option<&str>) -> Vec<&'a Slot> {
     let slots = campaign.slots.iter();
     let Some(wanted) = wanted else { return slots.collect() };
@@ -84,7 +84,12 @@ pub fn chosen<'a>(campaign: &'a Campaign, wanted: Option<&str>) -> Vec<&'a Slot>
     if !exact.is_empty() {
         return exact;
     }
-    slots.filter(|s| s.title().to_lowercase().starts_with(&lower)).collect()
+    let begins = |name: &str| {
+        let rest =
+            name.to_lowercase().strip_prefix(&lower).map(|rest| rest.starts_with(char::is_alphanumeric));
+        rest == Some(false)
+    };
+    slots.filter(|s| begins(&s.name)).collect()
 }
 
 /// Whether two slots were given the same frames at the same load, so that a difference is the DUT's.
@@ -124,6 +129,7 @@ mod tests {
     fn slot(id: usize, variant: &str, family: &str) -> Slot {
         Slot {
             id,
+            name: variant.into(),
             variant: variant.into(),
             family: family.into(),
             transport: "UDP".into(),
@@ -131,13 +137,7 @@ mod tests {
             lengths_fcs: vec![64],
             l4_checksum: true,
             signed: true,
-            asked_fps: None,
-            ceiling: None,
-            baseline: None,
-            flows: None,
-            cpus: None,
-            no_ceiling: false,
-            imported: None,
+            ..Slot::default()
         }
     }
 

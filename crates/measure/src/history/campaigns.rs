@@ -70,6 +70,7 @@ fn key(campaign: &Campaign, host: &HostFacts, slot: &Slot) -> Key {
     let simulated = asked.lab == LabKind::Simulated;
     let unit = if slot.lengths_fcs.len() == 1 { " B" } else { "" };
     Key {
+        simulated,
         machine: if simulated { "SIMULATED".into() } else { machine(host) },
         card: format!("lab of {}, {}", asked.lab, asked.mode),
         topic: String::new(),

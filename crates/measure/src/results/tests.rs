@@ -26,6 +26,7 @@ fn record(text: &[u8], quick: bool) -> record::Campaign {
     let plan = Plan::read(text).unwrap().campaign(System::Linux, quick).unwrap().clone();
     let slot = |(id, cell): (usize, &Cell)| Slot {
         id,
+        name: cell.name.clone(),
         variant: cell.name.clone(),
         family: "IPv4".into(),
         transport: "UDP".into(),
@@ -39,7 +40,7 @@ fn record(text: &[u8], quick: bool) -> record::Campaign {
         flows: None,
         cpus: None,
         no_ceiling: false,
-        imported: None,
+        ..Slot::default()
     };
     record::Campaign {
         version: VERSION,
@@ -64,6 +65,7 @@ fn record(text: &[u8], quick: bool) -> record::Campaign {
         roles: Roles { generator: vec![1], dut: vec![1], receiver: vec![1], control: vec![0] },
         slots: plan.cells.iter().enumerate().map(slot).collect(),
         notes: vec![],
+        standing: BTreeMap::new(),
         planned: Some(Box::new(Planned { file: Some("plan.toml".into()), plan, skipped: Vec::new() })),
         imported: None,
     }

@@ -13,7 +13,7 @@ impl TrialRecord {
     /// Frames that the DUT handled and then dropped: by a rule, or for a reason of the kernel. Frames that found a queue full are not
     /// counted: the DUT did no work for them.
     pub fn dropped(&self) -> u64 {
-        let by_dut = self.losses.iter().filter(|l| l.side == Side::Dut && l.cause == Cause::Dropped);
+        let by_dut = self.losses.iter().filter(|l| l.side == Side::Dut && l.cause != Cause::QueueFull);
         by_dut.map(|l| l.frames).sum()
     }
 

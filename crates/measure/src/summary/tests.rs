@@ -11,6 +11,7 @@ use linerate_plan::timing::Timing;
 fn slot(id: usize, variant: &str, ceiling: Option<usize>, baseline: Option<usize>) -> Slot {
     Slot {
         id,
+        name: format!("{variant} IPv4 64 B"),
         variant: variant.into(),
         family: "IPv4".into(),
         transport: "UDP".into(),
@@ -24,7 +25,7 @@ fn slot(id: usize, variant: &str, ceiling: Option<usize>, baseline: Option<usize
         flows: None,
         cpus: None,
         no_ceiling: false,
-        imported: None,
+        ..Slot::default()
     }
 }
 
@@ -79,6 +80,7 @@ fn campaign() -> Campaign {
             slot(2, "nft-stateful", Some(0), Some(1)),
         ],
         notes: vec![],
+        standing: BTreeMap::new(),
         planned: Some(Box::new(Planned { file: None, plan, skipped: Vec::new() })),
         imported: None,
     }
@@ -157,7 +159,7 @@ fn a_low_rate_that_was_asked_for_and_carried_is_the_limit() {
 fn near_the_ceiling_the_tester_is_the_limit_and_that_is_said() {
     let s = summarise(&campaign(), &trials(9.5e6), Stopped::Budget, 0);
     assert_eq!(s.rows[1].limit, Limit::Tester);
-    assert!(s.warnings.iter().any(|w| w.contains("forwarding IPv4 64 B: too close")), "{:?}", s.warnings);
+    assert!(s.warnings.iter().any(|w| w.slot == Some(1) && w.text.contains("too close")), "{:?}", s.warnings);
 }
 
 #[test]
@@ -167,7 +169,11 @@ fn a_trial_that_failed_its_audit_is_left_out_and_named() {
     let s = summarise(&campaign(), &all, Stopped::Budget, 0);
     assert!(s.rows[1].received.median < 2e6);
     assert_eq!((s.rows[1].valid_trials, s.rows[1].trials), (10, 11));
-    assert!(s.warnings.iter().any(|w| w.contains("1 of 11 trials failed") && w.contains("7 unaccounted")));
+    assert!(
+        s.warnings
+            .iter()
+            .any(|w| w.text.contains("1 of 11 trials failed") && w.text.contains("7 unaccounted"))
+    );
 }
 
 #[test]
@@ -209,7 +215,11 @@ fn new_connections_that_few_frames_opened_are_warned_of() {
         all.iter_mut().for_each(|t| {
             t.connections = Some(Connections { states, tracked: Some(tracked), unanswered: None })
         });
-        summarise(&campaign(), &all, Stopped::Trials, 0).warnings.join(" ")
+        summarise(&campaign(), &all, Stopped::Trials, 0)
+            .warnings
+            .iter()
+            .map(|w| w.text.clone())
+            .collect::<String>()
     };
     let warned = with(States::New, 20);
     assert!(warned.contains("only 2.0 % of the frames opened a connection"), "{warned}");

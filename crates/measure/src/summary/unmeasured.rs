@@ -27,7 +27,7 @@ pub(super) fn unmeasured(
     let slots = campaign.slots.iter().filter(|s| s.imported.is_none() && !skipped(s));
     let of_slot = |slot: &Slot| {
         let why = why(campaign, slot, rows.get(slot.id)?, trials, stopped)?;
-        Some(Unmeasured { slot: slot.id, name: campaign.name_of(slot.id), why })
+        Some(Unmeasured { slot: slot.id, name: slot.name.clone(), why })
     };
     slots.filter_map(of_slot).collect()
 }
@@ -70,7 +70,7 @@ fn is_meant_to_drop(campaign: &Campaign, slot: &Slot) -> bool {
 fn drops_all(campaign: &Campaign, slot: &Slot, row: &Row, trials: &[&TrialRecord]) -> String {
     let addresses = if slot.family == "IPv6" { "2001:2::/48" } else { "198.18.0.0/15" };
     let losses = losses_by_place(trials);
-    let place = losses.first().map_or("", |(place, _)| place);
+    let place = losses.first().map_or("", |loss| &loss.place);
     let between = match &campaign.planned {
         Some(_) => "{in} and {out}",
         None => "the DUT's two interfaces",

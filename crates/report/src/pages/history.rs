@@ -22,7 +22,7 @@ const CAUSES: usize = 6;
 /// What `linerate history` prints. ASCII only.
 pub fn history(history: &History) -> Document {
     let mut page = Document::default();
-    if history.timelines.iter().any(|t| t.key.machine == "SIMULATED") {
+    if history.timelines.iter().any(|t| t.key.simulated) {
         let loud = "SIMULATED: some of the figures below are of a simulated DUT inside linerate, NOT of any machine.";
         page.paragraph(loud, Tone::Warning);
         page.gap();

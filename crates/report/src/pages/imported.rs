@@ -26,7 +26,8 @@ pub fn page(
     settings(page, campaign);
     equilibria(page, origin);
     where_from(page, campaign, origin, host);
-    page.warnings(&summary.warnings);
+    let name = |slot: Option<usize>| slot.map_or(String::new(), |s| format!("{}: ", campaign.name_of(s)));
+    page.warnings(summary.warnings.iter().map(|w| format!("{}{}", name(w.slot), w.text)));
 }
 
 /// The fastest and the slowest set, in a sentence.

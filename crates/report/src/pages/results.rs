@@ -30,7 +30,7 @@ pub struct Shown<'a> {
 impl Shown<'_> {
     /// The name of a cell.
     fn name(&self, cell: usize) -> String {
-        self.shortened(&self.campaign.name_of(cell))
+        self.shortened(self.campaign.name_of(cell))
     }
 
     /// The name of a row.
@@ -137,23 +137,15 @@ fn skipped(page: &mut Document, shown: &Shown<'_>) {
 
 /// What a reader must know before believing; what is said of several cells, once, with the figures of the first.
 fn warnings(page: &mut Document, shown: &Shown<'_>) {
-    let said = shown.summary.warnings.iter().map(|warning| {
-        let of = |r: &Row| Some((shown.shortened(&r.name), after(warning, &r.name)?));
-        let (name, text) = shown.summary.rows.iter().find_map(of).unzip();
-        let text = text.unwrap_or(warning);
-        let key: String = text.chars().filter(|c| name.is_none() || !c.is_ascii_digit()).collect();
-        (key, (name, text))
+    let said = shown.summary.warnings.iter().map(|w| {
+        let words: String = w.text.chars().filter(|c| !c.is_ascii_digit()).collect();
+        ((w.slot.is_some(), words), w)
     });
     page.warnings(together(said).iter().map(|(_, said)| {
-        let names: Vec<String> = said.iter().filter_map(|(name, _)| name.clone()).collect();
+        let names: Vec<String> = said.iter().filter_map(|w| Some(shown.name(w.slot?))).collect();
         let who = if names.is_empty() { String::new() } else { format!("{}: ", listed(&names)) };
-        format!("{who}{}", said[0].1)
+        format!("{who}{}", said[0].text)
     }));
-}
-
-/// What a warning says of a cell.
-fn after<'a>(warning: &'a str, name: &str) -> Option<&'a str> {
-    warning.strip_prefix(name)?.strip_prefix(": ")
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub(super) fn slot(
 ) -> Slot {
     Slot {
         id,
+        name: format!("{variant} {} {length} B", if length == 84 { "IPv6" } else { "IPv4" }),
         variant: variant.into(),
         family: if length == 84 { "IPv6" } else { "IPv4" }.into(),
         transport: "UDP".into(),
@@ -33,13 +34,9 @@ pub(super) fn slot(
         lengths_fcs: vec![length],
         l4_checksum: true,
         signed: true,
-        asked_fps: None,
         ceiling,
         baseline,
-        flows: None,
-        cpus: None,
-        no_ceiling: false,
-        imported: None,
+        ..Slot::default()
     }
 }
 
@@ -102,6 +99,7 @@ pub(super) fn campaign(mode: Mode) -> Campaign {
         roles,
         slots,
         notes: vec![],
+        standing: BTreeMap::new(),
         planned: Some(Box::new(Planned { file: None, plan, skipped: Vec::new() })),
         imported: None,
     }
@@ -552,6 +550,5 @@ fn a_summary_that_does_not_fit_its_campaign_is_no_panic() {
     let mut c = campaign(Mode::Inline);
     let verdict = summarise(&c, &blocks(&INLINE), Stopped::Precise, 0);
     c.slots.truncate(1);
-    c.planned.as_mut().unwrap().plan.cells.truncate(1);
     assert!(summary(&c, &host(), &verdict).text(WIDE).contains("unknown slot"));
 }

@@ -72,7 +72,7 @@ fn a_folder_becomes_a_campaign() {
         ("Xeon_E5-2650v4_2x12Cores Mellanox", "2016-01-28T20:08:08Z")
     );
     assert_eq!((host.cpus, campaign.asked.flows), (24, 2000));
-    let titles: Vec<String> = campaign.slots.iter().map(Slot::title).collect();
+    let titles: Vec<String> = campaign.slots.iter().map(|slot| slot.name.clone()).collect();
     assert_eq!(titles, ["a IPv4 64 B", "a#2 IPv4"]);
     assert!(campaign.slots.iter().all(|s| !s.is_calibration()));
     let order: Vec<(u64, u32, usize)> = trials.iter().map(|t| (t.trial, t.block, t.slot)).collect();

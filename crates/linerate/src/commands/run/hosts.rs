@@ -172,7 +172,7 @@ impl Site {
     }
 
     /// A line on each host, for the record.
-    pub fn notes(&self) -> Vec<String> {
+    pub fn standing(&self) -> BTreeMap<String, String> {
         let one = |host: &Host| {
             let roles: Vec<&str> = host.roles.iter().map(|role| role.key()).collect();
             let system = self.detected(host).map_or("an unknown system".to_string(), |s| {
@@ -193,7 +193,7 @@ impl Site {
                 ))
             };
             let ends: String = ports(&self.lab, host).iter().filter_map(found).collect();
-            format!("{} ({}): {system}{cpus}{tool}{ends}", host.name, roles.join(", "))
+            (format!("{} ({})", host.name, roles.join(", ")), format!("{system}{cpus}{tool}{ends}"))
         };
         self.lab.hosts.iter().map(one).collect()
     }
@@ -319,10 +319,10 @@ fn cells(plan: &Campaign, lab: Option<&Lab>) -> Result<Prepared> {
 pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     let mut prepared = cells(plan, site.map(|site| &site.lab))?;
     let Some(site) = site else { return Ok(prepared) };
-    prepared.notes.extend(site.notes());
+    prepared.standing = site.standing();
     let signed = site.has_agents()?;
     prepared.slots.iter_mut().for_each(|slot| slot.signed = signed);
-    prepared.notes.extend(images(plan, &site.folder)?);
+    prepared.standing.extend(images(plan, &site.folder)?);
     let of_plan = unmet(site, &plan.requirements)?;
     let steps = site.steps(plan)?;
     let mut lacking = Vec::new();
@@ -334,23 +334,21 @@ pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     Ok(prepared)
 }
 
-/// How a line on an image begins.
-pub const IMAGE: &str = "image ";
-
-/// A line on each image that is to be installed, for the record: with its size and time, by which a changed one is noticed.
+/// Each image that is to be installed, for the record: with its size and time, by which a changed one is noticed.
 ///
 /// # Errors
 /// Those that cannot be read, all at once.
-fn images(plan: &Campaign, folder: &Path) -> Result<Vec<String>> {
+fn images(plan: &Campaign, folder: &Path) -> Result<BTreeMap<String, String>> {
     let named: BTreeSet<&str> =
         plan.lanes.iter().filter_map(|lane| Some(lane.settings.image.as_ref()?.file.as_str())).collect();
-    let (mut notes, mut unread) = (Vec::new(), Vec::new());
+    let (mut images, mut unread) = (BTreeMap::new(), Vec::new());
     for file in named {
         let path = folder.join(file);
         let opened = File::open(&path).and_then(|opened| opened.metadata());
         match opened.and_then(|facts| Ok((facts.modified()?, facts))) {
             Ok((modified, facts)) if facts.is_file() => {
-                notes.push(format!("{IMAGE}{file}: {} bytes of {}", facts.len(), rfc3339_utc(modified)));
+                let size_and_time = format!("{} bytes of {}", facts.len(), rfc3339_utc(modified));
+                images.insert(format!("image {file}"), size_and_time);
             }
             Ok(_) => unread.push(format!("{}: it is no file", path.display())),
             Err(error) => unread.push(format!("{}: {error}", path.display())),
@@ -362,7 +360,7 @@ fn images(plan: &Campaign, folder: &Path) -> Result<Vec<String>> {
             unread.join("; ")
         );
     }
-    Ok(notes)
+    Ok(images)
 }
 
 fn unmet(site: &Site, requirements: &[Requirement]) -> Result<Vec<String>> {

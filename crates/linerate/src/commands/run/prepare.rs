@@ -8,14 +8,14 @@ use linerate_linux::host::cpu;
 use linerate_linux::host::journal::Consent;
 use linerate_linux::lab::Setup;
 use linerate_linux::lab::support::{self, Need};
-use linerate_measure::record::{Roles, Skipped, Slot};
+use linerate_measure::record::{Direction, Roles, Skipped, Slot};
 use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP};
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::settings::Mode;
 use linerate_plan::settings::{Cpus, Dut};
 use linerate_wire::{Family, FlowSpace, FrameSpec, MacAddr, Traffic};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 /// What will be measured.
@@ -26,6 +26,8 @@ pub struct Prepared {
     pub skipped: Vec<Skipped>,
     /// What a reader should know about the frames.
     pub notes: Vec<String>,
+    /// Hosts and images, which must not change while the campaign lasts.
+    pub standing: BTreeMap<String, String>,
     /// Who runs where.
     pub roles: Roles,
     /// How the CPUs are shared.
@@ -84,6 +86,7 @@ impl Prepared {
             slots: Vec::new(),
             skipped: Vec::new(),
             notes: Vec::new(),
+            standing: BTreeMap::new(),
             roles,
             mode,
             backend: Backend::Xdp,
@@ -142,6 +145,8 @@ impl Prepared {
             .with_context(|| format!("the rate of {} cannot be", cell.name))?;
         self.slots.push(Slot {
             id: number,
+            name: cell.name.clone(),
+            direction: Direction::Forward,
             variant: plan.variant_of(cell),
             family: frame.family.to_string(),
             transport: frame.transport.to_string(),

@@ -119,7 +119,7 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
 /// Where frames were lost, and the order they came in.
 fn losses(page: &mut Document, shown: &Shown<'_>) {
     let valid: Vec<&Row> = shown.summary.rows.iter().filter(|r| r.valid_trials > 0).collect();
-    let lossy = |r: &&&Row| r.loss_ratio > 0.0 || r.losses.iter().any(|(_, n)| *n > 0);
+    let lossy = |r: &&&Row| r.loss_ratio > 0.0 || r.losses.iter().any(|l| l.frames > 0);
     if valid.iter().any(|r| lossy(&r)) {
         page.heading("Losses by place, in valid trials");
     } else if !valid.is_empty() {
@@ -129,8 +129,8 @@ fn losses(page: &mut Document, shown: &Shown<'_>) {
     for row in valid.iter().filter(lossy) {
         let text = format!("{}: {} % of the sent frames", shown.name(row.slot), percent(row.loss_ratio));
         page.item("", &text, Tone::Plain);
-        for (place, frames) in row.losses.iter().filter(|(_, n)| *n > 0) {
-            page.item(&format!("  {:>15}  ", grouped(*frames)), place, Tone::Plain);
+        for loss in row.losses.iter().filter(|l| l.frames > 0) {
+            page.item(&format!("  {:>15}  ", grouped(loss.frames)), &loss.place, Tone::Plain);
         }
     }
     for row in valid.iter().filter(|r| r.reordered > 0) {

@@ -28,6 +28,9 @@ pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     if campaign.asked.mode != Mode::Hosts {
         page.fact("host", &machine(shown.host));
     }
+    for (what, state) in &campaign.standing {
+        page.fact("note", &format!("{what}: {state}"));
+    }
     for note in &campaign.notes {
         page.fact("note", note);
     }

@@ -5,7 +5,7 @@ use super::super::tests::{campaign as bench, host, slot, trial};
 use crate::pages::Style;
 use expect_test::expect_file;
 use linerate_measure::audit::{Evidence, audit};
-use linerate_measure::record::{Campaign, Planned, Skipped, TrialRecord};
+use linerate_measure::record::{Campaign, Planned, Skipped, Slot, TrialRecord};
 use linerate_measure::strategy::Stopped;
 use linerate_measure::summary::summarise;
 use linerate_plan::Plan;
@@ -24,7 +24,11 @@ fn campaign(text: &[u8], quick: bool) -> Campaign {
     let plan = Plan::read(text).unwrap().campaign(System::Linux, quick).unwrap().clone();
     let mut campaign = bench(Mode::Inline);
     let cells = plan.cells.iter().enumerate();
-    campaign.slots = cells.map(|(id, c)| slot(id, &c.name, 64, c.ceiling, c.baseline)).collect();
+    let of_cell = |(id, c): (usize, &linerate_plan::campaign::Cell)| Slot {
+        name: c.name.clone(),
+        ..slot(id, &c.name, 64, c.ceiling, c.baseline)
+    };
+    campaign.slots = cells.map(of_cell).collect();
     campaign.planned = Some(Box::new(Planned { file: Some("plan.toml".into()), plan, skipped: Vec::new() }));
     campaign
 }
