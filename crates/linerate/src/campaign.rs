@@ -1,8 +1,8 @@
 //! Runs a campaign on a testbed: takes trials from the strategy, audits each, records it at once, and sums up.
 
-use crate::interrupt::{INTERRUPTED, interrupted};
+use crate::interrupt::interrupted;
 use crate::progress::Progress;
-use crate::testbed::{Testbed, TrialOutcome};
+use crate::testbed::{Request, Testbed, TrialOutcome};
 use anyhow::{Context, Result};
 use linerate_linux::host::memory::peak_rss_bytes;
 use linerate_linux::records::RecordStore;
@@ -43,13 +43,7 @@ impl Finished {
     }
 }
 
-/// Trials recorded before resuming.
-pub struct Earlier {
-    /// Its trials.
-    pub trials: Vec<TrialRecord>,
-}
-
-/// Runs the campaign to its end. A failure in the middle is reported with what was measured until then.
+/// Runs the campaign to its end. `earlier`: the trials recorded before resuming. A failure in the middle is reported with what was measured until then.
 ///
 /// # Errors
 /// The records cannot be written at all; or the trials before do not belong to this campaign.
@@ -58,7 +52,7 @@ pub fn run(
     host: &HostFacts,
     stand: &mut dyn Testbed,
     store: RecordStore,
-    earlier: Option<Earlier>,
+    earlier: Option<Vec<TrialRecord>>,
     progress: &Progress,
 ) -> Result<Finished> {
     if earlier.is_none() {
@@ -66,12 +60,11 @@ pub fn run(
         store.write_host(host)?;
         store.write_campaign(campaign)?;
     }
-    let trials = earlier.map_or(Vec::new(), |e| e.trials);
+    let trials = earlier.unwrap_or_default();
     let design = Design::of(campaign).context("the campaign has no plan")?;
     let (mut strategy, observed) =
         replay(design, &trials).context("going on where the campaign was stopped")?;
-    let before = trials.last().map_or(0, TrialRecord::ended_ns);
-    let before = Duration::from_nanos(before);
+    let before = Duration::from_nanos(trials.last().map_or(0, TrialRecord::ended_ns));
     let began = Instant::now();
     let mut conductor = Conductor { campaign, stand, store, trials, observed, began, before };
     let (stopped, failure) = conductor.all_trials(strategy.as_mut(), progress);
@@ -137,7 +130,8 @@ impl Conductor<'_> {
         let name = || self.campaign.name_of(request.slot);
         let title = || format!("trial {} ({})", self.trials.len(), name());
         let timing = self.campaign.asked.timing.lasting(request.duration_ns);
-        let shown = self.stand.run(request.slot, request.load, timing, &INTERRUPTED).with_context(title)?;
+        let wanted = Request { slot: request.slot, rate: request.load, timing };
+        let shown = self.stand.run(&wanted).with_context(title)?;
         let ended_ns = (self.before + self.began.elapsed()).as_nanos() as u64;
         let took_ns = ended_ns.saturating_sub(began_ns);
         let record = TrialRecord { took_ns, ..self.record(request, began_ns, timing, shown) };

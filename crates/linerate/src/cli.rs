@@ -1,46 +1,20 @@
 //! The command line: what can be asked, and help that teaches by example.
 
-mod bench;
-mod benchlab;
-mod campaign;
-mod compare;
-mod conduct;
-mod history;
-mod import;
-mod lab;
-mod lab_check;
-mod lab_restore;
-mod plan;
-mod receive;
-mod reproduce;
-mod rules;
-mod run;
-mod send;
-mod shared;
-mod show;
-mod stat;
-mod values;
-
-pub use bench::Bench;
-pub use campaign::CampaignArgs;
-pub use compare::{Compare, Share};
-pub use conduct::Conduct;
-pub use history::History;
-pub use import::{Benchlab, Import, ImportFrom, Netbenches};
-pub use lab::{Lab, LabAction, LabExample};
-pub use lab_check::LabCheck;
-pub use lab_restore::LabRestore;
-pub use plan::{Plan, PlanAction};
-pub use receive::Receive;
-pub use reproduce::Reproduce;
-pub use rules::Rules;
-pub use run::Run;
-pub use send::Send;
-pub use shared::{Printed, named};
-pub use show::{Documents, Show};
-pub use stat::Stat;
-pub use values::FamilyChoice;
-
+use crate::commands::bench::Bench;
+use crate::commands::compare::Compare;
+use crate::commands::conduct::Conduct;
+use crate::commands::documents::Documents;
+use crate::commands::history::History;
+use crate::commands::import::Import;
+use crate::commands::lab::Lab;
+use crate::commands::plan_file::Plan;
+use crate::commands::receive::Receive;
+use crate::commands::reproduce::Reproduce;
+use crate::commands::rules::Rules;
+use crate::commands::run::Run;
+use crate::commands::send::Send;
+use crate::commands::show::Show;
+use crate::commands::stat::Stat;
 use clap::{Parser, Subcommand};
 
 /// How many packets does this router or firewall forward, why not more, and which setting makes it faster?

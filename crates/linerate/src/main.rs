@@ -10,14 +10,14 @@ macro_rules! eprintln {
     ($($text:tt)*) => { eprint!("{}\n", format_args!($($text)*)) };
 }
 
+mod args;
 mod campaign;
 mod cli;
 mod commands;
+mod input;
 mod interrupt;
 mod output;
-mod points;
 mod progress;
-mod rule_files;
 mod testbed;
 
 use clap::Parser;

@@ -1,6 +1,6 @@
 //! Standard output and standard error: how all verbs print.
 
-use crate::cli::Printed;
+use crate::args::Printed;
 use anyhow::Result;
 use linerate_linux::descriptors::stdout_was_writable;
 use linerate_measure::record::{Campaign, HostFacts, Summary};
@@ -76,13 +76,24 @@ pub const USAGE: u8 = 2;
 /// Exit status after Ctrl-C, as shells have it (128 + SIGINT).
 pub const INTERRUPTED: u8 = 130;
 
-/// Arguments that do not make sense: exit status [`USAGE`].
+/// Arguments that do not make sense, or files of a user's that have faults: exit status [`USAGE`].
 #[derive(Debug)]
-pub struct UsageError(pub String);
+pub struct UsageError {
+    text: String,
+    /// Whether the text is a page, which is shown as it is.
+    is_page: bool,
+}
+
+impl UsageError {
+    /// Tells the user.
+    pub fn tell(&self) {
+        if self.is_page { eprint!("{}", self.text) } else { tell(&self.text) }
+    }
+}
 
 impl std::fmt::Display for UsageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -90,24 +101,17 @@ impl std::error::Error for UsageError {}
 
 /// Makes a usage error of anything that can be shown.
 pub fn usage(error: impl std::fmt::Display) -> anyhow::Error {
-    UsageError(error.to_string()).into()
+    UsageError { text: error.to_string(), is_page: false }.into()
 }
 
-/// Files that a user wrote and that have faults: they are shown line by line, and the exit status is [`USAGE`].
-#[derive(Debug)]
-pub struct Faulty(pub Document);
-
-impl std::fmt::Display for Faulty {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0.text(style()))
-    }
-}
-
-impl std::error::Error for Faulty {}
-
-/// An error of the faults in one file.
+/// An error of the faults in one file: they are shown line by line.
 pub fn faulty(file: impl std::fmt::Display, faults: &[Diagnostic]) -> anyhow::Error {
-    Faulty(pages::diagnostics(&file.to_string(), faults)).into()
+    faulty_page(&pages::diagnostics(&file.to_string(), faults))
+}
+
+/// An error of faults that are shown as a page.
+pub fn faulty_page(page: &Document) -> anyhow::Error {
+    UsageError { text: page.text(style()), is_page: true }.into()
 }
 
 /// Prints a page.
@@ -123,12 +127,13 @@ pub fn result<R: Serialize>(
     how: &Printed,
     record: impl FnOnce() -> R,
     page: impl FnOnce() -> Document,
-) -> Result<()> {
+) -> Result<ExitCode> {
     if how.is_json() {
-        return print_json(&record());
+        print_json(&record())?;
+    } else {
+        show(how.format(), &page());
     }
-    show(how.format(), &page());
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints a record as JSON.
@@ -150,7 +155,7 @@ pub fn print_campaign(
     campaign: &Campaign,
     host: &HostFacts,
     summary: &Summary,
-) -> Result<()> {
+) -> Result<ExitCode> {
     let record = || json!({ "directory": directory, "campaign": campaign, "host": host, "summary": summary });
     result(how, record, || pages::summary(campaign, host, summary))
 }

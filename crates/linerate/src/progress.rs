@@ -1,6 +1,7 @@
 //! A line that says how far something is: on terminals only, and never on standard output.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use linerate_linux::netbenches::Progress as Seen;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -34,35 +35,36 @@ impl Progress {
         shown(bar, "{bar:24} {elapsed:>3} of at most {prefix}  {msg}", &format!("{} s", budget.as_secs()))
     }
 
-    /// A line for reading: of `total` bytes, or of nobody knows how many.
-    pub fn reading(name: &str, total: Option<u64>) -> Self {
+    /// A line for bytes: of `total`, or of nobody knows how many.
+    pub fn of_bytes(name: &str, total: Option<u64>) -> Self {
         let template = match total {
             Some(_) => "{bar:24} {percent:>3} % of {prefix}",
             None => "{bytes} of {prefix}",
         };
-        let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
-        shown(bar, template, name)
-    }
-
-    /// A line for something that does not say how far it is.
-    pub fn busy(what: &str) -> Self {
-        let line = shown(ProgressBar::no_length(), "{spinner} {elapsed:>3}  {prefix}", what);
-        if !line.bar.is_hidden() {
-            line.bar.enable_steady_tick(Duration::from_millis(200));
-        }
-        line
+        shown(total.map_or_else(ProgressBar::no_length, ProgressBar::new), template, name)
     }
 
     /// A line for work of unknown length, which [`Progress::say`] fills.
     pub fn of_steps() -> Self {
-        shown(ProgressBar::no_length(), "{elapsed:>3}  {msg}", "")
+        let line = shown(ProgressBar::no_length(), "{elapsed:>3}  {msg}", "");
+        if !line.bar.is_hidden() {
+            line.bar.enable_steady_tick(Duration::from_secs(1));
+        }
+        line
     }
 
-    /// The same for what is usually over in a moment: nothing is shown for two seconds.
-    pub fn of_quick_steps() -> Self {
+    /// The same for files that are usually read in a moment: nothing is shown for two seconds.
+    pub fn of_files() -> Self {
         let bar = ProgressBar::new_spinner();
         bar.set_draw_target(ProgressDrawTarget::hidden());
         Progress { bar, from: Instant::now() + PATIENCE }
+    }
+
+    /// Says how many files have been read, from time to time: a clock for each would cost more than the file.
+    pub fn files(&self, seen: Seen) {
+        if seen.files.is_multiple_of(64) {
+            self.say(format!("{} files, {} MB read", seen.files, seen.bytes / 1_000_000));
+        }
     }
 
     /// Says what is going on now.
@@ -84,7 +86,7 @@ impl Progress {
         self.bar.set_position(elapsed.as_millis() as u64);
     }
 
-    /// Moves to so many bytes read.
+    /// Moves to so many bytes.
     pub fn advance_bytes(&self, bytes: u64) {
         self.bar.set_position(bytes);
     }

@@ -1,22 +1,157 @@
 //! `linerate bench`: a plan out of arguments, carried out as any other.
 
 use super::run::{self, Session};
-use crate::cli::{Bench, FamilyChoice};
+use crate::args::CampaignArgs;
+use crate::args::values::{Cpus, Sizes, cpu_list, duration, families, mapping, own_backend, sizes};
+use crate::input;
 use crate::output::{print, usage};
-use crate::rule_files;
 use anyhow::{Context, Result};
+use clap::Args;
+use clap::builder::ArgPredicate;
 use linerate_linux::host::cpu;
 use linerate_plan::campaign::Campaign;
+use linerate_plan::rules::Families;
 use linerate_plan::rules::own::Meaning;
-use linerate_plan::settings::System;
+use linerate_plan::settings::{self, States, System};
 use linerate_plan::text_form::rate;
-use linerate_plan::units::Rate;
-use linerate_plan::{Diagnostic, Plan, duration_text};
-use linerate_wire::Transport;
+use linerate_plan::units::{Rate, parse_link_speed};
+use linerate_plan::{Backend, BuiltIn, Diagnostic, Plan, duration_text};
+use linerate_wire::{FlowOrder, Transport};
+use serde::Serialize;
+use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo linerate bench                            IPv4 and IPv6, smallest frames, 2,000 flows
+  sudo linerate bench --variant nft-stateless --variant nft-stateful
+  sudo linerate bench --rules /etc/nftables.conf     what do my own rules cost?
+  sudo linerate bench --rules fw.nft --map eth1=in --map eth0=out --map 192.168.1.0/24=in
+  sudo linerate bench --sizes 64,512,1518,imix --family 4
+  sudo linerate bench --mode threaded --rate 500kpps  open loop: loss and latency at a load
+  sudo linerate bench --variant known-loss=1000  is exactly one loss in 1,000 found?
+  linerate bench                                 without root: a slower tester
+  linerate bench --simulate loss=1000            no packets at all: a simulated DUT
+
+Variants:
+  forwarding           the kernel's routing alone (always measured, as the baseline)
+  nft-stateless        nftables filter without connection tracking
+  nft-stateful         nftables filter with connection tracking; established connections pass first
+  nat                  nftables masquerade
+  bridge               a bridge instead of a router
+  routed-bridge        a router whose inside interface is the only member of a bridge that has the address
+  macvlan, vlan        a router whose interfaces are macvlan, or 802.1Q VLANs, on top of the two ends
+  vxlan                a router that puts frames into a VXLAN tunnel towards the receiver
+  nested               a router in a network stack of its own: a nested network namespace
+  xdp                  an XDP program that forwards by the kernel's routing table
+  known-rate=N         passes exactly N frames/s on each CPU: a DUT with a known answer
+  known-loss=N         loses exactly every N-th frame
+  known-duplication=N  sends exactly every N-th frame twice
+  known-delay=T        delays every frame by T, up to 200us
+
+Rule files: input of nft, or output of iptables-save. They are loaded in the lab's namespace, never on this host.
+Their interfaces and networks stand for the lab's: `in` is the generator's side, `out` the receiver's. Without --map
+linerate guesses which is which, and prints its guess. docs/rules.md has more.
+
+These arguments are a plan: --print-plan prints it, `linerate run` carries it out, and `linerate run --resume DIR`
+continues a campaign that was stopped.
+
+Exit status: 0 measured; 1 an error, or a variant without a result: none of its trials was valid, or it dropped
+every frame (except known-loss=1); 2 bad arguments; 3 --fail-if-slower found a slower variant; 4 everything is
+skipped; 130 interrupted (the results so far are recorded and shown).")]
+pub struct Bench {
+    /// Variant of the DUT (see below); may be repeated. The same variant twice compares it with itself
+    #[arg(long = "variant", value_name = "VARIANT")]
+    pub variants: Vec<BuiltIn>,
+
+    /// A DUT with the rules of this file (nft or iptables-save); may be repeated. Implies IPv4 alone, unless --family is given
+    #[arg(long = "rules", value_name = "FILE")]
+    pub rules: Vec<PathBuf>,
+
+    /// Which end of the lab an interface or network of the rule files stands for: eth0=out, 192.168.1.0/24=in,
+    /// 198.18.0.0/15=elsewhere; may be repeated [default: guessed and printed]
+    #[arg(long = "map", value_name = "NAME=END", value_parser = mapping, requires = "rules")]
+    pub map: Vec<(String, Meaning)>,
+
+    /// Frame lengths in bytes with FCS, measured side by side: 64,1518,imix,genome:aaafg,rfc2544
+    #[arg(long, value_name = "LIST", value_parser = sizes, default_value = "64")]
+    pub sizes: Sizes,
+
+    /// IP version
+    #[arg(long, value_parser = families(), default_value_if("rules", ArgPredicate::IsPresent, "4"), default_value = "both")]
+    pub family: Families,
+
+    /// Flows, up to 5,000,000
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
+    pub flows: u32,
+
+    /// State of the connections when a trial begins, for DUTs that track them: established (seen in both directions), one-way (never
+    /// answered), new (unknown: each flow opens one)
+    #[arg(long, value_name = "STATES", default_value = "established")]
+    pub states: States,
+
+    /// Order of flows: sequential, random (RFC 4814: uniform), zipf:EXPONENT
+    #[arg(long, value_name = "ORDER", default_value = "sequential")]
+    pub order: FlowOrder,
+
+    /// Offered load: max, 500kpps, 1Gbit/s:l1 (with preamble and gap), 1Gbit/s:l2, 50% (of --link-speed)
+    #[arg(long, value_name = "RATE", default_value = "max")]
+    pub rate: Rate,
+
+    /// Link speed that percentages of line rate refer to
+    #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
+    pub link_speed: Option<f64>,
+
+    /// Length of one trial; trials of all slots alternate
+    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = duration)]
+    pub duration: Duration,
+
+    /// Trials of each slot [default: until the intervals of the ratios are narrower than 2 %, or the budget is used up]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub trials: Option<u32>,
+
+    /// inline: closed loop on the generator's CPU, cost per frame. threaded: open loop, the DUT has CPUs of its own
+    #[arg(long, value_parser = ["inline", "threaded"], default_value = "inline")]
+    pub mode: String,
+
+    /// CPUs of the generator, one thread each: 1 or 0,2-3
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    pub cpus: Option<Cpus>,
+
+    /// CPUs of the DUT, in threaded mode
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    pub dut_cpus: Option<Cpus>,
+
+    /// Protocol above IP: udp, tcp (SYN segments) or icmp (echo requests)
+    #[arg(long, default_value = "udp")]
+    pub transport: Transport,
+
+    /// How frames leave and arrive [default: xdp for root, af-packet in a user namespace for everyone else]
+    #[arg(long, value_name = "BACKEND", value_parser = own_backend())]
+    pub port: Option<Backend>,
+
+    /// Leave the UDP checksum of IPv4 frames zero (RFC 768 permits it), so that GRO has none to verify
+    #[arg(long)]
+    pub no_udp_checksum: bool,
+
+    /// Frames handed over at once, instead of the number that measures best
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub batch: Option<u32>,
+
+    /// One frame in N carries a time stamp
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub stamp_every: u32,
+
+    /// Print the plan of these arguments, and measure nothing: `linerate run` carries it out
+    #[arg(long)]
+    pub print_plan: bool,
+
+    #[command(flatten)]
+    pub campaign: CampaignArgs,
+}
 
 /// Runs the verb.
 ///
@@ -55,6 +190,11 @@ impl Composed {
         self.0.push((line.into(), argument));
     }
 
+    /// A key and its value: JSON writes strings, numbers and lists as TOML does.
+    fn key(&mut self, argument: &'static str, key: &str, value: impl Serialize) {
+        self.line(argument, format!("{key} = {}", json!(value)));
+    }
+
     fn section(&mut self, argument: &'static str, name: &str) {
         self.line("", "");
         self.line(argument, format!("[{name}]"));
@@ -65,7 +205,7 @@ impl Composed {
     }
 
     fn campaign(&self) -> Result<Campaign> {
-        let mut files = |name: &str| rule_files::text(Path::new(name));
+        let mut files = |name: &str| input::rules(Path::new(name));
         let plan = Plan::read_with(self.text().as_bytes(), &mut files).map_err(|faults| {
             usage(faults.iter().map(|fault| self.told(fault)).collect::<Vec<_>>().join("\nlinerate: "))
         })?;
@@ -94,56 +234,54 @@ impl Composed {
     }
 }
 
-/// A text as TOML has it.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
 fn compose(args: &Bench) -> Result<Composed> {
     let mut plan = Composed::default();
-    plan.line("", "title = \"linerate bench\"");
-    plan.line("", "question = \"How many frames does this machine forward?\"");
+    plan.key("", "title", "linerate bench");
+    plan.key("", "question", "How many frames does this machine forward?");
     lab(args, &mut plan);
     let families = traffic(args, &mut plan)?;
     let variants = variants(args, &mut plan)?;
-    let several_sizes = args.sizes.0.len() > 1;
-    if families.len() > 1 {
-        factor(&mut plan, "--family", "family", &families);
-    }
-    if several_sizes {
-        factor(&mut plan, "--sizes", "size", &args.sizes.0.iter().map(size).collect::<Vec<_>>());
+    let sizes: Vec<String> = args.sizes.0.iter().map(size).collect();
+    for (argument, name, levels) in
+        [("--family", "family", families.as_slice()), ("--sizes", "size", sizes.as_slice())]
+    {
+        if levels.len() > 1 {
+            plan.section("", &format!("factors.{name}"));
+            plan.key(argument, "sets", format!("traffic.{name}"));
+            plan.key(argument, "levels", levels);
+        }
     }
     plan.section("", "compare");
     // Each ratio that a reader will look at decides when to stop; where there is none, the share of the tester's ceiling.
-    let interests = match (variants > 1, families.len() > 1) {
-        (true, true) => "\"variants\", \"levels\"",
-        (true, false) => "\"variants\"",
-        (false, true) => "\"levels\"",
-        (false, false) => "\"ceilings\"",
+    let interests: &[&str] = match (variants > 1, families.len() > 1) {
+        (true, true) => &["variants", "levels"],
+        (true, false) => &["variants"],
+        (false, true) => &["levels"],
+        (false, false) => &["ceilings"],
     };
-    plan.line("", format!("what = [{interests}]"));
+    plan.key("", "what", interests);
     trials(args, &mut plan);
     Ok(plan)
 }
 
 fn lab(args: &Bench, plan: &mut Composed) {
     plan.section("", "lab");
-    plan.line("--mode", format!("mode = {}", quoted(&args.mode)));
+    plan.key("--mode", "mode", &args.mode);
     for (argument, key, cpus) in
         [("--cpus", "generator-cpus", &args.cpus), ("--dut-cpus", "dut-cpus", &args.dut_cpus)]
     {
         if let Some(cpus) = cpus {
-            plan.line(argument, format!("{key} = \"{}\"", linerate_plan::settings::cpu_list(&cpus.0)));
+            plan.key(argument, key, settings::cpu_list(&cpus.0));
         }
     }
     if let Some(speed) = args.link_speed {
-        plan.line("--link-speed", format!("link-speed = \"{} Mbit/s\"", speed / 1e6));
+        plan.key("--link-speed", "link-speed", format!("{} Mbit/s", speed / 1e6));
     }
     if let Some(port) = &args.port {
-        plan.line("--port", format!("port = {}", quoted(port.name())));
+        plan.key("--port", "port", port.name());
     }
     if let Some(batch) = args.batch {
-        plan.line("--batch", format!("batch = {batch}"));
+        plan.key("--batch", "batch", batch);
     }
 }
 
@@ -151,35 +289,34 @@ fn lab(args: &Bench, plan: &mut Composed) {
 fn traffic(args: &Bench, plan: &mut Composed) -> Result<Vec<String>> {
     let ipv6 = Path::new("/proc/sys/net/ipv6").exists() || args.campaign.simulate.is_some();
     let families: &[&str] = match args.family {
-        FamilyChoice::V6 if !ipv6 => return Err(usage("this kernel has no IPv6: leave --family 6 out")),
-        FamilyChoice::V6 => &["IPv6"],
-        FamilyChoice::Both if ipv6 => &["IPv4", "IPv6"],
-        FamilyChoice::V4 | FamilyChoice::Both => &["IPv4"],
+        Families::Ipv6 if !ipv6 => return Err(usage("this kernel has no IPv6: leave --family 6 out")),
+        Families::Ipv6 => &["IPv6"],
+        Families::Both if ipv6 => &["IPv4", "IPv6"],
+        Families::Ipv4 | Families::Both => &["IPv4"],
     };
     plan.section("", "traffic");
     if let [family] = families {
-        plan.line("--family", format!("family = \"{family}\""));
+        plan.key("--family", "family", family);
     }
     if let [only] = args.sizes.0.as_slice() {
-        plan.line("--sizes", format!("size = {}", quoted(&size(only))));
+        plan.key("--sizes", "size", size(only));
     }
     let transport = match args.transport {
         Transport::Udp => "UDP",
         Transport::Tcp => "TCP",
         Transport::IcmpEcho => "ICMP",
     };
-    plan.line("--transport", format!("transport = \"{transport}\""));
-    plan.line("--flows", format!("flows = {}", args.flows));
-    plan.line("--order", format!("order = \"{}\"", args.order));
+    plan.key("--transport", "transport", transport);
+    plan.key("--flows", "flows", args.flows);
+    plan.key("--order", "order", args.order.to_string());
     if args.rate != Rate::Max {
-        let rate = rate::serialize(&args.rate, serde_json::value::Serializer)?;
-        plan.line("--rate", format!("rate = {rate}"));
+        plan.key("--rate", "rate", rate::serialize(&args.rate, serde_json::value::Serializer)?);
     }
     if args.no_udp_checksum && transport == "UDP" && families.contains(&"IPv4") {
-        plan.line("--no-udp-checksum", "checksum = false");
+        plan.key("--no-udp-checksum", "checksum", false);
     }
-    plan.line("--stamp-every", format!("stamp-every = {}", args.stamp_every));
-    Ok(families.iter().map(|family| family.to_string()).collect())
+    plan.key("--stamp-every", "stamp-every", args.stamp_every);
+    Ok(families.iter().map(ToString::to_string).collect())
 }
 
 /// One length as a plan has it, with its unit.
@@ -188,13 +325,6 @@ fn size(mix: &linerate_wire::FrameMix) -> String {
         [length] => format!("{length} B"),
         _ => mix.to_string(),
     }
-}
-
-fn factor(plan: &mut Composed, argument: &'static str, name: &str, levels: &[String]) {
-    let levels: Vec<String> = levels.iter().map(|level| quoted(level)).collect();
-    plan.section("", &format!("factors.{name}"));
-    plan.line(argument, format!("sets = \"traffic.{name}\""));
-    plan.line(argument, format!("levels = [{}]", levels.join(", ")));
 }
 
 /// What was asked for. Plain forwarding is the baseline of every other variant, unless the user compares something by hand or checks
@@ -214,14 +344,14 @@ fn variants(args: &Bench, plan: &mut Composed) -> Result<usize> {
         let file = path.display().to_string();
         let name = file.rsplit('/').next().unwrap_or_default();
         names.variant(plan, args, "--rules", name, "forwarding");
-        let text = rule_files::text(path).unwrap_or_default();
+        let text = input::rules(path).unwrap_or_default();
         // With several files, each takes of the map what is in it.
         let there = |(name, _): &&(String, Meaning)| args.rules.len() == 1 || text.contains(name.as_str());
         let map: Vec<&(String, Meaning)> = args.map.iter().filter(there).collect();
         unused.retain(|name, _| !map.iter().any(|(there, _)| there == name));
-        plan.line("--rules", format!("rules.file = {}", quoted(&file)));
+        plan.key("--rules", "rules.file", &file);
         for (name, end) in map {
-            plan.line("--map", format!("rules.map.{} = \"{}\"", quoted(name), end));
+            plan.key("--map", &format!("rules.map.{}", json!(name)), end.to_string());
         }
     }
     match unused.keys().next() {
@@ -239,34 +369,34 @@ impl Names {
         let number = self.0.entry(name.into()).or_default();
         *number += 1;
         let name = if *number == 1 { name.into() } else { format!("{name}#{number}") };
-        plan.section(argument, &format!("variants.{}", quoted(&name)));
-        plan.line(argument, format!("from = {}", quoted(from)));
+        plan.section(argument, &format!("variants.{}", json!(name)));
+        plan.key(argument, "from", from);
         if *number > 1 {
-            plan.line(argument, "apart = true");
+            plan.key(argument, "apart", true);
         }
         if !args.states.is_default() {
-            plan.line("--states", format!("states = \"{}\"", args.states));
+            plan.key("--states", "states", args.states.to_string());
         }
     }
 }
 
 fn trials(args: &Bench, plan: &mut Composed) {
-    let time = |time: Duration| quoted(&duration_text(time.as_nanos() as u64));
+    let time = |time: Duration| duration_text(time.as_nanos() as u64);
     // As `bench` has always had it: a number of trials that is asked for is run.
     let budget = args.campaign.budget.or_else(|| args.trials.is_none().then_some(DEFAULT_BUDGET));
     if args.trials.is_none() {
-        plan.line("", format!("until = \"{} %\"", PRECISION_PERCENT));
+        plan.key("", "until", UNTIL);
     }
     plan.section("", "trials");
-    plan.line("--duration", format!("duration = {}", time(args.duration)));
+    plan.key("--duration", "duration", time(args.duration));
     if let Some(trials) = args.trials {
-        plan.line("--trials", format!("blocks = {trials}"));
+        plan.key("--trials", "blocks", trials);
     }
     if let Some(budget) = budget {
-        plan.line("--budget", format!("budget = {}", time(budget)));
+        plan.key("--budget", "budget", time(budget));
     }
     if let Some(seed) = args.campaign.seed {
-        plan.line("--seed", format!("seed = {seed}"));
+        plan.key("--seed", "seed", seed);
     }
 }
 
@@ -274,4 +404,19 @@ fn trials(args: &Bench, plan: &mut Composed) {
 const DEFAULT_BUDGET: Duration = Duration::from_secs(30);
 
 /// Trials go on until all ratios are known this well.
-const PRECISION_PERCENT: u32 = 2;
+const UNTIL: &str = "2 %";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_variant_is_in_the_help() {
+        let mut all = crate::cli::Cli::command();
+        let help = all.find_subcommand_mut("bench").unwrap().render_long_help().to_string();
+        for (name, _) in BuiltIn::list() {
+            assert!(help.contains(name), "{name}");
+        }
+    }
+}

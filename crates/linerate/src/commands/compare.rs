@@ -1,20 +1,51 @@
 //! `linerate compare`: campaigns, variants or plain files held against the first of them.
 
-use crate::cli::{Compare, Share};
+use super::slower::{Claim, MISSED, any_slower};
+use crate::args::{Printed, Share};
+use crate::input;
 use crate::output::{result, usage};
-use crate::points;
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use linerate_linux::records::{self, StoredCampaign};
 use linerate_measure::compare::{
     Comparison, Rates, Settings, chosen, compare, correct, partners, with_shares,
 };
 use linerate_measure::record::Slot;
-use linerate_stats::ministat::{self, Columns, Dataset, Options};
+use linerate_stats::ministat::{self, Columns, Confidence, Dataset, Options};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Exit status of `--fail-if-slower` where something is.
-const SLOWER: u8 = 3;
+/// What to compare, and how.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate compare linerate-results/X               every variant of a campaign with its baseline
+  linerate compare X:forwarding X:nft-stateful      two variants of a campaign, paired by block
+  linerate compare before after                     two campaigns: each variant with its like
+  linerate compare before.txt after.txt             plain files, a rate on each line
+  linerate compare before after --fail-if-slower 3% for CI
+
+After a campaign's folder, :VARIANT selects a part of it: the variant's name, or more of the
+slot's title (\"X:forwarding IPv6 84\"), or the number of the slot (X:1).
+All numbers are rates: more is better.
+
+Exit status: 0 compared; 1 an error; 2 bad arguments; 3 with --fail-if-slower: proven
+slower by that much.")]
+pub struct Compare {
+    /// Campaigns' folders, FOLDER:VARIANT, or files; the first is the reference
+    #[arg(required = true, value_name = "WHAT")]
+    pub what: Vec<String>,
+
+    /// Confidence of the intervals, in percent: 80, 90, 95, 98, 99 or 99.5
+    #[arg(short, long, value_name = "PERCENT", default_value = "95")]
+    pub confidence: Confidence,
+
+    /// Exit with status 3 if anything is proven slower than the reference by at least this much: 3%
+    #[arg(long, value_name = "SHARE")]
+    pub fail_if_slower: Option<Share>,
+
+    #[command(flatten)]
+    pub printed: Printed,
+}
 
 /// ministat takes no set of fewer.
 const ENOUGH_FOR_MINISTAT: usize = 3;
@@ -45,7 +76,7 @@ pub fn run(args: &Compare) -> Result<ExitCode> {
     Ok(verdict(args, &found.comparisons))
 }
 
-fn show_found(args: &Compare, found: &Found) -> Result<()> {
+fn show_found(args: &Compare, found: &Found) -> Result<ExitCode> {
     let Found { comparisons, notes } = found;
     let options = Options { confidence: args.confidence, ..Options::default() };
     let block = |c: &Comparison| {
@@ -62,26 +93,15 @@ fn show_found(args: &Compare, found: &Found) -> Result<()> {
 }
 
 fn verdict(args: &Compare, comparisons: &[Comparison]) -> ExitCode {
-    let Some(Share(limit)) = args.fail_if_slower else { return ExitCode::SUCCESS };
-    let percent = 100.0 * limit;
-    for comparison in comparisons.iter().filter(|c| c.may_be_slower_by(limit)) {
-        eprintln!(
-            "linerate: {}: a slow-down of {percent} % is not proven, and not excluded either: more trials would tell",
-            comparison.other
-        );
-    }
-    let slower: Vec<_> = comparisons.iter().filter(|c| c.slower_by(limit)).collect();
-    for comparison in &slower {
-        let (what, why) = match comparison.handled {
-            Some(_) => ("passes less than", ": it drops frames"),
-            None => ("is slower than", ""),
-        };
-        eprintln!(
-            "linerate: {} {what} {} by {percent} % or more{why}",
-            comparison.other, comparison.reference
-        );
-    }
-    if slower.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(SLOWER) }
+    let Some(limit) = args.fail_if_slower else { return ExitCode::SUCCESS };
+    let claims = comparisons.iter().map(|c| Claim {
+        of: &c.other,
+        than: &c.reference,
+        drops: c.handled.is_some(),
+        is_slower: c.slower_by(limit.0),
+        may_be_slower: c.may_be_slower_by(limit.0),
+    });
+    if any_slower(limit, claims) { ExitCode::from(MISSED) } else { ExitCode::SUCCESS }
 }
 
 /// What has been compared so far, and what could not be.
@@ -260,11 +280,11 @@ impl Source {
 }
 
 fn numbers(path: &Path) -> Result<Rates> {
-    let values = points::read(path, &Columns::default())?;
+    let values = input::numbers(path, &Columns::default())?;
     if values.is_empty() {
-        bail!("{} has no numbers", points::name(path));
+        bail!("{} has no numbers", input::name(path));
     }
-    Ok(Rates { name: points::name(path), values, ..Rates::default() })
+    Ok(Rates { name: input::name(path), values, ..Rates::default() })
 }
 
 impl OpenCampaign {

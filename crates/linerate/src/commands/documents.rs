@@ -1,10 +1,18 @@
 //! Writes the man page and shell completions: what `make install` puts in place.
 
-use crate::cli::{Cli, Documents};
+use crate::cli::Cli;
 use anyhow::{Context, Result};
-use clap::CommandFactory;
+use clap::{Args, CommandFactory};
 use clap_complete::Shell;
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// Write documents.
+#[derive(Debug, Args)]
+pub struct Documents {
+    /// Directory to write to
+    pub directory: PathBuf,
+}
 
 /// Runs the verb.
 ///

@@ -1,15 +1,35 @@
 //! `linerate history`: where the level of results changed, and what else changed there.
 
-use crate::cli::History;
-use crate::output::result;
+use crate::args::Printed;
+use crate::output::{self, result};
 use crate::progress::Progress;
 use anyhow::{Result, bail};
+use clap::Args;
 use linerate_import::history as archive;
-use linerate_linux::{netbenches::read_archive, records};
+use linerate_linux::netbenches::read_archive;
+use linerate_linux::records;
 use linerate_measure::history::{Timelines, campaigns, judge};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate history linerate-results               all campaigns below this folder
+  linerate history linerate-results --json        with every point, for other programs
+  linerate history netbenches/Atom_C2558_4Cores   a part of the public archive
+
+Marks of a plot: * point, o outlier, - level, letters changes.
+
+Exit status: 0 judged, with or without changes; 1 nothing to judge, or a folder cannot be read; 2 bad arguments.")]
+pub struct History {
+    /// Folders with campaigns at any depth, or with a tree laid out as the public archive is
+    #[arg(value_name = "DIR", required = true)]
+    pub directories: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub printed: Printed,
+}
 
 /// Something that was found and could not be used.
 #[derive(Debug, Serialize)]
@@ -32,7 +52,7 @@ struct Input {
 /// # Errors
 /// A folder cannot be read, or holds nothing to judge.
 pub fn run(args: &History) -> Result<ExitCode> {
-    let progress = Progress::of_steps();
+    let progress = Progress::of_files();
     let mut input = Input::default();
     for directory in &args.directories {
         input.read(directory, &progress)?;
@@ -53,16 +73,16 @@ pub fn run(args: &History) -> Result<ExitCode> {
     result(&args.printed, || record, || linerate_report::pages::history(&history))?;
     input.skipped.iter().for_each(tell);
     if input.broken > 0 {
-        eprintln!(
-            "linerate: {} problems in files of the archive (`linerate import` lists them)",
+        output::tell(format!(
+            "{} problems in files of the archive (`linerate import` lists them)",
             input.broken
-        );
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn tell(skipped: &Skipped) {
-    eprintln!("linerate: left out {}: {}", skipped.path.display(), skipped.reason);
+    output::tell(format!("left out {}: {}", skipped.path.display(), skipped.reason));
 }
 
 impl Input {
@@ -80,11 +100,7 @@ impl Input {
                 Err(error) => self.skipped.push(Skipped { path: path.clone(), reason: error.to_string() }),
             }
         }
-        let read = read_archive(directory, &mut |seen| {
-            if seen.files % 64 == 0 {
-                progress.say(format!("{} files, {} MB", seen.files, seen.bytes / 1_000_000));
-            }
-        })?;
+        let read = read_archive(directory, &mut |seen| progress.files(seen))?;
         archive::add(&mut self.timelines, &read);
         if !read.directories.is_empty() {
             self.broken += read.problems.len();

@@ -1,20 +1,68 @@
 //! `linerate import`: results of other tools. What describes labs is in [`super::benchlab`].
 
-use crate::cli::{Import, ImportFrom, Netbenches};
-use crate::output::Output;
-use crate::output::show;
+use super::benchlab::Benchlab;
+use crate::args::Printed;
+use crate::output::{self, Output, show};
 use crate::progress::Progress;
 use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
 use linerate_import::netbenches::records::records;
 use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory, export};
-use linerate_linux::netbenches::{Progress as Seen, visit};
+use linerate_linux::netbenches::visit;
 use linerate_linux::records::ImportStore;
 use linerate_measure::strategy::Stopped;
 use linerate_measure::summary::summarise;
 use linerate_report::document::Tone;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Read what other tools use and leave: results become linerate's records, labs become lab files and plans.
+#[derive(Debug, Args)]
+pub struct Import {
+    /// Whose results.
+    #[command(subcommand)]
+    pub from: ImportFrom,
+}
+
+/// What can be imported.
+#[derive(Debug, Subcommand)]
+pub enum ImportFrom {
+    /// The public FreeBSD forwarding archive, any part of it, or a tree laid out like it.
+    Netbenches(Netbenches),
+    /// A lab that bench-lab.sh drives: its configuration, configuration sets and pkt-gen presets, as a lab file and plans.
+    Benchlab(Benchlab),
+}
+
+/// The public FreeBSD forwarding archive (netbenches), any part of it, or a tree laid out like it.
+///
+/// Reads pkt-gen's logs, the medians published beside them, tables, configurations and facts. Recomputes each run's median as
+/// the archive's script does, holds it against what was published, and names every set that disagrees, with what differs. A second
+/// figure rests on the steady part of each run, found by where its rate changes. Broken files are listed with the reason; they
+/// neither stop the import nor become numbers. Nothing is executed; links are not followed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate import netbenches ~/netbenches                            read and check everything
+  linerate import netbenches ~/netbenches/Atom_C2558_4Cores          one machine
+  linerate import netbenches ~/netbenches --out records              and write records, a campaign per results folder
+  linerate import netbenches . --json | jq 'select(.agrees == false) | .dir, .set, .disagreement'
+
+With --json, problems of files that belong to no set are on standard error.
+
+Exit status: 0 read, whatever it found; 1 the folder cannot be read, holds no results, or the records
+cannot be written; 2 bad arguments.")]
+pub struct Netbenches {
+    /// The archive, or a folder of it
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+
+    /// Write records into this folder, which must be new or empty: a campaign for each results folder
+    #[arg(long, value_name = "RECORDS")]
+    pub out: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub printed: Printed,
+}
 
 /// Runs the verb.
 ///
@@ -28,17 +76,11 @@ pub fn run(args: &Import) -> Result<ExitCode> {
 }
 
 fn netbenches(args: &Netbenches) -> Result<ExitCode> {
-    let line = Progress::of_quick_steps();
-    let mut progress = |seen: Seen| {
-        // A clock for each file would cost more than the file.
-        if seen.files.is_multiple_of(64) {
-            line.say(format!("{} files, {} MB read", seen.files, seen.bytes / 1_000_000));
-        }
-    };
+    let line = Progress::of_files();
     let mut out = args.out.as_deref().map(Records::create).transpose()?;
     let mut directories = Vec::new();
     let mut lines = BufWriter::new(Output);
-    let archive = visit(&args.directory, out.is_some(), &mut progress, |mut directory| {
+    let archive = visit(&args.directory, out.is_some(), &mut |seen| line.files(seen), |mut directory| {
         if args.printed.is_json() {
             for line in export::lines(&directory)? {
                 let _ = writeln!(lines, "{line}");
@@ -108,5 +150,5 @@ impl Records {
 }
 
 fn tell(problem: &FileProblem) {
-    eprintln!("linerate: {}: {}", problem.path.escape_debug(), problem.reason);
+    output::tell(format!("{}: {}", problem.path.escape_debug(), problem.reason));
 }

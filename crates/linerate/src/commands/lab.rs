@@ -1,8 +1,11 @@
 //! `linerate lab`: an embedded lab by hand, and the form of the files that describe real ones.
 
-use crate::cli::{Lab, LabAction, LabExample};
-use crate::output::{print, usage};
+use super::lab_check::LabCheck;
+use super::lab_restore::LabRestore;
+use crate::args::Printed;
+use crate::output::{print, result, tell, usage};
 use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand, ValueEnum};
 use linerate_linux::host::cpu;
 use linerate_linux::host::journal::{Consent, Journal};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
@@ -11,7 +14,86 @@ use linerate_linux::net::registry::{LabRecord, LabState, Registry};
 use linerate_linux::net::{Netns, userns};
 use linerate_plan::BuiltIn;
 use linerate_plan::settings::{Dut, Mode};
+use linerate_report::document::{Document, Tone};
+use serde::Serialize;
 use std::process::ExitCode;
+
+/// An embedded lab by hand, and the lab files of real ones.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo linerate lab up --variant nft-stateful     the tester baseline is lane 0, the variant lane 1
+  sudo ip netns exec linerate-dut0 nft list ruleset
+  sudo linerate send --netns linerate-generator -i g1 -n 1000 &
+  sudo linerate receive --netns linerate-receiver -i r1 -n 1000
+  sudo linerate lab down
+  linerate lab example > LAB.toml                 a lab of real hosts, to begin with
+  linerate lab example three-hosts > LAB.toml     generator, DUT and receiver apart
+  linerate lab check LAB.toml                     find everything that would spoil a campaign
+  linerate lab restore LAB.toml                   undo changes that a killed linerate left on the DUT
+  linerate lab schema > lab.schema.json           for editors that complete and check TOML")]
+pub struct Lab {
+    #[command(subcommand)]
+    pub action: LabAction,
+}
+
+/// What to do with a lab.
+#[derive(Debug, Subcommand)]
+pub enum LabAction {
+    /// Build a lab whose namespaces have names, and leave it up
+    Up {
+        /// Variant of a DUT; may be repeated
+        #[arg(long = "variant", value_name = "VARIANT", default_value = "forwarding")]
+        variants: Vec<BuiltIn>,
+        /// Name of the lab: the namespaces are called NAME-generator, NAME-receiver, NAME-dut0, …
+        #[arg(long, default_value = "linerate", value_parser = lab_name)]
+        name: String,
+        /// Longest frame, in bytes with FCS
+        #[arg(long, value_name = "BYTES", default_value_t = 1518, value_parser = clap::value_parser!(u16).range(64..=16_000))]
+        longest: u16,
+    },
+    /// Remove labs that were left up
+    Down {
+        /// Name of the lab [default: the only one]
+        #[arg(long, value_parser = lab_name)]
+        name: Option<String>,
+        /// All labs
+        #[arg(long, conflicts_with = "name")]
+        all: bool,
+    },
+    /// Show the labs that are up
+    Status {
+        #[command(flatten)]
+        printed: Printed,
+    },
+    /// Print a commented lab file of real hosts to begin with
+    Example {
+        /// One tester beside the DUT, or a generator and a receiver
+        #[arg(value_enum, value_name = "HOSTS", default_value = "two-hosts")]
+        hosts: LabExample,
+    },
+    Check(LabCheck),
+    Restore(LabRestore),
+    /// Print the JSON Schema of lab files
+    Schema,
+}
+
+/// Lab files to begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LabExample {
+    /// A DUT between two ports of one tester
+    TwoHosts,
+    /// A generator, a DUT and a receiver
+    ThreeHosts,
+}
+
+fn lab_name(text: &str) -> Result<String, String> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !text.is_empty() && text.len() <= 40 && text.chars().all(fine) && !text.starts_with(['-', '.']) {
+        Ok(text.to_string())
+    } else {
+        Err(format!("'{text}' cannot be the name of a lab: use up to 40 letters, digits, '-', '_' or '.'"))
+    }
+}
 
 /// Runs the verb.
 ///
@@ -21,7 +103,7 @@ pub fn run(args: &Lab) -> Result<ExitCode> {
     match &args.action {
         LabAction::Up { variants, name, longest } => up(variants, name, *longest),
         LabAction::Down { name, all } => down(name.as_deref(), *all),
-        LabAction::Status { json } => status(*json),
+        LabAction::Status { printed } => status(printed),
         LabAction::Check(args) => super::lab_check::run(args),
         LabAction::Restore(args) => super::lab_restore::run(args),
         LabAction::Example { hosts } => {
@@ -52,13 +134,12 @@ pub fn clear_remains() -> Result<Vec<String>> {
     let cleared =
         Registry::of_this_host().clear_remains().context("clearing the remains of an earlier run")?;
     for name in &cleared {
-        eprintln!("linerate: cleared the remains of lab {name}, whose linerate had been killed");
+        tell(format!("cleared the remains of lab {name}, whose linerate had been killed"));
     }
     let journal = Journal::of_this_host();
-    for words in
-        journal.restore_remains().context("putting back what a killed linerate changed on this host")?
-    {
-        eprintln!("linerate: restored settings that an interrupted run had changed: {words}");
+    let restored = journal.restore_remains();
+    for words in restored.context("putting back what a killed linerate changed on this host")? {
+        tell(format!("restored settings that an interrupted run had changed: {words}"));
     }
     Ok(cleared)
 }
@@ -90,11 +171,7 @@ fn up(variants: &[BuiltIn], name: &str, longest_fcs: u16) -> Result<ExitCode> {
 /// # Errors
 /// A lab of this name exists, or a DUT that ends with this process.
 pub fn can_keep(name: &str, setups: &[Setup]) -> Result<()> {
-    if Registry::of_this_host().list()?.records.iter().any(|r| r.name == name) {
-        return Err(usage(format!(
-            "--keep: a lab named {name} is up already: sudo linerate lab down --name {name}"
-        )));
-    }
+    check_free(&Registry::of_this_host(), name)?;
     match setups.iter().find(|setup| setup.is_program()) {
         Some(setup) => Err(usage(format!(
             "--keep: {} is an eBPF program, which ends with linerate and cannot be left up",
@@ -104,15 +181,20 @@ pub fn can_keep(name: &str, setups: &[Setup]) -> Result<()> {
     }
 }
 
+fn check_free(registry: &Registry, name: &str) -> Result<()> {
+    if registry.list()?.records.iter().any(|record| record.name == name) {
+        bail!("a lab named {name} is up already: sudo linerate lab down --name {name}");
+    }
+    Ok(())
+}
+
 /// Gives the lab's namespaces names and writes them down. Returns what to tell the user.
 ///
 /// # Errors
 /// A lab of this name exists, or the names cannot be made.
 pub fn keep(lab: &EmbeddedLab, name: &str) -> Result<String> {
     let registry = Registry::of_this_host();
-    if registry.list()?.records.iter().any(|r| r.name == name) {
-        bail!("a lab named {name} is up already: linerate lab down --name {name}, or choose another --name");
-    }
+    check_free(&registry, name)?;
     let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_secs());
     let mut record = LabRecord::begin(name, now);
     record.namespaces = lab.names(name);
@@ -179,26 +261,36 @@ fn down(name: Option<&str>, all: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn status(json: bool) -> Result<ExitCode> {
+/// A lab in JSON.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    record: &'a LabRecord,
+    state: LabState,
+}
+
+fn status(how: &Printed) -> Result<ExitCode> {
     let listing = Registry::of_this_host().list()?;
-    if json {
-        let one = |record: &LabRecord| {
-            let mut value = serde_json::to_value(record)?;
-            value["state"] = serde_json::to_value(record.state())?;
-            Ok(value)
-        };
-        let all = listing.records.iter().map(one).collect::<Result<serde_json::Value>>()?;
-        print(&format!("{all:#}\n"));
-        return Ok(ExitCode::SUCCESS);
-    }
     for (path, reason) in &listing.damaged {
-        eprintln!("linerate: {} is damaged: {reason}", path.display());
+        tell(format!("{} is damaged: {reason}", path.display()));
     }
-    if listing.records.is_empty() {
-        print("No lab is up.\n");
+    let shown = |record| Shown { record, state: record.state() };
+    let page = || {
+        let mut page = Document::default();
+        let text: String = listing.records.iter().map(|record| describe(record, None)).collect();
+        let text = if text.is_empty() { "No lab is up." } else { &text };
+        text.lines().for_each(|line| page.code(line, Tone::Plain));
+        page
+    };
+    result(how, || listing.records.iter().map(shown).collect::<Vec<_>>(), page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        assert!(lab_name("../x").is_err() && lab_name("").is_err() && lab_name("a b").is_err());
     }
-    for record in &listing.records {
-        print(&describe(record, None));
-    }
-    Ok(ExitCode::SUCCESS)
 }

@@ -2,97 +2,78 @@
 
 mod shown;
 
-use crate::cli::LabCheck;
-use crate::interrupt::{self, INTERRUPTED as STOP};
-use crate::output::{FAILED, INTERRUPTED, faulty, result};
-use crate::points;
+use crate::args::{Printed, Ssh};
+use crate::input;
+use crate::interrupt::{self, interrupted};
+use crate::output::{FAILED, INTERRUPTED, result};
 use crate::progress::Progress;
-use anyhow::{Context, Result};
-use linerate_hosts::preflight::{self, Needs, frames};
-use linerate_hosts::systems::Facts;
+use crate::testbed::hosts::{Site, read};
+use anyhow::Result;
+use clap::Args;
 use linerate_plan::Diagnostic;
-use linerate_plan::lab::{Lab, MOST_BYTES};
-use linerate_remote::Approach;
-use linerate_remote::survey::{self, Frames};
 use linerate_report::pages;
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+
+/// Find everything that would spoil a campaign in a lab of real hosts.
+///
+/// Connects to all hosts of a lab file by ssh at the same time and compares their answers with the file: whether they can be reached and
+/// used as root, clocks, interfaces, links, speeds, flow control, Ethernet addresses, ARP entries on both ends of each cable, routes,
+/// forwarding, programs, free disk. All problems are reported together, each with its evidence and a remedy.
+///
+/// If the lab file says `isolated = true`, a few pings go over each cable and, where the generator has a route, through the DUT. Replies
+/// and interface counters show where frames arrive. Nothing on the hosts is changed, except that the pings fill their ARP tables.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate lab example > LAB.toml           a lab file to begin with
+  linerate lab check LAB.toml               everything at once; a few seconds
+  linerate lab check LAB.toml --no-frames   without sending anything: while others use the cables
+  linerate lab check LAB.toml --json | jq '.problems[] | select(.severity == \"fault\")'
+
+linerate uses the system's ssh with your keys, agent, jump hosts and configuration, and never asks for a password. A host whose key is
+not in known_hosts is refused: log in once by hand, or use --accept-new-keys. A changed key is always refused.
+A fault would make the campaign fail or measure something else; a warning would make its figures doubtful.
+docs/lab-file.md describes lab files and shows the check of a lab.
+
+Exit status: 0 no faults; 1 faults, or the file cannot be read; 2 the lab file has faults, or bad arguments; 130 interrupted.")]
+pub struct LabCheck {
+    /// The lab file; - is standard input
+    #[arg(value_name = "LAB.toml")]
+    pub lab: PathBuf,
+
+    #[command(flatten)]
+    pub printed: Printed,
+
+    /// Send nothing
+    #[arg(long)]
+    pub no_frames: bool,
+
+    #[command(flatten)]
+    pub ssh: Ssh,
+}
 
 /// Runs the verb.
 ///
 /// # Errors
 /// The lab file cannot be read.
 pub fn run(args: &LabCheck) -> Result<ExitCode> {
-    let file = points::name(&args.lab);
-    let bytes =
-        if points::is_stdin(&args.lab) { points::read_stdin(MOST_BYTES)? } else { contents(&args.lab)? };
-    let lab = Lab::read(&bytes).map_err(|faults| faulty(&file, &faults))?;
+    let file = input::name(&args.lab);
+    let lab = read(&args.lab)?;
     interrupt::install();
-    let found = find_out(&lab, &args.ssh.approach(), !args.no_frames);
-    if interrupt::interrupted() {
+    let progress = Progress::of_steps();
+    let site = Site::reach(lab, args.ssh.approach(), Path::new(""), &progress);
+    let checked = site.map(|mut site| {
+        progress.say("sending a few frames over each cable");
+        let (frames, problems) = site.check(!args.no_frames);
+        (site, frames, problems)
+    });
+    drop(progress);
+    if interrupted() {
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    let Found { facts, frames, problems } = &found;
+    let (Site { lab, facts, .. }, frames, problems) = &checked?;
     let (tried, skipped) = (frames.tried.as_slice(), frames.skipped.as_slice());
-    let checked = pages::LabCheck { file: &file, lab: &lab, facts, problems, tried, skipped };
-    result(&args.printed, || shown::json(&file, &lab, &found), || pages::lab_check(&checked))?;
+    let checked = pages::LabCheck { file: &file, lab, facts, problems, tried, skipped };
+    result(&args.printed, || shown::json(&checked), || pages::lab_check(&checked))?;
     Ok(if problems.iter().any(Diagnostic::is_fault) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
-}
-
-/// Findings about a lab.
-struct Found {
-    facts: BTreeMap<String, Facts>,
-    frames: Frames,
-    problems: Vec<Diagnostic>,
-}
-
-/// Asks, sends, and judges; meanwhile a line says what is going on.
-fn find_out(lab: &Lab, approach: &Approach, send: bool) -> Found {
-    let (tell, told) = channel();
-    std::thread::scope(|scope| {
-        let work = scope.spawn(move || {
-            // Who shows it may be gone: nobody is waited for.
-            let say = |what: &str| drop(tell.send(what.to_string()));
-            say("connecting");
-            let (places, errors) = survey::connect(lab, approach, Some(&STOP));
-            say("asking the hosts");
-            let mut facts = survey::survey(lab, &places, Some(&STOP));
-            facts.extend(errors.iter().map(|(name, error)| (name.clone(), survey::unreachable(error))));
-            let mut frames = Frames::default();
-            if send {
-                say("sending a few frames over each cable");
-                frames = survey::send_frames(lab, &places, &mut facts, Some(&STOP));
-            }
-            let mut problems = preflight::check(lab, &facts, &Needs::default());
-            problems.extend(frames::judge(&frames.tried));
-            Found { facts, frames, problems }
-        });
-        let line = Progress::of_quick_steps();
-        let mut doing = String::new();
-        loop {
-            match told.recv_timeout(Duration::from_millis(200)) {
-                Ok(what) => doing = what,
-                Err(RecvTimeoutError::Timeout) => line.say(doing.clone()),
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-        }
-        work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-}
-
-/// The content of a lab file.
-///
-/// # Errors
-/// It cannot be read.
-pub fn contents(file: &Path) -> Result<Vec<u8>> {
-    let reading = || {
-        format!(
-            "cannot read the lab file {} (`linerate lab example` prints one to begin with)",
-            file.display()
-        )
-    };
-    linerate_linux::files::read(file, MOST_BYTES).with_context(reading)
 }

@@ -1,14 +1,40 @@
 //! `linerate lab restore`: a DUT as it was before a linerate that was killed.
 
-use super::run::hosts::{Site, read};
-use crate::cli::LabRestore;
+use crate::args::Ssh;
 use crate::interrupt;
 use crate::output::{FAILED, print, usage};
 use crate::progress::Progress;
+use crate::testbed::hosts::{Site, read};
 use anyhow::Result;
+use clap::Args;
 use linerate_plan::campaign::Reboot;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Undo changes that a killed linerate left on the DUT of a real lab.
+///
+/// `linerate run` writes every change of a DUT down on this machine before it makes it. It undoes the changes at its end, after an error
+/// and after Ctrl-C. If it was killed or the DUT was unreachable, the next `linerate run` on that DUT undoes them first, or this command
+/// does. It changes nothing else.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate lab restore LAB.toml            undo the changes, and list them
+  linerate lab restore LAB.toml --reboot   also reboot the DUT, if settings of the boot were changed
+
+Exit status: 0 restored, or nothing was changed; 1 something was not restored, or takes effect only when the DUT reboots; 2 the lab file
+has faults or no DUT, or bad arguments.")]
+pub struct LabRestore {
+    /// The lab file
+    #[arg(value_name = "LAB.toml")]
+    pub lab: PathBuf,
+
+    /// Reboot the DUT if settings of the boot were changed
+    #[arg(long)]
+    pub reboot: bool,
+
+    #[command(flatten)]
+    pub ssh: Ssh,
+}
 
 /// Runs the verb.
 ///

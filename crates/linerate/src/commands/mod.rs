@@ -1,30 +1,29 @@
 //! One file per verb.
 
 mod agent;
-mod bench;
+pub mod bench;
 mod benchlab;
-mod compare;
-mod conduct;
-mod documents;
-mod guard;
-mod history;
-mod import;
-mod lab;
+pub mod compare;
+pub mod conduct;
+pub mod documents;
+pub mod history;
+pub mod import;
+pub mod lab;
 mod lab_check;
 mod lab_restore;
-
-mod plan_file;
-mod receive;
-mod reproduce;
-mod rules;
-mod run;
-mod send;
-mod show;
-mod stat;
-mod tally;
+pub mod plan_file;
+mod port;
+pub mod receive;
+pub mod reproduce;
+pub mod rules;
+pub mod run;
+pub mod send;
+pub mod show;
+mod slower;
+pub mod stat;
 
 use crate::cli::{Cli, Command};
-use crate::output::{Faulty, USAGE, UsageError};
+use crate::output::{USAGE, UsageError};
 use anyhow::Result;
 use std::process::ExitCode;
 
@@ -51,15 +50,11 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Agent => agent::run(),
         Command::Documents(args) => documents::run(&args),
     };
-    match done {
-        Err(error) if error.is::<UsageError>() => {
-            eprintln!("linerate: {error}");
+    match done.as_ref().err().and_then(|error| error.downcast_ref::<UsageError>()) {
+        Some(error) => {
+            error.tell();
             Ok(ExitCode::from(USAGE))
         }
-        Err(error) if error.is::<Faulty>() => {
-            eprint!("{error}");
-            Ok(ExitCode::from(USAGE))
-        }
-        other => other,
+        None => done,
     }
 }

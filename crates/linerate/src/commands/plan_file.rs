@@ -1,11 +1,13 @@
 //! `linerate plan`: experiments as files, read and shown, never run.
 
-use super::run::hosts::rehearsal::rehearse;
-use crate::cli::{Plan, PlanAction, Printed};
-use crate::output::{FAILED, USAGE, faulty, print, result, usage};
-use crate::{points, rule_files};
-use anyhow::{Context, Result};
-use linerate_linux::files;
+use crate::args::Printed;
+use crate::args::values::named;
+use crate::input;
+use crate::output::{FAILED, USAGE, faulty, print, result, tell, usage};
+use crate::testbed::hosts::rehearsal::rehearse;
+use crate::testbed::hosts::{folder, read as read_lab};
+use anyhow::Result;
+use clap::{Args, Subcommand};
 use linerate_measure::strategy::first_blocks;
 use linerate_plan as plan;
 use linerate_plan::campaign::{Campaign, Lab as Where};
@@ -20,6 +22,68 @@ use linerate_report::pages;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate plan list                           the plans that come with linerate, by name
+  linerate plan show firewalls                 cells, schedule, duration, and every change on every host
+  linerate plan show firewalls --quick
+  linerate plan show lab/firewalls --lab LAB.toml    the same, and each command on each host
+  linerate plan example > my.toml              a commented plan to begin with
+  linerate plan example firewalls > my.toml    a plan that comes with linerate
+  linerate plan check my.toml                  every fault, with its line, column and remedy
+  linerate plan schema > plan.schema.json      for editors that complete and check TOML
+
+None of these runs or changes anything.
+
+Exit status: 0 no faults; 1 a file cannot be read; 2 a plan has faults, or bad arguments.")]
+pub struct Plan {
+    #[command(subcommand)]
+    pub action: PlanAction,
+}
+
+/// What to do with plans.
+#[derive(Debug, Subcommand)]
+pub enum PlanAction {
+    /// List all faults of plans: file, line, column and remedy
+    Check {
+        /// Plans; - is standard input
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        #[command(flatten)]
+        printed: Printed,
+    },
+    /// Print what a plan will do: cells, schedule, duration, changes, needs and expectations
+    Show {
+        /// The plan: a file, - for standard input, or a name that `plan list` shows
+        #[arg(value_name = "PLAN")]
+        file: PathBuf,
+        /// Its quick form
+        #[arg(long)]
+        quick: bool,
+        /// Operating system of the DUT, if the plan is for several [default: its first]
+        #[arg(long, value_name = "NAME", value_parser = named::<System>())]
+        system: Option<System>,
+        /// Also show the commands on the hosts of this lab file, without connecting to them
+        #[arg(long, value_name = "FILE")]
+        lab: Option<PathBuf>,
+        #[command(flatten)]
+        printed: Printed,
+    },
+    /// List the plans that come with linerate: the experiments of the literature
+    List {
+        #[command(flatten)]
+        printed: Printed,
+    },
+    /// Print a commented plan to begin with, or a plan that comes with linerate
+    Example {
+        /// A name that `plan list` shows
+        #[arg(value_name = "NAME")]
+        name: Option<PathBuf>,
+    },
+    /// Print the JSON Schema of plans
+    Schema,
+}
 
 /// Blocks whose order is shown.
 const BLOCKS_SHOWN: u32 = 3;
@@ -59,20 +123,9 @@ pub fn read(file: &Path) -> Result<Vec<u8>> {
     if let Some(text) = shipped(file).filter(|_| !file.exists() || file.is_dir()) {
         return Ok(text.into());
     }
-    let reading = || {
-        let hint = if file.components().count() == 1 && file.extension().is_none() {
-            " (`linerate plan list` has the names of those that come with linerate)"
-        } else {
-            ""
-        };
-        format!("cannot read the plan {}{hint}", file.display())
-    };
-    files::read(file, MOST_BYTES).with_context(reading)
-}
-
-/// As [`read`], and `-` is standard input: a plan that is only looked at needs no place beside its lab file.
-fn read_any(file: &Path) -> Result<Vec<u8>> {
-    if points::is_stdin(file) { points::read_stdin(MOST_BYTES) } else { read(file) }
+    let may_be_name = file.components().count() == 1 && file.extension().is_none();
+    let remedy = " (`linerate plan list` has the names of those that come with linerate)";
+    input::read(file, MOST_BYTES, ["plan", if may_be_name { remedy } else { "" }])
 }
 
 /// Takes a plan apart that was read from here: rule files that it names are beside it.
@@ -81,7 +134,7 @@ fn read_any(file: &Path) -> Result<Vec<u8>> {
 /// Everything that is wrong with it.
 pub fn parse(file: &Path, bytes: &[u8]) -> std::result::Result<plan::Plan, Vec<Diagnostic>> {
     let folder = file.parent().unwrap_or(Path::new(""));
-    plan::Plan::read_with(bytes, &mut |name| rule_files::text(&folder.join(name)))
+    plan::Plan::read_with(bytes, &mut |name| input::rules(&folder.join(name)))
 }
 
 /// The form of a plan that is asked for, on a system.
@@ -102,6 +155,19 @@ pub fn campaign<'p>(
         let names: Vec<&str> = plan.systems().iter().map(|s| s.key()).collect();
         usage(format!("{name} is not for {system}: it is for {}", names.join(", ")))
     })
+}
+
+/// Refuses a lab file for a plan that has no use for it.
+///
+/// # Errors
+/// The plan is for the embedded lab.
+pub fn check_lab(plan: &Campaign, name: &str, given: bool) -> Result<()> {
+    match plan.lab {
+        Where::Embedded { .. } if given => {
+            Err(usage(format!("{name} is for the embedded lab of this machine: --lab has no meaning for it")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn example(name: Option<&Path>) -> Result<ExitCode> {
@@ -135,26 +201,25 @@ fn list(how: &Printed) -> Result<ExitCode> {
         };
         plans.iter().map(one).collect::<Vec<_>>()
     };
-    result(how, record, || pages::plan_list(&plans))?;
-    Ok(ExitCode::SUCCESS)
+    result(how, record, || pages::plan_list(&plans))
 }
 
 fn check(files: &[PathBuf], how: &Printed) -> Result<ExitCode> {
     let (mut faulty, mut unreadable) = (false, false);
     let (mut listed, mut page) = (Vec::new(), Document::default());
-    if files.iter().filter(|file| points::is_stdin(file)).count() > 1 {
+    if files.iter().filter(|file| input::is_stdin(file)).count() > 1 {
         return Err(usage("standard input (-) can be read once only"));
     }
     for file in files {
-        let bytes = match read_any(file) {
+        let bytes = match read(file) {
             Ok(bytes) => bytes,
             Err(error) => {
-                eprintln!("linerate: {error:#}");
+                tell(format!("{error:#}"));
                 unreadable = true;
                 continue;
             }
         };
-        let name = points::name(file);
+        let name = input::name(file);
         let (told, plan) = match parse(file, &bytes) {
             Ok(plan) => (plan.remarks().to_vec(), Some(plan)),
             Err(faults) => (faults, None),
@@ -181,18 +246,13 @@ fn show_plan(
     lab: Option<&Path>,
     how: &Printed,
 ) -> Result<ExitCode> {
-    let name = points::name(file);
-    let plan = parse(file, &read_any(file)?).map_err(|faults| faulty(&name, &faults))?;
-    let lab = lab.map(super::run::hosts::read).transpose()?;
+    let name = input::name(file);
+    let plan = parse(file, &read(file)?).map_err(|faults| faulty(&name, &faults))?;
+    let lab = lab.map(read_lab).transpose()?;
     let of_lab = |lab: &Lab| lab.dut()?.system?.of_plans();
     let campaign = campaign(&plan, &name, system.or(lab.as_ref().and_then(of_lab)), quick)?;
-    if lab.is_some() && !matches!(campaign.lab, Where::File { .. }) {
-        return Err(usage(format!(
-            "{name} is for the embedded lab of this machine: --lab has no meaning for it"
-        )));
-    }
-    let folder = super::run::hosts::folder(file);
-    let rehearsed = lab.as_ref().map(|lab| rehearse(campaign, lab, folder)).transpose()?;
+    check_lab(campaign, &name, lab.is_some())?;
+    let rehearsed = lab.as_ref().map(|lab| rehearse(campaign, lab, folder(file))).transpose()?;
     // Without a seed in the plan, the run draws one; an example shows what an order looks like.
     let blocks = first_blocks(campaign, campaign.trials.seed.unwrap_or(1), BLOCKS_SHOWN);
     let record = || {
@@ -210,6 +270,5 @@ fn show_plan(
         rehearsed.iter().for_each(|parts| page.append(pages::rehearsal(parts)));
         page
     };
-    result(how, record, page)?;
-    Ok(ExitCode::SUCCESS)
+    result(how, record, page)
 }

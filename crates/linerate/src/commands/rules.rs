@@ -1,18 +1,161 @@
 //! `linerate rules`: rule sets of firewalls, as text.
 
-use crate::cli::Rules;
-use crate::output::Output;
-use crate::output::usage;
+use crate::args::values::{families, named, number};
+use crate::output::{Output, usage};
 use crate::progress::Progress;
 use anyhow::{Context, Result};
+use clap::Args;
 use linerate_plan::Diagnostic;
-
+use linerate_plan::rules::{
+    EntryKind, Families, Firewall, IpfwFormat, Kind, MAX_ENTRIES, MAX_RULES, MAX_STATES, Part, RuleSet,
+};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Bytes after which it may take a while, and progress is shown: some 100 MB are written in a second.
-const MUCH: u64 = 100 << 20;
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate rules nftables --stateless                   the smallest filter
+  linerate rules pf --stateful -o pf.conf               the 2018 paper's, as a file
+  linerate rules ipf --stateless --rules 1000           a thousand rules before the last
+  linerate rules pf --stateless --table 99999 --plain   the archive's table \"100000\", to the byte
+  linerate rules nftables --stateless --table 1M --entries hosts --seed 7
+  linerate rules pf --stateful --states 10M --part loader
+                                                        what /boot/loader.conf needs for ten million states
+  linerate rules iptables --stateless --table 10k --part ipset
+                                                        the ipsets; without --part, the rules
+  linerate rules pf --nat --interface ix1
+  sudo linerate lab up
+  linerate rules nftables --stateful --rules 1k | sudo ip netns exec linerate-dut0 nft -f -
+  sudo linerate lab down
+
+Firewalls:
+  nftables    Linux: nft -f
+  iptables    Linux: iptables-restore and ip6tables-restore, both from one file; tables are ipsets
+  pf          FreeBSD: pfctl -f
+  openbsd-pf  OpenBSD: pfctl -f
+  ipfw        FreeBSD: a shell script, or with --commands what ipfw itself reads
+  ipf         FreeBSD's IP Filter: ipf -f; has no tables
+
+docs/rules.md describes each set and its source.
+
+Exit status: 0 written; 1 it cannot be written; 2 bad arguments, or no such set.")]
+pub struct Rules {
+    /// Whose rules: nftables, iptables, pf, openbsd-pf, ipfw or ipf
+    pub firewall: Firewall,
+
+    #[command(flatten)]
+    pub kind: KindChoice,
+
+    /// IP versions of the addresses [default: both on Linux, 4 elsewhere]
+    #[arg(long, value_parser = families())]
+    pub family: Option<Families>,
+
+    /// Number of rules that match nothing, before the last ones, up to 100,000; for each IP version
+    #[arg(long, value_name = "N", value_parser = rules)]
+    pub rules: Option<u32>,
+
+    /// Number of entries of a table in which each frame's source is looked up, up to 10,000,000; for each IP version
+    #[arg(long, value_name = "N", value_parser = entries)]
+    pub table: Option<u32>,
+
+    /// Entries of rules and table: networks (/24, /64) or hosts
+    #[arg(long, value_parser = named::<EntryKind>(), default_value = "networks")]
+    pub entries: EntryKind,
+
+    /// Draw rules and entries at random from this seed [default: count up from 1.1.1.0/24]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// Add an entry for the test traffic to the table, so that lookups succeed
+    #[arg(long)]
+    pub hit: bool,
+
+    /// Number of states to make room for: pf's limit, and the settings of --part sysctl and --part loader
+    #[arg(long, value_name = "N", value_parser = states)]
+    pub states: Option<u64>,
+
+    /// The interface that translated frames leave by [default on Linux: the lab's, out*]
+    #[arg(long, value_name = "NAME")]
+    pub interface: Option<String>,
+
+    /// pf: do not let pfctl turn rules into a table
+    #[arg(long)]
+    pub no_optimization: bool,
+
+    /// ipfw: write commands for one ipfw process, instead of a shell script
+    #[arg(long)]
+    pub commands: bool,
+
+    /// Part to write: rules, ipset, sysctl (lines of sysctl.conf) or loader (lines of /boot/loader.conf)
+    #[arg(long, value_name = "PART", default_value = "rules")]
+    pub part: Part,
+
+    /// Write no comments: BSD sets are then those of the archive, byte for byte
+    #[arg(long)]
+    pub plain: bool,
+
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// What the rules do with a frame.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct KindChoice {
+    /// Judge each frame by itself
+    #[arg(long)]
+    pub stateless: bool,
+
+    /// Keep a state for each connection
+    #[arg(long)]
+    pub stateful: bool,
+
+    /// Keep states, and replace the generator's addresses by the firewall's own
+    #[arg(long)]
+    pub nat: bool,
+}
+
+impl Rules {
+    /// The rule set that is asked for; it may have faults.
+    pub fn set(&self) -> RuleSet {
+        let kind = match (self.kind.stateful, self.kind.nat) {
+            (true, _) => Kind::Stateful,
+            (_, true) => Kind::Nat,
+            _ => Kind::Stateless,
+        };
+        RuleSet {
+            families: self.family,
+            rules_before: self.rules.unwrap_or(0),
+            table: self.table,
+            entries: self.entries,
+            seed: self.seed,
+            hit: self.hit,
+            states: self.states,
+            interface: self.interface.clone(),
+            optimize: !self.no_optimization,
+            ipfw_format: if self.commands { IpfwFormat::Commands } else { IpfwFormat::Script },
+            ..RuleSet::new(self.firewall, kind)
+        }
+    }
+}
+
+/// Entries of a table that take a while to write: some 100 MB are written in a second.
+const MANY: u32 = 5_000_000;
+
+fn rules(text: &str) -> Result<u32, String> {
+    number(text, 0, MAX_RULES.into()).map(|n| n as u32)
+}
+
+fn entries(text: &str) -> Result<u32, String> {
+    number(text, 0, MAX_ENTRIES.into()).map(|n| n as u32)
+}
+
+fn states(text: &str) -> Result<u64, String> {
+    number(text, 1, MAX_STATES)
+}
 
 /// Runs the verb.
 ///
@@ -25,18 +168,18 @@ pub fn run(args: &Rules) -> Result<ExitCode> {
         return Err(usage(faults.join("\nlinerate: ")));
     }
     let comments = if args.plain { Vec::new() } else { set.comments(args.part) };
+    // A line of progress would be in the way of a text on the terminal.
+    let shows = args.table.is_some_and(|entries| entries > MANY)
+        && (args.output.is_some() || !std::io::stdout().is_terminal());
+    let progress = shows.then(|| Progress::of_bytes("the rule set", None));
     match &args.output {
         Some(path) => {
             let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            let mut out = Counted::new(file, true);
-            set.write_part(args.part, &comments, &mut out)
+            set.write_part(args.part, &comments, &mut Counted { out: file, bytes: 0, progress })
                 .with_context(|| format!("cannot write {}: what is in it is not complete", path.display()))?;
         }
-        None => {
-            let mut out = Counted::new(Output, !std::io::stdout().is_terminal());
-            // Standard output keeps its error to itself until the end.
-            let _ = set.write_part(args.part, &comments, &mut out);
-        }
+        // Standard output keeps its error to itself until the end.
+        None => drop(set.write_part(args.part, &comments, &mut Counted { out: Output, bytes: 0, progress })),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -45,33 +188,43 @@ fn told(fault: Diagnostic) -> String {
     Diagnostic { subject: None, ..fault }.to_string()
 }
 
-/// Where the text goes, with a line that says how much it was once that is much.
+/// Where the text goes, with a line that says how much it is.
 struct Counted<W> {
     out: W,
     bytes: u64,
-    shows: bool,
     progress: Option<Progress>,
-}
-
-impl<W: Write> Counted<W> {
-    /// `shows`: a line of progress would not be in the text's way.
-    fn new(out: W, shows: bool) -> Self {
-        Counted { out, bytes: 0, shows, progress: None }
-    }
 }
 
 impl<W: Write> Write for Counted<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.bytes += written as u64;
-        if self.shows && self.bytes > MUCH {
-            let progress = self.progress.get_or_insert_with(|| Progress::reading("the rule set", None));
-            progress.advance_bytes(self.bytes);
-        }
+        self.progress.iter().for_each(|line| line.advance_bytes(self.bytes));
         Ok(written)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_units_and_bounds() {
+        assert_eq!(
+            [rules("10k"), rules("100_000"), entries("10M")],
+            [Ok(10_000), Ok(100_000), Ok(10_000_000)]
+        );
+        assert_eq!([rules("0"), entries(" 5 ")], [Ok(0), Ok(5)]);
+        assert_eq!(rules("100001"), Err("from 0 to 100000".into()));
+        assert_eq!(states("0"), Err("from 1 to 2147483647".into()));
+        for wrong in
+            ["", "k", "-1", "1.5k", "1kk", "ten", "é", "99999999999999999999", "18446744073709551615k"]
+        {
+            assert!(entries(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! `linerate send`: the generator by hand.
 
-use super::guard::{self, Allowed};
-use super::tally::{self, Tally};
-use crate::cli::Send;
-use crate::interrupt;
-use crate::output::{FAILED, INTERRUPTED, print, usage};
+use super::port::{self, Allowed};
+use crate::args::AtInterface;
+use crate::args::values::{Cpus, count, cpu_list, duration, pkt_gen_rate};
+use crate::interrupt::{self, interrupted};
+use crate::output::{print, result, tell, usage};
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use linerate_linux::host::cpu;
 use linerate_linux::lab::addresses;
 use linerate_linux::net::ethtool::Ethtool;
@@ -14,13 +15,126 @@ use linerate_linux::net::registry::{DEFAULT_ROOT, Registry};
 use linerate_linux::ports::user_generator::FrameSource;
 use linerate_linux::ports::{self, Port, Target, monotonic_ns};
 use linerate_measure::audit::OFFERED_TOLERANCE;
-use linerate_measure::counters::PortCounters;
+use linerate_plan::units::{Rate, parse_link_speed};
+use linerate_report::pages::{self, InterfaceCounts, Sent, Totals};
 use linerate_wire::{
-    FCS_LEN, Family, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport, VlanTag, Writer,
+    FCS_LEN, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport, VlanTag,
+    Writer,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples (spellings of pkt-gen where it has them):
+  sudo linerate lab up                          an embedded lab to send in
+  sudo linerate send --netns linerate-generator -i g1 -n 1000000
+  sudo linerate send --netns linerate-generator -i g1 -R 100k --duration 5s
+  sudo linerate send -i ix0 --isolated-lab ix0 -D 00:1b:21:aa:bb:cc -s 198.18.10.1:2001-198.18.10.20 \\
+       -d 198.19.10.1:2001-198.19.10.100 -l 60
+  linerate send --write frames.pcap -n 1000     the same frames into a file: no interface, no privileges
+
+An interface with a default route, with addresses outside 198.18.0.0/15 and 2001:2::/48, or outside
+linerate's own namespaces is refused unless --isolated-lab names it (RFC 6815).")]
+pub struct Send {
+    #[command(flatten)]
+    pub at: AtInterface,
+    /// Frame length without FCS, as pkt-gen and trafgen count
+    #[arg(short = 'l', long = "len", value_name = "BYTES", conflicts_with = "size", value_parser = clap::value_parser!(u16).range(14..=16_000))]
+    pub length: Option<u16>,
+
+    /// Frame length with FCS, or a mix: 64, imix, genome:aaafg
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<FrameMix>,
+
+    /// Source addresses and ports: 198.18.10.1:2001-198.18.10.20
+    #[arg(short = 's', long, value_name = "RANGE", requires = "destination")]
+    pub source: Option<String>,
+
+    /// Destination addresses and ports
+    #[arg(short = 'd', long, value_name = "RANGE", requires = "source")]
+    pub destination: Option<String>,
+
+    /// Source Ethernet address [default: the interface's]
+    #[arg(short = 'S', long, value_name = "MAC")]
+    pub source_mac: Option<MacAddr>,
+
+    /// Destination Ethernet address [default in a lab of linerate: the DUT's or the receiver's; required elsewhere]
+    #[arg(short = 'D', long, value_name = "MAC")]
+    pub destination_mac: Option<MacAddr>,
+
+    /// Frames to send, all threads together [default: until --duration is over]
+    #[arg(short = 'n', long, value_name = "N", value_parser = count)]
+    pub count: Option<u64>,
+
+    /// Offered load: max, 100k (frames/s), 1Gbit/s:l1, 50%
+    #[arg(short = 'R', long, value_name = "RATE", default_value = "max", value_parser = pkt_gen_rate)]
+    pub rate: Rate,
+
+    /// Link speed that percentages of line rate refer to [default: the interface's speed]
+    #[arg(long, value_name = "SPEED", value_parser = parse_link_speed)]
+    pub link_speed: Option<f64>,
+
+    /// Stop after this time
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub duration: Duration,
+
+    /// Frames handed over at once
+    #[arg(short = 'b', long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub batch: u32,
+
+    /// CPUs to send from, one thread each
+    #[arg(short = 'a', long, value_name = "LIST", value_parser = cpu_list, conflicts_with = "threads")]
+    pub cpus: Option<Cpus>,
+
+    /// Threads, on as many CPUs
+    #[arg(short = 'p', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub threads: u32,
+
+    /// pkt-gen's function: sending is tx
+    #[arg(short = 'f', value_name = "tx", value_parser = ["tx"], hide = true)]
+    pub function: Option<String>,
+
+    /// Number of flows in the benchmark address ranges, without -s and -d
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
+    pub flows: u32,
+
+    /// Order of flows: sequential, random, zipf:EXPONENT
+    #[arg(long, value_name = "ORDER", default_value = "sequential")]
+    pub order: FlowOrder,
+
+    /// IPv4 frames
+    #[arg(short = '4', conflicts_with = "ipv6")]
+    pub ipv4: bool,
+
+    /// IPv6 frames
+    #[arg(short = '6')]
+    pub ipv6: bool,
+
+    /// Protocol above IP: udp, tcp or icmp
+    #[arg(long, default_value = "udp")]
+    pub transport: Transport,
+
+    /// 802.1Q VLAN identifier
+    #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(1..=4094))]
+    pub vlan: Option<u16>,
+
+    /// Send frames without linerate's signature, as pkt-gen does: they may be shorter, but a receiver can only count them
+    #[arg(long)]
+    pub unsigned: bool,
+
+    /// Leave the UDP checksum of IPv4 frames zero
+    #[arg(long)]
+    pub no_udp_checksum: bool,
+
+    /// One frame in N carries a time stamp
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub stamp_every: u32,
+
+    /// Write the frames to a capture file instead of sending them
+    #[arg(id = "file", long = "write", value_name = "FILE", conflicts_with = "interface")]
+    pub write: Option<PathBuf>,
+}
 
 /// Runs the verb.
 ///
@@ -32,14 +146,8 @@ pub fn run(args: &Send) -> Result<ExitCode> {
     if let Some(file) = &args.write {
         return write(args, &traffic, file);
     }
-    let interface = args.interface.as_deref().unwrap_or_default();
-    let allowed = guard::open(
-        args.netns.as_deref(),
-        interface,
-        &args.isolated_lab,
-        Duration::from_secs(args.wait_link),
-    )?;
-    guard::check_mtu(&allowed.link, traffic.mix.max_len_fcs(), args.vlan.is_some())?;
+    let allowed = port::open(&args.at)?;
+    check_mtu(args, &allowed, &traffic)?;
     let cpus = cpus(args)?;
     let load = Load {
         rate: rate(args, &allowed, &traffic.mix, cpus.len())?,
@@ -52,8 +160,22 @@ pub fn run(args: &Send) -> Result<ExitCode> {
         source: args.source_mac.unwrap_or(MacAddr(allowed.link.mac)),
         destination: destination(args, &allowed)?,
     };
-    let mut port = ports::generator(args.port, &allowed.namespace, &[target], &traffic, &cpus)?;
+    let mut port = ports::generator(args.at.port, &allowed.namespace, &[target], &traffic, &cpus)?;
     transmit(args, &allowed, &traffic, &load, port.as_mut())
+}
+
+/// Refuses frames that the interface's MTU does not take: the kernel would drop every one of them.
+fn check_mtu(args: &Send, allowed: &Allowed, traffic: &Traffic) -> Result<()> {
+    let (link, longest) = (&allowed.link, traffic.mix.max_len_fcs());
+    let needed = u32::from(longest).saturating_sub(if args.vlan.is_some() { 22 } else { 18 });
+    if needed > link.mtu {
+        let name = &link.name;
+        bail!(
+            "frames of {longest} bytes need an MTU of {needed}, and {name} has {}: ip link set {name} mtu {needed}",
+            link.mtu
+        );
+    }
+    Ok(())
 }
 
 fn traffic(args: &Send) -> Result<Traffic> {
@@ -81,7 +203,7 @@ fn traffic(args: &Send) -> Result<Traffic> {
     };
     let traffic = Traffic {
         order: args.order,
-        campaign: args.campaign,
+        campaign: args.at.campaign,
         stamp_every: args.stamp_every,
         ..Traffic::new(frame, mix, flows)
     };
@@ -102,7 +224,7 @@ fn write(args: &Send, traffic: &Traffic, file: &Path) -> Result<ExitCode> {
     let mut source = FrameSource::new(&traffic, 0, 1)?;
     let mut buffer = vec![0; usize::from(traffic.mix.max_len_fcs())];
     for number in 0..frames {
-        if interrupt::interrupted() {
+        if interrupted() {
             bail!("interrupted after {number} of {frames} frames: {} is incomplete", file.display());
         }
         let length = source.fill(&mut buffer, 0);
@@ -170,36 +292,34 @@ fn transmit(
 ) -> Result<ExitCode> {
     let route = Route::open(&allowed.namespace)?;
     let before = route.link_by_index(allowed.link.index)?.stats;
-    if !args.json {
+    if args.at.printed.is_text() {
         announce(allowed, traffic, load, port);
     }
     port.start(load)?;
-    let mut tally = Tally::new(args.json, args.normalize, args.report_ms);
-    while !port.finished() && !interrupt::interrupted() {
-        std::thread::sleep(Duration::from_millis(args.report_ms.min(10)));
-        tally.tick("sent", port.frames());
-    }
+    port::watch(&args.at, port, "sent", 10, |_| port.finished());
     let ended = monotonic_ns();
     let began = port.began_ns().unwrap_or(ended);
     port.stop()?;
     // The last batch is handed over after the last frame was written.
     std::thread::sleep(Duration::from_millis(20));
     let after = route.link_by_index(allowed.link.index)?.stats;
-    let counters = port.counters();
-    let seconds = port.active_ns().map_or(ended - began, |ns| ns) as f64 / 1e9;
-    let (sent, refused) = (after.tx_packets - before.tx_packets, after.tx_dropped - before.tx_dropped);
-    report(args, &counters, seconds, sent, refused);
-    warn_of_rate(load.rate, counters.frames, seconds);
-    if counters.frames > 0 && sent + refused == 0 {
-        eprintln!(
-            "linerate: warning: {name} counted none of these frames. Where it is a veth, its other end takes redirected frames only with GRO on or an XDP program: ethtool -K PEER gro on",
-            name = allowed.link.name
-        );
+    let (counters, code) = (port.counters(), port::status(port.frames(), interrupted()));
+    let frames = counters.frames;
+    let seconds = port.active_ns().unwrap_or(ended - began) as f64 / 1e9;
+    let interface = InterfaceCounts {
+        sent: after.tx_packets - before.tx_packets,
+        refused: after.tx_dropped - before.tx_dropped,
+    };
+    let sent = Sent { totals: Totals::new(counters, seconds), interface };
+    result(&args.at.printed, || &sent, || pages::sent(&sent))?;
+    warn_of_rate(load.rate, frames, seconds);
+    if frames > 0 && interface.sent + interface.refused == 0 {
+        tell(format!(
+            "warning: {} counted none of these frames. Where it is a veth, its other end takes redirected frames only with GRO on or an XDP program: ethtool -K PEER gro on",
+            allowed.link.name
+        ));
     }
-    if interrupt::interrupted() {
-        return Ok(ExitCode::from(INTERRUPTED));
-    }
-    Ok(if counters.frames == 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+    Ok(code)
 }
 
 fn announce(allowed: &Allowed, traffic: &Traffic, load: &Load, port: &dyn Port) {
@@ -224,26 +344,8 @@ fn warn_of_rate(asked: Option<f64>, frames: u64, seconds: f64) {
     // A frame at each end of a short run is no error.
     if (offered - asked).abs() > OFFERED_TOLERANCE * asked + 2.0 / seconds {
         let off = 100.0 * (offered / asked - 1.0);
-        eprintln!(
-            "linerate: warning: {asked:.1} frames/s were asked for, and {offered:.1} were sent ({off:+.2} %)"
-        );
-    }
-}
-
-fn report(args: &Send, counters: &PortCounters, seconds: f64, sent: u64, refused: u64) {
-    if args.json {
-        let mut document = tally::totals(counters, seconds);
-        document["counters"] = serde_json::to_value(counters).unwrap_or_default();
-        document["interface"] = serde_json::json!({ "sent": sent, "refused": refused });
-        print(&format!("{document:#}\n"));
-        return;
-    }
-    print(&format!("Sent {}\n", tally::sentence(counters, seconds)));
-    print(&format!("Interface: {sent} sent, {refused} refused (the other end's ring was full)\n"));
-    if counters.stall_ns > 10_000_000 {
-        print(&format!(
-            "The generator was kept from running for up to {} ms at a time\n",
-            counters.stall_ns / 1_000_000
+        tell(format!(
+            "warning: {asked:.1} frames/s were asked for, and {offered:.1} were sent ({off:+.2} %)"
         ));
     }
 }

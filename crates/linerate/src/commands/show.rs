@@ -1,13 +1,34 @@
 //! `linerate show`: the tables of a recorded campaign.
 
-use crate::cli::Show;
-use crate::output::{print, print_campaign, show};
+use crate::args::Printed;
+use crate::output::{print, print_campaign, show, tell};
 use anyhow::Result;
+use clap::Args;
 use linerate_linux::records;
 use linerate_measure::record::SCHEMA;
 use linerate_measure::strategy::Stopped;
 use linerate_measure::summary::summarise;
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// Print the tables of a recorded campaign again.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate show linerate-results/20260101T120000Z-bench --trials
+  linerate show --schema                        what --json prints, as a JSON Schema")]
+pub struct Show {
+    /// The campaign's directory
+    #[arg(required_unless_present = "schema")]
+    pub directory: Option<PathBuf>,
+    /// Also print a line for each trial
+    #[arg(long)]
+    pub trials: bool,
+    #[command(flatten)]
+    pub printed: Printed,
+    /// Print the JSON Schema of the output of `bench`, `run` and `show` with --json (docs/records.md)
+    #[arg(long, conflicts_with_all = ["directory", "trials", "json", "format"])]
+    pub schema: bool,
+}
 
 /// Runs the verb.
 ///
@@ -31,13 +52,13 @@ pub fn run(args: &Show) -> Result<ExitCode> {
         show(args.printed.format(), &linerate_report::pages::trials(&stored.campaign, &stored.trials));
     }
     if !ended {
-        eprintln!(
-            "linerate: this campaign did not come to its end; the above is computed from its {} trials",
+        tell(format!(
+            "this campaign did not come to its end; the above is computed from its {} trials",
             stored.trials.len()
-        );
+        ));
     }
     if stored.cut_off {
-        eprintln!("linerate: the last line of trials.jsonl is cut off and left out");
+        tell("the last line of trials.jsonl is cut off and left out");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,16 +1,16 @@
 //! Connections of a DUT that keeps states: both directions are shown to it before they are measured, and again before they expire.
 
-use super::embedded_plan::TrafficKind;
-use super::{Connections, States};
+use crate::interrupt::interrupted as over;
 use anyhow::{Context, Result};
 use linerate_linux::lab::{EmbeddedLab, Lane};
 use linerate_linux::net::{Netns, conntrack, sysctl};
 use linerate_linux::ports::answer::Answerer;
 use linerate_linux::ports::{self, Target};
+use linerate_measure::record::Connections;
 use linerate_plan::Backend;
+use linerate_plan::settings::States;
 use linerate_wire::{Family, FlowOrder, Load, MacAddr, Traffic, Transport};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Frames a second while connections are established: an answer takes a few microseconds of one CPU. A DUT or an answering thread
@@ -33,8 +33,8 @@ pub struct Shower<'a> {
     pub lab: &'a EmbeddedLab,
     /// The DUT with its links.
     pub lane: &'a Lane,
-    /// The traffic.
-    pub kind: &'a TrafficKind,
+    /// Its frames.
+    pub traffic: &'a Traffic,
     /// High byte of the stream ids.
     pub campaign: u8,
     /// The CPU that the frames are made on.
@@ -47,7 +47,7 @@ impl Shower<'_> {
     ///
     /// # Errors
     /// What the ports or the kernel say.
-    pub fn establish(&self, dut: &Netns, interrupted: &AtomicBool) -> Result<u64> {
+    pub fn establish(&self, dut: &Netns) -> Result<u64> {
         let answerer = Answerer::start(&self.lab.receiver, self.lane.receiver.index, self.campaign)?;
         let target = Target {
             ifindex: self.lane.generator.index,
@@ -58,7 +58,7 @@ impl Shower<'_> {
             order: FlowOrder::Sequential,
             campaign: self.campaign,
             first_stream: STREAM,
-            ..self.kind.traffic.clone()
+            ..self.traffic.clone()
         };
         let cpus: Vec<u32> = self.cpu.into_iter().collect();
         let namespace = &self.lab.generator;
@@ -66,7 +66,6 @@ impl Shower<'_> {
         let flows = traffic.flows.len();
         // A DUT may take a millisecond for a frame; no longer.
         let load = Load::lasting(Duration::from_secs(1) + Duration::from_millis(flows));
-        let over = || interrupted.load(Ordering::Relaxed);
         let mut unanswered = u64::MAX;
         for rate in RATES.into_iter().filter(|rate| *rate == RATES[0] || flows as f64 / rate < LONGEST_ROUND)
         {
@@ -76,7 +75,7 @@ impl Shower<'_> {
                 std::thread::sleep(Duration::from_millis(1));
             }
             generator.stop()?;
-            wait_for_answers(&answerer, over);
+            wait_for_answers(&answerer);
             unanswered = conntrack::unanswered(dut).context("looking at the DUT's connections")?;
             // Flows that the rules drop are never answered, and have no connection either.
             if unanswered == 0 && answerer.frames() - before >= flows || over() {
@@ -88,7 +87,7 @@ impl Shower<'_> {
 }
 
 /// Returns when no answer has left for a while.
-fn wait_for_answers(answerer: &Answerer, over: impl Fn() -> bool) {
+fn wait_for_answers(answerer: &Answerer) {
     let (mut seen, mut since) = (answerer.frames(), Instant::now());
     while since.elapsed() < QUIET && !over() {
         std::thread::sleep(Duration::from_millis(2));

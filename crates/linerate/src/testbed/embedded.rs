@@ -2,9 +2,10 @@
 
 use super::collectors::Scene;
 use super::connections::{Freshness, Shower, Timeouts, tracked};
-use super::embedded_plan::{EmbeddedPlan, SlotLoad};
-use super::tester::Tester;
-use super::{Connections, States, Testbed, TrialOutcome};
+use super::prepare::Prepared;
+use super::tester::{Tester, kinds, streams};
+use super::{Request, TrialOutcome};
+use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use anyhow::{Context, Result, bail};
 use linerate_linux::lab::ledger::{self, Account, Snapshot};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane};
@@ -12,28 +13,32 @@ use linerate_linux::net::conntrack;
 use linerate_linux::ports::Port;
 use linerate_linux::trial;
 use linerate_measure::counters::PortCounters;
-use linerate_measure::trial::rates;
+use linerate_measure::record::Connections;
+use linerate_measure::trial::{Rates, rates};
 use linerate_plan::rules::own;
-use linerate_plan::settings::Dut;
-use linerate_plan::settings::Mode;
+use linerate_plan::settings::{Dut, Mode, States};
 use linerate_plan::timing::Timing;
 use linerate_stats::median;
-use linerate_wire::{Load, STREAMS};
-use std::sync::atomic::{AtomicBool, Ordering};
+use linerate_wire::Load;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// The embedded lab, ready for trials.
+/// An embedded lab for a group of lanes, ready for trials. Cells and kinds of traffic have the plan's numbers.
 pub struct Embedded {
-    plan: EmbeddedPlan,
+    prepared: Rc<Prepared>,
+    group: usize,
+    /// The plan's number of each lane.
+    lanes: Vec<usize>,
     /// Before the lab: dropped in this order.
     tester: Tester,
     lab: EmbeddedLab,
     /// Frames handed over at once.
     batch: u32,
-    /// Frames/s that each slot's DUT took while it learned.
-    pace: Vec<Option<f64>>,
-    /// By slot: since when its connections are established; none where they are not.
-    fresh: Vec<Option<Freshness>>,
+    /// Frames/s that each cell's DUT took while it learned.
+    pace: BTreeMap<usize, f64>,
+    /// By cell: since when its connections are established; none where they are not.
+    fresh: BTreeMap<usize, Freshness>,
 }
 
 impl Embedded {
@@ -41,31 +46,50 @@ impl Embedded {
     ///
     /// # Errors
     /// No privilege, or something that this kernel does not have.
-    pub fn build(plan: EmbeddedPlan) -> Result<Self> {
-        let streams: usize = plan.kinds.iter().map(|k| k.cpus.len()).sum();
-        if streams > STREAMS {
-            bail!(
-                "{} kinds of frames, each on its generator CPUs, are {streams} streams, and a receiver tells {STREAMS} apart: use fewer kinds or CPUs",
-                plan.kinds.len()
-            );
-        }
+    pub fn build(prepared: Rc<Prepared>, group: usize, batch: u32) -> Result<Self> {
+        let kinds = kinds(&prepared, prepared.in_group(group));
+        streams(&kinds)?;
+        let all = || kinds.iter().map(|(_, kind)| &kind.traffic);
+        let roles = &prepared.roles;
         let spec = LabSpec {
-            mode: plan.mode,
-            generator_cpus: plan.roles.generator.clone(),
-            dut_cpus: plan.roles.dut.clone(),
-            longest_fcs: plan.kinds.iter().map(|k| k.traffic.mix.max_len_fcs()).max().unwrap_or(64),
-            flows: plan.flows,
-            host_changes: plan.host_changes,
-            interrupted: Some(&crate::interrupt::INTERRUPTED),
+            mode: prepared.mode,
+            generator_cpus: roles.generator.clone(),
+            dut_cpus: roles.dut.clone(),
+            longest_fcs: all().map(|traffic| traffic.mix.max_len_fcs()).max().unwrap_or(64),
+            flows: all().map(|traffic| traffic.flows.len()).max().unwrap_or(0),
+            host_changes: prepared.consent,
+            interrupted: Some(&STOP),
         };
-        let lab = EmbeddedLab::build(spec, &plan.setups).context("building the embedded lab")?;
-        let tester = Tester::new(&lab, &plan)?;
-        if plan.mode == Mode::Threaded && plan.roles.receiver != plan.roles.dut {
-            lab.thread_receivers(&plan.roles.receiver).context("giving the receiver its CPU")?;
+        let (lanes, setups) = prepared.setups(group)?;
+        let lab = EmbeddedLab::build(spec, &setups).context("building the embedded lab")?;
+        let tester = Tester::new(&lab, &prepared, &kinds)?;
+        if prepared.mode == Mode::Threaded && roles.receiver != roles.dut {
+            lab.thread_receivers(&roles.receiver).context("giving the receiver its CPU")?;
         }
-        let pace = vec![None; plan.slots.len()];
-        let fresh = plan.slots.iter().map(|_| None).collect();
-        Ok(Embedded { plan, tester, lab, batch: 64, pace, fresh })
+        let (pace, fresh) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Embedded { group, lanes, tester, lab, batch, pace, fresh, prepared })
+    }
+
+    /// The lab's number of a cell's lane.
+    fn lane(&self, cell: usize) -> usize {
+        let lane = self.prepared.lane(cell);
+        self.lanes.iter().position(|known| *known == lane).expect("a measured cell has its lane")
+    }
+
+    /// Runs a load through a cell's DUT; the receiver goes on counting.
+    fn send(&mut self, cell: usize, timing: Timing, load: Load) -> Result<trial::Outcome> {
+        let lane = self.lane(cell);
+        let (generator, receiver) = self.tester.pair(self.prepared.kind_of[cell], lane);
+        Ok(trial::run(timing, load, generator, receiver, &STOP, |_| {})?)
+    }
+
+    /// Stops a cell's receiver and gives what it has counted.
+    fn stop(&mut self, cell: usize) -> Result<PortCounters> {
+        let lane = self.lane(cell);
+        let (_, receiver) = self.tester.pair(self.prepared.kind_of[cell], lane);
+        let counters = receiver.counters();
+        receiver.stop()?;
+        Ok(counters)
     }
 
     /// Sends flows through every DUT, so that no trial pays for what only the first frames cost (states, learned addresses, caches):
@@ -73,19 +97,19 @@ impl Embedded {
     ///
     /// # Errors
     /// The load could not be run.
-    pub fn learn(&mut self, interrupted: &AtomicBool) -> Result<()> {
-        for slot in 0..self.plan.slots.len() {
-            let SlotLoad { lane, kind } = self.plan.slots[slot];
-            let setup = &self.plan.setups[lane];
+    pub fn learn(&mut self) -> Result<()> {
+        for cell in self.prepared.in_group(self.group).collect::<Vec<_>>() {
+            let lane = self.lane(cell);
+            let setup = &self.lab.lanes[lane].setup;
             if setup.dut == Dut::TesterBaseline {
                 continue;
             }
-            let all = self.plan.kinds[kind].traffic.flows.len();
-            let every = setup.tracks && setup.states == States::OneWay;
+            let (tracks, states) = (setup.tracks, setup.states);
+            let all = self.prepared.traffic(cell).flows.len();
+            let every = tracks && states == States::OneWay;
             let flows = if every { all } else { all.min(ENOUGH_TO_LEARN) };
-            let (generator, receiver) = self.tester.pair(kind, lane);
             // A DUT with CPUs of its own would lose what comes faster than it forwards, and learn nothing from it.
-            let (rate, each_ns) = match self.plan.mode {
+            let (rate, each_ns) = match self.prepared.mode {
                 Mode::Inline => (None, 5_000),
                 Mode::Threaded | Mode::Hosts => (Some(50_000.0), 30_000),
             };
@@ -93,17 +117,16 @@ impl Embedded {
             let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
             let began = Instant::now();
             let load = Load { rate, frames: Some(flows), ..Load::lasting(timing.load()) };
-            trial::run(timing, load, generator, receiver, interrupted, |_| {})
-                .context("sending the learning frames")?;
-            let at_least = receiver.counters().unique() as f64 / began.elapsed().as_secs_f64();
-            receiver.stop()?;
-            if self.keeps_states(lane) && setup.states == States::Established {
-                self.establish(slot, interrupted)?;
+            self.send(cell, timing, load).context("sending the learning frames")?;
+            let took = began.elapsed();
+            let at_least = self.stop(cell)?.unique() as f64 / took.as_secs_f64();
+            if self.keeps_states(lane) && states == States::Established {
+                self.establish(cell)?;
             }
             if rate.is_none() {
                 // Setting a load up and ending it takes longer than a thousand frames do: only a large number shows a pace.
-                let slow = at_least < SLOW;
-                self.pace[slot] = if slow { self.probe(slot, interrupted)? } else { Some(at_least) };
+                let pace = if at_least < SLOW { self.probe(cell)? } else { Some(at_least) };
+                self.pace.extend(pace.map(|pace| (cell, pace)));
             }
         }
         Ok(())
@@ -115,56 +138,52 @@ impl Embedded {
         dut.is_some_and(|dut| conntrack::count(&dut.namespace).is_some_and(|count| count > 0))
     }
 
-    /// Shows a slot's DUT all its flows in both directions. What cannot be answered stays one-way, and is recorded so.
-    fn establish(&mut self, slot: usize, interrupted: &AtomicBool) -> Result<()> {
-        let SlotLoad { lane: number, kind } = self.plan.slots[slot];
-        self.fresh[slot] = None;
-        let (lane, kind) = (&self.lab.lanes[number], &self.plan.kinds[kind]);
+    /// Shows a cell's DUT all its flows in both directions. What cannot be answered stays one-way, and is recorded so.
+    fn establish(&mut self, cell: usize) -> Result<()> {
+        let number = self.lane(cell);
+        self.fresh.remove(&cell);
+        let (lane, traffic) = (&self.lab.lanes[number], self.prepared.traffic(cell));
         let Some(dut) = &lane.dut else { return Ok(()) };
         if !self.tester.let_through(number, true) {
             return Ok(());
         }
-        let (campaign, cpu) = (self.plan.campaign, self.plan.roles.control.first().copied());
-        let shower = Shower { lab: &self.lab, lane, kind, campaign, cpu };
+        let (campaign, cpu) = (self.prepared.campaign(), self.prepared.roles.control.first().copied());
+        let shower = Shower { lab: &self.lab, lane, traffic, campaign, cpu };
         let began = Instant::now();
-        let unanswered = shower.establish(&dut.namespace, interrupted);
+        let unanswered = shower.establish(&dut.namespace);
         self.tester.let_through(number, false);
         if unanswered.context("establishing the connections of the test traffic")? == 0 {
-            let timeouts =
-                Timeouts::of(&dut.namespace, kind.traffic.frame.family, kind.traffic.frame.transport);
-            self.fresh[slot] = Some(Freshness::new(began, kind.traffic.flows.len(), timeouts));
+            let timeouts = Timeouts::of(&dut.namespace, traffic.frame.family, traffic.frame.transport);
+            self.fresh.insert(cell, Freshness::new(began, traffic.flows.len(), timeouts));
         }
         Ok(())
     }
 
     /// Sees to it before a trial that the DUT's connections are as the plan has them.
-    fn prepare(&mut self, slot: usize, timing: Timing, interrupted: &AtomicBool) -> Result<()> {
-        let number = self.plan.slots[slot].lane;
-        let Some(dut) = &self.lab.lanes[number].dut else { return Ok(()) };
-        match self.plan.setups[number].states {
-            States::New => conntrack::flush(&dut.namespace).context("forgetting the DUT's connections")?,
-            States::OneWay => {}
-            States::Established => {
-                let length = Duration::from_nanos(timing.load_ns()) + SETTLE_WITHIN;
-                let stale = |fresh: &Freshness| fresh.expires_within(Instant::now(), length);
-                if self.fresh[slot].as_ref().is_some_and(stale) {
-                    // None that is about to expire may be taken for one that was renewed.
-                    conntrack::flush(&dut.namespace).context("forgetting the DUT's connections")?;
-                    for other in 0..self.plan.slots.len() {
-                        if self.plan.slots[other].lane == number && self.fresh[other].is_some() {
-                            self.establish(other, interrupted)?;
-                        }
-                    }
-                }
-            }
+    fn prepare(&mut self, cell: usize, timing: Timing) -> Result<()> {
+        let lane = &self.lab.lanes[self.lane(cell)];
+        let Some(dut) = &lane.dut else { return Ok(()) };
+        let length = Duration::from_nanos(timing.load_ns()) + SETTLE_WITHIN;
+        let fresh = self.fresh.get(&cell);
+        let stale = fresh.is_some_and(|fresh| fresh.expires_within(Instant::now(), length));
+        let states = lane.setup.states;
+        if states == States::New || states == States::Established && stale {
+            // None that is about to expire may be taken for one that was renewed.
+            conntrack::flush(&dut.namespace).context("forgetting the DUT's connections")?;
+        }
+        if states == States::Established && stale {
+            let same_lane = |other: &usize| self.prepared.lane(*other) == self.prepared.lane(cell);
+            let others: Vec<usize> = self.fresh.keys().copied().filter(same_lane).collect();
+            others.into_iter().try_for_each(|other| self.establish(other))?;
         }
         Ok(())
     }
 
     /// The DUT's connections after a trial of so many frames that began then.
-    fn connections(&mut self, slot: usize, began: Instant, frames: u64) -> Result<Option<Connections>> {
-        let number = self.plan.slots[slot].lane;
-        let states = match (self.plan.setups[number].states, &mut self.fresh[slot]) {
+    fn connections(&mut self, cell: usize, began: Instant, frames: u64) -> Result<Option<Connections>> {
+        let lane = &self.lab.lanes[self.lane(cell)];
+        let mut fresh = self.fresh.get_mut(&cell);
+        let states = match (lane.setup.states, &mut fresh) {
             (States::Established, Some(fresh)) => {
                 fresh.add(began, frames);
                 States::Established
@@ -172,53 +191,47 @@ impl Embedded {
             (States::Established, None) => States::OneWay,
             (other, _) => other,
         };
-        let Some(dut) = &self.lab.lanes[number].dut else { return Ok(None) };
+        let Some(dut) = &lane.dut else { return Ok(None) };
         let found = tracked(&dut.namespace, states)?;
-        if found.is_some_and(|c| c.unanswered > Some(0))
-            && let Some(fresh) = &mut self.fresh[slot]
-        {
+        if let Some(fresh) = fresh.filter(|_| found.is_some_and(|c| c.unanswered > Some(0))) {
             // Some expired after all: all are shown again before the next trial.
             fresh.forget();
         }
         Ok(found)
     }
 
-    /// Frames/s that a slot's DUT takes, roughly.
-    fn probe(&mut self, slot: usize, interrupted: &AtomicBool) -> Result<Option<f64>> {
-        let timing = Timing { warm_up_ns: 5_000_000, interval_ns: 20_000_000, ..Timing::slice(20_000_000) };
-        let SlotLoad { lane, kind } = self.plan.slots[slot];
-        let (generator, receiver) = self.tester.pair(kind, lane);
-        let load = Load { batch: 16, ..Load::lasting(timing.load()) };
-        let outcome = trial::run(timing, load, generator, receiver, interrupted, |_| {})?;
-        receiver.stop()?;
-        // Inline, what is offered is what the DUT takes, also where it drops it.
-        Ok(rates(&outcome.samples).map(|r| r.offered))
+    /// Rates of a short trial of a cell, as fast as possible.
+    fn try_out(&mut self, cell: usize, run_ns: u64, batch: u32) -> Result<Option<Rates>> {
+        let timing = Timing { warm_up_ns: 5_000_000, interval_ns: run_ns, ..Timing::slice(run_ns) };
+        let outcome = self.send(cell, timing, Load { batch, ..Load::lasting(timing.load()) })?;
+        self.stop(cell)?;
+        Ok(rates(&outcome.samples))
     }
 
-    /// Chooses how many frames the generators hand over at once, by trying on the slot given: the smallest number that comes
+    /// Frames/s that a cell's DUT takes, roughly.
+    fn probe(&mut self, cell: usize) -> Result<Option<f64>> {
+        // Inline, what is offered is what the DUT takes, also where it drops it.
+        Ok(self.try_out(cell, 20_000_000, 16)?.map(|rates| rates.offered))
+    }
+
+    /// Chooses how many frames the generators hand over at once, by trying on the cell given: the smallest number that comes
     /// within 2 % of the best. Returns it with what was measured.
     ///
     /// # Errors
     /// The load could not be run.
-    pub fn choose_batch(&mut self, slot: usize, interrupted: &AtomicBool) -> Result<(u32, String)> {
+    pub fn choose_batch(&mut self, cell: usize) -> Result<(u32, String)> {
         // A veth's ring has 256 entries (VETH_RING_SIZE in drivers/net/veth.c): a batch of half of it still fits where the
         // other end is late.
         const CANDIDATES: [u32; 4] = [16, 32, 64, 128];
         const ROUNDS: usize = 3;
-        let timing = Timing { warm_up_ns: 5_000_000, interval_ns: 25_000_000, ..Timing::slice(25_000_000) };
-        let SlotLoad { lane, kind } = self.plan.slots[slot];
         let mut found = vec![Vec::new(); CANDIDATES.len()];
         for round in 0..ROUNDS {
             for i in 0..CANDIDATES.len() {
-                if interrupted.load(Ordering::Relaxed) {
+                if interrupted() {
                     bail!("interrupted while the batch size was being chosen");
                 }
                 let i = (i + round) % CANDIDATES.len();
-                let (generator, receiver) = self.tester.pair(kind, lane);
-                let load = Load { batch: CANDIDATES[i], ..Load::lasting(timing.load()) };
-                let outcome = trial::run(timing, load, generator, receiver, interrupted, |_| {})?;
-                receiver.stop()?;
-                found[i].extend(rates(&outcome.samples).map(|r| r.received));
+                found[i].extend(self.try_out(cell, 25_000_000, CANDIDATES[i])?.map(|rates| rates.received));
             }
         }
         let medians: Vec<f64> = found.iter().map(|f| median(f).unwrap_or(0.0)).collect();
@@ -230,19 +243,14 @@ impl Embedded {
         Ok((CANDIDATES[chosen], measured.join(", ")))
     }
 
-    /// Sets how many frames are handed over at once, where nothing calls for fewer.
-    pub fn set_batch(&mut self, batch: u32) {
-        self.batch = batch;
-    }
-
     /// A batch is counted when it is through: of a DUT that takes a tenth of a millisecond for a frame, a large one would be a
     /// good part of a trial. And paced frames wait for their batch: a small one keeps latencies honest.
-    fn batch_of(&self, slot: usize, load: Option<f64>) -> u32 {
-        let most = match (load, self.pace[slot]) {
+    fn batch_of(&self, request: &Request) -> u32 {
+        let most = match (request.rate, self.pace.get(&request.slot)) {
             (Some(_), _) => PACED_BATCH,
-            (None, Some(pace)) if pace < 2_000.0 => 1,
-            (None, Some(pace)) if pace < 8_000.0 => 4,
-            (None, Some(pace)) if pace < SLOW => 16,
+            (None, Some(pace)) if *pace < 2_000.0 => 1,
+            (None, Some(pace)) if *pace < 8_000.0 => 4,
+            (None, Some(pace)) if *pace < SLOW => 16,
             _ => u32::MAX,
         };
         self.batch.min(most)
@@ -252,33 +260,29 @@ impl Embedded {
     pub fn lab(&self) -> &EmbeddedLab {
         &self.lab
     }
-}
 
-impl Testbed for Embedded {
-    fn run(
-        &mut self,
-        slot: usize,
-        load: Option<f64>,
-        timing: Timing,
-        interrupted: &AtomicBool,
-    ) -> Result<TrialOutcome> {
-        self.prepare(slot, timing, interrupted)?;
-        let SlotLoad { lane: lane_number, kind } = self.plan.slots[slot];
-        let batch = self.batch_of(slot, load);
-        let lane = &self.lab.lanes[lane_number];
-        let (generator, receiver) = self.tester.pair(kind, lane_number);
-        let load = Load { rate: load, batch, ..Load::lasting(timing.load()) };
-        let mut collectors = Scene::of_lane(lane).before(&self.plan.collect);
+    /// Runs one trial.
+    ///
+    /// # Errors
+    /// It could not be run at all.
+    pub fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
+        let Request { slot: cell, timing, .. } = *request;
+        self.prepare(cell, timing)?;
+        let number = self.lane(cell);
+        let load = request.load(self.batch_of(request));
+        let lane = &self.lab.lanes[number];
+        let (generator, receiver) = self.tester.pair(self.prepared.kind_of[cell], number);
+        let mut collectors = Scene::of_lane(lane).before(&self.prepared.plan.collect);
         let counted = lane.rule_counts();
         let before = self.lab.snapshot(lane)?;
         let began = Instant::now();
         let during = |moment| collectors.during(moment);
-        let outcome = trial::run(timing, load, generator, receiver, interrupted, during)?;
+        let outcome = trial::run(timing, load, generator, receiver, &STOP, during)?;
         let sent = generator.counters();
         let (received, account) = settle(&self.lab, lane, &before, &sent, receiver)?;
         let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
         let collection = collectors.after();
-        let connections = self.connections(slot, began, sent.frames)?;
+        let connections = self.connections(cell, began, sent.frames)?;
         Ok(TrialOutcome {
             outcome,
             generator: sent,

@@ -1,76 +1,60 @@
 //! Embedded labs that cannot stand side by side, because they want the host in different states: one stands at a time.
 
-use super::{Embedded, EmbeddedPlan, Testbed, TrialOutcome};
-use anyhow::{Context, Result};
-use linerate_plan::timing::Timing;
-use std::sync::atomic::AtomicBool;
+use super::prepare::Prepared;
+use super::{Embedded, Request, Testbed, TrialOutcome};
+use anyhow::Result;
+use linerate_linux::lab::EmbeddedLab;
+use linerate_measure::record::LabKind;
+use std::rc::Rc;
 
-/// The lab of each slot, and the slot's number there; none for slots that are not measured.
-pub type Places = Vec<Option<(usize, usize)>>;
-
-/// One lab for each group of slots; the one that was needed last is up.
+/// One lab for each group of lanes; the one that was needed last is up.
 pub struct SequentialLabs {
-    plans: Vec<EmbeddedPlan>,
-    places: Places,
+    prepared: Rc<Prepared>,
     batch: u32,
     standing: Option<(usize, Embedded)>,
 }
 
 impl SequentialLabs {
     /// Nothing is built before it is needed.
-    pub fn new(plans: Vec<EmbeddedPlan>, places: Places) -> Self {
-        SequentialLabs { plans, places, batch: 64, standing: None }
+    pub fn new(prepared: Prepared, batch: u32) -> Self {
+        SequentialLabs { prepared: Rc::new(prepared), batch, standing: None }
     }
 
-    /// Chooses the batch size by trying on a slot; see [`Embedded::choose_batch`].
+    /// Chooses the batch size by trying on a cell; see [`Embedded::choose_batch`].
     ///
     /// # Errors
     /// The lab cannot be built, or the load not run.
-    pub fn choose_batch(&mut self, slot: usize, interrupted: &AtomicBool) -> Result<(u32, String)> {
-        let (embedded, slot) = self.stand(slot, interrupted)?;
-        let chosen = embedded.choose_batch(slot, interrupted)?;
+    pub fn choose_batch(&mut self, cell: usize) -> Result<(u32, String)> {
+        let chosen = self.stand(cell)?.choose_batch(cell)?;
         self.batch = chosen.0;
         Ok(chosen)
     }
 
-    /// The lab that stands.
-    pub fn standing(&self) -> Option<&Embedded> {
-        self.standing.as_ref().map(|(_, embedded)| embedded)
-    }
-
-    /// Takes over a batch size that was chosen before.
-    pub fn set_batch(&mut self, batch: u32) {
-        self.batch = batch;
-        if let Some((_, embedded)) = &mut self.standing {
-            embedded.set_batch(batch);
-        }
-    }
-
-    /// The lab of a slot, built if another one stood, and the slot's number there.
-    fn stand(&mut self, slot: usize, interrupted: &AtomicBool) -> Result<(&mut Embedded, usize)> {
-        let (lab, slot) = self.places[slot].context("this cell is skipped, and has no lab")?;
-        if self.standing.as_ref().is_none_or(|(standing, _)| *standing != lab) {
+    /// The lab of a cell, built if another one stood.
+    fn stand(&mut self, cell: usize) -> Result<&mut Embedded> {
+        let group = self.prepared.group(cell);
+        if self.standing.as_ref().is_none_or(|(standing, _)| *standing != group) {
             // Down before the next one is up: each puts the host back as it was.
             self.standing = None;
-            let mut embedded = Embedded::build(self.plans[lab].clone())?;
-            embedded.set_batch(self.batch);
-            embedded.learn(interrupted)?;
-            self.standing = Some((lab, embedded));
+            let mut embedded = Embedded::build(Rc::clone(&self.prepared), group, self.batch)?;
+            embedded.learn()?;
+            self.standing = Some((group, embedded));
         }
-        let (_, embedded) = self.standing.as_mut().expect("it stands now");
-        Ok((embedded, slot))
+        Ok(&mut self.standing.as_mut().expect("it stands now").1)
     }
 }
 
 impl Testbed for SequentialLabs {
-    fn run(
-        &mut self,
-        slot: usize,
-        load: Option<f64>,
-        timing: Timing,
-        interrupted: &AtomicBool,
-    ) -> Result<TrialOutcome> {
-        let (embedded, slot) = self.stand(slot, interrupted)?;
-        embedded.run(slot, load, timing, interrupted)
+    fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
+        self.stand(request.slot)?.run(request)
+    }
+
+    fn names(&self) -> (LabKind, [String; 2]) {
+        let name = self.prepared.backend.name();
+        (LabKind::Namespaces, [name.into(), name.into()])
+    }
+
+    fn lab(&self) -> Option<&EmbeddedLab> {
+        self.standing.as_ref().map(|(_, embedded)| embedded.lab())
     }
 }

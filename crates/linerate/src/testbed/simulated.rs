@@ -1,59 +1,49 @@
 //! A simulated DUT in memory as a testbed: the whole command line without privileges. Its figures say nothing of any machine,
 //! and every result says so.
 
-use super::{SlotLoad, Testbed, TrafficKind, TrialOutcome};
+use super::prepare::Prepared;
+use super::{Request, Testbed, TrialOutcome};
+use crate::interrupt::INTERRUPTED as STOP;
 use anyhow::Result;
 use linerate_linux::lab::ledger::Account;
 use linerate_linux::ports::memory::{MemoryDut, MemoryLink};
 use linerate_measure::audit::SecondCount;
+use linerate_measure::record::LabKind;
+use linerate_plan::Backend;
+use linerate_plan::timetable::Timetable;
 use linerate_plan::timing::Timing;
 use linerate_plan::units::{Rate, parse_duration_ns};
 use linerate_wire::Traffic;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// One link per kind of traffic.
 pub struct Simulated {
+    prepared: Prepared,
     links: Vec<MemoryLink>,
-    /// Which lane and link each slot is.
-    layout: Vec<SlotLoad>,
-    /// By lane; none for the tester baseline.
-    duts: Vec<Option<MemoryDut>>,
+    dut: MemoryDut,
     /// What a trial takes beyond its load, and what all have taken until now.
     beyond: Duration,
     passed: Duration,
 }
 
 impl Simulated {
-    /// Links for every kind of traffic; `duts` by lane, none for the tester baseline; `layout`: which lane and kind each slot is;
-    /// `beyond`: what a trial takes beyond its load.
+    /// Links for every kind of traffic, to the same DUT.
     ///
     /// # Errors
     /// Frames that cannot be built.
-    pub fn new(
-        duts: Vec<Option<MemoryDut>>,
-        kinds: &[TrafficKind],
-        layout: Vec<SlotLoad>,
-        beyond: Duration,
-    ) -> Result<Self> {
-        let links =
-            kinds.iter().map(|kind| MemoryLink::new(&Traffic { campaign: 1, ..kind.traffic.clone() }));
-        let links = links.collect::<Result<_, _>>()?;
-        Ok(Simulated { links, layout, duts, beyond, passed: Duration::ZERO })
+    pub fn new(prepared: Prepared, dut: MemoryDut, timing: Timing) -> Result<Self> {
+        let link = |traffic: &Traffic| MemoryLink::new(&Traffic { campaign: 1, ..traffic.clone() });
+        let links = prepared.kinds.iter().map(|kind| link(&kind.traffic)).collect::<Result<_, _>>()?;
+        let beyond = Timetable::new(&prepared.plan).trial_ns.saturating_sub(timing.load_ns());
+        Ok(Simulated { links, dut, beyond: Duration::from_nanos(beyond), passed: Duration::ZERO, prepared })
     }
 }
 
 impl Testbed for Simulated {
-    fn run(
-        &mut self,
-        slot: usize,
-        load: Option<f64>,
-        timing: Timing,
-        interrupted: &AtomicBool,
-    ) -> Result<TrialOutcome> {
-        let SlotLoad { lane, kind: link } = self.layout[slot];
-        let dut = self.duts[lane].unwrap_or_default();
-        let trial = self.links[link].trial(timing, load, dut, interrupted);
+    fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
+        let Request { slot: cell, rate, timing } = *request;
+        let dut = if self.prepared.plan.is_ceiling(cell) { MemoryDut::default() } else { self.dut };
+        let trial = self.links[self.prepared.kind_of[cell]].trial(timing, rate, dut, &STOP);
         self.passed += Duration::from_nanos(timing.load_ns()) + self.beyond;
         // The DUT's own count of copies is the second count here.
         let copies = SecondCount {
@@ -73,6 +63,10 @@ impl Testbed for Simulated {
 
     fn passed(&self) -> Option<Duration> {
         Some(self.passed)
+    }
+
+    fn names(&self) -> (LabKind, [String; 2]) {
+        (LabKind::Simulated, [Backend::Memory, Backend::Memory].map(|backend| backend.to_string()))
     }
 }
 

@@ -94,7 +94,7 @@ fn another_machine_is_noticed() {
     host["kernel"] = "9.8.7".into();
     fs::write(&file, host.to_string()).unwrap();
     let is = format!("kernel was '9.8.7' and is '{kernel}'");
-    is_refused(&experiment, "", 1, &["the machine has changed", &is, "start a new campaign"]);
+    is_refused(&experiment, "", 1, &["has changed since the campaign began", &is, "start a new campaign"]);
     host["kernel"] = kernel.into();
     fs::write(&file, host.to_string()).unwrap();
     experiment.is_complete(experiment.resume("").run());

@@ -84,7 +84,7 @@ fn a_campaign_goes_on_with_the_same_machines_only() {
 
     lab.on("receiver", "ip link set r0 address 02:00:00:00:00:44");
     lab.on("dut", "ip neigh replace 198.19.128.2 lladdr 02:00:00:00:00:44 dev out0 nud permanent");
-    let ended = lab.resume().fails(1, &["receiver", "02:00:00:00:00:44", "the lab has changed"]);
+    let ended = lab.resume().fails(1, &["receiver", "02:00:00:00:00:44", "in the lab, "]);
     assert_eq!(lab.trials().len(), kept, "{}", ended.stderr);
     lab.on("receiver", "ip link set r0 address 02:00:00:00:00:04");
     lab.on("dut", "ip neigh replace 198.19.128.2 lladdr 02:00:00:00:00:04 dev out0 nud permanent");

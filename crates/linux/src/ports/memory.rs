@@ -21,7 +21,7 @@ use std::time::Duration;
 pub const MAXIMUM: f64 = 2e6;
 
 /// Frames of such a load at most, however long it is: they take the host a moment. One above the device's rate has more.
-const MOST: f64 = 600_000.0;
+const MOST: f64 = 10_000.0;
 
 /// Frames that are due at once at most.
 const BATCH: u32 = 64;

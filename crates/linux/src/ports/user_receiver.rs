@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 /// Names of the kinds of foreign frames, as the XDP receiver has them.
-const FOREIGN: [&str; 6] = ["ARP", "IPv4", "IPv6", "ICMPv6", "other", "other campaign's"];
+/// Kinds of frames that are no test frames of the campaign.
+pub const FOREIGN: [&str; 6] = ["ARP", "IPv4", "IPv6", "ICMPv6", "other", "other campaign's"];
 const OTHER_CAMPAIGN: usize = 5;
 
 /// Bytes kept of the first foreign frame.
@@ -130,7 +131,8 @@ impl Account {
     }
 }
 
-fn foreign_index(kind: ForeignKind) -> usize {
+/// The number of a kind in [`FOREIGN`].
+pub fn foreign_index(kind: ForeignKind) -> usize {
     match kind {
         ForeignKind::Arp => 0,
         ForeignKind::Ipv4 => 1,

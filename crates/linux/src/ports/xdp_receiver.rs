@@ -1,6 +1,7 @@
 //! The receiver: an XDP program that counts test frames per CPU, queue and stream, and drops them.
 
 use super::mapped::MappedArray;
+use super::user_receiver::FOREIGN;
 use super::{Arrival, Port, PortError};
 use crate::bpf;
 use crate::net::netns::Netns;
@@ -14,8 +15,6 @@ use std::collections::BTreeMap;
 
 /// Words of a stream's window; `WINDOW_WORDS` in receiver.bpf.c.
 const WINDOW_WORDS: usize = 8192;
-/// Names of the kinds of foreign frames, in the order of `enum foreign` in receiver.bpf.c.
-const FOREIGN: [&str; 6] = ["ARP", "IPv4", "IPv6", "ICMPv6", "other", "other campaign's"];
 
 /// `struct queue` in receiver.bpf.c.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,8 @@
 //! Carries a test out, and records every trial as soon as it is over.
 
-use crate::cli::Conduct;
+use super::Conduct;
 use crate::interrupt::{self, Hosts, interrupted};
-use crate::output::{FAILED, INTERRUPTED, print, show};
+use crate::output::{FAILED, INTERRUPTED, print, show, tell};
 use crate::progress::Progress;
 use anyhow::Result;
 use linerate_hosts::phases::{Action, Design, End, Phase, Report, Undone};
@@ -25,8 +25,7 @@ const FOLDER: &str = "linerate-results";
 pub fn carry(
     args: &Conduct,
     test: &Test,
-    places: Vec<ExecutionTarget>,
-    at: Vec<String>,
+    (at, places): (Vec<String>, Vec<ExecutionTarget>),
     format: &'static dyn Format,
 ) -> Result<ExitCode> {
     let records = TrialLog::create(Path::new(FOLDER), &test.name, args.output.as_deref())?;
@@ -143,7 +142,7 @@ impl Campaign<'_> {
     }
 
     fn say(&self, what: &str) {
-        self.progress.aside(|| eprintln!("linerate: {}", pages::ascii(what)));
+        self.progress.aside(|| tell(pages::ascii(what)));
     }
 
     fn finish(self) -> Result<ExitCode> {

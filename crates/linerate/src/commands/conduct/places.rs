@@ -1,79 +1,54 @@
 //! Where the steps of each worker run.
 
-use crate::cli::Conduct;
+use super::Conduct;
+use crate::interrupt::INTERRUPTED as STOP;
 use linerate_import::conductor::{Test, Worker};
 use linerate_linux::net::Netns;
-use linerate_remote::{Connection, ExecutionTarget, RemoteError, Target};
+use linerate_remote::{Connection, ExecutionTarget, Target};
 use std::net::IpAddr;
-use std::sync::atomic::AtomicBool;
 
-/// Where the steps of a worker run.
-pub struct Place {
-    /// What records call it.
-    pub at: String,
-    /// This machine, or the host that is to be connected.
-    reach: Result<ExecutionTarget, Target>,
-}
+/// Where the steps of a worker run, and what records call it.
+pub type Place = (String, ExecutionTarget);
 
-/// Where each worker's steps run, or all that keeps them from it.
-///
-/// # Errors
-/// A namespace is missing, or a mapping fits no worker.
-pub fn find(args: &Conduct, test: &Test) -> Result<Vec<Place>, Vec<String>> {
-    let mut wrong = Vec::new();
-    // Of workers that take no part, nobody knows the address here.
-    if args.workers.is_empty() {
-        let named = |name: &str| test.workers.iter().any(|worker| is_called(worker, name));
-        let unused = args.map.iter().filter(|(name, _)| !named(name));
-        let why = "the test has no such worker, nor a player at such an address";
-        wrong.extend(unused.map(|(name, to)| format!("--map {name}={to}: {why}")));
-    }
-    let mut places = Vec::new();
-    for worker in &test.workers {
-        match if args.local { local(worker) } else { Ok(over_ssh(worker, args)) } {
-            Ok(place) => places.push(place),
-            Err(why) => wrong.push(why),
-        }
-    }
-    if wrong.is_empty() { Ok(places) } else { Err(wrong) }
-}
-
-/// Connects to the hosts, several at a time.
-///
-/// # Errors
-/// Of each host that cannot be reached, why.
-pub fn connect(places: Vec<Place>, cancelled: &AtomicBool) -> Result<Vec<ExecutionTarget>, Vec<RemoteError>> {
-    let targets: Vec<Target> =
-        places.iter().filter_map(|place| place.reach.as_ref().err().cloned()).collect();
-    let mut connections = Connection::open_all(&targets, Some(cancelled)).into_iter();
-    let (mut connected, mut errors) = (Vec::new(), Vec::new());
-    for place in places {
-        match place.reach {
-            Ok(here) => connected.push(here),
-            Err(_) => match connections.next().expect("an answer for each host") {
-                Ok(connection) => connected.push(connection.into()),
-                Err(error) => errors.push(error),
-            },
-        }
-    }
-    if errors.is_empty() { Ok(connected) } else { Err(errors) }
+/// Mappings that fit no worker. Of workers that take no part, nobody knows the address here.
+pub fn unused_mappings(args: &Conduct, test: &Test) -> Vec<String> {
+    let named = |name: &str| test.workers.iter().any(|worker| is_called(worker, name));
+    let unused = args.map.iter().filter(|(name, _)| args.workers.is_empty() && !named(name));
+    let why = "the test has no such worker, nor a player at such an address";
+    unused.map(|(name, to)| format!("--map {name}={to}: {why}")).collect()
 }
 
 fn is_called(worker: &Worker, name: &str) -> bool {
     worker.name == name.to_lowercase() || worker.host == name
 }
 
+/// The hosts of all workers, connected several at a time; or why each cannot be reached.
+pub fn over_ssh(args: &Conduct, test: &Test) -> Vec<Result<Place, String>> {
+    let targets: Vec<Target> = test.workers.iter().map(|worker| target(worker, args)).collect();
+    let connections = Connection::open_all(&targets, Some(&STOP)).into_iter().zip(targets);
+    let place = |(connection, target): (Result<Connection, _>, Target)| match connection {
+        Ok(connection) => Ok((target.address, connection.into())),
+        Err(error) => Err(linerate_remote::RemoteError::to_string(&error)),
+    };
+    connections.map(place).collect()
+}
+
 /// A mapping of a worker's name counts more than one of its address.
-fn over_ssh(worker: &Worker, args: &Conduct) -> Place {
+fn target(worker: &Worker, args: &Conduct) -> Target {
     let by_name = args.map.iter().rfind(|(name, _)| worker.name == name.to_lowercase());
     let found = by_name.or_else(|| args.map.iter().rfind(|(name, _)| worker.host == *name));
     let mut target = Target::new(found.map_or(&worker.host, |(_, to)| to)).named(&worker.name);
     target.config.clone_from(&args.ssh.ssh_config);
     target.accept_new = args.ssh.accept_new_keys;
-    Place { at: target.address.clone(), reach: Err(target) }
+    target
 }
 
-fn local(worker: &Worker) -> Result<Place, String> {
+/// The namespaces of all workers on this machine; or why one cannot run here.
+pub fn local(test: &Test) -> Vec<Result<Place, String>> {
+    test.workers.iter().map(of_this_machine).collect()
+}
+
+fn of_this_machine(worker: &Worker) -> Result<Place, String> {
     let name = worker.name.clone();
     let (at, netns) = match Netns::open(&worker.name) {
         Ok(netns) => (format!("network namespace {}", netns.label()), Some(netns)),
@@ -85,7 +60,7 @@ fn local(worker: &Worker) -> Result<Place, String> {
             ));
         }
     };
-    Ok(Place { at, reach: Ok(ExecutionTarget::Here { name, netns }) })
+    Ok((at, ExecutionTarget::Here { name, netns }))
 }
 
 fn is_loopback(host: &str) -> bool {

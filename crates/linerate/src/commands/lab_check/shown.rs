@@ -1,30 +1,28 @@
 //! What was found out about a lab, as JSON.
 
-use super::Found;
 use linerate_hosts::preflight::frames::Tried;
 use linerate_hosts::preflight::{ports, tool};
 use linerate_hosts::systems::{Facts, Interface};
 use linerate_plan::Severity;
 use linerate_plan::lab::{Host, Lab};
+use linerate_report::pages::LabCheck;
 use serde_json::{Value, json};
 
 /// Everything: hosts with their interfaces, frames, problems. Speeds are in bit/s, times in seconds.
-pub fn json(file: &str, lab: &Lab, found: &Found) -> Value {
-    let count = |severity| found.problems.iter().filter(|p| p.severity == severity).count();
-    let skipped = |s: &_| {
-        let linerate_hosts::preflight::frames::Skipped { what, why } = s;
-        json!({ "what": what, "why": why })
-    };
+pub fn json(check: &LabCheck<'_>) -> Value {
+    let LabCheck { file, lab, facts, problems, tried: frames, skipped } = check;
+    let count = |severity| problems.iter().filter(|p| p.severity == severity).count();
+    let not_tried = skipped.iter().map(|s| json!({ "what": s.what, "why": s.why }));
     json!({
         "lab": file,
         "title": lab.title,
         "isolated": lab.isolated,
         "faults": count(Severity::Fault),
         "warnings": count(Severity::Warning),
-        "hosts": lab.hosts.iter().map(|h| host(lab, h, found.facts.get(&h.name))).collect::<Vec<_>>(),
-        "frames": found.frames.tried.iter().map(tried).collect::<Vec<_>>(),
-        "not_tried": found.frames.skipped.iter().map(skipped).collect::<Vec<_>>(),
-        "problems": found.problems,
+        "hosts": lab.hosts.iter().map(|h| host(lab, h, facts.get(&h.name))).collect::<Vec<_>>(),
+        "frames": frames.iter().map(tried).collect::<Vec<_>>(),
+        "not_tried": not_tried.collect::<Vec<_>>(),
+        "problems": problems,
         "remarks": lab.remarks(),
     })
 }

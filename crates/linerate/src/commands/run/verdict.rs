@@ -1,7 +1,8 @@
 //! What is said at the end of a campaign, and the exit status.
 
+use crate::args::{CampaignArgs, Share};
 use crate::campaign::Finished;
-use crate::cli::{CampaignArgs, Share};
+use crate::commands::slower::{Claim, MISSED, any_slower};
 use crate::output::{FAILED, INTERRUPTED, print_campaign, print_place, tell};
 use anyhow::Result;
 use linerate_measure::record::{Campaign, HostFacts, Summary};
@@ -10,9 +11,6 @@ use linerate_measure::strategy::Stopped;
 use linerate_plan::campaign::Interest;
 use linerate_plan::judge::Judgement;
 use std::process::ExitCode;
-
-/// Exit status where an expectation of the plan was missed, or a variant is slower than it may be.
-const MISSED: u8 = 3;
 
 /// Prints the result, and says what it means to a script.
 pub fn report(
@@ -34,7 +32,7 @@ pub fn report(
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let missed = missed(args, &summary);
-    let slower = args.fail_if_slower.is_some_and(|limit| slower(limit, &summary));
+    let slower = args.fail_if_slower.is_some_and(|limit| is_slower(limit, &summary));
     if args.quiet {
         for unmeasured in &summary.unmeasured {
             tell(format!("{} {}", unmeasured.name, unmeasured.why));
@@ -58,32 +56,19 @@ fn missed(args: &CampaignArgs, summary: &Summary) -> bool {
 }
 
 /// Whether a variant is proven slower than the baseline variant, by at least so much.
-fn slower(Share(limit): Share, summary: &Summary) -> bool {
-    let mut found = false;
-    for compared in summary.comparisons.iter().filter(|c| c.why == Interest::Variants) {
-        let Some(ratio) = compared.against.ratio else { continue };
-        let (of, than) = (name(summary, compared.of), name(summary, compared.against.than));
-        let percent = 100.0 * limit;
-        if compared.against.proven && ratio.median <= 1.0 - limit {
-            found = true;
-            tell(format!("{of} {} {than} by {percent} % or more{}", what(compared), why(compared)));
-        } else if ratio.low.is_none_or(|low| low <= 1.0 - limit) {
-            tell(format!(
-                "{of}: that it is {percent} % slower than {than} is not proven, and not excluded either: more trials would tell"
-            ));
-        }
-    }
-    found
-}
-
-fn name(summary: &Summary, cell: usize) -> &str {
-    summary.rows.get(cell).map_or("", |row| &row.name)
-}
-
-fn what(compared: &Compared) -> &'static str {
-    if compared.against.cost.is_some() { "passes less than" } else { "is slower than" }
-}
-
-fn why(compared: &Compared) -> &'static str {
-    if compared.against.cost.is_some() { ": it drops frames" } else { "" }
+fn is_slower(limit: Share, summary: &Summary) -> bool {
+    let name = |cell: usize| summary.rows.get(cell).map_or("", |row| &row.name);
+    let claim = |compared: &Compared| {
+        let (against, ratio) = (&compared.against, compared.against.ratio?);
+        let is_slower = against.proven && ratio.median <= 1.0 - limit.0;
+        Some(Claim {
+            of: name(compared.of),
+            than: name(against.than),
+            drops: against.cost.is_some(),
+            is_slower,
+            may_be_slower: !is_slower && ratio.low.is_none_or(|low| low <= 1.0 - limit.0),
+        })
+    };
+    let judged = summary.comparisons.iter().filter(|c| c.why == Interest::Variants);
+    any_slower(limit, judged.filter_map(claim))
 }

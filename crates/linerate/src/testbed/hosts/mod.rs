@@ -1,28 +1,34 @@
 //! A lab of hosts as a testbed: the DUT set up over ssh for one lane at a time, generators and receiver driven by their linerate or by
 //! the tools that they have.
 
+pub mod rehearsal;
+mod site;
 mod tester;
+pub mod traffic;
 
-use crate::output::tell;
-pub use tester::{Agents, BATCH, Tester, ToolTasks, Tools};
+pub use site::{Site, folder, prepare, read, system};
+pub use tester::BATCH;
 
 use super::collectors::Scene;
 use super::connections::{Freshness, Timeouts};
-use super::{Connections, States, Testbed, TrialOutcome};
+use super::{Request, Testbed, TrialOutcome};
+use crate::interrupt::{INTERRUPTED as STOP, interrupted};
+use crate::output::tell;
 use anyhow::{Result, anyhow, bail};
 use linerate_hosts::agent::ledger::{self, Seen};
 use linerate_hosts::dut_changes::Steps;
 use linerate_linux::lab::ledger::Account;
 use linerate_measure::collector::Collectors;
+use linerate_measure::record::{Connections, LabKind};
 use linerate_plan::campaign::{Collect, Reboot};
+use linerate_plan::settings::States;
 use linerate_plan::timing::Timing;
 use linerate_remote::agents::Flown;
 use linerate_remote::dut::RemoteDut;
 use linerate_remote::{Left, RemoteError};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tester::Learned;
+use tester::{Learned, Tester};
 
 /// What is wrong where not one of many frames arrives.
 const NOTHING_THROUGH: &str = "not one frame of many comes through: see cables, links, the DUT's routes and forwarding, and whether its rules pass them (linerate lab check)";
@@ -93,18 +99,18 @@ impl Hosts {
     }
 
     /// Brings the device to a lane.
-    fn bring(&mut self, lane: usize, interrupted: &AtomicBool) -> Result<()> {
+    fn bring(&mut self, lane: usize) -> Result<()> {
         let Some(device) = &mut self.device else { return Ok(()) };
         if self.lost {
-            let back = device.dut.recover(Some(interrupted));
+            let back = device.dut.recover(Some(&STOP));
             back.map_err(|error| anyhow!("{error}; nothing can be measured without it"))?;
             self.lost = false;
         }
         let steps = &device.lanes[lane];
         let done = match (self.standing == Some(lane), device.reboot) {
-            (true, Reboot::EachTrial) => device.dut.reboot_as_it_is(steps, Some(interrupted)),
+            (true, Reboot::EachTrial) => device.dut.reboot_as_it_is(steps, Some(&STOP)),
             (true, _) => return Ok(()),
-            (false, reboot) => device.dut.set_up(steps, reboot == Reboot::EachTrial, Some(interrupted)),
+            (false, reboot) => device.dut.set_up(steps, reboot == Reboot::EachTrial, Some(&STOP)),
         };
         self.standing = None;
         self.learned.clear();
@@ -149,7 +155,7 @@ impl Hosts {
     }
 
     /// Shows the device the flows of a slot, where it has not seen them or may have forgotten them. Whether any came through.
-    fn learn(&mut self, slot: &HostSlot, timing: Timing, interrupted: &AtomicBool) -> Result<bool> {
+    fn learn(&mut self, slot: &HostSlot, timing: Timing) -> Result<bool> {
         let length = Duration::from_nanos(timing.load_ns());
         let stale = |fresh: &Option<Freshness>| {
             fresh.as_ref().is_some_and(|fresh| fresh.expires_within(Instant::now(), length))
@@ -159,7 +165,7 @@ impl Hosts {
         }
         let began = Instant::now();
         let answer = slot.states == Some(States::Established);
-        let fresh = match self.tester.learn(slot.kind, slot.flows, answer, interrupted)? {
+        let fresh = match self.tester.learn(slot.kind, slot.flows, answer)? {
             Learned::Nothing => return Ok(false),
             Learned::OneWay => None,
             Learned::Answered => Some(Freshness::new(began, slot.flows, Timeouts::SHORTEST)),
@@ -181,29 +187,24 @@ impl Hosts {
         Some(Connections { states, tracked: None, unanswered: None })
     }
 
-    fn measure(
-        &mut self,
-        slot: usize,
-        load: Option<f64>,
-        timing: Timing,
-        interrupted: &AtomicBool,
-    ) -> Result<TrialOutcome> {
-        let slot = self.slots[slot].clone();
-        self.bring(slot.lane, interrupted)?;
-        if !self.learn(&slot, timing, interrupted)? {
+    fn measure(&mut self, request: &Request) -> Result<TrialOutcome> {
+        let slot = self.slots[request.slot].clone();
+        self.bring(slot.lane)?;
+        if !self.learn(&slot, request.timing)? {
             // If the device is lost, that is the reason.
             look(&mut self.device)?;
-            return Ok(failed(NOTHING_THROUGH.into()));
+            return Ok(TrialOutcome::failed(NOTHING_THROUGH.into()));
         }
         if let (Some(States::New), Some(device), Some(command)) = (slot.states, &self.device, slot.forget)
             && let Err(why) = device.dut.observed().output(command)
         {
-            return Ok(failed(format!("the DUT does not forget its states ({command}): {why}")));
+            let why = format!("the DUT does not forget its states ({command}): {why}");
+            return Ok(TrialOutcome::failed(why));
         }
         let collectors = self.device.as_ref().map(Device::before_trial);
         let before = look(&mut self.device)?;
         let began = Instant::now();
-        let flown = self.tester.trial(slot.kind, load, timing, interrupted)?;
+        let flown = self.tester.trial(slot.kind, request)?;
         let after = look(&mut self.device)?;
         let account = account(&self.device, &flown, before.as_ref().zip(after.as_ref()));
         // The device answers again: it has told its counters.
@@ -223,11 +224,6 @@ impl Hosts {
         })
     }
 
-    /// What sends and what counts, for records.
-    pub fn names(&self) -> [String; 2] {
-        self.tester.names()
-    }
-
     fn is_device(&self, host: &str) -> bool {
         self.device.as_ref().is_some_and(|device| device.dut.name() == host)
     }
@@ -236,11 +232,36 @@ impl Hosts {
     fn reboots(&self) -> u32 {
         self.device.as_ref().map_or(0, |device| device.dut.reboots())
     }
+}
 
-    /// Puts the device back, and lets the hosts go; what could not be put back, and how often the device was rebooted for it.
-    pub fn take_down(self) -> (Vec<String>, u32) {
+impl Testbed for Hosts {
+    fn run(&mut self, request: &Request) -> Result<TrialOutcome> {
+        let (lane, before) = (self.slots[request.slot].lane, self.reboots());
+        if let Some(why) = self.broken.get(&lane) {
+            return Ok(TrialOutcome::failed(why.clone()));
+        }
+        let shown = match self.measure(request) {
+            Err(error) if !interrupted() => {
+                let lost = match error.downcast::<RemoteError>() {
+                    Ok(lost) if self.is_device(&lost.host) => lost,
+                    Ok(other) => self.lost_by(other.into())?,
+                    Err(other) => self.lost_by(other)?,
+                };
+                TrialOutcome::failed(self.mark(lane, lost)?)
+            }
+            other => other?,
+        };
+        Ok(TrialOutcome { reboots: self.reboots() - before, ..shown })
+    }
+
+    fn names(&self) -> (LabKind, [String; 2]) {
+        (LabKind::Hosts, self.tester.names.clone())
+    }
+
+    /// Puts the device back, and lets the hosts go.
+    fn take_down(self: Box<Self>) -> (Vec<String>, u32) {
         let before = self.reboots();
-        let Hosts { tester, device, .. } = self;
+        let Hosts { tester, device, .. } = *self;
         let mut failed = tester.take_down();
         let Some(mut device) = device else { return (failed, 0) };
         match device.dut.put_back() {
@@ -253,40 +274,6 @@ impl Hosts {
         }
         (failed, device.dut.reboots() - before)
     }
-}
-
-impl Testbed for Hosts {
-    fn run(
-        &mut self,
-        slot: usize,
-        load: Option<f64>,
-        timing: Timing,
-        interrupted: &AtomicBool,
-    ) -> Result<TrialOutcome> {
-        let (lane, before) = (self.slots[slot].lane, self.reboots());
-        if let Some(why) = self.broken.get(&lane) {
-            return Ok(failed(why.clone()));
-        }
-        let shown = match self.measure(slot, load, timing, interrupted) {
-            Err(error) if !interrupted.load(Ordering::Relaxed) => {
-                let lost = match error.downcast::<RemoteError>() {
-                    Ok(lost) if self.is_device(&lost.host) => lost,
-                    Ok(other) => self.lost_by(other.into())?,
-                    Err(other) => self.lost_by(other)?,
-                };
-                failed(self.mark(lane, lost)?)
-            }
-            other => other?,
-        };
-        Ok(TrialOutcome { reboots: self.reboots() - before, ..shown })
-    }
-}
-
-/// A trial that came to nothing.
-fn failed(why: String) -> TrialOutcome {
-    let mut shown = TrialOutcome::default();
-    shown.outcome.faults.push(why);
-    shown
 }
 
 fn look(device: &mut Option<Device>) -> Result<Option<Seen>, RemoteError> {

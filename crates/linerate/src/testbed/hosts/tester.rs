@@ -1,18 +1,31 @@
-//! What sends and counts in a lab of hosts: linerate on these hosts, or the tools that they have.
+//! The hosts that send and count: by their linerate, or by the tools that they have.
 
-use crate::testbed::PACED_BATCH;
-use anyhow::Result;
+use super::Site;
+use super::traffic::{Side, task};
+use crate::interrupt::{INTERRUPTED as STOP, interrupted};
+use crate::testbed::prepare::Prepared;
+use crate::testbed::{PACED_BATCH, Request};
+use anyhow::{Context, Result};
 use linerate_hosts::tools::Task;
-use linerate_plan::timing::Timing;
-use linerate_remote::agents::Flown;
-use linerate_remote::agents::lab::RealLab;
+use linerate_plan::Backend;
+use linerate_plan::lab::Host;
+use linerate_remote::ExecutionTarget;
+use linerate_remote::agents::lab::{Cabling, Card, RealLab, Sender};
+use linerate_remote::agents::{Agent, Flown, Link};
 use linerate_remote::external::{ToolHost, ToolTrial};
-use linerate_wire::Load;
-use std::sync::atomic::{AtomicBool, Ordering};
+use linerate_wire::{Load, MacAddr};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Frames handed over at once where no rate was asked for.
 pub const BATCH: u32 = 64;
+/// How long an agent may take to answer.
+const GREETING: Duration = Duration::from_secs(10);
+/// How long the first frame may take to come through, unless the DUT is to boot quicker.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often flows are shown until each has been answered: a frame or an answer may get lost.
+const ROUNDS: u32 = 4;
 
 /// What a DUT has seen of its flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,74 +38,51 @@ pub enum Learned {
     Answered,
 }
 
-/// How often flows are shown until each has been answered: a frame or an answer may get lost.
-const ROUNDS: u32 = 4;
-
 /// The hosts that send and count.
-pub enum Tester {
+pub struct Tester {
+    hosts: Hosts,
+    /// What sends and what counts, for records.
+    pub names: [String; 2],
+    /// How long it may take until frames come through.
+    patience: Duration,
+}
+
+enum Hosts {
     /// They have linerate.
-    Agents(Box<Agents>),
+    Agents(Box<RealLab>),
     /// They have tools.
     Tools(Tools),
 }
 
-/// Hosts with linerate.
-pub struct Agents {
-    /// They.
-    pub lab: RealLab,
-    /// What sends and what counts, for records.
-    pub names: [String; 2],
-    /// How long it may take until frames come through.
-    pub patience: Duration,
-}
-
 /// Hosts with tools.
-pub struct Tools {
-    /// The generators.
-    pub generators: Vec<ToolHost>,
-    /// The receiver.
-    pub receiver: ToolHost,
-    /// How long the first frame may take to come through.
-    pub patience: Duration,
-    /// By kind of traffic.
-    pub kinds: Vec<ToolTasks>,
-}
-
-/// What tools do with a kind of traffic.
-pub struct ToolTasks {
-    /// By generator.
-    pub sent: Vec<Task>,
-    /// Of the receiver.
-    pub received: Task,
+struct Tools {
+    generators: Vec<ToolHost>,
+    receiver: ToolHost,
+    /// By kind of traffic: the tasks of the generators, and of the receiver.
+    tasks: Vec<(Vec<Task>, Task)>,
 }
 
 impl Tester {
     /// Shows the device so many flows of a kind, again and again until they come through: a link may be down for a while after settings
     /// of a card, and a router forwards nothing for a while after a boot. Tools wait for the first frame of each trial; they cannot count
     /// flows, and their warm-up must do. With `answer`, the receiver answers each flow where it can.
-    pub fn learn(
-        &mut self,
-        kind: usize,
-        flows: u64,
-        answer: bool,
-        interrupted: &AtomicBool,
-    ) -> Result<Learned> {
-        let Tester::Agents(agents) = self else { return Ok(Learned::OneWay) };
-        let answer = answer && agents.lab.can_answer(kind);
+    pub fn learn(&mut self, kind: usize, flows: u64, answer: bool) -> Result<Learned> {
+        let Hosts::Agents(lab) = &mut self.hosts else { return Ok(Learned::OneWay) };
+        let answer = answer && lab.can_answer(kind);
         let (began, mut before) = (Instant::now(), 0u64);
         for round in 1.. {
-            let [sent, arrived, answers] = agents.lab.learn(kind, flows, answer, interrupted)?;
+            let [sent, arrived, answers] = lab.learn(kind, flows, answer, &STOP)?;
             if answer && sent > 0 && answers >= sent {
                 return Ok(Learned::Answered);
             }
-            if answer && round < ROUNDS && arrived > 0 && !interrupted.load(Ordering::Relaxed) {
+            if answer && round < ROUNDS && arrived > 0 && !interrupted() {
                 continue;
             }
             // Of a slow device, no more will arrive the next time.
             let steady = before > 0 && arrived <= before.saturating_add(before / 5);
             let enough = arrived.saturating_mul(2) >= sent || steady;
             before = arrived;
-            if enough || interrupted.load(Ordering::Relaxed) || began.elapsed() > agents.patience {
+            if enough || interrupted() || began.elapsed() > self.patience {
                 return Ok(if arrived > 0 { Learned::OneWay } else { Learned::Nothing });
             }
             std::thread::sleep(Duration::from_millis(200));
@@ -100,61 +90,166 @@ impl Tester {
         unreachable!("the rounds do not end")
     }
 
-    /// One trial through the device as it stands.
-    pub fn trial(
-        &mut self,
-        kind: usize,
-        rate: Option<f64>,
-        timing: Timing,
-        interrupted: &AtomicBool,
-    ) -> Result<Flown> {
-        match self {
-            Tester::Agents(agents) => {
-                let batch = if rate.is_some() { PACED_BATCH } else { BATCH };
-                let load = Load { rate, batch, ..Load::lasting(timing.load()) };
-                Ok(agents.lab.trial(kind, timing, load, interrupted)?)
+    /// One trial of a kind of traffic through the device as it stands.
+    pub fn trial(&mut self, kind: usize, request: &Request) -> Result<Flown> {
+        let timing = request.timing;
+        match &mut self.hosts {
+            Hosts::Agents(lab) => {
+                let batch = if request.rate.is_some() { PACED_BATCH } else { BATCH };
+                Ok(lab.trial(kind, timing, request.load(batch), &STOP)?)
             }
-            Tester::Tools(tools) => tools.trial(kind, rate, timing, interrupted),
-        }
-    }
-
-    /// What sends and what counts, for records.
-    pub fn names(&self) -> [String; 2] {
-        match self {
-            Tester::Agents(agents) => agents.names.clone(),
-            Tester::Tools(tools) => {
-                let mut sending: Vec<&str> = tools.generators.iter().map(|g| g.tool.name()).collect();
-                sending.dedup();
-                [sending.join(", "), tools.receiver.tool.name().into()]
+            Hosts::Tools(tools) => {
+                let (sent, received) = &tools.tasks[kind];
+                // Every generator sends its share.
+                let rate = request.rate.map(|rate| rate / sent.len() as f64);
+                let at = |task: &Task| Task { load: Load { rate, ..task.load }, ..task.clone() };
+                let generators: Vec<(ToolHost, Task)> =
+                    tools.generators.iter().cloned().zip(sent.iter().map(at)).collect();
+                let receiver = Some((&tools.receiver, at(received)));
+                let trial = ToolTrial { generators: &generators, receiver, timing, patience: self.patience };
+                Ok(trial.run(&STOP)?)
             }
         }
     }
 
     /// Lets the hosts go; what went wrong with it.
     pub fn take_down(self) -> Vec<String> {
-        match self {
-            Tester::Agents(agents) => agents.lab.take_down().iter().map(ToString::to_string).collect(),
-            Tester::Tools(_) => Vec::new(),
+        match self.hosts {
+            Hosts::Agents(lab) => lab.take_down().iter().map(ToString::to_string).collect(),
+            Hosts::Tools(_) => Vec::new(),
         }
     }
 }
 
-impl Tools {
-    fn trial(
-        &self,
-        kind: usize,
-        rate: Option<f64>,
-        timing: Timing,
-        interrupted: &AtomicBool,
-    ) -> Result<Flown> {
-        let ToolTasks { sent, received } = &self.kinds[kind];
-        // Every generator sends its share.
-        let rate = rate.map(|rate| rate / sent.len() as f64);
-        let at = |task: &Task| Task { load: Load { rate, ..task.load }, ..task.clone() };
-        let generators: Vec<(ToolHost, Task)> =
-            self.generators.iter().cloned().zip(sent.iter().map(at)).collect();
-        let receiver = Some((&self.receiver, at(received)));
-        let trial = ToolTrial { generators: &generators, receiver, timing, patience: self.patience };
-        Ok(trial.run(interrupted)?)
+/// A sending interface.
+struct Sending<'a> {
+    host: &'a Host,
+    side: Side<'a>,
+    to: MacAddr,
+}
+
+impl Site {
+    /// What sends and counts in this lab.
+    ///
+    /// # Errors
+    /// A host lacks something, or its tool cannot send this traffic.
+    pub fn tester(&self, prepared: &Prepared) -> Result<Tester> {
+        let sending = self.sending()?;
+        let hosts = sending.iter().map(|one| one.host).chain([self.lab.receiver()]);
+        let mut backends: Vec<Backend> = hosts.map(|host| self.tool(host)).collect::<Result<_>>()?;
+        let has_agents = self.has_agents()?;
+        if has_agents {
+            let lengths = prepared.kinds.iter().map(|kind| kind.traffic.mix.max_len_fcs());
+            let longest = lengths.max().unwrap_or(64);
+            backends.iter_mut().for_each(|backend| *backend = backend.resolved(longest));
+        }
+        let (counting, sends) = backends.split_last().context("a lab has a receiver")?;
+        let mut names: Vec<&str> = sends.iter().map(|backend| backend.name()).collect();
+        names.dedup();
+        let names = [names.join(", "), counting.name().into()];
+        let hosts = match has_agents {
+            true => Hosts::Agents(Box::new(self.agents(&sending, sends, *counting, prepared)?)),
+            false => Hosts::Tools(self.tools(&sending, sends, *counting, prepared)?),
+        };
+        let boot = self.lab.dut().map_or(PATIENCE, |dut| Duration::from_nanos(dut.boot.timeout_ns));
+        Ok(Tester { hosts, names, patience: boot.min(PATIENCE) })
     }
+
+    /// The Ethernet address that frames are sent to.
+    fn destination(&self) -> Result<MacAddr> {
+        let (host, key) = match self.lab.dut() {
+            Some(dut) => (dut, "in"),
+            None => (self.lab.receiver(), "receive"),
+        };
+        let found = self.interface(host, key, 0)?;
+        found.mac.with_context(|| format!("{}: {} has no Ethernet address", host.name, found.name))
+    }
+
+    fn sending(&self) -> Result<Vec<Sending<'_>>> {
+        let to = self.destination()?;
+        let mut all = Vec::new();
+        for host in self.lab.generators() {
+            for (nth, wanted) in host.send.iter().enumerate() {
+                let found = self.interface(host, "send", nth)?;
+                let addresses = found.addresses.iter().map(|a| a.address).collect();
+                all.push(Sending { host, side: Side { name: &found.name, wanted, addresses }, to });
+            }
+        }
+        Ok(all)
+    }
+
+    fn agents(
+        &self,
+        sending: &[Sending<'_>],
+        sends: &[Backend],
+        counting: Backend,
+        prepared: &Prepared,
+    ) -> Result<RealLab> {
+        for backend in sends.iter().chain([&counting]) {
+            prepared.kinds.iter().try_for_each(|kind| backend.check(&kind.traffic))?;
+        }
+        let receiver = self.lab.receiver();
+        let hosts: BTreeMap<&str, &Host> =
+            self.lab.generators().chain([receiver]).map(|host| (&*host.name, host)).collect();
+        let number = |host: &Host| hosts.keys().position(|name| *name == host.name).unwrap_or(0);
+        let greet = |host: &&Host| greet(self.place(host)?, host);
+        let agents: Vec<Agent> = hosts.values().map(greet).collect::<Result<_>>()?;
+        let card = |host, interface: &str, backend| Card {
+            agent: number(host),
+            interface: interface.into(),
+            backend,
+            cpus: Vec::new(),
+        };
+        let mut senders = Vec::new();
+        for (one, backend) in sending.iter().zip(sends) {
+            let mut card = card(one.host, one.side.name, *backend);
+            if let Some(threads) = one.side.wanted.threads {
+                card.cpus = agents[card.agent].cpus().iter().copied().take(threads as usize).collect();
+            }
+            senders.push(Sender { card, to: one.to });
+        }
+        let receiver = card(receiver, &self.interface(receiver, "receive", 0)?.name, counting);
+        let cabling = Cabling { senders, receiver, isolated: self.lab.isolated };
+        let kinds = prepared.kinds.iter().map(|kind| kind.traffic.clone()).collect();
+        RealLab::new(agents, cabling, kinds, prepared.campaign()).map_err(anyhow::Error::msg)
+    }
+
+    fn tools(
+        &self,
+        sending: &[Sending<'_>],
+        sends: &[Backend],
+        counting: Backend,
+        prepared: &Prepared,
+    ) -> Result<Tools> {
+        let receiver = self.lab.receiver();
+        let driven = |host: &Host, tool: Backend| -> Result<ToolHost> {
+            Ok(ToolHost { place: Arc::clone(self.place(host)?), tool, sudo: host.sudo })
+        };
+        let found = self.interface(receiver, "receive", 0)?;
+        let wanted = receiver.receive.as_ref().context("the receiver has no [receive] in the lab file")?;
+        let addresses = found.addresses.iter().map(|a| a.address).collect();
+        let far = Side { name: &found.name, wanted, addresses };
+        let mut tasks = Vec::new();
+        for kind in &prepared.kinds {
+            let of =
+                |one: &Sending<'_>, tool: Backend, at: &str| task(kind, tool, [&one.side, &far], at, one.to);
+            let sent = sending.iter().zip(sends).map(|(one, tool)| of(one, *tool, one.side.name));
+            tasks.push((sent.collect::<Result<_>>()?, of(&sending[0], counting, far.name)?));
+        }
+        let generators = sending.iter().zip(sends).map(|(one, tool)| driven(one.host, *tool));
+        Ok(Tools {
+            generators: generators.collect::<Result<_>>()?,
+            receiver: driven(receiver, counting)?,
+            tasks,
+        })
+    }
+}
+
+/// Starts linerate on a host, over its connection.
+fn greet(place: &ExecutionTarget, host: &Host) -> Result<Agent> {
+    let (program, arguments): (&str, &[&str]) =
+        if host.sudo { ("sudo", &["-n", "linerate", "agent"]) } else { ("linerate", &["agent"]) };
+    let command = place.program(program, arguments)?;
+    let link = Link::start(command).with_context(|| format!("starting ssh to {}", host.name))?;
+    Ok(Agent::greet(&host.name, link, env!("CARGO_PKG_VERSION"), GREETING)?)
 }

@@ -1,6 +1,6 @@
 //! A plan's traffic for a lab of hosts: its addresses, and the tasks of tools.
 
-use crate::testbed::TrafficKind;
+use crate::testbed::prepare::TrafficKind;
 use anyhow::{Context, Result, bail};
 use linerate_hosts::tools::{self, Task};
 use linerate_plan::Backend;

@@ -1,7 +1,10 @@
-//! Files of numbers, read piece by piece: a file of any length needs no more memory than its points.
+//! Files that users name, and standard input. Files of numbers are read piece by piece: one of any length needs no more memory than
+//! its points.
 
 use crate::progress::Progress;
 use anyhow::{Context, Result, anyhow};
+use linerate_linux::files;
+use linerate_plan::rules::own::MOST_BYTES;
 use linerate_stats::ministat::{Columns, PointReader};
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -22,27 +25,43 @@ pub fn name(path: &Path) -> String {
     if is_stdin(path) { "<stdin>".into() } else { path.to_string_lossy().into_owned() }
 }
 
-/// What comes by standard input: as many bytes as are taken of a file, and one more, which is enough to know that it is too large.
+/// The content of a file, or of standard input; one byte more than `most` is enough to know that it is too large. `what`: a word for
+/// what it is, and a remedy where there is one.
 ///
 /// # Errors
 /// It cannot be read.
-pub fn read_stdin(most: usize) -> Result<Vec<u8>> {
+pub fn read(path: &Path, most: usize, [what, remedy]: [&str; 2]) -> Result<Vec<u8>> {
+    if !is_stdin(path) {
+        return files::read(path, most)
+            .with_context(|| format!("cannot read the {what} {}{remedy}", path.display()));
+    }
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(most as u64 + 1).read_to_end(&mut bytes);
     read.context("cannot read standard input")?;
     Ok(bytes)
 }
 
+/// The text of a rule file.
+///
+/// # Errors
+/// Why there is none.
+pub fn rules(path: &Path) -> Result<String, String> {
+    let bytes = files::read(path, MOST_BYTES).map_err(|e| e.to_string())?;
+    if bytes.len() > MOST_BYTES {
+        return Err(format!("it has more than {MOST_BYTES} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|e| format!("byte {} is not UTF-8 text", e.utf8_error().valid_up_to()))
+}
+
 /// The points of a file, in the order in which they stand there; `-` is standard input.
 ///
 /// # Errors
 /// The file cannot be read, or a line has something else than a number; the error names both.
-pub fn read(path: &Path, columns: &Columns) -> Result<Vec<f64>> {
+pub fn numbers(path: &Path, columns: &Columns) -> Result<Vec<f64>> {
     if is_stdin(path) {
         return read_from(std::io::stdin().lock(), None, &name(path), columns);
     }
-    let file =
-        linerate_linux::files::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let file = files::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let length = file.metadata().ok().filter(|facts| facts.is_file()).map(|facts| facts.len());
     read_from(file, length, &name(path), columns)
 }
@@ -62,7 +81,7 @@ fn read_from(mut source: impl Read, length: Option<u64>, name: &str, columns: &C
             Err(error) => return Err(error).with_context(|| format!("cannot read {name}")),
         }
         if done > MUCH {
-            progress.get_or_insert_with(|| Progress::reading(name, length)).advance_bytes(done);
+            progress.get_or_insert_with(|| Progress::of_bytes(name, length)).advance_bytes(done);
         }
     }
     reader.finish().map_err(|error| anyhow!("{name}, {error}"))

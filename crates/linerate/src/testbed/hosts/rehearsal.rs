@@ -1,8 +1,7 @@
 //! The commands of a plan on the hosts of a lab, as far as plan and lab file tell: no host is asked.
 
+use super::site::{cells, lane_steps, port_of};
 use super::traffic::{Side, task};
-use super::{cells, lane_steps, port_of};
-use crate::testbed::SlotLoad;
 use anyhow::Result;
 use linerate_hosts::dut_changes::{Program, Target};
 use linerate_hosts::rehearsal::{Action, Part};
@@ -98,7 +97,7 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
     };
     let to = to.and_then(|interface| interface.mac);
     let mut loads: Vec<(usize, Option<f64>, Vec<String>)> = Vec::new();
-    for (cell, &SlotLoad { kind, .. }) in prepared.layout.iter().enumerate() {
+    for (cell, kind) in prepared.kind_of.iter().copied().enumerate() {
         let rate = prepared.slots[cell].asked_fps;
         let number = (cell + 1).to_string();
         match loads.iter_mut().find(|(k, r, _)| (*k, *r) == (kind, rate)) {

@@ -1,26 +1,29 @@
 //! Values that several verbs take, and how they are read.
 
-use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use linerate_plan::Diagnostic;
 use linerate_plan::backend::{Backend, OF_THIS_MACHINE};
 use linerate_plan::names::Named;
+use linerate_plan::rules::Families;
 use linerate_plan::rules::own::Meaning;
 use linerate_plan::units::{Rate, parse_duration_ns};
 use linerate_wire::{FrameMix, parse_sizes};
 use std::time::Duration;
 
-/// IP versions to measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FamilyChoice {
-    /// IPv4 alone
-    #[value(name = "4", alias = "ipv4")]
-    V4,
-    /// IPv6 alone
-    #[value(name = "6", alias = "ipv6")]
-    V6,
-    /// IPv4 and IPv6 side by side
-    Both,
+/// IP versions.
+pub fn families() -> impl TypedValueParser<Value = Families> {
+    let values = [("4", "ipv4"), ("6", "ipv6"), ("both", "both")];
+    let values = values.map(|(name, alias)| PossibleValue::new(name).alias(alias));
+    PossibleValuesParser::new(values).map(|name| match name.as_str() {
+        "4" | "ipv4" => Families::Ipv4,
+        "6" | "ipv6" => Families::Ipv6,
+        _ => Families::Both,
+    })
+}
+
+/// The values of an enum, by the names that files give them.
+pub fn named<T: Named + Clone + Send + Sync + 'static>() -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(T::names()).try_map(|name| T::parse_name(&name, "known"))
 }
 
 /// Linerate's own backends, by the names of the registry.

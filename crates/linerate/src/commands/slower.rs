@@ -1,0 +1,37 @@
+//! `--fail-if-slower`: what is proven slower, and what may be.
+
+use crate::args::Share;
+use crate::output::tell;
+
+/// Exit status where something is slower than it may be, or an expectation of a plan was missed.
+pub const MISSED: u8 = 3;
+
+/// A comparison, held against the limit.
+pub struct Claim<'a> {
+    pub of: &'a str,
+    pub than: &'a str,
+    /// Whether it is frames that are handled that count, because one of the two drops them.
+    pub drops: bool,
+    /// Whether a slow-down of that much is proven.
+    pub is_slower: bool,
+    /// Whether it is not, and not excluded either.
+    pub may_be_slower: bool,
+}
+
+/// Tells of each claim, and gives whether anything is proven slower.
+pub fn any_slower<'a>(Share(limit): Share, claims: impl Iterator<Item = Claim<'a>>) -> bool {
+    let (percent, mut any) = (100.0 * limit, false);
+    for Claim { of, than, drops, is_slower, may_be_slower } in claims {
+        let (verb, why) =
+            if drops { ("passes less than", ": it drops frames") } else { ("is slower than", "") };
+        if is_slower {
+            tell(format!("{of} {verb} {than} by {percent} % or more{why}"));
+        } else if may_be_slower {
+            tell(format!(
+                "{of}: that it is {percent} % slower than {than} is not proven, and not excluded either: more trials would tell"
+            ));
+        }
+        any |= is_slower;
+    }
+    any
+}

@@ -1,0 +1,493 @@
+//! A plan's lab file becomes hosts that are connected, known and found fit, and a testbed of them.
+
+use super::traffic::origins;
+use super::{Device, HostSlot, Hosts};
+use crate::input;
+use crate::interrupt::{INTERRUPTED as STOP, interrupted};
+use crate::output::{faulty, tell, usage};
+use crate::progress::Progress;
+use crate::testbed::prepare::{Prepared, Source, lacking_of_cells, with_reasons};
+use anyhow::{Context, Result, anyhow, bail};
+use linerate_hosts::dut_changes::{self, Steps, Target};
+use linerate_hosts::preflight::{self, Needs, Port, frames, ports};
+use linerate_hosts::systems::{Facts, Interface, Kernel, System as Detected};
+use linerate_linux::net::userns;
+use linerate_linux::records::rfc3339_utc;
+use linerate_measure::record::{HostFacts, Roles, VERSION};
+use linerate_plan::campaign::{Campaign, Reboot, Requirement, Trials};
+use linerate_plan::lab::{Host, HostAddress, Lab, MOST_BYTES};
+use linerate_plan::settings::{Dut, End, Mode, States, System};
+use linerate_plan::timing::Timing;
+use linerate_plan::{Backend, Diagnostic, Plan};
+use linerate_remote::dut::{Known, RemoteDut};
+use linerate_remote::survey::{self, Approach, Frames};
+use linerate_remote::{ExecutionTarget, Order, RemoteError};
+use linerate_wire::Transport;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Flows that a DUT without states is shown before the first trial.
+const ENOUGH_TO_LEARN: u64 = 10_000;
+
+/// The hosts of a lab, connected and asked.
+pub struct Site {
+    pub lab: Lab,
+    /// The answers of each host, or why it cannot be reached.
+    pub facts: BTreeMap<String, Facts>,
+    approach: Approach,
+    places: BTreeMap<String, Arc<ExecutionTarget>>,
+    unreached: BTreeMap<String, RemoteError>,
+    /// The plan's folder.
+    folder: PathBuf,
+}
+
+/// Settings of an interrupted run that were put back.
+pub struct Earlier {
+    /// Each change, in words.
+    pub told: Vec<String>,
+    /// Whether some of it counts from the DUT's next boot on only.
+    pub owes_boot: bool,
+}
+
+/// The folder of a plan, which its files are relative to; the working directory for a built-in plan.
+pub fn folder(plan: &Path) -> &Path {
+    plan.parent().filter(|_| plan.is_file()).unwrap_or(Path::new(""))
+}
+
+/// Reads a lab file; - is standard input.
+///
+/// # Errors
+/// It cannot be read, or has faults.
+pub fn read(file: &Path) -> Result<Lab> {
+    let bytes =
+        input::read(file, MOST_BYTES, ["lab file", " (`linerate lab example` prints one to begin with)"])?;
+    Lab::read(&bytes).map_err(|faults| faulty(input::name(file), &faults))
+}
+
+impl Site {
+    /// Connects to the hosts of a plan's lab, asks them, restores settings of the DUT that an interrupted run had changed, and checks their
+    /// answers against the lab file.
+    ///
+    /// # Errors
+    /// Whatever would spoil the campaign, all at once.
+    pub fn open(approach: Approach, plan: &Path, lab: Lab, trials: &Trials) -> Result<Site> {
+        let progress = Progress::of_steps();
+        let load = Duration::from_nanos(Timing::of_hosts(trials.duration_ns).load_ns());
+        let approach = Approach { load, ..approach };
+        let mut site = Site::reach(lab, approach, folder(plan), &progress)?;
+        // Settings that an interrupted run left may make the lab unfit. A DUT of which too little is known is left to those who judge.
+        let is_known =
+            |dut: &Host| site.place(dut).is_ok() && site.ends(dut).is_ok() && site.kernel(dut).is_ok();
+        if site.lab.dut().is_some_and(is_known)
+            && let Some(earlier) = site.put_back(trials.reboot)?
+        {
+            progress.aside(|| earlier.told.iter().for_each(tell));
+            site.ask()?;
+        }
+        let problems = preflight::check(&site.lab, &site.facts, &Needs::default());
+        let faults = problems.iter().filter(|problem| problem.is_fault()).count();
+        progress.aside(|| problems.iter().for_each(tell));
+        if faults > 0 {
+            bail!("the lab is not fit for a campaign: {faults} faults; `linerate lab check` looks again");
+        }
+        Ok(site)
+    }
+
+    /// Connects to the hosts of a lab and asks them. The facts of a host say where it cannot be reached.
+    ///
+    /// # Errors
+    /// The user wants to stop.
+    pub fn reach(lab: Lab, approach: Approach, folder: &Path, progress: &Progress) -> Result<Site> {
+        progress.say(format!("connecting to {} hosts", lab.hosts.len()));
+        let (places, unreached) = survey::connect(&lab, &approach, Some(&STOP));
+        let facts = BTreeMap::new();
+        let mut site = Site { lab, approach, places, unreached, facts, folder: folder.into() };
+        progress.say("asking the hosts");
+        site.ask()?;
+        Ok(site)
+    }
+
+    fn ask(&mut self) -> Result<()> {
+        self.facts = survey::survey(&self.lab, &self.places, Some(&STOP));
+        if interrupted() {
+            bail!("interrupted");
+        }
+        let why = |(name, error): (&String, &RemoteError)| (name.clone(), survey::unreachable(error));
+        self.facts.extend(self.unreached.iter().map(why));
+        Ok(())
+    }
+
+    /// Sends a few frames over each cable, if they may be sent, and finds all problems of the lab.
+    pub fn check(&mut self, send: bool) -> (Frames, Vec<Diagnostic>) {
+        let mut sent = Frames::default();
+        if send {
+            sent = survey::send_frames(&self.lab, &self.places, &mut self.facts, Some(&STOP));
+        }
+        let mut problems = preflight::check(&self.lab, &self.facts, &Needs::default());
+        problems.extend(frames::judge(&sent.tried));
+        (sent, problems)
+    }
+
+    /// The testbed.
+    ///
+    /// # Errors
+    /// A host lacks something, or another linerate uses it.
+    pub fn stand(&self, prepared: &Prepared) -> Result<Hosts> {
+        let plan = &prepared.plan;
+        let device = self.lab.dut().map(|dut| self.device(dut, plan)).transpose()?;
+        let tester = self.tester(prepared)?;
+        let of_cell = |cell: usize| {
+            let traffic = &plan.kinds[plan.cells[cell].kind];
+            let flows = u64::from(traffic.flows);
+            let settings = &plan.lanes[prepared.lane(cell)].settings;
+            // A repeated SYN on a connection that has been answered: only Linux is known to let it pass.
+            let linux = matches!(plan.system, System::Linux | System::Vyos);
+            let states = settings.tracks().then_some(match settings.states {
+                States::Established if traffic.transport == Transport::Tcp && !linux => States::OneWay,
+                states => states,
+            });
+            let all = states.is_some_and(|states| states != States::New);
+            HostSlot {
+                lane: prepared.lane(cell),
+                kind: prepared.kind_of[cell],
+                flows: if all { flows } else { flows.min(ENOUGH_TO_LEARN) },
+                states,
+                forget: settings.forget(),
+            }
+        };
+        Ok(Hosts::new(tester, device, (0..plan.cells.len()).map(of_cell).collect()))
+    }
+
+    fn device(&self, host: &Host, plan: &Campaign) -> Result<Device> {
+        let reboot = plan.trials.reboot;
+        let (dut, ends) = (self.dut(host, reboot)?, self.ends(host)?.map(|end| end.name.clone()));
+        let lanes = self.steps(plan)?.into_iter().map(Result::unwrap_or_default).collect();
+        Ok(Device { dut, ends, lanes, reboot, collect: plan.collect.clone() })
+    }
+
+    /// The DUT's interfaces, towards generator and receiver.
+    fn ends(&self, dut: &Host) -> Result<[&Interface; 2]> {
+        Ok([self.interface(dut, "in", 0)?, self.interface(dut, "out", 0)?])
+    }
+
+    fn dut(&self, host: &Host, reboot: Reboot) -> Result<RemoteDut> {
+        let ends = self.ends(host)?;
+        let known = Known {
+            target: self.approach.target(host),
+            // Identifies a machine, whatever it is called, however it is reached, and which way frames go through it.
+            machine: ends.iter().filter_map(|end| end.mac).min_by_key(|mac| mac.0).map(|mac| mac.to_string()),
+            sudo: host.sudo,
+            kernel: self.kernel(host)?,
+            ends: ends.map(|end| end.name.clone()),
+            may_reboot: reboot != Reboot::Never,
+            boot: host.boot.clone(),
+            power_cycle: host.power_cycle.clone(),
+            console: host.console.clone(),
+        };
+        let from = host.boot.from.as_ref();
+        let witness = from.and_then(|name| self.lab.hosts.iter().find(|host| host.name == *name));
+        let witness = witness
+            .map(|host| anyhow::Ok((Arc::clone(self.place(host)?), self.kernel(host)?)))
+            .transpose()?;
+        let place = Arc::clone(self.place(host)?);
+        Ok(RemoteDut::new(known, place, &host.ssh.to_string(), &journals()?, witness)?)
+    }
+
+    /// Restores the settings of the DUT that an interrupted run had changed, if there are any.
+    ///
+    /// # Errors
+    /// It could not be put back, another linerate uses this host, or it is not known well enough.
+    pub fn put_back(&mut self, reboot: Reboot) -> Result<Option<Earlier>> {
+        let Some(host) = self.lab.dut() else { return Ok(None) };
+        let mut dut = self.dut(host, reboot)?;
+        if !dut.is_changed() {
+            return Ok(None);
+        }
+        let told =
+            |what| format!("{}: restored settings that an interrupted run had changed: {what}", host.name);
+        let told = dut.put_back()?.what.into_iter().map(told).collect();
+        let earlier = Earlier { told, owes_boot: dut.owes_boot() };
+        // It may have booted.
+        let (name, place) = (host.name.clone(), Arc::clone(dut.place()));
+        self.places.insert(name, place);
+        Ok(Some(earlier))
+    }
+
+    fn kernel(&self, host: &Host) -> Result<Kernel> {
+        self.of(host).kernel().with_context(|| format!("the system of {} is not known", host.name))
+    }
+
+    fn detected(&self, host: &Host) -> Option<&Detected> {
+        self.of(host).system.as_ref()
+    }
+
+    /// The answers of a host.
+    fn of(&self, host: &Host) -> &Facts {
+        self.facts.get(&host.name).expect("each host was asked, or could not be reached")
+    }
+
+    pub(super) fn place(&self, host: &Host) -> Result<&Arc<ExecutionTarget>> {
+        self.places.get(&host.name).ok_or_else(|| match self.unreached.get(&host.name) {
+            Some(error) => anyhow!("{error}"),
+            None => anyhow!("{} is not connected", host.name),
+        })
+    }
+
+    /// The interface that a key of the lab file means.
+    pub(super) fn interface(&self, host: &Host, key: &str, nth: usize) -> Result<&Interface> {
+        let port = ports(&self.lab, host).into_iter().filter(|port| port.key == key).nth(nth);
+        let port = port.with_context(|| format!("{} has no [{key}] in the lab file", host.name))?;
+        port.found(self.of(host)).map_err(|why| anyhow!("{} {key}: {why}", host.name))
+    }
+
+    /// What sends or counts on a host.
+    pub(super) fn tool(&self, host: &Host) -> Result<Backend> {
+        preflight::tool(host, self.of(host)).with_context(|| {
+            format!("{} has neither linerate nor pkt-gen, nor does the lab file name a tool", host.name)
+        })
+    }
+
+    /// Whether generators and receiver all have linerate, and speak its protocol. Otherwise frames are counted and not told apart.
+    pub(super) fn has_agents(&self) -> Result<bool> {
+        let mut hosts = self.lab.generators().chain([self.lab.receiver()]);
+        hosts.try_fold(true, |all, host| Ok(all && self.tool(host)?.is_own()))
+    }
+
+    /// The facts of the DUT for records; without a DUT, those of the receiver.
+    pub fn host_facts(&self) -> HostFacts {
+        let facts = self.of(self.lab.dut().unwrap_or(self.lab.receiver()));
+        let medium = |i: &Interface| {
+            let speed = i.speed.map(|bits| format!("{} Mbit/s", bits / 1e6));
+            [i.media.clone(), speed].into_iter().flatten().collect::<Vec<_>>().join(", ")
+        };
+        HostFacts {
+            version: VERSION,
+            kernel: facts.system.as_ref().map_or(String::new(), |system| system.kernel.clone()),
+            os: facts.system.as_ref().map_or(String::new(), product),
+            cpus: facts.cpus.unwrap_or(0),
+            interfaces: facts.interfaces.iter().map(|i| (i.name.clone(), medium(i))).collect(),
+            ..HostFacts::default()
+        }
+    }
+
+    /// Each host in words, for the record.
+    fn standing(&self) -> BTreeMap<String, String> {
+        let one = |host: &Host| {
+            let facts = self.of(host);
+            let roles: Vec<&str> = host.roles.iter().map(|role| role.key()).collect();
+            let system = self.detected(host).map(|system| format!("{} {}", product(system), system.kernel));
+            let mut parts = vec![system.unwrap_or("an unknown system".into())];
+            parts.extend(facts.cpus.map(|cpus| format!("{cpus} CPUs")));
+            let is_dut = self.lab.dut().is_some_and(|dut| dut.name == host.name);
+            parts.extend(self.tool(host).ok().filter(|_| !is_dut).map(|tool| format!("by {tool}")));
+            let end = |port: &Port<'_>| {
+                let found = port.found(facts).ok()?;
+                let mac = found.mac.map_or(String::new(), |mac| mac.to_string());
+                Some(format!("{} {} {mac}", port.key, found.name))
+            };
+            parts.extend(ports(&self.lab, host).iter().filter_map(end));
+            (format!("{} ({})", host.name, roles.join(", ")), parts.join(", "))
+        };
+        self.lab.hosts.iter().map(one).collect()
+    }
+
+    /// What every lane comes to on the DUT, or why it cannot be.
+    fn steps(&self, plan: &Campaign) -> Result<Vec<Result<Steps, Vec<String>>>> {
+        let target = self.lab.dut().map(|dut| self.target(dut, plan.system)).transpose()?;
+        let of_lane = |lane: usize| match &target {
+            Some(target) => lane_steps(plan, lane, target, &self.folder),
+            None if plan.lanes[lane].settings.dut == Dut::TesterBaseline => Ok(Steps::default()),
+            None => {
+                Err(vec!["there is no device under test in this lab: it would be a tester baseline".into()])
+            }
+        };
+        Ok((0..plan.lanes.len()).map(of_lane).collect())
+    }
+
+    fn target(&self, dut: &Host, system: System) -> Result<Target> {
+        let [inside, outside] = self.ends(dut)?;
+        let port =
+            |end: End, found: &Interface| port_of(&self.lab, end, found.name.clone(), &found.addresses);
+        let found = self.detected(dut).and_then(|s| s.system.config_save());
+        let config_save = dut.config_save.clone().or(found.map(String::from));
+        Ok(Target { system, inside: port(End::In, inside), outside: port(End::Out, outside), config_save })
+    }
+
+    /// The requirements that the DUT does not meet, in words.
+    fn unmet(&self, requirements: &[Requirement]) -> Result<Vec<String>> {
+        let Some(dut) = self.lab.dut() else { return Ok(Vec::new()) };
+        let unmet = requirements.iter().map(|requirement| self.lacks(dut, requirement));
+        Ok(unmet.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    }
+
+    fn lacks(&self, dut: &Host, requirement: &Requirement) -> Result<Option<String>> {
+        let name = &dut.name;
+        let lacks = |words: &[&str], what: String| -> Result<Option<String>> {
+            let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+            let command = linerate_remote::words::line(&words, false);
+            let succeeds = self.place(dut)?.run(&Order::new(&command), Some(&STOP))?.is_success();
+            Ok((!succeeds).then(|| format!("{name} has no {what}")))
+        };
+        match requirement {
+            Requirement::Tool(tool) => lacks(&["which", tool], tool.clone()),
+            Requirement::Sysctl(key) => lacks(&["sysctl", "-n", key], format!("setting {key}")),
+            Requirement::File(path) => lacks(&["test", "-e", path], path.clone()),
+            Requirement::Cpus(wanted) => {
+                let has = self.of(dut).cpus.filter(|has| has < wanted);
+                Ok(has.map(|has| format!("{name} has {has} CPUs, not {wanted}")))
+            }
+            Requirement::Kernel(major, minor) => {
+                let release = self.detected(dut).map_or("", |s| &s.kernel);
+                let mut numbers = release.split(['.', '-']).map(|n| n.parse::<u32>().ok());
+                let has = numbers.next().flatten().zip(numbers.next().flatten());
+                let enough = has.is_some_and(|has| has >= (*major, *minor));
+                let why = || format!("{name} has the kernel {release:?}, not {major}.{minor} or newer");
+                Ok((!enough).then(why))
+            }
+            Requirement::Memory(_) => Ok(Some(format!("{name} is not asked how much memory it has"))),
+            // Whether these can be had, the set-up shows.
+            Requirement::Module(_) | Requirement::Link(_) => Ok(None),
+        }
+    }
+}
+
+fn product(system: &Detected) -> String {
+    system.product.clone().unwrap_or_else(|| system.system.key().into())
+}
+
+/// An interface of the DUT, with its neighbours in the lab.
+pub fn port_of(lab: &Lab, end: End, name: String, addresses: &[HostAddress]) -> dut_changes::Port {
+    let peers = lab.peers(end);
+    let next_hops = peers.iter().flat_map(|peer| &peer.addresses).map(|a| a.address.to_string());
+    dut_changes::Port {
+        name,
+        addresses: addresses.iter().map(ToString::to_string).collect(),
+        next_hops: next_hops.collect(),
+        networks: lab.networks(end).into_iter().map(String::from).collect(),
+    }
+}
+
+/// The steps of a lane on the DUT, or why there are none. `folder`: the plan's, which its files are relative to.
+pub fn lane_steps(
+    plan: &Campaign,
+    lane: usize,
+    target: &Target,
+    folder: &Path,
+) -> Result<Steps, Vec<String>> {
+    let mut settings = plan.lanes[lane].settings.clone();
+    if let Some(image) = &mut settings.image {
+        image.file = folder.join(&image.file).display().to_string();
+    }
+    if settings.dut == Dut::TesterBaseline {
+        return Err(vec![
+            "there is a device under test in this lab: name another lab file for the tester baseline".into(),
+        ]);
+    }
+    if settings.dut == Dut::Bridge {
+        // Frames are addressed to the DUT, and a bridge takes those for a host's.
+        return Err(vec!["bridges are not measured in labs of hosts yet".into()]);
+    }
+    let rules = plan.rule_set(lane, Some(&target.outside.name));
+    let steps = dut_changes::steps(&settings, rules.as_ref(), target);
+    steps.map_err(|unsupported| unsupported.iter().map(ToString::to_string).collect())
+}
+
+/// Every cell with its frames and its rate. `lab`: whose addresses and links they are for.
+///
+/// # Errors
+/// Rates or flows that cannot be.
+pub fn cells(plan: &Campaign, lab: Option<&Lab>) -> Result<Prepared> {
+    let nobody = Roles { generator: vec![], dut: vec![], receiver: vec![], control: vec![] };
+    let threads = lab.map_or(1, |lab| {
+        let sends = lab.generators().flat_map(|host| &host.send);
+        sends.map(|interface| interface.threads.unwrap_or(1) as usize).sum::<usize>().max(1)
+    });
+    let source = Source {
+        cpus: Vec::new(),
+        threads: Some(threads),
+        speed: plan.link_speed.or(lab.and_then(|lab| lab.link_speed)),
+        origins: lab.map(origins).transpose()?.unwrap_or_default(),
+    };
+    Prepared::new(plan, nobody, Mode::Hosts, &source)
+}
+
+/// Works out what can be measured with these hosts; without them (a simulation), everything.
+///
+/// # Errors
+/// Rates or flows that cannot be, a lab that does not fit the plan, a host that is lost.
+pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
+    let mut prepared = cells(plan, site.map(|site| &site.lab))?;
+    let Some(site) = site else { return Ok(prepared) };
+    prepared.standing = site.standing();
+    let signed = site.has_agents()?;
+    prepared.slots.iter_mut().for_each(|slot| slot.signed = signed);
+    prepared.standing.extend(images(plan, &site.folder)?);
+    let mut of_lanes = Vec::new();
+    for (lane, steps) in plan.lanes.iter().zip(site.steps(plan)?) {
+        of_lanes.push([site.unmet(&lane.requirements)?, steps.err().unwrap_or_default()].concat());
+    }
+    let of_plan = site.unmet(&plan.requirements)?;
+    prepared.skipped = with_reasons(lacking_of_cells(plan, &of_plan, of_lanes));
+    Ok(prepared)
+}
+
+/// Each image that is to be installed, for the record: with its size and time, by which a changed one is noticed.
+///
+/// # Errors
+/// Those that cannot be read, all at once.
+fn images(plan: &Campaign, folder: &Path) -> Result<BTreeMap<String, String>> {
+    let named = plan.lanes.iter().filter_map(|lane| Some(lane.settings.image.as_ref()?.file.as_str()));
+    let (mut images, mut unread) = (BTreeMap::new(), Vec::new());
+    for file in named.collect::<BTreeSet<_>>() {
+        let path = folder.join(file);
+        let facts = File::open(&path).and_then(|opened| opened.metadata());
+        match facts.and_then(|facts| Ok((facts.modified()?, facts))) {
+            Ok((modified, facts)) if facts.is_file() => {
+                let size_and_time = format!("{} bytes of {}", facts.len(), rfc3339_utc(modified));
+                images.insert(format!("image {file}"), size_and_time);
+            }
+            Ok(_) => unread.push(format!("{}: it is no file", path.display())),
+            Err(error) => unread.push(format!("{}: {error}", path.display())),
+        }
+    }
+    if !unread.is_empty() {
+        bail!(
+            "images that the plan installs cannot be read (they are looked for from the plan's folder on): {}",
+            unread.join("; ")
+        );
+    }
+    Ok(images)
+}
+
+/// The system that a plan is carried out for: the one that was asked for, or the DUT's.
+///
+/// # Errors
+/// The plan is for others.
+pub fn system(asked: Option<System>, site: &Site, plan: &Plan) -> Result<Option<System>> {
+    let Some(dut) = site.lab.dut() else { return Ok(asked) };
+    let Some(found) = site.detected(dut).and_then(|detected| detected.system.of_plans()) else {
+        let runs = site.detected(dut).map_or("an unknown system", |s| s.system.key());
+        bail!("{} runs {runs}, which plans have no settings for", dut.name);
+    };
+    match asked {
+        Some(asked) if asked != found => Err(usage(format!("--system {asked}: {} runs {found}", dut.name))),
+        _ if plan.systems().contains(&found) => Ok(Some(found)),
+        _ => {
+            let names: Vec<&str> = plan.systems().iter().map(|s| s.key()).collect();
+            Err(usage(format!("{} runs {found}, and the plan is for {}", dut.name, names.join(", "))))
+        }
+    }
+}
+
+/// Where changes of other hosts are written down: with the user's own state, or with this machine's where root does it.
+fn journals() -> Result<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let root = || userns::is_root().then(|| PathBuf::from("/var/lib"));
+    let base =
+        variable("XDG_STATE_HOME").or_else(root).or_else(|| Some(variable("HOME")?.join(".local/state")));
+    let base = base.context("HOME is not set: there is no place to write changes of hosts down in")?;
+    Ok(base.join("linerate/hosts"))
+}

@@ -1,0 +1,369 @@
+//! From a plan to what can be measured: which cells, with which frames, on which CPUs; what is skipped, and why.
+
+use super::hosts::traffic::Origins;
+use crate::output::tell;
+use anyhow::{Context, Result, anyhow, bail};
+use linerate_linux::host::cpu;
+use linerate_linux::host::journal::Consent;
+use linerate_linux::lab::Setup;
+use linerate_linux::lab::support::{self, Need};
+use linerate_measure::record::{Direction, Roles, Skipped, Slot};
+use linerate_plan::Backend;
+use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Requirement};
+use linerate_plan::rules::own::RuleFile;
+use linerate_plan::settings::{Cpus, Dut, Mode};
+use linerate_wire::{Family, FrameSpec, MacAddr, Traffic};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// A plan, and what can be measured of it. Cells and lanes have the plan's numbers.
+#[derive(Clone)]
+pub struct Prepared {
+    pub plan: Campaign,
+    /// The cells as slots.
+    pub slots: Vec<Slot>,
+    /// Cells that are not measured.
+    pub skipped: Vec<Skipped>,
+    /// What a reader should know about the frames.
+    pub notes: Vec<String>,
+    /// Hosts and images, which must not change while the campaign lasts.
+    pub standing: BTreeMap<String, String>,
+    /// Who runs where.
+    pub roles: Roles,
+    /// How the CPUs are shared.
+    pub mode: Mode,
+    /// How frames leave and arrive.
+    pub backend: Backend,
+    /// Kinds of traffic, each on its CPUs.
+    pub kinds: Vec<TrafficKind>,
+    /// By cell: which of `kinds` it is.
+    pub kind_of: Vec<usize>,
+    /// Whether settings of the whole host may be changed.
+    pub consent: Consent,
+}
+
+/// A kind of traffic: the cells that differ in nothing but the variant share it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrafficKind {
+    /// The frames. Ethernet addresses, campaign and streams are filled in by the testbed.
+    pub traffic: Traffic,
+    /// The generator's CPUs, one thread on each.
+    pub cpus: Vec<u32>,
+}
+
+/// What a lab has to say of the traffic.
+pub struct Source {
+    /// By cell: the generator's CPUs; none where hosts choose for themselves.
+    pub cpus: Vec<Vec<u32>>,
+    /// Threads that share a rate, where they are not the CPUs.
+    pub threads: Option<usize>,
+    /// What 100 % of line rate is, in bit/s.
+    pub speed: Option<f64>,
+    /// Where the addresses of flows begin.
+    pub origins: Origins,
+}
+
+/// Works out what can be measured on this machine. `simulated`: nothing is asked of it; `no_xdp`: why XDP is out of the question.
+///
+/// # Errors
+/// The plan is for a lab of hosts, or wants rates or flows that cannot be.
+pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool, no_xdp: Option<&str>) -> Result<Prepared> {
+    let (mode, roles, cpus) = share_cpus(plan)?;
+    let source = Source { cpus, threads: None, speed: plan.link_speed, origins: Origins::default() };
+    let mut prepared = Prepared::new(plan, roles, mode, &source)?;
+    prepared.consent = consent;
+    if !simulated {
+        prepared.skipped = skipped(plan, consent);
+        prepared.choose_backend(no_xdp);
+    }
+    let open: Vec<&str> = plan.open_loops().collect();
+    if !open.is_empty() {
+        prepared.notes.push(format!("{}: {OPEN_LOOP}", open.join(", ")));
+    }
+    Ok(prepared)
+}
+
+impl Prepared {
+    /// All cells of a plan.
+    ///
+    /// # Errors
+    /// Rates or flows that cannot be.
+    pub fn new(plan: &Campaign, roles: Roles, mode: Mode, source: &Source) -> Result<Prepared> {
+        let files = plan.lanes.iter().filter_map(|lane| lane.settings.rule_file.as_ref());
+        let mut prepared = Prepared {
+            plan: plan.clone(),
+            slots: Vec::new(),
+            skipped: Vec::new(),
+            notes: distinct(files.flat_map(RuleFile::notes)),
+            standing: BTreeMap::new(),
+            roles,
+            mode,
+            backend: Backend::Xdp,
+            kinds: Vec::new(),
+            kind_of: Vec::new(),
+            consent: Consent::Refused,
+        };
+        (0..plan.cells.len()).try_for_each(|cell| prepared.cell(plan, cell, source))?;
+        prepared.notes = distinct(prepared.notes);
+        Ok(prepared)
+    }
+
+    fn cell(&mut self, plan: &Campaign, number: usize, source: &Source) -> Result<()> {
+        let cell = &plan.cells[number];
+        let cpus = source.cpus.get(number).cloned().unwrap_or_default();
+        let kind = self.kind(&plan.kinds[cell.kind], &cpus, source)?;
+        let Traffic { frame, mix, .. } = &self.kinds[kind].traffic;
+        let threads = source.threads.unwrap_or(cpus.len());
+        let asked_fps = cell
+            .rate
+            .frames_per_second(mix.average_len_fcs(), source.speed, threads)
+            .with_context(|| format!("the rate of {} cannot be", cell.name))?;
+        self.slots.push(Slot {
+            id: number,
+            name: cell.name.clone(),
+            direction: Direction::Forward,
+            variant: plan.variant_of(cell),
+            family: frame.family.to_string(),
+            transport: frame.transport.to_string(),
+            frame: mix.name.clone(),
+            lengths_fcs: mix.pattern.clone(),
+            l4_checksum: frame.l4_checksum,
+            signed: frame.signed,
+            asked_fps,
+            ceiling: cell.ceiling,
+            baseline: cell.baseline,
+            flows: Some(plan.kinds[cell.kind].flows.into()),
+            cpus: (cpus != self.roles.generator).then_some(cpus),
+            no_ceiling: self.mode == Mode::Hosts && !plan.is_ceiling(number),
+            imported: None,
+        });
+        self.kind_of.push(kind);
+        Ok(())
+    }
+
+    /// The number of a kind of traffic on these CPUs.
+    fn kind(&mut self, kind: &Kind, cpus: &[u32], source: &Source) -> Result<usize> {
+        let nowhere = MacAddr::default();
+        let mut frame = FrameSpec::new(nowhere, nowhere, kind.family, kind.transport);
+        frame.l4_checksum = kind.checksum;
+        if let Some(asked) = &kind.asked {
+            let least = frame.min_len_fcs();
+            self.notes.push(format!(
+                "{} {} frames are at least {least} bytes long where they carry linerate's signature; {asked} was asked for",
+                frame.family, frame.transport
+            ));
+        }
+        let flows = source.origins.flows(kind.family, kind.flows)?;
+        let traffic = Traffic::new(frame, kind.size.clone(), flows);
+        let traffic = Traffic { order: kind.order, stamp_every: kind.stamp_every, ..traffic };
+        Ok(position(&mut self.kinds, TrafficKind { traffic, cpus: cpus.to_vec() }))
+    }
+
+    /// XDP where this process can load its programs, unless the plan says otherwise or frames are too long for it.
+    fn choose_backend(&mut self, no_xdp: Option<&str>) {
+        if let Lab::Embedded { port: Some(port), .. } = self.plan.lab {
+            self.backend = port;
+            return;
+        }
+        let longest = self.measured().map(|cell| self.traffic(cell).mix.max_len_fcs()).max();
+        let most = Backend::Xdp.capabilities().longest_fcs;
+        let longest = longest.filter(|longest| *longest > most);
+        let too_long =
+            longest.map(|longest| format!("frames have {longest} bytes, and XDP's at most {most}"));
+        let reason = no_xdp.map(str::to_string).or_else(|| support::lacking(&Need::Xdp)).or(too_long);
+        if let Some(reason) = reason {
+            self.backend = Backend::AfPacket;
+            let note = format!(
+                "{reason}: the tester uses AF_PACKET sockets, which are several times slower than XDP live frames"
+            );
+            // Before a long campaign, and not only on its page: as root it would be faster.
+            tell(&note);
+            self.notes.push(note);
+        }
+    }
+
+    /// Whether a cell is not measured.
+    pub fn is_skipped(&self, cell: usize) -> bool {
+        self.skipped.iter().any(|s| s.cell == cell)
+    }
+
+    /// The cells that are measured.
+    pub fn measured(&self) -> impl Iterator<Item = usize> {
+        (0..self.plan.cells.len()).filter(|cell| !self.is_skipped(*cell))
+    }
+
+    /// The lane of a cell.
+    pub fn lane(&self, cell: usize) -> usize {
+        self.plan.cells[cell].lane
+    }
+
+    /// The frames of a cell.
+    pub fn traffic(&self, cell: usize) -> &Traffic {
+        &self.kinds[self.kind_of[cell]].traffic
+    }
+
+    /// High byte of the stream ids.
+    pub fn campaign(&self) -> u8 {
+        self.plan.trials.seed.unwrap_or_default() as u8
+    }
+
+    /// The group of lanes that stand side by side with a cell's.
+    pub fn group(&self, cell: usize) -> usize {
+        self.plan.lanes[self.lane(cell)].group
+    }
+
+    /// The cells that are measured in the lab of a group of lanes.
+    pub fn in_group(&self, group: usize) -> impl Iterator<Item = usize> {
+        self.measured().filter(move |cell| self.group(*cell) == group)
+    }
+
+    /// The lanes of a group that are needed: what each is called in the plan, and what is set up for it.
+    ///
+    /// # Errors
+    /// A setup that has faults although it had none before.
+    pub fn setups(&self, group: usize) -> Result<(Vec<usize>, Vec<Setup>)> {
+        let lanes = distinct(self.in_group(group).map(|cell| self.lane(cell)));
+        let setups = lanes.iter().enumerate().map(|(number, lane)| self.setup(*lane, number));
+        let setups = setups.collect::<Result<_>>()?;
+        Ok((lanes, setups))
+    }
+
+    fn setup(&self, lane: usize, number: usize) -> Result<Setup> {
+        let (name, settings) = (self.plan.lanes[lane].variants.join(", "), &self.plan.lanes[lane].settings);
+        let mut setup = setup(&self.plan, lane, number)
+            .map_err(|faults| anyhow!("{name} cannot be set up: {}", faults.join("; ")))?;
+        if setup.tracks {
+            setup.room = Some(setup.room.unwrap_or(0).max(flows(&self.plan, lane)));
+        }
+        if let (Mode::Threaded, Some(Cpus::Count(count))) = (self.mode, settings.cpus.as_ref()) {
+            let of_lane = self.roles.dut.iter().copied().take(*count as usize).collect();
+            setup.inside.irq.get_or_insert(of_lane);
+        }
+        Ok(setup)
+    }
+}
+
+/// Each once, in their order.
+pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for one in all {
+        position(&mut seen, one);
+    }
+    seen
+}
+
+/// Where something is in a list; it is added if it is not there.
+fn position<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
+    list.iter().position(|known| *known == item).unwrap_or_else(|| {
+        list.push(item);
+        list.len() - 1
+    })
+}
+
+/// The setup of a lane, as lane `number` of a lab.
+fn setup(plan: &Campaign, lane: usize, number: usize) -> Result<Setup, Vec<String>> {
+    let families = plan.families(lane);
+    let mut settings = plan.lanes[lane].settings.clone();
+    if settings.dut == Dut::TesterBaseline {
+        // Its CPUs are those of its frames; there is no DUT that would have any.
+        settings.cpus = None;
+    }
+    Setup::from_settings(&plan.lanes[lane].variants.join(", "), number, &settings, &families)
+}
+
+/// Flows of all kinds of traffic that a lane sees, together.
+fn flows(plan: &Campaign, lane: usize) -> u64 {
+    let kinds = plan.cells.iter().filter(|cell| cell.lane == lane).map(|cell| cell.kind);
+    kinds.collect::<BTreeSet<_>>().into_iter().map(|kind| u64::from(plan.kinds[kind].flows)).sum()
+}
+
+/// The cells that cannot be measured here, with the reasons.
+fn skipped(plan: &Campaign, consent: Consent) -> Vec<Skipped> {
+    let unmet = |needs: &[Requirement]| needs.iter().filter_map(support::unmet).collect::<Vec<_>>();
+    let of_lane =
+        |lane: usize| [unmet(&plan.lanes[lane].requirements), lacking(plan, lane, consent)].concat();
+    let mut all =
+        lacking_of_cells(plan, &unmet(&plan.requirements), (0..plan.lanes.len()).map(of_lane).collect());
+    let ipv6 = Path::new("/proc/sys/net/ipv6").exists();
+    for (cell, reasons) in plan.cells.iter().zip(&mut all) {
+        if plan.kinds[cell.kind].family == Family::V6 && !ipv6 {
+            reasons.push("this kernel has no IPv6".into());
+        }
+    }
+    // A ceiling for nothing is not measured either.
+    for ceiling in 0..all.len() {
+        let mut users = plan.cells.iter().enumerate().filter(|(_, c)| c.ceiling == Some(ceiling)).peekable();
+        if all[ceiling].is_empty() && users.peek().is_some() && users.all(|(user, _)| !all[user].is_empty()) {
+            all[ceiling].push("nothing is compared with it".into());
+        }
+    }
+    with_reasons(all)
+}
+
+/// By cell: what the plan lacks, and what its lane lacks.
+pub fn lacking_of_cells(plan: &Campaign, of_plan: &[String], of_lanes: Vec<Vec<String>>) -> Vec<Vec<String>> {
+    let of_cell = |lane: usize| distinct(of_plan.iter().chain(&of_lanes[lane]).cloned());
+    plan.cells.iter().map(|cell| of_cell(cell.lane)).collect()
+}
+
+/// The cells that have reasons not to be measured.
+pub fn with_reasons(all: Vec<Vec<String>>) -> Vec<Skipped> {
+    let cells = all.into_iter().enumerate().filter(|(_, reasons)| !reasons.is_empty());
+    cells.map(|(cell, reasons)| Skipped { cell, reasons }).collect()
+}
+
+/// What a lane lacks here: faults, what the kernel does not have, and what of the host nobody has agreed to change.
+fn lacking(plan: &Campaign, lane: usize, consent: Consent) -> Vec<String> {
+    let setup = match setup(plan, lane, 0) {
+        Ok(setup) => setup,
+        Err(faults) => return faults,
+    };
+    let mut reasons = setup.lacking();
+    if reasons.is_empty() && consent == Consent::Refused {
+        match setup.outstanding(flows(plan, lane)) {
+            Ok(wanted) if wanted.is_empty() => {}
+            Ok(wanted) => reasons.push(format!(
+                "it needs other settings of the whole host: {} (--allow-host-changes lets linerate set them, and put them back)",
+                wanted.join("; ")
+            )),
+            Err(error) => reasons.push(error.to_string()),
+        }
+    }
+    reasons
+}
+
+/// Who runs where, and the generator's CPUs by cell: inline, these are the DUT's as well.
+fn share_cpus(plan: &Campaign) -> Result<(Mode, Roles, Vec<Vec<u32>>)> {
+    let Lab::Embedded { mode, generator_cpus, dut_cpus, .. } = &plan.lab else {
+        bail!("this plan is for a lab of hosts");
+    };
+    let count = |cpus: &Cpus| match cpus {
+        Cpus::All => usize::MAX,
+        Cpus::Count(count) => *count as usize,
+    };
+    let online = cpu::online_cpus().context("asking which CPUs this process may use")?;
+    let usual = cpu::default_roles(&online, *mode, generator_cpus.clone()).generator;
+    // In the order in which they are taken.
+    let mut order = usual.clone();
+    if generator_cpus.is_none() {
+        order.extend(online.iter().rev().filter(|cpu| !usual.contains(cpu)));
+    }
+    let of_cell = |cell: usize| {
+        let wanted = plan.cpus(cell).filter(|_| *mode == Mode::Inline).map_or(usual.len(), count);
+        order.iter().copied().take(wanted).collect::<BTreeSet<u32>>()
+    };
+    let by_cell: Vec<BTreeSet<u32>> = (0..plan.cells.len()).map(of_cell).collect();
+    let generator: BTreeSet<u32> = by_cell.iter().flatten().copied().collect();
+    let mut roles = cpu::default_roles(&online, *mode, Some(generator.into_iter().collect()));
+    if *mode == Mode::Threaded {
+        let others = online.iter().copied().filter(|cpu| !roles.generator.contains(cpu));
+        let pool = dut_cpus.clone().unwrap_or_else(|| others.collect());
+        let most = plan.lanes.iter().filter_map(|lane| lane.settings.cpus.as_ref()).map(count).max();
+        let wanted = most.or(dut_cpus.as_ref().map(Vec::len));
+        if let Some(wanted) = wanted.filter(|_| !pool.is_empty()) {
+            roles.dut = pool.into_iter().take(wanted).collect();
+            roles.receiver.clone_from(&roles.dut);
+        }
+    }
+    Ok((*mode, roles, by_cell.into_iter().map(|cpus| cpus.into_iter().collect()).collect()))
+}

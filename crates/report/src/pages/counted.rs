@@ -1,0 +1,164 @@
+//! What `linerate send` and `linerate receive` have counted.
+
+use crate::document::{Document, Tone};
+use linerate_measure::counters::{PortCounters, StreamCounters};
+use linerate_plan::units::{Si, bits_layer_1, bits_layer_2};
+use linerate_wire::FCS_LEN;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The frames of a port, with their rates.
+#[derive(Debug, Serialize)]
+pub struct Totals {
+    frames: u64,
+    seconds: f64,
+    frames_per_second: f64,
+    average_len_fcs: f64,
+    bits_per_second_layer_1: f64,
+    bits_per_second_layer_2: f64,
+    counters: PortCounters,
+}
+
+/// What was sent, and what the interface says of it.
+#[derive(Debug, Serialize)]
+pub struct Sent {
+    #[serde(flatten)]
+    pub totals: Totals,
+    pub interface: InterfaceCounts,
+}
+
+/// The interface's own counters.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct InterfaceCounts {
+    pub sent: u64,
+    /// Frames that found the other end's ring full.
+    pub refused: u64,
+}
+
+/// What was received.
+#[derive(Debug, Serialize)]
+pub struct Received {
+    #[serde(flatten)]
+    totals: Totals,
+    lost_by_sequence: u64,
+    duplicates: u64,
+    reordered: u64,
+    /// Other frames, by kind.
+    foreign: BTreeMap<String, u64>,
+    /// Whether frames without a signature count as well: then nothing is known of their sequence.
+    #[serde(skip)]
+    unsigned: bool,
+    /// The beginning of a frame of something else.
+    #[serde(skip)]
+    sample: Option<Vec<u8>>,
+}
+
+impl Totals {
+    /// Rates over so many seconds.
+    pub fn new(counters: PortCounters, seconds: f64) -> Totals {
+        let frames = counters.frames;
+        let fps = if seconds > 0.0 { frames as f64 / seconds } else { 0.0 };
+        let length = if frames > 0 { counters.bytes as f64 / frames as f64 + FCS_LEN as f64 } else { 0.0 };
+        Totals {
+            frames,
+            seconds,
+            frames_per_second: fps,
+            average_len_fcs: length,
+            bits_per_second_layer_1: bits_layer_1(fps, length),
+            bits_per_second_layer_2: bits_layer_2(fps, length),
+            counters,
+        }
+    }
+
+    fn sentence(&self, verb: &str) -> String {
+        format!(
+            "{verb} {} frames of {:.1} bytes with FCS in {:.3} s: {}pps, {}bit/s at layer 1, {}bit/s at layer 2",
+            self.frames,
+            self.average_len_fcs,
+            self.seconds,
+            Si(self.frames_per_second),
+            Si(self.bits_per_second_layer_1),
+            Si(self.bits_per_second_layer_2),
+        )
+    }
+}
+
+impl Received {
+    /// Frames that were received in so many seconds. `sample`: the beginning of a frame of something else.
+    pub fn new(counters: PortCounters, seconds: f64, unsigned: bool, sample: Option<Vec<u8>>) -> Received {
+        // Sequence numbers begin at 0 with each sender.
+        let missing = |s: &StreamCounters| s.next_sequence.saturating_sub(s.frames - s.duplicates);
+        Received {
+            lost_by_sequence: counters.streams.iter().map(missing).sum(),
+            duplicates: counters.duplicates(),
+            reordered: counters.reordered(),
+            foreign: counters.foreign.clone(),
+            totals: Totals::new(counters, seconds),
+            unsigned,
+            sample,
+        }
+    }
+
+    /// How many there are.
+    pub fn frames(&self) -> u64 {
+        self.totals.frames
+    }
+}
+
+/// The page of `linerate send`. Other programs read its lines.
+pub fn sent(record: &Sent) -> Document {
+    let mut page = Document::default();
+    let InterfaceCounts { sent, refused } = record.interface;
+    page.code(&record.totals.sentence("Sent"), Tone::Strong);
+    let line = format!("Interface: {sent} sent, {refused} refused (the other end's ring was full)");
+    page.code(&line, Tone::Plain);
+    let stalled_ms = record.totals.counters.stall_ns / 1_000_000;
+    if stalled_ms > 10 {
+        let text = format!("The generator was kept from running for up to {stalled_ms} ms at a time");
+        page.code(&text, Tone::Plain);
+    }
+    page
+}
+
+/// The page of `linerate receive`. Other programs read its lines.
+pub fn received(record: &Received) -> Document {
+    let mut page = Document::default();
+    let counters = &record.totals.counters;
+    page.code(&record.totals.sentence("Received"), Tone::Strong);
+    let mut lines = Vec::new();
+    if !record.unsigned {
+        lines.push(format!(
+            "{}: {} lost (by sequence numbers), {} duplicates, {} reordered, {} too late to judge",
+            super::numbers::counted(counters.streams.len(), "stream"),
+            record.lost_by_sequence,
+            record.duplicates,
+            record.reordered,
+            counters.too_late(),
+        ));
+    }
+    if counters.refused > 0 {
+        let refused = counters.refused;
+        lines.push(format!(
+            "{refused} frames found the receiver's ring full: the receiver was too slow for them"
+        ));
+    }
+    let micro = |q| counters.latency.quantile(q).map(|ns| ns as f64 / 1e3);
+    if let (Some(p50), Some(p99), Some(p999)) = (micro(0.5), micro(0.99), micro(0.999)) {
+        lines.push(format!(
+            "Latency of {} stamped frames: p50 {p50:.1} us, p99 {p99:.1} us, p99.9 {p999:.1} us (same clock only)",
+            counters.latency.count()
+        ));
+    }
+    let of_queue = counters.queues.iter();
+    lines.extend(of_queue.map(|q| format!("  CPU {} queue {}: {} frames", q.cpu, q.queue, q.frames)));
+    if !record.foreign.is_empty() {
+        let kinds: Vec<String> = record.foreign.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+        lines.push(format!("Other frames: {}", kinds.join(", ")));
+    }
+    if let Some(bytes) = &record.sample {
+        let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        lines.push(format!("  the first of them begins {}", hex.join(" ")));
+    }
+    lines.iter().for_each(|line| page.code(line, Tone::Plain));
+    page
+}
