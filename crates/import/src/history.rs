@@ -100,16 +100,13 @@ impl Entry {
 fn key(directory: &ResultDirectory, variant: Variant) -> Key {
     let text = |part: &Option<String>| part.clone().unwrap_or_default();
     Key {
-        simulated: false,
         machine: text(&directory.place.machine),
         card: text(&directory.place.card),
         topic: text(&directory.place.topic),
         variant: variant.name,
-        also: Vec::new(),
         family: if variant.ipv6 { "IPv6" } else { "IPv4" }.into(),
         frame: variant.frame.map_or_else(String::new, |l| format!("{} B", l.saturating_add(4))),
-        load: String::new(),
-        series: String::new(),
+        ..Key::default()
     }
 }
 

@@ -35,12 +35,7 @@ pub use trials::trials;
 /// The verdict of a campaign for a person to read.
 pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Document {
     let mut page = Document::default();
-    if simulated(campaign) {
-        let loud =
-            "SIMULATED: all figures below are of a simulated DUT inside linerate, NOT of this machine.";
-        page.paragraph(loud, Tone::Warning);
-        page.gap();
-    }
+    warn_of_simulation(&mut page, simulated(campaign));
     match (&campaign.imported, &campaign.planned) {
         (Some(origin), _) => imported::page(&mut page, campaign, origin, host, summary),
         (None, Some(planned)) => {
@@ -49,6 +44,16 @@ pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Docu
         (None, None) => page.paragraph("This record has no plan, so it answers no question.", Tone::Warning),
     }
     page
+}
+
+/// Simulated figures say so, first and loudly.
+fn warn_of_simulation(page: &mut Document, simulated: bool) {
+    if simulated {
+        let loud =
+            "SIMULATED: all figures below are of a simulated DUT inside linerate, NOT of this machine.";
+        page.paragraph(loud, Tone::Warning);
+        page.gap();
+    }
 }
 
 fn simulated(campaign: &Campaign) -> bool {

@@ -2,8 +2,8 @@
 
 use super::revision::Place;
 use super::{Figure, Key, Point, Relative, Timelines};
+use crate::compare::Rates;
 use crate::record::{Asked, Campaign, HostFacts, LabKind, Slot, TrialRecord};
-use crate::summary::drops;
 use std::collections::BTreeMap;
 
 /// The fact with the DUT's loss ratio. If the rate changed together with it, the DUT drops frames; it is not slower.
@@ -18,11 +18,11 @@ pub fn add(
     trials: &[TrialRecord],
 ) {
     let facts = facts(campaign, host);
+    let rates = |slot: &Slot| Rates::of_slot(slot.variant.clone(), slot.id, campaign, trials);
     let mut seen: BTreeMap<Key, usize> = BTreeMap::new();
     for slot in &campaign.slots {
-        let Some(rate) = Figure::of_runs(&rates(trials, slot.id).into_values().collect::<Vec<f64>>()) else {
-            continue;
-        };
+        let measured = rates(slot);
+        let Some(rate) = Figure::of_runs(&measured.values) else { continue };
         let mut key = key(campaign, host, slot);
         // A variant may be compared with itself: its second slot is a time line of its own.
         let again = seen.entry(key.clone()).or_default();
@@ -30,39 +30,17 @@ pub fn add(
         if *again > 1 {
             key.variant = format!("{} (slot {again} of it)", key.variant);
         }
-        let valid: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id && t.audit.valid).collect();
         let mut facts = facts.clone();
-        facts.insert(DROPPED.into(), format!("{:.0} %", 100.0 * drops::share(campaign, &valid)));
-        let point = Point {
-            place: Place::at_time(&campaign.started),
-            rate,
-            relative: relative(campaign, slot, trials),
-            facts,
-            source: source.into(),
-        };
-        timelines.add(key, point);
+        facts.insert(DROPPED.into(), format!("{:.0} %", 100.0 * measured.dropped));
+        // Relative to the tester alone, or to the baseline: what remains when the machine's speed drifts.
+        let reference = slot.ceiling.or(slot.baseline).and_then(|id| campaign.slots.get(id)).map(rates);
+        let relative = reference.and_then(|reference| {
+            let figure = Figure::of_runs(&measured.as_share_of(&reference).values)?;
+            Some(Relative { to: reference.name, figure })
+        });
+        let place = Place::at_time(&campaign.started);
+        timelines.add(key, Point { place, rate, relative, facts, source: source.into() });
     }
-}
-
-/// Received frames/s of a slot's valid trials, by block.
-fn rates(trials: &[TrialRecord], slot: usize) -> BTreeMap<u32, f64> {
-    let of_slot = trials.iter().filter(|t| t.slot == slot && t.audit.valid);
-    of_slot.filter_map(|t| Some((t.block, t.rates?.received))).collect()
-}
-
-/// The ratio to the tester alone; to the baseline where that is not known.
-fn relative(campaign: &Campaign, slot: &Slot, trials: &[TrialRecord]) -> Option<Relative> {
-    let reference = campaign.slots.iter().find(|s| Some(s.id) == slot.ceiling.or(slot.baseline))?;
-    Some(Relative { to: reference.variant.clone(), figure: ratio(trials, slot.id, reference.id)? })
-}
-
-/// The rate of one slot relative to another's, paired by block: what remains when the machine's speed drifts.
-fn ratio(trials: &[TrialRecord], slot: usize, ceiling: usize) -> Option<Figure> {
-    let ceiling = rates(trials, ceiling);
-    let pairs =
-        rates(trials, slot).into_iter().filter_map(|(block, rate)| Some((rate, *ceiling.get(&block)?)));
-    let ratios: Vec<f64> = pairs.filter(|(_, c)| *c > 0.0).map(|(rate, c)| rate / c).collect();
-    Figure::of_runs(&ratios)
 }
 
 fn key(campaign: &Campaign, host: &HostFacts, slot: &Slot) -> Key {
@@ -73,13 +51,11 @@ fn key(campaign: &Campaign, host: &HostFacts, slot: &Slot) -> Key {
         simulated,
         machine: if simulated { "SIMULATED".into() } else { machine(host) },
         card: format!("lab of {}, {}", asked.lab, asked.mode),
-        topic: String::new(),
         variant: slot.variant.clone(),
-        also: Vec::new(),
         family: slot.family.clone(),
         frame: format!("{}{unit}", slot.frame),
         load: load(asked, slot),
-        series: String::new(),
+        ..Key::default()
     }
 }
 
@@ -91,26 +67,16 @@ fn machine(host: &HostFacts) -> String {
 
 /// What was sent, as far as it is not the usual: 2,000 flows of UDP at full speed.
 fn load(asked: &Asked, slot: &Slot) -> String {
-    let mut parts = Vec::new();
-    if slot.transport != "UDP" {
-        parts.push(slot.transport.clone());
-    }
-    if asked.flows != 2000 {
-        parts.push(format!("{} flows", asked.flows));
-    }
-    if asked.order != "sequential" {
-        parts.push(asked.order.clone());
-    }
-    if slot.asked_fps.is_some() {
-        parts.push(format!("at {}", asked.rate));
-    }
-    if !slot.l4_checksum {
-        parts.push("no checksum".into());
-    }
-    if !slot.signed {
-        parts.push("unsigned".into());
-    }
-    parts.join(", ")
+    let parts = [
+        (slot.transport != "UDP", slot.transport.clone()),
+        (asked.flows != 2000, format!("{} flows", asked.flows)),
+        (asked.order != "sequential", asked.order.clone()),
+        (slot.asked_fps.is_some(), format!("at {}", asked.rate)),
+        (!slot.l4_checksum, "no checksum".into()),
+        (!slot.signed, "unsigned".into()),
+    ];
+    let unusual = parts.into_iter().filter(|(unusual, _)| *unusual);
+    unusual.map(|(_, text)| text).collect::<Vec<_>>().join(", ")
 }
 
 /// Everything recorded that might explain a change.

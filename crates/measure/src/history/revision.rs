@@ -1,5 +1,6 @@
 //! In which order results were made: source revisions, releases, times.
 
+use crate::calendar;
 use serde::Serialize;
 use std::fmt;
 
@@ -145,21 +146,16 @@ impl Ord for Place {
     }
 }
 
-/// Days since some moment, of a time such as `2026-01-31T23:59:59Z`; `None` for anything else.
+/// Days since 1970, of a time such as `2026-01-31T23:59:59Z`; `None` for anything else.
 pub fn days(time: &str) -> Option<f64> {
-    let number = |range: std::ops::Range<usize>| time.get(range)?.parse::<u32>().ok().map(f64::from);
+    let number = |range: std::ops::Range<usize>| time.get(range)?.parse::<u32>().ok();
     let separators = [(4, "-"), (7, "-"), (10, "T"), (13, ":"), (16, ":")];
     if !separators.iter().all(|(at, mark)| time.get(*at..at + 1) == Some(mark)) {
         return None;
     }
-    let (mut year, mut month) = (number(0..4)?, number(5..7)?);
-    if month <= 2.0 {
-        (year, month) = (year - 1.0, month + 12.0);
-    }
-    // The Gregorian calendar with years that begin in March: 30.6 days a month, rounded down, are 31, 30, 31, 30, 31, ...
-    let leap_days = (year / 4.0).floor() - (year / 100.0).floor() + (year / 400.0).floor();
-    let day = 365.0 * year + leap_days + (30.6 * (month + 1.0)).floor() + number(8..10)?;
-    Some(day + (number(11..13)? + (number(14..16)? + number(17..19)? / 60.0) / 60.0) / 24.0)
+    let day = calendar::days(number(0..4)?.into(), number(5..7)?.into(), number(8..10)?.into());
+    let seconds = 3600 * number(11..13)? + 60 * number(14..16)? + number(17..19)?;
+    Some(day as f64 + f64::from(seconds) / 86_400.0)
 }
 
 #[cfg(test)]

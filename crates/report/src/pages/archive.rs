@@ -116,29 +116,27 @@ fn differing_runs(page: &mut Document, archive: &Archive) {
 
 fn files(page: &mut Document, archive: &Archive) {
     page.heading("Files");
-    let broken: BTreeMap<&str, usize> = archive.problems.iter().fold(BTreeMap::new(), |mut all, problem| {
-        *all.entry(problem.kind).or_default() += 1;
-        all
-    });
-    let mut kinds: Vec<&str> = archive.files.keys().copied().chain(broken.keys().copied()).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
+    let mut kinds: BTreeMap<&str, (u64, u64)> =
+        archive.files.iter().map(|(kind, n)| (*kind, (*n, 0))).collect();
+    archive.problems.iter().for_each(|problem| kinds.entry(problem.kind).or_default().1 += 1);
     let table = Table::of(kinds)
-        .column("", "kind", |kind| *kind)
-        .column("", "files", |kind| count(archive.files.get(kind).copied().unwrap_or(0)))
-        .column("", "problems", |kind| broken.get(kind).map_or("".into(), |n| count(*n as u64)));
+        .column("", "kind", |(kind, _)| *kind)
+        .column("", "files", |(_, (files, _))| count(*files))
+        .column("", "problems", |(_, (_, broken))| match broken {
+            0 => "".into(),
+            n => count(*n),
+        });
     page.table(table);
     page.paragraph(&format!("{} read.", bytes(archive.bytes)), Tone::Note);
 }
 
 /// Every problem of every file: what is broken must not be overlooked among what is not.
 fn problems(page: &mut Document, archive: &Archive) {
-    let mut kinds: Vec<&str> = archive.problems.iter().map(|p| p.kind).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    for kind in kinds {
-        let problems = archive.problems.iter().filter(|p| p.kind == kind);
-        let told = problems.map(|problem| format!("{}: {}", problem.path, problem.reason));
+    let mut kinds: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for problem in &archive.problems {
+        kinds.entry(problem.kind).or_default().push(format!("{}: {}", problem.path, problem.reason));
+    }
+    for (kind, told) in kinds {
         page.list(&format!("Problems: {kind}"), "! ", told, Tone::Plain);
     }
 }

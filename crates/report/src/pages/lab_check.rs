@@ -33,17 +33,11 @@ pub fn lab_check(check: &LabCheck<'_>) -> Document {
     let count = |severity| check.problems.iter().filter(|p| p.severity == severity).count();
     let (faults, warnings) = (count(Severity::Fault), count(Severity::Warning));
     let hosts = counted(check.lab.hosts.len(), "host");
-    let answer = match (faults, warnings) {
-        (0, 0) => format!("{}: fit for a campaign; {hosts}, nothing wrong.", check.file),
-        (0, _) => format!("{}: fit for a campaign; {hosts}, {}.", check.file, counted(warnings, "warning")),
-        (_, 0) => format!("{}: not fit for a campaign; {hosts}, {}.", check.file, counted(faults, "fault")),
-        _ => format!(
-            "{}: not fit for a campaign; {hosts}, {}, {}.",
-            check.file,
-            counted(faults, "fault"),
-            counted(warnings, "warning")
-        ),
-    };
+    let found = [(faults, "fault"), (warnings, "warning")].into_iter().filter(|(n, _)| *n > 0);
+    let found: Vec<String> = found.map(|(n, what)| counted(n, what)).collect();
+    let found = if found.is_empty() { "nothing wrong".into() } else { found.join(", ") };
+    let fit = if faults == 0 { "fit" } else { "not fit" };
+    let answer = format!("{}: {fit} for a campaign; {hosts}, {found}.", check.file);
     page.paragraph(&answer, if faults > 0 { Tone::Warning } else { Tone::Strong });
     problems(&mut page, "The lab", check.problems.iter().filter(|p| p.subject.is_none()));
     for host in &check.lab.hosts {

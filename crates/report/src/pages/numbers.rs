@@ -1,6 +1,7 @@
 //! Numbers as a person reads them: as many digits as mean something, never a lost one shown as none.
 
 use crate::document::Cell;
+use linerate_plan::campaign::Kind;
 use linerate_stats::Estimate;
 
 /// Decimals that give `value` this many significant digits, at most 9.
@@ -83,6 +84,11 @@ fn unit_of(fps: f64, scale: f64) -> (f64, &'static str) {
         v if v >= 1e3 => (1e3, " kpps"),
         _ => (1.0, " pps"),
     }
+}
+
+/// `64 B`, `IMIX`.
+pub fn lengths(kind: &Kind) -> String {
+    format!("{}{}", kind.size, if kind.size.pattern.len() == 1 { " B" } else { "" })
 }
 
 /// `1 trial`, `3 trials`.

@@ -9,7 +9,7 @@ use crate::format::ascii;
 use linerate_plan::timetable::Timetable;
 use linerate_plan::{Diagnostic, Plan};
 pub use rehearsal::rehearsal;
-pub use show::plan;
+pub use show::{plan, question};
 
 /// Faults and warnings of one file, each with its line: `file:line:column: what is wrong`, the line, a mark below it, and what to write.
 pub fn diagnostics(file: &str, all: &[Diagnostic]) -> Document {

@@ -1,6 +1,7 @@
 //! What `linerate reproduce` prints: how much agrees, then each illustration, printed beside recomputed, and its plots.
 
 use super::numbers::rate_unit;
+use super::words::together;
 use crate::document::{Bar, Bars, Document, Table, Tone};
 use linerate_import::reproduce::{BlockFound, Figure, PlotFound, PlotPoint, PlotText, Reproduction, State};
 
@@ -10,17 +11,14 @@ pub fn reproduction(found: &Reproduction) -> Document {
     page.paragraph(&found.document, Tone::Strong);
     page.paragraph(&answer(found), Tone::Strong);
     wrong(&mut page, found);
-    for (illustration, caption) in illustrations(found) {
-        let of = |f: &&Figure| f.illustration == illustration;
-        let blocks: Vec<&BlockFound> =
-            found.blocks.iter().filter(|b| b.illustration == illustration).collect();
+    let figures = found.figures.iter().map(|f| ((f.illustration.as_str(), f.caption.as_str()), f));
+    for ((illustration, caption), figures) in together(figures) {
         page.heading(&format!("Illustration {illustration}: {caption}"));
-        if blocks.is_empty() {
-            table(&mut page, &found.figures.iter().filter(of).collect::<Vec<_>>());
+        let mut blocks = found.blocks.iter().filter(|b| b.illustration == illustration).peekable();
+        if blocks.peek().is_none() {
+            table(&mut page, &figures);
         }
-        for found_block in blocks {
-            block(&mut page, found_block, &found.figures.iter().filter(of).collect::<Vec<_>>());
-        }
+        blocks.for_each(|found_block| block(&mut page, found_block, &figures));
     }
     for plot in &found.plots {
         draw(&mut page, plot);
@@ -55,18 +53,6 @@ fn wrong(page: &mut Document, found: &Reproduction) {
         )
     });
     page.list("Wrong in print", "- ", slips, Tone::Warning);
-}
-
-/// The illustrations with figures, in their order, each once.
-fn illustrations(found: &Reproduction) -> Vec<(&str, &str)> {
-    let mut out: Vec<(&str, &str)> = Vec::new();
-    for figure in &found.figures {
-        let this = (figure.illustration.as_str(), figure.caption.as_str());
-        if !out.contains(&this) {
-            out.push(this);
-        }
-    }
-    out
 }
 
 fn table(page: &mut Document, figures: &[&Figure]) {

@@ -99,7 +99,7 @@ pub(super) fn has_rate(row: &Row) -> bool {
 /// The whole page, behind what says whether it is simulated.
 pub fn page(page: &mut Document, shown: &Shown<'_>) {
     if shown.planned.file.is_some() {
-        question(page, shown);
+        super::plan::question(page, &shown.planned.plan);
     }
     answer::answer(page, shown);
     tables::cells(page, shown);
@@ -114,17 +114,6 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
     measured::measured(page, shown);
     measured::next_steps(page, shown);
     measured::stopped(page, shown);
-}
-
-fn question(page: &mut Document, shown: &Shown<'_>) {
-    let plan = &shown.planned.plan;
-    let form = if plan.quick { " (quick form)" } else { "" };
-    page.paragraph(&format!("{}{form}", plan.title), Tone::Strong);
-    page.paragraph(&plan.question, Tone::Plain);
-    if let Some(source) = &plan.source {
-        page.paragraph(&format!("From: {source}"), Tone::Note);
-    }
-    page.gap();
 }
 
 /// Cells by the reasons why they were not measured.

@@ -8,10 +8,7 @@ use linerate_measure::trial::Rates;
 /// One row per trial in the order they ran, and below it what the audits of the others found.
 pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
     let mut page = Document::default();
-    if super::simulated(campaign) {
-        page.paragraph("SIMULATED: all figures are of a simulated DUT, NOT of this machine.", Tone::Warning);
-        page.gap();
-    }
+    super::warn_of_simulation(&mut page, super::simulated(campaign));
     if trials.is_empty() {
         page.paragraph("No trial was recorded.", Tone::Plain);
         return page;

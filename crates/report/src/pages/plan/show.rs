@@ -1,6 +1,6 @@
 //! `linerate plan show`: what will be measured, how long that takes, what will be changed, what is expected.
 
-use super::super::numbers::grouped;
+use super::super::numbers::{grouped, lengths};
 use super::span;
 use crate::document::{Document, Table, Tone};
 use linerate_measure::strategy::by_name;
@@ -16,13 +16,7 @@ use std::collections::BTreeMap;
 /// The whole page. `blocks`: the cells of the first blocks, in the order of their trials.
 pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>]) -> Document {
     let mut page = Document::default();
-    let form = if campaign.quick { " (quick form)" } else { "" };
-    page.paragraph(&format!("{}{form}", campaign.title), Tone::Strong);
-    page.paragraph(&campaign.question, Tone::Plain);
-    if let Some(source) = &campaign.source {
-        page.paragraph(&format!("From: {source}"), Tone::Note);
-    }
-    page.gap();
+    question(&mut page, campaign);
     place(&mut page, plan, campaign);
     cells(&mut page, campaign);
     schedule(&mut page, campaign, blocks);
@@ -36,6 +30,17 @@ pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>]) -> Document
         page.item("Warning: ", &format!("{line}{}", remark.message), Tone::Warning);
     }
     page
+}
+
+/// What a plan is about.
+pub fn question(page: &mut Document, campaign: &Campaign) {
+    let form = if campaign.quick { " (quick form)" } else { "" };
+    page.paragraph(&format!("{}{form}", campaign.title), Tone::Strong);
+    page.paragraph(&campaign.question, Tone::Plain);
+    if let Some(source) = &campaign.source {
+        page.paragraph(&format!("From: {source}"), Tone::Note);
+    }
+    page.gap();
 }
 
 fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
@@ -55,13 +60,12 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
         if others.is_empty() { String::new() } else { format!(" (--system for {})", others.join(", ")) };
     page.item("DUT       ", &format!("{}{also}", campaign.system), Tone::Plain);
     for kind in &campaign.kinds {
-        let unit = if kind.size.pattern.len() == 1 { " B" } else { "" };
         let checksum = if kind.checksum { "" } else { ", without UDP checksum" };
-        let flows = grouped(kind.flows.into());
+        let (size, flows) = (lengths(kind), grouped(kind.flows.into()));
         let plural = if kind.flows == 1 { "" } else { "s" };
         let text = format!(
-            "{}{unit} {} {}, {flows} flow{plural}, {}{checksum}",
-            kind.size, kind.family, kind.transport, kind.order
+            "{size} {} {}, {flows} flow{plural}, {}{checksum}",
+            kind.family, kind.transport, kind.order
         );
         page.item("traffic   ", &text, Tone::Plain);
     }
@@ -89,8 +93,7 @@ fn cells(page: &mut Document, campaign: &Campaign) {
         .column("cell", "", |(at, cell)| format!("{} {}", at + 1, cell.name))
         .column("frames", "", |(_, cell)| {
             let kind = &campaign.kinds[cell.kind];
-            let unit = if kind.size.pattern.len() == 1 { " B" } else { "" };
-            format!("{}{unit} {}", kind.size, kind.family)
+            format!("{} {}", lengths(kind), kind.family)
         })
         .column("load", "", |(_, cell)| cell.rate.to_string())
         .column("lane", "", |(_, cell)| cell.lane + 1)
@@ -108,10 +111,9 @@ fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
         (true, None) => ", the seed drawn by the run and recorded (below, 1 as an example)".into(),
     };
     page.item("order     ", &format!("{}{seed}", strategy.about), Tone::Plain);
-    let pause = if trials.pause_ns > 0 {
-        format!(" after a pause of {}", precise(trials.pause_ns))
-    } else {
-        String::new()
+    let pause = match trials.pause_ns {
+        0 => String::new(),
+        pause => format!(" after a pause of {}", precise(pause)),
     };
     let reboot = match trials.reboot {
         Reboot::Never => "",
@@ -147,14 +149,11 @@ fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
         span(times.trials_ns)
     );
     page.item("time      ", &total, Tone::Strong);
-    for (at, block) in blocks.iter().enumerate() {
+    for (at, block) in blocks.iter().enumerate().take(12) {
         let shown = block.iter().take(40).map(|cell| (cell + 1).to_string()).collect::<Vec<_>>().join(" ");
         let more = if block.len() > 40 { " ..." } else { "" };
         let name = format!("{} {}", if strategy.randomised { "block" } else { "cell" }, at + 1);
         page.item(&format!("{name:10}"), &format!("cells {shown}{more}"), Tone::Note);
-        if at + 1 == 12 {
-            break;
-        }
     }
 }
 

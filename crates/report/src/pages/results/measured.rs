@@ -1,6 +1,6 @@
 //! How it was measured (lab, CPUs, frames, trials and machine), where to look next, and why it ended.
 
-use super::super::numbers::{bytes, counted, grouped, seconds};
+use super::super::numbers::{bytes, counted, grouped, lengths, seconds};
 use super::super::words::{listed, together};
 use super::Shown;
 use crate::document::{Document, Tone};
@@ -79,11 +79,8 @@ fn list(cpus: &[u32]) -> String {
 
 /// What the frames are, each of their properties once.
 fn traffic(plan: &Plan) -> String {
-    let size = |k: &linerate_plan::campaign::Kind| {
-        format!("{}{}", k.size, if k.size.pattern.len() == 1 { " B" } else { "" })
-    };
     [
-        each(plan.kinds.iter().map(size)),
+        each(plan.kinds.iter().map(lengths)),
         each(plan.kinds.iter().map(|k| k.family.to_string())),
         each(plan.kinds.iter().map(|k| k.transport.to_string())),
         each(plan.kinds.iter().map(|k| grouped(k.flows.into()))) + " flows",
