@@ -46,9 +46,10 @@ pub static STRATEGIES: [Entry; 2] = [
     },
 ];
 
-/// The strategy of this name. Plans name no other; the record of a newer linerate may: then the default describes it.
+/// The strategy of this name. Plans and records name no other: they are refused as they are read.
 pub fn by_name(name: &str) -> &'static Entry {
-    STRATEGIES.iter().find(|entry| entry.name == name).unwrap_or(&STRATEGIES[0])
+    let found = STRATEGIES.iter().find(|entry| entry.name == name);
+    found.unwrap_or_else(|| unreachable!("there is no strategy '{name}'"))
 }
 
 /// The trial that a strategy asks for.

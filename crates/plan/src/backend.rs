@@ -3,6 +3,7 @@
 //! [`CAPABILITIES`] is the one list: lab files, `--port`, the agents' protocol and records use its names, and every testbed asks it
 //! before it uses a backend. Constructors are in `linerate_linux::ports` (linerate's own) and `linerate_hosts::tools` (programs).
 
+use crate::names::Named;
 use linerate_wire::{FlowOrder, Traffic, Transport};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -18,8 +19,6 @@ pub enum Backend {
     AfXdp,
     /// AF_PACKET sockets.
     AfPacket,
-    /// The in-memory link of a simulation.
-    Memory,
     /// linerate on another host: XDP, or AF_PACKET for frames that XDP does not carry.
     Linerate,
     /// netmap's pkt-gen.
@@ -30,6 +29,8 @@ pub enum Backend {
     Netperf,
     /// trafgen, of netsniff-ng.
     Trafgen,
+    /// The in-memory link of a simulation.
+    Memory,
 }
 
 /// Where a backend's code runs.
@@ -57,12 +58,6 @@ pub enum Frames {
 /// What a backend can do.
 #[derive(Debug)]
 pub struct Capabilities {
-    /// The backend.
-    pub backend: Backend,
-    /// Its name in lab files, arguments, messages and records.
-    pub name: &'static str,
-    /// What it is, and what it needs.
-    pub summary: &'static str,
     /// How a host gets it.
     pub install: &'static str,
     /// Where its code runs.
@@ -87,9 +82,6 @@ use Transport::{IcmpEcho, Tcp, Udp};
 
 /// What most of linerate's own can do.
 const OWN: Capabilities = Capabilities {
-    backend: Backend::AfPacket,
-    name: "af-packet",
-    summary: "AF_PACKET sockets: slower, and work everywhere",
     install: "install linerate on that host, on the PATH that ssh gets",
     runs: Runs::Linerate,
     receives: true,
@@ -101,44 +93,41 @@ const OWN: Capabilities = Capabilities {
     linux: true,
 };
 
-/// All backends.
+/// Names of all backends in lab files, arguments, messages and records, in the order of the enum; with what each is and needs.
+const NAMES: [(&str, &str); 9] = [
+    ("xdp", "XDP live frames, and the XDP receiver: the fastest; needs root"),
+    ("af-xdp", "AF_XDP sockets: zero copy where the driver has it; receiving needs root"),
+    ("af-packet", "AF_PACKET sockets: slower, and work everywhere"),
+    ("linerate", "linerate itself, over the connection: xdp, or af-packet for longer frames"),
+    ("pkt-gen", "netmap's, on FreeBSD"),
+    ("iperf3", "a client and a server, through the hosts' own stacks"),
+    ("netperf", "netperf and netserver, through the hosts' own stacks"),
+    ("trafgen", "of netsniff-ng, on Linux; sends only"),
+    ("memory", "a simulated link in memory"),
+];
+
+/// Those of this machine.
+pub const OF_THIS_MACHINE: &[(&str, &str)] = NAMES.split_at(3).0;
+
+/// Those that a lab file may name.
+pub const OF_HOSTS: &[(&str, &str)] = NAMES.split_at(8).0;
+
+/// What each backend can do, in the order of the enum.
 pub static CAPABILITIES: [Capabilities; 9] = [
     Capabilities {
-        backend: Backend::Xdp,
-        name: "xdp",
-        summary: "XDP live frames, and the XDP receiver: the fastest; needs root",
         // A page less the kernel's head- and tailroom (`TEST_XDP_FRAME_SIZE` in net/bpf/test_run.c), with room for differences
         // between kernels.
         longest_fcs: 3400,
         ..OWN
     },
     Capabilities {
-        backend: Backend::AfXdp,
-        name: "af-xdp",
-        summary: "AF_XDP sockets: zero copy where the driver has it; receiving needs root",
         // A chunk is at most a page; the FCS is not in it.
         longest_fcs: 4100,
         ..OWN
     },
     OWN,
+    Capabilities { ..OWN },
     Capabilities {
-        backend: Backend::Memory,
-        name: "memory",
-        summary: "a simulated link in memory",
-        runs: Runs::Memory,
-        linux: false,
-        ..OWN
-    },
-    Capabilities {
-        backend: Backend::Linerate,
-        name: "linerate",
-        summary: "linerate itself, over the connection: xdp, or af-packet for longer frames",
-        ..OWN
-    },
-    Capabilities {
-        backend: Backend::PktGen,
-        name: "pkt-gen",
-        summary: "netmap's, on FreeBSD",
         install: "install pkt-gen: pkg install netmap-utils, or make -C /usr/src/tools/tools/netmap install",
         runs: Runs::Program(["pkt-gen"; 2]),
         per_frame: false,
@@ -148,9 +137,6 @@ pub static CAPABILITIES: [Capabilities; 9] = [
         ..OWN
     },
     Capabilities {
-        backend: Backend::Iperf3,
-        name: "iperf3",
-        summary: "a client and a server, through the hosts' own stacks",
         install: "install iperf3 on that host: pkg install iperf3, apt install iperf3",
         runs: Runs::Program(["iperf3"; 2]),
         per_frame: false,
@@ -161,9 +147,6 @@ pub static CAPABILITIES: [Capabilities; 9] = [
         ..OWN
     },
     Capabilities {
-        backend: Backend::Netperf,
-        name: "netperf",
-        summary: "netperf and netserver, through the hosts' own stacks",
         install: "install netperf on that host, built with --enable-demo for samples",
         runs: Runs::Program(["netperf", "netserver"]),
         per_frame: false,
@@ -174,9 +157,6 @@ pub static CAPABILITIES: [Capabilities; 9] = [
         ..OWN
     },
     Capabilities {
-        backend: Backend::Trafgen,
-        name: "trafgen",
-        summary: "of netsniff-ng, on Linux; sends only",
         install: "install netsniff-ng on that host: apt install netsniff-ng",
         runs: Runs::Program(["trafgen"; 2]),
         receives: false,
@@ -188,38 +168,18 @@ pub static CAPABILITIES: [Capabilities; 9] = [
         live: false,
         ..OWN
     },
+    Capabilities { runs: Runs::Memory, linux: false, ..OWN },
 ];
-
-/// Names of the backends of this machine, with what they are.
-pub static OF_THIS_MACHINE: [(&str, &str); 3] = [
-    (CAPABILITIES[0].name, CAPABILITIES[0].summary),
-    (CAPABILITIES[1].name, CAPABILITIES[1].summary),
-    (CAPABILITIES[2].name, CAPABILITIES[2].summary),
-];
-
-/// Names of the backends that a lab file may name, with what they are.
-pub static OF_HOSTS: [(&str, &str); CAPABILITIES.len() - 1] = {
-    let mut all = [("", ""); CAPABILITIES.len() - 1];
-    let (mut from, mut to) = (0, 0);
-    while from < CAPABILITIES.len() {
-        if !matches!(CAPABILITIES[from].runs, Runs::Memory) {
-            all[to] = (CAPABILITIES[from].name, CAPABILITIES[from].summary);
-            to += 1;
-        }
-        from += 1;
-    }
-    all
-};
 
 impl Backend {
     /// What it can do.
     pub fn capabilities(self) -> &'static Capabilities {
-        CAPABILITIES.iter().find(|row| row.backend == self).unwrap_or(&CAPABILITIES[0])
+        &CAPABILITIES[self as usize]
     }
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        self.capabilities().name
+        NAMES[self as usize].0
     }
 
     /// Whether linerate itself sends or counts, on Linux.
@@ -285,9 +245,9 @@ impl FromStr for Backend {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Backend, String> {
-        CAPABILITIES.iter().find(|row| row.name == text).map(|row| row.backend).ok_or_else(|| {
-            let names: Vec<&str> = CAPABILITIES.iter().map(|row| row.name).collect();
-            format!("'{text}' is not a backend: choose {}", names.join(", "))
+        Backend::of_name(text).ok_or_else(|| {
+            let names = NAMES.map(|(name, _)| name).join(", ");
+            format!("'{text}' is not a backend: choose {names}")
         })
     }
 }
@@ -308,10 +268,10 @@ mod tests {
 
     #[test]
     fn every_backend_has_one_row_and_is_found_by_its_name() {
-        for (number, row) in CAPABILITIES.iter().enumerate() {
-            assert_eq!(row.backend as usize, number);
-            assert_eq!(row.name.parse(), Ok(row.backend));
-            assert_eq!(serde_json::to_value(row.backend).unwrap(), row.name);
+        assert_eq!(Backend::names(), NAMES.map(|(name, _)| name));
+        for backend in Backend::all() {
+            assert_eq!(backend.name().parse(), Ok(backend));
+            assert_eq!(serde_json::to_value(backend).unwrap(), backend.name());
         }
         assert!("pktgen".parse::<Backend>().unwrap_err().contains("pkt-gen, iperf3"));
     }

@@ -6,9 +6,11 @@ use super::settings::Mode;
 use super::settings::{Cpus, Feature, Interface, Settings, System};
 use super::text_form;
 use crate::backend::Backend;
+use crate::keys::ORDERS;
 use crate::units::Rate;
 use linerate_wire::{Family, FlowOrder, FrameMix, Transport};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// A plan for one operating system, in its quick or full form, with everything inherited, overridden and multiplied out.
@@ -168,7 +170,7 @@ impl Default for Kind {
 pub const STAMP_EVERY: u32 = 64;
 
 /// One thing that is measured: a variant at certain levels of the factors, with its traffic.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Cell {
     /// What it is called, unique in the campaign: `nft-stateful, rules 1000`.
     pub name: String,
@@ -264,6 +266,7 @@ pub struct Trials {
     #[serde(alias = "budget")]
     pub budget_ns: Option<u64>,
     /// The strategy that chooses the order of trials, by its name.
+    #[serde(deserialize_with = "known_order")]
     pub order: String,
     /// Seed of the order; drawn and recorded where the plan names none.
     pub seed: Option<u64>,
@@ -274,6 +277,15 @@ pub struct Trials {
     pub pause_ns: u64,
     /// Stop once the 95 % interval of every comparison that decides is narrower than this share (0.02 = 2 %).
     pub until: Option<f64>,
+}
+
+/// A strategy that this linerate has: with another, the trials of a record would be shown as those of the wrong one.
+fn known_order<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let order = String::deserialize(deserializer)?;
+    match ORDERS.iter().any(|(name, _)| *name == order) {
+        true => Ok(order),
+        false => Err(D::Error::custom(format!("this linerate has no strategy '{order}'"))),
+    }
 }
 
 impl Default for Trials {
@@ -339,6 +351,18 @@ pub enum Requirement {
     File(String),
 }
 
+/// Numbers the second cell of a name, and those after it.
+pub(super) fn unique_names(cells: &mut [Cell]) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for cell in cells {
+        let number = seen.entry(cell.name.clone()).or_default();
+        *number += 1;
+        if *number > 1 {
+            cell.name = format!("{}#{number}", cell.name);
+        }
+    }
+}
+
 /// What is to be known of [`Campaign::open_loops`].
 pub const OPEN_LOOP: &str = "inline, the load waits for the CPU that sends; RPS and threaded NAPI hand frames over to another CPU, which the load does not wait for: the DUT is overrun, loses frames, and shows a lower rate than it can forward";
 
@@ -361,15 +385,12 @@ impl Campaign {
 
     /// Calls each cell by its variant and its frames alone: `nft-stateful IPv6 84 B`.
     pub fn name_by_frames(&mut self) {
-        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for cell in &mut self.cells {
             let Kind { size, family, .. } = &self.kinds[cell.kind];
             let unit = if size.pattern.len() == 1 { " B" } else { "" };
-            let name = format!("{} {family} {size}{unit}", cell.variant);
-            let number = seen.entry(name.clone()).or_default();
-            *number += 1;
-            cell.name = if *number == 1 { name } else { format!("{name}#{number}") };
+            cell.name = format!("{} {family} {size}{unit}", cell.variant);
         }
+        unique_names(&mut self.cells);
     }
 
     /// The variant of a cell with the levels of those factors that its frames do not show: `nft-stateful, rules 1000`.

@@ -10,7 +10,7 @@ use super::settings::{Cpus, System};
 use super::timetable::block_ns;
 use super::value::Tree;
 use super::{forms, lower};
-use crate::units::{MOST_PER_THREAD, Rate, bits_layer_1, line_rate};
+use crate::units::{MOST_PER_THREAD, Rate, line_rate};
 use linerate_wire::Family;
 pub(super) use rule_file::rule_file;
 pub(super) use settings::settings;
@@ -237,43 +237,32 @@ fn unreachable(
     span: Span,
 ) -> Option<Diagnostic> {
     let wanted = match rate.frames_per_second(average, link, usize::MAX >> 11) {
-        Ok(None) => return None,
-        Ok(Some(wanted)) => wanted,
+        Ok(wanted) => wanted?,
         Err(_) if link.is_none() => {
             let help = "add link-speed = \"10 Gbit/s\" to [lab], or write the rate in pps";
-            return Some(
-                Diagnostic::at(span, "a share of line rate needs to know the link's speed").remedy(help),
-            );
+            let message = "a share of line rate needs to know the link's speed";
+            return Some(Diagnostic::at(span, message).remedy(help));
         }
-        Err(error) => return Some(Diagnostic::at(span, error.to_string())),
+        Err(error) => return Some(error.within(span)),
     };
-    if let Some(speed) = link {
-        let line = line_rate(speed, average);
-        if wanted <= line * 1.000_001 {
-            return None;
+    let asked = thousands(wanted as u128);
+    let (most, message, help) = match link {
+        Some(speed) => {
+            let line = line_rate(speed, average);
+            let (link, most) = (forms::speed_text(speed), thousands(line as u128));
+            let message = format!(
+                "{asked} frames/s of {average:.0} B are more than a link of {link} carries: {most} frames/s"
+            );
+            (line * 1.000_001, message, "ask for less, for shorter frames, or say \"max\"")
         }
-        let message = format!(
-            "{} frames/s of {average:.0} B are more than a link of {} carries: {} frames/s",
-            thousands(wanted as u128),
-            forms::speed_text(speed),
-            thousands(line as u128)
-        );
-        return Some(
-            Diagnostic::at(span, message).remedy("ask for less, for shorter frames, or say \"max\""),
-        );
-    }
-    let most = MOST_PER_THREAD * threads as f64;
-    if wanted <= most {
-        return None;
-    }
-    let message = format!(
-        "{} frames/s ({} bit/s with preamble and gap) are more than {threads} generator CPU(s) can ever be asked for: {}",
-        thousands(wanted as u128),
-        thousands(bits_layer_1(wanted, average) as u128),
-        thousands(most as u128)
-    );
-    Some(
-        Diagnostic::at(span, message)
-            .remedy("use a lower rate, longer frames, more generator-cpus, or say \"max\""),
-    )
+        None => {
+            let most = MOST_PER_THREAD * threads as f64;
+            let message = format!(
+                "{asked} frames/s are more than {threads} generator CPU(s) can ever be asked for: {}",
+                thousands(most as u128)
+            );
+            (most, message, "use a lower rate, longer frames, more generator-cpus, or say \"max\"")
+        }
+    };
+    (wanted > most).then(|| Diagnostic::at(span, message).remedy(help))
 }

@@ -2,10 +2,10 @@
 
 mod pairs;
 
-use super::campaign::{Campaign, Cell, Factor, Kind as Traffic, Lab, Lane};
+use super::campaign::{Campaign, Cell, Factor, Kind as Traffic, Lab, Lane, Requirement, unique_names};
 use super::checks;
 use super::diagnostic::{Diagnostic, Lines};
-use super::draft::{Draft, FactorDraft, TESTER_BASELINE};
+use super::draft::{Draft, FactorDraft, TESTER_BASELINE, VariantDraft};
 use super::forms;
 use super::grammar::Kind;
 use super::names::Named;
@@ -53,7 +53,8 @@ pub(super) fn expand(
             build.cell(variant, &tree, levels, problems);
         }
     }
-    build.unique_names();
+    // Two ceilings can have one name where a variant, and no factor, sets their CPUs.
+    unique_names(&mut build.cells);
     checks::times(draft, quick, build.cells.len(), build.groups.len(), problems);
     if problems.len() > before {
         return None;
@@ -141,7 +142,7 @@ struct Build<'d> {
     kinds: Vec<Traffic>,
     cells: Vec<Cell>,
     /// The cell without a DUT, by kind of traffic and CPUs.
-    ceilings: HashMap<(usize, Option<String>), usize>,
+    ceilings: HashMap<(usize, Option<Cpus>), usize>,
 }
 
 impl<'d> Build<'d> {
@@ -181,19 +182,26 @@ impl<'d> Build<'d> {
         }
         checks::traffic(&place, &tree, &traffic, problems);
         let kind = self.kind(kind);
-        let name = self.name(&draft.variants[variant].name, &levels);
-        let calibrates = settings.dut == Dut::TesterBaseline;
-        let ceiling = if self.embedded && !calibrates {
-            Some(self.ceiling(kind, settings.cpus, &levels))
-        } else {
-            None
-        };
+        let (calibrates, cpus) = (settings.dut == Dut::TesterBaseline, settings.cpus);
+        let ceiling = (self.embedded && !calibrates).then(|| self.ceiling(kind, cpus, &levels));
         if calibrates {
-            self.ceilings.insert((kind, settings.cpus.map(|c| c.to_string())), self.cells.len());
+            self.ceilings.insert((kind, cpus), self.cells.len());
         }
-        let lane = self.lane(variant, settings);
-        let variant = draft.variants[variant].name.clone();
-        self.cells.push(Cell { name, variant, levels, lane, kind, rate, ceiling, baseline: None });
+        let VariantDraft { name, tree, .. } = &draft.variants[variant];
+        let apart = (tree.read("apart") == Some(true)).then(|| name.clone());
+        let lane = self.lane(name, settings, apart, tree.table("requires"));
+        self.add(name, Cell { levels, lane, kind, rate, ceiling, ..Cell::default() });
+    }
+
+    /// Adds a cell of a variant: `nft-stateful, rules 1000`.
+    fn add(&mut self, variant: &str, cell: Cell) -> usize {
+        let level = |(f, l): &(usize, usize)| {
+            let factor = &self.draft.factors[*f];
+            format!(", {} {}", factor.name, factor.levels(self.quick)[*l].label)
+        };
+        let name = variant.to_string() + &cell.levels.iter().map(level).collect::<String>();
+        self.cells.push(Cell { name, variant: variant.into(), ..cell });
+        self.cells.len() - 1
     }
 
     fn kind(&mut self, kind: Traffic) -> usize {
@@ -203,41 +211,31 @@ impl<'d> Build<'d> {
         })
     }
 
-    fn lane(&mut self, variant: usize, settings: Settings) -> usize {
-        let draft = &self.draft.variants[variant];
-        let apart = (draft.tree.read("apart") == Some(true)).then(|| draft.name.clone());
+    /// The lane of these settings, which may be there already. `requires`: what the variant says that it needs.
+    fn lane(
+        &mut self,
+        variant: &str,
+        settings: Settings,
+        apart: Option<String>,
+        requires: Option<&Tree>,
+    ) -> usize {
         let key = serde_json::to_string(&(&settings, &apart)).expect("settings are plain data");
         if let Some(&lane) = self.lane_of.get(&key) {
             let variants = &mut self.lanes[lane].variants;
-            if !variants.contains(&draft.name) {
-                variants.push(draft.name.clone());
+            if !variants.iter().any(|known| known == variant) {
+                variants.push(variant.into());
             }
             return lane;
         }
-        let lane = self.add_lane(
-            draft.name.clone(),
-            settings,
-            apart,
-            lower::requirements(draft.tree.table("requires")),
-        );
-        self.lane_of.insert(key, lane);
-        lane
-    }
-
-    fn add_lane(
-        &mut self,
-        variant: String,
-        settings: Settings,
-        apart: Option<String>,
-        mut requirements: Vec<super::campaign::Requirement>,
-    ) -> usize {
         let linux = matches!(self.system, System::Linux | System::Vyos);
+        let mut requirements = lower::requirements(requires);
         requirements.extend(needs::of_settings(&settings, linux));
         requirements.sort();
         requirements.dedup();
         let shared = if self.embedded { needs::host_wide(&settings) } else { needs::of_boot(&settings) };
         let group = self.group(shared);
-        self.lanes.push(Lane { variants: vec![variant], settings, apart, requirements, group });
+        self.lanes.push(Lane { variants: vec![variant.into()], settings, apart, requirements, group });
+        self.lane_of.insert(key, self.lanes.len() - 1);
         self.lanes.len() - 1
     }
 
@@ -258,20 +256,12 @@ impl<'d> Build<'d> {
 
     /// The cell that shows what the tester does without a DUT, with these frames on as many CPUs.
     fn ceiling(&mut self, kind: usize, cpus: Option<Cpus>, levels: &Levels) -> usize {
-        let key = (kind, cpus.map(|c| c.to_string()));
+        let key = (kind, cpus);
         if let Some(&cell) = self.ceilings.get(&key) {
             return cell;
         }
         let settings = Settings { dut: Dut::TesterBaseline, cpus, ..Settings::default() };
-        let lane_key = serde_json::to_string(&(&settings, None::<String>)).expect("settings are plain data");
-        let lane = match self.lane_of.get(&lane_key) {
-            Some(&lane) => lane,
-            None => {
-                let lane = self.add_lane(TESTER_BASELINE.into(), settings, None, Vec::new());
-                self.lane_of.insert(lane_key, lane);
-                lane
-            }
-        };
+        let lane = self.lane(TESTER_BASELINE, settings, None, None);
         // Only what the frames and the CPUs depend on is part of it.
         let matters = |(factor, _): &&(usize, usize)| {
             let paths = self.draft.factors[*factor].sets.iter();
@@ -280,41 +270,9 @@ impl<'d> Build<'d> {
                 .any(|p| p == "cpus" || (p.starts_with("traffic.") && p != "traffic.rate"))
         };
         let levels: Levels = levels.iter().filter(matters).copied().collect();
-        let name = self.name(TESTER_BASELINE, &levels);
-        let variant = TESTER_BASELINE.to_string();
-        self.cells.push(Cell {
-            name,
-            variant,
-            levels,
-            lane,
-            kind,
-            rate: Rate::Max,
-            ceiling: None,
-            baseline: None,
-        });
-        self.ceilings.insert(key, self.cells.len() - 1);
-        self.cells.len() - 1
-    }
-
-    /// `nft-stateful, rules 1000`.
-    fn name(&self, variant: &str, levels: &Levels) -> String {
-        let level = |(f, l): &(usize, usize)| {
-            let factor = &self.draft.factors[*f];
-            format!(", {} {}", factor.name, factor.levels(self.quick)[*l].label)
-        };
-        variant.to_string() + &levels.iter().map(level).collect::<String>()
-    }
-
-    /// Two ceilings can have one name where a variant, and no factor, sets their CPUs.
-    fn unique_names(&mut self) {
-        let mut seen: HashMap<String, usize> = HashMap::new();
-        for cell in &mut self.cells {
-            let n = seen.entry(cell.name.clone()).or_default();
-            *n += 1;
-            if *n > 1 {
-                cell.name = format!("{}#{n}", cell.name);
-            }
-        }
+        let cell = self.add(TESTER_BASELINE, Cell { levels, lane, kind, ..Cell::default() });
+        self.ceilings.insert(key, cell);
+        cell
     }
 
     fn finish(self) -> Campaign {
@@ -324,7 +282,7 @@ impl<'d> Build<'d> {
         let mut requirements = lower::requirements(draft.tree.table("requires"));
         if let Lab::Embedded { generator_cpus, dut_cpus, .. } = &lab {
             let highest = generator_cpus.iter().chain(dut_cpus).flatten().max();
-            requirements.extend(highest.map(|cpu| super::campaign::Requirement::Cpus(cpu + 1)));
+            requirements.extend(highest.map(|cpu| Requirement::Cpus(cpu + 1)));
         }
         Campaign {
             title: text("title"),

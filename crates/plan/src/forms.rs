@@ -2,10 +2,10 @@
 //! read, what messages call for, and how the JSON Schema has it.
 
 use super::diagnostic::{Diagnostic, listed, meant};
-use super::lab::HostAddress;
+use super::lab::{HostAddress, Ssh, is_interface};
 use super::names::Named;
 use super::settings::{DUTS, Dut};
-use super::text_form;
+use super::{placeholders, text_form};
 use crate::units::{Rate, Si, number, parse_link_speed};
 use linerate_wire::{FlowOrder, FrameMix, MacAddr};
 use serde_json::{Value as Json, json, value::Serializer};
@@ -175,6 +175,51 @@ pub(crate) static MAC: Form = Form {
     read: |text| shown::<MacAddr>(text, "an Ethernet address"),
 };
 
+/// A line that may have placeholders: of the shell, or a path.
+pub(crate) static TEMPLATE: Form = Form {
+    wants: "a line of text in quotes",
+    units: &[],
+    pattern: ".",
+    example: "/tmp/{in}",
+    read: |text| placeholders_known(text).and_then(|()| super::grammar::line(text)),
+};
+
+/// A kernel module: its name becomes an argument of programs.
+pub(crate) static MODULE: Form = Form {
+    wants: "letters, digits, '_' and '-'",
+    units: &[],
+    pattern: "^[a-zA-Z0-9_][a-zA-Z0-9_-]*$",
+    example: "tcp_bbr",
+    read: |text| match is_name(text.trim(), "_-") {
+        true => super::grammar::line(text),
+        false => wrong(format!("'{}' is no name of a module", short(text))),
+    },
+};
+
+/// An interface of a host.
+pub(crate) static INTERFACE: Form = Form {
+    wants: "it as the host shows it: letters, digits, '.', '_', '-'; at most 15 characters",
+    units: &[],
+    pattern: "^[a-zA-Z0-9][a-zA-Z0-9._:-]{0,14}$",
+    example: "igb1",
+    read: |text| match is_interface(text.trim()) {
+        true => Ok(text.trim().into()),
+        false => wrong(format!("'{}' is not a valid interface name", short(text))),
+    },
+};
+
+/// Where the ssh client connects to.
+pub(crate) static SSH: Form = Form {
+    wants: "\"root@192.168.1.3\", \"root@host:2222\", or a name of your ssh configuration",
+    units: &[],
+    pattern: ".",
+    example: "root@192.168.1.3",
+    read: |text| match text.parse::<Ssh>() {
+        Ok(_) => Ok(text.trim().into()),
+        Err(error) => wrong(format!("ssh cannot connect to '{}': {error}", short(text))),
+    },
+};
+
 /// A unit: its name, how many of the smallest it is, and what people write for it.
 type Unit = (&'static str, f64, &'static [&'static str]);
 
@@ -194,6 +239,25 @@ fn kept(json: serde_json::Result<Json>) -> Json {
 
 fn wrong<T>(message: String) -> Result<T, Diagnostic> {
     Err(Diagnostic::new(message))
+}
+
+/// As much of a text as a message shows.
+fn short(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+/// Whether a text may become a path, or an argument of a program: letters, digits and `more`.
+pub(crate) fn is_name(name: &str, more: &str) -> bool {
+    let fine = |c: char| c.is_ascii_alphanumeric() || more.contains(c);
+    name.chars().all(fine) && !name.contains("..") && !name.starts_with(['-', '/', '.'])
+}
+
+/// Refuses placeholders that do not exist.
+pub(crate) fn placeholders_known(text: &str) -> Result<(), Diagnostic> {
+    let Some(unknown) = placeholders::unknown(text) else { return Ok(()) };
+    let all = listed(&placeholders::all(), "and");
+    Err(Diagnostic::new(format!("there is no placeholder {unknown}"))
+        .remedy(format!("there are {all}; a brace itself is written {{{{")))
 }
 
 /// A text of a type that reads and shows it.

@@ -57,7 +57,7 @@ pub(crate) type Words = &'static [(&'static str, &'static str)];
 /// What a key takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
-    /// Text of any number of lines.
+    /// Text of any number of lines, which may have placeholders.
     Text,
     /// One line of text, not empty.
     Line,
@@ -132,8 +132,8 @@ impl Kind {
     /// What is wrong with it.
     pub(crate) fn read(&self, raw: &Json) -> Result<Json, Diagnostic> {
         match (self, raw) {
-            (Kind::Text, Json::String(_)) | (Kind::Flag, Json::Bool(_)) => Ok(raw.clone()),
-            (Kind::Levels | Kind::Selector, _) => Ok(raw.clone()),
+            (Kind::Text, Json::String(text)) => forms::placeholders_known(text).map(|()| raw.clone()),
+            (Kind::Flag, Json::Bool(_)) | (Kind::Levels | Kind::Selector, _) => Ok(raw.clone()),
             (Kind::Line, Json::String(text)) => line(text),
             (Kind::Count { least, most }, Json::Number(n)) if !n.is_f64() => count(raw, *least, *most),
             (Kind::CpuCount, Json::Number(n)) if !n.is_f64() => {
@@ -146,7 +146,7 @@ impl Kind {
             (Kind::Setting, Json::String(text)) if text.contains('\n') => {
                 Err(Diagnostic::new("a setting's value must be a single line"))
             }
-            (Kind::Setting, raw) => Ok(label(raw).into()),
+            (Kind::Setting, raw) => forms::placeholders_known(&label(raw)).map(|()| label(raw).into()),
             (Kind::Choice(words), Json::String(text)) => choice(words, text.trim()),
             (Kind::OneOrMore(of), raw) => of.read(raw),
             (Kind::Form(form) | Kind::Within(form, ..), Json::Number(_)) if !form.units.is_empty() => {
@@ -174,7 +174,7 @@ impl Kind {
     }
 }
 
-fn line(text: &str) -> Result<Json, Diagnostic> {
+pub(crate) fn line(text: &str) -> Result<Json, Diagnostic> {
     if text.trim().is_empty() {
         return Err(Diagnostic::new("an empty text says nothing")
             .remedy("write a line of text, or leave the key out"));

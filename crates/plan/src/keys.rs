@@ -58,7 +58,7 @@ static LAB: Table = Table {
         Key::new("dut-cpus", Kind::Form(&CPU_LIST))
             .about("CPUs of the embedded lab's DUT, in threaded mode."),
         Key::new("link-speed", Kind::Form(&SPEED)).about("What 100 % of line rate is."),
-        Key::new("port", Kind::Choice(&OF_THIS_MACHINE)).about(
+        Key::new("port", Kind::Choice(OF_THIS_MACHINE)).about(
             "How frames leave and arrive in the embedded lab. Default: xdp where this process may \
                 load its programs.",
         ),
@@ -158,7 +158,7 @@ pub(super) static TRIALS: Table = Table {
     ]],
 };
 
-static ORDERS: [(&str, &str); 2] = [
+pub(super) static ORDERS: [(&str, &str); 2] = [
     ("blocks", "randomised complete blocks: drift hits everything alike"),
     (
         "sequential",

@@ -138,7 +138,7 @@ impl Dut {
 }
 
 /// Which CPUs of the device under test forward.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cpus {
     /// Every CPU that the lab has for it.

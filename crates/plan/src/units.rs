@@ -41,9 +41,10 @@ pub fn bits_layer_2(fps: f64, frame_len_fcs: f64) -> f64 {
 }
 
 /// An offered load as a user asks for it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Rate {
     /// As fast as the generator can: the maximum offered load of RFC 2285.
+    #[default]
     Max,
     /// Frames per second.
     Frames(f64),

@@ -1,7 +1,7 @@
 //! Command lines: what each tool is asked for, and what it is not.
 
 use super::*;
-use linerate_plan::backend::CAPABILITIES;
+use linerate_plan::names::Named;
 use linerate_wire::{
     EndpointRange, Family, FlowOrder, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport,
 };
@@ -222,7 +222,7 @@ proptest! {
             t.traffic.mix = FrameMix::single(length);
             (t.load.duration_ns, t.load.rate) = (duration_ns, pps);
         });
-        for tool in CAPABILITIES.iter().map(|row| row.backend) {
+        for tool in Backend::all() {
             for made in [generator(tool, &task), receiver(tool, &task)].into_iter().flatten() {
                 prop_assert!(made.argv[0] == "timeout" && made.limit_s >= made.lead_s);
             }

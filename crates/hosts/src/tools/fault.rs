@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn every_fault_has_a_remedy() {
         assert!(COMMON.iter().all(|(text, _)| text.chars().all(|c| !c.is_ascii_uppercase())));
-        for tool in linerate_plan::backend::CAPABILITIES.iter().map(|row| row.backend) {
+        for tool in linerate_plan::Backend::all() {
             assert!(COMMON.iter().all(|(_, kind)| remedy(tool, *kind).len() > 20));
         }
     }

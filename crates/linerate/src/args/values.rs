@@ -28,7 +28,8 @@ pub fn named<T: Named + Clone + Send + Sync + 'static>() -> impl TypedValueParse
 
 /// Linerate's own backends, by the names of the registry.
 pub fn own_backend() -> impl TypedValueParser<Value = Backend> {
-    let values = OF_THIS_MACHINE.map(|(name, summary)| PossibleValue::new(name).help(summary));
+    let values = OF_THIS_MACHINE.iter().map(|(name, summary)| PossibleValue::new(*name).help(*summary));
+    let values: Vec<PossibleValue> = values.collect();
     PossibleValuesParser::new(values).try_map(|name| name.parse::<Backend>())
 }
 

@@ -6,7 +6,7 @@ use crate::draft::TESTER_BASELINE;
 use crate::rules::{Firewall, RuleSet};
 use crate::settings::{Dut, System};
 use crate::value::{Entry, Tree};
-use crate::{lower, placeholders};
+use crate::{forms, lower};
 
 /// Keys of an interface that a system knows; Linux knows all.
 const FREEBSD_ENDS: [&str; 7] =
@@ -22,7 +22,6 @@ pub(in super::super) fn settings(place: &Place<'_>, tree: &Tree, problems: &mut 
     for key in ["image", "boot"] {
         boot(place, tree, key, problems);
     }
-    texts(tree, problems);
     names(tree, problems);
     tables(place, tree, problems);
     for (node, file) in tree.list("files").iter().zip(tree.tables("files")) {
@@ -57,23 +56,15 @@ fn path(place: &Place<'_>, path: &str, span: Span, problems: &mut Vec<Diagnostic
     problems.push(problem);
 }
 
-/// Names that become paths or arguments of programs.
+/// Names of settings, which become paths or arguments of programs.
 fn names(tree: &Tree, problems: &mut Vec<Diagnostic>) {
-    let mut check = |name: &str, more: &str, what: &str, span: Span| {
-        let fine = |c: char| c.is_ascii_alphanumeric() || more.contains(c);
-        if !name.chars().all(fine) || name.contains("..") || name.starts_with(['-', '/', '.']) {
-            let message = format!("'{}' is no name of {what}", name.chars().take(60).collect::<String>());
-            problems.fault(span, message, "write letters, digits, '_', '-' and '.'");
-        }
-    };
     for (key, what) in [("sysctls", "a kernel setting"), ("boot", "a setting for the boot")] {
-        for entry in tree.within(key) {
-            check(&entry.key, "._-/%{}", what, entry.key_span);
-        }
-    }
-    for node in tree.list("modules") {
-        if let Some(name) = node.text() {
-            check(name, "_-", "a module", node.span);
+        for Entry { key: name, key_span, .. } in tree.within(key) {
+            if !forms::is_name(name, "._-/%{}") {
+                let message = format!("'{}' is no name of {what}", name.chars().take(60).collect::<String>());
+                problems.fault(*key_span, message, "write letters, digits, '_', '-' and '.'");
+            }
+            problems.extend(forms::placeholders_known(name).err().map(|wrong| wrong.within(*key_span)));
         }
     }
 }
@@ -244,10 +235,10 @@ fn interface(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
         System::FreeBsd | System::PfSense | System::OpnSense => &FREEBSD_ENDS,
         System::OpenBsd => &OPENBSD_ENDS,
     };
-    let Some(both) = tree.table("interface") else { return };
-    let ends = ["in", "out"].into_iter().filter_map(|end| both.table(end));
-    let entries = std::iter::once(both).chain(ends).flat_map(|t| &t.entries);
-    for entry in entries.filter(|e| !known.contains(&e.key.as_str()) && e.key != "in" && e.key != "out") {
+    for entry in interfaces(tree)
+        .flat_map(|t| &t.entries)
+        .filter(|e| !known.contains(&e.key.as_str()) && e.key != "in" && e.key != "out")
+    {
         let message = format!("interfaces of {} have no {} to set", place.system, entry.key);
         let help =
             format!("there are {}; drivers' own settings are sysctls or boot settings", listed(known, "and"));
@@ -255,12 +246,18 @@ fn interface(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     }
 }
 
+/// What is set at both interfaces, and at each of them.
+fn interfaces(tree: &Tree) -> impl Iterator<Item = &Tree> {
+    let both = tree.table("interface");
+    let ends = ["in", "out"].into_iter().filter_map(move |end| both?.table(end));
+    both.into_iter().chain(ends)
+}
+
 /// What the virtual links of the embedded lab do not have.
 fn veth(tree: &Tree, problems: &mut Vec<Diagnostic>) {
-    let Some(both) = tree.table("interface") else { return };
-    let ends = ["in", "out"].into_iter().filter_map(|end| both.table(end));
-    for table in std::iter::once(both).chain(ends) {
-        let threaded = [both, table].iter().any(|t| t.read("threaded-napi") == Some(true));
+    let threads = |table: &Tree| table.read("threaded-napi") == Some(true);
+    for table in interfaces(tree) {
+        let threaded = threads(table) || tree.table("interface").is_some_and(threads);
         for entry in &table.entries {
             let why = match entry.key.as_str() {
                 "rx-ring" | "tx-ring" => "its ring always holds 256 frames",
@@ -305,38 +302,5 @@ fn boot(place: &Place<'_>, tree: &Tree, key: &str, problems: &mut Vec<Diagnostic
         let help = "add reboot = \"when-needed\" to [trials]";
         let what = if key == "image" { "an image needs" } else { "settings for the boot need" };
         problems.fault(entry.key_span, format!("{what} reboots"), help);
-    }
-}
-
-/// Placeholders that do not exist.
-fn texts(tree: &Tree, problems: &mut Vec<Diagnostic>) {
-    let mut check = |text: &str, span: Span| {
-        if let Some(unknown) = placeholders::unknown(text) {
-            let help =
-                format!("there are {}; a brace itself is written {{{{", listed(&placeholders::all(), "and"));
-            problems.fault(span, format!("there is no placeholder {unknown}"), help);
-        }
-    };
-    for key in ["sysctls", "boot"] {
-        for entry in tree.within(key) {
-            check(&entry.key, entry.key_span);
-            if let Some(text) = entry.node.text() {
-                check(text, entry.node.span);
-            }
-        }
-    }
-    for entry in tree.within("image") {
-        if let Some(text) = entry.node.text()
-            && entry.key != "file"
-        {
-            check(text, entry.node.span);
-        }
-    }
-    for (list, keys) in [("files", ["path", "text"]), ("commands", ["run", "undo"])] {
-        for entry in tree.tables(list).flat_map(|t| &t.entries).filter(|e| keys.contains(&e.key.as_str())) {
-            if let Some(text) = entry.node.text() {
-                check(text, entry.node.span);
-            }
-        }
     }
 }

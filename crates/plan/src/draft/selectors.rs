@@ -48,7 +48,8 @@ pub(super) fn expected(draft: &Draft, problems: &mut Vec<Diagnostic>) -> Vec<Exp
         let (of, than) = (selector("of", problems), selector("than", problems));
         let claim = claim(tree, node.span, problems);
         if let (Some(Some(of)), Some(claim)) = (of, claim) {
-            let words = words(draft, &of, than.as_ref().and_then(Option::as_ref), tree);
+            let partner = than.as_ref().and_then(Option::as_ref).map(|than| name(draft, than));
+            let words = words(&name(draft, &of), &partner.unwrap_or_default(), claim);
             let because = tree.text("because").unwrap_or_default().to_string();
             let span = tree.get("of").map_or(node.span, |n| n.span);
             if than.as_ref().is_none_or(Option::is_some) {
@@ -123,75 +124,63 @@ fn part(draft: &Draft, entry: &Entry, selector: &mut Selector, problems: &mut Ve
     false
 }
 
+/// What a claim needs, with an example of it, and what it may have.
+type Parts = (&'static [(&'static str, &'static str)], &'static [&'static str]);
+
 fn claim(tree: &Tree, span: Span, problems: &mut Vec<Diagnostic>) -> Option<Claim> {
+    const THAN: (&str, &str) = ("than", "\"VARIANT\"");
     let is = tree.text("is")?;
-    let at = tree.get("is").map_or(span, |n| n.span);
-    let mut lacks = |key: &str, example: &str| {
-        if tree.get(key).is_none() {
-            problems.fault(at, format!("'{is}' needs {key}"), format!("add {key} = {example}"));
-        }
-        tree.get(key).is_some()
+    let at = |key: &str| tree.get(key).map_or(span, |node| node.span);
+    let before = problems.len();
+    let (needs, may): Parts = match is {
+        "slower" | "faster" => (&[THAN], &["by"]),
+        "same" => (&[THAN, ("within", "\"15 %\"")], &[]),
+        "not-different" => (&[THAN], &[]),
+        _ => (&[("rate", "\"100 kpps\"")], &[]),
     };
-    let (wanted, claim): (&[&str], Option<Claim>) = match is {
-        "slower" | "faster" => {
-            let compared = lacks("than", "\"VARIANT\"");
-            let by = tree.read("by").unwrap_or(0.0);
-            let claim = if is == "slower" { Claim::Slower(by) } else { Claim::Faster(by) };
-            (&["than", "by"], compared.then_some(claim))
-        }
-        "same" => {
-            let compared = lacks("than", "\"VARIANT\"") & lacks("within", "\"15 %\"");
-            (&["than", "within"], tree.read("within").filter(|_| compared).map(Claim::Within))
-        }
-        "not-different" => (&["than"], lacks("than", "\"VARIANT\"").then_some(Claim::NoDifference)),
-        _ => (&["rate"], if lacks("rate", "\"100 kpps\"") { rate(tree, is, problems) } else { None }),
-    };
+    for (key, example) in needs.iter().filter(|(key, _)| tree.get(key).is_none()) {
+        problems.fault(at("is"), format!("'{is}' needs {key}"), format!("add {key} = {example}"));
+    }
+    let wanted: Vec<&str> = needs.iter().map(|(key, _)| *key).chain(may.iter().copied()).collect();
     for key in ["than", "by", "within", "rate"] {
         if let Some(entry) = tree.entry(key).filter(|_| !wanted.contains(&key)) {
-            let help = format!("'{is}' takes {}", listed(wanted, "and"));
+            let help = format!("'{is}' takes {}", listed(&wanted, "and"));
             problems.fault(entry.key_span, format!("'{is}' does not take {key}"), help);
         }
     }
-    match claim {
-        Some(Claim::Slower(by)) if by >= 1.0 => {
-            let at = tree.get("by").map_or(at, |n| n.span);
-            problems.fault(at, "nothing can be slower by 100 % or more", "write a share below 100 %");
-            None
-        }
-        other => other,
+    let by = tree.read("by").unwrap_or(0.0);
+    if is == "slower" && by >= 1.0 {
+        problems.fault(at("by"), "nothing can be slower by 100 % or more", "write a share below 100 %");
     }
-}
-
-fn rate(tree: &Tree, is: &str, problems: &mut Vec<Diagnostic>) -> Option<Claim> {
-    let node = tree.get("rate")?;
-    match node.text()?.parse() {
-        Ok(Rate::Frames(fps)) if is == "at-least" => Some(Claim::AtLeast(fps)),
-        Ok(Rate::Frames(fps)) => Some(Claim::AtMost(fps)),
+    let rate = tree.text("rate").and_then(|rate| rate.parse().ok());
+    let claim = match (is, rate) {
+        ("slower", _) => Claim::Slower(by),
+        ("faster", _) => Claim::Faster(by),
+        ("same", _) => Claim::Within(tree.read("within")?),
+        ("not-different", _) => Claim::NoDifference,
+        ("at-least", Some(Rate::Frames(fps))) => Claim::AtLeast(fps),
+        ("at-most", Some(Rate::Frames(fps))) => Claim::AtMost(fps),
+        (_, None) => return None,
         _ => {
             let help = "write it in frames a second: \"100 kpps\"";
-            problems.fault(node.span, "an expected rate is one of frames", help);
-            None
+            problems.fault(at("rate"), "an expected rate is one of frames", help);
+            return None;
         }
-    }
+    };
+    (problems.len() == before).then_some(claim)
 }
 
-fn words(draft: &Draft, of: &Selector, than: Option<&Selector>, tree: &Tree) -> String {
-    let value = |key: &str| match tree.get(key).and_then(Node::scalar) {
-        Some(Json::Number(share)) => format!("{} %", (share.as_f64().unwrap_or(0.0) * 1e6).round() / 1e4),
-        Some(Json::String(rate)) => rate.parse::<Rate>().map_or(String::new(), |rate| rate.to_string()),
-        _ => String::new(),
-    };
-    let of = name(draft, of);
-    let than = than.map(|s| name(draft, s)).unwrap_or_default();
-    match tree.text("is").unwrap_or_default() {
-        side @ ("slower" | "faster") if tree.get("by").is_some() => {
-            format!("{of} is at least {} {side} than {than}", value("by"))
-        }
-        side @ ("slower" | "faster") => format!("{of} is {side} than {than}"),
-        "same" => format!("{of} is within {} of {than}", value("within")),
-        "not-different" => format!("{of} is not proven to differ from {than}"),
-        "at-least" => format!("{of} forwards at least {}", value("rate")),
-        _ => format!("{of} forwards at most {}", value("rate")),
+fn words(of: &str, than: &str, claim: Claim) -> String {
+    let percent = |share: f64| format!("{} %", (share * 1e6).round() / 1e4);
+    match claim {
+        Claim::Slower(0.0) => format!("{of} is slower than {than}"),
+        Claim::Faster(0.0) => format!("{of} is faster than {than}"),
+        Claim::Slower(by) => format!("{of} is at least {} slower than {than}", percent(by)),
+        Claim::Faster(by) => format!("{of} is at least {} faster than {than}", percent(by)),
+        Claim::Within(share) => format!("{of} is within {} of {than}", percent(share)),
+        Claim::NoDifference => format!("{of} is not proven to differ from {than}"),
+        Claim::AtLeast(rate) => format!("{of} forwards at least {}", Rate::Frames(rate)),
+        Claim::AtMost(rate) => format!("{of} forwards at most {}", Rate::Frames(rate)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The keys of a variant: what it is, and what it sets.
 
-use super::super::forms::{ADDRESS, CPU_LIST, LENGTH, MAC, MEMORY, NETWORK, VERSION};
+use super::super::forms::{ADDRESS, CPU_LIST, LENGTH, MAC, MEMORY, MODULE, NETWORK, TEMPLATE, VERSION};
 use super::super::grammar::{Key, Kind, Table};
 use crate::rules::own::Meaning;
 use crate::rules::{MAX_ENTRIES, MAX_RULES, MAX_STATES};
@@ -58,7 +58,7 @@ static FIELDS: [Key; 13] = [
         "How far the connections of the test traffic are, where rules keep states. Default: \
             established.",
     ),
-    Key::new("modules", Kind::List(&Kind::Line)).about("Kernel modules to load."),
+    Key::new("modules", Kind::List(&Kind::Form(&MODULE))).about("Kernel modules to load."),
     Key::new("files", Kind::Tables(&FILE)).about("Files to write. What was there comes back afterwards."),
     Key::new("commands", Kind::Tables(&COMMAND))
         .about("Commands to run before the trials, in this order, after everything else."),
@@ -134,11 +134,12 @@ static IMAGE: Table = Table {
             "The image or package, on the machine that linerate runs on; relative to the plan's \
                 folder.",
         ),
-        Key::new("install", Kind::Line).about(
+        Key::new("install", Kind::Form(&TEMPLATE)).about(
             "A line for the shell of the device under test that installs what it reads from its \
                 standard input; may contain placeholders.",
         ),
-        Key::new("undo", Kind::Line).about("The line that puts the old one back, for the next boot."),
+        Key::new("undo", Kind::Form(&TEMPLATE))
+            .about("The line that puts the old one back, for the next boot."),
     ]],
 };
 
@@ -236,7 +237,7 @@ static STATES: [(&str, &str); 3] = [
 static FILE: Table = Table {
     what: "a file",
     keys: &[&[
-        Key::new("path", Kind::Line).required().about(
+        Key::new("path", Kind::Form(&TEMPLATE)).required().about(
             "Its path: from the root, or in the embedded lab a name in the folder where commands \
                 run.",
         ),
@@ -247,10 +248,10 @@ static FILE: Table = Table {
 static COMMAND: Table = Table {
     what: "a command",
     keys: &[&[
-        Key::new("run", Kind::Line)
+        Key::new("run", Kind::Form(&TEMPLATE))
             .required()
             .about("A line for the system's shell; may contain placeholders."),
-        Key::new("undo", Kind::Line).about("The line that undoes it."),
+        Key::new("undo", Kind::Form(&TEMPLATE)).about("The line that undoes it."),
         Key::new("within", Kind::duration(MS, 24 * H)).about(
             "How long it may take, and its undoing. Default: 1 min in the embedded lab, 5 min on a \
                 host.",

@@ -1,7 +1,7 @@
 //! The keys of a lab file: the only place where they are listed.
 
 use crate::backend::OF_HOSTS;
-use crate::forms::{ADDRESS, HOST_ADDRESS, MAC, NETWORK, SPEED};
+use crate::forms::{ADDRESS, HOST_ADDRESS, INTERFACE as INTERFACE_NAME, MAC, NETWORK, SPEED, SSH};
 use crate::grammar::{Key, Kind, Table};
 
 const S: u64 = 1_000_000_000;
@@ -26,12 +26,12 @@ static HOST: Table = Table {
         Key::new("role", Kind::OneOrMore(&Kind::Choice(&ROLES)))
             .required()
             .about("What it is for: one thing, or several."),
-        Key::new("ssh", Kind::Line).required().about(
+        Key::new("ssh", Kind::Form(&SSH)).required().about(
             "Where the system's ssh client connects to: [user@]host[:port], or a name that its \
                 configuration knows.",
         ),
         Key::new("system", Kind::Choice(&SYSTEMS)).about("What it runs. Default: it is asked."),
-        Key::new("tool", Kind::Choice(&OF_HOSTS)).about(
+        Key::new("tool", Kind::Choice(OF_HOSTS)).about(
             "What sends or counts frames on it. Default: linerate where it is installed, else \
                 pkt-gen.",
         ),
@@ -81,7 +81,7 @@ static SYSTEMS: [(&str, &str); 9] = [
 static INTERFACE: Table = Table {
     what: "an interface",
     keys: &[&[
-        Key::new("name", Kind::Line).about(
+        Key::new("name", Kind::Form(&INTERFACE_NAME)).about(
             "Its name on the host. Default: found by its addresses, or by the route to the other \
                 end.",
         ),

@@ -1,6 +1,5 @@
 //! ipf.rules, of IP Filter.
 
-use super::loading::comment_lines;
 use super::{Kind, RuleSet};
 use std::io::{Result, Write};
 
@@ -15,8 +14,7 @@ pass in proto tcp from any to any flags S/SAFR keep state
 pass out proto tcp from any to any flags S/SAFR keep state
 ";
 
-pub(super) fn write(set: &RuleSet, comments: &[String], out: &mut impl Write) -> Result<()> {
-    comment_lines(comments, out)?;
+pub(super) fn write(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     for entry in set.all_rules() {
         writeln!(out, "block in quick from {entry} to any")?;
     }

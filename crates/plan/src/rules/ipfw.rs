@@ -1,24 +1,19 @@
 //! Sets of ipfw: the archive's shell script, or the commands that one ipfw reads.
 
-use super::loading::comment_lines;
 use super::{IpfwFormat, Kind, RuleSet};
 use std::io::{Result, Write};
 
-pub(super) fn write(set: &RuleSet, comments: &[String], out: &mut impl Write) -> Result<()> {
+pub(super) fn write(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     let script = set.ipfw_format == IpfwFormat::Script;
     // What a line begins with; and a table's name, which a shell must not take for a command of its own.
     let (start, table) = if script { ("${fwcmd} ", "table\\(1\\)") } else { ("", "table(1)") };
     if script {
-        out.write_all(b"#!/bin/sh\n")?;
-    }
-    comment_lines(comments, out)?;
-    if script {
         out.write_all(b"fwcmd=\"/sbin/ipfw\"\n# Flush out the list before we begin.\n")?;
     }
     writeln!(out, "{start}-f flush")?;
-    if let Some((v4, v6)) = set.tables() {
+    if set.table.is_some() {
         writeln!(out, "{start}table 1 create type addr")?;
-        for entry in v4.chain(v6) {
+        for entry in set.versions().flat_map(|version| set.table_of(version)) {
             writeln!(out, "{start}table 1 add {entry}")?;
         }
     }

@@ -2,7 +2,6 @@
 //!
 //! One text is for both: lines that begin with -4 or -6 are left out by the other one (iptables(8)).
 
-use super::loading::comment_lines;
 use super::{EntryKind, Families, INSIDE_NETWORKS, Kind, LAB_OUTSIDE, RuleSet, TEST_NETWORKS};
 use std::io::{Result, Write};
 
@@ -12,12 +11,10 @@ const SETS: [&str; 2] = ["linerate4", "linerate6"];
 /// The IP versions asked for: which of IPv4 and IPv6, and what a line of it begins with.
 fn versions(set: &RuleSet) -> impl Iterator<Item = (usize, &'static str)> + Clone {
     let marks = if set.families() == Families::Both { ["-4 ", "-6 "] } else { ["", ""] };
-    let asked = [set.families().has_v4(), set.families().has_v6()];
-    (0..2).filter(move |version| asked[*version]).map(move |version| (version, marks[version]))
+    set.versions().map(move |version| (version, marks[version]))
 }
 
-pub(super) fn write(set: &RuleSet, comments: &[String], out: &mut impl Write) -> Result<()> {
-    comment_lines(comments, out)?;
+pub(super) fn write(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     if set.kind == Kind::Nat {
         translation(set, out)?;
     }
@@ -67,9 +64,7 @@ fn last_rules(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     out.write_all(b"-A FORWARD -j DROP\n")
 }
 
-pub(super) fn write_ipset(set: &RuleSet, comments: &[String], out: &mut impl Write) -> Result<()> {
-    comment_lines(comments, out)?;
-    let Some((v4, v6)) = set.tables() else { return Ok(()) };
+pub(super) fn write_ipset(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     // Without maxelem, a set takes 65,536 entries.
     let room = set.table.unwrap_or(0).max(1);
     let kind = match set.entries {
@@ -80,7 +75,7 @@ pub(super) fn write_ipset(set: &RuleSet, comments: &[String], out: &mut impl Wri
         let family = ["inet", "inet6"][version];
         writeln!(out, "create {} {kind} family {family} maxelem {room}", SETS[version])?;
     }
-    for entry in v4.chain(v6) {
+    for entry in set.versions().flat_map(|version| set.table_of(version)) {
         writeln!(out, "add {} {entry}", SETS[usize::from(entry.is_v6())])?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use super::sizing::{
     IPFW_DEFAULT_BUCKETS, PF_DEFAULT_REQUEST, conntrack_buckets, ipfw_buckets, pf_hash, pf_hash_bytes,
 };
-use super::{Families, Firewall, IpfwFormat, RuleSet, TEST_NETWORKS};
+use super::{Firewall, IpfwFormat, RuleSet, TEST_NETWORKS};
 use crate::names::Named;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -108,13 +108,14 @@ impl RuleSet {
             return Vec::new();
         }
         let hash = self.states.filter(|_| self.hash_sized).map(|n| ("net.pf.states_hashsize", pf_hash(n)));
-        let request = self.table.map(|n| u64::from(n) * self.versions()).filter(|n| *n > PF_DEFAULT_REQUEST);
+        let request = self.all_entries().filter(|n| *n > PF_DEFAULT_REQUEST);
         let request = request.map(|n| ("net.pf.request_maxcount", n));
         hash.into_iter().chain(request).map(|(name, n)| (name.into(), n.to_string())).collect()
     }
 
-    pub(super) fn versions(&self) -> u64 {
-        if self.families() == Families::Both { 2 } else { 1 }
+    /// Entries of its table for all IP versions.
+    pub(super) fn all_entries(&self) -> Option<u64> {
+        self.table.map(|entries| u64::from(entries) * self.versions().count() as u64)
     }
 
     /// What someone should know who finds this text: what it is, how it is loaded, and what it needs.
@@ -186,26 +187,15 @@ impl RuleSet {
     }
 }
 
-/// Lines as comments. All these languages have the same ones.
-pub(super) fn comment_lines(comments: &[String], out: &mut impl Write) -> Result<()> {
-    comments.iter().try_for_each(|line| writeln!(out, "# {line}"))
-}
-
 /// Lines of a configuration file, with what is set in these quotes.
-pub(super) fn write_settings(
-    settings: &[(String, String)],
-    comments: &[String],
-    quote: &str,
-    out: &mut impl Write,
-) -> Result<()> {
-    comment_lines(comments, out)?;
+pub(super) fn write_settings(settings: &[(String, String)], quote: &str, out: &mut impl Write) -> Result<()> {
     settings.iter().try_for_each(|(name, value)| writeln!(out, "{name}={quote}{value}{quote}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Kind;
     use super::super::tests::part;
+    use super::super::{Families, Kind};
     use super::*;
 
     fn stateful(firewall: Firewall, states: u64) -> RuleSet {

@@ -244,17 +244,23 @@ impl RuleSet {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
         }
         let mut out = BufWriter::with_capacity(1 << 16, out);
+        let is_script = self.firewall == Firewall::Ipfw && self.ipfw_format == IpfwFormat::Script;
+        if is_script && part == Part::Rules {
+            out.write_all(b"#!/bin/sh\n")?;
+        }
+        // All these languages have the same comments.
+        comments.iter().try_for_each(|line| writeln!(out, "# {line}"))?;
         match part {
             Part::Rules => match self.firewall {
-                Firewall::Nftables => nftables::write(self, comments, &mut out),
-                Firewall::Iptables => iptables::write(self, comments, &mut out),
-                Firewall::Pf | Firewall::OpenbsdPf => pf::write(self, comments, &mut out),
-                Firewall::Ipfw => ipfw::write(self, comments, &mut out),
-                Firewall::Ipf => ipf::write(self, comments, &mut out),
+                Firewall::Nftables => nftables::write(self, &mut out),
+                Firewall::Iptables => iptables::write(self, &mut out),
+                Firewall::Pf | Firewall::OpenbsdPf => pf::write(self, &mut out),
+                Firewall::Ipfw => ipfw::write(self, &mut out),
+                Firewall::Ipf => ipf::write(self, &mut out),
             },
-            Part::Ipset => iptables::write_ipset(self, comments, &mut out),
-            Part::Sysctl => loading::write_settings(&self.sysctls(), comments, "", &mut out),
-            Part::Loader => loading::write_settings(&self.loader_settings(), comments, "\"", &mut out),
+            Part::Ipset => iptables::write_ipset(self, &mut out),
+            Part::Sysctl => loading::write_settings(&self.sysctls(), "", &mut out),
+            Part::Loader => loading::write_settings(&self.loader_settings(), "\"", &mut out),
         }?;
         out.flush()
     }
@@ -271,33 +277,28 @@ impl RuleSet {
         self.firewall == Firewall::Iptables && self.table.is_some()
     }
 
-    /// The rules that match nothing.
-    fn rules(&self) -> Entries {
-        Entries { count: self.rules_before, kind: self.entries, seed: self.seed }
+    /// The IP versions of its addresses, as indices: 0 is IPv4, 1 is IPv6.
+    fn versions(&self) -> impl Iterator<Item = usize> + Clone + use<> {
+        let asked = [self.families().has_v4(), self.families().has_v6()];
+        (0..2).filter(move |version| asked[*version])
     }
 
-    /// The table's entries that match nothing.
-    fn table_misses(&self) -> Option<Entries> {
-        let count = self.table?.saturating_sub(u32::from(self.hit));
-        Some(Entries { count, kind: self.entries, seed: self.seed })
+    /// Entries of one IP version that match nothing.
+    fn misses(&self, count: u32, version: usize) -> impl Iterator<Item = Entry> + use<> {
+        let entries = Entries { count, kind: self.entries, seed: self.seed };
+        let only = |asked: usize| if version == asked { usize::MAX } else { 0 };
+        entries.v4().take(only(0)).chain(entries.v6().take(only(1)))
     }
 
-    /// The entries of the table for each IP version, with its last one, and none for a version that is not asked for.
-    fn tables(&self) -> Option<(impl Iterator<Item = Entry>, impl Iterator<Item = Entry>)> {
-        let misses = self.table_misses()?;
-        let hit = |version: usize| self.hit.then_some(Entry::Test(TEST_NETWORKS[version]));
-        let only = |asked: bool| if asked { usize::MAX } else { 0 };
-        let v4 = misses.v4().chain(hit(0)).take(only(self.families().has_v4()));
-        let v6 = misses.v6().chain(hit(1)).take(only(self.families().has_v6()));
-        Some((v4, v6))
+    /// The entries of the table for an IP version, with its last one.
+    fn table_of(&self, version: usize) -> impl Iterator<Item = Entry> + use<> {
+        let misses = self.table.unwrap_or(0).saturating_sub(u32::from(self.hit));
+        self.misses(misses, version).chain(self.hit.then_some(Entry::Test(TEST_NETWORKS[version])))
     }
 
     /// The rules that match nothing, of all IP versions.
     fn all_rules(&self) -> impl Iterator<Item = Entry> {
-        let only = |asked: bool| if asked { usize::MAX } else { 0 };
-        let rules = self.rules();
-        let v4 = rules.v4().take(only(self.families().has_v4()));
-        v4.chain(rules.v6().take(only(self.families().has_v6())))
+        self.versions().flat_map(|version| self.misses(self.rules_before, version))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Sets of nftables, in nft's own language.
 
-use super::loading::comment_lines;
-use super::{Entry, EntryKind, Kind, LAB_OUTSIDE, RuleSet, TEST_NETWORKS};
+use super::{EntryKind, Kind, LAB_OUTSIDE, RuleSet, TEST_NETWORKS};
 use std::io::{Result, Write};
 
 /// What IPv4 and IPv6 are called in an address, as a set's type, and as its name.
@@ -11,16 +10,14 @@ const SETS: [&str; 2] = ["entries4", "entries6"];
 
 /// Counters stand only where frames are dropped: a counter on the path would cost what is to be measured. The first two lines
 /// replace a set that is there: nft adds to it otherwise.
-pub(super) fn write(set: &RuleSet, comments: &[String], out: &mut impl Write) -> Result<()> {
-    comment_lines(comments, out)?;
+pub(super) fn write(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     out.write_all(b"table inet linerate\ndelete table inet linerate\ntable inet linerate {\n")?;
     let filters = set.kind != Kind::Nat || set.table.is_some() || set.rules_before > 0;
     if filters {
         out.write_all(b"  counter dropped { }\n")?;
     }
-    if let Some((v4, v6)) = set.tables() {
-        elements(set, 0, v4, out)?;
-        elements(set, 1, v6, out)?;
+    for version in set.versions().filter(|_| set.table.is_some()) {
+        elements(set, version, out)?;
     }
     if filters {
         forward(set, out)?;
@@ -31,27 +28,14 @@ pub(super) fn write(set: &RuleSet, comments: &[String], out: &mut impl Write) ->
     out.write_all(b"}\n")
 }
 
-fn versions(set: &RuleSet) -> impl Iterator<Item = usize> {
-    let asked = [set.families().has_v4(), set.families().has_v6()];
-    (0..2).filter(move |version| asked[*version])
-}
-
 /// Networks are intervals to nft, in a tree; hosts are in a hash.
-fn elements(
-    set: &RuleSet,
-    version: usize,
-    entries: impl Iterator<Item = Entry>,
-    out: &mut impl Write,
-) -> Result<()> {
-    if !versions(set).any(|asked| asked == version) {
-        return Ok(());
-    }
+fn elements(set: &RuleSet, version: usize, out: &mut impl Write) -> Result<()> {
     write!(out, "  set {} {{\n    type {}\n", SETS[version], TYPE[version])?;
     if set.entries == EntryKind::Networks {
         out.write_all(b"    flags interval\n")?;
     }
     let mut any = false;
-    for entry in entries {
+    for entry in set.table_of(version) {
         write!(out, "{}{entry}", if any { ",\n      " } else { "    elements = {\n      " })?;
         any = true;
     }
@@ -65,7 +49,7 @@ fn forward(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     }
     if set.table.is_some() {
         let verdict = if set.hit { "accept" } else { "counter name dropped drop" };
-        for version in versions(set) {
+        for version in set.versions() {
             writeln!(out, "    {} saddr @{} {verdict}", ADDRESS[version], SETS[version])?;
         }
     }
@@ -74,7 +58,7 @@ fn forward(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     }
     if set.kind != Kind::Nat {
         let new = if set.kind == Kind::Stateful { " ct state new" } else { "" };
-        for version in versions(set) {
+        for version in set.versions() {
             writeln!(out, "    {} daddr {}{new} accept", ADDRESS[version], TEST_NETWORKS[version])?;
         }
         out.write_all(b"    counter name dropped drop\n")?;

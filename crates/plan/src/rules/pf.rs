@@ -1,16 +1,14 @@
 //! pf.conf, of FreeBSD and OpenBSD.
 
-use super::loading::comment_lines;
 use super::sizing::PF_DEFAULT_ENTRIES;
-use super::{Families, Firewall, INSIDE_NETWORKS, Kind, RuleSet};
+use super::{Firewall, INSIDE_NETWORKS, Kind, RuleSet};
 use std::io::{Result, Write};
 
-pub(super) fn write(set: &RuleSet, comments: &[String], out: &mut impl Write) -> Result<()> {
-    comment_lines(comments, out)?;
+pub(super) fn write(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     options(set, out)?;
-    if let Some((v4, v6)) = set.tables() {
+    if set.table.is_some() {
         out.write_all(b"table <t> const{")?;
-        for (number, entry) in v4.chain(v6).enumerate() {
+        for (number, entry) in set.versions().flat_map(|version| set.table_of(version)).enumerate() {
             write!(out, "{}{entry}", if number == 0 { "" } else { "," })?;
         }
         out.write_all(b"}\n")?;
@@ -38,15 +36,12 @@ pub(super) fn write(set: &RuleSet, comments: &[String], out: &mut impl Write) ->
 }
 
 fn options(set: &RuleSet, out: &mut impl Write) -> Result<()> {
-    let families = if set.families() == Families::Both { 2 } else { 1 };
-    let entries = set.table.map(|n| u64::from(n) * families).filter(|n| *n > PF_DEFAULT_ENTRIES);
-    match (set.states, entries) {
-        (None, None) => {}
-        (Some(states), None) => writeln!(out, "set limit {{ states {states} }}")?,
-        (None, Some(entries)) => writeln!(out, "set limit {{ table-entries {entries} }}")?,
-        (Some(states), Some(entries)) => {
-            writeln!(out, "set limit {{ states {states}, table-entries {entries} }}")?
-        }
+    let states = set.states.map(|states| format!("states {states}"));
+    let entries = set.all_entries().filter(|n| *n > PF_DEFAULT_ENTRIES);
+    let limits: Vec<String> =
+        states.into_iter().chain(entries.map(|n| format!("table-entries {n}"))).collect();
+    if !limits.is_empty() {
+        writeln!(out, "set limit {{ {} }}", limits.join(", "))?;
     }
     if !set.optimize {
         out.write_all(b"set ruleset-optimization none\n")?;
@@ -59,8 +54,7 @@ fn options(set: &RuleSet, out: &mut impl Write) -> Result<()> {
 
 fn translation(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     let interface = set.interface.as_deref().unwrap_or_default();
-    let asked = [set.families().has_v4(), set.families().has_v6()];
-    for (inside, _) in INSIDE_NETWORKS.iter().zip(asked).filter(|(_, asked)| *asked) {
+    for inside in set.versions().map(|version| INSIDE_NETWORKS[version]) {
         match set.firewall {
             Firewall::OpenbsdPf => {
                 writeln!(out, "match out on {interface} from {inside} to any nat-to {interface}")?
@@ -73,6 +67,7 @@ fn translation(set: &RuleSet, out: &mut impl Write) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Families;
     use super::super::tests::text;
     use super::*;
 

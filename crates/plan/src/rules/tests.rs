@@ -245,7 +245,7 @@ proptest! {
         let both = rules + &tables;
         let mut others = addresses(&both);
         others.retain(|address| !TEST_NETWORKS.contains(address) && !INSIDE_NETWORKS.contains(address));
-        let versions = set.versions() as usize;
+        let versions = set.versions().count();
         let entries = set.table.map_or(0, |n| n as usize - usize::from(set.hit));
         prop_assert_eq!(others.len(), versions * (set.rules_before as usize + entries));
         // Rules and entries are counted or drawn alike: each address is there for a rule and for an entry, and no more.

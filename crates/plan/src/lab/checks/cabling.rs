@@ -83,7 +83,7 @@ fn cable(
 ) {
     let Some((_, span, tree)) = host.interfaces().find(|(k, ..)| *k == key) else { return };
     let own = interface(tree);
-    let named = own.name.is_some() || own.mac.is_some() || !own.addresses.is_empty();
+    let named = ["name", "mac", "addresses"].iter().any(|key| tree.get(key).is_some());
     if !named && peers.iter().all(|(_, peer)| peer.addresses.is_empty()) && !peers.is_empty() {
         let message = format!("nothing says which interface of {} [{key}] is", host.name);
         problems.fault(span, message, "add name = \"igb1\", its mac, or its addresses");

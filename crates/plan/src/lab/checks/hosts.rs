@@ -1,6 +1,6 @@
 //! What concerns one host: its roles and its interfaces fit together, and it can be reached.
 
-use super::super::{OperatingSystem, Role, Ssh, is_interface};
+use super::super::{OperatingSystem, Role};
 use super::HostTree;
 use crate::backend::Backend;
 use crate::diagnostic::{Diagnostic, Problems, listed, suggestion};
@@ -14,7 +14,6 @@ const INTERFACES: [(&str, &[Role]); 4] = [
 ];
 
 pub(super) fn check(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
-    address(host, problems);
     if !host.roles.is_empty() {
         interfaces(host, problems);
         tool(host, problems);
@@ -26,17 +25,6 @@ pub(super) fn check(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Ve
     if let Some(node) = system.filter(|_| host.tree.read("system") == Some(OperatingSystem::NetBsd)) {
         let help = "it is measured as it is; variants that set something are not possible on it";
         problems.push(Diagnostic::warning(node.span, "plans have no settings for NetBSD").remedy(help));
-    }
-}
-
-fn address(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
-    let Some(node) = host.tree.get("ssh") else { return };
-    let Some(text) = node.text() else { return };
-    if let Err(error) = text.parse::<Ssh>() {
-        let message =
-            format!("ssh cannot connect to '{}': {error}", text.chars().take(60).collect::<String>());
-        let help = "write \"root@192.168.1.3\", \"root@host:2222\", or a name of your ssh configuration";
-        problems.fault(node.span, message, help);
     }
 }
 
@@ -108,17 +96,13 @@ fn tool(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Names become arguments of programs, and an interface does one thing.
+/// An interface does one thing.
 fn names(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for (key, _, tree) in host.interfaces() {
-        let Some(node) = tree.get("name") else { continue };
-        let Some(name) = node.text() else { continue };
-        if !is_interface(name) {
-            let shown: String = name.chars().take(40).collect();
-            let help = "write it as the host shows it: letters, digits, '.', '_', '-'; at most 15 characters";
-            problems.fault(node.span, format!("'{shown}' is not a valid interface name"), help);
-        }
+        let Some((node, name)) = tree.get("name").and_then(|node| Some((node, node.text()?))) else {
+            continue;
+        };
         if let Some((_, other)) = seen.iter().find(|(n, _)| *n == name) {
             let message = format!("{name} is the interface of [{other}] already");
             problems.fault(node.span, message, "name another: each does one thing");
@@ -128,11 +112,11 @@ fn names(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
 }
 
 fn boot(host: &HostTree<'_>, all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
-    let Some(boot) = host.tree.table("boot") else { return };
-    let Some(node) = boot.get("from") else { return };
-    let Some(name) = node.text() else { return };
+    let from = host.tree.table("boot").and_then(|boot| boot.get("from"));
     let names = || all.iter().map(|host| host.name);
-    if !names().any(|n| n == name) {
+    if let Some((node, name)) = from.and_then(|node| Some((node, node.text()?)))
+        && !names().any(|n| n == name)
+    {
         let shown: String = name.chars().take(60).collect();
         problems.fault(node.span, format!("there is no host '{shown}'"), suggestion(name, names()));
     }
