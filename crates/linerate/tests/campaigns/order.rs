@@ -29,7 +29,7 @@ sets = "traffic.size"
 levels = ["64 B", "512 B"]
 
 [trials]
-duration = "2 ms"
+duration = "10 ms"
 {bound}
 "#
     )

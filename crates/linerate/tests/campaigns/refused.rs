@@ -62,7 +62,7 @@ fn a_plan_that_has_changed_is_noticed() {
     let plan = fs::read_to_string(experiment.plan()).unwrap();
     let changed = "plan.toml has changed since this campaign began";
     for (old, new) in
-        [("\"2 ms\"", "\"3 ms\""), ("[0, 10]", "[0, 11]"), ("\"512 B\"", "\"128 B\""), ("title", "titel")]
+        [("\"10 ms\"", "\"11 ms\""), ("[0, 10]", "[0, 11]"), ("\"512 B\"", "\"128 B\""), ("title", "titel")]
     {
         fs::write(experiment.plan(), plan.replace(old, new)).unwrap();
         is_refused(&experiment, "", 2, &[changed, "put the plan back"]);
