@@ -66,8 +66,8 @@ const LEAST_BLOCKS: u64 = 6;
 pub struct Plan {
     title: String,
     systems: Vec<System>,
-    /// For each system its full and its quick form.
-    campaigns: Vec<(Campaign, Option<Campaign>)>,
+    /// For each system its full form, and then its quick form where there is one.
+    campaigns: Vec<Campaign>,
     remarks: Vec<Diagnostic>,
 }
 
@@ -128,13 +128,12 @@ impl Plan {
 
     /// Whether it has a quick form.
     pub fn has_quick(&self) -> bool {
-        self.campaigns.iter().any(|(_, quick)| quick.is_some())
+        self.campaigns.iter().any(|campaign| campaign.quick)
     }
 
     /// What becomes of it on a system, in the full or the quick form; `None` where it is not for that system, or has no quick form.
     pub fn campaign(&self, system: System, quick: bool) -> Option<&Campaign> {
-        let (full, short) = &self.campaigns[self.systems.iter().position(|s| *s == system)?];
-        if quick { short.as_ref() } else { Some(full) }
+        self.campaigns.iter().find(|campaign| campaign.system == system && campaign.quick == quick)
     }
 }
 
@@ -148,80 +147,59 @@ pub fn text<'b>(bytes: &'b [u8], what: &str, shorter: &str) -> Result<&'b str, D
 }
 
 /// What was guessed of rule files, and that they count nothing.
-fn rule_files(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], remarks: &mut Vec<Diagnostic>) {
-    let lanes = campaigns.iter().flat_map(|(full, _)| &full.lanes);
+fn rule_files(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) {
+    let lanes = campaigns.iter().filter(|campaign| !campaign.quick).flat_map(|full| &full.lanes);
     for file in lanes.filter_map(|lane| lane.settings.rule_file.as_ref()) {
         let span = draft.files.get(&file.file).map_or(Span::default(), |(span, _)| *span);
-        let notes = if file.guessed.is_empty() && file.counts() { Vec::new() } else { file.notes() };
-        if let [first, more @ ..] = notes.as_slice() {
-            let message = [first.as_str()].into_iter().chain(more.iter().map(String::as_str));
-            let problem = Diagnostic::warning(span, message.collect::<Vec<_>>().join("; "));
+        let notes = file.notes().join("; ");
+        if !file.guessed.is_empty() {
             let help = "where a guess is wrong, write map = { ... } beside file";
-            remarks.push(if file.guessed.is_empty() { problem } else { problem.remedy(help) });
+            remarks.push(Diagnostic::warning(span, notes).remedy(help));
+        } else if !file.counts() {
+            remarks.push(Diagnostic::warning(span, notes));
         }
     }
 }
 
-fn campaigns(
-    draft: &Draft,
-    lines: &Lines<'_>,
-    problems: &mut Vec<Diagnostic>,
-) -> Vec<(Campaign, Option<Campaign>)> {
-    let has_quick = draft.tree.table("quick").is_some();
-    let mut all = Vec::new();
-    for &system in &draft.systems {
-        let full = expand::expand(draft, system, false, lines, problems);
-        let quick = if has_quick { expand::expand(draft, system, true, lines, problems) } else { None };
-        all.extend(full.map(|full| (full, quick)));
-    }
-    all
+fn campaigns(draft: &Draft, lines: &Lines<'_>, problems: &mut Vec<Diagnostic>) -> Vec<Campaign> {
+    let forms: &[bool] = if draft.tree.table("quick").is_some() { &[false, true] } else { &[false] };
+    let all = draft.systems.iter().flat_map(|system| forms.iter().map(|quick| (*system, *quick)));
+    all.filter_map(|(system, quick)| expand::expand(draft, system, quick, lines, problems)).collect()
 }
 
 /// Expectations that are about no cells, whatever the form and the system.
-fn unjudged(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], problems: &mut Vec<Diagnostic>) {
+fn unjudged(draft: &Draft, campaigns: &[Campaign], problems: &mut Vec<Diagnostic>) {
     for (at, expected) in draft.expected.iter().enumerate() {
-        let judged = |c: &Campaign| !c.expectations[at].pairs.is_empty();
-        if !campaigns.iter().any(|(full, quick)| judged(full) || quick.as_ref().is_some_and(judged)) {
+        if campaigns.iter().all(|campaign| campaign.expectations[at].pairs.is_empty()) {
             let help = "name levels that factors have for these variants; `than` must differ from `of`";
             problems.fault(expected.span, "no two cells of this plan are like that", help);
         }
     }
 }
 
-fn remark(draft: &Draft, campaigns: &[(Campaign, Option<Campaign>)], remarks: &mut Vec<Diagnostic>) {
-    let forms = campaigns
-        .iter()
-        .flat_map(|(full, quick)| [Some((full, "")), quick.as_ref().map(|q| (q, "quick form: "))]);
-    let span = |table: &str| draft.tree.entry(table).map(|e| e.key_span);
-    for (campaign, form) in forms.flatten() {
-        let times = Timetable::new(campaign);
-        if times.blocks < LEAST_BLOCKS {
-            let table = if form.is_empty() { "trials" } else { "quick" };
+fn remark(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) {
+    for campaign in campaigns {
+        let (table, form) = if campaign.quick { ("quick", "quick form: ") } else { ("trials", "") };
+        let blocks = Timetable::new(campaign).blocks;
+        if blocks < LEAST_BLOCKS {
+            let s = if blocks == 1 { "" } else { "s" };
             let message = format!(
-                "{form}{} block{} of {} trials will be run: a 95 % interval needs {LEAST_BLOCKS}",
-                times.blocks,
-                if times.blocks == 1 { "" } else { "s" },
+                "{form}{blocks} block{s} of {} trials will be run: a 95 % interval needs {LEAST_BLOCKS}",
                 campaign.cells.len()
             );
-            remarks.push(
-                Diagnostic::warning(span(table).unwrap_or_default(), message)
-                    .remedy("give it more blocks or a larger budget"),
-            );
+            let span = draft.tree.entry(table).map(|entry| entry.key_span).unwrap_or_default();
+            remarks.push(Diagnostic::warning(span, message).remedy("give it more blocks or a larger budget"));
         }
     }
     rule_files(draft, campaigns, remarks);
-    for name in campaigns.iter().flat_map(|(full, _)| full.open_loops()) {
+    for name in campaigns.iter().filter(|c| !c.quick).flat_map(Campaign::open_loops) {
         let variant = draft.variants.iter().find(|variant| variant.name == name);
         let span = variant.map(|variant| variant.span).unwrap_or_default();
         let help = "add mode = \"threaded\" to [lab], where the DUT has a CPU of its own";
         remarks.push(Diagnostic::warning(span, format!("'{name}': {OPEN_LOOP}")).remedy(help));
     }
-    let sequential = draft
-        .tree
-        .table("trials")
-        .and_then(|t| t.get("order"))
-        .filter(|_| draft.tree.table("trials").and_then(|t| t.text("order")) == Some("sequential"));
-    if let Some(node) = sequential {
+    let order = draft.tree.table("trials").and_then(|trials| trials.get("order"));
+    if let Some(node) = order.filter(|order| order.text() == Some("sequential")) {
         let message = "one variant after the other measures the drift of the machine as well";
         remarks.push(
             Diagnostic::warning(node.span, message)

@@ -99,13 +99,15 @@ impl Reader {
         self.fault(Diagnostic::at(span, format!("{place} has no key '{shown}'")).remedy(help));
     }
 
-    fn value(&mut self, value: &Spanned<DeValue<'_>>, kind: &'static Kind, path: &[&str]) -> Node {
+    fn value(&mut self, value: &Spanned<DeValue<'_>>, kind: &Kind, path: &[&str]) -> Node {
         let span = Span::from(value.span());
         let value = match (kind, value.get_ref()) {
             (Kind::Table(grammar), DeValue::Table(table)) => {
                 Value::Table(self.table(table, grammar, path, head(span)))
             }
-            (Kind::Tables(grammar), DeValue::Array(items)) => Value::List(self.tables(items, grammar, path)),
+            (Kind::Tables(grammar), DeValue::Array(items)) => {
+                Value::List(self.items(items, &Kind::Table(grammar), path))
+            }
             (Kind::Named(of, _), DeValue::Table(table)) => Value::Table(self.named(table, of, path)),
             (Kind::Selector, DeValue::Table(table)) => Value::Table(self.named(table, &Kind::Levels, path)),
             (Kind::Levels, DeValue::Array(items)) => Value::List(self.items(items, &Kind::Levels, path)),
@@ -145,37 +147,13 @@ impl Reader {
         }
     }
 
-    fn items(&mut self, items: &[Spanned<DeValue<'_>>], of: &'static Kind, path: &[&str]) -> Vec<Node> {
+    fn items(&mut self, items: &[Spanned<DeValue<'_>>], of: &Kind, path: &[&str]) -> Vec<Node> {
         self.too_many(items.len(), items.first().map(Spanned::span), path);
         items.iter().take(MOST_ENTRIES).map(|item| self.value(item, of, path)).collect()
     }
 
-    fn tables(
-        &mut self,
-        items: &[Spanned<DeValue<'_>>],
-        grammar: &'static Table,
-        path: &[&str],
-    ) -> Vec<Node> {
-        self.too_many(items.len(), items.first().map(Spanned::span), path);
-        let mut nodes = Vec::new();
-        for item in items.iter().take(MOST_ENTRIES) {
-            let span = Span::from(item.span());
-            match item.get_ref() {
-                DeValue::Table(table) => {
-                    let tree = self.table(table, grammar, path, head(span));
-                    nodes.push(Node { span, value: Value::Table(tree) });
-                }
-                other => {
-                    let message = format!("'{}' takes tables, not {}", dotted(path), other.type_str());
-                    self.fault(Diagnostic::at(span, message).remedy(format!("write {}", grammar.what)));
-                }
-            }
-        }
-        nodes
-    }
-
     /// A table with names of the author's choice.
-    fn named(&mut self, table: &DeTable<'_>, of: &'static Kind, path: &[&str]) -> Tree {
+    fn named(&mut self, table: &DeTable<'_>, of: &Kind, path: &[&str]) -> Tree {
         let mut tree = Tree::default();
         let entries = in_order(table);
         self.too_many(entries.len(), entries.first().map(|(name, _)| name.span()), path);

@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn every_fault_has_a_remedy() {
         assert!(COMMON.iter().all(|(text, _)| text.chars().all(|c| !c.is_ascii_uppercase())));
-        for tool in linerate_plan::Backend::all() {
+        for tool in <linerate_plan::Backend as linerate_plan::names::Named>::all() {
             assert!(COMMON.iter().all(|(_, kind)| remedy(tool, *kind).len() > 20));
         }
     }
