@@ -199,9 +199,25 @@ impl Setup {
     }
 }
 
-/// Bounds of what is set at an interface. The plan refuses what a veth does not have.
+/// A setting that a veth does not have is refused, not passed over: a plan must not seem to have measured it.
 fn check_interface(end: &str, settings: &Interface, faults: &mut Vec<String>) {
-    let Interface { mtu, queues, .. } = settings;
+    let Interface { mtu, features, private_flags, queues, .. } = settings;
+    let threaded = features.get(&Feature::ThreadedNapi) == Some(&true);
+    let ring = "its ring always holds 256 frames (VETH_RING_SIZE in drivers/net/veth.c)";
+    let irq = "it has no interrupts; with threaded-napi, irq names the CPUs of the NAPI threads";
+    let waits = settings.rx_wait_ns.is_some() || settings.rx_wait_frames.is_some();
+    let missing = [
+        (settings.rx_ring.is_some() || settings.tx_ring.is_some(), "the ring's size", ring),
+        (waits, "interrupt coalescing", "it has no interrupts"),
+        (!private_flags.is_empty(), "private flags", "its driver has none"),
+        (settings.irq.is_some() && !threaded, "interrupt affinity", irq),
+        (features.contains_key(&Feature::FlowControl), "flow-control", "it sends no pause frames"),
+        (features.contains_key(&Feature::AdaptiveInterrupts), "adaptive-interrupts", "it has no interrupts"),
+        (features.contains_key(&Feature::VlanTso), "vlan-tso", "Linux has no such switch"),
+    ];
+    for (_, what, why) in missing.iter().filter(|(set, ..)| *set) {
+        faults.push(format!("{end}: {what} cannot be set on a veth: {why}"));
+    }
     if mtu.is_some_and(|mtu| !(68..=65_535).contains(&mtu)) {
         faults.push(format!("{end}: an MTU goes from 68 to 65535"));
     }

@@ -33,6 +33,25 @@ fn built_in_variants_are_sound_setups() {
 }
 
 #[test]
+fn what_a_veth_does_not_have_is_said() {
+    let faults = with(|s| {
+        s.inside.rx_ring = Some(512);
+        s.inside.rx_wait_ns = Some(1000);
+        s.outside.irq = Some(vec![0]);
+        s.outside.private_flags.insert("x".into(), true);
+        s.outside.features.insert(Feature::AdaptiveInterrupts, true);
+        s.outside.features.insert(Feature::FlowControl, false);
+    });
+    assert_eq!(faults.len(), 6, "{faults:?}");
+    assert!(faults.iter().all(|f| f.contains("cannot be set on a veth")), "{faults:?}");
+    let threaded = with(|s| {
+        s.inside.features.insert(Feature::ThreadedNapi, true);
+        s.inside.irq = Some(vec![1]);
+    });
+    assert!(threaded.is_empty(), "{threaded:?}");
+}
+
+#[test]
 fn hostile_settings_are_refused_all_at_once() {
     let faults = with(|s| {
         for key in ["net..x", "/etc/passwd", "net.ipv4.ip_forward\n", "kernel/../../x"] {
