@@ -115,7 +115,7 @@ fn variants(directory: &ResultDirectory) -> BTreeMap<Variant, Vec<Entry>> {
     let mut all: BTreeMap<Variant, Vec<Entry>> = BTreeMap::new();
     let mut taken: BTreeSet<(Variant, Option<Revision>)> = BTreeSet::new();
     let common = Common::of(directory);
-    let sets = directory.sets.iter().filter(|s| !s.profiling).filter_map(|s| common.set(s));
+    let sets = directory.sets.iter().filter(|s| !s.slot.profiling).filter_map(|s| common.set(s));
     let rows = directory.series.iter().flat_map(|s| common.rows(s));
     // Sets come first: they have all their runs, where a row has three figures.
     for (variant, entry) in sets.chain(rows) {
@@ -164,7 +164,7 @@ struct Common<'a> {
 impl<'a> Common<'a> {
     fn of(directory: &'a ResultDirectory) -> Self {
         let label = directory.place.label.clone().unwrap_or_default();
-        let unames = || directory.sets.iter().filter_map(|s| s.facts.get(facts::RELEASE));
+        let unames = || directory.sets.iter().filter_map(|s| s.slot.facts.get(facts::RELEASE));
         Common {
             directory,
             release: Release::of_label(&label).or_else(|| unames().find_map(|r| Release::of_uname(r))),
@@ -188,29 +188,29 @@ impl<'a> Common<'a> {
     }
 
     fn set(&self, set: &Set) -> Option<(Variant, Entry)> {
-        let published = set.published.as_ref().filter(|p| !p.values.is_empty());
+        let published = set.slot.published.as_ref().filter(|p| !p.values.is_empty());
         let (runs, source) = match published {
             Some(published) => (published.values.clone(), published.file.clone()),
             None => {
                 let runs = set.runs.iter().filter_map(|r| r.median_pps).collect();
-                (runs, set.runs.first().map(|r| r.log.clone()).unwrap_or_default())
+                (runs, set.runs.first().map(|r| r.trial.file.clone()).unwrap_or_default())
             }
         };
         let runs: Vec<f64> = runs.into_iter().filter(|r| *r > 0.0).collect();
-        let mut name = Name::of(&set.name);
+        let mut name = Name::of(&set.slot.set);
         let image = set.image.as_deref().and_then(Revision::parse);
         name.revision = name.revision.or_else(|| image.map(|(revision, _)| revision));
         let least = runs.iter().copied().min_by(f64::total_cmp);
         let range = least.zip(runs.iter().copied().max_by(f64::total_cmp));
         let mut entry = self.entry(&name, Figure::of_runs(&runs)?, range, source);
-        entry.facts = set.facts.clone();
-        let uname = set.facts.get(facts::RELEASE).and_then(|r| Release::of_uname(r));
+        entry.facts = set.slot.facts.clone();
+        let uname = set.slot.facts.get(facts::RELEASE).and_then(|r| Release::of_uname(r));
         // A branch's name does not say which version it has come to.
         entry.release = match (entry.release, uname) {
             (Some(label), Some(uname)) if label.minor.is_none() && label.major == uname.major => Some(uname),
             (label, uname) => label.or(uname),
         };
-        let of_uname = set.facts.get(facts::REVISION).and_then(|r| Revision::parse(r));
+        let of_uname = set.slot.facts.get(facts::REVISION).and_then(|r| Revision::parse(r));
         entry.revision = of_uname.map(|(revision, _)| revision).or(entry.revision);
         let frame = set.frame_length.filter(|l| *l > SMALLEST);
         let ipv6 = name.ipv6 || set.family.as_deref() == Some("inet6");
@@ -242,7 +242,7 @@ impl<'a> Common<'a> {
         };
         let entry = self.entry(name, figure, range, format!("{file}, line {}", row.line));
         // The lengths of frames are not in tables, but the sets of the folder that have logs say them.
-        let frame = self.directory.sets.iter().find(|s| Name::of(&s.name).rest == name.rest);
+        let frame = self.directory.sets.iter().find(|s| Name::of(&s.slot.set).rest == name.rest);
         let frame = frame.and_then(|s| s.frame_length).filter(|l| *l > SMALLEST);
         Some((Variant { name: name.rest.clone(), ipv6: name.ipv6, frame }, entry))
     }

@@ -108,7 +108,7 @@ pub struct Check {
 }
 
 /// The outcome: valid if every check held.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {
     /// Whether every check held.
     pub valid: bool,

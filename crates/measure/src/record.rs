@@ -152,7 +152,7 @@ impl fmt::Display for LabKind {
 }
 
 /// CPUs by role.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Roles {
     /// Generator threads.
     pub generator: Vec<u32>,
@@ -230,7 +230,7 @@ impl Slot {
 }
 
 /// One line of `trials.jsonl`: a trial with everything that was counted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
     /// Format version, [`VERSION`].
     pub version: u32,

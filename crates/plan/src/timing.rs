@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The times of a trial, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
     /// Load that is offered, but not part of the measured window.
     pub warm_up_ns: u64,

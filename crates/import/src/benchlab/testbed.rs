@@ -9,7 +9,7 @@ use super::shell::Values;
 use super::traffic::{self, SENDERS};
 use linerate_hosts::pktgen::Command;
 use linerate_plan::Backend;
-use linerate_plan::lab::{Boot, Host, Interface, OperatingSystem, Role, Ssh};
+use linerate_plan::lab::{Host, Interface, OperatingSystem, Role, Ssh};
 use reader::Reader;
 
 /// `REBOOT_TIMEOUT` counts the script's looks, which are 5 s apart, after 20 s.
@@ -44,23 +44,7 @@ pub(super) fn testbed(values: &Values, set: Option<&Set>, notes: &mut Notes) -> 
 }
 
 fn host(name: &str, roles: &[Role], ssh: Ssh) -> Host {
-    Host {
-        name: name.into(),
-        roles: roles.to_vec(),
-        ssh,
-        system: None,
-        tool: None,
-        sudo: false,
-        send: Vec::new(),
-        receive: None,
-        inside: None,
-        outside: None,
-        management: None,
-        boot: Boot::default(),
-        power_cycle: Vec::new(),
-        console: Vec::new(),
-        config_save: None,
-    }
+    Host { name: name.into(), roles: roles.to_vec(), ssh, ..Host::default() }
 }
 
 /// Files are put on the DUT by root, as the script does it.
@@ -182,8 +166,7 @@ struct Receiving {
 
 fn receiving(reader: &mut Reader<'_>, name: &str) -> Receiving {
     let place = format!("hosts.{name}.receive");
-    let nobody = Ssh { user: None, host: String::new(), port: None };
-    let mut scratch = host(name, &[], nobody);
+    let mut scratch = Host::default();
     let command = reader.command("RECEIVER_START_CMD");
     if let Some(command) = &command {
         reader.program("RECEIVER_START_CMD", command, &mut scratch, &place);

@@ -6,7 +6,7 @@
 
 use super::problems::Problems;
 use super::{SECTIONS, step};
-use linerate_plan::diagnostic::{Diagnostic, Span};
+use linerate_plan::diagnostic::Span;
 use std::collections::BTreeMap;
 
 /// The section whose keys all others have as well.
@@ -34,7 +34,7 @@ pub(super) struct Section {
 }
 
 /// A key and its value.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Entry {
     /// In lower case.
     pub(super) key: String,
@@ -44,7 +44,7 @@ pub(super) struct Entry {
     /// Its first line; where that is blank, the key.
     pub(super) value_span: Span,
     /// Blank lines that belong to the value if another line of it follows.
-    blank: usize,
+    pub(super) blank: usize,
 }
 
 impl Ini {
@@ -150,7 +150,7 @@ impl<'a> Reader<'a, '_> {
 
     fn fault(&mut self, part: &str, message: impl Into<String>, help: impl Into<String>) {
         let span = self.span(part);
-        self.problems.push(Diagnostic::at(span, message).remedy(help));
+        self.problems.add(span, message, help);
     }
 
     fn continued(&mut self, value: &str) {
@@ -220,7 +220,7 @@ impl<'a> Reader<'a, '_> {
         if let Some(first) = section.get(&key).map(|entry| entry.key_span) {
             let line = self.problems.line(first);
             let message = format!("'{key}' is there twice in [{}], first on line {line}", self.name());
-            return self.problems.push(Diagnostic::at(key_span, message).remedy(step::another_key(&key)));
+            return self.problems.add(key_span, message, step::another_key(&key));
         }
         let value_span = if rest.is_empty() { key_span } else { self.span(rest) };
         let section = self.section();

@@ -4,6 +4,7 @@
 //! A lone `%`, over which ConfigParser stumbles, is left as it is: commands such as `date +%s` mean it.
 
 use super::ini::Section;
+use super::step::Wrong;
 
 /// Values within values (ConfigParser's own limit).
 const MOST_DEPTH: u32 = 10;
@@ -31,57 +32,14 @@ impl Budget {
     /// Takes another file of a player; says whether there is room for it. A main file of some lines could name a large one a thousand
     /// times.
     pub(super) fn file(&mut self, bytes: usize) -> bool {
-        let left = self.files.checked_sub(bytes);
-        self.files = left.unwrap_or(0);
-        left.is_some()
-    }
-
-    fn spend(&mut self, bytes: usize) -> bool {
-        let left = self.bytes.checked_sub(bytes);
-        self.bytes = left.unwrap_or(0);
-        left.is_some()
+        spend(&mut self.files, bytes)
     }
 }
 
-/// Why a value cannot be had.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Bad {
-    /// There is no such key.
-    Unknown(String),
-    /// `%(` that does not end in `)s`.
-    Open,
-    /// Values within values within values.
-    Deep,
-    /// The value is too long.
-    Long,
-    /// The values of the test together are too much.
-    Much,
-}
-
-impl Bad {
-    /// What is wrong and what to do.
-    pub(super) fn told(&self) -> (String, &'static str) {
-        match self {
-            Bad::Unknown(name) => (
-                format!("%({name})s: there is no key '{name}' in this section or in [DEFAULT]"),
-                "define the key, or write %%( if no other value is meant",
-            ),
-            Bad::Open => (
-                "%( begins the name of another key, and does not end in )s".into(),
-                "write %%( for a mere %(",
-            ),
-            Bad::Deep => (
-                format!("values refer to values more than {MOST_DEPTH} deep, or to themselves"),
-                "write the value out",
-            ),
-            Bad::Long => {
-                (format!("more than {MOST_VALUE} bytes"), "put the command into a script on the host")
-            }
-            Bad::Much => {
-                ("the test's commands are too long together".into(), "put them into scripts on the hosts")
-            }
-        }
-    }
+fn spend(budget: &mut usize, bytes: usize) -> bool {
+    let left = budget.checked_sub(bytes);
+    *budget = left.unwrap_or(0);
+    left.is_some()
 }
 
 /// Puts in what `value` refers to.
@@ -90,10 +48,22 @@ pub(super) fn expand(
     section: &Section,
     defaults: &Section,
     budget: &mut Budget,
-) -> Result<String, Bad> {
+) -> Result<String, Wrong> {
     let mut expansion = Expansion { section, defaults, budget, out: String::new() };
     expansion.append(value, 1)?;
-    if expansion.budget.spend(EACH + expansion.out.len()) { Ok(expansion.out) } else { Err(Bad::Much) }
+    if spend(&mut expansion.budget.bytes, EACH + expansion.out.len()) {
+        Ok(expansion.out)
+    } else {
+        Err(much())
+    }
+}
+
+fn open() -> Wrong {
+    ("%( begins the name of another key, and does not end in )s".into(), "write %%( for a mere %(")
+}
+
+fn much() -> Wrong {
+    ("the test's commands are too long together".into(), "put them into scripts on the hosts")
 }
 
 struct Expansion<'a> {
@@ -104,9 +74,10 @@ struct Expansion<'a> {
 }
 
 impl<'a> Expansion<'a> {
-    fn append(&mut self, mut rest: &str, depth: u32) -> Result<(), Bad> {
+    fn append(&mut self, mut rest: &str, depth: u32) -> Result<(), Wrong> {
         if depth > MOST_DEPTH {
-            return Err(Bad::Deep);
+            let message = format!("values refer to values more than {MOST_DEPTH} deep, or to themselves");
+            return Err((message, "write the value out"));
         }
         while let Some((before, behind)) = rest.split_once('%') {
             self.push(before)?;
@@ -115,8 +86,8 @@ impl<'a> Expansion<'a> {
                 self.push("%")?;
                 rest = behind;
             } else if let Some(reference) = rest.strip_prefix('(') {
-                let (name, behind) = reference.split_once(')').ok_or(Bad::Open)?;
-                rest = behind.strip_prefix('s').filter(|_| !name.is_empty()).ok_or(Bad::Open)?;
+                let (name, behind) = reference.split_once(')').ok_or_else(open)?;
+                rest = behind.strip_prefix('s').filter(|_| !name.is_empty()).ok_or_else(open)?;
                 let value = self.lookup(name)?;
                 self.append(value, depth + 1)?;
             } else {
@@ -126,17 +97,24 @@ impl<'a> Expansion<'a> {
         self.push(rest)
     }
 
-    fn push(&mut self, text: &str) -> Result<(), Bad> {
+    fn push(&mut self, text: &str) -> Result<(), Wrong> {
         self.out.push_str(text);
-        if self.out.len() > MOST_VALUE { Err(Bad::Long) } else { Ok(()) }
+        if self.out.len() > MOST_VALUE {
+            Err((format!("more than {MOST_VALUE} bytes"), "put the command into a script on the host"))
+        } else {
+            Ok(())
+        }
     }
 
-    fn lookup(&mut self, name: &str) -> Result<&'a str, Bad> {
-        self.budget.lookups = self.budget.lookups.checked_sub(1).ok_or(Bad::Much)?;
+    fn lookup(&mut self, name: &str) -> Result<&'a str, Wrong> {
+        self.budget.lookups = self.budget.lookups.checked_sub(1).ok_or_else(much)?;
         let (section, defaults) = (self.section, self.defaults);
         let key = name.to_lowercase();
         let entry = section.get(&key).or_else(|| defaults.get(&key));
-        entry.map(|entry| entry.value.as_str()).ok_or_else(|| Bad::Unknown(name.to_string()))
+        entry.map(|entry| entry.value.as_str()).ok_or_else(|| {
+            let message = format!("%({name})s: there is no key '{name}' in this section or in [DEFAULT]");
+            (message, "define the key, or write %%( if no other value is meant")
+        })
     }
 }
 
@@ -146,7 +124,7 @@ mod tests {
     use super::super::problems::Problems;
     use super::*;
 
-    fn get(text: &str, key: &str) -> Result<String, Bad> {
+    fn get(text: &str, key: &str) -> Result<String, Wrong> {
         let ini = ini::parse(text, &mut Problems::new("t", text));
         let section = ini.section("Run").unwrap();
         expand(&section.get(key).unwrap().value, section, &ini.defaults, &mut Budget::default())
@@ -161,11 +139,12 @@ mod tests {
 
     #[test]
     fn references_that_lead_nowhere() {
-        assert_eq!(get("[Run]\na: %(b)s", "a"), Err(Bad::Unknown("b".into())));
-        for open in ["%(b", "%(b)", "%(b)d", "%()s"] {
-            assert_eq!(get(&format!("[Run]\na: {open}"), "a"), Err(Bad::Open), "{open}");
+        let message = |value: &str| get(&format!("[Run]\na: {value}"), "a").unwrap_err().0;
+        assert!(message("%(b)s").contains("there is no key 'b'"));
+        for value in ["%(b", "%(b)", "%(b)d", "%()s"] {
+            assert!(message(value).contains("does not end in )s"), "{value}");
         }
-        assert_eq!(get("[Run]\na: x%(a)s", "a"), Err(Bad::Deep));
+        assert!(message("x%(a)s").contains("more than 10 deep"));
     }
 
     #[test]
@@ -174,8 +153,8 @@ mod tests {
             let levels = (1..9).map(|n| format!("a{n}={}\n", format!("%(a{})s", n - 1).repeat(width)));
             format!("[Run]\na0={leaf}\n{}", levels.collect::<String>())
         };
-        assert_eq!(get(&nest("0123456789", 10), "a8"), Err(Bad::Long));
-        assert_eq!(get(&nest("", 50), "a8"), Err(Bad::Much));
+        assert!(get(&nest("0123456789", 10), "a8").unwrap_err().0.contains("more than 49152 bytes"));
+        assert_eq!(get(&nest("", 50), "a8"), Err(much()));
         assert_eq!(get(&nest("x", 2), "a8").unwrap().len(), 256);
     }
 }

@@ -24,7 +24,7 @@ use interpolation::Budget;
 use linerate_hosts::phases::Phase;
 use linerate_plan::Diagnostic;
 use main_file::Head;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// Bytes of a file at most. The longest published one has 1,500.
 pub const MOST_BYTES: usize = 1 << 20;
@@ -50,6 +50,7 @@ pub struct Test {
     /// How often all phases are carried out.
     pub trials: u32,
     /// How results are to be shown, if it says so.
+    #[serde(skip)]
     pub form: Option<Form>,
     /// In the order of the main file.
     pub workers: Vec<Worker>,
@@ -77,24 +78,41 @@ pub struct Worker {
     /// The address that the player would report to.
     pub conductor: String,
     /// The port that the player would take commands at.
+    #[serde(rename = "cmdport")]
     pub command_port: u16,
     /// The port that the conductor would take results at.
+    #[serde(rename = "resultsport")]
     pub results_port: u16,
-    /// Startup, Run, Collect, Reset: the order of [`Phase::ALL`].
-    pub phases: [Vec<Step>; 4],
+    /// Startup, Run, Collect, Reset, with their steps.
+    #[serde(serialize_with = "by_name")]
+    pub phases: Vec<(Phase, Vec<Step>)>,
+}
+
+impl Test {
+    /// Forgets the steps of all phases but these.
+    pub fn retain(&mut self, phases: &[Phase]) {
+        for worker in &mut self.workers {
+            worker.phases.retain(|(phase, _)| phases.contains(phase));
+        }
+    }
 }
 
 impl Worker {
     /// The steps of a phase.
     pub fn steps(&self, phase: Phase) -> &[Step] {
-        &self.phases[phase as usize]
+        self.phases.iter().find(|(p, _)| *p == phase).map_or(&[], |(_, steps)| steps)
     }
+}
+
+fn by_name<S: Serializer>(phases: &[(Phase, Vec<Step>)], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(phases.iter().map(|(phase, steps)| (phase_name(*phase), steps)))
 }
 
 /// One command of a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// Its key, in lower case.
+    #[serde(skip)]
     pub key: String,
     /// What a shell is given.
     pub command: String,
@@ -103,6 +121,7 @@ pub struct Step {
     /// Seconds after which it is ended; `None` for one in the background, which ends with the trial.
     pub limit_s: Option<u32>,
     /// Its line in the player's file, from 1.
+    #[serde(skip)]
     pub line: usize,
 }
 

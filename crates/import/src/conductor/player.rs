@@ -22,7 +22,8 @@ pub(super) fn read(
     let known = ["Master", "Coordinator", "Startup", "Run", "Collect", "Reset"];
     source.misspelt_sections(&known);
     let addresses = addresses(&mut source);
-    let phases = PHASES.map(|(section, phase)| steps(&mut source, section, phase, options.limit_s));
+    let phases =
+        PHASES.map(|(section, phase)| (phase, steps(&mut source, section, phase, options.limit_s))).into();
     source.problems.tell(faults);
     let [host, conductor, command_port, results_port] = addresses?;
     Some(Worker {
@@ -95,24 +96,14 @@ fn steps(source: &mut Source<'_>, name: &str, phase: Phase, limit_s: u32) -> Vec
     let shared = defaults.filter(|entry| step::is_numbered(&entry.key) && section.get(&entry.key).is_none());
     let mut steps = Vec::new();
     for entry in section.entries.iter().chain(shared) {
+        let line = source.problems.line(entry.key_span);
         let expanded = interpolation::expand(&entry.value, section, &source.ini.defaults, source.budget);
-        let command = match expanded {
-            Ok(command) => command,
-            Err(bad) => {
-                let (message, help) = bad.told();
-                source.problems.add(entry.value_span, message, help);
-                continue;
-            }
-        };
-        match step::read(phase, &entry.key, &command, limit_s) {
-            Ok((manner, command)) => steps.push(Step {
-                key: entry.key.clone(),
-                command: command.to_string(),
-                mode: manner.mode,
-                limit_s: manner.limit_s,
-                line: source.problems.line(entry.key_span),
-            }),
-            Err((message, help)) => source.problems.add(entry.key_span, message, help),
+        let step = expanded.map_err(|wrong| (entry.value_span, wrong)).and_then(|command| {
+            step::read(phase, entry, &command, limit_s, line).map_err(|wrong| (entry.key_span, wrong))
+        });
+        match step {
+            Ok(step) => steps.push(step),
+            Err((span, (message, help))) => source.problems.add(span, message, help),
         }
     }
     steps

@@ -18,16 +18,11 @@ impl<'a> Problems<'a> {
         Problems { file, lines: Lines::new(text), list: Vec::new() }
     }
 
-    /// Another one. So many that nobody reads them are not kept.
-    pub(super) fn push(&mut self, problem: Diagnostic) {
-        if self.list.len() < MOST_FAULTS {
-            self.list.push(problem);
-        }
-    }
-
-    /// Another one, with what to do about it.
+    /// Another one, with what to do about it. So many that nobody reads them are not kept.
     pub(super) fn add(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
-        self.push(Diagnostic::at(span, message).remedy(help));
+        if self.list.len() < MOST_FAULTS {
+            self.list.push(Diagnostic::at(span, message).remedy(help));
+        }
     }
 
     /// The line of a place, from 1.

@@ -63,8 +63,8 @@ impl<'a> Source<'a> {
                 continue;
             }
             if let Some(right) = meant(name.trim(), known.iter().copied()) {
-                let problem = Diagnostic::at(section.span, format!("[{name}] is not a section of this file"));
-                self.problems.push(problem.remedy(format!("did you mean [{right}]?")));
+                let message = format!("[{name}] is not a section of this file");
+                self.problems.add(section.span, message, format!("did you mean [{right}]?"));
             }
         }
     }
@@ -111,9 +111,8 @@ impl<'a> Source<'a> {
         match interpolation::expand(bare, section, defaults, self.budget) {
             // A value may begin on the line behind its key.
             Ok(text) => Some(Value { text: text.trim().to_string(), span: entry.value_span }),
-            Err(bad) => {
-                let (message, help) = bad.told();
-                self.problems.push(Diagnostic::at(entry.value_span, message).remedy(help));
+            Err((message, help)) => {
+                self.problems.add(entry.value_span, message, help);
                 None
             }
         }

@@ -1,33 +1,29 @@
 //! One step: what its key and the beginning of its command say about waiting for it.
 
-use super::Mode;
+use super::ini::Entry;
+use super::{Mode, Step};
 use linerate_hosts::phases::Phase;
 
 /// Seconds that a step may have: a year.
 pub(super) const MOST_SECONDS: u32 = 366 * 86_400;
 
-/// How a step is carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Manner {
-    pub(super) mode: Mode,
-    pub(super) limit_s: Option<u32>,
-}
-
-/// What is wrong with a step, and what to do.
-pub(super) type Diagnostic = (String, &'static str);
+/// What is wrong, and what to do.
+pub(super) type Wrong = (String, &'static str);
 
 const HOW: &str = "write the seconds behind the word, such as `timeout30: command`";
 
-/// Reads the key of a step and the prefixes of its command (`spawn:`, `timeoutN:`), and gives the command without them.
+/// Makes a step of its key and its expanded command, the prefixes of which (`spawn:`, `timeoutN:`) are taken off.
 ///
 /// Conductor looks for the words in keys of the Run phase only, wherever in the key they stand. In the other phases, where it did
 /// not look, only a key that begins with one of them is taken to mean it.
-pub(super) fn read<'c>(
+pub(super) fn read(
     phase: Phase,
-    key: &str,
-    command: &'c str,
+    entry: &Entry,
+    command: &str,
     limit_s: u32,
-) -> Result<(Manner, &'c str), Diagnostic> {
+    line: usize,
+) -> Result<Step, Wrong> {
+    let key = &entry.key;
     let (mut spawned, mut limit) = by_key(phase, key)?;
     let mut rest = command.trim();
     loop {
@@ -53,15 +49,15 @@ pub(super) fn read<'c>(
             "remove it: no program can be given one",
         ));
     }
-    let manner = match (spawned, limit) {
-        (true, limit_s) => Manner { mode: Mode::Spawn, limit_s },
-        (false, Some(seconds)) => Manner { mode: Mode::Timeout, limit_s: Some(seconds) },
-        (false, None) => Manner { mode: Mode::Normal, limit_s: Some(limit_s) },
+    let (mode, limit_s) = match (spawned, limit) {
+        (true, limit) => (Mode::Spawn, limit),
+        (false, Some(_)) => (Mode::Timeout, limit),
+        (false, None) => (Mode::Normal, Some(limit_s)),
     };
-    Ok((manner, rest))
+    Ok(Step { key: key.clone(), command: rest.into(), mode, limit_s, line })
 }
 
-fn by_key(phase: Phase, key: &str) -> Result<(bool, Option<u32>), Diagnostic> {
+fn by_key(phase: Phase, key: &str) -> Result<(bool, Option<u32>), Wrong> {
     if phase == Phase::Run {
         if key.contains("spawn") {
             return Ok((true, None));
@@ -86,7 +82,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-fn seconds(number: &str) -> Result<u32, Diagnostic> {
+fn seconds(number: &str) -> Result<u32, Wrong> {
     if !is_number(number) {
         let message = if number.is_empty() {
             "timeout: after how many seconds?".into()
@@ -127,8 +123,9 @@ mod tests {
     use super::*;
 
     fn of(phase: Phase, key: &str, command: &str) -> Option<(Mode, Option<u32>, String)> {
-        let (manner, command) = read(phase, key, command, DEFAULT_LIMIT_S).ok()?;
-        Some((manner.mode, manner.limit_s, command.to_string()))
+        let entry = Entry { key: key.into(), ..Entry::default() };
+        let step = read(phase, &entry, command, DEFAULT_LIMIT_S, 1).ok()?;
+        Some((step.mode, step.limit_s, step.command))
     }
 
     #[test]

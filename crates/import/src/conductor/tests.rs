@@ -109,7 +109,7 @@ fn defaults_belong_to_every_section() {
                   [Master]\nplayer: h\n[Startup]\nstep1: ifconfig %(nic)s up\n[Run]\nstep9: own\n[Collect]\n[Reset]\nstep1: x\n";
     let worker = worker(player);
     let all: Vec<Vec<&str>> =
-        worker.phases.iter().map(|p| p.iter().map(|s| s.command.as_str()).collect()).collect();
+        worker.phases.iter().map(|(_, p)| p.iter().map(|s| s.command.as_str()).collect()).collect();
     assert_eq!(all, [vec!["ifconfig cxl0 up", "date"], vec!["own"], vec!["date"], vec!["x", "date"]]);
     assert_eq!((worker.command_port, worker.conductor.as_str()), (6970, "c"));
 }
@@ -264,7 +264,7 @@ proptest! {
         let player = if sound { format!("{MASTER}[Run]\n[Collect]\n[Reset]\n{player}") } else { player };
         let test = read_files(MAIN, &[("p.cfg", &player)]);
         if let Ok(test) = test {
-            for step in test.workers[0].phases.iter().flatten() {
+            for step in test.workers[0].phases.iter().flat_map(|(_, steps)| steps) {
                 prop_assert!(!step.command.is_empty() && step.line <= player.lines().count());
                 prop_assert_eq!(step.limit_s.is_none(), step.mode == Mode::Spawn && step.limit_s.is_none());
             }

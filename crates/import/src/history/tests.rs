@@ -1,8 +1,8 @@
 //! Time lines of small archives.
 
 use super::*;
-use crate::netbenches::Published;
 use crate::netbenches::layout::Place;
+use crate::netbenches::{ImportedSlot, Published};
 use linerate_measure::history::Timeline;
 
 fn row(key: &str, median: f64) -> SeriesRow {
@@ -15,15 +15,16 @@ fn table(name: &str, rows: Vec<SeriesRow>) -> Series {
 }
 
 fn set(name: &str, value: f64, facts: &[(&str, &str)]) -> Set {
-    Set {
-        name: name.into(),
+    let slot = ImportedSlot {
+        set: name.into(),
         published: Some(Published {
             values: vec![value * 0.99, value, value * 1.01],
             ..Published::default()
         }),
         facts: facts.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
-        ..Set::default()
-    }
+        ..ImportedSlot::default()
+    };
+    Set { slot, ..Set::default() }
 }
 
 fn directory(label: &str, sets: Vec<Set>, series: Vec<Series>) -> ResultDirectory {
@@ -141,9 +142,9 @@ fn what_was_sent_tells_time_lines_apart() {
 #[test]
 fn failed_runs_and_profiles_are_no_points() {
     let mut profile = set("276669.forwarding", 1e6, &[]);
-    profile.profiling = true;
+    profile.slot.profiling = true;
     let mut failed = set("276700.forwarding", 1e6, &[]);
-    failed.published = None;
+    failed.slot.published = None;
     let sets = vec![profile, failed, set("276669.forwarding", 0.0, &[])];
     let rows = ["276669", "284739", "293120"].map(|r| row(&format!("{r}.forwarding.inet4"), 720e3));
     let found = timelines(vec![directory("l", sets, vec![table("gnuplot.data", rows.to_vec())])]);

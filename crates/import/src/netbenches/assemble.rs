@@ -56,7 +56,7 @@ impl Assembly {
             Kind::Receiver => {
                 let mut received = Received::read(bytes);
                 if !self.keep_samples {
-                    received.samples = Vec::new();
+                    received.run.log_samples = Vec::new();
                 }
                 let stem = name.strip_suffix(".receiver").unwrap_or(name).to_string();
                 self.received.push(Filed { path: path.into(), folder, stem, content: received });
@@ -82,7 +82,7 @@ impl Assembly {
                 self.medians.push(tables::numbers(path, bytes));
                 return Kind::Medians.name();
             }
-            Kind::Graph | Kind::Stack | Kind::PmcLog => self.profile(folder, name),
+            Kind::Profile(_) | Kind::PmcLog => self.profile(folder, name),
             _ => {}
         }
         kind.name()
@@ -152,7 +152,7 @@ impl Assembly {
                 told.push(FileProblem { path: path.into(), kind, reason, set: None });
             }
         };
-        self.received.iter().for_each(|f| tell(&f.path, "receiver", &f.content.problems));
+        self.received.iter().for_each(|f| tell(&f.path, "receiver", &f.content.run.trial.problems));
         self.sent.iter().for_each(|f| tell(&f.path, "sender", &f.content.1.problems));
         self.infos.iter().for_each(|f| tell(&f.path, "info", &f.content.problems));
         self.searches.iter().for_each(|f| tell(&f.path, "equilibrium log", &f.content.0.problems));
@@ -220,27 +220,32 @@ impl Assembly {
 
 /// Tells each set what is wrong with its files. Runs and tables know already.
 fn attach(problems: &mut [FileProblem], known: &KnownSets, sets: &mut [Set]) {
-    let runs: HashMap<String, usize> =
-        sets.iter().enumerate().flat_map(|(i, s)| s.runs.iter().map(move |r| (r.log.clone(), i))).collect();
+    let runs: HashMap<String, usize> = sets
+        .iter()
+        .enumerate()
+        .flat_map(|(i, s)| s.runs.iter().map(move |r| (r.trial.file.clone(), i)))
+        .collect();
     for problem in problems {
         let (folder, name) = (super::folder(&problem.path), problem.path.rsplit('/').next().unwrap_or(""));
         if let Some(owner) = runs.get(&problem.path) {
-            problem.set = Some(sets[*owner].name.clone());
+            problem.set = Some(sets[*owner].slot.set.clone());
             continue;
         }
-        let published = |s: &Set| s.published.as_ref().is_some_and(|p| p.file == problem.path);
+        let published = |s: &Set| s.slot.published.as_ref().is_some_and(|p| p.file == problem.path);
         let wanted = shown_name(folder, &known.split(folder, stem_of(name)).set);
-        let here = |s: &Set| s.name == wanted && s.runs.iter().any(|r| super::folder(&r.log) == folder);
+        let here =
+            |s: &Set| s.slot.set == wanted && s.runs.iter().any(|r| super::folder(&r.trial.file) == folder);
         let owner = sets.iter().position(published).or_else(|| {
             let of_log = name.starts_with("bench");
             sets.iter()
                 .position(here)
-                .or_else(|| sets.iter().position(|s| s.name == wanted))
+                .or_else(|| sets.iter().position(|s| s.slot.set == wanted))
                 .filter(|_| of_log)
         });
         if let Some(owner) = owner {
-            sets[owner].problems.push(format!("{name}: {}", problem.reason));
-            problem.set = Some(sets[owner].name.clone());
+            let slot = &mut sets[owner].slot;
+            slot.problems.push(format!("{name}: {}", problem.reason));
+            problem.set = Some(slot.set.clone());
         }
     }
 }

@@ -21,16 +21,7 @@ const LONGEST: usize = 1000;
 
 /// The grammar of a file by its name; `None` for what describes no variant (keys, certificates, scripts of the lab).
 pub fn grammar(name: &str) -> Option<Grammar> {
-    let rules = [
-        "pf.conf",
-        "ipfw.rules",
-        "ipfw.conf",
-        "ipf.rules",
-        "ipf.conf",
-        "ipf6.rules",
-        "ipnat.rules",
-        "ipnat.conf",
-    ];
+    let rules = ["pf.conf", "ipfw.conf", "ipf.conf", "ipnat.conf"];
     if rules.contains(&name) || (name.ends_with(".rules") && !name.starts_with('.')) {
         return Some(Grammar::Rules);
     }

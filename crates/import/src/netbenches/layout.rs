@@ -20,22 +20,12 @@ pub enum Kind {
     Series,
     /// A part of a DUT's configuration.
     Config,
-    /// A call graph of pmcstat.
-    Graph,
-    /// Folded stacks.
-    Stack,
+    /// A profile, of which the end is looked at: a call graph of pmcstat, folded stacks.
+    Profile(&'static str),
     /// What pmcstat said while it converted.
     PmcLog,
-    /// Counters taken during a run.
-    During,
-    /// Counters of netstat.
-    Netstat,
-    /// A page about the results.
-    Page,
-    /// A picture, or the script that draws it.
-    Picture,
-    /// An older version of another file.
-    Backup,
+    /// Something that is counted by its name and not read: pages, pictures, counters.
+    Other(&'static str),
     /// Named like a log without suffix, or nothing known: the content decides.
     Unknown,
 }
@@ -43,32 +33,26 @@ pub enum Kind {
 impl Kind {
     /// Its name in lists and records.
     pub fn name(self) -> &'static str {
-        self.what().0
+        match self {
+            Kind::Receiver => "receiver",
+            Kind::Sender => "sender",
+            Kind::Info => "info",
+            Kind::Medians => "medians",
+            Kind::Equilibrium => "equilibrium",
+            Kind::Series => "series",
+            Kind::Config => "config",
+            Kind::PmcLog => "pmc log",
+            Kind::Profile(name) | Kind::Other(name) => name,
+            Kind::Unknown => "other",
+        }
     }
 
     /// How much of such a file has to be read.
     pub fn reading(self) -> Reading {
-        self.what().1
-    }
-
-    fn what(self) -> (&'static str, Reading) {
         match self {
-            Kind::Receiver => ("receiver", Reading::Whole),
-            Kind::Sender => ("sender", Reading::Whole),
-            Kind::Info => ("info", Reading::Whole),
-            Kind::Medians => ("medians", Reading::Whole),
-            Kind::Equilibrium => ("equilibrium", Reading::Whole),
-            Kind::Series => ("series", Reading::Whole),
-            Kind::Config => ("config", Reading::Whole),
-            Kind::Graph => ("graph", Reading::End),
-            Kind::Stack => ("stack", Reading::End),
-            Kind::PmcLog => ("pmc log", Reading::Nothing),
-            Kind::During => ("during", Reading::Nothing),
-            Kind::Netstat => ("netstat", Reading::Nothing),
-            Kind::Page => ("page", Reading::Nothing),
-            Kind::Picture => ("picture", Reading::Nothing),
-            Kind::Backup => ("backup", Reading::Nothing),
-            Kind::Unknown => ("other", Reading::Whole),
+            Kind::Profile(_) => Reading::End,
+            Kind::PmcLog | Kind::Other(_) => Reading::Nothing,
+            _ => Reading::Whole,
         }
     }
 
@@ -100,7 +84,7 @@ pub fn kind(path: &str) -> Kind {
         return Kind::Config;
     }
     if let Some(stem) = name.strip_prefix("netstat.") {
-        return if stem.is_empty() { Kind::Unknown } else { Kind::Netstat };
+        return if stem.is_empty() { Kind::Unknown } else { Kind::Other("netstat") };
     }
     if name.starts_with("pps.") || name.starts_with("none.") {
         // `pps.fastforwarding`; `none.data` and `pps.bak` are what their ends say.
@@ -120,24 +104,24 @@ fn by_end(name: &str) -> Kind {
         (".throughpt", Kind::Equilibrium),
         (".data", Kind::Series),
         (".data.max", Kind::Series),
-        (".graph", Kind::Graph),
-        (".stack", Kind::Stack),
-        (".folded", Kind::Stack),
-        (".folded.txt", Kind::Stack),
+        (".graph", Kind::Profile("graph")),
+        (".stack", Kind::Profile("stack")),
+        (".folded", Kind::Profile("stack")),
+        (".folded.txt", Kind::Profile("stack")),
         (".pmc.log", Kind::PmcLog),
-        (".during", Kind::During),
-        (".md", Kind::Page),
-        (".txt", Kind::Page),
-        (".html", Kind::Page),
-        (".svg", Kind::Picture),
-        (".png", Kind::Picture),
-        (".plt", Kind::Picture),
-        (".gnuplot", Kind::Picture),
-        (".pdf", Kind::Picture),
-        (".bak", Kind::Backup),
-        (".orig", Kind::Backup),
-        (".old", Kind::Backup),
-        ("~", Kind::Backup),
+        (".during", Kind::Other("during")),
+        (".md", Kind::Other("page")),
+        (".txt", Kind::Other("page")),
+        (".html", Kind::Other("page")),
+        (".svg", Kind::Other("picture")),
+        (".png", Kind::Other("picture")),
+        (".plt", Kind::Other("picture")),
+        (".gnuplot", Kind::Other("picture")),
+        (".pdf", Kind::Other("picture")),
+        (".bak", Kind::Other("backup")),
+        (".orig", Kind::Other("backup")),
+        (".old", Kind::Other("backup")),
+        ("~", Kind::Other("backup")),
     ];
     let ends = ENDS.iter().filter(|(end, _)| name.ends_with(end));
     if let Some((_, kind)) = ends.max_by_key(|(end, _)| end.len()) {
@@ -238,9 +222,9 @@ mod tests {
             ("gnuplot.data.max", Kind::Series),
             ("null.equilibrium.max", Kind::Equilibrium),
             ("equilibrium.throughpt", Kind::Equilibrium),
-            ("gnuplot.bak", Kind::Backup),
-            ("PMC/netstat.off.after.txt", Kind::Netstat),
-            ("PMC/forwarding.folded.txt", Kind::Stack),
+            ("gnuplot.bak", Kind::Other("backup")),
+            ("PMC/netstat.off.after.txt", Kind::Other("netstat")),
+            ("PMC/forwarding.folded.txt", Kind::Profile("stack")),
             ("bench.aes-cbc-128.aesni.1", Kind::Unknown),
             ("285702.fastforwarding", Kind::Unknown),
             ("t/configs/351/etc/rc.conf", Kind::Config),

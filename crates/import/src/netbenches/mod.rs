@@ -21,7 +21,8 @@ pub mod when;
 use layout::Place;
 use linerate_hosts::pktgen::Sample;
 pub use linerate_measure::record::imported::{
-    Equilibrium, EquilibriumRun, EquilibriumStep, Published, Rule, Series, SeriesRow, Setting,
+    Equilibrium, EquilibriumRun, EquilibriumStep, ImportedSlot, ImportedTrial, Published, Rule, Series,
+    SeriesRow, Setting,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -67,51 +68,28 @@ pub struct ResultDirectory {
     pub equilibria: Vec<Equilibrium>,
 }
 
-/// Runs of one configuration, and the medians published for them. What [`export`] writes of it stands in this order.
+/// Runs of one configuration, and the medians published for them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Set {
-    /// Name, as in `bench.<name>.1.receiver` and `<name>.pps`.
-    #[serde(skip)]
-    pub name: String,
-    /// Whether these are profiling runs, which are no part of any medians.
-    #[serde(skip)]
-    pub profiling: bool,
+    /// What records keep of it: name, published medians, whether these agree, facts (see [`facts`]), what is wrong.
+    #[serde(flatten)]
+    pub slot: ImportedSlot,
     /// Image of the system under test, or its source revision.
     pub image: Option<String>,
-    /// Configuration: a folder of `configs/`.
-    pub config: Option<String>,
-    /// Variant of the generator's arguments.
-    pub pktgen: Option<String>,
     /// `inet4` or `inet6`, where the name or the generator's command line says it.
     pub family: Option<String>,
-    /// The runs, in the order in which the archive's script took them (1, 10, 2, ...).
-    pub runs: Vec<Run>,
-    /// The medians committed to the archive; `None` where there is no such file.
-    #[serde(flatten, serialize_with = "export::published")]
-    pub published: Option<Published>,
-    /// Whether the recomputed medians are the published ones; `None` where there is nothing to compare.
-    pub agrees: Option<bool>,
-    /// The rule for an even number of samples by which they agree.
-    pub rule: Option<Rule>,
-    /// What differs, where they do not agree.
-    pub disagreement: Option<String>,
     /// Length of the frames in bytes without FCS, as far as the logs tell.
     pub frame_length: Option<u64>,
-    /// Facts from `.info` and the pkt-gen command lines; see [`facts`].
-    pub facts: BTreeMap<String, String>,
-    /// Configuration file -> its settings and rules, in their order.
-    #[serde(serialize_with = "export::description")]
-    pub description: BTreeMap<String, Vec<Setting>>,
-    /// What is wrong with the set as a whole.
-    #[serde(skip)]
-    pub problems: Vec<String>,
+    /// The runs, in the order in which the archive's script took them (1, 10, 2, ...).
+    pub runs: Vec<Run>,
 }
 
 impl Set {
     /// The folder, relative to the one that was read, that holds the medians, or without medians the logs; `.` for the one
     /// that was read.
     pub fn directory(&self) -> &str {
-        let file = self.published.as_ref().map(|p| &p.file).or(self.runs.first().map(|r| &r.log));
+        let published = self.slot.published.as_ref().map(|p| &p.file);
+        let file = published.or(self.runs.first().map(|r| &r.trial.file));
         file.map_or(".", |f| folder(f))
     }
 }
@@ -121,7 +99,7 @@ fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or(".", |(folder, _)| folder)
 }
 
-/// Keys of [`Set::facts`]. Those of a pkt-gen command line are `receiver.<option>` and `sender.<option>`.
+/// Keys of a set's facts. Those of a pkt-gen command line are `receiver.<option>` and `sender.<option>`.
 pub mod facts {
     /// `uname -a` of the DUT.
     pub const UNAME: &str = "uname";
@@ -150,28 +128,14 @@ pub mod facts {
 /// One run: a receiver's log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Run {
-    /// Path of the log, relative to the folder that was read.
-    pub log: String,
-    /// Number of the run in its set, from its name.
-    pub number: Option<u32>,
-    /// How many samples entered the archive's median.
-    pub samples: usize,
-    /// First and last line of the log, from 1, between which they stand.
-    pub lines: Option<(u64, u64)>,
+    /// What records keep of it: the log, its lines and samples, the steady part, what is wrong.
+    #[serde(flatten)]
+    pub trial: ImportedTrial,
     /// The archive's figure in frames/s as it prints it (8 significant digits), by the set's rule ([`Rule::Mean`] where
     /// none is known); `None` where there were fewer than three samples.
     pub median_pps: Option<f64>,
-    /// The sounder figure in frames/s: median of the steady part.
-    pub sound_pps: Option<f64>,
-    /// How many samples are in the steady part.
-    pub sound_samples: usize,
-    /// How many samples of the log stand before it.
-    #[serde(skip)]
-    pub sound_first: usize,
     /// Offered load in frames/s, from the sender's log.
     pub offered_pps: Option<f64>,
-    /// What is wrong with the log.
-    pub problems: Vec<String>,
     /// All samples of the log, each with its line, where the reader was asked to keep them.
     #[serde(skip)]
     pub log_samples: Vec<(u64, Sample)>,

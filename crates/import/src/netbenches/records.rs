@@ -1,12 +1,11 @@
 //! A results folder as linerate's records: slots are its sets, trials its runs.
 
 use super::layout::Place;
-use super::{ResultDirectory, Rule, Run, Set, facts};
+use super::{ImportedTrial, ResultDirectory, Run, Set, facts};
 use linerate_measure::audit::{Audit, Check};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::{
-    Asked, Campaign, HostFacts, Imported, ImportedSlot, ImportedTrial, LabKind, Roles, Slot, TrialRecord,
-    VERSION,
+    Asked, Campaign, HostFacts, Imported, LabKind, Roles, Slot, TrialRecord, VERSION,
 };
 use linerate_measure::trial::{Rates, Sample};
 use linerate_plan::settings::Mode;
@@ -36,18 +35,18 @@ pub fn records(directory: ResultDirectory, linerate: &str) -> Option<Records> {
         return None;
     }
     let host = host(&directory, linerate);
-    let started = directory.sets.iter().filter_map(|s| s.facts.get(facts::START_UTC)).min();
+    let started = directory.sets.iter().filter_map(|s| s.slot.facts.get(facts::START_UTC)).min();
     let started = started.cloned().unwrap_or_default();
-    let flows = directory.sets.iter().find_map(|s| s.facts.get("sender.flows")?.parse().ok()).unwrap_or(0);
+    let flows =
+        directory.sets.iter().find_map(|s| s.slot.facts.get("sender.flows")?.parse().ok()).unwrap_or(0);
     let name = name(&directory);
     let mut slots: Vec<Slot> = Vec::with_capacity(directory.sets.len());
     let mut trials = Vec::new();
     let mut taken = BTreeSet::new();
     for (id, mut set) in directory.sets.into_iter().enumerate() {
         let runs = std::mem::take(&mut set.runs);
-        let rule = set.rule.unwrap_or(Rule::Mean);
         for (block, run) in runs.into_iter().enumerate() {
-            trials.push(trial(id, block, run, rule, set.frame_length));
+            trials.push(trial(id, block, run, set.frame_length));
         }
         if trials.last().is_none_or(|t: &TrialRecord| t.slot != id) {
             trials.extend(published_trials(id, &set));
@@ -76,7 +75,7 @@ pub fn records(directory: ResultDirectory, linerate: &str) -> Option<Records> {
         name,
         started,
         asked: asked(flows),
-        roles: Roles { generator: Vec::new(), dut: Vec::new(), receiver: Vec::new(), control: Vec::new() },
+        roles: Roles::default(),
         slots,
         notes: Vec::new(),
         standing: BTreeMap::new(),
@@ -104,7 +103,7 @@ fn asked(flows: u64) -> Asked {
         flows,
         order: "unknown".into(),
         rate: "unknown".into(),
-        timing: NO_TIMING,
+        timing: Timing::default(),
         budget_ns: 0,
         trials: None,
         batch: 0,
@@ -112,13 +111,10 @@ fn asked(flows: u64) -> Asked {
     }
 }
 
-const NO_TIMING: Timing =
-    Timing { warm_up_ns: 0, run_ns: 0, interval_ns: 0, quiet_ns: 0, drain_ns: 0, settle_ns: 0 };
-
 fn host(directory: &ResultDirectory, linerate: &str) -> HostFacts {
     let unknown = || "unknown: not recorded by the archive".to_string();
     let searches = directory.equilibria.iter().map(|e| &e.facts);
-    let all: Vec<_> = directory.sets.iter().map(|s| &s.facts).chain(searches).collect();
+    let all: Vec<_> = directory.sets.iter().map(|s| &s.slot.facts).chain(searches).collect();
     let fact = |key: &str| all.iter().find_map(|facts| facts.get(key).cloned());
     let machine = directory.place.machine.clone().unwrap_or_default();
     HostFacts {
@@ -128,14 +124,11 @@ fn host(directory: &ResultDirectory, linerate: &str) -> HostFacts {
         machine: unknown(),
         cpus: cores(&machine).unwrap_or(0),
         cpu_model: machine,
-        hypervisor: None,
-        memory: 0,
         governor: unknown(),
         clock_source: unknown(),
-        mitigations: BTreeMap::new(),
         interfaces: directory.place.card.iter().map(|card| ("card".into(), card.clone())).collect(),
         versions: [("linerate".to_string(), linerate.to_string())].into(),
-        settings: BTreeMap::new(),
+        ..HostFacts::default()
     }
 }
 
@@ -151,16 +144,16 @@ fn slot(id: usize, set: Set, taken: &mut BTreeSet<(String, String)>) -> Slot {
         Some(_) => "IPv4",
         None => "",
     };
-    let mut variant = without_family(&set.name);
-    if set.profiling {
+    let mut variant = without_family(&set.slot.set);
+    if set.slot.profiling {
         variant += " (profiling)";
     }
     // The second of the same name keeps its family, which its title then has twice.
     if !taken.insert((variant.clone(), family.into())) {
-        variant.clone_from(&set.name);
+        variant.clone_from(&set.slot.set);
         let mut number = 2;
         while !taken.insert((variant.clone(), family.into())) {
-            variant = format!("{}#{number}", set.name);
+            variant = format!("{}#{number}", set.slot.set);
             number += 1;
         }
     }
@@ -177,21 +170,8 @@ fn slot(id: usize, set: Set, taken: &mut BTreeSet<(String, String)>) -> Slot {
         transport: "UDP".into(),
         frame,
         lengths_fcs: length.into_iter().collect(),
-        l4_checksum: false,
-        signed: false,
-        asked_fps: set.facts.get("sender.rate_pps").and_then(|r| r.parse().ok()),
-        imported: Some(Box::new(ImportedSlot {
-            set: set.name,
-            profiling: set.profiling,
-            published_file: set.published.as_ref().map(|p| p.file.clone()),
-            published: set.published.map(|p| p.values),
-            agrees: set.agrees,
-            rule: set.rule,
-            disagreement: set.disagreement,
-            facts: set.facts,
-            description: set.description,
-            problems: set.problems,
-        })),
+        asked_fps: set.slot.facts.get("sender.rate_pps").and_then(|r| r.parse().ok()),
+        imported: Some(Box::new(set.slot)),
         ..Slot::default()
     }
 }
@@ -202,63 +182,37 @@ fn without_family(name: &str) -> String {
     if parts.is_empty() { name.to_string() } else { parts.join(".") }
 }
 
-fn trial(slot: usize, block: usize, run: Run, rule: Rule, length: Option<u64>) -> TrialRecord {
+fn trial(slot: usize, block: usize, run: Run, length: Option<u64>) -> TrialRecord {
     let samples = counters(&run);
     let received = samples.last().map_or(0, |s| s.received);
     let interval_us = run.log_samples.first().map_or(0, |(_, s)| s.interval_us.min(LONGEST_INTERVAL_US));
-    let seconds = run.samples as f64 * interval_us as f64 / 1e6;
+    let seconds = run.trial.samples.unwrap_or(0) as f64 * interval_us as f64 / 1e6;
     let offered = run.offered_pps;
     let rates = run.median_pps.map(|received| Rates { offered: offered.unwrap_or(0.0), received, seconds });
     let loss_ratio = match (rates, offered) {
         (Some(rates), Some(offered)) if offered > 0.0 => 1.0 - rates.received / offered,
         _ => 0.0,
     };
-    let rule = match rule {
-        Rule::Mean => "mean of the two middle samples",
-        Rule::Upper => "upper of the two middle samples",
-    };
     TrialRecord {
         version: VERSION,
-        trial: 0,
         block: block as u32,
         slot,
-        began_ns: 0,
-        asked_fps: None,
         timing: Timing {
             run_ns: (seconds * 1e9) as u64,
             interval_ns: interval_us.saturating_mul(1000),
-            ..NO_TIMING
+            ..Timing::default()
         },
         rates,
         loss_ratio,
-        generator: PortCounters::default(),
         receiver: PortCounters {
             frames: received,
             bytes: received.saturating_mul(length.unwrap_or(0)),
             ..PortCounters::default()
         },
-        losses: Vec::new(),
-        dut: BTreeMap::new(),
-        cpus: Vec::new(),
-        audit: not_audited(rates.is_some(), &run.problems),
+        audit: not_audited(rates.is_some(), &run.trial.problems),
         samples,
-        connections: None,
-        collected: Vec::new(),
-        collectors: Vec::new(),
-        rules: Vec::new(),
-        skew_ns: None,
-        took_ns: 0,
-        reboots: 0,
-        imported: Some(Box::new(ImportedTrial {
-            file: run.log,
-            lines: run.lines,
-            method: format!("median of the archive's lines, {rule}, 8 significant digits"),
-            samples: Some(run.samples),
-            number: run.number,
-            sound: run.sound_pps,
-            steady: run.sound_pps.map(|_| (run.sound_first, run.sound_samples)),
-            problems: run.problems,
-        })),
+        imported: Some(Box::new(run.trial)),
+        ..TrialRecord::default()
     }
 }
 
@@ -276,15 +230,11 @@ fn counters(run: &Run) -> Vec<Sample> {
 
 /// Medians of which no log is left.
 fn published_trials(slot: usize, set: &Set) -> Vec<TrialRecord> {
-    let Some(published) = &set.published else { return Vec::new() };
+    let Some(published) = &set.slot.published else { return Vec::new() };
     let of = |(block, value): (usize, &f64)| {
-        let run = Run { median_pps: Some(*value), log: published.file.clone(), ..Run::default() };
-        let mut trial = trial(slot, block, run, Rule::Mean, None);
-        if let Some(imported) = &mut trial.imported {
-            imported.method = "published median; its log is not there".into();
-            imported.samples = None;
-        }
-        trial
+        let (file, method) = (published.file.clone(), "published median; its log is not there".into());
+        let imported = ImportedTrial { file, method, ..ImportedTrial::default() };
+        trial(slot, block, Run { trial: imported, median_pps: Some(*value), ..Run::default() }, None)
     };
     published.values.iter().enumerate().map(of).collect()
 }

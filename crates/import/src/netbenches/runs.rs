@@ -1,31 +1,23 @@
 //! From the files of a results folder to sets of runs: which log belongs to which set, as which run.
 
-use super::layout;
 use super::method::{Medians, ReceiverLog, kept_lines};
+use super::{ImportedTrial, Run, layout};
 use linerate_hosts::pktgen::steady::LEAST_POINTS;
-use linerate_hosts::pktgen::steady::{Steady, steady};
-use linerate_hosts::pktgen::{Command, Fault, Log, Sample};
+use linerate_hosts::pktgen::steady::steady;
+use linerate_hosts::pktgen::{Command, Fault, Log};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is kept of a receiver's log.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// Samples in the archive's median.
-    pub points: usize,
-    /// Lines between which they stand.
-    pub lines: Option<(u64, u64)>,
+    /// The run, but for what its set says: which it is, by which rule its median is taken, what was offered.
+    pub run: Run,
     /// The archive's figure.
     pub medians: Option<Medians>,
-    /// The steady part.
-    pub steady: Option<Steady>,
     /// The command line.
     pub command: Option<Command>,
     /// Frame length without FCS.
     pub frame_length: Option<u64>,
-    /// What is wrong.
-    pub problems: Vec<String>,
-    /// All samples.
-    pub samples: Vec<(u64, Sample)>,
 }
 
 impl Received {
@@ -36,15 +28,19 @@ impl Received {
         let steady = steady(&read.log.samples);
         let mut problems = problems(&read.log, bytes, points, medians.is_some(), steady.is_some());
         problems.extend(steady.and_then(|s| s.change).map(|change| change.to_string()));
-        Received {
-            points,
+        let trial = ImportedTrial {
             lines: kept_lines(read.log.newlines),
+            samples: Some(points),
+            sound: steady.map(|s| s.median),
+            steady: steady.map(|s| (s.first, s.samples)),
+            problems,
+            ..ImportedTrial::default()
+        };
+        Received {
             medians,
-            steady,
             frame_length: read.log.frame_length(),
             command: read.log.command,
-            problems,
-            samples: read.log.samples,
+            run: Run { trial, log_samples: read.log.samples, ..Run::default() },
         }
     }
 }

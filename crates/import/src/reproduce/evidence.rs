@@ -13,12 +13,12 @@ impl Evidence {
     pub fn add(&mut self, archive: &Archive) {
         for directory in &archive.directories {
             for set in &directory.sets {
-                let (file, values) = match (&set.published, directory.path.as_str()) {
+                let (file, values) = match (&set.slot.published, directory.path.as_str()) {
                     (Some(published), _) => (published.file.clone(), published.values.clone()),
                     (None, path) => {
                         let folder = if path == "." { String::new() } else { format!("{path}/") };
                         let values = set.runs.iter().filter_map(|r| r.median_pps).collect();
-                        (format!("{folder}{}.pps", set.name), values)
+                        (format!("{folder}{}.pps", set.slot.set), values)
                     }
                 };
                 self.0.entry(file).or_insert(values);

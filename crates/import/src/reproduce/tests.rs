@@ -1,13 +1,19 @@
 use super::*;
-use crate::netbenches::{Archive, Published, ResultDirectory, Run, Set};
+use crate::netbenches::{Archive, ImportedSlot, Published, ResultDirectory, Run, Set};
 
 fn archive(sets: &[(&str, &[f64])]) -> Archive {
     let mut archive = Archive::default();
     for (file, values) in sets {
         let (path, name) = file.rsplit_once('/').unwrap();
         let published = Published { file: (*file).into(), values: values.to_vec(), ..Published::default() };
-        let set =
-            Set { name: name.trim_end_matches(".pps").into(), published: Some(published), ..Set::default() };
+        let set = Set {
+            slot: ImportedSlot {
+                set: name.trim_end_matches(".pps").into(),
+                published: Some(published),
+                ..ImportedSlot::default()
+            },
+            ..Set::default()
+        };
         let directory = ResultDirectory { path: path.into(), sets: vec![set], ..ResultDirectory::default() };
         archive.directories.push(directory);
     }
@@ -72,8 +78,8 @@ fn runs_that_all_failed_are_a_zero_and_no_difference() {
 #[test]
 fn logs_stand_in_for_medians_that_were_never_committed() {
     let run = |median_pps| Run { median_pps, ..Run::default() };
-    let set =
-        Set { name: "x".into(), runs: vec![run(Some(1e6)), run(None), run(Some(2e6))], ..Set::default() };
+    let mut set = Set { runs: vec![run(Some(1e6)), run(None), run(Some(2e6))], ..Set::default() };
+    set.slot.set = "x".into();
     let directory =
         ResultDirectory { path: "m/c/t/results/l".into(), sets: vec![set], ..ResultDirectory::default() };
     let mut evidence = Evidence::default();

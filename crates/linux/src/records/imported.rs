@@ -113,13 +113,16 @@ fn sync_file_system(directory: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::records::read;
-    use linerate_import::netbenches::{Published, ResultDirectory, Set, layout::Place, records::records};
+    use linerate_import::netbenches::{
+        ImportedSlot, Published, ResultDirectory, Set, layout::Place, records::records,
+    };
     use linerate_measure::strategy::Stopped;
     use linerate_measure::summary::summarise;
 
     fn example(label: &str) -> Records {
         let published = Published { values: vec![1e6, 2e6], file: "a.pps".into(), ..Published::default() };
-        let set = Set { name: "a".into(), published: Some(published), ..Set::default() };
+        let slot = ImportedSlot { set: "a".into(), published: Some(published), ..ImportedSlot::default() };
+        let set = Set { slot, ..Set::default() };
         let directory = ResultDirectory {
             place: Place { machine: Some("M_4Cores".into()), label: Some(label.into()), ..Place::default() },
             sets: vec![set],

@@ -42,12 +42,9 @@ pub struct ImportedSlot {
     /// Whether these are profiling runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub profiling: bool,
-    /// The file of published medians.
+    /// The published medians; `None` where there is no such file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub published_file: Option<String>,
-    /// The published medians in frames/s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub published: Option<Vec<f64>>,
+    pub published: Option<Published>,
     /// Whether the recomputed medians are the published ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agrees: Option<bool>,

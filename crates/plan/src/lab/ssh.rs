@@ -8,7 +8,7 @@ use std::str::FromStr;
 const LONGEST: usize = 255;
 
 /// A destination of the ssh client.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Ssh {
     /// The user; the client's own choice where none is named.
     pub user: Option<String>,

@@ -84,7 +84,7 @@ impl OperatingSystem {
 }
 
 /// A host of a lab.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Host {
     /// Its name in the file.

@@ -42,8 +42,8 @@ impl<'a> Sets<'a> {
     }
 
     fn answer(&self, archive: &Archive) -> String {
-        let both = self.count(|s| s.agrees.is_some());
-        let agree = self.count(|s| s.agrees == Some(true));
+        let both = self.count(|s| s.slot.agrees.is_some());
+        let agree = self.count(|s| s.slot.agrees == Some(true));
         format!(
             "{} runs of {} sets in {} results folders: of {} sets with logs and published medians, {} agree exactly{}.",
             grouped(self.runs as u64),
@@ -62,11 +62,11 @@ impl<'a> Sets<'a> {
 fn counts(page: &mut Document, all: &Sets<'_>) {
     page.heading("Sets");
     let kinds = [
-        ("agree, mean of the two middle samples", all.count(|s| s.rule == Some(Rule::Mean))),
-        ("agree, upper of the two (2015)", all.count(|s| s.rule == Some(Rule::Upper))),
-        ("disagree", all.count(|s| s.agrees == Some(false))),
-        ("logs without published medians", all.count(|s| s.published.is_none() && !s.profiling)),
-        ("profiling runs", all.count(|s| s.profiling)),
+        ("agree, mean of the two middle samples", all.count(|s| s.slot.rule == Some(Rule::Mean))),
+        ("agree, upper of the two (2015)", all.count(|s| s.slot.rule == Some(Rule::Upper))),
+        ("disagree", all.count(|s| s.slot.agrees == Some(false))),
+        ("logs without published medians", all.count(|s| s.slot.published.is_none() && !s.slot.profiling)),
+        ("profiling runs", all.count(|s| s.slot.profiling)),
         ("published medians without logs", all.count(|s| s.runs.is_empty())),
     ];
     page.table(
@@ -76,14 +76,14 @@ fn counts(page: &mut Document, all: &Sets<'_>) {
 
 fn disagreements(page: &mut Document, all: &Sets<'_>) {
     let disagree = all.all.iter().filter_map(|(_, set)| {
-        let what = set.disagreement.as_ref()?;
-        Some(format!("{}, {}: {what}", set.directory(), set.name))
+        let what = set.slot.disagreement.as_ref()?;
+        Some(format!("{}, {}: {what}", set.directory(), set.slot.set))
     });
     page.list("Sets that disagree with what was published", "- ", disagree, Tone::Plain);
 }
 
 fn differing_runs(page: &mut Document, archive: &Archive) {
-    let ratio = |run: &Run| Some(run.sound_pps? / run.median_pps? - 1.0);
+    let ratio = |run: &Run| Some(run.trial.sound? / run.median_pps? - 1.0);
     let sets = archive.directories.iter().flat_map(|d| &d.sets);
     let runs: Vec<(f64, &Run)> =
         sets.flat_map(|s| &s.runs).filter_map(|run| Some((ratio(run)?, run))).collect();
@@ -102,9 +102,9 @@ fn differing_runs(page: &mut Document, archive: &Archive) {
     for (ratio, run) in differ.iter().take(LISTED_RUNS) {
         let text = format!(
             "{}: {} by the archive, {} steady ({:+.1} %)",
-            run.log,
+            run.trial.file,
             significant(run.median_pps.unwrap_or(0.0), 4),
-            significant(run.sound_pps.unwrap_or(0.0), 4),
+            significant(run.trial.sound.unwrap_or(0.0), 4),
             100.0 * ratio
         );
         page.item("- ", &text, Tone::Plain);

@@ -52,18 +52,14 @@ impl std::fmt::Display for Era {
     }
 }
 
-/// A word that names no era.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no generation of ministat is called {0:?}: old (to 2015, Debian), mid (2015-16), fb11 (FreeBSD 11) or new (FreeBSD 12 and later)"
-)]
-pub struct ParseEraError(String);
-
 impl FromStr for Era {
-    type Err = ParseEraError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Era::ALL.into_iter().find(|e| e.name() == text).ok_or_else(|| ParseEraError(text.into()))
+    fn from_str(text: &str) -> Result<Self, String> {
+        const ERAS: &str =
+            "old (to 2015, Debian), mid (2015-16), fb11 (FreeBSD 11) or new (FreeBSD 12 and later)";
+        let found = Era::ALL.into_iter().find(|e| e.name() == text);
+        found.ok_or_else(|| format!("no generation of ministat is called {text:?}: {ERAS}"))
     }
 }
 

@@ -1,15 +1,9 @@
 //! Numbers as C's strtod reads them, to the last bit; plain decimals are read fast.
 
 /// Why a word is no number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NumberError {
-    /// It is something else.
-    None,
-    /// NaN or infinity by name.
-    NotFinite,
-    /// Beyond what a floating-point number can hold.
-    TooLarge,
-}
+pub(super) const NOT_A_NUMBER: &str = "is not a number";
+pub(super) const NOT_FINITE: &str = "is no measured value: leave it out, or make the line a comment (#)";
+pub(super) const TOO_LARGE: &str = "is too large for a floating-point number";
 
 /// Exact powers of ten: up to 10^22 they have no more than 53 bits.
 const POWERS: [f64; 23] = [
@@ -59,23 +53,23 @@ fn digits(mut number: u64, mut bytes: &[u8]) -> (u64, &[u8]) {
 }
 
 /// A word that is a number from its beginning to its end; blanks before it are allowed, as in C.
-pub(super) fn number(word: &[u8]) -> Result<f64, NumberError> {
+pub(super) fn number(word: &[u8]) -> Result<f64, &'static str> {
     let blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
     let start = word.iter().position(|byte| !blank(byte)).unwrap_or(word.len());
     let word = &word[start..];
     if let Some((value, [])) = plain_decimal(word) {
         return Ok(value);
     }
-    let text = std::str::from_utf8(word).map_err(|_| NumberError::None)?;
+    let text = std::str::from_utf8(word).map_err(|_| NOT_A_NUMBER)?;
     let value = match text.parse::<f64>() {
         Ok(value) => value,
-        Err(_) => hexadecimal(text).ok_or(NumberError::None)?,
+        Err(_) => hexadecimal(text).ok_or(NOT_A_NUMBER)?,
     };
     let named = text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_alphabetic());
     match value.is_finite() {
         true => Ok(value),
-        false if named => Err(NumberError::NotFinite),
-        false => Err(NumberError::TooLarge),
+        false if named => Err(NOT_FINITE),
+        false => Err(TOO_LARGE),
     }
 }
 
@@ -173,23 +167,23 @@ mod tests {
             assert_eq!(number(text.as_bytes()).map(f64::to_bits), Ok(value.to_bits()), "{text}");
         }
         for text in ["0x", "0x.", "0x1p", "0x1p+", "0xg", "x1", "0x1.2.3", "0x+1"] {
-            assert_eq!(number(text.as_bytes()), Err(NumberError::None), "{text}");
+            assert_eq!(number(text.as_bytes()), Err(NOT_A_NUMBER), "{text}");
         }
-        assert_eq!(number(b"0x1p1024"), Err(NumberError::TooLarge));
-        assert_eq!(number(b"0x1.fffffffffffff8p1023"), Err(NumberError::TooLarge));
+        assert_eq!(number(b"0x1p1024"), Err(TOO_LARGE));
+        assert_eq!(number(b"0x1.fffffffffffff8p1023"), Err(TOO_LARGE));
     }
 
     #[test]
     fn only_whole_words_are_numbers() {
         for text in ["", ".", "-", "+", "1x", "1e", "e5", "1 2", "--1", "1_0", "1,5", "\u{ff11}", "nan(1)"] {
-            assert_eq!(number(text.as_bytes()), Err(NumberError::None), "{text}");
+            assert_eq!(number(text.as_bytes()), Err(NOT_A_NUMBER), "{text}");
         }
         for text in ["nan", "-NaN", "inf", "+Infinity"] {
-            assert_eq!(number(text.as_bytes()), Err(NumberError::NotFinite), "{text}");
+            assert_eq!(number(text.as_bytes()), Err(NOT_FINITE), "{text}");
         }
-        assert_eq!(number(b"-1e400"), Err(NumberError::TooLarge));
+        assert_eq!(number(b"-1e400"), Err(TOO_LARGE));
         assert_eq!(number(b"\x0b 1e-400"), Ok(0.0));
-        assert_eq!(number(b"1\xff"), Err(NumberError::None));
+        assert_eq!(number(b"1\xff"), Err(NOT_A_NUMBER));
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! Points out of text: one column of lines, as ministat reads them, and fast.
 
-use super::number::{NumberError, number, plain_decimal};
+use super::number::{number, plain_decimal};
 
 /// Longest line that is read, in bytes: whatever has longer ones is no table of figures.
 pub const MAX_LINE: usize = 1 << 20;
@@ -59,27 +59,14 @@ pub struct PointsError {
     /// The line, counted from 1.
     pub line: u64,
     /// What is wrong with it.
-    pub problem: Problem,
+    pub problem: String,
 }
 
-/// What can be wrong with a line.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
-    /// Something else than a number is in the column.
-    #[error("{0:?} is not a number")]
-    NotANumber(String),
-    /// NaN or infinity: nothing can be said of a set that has it.
-    #[error("{0:?} is no measured value: leave it out, or make the line a comment (#)")]
-    NotFinite(String),
-    /// A number beyond 1.8e308.
-    #[error("{0:?} is too large for a floating-point number")]
-    TooLarge(String),
-    /// A zero byte, which no text has.
-    #[error("a zero byte: this is no text file")]
-    ZeroByte,
-    /// Longer than [`MAX_LINE`].
-    #[error("longer than {MAX_LINE} bytes: this is not a file of numbers")]
-    TooLong,
+impl PointsError {
+    fn too_long(line: u64) -> Self {
+        let problem = format!("longer than {MAX_LINE} bytes: this is not a file of numbers");
+        PointsError { line, problem }
+    }
 }
 
 /// Reads points out of text that comes in pieces of any length.
@@ -148,7 +135,7 @@ impl PointReader {
 
     fn begin(&mut self, bytes: &[u8]) -> Result<(), PointsError> {
         if self.begun.len() + bytes.len() > MAX_LINE {
-            return Err(PointsError { line: self.lines + 1, problem: Problem::TooLong });
+            return Err(PointsError::too_long(self.lines + 1));
         }
         self.begun.extend_from_slice(bytes);
         Ok(())
@@ -157,22 +144,19 @@ impl PointReader {
     /// Reads a line without its end.
     fn line(&mut self, line: &[u8]) -> Result<(), PointsError> {
         self.lines += 1;
-        let of = |problem| PointsError { line: self.lines, problem };
         if line.len() > MAX_LINE {
-            return Err(of(Problem::TooLong));
+            return Err(PointsError::too_long(self.lines));
         }
         // As C's isspace: carriage returns of other systems go as well.
         let blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
         let length = line.iter().rposition(|byte| !blank(byte)).map_or(0, |last| last + 1);
         let Some(word) = self.columns.word(&line[..length]) else { return Ok(()) };
-        let shown = || String::from_utf8_lossy(&word[..word.len().min(40)]).into_owned();
-        let point = number(word).map_err(|error| {
-            of(match error {
-                _ if word.contains(&0) => Problem::ZeroByte,
-                NumberError::None => Problem::NotANumber(shown()),
-                NumberError::NotFinite => Problem::NotFinite(shown()),
-                NumberError::TooLarge => Problem::TooLarge(shown()),
-            })
+        let point = number(word).map_err(|why| {
+            let problem = match word.contains(&0) {
+                true => "a zero byte: this is no text file".into(),
+                false => format!("{:?} {why}", String::from_utf8_lossy(&word[..word.len().min(40)])),
+            };
+            PointsError { line: self.lines, problem }
         })?;
         self.points.push(point);
         Ok(())
@@ -223,7 +207,7 @@ mod tests {
         let long = "1 ".repeat(MAX_LINE);
         for piece in [4096, usize::MAX] {
             let error = read_in_pieces(&Columns::default(), long.as_bytes(), piece).unwrap_err();
-            assert_eq!(error, PointsError { line: 1, problem: Problem::TooLong });
+            assert_eq!(error, PointsError::too_long(1));
         }
     }
 

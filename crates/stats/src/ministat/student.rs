@@ -48,18 +48,15 @@ impl std::fmt::Display for Confidence {
     }
 }
 
-/// A level that ministat has no quantiles for.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a confidence level of ministat: 80, 90, 95, 98, 99 or 99.5")]
-pub struct ParseConfidenceError(String);
-
 impl FromStr for Confidence {
-    type Err = ParseConfidenceError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let value: Result<f64, _> = text.trim_start().parse();
         let level = value.ok().and_then(|v| LEVELS.iter().position(|(percent, _)| *percent == v));
-        level.map(Confidence).ok_or_else(|| ParseConfidenceError(text.into()))
+        level.map(Confidence).ok_or_else(|| {
+            format!("{text:?} is not a confidence level of ministat: 80, 90, 95, 98, 99 or 99.5")
+        })
     }
 }
 

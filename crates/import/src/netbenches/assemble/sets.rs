@@ -6,7 +6,7 @@ use crate::netbenches::info::Info;
 use crate::netbenches::matching::{self, Found, Seeker};
 use crate::netbenches::method::Medians;
 use crate::netbenches::runs::{Received, Sent, raw_suffix, set_stem};
-use crate::netbenches::{Published, Rule, Run, Set, agreement, facts, layout};
+use crate::netbenches::{ImportedSlot, Published, Rule, Run, Set, agreement, facts, layout};
 use linerate_hosts::pktgen::Command;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -49,13 +49,14 @@ impl Assembly {
             sets.push(context.set(logs, found, published));
         }
         for published in medians.into_iter().flatten() {
-            let name = matching::stem(&published.file).to_string();
-            sets.push(Set { name, published: Some(published), ..Set::default() });
+            let set = matching::stem(&published.file).to_string();
+            let slot = ImportedSlot { set, published: Some(published), ..ImportedSlot::default() };
+            sets.push(Set { slot, ..Set::default() });
         }
         for set in &mut sets {
             describe(set, group, configs);
         }
-        sets.sort_by(|a, b| (a.directory(), &a.name).cmp(&(b.directory(), &b.name)));
+        sets.sort_by(|a, b| (a.directory(), &a.slot.set).cmp(&(b.directory(), &b.slot.set)));
         sets
     }
 
@@ -109,34 +110,39 @@ impl Context {
         let by = rule.unwrap_or_else(|| {
             published.as_ref().map_or(Rule::Mean, |p| agreement::likelier(&all, &p.values))
         });
-        let mut set = Set {
-            name: super::shown_name(&logs.folder, &logs.name),
+        let slot = ImportedSlot {
+            set: super::shown_name(&logs.folder, &logs.name),
             profiling: logs.profiling,
             agrees: found.map(|f| f.agrees.is_some()),
             rule,
             facts: logs.info.as_ref().map(|i| i.facts.clone()).unwrap_or_default(),
+            ..ImportedSlot::default()
+        };
+        let mut set = Set {
+            slot,
             image: logs.info.as_ref().and_then(Info::image_revision).map(String::from),
             frame_length: self.frame_length(&logs),
             ..Set::default()
         };
-        self.commands(&mut set, &logs);
-        set.disagreement = match (&published, set.agrees) {
+        let slot = &mut set.slot;
+        self.commands(slot, &logs);
+        slot.disagreement = match (&published, slot.agrees) {
             (Some(published), Some(false)) => Some(self.disagreement(&logs, published, by)),
             _ => None,
         };
         if let (Some(found), Some(published)) = (found, &published) {
-            set.problems.extend(remarks(&logs, found, published));
+            slot.problems.extend(remarks(&logs, found, published));
         }
         let numbered = logs.runs.iter().any(|(number, _)| number.is_some());
         for (number, log) in logs.runs {
             let offered = self.offered(&log);
             let mut run = run(number, log, by, offered);
             if number.is_none() && numbered {
-                run.problems.push("no run number in its name: no part of the set's medians".into());
+                run.trial.problems.push("no run number in its name: no part of the set's medians".into());
             }
             set.runs.push(run);
         }
-        set.published = published;
+        set.slot.published = published;
         set
     }
 
@@ -156,10 +162,10 @@ impl Context {
     }
 
     /// Facts of the command lines of the set's first run that has them.
-    fn commands(&self, set: &mut Set, logs: &Logs) {
+    fn commands(&self, slot: &mut ImportedSlot, logs: &Logs) {
         let mut put = |end: &str, command: &Command| {
             for (name, value) in command.facts() {
-                set.facts.entry(format!("{end}.{name}")).or_insert(value);
+                slot.facts.entry(format!("{end}.{name}")).or_insert(value);
             }
         };
         if let Some(command) = logs.runs.iter().find_map(|(_, log)| log.content.command.as_ref()) {
@@ -273,32 +279,29 @@ fn remarks(logs: &Logs, found: Found, published: &Published) -> Vec<String> {
 }
 
 fn run(number: Option<u32>, log: Filed<Received>, by: Rule, offered: Option<f64>) -> Run {
-    let received = log.content;
-    Run {
-        log: log.path,
-        number,
-        samples: received.points,
-        lines: received.lines,
-        median_pps: received.medians.map(|m| m.by(by)),
-        sound_pps: received.steady.map(|s| s.median),
-        sound_samples: received.steady.map_or(0, |s| s.samples),
-        sound_first: received.steady.map_or(0, |s| s.first),
-        offered_pps: offered,
-        problems: received.problems,
-        log_samples: received.samples,
-    }
+    let Received { mut run, medians, .. } = log.content;
+    let rule = match by {
+        Rule::Mean => "mean of the two middle samples",
+        Rule::Upper => "upper of the two middle samples",
+    };
+    run.trial.file = log.path;
+    run.trial.number = number;
+    run.trial.method = format!("median of the archive's lines, {rule}, 8 significant digits");
+    run.median_pps = medians.map(|m| m.by(by));
+    run.offered_pps = offered;
+    run
 }
 
-/// Configuration, generator's variant, family and description.
+/// Family and description.
 fn describe(set: &mut Set, group: &str, configs: &Configs) {
-    set.config = set.facts.get(facts::CONFIG).cloned();
-    set.pktgen = set.facts.get(facts::PKTGEN).cloned();
-    let parts: Vec<&str> = set.name.split('.').collect();
+    let slot = &mut set.slot;
+    let parts: Vec<&str> = slot.set.split('.').collect();
     let named = parts.iter().find(|p| matches!(**p, "inet4" | "inet6")).map(|p| p.to_string());
-    set.family = named.or_else(|| set.facts.get("sender.family").cloned());
-    let mut names: Vec<&str> = set.config.as_deref().into_iter().chain([set.name.as_str()]).collect();
+    set.family = named.or_else(|| slot.facts.get("sender.family").cloned());
+    let config = slot.facts.get(facts::CONFIG).map(String::as_str);
+    let mut names: Vec<&str> = config.into_iter().chain([slot.set.as_str()]).collect();
     names.extend(&parts);
     if let Some(description) = configs.find(group, &names) {
-        set.description = description.clone();
+        slot.description = description.clone();
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::netbenches::Published;
+use crate::netbenches::{ImportedSlot, Published, Rule};
 
 fn directory() -> ResultDirectory {
     let sample = |time_us, packets| {
@@ -15,41 +15,49 @@ fn directory() -> ResultDirectory {
         )
     };
     let good = Run {
-        log: "r/bench.a.inet4.1.receiver".into(),
-        number: Some(1),
-        samples: 3,
-        lines: Some((16, 20)),
+        trial: ImportedTrial {
+            file: "r/bench.a.inet4.1.receiver".into(),
+            number: Some(1),
+            samples: Some(3),
+            lines: Some((16, 20)),
+            sound: Some(995.0),
+            steady: Some((0, 3)),
+            ..ImportedTrial::default()
+        },
         median_pps: Some(990.0),
-        sound_pps: Some(995.0),
-        sound_samples: 3,
         offered_pps: Some(1100.0),
         log_samples: vec![sample(5_000_000, 1000), sample(6_000_000, 980)],
-        ..Run::default()
     };
-    let failed =
-        Run { log: "r/bench.a.inet4.2.receiver".into(), problems: vec!["empty".into()], ..Run::default() };
+    let failed = ImportedTrial {
+        file: "r/bench.a.inet4.2.receiver".into(),
+        problems: vec!["empty".into()],
+        ..ImportedTrial::default()
+    };
+    let failed = Run { trial: failed, ..Run::default() };
     let published = |values: &[f64]| {
         Some(Published { file: "r/a.inet4.pps".into(), values: values.to_vec(), ..Published::default() })
     };
     let logged = Set {
-        name: "a.inet4".into(),
+        slot: ImportedSlot {
+            set: "a.inet4".into(),
+            published: published(&[990.0]),
+            agrees: Some(true),
+            rule: Some(Rule::Mean),
+            facts: [
+                ("sender.flows".to_string(), "2000".to_string()),
+                (facts::START_UTC.into(), "2016-01-28T20:08:08Z".into()),
+            ]
+            .into(),
+            ..ImportedSlot::default()
+        },
         family: Some("inet4".into()),
         runs: vec![good, failed],
-        published: published(&[990.0]),
-        agrees: Some(true),
-        rule: Some(Rule::Mean),
         frame_length: Some(60),
-        facts: [
-            ("sender.flows".to_string(), "2000".to_string()),
-            (facts::START_UTC.into(), "2016-01-28T20:08:08Z".into()),
-        ]
-        .into(),
         ..Set::default()
     };
     let only = Set {
-        name: "a".into(),
+        slot: ImportedSlot { set: "a".into(), published: published(&[7.0, 8.0]), ..ImportedSlot::default() },
         family: Some("inet4".into()),
-        published: published(&[7.0, 8.0]),
         ..Set::default()
     };
     ResultDirectory {

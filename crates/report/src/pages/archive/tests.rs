@@ -1,26 +1,35 @@
 use super::*;
 use crate::format::Style;
-use linerate_import::netbenches::{FileProblem, Published};
+use linerate_import::netbenches::{FileProblem, ImportedSlot, ImportedTrial, Published};
 
 fn run(log: &str, median: Option<f64>, sound: Option<f64>) -> Run {
-    Run { log: log.into(), median_pps: median, sound_pps: sound, ..Run::default() }
+    let trial = ImportedTrial { file: log.into(), sound, ..ImportedTrial::default() };
+    Run { trial, median_pps: median, ..Run::default() }
 }
 
 fn example() -> Archive {
     let agreeing = Set {
-        name: "a".into(),
+        slot: ImportedSlot {
+            set: "a".into(),
+            published: Some(Published {
+                file: "r/a.pps".into(),
+                values: vec![1000.0],
+                ..Published::default()
+            }),
+            agrees: Some(true),
+            rule: Some(Rule::Upper),
+            ..ImportedSlot::default()
+        },
         runs: vec![run("r/bench.a.1.receiver", Some(1000.0), Some(1030.0))],
-        published: Some(Published { file: "r/a.pps".into(), values: vec![1000.0], ..Published::default() }),
-        agrees: Some(true),
-        rule: Some(Rule::Upper),
         ..Set::default()
     };
     let mut edited = agreeing.clone();
-    edited.name = "b".into();
+    edited.slot.set = "b".into();
     edited.runs = vec![run("r/bench.b.1.receiver", Some(1000.0), Some(1001.0))];
-    (edited.agrees, edited.rule) = (Some(false), None);
-    edited.disagreement = Some("dropped by hand: run 2 (1)".into());
-    let alone = Set { name: "c".into(), runs: Vec::new(), agrees: None, rule: None, ..agreeing.clone() };
+    (edited.slot.agrees, edited.slot.rule) = (Some(false), None);
+    edited.slot.disagreement = Some("dropped by hand: run 2 (1)".into());
+    let slot = ImportedSlot { set: "c".into(), agrees: None, rule: None, ..agreeing.slot.clone() };
+    let alone = Set { slot, runs: Vec::new(), ..agreeing.clone() };
     let directory =
         ResultDirectory { path: "r".into(), sets: vec![agreeing, edited, alone], ..Default::default() };
     let problem = FileProblem {
@@ -58,7 +67,7 @@ fn the_answer_the_counts_the_disagreements_and_what_is_broken() {
 #[test]
 fn lines_keep_within_the_width_and_are_ascii() {
     let mut odd = example();
-    odd.directories[0].sets[1].disagreement = Some("\u{1b}[31m\u{e9} differs".repeat(20));
+    odd.directories[0].sets[1].slot.disagreement = Some("\u{1b}[31m\u{e9} differs".repeat(20));
     let text = archive(&odd).text(Style { color: false, width: 60 });
     assert!(text.lines().all(|l| l.len() <= 60 && l.bytes().all(|b| (b' '..=b'~').contains(&b))), "{text}");
 }
