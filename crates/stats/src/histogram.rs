@@ -41,20 +41,18 @@ impl Histogram {
 
     /// Adds one value.
     pub fn record(&mut self, ns: u64) {
-        let index = bucket(ns) as u16;
-        match self.buckets.binary_search_by_key(&index, |b| b.0) {
-            Ok(at) => self.buckets[at].1 += 1,
-            Err(at) => self.buckets.insert(at, (index, 1)),
-        }
+        self.add(bucket(ns) as u16, 1);
     }
 
     /// Adds all of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
-        for &(index, n) in &other.buckets {
-            match self.buckets.binary_search_by_key(&index, |b| b.0) {
-                Ok(at) => self.buckets[at].1 += n,
-                Err(at) => self.buckets.insert(at, (index, n)),
-            }
+        other.buckets.iter().for_each(|(index, n)| self.add(*index, *n));
+    }
+
+    fn add(&mut self, index: u16, n: u64) {
+        match self.buckets.binary_search_by_key(&index, |b| b.0) {
+            Ok(at) => self.buckets[at].1 += n,
+            Err(at) => self.buckets.insert(at, (index, n)),
         }
     }
 

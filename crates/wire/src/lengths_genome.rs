@@ -3,21 +3,11 @@
 use crate::WireError;
 use crate::lengths::{FrameMix, MAX_PATTERN, malformed, parse_len, pattern_length};
 
-/// The lengths of RFC 6985 section 4, with FCS as the RFC 2544 sizes are.
+/// The lengths of the letters a to j (RFC 6985 section 4), with FCS as the RFC 2544 sizes are.
+const STANDARD: [u16; 10] = [64, 128, 256, 512, 1024, 1280, 1518, 2112, 9000, 16_000];
+
 fn standard(letter: char) -> Option<u16> {
-    Some(match letter {
-        'a' => 64,
-        'b' => 128,
-        'c' => 256,
-        'd' => 512,
-        'e' => 1024,
-        'f' => 1280,
-        'g' => 1518,
-        'h' => 2112,
-        'i' => 9000,
-        'j' => 16_000,
-        _ => return None,
-    })
+    STANDARD.into_iter().zip('a'..='j').find(|(_, known)| *known == letter).map(|(len, _)| len)
 }
 
 /// Reads `letters[{table}]`. `text` is the whole for error messages.

@@ -63,7 +63,7 @@ impl FrameTemplate {
             l3: spec.l2_len(),
             ports: l4 + spec.transport.ports_offset(),
             check: l4 + spec.transport.checksum_offset(),
-            signature: spec.signature_offset(),
+            signature: spec.header_len(),
         };
         let bytes = static_bytes(spec, usize::from(len_fcs) - FCS_LEN);
         let sums = base_sums(spec, &bytes);

@@ -114,25 +114,16 @@ fn plain(line: &str) -> String {
     if line.starts_with('|') { line.into() } else { line.split_whitespace().collect::<Vec<_>>().join(" ") }
 }
 
-fn figure(block: &Block, row: String, column: &str, printed: &str) -> Figure {
-    Figure {
-        illustration: block.illustration.clone(),
-        caption: block.caption.clone(),
-        row,
-        column: column.into(),
-        printed: printed.into(),
-        computed: None,
-        state: State::NoData,
-        note: None,
-        sources: block.sources.clone(),
-    }
+fn figure(block: &Block, row: &str, column: &str, printed: &str) -> Figure {
+    let of = Figure::new((&block.illustration, &block.caption), row, column, printed);
+    Figure { sources: block.sources.clone(), ..of }
 }
 
 fn with_data(block: &Block, numbers: &[(String, String, usize, &'static str)]) -> Vec<Figure> {
     let judged = numbers.iter().map(|(printed, computed, row, column)| Figure {
         computed: Some(computed.clone()),
         state: if printed == computed { State::Agrees } else { State::WrongInPrint },
-        ..figure(block, format!("set {}", row + 1), column, printed)
+        ..figure(block, &format!("set {}", row + 1), column, printed)
     });
     judged.collect()
 }
@@ -148,5 +139,5 @@ fn without_data(block: &Block, printed: &PrintedBlock, eras: &[String]) -> Figur
             eras.join(", ")
         ),
     };
-    Figure { note: Some(note), ..figure(block, format!("{rows} sets"), "block", "a block of ministat") }
+    Figure { note: Some(note), ..figure(block, &format!("{rows} sets"), "block", "a block of ministat") }
 }

@@ -2,7 +2,7 @@
 
 use super::evidence::Evidence;
 use super::mapping::{Table, TableRow};
-use super::printed::{Fit, Printed, says_no_difference};
+use super::printed::{Printed, says_no_difference};
 use super::{Figure, State};
 use linerate_stats::ministat::{Confidence, Dataset, Difference, Era, difference, format_g};
 
@@ -34,17 +34,8 @@ pub fn row(table: &Table, row: &TableRow, era: Era, evidence: &Evidence) -> Vec<
 }
 
 fn figure(table: &Table, row: &TableRow, column: &str, printed: &str, sources: Vec<String>) -> Figure {
-    Figure {
-        illustration: table.illustration.clone(),
-        caption: table.caption.clone(),
-        row: row.setup.clone(),
-        column: column.into(),
-        printed: printed.into(),
-        computed: None,
-        state: State::NoData,
-        note: row.missing.clone(),
-        sources,
-    }
+    let of = Figure::new((&table.illustration, &table.caption), &row.setup, column, printed);
+    Figure { note: row.missing.clone(), sources, ..of }
 }
 
 fn median(
@@ -66,22 +57,13 @@ fn median(
     };
     let found = if set.sorted().is_empty() { 0.0 } else { set.summary(era).median };
     figure.computed = Some(rate(found, &printed));
-    let fit = printed.fits(found);
-    figure.state = state(fit);
-    figure.note = match (fit, source) {
-        (Fit::Not, Some(source)) => Some(explain(&printed, found, set, source, era, evidence)),
+    figure.state = printed.fits(found);
+    figure.note = match (figure.state, source) {
+        (State::WrongInPrint, Some(source)) => Some(explain(&printed, found, set, source, era, evidence)),
         _ if set.sorted().is_empty() => Some("no run gave a figure".into()),
         _ => None,
     };
     figure
-}
-
-fn state(fit: Fit) -> State {
-    match fit {
-        Fit::Rounded => State::Agrees,
-        Fit::Truncated => State::Truncated,
-        Fit::Not => State::WrongInPrint,
-    }
 }
 
 /// What the printed figure may be instead: a slip of the last digit, another figure of the same runs, the median of other runs of
@@ -94,7 +76,7 @@ fn explain(
     era: Era,
     evidence: &Evidence,
 ) -> String {
-    let is = |value: f64| printed.fits(value) != Fit::Not;
+    let is = |value: f64| printed.fits(value) != State::WrongInPrint;
     let summary = set.summary(era);
     let mut may_be = Vec::new();
     if ((found - printed.value) / printed.step).abs() < 2.0 {
@@ -136,12 +118,8 @@ fn of_difference(table: &Table, row: &TableRow, found: Option<&Difference>, empt
     figure.note = None;
     figure.state = match Printed::difference(text) {
         Some(printed) if found.proven => {
-            let fits = [printed[0].fits(found.percent), printed[1].fits(found.percent_error)];
-            match fits {
-                [Fit::Not, _] | [_, Fit::Not] => State::WrongInPrint,
-                [Fit::Rounded, Fit::Rounded] => State::Agrees,
-                _ => State::Truncated,
-            }
+            // The worse of the two.
+            printed[0].fits(found.percent).max(printed[1].fits(found.percent_error))
         }
         None if !found.proven && says_no_difference(text) => State::Agrees,
         _ => State::WrongInPrint,

@@ -10,7 +10,7 @@ pub struct Mapping {
     /// The document: author, title, year.
     pub document: String,
     /// The generation of ministat that it was made with: `old`, `mid`, `fb11` or `new`.
-    #[serde(deserialize_with = "era")]
+    #[serde(deserialize_with = "linerate_wire::text::deserialize")]
     pub era: Era,
     /// Tables of medians.
     #[serde(default, rename = "table")]
@@ -161,10 +161,6 @@ fn two_or_none(row: &TableRow) -> Result<(), String> {
         (0, None) => Err("name two sources, or say in 'missing' why there are none".into()),
         (n, _) => Err(format!("two sources are needed, one for each column, and {n} are named")),
     }
-}
-
-fn era<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Era, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
 }
 
 #[cfg(test)]

@@ -48,6 +48,23 @@ pub struct Figure {
     pub sources: Vec<String>,
 }
 
+impl Figure {
+    /// A figure of an illustration that nothing is known of yet.
+    fn new((illustration, caption): (&str, &str), row: &str, column: &str, printed: &str) -> Self {
+        Figure {
+            illustration: illustration.into(),
+            caption: caption.into(),
+            row: row.into(),
+            column: column.into(),
+            printed: printed.into(),
+            computed: None,
+            state: State::NoData,
+            note: None,
+            sources: Vec::new(),
+        }
+    }
+}
+
 /// What comes of a printed figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -1,5 +1,7 @@
 //! Figures as they are printed: their value, and how many digits of it are there to be judged.
 
+use super::State;
+
 /// A printed number with its unit's factor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Printed {
@@ -7,17 +9,6 @@ pub struct Printed {
     pub value: f64,
     /// What the last digit counts: 1e4.
     pub step: f64,
-}
-
-/// How a printed figure agrees with a computed one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fit {
-    /// It is the nearest number with so many digits.
-    Rounded,
-    /// Digits were cut off where one would have rounded up.
-    Truncated,
-    /// Neither.
-    Not,
 }
 
 impl Printed {
@@ -50,15 +41,16 @@ impl Printed {
         Some([percent(difference)?, percent(error)?])
     }
 
-    /// Whether a computed value may be printed like this.
-    pub fn fits(&self, computed: f64) -> Fit {
+    /// Whether a computed value may be printed like this: as the nearest number with so many digits, or with digits cut off where one
+    /// would have rounded up.
+    pub fn fits(&self, computed: f64) -> State {
         // What is printed lies on a grid of its last digit; binary fractions miss it by a trifle.
         let steps = computed / self.step;
         let printed = (self.value / self.step).round();
         match () {
-            () if (steps - printed).abs() <= 0.5 + 1e-6 => Fit::Rounded,
-            () if steps.trunc() == printed => Fit::Truncated,
-            () => Fit::Not,
+            () if (steps - printed).abs() <= 0.5 + 1e-6 => State::Agrees,
+            () if steps.trunc() == printed => State::Truncated,
+            () => State::WrongInPrint,
         }
     }
 }
@@ -166,12 +158,12 @@ mod tests {
     #[test]
     fn rounding_is_told_from_cutting_off() {
         let printed = Printed::rate("4.82 Mpps").unwrap();
-        assert_eq!(printed.fits(4_820_400.0), Fit::Rounded);
-        assert_eq!(printed.fits(4_829_581.5), Fit::Truncated);
-        assert_eq!(printed.fits(4_830_000.0), Fit::Not);
-        assert_eq!(Printed::rate("14.8 Mpps").unwrap().fits(14_799_082.0), Fit::Rounded);
-        assert_eq!(Printed::number("-19.08").unwrap().fits(-19.0895), Fit::Truncated);
-        assert_eq!(Printed::rate("0 Mpps").unwrap().fits(0.0), Fit::Rounded);
+        assert_eq!(printed.fits(4_820_400.0), State::Agrees);
+        assert_eq!(printed.fits(4_829_581.5), State::Truncated);
+        assert_eq!(printed.fits(4_830_000.0), State::WrongInPrint);
+        assert_eq!(Printed::rate("14.8 Mpps").unwrap().fits(14_799_082.0), State::Agrees);
+        assert_eq!(Printed::number("-19.08").unwrap().fits(-19.0895), State::Truncated);
+        assert_eq!(Printed::rate("0 Mpps").unwrap().fits(0.0), State::Agrees);
     }
 
     #[test]
@@ -189,7 +181,7 @@ mod tests {
         #[test]
         fn what_was_rounded_fits(value in 1.0f64..1e8, decimals in 0usize..4) {
             let text = format!("{:.decimals$} Mpps", value / 1e6);
-            prop_assert_eq!(Printed::rate(&text).unwrap().fits(value), Fit::Rounded);
+            prop_assert_eq!(Printed::rate(&text).unwrap().fits(value), State::Agrees);
         }
 
         #[test]

@@ -38,7 +38,7 @@ fn too_few(c: &Comparison, counted: &str, settings: &Settings) -> String {
         format!(" (p {} by Welch's t test, which takes the values for normal)", p_value(w.p))
     });
     let so_far = match relative(c) {
-        Some(told) if told.difference().0.value != 0.0 => {
+        Some(told) if told.difference.value != 0.0 => {
             format!("; so far {other} is {} {reference}{welch}", told_claim(&told, settings).0)
         }
         _ => String::new(),
@@ -46,32 +46,28 @@ fn too_few(c: &Comparison, counted: &str, settings: &Settings) -> String {
     format!("{counted} are too few to show a difference between {reference} and {other}{so_far}.")
 }
 
-/// A difference as it is best told: in percent, in multiples or in units.
-enum Told {
+/// A difference as it is best told: of a ratio or of medians in percent, or else in units.
+struct Told {
+    /// In percent or units, 0 for no difference.
+    difference: Shift,
+    /// ` %`, or nothing.
+    unit: &'static str,
     /// Ratio of the other to the reference.
-    Ratio(Shift),
-    /// Percent of the reference's median.
-    Percent(Shift),
-    /// The values' unit.
-    Units(Shift),
+    ratio: Option<Shift>,
 }
 
 fn relative(c: &Comparison) -> Option<Told> {
-    c.ratio.map(Told::Ratio).or(c.shift_percent.map(Told::Percent)).or(c.shift.map(Told::Units))
+    let told = |unit| move |difference| Told { difference, unit, ratio: None };
+    c.ratio.map(Told::of_ratio).or(c.shift_percent.map(told(" %"))).or(c.shift.map(told("")))
 }
 
 impl Told {
-    /// In percent or units, 0 for no difference.
-    fn difference(&self) -> (Shift, &'static str) {
-        match self {
-            Told::Ratio(r) => (r.map(|v| 100.0 * (v - 1.0)), " %"),
-            Told::Percent(s) => (*s, " %"),
-            Told::Units(s) => (*s, ""),
-        }
+    fn of_ratio(ratio: Shift) -> Told {
+        Told { difference: ratio.map(|v| 100.0 * (v - 1.0)), unit: " %", ratio: Some(ratio) }
     }
 
     fn signed_interval(&self, settings: &Settings) -> Option<String> {
-        let (d, unit) = self.difference();
+        let Told { difference: d, unit, .. } = self;
         let (low, high) = (d.low?, d.high?);
         let digits = places(low, high);
         Some(format!("{} interval {low:+.digits$}..{high:+.digits$}{unit}", confidence(settings)))
@@ -80,12 +76,12 @@ impl Told {
 
 /// The difference told as a ratio: `31 % lower than` and `, 95 % interval 28..34 %`.
 pub fn ratio_claim(ratio: Shift, settings: &Settings) -> (String, String) {
-    told_claim(&Told::Ratio(ratio), settings)
+    told_claim(&Told::of_ratio(ratio), settings)
 }
 
 /// The interval of a ratio as a signed one of its difference from 1: `95 % interval -1.2..+0.8 %`.
 pub fn ratio_interval(ratio: Shift, settings: &Settings) -> Option<String> {
-    Told::Ratio(ratio).signed_interval(settings)
+    Told::of_ratio(ratio).signed_interval(settings)
 }
 
 fn claim(c: &Comparison, settings: &Settings) -> (String, String) {
@@ -101,15 +97,13 @@ fn claim(c: &Comparison, settings: &Settings) -> (String, String) {
 
 fn told_claim(told: &Told, settings: &Settings) -> (String, String) {
     let words = settings.words;
-    if let Told::Ratio(r) = told
-        && r.value >= 2.0
-    {
+    if let Some(r) = told.ratio.filter(|r| r.value >= 2.0) {
         let interval = r.low.zip(r.high).map_or(String::new(), |(low, high)| {
             format!(", {} interval {}..{} times", confidence(settings), figure(low, 3), figure(high, 3))
         });
         return (format!("{} times as {} as", figure(r.value, 3), words.as_much), interval);
     }
-    let (d, unit) = told.difference();
+    let Told { difference: d, unit, .. } = *told;
     let (d, word) = if d.value < 0.0 { (turned(d), words.less) } else { (d, words.more) };
     let Some((low, high)) = d.low.zip(d.high) else {
         return (format!("{}{unit} {word} than", figure(d.value, 2)), String::new());

@@ -77,14 +77,14 @@ impl Dataset {
         let (sorted, middle) = (&self.sorted, self.sorted.len() / 2);
         match sorted.get(middle) {
             None => f64::NAN,
-            Some(upper) if sorted.len() % 2 == 1 || !era.averages_middle() => *upper,
+            Some(upper) if sorted.len() % 2 == 1 || era < Era::Mid => *upper,
             Some(upper) => (sorted[middle - 1] + upper) / 2.0,
         }
     }
 
     fn variance(&self, era: Era) -> f64 {
         let n = self.sorted.len() as f64;
-        let squares = match era.has_two_passes() {
+        let squares = match era >= Era::New {
             true => self.squares_around,
             false => self.sum_squares - self.sum * self.sum / n,
         };

@@ -29,7 +29,7 @@ pub fn difference(reference: &Summary, other: &Summary, confidence: Confidence, 
     let pooled = (((n1 - 1.0) * reference.variance + (n2 - 1.0) * other.variance) / z).sqrt();
     let error = t * (pooled * (1.0 / n1 + 1.0 / n2).sqrt());
     let delta = other.avg - reference.avg;
-    let relative_error = if era.propagates_error() {
+    let relative_error = if era >= Era::Fb11 {
         // Of the quotient of two averages, to first order.
         let ratio = other.avg * other.avg / (reference.avg * reference.avg);
         let squares = (n2 - 1.0) * other.variance + (n1 - 1.0) * reference.variance * ratio;

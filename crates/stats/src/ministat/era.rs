@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 /// A generation of ministat's arithmetic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Era {
     /// To 2015, and Debian's package 20150715: the upper middle point is the median, the variance is summed in one pass.
     Old,
@@ -28,21 +28,6 @@ impl Era {
             Era::Fb11 => "fb11",
             Era::New => "new",
         }
-    }
-
-    /// Whether the median of an even count is the mean of the two middle points.
-    pub(super) fn averages_middle(self) -> bool {
-        self != Era::Old
-    }
-
-    /// Whether the relative error is propagated from both sets.
-    pub(super) fn propagates_error(self) -> bool {
-        matches!(self, Era::Fb11 | Era::New)
-    }
-
-    /// Whether the variance is summed around the average.
-    pub(super) fn has_two_passes(self) -> bool {
-        self == Era::New
     }
 }
 
