@@ -198,7 +198,7 @@ pub fn keep(lab: &EmbeddedLab, name: &str) -> Result<String> {
     let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_secs());
     let mut record = LabRecord::begin(name, now);
     record.namespaces = lab.names(name);
-    record.duts = lab.lanes.iter().map(|lane| lane.setup.dut).collect();
+    record.duts = lab.lanes.iter().map(|lane| lane.setup.settings.dut).collect();
     // Written before the first name is made: whatever happens next, the next run knows what to look for.
     registry.write(&record)?;
     if let Err(error) = lab.persist(name) {

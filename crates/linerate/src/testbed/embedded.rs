@@ -101,10 +101,10 @@ impl Embedded {
         for cell in self.prepared.in_group(self.group).collect::<Vec<_>>() {
             let lane = self.lane(cell);
             let setup = &self.lab.lanes[lane].setup;
-            if setup.dut == Dut::TesterBaseline {
+            if setup.settings.dut == Dut::TesterBaseline {
                 continue;
             }
-            let (tracks, states) = (setup.tracks, setup.states);
+            let (tracks, states) = (setup.tracks, setup.settings.states);
             let all = self.prepared.traffic(cell).flows.len();
             let every = tracks && states == States::OneWay;
             let flows = if every { all } else { all.min(ENOUGH_TO_LEARN) };
@@ -166,7 +166,7 @@ impl Embedded {
         let length = Duration::from_nanos(timing.load_ns()) + SETTLE_WITHIN;
         let fresh = self.fresh.get(&cell);
         let stale = fresh.is_some_and(|fresh| fresh.expires_within(Instant::now(), length));
-        let states = lane.setup.states;
+        let states = lane.setup.settings.states;
         if states == States::New || states == States::Established && stale {
             // None that is about to expire may be taken for one that was renewed.
             conntrack::flush(&dut.namespace).context("forgetting the DUT's connections")?;
@@ -183,7 +183,7 @@ impl Embedded {
     fn connections(&mut self, cell: usize, began: Instant, frames: u64) -> Result<Option<Connections>> {
         let lane = &self.lab.lanes[self.lane(cell)];
         let mut fresh = self.fresh.get_mut(&cell);
-        let states = match (lane.setup.states, &mut fresh) {
+        let states = match (lane.setup.settings.states, &mut fresh) {
             (States::Established, Some(fresh)) => {
                 fresh.add(began, frames);
                 States::Established

@@ -230,14 +230,14 @@ impl Prepared {
 
     fn setup(&self, lane: usize, number: usize) -> Result<Setup> {
         let (name, settings) = (self.plan.lanes[lane].variants.join(", "), &self.plan.lanes[lane].settings);
-        let mut setup = setup(&self.plan, lane, number)
-            .map_err(|faults| anyhow!("{name} cannot be set up: {}", faults.join("; ")))?;
+        let mut setup =
+            setup(&self.plan, lane, number).map_err(|fault| anyhow!("{name} cannot be set up: {fault}"))?;
         if setup.tracks {
             setup.room = Some(setup.room.unwrap_or(0).max(flows(&self.plan, lane)));
         }
         if let (Mode::Threaded, Some(Cpus::Count(count))) = (self.mode, settings.cpus.as_ref()) {
             let of_lane = self.roles.dut.iter().copied().take(*count as usize).collect();
-            setup.inside.irq.get_or_insert(of_lane);
+            setup.settings.inside.irq.get_or_insert(of_lane);
         }
         Ok(setup)
     }
@@ -261,7 +261,7 @@ fn position<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
 }
 
 /// The setup of a lane, as lane `number` of a lab.
-fn setup(plan: &Campaign, lane: usize, number: usize) -> Result<Setup, Vec<String>> {
+fn setup(plan: &Campaign, lane: usize, number: usize) -> Result<Setup, String> {
     let families = plan.families(lane);
     let mut settings = plan.lanes[lane].settings.clone();
     if settings.dut == Dut::TesterBaseline {
@@ -316,7 +316,7 @@ pub fn with_reasons(all: Vec<Vec<String>>) -> Vec<Skipped> {
 fn lacking(plan: &Campaign, lane: usize, consent: Consent) -> Vec<String> {
     let setup = match setup(plan, lane, 0) {
         Ok(setup) => setup,
-        Err(faults) => return faults,
+        Err(fault) => return vec![fault],
     };
     let mut reasons = setup.lacking();
     if reasons.is_empty() && consent == Consent::Refused {

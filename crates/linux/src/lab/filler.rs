@@ -8,38 +8,18 @@ use crate::net::netlink::Prefix;
 use linerate_wire::Family;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Most entries of one kind and family.
-pub const MOST: u32 = 1_000_000;
-
-/// How many entries of a table are generated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Filler {
-    pub v4: u32,
-    pub v6: u32,
+/// So many routes of a family: all /24, or /48 in IPv6, as most routes of the Internet are.
+pub fn routes(family: Family, count: u32) -> impl Iterator<Item = Prefix> {
+    let route = match family {
+        Family::V4 => route_v4,
+        Family::V6 => route_v6,
+    };
+    (0u64..).filter_map(route).take(count as usize)
 }
 
-impl Filler {
-    /// So many of a family.
-    pub fn count(&self, family: Family) -> u32 {
-        match family {
-            Family::V4 => self.v4,
-            Family::V6 => self.v6,
-        }
-    }
-
-    /// The routes of a family: all /24, or /48 in IPv6, as most routes of the Internet are.
-    pub fn routes(&self, family: Family) -> impl Iterator<Item = Prefix> + use<> {
-        let route = match family {
-            Family::V4 => route_v4,
-            Family::V6 => route_v6,
-        };
-        (0u64..).filter_map(route).take(self.count(family) as usize)
-    }
-
-    /// The neighbours of a family, with their Ethernet addresses.
-    pub fn neighbours(&self, family: Family) -> impl Iterator<Item = (IpAddr, MacAddr)> + use<> {
-        (0..self.count(family)).map(move |n| neighbour(family, n))
-    }
+/// So many neighbours of a family, with their Ethernet addresses.
+pub fn neighbours(family: Family, count: u32) -> impl Iterator<Item = (IpAddr, MacAddr)> {
+    (0..count).map(move |n| neighbour(family, n))
 }
 
 /// Odd, so that multiplying by it modulo a power of two gives every number once; near the golden ratio, so that neighbours end
@@ -80,15 +60,14 @@ mod tests {
     use crate::net::guard::is_foreign;
     use std::collections::HashSet;
 
-    fn fill(count: u32) -> Filler {
-        Filler { v4: count, v6: count }
-    }
+    /// Most entries that a plan can have of one kind.
+    const MOST: u32 = 1_000_000;
 
     #[test]
     fn a_million_routes_are_distinct_and_none_leads_to_the_test_networks() {
         for (family, expected) in [(Family::V4, 24), (Family::V6, 48)] {
             let mut seen = HashSet::new();
-            for (address, length) in fill(MOST).routes(family) {
+            for (address, length) in routes(family, MOST) {
                 assert!(is_foreign(address), "{address}/{length} takes test frames");
                 assert!(length == expected && seen.insert(address), "{address}/{length}");
             }
@@ -98,7 +77,7 @@ mod tests {
 
     #[test]
     fn prefixes_have_no_bits_beyond_their_length() {
-        for (address, length) in fill(20_000).routes(Family::V4).chain(fill(20_000).routes(Family::V6)) {
+        for (address, length) in routes(Family::V4, 20_000).chain(routes(Family::V6, 20_000)) {
             let beyond = match address {
                 IpAddr::V4(v4) => u128::from(u32::from(v4) << length),
                 IpAddr::V6(v6) => u128::from(v6) << length,
@@ -109,8 +88,8 @@ mod tests {
 
     #[test]
     fn the_same_every_time_and_spread_over_the_whole_space() {
-        let first: Vec<Prefix> = fill(1000).routes(Family::V4).collect();
-        assert_eq!(first, fill(2000).routes(Family::V4).take(1000).collect::<Vec<_>>());
+        let first: Vec<Prefix> = routes(Family::V4, 1000).collect();
+        assert_eq!(first, routes(Family::V4, 2000).take(1000).collect::<Vec<_>>());
         let firsts: HashSet<u8> = first
             .iter()
             .map(|(address, _)| match address {
@@ -124,7 +103,7 @@ mod tests {
     #[test]
     fn neighbours_are_distinct() {
         for family in [Family::V4, Family::V6] {
-            let all: Vec<_> = fill(200_000).neighbours(family).collect();
+            let all: Vec<_> = neighbours(family, 200_000).collect();
             let addresses: HashSet<_> = all.iter().map(|(address, _)| address).collect();
             let macs: HashSet<_> = all.iter().map(|(_, mac)| mac).collect();
             assert_eq!((addresses.len(), macs.len()), (200_000, 200_000));

@@ -30,7 +30,7 @@ impl Lane {
     /// Where a generator addresses its frames to.
     pub fn destination_mac(&self) -> MacAddr {
         match &self.dut {
-            Some(dut) if self.setup.dut.routes() => dut.router[0].mac,
+            Some(dut) if self.setup.settings.dut.routes() => dut.router[0].mac,
             _ => self.receiver.mac,
         }
     }
@@ -41,10 +41,6 @@ impl Lane {
     /// # Errors
     /// The setups differ in more than that; or the new rules cannot be loaded: then the lane has none, and needs another exchange.
     pub fn exchange(&mut self, setup: &Setup) -> Result<(), LabError> {
-        let faults = setup.faults();
-        if !faults.is_empty() {
-            return Err(LabError::Setup { setup: setup.name.clone(), faults });
-        }
         if !self.setup.differs_only_in_rules(setup) {
             return Err(LabError::Unsuitable(format!(
                 "{} differs from {} in more than rules and sysctls: it needs a lane of its own",

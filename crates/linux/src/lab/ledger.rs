@@ -141,8 +141,11 @@ fn reconcile(
                 account.dut.iter().filter(|(n, _)| n.ends_with("_xdp_drops")).map(|(_, n)| n).sum();
             let dropped = grown(|l| l.rx_dropped, &b.inside, &a.inside);
             let ring = grown(tx_dropped, &before.generator, &after.generator);
-            let backlog =
-                if setup.inside.rps.is_some() { dropped.saturating_sub(ring + by_program) } else { 0 };
+            let backlog = if setup.settings.inside.rps.is_some() {
+                dropped.saturating_sub(ring + by_program)
+            } else {
+                0
+            };
             let backlog = backlog.min(inside);
             full(&mut account, BACKLOG, backlog, Side::Dut);
             locate_inside(&mut account, &setup.name, inside - backlog, a.known_drops - b.known_drops);
@@ -273,7 +276,7 @@ mod tests {
         let after = Snapshot { generator: stats(0, 700, 300), receiver: stats(660, 0, 0), dut: Some(dut) };
         let (g, r) = ports(1000, 660);
         let mut setup = Setup::of(Dut::Forwarding);
-        setup.inside.rps = Some(vec![1]);
+        setup.settings.inside.rps = Some(vec![1]);
         let losses = reconcile(&setup, false, &before, &after, &g, &r).losses;
         let places: Vec<(&str, u64)> = losses.iter().map(|l| (l.place.as_str(), l.frames)).collect();
         assert_eq!(places, [("DUT in: receive ring full", 300), (BACKLOG, 40)]);

@@ -9,7 +9,6 @@ mod cards;
 pub mod collectors;
 mod dut;
 pub mod filler;
-mod from_plan;
 mod lane;
 pub mod ledger;
 mod own_rules;
@@ -55,13 +54,6 @@ pub enum LabError {
         doing: String,
         /// What went wrong.
         source: ProcessError,
-    },
-    /// A setup that cannot be, whatever the kernel.
-    #[error("{setup} cannot be set up: {}", .faults.join("; "))]
-    Setup {
-        setup: String,
-        /// All that is wrong with it.
-        faults: Vec<String>,
     },
     /// Settings of the host that are not as they must be, and that nobody agreed to have changed.
     #[error("this lab needs other settings of the whole host, and linerate changes nothing outside its namespaces without consent. By hand: {}", .0.join("; "))]
@@ -155,14 +147,8 @@ impl EmbeddedLab {
     /// No privilege, a setup that cannot be, no consent to what it needs, or something that the kernel does not have; what was
     /// built is gone with the error, and the host as it was.
     pub fn build(spec: LabSpec, setups: &[Setup]) -> Result<Self, LabError> {
-        for setup in setups {
-            let faults = setup.faults();
-            if !faults.is_empty() {
-                return Err(LabError::Setup { setup: setup.name.clone(), faults });
-            }
-        }
         let mut host = Journal::of_this_host().begin();
-        for name in setups.iter().flat_map(|setup| &setup.modules) {
+        for name in setups.iter().flat_map(|setup| &setup.settings.modules) {
             need_module(&mut host, name, spec.host_changes)?;
         }
         let generator = Netns::anonymous()?.with_label("generator");
@@ -194,7 +180,7 @@ impl EmbeddedLab {
 
     fn lane(&self, setup: Setup) -> Result<Lane, LabError> {
         let wiring = Wiring { lab: self, number: self.lanes.len(), setup: &setup };
-        let mut dut = match setup.dut {
+        let mut dut = match setup.settings.dut {
             linerate_plan::settings::Dut::TesterBaseline => {
                 wiring.tester_baseline()?;
                 None
@@ -209,7 +195,7 @@ impl EmbeddedLab {
         let mut host = Vec::new();
         // A veth shows a carrier before its queues are live, and loses what is sent in between.
         if let Some(dut) = &mut dut {
-            if let Some(queues) = setup.inside.queues {
+            if let Some(queues) = setup.settings.inside.queues {
                 // The generator redirects, which needs no queue of its own end.
                 let own = self.spec.queues().max(queues);
                 Ethtool::open(&self.generator)?.set_channels(&generator.name, own, queues)?;
@@ -223,7 +209,7 @@ impl EmbeddedLab {
         self.generator_route.wait_running(generator.index, START_WITHIN)?;
         self.receiver_route.wait_running(receiver.index, START_WITHIN)?;
         let receiver_queues = self.receiver_route.link_by_index(receiver.index)?.num_rx_queues;
-        let shared_queue = setup.inside.queues.is_some_and(|queues| self.spec.shares(queues));
+        let shared_queue = setup.settings.inside.queues.is_some_and(|queues| self.spec.shares(queues));
         let (flows, interrupted) = (self.spec.flows, self.spec.interrupted);
         Ok(Lane { setup, generator, receiver, receiver_queues, shared_queue, dut, host, flows, interrupted })
     }

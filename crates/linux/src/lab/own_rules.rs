@@ -1,7 +1,7 @@
 //! Rule files of users in the embedded lab: loaded with the names of this lab, and asked for the counts of their rules.
 
 use super::addresses::{GENERATOR_SIDE, RECEIVER_SIDE, Side};
-use super::from_plan::LOAD_WITHIN;
+use super::setup::LOAD_WITHIN;
 use super::{Lane, Setup, interface_names};
 use crate::process::Job;
 use linerate_plan::rules::Firewall;
@@ -25,8 +25,7 @@ impl Setup {
         let ends = [end(inside, &GENERATOR_SIDE), end(outside, &RECEIVER_SIDE)];
         let (program, arguments) = file.program();
         let load = Job::new(program, arguments).reading(&file.file, file.mapped(&ends)).within(LOAD_WITHIN);
-        let (tracks, own) = (file.tracks(), OwnRules { file: file.clone(), ends });
-        Setup { rules: vec![load], tracks, own: Some(own), ..self }
+        Setup { rules: vec![load], own: Some(OwnRules { file: file.clone(), ends }), ..self }
     }
 }
 

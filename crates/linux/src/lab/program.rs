@@ -61,7 +61,7 @@ impl DutProgram {
 pub(super) fn attach(dut: &DutEnd, setup: &Setup) -> Result<Attached, LabError> {
     let mut attached = Attached::default();
     let pass = setup.needs_pass().then(DutProgram::pass);
-    for program in DutProgram::of(setup.dut).into_iter().chain(pass) {
+    for program in DutProgram::of(setup.settings.dut).into_iter().chain(pass) {
         let (name, mut ebpf) = (program.name, program.load()?);
         match name {
             "known_duplication" => attach_egress(&mut ebpf, name, dut)?,

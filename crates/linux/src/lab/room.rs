@@ -4,10 +4,11 @@
 //! namespace (`ip netns exec` does that as well). Everything else of the file system is the host's.
 
 use super::LabError;
-use super::setup::Step;
+use super::setup::shell;
 use crate::files::is_plain;
 use crate::net::{self, Netns};
 use crate::process::{Finished, Job};
+use linerate_plan::settings::{Command as Step, File as TextFile};
 use rustix::mount::{MountFlags, mount};
 use rustix::process::{Pid, Signal, chdir, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -59,7 +60,7 @@ pub struct Room {
 
 impl Room {
     /// Makes the room, with these files in its scratch folder.
-    pub(super) fn new(namespace: &Netns, files: &[(String, String)]) -> Result<Room, LabError> {
+    pub(super) fn new(namespace: &Netns, files: &[TextFile]) -> Result<Room, LabError> {
         let scratch = match fs::create_dir_all(SCRATCH) {
             Ok(()) => SCRATCH,
             Err(_) => SCRATCH_WITHOUT_ROOT,
@@ -76,8 +77,8 @@ impl Room {
 
     pub(super) fn run_step(&mut self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<(), LabError> {
         // Even a command that fails may have done half of its work.
-        self.undo.extend(step.undo.clone());
-        self.run(&step.run, interrupted).map(drop)
+        self.undo.extend(step.undo.as_ref().map(|line| shell(step, line)));
+        self.run(&shell(step, &step.run), interrupted).map(drop)
     }
 
     pub(super) fn run(&self, job: &Job, interrupted: Option<&AtomicBool>) -> Result<Finished, LabError> {
@@ -116,11 +117,12 @@ pub(super) fn check_file(path: &str) -> Result<(), &'static str> {
 }
 
 /// Called on a thread inside the namespace, which ends afterwards: the mounts live on through the descriptor.
-fn furnish(scratch: &str, files: &[(String, String)]) -> io::Result<OwnedFd> {
+fn furnish(scratch: &str, files: &[TextFile]) -> io::Result<OwnedFd> {
     net::sysfs::mount_here()?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("linerate", scratch, "tmpfs", flags, c"mode=0700,size=128m")?;
-    for (path, text) in files {
+    for TextFile { path, text } in files {
+        check_file(path).map_err(|why| io::Error::other(format!("file '{path}': {why}")))?;
         let path = Path::new(scratch).join(path);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;

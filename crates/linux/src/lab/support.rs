@@ -8,6 +8,7 @@ use crate::net::{self, Netns, sysctl};
 use crate::process::{self, Input, Job, ProcessError};
 use linerate_plan::campaign::Requirement;
 use linerate_plan::settings::Dut;
+use linerate_wire::Family;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -56,7 +57,7 @@ const TOOL_WITHIN: Duration = Duration::from_secs(10);
 impl Setup {
     /// What it needs.
     pub fn needs(&self) -> Vec<Need> {
-        let links: &[&str] = match self.dut {
+        let links: &[&str] = match self.settings.dut {
             Dut::Bridge | Dut::RoutedBridge | Dut::Nested => &["veth", "bridge"],
             Dut::Macvlan => &["veth", "macvlan"],
             Dut::Vlan => &["veth", "vlan"],
@@ -72,12 +73,15 @@ impl Setup {
             }
             _ => tool(&job.program),
         }));
-        let v6 = self.more_routes.v6 > 0 || self.more_neighbours.v6 > 0;
+        let filled = self.settings.routes.count.max(self.settings.neighbours.count).unwrap_or(0) > 0;
+        let v6 = filled && self.families.contains(&Family::V6);
         needs.extend(self.is_program().then_some(Need::Xdp));
         needs.extend((self.tracks || self.room.is_some()).then_some(Need::Conntrack));
         needs.extend(v6.then_some(Need::Ipv6));
-        needs.extend(self.modules.iter().cloned().map(|name| Need::Requirement(Requirement::Module(name))));
-        needs.extend(self.commands.iter().map(|step| tool(&step.run.program)));
+        needs.extend(
+            self.settings.modules.iter().cloned().map(|name| Need::Requirement(Requirement::Module(name))),
+        );
+        needs.extend((!self.settings.commands.is_empty()).then(|| tool("sh")));
         needs.sort();
         needs.dedup();
         needs

@@ -122,7 +122,7 @@ impl Wiring<'_> {
 
     /// Makes the DUT's namespaces and links, up to what is set on them.
     pub fn dut(&self) -> Result<DutEnd, LabError> {
-        let (kind, label) = (self.setup.dut, self.setup.name.as_str());
+        let (kind, label) = (self.setup.settings.dut, self.setup.name.as_str());
         let names = interface_names(self.number);
         let [card_in, card_out] = ["card-in", "card-out"].map(|name| format!("{name}{}", self.number));
         let cards = match kind {
@@ -161,7 +161,7 @@ impl Wiring<'_> {
         let sides = names.iter().zip(cards).zip([(5, INSIDE_VLAN), (6, OUTSIDE_VLAN)]);
         for ((name, card), (role, tag)) in sides {
             let (lower, address) = (router.below(card)?, mac(self.number, role));
-            match self.setup.dut {
+            match self.setup.settings.dut {
                 Dut::Macvlan => router.route.create_macvlan(name, address, lower)?,
                 _ => router.route.create_vlan(name, address, lower, tag)?,
             }
@@ -227,12 +227,14 @@ impl Wiring<'_> {
     }
 
     fn mtus(&self) -> [u32; 2] {
-        [&self.setup.inside, &self.setup.outside].map(|end| end.mtu.unwrap_or(self.lab.spec.mtu()))
+        [&self.setup.settings.inside, &self.setup.settings.outside]
+            .map(|end| end.mtu.unwrap_or(self.lab.spec.mtu()))
     }
 
     /// A link has as many queues as either side wants; how many the DUT uses is set afterwards.
     fn queues(&self) -> [u32; 2] {
         let own = self.lab.spec.queues();
-        [&self.setup.inside, &self.setup.outside].map(|end| end.queues.unwrap_or(1).max(own))
+        [&self.setup.settings.inside, &self.setup.settings.outside]
+            .map(|end| end.queues.unwrap_or(1).max(own))
     }
 }

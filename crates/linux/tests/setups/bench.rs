@@ -95,8 +95,8 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
         frames.family,
         Transport::Udp,
     );
-    let vlan =
-        lane.setup.tags().map(|[inside, _]| VlanTag { id: inside & 0xfff, priority: (inside >> 13) as u8 });
+    let vlan = (lane.setup.settings.dut == linerate_plan::settings::Dut::Vlan)
+        .then_some(VlanTag { id: 2, priority: 0 });
     let flows = FlowSpace::benchmark(frames.family, frames.flows).unwrap();
     let mix = frames.len_fcs.to_string().parse::<FrameMix>().unwrap();
     let traffic = Traffic::new(FrameSpec { vlan, ..spec }, mix, flows);

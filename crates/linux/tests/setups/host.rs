@@ -58,7 +58,7 @@ fn the_host_is_changed_with_consent_alone_and_put_back() {
 fn lanes_that_want_different_hosts_do_not_stand_side_by_side() {
     let with = |value: &str| {
         let mut setup = Setup::of(Dut::Forwarding);
-        setup.sysctls.insert("kernel.panic".into(), value.into());
+        setup.settings.sysctls.insert("kernel.panic".into(), value.into());
         setup
     };
     let spec = LabSpec { host_changes: Consent::Allowed, ..spec() };

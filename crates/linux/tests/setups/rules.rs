@@ -116,7 +116,7 @@ fn rule_sets_are_exchanged_on_a_standing_lane() {
 fn a_setup_that_differs_in_rules_and_sysctls_takes_over_a_lane() {
     let plain = built_in("forwarding");
     let mut other = built_in("nft-stateless");
-    other.sysctls.insert("net.ipv4.ip_early_demux".into(), "0".into());
+    other.settings.sysctls.insert("net.ipv4.ip_early_demux".into(), "0".into());
     let mut lab = lab(&plain);
     let demux =
         |lab: &linerate_linux::lab::EmbeddedLab| ask(lab, "cat", &["/proc/sys/net/ipv4/ip_early_demux"]);
@@ -131,7 +131,7 @@ fn a_setup_that_differs_in_rules_and_sysctls_takes_over_a_lane() {
     let refused = lab.lanes[0].exchange(&Setup::of(Dut::Bridge)).unwrap_err().to_string();
     assert!(refused.contains("a lane of its own"), "{refused}");
     let mut host = plain.clone();
-    host.sysctls.insert("kernel.panic".into(), "77".into());
+    host.settings.sysctls.insert("kernel.panic".into(), "77".into());
     let refused = lab.lanes[0].exchange(&host).unwrap_err().to_string();
     assert!(refused.contains("a lab of its own"), "{refused}");
 }

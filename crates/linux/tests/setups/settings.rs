@@ -1,20 +1,27 @@
 //! Everything that a setup sets is there afterwards, and what cannot be set is refused by name.
 
 use super::bench::{Frames, ask, lab, refusal, send, spec, sysfs};
-use linerate_linux::lab::filler::Filler;
-use linerate_linux::lab::setup::Step;
+use linerate_linux::lab::filler;
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
 use linerate_linux::net::Netns;
 use linerate_linux::net::ethtool::Ethtool;
 use linerate_linux::net::napi;
 use linerate_linux::net::netlink::Route;
 use linerate_linux::process::Job;
-use linerate_plan::settings::{Dut, End, Feature, Neighbour, Route as StaticRoute};
-use linerate_wire::{Family, MacAddr};
+use linerate_plan::settings::{self, Command, Dut, End, Feature, File, More, Neighbour, Settings};
+use linerate_wire::Family;
 use std::time::{Duration, Instant};
 
 fn plain() -> Setup {
     Setup::of(Dut::Forwarding)
+}
+
+fn with(settings: Settings) -> Setup {
+    Setup { settings, ..plain() }
+}
+
+fn command(line: &str) -> Command {
+    Command { run: line.into(), undo: None, within_ns: None }
 }
 
 fn namespace(lab: &EmbeddedLab) -> &Netns {
@@ -36,7 +43,7 @@ fn sysctls_are_set_in_either_spelling() {
         ("net.ipv4.tcp_rmem", "4096 65536 1000000"),
         ("net.ipv6.conf.out0.hop_limit", "33"),
     ] {
-        setup.sysctls.insert(key.into(), value.into());
+        setup.settings.sysctls.insert(key.into(), value.into());
     }
     let lab = lab(&setup);
     let read = |key: &str| linerate_linux::net::sysctl::get(namespace(&lab), key).unwrap();
@@ -61,7 +68,7 @@ fn sysctls_that_cannot_be_set_are_named() {
         ("net.ipv4.ip_forward\n", "1", "ip_forward"),
     ] {
         let mut setup = plain();
-        setup.sysctls.insert(key.into(), value.into());
+        setup.settings.sysctls.insert(key.into(), value.into());
         let refused = refusal(&setup).to_string();
         assert!(refused.contains(words), "{key}: {refused}");
     }
@@ -71,7 +78,7 @@ fn sysctls_that_cannot_be_set_are_named() {
 #[ignore = "needs root: run by make test as root"]
 fn mtus_are_set_at_the_duts_ends_alone() {
     let mut setup = plain();
-    (setup.inside.mtu, setup.outside.mtu) = (Some(1400), Some(9000));
+    (setup.settings.inside.mtu, setup.settings.outside.mtu) = (Some(1400), Some(9000));
     let lab = lab(&setup);
     assert_eq!(sysfs(&lab, "class/net/in0/mtu"), "1400");
     assert_eq!(sysfs(&lab, "class/net/out0/mtu"), "9000");
@@ -79,7 +86,8 @@ fn mtus_are_set_at_the_duts_ends_alone() {
     assert_eq!((generator.mtu, receiver.mtu), (1500, 1500));
     // The receiver's program is on the other end of a link of 9000 bytes.
     send(&lab, Frames::of(Family::V4)).is_whole("mtu 9000");
-    let both = Setup { inside: setup.outside.clone(), ..setup };
+    setup.settings.inside = setup.settings.outside.clone();
+    let both = setup;
     send(&super::bench::lab(&both), Frames { len_fcs: 1518, ..Frames::of(Family::V4) })
         .is_whole("mtu 9000 on both");
 }
@@ -91,11 +99,11 @@ fn offloads_are_switched() {
     for (name, on) in
         [(Feature::Gro, false), (Feature::Gso, false), (Feature::Tso, false), (Feature::RxChecksum, false)]
     {
-        setup.inside.features.insert(name, on);
+        setup.settings.inside.features.insert(name, on);
     }
     for (name, on) in [(Feature::TxChecksum, false), (Feature::UdpGroForwarding, true), (Feature::Lro, false)]
     {
-        setup.outside.features.insert(name, on);
+        setup.settings.outside.features.insert(name, on);
     }
     let lab = lab(&setup);
     for name in
@@ -108,13 +116,13 @@ fn offloads_are_switched() {
     // Without GRO a program keeps the inside interface polled, or every redirected frame would be lost.
     send(&lab, Frames::of(Family::V4)).is_whole("without GRO");
     let mut merged = plain();
-    merged.inside.features.insert(Feature::Gro, true);
-    merged.inside.features.insert(Feature::UdpGroForwarding, true);
+    merged.settings.inside.features.insert(Feature::Gro, true);
+    merged.settings.inside.features.insert(Feature::UdpGroForwarding, true);
     let lab = super::bench::lab(&merged);
     assert!(feature(&lab, "in0", "rx-gro") && feature(&lab, "in0", "rx-udp-gro-forwarding"));
     send(&lab, Frames { flows: 1, ..Frames::of(Family::V4) }).is_whole("frames merged and cut up again");
     let mut impossible = plain();
-    impossible.inside.features.insert(Feature::Lro, true);
+    impossible.settings.inside.features.insert(Feature::Lro, true);
     assert!(refusal(&impossible).to_string().contains("rx-lro"));
 }
 
@@ -122,10 +130,10 @@ fn offloads_are_switched() {
 #[ignore = "needs root: run by make test as root"]
 fn queues_and_steering_are_set() {
     let mut setup = plain();
-    setup.inside.queues = Some(2);
-    setup.outside.queues = Some(3);
-    setup.inside.rps = Some(vec![0, 1]);
-    setup.outside.xps = Some(vec![1, 0]);
+    setup.settings.inside.queues = Some(2);
+    setup.settings.outside.queues = Some(3);
+    setup.settings.inside.rps = Some(vec![0, 1]);
+    setup.settings.outside.xps = Some(vec![1, 0]);
     let lab = lab(&setup);
     let ethtool = Ethtool::open(namespace(&lab)).unwrap();
     let [inside, outside] = ["in0", "out0"].map(|card| ethtool.channels(card).unwrap());
@@ -143,7 +151,7 @@ fn queues_and_steering_are_set() {
 #[ignore = "needs root: run by make test as root"]
 fn what_steering_loses_is_located() {
     let mut setup = plain();
-    setup.inside.rps = Some(vec![1]);
+    setup.settings.inside.rps = Some(vec![1]);
     let lab = lab(&setup);
     let shown = send(&lab, Frames { count: 200_000, rate: None, ..Frames::of(Family::V4) });
     assert!(shown.account.balances(&shown.sent, &shown.received), "{:?}", shown.account);
@@ -161,8 +169,8 @@ fn mask(text: &str) -> u64 {
 #[ignore = "needs root: run by make test as root"]
 fn a_dut_may_have_fewer_queues_than_the_generator_has_cpus() {
     let mut setup = plain();
-    setup.inside.queues = Some(1);
-    setup.inside.features.insert(Feature::Gro, true);
+    setup.settings.inside.queues = Some(1);
+    setup.settings.inside.features.insert(Feature::Gro, true);
     let spec = LabSpec { generator_cpus: vec![0, 1], ..spec() };
     let lab = EmbeddedLab::build(spec, &[setup]).unwrap();
     assert_eq!(Ethtool::open(namespace(&lab)).unwrap().channels("in0").unwrap().rx, 1);
@@ -174,8 +182,8 @@ fn a_dut_may_have_fewer_queues_than_the_generator_has_cpus() {
 #[ignore = "needs root: run by make test as root"]
 fn napi_threads_run_where_the_setup_says() {
     let mut setup = plain();
-    setup.inside.features.insert(Feature::ThreadedNapi, true);
-    setup.inside.irq = Some(vec![1]);
+    setup.settings.inside.features.insert(Feature::ThreadedNapi, true);
+    setup.settings.inside.irq = Some(vec![1]);
     let lab = lab(&setup);
     assert_eq!(sysfs(&lab, "class/net/in0/threaded"), "1");
     let threads = napi::threads(namespace(&lab), "in0").unwrap();
@@ -190,34 +198,37 @@ fn napi_threads_run_where_the_setup_says() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn routes_and_neighbours_are_there_and_take_no_frame() {
-    let setup = Setup {
-        routes: vec![
-            StaticRoute { to: "203.0.113.0/24".parse().unwrap(), via: None, end: End::In },
-            StaticRoute {
-                to: "2001:db8::/32".parse().unwrap(),
-                via: Some("2001:2:0:8000::2".parse().unwrap()),
-                end: End::Out,
-            },
-        ],
-        neighbours: vec![Neighbour {
-            address: "198.19.0.3".parse().unwrap(),
-            mac: MacAddr([2, 0, 0, 0, 0, 3]),
-            end: End::Out,
-        }],
-        more_routes: Filler { v4: 5000, v6: 3000 },
-        more_neighbours: Filler { v4: 2000, v6: 1500 },
-        ..plain()
+    let route = |to: &str, via: Option<&str>, end| settings::Route {
+        to: to.parse().unwrap(),
+        via: via.map(|via| via.parse().unwrap()),
+        end,
     };
+    let neighbour = Neighbour {
+        address: "198.19.0.3".parse().unwrap(),
+        mac: "02:00:00:00:00:03".parse().unwrap(),
+        end: End::Out,
+    };
+    let setup = with(Settings {
+        routes: More {
+            count: Some(5000),
+            explicit: vec![
+                route("203.0.113.0/24", None, End::In),
+                route("2001:db8::/32", Some("2001:2:0:8000::2"), End::Out),
+            ],
+        },
+        neighbours: More { count: Some(2000), explicit: vec![neighbour] },
+        ..Settings::default()
+    });
     let lab = lab(&setup);
     let lines = |args: &[&str]| {
         let count = format!("ip {} | wc -l", args.join(" "));
         ask(&lab, "sh", &["-c", &count]).trim().parse::<usize>().unwrap()
     };
     assert!(lines(&["-4", "route"]) >= 5001);
-    assert!(lines(&["-6", "route"]) >= 3001);
+    assert!(lines(&["-6", "route"]) >= 5001);
     assert!((5001..5010).contains(&lines(&["-4", "route"])));
     assert!(lines(&["-4", "neighbour", "show", "dev", "out0", "nud", "permanent"]) >= 2001);
-    assert!(lines(&["-6", "neighbour", "show", "dev", "out0", "nud", "permanent"]) >= 1500);
+    assert!(lines(&["-6", "neighbour", "show", "dev", "out0", "nud", "permanent"]) >= 2000);
     assert!(ask(&lab, "ip", &["route", "show", "203.0.113.0/24"]).contains("via 198.18.0.2 dev in0"));
     assert!(ask(&lab, "ip", &["neighbour", "show", "198.19.0.3"]).contains("02:00:00:00:00:03 PERMANENT"));
     send(&lab, Frames::of(Family::V4)).is_whole("routes");
@@ -235,7 +246,7 @@ fn many_routes_are_added_fast_and_errors_are_located() {
         .map(|f| linerate_linux::lab::addresses::RECEIVER_SIDE[usize::from(f == Family::V6)].tester);
     for (family, gateway, count) in [(Family::V4, gateway[0], 200_000), (Family::V6, gateway[1], 50_000)] {
         let began = Instant::now();
-        let routes = Filler { v4: count, v6: count }.routes(family);
+        let routes = filler::routes(family, count);
         let added = route.add_routes(routes, Some(gateway), out, || true).unwrap();
         assert_eq!(added, u64::from(count));
         println!("{family}: {:.0} routes/s", f64::from(count) / began.elapsed().as_secs_f64());
@@ -245,7 +256,7 @@ fn many_routes_are_added_fast_and_errors_are_located() {
     let error = route.add_routes(mixed, Some(gateway[0]), out, || true).unwrap_err().to_string();
     assert!(error.starts_with("cannot add route number 2346 of many by interface out0"), "{error}");
     let mut asked = 0;
-    let routes = Filler { v4: 100_000, v6: 0 }.routes(Family::V4);
+    let routes = filler::routes(Family::V4, 100_000);
     let stopped = route.add_routes(routes, Some(gateway[0]), out, || {
         asked += 1;
         asked < 3
@@ -257,16 +268,15 @@ fn many_routes_are_added_fast_and_errors_are_located() {
 #[ignore = "needs root: run by make test as root"]
 fn files_and_commands_are_the_lanes_own() {
     let shell = |line: &str| Job::new("sh", &["-c", line]);
-    let step = |line: &str| Step { run: shell(line), undo: None };
-    let setup = Setup {
-        files: vec![("etc/x.conf".into(), "hello\n".into())],
+    let setup = with(Settings {
+        files: vec![File { path: "etc/x.conf".into(), text: "hello\n".into() }],
         commands: vec![
-            step("echo 1 > /sys/class/net/out0/gro_flush_timeout"),
+            command("echo 1 > /sys/class/net/out0/gro_flush_timeout"),
             // A daemon: it leaves its group before the command ends.
-            step("setsid -f sh -c 'echo > begun; exec sleep 71'; until [ -e begun ]; do sleep 0.01; done"),
+            command("setsid -f sh -c 'echo > begun; exec sleep 71'; until [ -e begun ]; do sleep 0.01; done"),
         ],
-        ..plain()
-    };
+        ..Settings::default()
+    });
     let lab = lab(&setup);
     let said = |line| lab.lanes[0].run(&shell(line)).unwrap().stdout;
     assert_eq!(said("pwd; cat etc/x.conf"), "/run/linerate/scratch\nhello\n");
@@ -292,19 +302,16 @@ fn files_and_commands_are_the_lanes_own() {
 fn commands_that_fail_or_hang_end_the_building_and_are_undone() {
     let mark = std::env::temp_dir().join(format!("linerate-undone-{}", std::process::id()));
     let _ = std::fs::remove_file(&mark);
-    let step = |line: &str, undo: Option<Job>| Step { run: Job::new("sh", &["-c", line]), undo };
-    let undo = Job::new("touch", &[mark.to_str().unwrap()]);
-    let failing =
-        Setup { commands: vec![step("true", Some(undo)), step("echo why >&2; false", None)], ..plain() };
-    let refused = refusal(&failing).to_string();
+    let run = |commands| refusal(&with(Settings { commands, ..Settings::default() })).to_string();
+    let undo = Some(format!("touch {}", mark.display()));
+    let refused = run(vec![Command { undo, ..command("true") }, command("echo why >&2; false")]);
     assert!(
         refused.contains("cannot run 'echo why >&2; false': sh failed (exit status: 1): why"),
         "{refused}"
     );
     assert!(mark.exists(), "the first command was not undone");
     std::fs::remove_file(&mark).unwrap();
-    let hang = Step { run: Job::new("sleep", &["72"]).within(Duration::from_millis(200)), undo: None };
-    let hung = refusal(&Setup { commands: vec![hang], ..plain() }).to_string();
+    let hung = run(vec![Command { within_ns: Some(200_000_000), ..command("sleep 72") }]);
     assert!(hung.contains("did not end within 0.2 s and was killed"), "{hung}");
 }
 
@@ -326,8 +333,11 @@ fn hostile_interface_names_are_refused() {
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn modules_are_checked_by_name() {
-    let here = Setup { modules: vec!["vxlan".into(), "nf_conntrack".into()], ..plain() };
-    lab(&here);
-    let missing = refusal(&Setup { modules: vec!["no_such_module".into()], ..plain() }).to_string();
+    let modules = |names: &[&str]| {
+        let modules = names.iter().map(|name| (*name).into()).collect();
+        with(Settings { modules, ..Settings::default() })
+    };
+    lab(&modules(&["vxlan", "nf_conntrack"]));
+    let missing = refusal(&modules(&["no_such_module"])).to_string();
     assert!(missing.contains("no_such_module"), "{missing}");
 }

@@ -1,15 +1,10 @@
 use super::*;
-use linerate_plan::BuiltIn;
+use linerate_plan::rules::{Firewall, Kind};
+use std::process;
 
 /// A variant that comes with linerate.
 pub fn built_in(name: &str) -> Setup {
     Setup::from(&name.parse::<BuiltIn>().unwrap())
-}
-
-fn with(change: impl FnOnce(&mut Setup)) -> Vec<String> {
-    let mut setup = Setup::of(Dut::Forwarding);
-    change(&mut setup);
-    setup.faults()
 }
 
 #[test]
@@ -24,62 +19,38 @@ fn built_in_variants_are_sound_setups() {
         "known-rate=5",
         "known-delay=50us",
     ] {
-        let setup = built_in(name);
-        assert_eq!(setup.name, name);
-        assert!(setup.faults().is_empty(), "{:?}", setup.faults());
+        assert_eq!(built_in(name).name, name);
     }
     let nat = built_in("nat");
-    assert!(nat.tracks && nat.rules.len() == 1 && nat.dut == Dut::Forwarding);
+    assert!(nat.tracks && nat.rules.len() == 1 && nat.settings.dut == Dut::Forwarding);
 }
 
 #[test]
-fn what_a_veth_does_not_have_is_said() {
-    let faults = with(|s| {
-        s.inside.rx_ring = Some(512);
-        s.inside.rx_wait_ns = Some(1000);
-        s.outside.irq = Some(vec![0]);
-        s.outside.private_flags.insert("x".into(), true);
-        s.outside.features.insert(Feature::AdaptiveInterrupts, true);
-        s.outside.features.insert(Feature::FlowControl, false);
-    });
-    assert_eq!(faults.len(), 6, "{faults:?}");
-    assert!(faults.iter().all(|f| f.contains("cannot be set on a veth")), "{faults:?}");
-    let threaded = with(|s| {
-        s.inside.features.insert(Feature::ThreadedNapi, true);
-        s.inside.irq = Some(vec![1]);
-    });
-    assert!(threaded.is_empty(), "{threaded:?}");
-}
-
-#[test]
-fn hostile_settings_are_refused_all_at_once() {
-    let faults = with(|s| {
-        for key in ["net..x", "/etc/passwd", "net.ipv4.ip_forward\n", "kernel/../../x"] {
-            s.sysctls.insert(key.into(), "1".into());
-        }
-        s.sysctls.insert("net.ipv4.ip_forward".into(), "1\n0".into());
-        s.modules = vec!["../x".into(), "-r".into()];
-        s.files = vec![("/etc/passwd".into(), String::new()), ("a/../../b".into(), String::new())];
-        s.inside.mtu = Some(1);
-        s.outside.queues = Some(0);
-        s.outside.xps = Some(vec![]);
-        s.more_routes = Filler { v4: filler::MOST + 1, v6: 0 };
-        let to = "10.0.0.0/8".parse().unwrap();
-        s.routes = vec![Route { to, via: Some("::1".parse().unwrap()), end: Default::default() }];
-    });
-    assert_eq!(faults.len(), 14, "{faults:#?}");
-}
-
-#[test]
-fn kinds_without_tables_get_none() {
-    let mut bridge = Setup::of(Dut::Bridge);
-    bridge.more_routes = Filler { v4: 1, v6: 0 };
-    assert_eq!(bridge.faults().len(), 1);
-    let mut none = Setup::of(Dut::TesterBaseline);
-    none.sysctls.insert("net.ipv4.ip_forward".into(), "1".into());
-    assert_eq!(none.faults().len(), 1);
-    assert_eq!(Setup::of(Dut::KnownDelay(200_001)).faults(), ["known-delay is at most 200us"]);
-    assert_eq!(Setup::of(Dut::KnownLoss(0)).faults().len(), 1);
+fn settings_become_a_setup() {
+    let settings = Settings {
+        sysctls: [("net.ipv4.conf.{out}.rp_filter".to_string(), "1".to_string())].into(),
+        files: vec![File { path: "x".into(), text: "{in}".into() }],
+        commands: vec![Command {
+            run: "ip link show {in}".into(),
+            undo: Some("false".into()),
+            within_ns: None,
+        }],
+        rules: Some(RuleSet { states: Some(1000), ..RuleSet::new(Firewall::Nftables, Kind::Stateful) }),
+        ..Settings::default()
+    };
+    let setup = Setup::from_settings("x", 3, &settings, &[Family::V6]).unwrap();
+    let Settings { sysctls, files, commands, .. } = &setup.settings;
+    assert_eq!(sysctls.keys().collect::<Vec<_>>(), ["net.ipv4.conf.out3.rp_filter"]);
+    assert_eq!((files[0].path.as_str(), files[0].text.as_str()), ("x", "in3"));
+    assert!(setup.tracks && setup.room == Some(1000));
+    let host: Vec<(&str, bool)> = setup.host.iter().map(|c| (c.file.as_str(), c.at_least)).collect();
+    let (max, buckets) =
+        ("proc/sys/net/netfilter/nf_conntrack_max", "proc/sys/net/netfilter/nf_conntrack_buckets");
+    assert_eq!(host, [(max, true), (buckets, false)]);
+    assert_eq!(shell(&commands[0], &commands[0].run).args, ["-c", "ip link show in3"]);
+    let text = Job::new("cat", &[]).with_input(setup.rules[0].input.clone());
+    let text = text.run(|path| process::Command::new(path), None).unwrap().stdout;
+    assert!(text.contains("ct state") && text.contains("2001:2::/48") && !text.contains("198.18"), "{text}");
 }
 
 #[test]
@@ -87,9 +58,9 @@ fn rules_and_sysctls_can_be_exchanged_and_nothing_else() {
     let plain = built_in("forwarding");
     let mut other = built_in("nft-stateful");
     assert!(plain.differs_only_in_rules(&other));
-    other.sysctls.insert("net.ipv4.ip_early_demux".into(), "0".into());
+    other.settings.sysctls.insert("net.ipv4.ip_early_demux".into(), "0".into());
     assert!(plain.differs_only_in_rules(&other));
-    other.outside.mtu = Some(9000);
+    other.settings.outside.mtu = Some(9000);
     assert!(!plain.differs_only_in_rules(&other));
     assert!(!plain.differs_only_in_rules(&built_in("bridge")));
 }
@@ -97,7 +68,7 @@ fn rules_and_sysctls_can_be_exchanged_and_nothing_else() {
 #[test]
 fn rfs_needs_the_hosts_table() {
     let mut setup = Setup::of(Dut::Forwarding);
-    setup.inside.rfs = Some(4096);
+    setup.settings.inside.rfs = Some(4096);
     let changes = setup.host_changes().unwrap();
     assert_eq!(
         (changes[0].file.as_str(), changes[0].at_least),
