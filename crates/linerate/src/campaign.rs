@@ -4,7 +4,7 @@ use crate::interrupt::interrupted;
 use crate::progress::Progress;
 use crate::testbed::{Request, Testbed, TrialOutcome};
 use anyhow::{Context, Result};
-use linerate_linux::host::memory::peak_rss_bytes;
+use linerate_linux::host::peak_rss_bytes;
 use linerate_linux::records::RecordStore;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::collector::Collection;

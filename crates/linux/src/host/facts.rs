@@ -1,9 +1,14 @@
-//! The facts of a machine that are recorded with every campaign. No addresses and no serial numbers: records get published.
+//! The facts of a machine that are recorded with every campaign, and its memory. No addresses and no serial numbers: records get
+//! published.
 
-use super::{interfaces, line, line_or_reason, memory, names, read_start, tools, unknown};
+use crate::process::{Job, ProcessError};
 use linerate_measure::record::{HostFacts, VERSION};
 use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
 
 /// Kernel settings that bear on forwarding: name and file.
 const SETTINGS: [(&str, &str); 12] = [
@@ -20,55 +25,215 @@ const SETTINGS: [(&str, &str); 12] = [
     ("cpu.isolated", "sys/devices/system/cpu/isolated"),
     ("cpu.nohz_full", "sys/devices/system/cpu/nohz_full"),
 ];
+const CLOCK_SOURCE: &str = "sys/devices/system/clocksource/clocksource0";
+const VULNERABILITIES: &str = "sys/devices/system/cpu/vulnerabilities";
+const INTERFACES: &str = "sys/class/net";
+
+/// Bytes that are read of a file. Those in /proc and /sys are made as they are read: one CPU's entry in cpuinfo is about 1.5 kB, and
+/// each further one costs an interrupt on that CPU on some kernels.
+const MOST_BYTES: u64 = 8192;
 
 /// The facts of the machine below `root` (`/`). It never fails: an unreadable fact is `unknown`, with the reason.
 pub fn facts(root: &Path) -> HostFacts {
-    // One CPU's entry is about 1.5 kB, and each further one costs an interrupt on that CPU on some kernels.
-    let cpuinfo = read_start(root, "proc/cpuinfo", 8192);
+    let root = Machine(root);
+    let cpuinfo = root.text("proc/cpuinfo");
+    let entries = cpuinfo.as_deref().unwrap_or_default();
+    let state = |name: String| {
+        let state = root.line_or_reason(&format!("{VULNERABILITIES}/{name}"));
+        (name, state)
+    };
     HostFacts {
         version: VERSION,
-        kernel: kernel(root),
-        os: os(root),
-        machine: tools::machine(),
-        cpu_model: match &cpuinfo {
-            Ok(text) => cpu_model(text),
-            Err(error) => unknown("proc/cpuinfo", error),
+        kernel: root.kernel(),
+        os: root.os().unwrap_or_else(|why| why),
+        machine: rustix::system::uname().machine().to_string_lossy().into_owned(),
+        cpu_model: cpuinfo.as_ref().map_or_else(String::clone, |text| cpu_model(text)),
+        cpus: root.cpus(entries),
+        hypervisor: root.hypervisor(entries),
+        memory: root.kib("proc/meminfo", "MemTotal:"),
+        governor: root.governor(),
+        clock_source: root.line_or_reason(&format!("{CLOCK_SOURCE}/current_clocksource")),
+        mitigations: match root.names(VULNERABILITIES) {
+            Ok(names) => names.into_iter().map(state).collect(),
+            Err(why) => BTreeMap::from([("all".into(), why)]),
         },
-        cpus: cpus(root, cpuinfo.as_deref().unwrap_or_default()),
-        hypervisor: hypervisor(root, cpuinfo.as_deref().unwrap_or_default()),
-        memory: memory::total_bytes(root),
-        governor: governor(root),
-        clock_source: line_or_reason(root, &format!("{CLOCK_SOURCE}/current_clocksource")),
-        mitigations: mitigations(root),
-        interfaces: interfaces::interfaces(root),
-        versions: tools::versions(),
-        settings: SETTINGS.iter().map(|(name, path)| (name.to_string(), setting(root, path))).collect(),
+        interfaces: root.interfaces().unwrap_or_else(|why| BTreeMap::from([("all".into(), why)])),
+        versions: BTreeMap::from([
+            ("linerate".into(), env!("CARGO_PKG_VERSION").into()),
+            ("nft".into(), version_of("nft")),
+        ]),
+        settings: SETTINGS.iter().map(|(name, path)| (name.to_string(), root.setting(path))).collect(),
     }
 }
 
-const CLOCK_SOURCE: &str = "sys/devices/system/clocksource/clocksource0";
+/// The memory of this machine, in bytes; 0 where the kernel does not say.
+pub(crate) fn memory_bytes() -> u64 {
+    Machine(Path::new("/")).kib("proc/meminfo", "MemTotal:")
+}
 
-fn kernel(root: &Path) -> String {
-    let release = line_or_reason(root, "proc/sys/kernel/osrelease");
-    match line(root, "proc/sys/kernel/version") {
-        Some(version) => format!("{release} {version}"),
-        None => release,
+/// The most memory that this process has held at once, in bytes; 0 where the kernel does not say.
+pub fn peak_rss_bytes() -> u64 {
+    Machine(Path::new("/")).kib("proc/self/status", "VmHWM:")
+}
+
+/// A machine, by its files below a folder.
+struct Machine<'a>(&'a Path);
+
+impl Machine<'_> {
+    /// The beginning of a file; else `unknown`, and why.
+    fn text(&self, path: &str) -> Result<String, String> {
+        let mut bytes = Vec::new();
+        let file = File::open(self.0.join(path));
+        let read = file.and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
+        read.map_err(|error| unknown(path, &error))?;
+        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    /// The first line of a file; `None` where there is no such file, or nothing in it.
+    fn line(&self, path: &str) -> Option<String> {
+        Some(self.text(path).ok()?.lines().next()?.trim_end().to_owned())
+    }
+
+    fn line_or_reason(&self, path: &str) -> String {
+        let text = self.text(path).unwrap_or_else(|why| why);
+        text.lines().next().map_or_else(|| format!("unknown (/{path} is empty)"), |l| l.trim_end().into())
+    }
+
+    /// The names in a folder.
+    fn names(&self, path: &str) -> Result<Vec<String>, String> {
+        let entries = fs::read_dir(self.0.join(path)).map_err(|error| unknown(path, &error))?.flatten();
+        Ok(entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
+    }
+
+    /// The bytes that a line `KEY: 2048 kB` tells.
+    fn kib(&self, path: &str, key: &str) -> u64 {
+        let text = self.text(path).unwrap_or_default();
+        let figure = text.lines().find_map(|l| l.strip_prefix(key));
+        let kib = figure.and_then(|v| v.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+        kib.unwrap_or(0).saturating_mul(1024)
+    }
+
+    fn kernel(&self) -> String {
+        let release = self.line_or_reason("proc/sys/kernel/osrelease");
+        match self.line("proc/sys/kernel/version") {
+            Some(version) => format!("{release} {version}"),
+            None => release,
+        }
+    }
+
+    fn os(&self) -> Result<String, String> {
+        let text = self.text("etc/os-release")?;
+        let name = text.lines().find_map(|l| l.trim().strip_prefix("PRETTY_NAME="));
+        let name = name.map(|n| n.trim().trim_matches(['"', '\''])).filter(|n| !n.is_empty());
+        name.map(Into::into).ok_or_else(|| "unknown (/etc/os-release has no PRETTY_NAME)".into())
+    }
+
+    fn cpus(&self, cpuinfo: &str) -> u32 {
+        let online =
+            self.line("sys/devices/system/cpu/online").map_or(0, |l| super::cpu::parse_list(&l).len());
+        let listed = cpuinfo.lines().filter(|l| l.starts_with("processor")).count();
+        if online > 0 { online as u32 } else { listed as u32 }
+    }
+
+    /// The hypervisor, as far as it shows itself: Xen by its own file, others by the CPU's flag, the machine's maker or the
+    /// clock that only they have.
+    fn hypervisor(&self, cpuinfo: &str) -> Option<String> {
+        if let Some(kind) = self.line("sys/hypervisor/type") {
+            return Some(kind);
+        }
+        let flags = value(cpuinfo, "flags").unwrap_or_default();
+        let flagged = flags.split_whitespace().any(|f| f == "hypervisor");
+        let maker = ["sys_vendor", "product_name"].map(|name| self.line(&format!("sys/class/dmi/id/{name}")));
+        let maker = maker.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let virtual_maker = ["QEMU", "KVM", "Virtual", "VMware", "Bochs"].iter().any(|v| maker.contains(v));
+        let clocks = self.line(&format!("{CLOCK_SOURCE}/available_clocksource")).unwrap_or_default();
+        let by_clock = [("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")]
+            .iter()
+            .find_map(|(clock, name)| clocks.contains(clock).then_some(*name));
+        match (by_clock, maker.is_empty()) {
+            (Some(name), true) => Some(name.into()),
+            (Some(name), false) => Some(format!("{name} ({maker})")),
+            (None, _) if !flagged && !virtual_maker => None,
+            (None, true) => Some("of unknown kind".into()),
+            (None, false) => Some(maker),
+        }
+    }
+
+    fn governor(&self) -> String {
+        let cpus = self.names("sys/devices/system/cpu").unwrap_or_default();
+        let governor =
+            |cpu: &String| self.line(&format!("sys/devices/system/cpu/{cpu}/cpufreq/scaling_governor"));
+        let governors = counted(cpus.iter().filter_map(governor));
+        match governors.len() {
+            0 => "none visible (virtual machine?)".into(),
+            1 => governors.into_keys().collect(),
+            _ => listed(&governors),
+        }
+    }
+
+    /// A setting; an empty file, as `isolated` is on most machines, means none.
+    fn setting(&self, path: &str) -> String {
+        match self.text(path).unwrap_or_else(|why| why).as_str() {
+            "" | "(null)" => "none".into(),
+            text => text.replace('\n', " "),
+        }
+    }
+
+    /// Each interface with a device behind it, by name: driver, speed, MTU, queues. Those without (bridges, veth, tunnels) are only
+    /// counted: their names often are those of customers or containers.
+    fn interfaces(&self) -> Result<BTreeMap<String, String>, String> {
+        let names = self.names(INTERFACES)?.into_iter();
+        let (cards, others): (Vec<String>, Vec<String>) =
+            names.partition(|name| self.0.join(INTERFACES).join(name).join("device").exists());
+        let mut all: BTreeMap<String, String> =
+            cards.into_iter().map(|name| (name.clone(), self.card(&name))).collect();
+        let is_virtual = |name: &&String| *name != "lo" && self.0.join(INTERFACES).join(name).is_dir();
+        let kinds = counted(others.iter().filter(is_virtual).map(|name| self.kind(name)));
+        if !kinds.is_empty() {
+            all.insert("(without a device)".into(), listed(&kinds));
+        }
+        Ok(all)
+    }
+
+    fn card(&self, name: &str) -> String {
+        let folder = format!("{INTERFACES}/{name}");
+        let driver = fs::read_link(self.0.join(&folder).join("device/driver")).unwrap_or_default();
+        let driver = driver.file_name().map_or("unknown".into(), |driver| driver.to_string_lossy());
+        // The kernel answers EINVAL while the link is down and -1 where a driver does not know.
+        let speed = self.line(&format!("{folder}/speed")).and_then(|s| s.parse::<u32>().ok());
+        let speed = speed.map_or("speed unknown".into(), |s| format!("{s} Mbit/s"));
+        let mtu = self.line(&format!("{folder}/mtu")).unwrap_or("unknown".into());
+        let queues = self.names(&format!("{folder}/queues")).unwrap_or_default();
+        let [rx, tx] = ["rx-", "tx-"].map(|way| queues.iter().filter(|queue| queue.starts_with(way)).count());
+        format!("driver {driver}, {speed}, MTU {mtu}, {rx} receive and {tx} transmit queues")
+    }
+
+    /// `bridge`, `bond`, `vlan`, … as far as the kernel says, else `other`.
+    fn kind(&self, name: &str) -> String {
+        let text = self.text(&format!("{INTERFACES}/{name}/uevent")).unwrap_or_default();
+        text.lines().find_map(|l| l.strip_prefix("DEVTYPE=")).unwrap_or("other").to_string()
     }
 }
 
-fn os(root: &Path) -> String {
-    let text = match read_start(root, "etc/os-release", 16_384) {
-        Ok(text) => text,
-        Err(error) => return unknown("etc/os-release", &error),
-    };
-    let name = text.lines().find_map(|l| l.trim().strip_prefix("PRETTY_NAME="));
-    match name.map(|n| n.trim().trim_matches(['"', '\''])) {
-        Some(name) if !name.is_empty() => name.into(),
-        _ => "unknown (/etc/os-release has no PRETTY_NAME)".into(),
+fn unknown(path: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("unknown (no /{path})"),
+        _ => format!("unknown (/{path}: {error})"),
     }
 }
 
-/// The value of the first `key : value` line with one of these keys.
+/// How often each text occurs.
+fn counted(all: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    all.for_each(|one| *counts.entry(one).or_default() += 1);
+    counts
+}
+
+fn listed(counts: &BTreeMap<String, usize>) -> String {
+    counts.iter().map(|(kind, n)| format!("{n} {kind}")).collect::<Vec<_>>().join(", ")
+}
+
+/// The value of the first `key : value` line with this key.
 fn value<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {
     let pairs = cpuinfo.lines().filter_map(|l| l.split_once(':'));
     pairs.filter(|(k, _)| k.trim() == key).map(|(_, v)| v.trim()).find(|v| !v.is_empty())
@@ -86,67 +251,12 @@ fn cpu_model(cpuinfo: &str) -> String {
     }
 }
 
-fn cpus(root: &Path, cpuinfo: &str) -> u32 {
-    let online = line(root, "sys/devices/system/cpu/online").map_or(0, |l| super::cpu::parse_list(&l).len());
-    let listed = cpuinfo.lines().filter(|l| l.starts_with("processor")).count();
-    if online > 0 { online as u32 } else { listed as u32 }
-}
-
-/// The hypervisor, as far as it shows itself: Xen by its own file, others by the CPU's flag, the machine's maker or the
-/// clock that only they have.
-fn hypervisor(root: &Path, cpuinfo: &str) -> Option<String> {
-    if let Some(kind) = line(root, "sys/hypervisor/type") {
-        return Some(kind);
-    }
-    let flagged = value(cpuinfo, "flags").is_some_and(|f| f.split_whitespace().any(|f| f == "hypervisor"));
-    let dmi = |name: &str| line(root, &format!("sys/class/dmi/id/{name}"));
-    let product =
-        [dmi("sys_vendor"), dmi("product_name")].into_iter().flatten().collect::<Vec<_>>().join(" ");
-    let virtual_product = ["QEMU", "KVM", "Virtual", "VMware", "Bochs"].iter().any(|v| product.contains(v));
-    let clocks = line(root, &format!("{CLOCK_SOURCE}/available_clocksource")).unwrap_or_default();
-    let by_clock = [("kvm-clock", "KVM"), ("hyperv", "Hyper-V"), ("xen", "Xen")]
-        .iter()
-        .find_map(|(clock, name)| clocks.contains(clock).then_some(*name));
-    match (flagged || virtual_product, by_clock) {
-        (false, None) => None,
-        (_, Some(name)) if product.is_empty() => Some(name.into()),
-        (_, Some(name)) => Some(format!("{name} ({product})")),
-        (true, None) if product.is_empty() => Some("of unknown kind".into()),
-        (true, None) => Some(product),
-    }
-}
-
-fn governor(root: &Path) -> String {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    let is_cpu = |name: &&String| name.strip_prefix("cpu").is_some_and(|n| n.parse::<u32>().is_ok());
-    for name in names(root, "sys/devices/system/cpu").unwrap_or_default().iter().filter(is_cpu) {
-        let path = format!("sys/devices/system/cpu/{name}/cpufreq/scaling_governor");
-        line(root, &path).into_iter().for_each(|governor| *counts.entry(governor).or_default() += 1);
-    }
-    match counts.len() {
-        0 => "none visible (virtual machine?)".into(),
-        1 => counts.into_keys().collect(),
-        _ => counts.iter().map(|(g, n)| format!("{g} on {n} CPUs")).collect::<Vec<_>>().join(", "),
-    }
-}
-
-fn mitigations(root: &Path) -> BTreeMap<String, String> {
-    let path = "sys/devices/system/cpu/vulnerabilities";
-    let with_state = |name: String| {
-        let state = line_or_reason(root, &format!("{path}/{name}"));
-        (name, state)
-    };
-    match names(root, path) {
-        Ok(names) => names.into_iter().map(with_state).collect(),
-        Err(error) => BTreeMap::from([("all".into(), unknown(path, &error))]),
-    }
-}
-
-/// A setting; an empty file, as `isolated` is on most machines, means none.
-fn setting(root: &Path, path: &str) -> String {
-    match read_start(root, path, 4096) {
-        Ok(text) if text.trim().is_empty() || text.trim() == "(null)" => "none".into(),
-        Ok(text) => text.trim().replace('\n', " "),
-        Err(error) => unknown(path, &error),
+/// The first line of a program's `--version`, or why there is none.
+fn version_of(program: &str) -> String {
+    let job = Job::new(program, &["--version"]).within(Duration::from_secs(1));
+    match job.run(|path| Command::new(path), None) {
+        Ok(finished) => finished.stdout.lines().next().unwrap_or("unknown").trim().into(),
+        Err(ProcessError::NotInstalled(_)) => "not installed".into(),
+        Err(error) => format!("unknown ({error})"),
     }
 }

@@ -1,7 +1,8 @@
 //! Facts of machines that are only files in a folder.
 
-use super::*;
+use super::facts;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -63,7 +64,7 @@ fn an_ordinary_machine() {
     assert_eq!((f.kernel.as_str(), f.os.as_str()), ("6.12.0-1 #1 SMP", "Example Linux 1"));
     assert_eq!((f.cpu_model.as_str(), f.cpus, f.memory), ("Example CPU @ 2 GHz", 5, 2 << 20));
     assert_eq!(f.hypervisor.as_deref(), Some("QEMU Standard PC"));
-    assert_eq!(f.governor, "performance on 1 CPUs, powersave on 2 CPUs");
+    assert_eq!(f.governor, "1 performance, 2 powersave");
     assert_eq!((f.clock_source.as_str(), f.mitigations["meltdown"].as_str()), ("tsc", "Mitigation: PTI"));
     assert_eq!(
         (f.settings["net.core.bpf_jit_enable"].as_str(), f.settings["cpu.isolated"].as_str()),
@@ -135,4 +136,9 @@ fn this_machine_is_described_fast() {
     assert!(!f.kernel.starts_with("unknown") && f.cpus > 0 && f.memory > 0, "{f:?}");
     // 50 ms is the aim; a loaded test machine gets ten times that.
     assert!(took.as_millis() < 500, "{took:?}");
+}
+
+#[test]
+fn the_memory_of_this_process_is_known() {
+    assert!(super::peak_rss_bytes() > 100_000 && super::memory_bytes() > super::peak_rss_bytes());
 }

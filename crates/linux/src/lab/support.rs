@@ -2,7 +2,7 @@
 //! built here, with the reason and before anything is measured.
 
 use super::{LabError, Setup, program};
-use crate::host::{cpu, memory};
+use crate::host::{self, cpu};
 use crate::net::netlink::{Route, VethEnd, VxlanSpec};
 use crate::net::{self, Netns, sysctl};
 use crate::process::{self, Input, Job, ProcessError};
@@ -158,7 +158,7 @@ fn attempt_required(requirement: &Requirement) -> Result<(), String> {
             })
         }
         Requirement::Memory(bytes) => {
-            let here = memory::total_bytes(Path::new("/"));
+            let here = host::memory_bytes();
             need_that(here == 0 || here >= *bytes, || {
                 format!("it needs {} MiB of memory, and this machine has {}", bytes >> 20, here >> 20)
             })
