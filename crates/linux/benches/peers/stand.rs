@@ -95,8 +95,9 @@ impl Testbed {
         let targets: Vec<Target> = self.lab.lanes.iter().map(target).collect();
         let first = self.lab.lanes.first().ok_or("a lab without lanes")?;
         let traffic = traffic(first, flows)?;
-        let make = if kind == Kind::Full { LiveFrames::new } else { LiveFrames::limit };
-        self.generators.push(make(&self.lab.generator, &targets, &traffic, cpus)?);
+        let program = (kind != Kind::Full).then_some("gen_limit");
+        let generator = LiveFrames::with_program(&self.lab.generator, &targets, &traffic, cpus, program)?;
+        self.generators.push(generator);
         Ok(self.generators.len() - 1)
     }
 

@@ -6,7 +6,6 @@ use aya::programs::{Program, Xdp};
 use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 pub static GENERATOR: Object =
@@ -102,26 +101,16 @@ pub fn program_error(program: &str, error: &dyn std::error::Error) -> PortError 
     PortError::Program { program: program.into(), reason: tail }
 }
 
-/// Loads one XDP program of an object; its descriptor is for BPF_PROG_RUN.
+/// Loads the XDP program `name` of an object.
 ///
 /// # Errors
-/// The kernel refuses it.
-pub fn load_xdp(ebpf: &mut Ebpf, name: &str) -> Result<OwnedFd, PortError> {
-    let program = xdp(ebpf, name)?;
+/// There is none, or the kernel refuses it.
+pub fn load_xdp<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, PortError> {
+    let Some(Program::Xdp(program)) = ebpf.program_mut(name) else {
+        return Err(PortError::Unsuitable(format!("there is no XDP program '{name}'")));
+    };
     program.load().map_err(|e| program_error(name, &e))?;
-    let fd = program.fd().map_err(|e| program_error(name, &e))?;
-    fd.as_fd().try_clone_to_owned().map_err(PortError::system("duplicate the descriptor of", name))
-}
-
-/// The XDP program `name` of an object.
-///
-/// # Errors
-/// There is none.
-pub fn xdp<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, PortError> {
-    match ebpf.program_mut(name) {
-        Some(Program::Xdp(program)) => Ok(program),
-        _ => Err(PortError::Unsuitable(format!("there is no XDP program '{name}'"))),
-    }
+    Ok(program)
 }
 
 /// Sets an element of a device map to an interface of the calling thread's namespace.

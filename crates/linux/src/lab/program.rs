@@ -75,8 +75,7 @@ pub(super) fn attach(dut: &DutEnd, setup: &Setup) -> Result<Attached, LabError> 
             }
             "pass" => {}
             _ => {
-                let map = ebpf.take_map("known").expect("dut.bpf.c defines it");
-                attached.known = Some(MappedArray::new("known", map, bpf::possible_cpus())?);
+                attached.known = Some(MappedArray::take(&mut ebpf, "known", bpf::possible_cpus())?);
             }
         }
         attached.programs.push(ebpf);

@@ -1,9 +1,9 @@
 //! AF_PACKET: the port that always works. The generator hands frames to the driver by `sendmmsg`, past the queueing
-//! discipline; the receiver ([`AfPacketReceiver`]) reads a ring that the kernel fills.
+//! discipline; the receiver ([`receiver`]) reads a ring that the kernel fills.
 
 mod receiver;
 
-pub use receiver::AfPacketReceiver;
+pub use receiver::receiver;
 
 use super::socket::{check_length, inside};
 use super::user_generator::crew::{Tally, Transmit, UserGenerator};

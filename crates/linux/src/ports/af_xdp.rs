@@ -7,7 +7,7 @@ mod receiver;
 mod rings;
 mod socket;
 
-pub use receiver::AfXdpReceiver;
+pub use receiver::receiver;
 
 use self::rings::Producer;
 use self::socket::{Direction, Socket};
@@ -51,31 +51,15 @@ impl AfXdpGenerator {
         cpus: &[u32],
     ) -> Result<Self, PortError> {
         check_length(namespace, targets, traffic)?;
-        let generator = Self::with(
-            Backend::AfXdp,
-            targets,
-            traffic,
-            cpus,
-            |&Target { ifindex, .. }, thread, longest| {
-                inside(namespace, || XdpSender::open(ifindex, thread as u32, longest))
-            },
-        )?;
-        // Drivers such as i40e do not send from a zero-copy queue before an XDP program is attached. Where another one is attached
-        // already, or none may be, this is no error: the first load shows whether frames leave.
-        generator.each_transmitter(|sender| {
-            if sender.socket.zero_copy && sender.queue == 0 {
-                sender.program = attach_pass(namespace, sender.ifindex).ok();
+        Self::with(Backend::AfXdp, targets, traffic, cpus, |&Target { ifindex, .. }, thread, longest| {
+            let mut sender = inside(namespace, || XdpSender::open(ifindex, thread as u32, longest))?;
+            // Drivers such as i40e do not send from zero-copy queues before an XDP program is attached. Where another one is attached
+            // already, or none may be, this is no error: the first load shows whether frames leave.
+            if sender.socket.zero_copy && thread + 1 == cpus.len() {
+                sender.program = attach_pass(namespace, ifindex).ok();
             }
-        });
-        Ok(generator)
-    }
-
-    /// Whether the driver sends out of our memory, on all queues; otherwise the kernel copies every frame. To be asked
-    /// between loads.
-    pub fn zero_copy(&self) -> bool {
-        let mut all = true;
-        self.each_transmitter(|sender| all &= sender.socket.zero_copy);
-        all
+            Ok(sender)
+        })
     }
 }
 

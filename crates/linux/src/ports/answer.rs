@@ -2,6 +2,7 @@
 //! the answers at the other end.
 
 use super::socket::{inside, wait_readable};
+use super::worker::Worker;
 use super::{PortError, af_packet::bind_packet};
 use crate::net::netlink::Route;
 use crate::net::netns::Netns;
@@ -13,7 +14,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
 
 /// Room for frames that arrive while the thread does not run: some 80,000 short ones.
 const RECEIVE_BUFFER: i32 = 64 << 20;
@@ -25,14 +25,8 @@ const LONGEST: usize = 1 << 16;
 /// A thread that answers every test frame of a campaign that arrives at an interface, once, through the same interface, or only counts
 /// them. The frames must reach its AF_PACKET socket: see [`Port::let_through`](super::Port::let_through). It ends when dropped.
 pub struct Answerer {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Default)]
-struct Shared {
-    stop: AtomicBool,
-    frames: AtomicU64,
+    frames: Arc<AtomicU64>,
+    _thread: Worker,
 }
 
 impl Answerer {
@@ -71,27 +65,25 @@ impl Answerer {
     ) -> Result<Answerer, PortError> {
         let name = format!("an AF_PACKET socket on interface number {ifindex}");
         let socket = inside(namespace, || open(ifindex).map_err(PortError::system("open", name)))?;
-        let shared = Arc::new(Shared::default());
-        let thread = std::thread::Builder::new().name("answerer".into()).spawn({
-            let shared = Arc::clone(&shared);
-            move || run(&socket, &shared, take)
-        });
-        let thread = thread.map_err(PortError::system("start", "the thread that answers frames"))?;
-        Ok(Answerer { shared, thread: Some(thread) })
+        let frames = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&frames);
+        let run = move |stop: &AtomicBool| {
+            let mut frame = vec![0; LONGEST];
+            while !stop.load(Ordering::Relaxed) {
+                let Ok((length, _)) = recv(&socket, &mut frame[..], RecvFlags::empty()) else {
+                    let _ = wait_readable(&mut [PollFd::new(&socket, PollFlags::IN)], WAIT_MS);
+                    continue;
+                };
+                count.fetch_add(take(&socket, &mut frame[..length]).into(), Ordering::Relaxed);
+            }
+            Ok(())
+        };
+        Ok(Answerer { frames, _thread: Worker::spawn("answerer", None, run)? })
     }
 
     /// Frames answered, or counted, so far.
     pub fn frames(&self) -> u64 {
-        self.shared.frames.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Answerer {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.frames.load(Ordering::Relaxed)
     }
 }
 
@@ -106,19 +98,6 @@ fn open(ifindex: u32) -> io::Result<OwnedFd> {
         .or_else(|_| set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER));
     bind_packet(&socket, ifindex, libc::ETH_P_ALL as u16)?;
     Ok(socket)
-}
-
-fn run(socket: &OwnedFd, shared: &Shared, take: impl Fn(&OwnedFd, &mut [u8]) -> bool) {
-    let mut frame = vec![0; LONGEST];
-    while !shared.stop.load(Ordering::Relaxed) {
-        let Ok((length, _)) = recv(socket, &mut frame[..], RecvFlags::empty()) else {
-            let _ = wait_readable(&mut [PollFd::new(socket, PollFlags::IN)], WAIT_MS);
-            continue;
-        };
-        if take(socket, &mut frame[..length]) {
-            shared.frames.fetch_add(1, Ordering::Relaxed);
-        }
-    }
 }
 
 /// Whether the interface took the frame. One that is refused is lost: whoever counts the answers shows its flow again.

@@ -6,18 +6,17 @@
 
 use super::flow_table::{AliasEntry, FlowEntry, LengthEntry, Tables, alias_entries};
 use super::mapped::MappedArray;
-use super::{Port, PortError, Target, pin_to_cpu};
+use super::worker::Worker;
+use super::{Port, PortError, Target};
 use crate::bpf;
 use crate::net::netns::Netns;
 use aya::Ebpf;
+use aya::programs::{Program, ProgramError, TestRun, TestRunAttrs, TestRunOptions, Xdp};
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_wire::{Family, FlowOrder, Load, SplitMix64, Traffic, Transport};
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 /// `struct state` in generator.bpf.c: one per CPU.
@@ -53,7 +52,9 @@ const _: () = assert!(size_of::<GeneratorState>() == 256);
 /// A generator of XDP live frames on chosen CPUs.
 pub struct LiveFrames {
     namespace: Netns,
-    program: Arc<OwnedFd>,
+    /// Its program, and the maps that this uses.
+    ebpf: Arc<Ebpf>,
+    program: String,
     states: MappedArray<GeneratorState>,
     cpus: Vec<u32>,
     traffic: Traffic,
@@ -62,14 +63,12 @@ pub struct LiveFrames {
     aim: usize,
     /// The counters when the present run began.
     base: Vec<GeneratorState>,
-    workers: Vec<Worker>,
-    /// Keeps the maps that the program uses; user space does not need them again.
-    _ebpf: Ebpf,
+    threads: Vec<Thread>,
 }
 
-struct Worker {
-    thread: Option<JoinHandle<io::Result<()>>>,
-    stop: Arc<AtomicBool>,
+/// A thread in its call, and its number, by which it is interrupted.
+struct Thread {
+    worker: Worker,
     tid: Arc<AtomicI32>,
 }
 
@@ -87,20 +86,12 @@ impl LiveFrames {
         Self::with_program(namespace, targets, traffic, cpus, None)
     }
 
-    /// The yardstick: redirects frames without writing them. For benchmarks only: nothing recognises its frames.
+    /// `program`: another one of generator.bpf.c than the traffic's own. `gen_limit` redirects frames without writing them: a yardstick
+    /// for benchmarks, as nothing recognises its frames.
     ///
     /// # Errors
     /// As [`LiveFrames::new`].
-    pub fn limit(
-        namespace: &Netns,
-        targets: &[Target],
-        traffic: &Traffic,
-        cpus: &[u32],
-    ) -> Result<Self, PortError> {
-        Self::with_program(namespace, targets, traffic, cpus, Some("gen_limit"))
-    }
-
-    fn with_program(
+    pub fn with_program(
         namespace: &Netns,
         targets: &[Target],
         traffic: &Traffic,
@@ -111,8 +102,8 @@ impl LiveFrames {
         let program = program.map_or_else(|| program_name(traffic), str::to_string);
         let mut ebpf = load(traffic, &tables, cpus, targets.len() as u32)?;
         // Once loaded, the program holds its maps; before, their descriptors must stay open.
-        let fd = bpf::load_xdp(&mut ebpf, &program)?;
-        let states = map(&mut ebpf, "states", bpf::cpu_slots(cpus))?;
+        bpf::load_xdp(&mut ebpf, &program)?;
+        let states = MappedArray::take(&mut ebpf, "states", bpf::cpu_slots(cpus))?;
         fill_tables(&mut ebpf, traffic, &tables)?;
         namespace
             .enter(|| {
@@ -122,7 +113,8 @@ impl LiveFrames {
             .map_err(PortError::system("enter", "the generator's namespace"))??;
         let mut generator = LiveFrames {
             namespace: namespace.clone(),
-            program: Arc::new(fd),
+            ebpf: Arc::new(ebpf),
+            program,
             states,
             cpus: cpus.to_vec(),
             frame: Arc::new(tables.frame),
@@ -130,8 +122,7 @@ impl LiveFrames {
             targets: targets.to_vec(),
             aim: 0,
             base: Vec::new(),
-            workers: Vec::new(),
-            _ebpf: ebpf,
+            threads: Vec::new(),
         };
         generator.initialise();
         Ok(generator)
@@ -162,24 +153,44 @@ impl LiveFrames {
         self.cpus.iter().map(|cpu| self.states.get(*cpu as usize)).collect()
     }
 
+    /// Whether a thread has ended without being told to.
+    fn has_died(&self) -> bool {
+        self.threads.iter().any(|thread| thread.worker.has_ended())
+    }
+
     /// Waits for calls that are still being ended. A signal that comes before the call has begun is lost: repeat it.
     fn join(&mut self) -> Result<(), PortError> {
-        let mut failure = None;
-        for worker in &mut self.workers {
-            let Some(thread) = worker.thread.take() else { continue };
-            worker.stop.store(true, Ordering::Relaxed);
-            while !thread.is_finished() {
-                interrupt(worker.tid.load(Ordering::Relaxed));
+        let mut result = Ok(());
+        for Thread { worker, tid } in &mut self.threads {
+            worker.tell_to_stop();
+            while !worker.has_ended() {
+                interrupt(tid);
                 std::thread::sleep(Duration::from_micros(200));
             }
-            match thread.join() {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => failure = Some(error),
-                Err(_) => failure = Some(io::Error::other("a generator thread panicked")),
-            }
+            result = result.and(worker.join());
         }
-        self.workers.clear();
-        failure.map_or(Ok(()), |e| Err(PortError::system("run", "live frames (BPF_PROG_RUN)")(e)))
+        self.threads.clear();
+        result
+    }
+
+    fn spawn(&self, cpu: u32, batch: u32) -> Result<Thread, PortError> {
+        install_handler();
+        let tid = Arc::new(AtomicI32::new(0));
+        let own = Arc::clone(&tid);
+        let (namespace, ebpf) = (self.namespace.clone(), Arc::clone(&self.ebpf));
+        let (program, frame) = (self.program.clone(), Arc::clone(&self.frame));
+        let worker = Worker::spawn(format!("generator-{cpu}"), Some(cpu), move |stop| {
+            own.store(rustix::thread::gettid().as_raw_pid(), Ordering::Relaxed);
+            go_first();
+            let entered = namespace.current_thread_enter();
+            entered.map_err(PortError::system("enter", "the generator's namespace"))?;
+            let Some(Program::Xdp(program)) = ebpf.program(&program) else { return Ok(()) };
+            while !stop.load(Ordering::Relaxed) {
+                run_once(program, &frame, batch)?;
+            }
+            Ok(())
+        })?;
+        Ok(Thread { worker, tid })
     }
 }
 
@@ -225,25 +236,18 @@ fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32], ports: u32) -> Result<
     bpf::GENERATOR.load(&constants, &elements)
 }
 
-fn map<T: Copy>(ebpf: &mut Ebpf, name: &str, len: usize) -> Result<MappedArray<T>, PortError> {
-    let map = ebpf
-        .take_map(name)
-        .ok_or_else(|| PortError::Unsuitable(format!("the generator has no map '{name}'")))?;
-    MappedArray::new(name, map, len)
-}
-
 /// Fills the look-up tables; the mappings are dropped at once, the program keeps the maps.
 fn fill_tables(ebpf: &mut Ebpf, traffic: &Traffic, tables: &Tables) -> Result<(), PortError> {
-    let flows: MappedArray<FlowEntry> = map(ebpf, "flows", traffic.flows.len() as usize)?;
+    let flows: MappedArray<FlowEntry> = MappedArray::take(ebpf, "flows", traffic.flows.len() as usize)?;
     for (i, flow) in traffic.flows.iter().enumerate() {
         flows.set(i, tables.flow_entry(&flow)?);
     }
     drop(flows); // with millions of flows, one table in this process's memory at a time is enough
-    let lengths: MappedArray<LengthEntry> = map(ebpf, "lengths", tables.lengths.len())?;
+    let lengths: MappedArray<LengthEntry> = MappedArray::take(ebpf, "lengths", tables.lengths.len())?;
     tables.lengths.iter().enumerate().for_each(|(i, l)| lengths.set(i, *l));
     let entries: Vec<AliasEntry> = alias_entries(&traffic.order, traffic.flows.len() as u32);
     if !entries.is_empty() {
-        let aliases: MappedArray<AliasEntry> = map(ebpf, "aliases", entries.len())?;
+        let aliases: MappedArray<AliasEntry> = MappedArray::take(ebpf, "aliases", entries.len())?;
         entries.iter().enumerate().for_each(|(i, a)| aliases.set(i, *a));
     }
     Ok(())
@@ -292,7 +296,7 @@ impl Port for LiveFrames {
         }
         self.base = self.current();
         for cpu in &self.cpus {
-            self.workers.push(spawn(&self.namespace, &self.program, &self.frame, *cpu, load.batch)?);
+            self.threads.push(self.spawn(*cpu, load.batch)?);
         }
         Ok(())
     }
@@ -338,22 +342,21 @@ impl Port for LiveFrames {
     }
 
     fn finished(&self) -> bool {
-        let dead = self.workers.iter().any(|w| w.thread.as_ref().is_none_or(JoinHandle::is_finished));
-        dead || self.current().iter().all(|s| s.finished != 0)
+        self.has_died() || self.current().iter().all(|s| s.finished != 0)
     }
 
     fn stop(&mut self) -> Result<(), PortError> {
         for cpu in &self.cpus {
             self.states.set_field(*cpu as usize, std::mem::offset_of!(GeneratorState, finished), 1);
         }
-        if self.workers.iter().any(|w| w.thread.as_ref().is_none_or(JoinHandle::is_finished)) {
-            return self.join(); // one has died: say why
+        if self.has_died() {
+            return self.join(); // say why
         }
         // The program sends nothing any more. Ending the calls takes the kernel some 20 ms, in which the trial can go on;
         // the next start waits for it.
-        for worker in &self.workers {
-            worker.stop.store(true, Ordering::Relaxed);
-            interrupt(worker.tid.load(Ordering::Relaxed));
+        for Thread { worker, tid } in &self.threads {
+            worker.tell_to_stop();
+            interrupt(tid);
         }
         // A frame that was being written when `finished` was set is handed over with its batch.
         std::thread::sleep(Duration::from_micros(100));
@@ -369,7 +372,8 @@ impl Drop for LiveFrames {
 }
 
 /// Interrupts a thread's system call by a signal that has a handler and otherwise no effect.
-fn interrupt(tid: i32) {
+fn interrupt(tid: &AtomicI32) {
+    let tid = tid.load(Ordering::Relaxed);
     if tid > 0 {
         // SAFETY: tgkill to a thread of this very process; at worst it has ended, and the call fails.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGURG) };
@@ -391,84 +395,26 @@ fn install_handler() {
     });
 }
 
-fn spawn(
-    namespace: &Netns,
-    program: &Arc<OwnedFd>,
-    frame: &Arc<Vec<u8>>,
-    cpu: u32,
-    batch: u32,
-) -> Result<Worker, PortError> {
-    install_handler();
-    let stop = Arc::new(AtomicBool::new(false));
-    let tid = Arc::new(AtomicI32::new(0));
-    let (namespace, program, frame) = (namespace.clone(), program.clone(), frame.clone());
-    let (stopped, my_tid) = (stop.clone(), tid.clone());
-    let thread = std::thread::Builder::new()
-        .name(format!("generator-{cpu}"))
-        .spawn(move || {
-            my_tid.store(rustix::thread::gettid().as_raw_pid(), Ordering::Relaxed);
-            pin_to_cpu(cpu)?;
-            go_first();
-            namespace.current_thread_enter()?;
-            while !stopped.load(Ordering::Relaxed) {
-                run_once(&program, &frame, batch)?;
-            }
-            Ok(())
-        })
-        .map_err(PortError::system("start", format!("the generator thread of CPU {cpu}")))?;
-    Ok(Worker { thread: Some(thread), stop, tid })
-}
-
 /// Other programs on this CPU get what is left: what they take would be measured as cost per frame. The thread's load is
 /// bounded, and nothing is changed but its own priority. Not being allowed to is no error.
 fn go_first() {
     let _ = rustix::process::setpriority_process(None, -20);
 }
 
-/// `union bpf_attr` for BPF_PROG_TEST_RUN (include/uapi/linux/bpf.h).
-#[repr(C)]
-#[derive(Default)]
-struct TestRun {
-    prog_fd: u32,
-    retval: u32,
-    data_size_in: u32,
-    data_size_out: u32,
-    data_in: u64,
-    data_out: u64,
-    repeat: u32,
-    duration: u32,
-    ctx_size_in: u32,
-    ctx_size_out: u32,
-    ctx_in: u64,
-    ctx_out: u64,
-    flags: u32,
-    cpu: u32,
-    batch_size: u32,
-    pad: u32,
-}
-
-const BPF_PROG_TEST_RUN: libc::c_int = 10;
-const BPF_F_TEST_XDP_LIVE_FRAMES: u32 = 1 << 1;
-
 /// One call; returns when it is interrupted or its repetitions are used up.
-fn run_once(program: &OwnedFd, frame: &[u8], batch: u32) -> io::Result<()> {
-    let attr = TestRun {
-        prog_fd: program.as_fd().as_raw_fd() as u32,
-        data_size_in: frame.len() as u32,
-        data_in: frame.as_ptr() as u64,
+fn run_once(program: &Xdp, frame: &[u8], batch: u32) -> Result<(), PortError> {
+    let options = TestRunOptions {
+        data_in: Some(frame),
         repeat: u32::MAX >> 1,
-        flags: BPF_F_TEST_XDP_LIVE_FRAMES,
-        batch_size: batch,
-        ..TestRun::default()
+        attrs: TestRunAttrs::new().xdp_live_frames(batch),
+        ..TestRunOptions::new()
     };
-    // SAFETY: the attribute and the frame outlive the call, and the kernel only reads them (no data_out is given).
-    let result =
-        unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_TEST_RUN, &raw const attr, size_of::<TestRun>()) };
-    if result == 0 {
-        return Ok(());
-    }
-    match io::Error::last_os_error() {
-        e if e.raw_os_error() == Some(libc::EINTR) => Ok(()),
-        e => Err(e),
+    match program.test_run(options) {
+        Ok(_) => Ok(()),
+        Err(ProgramError::SyscallError(e)) if e.io_error.raw_os_error() == Some(libc::EINTR) => Ok(()),
+        Err(ProgramError::SyscallError(e)) => {
+            Err(PortError::system("run", "live frames (BPF_PROG_RUN)")(e.io_error))
+        }
+        Err(error) => Err(bpf::program_error("generator", &error)),
     }
 }

@@ -11,11 +11,12 @@ pub mod memory;
 pub(crate) mod socket;
 pub mod user_generator;
 pub mod user_receiver;
+mod worker;
 pub mod xdp_receiver;
 
 use crate::net::netns::Netns;
-use af_packet::{AfPacketGenerator, AfPacketReceiver};
-use af_xdp::{AfXdpGenerator, AfXdpReceiver};
+use af_packet::AfPacketGenerator;
+use af_xdp::AfXdpGenerator;
 use linerate_measure::counters::PortCounters;
 use linerate_plan::Backend;
 use linerate_wire::{Filter, Load, MacAddr, Traffic};
@@ -66,18 +67,14 @@ static BACKENDS: [Constructors; 3] = [
         generator: |namespace, targets, traffic, cpus| {
             Ok(Box::new(AfXdpGenerator::new(namespace, targets, traffic, cpus)?))
         },
-        receiver: |namespace, at, filter, cpu| {
-            Ok(Box::new(AfXdpReceiver::new(namespace, at, filter, cpu)?.0))
-        },
+        receiver: |namespace, at, filter, cpu| Ok(Box::new(af_xdp::receiver(namespace, at, filter, cpu)?)),
     },
     Constructors {
         backend: Backend::AfPacket,
         generator: |namespace, targets, traffic, cpus| {
             Ok(Box::new(AfPacketGenerator::new(namespace, targets, traffic, cpus)?))
         },
-        receiver: |namespace, at, filter, cpu| {
-            Ok(Box::new(AfPacketReceiver::new(namespace, at, filter, cpu)?))
-        },
+        receiver: |namespace, at, filter, cpu| Ok(Box::new(af_packet::receiver(namespace, at, filter, cpu)?)),
     },
 ];
 
@@ -177,7 +174,9 @@ pub trait Port: Send {
     fn start(&mut self, load: &Load) -> Result<(), PortError>;
 
     /// CLOCK_MONOTONIC, in nanoseconds, of a generator's first frame; `None` before it, and for receivers.
-    fn began_ns(&self) -> Option<u64>;
+    fn began_ns(&self) -> Option<u64> {
+        None
+    }
 
     /// Nanoseconds from a generator's first frame to its last, where it knows; `None` otherwise, and for receivers.
     fn active_ns(&self) -> Option<u64> {
@@ -203,7 +202,9 @@ pub trait Port: Send {
     fn counters(&self) -> PortCounters;
 
     /// Whether a generator has used up its load, or died. Receivers never have.
-    fn finished(&self) -> bool;
+    fn finished(&self) -> bool {
+        false
+    }
 
     /// Ends the load now. Afterwards, no frame leaves any more, and the counters stand still.
     ///

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::net::netdevice::index_to_name;
 use rustix::net::{AddressFamily, SocketType};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::NonNull;
 
 /// Runs `f` in a namespace: a socket stays in the one where it was made.
@@ -79,9 +79,9 @@ impl Mapping {
         Self::map(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1, 0)
     }
 
-    /// What a socket offers at `offset`.
-    pub(crate) fn of_socket(socket: &OwnedFd, len: usize, offset: i64) -> io::Result<Self> {
-        Self::map(len, libc::MAP_SHARED | libc::MAP_POPULATE, socket.as_raw_fd(), offset)
+    /// What a socket or a BPF map offers at `offset`.
+    pub(crate) fn shared(fd: impl AsFd, len: usize, offset: i64) -> io::Result<Self> {
+        Self::map(len, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_fd().as_raw_fd(), offset)
     }
 
     fn map(len: usize, flags: i32, fd: i32, offset: i64) -> io::Result<Self> {

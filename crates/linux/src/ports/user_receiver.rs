@@ -1,15 +1,15 @@
 //! The account of a receiver that runs in user space (AF_PACKET, AF_XDP, memory): what the XDP receiver's program counts,
 //! under the same names, from the same bytes.
 
-use super::{Port, PortError, pin_to_cpu};
+use super::worker::Worker;
+use super::{Port, PortError};
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_stats::histogram::{BUCKETS, Histogram, bucket};
 use linerate_wire::{Filter, ForeignKind, Load, Recognised, STREAMS, SequenceWindow, Signature, recognise};
 use std::any::Any;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 
 /// Names of the kinds of foreign frames, as the XDP receiver has them.
 /// Kinds of frames that are no test frames of the campaign.
@@ -159,27 +159,15 @@ pub struct Shared {
     account: Mutex<Account>,
     /// A copy of the account's frames, to be sampled without a lock.
     frames: AtomicU64,
-    stop: AtomicBool,
 }
 
 impl Shared {
-    /// Around an empty account.
-    pub fn new(filter: Filter) -> Arc<Self> {
-        let account = Mutex::new(Account::new(filter));
-        Arc::new(Shared { account, frames: AtomicU64::new(0), stop: AtomicBool::new(false) })
-    }
-
     /// Lets `f` count a batch of frames.
     pub fn count<R>(&self, f: impl FnOnce(&mut Account) -> R) -> R {
         let mut account = self.lock();
         let result = f(&mut account);
         self.frames.store(account.frames, Ordering::Relaxed);
         result
-    }
-
-    /// Whether the receiving thread is to end now.
-    pub fn stopping(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, Account> {
@@ -203,7 +191,7 @@ pub type Dropped = Box<dyn Fn() -> u64 + Send>;
 pub struct UserReceiver {
     backend: Backend,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<Result<(), PortError>>>,
+    thread: Worker,
     dropped: Dropped,
     dropped_before: u64,
     stopped: Option<PortCounters>,
@@ -222,30 +210,21 @@ impl UserReceiver {
         dropped: Dropped,
         keep: Box<dyn Any + Send>,
     ) -> Result<Self, PortError> {
-        let shared = Shared::new(filter);
+        let account = Mutex::new(Account::new(filter));
+        let shared = Arc::new(Shared { account, frames: AtomicU64::new(0) });
         let its = shared.clone();
-        let run = move || {
-            let pinned = cpu.map_or(Ok(()), pin_to_cpu);
-            pinned.map_err(PortError::system("bind the receiver's thread to", format!("CPU {cpu:?}")))?;
-            while !its.stopping() {
+        let thread = Worker::spawn("receiver", cpu, move |stop| {
+            while !stop.load(Ordering::Relaxed) {
                 receive.receive(&its)?;
             }
             Ok(())
-        };
-        let thread = std::thread::Builder::new().name("receiver".into()).spawn(run);
-        let thread = Some(thread.map_err(PortError::system("start", "the receiver's thread"))?);
+        })?;
         Ok(UserReceiver { backend, shared, thread, dropped, dropped_before: 0, stopped: None, _keep: keep })
     }
 
     /// The thread's error, if it has ended by one.
     fn failure(&mut self) -> Result<(), PortError> {
-        if self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
-            let result = self.thread.take().map(JoinHandle::join);
-            return result.unwrap_or(Ok(Ok(()))).unwrap_or_else(|_| {
-                Err(PortError::Unsuitable(format!("the thread of the {} receiver panicked", self.backend)))
-            });
-        }
-        Ok(())
+        if self.thread.has_ended() { self.thread.join() } else { Ok(()) }
     }
 }
 
@@ -260,10 +239,6 @@ impl Port for UserReceiver {
         self.dropped_before = (self.dropped)();
         self.shared.count(Account::reset);
         Ok(())
-    }
-
-    fn began_ns(&self) -> Option<u64> {
-        None
     }
 
     fn foreign_sample(&self) -> Option<Vec<u8>> {
@@ -286,25 +261,11 @@ impl Port for UserReceiver {
         })
     }
 
-    fn finished(&self) -> bool {
-        false
-    }
-
     fn stop(&mut self) -> Result<(), PortError> {
         if self.stopped.is_none() {
             self.stopped = Some(self.counters());
         }
         self.failure()
-    }
-}
-
-impl Drop for UserReceiver {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // Its error, if there is one, has been reported by `stop`.
-            let _ = thread.join();
-        }
     }
 }
 

@@ -103,11 +103,11 @@ impl XdpReceiver {
         let mut ebpf = bpf::RECEIVER.load(&constants, &elements)?;
         attach_for_any_mtu(&mut ebpf, namespace, ifindex)?;
         let mut receiver = XdpReceiver {
-            queues: map(&mut ebpf, "queues", cpus * queues as usize)?,
-            streams: map(&mut ebpf, "streams", cpus * STREAMS)?,
-            latencies: map(&mut ebpf, "latencies", cpus * BUCKETS)?,
-            sample: map(&mut ebpf, "sample", 1)?,
-            control: map(&mut ebpf, "control", 1)?,
+            queues: MappedArray::take(&mut ebpf, "queues", cpus * queues as usize)?,
+            streams: MappedArray::take(&mut ebpf, "streams", cpus * STREAMS)?,
+            latencies: MappedArray::take(&mut ebpf, "latencies", cpus * BUCKETS)?,
+            sample: MappedArray::take(&mut ebpf, "sample", 1)?,
+            control: MappedArray::take(&mut ebpf, "control", 1)?,
             filter: Filter { streams: streams as u16, ..filter },
             queue_count: queues,
             cpus,
@@ -173,8 +173,7 @@ fn attach_for_any_mtu(ebpf: &mut Ebpf, namespace: &Netns, ifindex: u32) -> Resul
 /// # Errors
 /// What the kernel says.
 pub fn attach(ebpf: &mut Ebpf, name: &str, namespace: &Netns, ifindex: u32) -> Result<(), PortError> {
-    let program = bpf::xdp(ebpf, name)?;
-    program.load().map_err(|e| bpf::program_error(name, &e))?;
+    let program = bpf::load_xdp(ebpf, name)?;
     namespace
         .enter(|| program.attach_to_if_index(ifindex, XdpMode::default()))
         .map_err(PortError::system("enter the namespace of", format!("interface number {ifindex}")))?
@@ -199,13 +198,6 @@ pub fn bare_drop(namespace: &Netns, ifindex: u32) -> Result<Ebpf, PortError> {
     Ok(ebpf)
 }
 
-fn map<T: Copy>(ebpf: &mut Ebpf, name: &str, len: usize) -> Result<MappedArray<T>, PortError> {
-    let map = ebpf
-        .take_map(name)
-        .ok_or_else(|| PortError::Unsuitable(format!("the receiver has no map '{name}'")))?;
-    MappedArray::new(name, map, len)
-}
-
 impl Port for XdpReceiver {
     fn backend(&self) -> Backend {
         Backend::Xdp
@@ -216,10 +208,6 @@ impl Port for XdpReceiver {
         self.sample.set(0, Sample { length: 0, kind: 0, bytes: [0; 64] });
         self.base = self.snapshot();
         Ok(())
-    }
-
-    fn began_ns(&self) -> Option<u64> {
-        None
     }
 
     fn foreign_sample(&self) -> Option<Vec<u8>> {
@@ -256,10 +244,6 @@ impl Port for XdpReceiver {
     fn let_through(&mut self, on: bool) -> bool {
         self.control.set(0, u64::from(on));
         true
-    }
-
-    fn finished(&self) -> bool {
-        false
     }
 
     fn stop(&mut self) -> Result<(), PortError> {

@@ -30,33 +30,27 @@ const WAIT_MS: i64 = 50;
 /// CLOCK_MONOTONIC by the difference when its block is read), so that waiting in the ring does not count. Frames that were
 /// dropped because the ring was full (`tp_drops`) are reported as `refused`: the tester lost them, not the DUT. The kernel
 /// does not tell on which queue a frame came: all count as queue 0, on the CPU that read them.
-pub struct AfPacketReceiver;
-
-impl AfPacketReceiver {
-    /// See [`receiver`](crate::ports::receiver).
-    ///
-    /// # Errors
-    /// No privilege (CAP_NET_RAW), no such interface.
-    #[allow(clippy::new_ret_no_self)] // all receivers in user space are one type
-    pub fn new(
-        namespace: &Netns,
-        Arrival { ifindex, .. }: Arrival,
-        filter: Filter,
-        cpu: Option<u32>,
-    ) -> Result<UserReceiver, PortError> {
-        let name = format!("an AF_PACKET ring on interface number {ifindex}");
-        let open = || Ring::open(ifindex).map_err(PortError::system("open", name.as_str()));
-        let ring = inside(namespace, open)?;
-        let (socket, total) = (ring.socket.clone(), AtomicU64::new(0));
-        // Reading the statistics sets them to 0.
-        let dropped = move || {
-            let zero = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
-            let new = get_option(&socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, zero)
-                .map_or(0, |s| s.tp_drops);
-            total.fetch_add(new.into(), Ordering::Relaxed) + u64::from(new)
-        };
-        UserReceiver::spawn(Backend::AfPacket, filter, cpu, ring, Box::new(dropped), Box::new(()))
-    }
+///
+/// # Errors
+/// No privilege (CAP_NET_RAW), no such interface.
+pub fn receiver(
+    namespace: &Netns,
+    Arrival { ifindex, .. }: Arrival,
+    filter: Filter,
+    cpu: Option<u32>,
+) -> Result<UserReceiver, PortError> {
+    let name = format!("an AF_PACKET ring on interface number {ifindex}");
+    let open = || Ring::open(ifindex).map_err(PortError::system("open", name.as_str()));
+    let ring = inside(namespace, open)?;
+    let (socket, total) = (ring.socket.clone(), AtomicU64::new(0));
+    // Reading the statistics sets them to 0.
+    let dropped = move || {
+        let zero = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
+        let new =
+            get_option(&socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, zero).map_or(0, |s| s.tp_drops);
+        total.fetch_add(new.into(), Ordering::Relaxed) + u64::from(new)
+    };
+    UserReceiver::spawn(Backend::AfPacket, filter, cpu, ring, Box::new(dropped), Box::new(()))
 }
 
 /// The socket and its blocks.
@@ -86,7 +80,7 @@ impl Ring {
         set_option(&socket, level, libc::PACKET_RX_RING, &request)?;
         // Since Linux 4.20; older kernels also show what the interface sends, which `observe` skips.
         let _ = set_option(&socket, level, libc::PACKET_IGNORE_OUTGOING, &1i32);
-        let blocks = Mapping::of_socket(&socket, BLOCK * BLOCKS, 0)?;
+        let blocks = Mapping::shared(&socket, BLOCK * BLOCKS, 0)?;
         bind_packet(&socket, ifindex, libc::ETH_P_ALL as u16)?;
         let (mr_ifindex, mr_type) = (ifindex as i32, libc::PACKET_MR_PROMISC as u16);
         let promiscuous = libc::packet_mreq { mr_ifindex, mr_type, mr_alen: 0, mr_address: [0; 8] };

@@ -20,7 +20,9 @@ const HEADROOM: usize = 256;
 const CHUNKS: u32 = 4096;
 /// Frames that are counted at once, with one look at the clock.
 const BATCH: usize = 64;
-/// The longest wait, so that the end is noticed.
+/// Looks at each queue, so that the end is noticed under any load…
+const ROUNDS: usize = 64;
+/// …and the longest wait, likewise.
 const WAIT_MS: i64 = 50;
 
 /// A receiver with an AF_XDP socket on every queue of an interface and one thread for all of them.
@@ -28,42 +30,33 @@ const WAIT_MS: i64 = 50;
 /// All frames end here, foreign ones too: nothing goes up the network stack. Latency is taken when a frame is read, at most
 /// 64 frames to a look at the clock. Frames that found no room in a socket are reported as `refused`: the tester lost them,
 /// not the DUT.
-pub struct AfXdpReceiver;
-
-impl AfXdpReceiver {
-    /// See [`receiver`](crate::ports::receiver). Says also whether all queues receive without a copy.
-    ///
-    /// # Errors
-    /// No privilege (XDP programs need root, or CAP_BPF and CAP_NET_ADMIN), another XDP program on the interface, an MTU above
-    /// what a page holds; `filter.pass_foreign`.
-    #[allow(clippy::new_ret_no_self)] // all receivers in user space are one type
-    pub fn new(
-        namespace: &Netns,
-        Arrival { ifindex, queues }: Arrival,
-        filter: Filter,
-        cpu: Option<u32>,
-    ) -> Result<(UserReceiver, bool), PortError> {
-        if filter.pass_foreign {
-            let why = "an AF_XDP receiver passes nothing up the stack: use --port xdp or af-packet where others need ARP";
-            return Err(PortError::Unsuitable(why.into()));
-        }
-        let chunk = chunk_for(mtu(namespace, ifindex)?)?;
-        let queues = queues.max(1);
-        let mut ebpf = bpf::SOCKETS.load(&[], &[("sockets", queues)])?;
-        let open = |queue| Socket::open(ifindex, queue, Direction::Receive, chunk, CHUNKS);
-        let mut sockets = inside(namespace, || (0..queues).map(open).collect::<Result<Vec<_>, _>>())?;
-        sockets.iter_mut().for_each(give_all_chunks);
-        let zero_copy = sockets.iter().all(|s| s.zero_copy);
-        redirect(&mut ebpf, &sockets)?;
-        attach(&mut ebpf, "to_socket", namespace, ifindex)?;
-        let descriptors: Vec<_> = sockets.iter().map(|s| s.fd.clone()).collect();
-        let dropped = move || descriptors.iter().map(|fd| Socket::dropped(fd)).sum();
-        let receiver = XdpQueues { sockets, batch: Vec::with_capacity(BATCH) };
-        // The program is taken off the interface when the receiver goes.
-        let port =
-            UserReceiver::spawn(Backend::AfXdp, filter, cpu, receiver, Box::new(dropped), Box::new(ebpf))?;
-        Ok((port, zero_copy))
+///
+/// # Errors
+/// No privilege (XDP programs need root, or CAP_BPF and CAP_NET_ADMIN), another XDP program on the interface, an MTU above
+/// what a page holds; `filter.pass_foreign`.
+pub fn receiver(
+    namespace: &Netns,
+    Arrival { ifindex, queues }: Arrival,
+    filter: Filter,
+    cpu: Option<u32>,
+) -> Result<UserReceiver, PortError> {
+    if filter.pass_foreign {
+        let why = "an AF_XDP receiver passes nothing up the stack: use --port xdp or af-packet where others need ARP";
+        return Err(PortError::Unsuitable(why.into()));
     }
+    let chunk = chunk_for(mtu(namespace, ifindex)?)?;
+    let queues = queues.max(1);
+    let mut ebpf = bpf::SOCKETS.load(&[], &[("sockets", queues)])?;
+    let open = |queue| Socket::open(ifindex, queue, Direction::Receive, chunk, CHUNKS);
+    let mut sockets = inside(namespace, || (0..queues).map(open).collect::<Result<Vec<_>, _>>())?;
+    sockets.iter_mut().for_each(give_all_chunks);
+    redirect(&mut ebpf, &sockets)?;
+    attach(&mut ebpf, "to_socket", namespace, ifindex)?;
+    let descriptors: Vec<_> = sockets.iter().map(|s| s.fd.clone()).collect();
+    let dropped = move || descriptors.iter().map(|fd| Socket::dropped(fd)).sum();
+    let receiver = XdpQueues { sockets, batch: Vec::with_capacity(BATCH) };
+    // The program is taken off the interface when the receiver goes.
+    UserReceiver::spawn(Backend::AfXdp, filter, cpu, receiver, Box::new(dropped), Box::new(ebpf))
 }
 
 /// The smallest chunk that holds the interface's longest frame.
@@ -138,7 +131,7 @@ impl XdpQueues {
 
 impl Receive for XdpQueues {
     fn receive(&mut self, shared: &Shared) -> Result<(), PortError> {
-        while !shared.stopping() {
+        for _ in 0..ROUNDS {
             let frames: usize = (0..self.sockets.len()).map(|queue| self.drain(queue, shared)).sum();
             if frames == 0 {
                 break;

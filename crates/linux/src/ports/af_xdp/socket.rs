@@ -178,7 +178,7 @@ fn rings(fd: OwnedFd, umem: Umem, direction: Direction) -> io::Result<Socket> {
     let zero = libc::xdp_mmap_offsets { rx: ring, tx: ring, fr: ring, cr: ring };
     let offsets = get_option(&fd, level, libc::XDP_MMAP_OFFSETS, zero)?;
     let map = |ring: &libc::xdp_ring_offset, entry: usize, size: u32, at: i64| {
-        Mapping::of_socket(&fd, ring.desc as usize + size as usize * entry, at).map(Arc::new)
+        Mapping::shared(&fd, ring.desc as usize + size as usize * entry, at).map(Arc::new)
     };
     let (address, descriptor) = (size_of::<u64>(), size_of::<libc::xdp_desc>());
     let fill_memory = map(&offsets.fr, address, fill, libc::XDP_UMEM_PGOFF_FILL_RING as i64)?;

@@ -1,14 +1,14 @@
 //! The threads of a user-space generator, one per CPU: each asks its pacer what is due and hands that to its transmitter.
 
 use super::{Due, FrameSource, Pacer};
-use crate::ports::{Port, PortError, Target, monotonic_ns, pin_to_cpu};
+use crate::ports::worker::Worker;
+use crate::ports::{Port, PortError, Target, monotonic_ns};
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_wire::{Load, Traffic};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Shorter waits are spun through: a sleeping thread wakes late by tens of microseconds.
@@ -122,7 +122,7 @@ struct Member<T> {
     tally: Arc<Tally>,
     /// Locked by the thread while it runs.
     work: Arc<Mutex<(FrameSource, T)>>,
-    thread: Option<JoinHandle<Result<(), PortError>>>,
+    thread: Option<Worker>,
 }
 
 impl<T: Transmit> UserGenerator<T> {
@@ -153,13 +153,6 @@ impl<T: Transmit> UserGenerator<T> {
         Ok(UserGenerator { backend, members, aim: 0 })
     }
 
-    /// Calls `f` with the transmitter of each thread, between loads (during one, this waits for its end).
-    pub(crate) fn each_transmitter(&self, mut f: impl FnMut(&mut T)) {
-        for member in self.members.iter().flatten() {
-            f(&mut member.work.lock().unwrap_or_else(PoisonError::into_inner).1);
-        }
-    }
-
     fn crew(&self) -> &[Member<T>] {
         &self.members[self.aim]
     }
@@ -168,43 +161,26 @@ impl<T: Transmit> UserGenerator<T> {
         self.members.iter().flatten().for_each(|m| m.tally.stop.store(true, Ordering::Relaxed));
         let mut result = Ok(());
         for member in self.members.iter_mut().flatten() {
-            let Some(thread) = member.thread.take() else { continue };
-            match thread.join() {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => result = Err(error),
-                Err(_) => {
-                    result = Err(PortError::Unsuitable(format!(
-                        "a thread of the {} generator panicked",
-                        self.backend
-                    )))
-                }
-            }
+            let ended = member.thread.take().map_or(Ok(()), |mut thread| thread.join());
+            result = result.and(ended);
         }
         result
     }
 
-    fn spawn(&self, thread: usize, load: &Load) -> Result<JoinHandle<Result<(), PortError>>, PortError> {
+    fn spawn(&self, thread: usize, load: &Load) -> Result<Worker, PortError> {
         let Member { cpu, tally, work, .. } = &self.crew()[thread];
         let (cpu, tally, work) = (*cpu, tally.clone(), work.clone());
         let pacer = Pacer::new(load, thread, self.crew().len());
         let (batch, not_before_ns) = (load.batch.max(1), load.not_before_ns);
-        let name = format!("generator-{cpu}");
-        let run = move || {
-            prepare_thread(cpu)?;
+        Worker::spawn(format!("generator-{cpu}"), Some(cpu), move |_| {
+            // A failure only makes waits longer.
+            let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
             await_start(not_before_ns, &tally);
             let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
             let (source, transmit) = &mut *work;
             run(source, transmit, pacer, batch, &tally)
-        };
-        let thread = std::thread::Builder::new().name(name).spawn(run);
-        thread.map_err(PortError::system("start", format!("generator thread {cpu}")))
+        })
     }
-}
-
-fn prepare_thread(cpu: u32) -> Result<(), PortError> {
-    // A failure only makes waits longer.
-    let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
-    pin_to_cpu(cpu).map_err(PortError::system("bind a generator thread to", format!("CPU {cpu}")))
 }
 
 fn await_start(at_ns: u64, tally: &Tally) {
@@ -309,7 +285,7 @@ impl<T: Transmit> Port for UserGenerator<T> {
     }
 
     fn finished(&self) -> bool {
-        let ended = |m: &Member<T>| m.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        let ended = |m: &Member<T>| m.thread.as_ref().is_none_or(Worker::has_ended);
         let done = |m: &Member<T>| m.tally.finished.load(Ordering::Acquire);
         // A thread that ended without being done has died: the load is no longer what was asked.
         self.crew().iter().any(|m| ended(m) && !done(m)) || self.crew().iter().all(done)

@@ -1,0 +1,55 @@
+//! The threads of ports.
+
+use super::{PortError, pin_to_cpu};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+/// A thread that ends when it is told to, or by an error. Dropped, it is told to end and waited for.
+pub(crate) struct Worker {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), PortError>>>,
+}
+
+impl Worker {
+    /// Starts a thread, on `cpu` if one is given. What it runs ends soon after its flag is true.
+    pub fn spawn(
+        name: impl Into<String>,
+        cpu: Option<u32>,
+        run: impl FnOnce(&AtomicBool) -> Result<(), PortError> + Send + 'static,
+    ) -> Result<Worker, PortError> {
+        let (name, stop) = (name.into(), Arc::new(AtomicBool::new(false)));
+        let (title, told) = (name.clone(), Arc::clone(&stop));
+        let run = move || {
+            let pinned = cpu.map_or(Ok(()), pin_to_cpu);
+            pinned.map_err(PortError::system("bind a port's thread to", format!("CPU {cpu:?}")))?;
+            run(&told)
+        };
+        let thread = Builder::new().name(name).spawn(run);
+        let thread = thread.map_err(PortError::system("start the thread", title))?;
+        Ok(Worker { stop, thread: Some(thread) })
+    }
+
+    /// Whether it has ended, or was waited for.
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    pub fn tell_to_stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells it to end, waits for that, and says why it failed if it did. That is said once.
+    pub fn join(&mut self) -> Result<(), PortError> {
+        self.tell_to_stop();
+        let ended = self.thread.take().map_or(Ok(Ok(())), JoinHandle::join);
+        ended.unwrap_or_else(|_| Err(PortError::Unsuitable("a thread of the port panicked".into())))
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // An error has been reported by whoever stopped the port, or never mattered.
+        let _ = self.join();
+    }
+}
