@@ -43,13 +43,16 @@ pub(crate) fn is_plain(path: &str) -> bool {
 /// No record or journal is nearly this long.
 const LONGEST: usize = 1 << 20;
 
+/// Files with what was made of the text of each, or why it cannot be understood.
+pub(crate) type Documents<T> = Vec<(PathBuf, Result<T, String>)>;
+
 /// The files of a folder with this extension, by path: what `parse` makes of the text of each, or why it cannot be understood. A
 /// folder that is missing has none, and files that go meanwhile are left out.
 pub(crate) fn documents<T>(
     folder: &Path,
     extension: &str,
     parse: impl Fn(&Path, &str) -> Result<T, String>,
-) -> io::Result<Vec<(PathBuf, Result<T, String>)>> {
+) -> io::Result<Documents<T>> {
     let entries = match fs::read_dir(folder) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,

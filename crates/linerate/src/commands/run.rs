@@ -15,7 +15,7 @@ use crate::{campaign, commands, input};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_linux::host;
-use linerate_linux::host::journal::{Consent, Journal, Reservation};
+use linerate_linux::host::journal::{Consent, Journal, Lock};
 use linerate_linux::net::userns;
 use linerate_linux::ports::memory::MemoryDut;
 use linerate_linux::records::{RecordStore, StoredCampaign, utc_now};
@@ -121,7 +121,7 @@ pub struct Session {
     /// The campaign that is resumed.
     earlier: Option<(RecordStore, StoredCampaign)>,
     /// Who may change the host does so alone.
-    _reserved: Option<Reservation>,
+    _reserved: Option<Lock>,
 }
 
 impl Session {

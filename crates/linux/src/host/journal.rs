@@ -4,21 +4,48 @@
 //! value, and synchronised, before it is made. It is undone in reverse order when the lab ends, whatever ends it; after kill -9
 //! the next linerate does it ([`Journal::restore_remains`]).
 
-mod error;
-mod store;
-
-pub use error::JournalError;
-pub use store::{Reservation, Step, Written};
-
-use crate::files::is_plain;
+use crate::files::{self, Documents, is_plain};
 use crate::process::{Job, Owner};
-use std::fs;
-use std::io;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::{Errno, retry_on_intr};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use store::{Book, Lock};
+
+/// The form of journals that this program writes.
+const VERSION: u32 = 2;
+
+/// Why the host was not changed, or not put back.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// A file of the journal, or of the host.
+    #[error("cannot {operation} {}: {source}", .path.display())]
+    System {
+        /// What was tried.
+        operation: &'static str,
+        /// On which file.
+        path: PathBuf,
+        source: io::Error,
+    },
+    /// A file or a module that a change may not touch.
+    #[error("'{0}' is not a host setting: {1}")]
+    NotASetting(String, &'static str),
+    /// Another linerate, or the kernel, does not allow it.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl JournalError {
+    fn system(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> JournalError {
+        let path = path.into();
+        move |source| JournalError::System { operation, path, source }
+    }
+}
 
 /// Whether the user agreed to changes outside linerate's namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -121,9 +148,52 @@ impl Journal {
     ///
     /// # Errors
     /// Another one holds it, or there is no place for it.
-    pub fn reserve(&self) -> Result<Reservation, JournalError> {
+    pub fn reserve(&self) -> Result<Lock, JournalError> {
+        let path = self.books.join("campaign");
+        let mut file = self.lockable(&path)?;
+        for attempt in 0.. {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                // Of a holder that was killed, a program that it was just starting may have it for a moment.
+                Err(Errno::WOULDBLOCK | Errno::INTR) if attempt < 10 => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    let mut pid = String::new();
+                    let _ = file.take(20).read_to_string(&mut pid);
+                    return Err(JournalError::Refused(format!(
+                        "another linerate (process {}) may change settings of this host now (--allow-host-changes): wait for its end, then start this one again",
+                        pid.trim()
+                    )));
+                }
+                Err(error) => return Err(JournalError::system("lock", path)(error.into())),
+            }
+        }
+        let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+        written.map_err(JournalError::system("write", path))?;
+        Ok(Lock(file))
+    }
+
+    /// Only one process at a time changes the host or undoes what another changed.
+    fn lock(&self) -> Result<Lock, JournalError> {
+        let path = self.books.join("lock");
+        let file = self.lockable(&path)?;
+        let locked = retry_on_intr(|| flock(&file, FlockOperation::LockExclusive));
+        locked.map_err(|e| JournalError::system("lock", path)(e.into()))?;
+        Ok(Lock(file))
+    }
+
+    fn lockable(&self, path: &Path) -> Result<File, JournalError> {
         fs::create_dir_all(&self.books).map_err(JournalError::system("create", &self.books))?;
-        Reservation::take(&self.books)
+        let mut options = OpenOptions::new();
+        let open = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+        open.map_err(JournalError::system("open", path))
+    }
+
+    /// All journals, each with its file, or why it cannot be understood.
+    fn list(&self) -> Result<Documents<Book>, JournalError> {
+        let listed = files::documents(&self.books, "journal", |_, text| parse(text));
+        listed.map_err(JournalError::system("list the journals in", &self.books))
     }
 
     /// Begins changes; nothing is written before the first.
@@ -131,7 +201,8 @@ impl Journal {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let (number, owner) = (NEXT.fetch_add(1, Ordering::Relaxed), Owner::this());
         let name = format!("{}-{}-{number}.journal", owner.pid, owner.pid_started.unwrap_or(0));
-        HostChanges { path: self.books.join(name), journal: self.clone(), book: None }
+        let book = Book { version: VERSION, owner, steps: Vec::new() };
+        HostChanges { path: self.books.join(name), journal: self.clone(), book }
     }
 
     /// Puts back what processes that are gone have left changed; gives what was done, in words. What cannot be put back stays
@@ -143,23 +214,23 @@ impl Journal {
         if !self.books.exists() {
             return Ok(Vec::new());
         }
-        let _lock = Lock::take(&self.books)?;
+        let _lock = self.lock()?;
         let mut done = Vec::new();
-        for (path, book) in store::list(&self.books)? {
+        for (path, book) in self.list()? {
             match book {
                 Err(reason) => {
                     done.push(format!("{} is damaged and was left alone: {reason}", path.display()))
                 }
-                Ok(book) if book.owner.is_some_and(|owner| owner.runs()) => {}
-                Ok(book) => done.extend(self.undo_book(&path, &book)?),
+                Ok(book) if book.owner.runs() => {}
+                Ok(book) => done.extend(self.undo_book(&path, &book.steps)?),
             }
         }
         Ok(done)
     }
 
-    fn undo_book(&self, path: &Path, book: &Book) -> Result<Vec<String>, JournalError> {
+    fn undo_book(&self, path: &Path, steps: &[Written]) -> Result<Vec<String>, JournalError> {
         let (mut done, mut left) = (Vec::new(), false);
-        for written in book.steps.iter().rev() {
+        for written in steps.iter().rev() {
             match self.undo(written) {
                 Ok(words) => done.extend(words),
                 Err(error) => {
@@ -195,7 +266,6 @@ impl Journal {
         new: &str,
         became: Option<&str>,
     ) -> Result<Option<String>, JournalError> {
-        check(file).map_err(|reason| JournalError::NotASetting { file: file.to_owned(), reason })?;
         let current = match self.read(file) {
             Ok(current) => current,
             // Its module has gone, and the setting with it.
@@ -218,7 +288,7 @@ impl Journal {
     }
 
     fn read(&self, file: &str) -> Result<String, JournalError> {
-        check(file).map_err(|reason| JournalError::NotASetting { file: file.to_owned(), reason })?;
+        check(file).map_err(|reason| JournalError::NotASetting(file.to_owned(), reason))?;
         let path = self.host.join(file);
         let text = fs::read_to_string(&path).map_err(JournalError::system("read", &path))?;
         Ok(text.trim().to_owned())
@@ -227,8 +297,8 @@ impl Journal {
     fn write(&self, file: &str, value: &str) -> Result<(), JournalError> {
         let path = self.host.join(file);
         // No O_CREAT: only what is there can be set.
-        let open = fs::OpenOptions::new().write(true).truncate(true).open(&path);
-        let written = open.and_then(|mut file| io::Write::write_all(&mut file, value.as_bytes()));
+        let open = OpenOptions::new().write(true).truncate(true).open(&path);
+        let written = open.and_then(|mut file| file.write_all(value.as_bytes()));
         written.map_err(JournalError::system("write", path))
     }
 }
@@ -238,7 +308,7 @@ impl Journal {
 pub struct HostChanges {
     journal: Journal,
     path: PathBuf,
-    book: Option<Book>,
+    book: Book,
 }
 
 impl HostChanges {
@@ -249,7 +319,7 @@ impl HostChanges {
     pub fn set(&mut self, change: &Change) -> Result<(), JournalError> {
         let (file, new) = (change.file.clone(), change.value.clone());
         let old = self.journal.read(&file)?;
-        let _lock = self.lock()?;
+        let _lock = self.journal.lock()?;
         // Also where the value is right: the other process would put it back in the middle of our measurement.
         self.check_not_held(&file)?;
         if change.is_met_by(&old) {
@@ -262,7 +332,7 @@ impl HostChanges {
         if same(&found, &new) || rounded_up(&file, &new, &found) {
             return Ok(());
         }
-        Err(JournalError::NotTaken { file, wanted: new, found })
+        Err(JournalError::Refused(format!("/{file} should be {new} and the kernel made it {found}")))
     }
 
     /// Loads a module, unless it is there already.
@@ -270,11 +340,11 @@ impl HostChanges {
     /// # Errors
     /// As [`HostChanges::set`].
     pub fn load_module(&mut self, name: &str) -> Result<(), JournalError> {
-        check_module(name).map_err(|reason| JournalError::NotASetting { file: name.to_owned(), reason })?;
+        check_module(name).map_err(|reason| JournalError::NotASetting(name.to_owned(), reason))?;
         if self.journal.host.join("sys/module").join(name.replace('-', "_")).exists() {
             return Ok(());
         }
-        let _lock = self.lock()?;
+        let _lock = self.journal.lock()?;
         self.note(Step::Module(name.to_owned()))?;
         modprobe("load", &[name], name)?;
         self.became("loaded")
@@ -285,25 +355,24 @@ impl HostChanges {
     /// # Errors
     /// The journal cannot be written. What could not be undone is in the words, and the next start tries again.
     pub fn undo(&mut self) -> Result<Vec<String>, JournalError> {
-        let Some(book) = self.book.take() else { return Ok(Vec::new()) };
-        let _lock = Lock::take(&self.journal.books)?;
-        self.journal.undo_book(&self.path, &book)
-    }
-
-    fn lock(&self) -> Result<Lock, JournalError> {
-        fs::create_dir_all(&self.journal.books)
-            .map_err(JournalError::system("create", &self.journal.books))?;
-        Lock::take(&self.journal.books)
+        if self.book.steps.is_empty() {
+            return Ok(Vec::new());
+        }
+        let _lock = self.journal.lock()?;
+        self.journal.undo_book(&self.path, &std::mem::take(&mut self.book.steps))
     }
 
     fn check_not_held(&self, file: &str) -> Result<(), JournalError> {
-        for (path, book) in store::list(&self.journal.books)? {
+        let sets = |w: &Written| matches!(&w.step, Step::Set { file: other, .. } if other == file);
+        for (path, book) in self.journal.list()? {
             if let Ok(book) = book
                 && path != self.path
-                && book.steps.iter().any(|w| matches!(&w.step, Step::Set { file: f, .. } if f == file))
+                && book.steps.iter().any(sets)
             {
-                let pid = book.owner.map_or(0, |owner| owner.pid);
-                return Err(JournalError::Held { file: file.to_owned(), pid });
+                return Err(JournalError::Refused(format!(
+                    "/{file} was set by another linerate (process {}), which has not ended: wait for it, or end it",
+                    book.owner.pid
+                )));
             }
         }
         Ok(())
@@ -311,16 +380,20 @@ impl HostChanges {
 
     /// Writes a step down before it is made.
     fn note(&mut self, step: Step) -> Result<(), JournalError> {
-        if self.book.is_none() {
-            self.book = Some(Book::create(&self.path)?);
-        }
-        let book = self.book.as_mut().expect("it has just been made");
-        book.append(&self.path, step)
+        self.book.steps.push(Written { step, became: None });
+        self.save().inspect_err(|_| drop(self.book.steps.pop()))
     }
 
     /// Writes down the value found after the last step.
     fn became(&mut self, found: &str) -> Result<(), JournalError> {
-        self.book.as_mut().expect("a step was noted").became(&self.path, found)
+        self.book.steps.last_mut().expect("a step was noted").became = Some(found.to_owned());
+        self.save()
+    }
+
+    /// Whole or not at all. Who saves has the lock, so one name for drafts is enough.
+    fn save(&self) -> Result<(), JournalError> {
+        let draft = self.path.with_file_name("draft");
+        files::replace(&self.path, &draft, &self.book).map_err(JournalError::system("write", &self.path))
     }
 }
 
@@ -330,6 +403,54 @@ impl Drop for HostChanges {
         let _ = self.undo();
     }
 }
+
+/// Something that is done to the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Step {
+    /// A setting gets another value.
+    Set {
+        /// The file below /.
+        file: String,
+        /// The value before.
+        old: String,
+        /// The value that is written.
+        new: String,
+    },
+    /// A module is loaded that was not.
+    Module(String),
+}
+
+/// A step as it was written down.
+#[derive(Debug, Serialize, Deserialize)]
+struct Written {
+    #[serde(flatten)]
+    step: Step,
+    /// The value that was found afterwards, if the process lived to read it.
+    became: Option<String>,
+}
+
+/// The journal of one lab.
+#[derive(Debug, Serialize, Deserialize)]
+struct Book {
+    version: u32,
+    /// Who writes it.
+    #[serde(flatten)]
+    owner: Owner,
+    steps: Vec<Written>,
+}
+
+fn parse(text: &str) -> Result<Book, String> {
+    let book: Book = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    match book.version {
+        VERSION => Ok(book),
+        version => Err(format!("version {version} is not known, only {VERSION}")),
+    }
+}
+
+/// A locked file. The kernel gives the lock back when it is closed, or the process is gone.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "held, not read")] File);
 
 /// The kernel makes a hash table as large as its pages are, at least (`nf_ct_alloc_hashtable` in net/netfilter/nf_conntrack_core.c:
 /// 512 buckets with pages of 4 KiB).
@@ -364,14 +485,11 @@ pub(crate) fn check_module(name: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn modprobe(operation: &'static str, args: &[&str], module: &str) -> Result<(), JournalError> {
+fn modprobe(operation: &str, args: &[&str], module: &str) -> Result<(), JournalError> {
     let job = Job::new("modprobe", args).within(Duration::from_secs(20));
     let run = job.run(|path| Command::new(path), None);
-    run.map(drop).map_err(|e| JournalError::Module {
-        operation,
-        module: module.to_owned(),
-        reason: e.to_string(),
-    })
+    let failed = |e| JournalError::Refused(format!("cannot {operation} kernel module {module}: {e}"));
+    run.map(drop).map_err(failed)
 }
 
 #[cfg(test)]
