@@ -161,11 +161,14 @@ fn lock(file: &File, directory: &Path, path: &Path) -> Result<(), RecordsError> 
     }
 }
 
+/// File names may be 255 bytes long; a time must fit before, and a number behind.
+const LONGEST_NAME: usize = 200;
+
 /// A name that is a part of a file name on every system.
 fn sanitised(name: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let name: String = name.chars().take(64).map(|c| if allowed(c) { c } else { '-' }).collect();
-    if name.is_empty() { "campaign".into() } else { name }
+    let name: String = name.chars().take(LONGEST_NAME).map(|c| if allowed(c) { c } else { '-' }).collect();
+    if name.trim_matches('.').is_empty() { "campaign".into() } else { name }
 }
 
 fn stamped(name: &str) -> String {

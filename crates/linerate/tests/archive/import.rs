@@ -190,7 +190,7 @@ fn records_are_written_whole_and_can_be_shown() {
     assert!(told.stdout.contains(&format!("are in {out}")), "{told:?}");
     let names: Vec<String> =
         fs::read_dir(&out).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-    assert_eq!(names, ["Xeon_E5-2650v4_2x12Cores+Intel_82599ES+hw.ix.num_queues+fbsd11.1-yandex"]);
+    assert_eq!(names, ["Xeon_E5-2650v4_2x12Cores-Intel_82599ES-hw.ix.num_queues-fbsd11.1-yandex"]);
     let campaign = format!("{out}/{}", names[0]);
     let shown = linerate(["show", &campaign]).run().ok();
     for expected in

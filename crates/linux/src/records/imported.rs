@@ -1,15 +1,11 @@
 //! Records of campaigns that were measured elsewhere: many campaigns at once, each whole or absent.
 
-use super::{CAMPAIGN, HOST, RecordsError, SUMMARY, TRIALS, make_empty, sync_directory};
+use super::{CAMPAIGN, HOST, RecordsError, SUMMARY, TRIALS, make_empty, make_new, sanitised, sync_directory};
 use linerate_import::netbenches::records::Records;
 use linerate_measure::record::Summary;
-use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-
-/// File names may be 255 bytes long; a number must still fit behind.
-const LONGEST_NAME: usize = 200;
 
 /// The folder that takes the campaigns of one import.
 #[derive(Debug)]
@@ -17,7 +13,6 @@ pub struct ImportStore {
     directory: PathBuf,
     /// The folder was not there before.
     made: bool,
-    taken: BTreeSet<String>,
 }
 
 impl ImportStore {
@@ -27,7 +22,7 @@ impl ImportStore {
     /// It cannot be made, or has something in it.
     pub fn create(directory: &Path) -> Result<Self, RecordsError> {
         let made = !directory.exists();
-        Ok(ImportStore { directory: make_empty(directory)?, made, taken: BTreeSet::new() })
+        Ok(ImportStore { directory: make_empty(directory)?, made })
     }
 
     pub fn directory(&self) -> &Path {
@@ -39,29 +34,31 @@ impl ImportStore {
     ///
     /// # Errors
     /// Something cannot be written. Campaigns written before are whole.
-    pub fn write(&mut self, records: &Records, summary: &Summary) -> Result<PathBuf, RecordsError> {
-        let name = self.free_name(&records.campaign.name);
-        let (temporary, path) = (self.directory.join(format!(".{name}.new")), self.directory.join(name));
+    pub fn write(&self, records: &Records, summary: &Summary) -> Result<PathBuf, RecordsError> {
+        let draft = self.directory.join(".new");
         let write = || -> io::Result<()> {
-            fs::create_dir(&temporary)?;
-            document(&temporary.join(CAMPAIGN), &records.campaign)?;
-            document(&temporary.join(HOST), &records.host)?;
-            let mut trials = BufWriter::new(File::create(temporary.join(TRIALS))?);
+            fs::create_dir(&draft)?;
+            document(&draft.join(CAMPAIGN), &records.campaign)?;
+            document(&draft.join(HOST), &records.host)?;
+            let mut trials = BufWriter::new(File::create(draft.join(TRIALS))?);
             for trial in &records.trials {
                 serde_json::to_writer(&mut trials, trial)?;
                 trials.write_all(b"\n")?;
             }
             trials.flush()?;
-            document(&temporary.join(SUMMARY), summary)?;
-            sync_file_system(&temporary)?;
-            fs::rename(&temporary, &path)
+            document(&draft.join(SUMMARY), summary)?;
+            // One call for all files of a campaign, instead of one for each.
+            Ok(rustix::fs::syncfs(File::open(&draft)?)?)
         };
-        write().map_err(|e| {
-            // A part of a campaign is not a record; the error to report is the first one.
-            let _ = fs::remove_dir_all(&temporary);
-            RecordsError::system("write", &path, e)
-        })?;
-        Ok(path)
+        let rename = |path: &Path| match fs::rename(&draft, path) {
+            Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty => Err(ErrorKind::AlreadyExists.into()),
+            other => other,
+        };
+        let written = write().map_err(|e| RecordsError::system("write", &draft, e));
+        let named =
+            written.and_then(|()| make_new(&self.directory, &sanitised(&records.campaign.name), "", rename));
+        // A part of a campaign is not a record; the error to report is the first one.
+        Ok(named.inspect_err(|_| drop(fs::remove_dir_all(&draft)))?.0)
     }
 
     /// Puts the campaigns' names on the disk.
@@ -71,27 +68,13 @@ impl ImportStore {
     pub fn finish(self) -> Result<(), RecordsError> {
         sync_directory(&self.directory)
     }
-
-    fn free_name(&mut self, name: &str) -> String {
-        let allowed =
-            |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '+' };
-        let base: String = name.chars().take(LONGEST_NAME).map(allowed).collect();
-        let base = if base.trim_matches('.').is_empty() { "campaign".to_string() } else { base };
-        let mut name = base.clone();
-        let mut number = 2;
-        while !self.taken.insert(name.clone()) {
-            name = format!("{base}-{number}");
-            number += 1;
-        }
-        name
-    }
 }
 
 impl Drop for ImportStore {
     /// An import that came to nothing leaves nothing behind.
     fn drop(&mut self) {
-        if self.made && self.taken.is_empty() {
-            // Fails, and may, where something has got into it.
+        if self.made {
+            // Fails, and may, where anything is in it.
             let _ = fs::remove_dir(&self.directory);
         }
     }
@@ -102,11 +85,6 @@ fn document(path: &Path, document: &impl serde::Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut file, document)?;
     file.write_all(b"\n")?;
     file.flush()
-}
-
-/// One call for all files of a campaign, instead of one for each.
-fn sync_file_system(directory: &Path) -> io::Result<()> {
-    Ok(rustix::fs::syncfs(File::open(directory)?)?)
 }
 
 #[cfg(test)]
@@ -135,7 +113,7 @@ mod tests {
     fn campaigns_of_any_name_are_written_and_read_back() {
         let scratch = std::env::temp_dir().join(format!("linerate-import-{}", std::process::id()));
         let out = scratch.join("records");
-        let mut store = ImportStore::create(&out).unwrap();
+        let store = ImportStore::create(&out).unwrap();
         let names = ["a/b", "a/b", "../../up", &"x".repeat(400)];
         let mut written = Vec::new();
         for label in names {
