@@ -29,7 +29,7 @@ const LINK_WITHIN: Duration = Duration::from_secs(10);
 /// # Errors
 /// The interface must not be used, is not there or down, or the port cannot be made.
 pub(super) fn make(wanted: &spec::Port, options: &Options) -> Result<Made, Fault> {
-    let namespace = Netns::current().map_err(|e| failed(wanted, &e, "run the agent as root"))?;
+    let namespace = Netns::current().map_err(|e| fault(wanted, e, "run the agent as root"))?;
     let link = permitted(&namespace, wanted, options)?;
     let cpus = cpus(wanted)?;
     let (port, sends, campaign) = match &wanted.role {
@@ -50,8 +50,8 @@ pub(super) fn make(wanted: &spec::Port, options: &Options) -> Result<Made, Fault
     };
     let port = port.map_err(|e| unsuitable(wanted, &e))?;
     // An XDP program may have taken the link down.
-    let route = Route::open(&namespace).map_err(|e| failed(wanted, &e, LINK))?;
-    route.wait_running(link.index, LINK_WITHIN).map_err(|e| failed(wanted, &e, LINK))?;
+    let route = Route::open(&namespace).map_err(|e| fault(wanted, e, LINK))?;
+    route.wait_running(link.index, LINK_WITHIN).map_err(|e| fault(wanted, e, LINK))?;
     Ok(Made { port, sends, namespace, ifindex: link.index, campaign })
 }
 
@@ -60,10 +60,6 @@ const LINK: &str = "is the cable in, and the other end up?";
 fn fault(wanted: &spec::Port, why: impl ToString, remedy: impl Into<String>) -> Fault {
     let what = format!("preparing port {} on {}", wanted.name, wanted.interface);
     Fault::new(what, why, remedy)
-}
-
-fn failed(wanted: &spec::Port, why: &impl ToString, remedy: &str) -> Fault {
-    fault(wanted, why.to_string(), remedy)
 }
 
 fn unsuitable(wanted: &spec::Port, error: &PortError) -> Fault {
@@ -75,7 +71,9 @@ fn unsuitable(wanted: &spec::Port, error: &PortError) -> Fault {
         PortError::Program { .. } => {
             "choose af-packet for this host: its kernel has no live frames (5.18) or no BPF"
         }
-        PortError::Unsuitable(_) => "choose other frames, or another port (xdp, af-xdp, af-packet)",
+        PortError::Traffic(_) | PortError::Unsuitable(_) => {
+            "choose other frames, or another port (xdp, af-xdp, af-packet)"
+        }
     };
     fault(wanted, error, remedy)
 }
@@ -83,7 +81,7 @@ fn unsuitable(wanted: &spec::Port, error: &PortError) -> Fault {
 /// The link, if test traffic may use it.
 fn permitted(namespace: &Netns, wanted: &spec::Port, options: &Options) -> Result<LinkInfo, Fault> {
     let interface = &wanted.interface;
-    let named = |e: crate::net::Error| failed(wanted, &e, "name an interface of this host (ip link)");
+    let named = |e: crate::net::Error| fault(wanted, e, "name an interface of this host (ip link)");
     let route = Route::open(namespace).map_err(named)?;
     let link = route.link(interface).map_err(named)?;
     if let Some(connection) = &options.connection
@@ -112,7 +110,7 @@ fn permitted(namespace: &Netns, wanted: &spec::Port, options: &Options) -> Resul
         return Err(fault(wanted, "the interface is down", remedy));
     }
     if !link.running {
-        route.wait_running(link.index, LINK_WITHIN).map_err(|e| failed(wanted, &e, LINK))?;
+        route.wait_running(link.index, LINK_WITHIN).map_err(|e| fault(wanted, e, LINK))?;
     }
     Ok(link)
 }
@@ -129,7 +127,7 @@ fn check_mtu(wanted: &spec::Port, link: &LinkInfo, traffic: &Traffic) -> Result<
 
 /// The CPUs that were named, or one: the last, because the first has the machine's interrupts.
 fn cpus(wanted: &spec::Port) -> Result<Vec<u32>, Fault> {
-    let online = cpu::online_cpus().map_err(|e| failed(wanted, &e, "look at the agent's CPU affinity"))?;
+    let online = cpu::online_cpus().map_err(|e| fault(wanted, e, "look at the agent's CPU affinity"))?;
     if let Some(cpu) = wanted.cpus.iter().find(|cpu| !online.contains(cpu)) {
         let why = format!("CPU {cpu} is not online, or not allowed to the agent");
         return Err(fault(wanted, why, format!("this host has CPUs {online:?}")));

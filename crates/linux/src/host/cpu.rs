@@ -3,6 +3,7 @@
 use linerate_measure::record::{CpuShare, Roles};
 use linerate_plan::settings::Mode;
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -30,7 +31,7 @@ impl CpuTimes {
     /// The file cannot be read, or lists no CPU.
     pub fn read(root: &Path) -> io::Result<Self> {
         let path = root.join("proc/stat");
-        let times = std::fs::read_to_string(&path).map(|text| Self::parse(&text));
+        let times = fs::read_to_string(&path).map(|text| Self::parse(&text));
         match times {
             Ok(times) if times.0.is_empty() => {
                 Err(io::Error::new(io::ErrorKind::InvalidData, format!("{} lists no CPU", path.display())))
@@ -99,31 +100,12 @@ pub fn parse_list(text: &str) -> Vec<u32> {
 /// # Errors
 /// The kernel refuses.
 pub fn online_cpus() -> io::Result<Vec<u32>> {
-    // A mask that is shorter than the kernel's own is refused with EINVAL: large machines need more than the 1024 bits of
-    // a cpu_set_t.
-    let mut words = vec![0u64; 16];
-    loop {
-        let size = std::mem::size_of_val(&words[..]);
-        // SAFETY: the pointer is to `size` bytes that may be written, and are aligned as words.
-        let result = unsafe { libc::sched_getaffinity(0, size, words.as_mut_ptr().cast()) };
-        if result == 0 {
-            break;
-        }
-        let error = io::Error::last_os_error();
-        if error.raw_os_error() != Some(libc::EINVAL) || words.len() >= 1024 {
-            return Err(error);
-        }
-        words.resize(words.len() * 2, 0);
-    }
-    // A cpu_set_t is made of C longs; the first holds the lowest CPUs.
-    let bytes = words.iter().flat_map(|w| w.to_ne_bytes()).collect::<Vec<u8>>();
-    let longs = bytes.chunks_exact(size_of::<libc::c_ulong>());
-    let bits = 8 * size_of::<libc::c_ulong>() as u32;
-    let set = longs.enumerate().flat_map(|(i, chunk)| {
-        let long = libc::c_ulong::from_ne_bytes(chunk.try_into().expect("chunks have this size"));
-        (0..bits).filter(move |b| long >> b & 1 == 1).map(move |b| i as u32 * bits + b)
-    });
-    Ok(set.collect())
+    let status = fs::read_to_string("/proc/thread-self/status")?;
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    // CPUs that are not there may be allowed as well.
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").map(|text| parse_list(&text));
+    let is_online = |cpu: &u32| online.as_ref().map_or(true, |online| online.contains(cpu));
+    Ok(parse_list(allowed.unwrap_or_default()).into_iter().filter(is_online).collect())
 }
 
 /// Who runs where on the CPUs `online`. `asked` are those of the generator, one thread each. CPUs that are not online are

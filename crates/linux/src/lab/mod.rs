@@ -190,8 +190,8 @@ impl EmbeddedLab {
         let [g, r] = wiring.tester();
         let generator = interface(&self.generator_route, &g.name)?;
         let receiver = interface(&self.receiver_route, &r.name)?;
-        self.generator_route.set_up(generator.index, true)?;
-        self.receiver_route.set_up(receiver.index, true)?;
+        self.generator_route.set_up(generator.index)?;
+        self.receiver_route.set_up(receiver.index)?;
         let mut host = Vec::new();
         // A veth shows a carrier before its queues are live, and loses what is sent in between.
         if let Some(dut) = &mut dut {

@@ -66,11 +66,10 @@ impl Tables {
     /// # Errors
     /// A frame length that these headers do not fit.
     pub fn new(traffic: &Traffic) -> Result<Self, PortError> {
-        let unsuitable = |e: linerate_wire::WireError| PortError::Unsuitable(e.to_string());
         let longest = traffic.mix.pattern.iter().copied().max().unwrap_or(64);
         let first = traffic.mix.pattern.first().copied().unwrap_or(64);
-        let template = FrameTemplate::new(&traffic.frame, longest).map_err(unsuitable)?;
-        let base = FrameTemplate::new(&traffic.frame, first).map_err(unsuitable)?.base_sums();
+        let template = FrameTemplate::new(&traffic.frame, longest)?;
+        let base = FrameTemplate::new(&traffic.frame, first)?.base_sums();
         let mut frame = vec![0; usize::from(longest) - linerate_wire::FCS_LEN];
         let signature = linerate_wire::Signature { stream: traffic.stream(0), sequence: 0, time_ns: 0 };
         template.fill(&mut frame, &traffic.flows.flow(0), traffic.frame.signed.then_some(&signature));
@@ -96,8 +95,7 @@ impl Tables {
         len_fcs: u16,
         base: &linerate_wire::BaseSums,
     ) -> Result<LengthEntry, PortError> {
-        let template =
-            FrameTemplate::new(&traffic.frame, len_fcs).map_err(|e| PortError::Unsuitable(e.to_string()))?;
+        let template = FrameTemplate::new(&traffic.frame, len_fcs)?;
         let sums = template.base_sums();
         let frame = len_fcs - linerate_wire::FCS_LEN as u16;
         let ip = frame - traffic.frame.l2_len() as u16;

@@ -206,7 +206,7 @@ fn program_name(traffic: &Traffic) -> String {
 }
 
 fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32], ports: u32) -> Result<Ebpf, PortError> {
-    let flows = traffic.flows.usable_len().map_err(|e| PortError::Unsuitable(e.to_string()))?;
+    let flows = traffic.flows.usable_len()?;
     let aliases = if matches!(traffic.order, FlowOrder::Zipf { .. }) { flows } else { 1 };
     let order: u32 = match traffic.order {
         FlowOrder::Sequential => 0,

@@ -19,7 +19,7 @@ use af_packet::AfPacketGenerator;
 use af_xdp::AfXdpGenerator;
 use linerate_measure::counters::PortCounters;
 use linerate_plan::Backend;
-use linerate_wire::{Filter, Load, MacAddr, Traffic};
+use linerate_wire::{Filter, Load, MacAddr, Traffic, WireError};
 use live::LiveFrames;
 use std::io;
 use xdp_receiver::XdpReceiver;
@@ -97,7 +97,7 @@ pub fn generator(
     traffic: &Traffic,
     cpus: &[u32],
 ) -> Made {
-    traffic.check().map_err(|e| PortError::Unsuitable(e.to_string()))?;
+    traffic.check()?;
     let backend = backend.resolved(traffic.mix.max_len_fcs());
     backend.check(traffic).map_err(|e| PortError::Unsuitable(e.to_string()))?;
     if cpus.is_empty() || targets.is_empty() {
@@ -111,7 +111,7 @@ pub fn generator(
 /// # Errors
 /// What the system says, or a filter that the backend cannot apply.
 pub fn receiver(backend: Backend, namespace: &Netns, at: Arrival, filter: Filter, cpu: Option<u32>) -> Made {
-    filter.check().map_err(|e| PortError::Unsuitable(e.to_string()))?;
+    filter.check()?;
     (constructors(backend)?.receiver)(namespace, at, filter, cpu)
 }
 
@@ -136,6 +136,9 @@ pub enum PortError {
         /// The last lines of what it says.
         reason: String,
     },
+    /// Traffic or a filter that cannot be.
+    #[error(transparent)]
+    Traffic(#[from] WireError),
     /// The traffic cannot be sent through this port.
     #[error("{0}")]
     Unsuitable(String),

@@ -45,9 +45,8 @@ impl FrameSource {
     /// # Errors
     /// Traffic that cannot be sent.
     pub fn new(traffic: &Traffic, thread: usize, threads: usize) -> Result<Self, PortError> {
-        let unsuitable = |e: linerate_wire::WireError| PortError::Unsuitable(e.to_string());
-        traffic.check().map_err(unsuitable)?;
-        let flows = traffic.flows.usable_len().map_err(unsuitable)?;
+        traffic.check()?;
+        let flows = traffic.flows.usable_len()?;
         let (templates, pattern) = templates(traffic)?;
         let sequential = traffic.order == FlowOrder::Sequential;
         let first_flow = u64::from(flows) * thread as u64 / threads.max(1) as u64;
@@ -122,8 +121,7 @@ fn templates(traffic: &Traffic) -> Result<(Vec<FrameTemplate>, Vec<usize>), Port
     for &len_fcs in &traffic.mix.pattern {
         let known = templates.iter().position(|t| t.len_fcs() == len_fcs);
         if known.is_none() {
-            let new = FrameTemplate::new(&traffic.frame, len_fcs);
-            templates.push(new.map_err(|e| PortError::Unsuitable(e.to_string()))?);
+            templates.push(FrameTemplate::new(&traffic.frame, len_fcs)?);
         }
         pattern.push(known.unwrap_or(templates.len() - 1));
     }

@@ -325,9 +325,6 @@ fn hostile_interface_names_are_refused() {
         assert!(route.create_vlan(name, [2; 6], 1, 2).is_err(), "{name:?}");
         assert!(route.create_bridge(name).is_err(), "{name:?}");
     }
-    for id in [0, 4095] {
-        assert!(route.create_vlan("v0", [2; 6], 1, id).unwrap_err().to_string().contains("VLAN number"));
-    }
 }
 
 #[test]

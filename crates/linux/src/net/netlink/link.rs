@@ -119,47 +119,39 @@ impl Route {
         peer_ns: &Netns,
         queues: u32,
     ) -> Result<(), Error> {
-        check_name(&end.name)?;
         check_name(&peer.name)?;
         let body = |end: &VethEnd| {
-            let body = link(end.index).text(libc::IFLA_IFNAME, &end.name).number(libc::IFLA_MTU, end.mtu);
-            let body = body.number(libc::IFLA_NUM_TX_QUEUES, queues).number(libc::IFLA_NUM_RX_QUEUES, queues);
-            body.with(libc::IFLA_ADDRESS, &end.mac)
+            let body = link(end.index).number(libc::IFLA_MTU, end.mtu).with(libc::IFLA_ADDRESS, &end.mac);
+            body.number(libc::IFLA_NUM_TX_QUEUES, queues).number(libc::IFLA_NUM_RX_QUEUES, queues)
         };
-        let peer_body = body(peer).number(libc::IFLA_NET_NS_FD, peer_ns.as_fd().as_raw_fd() as u32);
-        let data = Body::default().nest(VETH_INFO_PEER, peer_body);
-        self.create(body(end), "veth", data, || format!("create veth pair {}/{}", end.name, peer.name))
+        let far = body(peer).text(libc::IFLA_IFNAME, &peer.name);
+        let far = far.number(libc::IFLA_NET_NS_FD, peer_ns.as_fd().as_raw_fd() as u32);
+        self.create(&end.name, body(end), "veth", Body::default().nest(VETH_INFO_PEER, far))
     }
 
     /// Makes a bridge without spanning tree and multicast snooping, and gives its index.
     pub fn create_bridge(&self, name: &str) -> Result<u32, Error> {
         let data = Body::default().number(BR_STP_STATE, 0).with(BR_MCAST_SNOOPING, &[0]);
-        self.create(named(name)?, "bridge", data, || format!("create bridge {name}"))?;
+        self.create(name, link(0), "bridge", data)?;
         Ok(self.link(name)?.index)
     }
 
     /// Makes a macvlan interface in bridge mode on top of `lower`; it is down.
     pub fn create_macvlan(&self, name: &str, mac: MacAddr, lower: u32) -> Result<(), Error> {
-        let body = named(name)?.number(libc::IFLA_LINK, lower).with(libc::IFLA_ADDRESS, &mac);
         let data = Body::default().number(MACVLAN_MODE, MACVLAN_MODE_BRIDGE);
-        self.create(body, "macvlan", data, || format!("create macvlan interface {name}"))
+        self.create(name, on_top(lower, mac), "macvlan", data)
     }
 
     /// Makes an interface for the frames of `lower` that carry the 802.1Q tag `id`; it is down.
     pub fn create_vlan(&self, name: &str, mac: MacAddr, lower: u32, id: u16) -> Result<(), Error> {
-        if !(1..=4094).contains(&id) {
-            let reason = "VLAN numbers go from 1 to 4094";
-            return Err(Error::Invalid { what: "the VLAN number", value: id.to_string(), reason });
-        }
-        let body = named(name)?.number(libc::IFLA_LINK, lower).with(libc::IFLA_ADDRESS, &mac);
         let protocol = (libc::ETH_P_8021Q as u16).to_be_bytes();
         let data = Body::default().with(VLAN_ID, &id.to_ne_bytes()).with(VLAN_PROTOCOL, &protocol);
-        self.create(body, "vlan", data, || format!("create VLAN interface {name}"))
+        self.create(name, on_top(lower, mac), "vlan", data)
     }
 
     /// Makes one end of a tunnel; it is down. Its outer packets go without UDP checksum, as RFC 7348 section 5 recommends.
     pub fn create_vxlan(&self, spec: &VxlanSpec<'_>) -> Result<(), Error> {
-        let body = named(spec.name)?.with(libc::IFLA_ADDRESS, &spec.mac).number(libc::IFLA_MTU, spec.mtu);
+        let body = link(0).with(libc::IFLA_ADDRESS, &spec.mac).number(libc::IFLA_MTU, spec.mtu);
         let data = Body::default()
             .number(VXLAN_ID, spec.id)
             .ip(VXLAN_LOCAL, spec.local.into())
@@ -167,7 +159,7 @@ impl Route {
             .with(VXLAN_PORT, &spec.port.to_be_bytes())
             .with(VXLAN_LEARNING, &[0])
             .with(VXLAN_UDP_CSUM, &[0]);
-        self.create(body, "vxlan", data, || format!("create VXLAN tunnel {}", spec.name))
+        self.create(spec.name, body, "vxlan", data)
     }
 
     /// All links of the namespace.
@@ -185,13 +177,11 @@ impl Route {
         self.one_link(&link(index), format!("interface number {index}"))
     }
 
-    /// Sets a link up or down. Setting it down flushes its IPv6 addresses, routes and neighbours.
-    pub fn set_up(&self, index: u32, up: bool) -> Result<(), Error> {
-        let flag = libc::IFF_UP as u32;
+    /// Sets a link up.
+    pub fn set_up(&self, index: u32) -> Result<(), Error> {
         let mut body = link(index);
-        body.0[8..].copy_from_slice(&[if up { flag } else { 0 }, flag].map(u32::to_ne_bytes).concat());
-        let state = if up { "up" } else { "down" };
-        self.set_link(index, &body, |name| format!("set interface {name} {state}"))
+        body.0[8..].copy_from_slice(&[libc::IFF_UP; 2].map(|flag| (flag as u32).to_ne_bytes()).concat());
+        self.set_link(index, &body, |name| format!("set interface {name} up"))
     }
 
     /// Waits until a link can send ([`LinkInfo::running`]); both ends of a veth pair must have been set up.
@@ -222,19 +212,10 @@ impl Route {
         self.set_link(index, &body, |name| format!("set the Ethernet address of interface {name}"))
     }
 
-    /// Puts a link into a bridge or bond, or takes it out.
-    pub fn set_master(&self, index: u32, master: Option<u32>) -> Result<(), Error> {
-        let body = link(index).number(libc::IFLA_MASTER, master.unwrap_or(0));
-        self.set_link(index, &body, |name| match master {
-            Some(master) => format!("put interface {name} into {}", self.name_of(master)),
-            None => format!("take interface {name} out of its bridge"),
-        })
-    }
-
-    /// Removes a link; of a veth pair both ends go.
-    pub fn delete(&self, index: u32) -> Result<(), Error> {
-        let what = || format!("delete interface {}", self.name_of(index));
-        self.change(libc::RTM_DELLINK, 0, &link(index), what)
+    /// Puts a link into a bridge or bond.
+    pub fn set_master(&self, index: u32, master: u32) -> Result<(), Error> {
+        let body = link(index).number(libc::IFLA_MASTER, master);
+        self.set_link(index, &body, |name| format!("put interface {name} into {}", self.name_of(master)))
     }
 
     /// A link's name for a message: looked up only when something has already gone wrong.
@@ -255,9 +236,12 @@ impl Route {
         .ok_or_else(|| Error::NotFound { what, place: format!("namespace {}", self.label) })
     }
 
-    fn create(&self, body: Body, kind: &str, data: Body, what: impl Fn() -> String) -> Result<(), Error> {
+    fn create(&self, name: &str, body: Body, kind: &str, data: Body) -> Result<(), Error> {
+        check_name(name)?;
         let info = Body::default().text(libc::IFLA_INFO_KIND, kind).nest(libc::IFLA_INFO_DATA, data);
-        let made = self.change(libc::RTM_NEWLINK, CREATE, &body.nest(libc::IFLA_LINKINFO, info), &what);
+        let body = body.text(libc::IFLA_IFNAME, name).nest(libc::IFLA_LINKINFO, info);
+        let what = || format!("create {kind} interface {name}");
+        let made = self.change(libc::RTM_NEWLINK, CREATE, &body, what);
         made.map_err(|e| match e.errno() {
             Some(libc::EOPNOTSUPP) => Error::Unsupported {
                 operation: what(),
@@ -275,10 +259,9 @@ fn link(index: u32) -> Body {
     body
 }
 
-/// A request for a new link.
-fn named(name: &str) -> Result<Body, Error> {
-    check_name(name)?;
-    Ok(link(0).text(libc::IFLA_IFNAME, name))
+/// A request for a new link that stands on another.
+fn on_top(lower: u32, mac: MacAddr) -> Body {
+    link(0).number(libc::IFLA_LINK, lower).with(libc::IFLA_ADDRESS, &mac)
 }
 
 /// The kernel's own rule (dev_valid_name), said before the kernel says "Invalid argument".
