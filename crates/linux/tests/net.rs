@@ -38,8 +38,8 @@ impl Pair {
     }
 
     fn up(self) -> Pair {
-        self.route_a.set_up(self.index_a()).unwrap();
-        self.route_b.set_up(self.index_b()).unwrap();
+        self.route_a.set_up(self.index_a(), true).unwrap();
+        self.route_b.set_up(self.index_b(), true).unwrap();
         self.route_a.wait_running(self.index_a(), Duration::from_secs(5)).unwrap();
         self.route_b.wait_running(self.index_b(), Duration::from_secs(5)).unwrap();
         self
@@ -171,7 +171,7 @@ fn errors_name_operation_object_and_the_kernels_reason() {
     let missing = pair.route_a.link("nowhere").unwrap_err();
     assert_eq!(missing.to_string(), "there is no interface nowhere in namespace test-a");
     assert!(matches!(missing, Error::NotFound { .. }));
-    let gone = pair.route_a.set_up(4711).unwrap_err();
+    let gone = pair.route_a.set_up(4711, true).unwrap_err();
     assert_eq!(gone.to_string(), "cannot set interface number 4711 up in namespace test-a: No such device");
 }
 
@@ -211,16 +211,16 @@ fn a_bridge_forwards_by_static_entries() {
         let index = bridge.link(&name).unwrap().index;
         bridge.set_master(index, master).unwrap();
         bridge.add_fdb(index, mac).unwrap();
-        bridge.set_up(index).unwrap();
+        bridge.set_up(index, true).unwrap();
         let end = Route::open(&ns).unwrap();
         let link = end.link("e0").unwrap().index;
-        end.set_up(link).unwrap();
+        end.set_up(link, true).unwrap();
         end.add_address(link, ip(address), 24).unwrap();
         end.add_neighbour(link, ip("198.18.0.1"), [2, 0, 0, 0, 0, 1]).unwrap();
         end.add_neighbour(link, ip("198.18.0.2"), [2, 0, 0, 0, 0, 2]).unwrap();
         ns
     });
-    bridge.set_up(master).unwrap();
+    bridge.set_up(master, true).unwrap();
     assert_eq!(bridge.link("br0").unwrap().kind.as_deref(), Some("bridge"));
     assert_eq!(bridge.link("p1").unwrap().master, Some(master));
     let (from, to) = (bind(&ends[0], "198.18.0.1:0"), bind(&ends[1], "198.18.0.2:7000"));
@@ -262,7 +262,7 @@ fn the_guard_looks_through_a_bridge() {
     let pair = Pair::new(1).up();
     let master = pair.route_a.create_bridge("br0").unwrap();
     pair.route_a.set_master(pair.index_a(), master).unwrap();
-    pair.route_a.set_up(master).unwrap();
+    pair.route_a.set_up(master, true).unwrap();
     pair.route_a.add_address(master, ip("198.18.0.1"), 24).unwrap();
     pair.route_a.add_route(ip("0.0.0.0"), 0, Some(ip("198.18.0.2")), master).unwrap();
     let found = guard::examine(&pair.a, "a0", &[pair.a.inode()]).unwrap();

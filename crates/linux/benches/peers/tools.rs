@@ -276,7 +276,7 @@ impl Pair {
             (&client_route, client_index, CLIENT, SERVER, SERVER_MAC),
             (&route, server_index, SERVER, CLIENT, CLIENT_MAC),
         ] {
-            route.set_up(index)?;
+            route.set_up(index, true)?;
             route.add_address(index, own, 15)?;
             route.add_neighbour(index, other, mac)?;
         }

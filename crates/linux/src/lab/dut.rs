@@ -122,10 +122,10 @@ impl DutEnd {
         receiver: MacAddr,
     ) -> Result<Vec<Change>, LabError> {
         for (card, node) in [(&self.inside, self.cards_at[0]), (&self.outside, self.cards_at[1])] {
-            self.nodes[node].route.set_up(card.index)?;
+            self.nodes[node].route.set_up(card.index, true)?;
         }
         for interface in &self.router {
-            self.nodes[0].route.set_up(interface.index)?;
+            self.nodes[0].route.set_up(interface.index, true)?;
         }
         enable_napi(&self.inside_node().namespace, &self.inside.name)?;
         let mut later = wanted_sysctls(setup)?;

@@ -190,8 +190,8 @@ impl EmbeddedLab {
         let [g, r] = wiring.tester();
         let generator = interface(&self.generator_route, &g.name)?;
         let receiver = interface(&self.receiver_route, &r.name)?;
-        self.generator_route.set_up(generator.index)?;
-        self.receiver_route.set_up(receiver.index)?;
+        self.generator_route.set_up(generator.index, true)?;
+        self.receiver_route.set_up(receiver.index, true)?;
         let mut host = Vec::new();
         // A veth shows a carrier before its queues are live, and loses what is sent in between.
         if let Some(dut) = &mut dut {
@@ -216,39 +216,32 @@ impl EmbeddedLab {
 
     /// Makes the changes to the host that the lanes want, if they are agreed to.
     fn change_host(&mut self) -> Result<(), LabError> {
-        let mut wanted: Vec<Change> = Vec::new();
-        for change in self.lanes.iter().flat_map(|lane| &lane.host) {
-            if let Some(other) =
-                wanted.iter().find(|w| w.file == change.file && !w.at_least && !change.at_least)
-                && other.value != change.value
-            {
-                return Err(LabError::Unsuitable(format!(
-                    "/{} cannot be {} and {} at once: it is the whole host's, so these lanes cannot stand side by side",
-                    change.file, other.value, change.value
-                )));
-            }
-            if !wanted.contains(change) {
-                wanted.push(change.clone());
-            }
-        }
-        if self.spec.host_changes == Consent::Refused {
-            let outstanding = Journal::of_this_host().outstanding(&wanted)?;
-            if !outstanding.is_empty() {
-                return Err(LabError::Consent(outstanding.iter().map(Change::by_hand).collect()));
-            }
-            wanted.clear();
-        }
+        let mut wanted: Vec<Change> = self.lanes.iter().flat_map(|lane| lane.host.clone()).collect();
         // Minima last: a number that is to be at least so much may have been set to less.
-        let (minima, exact): (Vec<Change>, Vec<Change>) = wanted.into_iter().partition(|c| c.at_least);
-        for change in exact.iter().chain(&minima) {
+        wanted.sort_by_key(|change| (change.at_least, change.clone()));
+        wanted.dedup();
+        let clash = wanted.windows(2).find(|pair| pair[0].file == pair[1].file && !pair[1].at_least);
+        if let Some([one, other]) = clash {
+            return Err(LabError::Unsuitable(format!(
+                "/{} cannot be {} and {} at once: it is the whole host's, so these lanes cannot stand side by side",
+                one.file, one.value, other.value
+            )));
+        }
+        let refused = self.spec.host_changes == Consent::Refused;
+        if refused {
+            wanted = Journal::of_this_host().outstanding(&wanted)?;
+            if !wanted.is_empty() {
+                return Err(LabError::Consent(wanted.iter().map(Change::by_hand).collect()));
+            }
+        }
+        for change in &wanted {
             self.host.set(change)?;
         }
-        for lane in &self.lanes {
-            match (lane.lacks_states(), self.spec.host_changes) {
-                (Some((_, refusal)), Consent::Refused) => return Err(refusal),
-                (Some((change, _)), Consent::Allowed) => self.host.set(&change)?,
-                (None, _) => {}
+        for (change, refusal) in self.lanes.iter().filter_map(Lane::lacks_states) {
+            if refused {
+                return Err(refusal);
             }
+            self.host.set(&change)?;
         }
         Ok(())
     }

@@ -18,51 +18,34 @@ pub(super) struct Attached {
     pub known: Option<MappedArray<Known>>,
 }
 
-/// A program of dut.bpf.c, with the numbers that it is made for.
-#[derive(Default)]
-struct DutProgram {
-    name: &'static str,
-    rate: u32,
-    one_in: u32,
-    delay_ns: u32,
+/// The program of dut.bpf.c that forwards in place of the kernel, or disturbs it, with its constants; none for most kinds.
+fn program(dut: Dut) -> Option<(&'static str, Constants)> {
+    Some(match dut {
+        Dut::Xdp => ("xdp_forward", [0; 3]),
+        Dut::KnownRate(rate) => ("known_rate", [rate, 0, 0]),
+        Dut::KnownLoss(one_in) => ("known_loss", [0, one_in, 0]),
+        Dut::KnownDuplication(one_in) => ("known_duplication", [0, one_in, 0]),
+        Dut::KnownDelay(ns) => ("known_delay", [0, 0, ns as u32]),
+        _ => return None,
+    })
 }
 
-impl DutProgram {
-    /// Passes everything.
-    fn pass() -> DutProgram {
-        DutProgram { name: "pass", ..DutProgram::default() }
-    }
+/// Frames a second, one frame in so many, nanoseconds.
+type Constants = [u32; 3];
 
-    /// The program that forwards in place of the kernel, or disturbs it; none for most kinds.
-    fn of(dut: Dut) -> Option<DutProgram> {
-        let none = DutProgram::default();
-        Some(match dut {
-            Dut::Xdp => DutProgram { name: "xdp_forward", ..none },
-            Dut::KnownRate(rate) => DutProgram { name: "known_rate", rate, ..none },
-            Dut::KnownLoss(one_in) => DutProgram { name: "known_loss", one_in, ..none },
-            Dut::KnownDuplication(one_in) => DutProgram { name: "known_duplication", one_in, ..none },
-            Dut::KnownDelay(ns) => DutProgram { name: "known_delay", delay_ns: ns as u32, ..none },
-            _ => return None,
-        })
-    }
-
-    fn load(&self) -> Result<Ebpf, LabError> {
-        let cpus = bpf::possible_cpus() as u32;
-        let constants = [
-            ("RATE", &self.rate.to_ne_bytes()[..]),
-            ("ONE_IN", &self.one_in.to_ne_bytes()),
-            ("DELAY_NS", &self.delay_ns.to_ne_bytes()),
-        ];
-        Ok(bpf::DUT.load(&constants, &[("known", cpus), ("buckets", cpus)])?)
-    }
+fn load(constants: Constants) -> Result<Ebpf, LabError> {
+    let cpus = bpf::possible_cpus() as u32;
+    let [rate, one_in, delay_ns] = constants.map(u32::to_ne_bytes);
+    let constants = [("RATE", &rate[..]), ("ONE_IN", &one_in), ("DELAY_NS", &delay_ns)];
+    Ok(bpf::DUT.load(&constants, &[("known", cpus), ("buckets", cpus)])?)
 }
 
 /// Loads and attaches the programs that a setup needs.
 pub(super) fn attach(dut: &DutEnd, setup: &Setup) -> Result<Attached, LabError> {
     let mut attached = Attached::default();
-    let pass = setup.needs_pass().then(DutProgram::pass);
-    for program in DutProgram::of(setup.settings.dut).into_iter().chain(pass) {
-        let (name, mut ebpf) = (program.name, program.load()?);
+    let pass = setup.needs_pass().then_some(("pass", [0; 3]));
+    for (name, constants) in program(setup.settings.dut).into_iter().chain(pass) {
+        let mut ebpf = load(constants)?;
         match name {
             "known_duplication" => attach_egress(&mut ebpf, name, dut)?,
             _ => attach_xdp(&mut ebpf, name, &dut.inside_node().namespace, dut.inside.index)?,
@@ -103,7 +86,7 @@ fn attach_egress(ebpf: &mut Ebpf, name: &str, dut: &DutEnd) -> Result<(), LabErr
 /// # Errors
 /// The kernel refuses the program.
 pub(super) fn try_pass(namespace: &Netns, ifindex: u32) -> Result<Ebpf, LabError> {
-    let mut ebpf = DutProgram::pass().load()?;
+    let mut ebpf = load([0; 3])?;
     attach_xdp(&mut ebpf, "pass", namespace, ifindex)?;
     Ok(ebpf)
 }

@@ -19,12 +19,8 @@ use std::time::Duration;
 /// Something that a setup cannot do without.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
-    /// nf_tables in the kernel, and nft.
-    NfTables,
-    /// An iptables (or ip6tables) that restores, and the tables behind it.
-    IpTables(String),
-    /// ipset, in the kernel and as a program.
-    IpSet,
+    /// A program that loads rules or sets, and what it needs of the kernel: nft, ipset, an iptables-restore or ip6tables-restore.
+    Loader(String),
     Conntrack,
     /// XDP programs on a veth.
     Xdp,
@@ -65,13 +61,9 @@ impl Setup {
             _ => &["veth"],
         };
         let mut needs: Vec<Need> = links.iter().map(|kind| link(kind)).collect();
-        needs.extend(self.rules.iter().map(|job| match job.name() {
-            "nft" => Need::NfTables,
-            "ipset" => Need::IpSet,
-            name if name.starts_with("ip") && name.ends_with("-restore") => {
-                Need::IpTables(job.program.clone())
-            }
-            _ => tool(&job.program),
+        needs.extend(self.rules.iter().map(|job| match trifle(&job.program) {
+            Some(_) => Need::Loader(job.program.clone()),
+            None => tool(&job.program),
         }));
         let filled = self.settings.routes.count.max(self.settings.neighbours.count).unwrap_or(0) > 0;
         let v6 = filled && self.families.contains(&Family::V6);
@@ -115,60 +107,48 @@ fn tool(name: &str) -> Need {
 
 fn attempt(need: &Need) -> Result<(), String> {
     match need {
-        Need::NfTables => try_nft("accept", "nf_tables"),
-        Need::IpTables(program) => {
-            let network = if program.contains("ip6") { "2001:2::/48" } else { "198.18.0.0/15" };
-            let text = format!("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -d {network} -j ACCEPT\nCOMMIT\n");
-            try_tool(&Job::new(program.as_str(), &[]).with_input(Input::text(text)), program)
-        }
-        Need::IpSet => try_tool(&Job::new("ipset", &["create", "probe", "hash:ip"]), "ip_set"),
+        Need::Loader(program) => trifle(program).map_or(Ok(()), |(job, what)| try_tool(&job, what)),
         Need::Conntrack => {
             // Where it is a module, rules load it.
-            let _ = try_nft("ct state new accept", "nf_conntrack");
-            let there = Path::new("/proc/sys/net/netfilter/nf_conntrack_max").exists();
-            need_that(there, || "this kernel has no connection tracking (CONFIG_NF_CONNTRACK)".into())
+            let _ = try_tool(&chain("ct state new accept"), "nf_conntrack");
+            exists("/proc/sys/net/netfilter/nf_conntrack_max")
+                .ok_or_else(|| "this kernel has no connection tracking (CONFIG_NF_CONNTRACK)".into())
         }
         Need::Xdp => try_xdp().map_err(|e| e.to_string()),
-        Need::Ipv6 => {
-            need_that(Path::new("/proc/sys/net/ipv6").exists(), || "this kernel has no IPv6".into())
-        }
+        Need::Ipv6 => exists("/proc/sys/net/ipv6").ok_or_else(|| "this kernel has no IPv6".into()),
         Need::Requirement(requirement) => attempt_required(requirement),
     }
 }
 
+fn exists(path: &str) -> Option<()> {
+    Path::new(path).exists().then_some(())
+}
+
 fn attempt_required(requirement: &Requirement) -> Result<(), String> {
-    match requirement {
+    let (met, otherwise) = match requirement {
         Requirement::Tool(name) => {
-            need_that(process::find(name).is_some(), || ProcessError::NotInstalled(name.clone()).to_string())
+            (process::find(name).is_some(), ProcessError::NotInstalled(name.clone()).to_string())
         }
-        Requirement::Link(kind) => try_link(kind).map_err(|e| missing_link(kind, &e)),
-        Requirement::Module(name) => module(name).map(drop),
-        Requirement::Sysctl(name) => try_sysctl(name),
+        Requirement::Link(kind) => return try_link(kind).map_err(|e| missing_link(kind, &e)),
+        Requirement::Module(name) => return module(name).map(drop),
+        Requirement::Sysctl(name) => return try_sysctl(name),
         Requirement::Kernel(major, minor) => {
-            let (here, least) = (kernel_version(), (*major, *minor));
-            need_that(here.is_none_or(|here| here >= least), || {
-                let (here_major, here_minor) = here.unwrap_or_default();
-                format!("it needs Linux {major}.{minor}, and this is {here_major}.{here_minor}")
-            })
+            let here = kernel_version().unwrap_or((u32::MAX, 0));
+            let why = format!("it needs Linux {major}.{minor}, and this is {}.{}", here.0, here.1);
+            (here >= (*major, *minor), why)
         }
         Requirement::Cpus(count) => {
             let here = cpu::online_cpus().map_or(usize::MAX, |cpus| cpus.len());
-            need_that(here >= *count as usize, || {
-                format!("it needs {count} CPUs, and this machine has {here}")
-            })
+            (here >= *count as usize, format!("it needs {count} CPUs, and this machine has {here}"))
         }
         Requirement::Memory(bytes) => {
             let here = host::memory_bytes();
-            need_that(here == 0 || here >= *bytes, || {
-                format!("it needs {} MiB of memory, and this machine has {}", bytes >> 20, here >> 20)
-            })
+            let why = format!("it needs {} MiB of memory, and this machine has {}", bytes >> 20, here >> 20);
+            (here == 0 || here >= *bytes, why)
         }
-        Requirement::File(path) => need_that(Path::new(path).exists(), || format!("there is no {path}")),
-    }
-}
-
-fn need_that(met: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
-    if met { Ok(()) } else { Err(otherwise()) }
+        Requirement::File(path) => (Path::new(path).exists(), format!("there is no {path}")),
+    };
+    if met { Ok(()) } else { Err(otherwise) }
 }
 
 /// A namespace with a veth pair in it, to try things out on.
@@ -225,11 +205,25 @@ fn missing_link(kind: &str, error: &net::Error) -> String {
     }
 }
 
+/// A trifle for a program that loads rules or sets to load, and the name of what it needs; `None` for other programs.
+fn trifle(program: &str) -> Option<(Job, &str)> {
+    match Path::new(program).file_name()?.to_str()? {
+        "nft" => Some((chain("accept"), "nf_tables")),
+        "ipset" => Some((Job::new("ipset", &["create", "probe", "hash:ip"]), "ip_set")),
+        name if name.starts_with("ip") && name.ends_with("-restore") => {
+            let network = if name.contains("ip6") { "2001:2::/48" } else { "198.18.0.0/15" };
+            let text = format!("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -d {network} -j ACCEPT\nCOMMIT\n");
+            Some((Job::new(program, &[]).with_input(Input::text(text)), program))
+        }
+        _ => None,
+    }
+}
+
 /// Loads a chain of one rule.
-fn try_nft(rule: &str, what: &str) -> Result<(), String> {
+fn chain(rule: &str) -> Job {
     let text =
         format!("table inet probe {{ chain c {{ type filter hook forward priority filter; {rule}; }}; }}\n");
-    try_tool(&Job::new("nft", &["-f", "-"]).with_input(Input::text(text)), what)
+    Job::new("nft", &["-f", "-"]).with_input(Input::text(text))
 }
 
 fn try_tool(job: &Job, what: &str) -> Result<(), String> {
@@ -253,7 +247,7 @@ fn try_sysctl(name: &str) -> Result<(), String> {
         sysctl::get(&bench.namespace, &path).ok()
     };
     let there = Path::new("/proc/sys").join(&path).exists() || inside().is_some();
-    need_that(there, || format!("this kernel has no sysctl {name}"))
+    if there { Ok(()) } else { Err(format!("this kernel has no sysctl {name}")) }
 }
 
 /// Whether a module is there, or could be.
@@ -296,10 +290,10 @@ fn works(plain: &str) -> bool {
     let need = match plain {
         "8021q" => link("vlan"),
         "macvlan" | "vxlan" | "bridge" | "veth" => link(plain),
-        "nf_tables" => Need::NfTables,
+        "nf_tables" => Need::Loader("nft".into()),
         "nf_conntrack" => Need::Conntrack,
-        "ip_tables" | "iptable_filter" => Need::IpTables("iptables-legacy-restore".into()),
-        "ip_set" => Need::IpSet,
+        "ip_tables" | "iptable_filter" => Need::Loader("iptables-legacy-restore".into()),
+        "ip_set" => Need::Loader("ipset".into()),
         _ => return false,
     };
     attempt(&need).is_ok()
@@ -326,12 +320,12 @@ mod tests {
         assert_eq!(of(Dut::Vxlan), [link("bridge"), link("veth"), link("vxlan")]);
         assert_eq!(of(Dut::Xdp), [Need::Xdp, link("veth")]);
         let nat = built_in("nat").needs();
-        assert_eq!(nat, [Need::NfTables, Need::Conntrack, link("veth")]);
+        assert_eq!(nat, [Need::Loader("nft".into()), Need::Conntrack, link("veth")]);
         let mut rules = Setup::of(Dut::Forwarding);
         rules.rules = vec![Job::new("/x/ip6tables-legacy-restore", &[]), Job::new("ipset", &["restore"])];
         let needs = rules.needs();
-        assert!(needs.contains(&Need::IpTables("/x/ip6tables-legacy-restore".into())), "{needs:?}");
-        assert!(needs.contains(&Need::IpSet));
+        assert!(needs.contains(&Need::Loader("/x/ip6tables-legacy-restore".into())), "{needs:?}");
+        assert!(needs.contains(&Need::Loader("ipset".into())));
     }
 
     #[test]

@@ -63,13 +63,13 @@ impl Node {
         let bridge = self.route.create_bridge(name)?;
         for (port, behind) in ports {
             let port = interface(&self.route, port)?;
-            self.route.set_up(port.index)?;
+            self.route.set_up(port.index, true)?;
             self.route.set_master(port.index, bridge)?;
             for address in *behind {
                 self.route.add_fdb(port.index, *address)?;
             }
         }
-        self.route.set_up(bridge)?;
+        self.route.set_up(bridge, true)?;
         Ok(bridge)
     }
 
@@ -79,7 +79,7 @@ impl Node {
             sysctl::set(&self.namespace, &format!("net/ipv6/conf/{name}/disable_ipv6"), "1")?;
         }
         let index = interface(&self.route, name)?.index;
-        self.route.set_up(index)?;
+        self.route.set_up(index, true)?;
         Ok(index)
     }
 }

@@ -144,10 +144,11 @@ fn kinds_stand_side_by_side() {
 fn probes_say_what_this_kernel_lacks_and_leave_nothing() {
     let namespaces = || std::fs::read_dir("/run/netns").map_or(0, |names| names.count());
     let before = namespaces();
-    let tables = ["iptables-legacy-restore", "iptables-nft-restore"].map(|name| Need::IpTables(name.into()));
+    let loaders = ["iptables-legacy-restore", "iptables-nft-restore", "nft", "ipset"];
+    let loaders = loaders.map(|name| Need::Loader(name.into()));
     let links = ["bridge", "macvlan", "vlan", "vxlan"].map(|kind| Requirement::Link(kind.into()));
-    let others = [Need::NfTables, Need::IpSet, Need::Conntrack, Need::Xdp, Need::Ipv6];
-    for need in others.into_iter().chain(tables).chain(links.map(Need::Requirement)) {
+    let others = [Need::Conntrack, Need::Xdp, Need::Ipv6];
+    for need in others.into_iter().chain(loaders).chain(links.map(Need::Requirement)) {
         let lacking = support::lacking(&need);
         println!("{need:?}: {}", lacking.as_deref().unwrap_or("there"));
         if let Some(reason) = lacking {

@@ -177,11 +177,13 @@ impl Route {
         self.one_link(&link(index), format!("interface number {index}"))
     }
 
-    /// Sets a link up.
-    pub fn set_up(&self, index: u32) -> Result<(), Error> {
+    /// Sets a link up or down. Setting it down flushes its IPv6 addresses, routes and neighbours.
+    pub fn set_up(&self, index: u32, up: bool) -> Result<(), Error> {
+        let flag = libc::IFF_UP as u32;
         let mut body = link(index);
-        body.0[8..].copy_from_slice(&[libc::IFF_UP; 2].map(|flag| (flag as u32).to_ne_bytes()).concat());
-        self.set_link(index, &body, |name| format!("set interface {name} up"))
+        body.0[8..].copy_from_slice(&[if up { flag } else { 0 }, flag].map(u32::to_ne_bytes).concat());
+        let state = if up { "up" } else { "down" };
+        self.set_link(index, &body, |name| format!("set interface {name} {state}"))
     }
 
     /// Waits until a link can send ([`LinkInfo::running`]); both ends of a veth pair must have been set up.
