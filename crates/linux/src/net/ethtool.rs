@@ -12,8 +12,6 @@ use super::netlink::attributes::{text, u32_at, u64_at};
 use super::{Error, Netns};
 use crate::sockets::new_socket;
 
-const GDRVINFO: u32 = 0x03;
-const GRINGPARAM: u32 = 0x10;
 const GSTRINGS: u32 = 0x1b;
 const GSTATS: u32 = 0x1d;
 const GSSET_INFO: u32 = 0x37;
@@ -27,8 +25,7 @@ const GLINKSETTINGS: u32 = 0x4c;
 const STATS: u32 = 1;
 const FEATURES: u32 = 4;
 const STRING: usize = 32;
-/// `struct ethtool_drvinfo`, `struct ethtool_link_settings` without its masks.
-const DRVINFO_SIZE: usize = 196;
+/// `struct ethtool_link_settings` without its masks.
 const LINK_SETTINGS_SIZE: usize = 48;
 /// Offset of `link_mode_masks_nwords`.
 const LINK_MASK_WORDS: usize = 15;
@@ -49,17 +46,8 @@ pub struct Feature {
     pub name: String,
     /// In force now.
     pub active: bool,
-    /// Asked for by the administrator; may differ from `active` while something else forbids it.
-    pub requested: bool,
     /// Can be changed.
     pub changeable: bool,
-}
-
-/// How many there are of something for either direction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Both {
-    pub rx: u32,
-    pub tx: u32,
 }
 
 impl Ethtool {
@@ -81,12 +69,8 @@ impl Ethtool {
             let word = u32_at(&request, 8 + nth / 32 * 16 + field * 4).unwrap_or(0);
             word >> (nth % 32) & 1 == 1
         };
-        let feature = |(nth, name)| Feature {
-            name,
-            active: bit(nth, 2),
-            requested: bit(nth, 1),
-            changeable: bit(nth, 0) && !bit(nth, 3),
-        };
+        let feature =
+            |(nth, name)| Feature { name, active: bit(nth, 2), changeable: bit(nth, 0) && !bit(nth, 3) };
         Ok(names.into_iter().enumerate().map(feature).filter(|feature| !feature.name.is_empty()).collect())
     }
 
@@ -130,17 +114,13 @@ impl Ethtool {
         Ok(names.into_iter().take(given).enumerate().map(|(nth, name)| (name, value(nth))).collect())
     }
 
-    /// Queues in use that serve one direction only.
-    pub fn channels(&self, dev: &str) -> Result<Both, Error> {
-        let [.., rx, tx, _, _] = self.words(dev, GCHANNELS, "read the channels of")?;
-        Ok(Both { rx, tx })
-    }
-
     /// Sets the numbers of receive and transmit queues; on a card whose queues serve both directions, both must be
     /// the same.
     pub fn set_channels(&self, dev: &str, rx: u32, tx: u32) -> Result<(), Error> {
         let what = format!("set {rx} receive and {tx} transmit channels of");
-        let mut words = self.words(dev, GCHANNELS, &what)?;
+        let mut asked = request(GCHANNELS, &[], 32);
+        self.call(dev, &mut asked, &what)?;
+        let mut words: [u32; 8] = std::array::from_fn(|nth| u32_at(&asked, 4 + nth * 4).unwrap_or(0));
         let [max_rx, max_tx, _, max_combined, ..] = words;
         if max_rx == 0 && max_tx == 0 && max_combined > 0 {
             if rx != tx {
@@ -153,19 +133,6 @@ impl Ethtool {
             (words[4], words[5]) = (rx, tx);
         }
         self.call(dev, &mut request(SCHANNELS, &words, 0), &what).map(drop)
-    }
-
-    /// Descriptors of the rings in use.
-    pub fn rings(&self, dev: &str) -> Result<Both, Error> {
-        let [.., rx, _, _, tx] = self.words(dev, GRINGPARAM, "read the rings of")?;
-        Ok(Both { rx, tx })
-    }
-
-    /// The name of the device's driver.
-    pub fn driver(&self, dev: &str) -> Result<String, Error> {
-        let mut request = request(GDRVINFO, &[], DRVINFO_SIZE - 4);
-        self.call(dev, &mut request, "read the driver of")?;
-        Ok(text(&request[4..4 + STRING]))
     }
 
     /// The speed of the link; `None` if it is unknown or the link is down.
@@ -195,13 +162,6 @@ impl Ethtool {
         self.call(dev, &mut strings, what)?;
         let given = u32_at(&strings, 8).unwrap_or(0) as usize;
         Ok(strings[12..].chunks_exact(STRING).take(given).map(text).collect())
-    }
-
-    /// The eight numbers of the structures for channels and for rings.
-    fn words(&self, dev: &str, command: u32, what: &str) -> Result<[u32; 8], Error> {
-        let mut request = request(command, &[], 32);
-        self.call(dev, &mut request, what)?;
-        Ok(std::array::from_fn(|nth| u32_at(&request, 4 + nth * 4).unwrap_or(0)))
     }
 
     fn call(&self, dev: &str, request: &mut [u8], what: &str) -> Result<i32, Error> {

@@ -89,7 +89,6 @@ pub struct LinkInfo {
     /// Link in the same namespace that it stands on, as a VLAN does.
     pub lower: Option<u32>,
     pub num_rx_queues: u32,
-    pub num_tx_queues: u32,
     pub stats: LinkStats,
 }
 
@@ -315,7 +314,6 @@ fn read_attribute(link: &mut LinkInfo, kind: u16, value: &[u8]) {
         libc::IFLA_MASTER => link.master = number,
         libc::IFLA_LINK => link.lower = number,
         libc::IFLA_NUM_RX_QUEUES => link.num_rx_queues = number.unwrap_or(0),
-        libc::IFLA_NUM_TX_QUEUES => link.num_tx_queues = number.unwrap_or(0),
         libc::IFLA_LINKINFO => {
             link.kind = attribute(value, 0, libc::IFLA_INFO_KIND).map(text);
         }
