@@ -2,7 +2,7 @@
 
 use rustix::fs::{Mode, OFlags, fcntl_getfl, openat};
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,10 +24,24 @@ pub fn stdout_was_writable() -> bool {
     STDOUT_WRITABLE.load(Ordering::Relaxed)
 }
 
-/// Opens `name` in `folder`; a link is not followed (ELOOP), and the descriptor is not handed on to programs.
-///
-/// # Errors
-/// What the system says.
-pub(crate) fn open_at(folder: &File, name: &OsStr, flags: OFlags) -> io::Result<File> {
-    Ok(openat(folder, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?.into())
+/// Opens what is called `name` in `folder`: a link is not followed, a FIFO is not waited for, and the descriptor is not handed on to
+/// programs. An error is the reason why it is not read.
+pub(crate) fn open_in(folder: &File, name: &OsStr) -> Result<(File, Metadata), String> {
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = || {
+        let file = File::from(openat(folder, name, flags, Mode::empty())?);
+        let metadata = file.metadata()?;
+        Ok((file, metadata))
+    };
+    open().map_err(cannot_read)
 }
+
+pub(crate) fn cannot_read(error: io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ELOOP) => "a link: links are not followed".to_string(),
+        _ => format!("cannot be read: {error}"),
+    }
+}
+
+/// Why something else than a file or a folder is not read.
+pub(crate) const NOT_REGULAR: &str = "not a regular file: not read";

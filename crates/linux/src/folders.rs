@@ -3,9 +3,8 @@
 //! Each folder and file is opened by its name in the folder above, which is open already, so that nobody can put a link in
 //! between: everything that is read is below the folder that was named. Files that are not read are listed with the reason.
 
-use crate::descriptors::open_at;
+use crate::descriptors::{NOT_REGULAR, cannot_read, open_in};
 use linerate_import::benchlab::{File as SmallFile, Folder, MOST_BYTES};
-use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -73,25 +72,20 @@ impl Reader {
 
     /// Reads a file, or what is below a folder. An error is the reason why not.
     fn entry(&mut self, folder: &File, name: &OsString, path: &str, depth: usize) -> Result<(), String> {
-        let cannot = |error: io::Error| match error.raw_os_error() {
-            Some(libc::ELOOP) => "a link: links are not followed".to_string(),
-            _ => format!("cannot be read: {error}"),
-        };
-        let opened = open_at(folder, name, OFlags::NONBLOCK).map_err(cannot)?;
-        let metadata = opened.metadata().map_err(cannot)?;
+        let (opened, metadata) = open_in(folder, name)?;
         if metadata.is_dir() {
             if depth == DEEPEST {
                 return Err(format!("not read: more than {DEEPEST} folders deep"));
             }
-            let entries = names(&opened).map_err(cannot)?;
+            let entries = names(&opened).map_err(cannot_read)?;
             self.below(&opened, entries, &format!("{path}/"), depth + 1);
             return Ok(());
         }
         if !metadata.is_file() {
-            return Err("not a regular file: not read".into());
+            return Err(NOT_REGULAR.into());
         }
         let mut bytes = Vec::new();
-        opened.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
+        opened.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(cannot_read)?;
         if bytes.len() > MOST_BYTES {
             return Err(format!("not read: larger than {} MiB", MOST_BYTES >> 20));
         }

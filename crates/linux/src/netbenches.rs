@@ -3,12 +3,11 @@
 //! The tree may hold anything. Links are not followed, only regular files are opened, files are read up to a size that
 //! their kind never has, folders down to a depth that no archive has. What cannot be read is a problem of that file.
 
-use crate::descriptors::open_at;
+use crate::descriptors::{NOT_REGULAR, cannot_read, open_in};
 use linerate_import::netbenches::assemble::Assembly;
 use linerate_import::netbenches::configs::Configs;
 use linerate_import::netbenches::layout::{self, Kind, Reading};
 use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory};
-use rustix::fs::OFlags;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileType, OpenOptions};
 use std::io::{self, Read};
@@ -116,13 +115,10 @@ impl<F> Reader<'_, F> {
         let subs = self.files(folder, path, &mut assembly, depth);
         let (own, others): (Vec<Sub>, Vec<Sub>) =
             subs.into_iter().partition(|s| layout::is_raw(&s.name) || layout::is_profiling(&s.name));
-        for sub in own {
-            self.below(&sub.path, &join(path, &sub.name), &mut assembly, depth + 1);
-        }
         // Configurations describe the results beside them, so they come first.
         let (configs, others): (Vec<Sub>, Vec<Sub>) =
             others.into_iter().partition(|s| layout::is_configs(&s.name));
-        for sub in configs {
+        for sub in own.into_iter().chain(configs) {
             self.below(&sub.path, &join(path, &sub.name), &mut assembly, depth + 1);
         }
         let (directory, problems) = assembly.finish(&self.configs);
@@ -152,7 +148,7 @@ impl<F> Reader<'_, F> {
         let (handle, mut entries) = match list(folder) {
             Ok(listed) => listed,
             Err(error) => {
-                self.problem(path, "folder", cannot(&error));
+                self.problem(path, "folder", cannot_read(error));
                 return Vec::new();
             }
         };
@@ -171,7 +167,7 @@ impl<F> Reader<'_, F> {
                 Ok(kind) => {
                     self.count(if kind.is_symlink() { "link, not followed" } else { "special, not read" })
                 }
-                Err(error) => self.problem(&sub, "file", cannot(&error)),
+                Err(error) => self.problem(&sub, "file", cannot_read(error)),
             }
         }
         folders
@@ -230,7 +226,7 @@ impl<F> Reader<'_, F> {
                 Ok(0) => break,
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(cannot(&error)),
+                Err(error) => return Err(cannot_read(error)),
             }
         }
         Ok(Some(filled.min(length)))
@@ -250,10 +246,6 @@ fn join(folder: &str, name: &str) -> String {
     if folder == "." { name.to_string() } else { format!("{folder}/{name}") }
 }
 
-fn cannot(error: &io::Error) -> String {
-    format!("cannot be read: {error}")
-}
-
 /// A folder's entry: its name and what it is.
 type Entry = (OsString, io::Result<FileType>);
 
@@ -269,12 +261,13 @@ fn list(folder: &Path) -> io::Result<(File, Vec<Entry>)> {
     Ok((handle, entries))
 }
 
-/// Opens a regular file of a folder, and nothing else: no link, no FIFO that would wait for a writer. Gives its length as well.
+/// Opens a regular file of a folder, and nothing else. Gives its length as well.
 fn open(folder: &File, name: &OsStr) -> Result<(File, u64), String> {
-    let file = open_at(folder, name, OFlags::NONBLOCK).map_err(|e| cannot(&e))?;
-    let metadata = file.metadata().map_err(|e| cannot(&e))?;
     // Since the folder was listed it may have become something else.
-    if metadata.is_file() { Ok((file, metadata.len())) } else { Err("not a regular file: not read".into()) }
+    match open_in(folder, name)? {
+        (file, metadata) if metadata.is_file() => Ok((file, metadata.len())),
+        _ => Err(NOT_REGULAR.into()),
+    }
 }
 
 /// Length and last byte.
@@ -282,7 +275,7 @@ fn end_of(folder: &File, name: &OsStr) -> Result<(u64, Option<u8>), String> {
     let (file, length) = open(folder, name)?;
     let mut last = [0];
     let read = match length.checked_sub(1) {
-        Some(at) => file.read_at(&mut last, at).map_err(|e| cannot(&e))?,
+        Some(at) => file.read_at(&mut last, at).map_err(cannot_read)?,
         None => 0,
     };
     Ok((length, (read == 1).then_some(last[0])))

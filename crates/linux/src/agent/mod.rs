@@ -8,7 +8,7 @@ mod ports;
 mod worker;
 
 use crate::host::cpu;
-use crate::ports::monotonic_ns;
+use crate::ports::{go_first, monotonic_ns};
 use linerate_hosts::agent::lines::Lines;
 use linerate_hosts::agent::message::{Fault, Reply, Request, encode};
 use linerate_hosts::agent::server::{Action, Event, Session};
@@ -57,6 +57,7 @@ pub fn serve(
     let cancel = Arc::new(AtomicBool::new(false));
     let (tasks, session) = begin(options, &inputs, &cancel);
     // After the worker, whose programs and threads should run as any other. This one must run when a load is to be stopped.
+    // Before the generator's threads, which are at -20 themselves and have all of a CPU each: a stop must come through.
     go_first();
     let (lines, written) = write_on_thread(output);
     read_on_thread(input, inputs);
@@ -178,10 +179,4 @@ fn write_on_thread(mut output: impl Write + Send + 'static) -> (SyncSender<Vec<u
         let _ = over.send(());
     });
     (lines, ended)
-}
-
-/// Before the generator's threads, which are at -20 themselves and have all of a CPU each: a stop must come through.
-fn go_first() {
-    // Linux counts threads: this one alone. Not being allowed to is no error.
-    let _ = rustix::process::setpriority_process(None, -20);
 }

@@ -26,8 +26,7 @@ enum Loader {
         family: &'static str,
         /// It works on the older tables instead of nf_tables.
         legacy: bool,
-        restore: String,
-        save: String,
+        program: String,
     },
     /// Comes last: rules refer to its sets.
     IpSet,
@@ -67,8 +66,8 @@ impl RuleSet {
         while let Some(loader) = self.loaders.first() {
             match loader {
                 Loader::IpSet => run_clear(&Job::new("ipset", &["destroy"]), namespace, interrupted)?,
-                Loader::IpTables { legacy: true, family, restore, .. } => {
-                    clear_legacy(family, restore, namespace, interrupted)?;
+                Loader::IpTables { legacy: true, family, program } => {
+                    clear_legacy(family, &brother(program, family, "restore"), namespace, interrupted)?;
                 }
                 Loader::Nft | Loader::IpTables { .. } => {
                     let job = Job::new("nft", &["-f", "-"]).with_input(Input::text("flush ruleset\n"));
@@ -93,7 +92,9 @@ impl RuleSet {
     pub fn dropped_since(&self, namespace: &Netns) -> Option<u64> {
         let counts = self.loaders.iter().map(|loader| match loader {
             Loader::Nft => nft_drops(namespace),
-            Loader::IpTables { save, .. } => saved_drops(save, namespace),
+            Loader::IpTables { program, family, .. } => {
+                saved_drops(&brother(program, family, "save"), namespace)
+            }
             Loader::IpSet => Some(0),
         });
         let now: u64 = counts.sum::<Option<u64>>()?;
@@ -116,9 +117,7 @@ fn loader(job: &Job) -> Option<Loader> {
         "ipset" => Some(Loader::IpSet),
         name => {
             let family = ["iptables", "ip6tables"].into_iter().find(|family| name.starts_with(family))?;
-            let tool = |verb| brother(&job.program, family, verb);
-            let (restore, save) = (tool("restore"), tool("save"));
-            Some(Loader::IpTables { family, legacy: !is_nft(&job.program), restore, save })
+            Some(Loader::IpTables { family, legacy: !is_nft(&job.program), program: job.program.clone() })
         }
     }
 }

@@ -7,7 +7,7 @@
 use super::flow_table::{AliasEntry, FlowEntry, LengthEntry, Tables, alias_entries};
 use super::mapped::MappedArray;
 use super::worker::Worker;
-use super::{Port, PortError, Target};
+use super::{Port, PortError, Target, go_first};
 use crate::bpf;
 use crate::net::netns::Netns;
 use aya::Ebpf;
@@ -181,6 +181,7 @@ impl LiveFrames {
         let (program, frame) = (self.program.clone(), Arc::clone(&self.frame));
         let worker = Worker::spawn(format!("generator-{cpu}"), Some(cpu), move |stop| {
             own.store(rustix::thread::gettid().as_raw_pid(), Ordering::Relaxed);
+            // Other programs on this CPU get what is left: what they take would be measured as cost per frame.
             go_first();
             let entered = namespace.current_thread_enter();
             entered.map_err(PortError::system("enter", "the generator's namespace"))?;
@@ -393,12 +394,6 @@ fn install_handler() {
             libc::sigaction(libc::SIGURG, &action, std::ptr::null_mut());
         }
     });
-}
-
-/// Other programs on this CPU get what is left: what they take would be measured as cost per frame. The thread's load is
-/// bounded, and nothing is changed but its own priority. Not being allowed to is no error.
-fn go_first() {
-    let _ = rustix::process::setpriority_process(None, -20);
 }
 
 /// One call; returns when it is interrupted or its repetitions are used up.

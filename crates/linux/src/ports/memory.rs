@@ -207,6 +207,7 @@ fn arrive(account: &mut Account, frame: &[u8], now_ns: u64) {
 }
 
 /// The simulated device.
+#[derive(Default)]
 struct SimulatedDut {
     dut: MemoryDut,
     arrived: u64,
@@ -224,18 +225,7 @@ struct SimulatedDut {
 
 impl SimulatedDut {
     fn new(dut: MemoryDut) -> Self {
-        SimulatedDut {
-            dut,
-            arrived: 0,
-            forwarded: 0,
-            lost: 0,
-            over_rate: 0,
-            no_room: 0,
-            duplicated: 0,
-            tokens: BURST,
-            tokens_ns: 0,
-            held: VecDeque::new(),
-        }
+        SimulatedDut { dut, tokens: BURST, ..SimulatedDut::default() }
     }
 
     fn delay_ns(&self) -> u64 {
