@@ -2,7 +2,6 @@
 //! fetched after it: a host that answers nobody under load is waited for afterwards only.
 
 use super::execution_target::ExecutionTarget;
-use super::live::Live;
 use super::session::{Kind, Session};
 use super::{Order, words};
 use linerate_hosts::phases::{Cause, Outcome, Output, Signal, Status, Supervision};
@@ -165,9 +164,9 @@ impl Watch {
                 _ => {}
             }
             // Outputs that a command has left open say nothing more.
-            let running = self.all.iter().filter(|c| c.result.is_none()).filter_map(|c| c.live.as_ref());
+            let running = self.all.iter().filter(|c| c.result.is_none()).filter_map(|c| c.session.as_ref());
             let wanted: Vec<_> =
-                running.flat_map(|live| live.session.watched()).map(|fd| (fd, libc::POLLIN)).collect();
+                running.flat_map(|session| session.watched()).map(|fd| (fd, libc::POLLIN)).collect();
             if begun.is_none() && over || pipes::poll(&wanted, LOOK).is_err() {
                 thread::sleep(LOOK);
             }
@@ -179,7 +178,7 @@ impl Watch {
 /// One command.
 struct Command {
     command: String,
-    live: Option<Live>,
+    session: Option<Session>,
     kept: [Output; 2],
     /// Once it is over: why there is nothing of it, if that is so.
     result: Option<Result<(), String>>,
@@ -189,23 +188,24 @@ impl Command {
     fn start(place: &ExecutionTarget, command: String, sudo: bool) -> Command {
         let words = ["sh", "-c", &command].map(String::from);
         let line = format!("exec {}", words::line(&words, false));
-        let (live, result) = match Session::start_as(place, Kind::Watched, &line, sudo) {
-            Ok(session) => (Some(Live::of(session, Supervision::new(None, END_NS), 0)), None),
+        let supervision = Supervision::new(None, END_NS);
+        let (session, result) = match Session::start_as(place, Kind::Watched, &line, sudo, supervision) {
+            Ok(session) => (Some(session), None),
             Err(error) => (None, Some(Err(error.to_string()))),
         };
         let kept = [Output::new(MOST), Output::new(MOST)];
-        Command { command, live, kept, result }
+        Command { command, session, kept, result }
     }
 
     /// Whether it runs, or will not any more.
     fn is_under_way(&self) -> bool {
-        self.result.is_some() || self.live.as_ref().is_some_and(|live| live.began.is_some())
+        self.result.is_some() || self.session.as_ref().is_some_and(|session| session.began.is_some())
     }
 
     fn hear(&mut self, place: &ExecutionTarget, now: u64) {
-        let Some(live) = self.live.as_mut().filter(|_| self.result.is_none()) else { return };
+        let Some(session) = self.session.as_mut().filter(|_| self.result.is_none()) else { return };
         let kept = &mut self.kept;
-        self.result = match live.step(place, now, &mut |stream, bytes| kept[stream as usize].push(bytes)) {
+        self.result = match session.step(place, now, &mut |stream, bytes| kept[stream as usize].push(bytes)) {
             Ok(None) => None,
             Ok(Some(Outcome::Ended(status))) if status != Status::Exit(0) => {
                 Some(Err(how_it_ended(status, String::from_utf8_lossy(&kept[1].bytes()).trim())))
@@ -213,15 +213,15 @@ impl Command {
             Ok(Some(_)) => Some(Ok(())),
             Err(error) => Some(Err(error.to_string())),
         };
-        if live.is_ready() {
-            live.go(now);
+        if session.is_ready() {
+            session.go(now);
         }
     }
 
     /// Ends it: asked to, told to, killed, given up.
     fn end(&mut self, now: u64) {
-        if let Some(live) = self.live.as_mut().filter(|_| self.result.is_none()) {
-            live.stop(Cause::Trial, Signal::Interrupt, now);
+        if let Some(session) = self.session.as_mut().filter(|_| self.result.is_none()) {
+            session.stop(Cause::Trial, Signal::Interrupt, now);
         }
     }
 

@@ -50,7 +50,7 @@ pub struct Connection {
 
 /// One master, and the sessions that it has room for. It ends when this is dropped.
 #[derive(Debug)]
-pub struct ControlMaster {
+struct ControlMaster {
     /// The path of its socket, as ssh takes paths in options.
     socket: String,
     master: Master,
@@ -127,38 +127,28 @@ impl Connection {
         self.lines()[0].master.child.id()
     }
 
-    /// Whether more room may be made.
-    pub fn is_extensible(&self) -> bool {
-        self.lines().len() < LINES
-    }
-
-    /// Makes room for more sessions.
-    pub fn add(&self, line: ControlMaster) {
-        let mut lines = self.lines();
-        line.room.beside(lines.iter().map(|line| line.room.most()).min().unwrap_or(1));
-        lines.push(line);
-    }
-
     /// Room for a session, if there is some.
-    pub(super) fn slot(&self, need: Need) -> Option<Slot> {
+    fn slot(&self, need: Need) -> Option<Slot> {
         self.lines().iter().find_map(|line| line.room.take(need, &line.socket))
     }
 
-    /// Room for a session; makes a further connection where there is none, or else takes the last one.
-    pub(super) fn slot_in_time(&self) -> Result<Slot, RemoteError> {
-        let none = || RemoteError::new(&self.target.name, Fault::Sessions, "");
+    /// Room for a session; makes a further connection where there is none, or else takes the last one, if it is for that.
+    pub(super) fn slot_in_time(&self, need: Need) -> Result<Slot, RemoteError> {
         if let Some(slot) = self.slot(Need::Usual) {
             return Ok(slot);
         }
-        let error = match self.is_extensible().then(|| ControlMaster::open(&self.target, None)) {
-            Some(Ok(line)) => {
-                self.add(line);
-                none()
+        let mut error = RemoteError::new(&self.target.name, Fault::Sessions, "");
+        if self.lines().len() < LINES {
+            match ControlMaster::open(&self.target, None) {
+                Ok(line) => {
+                    let mut lines = self.lines();
+                    line.room.beside(lines.iter().map(|line| line.room.most()).min().unwrap_or(1));
+                    lines.push(line);
+                }
+                Err(why) => error = why.no_more_sessions(),
             }
-            Some(Err(error)) => error.no_more_sessions(),
-            None => none(),
-        };
-        self.slot(Need::Last).ok_or(error)
+        }
+        self.slot(need).ok_or(error)
     }
 
     /// An ssh process that runs a command line over this connection: one that every login shell takes in the same way.
@@ -179,11 +169,7 @@ impl Connection {
 }
 
 impl ControlMaster {
-    /// Connects to a host.
-    ///
-    /// # Errors
-    /// See [`Connection::open`].
-    pub fn open(target: &Target, cancelled: Option<&AtomicBool>) -> Result<ControlMaster, RemoteError> {
+    fn open(target: &Target, cancelled: Option<&AtomicBool>) -> Result<ControlMaster, RemoteError> {
         let mut tries = 1;
         loop {
             match ControlMaster::open_once(target, cancelled) {

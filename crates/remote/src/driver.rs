@@ -13,8 +13,7 @@ pub use volley::{Start, Started};
 use super::connection::allow_files;
 use super::error::{Fault, RemoteError};
 use super::execution_target::ExecutionTarget;
-use super::live::{Heard, Live};
-use super::session::{Kind, Session};
+use super::session::{Heard, Kind, Session};
 use super::slots::Need;
 use linerate_hosts::phases::{
     Action, Cause, Design, End, Event, Machine, Outcome, Output, Phase, Signal, Status, StepId, Supervision,
@@ -22,7 +21,7 @@ use linerate_hosts::phases::{
 };
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
-use site::{Change, Site, State, Waiting};
+use site::{Change, Site, State};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,9 +52,9 @@ const CANNOT_RUN: Outcome = Outcome::Ended(Status::Exit(126));
 pub struct Driver<'a> {
     machine: Machine,
     sites: Vec<Site>,
-    live: BTreeMap<StepId, Live>,
-    /// Steps whose session was opened and whose command has not begun.
-    sent: BTreeMap<StepId, Waiting>,
+    live: BTreeMap<StepId, Session>,
+    /// How often a host did not take a step's session.
+    refused: BTreeMap<StepId, u32>,
     volley: Option<Volley>,
     events: VecDeque<Event>,
     observer: &'a mut dyn FnMut(Notice<'_>),
@@ -81,8 +80,8 @@ impl<'a> Driver<'a> {
         assert_eq!(design.hosts.len(), places.len(), "a place for each host");
         allow_files();
         let sites = places.into_iter().map(Site::new).collect();
-        let (live, sent, events) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
-        Driver { machine: Machine::new(design), sites, live, sent, volley: None, events, observer }
+        let (live, refused, events) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
+        Driver { machine: Machine::new(design), sites, live, refused, volley: None, events, observer }
     }
 
     /// Carries the campaign out. It ends whatever hosts do, because every step has a limit. An interrupt ends what runs; reset follows.
@@ -123,7 +122,7 @@ impl<'a> Driver<'a> {
                     if begins.is_some_and(|begins| begins < at) {
                         self.volley.get_or_insert_with(Volley::default).add(step);
                     }
-                    self.sites[step.host].waiting.push_back(Waiting { step, refused: 0 });
+                    self.sites[step.host].waiting.push_back(step);
                     self.open_waiting(step.host);
                 }
                 Action::End(step, cause) => self.end(step, cause),
@@ -133,48 +132,41 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Opens sessions for the steps that wait on a host, once it is connected and has room for them.
+    /// Opens sessions for the steps that wait on a host, once it is connected. Where there is no room, a further connection is made.
     fn open_waiting(&mut self, host: usize) {
         if !self.sites[host].is_connected() {
             self.sites[host].connect();
             return;
         }
-        while let Some(waiting) = self.sites[host].waiting.pop_front() {
+        while let Some(step) = self.sites[host].waiting.pop_front() {
             let State::Connected(place) = &self.sites[host].state else { return };
-            let Some(permit) = place.permit(need(waiting.step)) else {
-                if self.sites[host].extend() {
-                    self.sites[host].waiting.push_front(waiting);
-                    return;
-                }
-                let name = &self.sites[host].name;
-                self.cannot_run(waiting.step, RemoteError::new(name, Fault::Sessions, ""));
-                continue;
-            };
             let design = self.machine.design();
-            let planned = &design.hosts[host].steps(waiting.step.phase)[waiting.step.step];
-            match Session::start_in(place, permit, Kind::Watched, &planned.command, false) {
-                Ok(session) => {
-                    let rules = &design.rules;
-                    let supervision = Supervision::new(rules.ends_after_ns(planned.mode), rules.grace_ns);
-                    self.live.insert(waiting.step, Live::of(session, supervision, rules.most_output));
-                    self.sent.insert(waiting.step, waiting);
+            let (planned, rules) = (&design.hosts[host].steps(step.phase)[step.step], &design.rules);
+            let supervision = Supervision::new(rules.ends_after_ns(planned.mode), rules.grace_ns);
+            let opened = place.permit_in_time(need(step)).and_then(|permit| {
+                Session::start_in(place, permit, Kind::Watched, &planned.command, false, supervision)
+            });
+            match opened {
+                Ok(mut session) => {
+                    session.output = Output::new(rules.most_output);
+                    self.live.insert(step, session);
                 }
-                Err(error) => self.cannot_run(waiting.step, error),
+                Err(error) => self.cannot_run(step, error),
             }
         }
     }
 
     /// A session that the host did not take: it is tried again where there is more room, but not for ever.
     fn refused(&mut self, step: StepId, error: RemoteError) {
-        let worth = self.live.remove(&step).is_some_and(|live| live.session.refused());
-        match self.sent.remove(&step) {
-            Some(waiting) if worth && waiting.refused + 1 < TRIES => {
-                let (refused, queue) = (waiting.refused + 1, &mut self.sites[step.host].waiting);
-                let at = queue.partition_point(|other| other.step < step);
-                queue.insert(at, Waiting { refused, ..waiting });
-            }
-            _ => self.cannot_run(step, error),
+        let worth = self.live.remove(&step).is_some_and(|live| live.refused());
+        let refused = self.refused.entry(step).or_default();
+        *refused += 1;
+        if !worth || *refused >= TRIES {
+            return self.cannot_run(step, error);
         }
+        let queue = &mut self.sites[step.host].waiting;
+        let at = queue.partition_point(|other| *other < step);
+        queue.insert(at, step);
     }
 
     /// A command that could not be started on a host that is there.
@@ -201,7 +193,7 @@ impl<'a> Driver<'a> {
     fn over(&mut self, step: StepId, outcome: Outcome, may_still_run: bool) {
         let ended_ns = monotonic_ns();
         let (began_ns, output) = match self.live.remove(&step) {
-            Some(live) => (live.began_ns(), live.output),
+            Some(mut live) => (live.began_ns(), std::mem::replace(&mut live.output, Output::new(0))),
             None => (ended_ns, Output::new(0)),
         };
         let end = End { outcome, may_still_run, began_ns, ended_ns, output };
@@ -211,8 +203,8 @@ impl<'a> Driver<'a> {
 
     fn forget(&mut self, step: StepId) {
         self.live.remove(&step);
-        self.sent.remove(&step);
-        self.sites[step.host].waiting.retain(|waiting| waiting.step != step);
+        self.refused.remove(&step);
+        self.sites[step.host].waiting.retain(|waiting| *waiting != step);
         if let Some(volley) = &mut self.volley {
             volley.remove(step);
         }
@@ -225,11 +217,11 @@ impl<'a> Driver<'a> {
             sources.extend(site.watched().into_iter().map(|fd| (Source::Site(at), fd)));
         }
         for (step, live) in &self.live {
-            sources.extend(live.session.watched().map(|fd| (Source::Step(*step), fd)));
+            sources.extend(live.watched().map(|fd| (Source::Step(*step), fd)));
         }
         let wanted: Vec<_> = sources.iter().map(|(_, fd)| (*fd, libc::POLLIN)).collect();
         let now = monotonic_ns();
-        let deadlines = self.live.values().filter_map(Live::deadline_ns);
+        let deadlines = self.live.values().filter_map(Session::deadline_ns);
         let wake =
             deadlines.map(|at| Duration::from_nanos(at.saturating_sub(now))).min().unwrap_or(LOOK).min(LOOK);
         let ready = pipes::poll(&wanted, wake)?;
@@ -255,7 +247,6 @@ impl<'a> Driver<'a> {
         for heard in live.hear(now)? {
             match heard {
                 Heard::Began => {
-                    self.sent.remove(&step);
                     if let Some(volley) = &mut self.volley {
                         volley.began(step, live);
                     }
@@ -306,20 +297,11 @@ impl<'a> Driver<'a> {
                 self.open_waiting(host);
             }
             Some(Change::Lost(error)) => self.lose(host, error),
-            Some(Change::NoMore(error)) => {
-                let waiting = std::mem::take(&mut self.sites[host].waiting);
-                let State::Connected(place) = &self.sites[host].state else { return };
-                let room = |waiting: &Waiting| place.permit(need(waiting.step)).is_some();
-                let (room, none): (VecDeque<_>, VecDeque<_>) = waiting.into_iter().partition(room);
-                self.sites[host].waiting = room;
-                none.into_iter().for_each(|w| self.cannot_run(w.step, error.no_more_sessions()));
-                self.open_waiting(host);
-            }
         }
     }
 
     fn lose(&mut self, host: usize, error: RemoteError) {
-        let waiting = std::mem::take(&mut self.sites[host].waiting).into_iter().map(|waiting| waiting.step);
+        let waiting = std::mem::take(&mut self.sites[host].waiting);
         let mut steps: Vec<StepId> = self.live.keys().filter(|step| step.host == host).copied().collect();
         steps.extend(waiting);
         steps.sort_unstable();

@@ -132,18 +132,10 @@ impl ExecutionTarget {
         })
     }
 
-    /// Room for a session there, where that is limited.
-    pub(super) fn permit(&self, need: Need) -> Option<SessionPermit> {
-        match self {
-            ExecutionTarget::Ssh(connection) => connection.slot(need).map(Some),
-            ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => Some(None),
-        }
-    }
-
     /// Room for a session; where there is none, a further connection is made, which takes as long as connecting.
-    pub(super) fn permit_in_time(&self) -> Result<SessionPermit, RemoteError> {
+    pub(super) fn permit_in_time(&self, need: Need) -> Result<SessionPermit, RemoteError> {
         match self {
-            ExecutionTarget::Ssh(connection) => connection.slot_in_time().map(Some),
+            ExecutionTarget::Ssh(connection) => connection.slot_in_time(need).map(Some),
             ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => Ok(None),
         }
     }

@@ -3,7 +3,6 @@
 use super::error::{Fault, RemoteError};
 use super::execution_target::ExecutionTarget;
 use super::files::Feed;
-use super::live::Live;
 use super::session::{Kind, Session, Stream};
 use linerate_hosts::phases::{Cause, Outcome, Output, Signal, Status, Supervision};
 use linerate_linux::ports::monotonic_ns;
@@ -112,28 +111,27 @@ impl ExecutionTarget {
         each: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<io::Result<Outcome>, RemoteError> {
         let kind = if input.is_some() { Kind::Fed } else { Kind::Watched };
-        let session = Session::start_as(self, kind, order.command, order.sudo)?;
-        let limit_ns = u64::try_from(order.limit.as_nanos()).ok();
-        let mut live = Live::of(session, Supervision::new(limit_ns, GRACE_NS), 0);
+        let supervision = Supervision::new(u64::try_from(order.limit.as_nanos()).ok(), GRACE_NS);
+        let mut session = Session::start_as(self, kind, order.command, order.sudo, supervision)?;
         loop {
-            let mut wanted: Vec<_> = live.session.watched().map(|fd| (fd, libc::POLLIN)).collect();
+            let mut wanted: Vec<_> = session.watched().map(|fd| (fd, libc::POLLIN)).collect();
             if let Some(feed) = &mut input {
-                if let Err(error) = feed.go_on(&live.session) {
+                if let Err(error) = feed.go_on(&session) {
                     return Ok(Err(error));
                 }
-                let room = live.session.input().filter(|_| feed.has_more());
+                let room = session.input().filter(|_| feed.has_more());
                 wanted.extend(room.map(|fd| (fd, libc::POLLOUT)));
             }
             pipes::poll(&wanted, LOOK).map_err(|e| RemoteError::system(self.name(), "wait for ssh", &e))?;
             let now = monotonic_ns();
-            if let Some(outcome) = live.step(self, now, each)? {
+            if let Some(outcome) = session.step(self, now, each)? {
                 return Ok(Ok(outcome));
             }
-            if live.is_ready() {
-                live.go(now);
+            if session.is_ready() {
+                session.go(now);
             }
             if interrupted.is_some_and(|interrupted| interrupted.load(Ordering::Relaxed)) {
-                live.stop(Cause::Interrupt, Signal::Terminate, now);
+                session.stop(Cause::Interrupt, Signal::Terminate, now);
             }
         }
     }

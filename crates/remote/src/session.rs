@@ -1,11 +1,15 @@
-//! One command on a host, supervised there by `shell.sh`.
+//! One command on a host, supervised there by `shell.sh` and here by its deadline: how it is started, and what is heard of it.
+
+mod progress;
 
 use super::error::{Fault, RemoteError};
 use super::execution_target::{ExecutionTarget, SessionPermit};
 use super::heart::{self, Control};
 use super::scan::{Part, Scanner, fresh_mark};
-use super::slots::Slot;
-use linerate_hosts::phases::Status;
+use super::slots::{Need, Slot};
+use linerate_hosts::clock::{Probe, Stamp};
+use linerate_hosts::phases::{Output, Status, Supervision};
+use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes::Outlet;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::fd::RawFd;
@@ -23,6 +27,9 @@ const SEND: Duration = Duration::from_secs(5);
 const KEPT: usize = 4096;
 /// The shortest pause of the watch: a process is started for each.
 const SHORTEST: Duration = Duration::from_millis(200);
+
+/// Questions to a clock.
+pub(crate) const PROBES: usize = 5;
 
 /// How a command is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,24 +49,13 @@ pub enum Stream {
     Error,
 }
 
-/// News of a session.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Said {
-    /// It is ready to go, or for its input.
-    Ready,
-    /// The clock of the host, in seconds since 1970 as its `date` writes them.
-    Clock(String),
-    /// The command begins, at this time of the host's clock.
-    Began(String),
-    /// The command wrote something.
+/// News of a command.
+pub(crate) enum Heard {
+    Began,
     Wrote(Stream, Vec<u8>),
-    /// The host did not hear of linerate for so long that it ended the command. [`Said::Over`] follows.
+    /// The host did not hear of linerate for so long that it ended the command. [`Heard::Over`] follows.
     Unheard,
-    /// The command is over.
     Over(Status),
-    /// The session ended without news of the command's end: it was killed, or the connection is gone. With the text that came
-    /// beside the command's own output.
-    Closed(String),
 }
 
 /// One command on a host. When it is dropped, the command is ended.
@@ -70,6 +66,17 @@ pub struct Session {
     outlets: [Outlet; 2],
     scanners: [Scanner; 2],
     kind: Kind,
+    supervision: Supervision,
+    opened_ns: u64,
+    ready: bool,
+    asked_ns: Option<u64>,
+    /// How often its clock was asked.
+    pub(crate) questions: usize,
+    probes: Vec<Probe>,
+    /// When it was told to go.
+    pub(crate) went_ns: Option<u64>,
+    /// When it said that it had begun, and its own time of that.
+    pub(crate) began: Option<(u64, Option<Stamp>)>,
     /// The number of the command's process there, once it is known.
     process: Option<u32>,
     /// Output that comes now is the command's own.
@@ -77,16 +84,22 @@ pub struct Session {
     told: bool,
     killed: bool,
     over: [Option<Status>; 2],
+    /// When the session was closed without news of the command's end: it was killed, or the connection is gone.
+    closed_ns: Option<u64>,
     finished: bool,
+    /// The status that it ended with, where that is known.
+    pub(crate) status: Option<Status>,
     /// Output that came before it was ready.
     before: String,
+    /// Its output, where that is kept here.
+    pub(crate) output: Output,
     /// Dropped last: the room is free when the session has ended.
     permit: SessionPermit,
 }
 
 impl Session {
-    /// Sends a command to a place; it is ready when it says so. `sudo`: by `sudo -n`. The supervising shell is root's then too: it could
-    /// not end what root runs otherwise. On this machine that is not needed and not done.
+    /// Sends a command to a place. `sudo`: by `sudo -n`. The supervising shell is root's then too: it could not end what root runs
+    /// otherwise. On this machine that is not needed and not done.
     ///
     /// # Errors
     /// The command cannot be sent, or ssh not be run.
@@ -95,8 +108,9 @@ impl Session {
         kind: Kind,
         command: &str,
         sudo: bool,
+        supervision: Supervision,
     ) -> Result<Session, RemoteError> {
-        Session::start_in(place, place.permit_in_time()?, kind, command, sudo)
+        Session::start_in(place, place.permit_in_time(Need::Last)?, kind, command, sudo, supervision)
     }
 
     /// The same, where room was found for it.
@@ -106,6 +120,7 @@ impl Session {
         kind: Kind,
         command: &str,
         sudo: bool,
+        mut supervision: Supervision,
     ) -> Result<Session, RemoteError> {
         let name = place.name();
         if command.len() > LONGEST || command.contains('\0') {
@@ -126,19 +141,35 @@ impl Session {
         let pause = (place.silence() / 2).max(SHORTEST);
         let sent = control.write_all(script(&mark, kind, pause, command).as_bytes(), SEND);
         let scanners = [Scanner::new(&mark), Scanner::new(&mark)];
+        // One that is fed has begun.
+        let (fed, opened_ns) = (kind == Kind::Fed, monotonic_ns());
+        if fed {
+            supervision.begin(opened_ns);
+        }
         let session = Session {
             child,
             control,
             outlets,
             scanners,
             kind,
+            supervision,
+            opened_ns,
+            ready: fed,
+            asked_ns: None,
+            questions: 0,
+            probes: Vec::new(),
+            went_ns: fed.then_some(opened_ns),
+            began: fed.then_some((opened_ns, None)),
             process: None,
             own: false,
             told: false,
             killed: false,
             over: [None; 2],
+            closed_ns: None,
             finished: false,
+            status: None,
             before: String::new(),
+            output: Output::new(0),
             permit,
         };
         sent.map_err(|e| system("send a command", e))?;
@@ -146,48 +177,6 @@ impl Session {
             heart::keep(&session.control, pause / 4).map_err(|e| system("start a thread", e))?;
         }
         Ok(session)
-    }
-
-    /// Starts the command.
-    pub fn go(&self) {
-        self.order("go");
-    }
-
-    /// Asks for the time. Before the command is started only.
-    pub fn ask_clock(&self) {
-        self.order("clock");
-    }
-
-    pub(crate) fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// Tells the command and all that it started to end (SIGTERM). One that is fed ends with its input: no order reaches it.
-    pub fn terminate(&mut self) {
-        match self.kind {
-            Kind::Watched => {
-                self.told = true;
-                self.order("term");
-            }
-            Kind::Fed => self.close_input(),
-        }
-    }
-
-    /// Interrupts the command's own process (SIGINT): the way to ask many a program for its totals. The group is not sent it: some
-    /// programs end at the second one without a word.
-    pub fn interrupt(&mut self) {
-        match self.process {
-            Some(process) => self.order(&format!("int {process}")),
-            None => self.terminate(),
-        }
-    }
-
-    /// Kills the command and all that it started.
-    pub fn kill(&mut self) {
-        if self.kind == Kind::Watched {
-            (self.told, self.killed) = (true, true);
-            self.order("kill");
-        }
     }
 
     /// An order that cannot be given any more is one to a session that is over: that is heard of in due course.
@@ -213,7 +202,7 @@ impl Session {
         self.control.close();
     }
 
-    /// The descriptors to poll before [`Session::read`].
+    /// The descriptors to poll before [`Session::hear`].
     pub fn watched(&self) -> impl Iterator<Item = RawFd> + '_ {
         self.outlets.iter().filter_map(Outlet::fd)
     }
@@ -223,16 +212,8 @@ impl Session {
         self.permit.as_ref().is_some_and(Slot::refused)
     }
 
-    /// Whether nothing more will be heard.
-    pub fn is_finished(&self) -> bool {
-        self.finished
-    }
-
     /// The news that have arrived.
-    ///
-    /// # Errors
-    /// A pipe cannot be read.
-    pub fn read(&mut self) -> std::io::Result<Vec<Said>> {
+    pub(crate) fn hear(&mut self, now: u64) -> std::io::Result<Vec<Heard>> {
         // Standard error of the command comes after the news on standard output that it begins. So it is read first, and sorted in last.
         let (mut heard, mut parts) = (Vec::new(), Vec::new());
         for stream in [Stream::Error, Stream::Output] {
@@ -245,13 +226,13 @@ impl Session {
             parts.push((stream, of_stream));
         }
         for (stream, of_stream) in parts.into_iter().rev() {
-            of_stream.into_iter().for_each(|part| self.take(stream, part, &mut heard));
+            of_stream.into_iter().for_each(|part| self.take(stream, part, now, &mut heard));
         }
-        self.judge(&mut heard);
+        self.judge(now, &mut heard);
         Ok(heard)
     }
 
-    fn take(&mut self, stream: Stream, part: Part, heard: &mut Vec<Said>) {
+    fn take(&mut self, stream: Stream, part: Part, now: u64, heard: &mut Vec<Heard>) {
         match part {
             // The start files of a login shell may print something, which is not the command's.
             Part::Bytes(bytes) if !self.own => {
@@ -259,25 +240,33 @@ impl Session {
                 self.before.extend(String::from_utf8_lossy(&bytes).chars().take(room));
             }
             Part::Bytes(bytes) => match heard.last_mut() {
-                Some(Said::Wrote(of, all)) if *of == stream => all.extend(bytes),
-                _ => heard.push(Said::Wrote(stream, bytes)),
+                Some(Heard::Wrote(of, all)) if *of == stream => all.extend(bytes),
+                _ => heard.push(Heard::Wrote(stream, bytes)),
             },
             Part::Marked(text) => match text.split_once(' ').unwrap_or((&text, "")) {
                 ("ready", _) => {
                     self.own |= self.kind == Kind::Fed;
-                    heard.push(Said::Ready);
+                    self.ready = true;
                 }
-                ("clock", time) => heard.push(Said::Clock(time.to_owned())),
+                ("clock", time) => {
+                    if let (Some(asked), Some(Stamp { ns, error_ns })) =
+                        (self.asked_ns.take(), Stamp::parse(time))
+                    {
+                        self.probes.push(Probe { asked, there: [ns; 2], error_ns, received: now });
+                    }
+                }
                 ("process", number) => self.process = number.parse().ok(),
                 ("began", time) => {
                     self.own = true;
-                    heard.push(Said::Began(time.to_owned()));
+                    self.began = Some((now, Stamp::parse(time)));
+                    self.supervision.begin(now);
+                    heard.push(Heard::Began);
                 }
                 ("over", told) => {
                     let (number, silent) = told.split_once(' ').unwrap_or((told, ""));
                     self.over[stream as usize] = number.parse().ok().map(Status::of_shell);
                     if silent == "silent" && stream == Stream::Output {
-                        heard.push(Said::Unheard);
+                        heard.push(Heard::Unheard);
                     }
                 }
                 _ => {}
@@ -285,7 +274,7 @@ impl Session {
         }
     }
 
-    fn judge(&mut self, heard: &mut Vec<Said>) {
+    fn judge(&mut self, now: u64, heard: &mut Vec<Heard>) {
         if self.finished {
             return;
         }
@@ -294,14 +283,17 @@ impl Session {
             [Some(status), Some(_)] => {
                 // What the command left behind is ended now. If it was told to end, that may still have something to say.
                 self.control.close();
-                (closed || !self.told).then_some(Said::Over(status))
+                (closed || !self.told).then_some(Heard::Over(status))
             }
-            _ if closed && self.killed => Some(Said::Over(Status::Signal(libc::SIGKILL))),
-            [Some(status), _] | [_, Some(status)] if closed => Some(Said::Over(status)),
-            _ if closed => Some(Said::Closed(std::mem::take(&mut self.before).trim().to_owned())),
+            _ if closed && self.killed => Some(Heard::Over(Status::Signal(libc::SIGKILL))),
+            [Some(status), _] | [_, Some(status)] if closed => Some(Heard::Over(status)),
+            _ if closed => {
+                self.closed_ns = Some(now);
+                None
+            }
             _ => None,
         };
-        self.finished = end.is_some();
+        self.finished = end.is_some() || closed;
         heard.extend(end);
     }
 }

@@ -74,19 +74,6 @@ impl Fault {
     }
 }
 
-/// What stands between pkt-gen's lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Noise {
-    /// A shell's trace (`set -x`): `+ return 0`, `+ eval /usr/bin/ssh ...`.
-    Trace,
-    /// `Terminated`: the usual end of a receiver.
-    Terminated,
-    /// A shell's complaint about a terminal it has not got.
-    Terminal,
-    /// What else nobody knows.
-    Unknown,
-}
-
 /// A line of a log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Line<'a> {
@@ -102,10 +89,10 @@ pub enum Line<'a> {
     Fault(Fault),
     /// pkt-gen's own messages: what it opens, waits for, flushes.
     Message,
-    /// Nothing of pkt-gen's.
-    Noise(Noise),
-    /// Nothing at all.
-    Empty,
+    /// A shell's: its trace (`set -x`), `Terminated`, a complaint about a terminal it has not got; or nothing at all.
+    Shell,
+    /// Nothing of pkt-gen's that is known.
+    Unknown,
 }
 
 const MAIN_THREAD: &[u8] = b" main_thread [";
@@ -177,7 +164,7 @@ fn scaled_sample(time_us: u64, rest: &[u8]) -> Option<Sample> {
 fn other(line: &[u8]) -> Line<'_> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.iter().all(u8::is_ascii_whitespace) {
-        return Line::Empty;
+        return Line::Shell;
     }
     if let Some((time_us, rest)) = stamp(line) {
         return match scaled_sample(time_us, rest) {
@@ -185,7 +172,7 @@ fn other(line: &[u8]) -> Line<'_> {
             None => message(rest),
         };
     }
-    command(line).or_else(|| summary(line)).unwrap_or_else(|| Line::Noise(noise(line)))
+    command(line).or_else(|| summary(line)).unwrap_or_else(|| shell(line))
 }
 
 /// pkt-gen's messages, behind their time stamp: ` function [line] text`.
@@ -268,12 +255,10 @@ fn total(rest: &[u8]) -> Option<SummaryLine> {
     Some(SummaryLine::Total { packets, length: Some(length), seconds })
 }
 
-fn noise(line: &[u8]) -> Noise {
-    const TERMINAL: [&[u8]; 2] = [b"Warning: no access to tty", b"Thus no job control in this shell"];
-    match line {
-        b"Terminated" => Noise::Terminated,
-        [b'+', ..] => Noise::Trace,
-        _ if TERMINAL.iter().any(|t| line.starts_with(t)) => Noise::Terminal,
-        _ => Noise::Unknown,
+fn shell(line: &[u8]) -> Line<'_> {
+    let known: [&[u8]; 3] = [b"+", b"Warning: no access to tty", b"Thus no job control in this shell"];
+    match line == b"Terminated" || known.iter().any(|k| line.starts_with(k)) {
+        true => Line::Shell,
+        false => Line::Unknown,
     }
 }

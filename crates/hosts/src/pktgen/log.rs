@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::command::Command;
-use super::line::{Fault, Line, Noise, Sample, SummaryLine, parse};
+use super::line::{Fault, Line, Sample, SummaryLine, parse};
 use std::collections::BTreeMap;
 
 /// pkt-gen's summary at its end.
@@ -31,10 +31,6 @@ pub struct Log {
     pub summary: Option<Summary>,
     /// What went wrong, and how often.
     pub faults: BTreeMap<Fault, u64>,
-    /// Lines that are not pkt-gen's, by kind.
-    pub noise: BTreeMap<Noise, u64>,
-    /// The first line of unknown meaning, cut at 120 bytes.
-    pub unknown: Option<String>,
     /// Newlines read.
     pub newlines: u64,
 }
@@ -128,27 +124,20 @@ impl Reader {
             sample.time_us = self.clock.unwrapped(sample.time_us);
             self.log.samples.push((number, sample));
         } else {
-            self.remember(bytes, line);
+            self.remember(line);
         }
         see(number, bytes, &line);
     }
 
     #[cold]
-    fn remember(&mut self, bytes: &[u8], line: Line<'_>) {
+    fn remember(&mut self, line: Line<'_>) {
         match line {
             Line::Command(host, command) => {
                 self.log.command.get_or_insert_with(|| Command::parse(host, command));
             }
             Line::Summary(part) => self.summarised(part),
             Line::Fault(fault) => *self.log.faults.entry(fault).or_default() += 1,
-            Line::Noise(noise) => {
-                *self.log.noise.entry(noise).or_default() += 1;
-                if noise == Noise::Unknown && self.log.unknown.is_none() {
-                    let cut = &bytes[..bytes.len().min(120)];
-                    self.log.unknown = Some(String::from_utf8_lossy(cut).into_owned());
-                }
-            }
-            Line::Sample(_) | Line::ScaledSample(_) | Line::Message | Line::Empty => {}
+            Line::Sample(_) | Line::ScaledSample(_) | Line::Message | Line::Shell | Line::Unknown => {}
         }
     }
 

@@ -101,24 +101,6 @@ pub fn interfaces(lab: &Lab, host: &str, facts: &Facts) -> Vec<String> {
 }
 
 impl Plan {
-    /// What can be sent at the same time: no two of a step share a host, so that its counters tell where frames arrive.
-    pub fn steps(&self) -> Vec<Vec<&Probe>> {
-        let hosts = |probe: &Probe| -> Vec<String> {
-            std::iter::once(&probe.from).chain(&probe.arrives).map(|(host, _)| host.clone()).collect()
-        };
-        let mut steps: Vec<Vec<&Probe>> = Vec::new();
-        for probe in &self.probes {
-            let own = hosts(probe);
-            let free =
-                |step: &&mut Vec<&Probe>| !step.iter().any(|p| hosts(p).iter().any(|h| own.contains(h)));
-            match steps.iter_mut().find(free) {
-                Some(step) => step.push(probe),
-                None => steps.push(vec![probe]),
-            }
-        }
-        steps
-    }
-
     fn skip(&mut self, what: impl Into<String>, why: impl Into<String>) {
         self.skipped.push(Skipped { what: what.into(), why: why.into() });
     }

@@ -12,7 +12,7 @@ use super::monitor::Parse;
 use super::report::{Report, Sample, State, Totals};
 use super::task::{Checked, Words};
 use super::{Invocation, Side, Task};
-use crate::pktgen::{self, Clock, Line, Noise, SummaryLine};
+use crate::pktgen::{self, Clock, Line, SummaryLine};
 use linerate_plan::backend::Unsuitable;
 use linerate_wire::EndpointRange;
 use std::net::{IpAddr, Ipv6Addr};
@@ -138,8 +138,9 @@ impl Parse for PktGen {
                 None if is_cut_sample(bytes) => report.fault(FaultKind::Garbled, bytes),
                 None => message(bytes, report),
             },
-            Line::Noise(noise) => self.foreign(noise, bytes, report),
-            Line::Command(..) | Line::Empty => {}
+            Line::Unknown => self.foreign(bytes, report),
+            // A shell's trace names commands, which may have any word in them.
+            Line::Command(..) | Line::Shell => {}
         }
         true
     }
@@ -185,21 +186,17 @@ impl PktGen {
         }
     }
 
-    fn foreign(&mut self, noise: Noise, bytes: &[u8], report: &mut Report) {
+    fn foreign(&mut self, bytes: &[u8], report: &mut Report) {
         if let Some((sample, exact)) = embedded(bytes) {
             return self.sample(sample, exact, report);
         }
-        let kind = match noise {
-            // A shell's trace names commands, which may have any word in them.
-            Noise::Trace | Noise::Terminated | Noise::Terminal => None,
-            Noise::Unknown if HARMLESS.iter().any(|h| memchr::memmem::find(bytes, h).is_some()) => None,
-            Noise::Unknown if bytes.starts_with(b"Usage:") => Some(FaultKind::BadArgument),
-            Noise::Unknown => {
-                fault::common(bytes).or_else(|| fault::find(&FAULTS, bytes)).or_else(|| netmap(bytes))
-            }
+        let harmless = HARMLESS.iter().any(|h| memchr::memmem::find(bytes, h).is_some());
+        let kind = match bytes.starts_with(b"Usage:") {
+            true => Some(FaultKind::BadArgument),
+            false => fault::common(bytes).or_else(|| fault::find(&FAULTS, bytes)).or_else(|| netmap(bytes)),
         };
         // What follows an end is the shell's business.
-        if let Some(kind) = kind.filter(|_| !self.summed) {
+        if let Some(kind) = kind.filter(|_| !harmless && !self.summed) {
             report.fault(kind, bytes);
         }
     }

@@ -57,7 +57,7 @@ impl Frozen {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let link = Link::of_pipes(cat.stdin.take().unwrap(), agent.stdout.take().unwrap());
+        let link = Link::of_pipes(cat.stdin.take().unwrap(), agent.stdout.take().unwrap()).unwrap();
         let client = Agent::greet("frozen", link, "test", Duration::from_secs(10)).unwrap();
         (Frozen { cat, agent }, client)
     }

@@ -130,7 +130,7 @@ impl Held {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let link = Link::of_pipes(child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let link = Link::of_pipes(child.stdin.take().unwrap(), child.stdout.take().unwrap()).unwrap();
         let agent = Agent::greet("held", link, "test", Duration::from_secs(10)).unwrap();
         Held { child, agent: Some(agent) }
     }

@@ -1,34 +1,28 @@
 //! The pipes to an agent, and the process that holds them: ssh, `ip netns exec`, or the agent itself.
 
-use std::io::{self, Read, Write};
+use crate::heart::Control;
+use linerate_linux::process::pipes::{self, Outlet};
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Two pipes to an agent.
 pub struct Link {
-    input: Box<dyn Write + Send>,
-    output: Box<dyn Read + Send>,
-    rest: Rest,
+    pub(super) control: Arc<Control>,
+    pub(super) output: Box<dyn Read + Send>,
+    pub(super) rest: Rest,
 }
 
 /// What is left of a link once its pipes are in use.
 pub(super) struct Rest {
     child: Option<Child>,
-    complaints: Arc<Complaints>,
+    /// The process's standard error, and the end of what it has said there.
+    complaints: Mutex<(Outlet, Vec<u8>)>,
 }
 
-/// What a process has said on its standard error.
-#[derive(Default)]
-struct Complaints {
-    end: Mutex<Vec<u8>>,
-    complete: AtomicBool,
-}
-
-/// What is kept of a process's complaints: their end.
-const KEPT: usize = 4096;
-/// What is shown of them.
+/// What is shown of a process's complaints: their end, in bytes.
 const SHOWN: usize = 600;
 /// How long the last words of a process that has closed its output are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(300);
@@ -37,9 +31,12 @@ const LOOK: Duration = Duration::from_millis(5);
 
 impl Link {
     /// Pipes that somebody else has made.
-    pub fn of_pipes(input: impl Write + Send + 'static, output: impl Read + Send + 'static) -> Link {
-        let rest = Rest { child: None, complaints: Arc::default() };
-        Link { input: Box::new(input), output: Box::new(output), rest }
+    ///
+    /// # Errors
+    /// The system does not take the pipe.
+    pub fn of_pipes(input: impl Into<OwnedFd>, output: impl Read + Send + 'static) -> io::Result<Link> {
+        let rest = Rest { child: None, complaints: Mutex::new((Outlet::new(None), Vec::new())) };
+        Ok(Link { control: Control::new(input.into())?, output: Box::new(output), rest })
     }
 
     /// Starts a process whose standard input and output lead to an agent. What it says on its standard error is kept for messages.
@@ -52,48 +49,27 @@ impl Link {
         let missing = || io::Error::other("a process without pipes");
         let input = child.stdin.take().ok_or_else(missing)?;
         let output = child.stdout.take().ok_or_else(missing)?;
-        let complaints = Arc::<Complaints>::default();
-        if let Some(errors) = child.stderr.take() {
-            let kept = Arc::clone(&complaints);
-            std::thread::spawn(move || keep(errors, &kept));
-        }
-        let rest = Rest { child: Some(child), complaints };
-        Ok(Link { input: Box::new(input), output: Box::new(output), rest })
+        let errors = Outlet::new(child.stderr.take().map(Into::into));
+        let rest = Rest { child: Some(child), complaints: Mutex::new((errors, Vec::new())) };
+        Ok(Link { rest, ..Link::of_pipes(input, output)? })
     }
-
-    pub(super) fn split(self) -> (Box<dyn Write + Send>, Box<dyn Read + Send>, Rest) {
-        (self.input, self.output, self.rest)
-    }
-}
-
-fn keep(mut errors: impl Read, complaints: &Complaints) {
-    let mut piece = [0; 4096];
-    while let Ok(length) = errors.read(&mut piece) {
-        if length == 0 {
-            break;
-        }
-        let mut kept = complaints.end.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(&piece[..length]);
-        let over = kept.len().saturating_sub(KEPT);
-        kept.drain(..over);
-    }
-    complaints.complete.store(true, Ordering::Release);
 }
 
 impl Rest {
     /// The end of what the process complained of, on one line. Where it is about to end, its last words are waited for.
     pub fn complaints(&self) -> String {
+        let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        let (outlet, kept) = &mut *complaints;
         let began = Instant::now();
-        while self.child.is_some()
-            && !self.complaints.complete.load(Ordering::Acquire)
-            && began.elapsed() < LAST_WORDS
-        {
-            std::thread::sleep(LOOK);
+        while !outlet.is_closed() && began.elapsed() < LAST_WORDS {
+            let _ = pipes::wait(std::slice::from_ref(outlet), LOOK);
+            let _ = outlet.read(&mut |bytes| {
+                kept.extend_from_slice(bytes);
+                kept.drain(..kept.len().saturating_sub(SHOWN));
+            });
         }
-        let kept = self.complaints.end.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = String::from_utf8_lossy(&kept).trim().replace('\n', " / ");
-        let from = text.char_indices().rev().nth(SHOWN).map_or(0, |(at, _)| at);
-        text[from..].chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+        let text = String::from_utf8_lossy(kept).trim().replace('\n', " / ");
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
     }
 
     /// Waits for the process's end; kills it when it takes longer.

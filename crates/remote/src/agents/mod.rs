@@ -1,6 +1,6 @@
 //! The controller's side: an agent on another host (or in another namespace), reached over the two pipes of a child process.
 //!
-//! Three threads keep a connection: one reads what the agent says, one writes, one sends heartbeats and watches for silence. So calls
+//! Two threads keep a connection: one reads what the agent says, one sends heartbeats and watches for silence. So calls
 //! have time limits that hold, and whoever waits learns at once that the agent has gone.
 
 pub mod lab;
@@ -19,9 +19,8 @@ use linerate_hosts::agent::spec::{Order, Port};
 use linerate_hosts::clock::{Offset, Probe};
 use linerate_linux::ports::monotonic_ns;
 use linerate_measure::counters::PortCounters;
-use shared::{Shared, State, UNWRITTEN, write_lines};
+use shared::{Shared, State};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -66,22 +65,16 @@ impl Agent {
         linerate: &str,
         within: Duration,
     ) -> Result<Agent, RemoteError> {
-        let (input, output, rest) = link.split();
-        let (lines, waiting) = mpsc::sync_channel(UNWRITTEN);
+        let Link { control, output, rest } = link;
         let session = Session::new(monotonic_ns());
         let state = State { session, answers: BTreeMap::new(), said: VecDeque::new(), lost: None };
-        let shared = Arc::new(Shared {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-            lines: Mutex::new(Some(lines)),
-        });
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), control });
         let (reads, beats) = (Arc::clone(&shared), Arc::clone(&shared));
-        std::thread::spawn(move || write_lines(input, &waiting));
         std::thread::spawn(move || reads.read(output));
         let offset = Mutex::new(None);
         let mut agent = Agent { host: host.into(), cpus: Vec::new(), shared, link: rest, offset };
         let (id, line) = agent.shared.lock().session.greet(protocol, linerate, monotonic_ns());
-        agent.shared.write(line);
+        agent.shared.write(&line);
         std::thread::spawn(move || beats.beat());
         match agent.answer(id, "greeting it", within)? {
             (_, Reply::Welcome { cpus }) => agent.cpus = cpus,
@@ -205,7 +198,7 @@ impl Agent {
     /// A request that has no answer but that it is done; gives its number.
     fn order(&self, request: &Request, doing: &str, within: Duration) -> Result<u64, RemoteError> {
         let (id, line) = self.shared.lock().session.ask(request);
-        self.shared.write(line);
+        self.shared.write(&line);
         match self.answer(id, doing, within)? {
             (_, Reply::Done {}) => Ok(id),
             (_, other) => Err(self.nonsense(doing, &other)),
@@ -214,7 +207,7 @@ impl Agent {
 
     fn call(&self, request: &Request, doing: &str, within: Duration) -> Result<(u64, Reply), RemoteError> {
         let (id, line) = self.shared.lock().session.ask(request);
-        self.shared.write(line);
+        self.shared.write(&line);
         self.answer(id, doing, within)
     }
 
@@ -278,7 +271,7 @@ impl Agent {
 impl Drop for Agent {
     fn drop(&mut self) {
         // The end of its input is the agent's word to go.
-        self.shared.lines.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.shared.control.close();
         self.link.end(if self.lost().is_some() { PARTING_LOST } else { PARTING });
     }
 }

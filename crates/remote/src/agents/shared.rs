@@ -1,21 +1,21 @@
 //! What the threads of a connection share, and what each of them does.
 
+use crate::heart::Control;
 use linerate_hosts::agent::client::{Heard, Lost, Session};
 use linerate_hosts::agent::lines::Lines;
 use linerate_hosts::agent::message::Reply;
 use linerate_linux::ports::monotonic_ns;
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{Read, Write};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::io::Read;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What the threads share.
 pub(super) struct Shared {
     pub state: Mutex<State>,
     pub changed: Condvar,
-    /// Lines to be written; dropped, the agent's input ends.
-    pub lines: Mutex<Option<SyncSender<Vec<u8>>>>,
+    /// The agent's input.
+    pub control: Arc<Control>,
 }
 
 pub(super) struct State {
@@ -29,8 +29,8 @@ pub(super) struct State {
 
 /// How often silence is looked for, and heartbeats are.
 const LOOK: Duration = Duration::from_millis(20);
-/// Lines that may wait to be written: an agent that reads nothing is lost soon.
-pub(super) const UNWRITTEN: usize = 256;
+/// How long a line may take to be written: an agent that reads nothing is lost soon.
+const WRITE_WITHIN: Duration = Duration::from_secs(1);
 /// What loads said and nobody has taken yet; the oldest give way.
 const UNTAKEN: usize = 200_000;
 
@@ -43,13 +43,12 @@ impl Shared {
         self.changed.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    pub fn write(&self, line: Vec<u8>) {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(sender) = lines.as_ref() else { return };
-        // One that has ended shows by its output; one that reads nothing will be silent, and is then lost for that.
-        if let Err(TrySendError::Full(_)) = sender.try_send(line) {
-            drop(lines);
-            self.lose("it does not read what it is asked".into());
+    pub fn write(&self, line: &[u8]) {
+        match self.control.write_all(line, WRITE_WITHIN) {
+            // One that has ended shows by its output.
+            Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => {}
+            Err(_) => self.lose("it does not read what it is asked".into()),
+            Ok(()) => {}
         }
     }
 
@@ -99,11 +98,11 @@ impl Shared {
                 state.session.tick(monotonic_ns())
             };
             match tick {
-                Ok(Some(line)) => self.write(line),
+                Ok(Some(line)) => self.write(&line),
                 Ok(None) => {}
                 Err(lost) => return self.lose(lost),
             }
-            if self.lines.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
+            if self.control.fd().is_none() {
                 return;
             }
         }
@@ -125,14 +124,5 @@ impl State {
             Heard::Nothing => {}
         }
         Ok(())
-    }
-}
-
-/// Ends when nobody has a way in any more, and with it the agent's input.
-pub(super) fn write_lines(mut input: Box<dyn Write + Send>, waiting: &Receiver<Vec<u8>>) {
-    for line in waiting {
-        if input.write_all(&line).and_then(|()| input.flush()).is_err() {
-            return;
-        }
     }
 }

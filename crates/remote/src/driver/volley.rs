@@ -3,7 +3,7 @@
 //! All sessions are made ready first. Then the hosts' clocks are compared with this machine's, a few at a time, so that questions do
 //! not wait for each other. Then all are told to go, one right after the other.
 
-use crate::live::{Live, PROBES};
+use crate::session::{PROBES, Session};
 use linerate_hosts::phases::StepId;
 use linerate_linux::ports::monotonic_ns;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,8 +52,8 @@ impl Volley {
     }
 
     /// A step has begun.
-    pub(super) fn began(&mut self, step: StepId, live: &Live) {
-        if let Some((at_ns, error_ns)) = live.began_here().filter(|_| self.steps.contains(&step)) {
+    pub(super) fn began(&mut self, step: StepId, session: &Session) {
+        if let Some((at_ns, error_ns)) = session.began_here().filter(|_| self.steps.contains(&step)) {
             self.starts.insert(step, Start { at_ns, error_ns });
         }
     }
@@ -64,10 +64,11 @@ impl Volley {
     }
 
     /// Does what can be done now; whether all is done.
-    pub(super) fn advance(&mut self, live: &mut BTreeMap<StepId, Live>) -> bool {
+    pub(super) fn advance(&mut self, live: &mut BTreeMap<StepId, Session>) -> bool {
         if !self.went {
-            let ready = |step: &StepId| live.get(step).is_some_and(Live::is_ready);
-            let asking = self.steps.iter().filter(|step| live.get(step).is_some_and(Live::is_asked)).count();
+            let ready = |step: &StepId| live.get(step).is_some_and(Session::is_ready);
+            let asking =
+                self.steps.iter().filter(|step| live.get(step).is_some_and(Session::is_asked)).count();
             if asking == 0 && !self.steps.iter().all(ready) {
                 return false;
             }
@@ -85,7 +86,7 @@ impl Volley {
     }
 
     /// Asks the next clocks; whether answers are still awaited.
-    fn ask_clocks(&self, live: &mut BTreeMap<StepId, Live>, mut asking: usize) -> bool {
+    fn ask_clocks(&self, live: &mut BTreeMap<StepId, Session>, mut asking: usize) -> bool {
         let firsts = self.firsts();
         if firsts.len() > 1 {
             for step in firsts {

@@ -51,7 +51,7 @@ impl Account<'_, '_> {
 
     fn starts(&self, go_ns: u64, flown: &mut Flown) {
         for generator in self.generators {
-            let Some((began, error_ns)) = generator.live.began_here() else { continue };
+            let Some((began, error_ns)) = generator.session.began_here() else { continue };
             flown.within_ns = flown.within_ns.max(error_ns);
             let name = format!(
                 "{} {} {}",

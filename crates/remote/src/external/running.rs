@@ -4,7 +4,6 @@ use super::ToolHost;
 use super::streams::Streams;
 use super::window::{Counts, Interval};
 use crate::error::{Fault as Why, RemoteError};
-use crate::live::Live;
 use crate::session::{Kind, Session, Stream};
 use crate::words::line;
 use linerate_hosts::phases::{Cause, Signal, Status, Supervision};
@@ -27,7 +26,7 @@ pub(super) struct Running<'a> {
     pub side: Side,
     pub task: Task,
     pub invocation: Invocation,
-    pub live: Live,
+    pub session: Session,
     monitor: Monitor,
     /// When each sample was here.
     arrivals: Vec<u64>,
@@ -44,13 +43,14 @@ impl<'a> Running<'a> {
         let refused = |what: String| RemoteError::new(host.place.name(), Why::Tester, what);
         let invocation = tools::command(host.tool, side, &task).map_err(|what| refused(what.to_string()))?;
         let command = format!("exec {}", line(&invocation.argv, false));
-        let session = Session::start_as(&host.place, Kind::Watched, &command, host.sudo)?;
+        let supervision = Supervision::new(None, END_NS);
+        let session = Session::start_as(&host.place, Kind::Watched, &command, host.sudo, supervision)?;
         Ok(Running {
             host,
             side,
             task,
             invocation,
-            live: Live::of(session, Supervision::new(None, END_NS), 0),
+            session,
             monitor: Monitor::new(host.tool, side),
             arrivals: Vec::new(),
             streams: Streams::default(),
@@ -86,7 +86,7 @@ impl<'a> Running<'a> {
 
     /// Whether frames that come now are counted.
     pub fn is_up(&self, now: u64) -> bool {
-        let began = self.live.began.map(|(at, _)| at);
+        let began = self.session.began.map(|(at, _)| at);
         match self.report().state {
             State::Up => true,
             // iperf3 -J and netserver listen without a word.
@@ -102,13 +102,14 @@ impl<'a> Running<'a> {
         }
         // What went wrong is told on standard error, and what follows from it in the totals.
         let mut heard = [Vec::new(), Vec::new()];
-        let step =
-            self.live.step(&self.host.place, now, &mut |stream, bytes| heard[stream as usize].extend(bytes));
+        let step = self
+            .session
+            .step(&self.host.place, now, &mut |stream, bytes| heard[stream as usize].extend(bytes));
         self.wrote(Stream::Error, &heard[1], now);
         self.wrote(Stream::Output, &heard[0], now);
         match step {
             Ok(None) => {}
-            Ok(Some(_)) => self.over(self.live.status.map_or(Exit::Lost, exit), now),
+            Ok(Some(_)) => self.over(self.session.status.map_or(Exit::Lost, exit), now),
             Err(error) if self.host.sudo && error.said.contains("sudo") => {
                 return Err(self.failed(&Fault::new(FaultKind::NoPrivilege, error.said.as_bytes())));
             }
@@ -124,7 +125,7 @@ impl<'a> Running<'a> {
         self.written = self.written.saturating_add(bytes.len() as u64);
         if self.written > self.most_output() {
             self.flooded = true;
-            return self.live.stop(Cause::Limit, Signal::Kill, now);
+            return self.session.stop(Cause::Limit, Signal::Kill, now);
         }
         let lines = self.streams.take(stream, bytes);
         self.monitor.feed(&lines);
@@ -141,7 +142,7 @@ impl<'a> Running<'a> {
     fn over(&mut self, exit: Exit, now: u64) {
         let last = self.streams.finish();
         self.monitor.feed(&last);
-        self.monitor.end(exit, self.live.is_ending());
+        self.monitor.end(exit, self.session.is_ending());
         self.arrivals.resize(self.monitor.report().samples.len(), now);
         self.over_ns = Some(now);
     }
@@ -173,7 +174,7 @@ impl<'a> Running<'a> {
             _ => Signal::Terminate,
         };
         if self.over_ns.is_none() {
-            self.live.stop(Cause::Trial, signal, now);
+            self.session.stop(Cause::Trial, signal, now);
         }
     }
 

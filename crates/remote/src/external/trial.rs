@@ -6,7 +6,7 @@ use super::running::Running;
 use super::window::{Counts, Window};
 use crate::agents::Flown;
 use crate::error::RemoteError;
-use crate::live::PROBES;
+use crate::session::PROBES;
 use linerate_hosts::tools::{Fault, FaultKind, Side, Task};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
@@ -109,7 +109,7 @@ impl<'a> Flight<'a> {
         let mut wanted: Vec<(RawFd, libc::c_short)> = Vec::new();
         for tool in self.all().filter(|tool| tool.over_ns.is_none()) {
             let place = tool.host.place.watched();
-            wanted.extend(tool.live.session.watched().chain(place).map(|fd| (fd, libc::POLLIN)));
+            wanted.extend(tool.session.watched().chain(place).map(|fd| (fd, libc::POLLIN)));
         }
         let waited = pipes::poll(&wanted, LOOK);
         waited.map_err(|e| RemoteError::system("this machine", "wait for ssh", &e))?;
@@ -135,8 +135,8 @@ impl<'a> Flight<'a> {
             };
             let within = u64::from(receiver.invocation.lead_s) + UP_WITHIN_S;
             match went {
-                None if receiver.live.is_ready() => {
-                    receiver.live.go(now);
+                None if receiver.session.is_ready() => {
+                    receiver.session.go(now);
                     went = Some(now);
                 }
                 None => {}
@@ -153,17 +153,17 @@ impl<'a> Flight<'a> {
     /// Asks generators' clocks, each one question at a time; whether all have answered.
     fn ask_clocks(&mut self) -> bool {
         for generator in &mut self.generators {
-            if generator.live.is_ready() && generator.live.questions < PROBES {
-                generator.live.ask_clock();
+            if generator.session.is_ready() && generator.session.questions < PROBES {
+                generator.session.ask_clock();
             }
         }
-        self.generators.iter().all(|g| g.live.is_ready() && g.live.questions >= PROBES)
+        self.generators.iter().all(|g| g.session.is_ready() && g.session.questions >= PROBES)
     }
 
     fn send(&mut self) {
         self.go_ns = Some(monotonic_ns());
         for generator in &mut self.generators {
-            generator.live.go(monotonic_ns());
+            generator.session.go(monotonic_ns());
         }
     }
 

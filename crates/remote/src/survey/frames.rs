@@ -2,13 +2,12 @@
 
 use super::asking::ask_within;
 use super::{ask_again, everywhere, is_root_by_sudo, put};
-use crate::error::RemoteError;
 use crate::execution_target::ExecutionTarget;
 use linerate_hosts::phases::Status;
 use linerate_hosts::preflight::frames::{self, Probe, Skipped, Tried};
 use linerate_hosts::systems::ping::{self, FRAMES, Replies};
 use linerate_hosts::systems::{Counters, Facts, Kernel, Question};
-use linerate_plan::lab::{Host, Lab};
+use linerate_plan::lab::Lab;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,17 +36,18 @@ pub fn send_frames(
     cancelled: Option<&AtomicBool>,
 ) -> Frames {
     let plan = frames::plan(lab, facts);
-    let mut sent = Frames { skipped: plan.skipped.clone(), ..Frames::default() };
-    for step in plan.steps() {
+    let mut sent = Frames { skipped: plan.skipped, ..Frames::default() };
+    for probe in &plan.probes {
         if cancelled.is_some_and(|c| c.load(Ordering::Relaxed)) {
             return sent;
         }
-        let (tried, without) = Step { lab, places, facts, cancelled }.carry_out(&step);
-        sent.tried.extend(tried);
-        for probe in without {
-            let what = format!("{} {} to {} of {}", probe.from.0, probe.from.1, probe.to, probe.whose);
-            let why = format!("ping is not there, or {} was lost", probe.from.0);
-            sent.skipped.push(Skipped { what, why });
+        match (Wire { lab, places, facts, cancelled }).carry_out(probe) {
+            Some(tried) => sent.tried.push(tried),
+            None => {
+                let what = format!("{} {} to {} of {}", probe.from.0, probe.from.1, probe.to, probe.whose);
+                let why = format!("ping is not there, or {} was lost", probe.from.0);
+                sent.skipped.push(Skipped { what, why });
+            }
         }
     }
     if !plan.probes.is_empty() {
@@ -62,58 +62,44 @@ pub fn send_frames(
 /// Frames received by interfaces, by the names of hosts and interfaces.
 type Counts = BTreeMap<(String, String), u64>;
 
-struct Step<'a> {
+struct Wire<'a> {
     lab: &'a Lab,
     places: &'a BTreeMap<String, Arc<ExecutionTarget>>,
     facts: &'a BTreeMap<String, Facts>,
     cancelled: Option<&'a AtomicBool>,
 }
 
-impl Step<'_> {
-    /// What became of the probes, and those that could not be sent.
-    fn carry_out(&self, step: &[&Probe]) -> (Vec<Tried>, Vec<Probe>) {
+impl Wire<'_> {
+    /// What became of a probe; `None` where it could not be sent.
+    fn carry_out(&self, probe: &Probe) -> Option<Tried> {
         let before = self.counts();
-        let replies = everywhere(self.lab, self.places, |host, place| {
-            let probe = step.iter().find(|probe| probe.from.0 == host.name)?;
-            self.ping(host, place, probe).ok().flatten()
-        });
-        let sent = |probe: &&&Probe| replies.contains_key(&probe.from.0);
+        let replies = self.ping(probe)?;
         let mut after = self.counts();
         let rose = |after: &Counts, at: &frames::At| Some(after.get(at)?.saturating_sub(*before.get(at)?));
-        let all_there = |after: &Counts| {
-            let at = step.iter().filter(sent).flat_map(|probe| &probe.arrives);
-            at.into_iter().all(|at| rose(after, at).is_none_or(|n| n >= u64::from(FRAMES)))
-        };
-        if !all_there(&after) {
+        if probe.arrives.iter().any(|at| rose(&after, at).is_some_and(|n| n < u64::from(FRAMES))) {
             std::thread::sleep(COUNTED);
             after = self.counts();
         }
-        let tried = step.iter().filter(sent).map(|probe| Tried {
-            replies: replies[&probe.from.0].clone(),
+        Some(Tried {
+            replies,
             arrived: probe.arrives.iter().map(|at| rose(&after, at)).collect(),
             elsewhere: self.elsewhere(probe, |at| rose(&after, at)),
-            probe: (*probe).clone(),
-        });
-        let without = step.iter().filter(|probe| !sent(probe)).map(|probe| (*probe).clone());
-        (tried.collect(), without.collect())
+            probe: probe.clone(),
+        })
     }
 
-    /// `None` where there is no ping.
-    fn ping(
-        &self,
-        host: &Host,
-        place: &ExecutionTarget,
-        probe: &Probe,
-    ) -> Result<Option<Replies>, RemoteError> {
-        let Some(facts) = self.facts.get(&host.name) else { return Ok(None) };
-        let Some(kernel) = facts.kernel() else { return Ok(None) };
-        let program = ping::argv(kernel, probe.source, probe.to);
-        let answers = ask_within(PING, place, is_root_by_sudo(host, facts), &[program], self.cancelled)?;
-        Ok(answers.into_iter().next().and_then(|answer| match answer.status {
+    fn ping(&self, probe: &Probe) -> Option<Replies> {
+        let host = self.lab.hosts.iter().find(|host| host.name == probe.from.0)?;
+        let (place, facts) = (self.places.get(&host.name)?, self.facts.get(&host.name)?);
+        let program = ping::argv(facts.kernel()?, probe.source, probe.to);
+        let answers =
+            ask_within(PING, place, is_root_by_sudo(host, facts), &[program], self.cancelled).ok()?;
+        let answer = answers.into_iter().next()?;
+        match answer.status {
             Some(Status::Exit(126 | 127)) => None,
             None if !answer.was_slow => None,
             _ => Some(ping::replies(&answer.output)),
-        }))
+        }
     }
 
     fn counts(&self) -> Counts {

@@ -1,76 +1,19 @@
-//! A command under supervision: its session, how far it has come, and when it is ended.
+//! How far a command has come, and when and how it is ended.
 
+use super::{Heard, Kind, Session, Stream};
 use crate::error::{Fault, RemoteError};
 use crate::execution_target::ExecutionTarget;
 use crate::run::not_started;
-use crate::session::{Kind, Said, Session, Stream};
-use linerate_hosts::clock::{Offset, Probe, Stamp};
-use linerate_hosts::phases::{Cause, Due, Outcome, Output, Signal, Status, Supervision};
+use linerate_hosts::clock::Offset;
+use linerate_hosts::phases::{Cause, Due, Outcome, Signal, Status};
 use linerate_linux::ports::monotonic_ns;
 
-/// Questions to a clock.
-pub(crate) const PROBES: usize = 5;
 /// How long a session may take to be ready, and how long its command may then take to begin.
 const READY_WITHIN_NS: u64 = 10_000_000_000;
 /// How much later than its session the end of a connection may be seen.
 const NEWS_NS: u64 = 300_000_000;
 
-/// A command whose session is open.
-pub(crate) struct Live {
-    pub(crate) session: Session,
-    supervision: Supervision,
-    opened_ns: u64,
-    ready: bool,
-    asked_ns: Option<u64>,
-    /// How often its clock was asked.
-    pub(crate) questions: usize,
-    probes: Vec<Probe>,
-    /// When it was told to go.
-    pub(crate) went_ns: Option<u64>,
-    /// When it said that it had begun, and its own time of that.
-    pub(crate) began: Option<(u64, Option<Stamp>)>,
-    /// When the session was closed without a word.
-    closed_ns: Option<u64>,
-    said: String,
-    /// The status that it ended with, where that is known.
-    pub(crate) status: Option<Status>,
-    /// Its output, where that is kept here.
-    pub(crate) output: Output,
-}
-
-/// News of a command.
-pub(crate) enum Heard {
-    Began,
-    Wrote(Stream, Vec<u8>),
-    /// The host ended it because it did not hear of linerate.
-    Unheard,
-    Over(Status),
-}
-
-impl Live {
-    /// Of a session that was just started. One that is fed has begun.
-    pub(crate) fn of(session: Session, mut supervision: Supervision, most_output: usize) -> Live {
-        let (fed, opened_ns) = (session.kind() == Kind::Fed, monotonic_ns());
-        if fed {
-            supervision.begin(opened_ns);
-        }
-        Live {
-            session,
-            supervision,
-            opened_ns,
-            ready: fed,
-            asked_ns: None,
-            questions: 0,
-            probes: Vec::new(),
-            went_ns: fed.then_some(opened_ns),
-            began: fed.then_some((opened_ns, None)),
-            closed_ns: None,
-            said: String::new(),
-            status: None,
-            output: Output::new(most_output),
-        }
-    }
-
+impl Session {
     /// Whether it could be told to go.
     pub(crate) fn is_ready(&self) -> bool {
         self.ready && self.went_ns.is_none() && self.asked_ns.is_none()
@@ -98,17 +41,19 @@ impl Live {
         Some(by_clock.filter(|(_, error)| *error < half).unwrap_or((went + half, half)))
     }
 
+    /// Asks for the time, before the command is started only.
     pub(crate) fn ask_clock(&mut self) {
         self.asked_ns = Some(monotonic_ns());
         self.questions += 1;
-        self.session.ask_clock();
+        self.order("clock");
     }
 
+    /// Starts the command.
     pub(crate) fn go(&mut self, now: u64) {
         self.went_ns = Some(now);
         // Its limit counts anew when it says that it has begun.
         self.supervision.begin(now.saturating_add(READY_WITHIN_NS));
-        self.session.go();
+        self.order("go");
     }
 
     /// Begins to end it by this signal, unless that was begun before.
@@ -123,12 +68,21 @@ impl Live {
         self.supervision.is_ending()
     }
 
+    /// An interrupt is for the command's own process alone: the way to ask many a program for its totals, of which some end at the
+    /// second one without a word. The other signals are for all that it started. One that is fed ends with its input: no order reaches it.
     fn send(&mut self, signal: Signal) {
-        match signal {
-            Signal::Interrupt => self.session.interrupt(),
-            Signal::Terminate => self.session.terminate(),
-            Signal::Kill => self.session.kill(),
+        if self.kind == Kind::Fed {
+            return self.close_input();
         }
+        match (signal, self.process) {
+            (Signal::Interrupt, Some(process)) => return self.order(&format!("int {process}")),
+            (Signal::Kill, _) => {
+                self.killed = true;
+                self.order("kill");
+            }
+            _ => self.order("term"),
+        }
+        self.told = true;
     }
 
     /// Does what is due by now. `true`: it could not be ended, and is given up.
@@ -142,7 +96,7 @@ impl Live {
     }
 
     /// Takes what there is to hear, hands on what was written, and does what is due; its outcome, once it is over. The status that it
-    /// ended with is then in [`Live::status`].
+    /// ended with is then in [`Session::status`].
     pub(crate) fn step(
         &mut self,
         place: &ExecutionTarget,
@@ -169,7 +123,7 @@ impl Live {
         Ok(self.press(now).then(|| self.given_up()))
     }
 
-    /// When [`Live::press`] has something to do.
+    /// When [`Session::press`] has something to do.
     pub(crate) fn deadline_ns(&self) -> Option<u64> {
         self.supervision.deadline_ns()
     }
@@ -183,32 +137,6 @@ impl Live {
     /// Its outcome where it could not be ended.
     pub(crate) fn given_up(&self) -> Outcome {
         self.supervision.outcome(None)
-    }
-
-    pub(crate) fn hear(&mut self, now: u64) -> std::io::Result<Vec<Heard>> {
-        let mut heard = Vec::new();
-        for said in self.session.read()? {
-            match said {
-                Said::Ready => self.ready = true,
-                Said::Clock(text) => {
-                    if let (Some(asked), Some(Stamp { ns, error_ns })) =
-                        (self.asked_ns.take(), Stamp::parse(&text))
-                    {
-                        self.probes.push(Probe { asked, there: [ns; 2], error_ns, received: now });
-                    }
-                }
-                Said::Began(text) => {
-                    self.began = Some((now, Stamp::parse(&text)));
-                    self.supervision.begin(now);
-                    heard.push(Heard::Began);
-                }
-                Said::Wrote(stream, bytes) => heard.push(Heard::Wrote(stream, bytes)),
-                Said::Unheard => heard.push(Heard::Unheard),
-                Said::Over(status) => heard.push(Heard::Over(status)),
-                Said::Closed(said) => (self.closed_ns, self.said) = (Some(now), said),
-            }
-        }
-        Ok(heard)
     }
 
     /// Whether news of it is overdue although its connection is there.
@@ -229,7 +157,7 @@ impl Live {
     /// Why it was not started.
     fn not_started(&self, host: &str) -> RemoteError {
         if self.closed_ns.is_some() {
-            return not_started(host, &self.said);
+            return not_started(host, self.before.trim());
         }
         let said = format!("no shell within {} s", READY_WITHIN_NS / 1_000_000_000);
         RemoteError::new(host, Fault::NoShell, said)
