@@ -303,7 +303,7 @@ impl Changes {
         };
         let (input, limit) = input::of(&program.input, limit).map_err(here)?;
         let command = format!("exec {}", words::line(&program.argv, false));
-        let order = Order { command: &command, limit, most_output: MOST, sudo: self.sudo };
+        let order = Order { limit, most_output: MOST, sudo: self.sudo, ..Order::new(&command) };
         let finished = match input {
             None => self.place.run(&order, interrupted)?,
             // Images are streamed: their scripts know their length. All else is there as a whole before a program sees it.

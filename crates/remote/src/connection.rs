@@ -16,7 +16,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -86,24 +86,18 @@ impl Connection {
         cancelled: Option<&AtomicBool>,
     ) -> Vec<Result<Connection, RemoteError>> {
         allow_files();
-        let next = AtomicUsize::new(0);
-        let answers: Vec<Mutex<Option<Result<Connection, RemoteError>>>> =
-            targets.iter().map(|_| Mutex::new(None)).collect();
-        let work = || {
-            loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(target) = targets.get(at) else { return };
-                let answer = Connection::open(target, cancelled);
-                *answers[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
-            }
-        };
-        thread::scope(|scope| {
-            for _ in 0..AT_ONCE.min(targets.len()) {
-                scope.spawn(work);
-            }
-        });
-        let answer = |slot: Mutex<Option<_>>| slot.into_inner().unwrap_or_else(PoisonError::into_inner);
-        answers.into_iter().filter_map(answer).collect()
+        let mut answers = Vec::new();
+        for some in targets.chunks(AT_ONCE) {
+            thread::scope(|scope| {
+                let open = |target| scope.spawn(move || Connection::open(target, cancelled));
+                let begun: Vec<_> = some.iter().map(open).collect();
+                let done = |thread: thread::ScopedJoinHandle<'_, _>| {
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                };
+                answers.extend(begun.into_iter().map(done));
+            });
+        }
+        answers
     }
 
     /// The host.

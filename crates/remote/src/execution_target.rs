@@ -73,28 +73,27 @@ impl ExecutionTarget {
         }
     }
 
-    /// How long commands there go on without a sign of life of linerate.
-    pub fn silence(&self) -> Duration {
+    /// The connection, where it is reached by one.
+    pub(super) fn ssh(&self) -> Option<&Connection> {
         match self {
-            ExecutionTarget::Ssh(connection) => connection.target().silence,
-            ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => SILENCE,
-        }
-    }
-
-    /// Why it is out of reach, if it is.
-    pub fn lost(&self) -> Option<RemoteError> {
-        match self {
-            ExecutionTarget::Ssh(connection) => connection.lost(),
+            ExecutionTarget::Ssh(connection) => Some(connection),
             ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => None,
         }
     }
 
+    /// How long commands there go on without a sign of life of linerate.
+    pub fn silence(&self) -> Duration {
+        self.ssh().map_or(SILENCE, |connection| connection.target().silence)
+    }
+
+    /// Why it is out of reach, if it is.
+    pub fn lost(&self) -> Option<RemoteError> {
+        self.ssh()?.lost()
+    }
+
     /// Descriptors to poll besides those of sessions: see [`Connection::watched`].
     pub fn watched(&self) -> Vec<RawFd> {
-        match self {
-            ExecutionTarget::Ssh(connection) => connection.watched(),
-            ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => Vec::new(),
-        }
+        self.ssh().map_or_else(Vec::new, Connection::watched)
     }
 
     /// A process whose standard input and output are those of a program there, such as an agent. Nobody watches the program: it should
@@ -115,42 +114,26 @@ impl ExecutionTarget {
                 format!("{word:?} is not a plain word"),
             ));
         }
-        Ok(match self {
-            ExecutionTarget::Ssh(connection) => {
-                connection.command(&format!("exec {}", words.join(" ")), None)
-            }
-            ExecutionTarget::Here { netns, .. } => {
-                let mut command = here(netns.as_ref(), program);
-                command.args(args);
-                command
-            }
-            ExecutionTarget::Room { door, .. } => {
-                let mut command = door.command(Path::new(program));
-                command.args(args);
-                command
-            }
-        })
+        if let Some(connection) = self.ssh() {
+            return Ok(connection.command(&format!("exec {}", words.join(" ")), None));
+        }
+        let mut command = self.here(program);
+        command.args(args);
+        Ok(command)
     }
 
     /// Room for a session; where there is none, a further connection is made, which takes as long as connecting.
     pub(super) fn permit_in_time(&self, need: Need) -> Result<SessionPermit, RemoteError> {
-        match self {
-            ExecutionTarget::Ssh(connection) => connection.slot_in_time(need).map(Some),
-            ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => Ok(None),
-        }
+        self.ssh().map(|connection| connection.slot_in_time(need)).transpose()
     }
 
     /// The process that runs [`LINE`] there, as the leader of a process group.
     pub(super) fn command(&self, sudo: bool, permit: &SessionPermit) -> Command {
-        let slot = permit.as_ref();
-        let mut command = match self {
-            ExecutionTarget::Ssh(connection) if sudo => {
-                return connection.command(&LINE.replacen("exec", "exec sudo -n --", 1), slot);
-            }
-            ExecutionTarget::Ssh(connection) => return connection.command(LINE, slot),
-            ExecutionTarget::Here { netns, .. } => here(netns.as_ref(), "/bin/sh"),
-            ExecutionTarget::Room { door, .. } => door.command(Path::new("/bin/sh")),
-        };
+        if let Some(connection) = self.ssh() {
+            let by = if sudo { "exec sudo -n --" } else { "exec" };
+            return connection.command(&LINE.replacen("exec", by, 1), permit.as_ref());
+        }
+        let mut command = self.here("/bin/sh");
         let lead = || {
             let _ = rustix::process::setsid();
             Ok(())
@@ -160,8 +143,13 @@ impl ExecutionTarget {
         command.args(["-c", LINE]);
         command
     }
-}
 
-fn here(netns: Option<&Netns>, program: &str) -> Command {
-    netns.map_or_else(|| Command::new(program), |netns| netns.command(program))
+    /// A program of this machine, where commands run.
+    fn here(&self, program: &str) -> Command {
+        match self {
+            ExecutionTarget::Here { netns: Some(netns), .. } => netns.command(program),
+            ExecutionTarget::Room { door, .. } => door.command(Path::new(program)),
+            ExecutionTarget::Here { .. } | ExecutionTarget::Ssh(_) => Command::new(program),
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::error::{Fault, RemoteError};
 use super::execution_target::ExecutionTarget;
 use super::files::Feed;
-use super::session::{Kind, Session, Stream};
+use super::session::{Heard, Kind, Session};
 use linerate_hosts::phases::{Cause, Outcome, Output, Signal, Status, Supervision};
 use linerate_linux::ports::monotonic_ns;
 use linerate_linux::process::pipes;
@@ -25,6 +25,8 @@ pub struct Order<'a> {
     pub limit: Duration,
     /// Bytes that are kept of each of its outputs: the first half and the last.
     pub most_output: usize,
+    /// How it is told to end first, where that is wanted before its end.
+    pub stop: Signal,
     /// Whether it is run by `sudo -n`, with the shell that supervises it: that could not end it otherwise.
     pub sudo: bool,
 }
@@ -32,7 +34,13 @@ pub struct Order<'a> {
 impl<'a> Order<'a> {
     /// A command that may take half a minute, of whose outputs 64 KiB each are kept.
     pub fn new(command: &'a str) -> Order<'a> {
-        Order { command, limit: Duration::from_secs(30), most_output: 64 * 1024, sudo: false }
+        Order {
+            command,
+            limit: Duration::from_secs(30),
+            most_output: 64 * 1024,
+            stop: Signal::Terminate,
+            sudo: false,
+        }
     }
 
     /// By `sudo -n`, if that is wanted.
@@ -96,7 +104,11 @@ impl ExecutionTarget {
         interrupted: Option<&AtomicBool>,
     ) -> Result<io::Result<Finished>, RemoteError> {
         let mut kept = [Output::new(order.most_output), Output::new(order.most_output)];
-        let mut each = |stream: Stream, bytes: &[u8]| kept[stream as usize].push(bytes);
+        let mut each = |heard| {
+            if let Heard::Wrote(stream, bytes) = heard {
+                kept[stream as usize].push(&bytes);
+            }
+        };
         let outcome = self.exchange(order, input, interrupted, &mut each)?;
         let [stdout, stderr] = kept;
         Ok(outcome.map(|outcome| Finished { outcome, stdout, stderr }))
@@ -108,7 +120,7 @@ impl ExecutionTarget {
         order: &Order<'_>,
         mut input: Option<Feed<'_>>,
         interrupted: Option<&AtomicBool>,
-        each: &mut dyn FnMut(Stream, &[u8]),
+        each: &mut dyn FnMut(Heard),
     ) -> Result<io::Result<Outcome>, RemoteError> {
         let kind = if input.is_some() { Kind::Fed } else { Kind::Watched };
         let supervision = Supervision::new(u64::try_from(order.limit.as_nanos()).ok(), GRACE_NS);
@@ -131,7 +143,7 @@ impl ExecutionTarget {
                 session.go(now);
             }
             if interrupted.is_some_and(|interrupted| interrupted.load(Ordering::Relaxed)) {
-                session.stop(Cause::Interrupt, Signal::Terminate, now);
+                session.stop(Cause::Interrupt, order.stop, now);
             }
         }
     }

@@ -37,10 +37,7 @@ pub(super) enum State {
 
 impl Site {
     pub(super) fn new(place: ExecutionTarget) -> Site {
-        let target = match &place {
-            ExecutionTarget::Ssh(connection) => Some(connection.target().clone()),
-            ExecutionTarget::Here { .. } | ExecutionTarget::Room { .. } => None,
-        };
+        let target = place.ssh().map(|connection| connection.target().clone());
         let (name, state) = (place.name().to_owned(), State::Connected(place));
         Site { name, target, state, waiting: VecDeque::new(), looked: Instant::now() }
     }

@@ -206,7 +206,7 @@ impl RemoteDut {
     fn ask(&self, question: &Question, facts: &mut Facts) -> Result<(), RemoteError> {
         let Some(argv) = question.argv(self.known.kernel) else { return Ok(()) };
         let command = crate::words::line(&argv, false);
-        let order = Order { command: &command, limit: QUESTION, most_output: 1 << 20, sudo: false };
+        let order = Order { limit: QUESTION, most_output: 1 << 20, ..Order::new(&command) };
         let finished = self.place().run(&order, None)?;
         if finished.outcome == Outcome::TimedOut {
             let silent = Fault::Silent(QUESTION);

@@ -4,7 +4,7 @@ use super::ToolHost;
 use super::streams::Streams;
 use super::window::{Counts, Interval};
 use crate::error::{Fault as Why, RemoteError};
-use crate::session::{Kind, Session, Stream};
+use crate::session::{Heard, Kind, Session, Stream};
 use crate::words::line;
 use linerate_hosts::phases::{Cause, Signal, Status, Supervision};
 use linerate_hosts::tools::{self, Exit, Fault, FaultKind, Invocation, Monitor, Report, Side, State, Task};
@@ -102,9 +102,11 @@ impl<'a> Running<'a> {
         }
         // What went wrong is told on standard error, and what follows from it in the totals.
         let mut heard = [Vec::new(), Vec::new()];
-        let step = self
-            .session
-            .step(&self.host.place, now, &mut |stream, bytes| heard[stream as usize].extend(bytes));
+        let step = self.session.step(&self.host.place, now, &mut |news| {
+            if let Heard::Wrote(stream, bytes) = news {
+                heard[stream as usize].extend(bytes);
+            }
+        });
         self.wrote(Stream::Error, &heard[1], now);
         self.wrote(Stream::Output, &heard[0], now);
         match step {

@@ -1,6 +1,6 @@
 //! How far a command has come, and when and how it is ended.
 
-use super::{Heard, Kind, Session, Stream};
+use super::{Heard, Kind, Session};
 use crate::error::{Fault, RemoteError};
 use crate::execution_target::ExecutionTarget;
 use crate::run::not_started;
@@ -95,19 +95,18 @@ impl Session {
         false
     }
 
-    /// Takes what there is to hear, hands on what was written, and does what is due; its outcome, once it is over. The status that it
+    /// Takes what there is to hear, hands on that it has begun and what was written, and does what is due; its outcome, once it is over. The status that it
     /// ended with is then in [`Session::status`].
     pub(crate) fn step(
         &mut self,
         place: &ExecutionTarget,
         now: u64,
-        each: &mut dyn FnMut(Stream, &[u8]),
+        each: &mut dyn FnMut(Heard),
     ) -> Result<Option<Outcome>, RemoteError> {
         let heard = self.hear(now).map_err(|e| RemoteError::system(place.name(), "wait for ssh", &e))?;
         for heard in heard {
             match heard {
-                Heard::Began => {}
-                Heard::Wrote(stream, bytes) => each(stream, &bytes),
+                Heard::Began | Heard::Wrote(..) => each(heard),
                 Heard::Unheard => {
                     return Err(RemoteError::new(place.name(), Fault::Unheard(place.silence()), ""));
                 }

@@ -4,7 +4,7 @@ use crate::error::RemoteError;
 use crate::execution_target::ExecutionTarget;
 use crate::run::Order;
 use crate::scan::{Part, Scanner, fresh_mark};
-use crate::session::Stream;
+use crate::session::{Heard, Stream};
 use crate::words;
 use linerate_hosts::phases::{Outcome, Status};
 use linerate_hosts::systems::MOST_BYTES;
@@ -99,10 +99,10 @@ fn session(
     let mark = fresh_mark().map_err(|e| RemoteError::system(place.name(), "make a mark", &e))?;
     let script = format!("set -- {mark}; {HEAD}\n{}\n:", lines.join("\n"));
     let mut scanner = Scanner::new(&mark);
-    let mut each = |stream, bytes: &[u8]| {
-        if stream == Stream::Output {
+    let mut each = |heard| {
+        if let Heard::Wrote(Stream::Output, bytes) = heard {
             let mut parts = Vec::new();
-            scanner.feed(bytes, &mut parts);
+            scanner.feed(&bytes, &mut parts);
             parts.into_iter().for_each(|part| listener.take(part));
         }
     };
