@@ -17,7 +17,7 @@ pub mod steady;
 
 pub use clock::Clock;
 pub use command::Command;
-pub use line::{Fault, Line, Sample, SummaryLine, parse};
+pub use line::{Line, Sample, SummaryLine, parse};
 pub use log::{Log, Reader, Summary};
 
 #[cfg(test)]

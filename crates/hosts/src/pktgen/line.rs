@@ -38,42 +38,6 @@ pub enum SummaryLine {
     },
 }
 
-/// What makes a log's figures doubtful.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Fault {
-    /// `poll err`: the receiver gave up.
-    PollError,
-    /// `poll error on queue`, `poll error/timeout on queue`: the sender found a ring full for too long.
-    QueuePollError,
-    /// `ouch, thread 0 exited with error`.
-    ThreadExited,
-    /// A negative speed or time: the counters' clock was never started.
-    NegativeTime,
-    /// The interface could not be opened: `Unable to open`, `failed`, `aborting`.
-    NotOpened,
-    /// `Unable to get virtio-net header length`: harmless, and a sign of an interface without that feature.
-    NoVirtioHeader,
-}
-
-impl Fault {
-    /// In words, for a reader.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Fault::PollError => "pkt-gen crashed: poll err",
-            Fault::QueuePollError => "pkt-gen waited in vain for room in a ring: poll error on a queue",
-            Fault::ThreadExited => "pkt-gen crashed: ouch, thread exited with error",
-            Fault::NegativeTime => "pkt-gen crashed: negative speed or time in its summary",
-            Fault::NotOpened => "pkt-gen could not open the interface",
-            Fault::NoVirtioHeader => "pkt-gen could not get the virtio-net header length",
-        }
-    }
-
-    /// Whether it ends a run.
-    pub fn is_crash(self) -> bool {
-        !matches!(self, Fault::QueuePollError | Fault::NoVirtioHeader)
-    }
-}
-
 /// A line of a log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Line<'a> {
@@ -85,8 +49,8 @@ pub enum Line<'a> {
     Command(Option<&'a [u8]>, &'a [u8]),
     /// A part of the summary.
     Summary(SummaryLine),
-    /// Something went wrong.
-    Fault(Fault),
+    /// It crashed, or could not begin: in words, for a reader.
+    Crash(&'static str),
     /// pkt-gen's own messages: what it opens, waits for, flushes.
     Message,
     /// A shell's: its trace (`set -x`), `Terminated`, a complaint about a terminal it has not got; or nothing at all.
@@ -177,20 +141,21 @@ fn other(line: &[u8]) -> Line<'_> {
 
 /// pkt-gen's messages, behind their time stamp: ` function [line] text`.
 fn message(rest: &[u8]) -> Line<'_> {
-    const FAULTS: [(&[u8], Fault); 9] = [
-        (b"poll error", Fault::QueuePollError),
-        (b"poll err", Fault::PollError),
-        (b"ouch, thread", Fault::ThreadExited),
-        (b"Unable to get virtio-net header length", Fault::NoVirtioHeader),
-        (b"Unable to open", Fault::NotOpened),
-        (b"NIOCREGIF failed", Fault::NotOpened),
-        (b"could not open", Fault::NotOpened),
-        (b"cannot open", Fault::NotOpened),
-        (b"aborting", Fault::NotOpened),
+    const NOT_OPENED: &str = "pkt-gen could not open the interface";
+    const CRASHES: [(&[u8], &str); 7] = [
+        (b"poll err", "pkt-gen crashed: poll err"),
+        (b"ouch, thread", "pkt-gen crashed: ouch, thread exited with error"),
+        (b"Unable to open", NOT_OPENED),
+        (b"NIOCREGIF failed", NOT_OPENED),
+        (b"could not open", NOT_OPENED),
+        (b"cannot open", NOT_OPENED),
+        (b"aborting", NOT_OPENED),
     ];
     let text = memchr::memchr(b']', rest).map_or(rest, |end| rest[end + 1..].trim_ascii_start());
-    let found = FAULTS.iter().find(|(beginning, _)| text.starts_with(beginning));
-    found.map_or(Line::Message, |(_, fault)| Line::Fault(*fault))
+    let found = CRASHES.iter().find(|(beginning, _)| text.starts_with(beginning));
+    // A sender that found a ring full for too long goes on.
+    let found = found.filter(|_| !text.starts_with(b"poll error"));
+    found.map_or(Line::Message, |(_, words)| Line::Crash(words))
 }
 
 /// `CMD: pkt-gen ...`, `CMD on HOST: sudo pkt-gen ...`, wherever in the line: a terminal's title may stand before it.

@@ -2,8 +2,8 @@
 
 use super::clock::Clock;
 use super::command::Command;
-use super::line::{Fault, Line, Sample, SummaryLine, parse};
-use std::collections::BTreeMap;
+use super::line::{Line, Sample, SummaryLine, parse};
+use std::collections::BTreeSet;
 
 /// pkt-gen's summary at its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -29,8 +29,8 @@ pub struct Log {
     pub samples: Vec<(u64, Sample)>,
     /// The summary; a receiver that was terminated has none.
     pub summary: Option<Summary>,
-    /// What went wrong, and how often.
-    pub faults: BTreeMap<Fault, u64>,
+    /// Why its figures are none: pkt-gen crashed, or could not begin.
+    pub crashes: BTreeSet<&'static str>,
     /// Newlines read.
     pub newlines: u64,
 }
@@ -136,7 +136,7 @@ impl Reader {
                 self.log.command.get_or_insert_with(|| Command::parse(host, command));
             }
             Line::Summary(part) => self.summarised(part),
-            Line::Fault(fault) => *self.log.faults.entry(fault).or_default() += 1,
+            Line::Crash(words) => drop(self.log.crashes.insert(words)),
             Line::Sample(_) | Line::ScaledSample(_) | Line::Message | Line::Shell | Line::Unknown => {}
         }
     }
@@ -149,7 +149,7 @@ impl Reader {
             }
         };
         if negative {
-            *self.log.faults.entry(Fault::NegativeTime).or_default() += 1;
+            self.log.crashes.insert("pkt-gen crashed: negative speed or time in its summary");
             return;
         }
         match part {

@@ -131,7 +131,7 @@ impl Parse for PktGen {
             Line::Sample(sample) => self.sample(sample, true, report),
             Line::ScaledSample(sample) => self.sample(sample, false, report),
             Line::Summary(summary) => self.summary(summary, bytes, report),
-            Line::Message | Line::Fault(_) => match embedded(bytes) {
+            Line::Message | Line::Crash(_) => match embedded(bytes) {
                 Some((sample, exact)) => self.sample(sample, exact, report),
                 // A tool that is killed leaves a line cut off, and that is no fault.
                 None if is_cut_sample(bytes) && last => {}

@@ -4,7 +4,7 @@ use super::method::{Medians, ReceiverLog, kept_lines};
 use super::{ImportedTrial, Run, layout};
 use linerate_hosts::pktgen::steady::LEAST_POINTS;
 use linerate_hosts::pktgen::steady::steady;
-use linerate_hosts::pktgen::{Command, Fault, Log};
+use linerate_hosts::pktgen::{Command, Log};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is kept of a receiver's log.
@@ -76,7 +76,7 @@ fn problems(log: &Log, bytes: &[u8], points: usize, figure: bool, steady: bool) 
 }
 
 fn crashes(log: &Log) -> Vec<String> {
-    log.faults.keys().filter(|f| f.is_crash()).map(|f: &Fault| f.reason().to_string()).collect()
+    log.crashes.iter().map(ToString::to_string).collect()
 }
 
 /// What is kept of a generator's log.
