@@ -228,21 +228,6 @@ impl Target {
     }
 }
 
-/// Something that linerate cannot set on that system.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unsupported {
-    /// What.
-    pub what: String,
-    /// Why, or the remedy.
-    pub why: String,
-}
-
-impl fmt::Display for Unsupported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.why)
-    }
-}
-
 /// The steps of a variant on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Steps {
@@ -262,11 +247,7 @@ pub struct Steps {
 ///
 /// # Errors
 /// Everything that cannot be set, with the reason.
-pub fn steps(
-    settings: &Settings,
-    rules: Option<&RuleSet>,
-    target: &Target,
-) -> Result<Steps, Vec<Unsupported>> {
+pub fn steps(settings: &Settings, rules: Option<&RuleSet>, target: &Target) -> Result<Steps, Vec<String>> {
     let mut list = List { target, steps: Steps::default(), unsupported: Vec::new() };
     list.lasting(settings, rules);
     list.all(settings, rules);
@@ -308,7 +289,7 @@ impl Family {
 struct List<'a> {
     target: &'a Target,
     steps: Steps,
-    unsupported: Vec<Unsupported>,
+    unsupported: Vec<String>,
 }
 
 impl List<'_> {
@@ -346,7 +327,7 @@ impl List<'_> {
     }
 
     /// Something that this system has no way for.
-    fn refuse(&mut self, what: impl Into<String>, why: impl Into<String>) {
-        self.unsupported.push(Unsupported { what: what.into(), why: why.into() });
+    fn refuse(&mut self, what: impl fmt::Display, why: impl fmt::Display) {
+        self.unsupported.push(format!("{what}: {why}"));
     }
 }

@@ -208,7 +208,7 @@ fn what_cannot_be_set_is_told_at_once() {
         ..Settings::default()
     };
     let told = steps(&settings, None, &target(System::OpenBsd)).unwrap_err();
-    let told: Vec<String> = told.iter().map(|u| u.what.clone()).collect();
+    let told: Vec<String> = told.iter().map(|t| t.split(": ").next().unwrap().to_string()).collect();
     assert_eq!(told, ["queues of ix0", "dut vlan", "generated routes and neighbours"]);
 }
 

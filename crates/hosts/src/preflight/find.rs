@@ -1,7 +1,7 @@
 //! Which of a host's interfaces the lab file means.
 
 use crate::systems::{Facts, Interface, Question};
-use linerate_plan::lab::{Host, Interface as LabInterface, Lab, Role};
+use linerate_plan::lab::{Host, Interface as LabInterface, Lab};
 use linerate_plan::settings::End;
 use std::net::IpAddr;
 
@@ -24,22 +24,41 @@ pub fn ports<'a>(lab: &'a Lab, host: &'a Host) -> Vec<Port<'a>> {
     all.map(|(key, wanted)| Port { key, wanted, peers: peers(lab, host, key) }).collect()
 }
 
-/// The addresses at the other end of a cable.
-fn peers(lab: &Lab, host: &Host, key: &str) -> Vec<IpAddr> {
-    let sending = || lab.generators().flat_map(|g| &g.send).cloned().collect();
-    let receiving = || lab.receiver().receive.iter().cloned().collect();
+/// One end of a cable: its host, the interface's key in the file, and what the file says of it.
+pub(super) type LabEnd<'a> = (&'a Host, &'static str, &'a LabInterface);
+
+/// The lab's cables, as its file has them: from each sending interface to the DUT, from the DUT by way of the reference to the receiver;
+/// without a DUT from generator to receiver.
+pub(super) fn cabling(lab: &Lab) -> Vec<[LabEnd<'_>; 2]> {
+    fn end(host: Option<&Host>, end: End) -> Option<LabEnd<'_>> {
+        let key = if end == End::In { "in" } else { "out" };
+        host.and_then(|host| Some((host, key, host.end(end)?)))
+    }
+    let receiver = lab.receiver();
+    let receiving = receiver.receive.iter().map(|i| (receiver, "receive", i)).next();
     let (dut, reference) = (lab.dut(), lab.reference());
-    let end = |host: Option<&'_ Host>, end| host.and_then(|h| h.end(end).cloned()).into_iter().collect();
-    let far: Vec<LabInterface> = match (key, host.roles.contains(&Role::Dut)) {
-        ("send", _) if dut.is_some() => end(dut, End::In),
-        ("receive", _) if reference.is_some() => end(reference, End::Out),
-        ("receive", _) if dut.is_some() => end(dut, End::Out),
-        ("in", false) => end(dut, End::Out),
-        ("out", true) if reference.is_some() => end(reference, End::In),
-        ("in" | "receive", _) => sending(),
-        _ => receiving(),
-    };
-    far.iter().flat_map(|i| &i.addresses).map(|a| a.address).collect()
+    let first = if dut.is_some() { end(dut, End::In) } else { receiving };
+    let sending = lab.generators().flat_map(|host| host.send.iter().map(move |i| (host, "send", i)));
+    let mut all: Vec<_> = sending.map(|send| (Some(send), first)).collect();
+    if dut.is_some() {
+        let next = if reference.is_some() { end(reference, End::In) } else { receiving };
+        all.push((end(dut, End::Out), next));
+    }
+    if dut.is_some() && reference.is_some() {
+        all.push((end(reference, End::Out), receiving));
+    }
+    all.into_iter().filter_map(|(a, b)| Some([a?, b?])).collect()
+}
+
+/// The addresses at the other end of a host's cables at this key.
+fn peers(lab: &Lab, host: &Host, key: &str) -> Vec<IpAddr> {
+    let is = |end: &LabEnd<'_>| end.0.name == host.name && end.1 == key;
+    let far = cabling(lab).into_iter().filter_map(|[a, b]| match (is(&a), is(&b)) {
+        (true, _) => Some(b.2),
+        (_, true) => Some(a.2),
+        _ => None,
+    });
+    far.flat_map(|i| &i.addresses).map(|a| a.address).collect()
 }
 
 impl Port<'_> {

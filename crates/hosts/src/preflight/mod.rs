@@ -11,6 +11,7 @@ mod way;
 
 use crate::systems::{Facts, Interface, Kernel, Question, Unreachable};
 pub use across::ways;
+use find::{LabEnd, cabling};
 pub use find::{Port, ports};
 pub use host::tool;
 use linerate_plan::lab::{Host, Interface as LabInterface, Lab, Role, Ssh};
@@ -146,33 +147,15 @@ struct Cable<'a> {
     ends: [Plug<'a>; 2],
 }
 
-/// The lab's cables: from each sending interface to the DUT, from the DUT by way of the reference to the receiver; without a
-/// DUT from generator to receiver.
+/// The lab's cables whose both ends were found.
 fn cables<'a>(lab: &'a Lab, stations: &'a [Station<'a>]) -> Vec<Cable<'a>> {
-    let having = |role: Role| stations.iter().filter(move |s| s.host.roles.contains(&role));
-    let plugs = |station: &'a Station<'a>, key: &'static str| {
-        let ports = ports(lab, station.host).into_iter().filter(move |port| port.key == key);
-        ports.filter_map(move |port| {
-            Some(Plug { key, station, wanted: port.wanted, found: port.found(station.facts).ok()? })
-        })
+    let plug = |(host, key, wanted): LabEnd<'a>| {
+        let station = stations.iter().find(|station| station.host.name == host.name)?;
+        let port = ports(lab, host).into_iter().find(|port| port.key == key && *port.wanted == *wanted)?;
+        Some(Plug { key, station, wanted, found: port.found(station.facts).ok()? })
     };
-    let sending: Vec<Plug<'a>> = having(Role::Generator).flat_map(|s| plugs(s, "send")).collect();
-    let end = |role: Role, key| having(role).find_map(|s| plugs(s, key).next());
-    let receiving = || end(Role::Receiver, "receive");
-    let mut pairs: Vec<(Option<Plug<'a>>, Option<Plug<'a>>)> = Vec::new();
-    if lab.dut().is_none() {
-        pairs.extend(sending.into_iter().map(|s| (Some(s), receiving())));
-    } else {
-        pairs.extend(sending.into_iter().map(|s| (Some(s), end(Role::Dut, "in"))));
-        let dut_out = end(Role::Dut, "out");
-        if lab.reference().is_some() {
-            pairs.push((dut_out, end(Role::Reference, "in")));
-            pairs.push((end(Role::Reference, "out"), receiving()));
-        } else {
-            pairs.push((dut_out, receiving()));
-        }
-    }
-    pairs.into_iter().filter_map(|(a, b)| Some(Cable { ends: [a?, b?] })).collect()
+    let found = |[a, b]: [LabEnd<'a>; 2]| Some(Cable { ends: [plug(a)?, plug(b)?] });
+    cabling(lab).into_iter().filter_map(found).collect()
 }
 
 #[derive(Default)]

@@ -391,8 +391,7 @@ pub fn lane_steps(
         return Err(vec!["bridges are not measured in labs of hosts yet".into()]);
     }
     let rules = plan.rule_set(lane, Some(&target.outside.name));
-    let steps = dut_changes::steps(&settings, rules.as_ref(), target);
-    steps.map_err(|unsupported| unsupported.iter().map(ToString::to_string).collect())
+    dut_changes::steps(&settings, rules.as_ref(), target)
 }
 
 /// Every cell with its frames and its rate. `lab`: whose addresses and links they are for.
