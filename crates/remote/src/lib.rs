@@ -4,7 +4,8 @@
 //! Over it go sessions, each with one command. On the host, a script for /bin/sh (`shell.sh`) starts the command when it is told to,
 //! and ends its process group when it is told to, when the connection is closed, or when linerate is silent for too long.
 //!
-//! Reading order: [`target`] (where), [`error`] (what can go wrong), [`connection`], `shell.sh`, [`session`] (one command), [`run`] and
+//! Reading order: [`target`] (where), [`error`] (what can go wrong), [`connection`], `shell.sh`, [`session`] (one command), [`run`]
+//! (one that is waited for), [`driver`] (a campaign's phases).
 #![cfg(target_os = "linux")]
 
 pub mod agents;

@@ -1,6 +1,6 @@
 //! Tools that send by their system's own stack, iperf3 and netperf: they need two hosts, and routes from each to the other.
 
-use super::{Port, Problems, Station, alike, ports, tool};
+use super::{Port, Problems, Station, alike, is_link_local, ports, tool};
 use crate::systems::{Facts, Interface, Kernel};
 use linerate_plan::Backend;
 use linerate_plan::lab::{Lab, Role};
@@ -29,8 +29,7 @@ pub fn ways(lab: &Lab, facts: &BTreeMap<String, Facts>) -> BTreeMap<String, Vec<
 
 /// Those of an interface that frames can be sent to.
 pub(super) fn addresses(interface: &Interface) -> impl Iterator<Item = IpAddr> + '_ {
-    let link_local = |a: &IpAddr| matches!(a, IpAddr::V6(a) if a.segments()[0] & 0xffc0 == 0xfe80);
-    interface.addresses.iter().map(|a| a.address).filter(move |a| !link_local(a))
+    interface.addresses.iter().map(|a| a.address).filter(|a| !is_link_local(*a))
 }
 
 pub(super) fn check(lab: &Lab, stations: &[Station<'_>], problems: &mut Problems) {

@@ -8,7 +8,7 @@ mod tests;
 
 pub use judge::judge;
 
-use super::{Plug, Station, cables, ports, stations};
+use super::{Plug, Station, cables, is_link_local, ports, stations};
 use crate::systems::Facts;
 use crate::systems::ping::Replies;
 use linerate_plan::lab::{HostAddress, Lab, Role};
@@ -193,8 +193,7 @@ fn shown(plug: &Plug<'_>) -> String {
 }
 
 fn usable(address: &HostAddress, six: bool) -> bool {
-    let link_local = matches!(address.address, IpAddr::V6(a) if a.segments()[0] & 0xffc0 == 0xfe80);
-    address.address.is_ipv6() == six && !link_local
+    address.address.is_ipv6() == six && !is_link_local(address.address)
 }
 
 fn dark(plug: &Plug<'_>) -> Option<String> {

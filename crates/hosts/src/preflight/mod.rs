@@ -185,6 +185,13 @@ pub fn speed(bits: f64) -> String {
     if bits >= 1e9 { format!("{} Gbit/s", bits / 1e9) } else { format!("{} Mbit/s", bits / 1e6) }
 }
 
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(a) => a.is_link_local(),
+        IpAddr::V6(a) => a.segments()[0] & 0xffc0 == 0xfe80,
+    }
+}
+
 /// Whether an address is of the version of another.
 fn alike(a: IpAddr, b: IpAddr) -> bool {
     a.is_ipv4() == b.is_ipv4()

@@ -1,6 +1,6 @@
 //! The way through the DUT: it forwards, and has a route to both sides.
 
-use super::{Problems, Station, ports};
+use super::{Problems, Station, is_link_local, ports};
 use crate::systems::question::forwarding;
 use crate::systems::{Facts, Interface, Kernel};
 use linerate_plan::lab::{Host, HostAddress, Lab, Role};
@@ -115,12 +115,5 @@ fn forwards(lab: &Lab, dut: &Station<'_>, six: bool, problems: &mut Problems) {
                 format!("sysctl {key}=1"),
             );
         }
-    }
-}
-
-fn is_link_local(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(a) => a.is_link_local(),
-        IpAddr::V6(a) => a.segments()[0] & 0xffc0 == 0xfe80,
     }
 }
