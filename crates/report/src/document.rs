@@ -1,9 +1,9 @@
-//! What a page says, as blocks, apart from how it is drawn.
+//! The content of a page as blocks, independent of its format.
 
 use crate::format::{self, Format, Style};
 use serde::Serialize;
 
-/// What a text is to its reader.
+/// Meaning of a text for its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tone {
@@ -13,7 +13,7 @@ pub enum Tone {
     Strong,
     /// Explanations.
     Note,
-    /// What a reader must not overlook.
+    /// A fact that the reader must not overlook.
     Warning,
 }
 
@@ -27,7 +27,7 @@ pub enum Block {
     Text { text: String, tone: Tone },
     /// A text behind a mark: an entry of a list, or the value of a name.
     Item { mark: String, text: String, tone: Tone },
-    /// A line of somebody else's layout, or of code: neither broken nor cut, its tabs kept.
+    /// A line of another program's layout, or of code: neither broken nor cut, its tabs kept.
     Code { line: String, tone: Tone },
     /// Figures.
     Table(Table),
@@ -46,7 +46,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// Keeps what follows apart from what stands above it.
+    /// An empty line before the next block.
     pub fn gap(&mut self) {
         self.blocks.push(Block::Gap);
     }
@@ -63,12 +63,12 @@ impl Document {
         self.blocks.push(Block::Item { mark: mark.into(), text: text.into(), tone });
     }
 
-    /// What a name stands for.
+    /// A name and its value.
     pub fn fact(&mut self, name: &str, text: &str) {
         self.item(&format!("{name:<9}"), text, Tone::Plain);
     }
 
-    /// A section with an entry for each text; nothing where there is none.
+    /// A section with an entry for each text. Without texts, no section.
     pub fn list<S: AsRef<str>>(
         &mut self,
         heading: &str,
@@ -84,7 +84,7 @@ impl Document {
         }
     }
 
-    /// What a reader must know before believing.
+    /// Facts that limit how far the figures can be trusted.
     pub fn warnings<S: AsRef<str>>(&mut self, texts: impl IntoIterator<Item = S>) {
         self.list("Warnings", "! ", texts, Tone::Warning);
     }
@@ -143,7 +143,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// What a reader sees of it. A bar is the business of its format.
+    /// The text that a reader sees. Each format draws bars itself.
     pub fn text(&self) -> &str {
         match self {
             Cell::Nothing => "-",
@@ -180,11 +180,11 @@ impl<C: Into<Cell>> From<Option<C>> for Cell {
     }
 }
 
-/// A column of a table with a heading of two lines: the second is the unit of its numbers, where they have one.
+/// A column of a table with a heading of two lines. The second is the unit of its numbers, if they have one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Column {
     pub head: [String; 2],
-    /// Whether it is left out where there is no room for it.
+    /// Whether it is left out without room for it.
     pub optional: bool,
     pub cells: Vec<Cell>,
 }
@@ -220,7 +220,7 @@ impl<R> Rows<R> {
         self
     }
 
-    /// A column that is left out where there is no room for it.
+    /// A column that is left out without room for it.
     pub fn optional<C: Into<Cell>>(self, first: &str, second: &str, cell: impl Fn(&R) -> C) -> Self {
         let mut rows = self.column(first, second, cell);
         rows.table.columns.last_mut().expect("just added").optional = true;
@@ -259,7 +259,7 @@ pub struct Bars {
 pub struct Bar {
     /// Where it stands on the axis.
     pub name: String,
-    /// Least, median and greatest value, at least 0; `None` where there is nothing.
+    /// Least, median and greatest value, at least 0; `None` without values.
     pub runs: Option<[f64; 3]>,
 }
 

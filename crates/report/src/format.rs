@@ -12,7 +12,7 @@ pub use text::{Text, ascii};
 
 /// A way to draw documents.
 pub trait Format: std::fmt::Debug + Sync {
-    /// What `--format` calls it.
+    /// Name of the format for `--format`.
     fn name(&self) -> &'static str;
 
     /// Its media type.
@@ -21,7 +21,7 @@ pub trait Format: std::fmt::Debug + Sync {
     fn render(&self, document: &Document, style: Style) -> String;
 }
 
-/// All formats; the first is what a terminal gets.
+/// All formats. The first is the default on a terminal.
 pub const FORMATS: [&dyn Format; 4] = [&Text, &json::Json, &markdown::Markdown, &csv::Csv];
 
 /// How text is to look.

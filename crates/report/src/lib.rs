@@ -1,4 +1,4 @@
-//! Records go in, documents come out: blocks that say what there is to say. A format draws them. Pure, no I/O.
+//! Turns records into documents, which are lists of blocks. A format draws them. Pure, no I/O.
 #![forbid(unsafe_code)]
 
 pub mod document;

@@ -1,4 +1,4 @@
-//! What `linerate bench` and `linerate show` print: the answer first, then the figures it rests on, then what to beware of.
+//! Pages of `linerate bench` and `linerate show`: first the answer, then its figures, then the warnings.
 
 mod analysis;
 mod archive;

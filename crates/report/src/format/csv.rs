@@ -1,5 +1,5 @@
-//! Comma-separated values (RFC 4180), for spreadsheets: first what the page says, then each table behind an empty line. Numbers have
-//! all their digits, an interval has two columns.
+//! Comma-separated values (RFC 4180), for spreadsheets: first the texts of the page, then each table behind an empty line.
+//! Numbers have all their digits, an interval has two columns.
 
 use super::{Format, Style};
 use crate::document::{Block, Cell, Column, Document, Table, Tone};

@@ -9,7 +9,7 @@ pub struct Markdown;
 /// Columns of a plot.
 const WIDTH: usize = 100;
 
-/// What stands around code and plots.
+/// The fence around code and plots.
 const FENCE: &str = "~~~";
 
 /// Longest bar of a table, in characters.

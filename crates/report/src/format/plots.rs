@@ -27,7 +27,7 @@ pub fn bars(bars: &Bars, width: usize) -> Vec<String> {
 /// Rows of a strip without its axis.
 const ROWS: usize = 8;
 
-/// Columns for one point, where there is room.
+/// Columns for one point, if there is room.
 const SPACING: usize = 2;
 
 /// The letter of change number `i`.

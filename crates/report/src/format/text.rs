@@ -1,4 +1,4 @@
-//! Lines and tables of plain ASCII within a width, coloured only after they are laid out: what a terminal gets.
+//! The format for terminals: lines and tables of plain ASCII within a width. Colours come after the layout.
 
 use super::{Format, Style, plots};
 use crate::document::{Block, Cell, Document, Table, Tone};
@@ -34,7 +34,7 @@ fn code(tone: Tone) -> &'static str {
     }
 }
 
-/// Printable ASCII only: what stands in a record must neither break the columns nor command the terminal.
+/// Printable ASCII only: texts of a record must neither break the columns nor command the terminal.
 pub fn ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -152,7 +152,7 @@ impl Page {
     }
 }
 
-/// On narrower pages long cells are told shortly.
+/// Pages narrower than this use the short text of long cells.
 const NARROW: usize = 92;
 
 /// Columns of the longest bar in a table.

@@ -1,4 +1,4 @@
-//! What `linerate stat --full` prints: verdicts, the figures of each set and comparison, and what to beware of.
+//! The page of `linerate stat --full`: verdicts, the figures of each set and comparison, and warnings.
 
 use super::numbers::{count, decimals, grouped};
 use super::words::together;
@@ -66,7 +66,7 @@ fn shifts(page: &mut Document, analysis: &Analysis) {
     page.table(table);
 }
 
-/// The difference in percent, as the verdict has it: by the ratio, or where there is none of the first set's median.
+/// The difference in percent, as in the verdict: by the ratio, or without a ratio in percent of the first set's median.
 fn percent(c: &Comparison) -> Option<Shift> {
     c.ratio.map(|r| r.map(|v| 100.0 * (v - 1.0))).or(c.shift_percent)
 }
@@ -96,7 +96,7 @@ fn against(analysis: &Analysis) -> Rows<&Comparison> {
     Table::of(&analysis.comparisons).column("against", reference, |c| c.other.as_str())
 }
 
-/// What these data could have shown, and what it would take.
+/// The smallest difference that these data could have shown, and the trials that a smaller one needs.
 fn reach(page: &mut Document, analysis: &Analysis) {
     let lines: Vec<String> = analysis
         .comparisons
@@ -126,7 +126,7 @@ fn reach_text(reach: &Reach) -> String {
     text
 }
 
-/// What several have in common is said once.
+/// Warnings. A text that applies to several sets appears once, with all their names.
 fn warnings<'a>(page: &mut Document, of: impl Iterator<Item = (String, &'a Vec<Warning>)>) {
     let said = of.flat_map(|(name, all)| all.iter().map(move |w| (w.text.as_str(), name.clone())));
     page.warnings(together(said).iter().map(|(text, names)| format!("{}: {text}", names.join(", "))));
@@ -151,7 +151,7 @@ fn width(shift: Shift) -> Option<f64> {
     Some((shift.high? - shift.low?).abs().max(shift.value.abs() / 1000.0) * 10.0)
 }
 
-/// A p value; `mark` says that it is an approximation.
+/// A p value; `mark` marks an approximation.
 fn p_cell(p: f64, mark: &str) -> Cell {
     Cell::Number { value: p, text: format!("{mark}{}", p_value(p)) }
 }

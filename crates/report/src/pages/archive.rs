@@ -1,11 +1,11 @@
-//! What `linerate import netbenches` prints: what was read, which medians agree, what differs, what is broken.
+//! The page of `linerate import netbenches`: files read, medians that agree, differences, and broken files.
 
 use super::numbers::{bytes, count, grouped, significant};
 use crate::document::{Document, Table, Tone};
 use linerate_import::netbenches::{Archive, ResultDirectory, Rule, Run, Set};
 use std::collections::BTreeMap;
 
-/// The sounder figure is told where it differs from the archive's by more.
+/// Larger relative differences between the sounder figure and the archive's are shown.
 const REMARKABLE: f64 = 0.01;
 /// So many of the runs that differ most are listed.
 const LISTED_RUNS: usize = 20;
@@ -23,7 +23,7 @@ pub fn archive(archive: &Archive) -> Document {
     page
 }
 
-/// Sets by what became of them.
+/// Sets, sorted by outcome.
 struct Sets<'a> {
     all: Vec<(&'a ResultDirectory, &'a Set)>,
     runs: usize,
@@ -130,7 +130,7 @@ fn files(page: &mut Document, archive: &Archive) {
     page.paragraph(&format!("{} read.", bytes(archive.bytes)), Tone::Note);
 }
 
-/// Every problem of every file: what is broken must not be overlooked among what is not.
+/// Every problem of every file, apart from the sound files.
 fn problems(page: &mut Document, archive: &Archive) {
     let mut kinds: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for problem in &archive.problems {

@@ -1,4 +1,4 @@
-//! What `linerate import benchlab` prints: what was made, what went where, what was left, and what to do next.
+//! The page of `linerate import benchlab`: files made, the new place of each setting, settings left out, and next steps.
 
 use super::plan::{diagnostics, plan_line};
 use crate::document::{Document, Tone};
@@ -7,7 +7,7 @@ use linerate_plan::Plan;
 use linerate_plan::lab::{Lab, Role};
 use linerate_plan::names::Named;
 
-/// What became of a configuration, for a person to read. `out` is the folder that was written into. ASCII only.
+/// The result of an import, for a person to read. `out` is the output folder. ASCII only.
 pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>) -> Document {
     let place = |name: &str| {
         out.map_or_else(|| name.to_string(), |out| format!("{}/{name}", out.trim_end_matches('/')))
@@ -51,7 +51,7 @@ pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>) -> Documen
     page
 }
 
-/// One line that says that a lab file is without faults, and which hosts it has.
+/// One line that says that a lab file has no faults, and lists its hosts.
 pub fn lab_line(file: &str, lab: &Lab) -> Document {
     let host = |role: Role| {
         let names: Vec<&str> =

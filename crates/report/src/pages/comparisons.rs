@@ -1,4 +1,4 @@
-//! What `linerate compare` prints: a verdict in words for each comparison, then the figures, ministat's rows, and what to beware of.
+//! The page of `linerate compare`: a verdict in words for each comparison, then the figures, ministat's rows, and warnings.
 
 use super::numbers::{counted, percent, rate, rate_unit, share, significant};
 use super::results::changes::{change, change_interval};
@@ -9,8 +9,8 @@ use linerate_stats::Estimate;
 use linerate_stats::analysis::{Settings, Words, ratio_claim, ratio_interval};
 use linerate_stats::hodges_lehmann::Shift;
 
-/// Verdicts, figures and warnings. `blocks` are ministat's output for each comparison, already laid out; `notes` are about
-/// what could not be compared.
+/// Verdicts, figures and warnings. `blocks` are ministat's output for each comparison, already laid out. `notes` name the sets
+/// that could not be compared.
 pub fn comparisons(comparisons: &[Comparison], blocks: &[String], notes: &[String]) -> Document {
     let mut page = Document::default();
     for comparison in comparisons {

@@ -1,4 +1,4 @@
-//! What a test of Conductor would do, and what became of its trials: host by host, phase by phase.
+//! The steps of a Conductor test and the results of its trials: host by host, phase by phase.
 
 use super::numbers::counted;
 use crate::document::{Document, Tone};
@@ -8,7 +8,7 @@ use linerate_import::conductor::{Fate, Mode, Step, StepTrial, Test, Trial, Worke
 /// Lines that are shown of the output of a step that failed: its last.
 const SHOWN: usize = 8;
 
-/// A test for a person to read. Commands stand as they are given to the shell, line by line.
+/// A test for a person to read. Commands appear as the shell gets them, line by line.
 pub fn conduct(test: &Test, phases: &[Phase]) -> Document {
     let mut page = Document::default();
     let names: Vec<&str> = phases.iter().map(|phase| phase_name(*phase)).collect();
@@ -40,7 +40,7 @@ fn manner(step: &Step) -> String {
     }
 }
 
-/// A trial for a person to read: a line for each step, and what those that failed wrote last.
+/// A trial for a person to read: a line for each step, and the last output of each step that failed.
 pub fn conducted(trial: &Trial) -> Document {
     let mut page = Document::default();
     let Trial { test, trial: number, trials, took_s, .. } = trial;
@@ -69,7 +69,7 @@ pub fn conducted(trial: &Trial) -> Document {
     page
 }
 
-/// What a test came to: so many trials, in which so many steps failed, recorded there.
+/// The result of a test: number of trials, number of failed steps, and the place of the records.
 pub fn conducted_all(trials: u32, failed: u32, records: &str) -> Document {
     let mut page = Document::default();
     let failures = match failed {

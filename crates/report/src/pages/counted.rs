@@ -1,4 +1,4 @@
-//! What `linerate send` and `linerate receive` have counted.
+//! The counters of `linerate send` and `linerate receive`.
 
 use crate::document::{Document, Tone};
 use linerate_measure::counters::{PortCounters, StreamCounters};
@@ -19,7 +19,7 @@ pub struct Totals {
     counters: PortCounters,
 }
 
-/// What was sent, and what the interface says of it.
+/// Frames sent, and the counters of the interface.
 #[derive(Debug, Serialize)]
 pub struct Sent {
     #[serde(flatten)]
@@ -35,7 +35,7 @@ pub struct InterfaceCounts {
     pub refused: u64,
 }
 
-/// What was received.
+/// Frames received.
 #[derive(Debug, Serialize)]
 pub struct Received {
     #[serde(flatten)]
@@ -54,7 +54,7 @@ pub struct Received {
 }
 
 impl Totals {
-    /// Rates over so many seconds.
+    /// Rates over this number of seconds.
     pub fn new(counters: PortCounters, seconds: f64) -> Totals {
         let frames = counters.frames;
         let fps = if seconds > 0.0 { frames as f64 / seconds } else { 0.0 };
@@ -84,7 +84,7 @@ impl Totals {
 }
 
 impl Received {
-    /// Frames that were received in so many seconds. `sample`: the beginning of a frame of something else.
+    /// Frames received within `seconds`. `sample`: the beginning of a frame that is not linerate's.
     pub fn new(counters: PortCounters, seconds: f64, unsigned: bool, sample: Option<Vec<u8>>) -> Received {
         // Sequence numbers begin at 0 with each sender.
         let missing = |s: &StreamCounters| s.next_sequence.saturating_sub(s.frames - s.duplicates);

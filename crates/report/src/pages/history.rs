@@ -16,10 +16,10 @@ use linerate_stats::Estimate;
 /// Short time lines are listed one by one up to this number.
 const LISTED: usize = 20;
 
-/// Causes that are told of each change.
+/// Most causes that the page names for each change.
 const CAUSES: usize = 6;
 
-/// What `linerate history` prints. ASCII only.
+/// The page of `linerate history`. ASCII only.
 pub fn history(history: &History) -> Document {
     let mut page = Document::default();
     if history.timelines.iter().any(|t| t.key.simulated) {
@@ -165,7 +165,7 @@ fn strip(timeline: &Judged) -> Strip {
     }
 }
 
-/// What only the absolute rate shows.
+/// Changes that only the absolute rate shows.
 fn of_the_machine(page: &mut Document, timeline: &Judged, mark: &str) {
     for change in &timeline.of_the_machine {
         let causes = told(&change.causes, timeline.points.len()).map_or(String::new(), |c| format!(". {c}"));
@@ -182,7 +182,7 @@ fn of_the_machine(page: &mut Document, timeline: &Judged, mark: &str) {
 
 /// One change in words.
 fn tell(page: &mut Document, timeline: &Judged, change: &Found, mark: &str) {
-    // What passes less because it is dropped is not slower for that.
+    // A lower rate because of drops does not mean that a frame takes longer.
     let dropped = change.causes.iter().any(|c| c.what == DROPPED);
     let direction = match (change.is_regression(), dropped) {
         (true, false) => "slower",
@@ -211,7 +211,7 @@ fn tell(page: &mut Document, timeline: &Judged, change: &Found, mark: &str) {
     page.item("   ", &causes.unwrap_or("Nothing recorded changed there.".into()), Tone::Plain);
 }
 
-/// The points of a short level one by one; of a longer one the first, where that is an outlier.
+/// The points of a short level one by one; of a longer one the first, if that is an outlier.
 fn at_first(timeline: &Judged, change: &Found) -> String {
     let points = &timeline.points;
     let end = timeline.levels.iter().find(|l| l.start == change.index).map_or(change.index, |l| l.end);
@@ -226,7 +226,7 @@ fn at_first(timeline: &Judged, change: &Found) -> String {
     }
 }
 
-/// What else changed; `None` where nothing is known to have.
+/// Other changes at the same point; `None` without known ones.
 fn told(causes: &[Cause], points: usize) -> Option<String> {
     let one = |cause: &Cause| {
         let commits = match cause.commits {

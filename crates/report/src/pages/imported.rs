@@ -1,4 +1,4 @@
-//! The page of an imported campaign: somebody else's figures, as far as they can be checked.
+//! The page of an imported campaign: figures of others, as far as they can be checked.
 
 use super::numbers::{digits, in_words, number, rate_interval, rate_unit, significant, words};
 use super::results::has_rate;
@@ -81,7 +81,7 @@ fn disagreements(page: &mut Document, campaign: &Campaign) {
     page.list("Sets that disagree with what was published", "- ", told, Tone::Plain);
 }
 
-/// What tells the sets' configurations apart.
+/// Settings that differ between the sets.
 fn settings(page: &mut Document, campaign: &Campaign) {
     let described: Vec<(&str, &ImportedSlot)> = campaign
         .slots

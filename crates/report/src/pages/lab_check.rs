@@ -1,4 +1,4 @@
-//! What `linerate lab check` prints: whether the lab is fit for a campaign, what is wrong host by host, and what the hosts are.
+//! The page of `linerate lab check`: whether the lab is fit for a campaign, the problems of each host, and facts about the hosts.
 
 use super::numbers::counted;
 use crate::document::{Document, Rows, Table, Tone};
@@ -10,20 +10,20 @@ use linerate_plan::lab::{Host, Lab};
 use linerate_plan::{Diagnostic, Severity};
 use std::collections::BTreeMap;
 
-/// What was found out about a lab.
+/// The results of a lab check.
 #[derive(Debug, Clone, Copy)]
 pub struct LabCheck<'a> {
     /// Its file's name.
     pub file: &'a str,
-    /// What the file says.
+    /// The lab file.
     pub lab: &'a Lab,
-    /// What its hosts said.
+    /// Facts about each host, by its name.
     pub facts: &'a BTreeMap<String, Facts>,
-    /// What is wrong.
+    /// Problems found.
     pub problems: &'a [Diagnostic],
-    /// What was sent.
+    /// Frames sent as a test.
     pub tried: &'a [Tried],
-    /// What was not sent, and why.
+    /// Tests that did not run, with reasons.
     pub skipped: &'a [Skipped],
 }
 
@@ -68,7 +68,7 @@ fn problems<'a>(page: &mut Document, heading: &str, problems: impl Iterator<Item
     }
 }
 
-/// A row for each interface; the first of a host's says what the host is.
+/// A row for each interface. A host's first row also describes the host.
 fn hosts_table<'a>(check: &LabCheck<'a>) -> Rows<PortRow<'a>> {
     let rows = check.lab.hosts.iter().flat_map(|host| {
         let facts = check.facts.get(&host.name);

@@ -23,7 +23,7 @@ pub fn significant(value: f64, digits: usize) -> String {
     format!("{value:.*}", decimals(value, digits))
 }
 
-/// Significant digits that an estimate deserves by the width of its interval: 2 to 5, 3 where there is none.
+/// Significant digits of an estimate by the width of its interval: 2 to 5, or 3 without an interval.
 pub fn digits(estimate: &Estimate) -> usize {
     match estimate.relative_width() {
         w if !w.is_finite() => 3,
@@ -34,7 +34,7 @@ pub fn digits(estimate: &Estimate) -> usize {
     }
 }
 
-/// `1.47..1.51`, as many decimals as the median has with so many significant digits; `None` without an interval.
+/// `1.47..1.51`, with as many decimals as the median has at `digits` significant digits; `None` without an interval.
 pub fn interval(estimate: &Estimate, scale: f64, digits: usize) -> Option<String> {
     let (low, high) = (estimate.low?, estimate.high?);
     let places = decimals(estimate.median / scale, digits);
@@ -96,7 +96,7 @@ pub fn counted(n: usize, one: &str) -> String {
     format!("{n} {one}{}", if n == 1 { "" } else { "s" })
 }
 
-/// A share as a percentage without its sign. What is not 0 never reads 0, what is not all never reads 100.
+/// A share as a percentage without its sign. Only 0 reads 0, and only the whole reads 100.
 pub fn percent(share: f64) -> String {
     let value = 100.0 * share;
     match value {
@@ -110,7 +110,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A rate in words: divisor and what it is called.
+/// A rate in words: divisor and its name.
 pub fn in_words(fps: f64) -> (f64, &'static str) {
     match fps.abs() {
         v if v >= 999.5e6 => (1e9, " billion"),

@@ -1,4 +1,4 @@
-//! What `linerate plan` prints: faults with their lines, and what a plan will do.
+//! Pages of `linerate plan`: faults with their lines, and the steps of a plan.
 
 mod rehearsal;
 mod show;
@@ -11,7 +11,8 @@ use linerate_plan::{Diagnostic, Plan};
 pub use rehearsal::rehearsal;
 pub use show::{plan, question};
 
-/// Faults and warnings of one file, each with its line: `file:line:column: what is wrong`, the line, a mark below it, and what to write.
+/// Faults and warnings of one file. Each has its place and message (`file:line:column: message`), the line, a mark below it, and
+/// a remedy.
 pub fn diagnostics(file: &str, all: &[Diagnostic]) -> Document {
     let mut page = Document::default();
     for one in all {
@@ -38,7 +39,7 @@ fn stand_in(c: char) -> char {
     }
 }
 
-/// One line that says that a plan is without faults, and what it comes to.
+/// One line that says that a plan has no faults, with its number of cells and its duration.
 pub fn plan_line(file: &str, plan: &Plan) -> Document {
     let mut page = Document::default();
     let system = plan.systems()[0];

@@ -1,4 +1,4 @@
-//! What `linerate reproduce` prints: how much agrees, then each illustration, printed beside recomputed, and its plots.
+//! The page of `linerate reproduce`: number of agreements, then each illustration, printed beside recomputed, and its plots.
 
 use super::numbers::rate_unit;
 use super::words::together;

@@ -1,4 +1,4 @@
-//! What a campaign came to: the answer, the cells, the papers' tables, sweeps, and what was expected.
+//! Results of a campaign: the answer, the cells, the papers' tables, sweeps, and expectations.
 
 mod answer;
 pub(super) mod changes;
@@ -15,7 +15,7 @@ use linerate_measure::record::{Campaign, HostFacts, Planned, Summary};
 use linerate_measure::results::Series;
 use linerate_measure::summary::Row;
 
-/// What there is to show.
+/// The records of a page.
 pub struct Shown<'a> {
     /// The record.
     pub campaign: &'a Campaign,
@@ -96,7 +96,7 @@ pub(super) fn has_rate(row: &Row) -> bool {
     row.valid_trials > 0 && row.received.n > 0
 }
 
-/// The whole page, behind what says whether it is simulated.
+/// The whole page. The caller has already said whether the campaign is simulated.
 pub fn page(page: &mut Document, shown: &Shown<'_>) {
     if shown.planned.file.is_some() {
         super::plan::question(page, &shown.planned.plan);
@@ -124,7 +124,7 @@ fn skipped(page: &mut Document, shown: &Shown<'_>) {
     page.list("Not measured", "- ", told, Tone::Plain);
 }
 
-/// What a reader must know before believing; what is said of several cells, once, with the figures of the first.
+/// Warnings. One that applies to several cells appears once, with the figures of the first.
 fn warnings(page: &mut Document, shown: &Shown<'_>) {
     let said = shown.summary.warnings.iter().map(|w| {
         let words: String = w.text.chars().filter(|c| !c.is_ascii_digit()).collect();

@@ -117,7 +117,7 @@ pub(super) fn host() -> HostFacts {
     }
 }
 
-/// A trial that offered and received so many frames/s for a quarter of a second.
+/// A trial with this offered and this received rate, a quarter of a second long.
 pub(super) fn trial(number: u64, block: u32, slot: usize, offered: f64, received: f64) -> TrialRecord {
     let (sent, got) = ((offered / 4.0) as u64, (received / 4.0) as u64);
     let port = |frames| PortCounters { frames, ..PortCounters::default() };
@@ -189,7 +189,7 @@ fn text(campaign: &Campaign, trials: &[TrialRecord], style: Style) -> String {
     summary(campaign, &host(), &verdict).text(style)
 }
 
-/// `UPDATE_EXPECT=1 cargo test -p linerate-report` writes down what is printed now.
+/// `UPDATE_EXPECT=1 cargo test -p linerate-report` replaces the expected text by the actual one.
 #[track_caller]
 pub(super) fn same(text: &str, expected: Expect) {
     // It begins on a line of its own, so that its columns show.

@@ -5,7 +5,7 @@ use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::record::{Campaign, TrialRecord};
 use linerate_measure::trial::Rates;
 
-/// One row per trial in the order they ran, and below it what the audits of the others found.
+/// One row per trial in their order, then the findings of the audits.
 pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
     let mut page = Document::default();
     super::warn_of_simulation(&mut page, super::simulated(campaign));

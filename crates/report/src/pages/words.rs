@@ -1,6 +1,6 @@
 //! Lists in words.
 
-/// What is said of several is said once: texts in the order in which they come, each with all that it is said of.
+/// Merges equal texts: each appears once, in the order of first appearance, with all its subjects.
 pub fn together<T: PartialEq, N>(said: impl IntoIterator<Item = (T, N)>) -> Vec<(T, Vec<N>)> {
     let mut groups: Vec<(T, Vec<N>)> = Vec::new();
     for (text, name) in said {

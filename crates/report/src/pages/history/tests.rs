@@ -1,4 +1,4 @@
-//! What is printed of planted changes.
+//! Pages of histories with planted changes.
 
 use super::*;
 use crate::format::Style;

@@ -1,4 +1,4 @@
-//! What a plan would do on the hosts of a lab.
+//! The actions of a plan on the hosts of a lab.
 
 use crate::document::{Document, Tone};
 use crate::format::ascii;

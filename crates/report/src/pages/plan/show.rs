@@ -1,4 +1,4 @@
-//! `linerate plan show`: what will be measured, how long that takes, what will be changed, what is expected.
+//! `linerate plan show`: cells, duration, changes of the system, and expectations.
 
 use super::super::numbers::{grouped, lengths};
 use super::span;
@@ -32,7 +32,7 @@ pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>]) -> Document
     page
 }
 
-/// What a plan is about.
+/// The question of a plan.
 pub fn question(page: &mut Document, campaign: &Campaign) {
     let form = if campaign.quick { " (quick form)" } else { "" };
     page.paragraph(&format!("{}{form}", campaign.title), Tone::Strong);

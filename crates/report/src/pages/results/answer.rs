@@ -1,5 +1,5 @@
-//! The answer in a few sentences: how much this DUT forwards and what kept it from more, what differs from what and by how much, and
-//! whether that is what was expected.
+//! The answer in a few sentences: the rate of this DUT and its limit, the differences with their sizes, and whether they were
+//! expected.
 
 use super::super::numbers::{counted, digits, in_words, interval, percent, time, words as rate_words};
 use super::super::simulated;
@@ -15,10 +15,10 @@ use linerate_plan::judge::Judgement;
 use linerate_plan::settings::Mode;
 use linerate_stats::Estimate;
 
-/// Comparisons told at most: what is more stands in the tables.
+/// Most comparisons in the answer. The tables have the others.
 const MOST: usize = 8;
 
-/// Wider intervals are no basis for a claim, where the plan says nothing else.
+/// Wider intervals are no basis for a claim, unless the plan sets another limit.
 const NARROW: f64 = 0.02;
 
 /// The sentences.
@@ -53,7 +53,7 @@ pub fn answer(page: &mut Document, shown: &Shown<'_>) {
     quick(page, shown);
 }
 
-/// How much the first slot with a DUT that has a rate forwards, or the tester where there is no DUT, and why not more.
+/// The rate of the first slot with a DUT that has a rate, or of the tester without a DUT, and its limit.
 fn rate(shown: &Shown<'_>) -> String {
     let rows = || shown.summary.rows.iter().filter_map(|r| Some((r, shown.campaign.slots.get(r.slot)?)));
     let with_dut = rows().any(|(_, s)| !s.is_calibration());
@@ -145,7 +145,7 @@ fn cpus(shown: &Shown<'_>, slot: &Slot) -> String {
     }
 }
 
-/// Only where the load is what the DUT takes is the time between frames the cost of a frame.
+/// Cost of a frame. The time between frames is that cost only if the DUT alone sets the rate.
 fn cost(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
     if shown.campaign.asked.mode != Mode::Inline || slot.asked_fps.is_some() || row.ns_per_frame <= 0.0 {
         return String::new();
@@ -179,7 +179,7 @@ fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
     }
 }
 
-/// Variants first, then what each sweep came to, then other factors.
+/// Variants first, then the result of each sweep, then other factors.
 fn compared(shown: &Shown<'_>) -> Vec<String> {
     let of = |wanted: fn(Interest) -> bool| {
         shown.summary.comparisons.iter().filter(move |c| {
@@ -195,7 +195,7 @@ fn compared(shown: &Shown<'_>) -> Vec<String> {
     out
 }
 
-/// A comparison, with what is the same on both sides named once, or not at all where it has one level only.
+/// A comparison. It names levels that both sides share once, and omits factors with a single level.
 fn told(shown: &Shown<'_>, c: &Compared) -> Option<String> {
     let plan = &shown.planned.plan;
     let (of, than) = (plan.cells.get(c.of)?, plan.cells.get(c.against.than)?);
@@ -217,7 +217,7 @@ fn told(shown: &Shown<'_>, c: &Compared) -> Option<String> {
     Some(if common.is_empty() { text } else { format!("{common}: {text}") })
 }
 
-/// A comparison of two that are called so. One that drops frames is told from one that is slower.
+/// A comparison of two named cells. It distinguishes drops from a slower rate.
 fn pair(shown: &Shown<'_>, c: &Compared, of: &str, than: &str) -> Option<String> {
     Some(match c.against.cost {
         Some(cost) => {
@@ -264,7 +264,7 @@ fn tally(page: &mut Document, shown: &Shown<'_>) {
     }
 }
 
-/// What the quick form is worth.
+/// How far the results of the quick form can be trusted.
 fn quick(page: &mut Document, shown: &Shown<'_>) {
     let plan = &shown.planned.plan;
     if !plan.quick {

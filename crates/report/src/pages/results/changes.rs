@@ -37,8 +37,8 @@ pub fn change_with_interval(ratio: &Estimate) -> String {
     }
 }
 
-/// What a comparison came to, in a word or two. `drops`: whether it is the first of the two that drops the more frames; `None` where
-/// neither drops any.
+/// The result of a comparison in a word or two. `drops`: whether the first of the two drops more frames; `None` if neither drops
+/// any.
 pub fn verdict(ratio: Option<&Estimate>, proven: bool, drops: Option<bool>) -> &'static str {
     match ratio {
         _ if drops == Some(true) => "drops",

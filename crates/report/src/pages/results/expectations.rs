@@ -1,4 +1,4 @@
-//! What the plan's author expects, and whether it is so.
+//! The expectations of the plan's author, and whether the results meet them.
 
 use super::super::numbers::{digits, words as rate_words};
 use super::Shown;
@@ -8,7 +8,7 @@ use crate::document::{Document, Tone};
 use linerate_measure::results::{Expected, JudgedPair};
 use linerate_plan::judge::Judgement;
 
-/// Pairs that are told one by one at most.
+/// Most pairs that are listed one by one.
 const MOST: usize = 6;
 
 /// One item for each expectation, with the pairs that decide it.
@@ -39,7 +39,7 @@ pub fn expectations(page: &mut Document, shown: &Shown<'_>) {
     }
 }
 
-/// The pairs that made it what it is.
+/// The pairs that decided the judgement.
 fn telling(expected: &Expected) -> Vec<&JudgedPair> {
     let decides = |p: &&JudgedPair| p.judgement.is_some() && p.judgement == expected.judgement;
     expected.pairs.iter().filter(decides).collect()

@@ -7,13 +7,13 @@ use linerate_measure::summary::{Limit, Row};
 use linerate_plan::settings::Mode;
 use linerate_plan::units::LINK_SPEEDS;
 
-/// Rows of the tables of load and latency at most: with more, a page is for what differs between them.
+/// Most rows of the tables of load and latency. With more, a page shows only differences.
 const MANY: usize = 40;
 
 /// The same for shares of line rates, which follow from the bit rate.
 const FEW: usize = 12;
 
-/// What the cells have beyond their rates.
+/// Figures of the cells other than rates.
 pub fn figures(page: &mut Document, shown: &Shown<'_>) {
     let rows = rows(shown);
     if rows.len() <= FEW {
@@ -30,7 +30,7 @@ fn rows<'a>(shown: &Shown<'a>) -> Vec<&'a Row> {
     shown.summary.rows.iter().filter(|r| has_rate(r)).collect()
 }
 
-/// What was offered, what of it was lost, and what a frame cost.
+/// Offered load, loss, and cost of a frame.
 pub fn load(page: &mut Document, shown: &Shown<'_>) {
     let rows = rows(shown);
     if rows.is_empty() || (rows.len() > MANY && !shown.loses()) {
@@ -61,7 +61,7 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
     }
 }
 
-/// What the limit was, in a column.
+/// The limit, short enough for a column.
 pub fn limit(limit: Limit) -> Option<&'static str> {
     Some(match limit {
         Limit::Calibration => "no DUT",

@@ -51,7 +51,7 @@ fn mode(mode: Mode) -> &'static str {
     }
 }
 
-/// Which CPUs do what, and which of them had no time left.
+/// The role of each CPU, and the CPUs without idle time.
 fn cpus(shown: &Shown<'_>) -> String {
     let roles = &shown.campaign.roles;
     let all = [
@@ -77,7 +77,7 @@ fn list(cpus: &[u32]) -> String {
     if sorted.is_empty() { "none".into() } else { cpu_list(&sorted) }
 }
 
-/// What the frames are, each of their properties once.
+/// Properties of the frames, each once.
 fn traffic(plan: &Plan) -> String {
     [
         each(plan.kinds.iter().map(lengths)),
@@ -145,7 +145,7 @@ fn machine(host: &HostFacts) -> String {
     )
 }
 
-/// What the figures do not say.
+/// Limits of the figures.
 fn figures(mode: Mode) -> String {
     let tester = match mode {
         Mode::Inline => {
@@ -158,13 +158,13 @@ fn figures(mode: Mode) -> String {
     )
 }
 
-/// What to run next, and why.
+/// Next commands to run, with reasons.
 pub fn next_steps(page: &mut Document, shown: &Shown<'_>) {
     let steps = linerate_measure::advice::next_steps(shown.campaign, shown.host.cpus, shown.summary);
     page.list("Where to look next", "- ", steps, Tone::Plain);
 }
 
-/// Why it ended and what it cost.
+/// Why the campaign ended, and its duration.
 pub fn stopped(page: &mut Document, shown: &Shown<'_>) {
     let summary = shown.summary;
     let why = match summary.stopped {

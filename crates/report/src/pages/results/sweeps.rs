@@ -1,4 +1,4 @@
-//! Factors with several levels as aligned series with bars, and what more CPUs bring.
+//! Factors with several levels as aligned series with bars, and the gain from more CPUs.
 
 use super::super::numbers::{digits, number, rate, rate_interval, share};
 use super::Shown;

@@ -33,12 +33,12 @@ pub fn cells(page: &mut Document, shown: &Shown<'_>) {
     page.table(table);
 }
 
-/// A rate with the digits that its interval deserves; nothing where there is none.
+/// A rate with the digits that its interval deserves; `None` without trials.
 pub fn median(estimate: &Estimate, scale: f64) -> Option<Cell> {
     (estimate.n > 0).then(|| rate(estimate.median, scale, digits(estimate).clamp(3, 5)))
 }
 
-/// What the tester does alone, the share of that, and its interval.
+/// The rate of the tester alone, the share of it, and its interval.
 fn beside_ceiling<'a>(table: Rows<&'a Row>, shown: &Shown<'_>) -> Rows<&'a Row> {
     let (scale, unit) = shown.unit();
     let ratio = |r: &&Row| r.ceiling.and_then(|ceiling| ceiling.ratio);
@@ -100,7 +100,7 @@ fn paper(page: &mut Document, shown: &Shown<'_>, why: Interest, rows: &[&Compare
         _ => None,
     };
     let title = factor.and_then(|f| plan.factors.get(f)).map_or("variants", |f| &f.name);
-    // What one side is.
+    // The name of one side.
     let side = |cell: usize| -> String {
         let Some(cell) = plan.cells.get(cell) else { return String::new() };
         match labels(plan, cell).find(|(name, _)| factor.is_some() && *name == title) {
@@ -110,7 +110,7 @@ fn paper(page: &mut Document, shown: &Shown<'_>, why: Interest, rows: &[&Compare
     };
     let b = side(rows[0].of);
     let same_b = rows.iter().all(|c| side(c.of) == b);
-    // What is the same on both sides; with B's own part, unless the column's heading says it.
+    // Levels that both sides share; with B's own part, unless the column's heading has it.
     let setup = |c: &&&Compared| -> String {
         let Some(cell) = plan.cells.get(c.of).filter(|_| same_b) else { return shown.name(c.of) };
         if factor.is_some() {
@@ -132,7 +132,7 @@ fn paper(page: &mut Document, shown: &Shown<'_>, why: Interest, rows: &[&Compare
 fn ministat(shown: &Shown<'_>, c: &Compared) -> Cell {
     let mark = c.disagreement.map_or(String::new(), |d| format!(" {}", mark(d)));
     match &c.ministat {
-        // Of what passes nothing there is a rate, and no noise.
+        // A rate of 0 has no noise to compare.
         _ if [c.of, c.against.than].iter().any(|cell| shown.rate(*cell) == Some(0.0)) => {
             "no frame passed".into()
         }

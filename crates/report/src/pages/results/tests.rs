@@ -33,7 +33,7 @@ fn campaign(text: &[u8], quick: bool) -> Campaign {
     campaign
 }
 
-/// Ten blocks of what is not skipped, with a machine that slows down by 20 % and a wobble of up to 1 %.
+/// Ten blocks of the slots that are not skipped, with a machine that slows down by 20 % and a wobble of up to 1 %.
 fn blocks(campaign: &Campaign, rate: impl Fn(&str) -> f64) -> Vec<TrialRecord> {
     let planned = campaign.planned.as_ref().unwrap();
     let mut all = Vec::new();
