@@ -1,7 +1,8 @@
-//! How frames leave and arrive: the table of all backends, with what each can do.
+//! Ways to send and receive frames: the table of all backends and their capabilities.
 //!
-//! [`CAPABILITIES`] is the one list: lab files, `--port`, the agents' protocol and records use its names, and every testbed asks it
-//! before it uses a backend. Constructors are in `linerate_linux::ports` (linerate's own) and `linerate_hosts::tools` (programs).
+//! [`CAPABILITIES`] is the only such list. Lab files, `--port`, the agents' protocol and records use its names, and every testbed
+//! checks it before it uses a backend. Constructors are in `linerate_linux::ports` (linerate's own) and `linerate_hosts::tools`
+//! (programs).
 
 use crate::names::Named;
 use linerate_wire::{FlowOrder, Traffic, Transport};
@@ -44,7 +45,7 @@ pub enum Runs {
     Program([&'static str; 2]),
 }
 
-/// What frames a backend sends.
+/// The frames that a backend can send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frames {
     /// Any: mixes of lengths, flows in any order.
@@ -55,7 +56,7 @@ pub enum Frames {
     HostStack,
 }
 
-/// What a backend can do.
+/// Capabilities of a backend.
 #[derive(Debug)]
 pub struct Capabilities {
     /// How a host gets it.
@@ -64,9 +65,9 @@ pub struct Capabilities {
     pub runs: Runs,
     /// Whether it can receive; all can send.
     pub receives: bool,
-    /// Whether every frame is told from all others, so that each is accounted for. Otherwise frames are only counted.
+    /// Whether every frame has an identity, so that each is accounted for. Otherwise frames are only counted.
     pub per_frame: bool,
-    /// What is above IP.
+    /// Protocols above IP.
     pub transports: &'static [Transport],
     /// Which frames.
     pub frames: Frames,
@@ -80,7 +81,7 @@ pub struct Capabilities {
 
 use Transport::{IcmpEcho, Tcp, Udp};
 
-/// What most of linerate's own can do.
+/// Capabilities of most of linerate's own backends.
 const OWN: Capabilities = Capabilities {
     install: "install linerate on that host, on the PATH that ssh gets",
     runs: Runs::Linerate,
@@ -93,7 +94,7 @@ const OWN: Capabilities = Capabilities {
     linux: true,
 };
 
-/// Names of all backends in lab files, arguments, messages and records, in the order of the enum; with what each is and needs.
+/// Names of all backends in lab files, arguments, messages and records, with descriptions, in the order of the enum.
 const NAMES: [(&str, &str); 9] = [
     ("xdp", "XDP live frames, and the XDP receiver: the fastest; needs root"),
     ("af-xdp", "AF_XDP sockets: zero copy where the driver has it; receiving needs root"),
@@ -112,7 +113,7 @@ pub const OF_THIS_MACHINE: &[(&str, &str)] = NAMES.split_at(3).0;
 /// Those that a lab file may name.
 pub const OF_HOSTS: &[(&str, &str)] = NAMES.split_at(8).0;
 
-/// What each backend can do, in the order of the enum.
+/// Capabilities of each backend, in the order of the enum.
 pub static CAPABILITIES: [Capabilities; 9] = [
     Capabilities {
         // A page less the kernel's head- and tailroom (`TEST_XDP_FRAME_SIZE` in net/bpf/test_run.c), with room for differences
@@ -172,7 +173,7 @@ pub static CAPABILITIES: [Capabilities; 9] = [
 ];
 
 impl Backend {
-    /// What it can do.
+    /// Capabilities of this backend.
     pub fn capabilities(self) -> &'static Capabilities {
         &CAPABILITIES[self as usize]
     }
@@ -205,7 +206,7 @@ impl Backend {
     /// Refuses traffic that it cannot send.
     ///
     /// # Errors
-    /// What it cannot do, and which backend can.
+    /// The property that it cannot send, and a backend that can.
     pub fn check(self, traffic: &Traffic) -> Result<(), Unsuitable> {
         let Capabilities { transports, frames, longest_fcs, .. } = self.capabilities();
         let cannot = |what: String| Err(Unsuitable { backend: self, what });
@@ -252,7 +253,7 @@ impl FromStr for Backend {
     }
 }
 
-/// What a backend cannot do, and which one can.
+/// A capability that a backend lacks, and a backend that has it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{backend} cannot {what}")]
 pub struct Unsuitable {

@@ -7,7 +7,7 @@ use super::{forms, lower};
 use serde_json::{Value as Json, json};
 use std::str::FromStr;
 
-/// Firewalls: name, what the rules do with a frame, and the meaning.
+/// Firewalls: name, handling of a frame, and description.
 const FIREWALLS: [(&str, &str, &str); 3] = [
     ("nft-stateless", "stateless", "nftables filter without connection tracking"),
     (
@@ -23,7 +23,7 @@ const FIREWALLS: [(&str, &str, &str); 3] = [
 pub struct BuiltIn {
     /// Its name: `nft-stateful`, `known-loss=1000`.
     pub name: String,
-    /// What it sets.
+    /// Settings of the variant.
     pub settings: Settings,
 }
 
@@ -61,7 +61,7 @@ impl FromStr for BuiltIn {
     }
 }
 
-/// What a built-in variant sets, all of it at one place of a text; `None` where there is none of this name.
+/// The settings of a built-in variant, all at one place of a text; `None` for an unknown name.
 pub(super) fn tree(name: &str, span: Span) -> Option<Tree> {
     let mut tree = Tree::default();
     let mut set = |path: &[&str], value: Json| {

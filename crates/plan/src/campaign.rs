@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 /// A plan for one operating system, in its quick or full form, with everything inherited, overridden and multiplied out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Campaign {
-    /// What it is called.
     pub title: String,
     /// The question that it answers.
     pub question: String,
@@ -29,7 +28,7 @@ pub struct Campaign {
     pub quick: bool,
     /// Where it runs.
     pub lab: Lab,
-    /// What 100 % of line rate is, in bit/s.
+    /// Speed in bit/s that is 100 % of line rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_speed: Option<f64>,
     /// The factors, in the order of the plan.
@@ -38,17 +37,17 @@ pub struct Campaign {
     pub lanes: Vec<Lane>,
     /// Distinct kinds of traffic.
     pub kinds: Vec<Kind>,
-    /// What is measured: in each block, one trial of each.
+    /// The cells. Each block has one trial of each.
     pub cells: Vec<Cell>,
     /// Pairs of cells whose ratio is of interest.
     pub comparisons: Vec<Comparison>,
-    /// What the author expects.
+    /// Expectations of the author.
     pub expectations: Vec<Expectation>,
     /// How trials are run.
     pub trials: Trials,
-    /// What is collected with each trial, beyond the counters.
+    /// Data to collect with each trial, beyond the counters.
     pub collect: Collect,
-    /// What the whole plan needs; lanes have needs of their own.
+    /// Requirements of the whole plan. Lanes have their own.
     pub requirements: Vec<Requirement>,
 }
 
@@ -83,18 +82,18 @@ pub enum Lab {
 pub struct Factor {
     /// Its name in the plan.
     pub name: String,
-    /// What it is, in words.
+    /// A description in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
     /// The fields that it sets: `rules.before`, `traffic.flows`.
     pub sets: Vec<String>,
-    /// Its levels, as they are shown.
+    /// Its levels, as text.
     pub levels: Vec<String>,
-    /// The levels as numbers, for the axis of a plot; `None` where one of them is none.
+    /// The levels as numbers, for the axis of a plot; `None` unless all levels are numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numbers: Option<Vec<f64>>,
-    /// Whether it is swept by itself, the other factors that are swept alone at what the plan says without them. Otherwise each
-    /// level is combined with each of the others.
+    /// Whether it is swept by itself, while the other factors that are swept alone keep the values of the plan. Otherwise each
+    /// level is combined with each level of the others.
     pub alone: bool,
 }
 
@@ -110,16 +109,15 @@ impl Factor {
 pub struct Lane {
     /// Names of the variants that use it, for messages.
     pub variants: Vec<String>,
-    /// What is set.
     pub settings: Settings,
     /// The variant that wants it for itself, although another's is the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub apart: Option<String>,
-    /// What is lacking where this lane cannot be built: then its cells are skipped, with the reason.
+    /// Requirements of this lane. If one is missing, its cells are skipped with the reason.
     pub requirements: Vec<Requirement>,
-    /// Lanes of one group can follow each other, or stand side by side, without ado. In the embedded lab groups differ in what all
-    /// namespaces of the host share (a setting of the whole kernel, the size of connection tracking's hash); in a real lab in what
-    /// takes effect at boot.
+    /// Lanes of one group can follow each other, or stand side by side, without further steps. In the embedded lab, groups differ
+    /// in settings that all namespaces of the host share (a setting of the whole kernel, the size of connection tracking's hash).
+    /// In a real lab, they differ in settings that take effect at boot.
     pub group: usize,
 }
 
@@ -130,13 +128,13 @@ pub struct Kind {
     /// Their lengths, with FCS.
     #[serde(with = "text_form::size")]
     pub size: FrameMix,
-    /// The length that was asked for, where it is too short for the tester's signature.
+    /// The requested length, if it is too short for the tester's signature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
     /// IP version.
     #[serde(with = "text_form")]
     pub family: Family,
-    /// What is above IP.
+    /// Protocol above IP.
     #[serde(with = "text_form")]
     pub transport: Transport,
     /// Flows.
@@ -146,7 +144,7 @@ pub struct Kind {
     pub order: FlowOrder,
     /// Whether the UDP checksum is computed; the others always are.
     pub checksum: bool,
-    /// One frame in so many carries a time stamp.
+    /// One frame in this many carries a time stamp.
     #[serde(alias = "stamp-every")]
     pub stamp_every: u32,
 }
@@ -166,13 +164,13 @@ impl Default for Kind {
     }
 }
 
-/// One frame in so many carries a time stamp, where a plan does not say.
+/// Default of `stamp_every`: one frame in this many carries a time stamp.
 pub const STAMP_EVERY: u32 = 64;
 
 /// One thing that is measured: a variant at certain levels of the factors, with its traffic.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Cell {
-    /// What it is called, unique in the campaign: `nft-stateful, rules 1000`.
+    /// A name that is unique in the campaign: `nft-stateful, rules 1000`.
     pub name: String,
     /// The variant's name in the plan; `tester-baseline` for a ceiling.
     pub variant: String,
@@ -219,14 +217,14 @@ pub enum Interest {
     Ceiling,
 }
 
-/// What the author expects: so a plan is also a test.
+/// An expectation of the author, which makes a plan a test as well.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Expectation {
     /// In words: `nft-stateful is slower than forwarding`.
     pub words: String,
     /// Why.
     pub because: String,
-    /// What is expected.
+    /// The expected result.
     pub claim: Claim,
     /// The cells it is about, each with the one that it is compared with (none for rates). Empty where the quick form or this system
     /// has none of them.
@@ -247,9 +245,9 @@ pub enum Claim {
     Within(f64),
     /// No difference may be proven.
     NoDifference,
-    /// At least so many frames/s.
+    /// At least this number of frames/s.
     AtLeast(f64),
-    /// At most so many frames/s.
+    /// At most this number of frames/s.
     AtMost(f64),
 }
 
@@ -316,7 +314,7 @@ pub enum Reboot {
     EachTrial,
 }
 
-/// What is collected with each trial.
+/// Data to collect with each trial.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Collect {
@@ -363,7 +361,7 @@ pub(super) fn unique_names(cells: &mut [Cell]) {
     }
 }
 
-/// What is to be known of [`Campaign::open_loops`].
+/// The warning about [`Campaign::open_loops`].
 pub const OPEN_LOOP: &str = "inline, the load waits for the CPU that sends; RPS and threaded NAPI hand frames over to another CPU, which the load does not wait for: the DUT is overrun, loses frames, and shows a lower rate than it can forward";
 
 impl Campaign {

@@ -1,4 +1,4 @@
-//! What a campaign will change, host by host, so that it can be read before it happens.
+//! The changes that a campaign will make, host by host, to read before they happen.
 
 use super::campaign::{Campaign, Lab};
 use super::diagnostic::thousands;
@@ -10,15 +10,15 @@ use crate::rules::{Kind, RuleSet};
 use serde::Serialize;
 use serde_json::Value;
 
-/// How far a change reaches, and what undoes it.
+/// Reach of a change, and the way to undo it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
-    /// A network namespace of the embedded lab: it is gone with the lab.
+    /// A network namespace of the embedded lab, which is removed with the lab.
     Namespace,
-    /// The host: put back afterwards.
+    /// The host: restored afterwards.
     Host,
-    /// The host, from its next boot on: put back, and rebooted.
+    /// The host, from its next boot on: restored, and rebooted.
     Boot,
     /// The host, and it stays: a loaded module.
     Stays,
@@ -27,9 +27,9 @@ pub enum Reach {
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// What is changed: `sysctl net.ipv4.ip_forward`.
+    /// The setting: `sysctl net.ipv4.ip_forward`.
     pub what: String,
-    /// To what; empty where `what` says it all.
+    /// The new value; empty if `what` already contains it.
     pub to: String,
     /// How far that reaches.
     pub reach: Reach,

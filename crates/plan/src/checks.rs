@@ -1,4 +1,4 @@
-//! What can be wrong although the form is right: values that do not go together, cannot be reached, or would never end.
+//! Faults that remain in a plan of correct form: values that contradict each other, cannot be reached, or would never end.
 
 mod rule_file;
 mod settings;
@@ -19,7 +19,7 @@ const DAY: u64 = 86_400_000_000_000;
 /// A campaign takes a year at most.
 const LONGEST: u64 = 366 * DAY;
 
-/// Where a cell stands: what its faults are about.
+/// Place of a cell, for its faults.
 pub(super) struct Place<'a> {
     pub(super) draft: &'a Draft,
     pub(super) variant: usize,
@@ -46,7 +46,7 @@ impl Place<'_> {
     }
 }
 
-/// What concerns the plan as a whole.
+/// Faults of the plan as a whole.
 pub(super) fn plan(draft: &Draft, problems: &mut Vec<Diagnostic>) {
     lab(draft, problems);
     for (table, key) in [("trials", "blocks"), ("quick", "blocks")] {
@@ -104,7 +104,7 @@ fn lab(draft: &Draft, problems: &mut Vec<Diagnostic>) {
     }
 }
 
-/// How many cells and trials a plan comes to, before any of them is made.
+/// Numbers of cells and trials of a plan, before any of them is made.
 pub(super) fn sizes(
     draft: &Draft,
     quick: bool,

@@ -1,4 +1,4 @@
-//! What is wrong with an input, and where: a diagnostic names its place, shows the line or what a host said, and says what to do.
+//! Diagnostics: each describes a fault of an input and its place, shows the line or a host's output, and names a remedy.
 
 use serde::Serialize;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// Characters of a line that are shown at most.
 const SHOWN: usize = 100;
 
-/// Diagnostics that are told of one file.
+/// Most diagnostics shown for one file.
 pub const MOST: usize = 1000;
 
 /// A stretch of a text, in bytes.
@@ -44,12 +44,10 @@ pub struct Diagnostic {
     /// Its place in a text.
     #[serde(flatten)]
     pub place: Option<Place>,
-    /// What is wrong.
     pub message: String,
-    /// What shows it: the line of a text, or the part of a long one; what a host said.
+    /// Evidence: the line of a text, or a part of a long line, or the output of a host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
-    /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
     /// The same in bytes, until it is located.
@@ -198,7 +196,7 @@ impl<'a> Lines<'a> {
     /// The diagnostics of a text, located: each once, in the order of the text, and not more than [`MOST`].
     pub fn locate_all(&self, mut all: Vec<Diagnostic>) -> Vec<Diagnostic> {
         all.sort_by_key(|one| (one.span.start, one.span.end));
-        // One for each place: what is inherited, or wrong at several levels, would be told again and again.
+        // One for each place: a fault that is inherited, or that several levels share, would otherwise appear many times.
         all.dedup_by(|a, b| a.span == b.span && (a.span.end > a.span.start || a.message == b.message));
         all.into_iter().take(MOST).map(|one| self.locate(one)).collect()
     }
@@ -253,7 +251,7 @@ fn distance(a: &[char], b: &[char]) -> usize {
     last[b.len()]
 }
 
-/// What to write instead of a word that is not among `names`: the nearest, or one of them all.
+/// The replacement for a word that is not among `names`: the nearest name, or else the list of all names.
 pub fn suggestion<'a>(word: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match meant(word, names.clone()) {
         Some(near) => format!("did you mean \"{near}\"?"),

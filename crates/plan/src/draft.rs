@@ -28,7 +28,8 @@ pub(super) struct Draft {
     pub(super) expected: Vec<Expected>,
     /// Variants of the quick form.
     pub(super) quick_variants: Option<Vec<usize>>,
-    /// Rule files by the names that the plan has for them: where it names them first, and their text or why there is none.
+    /// Rule files by their names in the plan: the first place that names each file, and its text or the reason why it could not
+    /// be read.
     pub(super) files: BTreeMap<String, (Span, Result<String, String>)>,
 }
 
@@ -44,7 +45,7 @@ pub(super) struct VariantDraft {
 }
 
 impl Draft {
-    /// Resolves what a tree's names refer to.
+    /// Resolves the names of a tree.
     pub(super) fn new(tree: Tree, problems: &mut Vec<Diagnostic>) -> Draft {
         let systems = match systems(tree.table("lab")) {
             empty if empty.is_empty() => vec![System::Linux],
@@ -107,7 +108,7 @@ impl Draft {
         }
     }
 
-    /// A variant by its name. That there is none is a fault.
+    /// The variant of this name. An unknown name is a fault.
     pub(super) fn variant(&self, name: &str, span: Span, problems: &mut Vec<Diagnostic>) -> Option<usize> {
         let names = || self.variants.iter().map(|v| v.name.as_str());
         let found = names().position(|n| n == name);

@@ -75,7 +75,8 @@ fn active(draft: &Draft, system: System, quick: bool) -> Vec<usize> {
     (0..draft.variants.len()).filter(is_active).collect()
 }
 
-/// Everything that applies to a variant on a system: what it is from first, then its own, then its section for the system.
+/// Everything that applies to a variant on a system: first the variants that it extends, then its own settings, then its section
+/// for the system.
 pub(super) fn resolved(draft: &Draft, variant: usize, system: System) -> Tree {
     let mut chain = vec![variant];
     while let Some(parent) = draft.variants[*chain.last().expect("begins with one")].parent {
@@ -211,7 +212,7 @@ impl<'d> Build<'d> {
         })
     }
 
-    /// The lane of these settings, which may be there already. `requires`: what the variant says that it needs.
+    /// The lane of these settings; it may already exist. `requires`: the requirements that the variant names.
     fn lane(
         &mut self,
         variant: &str,
@@ -239,7 +240,7 @@ impl<'d> Build<'d> {
         self.lanes.len() - 1
     }
 
-    /// The group of lanes that agree on what is shared.
+    /// The group of lanes that agree on the shared settings.
     fn group(&mut self, shared: needs::Shared) -> usize {
         match self.groups.iter().position(|group| group.agrees(&shared)) {
             Some(group) => {
@@ -254,7 +255,7 @@ impl<'d> Build<'d> {
         }
     }
 
-    /// The cell that shows what the tester does without a DUT, with these frames on as many CPUs.
+    /// The cell that measures the tester without a DUT, with these frames on as many CPUs.
     fn ceiling(&mut self, kind: usize, cpus: Option<Cpus>, levels: &Levels) -> usize {
         let key = (kind, cpus);
         if let Some(&cell) = self.ceilings.get(&key) {
@@ -262,7 +263,7 @@ impl<'d> Build<'d> {
         }
         let settings = Settings { dut: Dut::TesterBaseline, cpus, ..Settings::default() };
         let lane = self.lane(TESTER_BASELINE, settings, None, None);
-        // Only what the frames and the CPUs depend on is part of it.
+        // Only levels that change the frames or the CPUs are part of it.
         let matters = |(factor, _): &&(usize, usize)| {
             let paths = self.draft.factors[*factor].sets.iter();
             paths

@@ -11,7 +11,7 @@ pub(super) struct Field {
     pub(super) traffic: bool,
     /// The keys that lead to it, without `traffic`.
     pub(super) keys: Vec<String>,
-    /// What it takes.
+    /// Kind of its value.
     pub(super) kind: &'static Kind,
 }
 
@@ -62,7 +62,7 @@ fn unknown(path: &str, all: &[(String, &Kind)]) -> Diagnostic {
     Diagnostic::new(format!("there is no field '{shown}' for a factor to set")).remedy(help)
 }
 
-/// All paths with what they take; an open one, whose last part is the author's, ends in a dot.
+/// All paths with their kinds. A path that ends in a dot takes any last part.
 pub(super) fn all() -> Vec<(String, &'static Kind)> {
     let mut paths = Vec::new();
     collect(&TRAFFIC, "traffic.", &mut paths);

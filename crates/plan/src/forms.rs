@@ -1,5 +1,5 @@
-//! Texts with an inner form: quantities with their units, which are never left out, addresses, CPU numbers. Each form says how it is
-//! read, what messages call for, and how the JSON Schema has it.
+//! Texts with an inner form: quantities with mandatory units, addresses, CPU numbers. Each form has its parser, the words of its
+//! messages, and its JSON Schema.
 
 use super::diagnostic::{Diagnostic, listed, meant};
 use super::lab::{HostAddress, Ssh, is_interface};
@@ -16,19 +16,19 @@ use std::str::FromStr;
 /// A form of texts.
 #[derive(Debug)]
 pub(crate) struct Form {
-    /// What messages call for, with an example: follows "write".
+    /// The expected form for messages, with an example: follows "write".
     pub(crate) wants: &'static str,
     /// The units of a quantity, for a number that has none.
     pub(crate) units: &'static [&'static str],
     /// The JSON Schema's pattern, and an example of it.
     pub(crate) pattern: &'static str,
     pub(crate) example: &'static str,
-    /// Reads a text. Where the diagnostic has no remedy, it is to write what is wanted.
+    /// Reads a text. The default remedy of its diagnostics is to write the expected form.
     read: fn(&str) -> Result<Json, Diagnostic>,
 }
 
 impl Form {
-    /// Reads a text into what a record keeps of it.
+    /// Reads a text into its form in records.
     pub(crate) fn read(&self, text: &str) -> Result<Json, Diagnostic> {
         (self.read)(text).map_err(|wrong| match wrong.remedy {
             Some(_) => wrong,
@@ -220,7 +220,7 @@ pub(crate) static SSH: Form = Form {
     },
 };
 
-/// A unit: its name, how many of the smallest it is, and what people write for it.
+/// A unit: its name, its size in the smallest unit, and its spellings.
 type Unit = (&'static str, f64, &'static [&'static str]);
 
 const DURATIONS: [Unit; 6] = [
@@ -232,7 +232,7 @@ const DURATIONS: [Unit; 6] = [
     ("h", 3600e9, &["hr", "hrs", "hour", "hours"]),
 ];
 
-/// What a serializer that cannot fail has made.
+/// The output of a serializer that cannot fail.
 fn kept(json: serde_json::Result<Json>) -> Json {
     json.unwrap_or_default()
 }

@@ -1,6 +1,7 @@
-//! The grammar of plans, and of lab files: tables of keys, each with the kind of value that it takes and what it means.
+//! The grammar of plans and of lab files: tables of keys, each with the kind of its value and its meaning.
 //!
-//! Reader, JSON Schema and the paths that factors may set all come from the same tables ([`super::keys`]), so that they cannot differ.
+//! Reader, JSON Schema and the paths that factors may set all come from the same tables ([`super::keys`]), so that they cannot
+//! differ.
 
 use super::diagnostic::{Diagnostic, listed, meant};
 use super::forms::{self, Form};
@@ -14,7 +15,7 @@ pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) required: bool,
-    /// What it means, for people and for editors.
+    /// Description for people and for editors.
     pub(crate) about: &'static str,
 }
 
@@ -35,7 +36,7 @@ impl Key {
 /// A table of keys.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// What messages call it: `a variant`.
+    /// Its name in messages: `a variant`.
     pub(crate) what: &'static str,
     /// Its keys, in groups that several tables may share.
     pub(crate) keys: &'static [&'static [Key]],
@@ -54,7 +55,7 @@ impl Table {
 /// Words, each with its meaning.
 pub(crate) type Words = &'static [(&'static str, &'static str)];
 
-/// What a key takes.
+/// The kind of value of a key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     /// Text of any number of lines, which may have placeholders.
@@ -89,7 +90,7 @@ pub(crate) enum Kind {
     Table(&'static Table),
     /// Several tables, `[[...]]`.
     Tables(&'static Table),
-    /// A table whose names are the author's; the text says what they name.
+    /// A table whose names the author chooses; the text describes these names.
     Named(&'static Kind, &'static str),
 }
 
@@ -104,7 +105,7 @@ impl Kind {
         Kind::Within(&forms::DURATION, least, most)
     }
 
-    /// What is wanted, with an example: follows "write".
+    /// The expected value, with an example: follows "write".
     pub(crate) fn wants(&self) -> String {
         match self {
             Kind::Text => "a text in quotes".into(),
@@ -126,10 +127,10 @@ impl Kind {
         }
     }
 
-    /// Reads a scalar as it stands in the file into what a record keeps of it.
+    /// Reads a scalar of the file into its form in records.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the scalar.
     pub(crate) fn read(&self, raw: &Json) -> Result<Json, Diagnostic> {
         match (self, raw) {
             (Kind::Text, Json::String(text)) => forms::placeholders_known(text).map(|()| raw.clone()),

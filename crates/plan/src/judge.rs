@@ -1,10 +1,10 @@
-//! Whether what was measured is what the author expected.
+//! Whether a measurement meets an expectation of the author.
 
 use super::campaign::Claim;
 use linerate_stats::Estimate;
 use serde::{Deserialize, Serialize};
 
-/// What an estimate says of a claim.
+/// The judgement of an estimate about a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judgement {
@@ -12,7 +12,7 @@ pub enum Judgement {
     Met,
     /// It is not so.
     Missed,
-    /// The interval reaches over the border, or there is none.
+    /// The interval reaches over the border, or there is no interval.
     Undecided,
 }
 

@@ -185,7 +185,7 @@ static COLLECT: Table = Table {
     ]],
 };
 
-/// What `collect.what` can name, with its meaning.
+/// Names for `collect.what`, with their meanings.
 pub static COLLECTORS: [(&str, &str); 4] = [
     ("cpus", "how busy each CPU was"),
     ("latency", "how long stamped frames took"),

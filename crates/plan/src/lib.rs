@@ -1,8 +1,8 @@
 //! Plans: experiments as files that a person can read aloud.
 //!
-//! A plan is read in steps: [`reader`] finds faults of form against the tables of [`keys`], [`draft`] resolves names, [`expand`] and
-//! [`checks`] multiply everything out for each operating system and form, and find what cannot be. What comes out is a
-//! [`campaign::Campaign`], which an executor needs nothing else for. docs/plans.md has the format.
+//! A plan is read in steps: [`reader`] finds faults of form against the tables of [`keys`], [`draft`] resolves names, [`expand`]
+//! and [`checks`] combine all levels for each operating system and form, and find impossible plans. The result is a
+//! [`campaign::Campaign`], which has everything that an executor needs. docs/plans.md has the format.
 #![forbid(unsafe_code)]
 
 pub mod backend;
@@ -66,7 +66,7 @@ const LEAST_BLOCKS: u64 = 6;
 pub struct Plan {
     title: String,
     systems: Vec<System>,
-    /// For each system its full form, and then its quick form where there is one.
+    /// For each system its full form, and then its quick form, if it has one.
     campaigns: Vec<Campaign>,
     remarks: Vec<Diagnostic>,
 }
@@ -80,10 +80,10 @@ impl Plan {
         Self::read_with(bytes, &mut |_| Err("this plan has no folder that a rule file could be in".into()))
     }
 
-    /// Reads a plan; `files` gives the text of a rule file that it names, or says why there is none.
+    /// Reads a plan; `files` gives the text of a rule file that it names, or the reason why there is no text.
     ///
     /// # Errors
-    /// Everything that is wrong with it, in the order of the text.
+    /// All faults, in the order of the text.
     pub fn read_with(
         bytes: &[u8],
         files: &mut dyn FnMut(&str) -> Result<String, String>,
@@ -111,7 +111,6 @@ impl Plan {
         Ok(Plan { title, systems: draft.systems, campaigns, remarks: lines.locate_all(remarks) })
     }
 
-    /// What it is called.
     pub fn title(&self) -> &str {
         &self.title
     }
@@ -121,7 +120,7 @@ impl Plan {
         &self.systems
     }
 
-    /// What is no fault, but should be known.
+    /// Remarks: facts that are no faults.
     pub fn remarks(&self) -> &[Diagnostic] {
         &self.remarks
     }
@@ -131,13 +130,14 @@ impl Plan {
         self.campaigns.iter().any(|campaign| campaign.quick)
     }
 
-    /// What becomes of it on a system, in the full or the quick form; `None` where it is not for that system, or has no quick form.
+    /// The campaign for a system, in the full or the quick form; `None` if the plan does not cover that system, or has no quick
+    /// form.
     pub fn campaign(&self, system: System, quick: bool) -> Option<&Campaign> {
         self.campaigns.iter().find(|campaign| campaign.system == system && campaign.quick == quick)
     }
 }
 
-/// The text of a file of `what` kind; `shorter` says how it can be made shorter.
+/// The text of a file. `what` is its kind; `shorter` is the remedy for a file that is too long.
 pub fn text<'b>(bytes: &'b [u8], what: &str, shorter: &str) -> Result<&'b str, Diagnostic> {
     if bytes.len() > MOST_BYTES {
         let message = format!("{what} has at most {MOST_BYTES} bytes, and this file has more");
@@ -146,7 +146,7 @@ pub fn text<'b>(bytes: &'b [u8], what: &str, shorter: &str) -> Result<&'b str, D
     diagnostic::utf8(bytes)
 }
 
-/// What was guessed of rule files, and that they count nothing.
+/// Remarks about guesses in rule files, and about their missing counters.
 fn rule_files(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) {
     let lanes = campaigns.iter().filter(|campaign| !campaign.quick).flat_map(|full| &full.lanes);
     for file in lanes.filter_map(|lane| lane.settings.rule_file.as_ref()) {
@@ -167,7 +167,7 @@ fn campaigns(draft: &Draft, lines: &Lines<'_>, problems: &mut Vec<Diagnostic>) -
     all.filter_map(|(system, quick)| expand::expand(draft, system, quick, lines, problems)).collect()
 }
 
-/// Expectations that are about no cells, whatever the form and the system.
+/// Expectations that select no cells in any form or system.
 fn unjudged(draft: &Draft, campaigns: &[Campaign], problems: &mut Vec<Diagnostic>) {
     for (at, expected) in draft.expected.iter().enumerate() {
         if campaigns.iter().all(|campaign| campaign.expectations[at].pairs.is_empty()) {

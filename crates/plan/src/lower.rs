@@ -1,5 +1,5 @@
-//! From trees to the types of [`super::settings`] and [`super::campaign`]. The keys of a plan are those of the types, or other names of
-//! them, so that serde does it; what is absent has its default.
+//! From trees to the types of [`super::settings`] and [`super::campaign`]. The keys of a plan are the names or aliases of fields,
+//! so that serde does it; absent keys have their defaults.
 
 use super::campaign::{Collect, Kind, Lab, Requirement, Trials};
 use super::settings::{Mode, Settings};
@@ -10,12 +10,12 @@ use linerate_wire::{Family, FrameMix, FrameSpec, MacAddr, Transport};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json, json};
 
-/// A type out of a table of its keys; its default where one of them is broken, which has been told.
+/// A type from a table of its keys. If a key is broken, which is already reported, the default.
 fn typed<T: DeserializeOwned + Default>(table: Map<String, Json>) -> T {
     serde_json::from_value(Json::Object(table)).unwrap_or_default()
 }
 
-/// What a variant sets, from the tree of everything that applies to it. Its rule file is read where the checks are.
+/// The settings of a variant, from the tree of everything that applies to it. The checks read its rule file.
 pub(super) fn settings(tree: &Tree) -> Settings {
     let mut table = tree.json();
     table.remove("rules");
@@ -27,7 +27,7 @@ pub(super) fn settings(tree: &Tree) -> Settings {
     Settings { rules, ..typed(table) }
 }
 
-/// What is set at one interface: at both, and then at this one.
+/// Settings of one interface: those of both, then its own.
 fn interface(both: &Tree, end: &str) -> Json {
     let mut all = both.clone();
     all.entries.retain(|e| e.key != "in" && e.key != "out");
@@ -110,7 +110,7 @@ pub(super) fn trials(tree: &Tree, quick: bool) -> Trials {
     typed(table)
 }
 
-/// What is collected.
+/// The `collect` table, or its default.
 pub(super) fn collect(tree: &Tree) -> Collect {
     match tree.table("collect") {
         Some(collect) => typed(collect.json()),
@@ -118,7 +118,7 @@ pub(super) fn collect(tree: &Tree) -> Collect {
     }
 }
 
-/// What a table `requires` names.
+/// The requirements of a table `requires`.
 pub(super) fn requirements(tree: Option<&Tree>) -> Vec<Requirement> {
     let Some(tree) = tree else { return Vec::new() };
     let named = |key: &str, of: fn(String) -> Requirement| tree.words(key).into_iter().map(of);

@@ -2,13 +2,13 @@
 
 use proptest::prelude::*;
 
-/// Where, what, and with which byte.
+/// Position, kind of edit, and byte.
 type Edits = Vec<(prop::sample::Index, u8, u8)>;
 
 /// Bytes that mean something to TOML.
 pub const OF_TOML: &[u8] = b"\"[]{}=.,-_#\n 0159";
 
-/// Up to so many edits.
+/// At most this number of edits.
 pub fn edits(most: usize) -> impl Strategy<Value = Edits> {
     prop::collection::vec((any::<prop::sample::Index>(), 0u8..4, any::<u8>()), 0..=most)
 }

@@ -11,7 +11,7 @@ pub trait Named: DeserializeOwned + Copy + PartialEq {
     /// The names of all values, in the order of the enum.
     fn names() -> &'static [&'static str] {
         let mut names: &[&str] = &[];
-        // It asks for its names, and is told no value.
+        // The derived code passes its names to `Asked`, which returns no value.
         let _ = Self::deserialize(Asked(&mut names));
         names
     }
@@ -35,7 +35,7 @@ pub trait Named: DeserializeOwned + Copy + PartialEq {
     /// The value of a name that a user gave.
     ///
     /// # Errors
-    /// No value of `what` has it.
+    /// No value of `what` has this name.
     fn parse_name(name: &str, what: &str) -> Result<Self, String> {
         let names = || Self::names().iter().copied();
         Self::of_name(name).ok_or_else(|| format!("'{name}' is not {what}: {}", suggestion(name, names())))

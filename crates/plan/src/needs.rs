@@ -1,4 +1,4 @@
-//! What a configuration needs, and what of it reaches beyond a network namespace: both follow from the settings.
+//! Requirements of a configuration, and its settings that reach beyond a network namespace: both follow from the settings.
 
 use super::campaign::Requirement;
 use super::settings::{Cpus, Dut, Feature, Settings};
@@ -29,24 +29,24 @@ pub fn is_namespaced(sysctl: &str) -> bool {
     dotted.starts_with("net.") && !HOST_WIDE.contains(&dotted.as_str()) && !dotted.starts_with("net.bpf")
 }
 
-/// What lanes of one group must agree on.
+/// Settings on which lanes of one group must agree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shared {
     /// Settings of the whole host, or those that take effect at boot.
     pub settings: Vec<String>,
-    /// What connection tracking's hash is like, which all namespaces share; none where nothing is tracked, and it does not matter.
+    /// The size of connection tracking's hash, which all namespaces share; `None` if nothing is tracked and any size suits.
     pub hash: Option<String>,
 }
 
 impl Shared {
-    /// Whether both can be had at once.
+    /// Whether both are possible at once.
     pub fn agrees(&self, other: &Shared) -> bool {
         let hash = self.hash.as_ref().zip(other.hash.as_ref()).is_none_or(|(a, b)| a == b);
         self.settings == other.settings && hash
     }
 }
 
-/// What of the settings all namespaces of a host share. Two lanes that differ in it cannot stand side by side. Limits that are
+/// The settings that all namespaces of a host share. Two lanes that differ in them cannot stand side by side. Limits that are
 /// raised (of states, of steered flows) are not among them: the largest suits all.
 pub(super) fn host_wide(settings: &Settings) -> Shared {
     let host = settings.sysctls.iter().filter(|(name, _)| !is_namespaced(name));
@@ -65,7 +65,7 @@ pub(super) fn host_wide(settings: &Settings) -> Shared {
 /// memory; nf_conntrack_init_start in net/netfilter/nf_conntrack_core.c).
 const FEW_STATES: u64 = 10_000;
 
-/// What of the settings takes effect at boot. Lanes that differ in it have a reboot between them.
+/// The settings that take effect at boot. Between lanes that differ in them, the host reboots.
 pub(super) fn of_boot(settings: &Settings) -> Shared {
     let mut all: Vec<String> = settings.boot.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let image = settings.image.as_ref();
@@ -76,7 +76,7 @@ pub(super) fn of_boot(settings: &Settings) -> Shared {
     Shared { settings: all, hash: None }
 }
 
-/// What cannot be done without, on Linux; elsewhere the plan must name it, because nothing can be assumed.
+/// Requirements that follow from the settings on Linux. On other systems the plan must name them, because nothing can be assumed.
 pub(super) fn of_settings(settings: &Settings, linux: bool) -> Vec<Requirement> {
     let mut needs = BTreeSet::new();
     if let Some(Cpus::Count(n)) = settings.cpus {
@@ -88,7 +88,7 @@ pub(super) fn of_settings(settings: &Settings, linux: bool) -> Vec<Requirement> 
     }
     let written = settings.rules.iter().flat_map(RuleSet::loads).map(|load| load.program);
     let programs = written.chain(settings.rule_file.as_ref().map(|file| file.program().0));
-    // A script is read by the shell, and ipfw is what it starts.
+    // The shell reads a script, but the script runs ipfw.
     needs.extend(programs.map(|p| Requirement::Tool(if p == "sh" { "ipfw" } else { p }.into())));
     needs.into_iter().collect()
 }

@@ -1,6 +1,6 @@
-//! Names in braces that stand for what only the lab knows: `{in}` is the interface towards the generator.
+//! Names in braces that stand for facts of the lab: `{in}` is the interface towards the generator.
 
-/// The placeholders, with what they stand for.
+/// The placeholders, with their meanings.
 pub const PLACEHOLDERS: [(&str, &str); 6] = [
     ("in", "the interface towards the generator: ix0"),
     ("in.driver", "its driver: ix"),
@@ -48,7 +48,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// The first name in braces that is none, with its braces.
+/// The first unknown name in braces, with its braces.
 pub fn unknown(text: &str) -> Option<String> {
     let known = |name: &str| PLACEHOLDERS.iter().any(|(n, _)| *n == name);
     pieces(text).into_iter().find_map(|piece| match piece {
@@ -57,7 +57,7 @@ pub fn unknown(text: &str) -> Option<String> {
     })
 }
 
-/// Fills placeholders in: `inside` and `outside` are the names of the interfaces. Names that are none stay as they are.
+/// Fills placeholders in: `inside` and `outside` are the names of the interfaces. Unknown names stay as they are.
 ///
 /// ```
 /// # use linerate_plan::placeholders::fill;

@@ -1,4 +1,5 @@
-//! From TOML to a tree of typed values: every fault of form is found, and what is right is kept, so that the rest can be checked too.
+//! From TOML to a tree of typed values. It finds every fault of form and keeps all valid entries, so that later checks can run
+//! too.
 
 use super::diagnostic::{Diagnostic, MOST, Span, listed, meant};
 use super::grammar::{Key, Kind, Table};
@@ -14,7 +15,7 @@ const MOST_ENTRIES: usize = 1000;
 pub(crate) fn read(text: &str, root: &'static Table) -> (Tree, Vec<Diagnostic>) {
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
-        // What follows a syntax error may have been understood wrongly: only syntax is told.
+        // Text behind a syntax error may be misread: report only syntax errors.
         return (Tree::default(), errors.iter().take(MOST).map(|e| syntax(e, text.len())).collect());
     }
     let mut reader = Reader { root, problems: Vec::new() };
@@ -54,7 +55,7 @@ impl Reader {
         }
     }
 
-    /// A table of known keys. `path` are the keys that lead to it; `at` is where it stands, for what is missing in it.
+    /// A table of known keys. `path`: the keys that lead to it. `at`: its place, for faults about missing keys.
     fn table(&mut self, table: &DeTable<'_>, grammar: &'static Table, path: &[&str], at: Span) -> Tree {
         let mut tree = Tree::default();
         for (name, value) in in_order(table) {

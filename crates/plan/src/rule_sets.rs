@@ -6,10 +6,10 @@ use crate::rules::{EntryKind, Families, Kind, RuleSet};
 use linerate_wire::Family;
 
 impl RuleSet {
-    /// The rule set for a system. `families`: the IP versions of the traffic, which rules and tables are made for; `outside`: the
-    /// interface towards the receiver, which address translation goes by (the embedded lab's where there is none).
+    /// The rule set for a system. `families`: the IP versions of the traffic, for rules and tables; `outside`: the interface
+    /// towards the receiver, for address translation (default: the embedded lab's).
     pub fn for_frames(&self, system: System, families: &[Family], outside: Option<&str>) -> RuleSet {
-        // Networks would be intervals to nft, in a tree: what is to be measured is a hash of so many entries.
+        // nft would store networks as intervals in a tree; this measures a hash of this many entries.
         let in_hash = self.firewall.is_linux() && self.table.is_some();
         RuleSet {
             firewall: self.firewall.on(system),

@@ -1,4 +1,4 @@
-//! What a variant sets on the device under test, fully resolved: nothing is inherited any more, and only one operating system is meant.
+//! Settings of a variant on the device under test, fully resolved: without inheritance, and for a single operating system.
 
 use crate::lab::HostAddress;
 use crate::names::Named;
@@ -59,7 +59,7 @@ impl fmt::Display for System {
     }
 }
 
-/// What stands between the generator and the receiver.
+/// The device between the generator and the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dut {
@@ -92,7 +92,7 @@ pub enum Dut {
     KnownDelay(u64),
 }
 
-/// The kinds of DUT, with what they are.
+/// The kinds of DUT, with descriptions.
 pub(crate) const DUTS: [(&str, &str); 13] = [
     ("tester-baseline", "nothing: the tester alone"),
     ("forwarding", "the kernel's routing"),
@@ -209,7 +209,7 @@ impl Feature {
     }
 }
 
-/// What is set at one end of the device under test. What is not named stays as it is.
+/// Settings of one end of the device under test. Absent settings stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Interface {
@@ -295,7 +295,6 @@ impl<T> Default for More<T> {
 }
 
 impl<T> More<T> {
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.count.is_none() && self.explicit.is_empty()
     }
@@ -360,7 +359,7 @@ pub struct File {
 pub struct Image {
     /// The file, on the machine that linerate runs on; relative to the plan's folder.
     pub file: String,
-    /// A line for the system's shell that installs what it reads.
+    /// A line for the system's shell that installs the image from its standard input.
     pub install: String,
     /// The line that puts the old one back, for the next boot.
     pub undo: String,
@@ -374,7 +373,7 @@ pub struct Command {
     /// The line that undoes it; `None` where a reboot does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,
-    /// How long each of the two may take, in nanoseconds; the lab's usual time where nothing is said.
+    /// Time limit of each of the two, in nanoseconds; `None` for the lab's usual limit.
     #[serde(default, alias = "within", skip_serializing_if = "Option::is_none")]
     pub within_ns: Option<u64>,
 }
@@ -385,7 +384,7 @@ pub struct Command {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
-    /// What it is.
+    /// Kind of DUT.
     pub dut: Dut,
     /// The CPUs that forward; the lab's own choice where none are named.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -396,7 +395,7 @@ pub struct Settings {
     /// Settings that take effect at boot: loader tunables on FreeBSD, the kernel's command line on Linux.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub boot: BTreeMap<String, String>,
-    /// The image that is booted; the host's own where there is none.
+    /// The image to boot; `None` for the host's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
     /// The interface towards the generator.
@@ -409,7 +408,7 @@ pub struct Settings {
     /// Neighbours that no frame is sent to, and those by hand.
     #[serde(skip_serializing_if = "More::is_empty")]
     pub neighbours: More<Neighbour>,
-    /// The firewall; none where there is none.
+    /// The firewall, if the variant has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<RuleSet>,
     /// A rule file of the author's own, in place of `rules`.
@@ -430,7 +429,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The command that makes its firewall forget its states and keep its rules; `None` where there is none.
+    /// The command that deletes the firewall's states and keeps its rules; `None` without such a command.
     pub fn forget(&self) -> Option<&'static str> {
         let of_file = self.rule_file.as_ref().map(|file| file.firewall);
         self.rules.as_ref().map(|rules| rules.firewall).or(of_file)?.forget()
@@ -447,7 +446,7 @@ impl Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Closed loop: all on the generator's CPU, the offered load is what the DUT takes. Cost per frame, precisely.
+    /// Closed loop: all on the generator's CPU, so that the DUT sets the offered load. Cost per frame, precisely.
     Inline,
     /// Open loop: the DUT has CPUs of its own. Loss, overload, latency.
     Threaded,

@@ -1,4 +1,4 @@
-//! Plans as a whole: what becomes of good ones, and what is said of bad ones.
+//! Plans as a whole: results of good ones, and messages about bad ones.
 
 mod faults;
 mod hostile;

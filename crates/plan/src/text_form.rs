@@ -1,4 +1,4 @@
-//! Values of the wire crate as they are written in records: in the words that their readers understand.
+//! Values of the wire crate in the form of records: words for people.
 
 pub use linerate_wire::text::{deserialize, serialize};
 
@@ -29,7 +29,7 @@ pub mod size {
     }
 }
 
-/// Rates, exactly: what is shown to people is rounded.
+/// Exact rates; rates for people are rounded.
 pub mod rate {
     use crate::units::Rate;
     use serde::{Deserializer, Serializer};

@@ -8,7 +8,7 @@ use serde::Serialize;
 const MS: u64 = 1_000_000;
 const S: u64 = 1000 * MS;
 
-/// What a trial of the embedded lab takes beyond its load: start, stop, drain, reading. Measured on a 2-CPU virtual machine.
+/// Time of a trial in the embedded lab beyond its load: start, stop, drain, reading. Measured on a 2-CPU virtual machine.
 const SLICE_OVERHEAD: u64 = 45 * MS;
 /// The same in a real lab: links that bounce when netmap opens them, waiting for the first frame, fetching results.
 const TRIAL_OVERHEAD: u64 = 15 * S;
@@ -48,7 +48,7 @@ pub struct Timetable {
     pub block_ns: u64,
     /// Blocks that will be run at most.
     pub blocks: u64,
-    /// What bounds them.
+    /// The limit that bounds the blocks.
     pub bound: Bound,
     /// Trials of all cells.
     pub trials: u64,

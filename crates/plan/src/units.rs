@@ -56,7 +56,7 @@ pub enum Rate {
     LineShare(f64),
 }
 
-/// Frames/s that one generator thread can be asked for: more than any machine delivers, and what its arithmetic carries.
+/// Most frames/s for one generator thread: more than any machine delivers, and within the range of its arithmetic.
 pub const MOST_PER_THREAD: f64 = 150e6;
 
 impl Rate {

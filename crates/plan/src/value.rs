@@ -1,4 +1,4 @@
-//! What a plan or lab file says, after it was read: values in the form that records keep of them, which still know where they stand.
+//! Values of a plan or lab file after reading: in the form of records, each with its place.
 
 use super::diagnostic::Span;
 use serde::de::DeserializeOwned;
@@ -18,9 +18,9 @@ pub(crate) fn label(scalar: &Json) -> String {
 /// A value of a [`super::grammar::Kind`].
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
-    /// What is written as one value, CPU numbers and frame lengths too.
+    /// A single value, CPU numbers and frame lengths too.
     Scalar(Json),
-    /// Something that is wrong, which has been told: it is there, and must not be missed as well.
+    /// A faulty value whose fault is already reported. It exists, so that it is not reported as missing too.
     Broken,
     List(Vec<Node>),
     Table(Tree),
@@ -52,7 +52,7 @@ impl Node {
         }
     }
 
-    /// The value without its places. Nothing is left of what is broken, and of tables without entries.
+    /// The value without its places. Broken values and tables without entries are left out.
     fn json(&self) -> Option<Json> {
         match &self.value {
             Value::Scalar(json) => Some(json.clone()),
@@ -77,7 +77,7 @@ pub(crate) struct Tree {
     pub(crate) entries: Vec<Entry>,
 }
 
-/// What becomes of a list when another is laid over it.
+/// Effect on a list of a second list laid over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lists {
     /// Both, without repetitions.
@@ -136,7 +136,7 @@ impl Tree {
         self.entries.iter().filter_map(|e| Some((e.key.clone(), e.node.json()?))).collect()
     }
 
-    /// Lays another tree over this one: what that says, wins.
+    /// Lays another tree over this one. Values of the other tree win.
     pub(crate) fn overlay(&mut self, over: &Tree, lists: Lists) {
         let places: HashMap<String, usize> =
             self.entries.iter().enumerate().map(|(at, e)| (e.key.clone(), at)).collect();

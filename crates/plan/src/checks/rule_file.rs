@@ -9,10 +9,10 @@ use crate::rules::own::{Meaning, RuleFile};
 use crate::value::Tree;
 use std::collections::BTreeMap;
 
-/// What only a rule set that linerate writes has.
+/// Keys that apply only to a rule set that linerate writes.
 const OF_WRITTEN: [&str; 6] = ["filter", "before", "table", "states", "hash", "optimize"];
 
-/// The rule file of a cell, where it has one.
+/// The rule file of a cell, if it has one.
 pub(in super::super) fn rule_file(place: &Place<'_>, tree: &Tree) -> Result<Option<RuleFile>, Diagnostic> {
     let Some(rules) = tree.table("rules").filter(|rules| rules.text("filter") != Some("none")) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Whether what a variant sets can be: on this system, in this lab, together.
+//! Whether the settings of a variant are possible: on this system, in this lab, together.
 
 use super::Place;
 use crate::diagnostic::{Diagnostic, Problems, Span, listed};
@@ -246,14 +246,14 @@ fn interface(place: &Place<'_>, tree: &Tree, problems: &mut Vec<Diagnostic>) {
     }
 }
 
-/// What is set at both interfaces, and at each of them.
+/// The table for both interfaces, and the table of each.
 fn interfaces(tree: &Tree) -> impl Iterator<Item = &Tree> {
     let both = tree.table("interface");
     let ends = ["in", "out"].into_iter().filter_map(move |end| both?.table(end));
     both.into_iter().chain(ends)
 }
 
-/// What the virtual links of the embedded lab do not have.
+/// Faults for features that the virtual links of the embedded lab lack.
 fn veth(tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let threads = |table: &Tree| table.read("threaded-napi") == Some(true);
     for table in interfaces(tree) {
@@ -289,7 +289,7 @@ fn image(tree: &Tree, problems: &mut Vec<Diagnostic>) {
     }
 }
 
-/// What takes effect at boot (`key`: settings, or an image) needs reboots.
+/// Settings that take effect at boot (`key`: settings, or an image) need reboots.
 fn boot(place: &Place<'_>, tree: &Tree, key: &str, problems: &mut Vec<Diagnostic>) {
     let Some(entry) = tree.entry(key).filter(|_| tree.table(key).is_some_and(|t| !t.entries.is_empty()))
     else {

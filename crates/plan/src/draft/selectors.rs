@@ -1,4 +1,4 @@
-//! Expectations: which cells they are about, and what is claimed of them.
+//! Expectations: the cells that they select, and their claims.
 
 use super::{Draft, TESTER_BASELINE};
 use crate::campaign::Claim;
@@ -124,7 +124,7 @@ fn part(draft: &Draft, entry: &Entry, selector: &mut Selector, problems: &mut Ve
     false
 }
 
-/// What a claim needs, with an example of it, and what it may have.
+/// Required keys of a claim, each with an example, and its optional keys.
 type Parts = (&'static [(&'static str, &'static str)], &'static [&'static str]);
 
 fn claim(tree: &Tree, span: Span, problems: &mut Vec<Diagnostic>) -> Option<Claim> {

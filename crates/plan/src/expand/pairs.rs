@@ -1,4 +1,4 @@
-//! Which cells are compared with which: variants, levels, and what the author expects.
+//! Pairs of cells to compare: variants, levels, and the author's expectations.
 
 use super::Levels;
 use crate::campaign::{Campaign, Cell, Claim, Comparison, Expectation, Interest};

@@ -1,4 +1,4 @@
-//! The keys of a variant: what it is, and what it sets.
+//! The keys of a variant: its kind of DUT, and its settings.
 
 use super::super::forms::{ADDRESS, CPU_LIST, LENGTH, MAC, MEMORY, MODULE, NETWORK, TEMPLATE, VERSION};
 use super::super::grammar::{Key, Kind, Table};
@@ -12,7 +12,7 @@ const US: u64 = 1000;
 pub(in super::super) static VARIANT: Table =
     Table { what: "a variant", keys: &[&DESCRIPTION, &FIELDS, &SECTIONS] };
 
-/// What a variant, and each of its sections for an operating system, may set.
+/// Settings that are allowed in a variant and in each of its sections for an operating system.
 pub(in super::super) static SETTINGS: Table =
     Table { what: "the settings for one operating system", keys: &[&FIELDS] };
 

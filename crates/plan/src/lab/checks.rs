@@ -1,4 +1,4 @@
-//! What can be wrong with a lab although the form is right: roles that nobody has, cables that lead nowhere, addresses given twice.
+//! Faults that remain in a lab of correct form: missing roles, cables that lead nowhere, duplicate addresses.
 
 mod cabling;
 mod hosts;
@@ -41,7 +41,7 @@ impl<'a> HostTree<'a> {
     }
 }
 
-/// Finds what is wrong, and what should be known.
+/// Finds faults, and facts worth a remark.
 pub(super) fn check(tree: &Tree, problems: &mut Vec<Diagnostic>) {
     let Some(named) = tree.entry("hosts") else { return };
     let Some(table) = named.node.table() else { return };

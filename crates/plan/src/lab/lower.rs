@@ -27,7 +27,7 @@ fn host(entry: &Entry) -> Option<Host> {
     Some(host)
 }
 
-/// What a host's tree says it is for, each once.
+/// The roles of a host's tree, each once.
 pub(super) fn roles(host: &Tree) -> Vec<Role> {
     let named: Vec<Role> = host.words("role");
     Role::all().filter(|role| named.contains(role)).collect()

@@ -1,7 +1,8 @@
-//! Lab files: the hosts of a real lab, what each of them is for, how it is reached, and how it is cabled.
+//! Lab files: the hosts of a real lab, with their roles, addresses and cables.
 //!
-//! Read as plans are, by the same reader: [`keys`] lists every key once, [`lower`] makes types of what was read, and [`checks`] finds
-//! what cannot be. Nothing here reaches a host: what a file leaves out, the hosts are asked for. docs/lab-file.md has the format.
+//! They share the reader of plans: [`keys`] lists every key once, [`lower`] makes types of the tree, and [`checks`] finds
+//! impossible labs. Nothing here reaches a host: later steps ask the hosts for facts that the file leaves out. docs/lab-file.md
+//! has the format.
 
 mod checks;
 mod keys;
@@ -29,8 +30,8 @@ pub const EXAMPLE: &str = include_str!("example.toml");
 /// The same with a host for each of generator, DUT and receiver.
 pub const EXAMPLE_THREE_HOSTS: &str = include_str!("example-three-hosts.toml");
 
-/// The networks of the frames' addresses on the side of the generator, where a lab names none: the lower half of what RFC 2544
-/// (section C.2.2) and RFC 5180 (section 8) set aside for benchmarks.
+/// Default networks of the frames' addresses on the side of the generator: the lower half of the ranges that RFC 2544 (section
+/// C.2.2) and RFC 5180 (section 8) set aside for benchmarks.
 pub const SOURCE_NETWORKS: [&str; 2] = ["198.18.0.0/16", "2001:2::/49"];
 /// The networks of the frames' addresses on the side of the receiver, where a lab names none: the upper half.
 pub const DESTINATION_NETWORKS: [&str; 2] = ["198.19.0.0/16", "2001:2:0:8000::/49"];
@@ -38,11 +39,10 @@ pub const DESTINATION_NETWORKS: [&str; 2] = ["198.19.0.0/16", "2001:2:0:8000::/4
 /// A lab whose file has no faults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lab {
-    /// What it is called.
     pub title: Option<String>,
-    /// Whether its author says that it is isolated, as RFC 6815 asks for. Without that, nothing may be sent in it.
+    /// Whether the lab file declares the lab isolated, as RFC 6815 demands. Otherwise nothing may be sent in it.
     pub isolated: bool,
-    /// What 100 % of line rate is, in bit/s, where an interface does not say otherwise.
+    /// Speed in bit/s that is 100 % of line rate, unless an interface has its own.
     pub link_speed: Option<f64>,
     /// The hosts, in the order of the file.
     pub hosts: Vec<Host>,
@@ -72,7 +72,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// What is no fault, but should be known.
+    /// Remarks: facts that are no faults.
     pub fn remarks(&self) -> &[Diagnostic] {
         &self.remarks
     }
@@ -82,7 +82,7 @@ impl Lab {
         self.having(Role::Dut).next()
     }
 
-    /// The generators, of which there is one at least.
+    /// The generators, at least one.
     pub fn generators(&self) -> impl Iterator<Item = &Host> {
         self.having(Role::Generator)
     }
@@ -118,8 +118,8 @@ impl Lab {
         if said.is_empty() { default.to_vec() } else { said.iter().map(String::as_str).collect() }
     }
 
-    /// Where the DUT sends what is for the networks on one of its sides: what its interface says, or else the address at the other end
-    /// of the cable. `None` where neither is in the file.
+    /// Next hop of the DUT for the networks on one of its sides: the one that its interface names, or else the address at the
+    /// other end of the cable. `None` if the file has neither.
     pub fn next_hop(&self, end: End, family: Family) -> Option<IpAddr> {
         let is_it = |address: &IpAddr| address.is_ipv4() == (family == Family::V4);
         let said = self.dut()?.end(end)?.next_hops.iter().copied().find(is_it);

@@ -18,7 +18,7 @@ pub struct Ssh {
     pub port: Option<u16>,
 }
 
-/// What is wrong with a destination: an option of the program, or something else to a shell.
+/// The fault of a name that ssh would take for an option, or a shell for syntax.
 fn no_name(what: &str) -> Diagnostic {
     Diagnostic::new(format!("a {what} has letters, digits, '.', '-' and '_', and does not begin with '-'"))
 }

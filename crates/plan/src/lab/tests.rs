@@ -1,4 +1,4 @@
-//! Lab files as a whole: what becomes of good ones, and what is said of bad ones.
+//! Lab files as a whole: results of good ones, and messages about bad ones.
 
 use super::*;
 use crate::grammar::{Kind, Table};
@@ -36,7 +36,7 @@ fn faults_of(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The least lab with a piece of it replaced has one fault, which says this.
+/// The least lab with a piece of it replaced has one fault, with this text.
 #[track_caller]
 fn one(from: &str, to: &str, says: &str) {
     assert!(LEAST.contains(from), "{from}");

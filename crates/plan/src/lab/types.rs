@@ -1,4 +1,4 @@
-//! What a lab file says, typed.
+//! The types of a lab file.
 
 use super::Ssh;
 use crate::backend::Backend;
@@ -11,15 +11,15 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// What a host is for. One host may be several things.
+/// The role of a host. One host may have several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Sends the frames.
     Generator,
-    /// What is measured.
+    /// The device under test.
     Dut,
-    /// Counts what arrives.
+    /// Counts received frames.
     Receiver,
     /// The far end of the DUT's tunnels, between it and the receiver.
     Reference,
@@ -77,7 +77,7 @@ impl OperatingSystem {
         }
     }
 
-    /// The command that makes changes outlive a reboot, where its root is read-only.
+    /// The command that makes changes outlive a reboot, if its root is read-only.
     pub fn config_save(self) -> Option<&'static str> {
         matches!(self, OperatingSystem::Bsdrp).then_some("config save")
     }
@@ -90,17 +90,16 @@ pub struct Host {
     /// Its name in the file.
     #[serde(skip)]
     pub name: String,
-    /// What it is for.
     #[serde(skip)]
     pub roles: Vec<Role>,
     /// Where the ssh client connects to.
     #[serde(with = "text_form")]
     pub ssh: Ssh,
-    /// What it runs; it is asked where the file does not say.
+    /// Its operating system. If the file does not name it, the host is asked.
     pub system: Option<OperatingSystem>,
-    /// What sends or counts frames on it; found out where the file does not say: linerate where it is installed, else pkt-gen.
+    /// The backend that sends or counts frames on it. Default: linerate if the host has it, else pkt-gen.
     pub tool: Option<Backend>,
-    /// Whether what needs root is run by sudo.
+    /// Whether commands that need root run through sudo.
     #[serde(default)]
     pub sudo: bool,
     /// Interfaces that frames are sent from, towards the DUT.
@@ -119,13 +118,13 @@ pub struct Host {
     /// How it comes back after a reboot.
     #[serde(default)]
     pub boot: Boot,
-    /// A program of this machine, with its arguments, that turns its power off and on; empty where there is none.
+    /// A program of this machine, with its arguments, that turns the host's power off and on; empty without one.
     #[serde(default)]
     pub power_cycle: Vec<String>,
-    /// A program of this machine, with its arguments, that shows its console; empty where there is none.
+    /// A program of this machine, with its arguments, that shows the host's console; empty without one.
     #[serde(default)]
     pub console: Vec<String>,
-    /// The command that makes changes outlive a reboot, where its root is read-only.
+    /// The command that makes changes outlive a reboot, if its root is read-only.
     pub config_save: Option<String>,
 }
 
@@ -151,9 +150,9 @@ pub struct Interface {
     pub addresses: Vec<HostAddress>,
     /// The networks of the frames' addresses behind it.
     pub networks: Vec<String>,
-    /// Where what is for these networks is sent.
+    /// Next hops towards these networks.
     pub next_hops: Vec<IpAddr>,
-    /// What 100 % of its line rate is, in bit/s.
+    /// Speed in bit/s that is 100 % of its line rate.
     pub speed: Option<f64>,
     /// Whether netmap can open it; found out where the file does not say.
     pub netmap: Option<bool>,
@@ -173,7 +172,7 @@ pub fn is_interface(name: &str) -> bool {
 pub struct HostAddress {
     /// The address.
     pub address: IpAddr,
-    /// The length of its network, where it is known.
+    /// The length of its network, if known.
     pub length: Option<u8>,
 }
 
@@ -232,7 +231,7 @@ pub struct Boot {
     /// How long that may take, in nanoseconds.
     #[serde(rename = "timeout")]
     pub timeout_ns: u64,
-    /// What it must reach before it counts as back: routers forward nothing for a while after a boot.
+    /// Addresses that it must reach before it counts as back: routers forward nothing for a while after a boot.
     pub reaches: Vec<IpAddr>,
     /// The host that asks; the one that was rebooted where none is named.
     pub from: Option<String>,

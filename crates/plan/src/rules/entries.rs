@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// What rules and tables name.
+/// The kind of entries in rules and tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EntryKind {
@@ -21,7 +21,7 @@ pub enum EntryKind {
 pub struct Entries {
     /// How many, up to [`MAX_ENTRIES`](super::MAX_ENTRIES).
     pub count: u32,
-    /// Of what.
+    /// Kind of the entries.
     pub kind: EntryKind,
     /// Drawn at random with this seed; `None` counts up.
     pub seed: Option<u64>,
@@ -65,8 +65,8 @@ impl fmt::Display for Entry {
     }
 }
 
-/// IPv4 networks that no entry is in: what no packet comes from, the test networks, and the private networks, because a DUT is
-/// often reached through one of them and would lose its administrator.
+/// IPv4 networks without entries: sources that no packet has, the test networks, and the private networks, because a DUT is often
+/// reached through one of them and would lock its administrator out.
 const LEFT_OUT_V4: [(Ipv4Addr, u32); 9] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),

@@ -1,4 +1,4 @@
-//! Rule sets that cannot be: what is asked for contradicts itself, or the firewall has no such thing.
+//! Impossible rule sets: the options contradict each other, or the firewall lacks a feature.
 
 use super::{EntryKind, Families, Firewall, IpfwFormat, Kind, MAX_ENTRIES, MAX_RULES, MAX_STATES, RuleSet};
 use crate::diagnostic::Diagnostic;

@@ -18,7 +18,7 @@ pub(super) fn write(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     for entry in set.all_rules() {
         writeln!(out, "block in quick from {entry} to any")?;
     }
-    // The last rule that matches decides: where there are rules to get past, the archive ends the search.
+    // The last rule that matches decides: if there are rules before, the archive ends the search.
     out.write_all(match (set.kind, set.rules_before) {
         (Kind::Stateless, 0) => b"pass out all\npass in all\n",
         (Kind::Stateless, _) => b"pass out quick all\npass in quick all\n",

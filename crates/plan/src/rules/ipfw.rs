@@ -5,7 +5,7 @@ use std::io::{Result, Write};
 
 pub(super) fn write(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     let script = set.ipfw_format == IpfwFormat::Script;
-    // What a line begins with; and a table's name, which a shell must not take for a command of its own.
+    // Start of each line, and the table's name, escaped for the shell.
     let (start, table) = if script { ("${fwcmd} ", "table\\(1\\)") } else { ("", "table(1)") };
     if script {
         out.write_all(b"fwcmd=\"/sbin/ipfw\"\n# Flush out the list before we begin.\n")?;

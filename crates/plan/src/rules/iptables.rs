@@ -1,6 +1,6 @@
-//! What iptables-restore and ip6tables-restore read, and the ipsets of `ipset restore`.
+//! Input of iptables-restore and ip6tables-restore, and the ipsets of `ipset restore`.
 //!
-//! One text is for both: lines that begin with -4 or -6 are left out by the other one (iptables(8)).
+//! One text is for both: each program skips lines of the other, which begin with -4 or -6 (iptables(8)).
 
 use super::{EntryKind, Families, INSIDE_NETWORKS, Kind, LAB_OUTSIDE, RuleSet, TEST_NETWORKS};
 use std::io::{Result, Write};
@@ -8,7 +8,7 @@ use std::io::{Result, Write};
 /// The ipsets, of IPv4 and IPv6.
 const SETS: [&str; 2] = ["linerate4", "linerate6"];
 
-/// The IP versions asked for: which of IPv4 and IPv6, and what a line of it begins with.
+/// The IP versions of the set: index of IPv4 or IPv6, and the start of its lines.
 fn versions(set: &RuleSet) -> impl Iterator<Item = (usize, &'static str)> + Clone {
     let marks = if set.families() == Families::Both { ["-4 ", "-6 "] } else { ["", ""] };
     set.versions().map(move |version| (version, marks[version]))

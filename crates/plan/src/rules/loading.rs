@@ -1,4 +1,4 @@
-//! Which programs read a rule set, what the system must be set to for it, and what a reader should know.
+//! The programs that load a rule set, the system settings that it needs, and notes for a reader.
 
 use super::sizing::{
     IPFW_DEFAULT_BUCKETS, PF_DEFAULT_REQUEST, conntrack_buckets, ipfw_buckets, pf_hash, pf_hash_bytes,
@@ -41,7 +41,7 @@ impl FromStr for Part {
 /// A program that reads a part from its standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
-    /// What it reads.
+    /// The part that it loads.
     pub part: Part,
     /// Its name.
     pub program: &'static str,
@@ -68,8 +68,8 @@ impl Firewall {
 impl RuleSet {
     /// The programs that load it, in order.
     ///
-    /// nft, pfctl and each of the iptables put the new rules in place at once. ipfw first throws away what is there, and may then
-    /// let nothing pass: over a network, copy its set to the DUT and load it from the file there, or it cuts itself off.
+    /// nft, pfctl and each of the iptables replace the rules at once. ipfw first deletes the old rules, and may then let nothing
+    /// pass: over a network, copy its set to the DUT and load it from the file there, or the connection breaks.
     pub fn loads(&self) -> Vec<Load> {
         let versions = [(self.families().has_v4(), false), (self.families().has_v6(), true)];
         let versions = if self.firewall == Firewall::Iptables { &versions[..] } else { &[(true, false)] };
@@ -118,7 +118,7 @@ impl RuleSet {
         self.table.map(|entries| u64::from(entries) * self.versions().count() as u64)
     }
 
-    /// What someone should know who finds this text: what it is, how it is loaded, and what it needs.
+    /// Comments for a reader who finds this text: its content, the way to load it, and its needs.
     pub fn comments(&self, part: Part) -> Vec<String> {
         let mut lines = vec![format!("Written by linerate: {self}")];
         match part {
@@ -187,7 +187,7 @@ impl RuleSet {
     }
 }
 
-/// Lines of a configuration file, with what is set in these quotes.
+/// Lines of a configuration file, with values in these quotes.
 pub(super) fn write_settings(settings: &[(String, String)], quote: &str, out: &mut impl Write) -> Result<()> {
     settings.iter().try_for_each(|(name, value)| writeln!(out, "{name}={quote}{value}{quote}"))
 }

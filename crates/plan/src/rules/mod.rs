@@ -1,7 +1,7 @@
 //! Rule sets of firewalls, as text that their own tools read: pf, ipfw, IP Filter, iptables (with ipset), nftables.
 //!
-//! A [`RuleSet`] says what is wanted, [`RuleSet::write`] streams it, [`RuleSet::loads`] names the programs that read it. Sets of
-//! the BSD firewalls are byte for byte those of the netbenches archive (github.com/ocochard/netbenches) where it has them;
+//! A [`RuleSet`] describes the rules, [`RuleSet::write`] streams them, [`RuleSet::loads`] names the programs that read them. Sets
+//! of the BSD firewalls are byte for byte those of the netbenches archive (github.com/ocochard/netbenches) where it has them;
 //! docs/rules.md names the source of each.
 
 mod entries;
@@ -66,7 +66,7 @@ impl Firewall {
         if self == Firewall::Pf && system == System::OpenBsd { Firewall::OpenbsdPf } else { self }
     }
 
-    /// The command that makes it forget its states and keep its rules; `None` where there is none.
+    /// The command that deletes its states and keeps its rules; `None` for ipfw, which has no such command.
     pub fn forget(self) -> Option<&'static str> {
         match self {
             Firewall::Nftables | Firewall::Iptables => Some("conntrack -F"),
@@ -101,7 +101,7 @@ impl FromStr for Firewall {
     }
 }
 
-/// What a rule set does with a frame.
+/// Handling of a frame by a rule set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -160,7 +160,7 @@ pub enum IpfwFormat {
 pub struct RuleSet {
     /// Whose rules.
     pub firewall: Firewall,
-    /// What they do with a frame.
+    /// Handling of a frame.
     pub kind: Kind,
     /// IP versions; `None` is both for Linux, and IPv4 for the others: so the archive has it, and rules without addresses are for
     /// all versions there.
@@ -187,7 +187,7 @@ pub struct RuleSet {
     /// Whether the hash is to be sized for these states.
     #[serde(default = "yes")]
     pub hash_sized: bool,
-    /// The interface that translated frames leave by; the embedded lab's where there is none.
+    /// The interface of translated frames towards the receiver; `None` for the embedded lab's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
     /// Whether pf may make a table of the rules, as it does by default.
@@ -230,15 +230,15 @@ impl RuleSet {
     /// Writes the rules, as [`Part::Rules`] and without comments of its own.
     ///
     /// # Errors
-    /// What `out` failed with; [`io::ErrorKind::InvalidInput`] with the first of [`RuleSet::faults`] if there is one.
+    /// The error of `out`, or [`io::ErrorKind::InvalidInput`] with the first of [`RuleSet::faults`].
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         self.write_part(Part::Rules, &[], out)
     }
 
-    /// Writes a part with these lines as comments at its head. Takes time in proportion to its length, and no memory to speak of.
+    /// Writes a part with these lines as comments at its head. Takes time in proportion to its length, and little memory.
     ///
     /// # Errors
-    /// As [`RuleSet::write`]; and `InvalidInput` where there is no such part.
+    /// As [`RuleSet::write`]; and `InvalidInput` for a part that does not exist.
     pub fn write_part(&self, part: Part, comments: &[String], out: &mut impl Write) -> io::Result<()> {
         if let Some(fault) = self.faults().into_iter().chain(self.part_fault(part)).next() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, fault));
@@ -265,7 +265,7 @@ impl RuleSet {
         out.flush()
     }
 
-    /// Why there is no such part, where there is none.
+    /// The reason why the rule set lacks this part; `None` if it has it.
     pub fn part_fault(&self, part: Part) -> Option<Diagnostic> {
         let none = part == Part::Ipset && !self.has_ipset();
         let message = "only a rule set of iptables with a table has an ipset";

@@ -3,13 +3,13 @@
 use super::{EntryKind, Kind, LAB_OUTSIDE, RuleSet, TEST_NETWORKS};
 use std::io::{Result, Write};
 
-/// What IPv4 and IPv6 are called in an address, as a set's type, and as its name.
+/// Words for IPv4 and IPv6 in an address, as a set's type, and as its name.
 const ADDRESS: [&str; 2] = ["ip", "ip6"];
 const TYPE: [&str; 2] = ["ipv4_addr", "ipv6_addr"];
 const SETS: [&str; 2] = ["entries4", "entries6"];
 
-/// Counters stand only where frames are dropped: a counter on the path would cost what is to be measured. The first two lines
-/// replace a set that is there: nft adds to it otherwise.
+/// Only rules that drop have counters: a counter on the path would add to the measured cost. The first two lines replace an
+/// existing set: without them nft adds to it.
 pub(super) fn write(set: &RuleSet, out: &mut impl Write) -> Result<()> {
     out.write_all(b"table inet linerate\ndelete table inet linerate\ntable inet linerate {\n")?;
     let filters = set.kind != Kind::Nat || set.table.is_some() || set.rules_before > 0;

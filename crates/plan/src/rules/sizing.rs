@@ -1,10 +1,10 @@
 //! How large state tables and their hashes are to be for a number of states.
 
-/// What FreeBSD's ipfw has by itself: `net.inet.ip.fw.dyn_buckets`.
+/// FreeBSD's default for ipfw: `net.inet.ip.fw.dyn_buckets`.
 pub const IPFW_DEFAULT_BUCKETS: u64 = 256;
 /// The most that ipfw takes before FreeBSD 12. Later ones take more, and let the hash grow up to it.
 pub const IPFW_MOST_BUCKETS: u64 = 65_536;
-/// What FreeBSD 11's pf has by itself: `net.pf.states_hashsize`.
+/// FreeBSD 11's default for pf: `net.pf.states_hashsize`.
 pub const PF_DEFAULT_HASH: u64 = 32_768;
 /// Bytes of pf's hash per slot (2018 paper, illustration 34).
 pub const PF_BYTES_PER_SLOT: u64 = 80;

@@ -1,4 +1,4 @@
-//! Rule sets against the archive's, and what holds for all of them.
+//! Rule sets against the archive's, and properties of all sets.
 
 use super::*;
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn with_table(firewall: Firewall, entries: u32) -> RuleSet {
     RuleSet { table: Some(entries), ..minimal(firewall, Kind::Stateless) }
 }
 
-/// Files of the archive, byte for byte: testdata/rules/README.md says which. Its name for a size counts the last rules as well.
+/// Files of the archive, byte for byte, as listed in testdata/rules/README.md. Their sizes by name count the last rules as well.
 #[test]
 fn sets_of_the_archive() {
     macro_rules! archived {
@@ -161,7 +161,7 @@ fn what_cannot_be_is_not_written() {
     assert!(out.is_empty());
 }
 
-/// A place to write to that takes so many bytes.
+/// A writer with room for this number of bytes.
 struct Full(usize);
 
 impl Write for Full {
@@ -206,7 +206,7 @@ prop_compose! {
     }
 }
 
-/// A set that is mostly without fault: what is in each other's way is left out.
+/// A set without most faults: options that contradict others are left out.
 fn sound_set() -> impl Strategy<Value = RuleSet> {
     any_set().prop_map(|mut set| {
         set.optimize |= !set.firewall.is_pf();
@@ -222,7 +222,7 @@ fn sound_set() -> impl Strategy<Value = RuleSet> {
     })
 }
 
-/// The entries and rules in a text: what has an address outside the test networks.
+/// The entries and rules in a text: words with an address outside the test networks.
 fn addresses(text: &str) -> Vec<&str> {
     let words = text.split(|c: char| c.is_whitespace() || "{},".contains(c));
     words.filter(|w| w.starts_with(|c: char| c.is_ascii_digit())).filter(|w| w.contains(['.', ':'])).collect()

@@ -1,4 +1,4 @@
-//! Everything that can be wrong, each with what is said of it and where.
+//! All faults, each with its message and place.
 
 use super::{Diagnostic, Plan, plan};
 
@@ -9,7 +9,7 @@ fn fault(lines: &str, says: &str) -> Diagnostic {
     found.unwrap_or_else(|| panic!("no fault says '{says}':\n{lines}\n{faults:#?}")).clone()
 }
 
-/// Lines, what the message says, and what the help says.
+/// Lines, a part of the message, and a part of the help.
 #[rustfmt::skip]
 const BAD: [(&str, &str, &str); 69] = [
     // Names.

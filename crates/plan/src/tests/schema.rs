@@ -8,7 +8,7 @@ use super::Span;
 use serde_json::Value;
 use std::fmt::Write;
 
-/// What a schema refers to.
+/// The schema behind a reference.
 fn resolved<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
     let name = schema["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/"));
     name.map_or(schema, |name| &root["$defs"][name])
@@ -102,7 +102,7 @@ fn the_schema_has_every_key_of_the_reader() {
     assert!(seen > 300, "{seen} keys");
 }
 
-/// What a plan sets is what is carried out: no key of the grammar is lost on its way into the types.
+/// Every setting of a plan takes effect: no key of the grammar is lost on its way into the types.
 #[test]
 fn every_key_that_a_factor_can_set_reaches_its_type() {
     use crate::{field, lower, value};

@@ -1,4 +1,4 @@
-//! What concerns several hosts: addresses that are given once, and cables whose two ends can talk to each other.
+//! Checks across hosts: unique addresses, and cables whose two ends can talk to each other.
 
 use super::super::{HostAddress, Interface, Role, lower};
 use super::HostTree;
@@ -135,7 +135,7 @@ fn next_hops(all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Addresses of frames outside of what is set aside for benchmarks are somebody's.
+/// Finds addresses of frames outside the ranges for benchmarks, which belong to others.
 fn ranges(all: &[HostTree<'_>], problems: &mut Vec<Diagnostic>) {
     let aside = ["198.18.0.0/15", "2001:2::/48"].map(|text| text.parse::<HostAddress>());
     for host in all {

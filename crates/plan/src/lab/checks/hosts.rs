@@ -1,4 +1,4 @@
-//! What concerns one host: its roles and its interfaces fit together, and it can be reached.
+//! Checks of one host: its roles and its interfaces fit together, and it can be reached.
 
 use super::super::{OperatingSystem, Role};
 use super::HostTree;
@@ -63,7 +63,7 @@ fn interfaces(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     }
 }
 
-/// What measures is not what is measured.
+/// Faults of hosts that are a DUT and a tester at once.
 fn together(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
     let tests = host.is(Role::Generator) || host.is(Role::Receiver);
     let node = host.tree.get("role").map_or(host.span, |n| n.span);

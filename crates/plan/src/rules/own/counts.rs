@@ -1,4 +1,4 @@
-//! What the rules of a file have counted, as their own tools list them.
+//! Counters of a rule file's rules, as the firewall's tool lists them.
 
 use super::Firewall;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub fn counts(firewall: Firewall, listing: &str) -> Vec<RuleCount> {
     if firewall == Firewall::Nftables { nftables(listing) } else { iptables(listing) }
 }
 
-/// What rules counted between two listings; those that counted nothing are left out.
+/// Growth of the rules' counters between two listings, without rules that did not count.
 pub fn grown(before: &[RuleCount], after: &[RuleCount]) -> Vec<RuleCount> {
     if before.len() != after.len() {
         return Vec::new();

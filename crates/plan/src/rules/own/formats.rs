@@ -1,10 +1,10 @@
-//! Which firewall reads a rule file, and what must not be in it.
+//! Recognises the firewall of a rule file, and refuses forbidden statements.
 
 use super::Firewall;
 use super::tokens::{Token, TokenKind};
 use crate::diagnostic::{Diagnostic, Span};
 
-/// What would reach beyond the file.
+/// Refuses statements that reach beyond the file.
 pub(super) fn refuse(firewall: Firewall, tokens: &[Token<'_>]) -> Result<(), Diagnostic> {
     match firewall {
         Firewall::Nftables | Firewall::Pf | Firewall::OpenbsdPf => {
@@ -39,7 +39,7 @@ fn cluster_has_m(word: &str) -> bool {
     options.trim_start_matches(['v', 'n', 'x', 'f', '4', '6', 'w', 'c', 'h']).starts_with('M')
 }
 
-/// The words of the first line that says something.
+/// The words of the first line that is neither blank nor a comment.
 pub(super) fn first_words(text: &str) -> Vec<&str> {
     let first = text.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with('#'));
     first.map(|line| line.split_whitespace().collect()).unwrap_or_default()

@@ -1,7 +1,8 @@
-//! Rule files of administrators: which firewall reads one, what its interfaces and networks are in a lab, and what it does with frames.
+//! Rule files of administrators: their firewall, the meaning of their interfaces and networks in a lab, and their handling of
+//! frames.
 //!
-//! A file is read as words, not as rules: names are exchanged word by word and line by line, so that what the firewall's own tool says of
-//! a line is true of the file.
+//! A file is read as words, not as rules. Names are replaced word by word and line by line, so that line numbers in the
+//! firewall's messages are those of the file.
 
 mod counts;
 mod formats;
@@ -21,10 +22,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use tokens::Token;
 
-/// Bytes of a rule file at most: whoever reads one from a disk sees to it.
+/// Most bytes of a rule file. Readers of files enforce it.
 pub const MOST_BYTES: usize = 4 << 20;
 
-/// What a name of a rule file is in a lab.
+/// Meaning of a rule file's name in a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Meaning {
@@ -37,7 +38,7 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    /// Their names, and what they mean.
+    /// The names of the meanings, with descriptions.
     pub const NAMES: [(&str, &str); 3] = [
         ("in", "the generator's side: its interface, the network behind it, or the DUT's address there"),
         ("out", "the receiver's side"),
@@ -62,16 +63,16 @@ pub struct LabEnd {
     pub addresses: Vec<String>,
 }
 
-/// A rule file, and what its names are in a lab.
+/// A rule file, with the meanings of its names in a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleFile {
     /// Its name, as it was given.
     pub file: String,
     /// Whose rules.
     pub firewall: Firewall,
-    /// Interfaces and networks of the file, and what they are in a lab.
+    /// Interfaces and networks of the file, with their meanings in a lab.
     pub map: BTreeMap<String, Meaning>,
-    /// What of the map nobody has given, with the reason.
+    /// Names of the map whose meanings are guesses, with the reason for each.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub guessed: BTreeMap<String, String>,
     /// Its text, as it is.
@@ -79,10 +80,11 @@ pub struct RuleFile {
 }
 
 impl RuleFile {
-    /// Reads the text of a file. Without a `firewall` it is recognised. What `map` does not say is guessed where the file leaves no doubt.
+    /// Reads the text of a file. Without a `firewall` it is recognised. Names without an entry in `map` are guessed if the file
+    /// leaves no doubt.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the file or in the map.
     pub fn read(
         file: &str,
         text: &str,
@@ -119,7 +121,7 @@ impl RuleFile {
         Ok(read)
     }
 
-    /// Guesses what the map lacks.
+    /// Guesses the missing entries of the map.
     fn complete(&mut self, names: &Names<'_>) -> Result<(), Diagnostic> {
         let seen = names.interfaces();
         let mut interfaces: Vec<&str> = Vec::new();
@@ -238,7 +240,7 @@ impl RuleFile {
         said + &rule[from..]
     }
 
-    /// What was read once can be read again.
+    /// Tokens of the text. [`RuleFile::read`] has already read it without a fault.
     fn tokens(&self) -> Vec<Token<'_>> {
         tokens::tokens(&self.text, self.firewall).unwrap_or_default()
     }
@@ -287,7 +289,7 @@ impl RuleFile {
         )
     }
 
-    /// What of it a reader should know.
+    /// Notes for a reader.
     pub fn notes(&self) -> Vec<String> {
         let mapped = |(name, meaning): (&String, &Meaning)| match self.guessed.get(name) {
             Some(why) => format!("{name} is '{meaning}' (a guess: {why})"),
@@ -319,7 +321,7 @@ fn named(interfaces: &[&str]) -> String {
     }
 }
 
-/// What a tool says of a text that it read from its standard input, with the file's name.
+/// A tool's messages about its standard input, with the file's name instead.
 pub fn told_of(file: &str, said: &str) -> String {
     let lines = said.lines().map(|line| {
         let line = line.replace("/dev/stdin:", &format!("{file}:"));

@@ -1,4 +1,4 @@
-//! The interfaces and networks that a rule file names, and what each of them is in a lab.
+//! The interfaces and networks of a rule file, and their meanings in a lab.
 
 use super::super::Firewall;
 use super::tokens::{Token, TokenKind};
@@ -15,7 +15,7 @@ pub(super) type Net = (IpAddr, Option<u8>);
 pub(super) struct Seen {
     pub name: String,
     line: usize,
-    /// Where frames come in or go out by it; none where the rule does not say, or says that they do not.
+    /// The side of frames that come in or go out by it; `None` if the rule does not name it, or excludes it.
     end: Option<Meaning>,
 }
 
@@ -28,7 +28,7 @@ const IPTABLES_INTERFACE: [&str; 6] =
     ["-i", "--in-interface", "--physdev-in", "-o", "--out-interface", "--physdev-out"];
 const TRANSLATES: [&str; 7] = ["masquerade", "snat", "MASQUERADE", "SNAT", "nat", "nat-to", "binat"];
 const ACCEPTS: [&str; 5] = ["accept", "ACCEPT", "pass", "allow", "permit"];
-/// Networks that only a list of what no frame may come from has beside the test networks.
+/// Networks that, apart from the test networks, appear only in lists of forbidden source addresses.
 const BOGONS: [&str; 5] =
     ["192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4", "100.64.0.0/10"];
 /// Words of a value, or of a line, that are looked at: a file of one endless line must not take for ever.
@@ -39,7 +39,7 @@ pub(super) fn net(text: &str) -> Option<Net> {
     Some((address, length))
 }
 
-/// A file's words, and what its variables and sets stand for.
+/// A file's words, and the values of its variables and sets.
 pub(super) struct Names<'t> {
     firewall: Firewall,
     tokens: Vec<Token<'t>>,
@@ -69,7 +69,7 @@ impl<'t> Names<'t> {
         self.tokens.get(at).is_some_and(|t| t.is_sign(sign))
     }
 
-    /// What begins here and has a name: `define lan = { ... }`, `set lan { ... elements = { ... } }`, `lan = "em1"`.
+    /// The variable or set that begins here: `define lan = { ... }`, `set lan { ... elements = { ... } }`, `lan = "em1"`.
     fn variable(&self, at: usize) -> Option<(String, Vec<&'t str>)> {
         let token = &self.tokens[at];
         match self.firewall {
@@ -130,7 +130,7 @@ impl<'t> Names<'t> {
         (words, negated)
     }
 
-    /// What words stand for, variables and sets resolved.
+    /// The values of words, with variables and sets resolved.
     fn resolved(&self, words: Vec<&'t str>) -> Vec<&'t str> {
         let (mut found, mut open, mut left) = (Vec::new(), words, MOST_WORDS);
         open.reverse();
@@ -150,7 +150,7 @@ impl<'t> Names<'t> {
         for at in 0..self.tokens.len() {
             let Some(end) = self.names_interface(at) else { continue };
             let (words, negated) = self.value(at + 1, true);
-            // `iifname . oifname { a . b }` says in one value who is where.
+            // `iifname . oifname { a . b }` has both sides in one value.
             let joined = self.word(at + 1) == "." || at > 0 && self.word(at - 1) == ".";
             let negated = negated || at > 0 && self.sign(at - 1, "!");
             let end = end.filter(|_| !negated && !joined);
@@ -218,8 +218,8 @@ impl<'t> Names<'t> {
         Some((inside.into_iter().chain([(outside, Meaning::Out)]).collect(), why))
     }
 
-    /// The private network of an IP version that frames come from as the rules see it: the source of what is translated, or else of what is
-    /// accepted from the inner interface, or of anything that is accepted.
+    /// The private network of an IP version that frames come from as the rules see it: the source of translated frames, or else
+    /// of frames accepted from the inner interface, or of any accepted frames.
     pub fn inner_network(&self, v4: bool, inside: Option<&str>, seen: &[Seen]) -> Option<&'t str> {
         let mut found = Vec::new();
         for at in 0..self.tokens.len() {
@@ -258,7 +258,7 @@ impl<'t> Names<'t> {
             .any(|(address, _)| is_test(address) && address.is_ipv4() == v4)
     }
 
-    /// The text with what a lab has in the place of the names in the map.
+    /// The text with the lab's names instead of those in the map.
     pub fn mapped(&self, text: &str, map: &BTreeMap<String, Meaning>, ends: &[LabEnd; 2]) -> String {
         let (names, nets) = lookup(map);
         let (mut mapped, mut from) = (String::with_capacity(text.len()), 0);
@@ -316,7 +316,7 @@ fn lookup(map: &BTreeMap<String, Meaning>) -> (Lookup<'_, &str>, Lookup<'_, Net>
     (all().filter(|(name, _)| net(name).is_none()).collect(), nets)
 }
 
-/// What a lab has in the place of a word.
+/// The lab's name for a word.
 fn in_lab<'e>(meaning: Meaning, word: &str, ends: &'e [LabEnd; 2]) -> Option<&'e str> {
     let end = match meaning {
         Meaning::In => &ends[0],

@@ -1,4 +1,4 @@
-//! The words of a rule file, with their places: just enough of each language to tell names from comments and texts.
+//! The words of a rule file, with their places: just enough of each language to distinguish names from comments and texts.
 
 use super::super::Firewall;
 use crate::diagnostic::{Diagnostic, Span};
