@@ -1,4 +1,4 @@
-//! Where to look next: the commands that answer what a campaign left open, each with the finding that asks for it.
+//! Next steps: commands that answer open questions of a campaign, each with the finding that calls for it.
 
 use crate::audit::Cause;
 use crate::record::{Campaign, LabKind, Summary};

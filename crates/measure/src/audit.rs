@@ -1,5 +1,5 @@
-//! The audit of a trial: may its numbers be believed? Every check says what it found, and one that fails keeps the trial
-//! out of the verdict.
+//! The audit of a trial: whether its numbers can be believed. Every check reports its finding. A failed check keeps the trial out
+//! of the verdict.
 
 use crate::counters::PortCounters;
 use crate::record::Connections;
@@ -7,7 +7,7 @@ use crate::trial::Rates;
 use linerate_plan::settings::States;
 use serde::{Deserialize, Serialize};
 
-/// The most by which the offered load may differ from what was asked.
+/// Largest relative difference between the offered load and the requested one.
 pub const OFFERED_TOLERANCE: f64 = 0.005;
 
 /// A result must stay below the tester's own ceiling by this factor, or the tester may have been the limit.
@@ -45,7 +45,7 @@ pub enum Cause {
     /// They were handled and then dropped, or got lost on the way.
     #[default]
     Dropped,
-    /// The same, inside the DUT, and no counter says why.
+    /// The same, inside the DUT, without a counter of the reason.
     Unexplained,
 }
 
@@ -64,9 +64,9 @@ pub enum Side {
 pub struct SecondCount {
     /// Who counted: `generator interface`, `DUT in`, …
     pub place: String,
-    /// What it counted.
+    /// Frames that it counted.
     pub frames: u64,
-    /// What it should have counted, from the first count.
+    /// Frames that it should have counted, by the first count.
     pub expected: u64,
 }
 
@@ -75,7 +75,7 @@ pub struct SecondCount {
 pub struct Evidence {
     /// Frames/s asked for; `None` for the maximum.
     pub asked: Option<f64>,
-    /// What the window showed; `None` where the trial was too short to have one.
+    /// Rates of the window; `None` if the trial was too short for a window.
     pub rates: Option<Rates>,
     /// The generator's count.
     pub generator: PortCounters,
@@ -85,7 +85,7 @@ pub struct Evidence {
     pub losses: Vec<Loss>,
     /// Second counts.
     pub second_counts: Vec<SecondCount>,
-    /// There is no DUT: what the tester loses lowers its ceiling, and cannot be charged to anyone else.
+    /// There is no DUT: the tester's own losses lower its ceiling, and nothing else can have caused them.
     pub calibration: bool,
     /// The receiver is on a network of other machines, which say things of their own (ARP, LLDP, neighbour discovery): a few of their
     /// frames are no reason to doubt its count of ours.
@@ -99,7 +99,7 @@ pub struct Evidence {
 /// One check of an audit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What was checked.
+    /// Name of the check.
     pub name: String,
     /// Whether it held.
     pub ok: bool,
@@ -133,7 +133,7 @@ impl Audit {
 pub fn audit(e: &Evidence) -> Audit {
     let located: u64 = e.losses.iter().map(|l| l.frames).sum();
     let unlocated = e.generator.frames as i64 - e.receiver.unique() as i64 - located as i64;
-    // A fault explains what the other checks find, so it is told first.
+    // A fault explains the findings of other checks, so it comes first.
     let fault = |f: &String| Check { name: NO_FAULT.into(), ok: false, found: f.clone() };
     let mut checks: Vec<Check> = e.faults.iter().map(fault).collect();
     checks.extend([conservation(e, located, unlocated), something_sent(e)]);
@@ -156,7 +156,7 @@ fn conservation(e: &Evidence, located: u64, unlocated: i64) -> Check {
     if too_late > 0 {
         found += &format!("; {too_late} came too late to tell from duplicates");
     }
-    // One that tells no frames apart counts those of others, too.
+    // A receiver that does not distinguish frames counts those of others, too.
     let others =
         unlocated < 0 && e.receiver.streams.is_empty() && unlocated.unsigned_abs() <= most_of_others(e);
     if others {
@@ -175,7 +175,7 @@ fn something_sent(e: &Evidence) -> Check {
     Check { name: "frames were sent".into(), ok, found: format!("{} sent", e.generator.frames) }
 }
 
-/// A rate needs time between two samples. What was not sent, or went wrong, has no window for another reason.
+/// A rate needs time between two samples. Trials that sent nothing, or failed, have no window for another reason.
 fn has_window(e: &Evidence) -> Option<Check> {
     let found = match e.rates {
         Some(rates) => format!("{:.3} s", rates.seconds),

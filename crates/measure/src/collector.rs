@@ -1,4 +1,4 @@
-//! What is observed around a trial or during it. Artefacts go into the trial's record, and so does the time that they cost.
+//! Observations around a trial or during it. Artefacts go into the trial's record, and so does the time that they cost.
 
 use crate::record::{Collected, CollectorCost, CpuShare};
 use crate::trial::Moment;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Counters by name, at one moment.
 pub type Counters = BTreeMap<String, u64>;
 
-/// What a collector has found.
+/// A finding of a collector.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Artefact {
     /// How busy CPUs were under load.
@@ -31,7 +31,7 @@ pub trait Collector {
         Ok(())
     }
 
-    /// When the load begins, and when it has ended; on hosts, nobody is told.
+    /// Called when the load begins and when it has ended; on hosts, not called.
     fn during(&mut self, _moment: Moment) {}
 
     /// After the load.
@@ -50,7 +50,7 @@ pub struct Collection {
     pub counters: Counters,
     /// The output of commands, and the reasons of collectors that failed.
     pub collected: Vec<Collected>,
-    /// What each collector cost.
+    /// Cost of each collector.
     pub costs: Vec<CollectorCost>,
 }
 
@@ -75,12 +75,12 @@ impl<'a> Collectors<'a> {
         collectors
     }
 
-    /// Tells each of them.
+    /// Reports a moment to each of them.
     pub fn during(&mut self, moment: Moment) {
         (0..self.all.len()).for_each(|at| self.timed(at, |collector| collector.during(moment)));
     }
 
-    /// Fetches what each of them has found.
+    /// Fetches the artefacts of all collectors.
     pub fn after(mut self) -> Collection {
         let mut found = Collection::default();
         for at in 0..self.all.len() {

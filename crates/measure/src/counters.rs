@@ -1,4 +1,4 @@
-//! What a port has counted: the common language of generators and receivers.
+//! Counters of a port: the common language of generators and receivers.
 
 use linerate_stats::histogram::Histogram;
 use linerate_wire::{Observed, SequenceWindow};
@@ -25,7 +25,7 @@ pub struct PortCounters {
     /// Latency of the stamped frames, in nanoseconds.
     #[serde(default)]
     pub latency: Histogram,
-    /// Receiver: frames that it answered. Generator: answers that came back. 0 where nobody asked for answers.
+    /// Receiver: frames that it answered. Generator: answers that came back. 0 if answers were not asked for.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub answers: u64,
     /// Generator: the longest gap, in nanoseconds, in which a frame was due and none left.
@@ -59,7 +59,7 @@ pub struct StreamCounters {
     pub duplicates: u64,
     /// Received after a later one on the same CPU (RFC 4737).
     pub reordered: u64,
-    /// Received so late that a straggler cannot be told from a duplicate.
+    /// Received so late that a straggler and a duplicate look the same.
     pub too_late: u64,
     /// Highest sequence number seen plus one; sequence numbers start at 0.
     pub next_sequence: u64,
@@ -81,7 +81,7 @@ impl StreamCounters {
 }
 
 impl PortCounters {
-    /// Adds what another port has counted. Streams and queues stand side by side: each has its own.
+    /// Adds another port's counters. Streams and queues stay separate, one for each port.
     pub fn add(&mut self, other: PortCounters) {
         self.frames += other.frames;
         self.bytes += other.bytes;

@@ -1,8 +1,8 @@
-//! Results as time lines: one for each machine, variant and kind of frames, with the changes of its level and what else
-//! changed there.
+//! Results as time lines: one for each machine, variant and kind of frames, with the changes of its level and their possible
+//! causes.
 //!
-//! [`campaigns`] and importers make time lines of results, [`judge`] finds the changes, [`facts`] names what may
-//! have caused them. docs/history.md explains the method.
+//! [`campaigns`] and importers make time lines of results, [`judge`] finds the changes, [`facts`] names possible causes.
+//! docs/history.md explains the method.
 
 pub mod campaigns;
 pub mod facts;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 pub use judge::{Followed, Found, History, Judged, Level, Outlier, judge};
 
-/// What the points of a time line have in common.
+/// Properties that the points of a time line share.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Key {
     /// Whether the figures are of no machine.
@@ -25,7 +25,7 @@ pub struct Key {
     pub machine: String,
     /// Network card, or the lab that stands in for one.
     pub card: String,
-    /// What was looked into: a topic of the archive.
+    /// The subject: a topic of the archive.
     pub topic: String,
     /// Variant, or configuration of the archive.
     pub variant: String,
@@ -35,14 +35,14 @@ pub struct Key {
     pub family: String,
     /// Frame length: `64 B`, `IMIX`.
     pub frame: String,
-    /// What else makes rates of different time lines incomparable: transport, flows, offered load.
+    /// Other properties that make rates of different time lines incomparable: transport, flows, offered load.
     pub load: String,
     /// The folder that all points are from, where one folder is a time line of its own.
     pub series: String,
 }
 
 impl Key {
-    /// What was measured, in a few words: `nft-stateful IPv4 64 B`.
+    /// The subject of the measurement in a few words: `nft-stateful IPv4 64 B`.
     pub fn what(&self) -> String {
         let variant = if self.variant.is_empty() { "(unnamed)" } else { &self.variant };
         let also = match &self.also[..] {
@@ -84,8 +84,8 @@ impl Figure {
         Some(Figure { value, error, runs: runs.len() })
     }
 
-    /// A median of which only the least and the greatest of about five runs are known: the mean range of five normal values
-    /// is 2.326 standard deviations.
+    /// A median of about five runs with only their minimum and maximum: the mean range of five normal values is 2.326 standard
+    /// deviations.
     pub fn of_range(median: f64, least: f64, greatest: f64) -> Self {
         let deviation = (greatest - least).max(0.0) / 2.326;
         let error = if median > 0.0 { 1.2533 * deviation / 5f64.sqrt() / median } else { 0.0 };
@@ -109,9 +109,9 @@ pub struct Point {
     pub place: Place,
     /// Forwarding rate in frames/s.
     pub rate: Figure,
-    /// Rate / that of a reference in the same campaign, where there is one.
+    /// Rate / that of a reference in the same campaign, if there is one.
     pub relative: Option<Relative>,
-    /// What is known of the system and the set-up, by name.
+    /// Facts about the system and the set-up, by name.
     pub facts: BTreeMap<String, String>,
     /// Folder or file that it is from.
     pub source: String,
@@ -120,7 +120,7 @@ pub struct Point {
 /// Results of one kind, in order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Timeline {
-    /// What they have in common.
+    /// Properties that the points share.
     pub key: Key,
     /// The points.
     pub points: Vec<Point>,
@@ -133,7 +133,7 @@ pub struct Timelines(BTreeMap<Key, Vec<Point>>);
 impl Timelines {
     /// Adds a point.
     pub fn add(&mut self, key: Key, point: Point) {
-        // What is not positive was no measurement.
+        // A rate that is not positive was no measurement.
         if point.rate.value > 0.0 && point.rate.value.is_finite() {
             self.0.entry(key).or_default().push(point);
         }

@@ -1,4 +1,4 @@
-//! Measuring: trials, their order, their audit, their records, and what they come to.
+//! Measuring: trials, their order, their audit, their records, and their results.
 //!
 //! Nothing here reads a file, a clock, a socket, the environment or an unseeded random number.
 #![forbid(unsafe_code)]

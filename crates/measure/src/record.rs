@@ -1,4 +1,4 @@
-//! What is kept of a campaign, and the reader of every version of it. docs/records.md describes the files.
+//! The records of a campaign, and the reader of all their versions. docs/records.md describes the files.
 
 pub mod imported;
 
@@ -23,7 +23,7 @@ pub const VERSION: u32 = 1;
 /// The JSON Schema of a campaign as it is printed as JSON.
 pub const SCHEMA: &str = include_str!("record/campaign.schema.json");
 
-/// `campaign.json`: what was asked, and what stood where.
+/// `campaign.json`: the request and the set-up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Campaign {
     /// Format version, [`VERSION`].
@@ -34,13 +34,13 @@ pub struct Campaign {
     pub name: String,
     /// When it began, RFC 3339, UTC.
     pub started: String,
-    /// What the user asked for.
+    /// The user's request.
     pub asked: Asked,
-    /// Which CPU does what.
+    /// The role of each CPU.
     pub roles: Roles,
     /// The slots that alternate.
     pub slots: Vec<Slot>,
-    /// What was found out before the first trial, for people: the batch size, say.
+    /// Findings before the first trial, for people: the batch size, say.
     pub notes: Vec<String>,
     /// Hosts and images as they were: a campaign is resumed with the same alone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -48,7 +48,7 @@ pub struct Campaign {
     /// Whose results these are, where linerate did not measure them itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Box<Imported>>,
-    /// The plan that it carries out, where there is one. Slots are its cells, by the same numbers.
+    /// The plan that it carries out, if it has one. Slots are its cells, by the same numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<Box<Planned>>,
 }
@@ -59,7 +59,7 @@ impl Campaign {
         self.slots.get(slot).map_or("unknown slot", |slot| &slot.name)
     }
 
-    /// The rule file of a slot, where it has one.
+    /// The rule file of a slot, if it has one.
     pub fn rule_file(&self, slot: &Slot) -> Option<&RuleFile> {
         let plan = &self.planned.as_ref()?.plan;
         plan.lanes.get(plan.cells.get(slot.id)?.lane)?.settings.rule_file.as_ref()
@@ -84,7 +84,7 @@ pub struct Planned {
 pub struct Skipped {
     /// Its number.
     pub cell: usize,
-    /// What is lacking, or what would have to be allowed.
+    /// Missing requirements, or changes that need consent.
     pub reasons: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ impl Planned {
     }
 }
 
-/// What the user asked for, defaults filled in.
+/// The user's request, with defaults filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// The command line.
@@ -178,7 +178,7 @@ pub enum Direction {
 pub struct Slot {
     /// Index in [`Campaign::slots`].
     pub id: usize,
-    /// What it is called, unique in the campaign: `nft-stateful, rules 1000`, `forwarding IPv4 64 B`.
+    /// A name that is unique in the campaign: `nft-stateful, rules 1000`, `forwarding IPv4 64 B`.
     pub name: String,
     /// Which way its frames go through the DUT.
     #[serde(default)]
@@ -206,10 +206,10 @@ pub struct Slot {
     /// Flows, where the campaign's slots differ in them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<u64>,
-    /// The generator's CPUs, where they are not the campaign's: inline, as many forward.
+    /// The generator's CPUs, if they differ from the campaign's: inline, as many forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<Vec<u32>>,
-    /// Whether there is a DUT, although nobody knows what the tester could do without it: so it is in a lab of hosts.
+    /// Whether there is a DUT, but no rate of the tester without it, as in a lab of hosts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_ceiling: bool,
     /// Where an imported slot comes from.
@@ -223,7 +223,7 @@ impl Slot {
         self.lengths_fcs.iter().map(|l| f64::from(*l)).sum::<f64>() / self.lengths_fcs.len().max(1) as f64
     }
 
-    /// Whether this is the tester alone. What was imported never is.
+    /// Whether this is the tester alone. Imported slots never are.
     pub fn is_calibration(&self) -> bool {
         self.ceiling.is_none() && !self.no_ceiling && self.imported.is_none()
     }
@@ -240,8 +240,8 @@ pub struct TrialRecord {
     pub block: u32,
     /// Slot, an index into [`Campaign::slots`].
     pub slot: usize,
-    /// When the trial began, nanoseconds since the campaign's first: the time that the strategy was told. The time between a stop
-    /// and going on is not counted.
+    /// Beginning of the trial, in nanoseconds since the campaign's first: the time that the strategy used. The time between a
+    /// stop and a resume is not counted.
     pub began_ns: u64,
     /// How long it took altogether: set-up, reboots and drain are part of it. 0 in older records.
     #[serde(default)]
@@ -272,16 +272,16 @@ pub struct TrialRecord {
     pub audit: Audit,
     /// Raw samples of the window.
     pub samples: Vec<Sample>,
-    /// The connections that the DUT tracked when the trial was over, where it keeps states and can be asked.
+    /// The connections that the DUT tracked when the trial was over, if it keeps states and can be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<Connections>,
-    /// What a plan's commands said, and why a collector found nothing.
+    /// Output of a plan's commands, and reasons why a collector found nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collected: Vec<Collected>,
-    /// What collecting cost.
+    /// Cost of each collector.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collectors: Vec<CollectorCost>,
-    /// What the rules of a rule file counted in this trial, those that met frames.
+    /// Counters of the rules of a rule file in this trial, without rules that matched no frame.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleCount>,
     /// Between the first generator's beginning and the last one's, in nanoseconds, where several hosts send; as uncertain as the comparison
@@ -307,9 +307,9 @@ fn is_zero(n: &u32) -> bool {
 /// The connections of the test traffic in a DUT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connections {
-    /// How far they were when the trial began. `one-way` also where nobody could answer.
+    /// State of the connections when the trial began. `one-way` also if they could not be answered.
     pub states: States,
-    /// Connections in the DUT's table, where it can be asked.
+    /// Connections in the DUT's table, if it can be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracked: Option<u64>,
     /// Those among them that have never been answered; looked at where none should be.
@@ -317,7 +317,7 @@ pub struct Connections {
     pub unanswered: Option<u64>,
 }
 
-/// What a collector cost.
+/// Cost of a collector.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CollectorCost {
     /// The plan's name for it.
@@ -326,12 +326,12 @@ pub struct CollectorCost {
     pub took_ns: u64,
 }
 
-/// What a command said after a trial.
+/// Output of a command after a trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collected {
     /// The command.
     pub command: String,
-    /// Its output, or why there is none.
+    /// Its output, or the reason why there is no output.
     pub output: Result<String, String>,
 }
 
@@ -344,7 +344,7 @@ pub struct CpuShare {
     pub busy: f64,
     /// In softirq context.
     pub softirq: f64,
-    /// Taken by the hypervisor, as far as the guest is told.
+    /// Time that the hypervisor took, as far as the guest can see it.
     pub steal: f64,
     /// In user programs: linerate itself needs next to nothing of it where XDP does the work.
     #[serde(default)]
@@ -358,7 +358,8 @@ pub struct Summary {
     pub version: u32,
     /// Why the campaign ended.
     pub stopped: Stopped,
-    /// Time from the beginning of the first trial to the end of the last, in seconds; in a lab of hosts, until these were put back.
+    /// Time from the beginning of the first trial to the end of the last, in seconds; in a lab of hosts, until the hosts were
+    /// restored.
     pub seconds: f64,
     /// How often the DUT was rebooted meanwhile.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -376,17 +377,17 @@ pub struct Summary {
     /// Factors with more than two levels, and those that set CPUs, as series.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Series>,
-    /// What became of the author's expectations.
+    /// Results of the author's expectations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<Expected>,
-    /// Slots that were to be measured and have no figure, or none that says anything.
+    /// Slots without a figure, or without a meaningful one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmeasured: Vec<crate::summary::Unmeasured>,
-    /// What a reader must know before believing.
+    /// Limits of the results.
     pub warnings: Vec<Warning>,
 }
 
-/// What a reader must know before believing a figure.
+/// A limit of the results, or of one figure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// The slot that it is about; none where it is about all of them.
@@ -411,11 +412,11 @@ pub struct HostFacts {
     pub cpu_model: String,
     /// CPUs online.
     pub cpus: u32,
-    /// Hypervisor, where there is one that shows itself.
+    /// Hypervisor, if one is visible.
     pub hypervisor: Option<String>,
     /// Memory in bytes.
     pub memory: u64,
-    /// Frequency governor, or why there is none.
+    /// Frequency governor, or the reason why it is unknown.
     pub governor: String,
     /// Clock source.
     pub clock_source: String,
@@ -439,7 +440,7 @@ pub enum RecordError {
         what: String,
         /// Line, from 1.
         line: usize,
-        /// What serde says.
+        /// The message of serde.
         reason: String,
     },
     /// Written by a newer linerate.

@@ -1,4 +1,4 @@
-//! What a campaign found of the questions of its plan: ratios between cells, sweeps, and whether what was expected is so.
+//! Answers to the questions of a plan: ratios between cells, sweeps, and expectations.
 //!
 //! All references are numbers of cells, which are those of the record's slots.
 
@@ -40,10 +40,10 @@ pub struct Compared {
     pub against: Against,
     /// Why it is of interest.
     pub why: Interest,
-    /// What ministat says of the two sets of rates.
+    /// The judgement of ministat on the two sets of rates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ministat: Option<Ministat>,
-    /// Where that is not what the ratios paired by block say.
+    /// Present if the ratios paired by block say something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disagreement: Option<Disagreement>,
 }
@@ -73,7 +73,7 @@ pub struct Point {
     pub to_first: Option<Estimate>,
 }
 
-/// What became of an expectation.
+/// The result of an expectation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
     /// In words.
@@ -82,7 +82,7 @@ pub struct Expected {
     pub because: String,
     /// Line of the plan.
     pub line: usize,
-    /// What is expected.
+    /// The expected result.
     pub claim: Claim,
     /// Each pair of cells that it is about.
     pub pairs: Vec<JudgedPair>,
@@ -93,16 +93,16 @@ pub struct Expected {
     pub reasons: Vec<String>,
 }
 
-/// What became of an expectation, for two cells, or one.
+/// The result of an expectation, for two cells, or one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct JudgedPair {
     /// The cell.
     pub of: usize,
-    /// What it is held against; none for rates.
+    /// The reference cell; `None` for rates.
     pub than: Option<usize>,
     /// The ratio, or the rate in frames/s.
     pub estimate: Option<Estimate>,
-    /// What that says; `None` where nothing was measured.
+    /// The judgement; `None` without a measurement.
     pub judgement: Option<Judgement>,
 }
 
@@ -125,14 +125,14 @@ pub fn labels<'a>(plan: &'a Campaign, cell: &'a Cell) -> impl Iterator<Item = (&
     cell.levels.iter().filter_map(label)
 }
 
-/// `nft-stateful, rules 1000` without what one of the factors is at.
+/// `nft-stateful, rules 1000` without the level of one factor.
 pub fn name_without(plan: &Campaign, cell: &Cell, factor: Option<usize>) -> String {
     let without = factor.and_then(|f| plan.factors.get(f)).map(|f| f.name.as_str());
     let others = labels(plan, cell).filter(|(name, _)| Some(*name) != without);
     others.fold(cell.variant.clone(), |name, (factor, label)| format!("{name}, {factor} {label}"))
 }
 
-/// Adds what was found of a plan's questions.
+/// Adds the answers to a plan's questions.
 pub(crate) fn add(summary: &mut Summary, planned: &Planned, trials: &[TrialRecord], ratios: &Ratios<'_>) {
     let found = Found { planned, plan: &planned.plan, rows: &summary.rows, trials, ratios };
     let comparisons = found.plan.comparisons.iter().map(|c| found.compared(c)).collect();
@@ -140,7 +140,7 @@ pub(crate) fn add(summary: &mut Summary, planned: &Planned, trials: &[TrialRecor
     (summary.comparisons, summary.series, summary.expectations) = (comparisons, series, expectations);
 }
 
-/// What was found, by cell. A plan out of a record may refer to what does not exist: then there is nothing.
+/// Figures by cell. A recorded plan may refer to cells that do not exist: they have no figures.
 struct Found<'a> {
     planned: &'a Planned,
     plan: &'a Campaign,

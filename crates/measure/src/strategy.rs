@@ -23,7 +23,7 @@ use std::fmt;
 pub struct Entry {
     /// Its name: `trials.order` of a plan.
     pub name: &'static str,
-    /// What it does, for a reader.
+    /// Its description for a reader.
     pub about: &'static str,
     /// Whether the order comes from the seed: then trials are shown by block, and otherwise by slot.
     pub randomised: bool,
@@ -46,7 +46,7 @@ pub static STRATEGIES: [Entry; 2] = [
     },
 ];
 
-/// The strategy of this name. Plans and records name no other: they are refused as they are read.
+/// The strategy of this name. Plans and records with other names are refused when they are read.
 pub fn by_name(name: &str) -> &'static Entry {
     let found = STRATEGIES.iter().find(|entry| entry.name == name);
     found.unwrap_or_else(|| unreachable!("there is no strategy '{name}'"))
@@ -73,7 +73,7 @@ impl fmt::Display for TrialRequest {
     }
 }
 
-/// What a strategy learns of a trial.
+/// The part of a trial that a strategy sees.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observed {
     /// The trial that was asked for.
@@ -103,11 +103,11 @@ impl From<&TrialRecord> for Observed {
     }
 }
 
-/// What a strategy may decide by.
+/// The facts that a strategy may use to decide.
 #[derive(Debug, Clone, Copy)]
 pub struct History<'a> {
-    /// Time since the first trial began, in nanoseconds: what will be recorded as the beginning of the next, so that a replay is told the
-    /// same.
+    /// Time since the first trial began, in nanoseconds: the recorded beginning of the next trial, so that a replay uses the same
+    /// value.
     pub elapsed_ns: u64,
     /// The trials until now.
     pub trials: &'a [Observed],
@@ -142,7 +142,8 @@ pub trait Strategy {
     /// Learns how the trial went that was asked for last.
     fn observe(&mut self, _trial: &Observed) {}
 
-    /// Learns that the campaign has ended for this reason. [`Strategy::next`] needs no telling; a replay does, since the end is in no trial.
+    /// Reports the end of the campaign and its reason. [`Strategy::next`] does not need it; a replay does, since no trial records
+    /// the end.
     fn finish(&mut self, _stopped: Stopped) {}
 
     /// How far it is, for the progress line: `ratios known to 2.1 %`.
@@ -194,7 +195,7 @@ fn expected(due: &Result<TrialRequest, Stopped>) -> String {
     due.map_or("none, since the campaign was over".into(), |request| request.to_string())
 }
 
-/// The strategy after these trials, and what it learned of them. Tell it with [`Strategy::finish`] why the campaign ended, where it did.
+/// The strategy after these trials, and its observations. If the campaign ended, call [`Strategy::finish`] with the reason.
 ///
 /// # Errors
 /// The trials are not those that this design runs: other settings, another order, another program.

@@ -1,4 +1,4 @@
-//! From trials to a verdict: a row per slot, ratios paired by block, what the limit was, and what to beware of.
+//! From trials to a verdict: a row per slot, ratios paired by block, the limits, and warnings.
 
 pub(crate) mod drops;
 mod ratios;
@@ -18,7 +18,7 @@ use linerate_stats::{Estimate, autocorrelation, coefficient_of_variation, median
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a slot came to.
+/// The result of a slot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Slot, an index into the campaign's.
@@ -34,8 +34,8 @@ pub struct Row {
     pub offered: f64,
     /// Forwarding rate: received frames/s, median over valid trials with its 95 % interval.
     pub received: Estimate,
-    /// Frames/s that the DUT took in, whether it passed them on or dropped them: equal to `received` where it drops nothing, and in a lab
-    /// of hosts, where nobody can tell what was dropped from what was too much.
+    /// Frames/s that the DUT took in, whether it passed them on or dropped them: equal to `received` if it drops nothing, and in
+    /// a lab of hosts, where drops and overload cannot be distinguished.
     #[serde(default)]
     pub handled: Estimate,
     /// Lost share of the sent frames, over all valid trials together.
@@ -49,13 +49,13 @@ pub struct Row {
     pub bits_layer_2: f64,
     /// Nanoseconds per frame that the DUT took in, and CPU: CPUs of the generator / `handled` in inline mode, 1 / `handled` otherwise.
     pub ns_per_frame: f64,
-    /// The same without the tester's own part, where that is known (inline mode with a calibrated ceiling).
+    /// The same without the tester's own part, if that is known (inline mode with a calibrated ceiling).
     pub dut_ns_per_frame: Option<f64>,
     /// Share of the line rate for this frame length, by link speed.
     pub line_share: BTreeMap<String, f64>,
     /// Share of the line rate for simple IMIX at the same frame rate, by link speed.
     pub line_share_imix: BTreeMap<String, f64>,
-    /// What kept the rate from being higher.
+    /// The limit of the rate.
     pub limit: Limit,
     /// Its rate as a share of the tester's own; `None` for the tester itself, and where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,15 +83,16 @@ pub struct Row {
     pub connections: Option<Connections>,
 }
 
-/// What kept a rate from being higher.
+/// The limit of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// The tester itself: this is the ceiling that the others are held against.
+    /// The tester itself: this is the ceiling that the others are compared with.
     Calibration,
     /// The DUT: the tester could have done clearly more.
     Dut,
-    /// The DUT dropped frames that it had taken in: the rate says how many pass, and not what a frame costs.
+    /// The DUT dropped frames that it had taken in: the rate is the number of frames that pass, and does not give the cost of a
+    /// frame.
     DutDrops,
     /// The tester was too close to its own ceiling: the DUT may be faster.
     Tester,
@@ -239,13 +240,14 @@ fn hottest_rules(trials: &[&TrialRecord], sent: u64) -> Vec<(String, f64)> {
 const LOSSLESS: f64 = 0.001;
 
 fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<Estimate>, mode: Mode) {
-    // The audit of each valid trial has held what was offered against what was asked.
+    // The audit of each valid trial has compared the offered load with the requested one.
     let paced = slot.asked_fps.is_some() && row.loss_ratio < LOSSLESS;
     row.limit = match ceiling {
-        // Nobody knows what the tester of an imported slot could do.
+        // The ceiling of an imported slot is unknown.
         _ if row.valid_trials == 0 || slot.imported.is_some() => Limit::Unknown,
         _ if paced => Limit::OfferedLoad,
-        // Hosts of their own: what was offered and got lost in the DUT was more than it can do. A DUT that lost nothing may do more.
+        // Hosts of their own: if frames got lost in the DUT, the offered load was more than it can do. A DUT without losses may
+        // do more.
         None if slot.no_ceiling && row.loss_ratio >= LOSSLESS => Limit::Dut,
         None if slot.no_ceiling => Limit::Tester,
         None => Limit::Calibration,
@@ -265,7 +267,7 @@ fn judge_limit(row: &mut Row, slot: &Slot, ceiling: Option<Estimate>, mode: Mode
 fn warnings(campaign: &Campaign, trials: &[TrialRecord], summary: &Summary) -> Vec<Warning> {
     let mut out = Vec::new();
     for (row, slot) in summary.rows.iter().zip(&campaign.slots) {
-        // What has no valid trial at all is told as unmeasured.
+        // Slots without a valid trial are reported as unmeasured.
         if row.valid_trials > 0 || slot.imported.is_some() {
             let of_slot: Vec<&TrialRecord> = trials.iter().filter(|t| t.slot == slot.id).collect();
             let warnings = slot_warnings(row, slot, &of_slot).into_iter();

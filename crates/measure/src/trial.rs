@@ -14,7 +14,7 @@ pub struct Sample {
     pub received: u64,
 }
 
-/// A moment of a trial that collectors are told of.
+/// A moment of a trial that is reported to collectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// The first frame has left.
@@ -23,7 +23,7 @@ pub enum Moment {
     Ended,
 }
 
-/// What the driver of a trial has to do next.
+/// The next step for the driver of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Start the receiver's counting and then the generator; time 0 is when the generator begins.
@@ -42,7 +42,7 @@ pub enum Step {
     Done,
 }
 
-/// What the driver saw while it carried out a step.
+/// An observation of the driver while it carried out a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The step is done.
@@ -92,7 +92,6 @@ impl Machine {
         }
     }
 
-    /// What to do now.
     pub fn step(&self) -> Step {
         match self.phase {
             Phase::Start => Step::Start,
@@ -128,7 +127,7 @@ impl Machine {
         let end = self.timing.load_ns();
         let another = sample.t_ns + self.timing.interval_ns;
         if sample.t_ns >= end && self.samples.len() == 1 && another <= end + LATEST_NS {
-            // Kept from running for the whole window: the load goes on, and one sample is none.
+            // The program did not run for the whole window: the load continues, and one sample gives no rate.
             self.next_ns = another;
         } else if sample.t_ns >= end {
             self.phase = Phase::Stopping;

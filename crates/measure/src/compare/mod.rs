@@ -1,4 +1,4 @@
-//! Rates held against each other: paired by block where both were measured side by side, and a verdict with its interval.
+//! Comparisons of rates: paired by block if both were measured side by side, and a verdict with its interval.
 
 mod select;
 
@@ -29,7 +29,7 @@ pub struct Settings {
 pub struct Change {
     /// The estimate.
     pub value: f64,
-    /// Lower end of its interval; `None` where there are too few values.
+    /// Lower end of its interval; `None` with too few values.
     pub low: Option<f64>,
     /// Upper end of its interval.
     pub high: Option<f64>,
@@ -49,7 +49,7 @@ pub enum Method {
     HodgesLehmann,
 }
 
-/// What a comparison came to.
+/// Result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -61,12 +61,12 @@ pub enum Outcome {
     NotShown,
 }
 
-/// Something held against its reference.
+/// A set or slot compared with its reference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// What it is held against.
+    /// Name of the reference.
     pub reference: String,
-    /// What is in question.
+    /// Name of the set that is compared with the reference.
     pub other: String,
     /// Blocks in which both were measured side by side; `None`: unpaired.
     pub blocks: Option<usize>,
@@ -76,8 +76,8 @@ pub struct Comparison {
     pub other_rates: Vec<f64>,
     /// Change of the rate, relative to the reference.
     pub change: Change,
-    /// Change of the share of what the tester did alone at the same time, where both were measured with their ceiling: the machine's own
-    /// drift between two campaigns is not in it.
+    /// Change of the share of the tester's own rate at the same time, if both campaigns measured their ceiling. It excludes the
+    /// drift of the machine between the two campaigns.
     pub change_of_share: Option<Change>,
     /// Loss ratios (lost by sent frames) of the reference and of the other.
     pub lost: [f64; 2],
@@ -86,20 +86,20 @@ pub struct Comparison {
     /// The change of handled frames/s (forwarded and dropped), if one of the two drops frames: then the forwarding rate alone does
     /// not show whether the DUT became slower.
     pub handled: Option<Change>,
-    /// The ratios of the blocks, other over reference, where it is paired.
+    /// The ratios of the blocks, other over reference, if it is paired.
     pub pairs: Option<Paired>,
-    /// The verdict, by the interval of the share where there is one.
+    /// The verdict, by the interval of the share if there is one.
     pub outcome: Outcome,
     /// Two-sided p of Wilcoxon's signed-rank test where it is paired, of Mann and Whitney's where not; after [`correct`], by Holm.
     pub p: Option<f64>,
     /// Confidence of the intervals.
     pub confidence: f64,
-    /// What a reader must know before believing.
+    /// Limits of the comparison.
     pub warnings: Vec<String>,
 }
 
 impl Change {
-    /// What it comes to, by its interval.
+    /// The result by its interval.
     pub fn outcome(&self) -> Outcome {
         match (self.low, self.high) {
             (Some(low), _) if low > 0.0 => Outcome::Faster,
@@ -131,7 +131,7 @@ impl Comparison {
     }
 }
 
-/// Holds `other` against `reference`. `paired`: both are of one campaign, whose trials were interleaved. `None` where one of them
+/// Compares `other` with `reference`. `paired`: both are of one campaign, whose trials were interleaved. `None` if one of them
 /// has no rate above 0, or paired ones have no block in common.
 pub fn compare(reference: &Rates, other: &Rates, paired: bool, settings: &Settings) -> Option<Comparison> {
     let mut found = Comparison {
@@ -182,7 +182,7 @@ pub fn compare(reference: &Rates, other: &Rates, paired: bool, settings: &Settin
     Some(found)
 }
 
-/// Adds what the shares of the testers' ceilings say, and lets the verdict go by them.
+/// Adds the change of the shares of the testers' ceilings, and bases the verdict on it.
 pub fn with_shares(
     mut comparison: Comparison,
     reference: &Rates,
@@ -285,7 +285,7 @@ fn warnings(comparison: &Comparison, sides: [&Rates; 2]) -> Vec<String> {
         }
     }
     out.extend(about_intervals(comparison));
-    // What is said of too few pairs has been said above, and better: there is an interval for these, too.
+    // A clearer warning about too few sets comes first: these have intervals, too.
     let pairs = comparison.pairs.iter().flat_map(|p| &p.warnings).filter(|w| w.kind != WarningKind::TooFew);
     out.extend(
         pairs.map(|w| format!("{}, ratios to {}: {}", comparison.other, comparison.reference, w.text)),
@@ -311,7 +311,7 @@ fn about_intervals(comparison: &Comparison) -> Vec<String> {
     out
 }
 
-/// The median of a set of rates; 0 where there are none.
+/// The median of a set of rates; 0 for an empty set.
 pub fn middle(rates: &[f64]) -> f64 {
     median(rates).unwrap_or(0.0)
 }

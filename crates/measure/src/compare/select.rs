@@ -1,4 +1,4 @@
-//! Which slot of a campaign is held against which: by what the user named, and by traffic that is the same.
+//! Pairs of slots to compare: by the user's names, and by equal traffic.
 
 use crate::record::{Campaign, Slot, TrialRecord};
 use crate::summary::drops;
@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 /// The rates of one thing, in the order in which they were measured.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rates {
-    /// What it is called.
     pub name: String,
-    /// Frames/s of the valid trials, or whatever a plain file holds.
+    /// Frames/s of the valid trials, or the values of a plain file.
     pub values: Vec<f64>,
     /// The block of each value; empty for a plain file.
     pub blocks: Vec<u32>,
@@ -56,7 +55,7 @@ impl Rates {
         of(self).into_iter().filter_map(|(block, value)| Some((value, *others.get(&block)?))).collect()
     }
 
-    /// These rates as shares of another's in the same block: what is left of a DUT's rate when the machine's drift is taken out.
+    /// These rates as shares of another's in the same block, which removes the drift of the machine.
     pub fn as_share_of(&self, ceiling: &Rates) -> Rates {
         let of: BTreeMap<u32, f64> =
             ceiling.blocks.iter().copied().zip(ceiling.values.iter().copied()).collect();
@@ -103,8 +102,8 @@ pub fn same_traffic(a: &Slot, b: &Slot) -> bool {
         && a.asked_fps == b.asked_fps
 }
 
-/// Pairs (reference, other) of slots to compare: each of `others` with the one of `references` that had the same traffic and, where
-/// `same_variant` is asked for, is the same variant. What has no partner comes second.
+/// Pairs (reference, other) of slots to compare: each of `others` with the slot of `references` that has the same traffic and,
+/// with `same_variant`, is the same variant. The second list has the slots without a partner.
 pub fn partners<'a>(
     references: &[&'a Slot],
     others: &[&'a Slot],

@@ -32,7 +32,7 @@ pub fn add(
         }
         let mut facts = facts.clone();
         facts.insert(DROPPED.into(), format!("{:.0} %", 100.0 * measured.dropped));
-        // Relative to the tester alone, or to the baseline: what remains when the machine's speed drifts.
+        // Relative to the tester alone, or to the baseline, which removes the drift of the machine's speed.
         let reference = slot.ceiling.or(slot.baseline).and_then(|id| campaign.slots.get(id)).map(rates);
         let relative = reference.and_then(|reference| {
             let figure = Figure::of_runs(&measured.as_share_of(&reference).values)?;
@@ -65,7 +65,7 @@ fn machine(host: &HostFacts) -> String {
     format!("{model} x {}{under}", host.cpus)
 }
 
-/// What was sent, as far as it is not the usual: 2,000 flows of UDP at full speed.
+/// The load, as far as it differs from the default: 2,000 flows of UDP at full speed.
 fn load(asked: &Asked, slot: &Slot) -> String {
     let parts = [
         (slot.transport != "UDP", slot.transport.clone()),

@@ -1,4 +1,4 @@
-//! What changed where the level did: facts that differ between the last point before and the first after.
+//! Possible causes of a change of level: facts that differ between the last point before and the first after.
 
 use super::Point;
 use serde::Serialize;
@@ -25,15 +25,15 @@ const OF_EACH_RUN: [&str; 15] = [
 /// Something that changed together with the level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cause {
-    /// What it is: `kernel`, `setting net.core.bpf_jit_harden`, `source`.
+    /// The fact: `kernel`, `setting net.core.bpf_jit_harden`, `source`.
     pub what: String,
     /// Its value at the last point before.
     pub before: String,
     /// Its value at the first point after.
     pub after: String,
-    /// How often else it changed in the time line: what changes with every point explains little.
+    /// Number of its other changes in the time line: a fact that changes with every point explains little.
     pub elsewhere: usize,
-    /// How many commits lie between, where that is known.
+    /// Number of commits between, if known.
     pub commits: Option<u32>,
 }
 
@@ -45,8 +45,8 @@ fn telling(name: &str) -> bool {
     !listed
 }
 
-/// What differs between points `at - 1` and `at`, most likely cause first: what changed nowhere else, then what changed
-/// seldom, and of those settings before versions.
+/// Facts that differ between points `at - 1` and `at`, most likely cause first: those with the fewest other changes, and among
+/// equals settings before versions.
 pub fn causes(points: &[Point], at: usize) -> Vec<Cause> {
     let Some((before, after)) = at.checked_sub(1).and_then(|b| Some((points.get(b)?, points.get(at)?)))
     else {

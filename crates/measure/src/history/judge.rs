@@ -1,4 +1,4 @@
-//! Which time lines changed, where, by how much, and what to beware of.
+//! Changes of time lines: place, size, and warnings.
 
 use super::facts::{Cause, causes, mixed_setup};
 use super::{Figure, Key, Point, Timeline, revision};
@@ -15,13 +15,13 @@ const SEED: u64 = 1;
 /// The ratio to a reference is followed where at least this share of the points has it.
 const MOSTLY: f64 = 0.8;
 
-/// A distance between neighbouring points so many times the usual one is a gap.
+/// A distance between neighbouring points is a gap from this multiple of the usual one on.
 const GAP: f64 = 5.0;
 
 /// The level of the tests behind warnings.
 const LEVEL: f64 = 0.01;
 
-/// What a history comes to.
+/// Result of a history.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct History {
     /// The time lines, those with the largest regression first.
@@ -32,12 +32,12 @@ pub struct History {
     pub expected_by_chance: f64,
 }
 
-/// A time line with what was found in it.
+/// A time line with the changes found in it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judged {
-    /// What its points have in common.
+    /// Properties that its points share.
     pub key: Key,
-    /// What is followed: `rate` in frames/s, or `ratio to tester-baseline`, to the tester alone in the same campaign.
+    /// The figure: `rate` in frames/s, or `ratio to tester-baseline`, to the tester alone in the same campaign.
     pub measure: String,
     /// Its points, with the figures that are followed.
     pub points: Vec<Followed>,
@@ -49,13 +49,12 @@ pub struct Judged {
     pub levels: Vec<Level>,
     /// The changes between them, in order.
     pub changes: Vec<Found>,
-    /// Last level / first level, where there are changes.
+    /// Last level / first level, if there are changes.
     pub overall: Option<f64>,
     /// Single points off their level.
     pub outliers: Vec<Outlier>,
-    /// Changes of the rate that the ratio does not show: the machine or the tester changed, not what is measured.
+    /// Changes of the rate that the ratio does not show: the machine or the tester changed, not the DUT.
     pub of_the_machine: Vec<Found>,
-    /// What to beware of.
     pub warnings: Vec<String>,
 }
 
@@ -100,7 +99,7 @@ pub struct Found {
     pub p: f64,
     /// Where a later level is back at the old one or beyond.
     pub made_good: Option<String>,
-    /// What else changed, most likely cause first.
+    /// Other changes at this point, most likely cause first.
     pub causes: Vec<Cause>,
 }
 
@@ -125,13 +124,13 @@ pub struct Outlier {
 }
 
 impl Judged {
-    /// The largest loss, negative; 0 where there is none.
+    /// The largest loss, negative; 0 without losses.
     pub fn worst(&self) -> f64 {
         self.changes.iter().map(|c| c.relative.value).fold(0.0, f64::min)
     }
 }
 
-/// Judges every time line. `each` is told the index before each of them.
+/// Judges every time line. Calls `each` with the index before each of them.
 pub fn judge(timelines: &[Timeline], mut each: impl FnMut(usize)) -> History {
     let mut judged: Vec<Judged> = Vec::with_capacity(timelines.len());
     let mut expected = 0.0;
@@ -164,7 +163,7 @@ fn timeline(timeline: &Timeline) -> (Judged, f64) {
     (judged, level)
 }
 
-/// What nearly all points can be held against.
+/// The common reference of nearly all points.
 fn reference(points: &[Point]) -> Option<String> {
     let to = &points.iter().find_map(|p| p.relative.as_ref())?.to;
     let with = points.iter().filter(|p| p.relative.as_ref().is_some_and(|r| r.to == *to)).count();
@@ -240,7 +239,7 @@ fn change(points: &[Point], found: &Changes, i: usize) -> Found {
     }
 }
 
-/// The two modes of what is left when the levels are taken away, relative.
+/// The two modes of the relative residuals around the levels.
 fn residual_modes(found: &Changes) -> Option<(f64, f64)> {
     let modes = two_modes(&sorted(found.residuals.iter().copied()))?;
     Some((modes.low, modes.high))
@@ -319,7 +318,7 @@ fn gap(points: &[Point]) -> Option<String> {
     })
 }
 
-/// How far apart points are: commits or days. Across releases there is no such measure.
+/// Distance of points: commits or days. Across releases there is no such measure.
 fn distance(a: &Point, b: &Point) -> Option<f64> {
     match (&a.place.revision, &b.place.revision) {
         (Some(old), Some(new)) if a.place.release.is_none() => Some(f64::from(new.since(old)?)),
@@ -338,7 +337,7 @@ fn setups(points: &[Point]) -> Option<String> {
     })
 }
 
-/// What the newest points may be the beginning of.
+/// A possible change that begins with the newest points.
 fn at_the_end(judged: &Judged) -> Option<String> {
     let n = judged.points.len();
     let last: Vec<&Outlier> = judged.outliers.iter().filter(|o| o.index + 2 >= n).collect();

@@ -20,7 +20,6 @@ pub enum Counter {
 /// A revision of the source that a kernel was built from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Revision {
-    /// What is counted.
     pub counter: Counter,
     /// The number.
     pub number: u32,
@@ -84,7 +83,7 @@ pub struct Release {
 }
 
 impl Release {
-    /// Reads what uname says: `11.1-RELEASE-p1`, `12.0-CURRENT`, `11.0-STABLE`.
+    /// Reads the release in uname's output: `11.1-RELEASE-p1`, `12.0-CURRENT`, `11.0-STABLE`.
     pub fn of_uname(text: &str) -> Option<Self> {
         let (version, branch) = text.split_once('-')?;
         let (major, minor) = version.split_once('.')?;
@@ -96,8 +95,7 @@ impl Release {
         })
     }
 
-    /// Reads what folders of the archive are called: `fbsd11.1-yandex`, `fbsd12-head.r320657`, `fbsd11-stable.r312663`,
-    /// `fbsd16-n311215`.
+    /// Reads names of the archive's folders: `fbsd11.1-yandex`, `fbsd12-head.r320657`, `fbsd11-stable.r312663`, `fbsd16-n311215`.
     pub fn of_label(label: &str) -> Option<Self> {
         let text = label.strip_prefix("fbsd").unwrap_or(label);
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -117,7 +115,7 @@ pub struct Place {
     pub name: String,
     /// The version, where points of several versions are compared.
     pub release: Option<Release>,
-    /// The source revision, where it is known.
+    /// The source revision, if known.
     pub revision: Option<Revision>,
 }
 

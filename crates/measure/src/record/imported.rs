@@ -1,4 +1,4 @@
-//! What a record keeps of results that linerate did not measure: where each figure comes from, and by which method.
+//! Parts of the records of imported results: the source and the method of each figure.
 //!
 //! All of it is optional in the records, and absent in those of linerate's own campaigns.
 
@@ -20,7 +20,7 @@ pub struct Imported {
     /// Its network card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<String>,
-    /// What was looked into.
+    /// The subject.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
     /// Name of the series.
@@ -42,7 +42,7 @@ pub struct ImportedSlot {
     /// Whether these are profiling runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub profiling: bool,
-    /// The published medians; `None` where there is no such file.
+    /// The published medians; `None` without such a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Published>,
     /// Whether the recomputed medians are the published ones.
@@ -51,7 +51,7 @@ pub struct ImportedSlot {
     /// By which rule they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
-    /// What differs, where they are not.
+    /// The difference, if they disagree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disagreement: Option<String>,
     /// Facts of system, image, generator and receiver.
@@ -60,7 +60,6 @@ pub struct ImportedSlot {
     /// Configuration file -> its settings and rules.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub description: BTreeMap<String, Vec<Setting>>,
-    /// What is wrong with the set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
@@ -68,7 +67,7 @@ pub struct ImportedSlot {
 /// Of a trial: one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ImportedTrial {
-    /// The log, or the file of published medians where there is no log.
+    /// The log, or without a log the file of published medians.
     pub file: String,
     /// First and last line of it, from 1, that the figure rests on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,7 +86,6 @@ pub struct ImportedTrial {
     /// First sample of the steady part, from 0, and how many there are in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<(usize, usize)>,
-    /// What is wrong with the log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
@@ -111,7 +109,6 @@ pub struct Published {
     pub values: Vec<f64>,
     /// Lines without a number: failed runs, mostly.
     pub blank_lines: usize,
-    /// What is wrong with the file.
     pub problems: Vec<String>,
 }
 
@@ -124,7 +121,6 @@ pub struct Series {
     pub columns: Vec<String>,
     /// The rows, in the file's order.
     pub rows: Vec<SeriesRow>,
-    /// What is wrong with the file.
     pub problems: Vec<String>,
 }
 
@@ -159,9 +155,9 @@ pub struct Equilibrium {
     /// Facts from `.info` and the command line; names as in the archive's facts.
     #[serde(default)]
     pub facts: BTreeMap<String, String>,
-    /// Whether the published estimates end with those of the logs; `None` where there is nothing to compare.
+    /// Whether the published estimates end with those of the logs; `None` if there is nothing to compare.
     pub agrees: Option<bool>,
-    /// What is wrong: stale values, say.
+    /// Faults of the file: stale values, say.
     pub problems: Vec<String>,
 }
 
@@ -176,7 +172,6 @@ pub struct EquilibriumRun {
     pub maximum: Option<f64>,
     /// The steps on the way there.
     pub steps: Vec<EquilibriumStep>,
-    /// What is wrong with the log.
     pub problems: Vec<String>,
 }
 
@@ -185,7 +180,7 @@ pub struct EquilibriumRun {
 pub struct EquilibriumStep {
     /// Offered load.
     pub offered: f64,
-    /// Forwarding rate, where it was measured.
+    /// Forwarding rate, if measured.
     pub measured: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether what the author expects is so.
+//! Whether the author's expectations were met.
 
 use super::{Expected, Found, JudgedPair};
 use linerate_plan::campaign::Expectation;

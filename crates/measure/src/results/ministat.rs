@@ -1,4 +1,4 @@
-//! What ministat says of two sets of rates, as papers print it.
+//! The judgement of ministat on two sets of rates, as papers print it.
 
 use super::proven;
 use crate::record::TrialRecord;

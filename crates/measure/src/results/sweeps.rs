@@ -11,12 +11,12 @@ pub(super) fn series(found: &Found<'_>) -> Vec<Series> {
     swept.flat_map(|(factor, _)| of_factor(found, factor)).collect()
 }
 
-/// Pairs of numbers, of which one is a level's.
+/// Pairs of two numbers, one of them a level: a factor and its level, or a level and its cell.
 type Levels = Vec<(usize, usize)>;
 
 fn of_factor(found: &Found<'_>, factor: usize) -> Vec<Series> {
     let plan = found.plan;
-    // Ceilings are told beside the cells that they belong to, unless the plan is about them.
+    // Ceilings appear beside the cells that they belong to, unless the plan is about them.
     let duts = plan.cells.iter().any(|c| !found.is_ceiling(c));
     let mut groups: Vec<(String, Levels)> = Vec::new();
     let mut at: HashMap<(&str, Levels), usize> = HashMap::new();

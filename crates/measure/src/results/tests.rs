@@ -267,7 +267,7 @@ fn results_are_read_back_as_they_were_written() {
 }
 
 proptest! {
-    /// Whatever trials there are, and whatever they came to: a result that a record can hold.
+    /// All trials, whatever their results, give a result that a record can hold.
     #[test]
     fn any_trials_have_results(
         kept in proptest::collection::vec((0u32..9, 0usize..20, prop_oneof![0.0f64..2e6, Just(1e308), Just(5e-324)], any::<bool>()), 0..80),

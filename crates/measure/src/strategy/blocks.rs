@@ -10,8 +10,8 @@ use linerate_stats::{Estimate, shuffle};
 use linerate_wire::SplitMix64;
 use std::collections::BTreeMap;
 
-/// The intervals are looked at when another of so many equal shares of the campaign is over. More looks would find the moment to
-/// stop sooner, and make the last interval wider: by 4 % for 6 of them (docs/method.md).
+/// Number of looks at the intervals, after equal shares of the campaign. More looks would stop sooner, and make the last interval
+/// wider: by 4 % for 6 of them (docs/method.md).
 const LOOKS: f64 = 6.0;
 
 /// Randomised complete blocks.
@@ -217,7 +217,7 @@ impl Strategy for Blocks {
     }
 }
 
-/// When so many more trials will be over, if they take as long as those before.
+/// The probable end of `more` further trials, if they take as long as those before.
 pub(super) fn probably_over(elapsed_ns: u64, trials: u64, more: u64) -> u128 {
     let elapsed = u128::from(elapsed_ns);
     elapsed + elapsed * u128::from(more) / u128::from(trials.max(1))

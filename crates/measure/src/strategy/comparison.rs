@@ -1,4 +1,4 @@
-//! What is known of a ratio, look after look.
+//! Knowledge about a ratio, look after look.
 
 use super::{Design, Figure, Observed, Watched};
 use linerate_stats::sequential::Boundary;
@@ -33,7 +33,7 @@ impl Outcomes {
         };
     }
 
-    /// The pairs of the first so many blocks.
+    /// The pairs of the first blocks, `blocks` in number.
     pub(super) fn pairs(&self, (of, than): (usize, usize), blocks: u32) -> Vec<(f64, f64)> {
         let numerators = self.0.range((of, 0)..(of, blocks));
         numerators.filter_map(|((_, block), a)| Some((*a, *self.0.get(&(than, *block))?))).collect()

@@ -1,10 +1,10 @@
-//! What a strategy goes by: the slots, the ratios of interest, and when to stop.
+//! Input of a strategy: the slots, the ratios of interest, and when to stop.
 
 use super::TrialRequest;
 use crate::record;
 use linerate_plan as plan;
 
-/// What a strategy goes by. Together with the recorded trials it says all that the strategy did.
+/// Input of a strategy. Together with the recorded trials it determines every step of the strategy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Design {
     /// The slots, by number.
@@ -57,7 +57,7 @@ pub struct Stopping {
 }
 
 impl Stopping {
-    /// The share of the campaign that is over, 0..=1, after so many blocks and so much time. No rate is part of it.
+    /// The share of the campaign that is over, 0..=1, by blocks and time. It does not depend on rates.
     pub(super) fn share(&self, blocks: u32, elapsed_ns: u64) -> f64 {
         let used = |used: f64, of: f64| if used >= of { 1.0 } else { used / of };
         let of_blocks = self.most_blocks.map_or(0.0, |most| used(f64::from(blocks), f64::from(most)));
@@ -67,7 +67,7 @@ impl Stopping {
 }
 
 impl Design {
-    /// The design of a campaign's plan, where it has one.
+    /// The design of a campaign's plan, if it has one.
     pub fn of(campaign: &record::Campaign) -> Option<Design> {
         let planned = campaign.planned.as_ref()?;
         let asked = &campaign.asked;

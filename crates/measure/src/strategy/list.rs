@@ -12,7 +12,7 @@ impl List {
         List(trials)
     }
 
-    /// The trials that were run, whoever chose them.
+    /// The recorded trials, whatever strategy chose them.
     pub fn of(trials: &[Observed]) -> List {
         List(trials.iter().map(|trial| trial.request).collect())
     }

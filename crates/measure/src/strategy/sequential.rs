@@ -1,4 +1,4 @@
-//! All trials of one slot, then all of the next: what shell scripts do.
+//! All trials of one slot, then all of the next, as shell scripts do.
 
 use super::blocks::probably_over;
 use super::comparison::{self, Look, Outcomes};
@@ -58,7 +58,7 @@ impl Strategy for Sequential {
         }
     }
 
-    /// No interval before the end: nobody has looked.
+    /// No interval before the end: the strategy has not looked at the data.
     fn ratio(&self, of: usize, than: usize, figure: Figure, trials: &[Observed]) -> Option<Estimate> {
         comparison::repeated(&Outcomes::of(figure, trials), (of, than), &self.looks)
     }

@@ -191,7 +191,7 @@ fn an_interval_waits_for_the_next_look() {
         let request = it.next(&at(0)).unwrap();
         it.observe(&observed(request, Some(1.0)));
     }
-    // Looks after 10, 20, 30 blocks; the third is the first at which so many pairs say anything.
+    // Looks after 10, 20, 30 blocks; the third is the first with enough pairs for an interval.
     assert_eq!(received(&it, 1, 0).unwrap().n, 30);
     assert_eq!(received(&it, 0, 1).unwrap().n, 30);
     assert_eq!(received(&it, 1, 0).unwrap().low, Some(1.0));

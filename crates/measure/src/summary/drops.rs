@@ -35,7 +35,7 @@ pub fn is_noticeable(dropped: f64) -> bool {
 }
 
 impl Row {
-    /// Whether the DUT drops so many frames that its rate does not show the cost of a frame.
+    /// Whether the DUT drops too many frames for its rate to show the cost of a frame.
     pub fn drops(&self) -> bool {
         is_noticeable(self.dropped)
     }

@@ -25,7 +25,7 @@ impl<'a> Ratios<'a> {
         Ratios { campaign, strategy, trials }
     }
 
-    /// The ratio of two slots' rates, where it is a number that a record can hold.
+    /// The ratio of two slots' rates, if it is a number that a record can hold.
     pub fn ratio(&self, of: usize, than: usize) -> Option<Estimate> {
         self.figure(of, than, Figure::Received)
     }
@@ -38,15 +38,15 @@ impl<'a> Ratios<'a> {
         exist.then(|| self.strategy.ratio(of, than, figure, &self.trials)).flatten().filter(finite)
     }
 
-    /// One slot held against another.
+    /// Compares one slot with another.
     pub fn against(&self, rows: &[Row], of: usize, than: usize) -> Against {
         let ratio = self.ratio(of, than);
         let proven = ratio.as_ref().is_some_and(proven);
         Against { than, ratio, proven, cost: self.cost(rows, of, than) }
     }
 
-    /// What a frame costs one slot, divided by what it costs another. `None` where neither drops frames, and where the time between
-    /// frames is no cost, because they were paced.
+    /// The cost of a frame in one slot, divided by the cost in another. `None` if neither drops frames, or if pacing, not cost,
+    /// set the time between frames.
     fn cost(&self, rows: &[Row], of: usize, than: usize) -> Option<Estimate> {
         let row = |slot: usize| rows.get(slot).filter(|r| r.handled.median > 0.0);
         let paced = |slot: usize| self.campaign.slots[slot].asked_fps.is_some();

@@ -29,7 +29,7 @@ fn slot(id: usize, variant: &str, ceiling: Option<usize>, baseline: Option<usize
     }
 }
 
-/// What `linerate bench --family 4 --variant nft-stateful` makes.
+/// The plan of `linerate bench --family 4 --variant nft-stateful`.
 const PLAN: &[u8] = br#"
 title = "linerate bench"
 question = "How many frames does this machine forward?"
@@ -227,7 +227,7 @@ fn new_connections_that_few_frames_opened_are_warned_of() {
     assert!(!with(States::OneWay, 20).contains("opened"));
 }
 
-/// A trial of which so many of the thousand frames were lost at a place of the DUT.
+/// A trial that lost this many of a thousand frames at a place of the DUT.
 fn lossy(number: u64, block: u32, slot: usize, offered: f64, lost: u64, place: &str) -> TrialRecord {
     let mut trial = trial(number, block, slot, offered, lost);
     trial.rates = Some(Rates { offered, received: offered * (1000 - lost) as f64 / 1000.0, seconds: 0.25 });
@@ -237,7 +237,7 @@ fn lossy(number: u64, block: u32, slot: usize, offered: f64, lost: u64, place: &
     trial
 }
 
-/// What becomes of the last slot, where it loses so many of a thousand frames, offered as many as forwarding takes.
+/// The summary if the last slot loses this many of a thousand frames, at the offered load of forwarding.
 fn with_losses(campaign: &Campaign, lost: u64, place: &str) -> Summary {
     let mut all = Vec::new();
     for block in 0..10 {
@@ -265,7 +265,7 @@ fn a_dut_that_drops_is_not_a_slower_one() {
     assert!((comparison.ratio.unwrap().median - 0.5).abs() < 1e-9 && comparison.proven);
     let cost = comparison.cost.unwrap();
     assert!((cost.median - 1.0).abs() < 1e-9 && cost.low.is_some(), "{cost:?}");
-    // What a full queue refuses is no choice of the DUT's.
+    // Refusals by a full queue are not drops by the DUT's rules.
     let overrun = with_losses(&campaign(), 500, "DUT in: receive ring full");
     assert_eq!((overrun.rows[2].limit, overrun.rows[2].dropped), (Limit::Dut, 0.0));
     assert_eq!((overrun.comparisons[0].against.cost, overrun.rows[2].loss_ratio), (None, 0.5));

@@ -1,4 +1,4 @@
-//! Slots that were to be measured and have no figure, or none that says anything.
+//! Slots without a figure, or without a meaningful one.
 
 use super::{Row, drops, losses_by_place};
 use crate::record::{Campaign, LabKind, Slot, TrialRecord};
@@ -16,7 +16,7 @@ pub struct Unmeasured {
     pub why: String,
 }
 
-/// All of them. What is skipped is told elsewhere.
+/// All unmeasured slots, without the skipped ones.
 pub(super) fn unmeasured(
     campaign: &Campaign,
     rows: &[Row],
@@ -58,7 +58,7 @@ fn why(
     }
 }
 
-/// A DUT with a known answer does what was asked for.
+/// A DUT with a known answer drops on purpose.
 fn is_meant_to_drop(campaign: &Campaign, slot: &Slot) -> bool {
     let known = campaign.planned.as_ref().and_then(|planned| {
         let plan = &planned.plan;

@@ -9,7 +9,7 @@ use std::f64::consts::TAU;
 /// Unoptimised tests simulate fewer.
 const CAMPAIGNS: u64 = if cfg!(debug_assertions) { 400 } else { 2000 };
 
-/// What a machine does to the rate of one trial after the other. Logarithms.
+/// Effect of a machine on the rates of successive trials. Logarithms.
 #[derive(Clone, Copy, Debug)]
 enum Noise {
     Normal(f64),
@@ -45,7 +45,7 @@ struct Machine {
 
 impl Machine {
     fn new(noise: Noise, seed: u64) -> Self {
-        // Other draws for each kind of noise: what counts are signs, which do not depend on its size.
+        // Other draws for each kind of noise: only signs count, which do not depend on its size.
         let kind = format!("{noise:?}").bytes().fold(seed, |all, byte| all.rotate_left(9) ^ u64::from(byte));
         Machine { noise, random: SplitMix64::new(kind), state: 0.0 }
     }
@@ -172,8 +172,8 @@ fn one_after_the_other_measures_the_drift() {
     }
 }
 
-/// A difference of 3 %: how often it is proven, and how wide the last interval is, against an interval for which nobody looked
-/// before the end.
+/// A difference of 3 %: how often it is proven, and the width of the last interval, compared with that of a single look at the
+/// end.
 #[test]
 fn looking_costs_little_width() {
     for (most, noise) in [(30, 0.02), (60, 0.02), (60, 0.05), (240, 0.05)] {

@@ -1,4 +1,4 @@
-//! A strategy is what its design and its trials say: replayed from any prefix, it goes on in the same way.
+//! A strategy depends only on its design and its trials: replayed from any prefix, it continues in the same way.
 
 use super::*;
 use crate::audit::{Evidence, audit};
