@@ -35,7 +35,7 @@ impl Printed {
         self.format().name() == "json"
     }
 
-    /// Whether it is what a terminal gets.
+    /// Whether it is the default format of a terminal.
     pub fn is_text(&self) -> bool {
         self.format().name() == "text"
     }

@@ -17,13 +17,13 @@ use linerate_plan::timing::Timing;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What a campaign came to.
+/// Result of a campaign.
 pub struct Finished {
     /// The verdict.
     pub summary: Summary,
     /// Where the records are.
     pub directory: PathBuf,
-    /// What ended it early.
+    /// The error that ended it early.
     pub failure: Option<anyhow::Error>,
     store: RecordStore,
 }
@@ -43,10 +43,11 @@ impl Finished {
     }
 }
 
-/// Runs the campaign to its end. `earlier`: the trials recorded before resuming. A failure in the middle is reported with what was measured until then.
+/// Runs the campaign to its end. `earlier`: the trials recorded before resuming. If it fails in the middle, the result has the
+/// error and all trials until then.
 ///
 /// # Errors
-/// The records cannot be written at all; or the trials before do not belong to this campaign.
+/// The records cannot be written at all, or the earlier trials do not belong to this campaign.
 pub fn run(
     campaign: &Campaign,
     host: &HostFacts,
@@ -56,7 +57,7 @@ pub fn run(
     progress: &Progress,
 ) -> Result<Finished> {
     if earlier.is_none() {
-        // The campaign last: what has one can be resumed, and that needs the host.
+        // The campaign last: a folder with a campaign can be resumed, which needs the host file.
         store.write_host(host)?;
         store.write_campaign(campaign)?;
     }
@@ -69,7 +70,7 @@ pub fn run(
     let mut conductor = Conductor { campaign, stand, store, trials, observed, began, before };
     let (stopped, failure) = conductor.all_trials(strategy.as_mut(), progress);
     let Conductor { mut store, trials, .. } = conductor;
-    // Before the summary, which says that the campaign came to its end: the trials that it is about must be there by then.
+    // Before the summary, which marks the campaign as ended: its trials must be on disk by then.
     let kept = store.finish();
     let summary = summarise(campaign, &trials, stopped, peak_rss_bytes());
     let directory = store.directory().to_path_buf();
@@ -83,7 +84,7 @@ struct Conductor<'a> {
     stand: &'a mut dyn Testbed,
     store: RecordStore,
     trials: Vec<TrialRecord>,
-    /// What the strategy knows of them.
+    /// The strategy's observations of the trials.
     observed: Vec<Observed>,
     began: Instant,
     /// Time that the campaign had taken when it was stopped.

@@ -1,4 +1,4 @@
-//! The command line: what can be asked, and help that teaches by example.
+//! The command line: verbs, options, and help that teaches by example.
 
 use crate::commands::bench::Bench;
 use crate::commands::compare::Compare;

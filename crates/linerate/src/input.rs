@@ -15,7 +15,7 @@ const PIECE: usize = 128 << 10;
 /// Bytes after which it may take a while, and progress is shown: some 200 MB are read in a second.
 const MUCH: u64 = 100 << 20;
 
-/// Whether a path stands for standard input.
+/// Whether a path means standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
@@ -25,8 +25,8 @@ pub fn name(path: &Path) -> String {
     if is_stdin(path) { "<stdin>".into() } else { path.to_string_lossy().into_owned() }
 }
 
-/// The content of a file, or of standard input; one byte more than `most` is enough to know that it is too large. `what`: a word for
-/// what it is, and a remedy where there is one.
+/// The content of a file, or of standard input; one byte more than `most` is enough to know that it is too large. `what`: a word
+/// for the kind of file, and a remedy or an empty text.
 ///
 /// # Errors
 /// It cannot be read.
@@ -44,7 +44,7 @@ pub fn read(path: &Path, most: usize, [what, remedy]: [&str; 2]) -> Result<Vec<u
 /// The text of a rule file.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why the file has no text.
 pub fn rules(path: &Path) -> Result<String, String> {
     let bytes = files::read(path, MOST_BYTES).map_err(|e| e.to_string())?;
     if bytes.len() > MOST_BYTES {

@@ -1,5 +1,5 @@
-//! Ctrl-C: the first one ends the load and lets everything be put back and written; the second ends the program at once. Where hosts
-//! would be left changed by that, both say so.
+//! Ctrl-C: the first one ends the load, restores all changes and writes the records; the second ends the program at once. If that
+//! would leave hosts changed, both say so.
 
 use linerate_report::pages::ascii;
 use std::io::IsTerminal;
@@ -17,24 +17,24 @@ pub fn interrupted() -> bool {
 /// Whether further signals are only noted.
 static PATIENT: AtomicBool = AtomicBool::new(false);
 
-/// Lets no signal end the program at once, however often it comes: nobody sits there who could be impatient, and a session that ends
-/// brings several.
+/// Lets no signal end the program at once, however often it comes: no user waits at a terminal, and a session that ends sends
+/// several signals.
 pub fn be_patient() {
     PATIENT.store(true, Ordering::Relaxed);
 }
 
-/// Hosts that are put back at the end, for what a signal says: the handler may only read what is there already.
+/// Hosts that are restored at the end, as text for the signal handler, which may only read memory that already exists.
 pub struct Hosts {
     hosts: Vec<(Vec<u8>, AtomicBool)>,
-    /// What ends a line that is being shown.
+    /// End of a line of progress on the terminal.
     begin: &'static [u8],
 }
 
 static HOSTS: OnceLock<Hosts> = OnceLock::new();
 
 impl Hosts {
-    /// Hosts of these names, none of which has been changed. From now on the first signal says that they are reset, and the second
-    /// which of them are not. They stay until the program ends.
+    /// Hosts of these names, all unchanged so far. From now on the first signal prints that they are restored, and the second
+    /// prints which of them are not. They stay until the program ends.
     pub fn announced<'n>(names: impl Iterator<Item = &'n str>) -> &'static Hosts {
         let host = |name: &'n str| (ascii(name).into_bytes(), AtomicBool::new(false));
         let begin: &[u8] = if std::io::stderr().is_terminal() { b"\n" } else { b"" };
@@ -84,7 +84,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
 
 /// Installs the handler.
 pub fn install() {
-    // SAFETY: the handler only reads what is there, touches atomics, writes or calls _exit; the struct is zeroed plain data.
+    // SAFETY: the handler only reads existing memory, touches atomics, writes or calls _exit; the struct is zeroed plain data.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_signal as *const () as usize;

@@ -49,7 +49,7 @@ fn run(cli: cli::Cli) -> ExitCode {
     }
 }
 
-/// The error and its causes, without those that it has told itself.
+/// The error and its causes, without causes that the error's text already contains.
 fn told(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {

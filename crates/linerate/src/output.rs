@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 /// measured and recorded.
 static BROKEN: OnceLock<io::Error> = OnceLock::new();
 
-/// Standard output. The first error is kept for [`finish`], so that whoever prints may ignore it.
+/// Standard output. The first error is kept for [`finish`], so that callers may ignore it.
 pub struct Output;
 
 impl Write for Output {
@@ -54,8 +54,8 @@ pub fn attempt(write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     })
 }
 
-/// The exit status of a verb that has ended with `code`: a failure where its output did not arrive. A reader that has gone away
-/// (`| head`) is none.
+/// The exit status of a verb that has ended with `code`: a failure if its output could not be written. A reader that has closed
+/// the pipe (`| head`) is no failure.
 pub fn finish(code: ExitCode) -> ExitCode {
     if stdout_was_writable() {
         let _ = Output.flush();
@@ -85,7 +85,7 @@ pub struct UsageError {
 }
 
 impl UsageError {
-    /// Tells the user.
+    /// Shows it to the user.
     pub fn tell(&self) {
         if self.is_page { eprint!("{}", self.text) } else { tell(&self.text) }
     }
@@ -167,7 +167,7 @@ pub fn print_place(how: &Printed, directory: &Path) {
     }
 }
 
-/// Prints a complaint to standard error. What it quotes may be anything: a terminal gets no orders from it.
+/// Prints a message to standard error. Control characters are replaced, because its quotations may contain anything.
 pub fn tell(text: impl std::fmt::Display) {
     let plain = |c: char| match c {
         '\n' => c,
@@ -178,7 +178,7 @@ pub fn tell(text: impl std::fmt::Display) {
     eprintln!("linerate: {}", text.to_string().chars().map(plain).collect::<String>());
 }
 
-/// How text is laid out: colour on terminals only, and not where NO_COLOR asks for none, or the terminal knows none.
+/// Layout of text: colour on terminals only, unless NO_COLOR is set or the terminal is dumb.
 fn style() -> Style {
     use std::io::IsTerminal;
     let colored = std::env::var_os("NO_COLOR").is_none() && !is_dumb();
@@ -194,7 +194,7 @@ fn width() -> usize {
     terminal_columns().map_or(120, |columns| columns.min(160))
 }
 
-/// Columns of the terminal that standard output is; `None` if it is none, or does not know.
+/// Columns of the terminal at standard output; `None` if standard output is not a terminal, or its width is unknown.
 pub fn terminal_columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))

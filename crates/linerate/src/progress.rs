@@ -1,4 +1,4 @@
-//! A line that says how far something is: on terminals only, and never on standard output.
+//! A progress line: on terminals only, and never on standard output.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linerate_linux::netbenches::Progress as Seen;
@@ -13,12 +13,12 @@ pub fn silence() {
     SILENT.store(true, Ordering::Relaxed);
 }
 
-/// Whether standard error is a terminal on which a line can be written over, and somebody wants to see it.
+/// Whether standard error is a terminal on which a line can be overwritten, and the user wants progress.
 fn is_seen() -> bool {
     std::io::stderr().is_terminal() && !crate::output::is_dumb() && !SILENT.load(Ordering::Relaxed)
 }
 
-/// What is too quick to be worth a line.
+/// Shorter work shows no progress.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A progress line; silent when standard error is not a terminal.
@@ -35,7 +35,7 @@ impl Progress {
         shown(bar, "{bar:24} {elapsed:>3} of at most {prefix}  {msg}", &format!("{} s", budget.as_secs()))
     }
 
-    /// A line for bytes: of `total`, or of nobody knows how many.
+    /// A line for bytes: of `total`, or of an unknown number.
     pub fn of_bytes(name: &str, total: Option<u64>) -> Self {
         let template = match total {
             Some(_) => "{bar:24} {percent:>3} % of {prefix}",
@@ -67,7 +67,7 @@ impl Progress {
         }
     }
 
-    /// Says what is going on now.
+    /// Shows the current step.
     pub fn say(&self, text: impl Into<String>) {
         if self.bar.is_hidden() && Instant::now() >= self.from && is_seen() {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -86,7 +86,7 @@ impl Progress {
         self.bar.set_position(elapsed.as_millis() as u64);
     }
 
-    /// Moves to so many bytes.
+    /// Moves to this number of bytes.
     pub fn advance_bytes(&self, bytes: u64) {
         self.bar.set_position(bytes);
     }

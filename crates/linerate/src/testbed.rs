@@ -42,7 +42,7 @@ impl Request {
     }
 }
 
-/// What a trial showed.
+/// Result of a trial.
 #[derive(Debug, Default)]
 pub struct TrialOutcome {
     /// Samples and faults.
@@ -53,11 +53,11 @@ pub struct TrialOutcome {
     pub receiver: PortCounters,
     /// Where frames were lost, and the second counts.
     pub account: Account,
-    /// What the plan's collectors found.
+    /// Findings of the plan's collectors.
     pub collection: Collection,
-    /// The DUT's connections after the trial, where it keeps states.
+    /// The DUT's connections after the trial, if it keeps states.
     pub connections: Option<Connections>,
-    /// What the rules of a user's file counted.
+    /// Counters of the rules of a user's file.
     pub rules: Vec<RuleCount>,
     /// Between the first generator's beginning and the last one's, where several hosts send.
     pub skew_ns: Option<u64>,
@@ -66,7 +66,7 @@ pub struct TrialOutcome {
 }
 
 impl TrialOutcome {
-    /// A trial that came to nothing.
+    /// A trial without a result.
     fn failed(why: String) -> TrialOutcome {
         TrialOutcome {
             outcome: Outcome { faults: vec![why], ..Outcome::default() },
@@ -77,18 +77,18 @@ impl TrialOutcome {
 
 /// Somewhere that trials can be run.
 pub trait Testbed {
-    /// Runs one trial, or a part of it where the user wants to stop.
+    /// Runs one trial, or a part of it if the user wants to stop.
     ///
     /// # Errors
-    /// It could not be run at all; what went wrong while it ran is a fault in its outcome.
+    /// The trial could not run at all. A failure while it runs is a fault in its outcome.
     fn run(&mut self, request: &Request) -> Result<TrialOutcome>;
 
-    /// What has passed on a clock of its own: no pause is waited for there. `None` where time is the machine's.
+    /// Time that has passed on a simulated clock, on which no pause is waited for; `None` with the machine's clock.
     fn passed(&self) -> Option<Duration> {
         None
     }
 
-    /// What records call the lab, its generator and its receiver.
+    /// The names in records: of the lab, of its generator and of its receiver.
     fn names(&self) -> (LabKind, [String; 2]);
 
     /// The embedded lab that stands.
@@ -96,7 +96,7 @@ pub trait Testbed {
         None
     }
 
-    /// Puts everything back; what could not be, and how often the DUT was rebooted for it.
+    /// Restores everything. Returns messages about failures to restore, and the number of reboots of the DUT for it.
     fn take_down(self: Box<Self>) -> (Vec<String>, u32) {
         (Vec::new(), 0)
     }

@@ -1,11 +1,11 @@
-//! What a campaign may cost beside its trials: time, memory, and the wait for the first sample.
+//! Costs of a campaign beside its trials: time, memory, and the wait for the first sample.
 
 mod common;
 
 use common::{Bench, median, wait_for};
 use std::time::{Duration, Instant};
 
-/// Three campaigns are tries to find the machine not busy with something else: what others take of the CPUs is not ours.
+/// Three attempts, to find the machine idle: CPU time of other programs is not ours.
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn a_campaign_spends_four_fifths_of_its_time_under_load() {

@@ -261,7 +261,7 @@ fn a_second_interrupt_says_which_hosts_are_left_as_they_are() {
     assert_eq!(ended.stderr, told);
 }
 
-/// What a file says must not command the terminal.
+/// Texts of a file must not command the terminal.
 #[test]
 fn names_of_workers_are_shown_without_control_characters() {
     let scratch = test(1, &["[Startup]\nstep1: false\n[Run]\n[Collect]\n[Reset]\n"]);
@@ -319,7 +319,7 @@ fn workers_run_in_the_namespaces_of_their_names() {
     assert!(worker["steps"][0]["output"].as_str().unwrap().contains("t0@t1"), "{worker}");
 }
 
-/// Within 200 MB of address space, most of which is the program itself and its threads' stacks.
+/// Within 200 MB of address space, most of it for the program itself and its threads' stacks.
 #[test]
 fn small_hostile_files_take_no_memory() {
     let scratch = test(1, &[]);

@@ -1,9 +1,9 @@
-//! Runs the commands in README.md and docs/*.md, and compares what they print with what the documents show.
+//! Runs the commands in README.md and docs/*.md, and compares their output with that in the documents.
 //!
 //! A fenced `console` block is one shell script: its `$` lines run in one shell, in order, in the temporary folder of its
-//! document. Output is compared in shape: numbers, units, line breaks and the figures of tables do not count, words,
-//! headings and the first column do. A line `...` stands for anything. A block behind `<!-- not run: why -->` is left out,
-//! `make` is not run, but its target must exist.
+//! document. Output is compared in shape: numbers, units, line breaks and the figures of tables do not count, words, headings and
+//! the first column do. A line `...` stands for anything. A block behind `<!-- not run: why -->` is left out, `make` is not run,
+//! but its target must exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -138,7 +138,7 @@ fn words(text: &str) -> Vec<String> {
     out
 }
 
-/// What of an output must stay as it is. Line breaks do not count: they move with the length of the numbers.
+/// The parts of an output that must stay as they are. Line breaks do not count: they move with the length of the numbers.
 fn shape(text: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -248,7 +248,7 @@ fn make_targets_and_linked_files_exist() {
     assert!(targets >= 2, "README.md names make bench and make test");
 }
 
-/// The comparison itself: what it must overlook, and what it must not.
+/// The comparison itself: differences that it must ignore, and differences that it must find.
 #[test]
 fn shapes_see_words_and_overlook_figures() {
     let same = |a: &str, b: &str| fits(&shape(a), &shape(b)).is_ok();

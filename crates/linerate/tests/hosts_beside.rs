@@ -1,5 +1,5 @@
-//! `linerate run` on labs of hosts, with so few frames that these tests may run side by side: hosts that are lost, changes that are put
-//! back, rights.
+//! `linerate run` on labs of hosts, with so few frames that these tests may run side by side: lost hosts, changes and their
+//! undoing, rights.
 
 mod common;
 #[path = "hosts/lab.rs"]

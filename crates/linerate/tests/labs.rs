@@ -1,11 +1,11 @@
-//! Labs by hand, what a killed run leaves of them, and disks that are full.
+//! Labs by hand, the remains of a killed run, and disks that are full.
 
 mod common;
 
 use common::lab::names;
 use common::{Lab, Program, Scratch, linerate, linerate_line, unique};
 
-/// Of the names of namespaces there are none that were not there before: others may come and go with other programs.
+/// No name of a namespace is new. Names that existed before may come and go with other programs.
 #[track_caller]
 fn nothing_new(before: &str) {
     let new: Vec<_> = names().lines().filter(|l| !before.contains(*l)).map(String::from).collect();
@@ -63,7 +63,7 @@ fn the_remains_of_a_killed_run_are_cleared_by_the_next() {
         use std::os::unix::fs::MetadataExt;
         std::fs::metadata(format!("/run/netns/{name}")).unwrap().ino()
     };
-    // The second namespace was made by someone else under a name that the dead run had wanted.
+    // Another program made the second namespace, under a name that the dead run had wanted.
     common::lab::ip(&format!("netns add {other}")).ok();
     let record = serde_json::json!({
         "version": 1, "name": name, "pid": 4_194_304, "pid_started": 1, "created": 1, "complete": false,

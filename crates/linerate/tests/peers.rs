@@ -1,5 +1,5 @@
-//! Others' judgement of our frames: tcpdump counts what we send, tshark finds every checksum right, and we count what trafgen
-//! sends. All inside labs that the tests put up.
+//! Other tools on our frames: tcpdump counts those that we send, tshark finds every checksum right, and we count those that
+//! trafgen sends. All inside labs that the tests set up.
 
 mod common;
 
@@ -19,7 +19,7 @@ impl Capture {
         let file = scratch.file("capture.pcap");
         let args =
             ["tcpdump", "-i", interface, "-Q", "in", "-w", &file, "-U", "-s", "0", "-B", "32768", "-n"];
-        // What it counts is what linerate's frames are, with a tag or without.
+        // The filter matches linerate's frames, with a tag or without.
         let filter = ["-Z", "root", "udp or tcp or icmp or icmp6 or vlan"];
         let tcpdump = lab.exec(role, &[&args[..], &filter[..]].concat()).start();
         // It writes the file's header when its socket, ring and filter are in place.
@@ -91,8 +91,8 @@ fn without_addresses(frame: &[u8]) -> Vec<u8> {
 
 const FRAMES: usize = 2000;
 
-/// Sends frames; `None` if the other end's ring, of 256 frames, had no room for some: where the machine keeps that end from
-/// running, a veth does so, and `send` says how many. All others were sent.
+/// Sends frames; `None` if the other end's ring, of 256 frames, had no room for some: a veth refuses them if the machine keeps
+/// that end from running, and `send` reports their number. All others were sent.
 #[track_caller]
 fn send_all(lab: &Lab, interface: &str, options: &str) -> Option<()> {
     let sent = lab.send(interface, &format!("--json {options}")).run().ok().json();
@@ -188,7 +188,7 @@ fn through(lab: &Lab, [interface, dut, inside, out]: [&str; 4], family: &str) ->
     send_all(lab, interface, &format!("-n {FRAMES} -R 100k {family}"))?;
     let (frames, _, _scratch) = capture.end(FRAMES);
     let received = receiver.wait().ok().json();
-    // The DUT's own way out is a ring as well, of which `send` knows nothing.
+    // The DUT's egress is a ring as well, which `send` does not see.
     let lost = received["lost_by_sequence"].as_u64().unwrap();
     (lost == 0 || frames.len() < FRAMES)
         .then(|| (frames.len(), received["frames"].as_u64().unwrap() as usize))
@@ -202,7 +202,7 @@ fn wait_for_receiver(lab: &Lab, interface: &str) {
     });
 }
 
-/// Who sends what is spread over the flows as their order says.
+/// Senders spread their frames over the flows in the given order.
 #[test]
 #[ignore = "needs root and tcpdump: run by make test as root"]
 fn long_orders_spread_frames_over_flows() {

@@ -113,7 +113,7 @@ fn quick_forms_take_less_than_a_minute_each_and_eight_together() {
     assert!(all > 60.0 && all < 480.0, "{all} s");
 }
 
-/// A plan is a test as well: of what is measured in its quick form something must be expected, except where the order of trials is
+/// A plan is a test as well: its author must expect something of the quick form, except in the plan whose order of trials is
 /// known to be wrong.
 #[test]
 fn quick_forms_judge_what_their_authors_expect() {

@@ -10,7 +10,7 @@ fn rules(line: &str) -> Program {
     linerate_line(&format!("rules {line}"))
 }
 
-/// What is asked, and what the answer must name.
+/// Arguments, and words that the message must contain.
 const REFUSED: [(&str, &[&str]); 22] = [
     ("nftables", &["--stateless|--stateful|--nat"]),
     ("nftables --stateless --stateful", &["cannot be used with"]),
@@ -123,7 +123,7 @@ fn a_seed_draws_the_same_each_time() {
     assert_ne!(drawn("1").replace("seed 1", ""), drawn("2").replace("seed 2", ""));
 }
 
-/// Every example that only writes does what it says.
+/// Every example that only writes works as described.
 #[test]
 fn examples_of_the_help_work() {
     let scratch = Scratch::new();

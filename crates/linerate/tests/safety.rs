@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const NOBODY: u32 = 65534;
 
-/// What must be the same before and after: links, forwarding, namespaces with names.
+/// State that must be the same before and after: links, forwarding, namespaces with names.
 struct Outside {
     links: String,
     settings: String,
@@ -164,7 +164,7 @@ fn without_privilege_there_is_a_clear_message() {
         let says = refused.stderr.to_lowercase();
         assert!(says.contains("root") && says.contains("sudo"), "{line}: {says}");
     }
-    // Without a port named, a user namespace will do, where users may have one; else the message says what to allow.
+    // Without a port, a user namespace is enough if users may have one; otherwise the message names the setting to allow.
     let bench = as_nobody("bench --family 4 --trials 1 --duration 50ms --out records").run().no_panic();
     match bench.status.code() {
         Some(0) => assert!(bench.stderr.contains("not root"), "{}", bench.stderr),
@@ -244,7 +244,7 @@ fn the_records_of_an_interrupted_campaign_are_whole() {
     assert!(campaign.ended.stdout.contains("frames a second"), "{}", campaign.ended.stdout);
 }
 
-/// The deadline of a load is in the generator's program: it holds even if nobody is there to stop it.
+/// The deadline of a load is in the generator's program: it holds even if no other program is left to stop it.
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn a_load_ends_by_itself_when_its_program_is_stopped() {

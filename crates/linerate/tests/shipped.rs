@@ -1,4 +1,5 @@
-//! The plans that come with linerate, carried out in their quick form on this machine, and what physics demands of them.
+//! The plans that come with linerate, run in their quick form on this machine, and the laws of physics that their results must
+//! obey.
 
 mod common;
 
@@ -17,11 +18,11 @@ struct Quick {
     document: Value,
     trials: Vec<Value>,
     took: Duration,
-    /// What is wrong with it, physics apart.
+    /// Faults other than those against physics.
     faults: Vec<String>,
 }
 
-/// The ratio of two cells' rates within blocks: its median, with the 95 % interval by order statistics where there is one.
+/// The ratio of two cells' rates within blocks: its median, with the 95 % interval by order statistics if there is one.
 #[derive(Debug, Clone, Copy)]
 struct Ratio {
     low: f64,
@@ -58,7 +59,7 @@ impl Ratio {
         self.median < 1.0 && self.low < 1.0
     }
 
-    /// Proven to be within this share of 1, or, where that is not decided, likely to be within another one.
+    /// Proven to be within this share of 1, or, if that is not decided, likely to be within another one.
     fn is_within(&self, share: f64, likely: f64) -> bool {
         let off = |ratio: f64| (ratio - 1.0).abs();
         let disproven = self.low > 1.0 + share || self.high < 1.0 - share;
@@ -121,7 +122,7 @@ impl Quick {
         }
     }
 
-    /// Takes over the trials of another campaign of the same plan, and what is wrong with that one instead of this.
+    /// Adds the trials of another campaign of the same plan, and replaces the faults by those of that campaign.
     fn and(mut self, other: Quick) -> Quick {
         let last = self.trials.iter().filter_map(|t| t["block"].as_u64()).max().unwrap_or(0);
         for mut trial in other.trials {
@@ -160,7 +161,7 @@ impl Quick {
     }
 }
 
-/// What must be true of the ratio of two cells of a plan on every machine.
+/// A law for the ratio of two cells of a plan that holds on every machine.
 struct Law {
     plan: &'static str,
     of: &'static str,
@@ -221,7 +222,7 @@ const LAWS: [Law; 14] = [
     law("forwarding", "forwarding, size 64 B", "tester-baseline, size 64 B", Ratio::is_slower, "slower"),
 ];
 
-/// What a plan's figures say against physics.
+/// Figures of a plan that contradict physics.
 fn against_physics(quick: &Quick) -> Vec<String> {
     let mut broken = Vec::new();
     for law in LAWS.iter().filter(|law| law.plan == quick.name) {
@@ -239,8 +240,8 @@ fn against_physics(quick: &Quick) -> Vec<String> {
     broken
 }
 
-/// Everything that is wrong with a campaign. Of comparisons of a configuration with itself 1 in 20 errs by construction; what
-/// errs is run once more, with a summary of its own, and 1 in 400 errs twice.
+/// Everything that is wrong with a campaign. By construction, 1 in 20 comparisons of a configuration with itself errs. Such a
+/// comparison runs once more, with a summary of its own, and 1 in 400 errs twice.
 fn wrong_with(quick: &Quick) -> Vec<String> {
     let faults = quick.faults.iter().map(|f| format!("{}: {f}", quick.name));
     let of_the_same = (quick.name == "a-a").then(|| shown_difference(quick)).flatten();
@@ -265,7 +266,7 @@ fn long_quick_forms_show_what_physics_demands() {
         let mut quick = Quick::run(file);
         let mut broken = wrong_with(&quick);
         if !broken.is_empty() {
-            // Once more, for what other programs have hidden; the trials of both count.
+            // A second run, in case other programs disturbed the first; the trials of both count.
             println!("{}; once more", broken.join("; "));
             quick = quick.and(Quick::run(file));
             broken = wrong_with(&quick);
@@ -277,7 +278,7 @@ fn long_quick_forms_show_what_physics_demands() {
     assert!(wrong.is_empty(), "{} faults:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What a comparison of a configuration with itself is about.
+/// The difference shown between a configuration and itself, if any.
 fn shown_difference(quick: &Quick) -> Option<String> {
     let comparisons = quick.document["summary"]["comparisons"].as_array().cloned().unwrap_or_default();
     let again = quick.cell("again")?;
@@ -293,8 +294,8 @@ fn shown_difference(quick: &Quick) -> Option<String> {
 #[test]
 fn ratios_have_the_intervals_of_order_statistics() {
     let ratios = |n: usize| Ratio::of((1..=n).map(|i| i as f64).collect());
-    // Confidence intervals for a median, from tables of the binomial distribution: n = 5 has none, then ranks 1 and 6, 2 and 8
-    // of 9, 3 and 10 of 12, 6 and 15 of 20.
+    // Confidence intervals for a median, from tables of the binomial distribution: n = 5 has none, then ranks 1 and 6, 2 and 8 of
+    // 9, 3 and 10 of 12, 6 and 15 of 20.
     assert_eq!((ratios(5).low, ratios(5).high), (0.0, f64::INFINITY));
     for (n, low, high) in [(6, 1.0, 6.0), (9, 2.0, 8.0), (12, 3.0, 10.0), (20, 6.0, 15.0)] {
         let ratio = ratios(n);

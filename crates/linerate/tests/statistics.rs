@@ -1,4 +1,4 @@
-//! Statistics of files of numbers and of campaigns: held against ministat itself, and against what was published.
+//! Statistics of files of numbers and of campaigns, against ministat itself and against published figures.
 
 mod common;
 

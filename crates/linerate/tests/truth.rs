@@ -9,10 +9,10 @@ use serde_json::Value;
 
 const TRIALS: usize = 5;
 
-/// What never reaches the DUT's program: where the kernel, on a busy machine, puts off receiving to a thread of its own.
+/// Frames that never reach the DUT's program: on a busy machine the kernel may leave receiving to a thread of its own.
 const RING: &str = "DUT in: receive ring full";
 
-/// Most of the trials must be valid: what makes one invalid on a busy machine is rare, and must stay so.
+/// Most of the trials must be valid: invalid ones on a busy machine are rare, and must stay so.
 #[track_caller]
 fn mostly_valid(trials: &[&Value]) {
     let invalid: Vec<_> = trials.iter().filter(|t| !valid(t)).flat_map(|t| failures(t)).collect();
@@ -31,7 +31,7 @@ fn a_known_rate_is_measured_within_half_a_per_cent() {
     const RATES: [u32; 2] = [50_000, 200_000];
     let variants = RATES.map(|rate| format!("--variant known-rate={rate}")).join(" ");
     let line = format!("{variants} --family 4 --trials {TRIALS} --duration 250ms");
-    // The DUT catches up on what it missed while the machine was busy with something else, within a window or after it.
+    // The DUT catches up on frames that it missed while the machine was busy, within a window or after it.
     tries(|| {
         let campaign = Bench::new(&line).run();
         for rate in RATES {
@@ -109,7 +109,7 @@ fn a_known_delay_is_measured() {
     });
 }
 
-/// Four campaigns are tries to find the machine not busy with something else, which delays what should be exact.
+/// Four attempts, to find the machine idle: other work delays figures that should be exact.
 #[track_caller]
 fn tries(mut attempt: impl FnMut() -> Result<(), String>) {
     let mut found = Vec::new();
@@ -122,7 +122,7 @@ fn tries(mut attempt: impl FnMut() -> Result<(), String>) {
     panic!("{found:?}");
 }
 
-/// Whether a figure is what it should be, give or take a share of it.
+/// Whether a figure has the expected value, within a share of it.
 fn close(found: f64, wanted: f64, share: f64) -> Result<(), String> {
     let off = (found / wanted - 1.0).abs();
     if off <= share { Ok(()) } else { Err(format!("{found} instead of {wanted}")) }
@@ -165,7 +165,7 @@ fn rates_mean_what_they_say() {
     }
 }
 
-/// What a busy machine does to a trial, rightly kept out of the verdict; everything else would be a fault of linerate's.
+/// Failures that a busy machine causes, and that rightly keep a trial out of the verdict; all others would be faults of linerate.
 fn excusable(failure: &str) -> bool {
     failure.contains("offered as asked") || failure.contains("the tester lost nothing")
 }

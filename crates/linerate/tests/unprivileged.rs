@@ -1,4 +1,4 @@
-//! The command line without privileges: simulated campaigns, their records, and what interrupts them.
+//! The command line without privileges: simulated campaigns, their records, and interruptions.
 
 mod common;
 
@@ -59,7 +59,7 @@ fn simulated_duplicates_are_counted_and_hide_no_loss() {
     }
 }
 
-/// Two variants, five blocks of trials of 10 s with as long a pause: 200 s, of which nobody waits for one.
+/// Two variants, five blocks of trials of 10 s with a pause of the same length: 200 s, without any wait.
 #[test]
 fn a_simulated_campaign_has_a_clock_of_its_own() {
     let scratch = Scratch::new();
@@ -158,7 +158,7 @@ fn a_cut_off_last_trial_is_left_out_and_said() {
         "{}",
         shown.stderr
     );
-    // Without a summary, as after kill -9, it is computed from what is there.
+    // Without a summary, as after kill -9, it is computed from the trials.
     std::fs::remove_file(bench.directory.join("summary.json")).unwrap();
     let shown = linerate(["show", bench.path()]).run().ok();
     assert!(shown.stderr.contains("did not come to its end"), "{}", shown.stderr);
@@ -226,7 +226,7 @@ fn a_bench_that_was_stopped_is_resumed() {
     assert_eq!(campaign.document("summary.json")["stopped"], "trials");
 }
 
-/// What `--print-plan` prints is what is measured.
+/// The plan of `--print-plan` is the one that is measured.
 #[test]
 fn the_plan_of_a_bench_is_a_plan() {
     let scratch = Scratch::new();

@@ -1,10 +1,10 @@
-//! Bad arguments: each is refused with exit status 2 and a message that names it and says what to do. And the help.
+//! Bad arguments: each is refused with exit status 2 and a message that names it and a remedy. And the help.
 
 mod common;
 
 use common::{LINERATE, Program, Scratch, linerate, linerate_line};
 
-/// What is asked, and what the answer must name.
+/// Arguments, and words that the message must contain.
 const REFUSED: [(&str, &[&str]); 31] = [
     ("bench --rate 0", &["--rate", "'0'", "sends nothing", "0.001pps"]),
     (
@@ -140,7 +140,7 @@ fn interfaces_that_are_not_there_are_named() {
     }
 }
 
-/// Whatever prints says so and fails where standard output is full or closed; a reader that has gone away is no error.
+/// Every verb reports it and fails if standard output is full or closed; a reader that has closed the pipe is no error.
 #[test]
 fn output_that_does_not_arrive_is_an_error() {
     let scratch = Scratch::new();
@@ -213,7 +213,7 @@ fn help_teaches_by_example() {
     linerate(["bensch"]).run().fails(2, &["bensch", "bench"]);
 }
 
-/// Every example of the help that needs no privilege does what it says.
+/// Every example of the help that needs no privilege works as described.
 #[test]
 fn examples_of_the_help_work() {
     let scratch = Scratch::new();

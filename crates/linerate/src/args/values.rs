@@ -62,7 +62,7 @@ pub fn cpu_list(text: &str) -> Result<Cpus, String> {
     Ok(Cpus(cpus))
 }
 
-/// What a name of a rule file is: `eth0=out`.
+/// Meaning of a rule file's name: `eth0=out`.
 pub fn mapping(text: &str) -> Result<(String, Meaning), String> {
     let (name, end) = text.rsplit_once('=').unwrap_or((text, ""));
     match Meaning::of_name(end) {

@@ -156,7 +156,7 @@ pub struct Bench {
 /// Runs the verb.
 ///
 /// # Errors
-/// What kept it from measuring.
+/// The reason why it could not measure.
 pub fn run(args: &Bench) -> Result<ExitCode> {
     let composed = compose(args)?;
     if args.print_plan {
@@ -181,7 +181,7 @@ fn check_cpus(args: &Bench) -> Result<()> {
     }
 }
 
-/// A plan as text, each line with the argument that it stands for.
+/// A plan as text, each line with the argument that it comes from.
 #[derive(Default)]
 struct Composed(Vec<(String, &'static str)>);
 
@@ -214,7 +214,7 @@ impl Composed {
         Ok(campaign)
     }
 
-    /// A fault of the plan, told of the argument. Remedies name keys as a plan has them.
+    /// A fault of the plan, reported at its argument. Remedies name keys of a plan.
     fn told(&self, fault: &Diagnostic) -> String {
         let line = fault.place.and_then(|place| self.0.get(place.line.saturating_sub(1)));
         let argument = line.map_or("", |(_, argument)| *argument);
@@ -252,7 +252,7 @@ fn compose(args: &Bench) -> Result<Composed> {
         }
     }
     plan.section("", "compare");
-    // Each ratio that a reader will look at decides when to stop; where there is none, the share of the tester's ceiling.
+    // Each ratio that a reader will look at decides when to stop; without ratios, the share of the tester's ceiling does.
     let interests: &[&str] = match (variants > 1, families.len() > 1) {
         (true, true) => &["variants", "levels"],
         (true, false) => &["variants"],
@@ -327,8 +327,8 @@ fn size(mix: &linerate_wire::FrameMix) -> String {
     }
 }
 
-/// What was asked for. Plain forwarding is the baseline of every other variant, unless the user compares something by hand or checks
-/// linerate with a DUT whose answer is known. Gives how many there are.
+/// The requested variants. Plain forwarding is the baseline of every other variant, unless the user compares something by hand or
+/// checks linerate with a DUT whose answer is known. Returns the number of variants.
 fn variants(args: &Bench, plan: &mut Composed) -> Result<usize> {
     let mut names = Names::default();
     let forwards = args.variants.iter().any(|variant| variant.name == "forwarding");
@@ -345,7 +345,7 @@ fn variants(args: &Bench, plan: &mut Composed) -> Result<usize> {
         let name = file.rsplit('/').next().unwrap_or_default();
         names.variant(plan, args, "--rules", name, "forwarding");
         let text = input::rules(path).unwrap_or_default();
-        // With several files, each takes of the map what is in it.
+        // With several files, each takes the entries of the map whose names it contains.
         let there = |(name, _): &&(String, Meaning)| args.rules.len() == 1 || text.contains(name.as_str());
         let map: Vec<&(String, Meaning)> = args.map.iter().filter(there).collect();
         unused.retain(|name, _| !map.iter().any(|(there, _)| there == name));
@@ -360,7 +360,7 @@ fn variants(args: &Bench, plan: &mut Composed) -> Result<usize> {
     }
 }
 
-/// How often each name is taken: the same variant twice gets a number, so that the two can be told apart.
+/// Number of uses of each name: the same variant twice gets a number, so that the names differ.
 #[derive(Default)]
 struct Names(HashMap<String, usize>);
 

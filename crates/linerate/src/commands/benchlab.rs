@@ -79,7 +79,7 @@ pub fn run(args: &Benchlab) -> Result<ExitCode> {
     result(&args.printed, || &imported, || pages::benchlab(&source.path, &imported, out.as_deref()))
 }
 
-/// What the lab is called: as the configuration's file, and the folder that it is in, which in the archive names the machine.
+/// Title of the lab: the name of the configuration's file, and of its folder, which in the archive names the machine.
 fn title(config: &Path) -> String {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let stem =

@@ -1,4 +1,4 @@
-//! `linerate compare`: campaigns, variants or plain files held against the first of them.
+//! `linerate compare`: campaigns, variants or plain files, compared with the first of them.
 
 use super::slower::{Claim, MISSED, any_slower};
 use crate::args::{Printed, Share};
@@ -104,7 +104,7 @@ fn verdict(args: &Compare, comparisons: &[Comparison]) -> ExitCode {
     if any_slower(limit, claims) { ExitCode::from(MISSED) } else { ExitCode::SUCCESS }
 }
 
-/// What has been compared so far, and what could not be.
+/// Comparisons so far, and notes about sets that could not be compared.
 #[derive(Default)]
 struct Found {
     comparisons: Vec<Comparison>,
@@ -157,7 +157,7 @@ impl Found {
             };
             let (reference, rates) = (first.rates(a, name(first, a)), other.rates(b, name(other, b)));
             self.push(&reference, &rates, one_campaign, settings);
-            // The same machine on another day is another machine: what its tester did alone tells by how much.
+            // The same machine on another day is another machine: the rates of its tester alone show by how much.
             if !one_campaign
                 && first.same_machine(other)
                 && let (Some(last), Some(x), Some(y)) =
@@ -185,7 +185,7 @@ impl Found {
     }
 }
 
-/// What else differs between two campaigns: a reader must know before blaming the DUT.
+/// Other differences between two campaigns, which may explain a difference of rates instead of the DUT.
 fn differences(first: &OpenCampaign, other: &OpenCampaign) -> Vec<String> {
     let facts = |c: &OpenCampaign| {
         let host = &c.stored.host;
@@ -207,7 +207,7 @@ fn differences(first: &OpenCampaign, other: &OpenCampaign) -> Vec<String> {
     differ.map(|((name, a), (_, b))| format!("the campaigns differ in {name}: {a} and {b}")).collect()
 }
 
-/// What one argument names.
+/// Source of the rates that one argument names.
 enum Source {
     /// A campaign, or some of its slots.
     Campaign(Box<OpenCampaign>),
@@ -218,13 +218,13 @@ enum Source {
 struct OpenCampaign {
     /// As the user wrote it.
     name: String,
-    /// To tell whether two are the same.
+    /// Path and selection, to recognise the same source.
     path: PathBuf,
     wanted: Option<String>,
     stored: StoredCampaign,
 }
 
-/// A path, and what is chosen of it. Both may have colons: `DIR:forwarding, order zipf:1.1`.
+/// A path, and the selection in it. Both may have colons: `DIR:forwarding, order zipf:1.1`.
 fn split(what: &str) -> (&str, Option<String>) {
     if Path::new(what).exists() {
         return (what, None);

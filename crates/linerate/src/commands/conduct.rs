@@ -166,7 +166,7 @@ fn player(main: &Path, file: &str) -> Result<Vec<u8>, String> {
     contents(&find(main, file)).map_err(|e| e.to_string())
 }
 
-/// What is in a file.
+/// Content of a file.
 fn contents(path: &Path) -> std::io::Result<Vec<u8>> {
     linerate_linux::files::read(path, MOST_BYTES)
 }

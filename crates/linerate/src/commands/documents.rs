@@ -1,4 +1,4 @@
-//! Writes the man page and shell completions: what `make install` puts in place.
+//! Writes the man page and shell completions, which `make install` puts in place.
 
 use crate::cli::Cli;
 use anyhow::{Context, Result};

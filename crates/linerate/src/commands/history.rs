@@ -1,4 +1,4 @@
-//! `linerate history`: where the level of results changed, and what else changed there.
+//! `linerate history`: changes of the level of results, and their possible causes.
 
 use crate::args::Printed;
 use crate::output::{self, result};
@@ -38,7 +38,7 @@ struct Skipped {
     reason: String,
 }
 
-/// What was read.
+/// Time lines read, and files skipped.
 #[derive(Default)]
 struct Input {
     timelines: Timelines,
@@ -86,7 +86,7 @@ fn tell(skipped: &Skipped) {
 }
 
 impl Input {
-    /// Takes campaigns at any depth, and what is laid out as the archive is.
+    /// Reads campaigns at any depth, and folders with the layout of the archive.
     fn read(&mut self, directory: &Path, progress: &Progress) -> Result<()> {
         let found = records::find(directory)?;
         for (i, path) in found.iter().enumerate() {

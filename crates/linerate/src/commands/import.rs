@@ -1,4 +1,4 @@
-//! `linerate import`: results of other tools. What describes labs is in [`super::benchlab`].
+//! `linerate import`: results of other tools. [`super::benchlab`] imports labs.
 
 use super::benchlab::Benchlab;
 use crate::args::Printed;
@@ -138,7 +138,7 @@ impl Records {
         Ok(())
     }
 
-    /// What was written, and how to look at it.
+    /// A message about the records written, and the command that shows them.
     fn finish(self) -> Result<String> {
         let path = self.store.directory().display().to_string();
         self.store.finish()?;

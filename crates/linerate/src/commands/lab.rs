@@ -120,10 +120,10 @@ pub fn run(args: &Lab) -> Result<ExitCode> {
     }
 }
 
-/// Removes what a killed linerate left of a lab that was being named, and puts back what it had changed on the host. Labs without
-/// names leave nothing. Only the host's own root has anything to clear: in a user namespace none of it can be changed.
+/// Removes the remains of a lab whose linerate was killed while it named the lab, and undoes its changes of the host. Labs
+/// without names leave nothing. Only the host's own root can have remains: in a user namespace none of it can be changed.
 ///
-/// Gives the names of the labs that were cleared.
+/// Returns the names of the labs that were cleared.
 ///
 /// # Errors
 /// The remains cannot be removed.
@@ -166,7 +166,7 @@ fn up(variants: &[BuiltIn], name: &str, longest_fcs: u16) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says before a long measurement what would keep its lab from being left up.
+/// Checks before a long measurement that its lab can be left up.
 ///
 /// # Errors
 /// A lab of this name exists, or a DUT that ends with this process.
@@ -188,7 +188,7 @@ fn check_free(registry: &Registry, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Gives the lab's namespaces names and writes them down. Returns what to tell the user.
+/// Gives the lab's namespaces names and records them. Returns a message for the user.
 ///
 /// # Errors
 /// A lab of this name exists, or the names cannot be made.
@@ -199,7 +199,7 @@ pub fn keep(lab: &EmbeddedLab, name: &str) -> Result<String> {
     let mut record = LabRecord::begin(name, now);
     record.namespaces = lab.names(name);
     record.duts = lab.lanes.iter().map(|lane| lane.setup.settings.dut).collect();
-    // Written before the first name is made: whatever happens next, the next run knows what to look for.
+    // Written before the first name is made: whatever happens next, the next run can find the remains.
     registry.write(&record)?;
     if let Err(error) = lab.persist(name) {
         registry.take_down(&record)?;

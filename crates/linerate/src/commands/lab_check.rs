@@ -1,4 +1,4 @@
-//! `linerate lab check`: what would spoil a campaign in a real lab, told before it.
+//! `linerate lab check`: finds faults that would spoil a campaign in a real lab before it starts.
 
 mod shown;
 

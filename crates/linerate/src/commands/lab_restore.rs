@@ -39,7 +39,7 @@ pub struct LabRestore {
 /// Runs the verb.
 ///
 /// # Errors
-/// The lab file cannot be read, its DUT cannot be reached, or something could not be put back.
+/// The lab file cannot be read, its DUT cannot be reached, or a change could not be undone.
 pub fn run(args: &LabRestore) -> Result<ExitCode> {
     let lab = read(&args.lab)?;
     let Some(dut) = lab.dut().map(|dut| dut.name.clone()) else {

@@ -27,10 +27,10 @@ use crate::output::{USAGE, UsageError};
 use anyhow::Result;
 use std::process::ExitCode;
 
-/// Runs what was asked for.
+/// Runs the verb of the command line.
 ///
 /// # Errors
-/// What kept it from doing its job.
+/// The reason why the verb could not do its job.
 pub fn run(cli: Cli) -> Result<ExitCode> {
     let done = match cli.command {
         Command::Bench(args) => bench::run(&args),

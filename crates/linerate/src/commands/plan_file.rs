@@ -253,7 +253,7 @@ fn show_plan(
     let campaign = campaign(&plan, &name, system.or(lab.as_ref().and_then(of_lab)), quick)?;
     check_lab(campaign, &name, lab.is_some())?;
     let rehearsed = lab.as_ref().map(|lab| rehearse(campaign, lab, folder(file))).transpose()?;
-    // Without a seed in the plan, the run draws one; an example shows what an order looks like.
+    // Without a seed in the plan, the run draws one; seed 1 shows an example of an order.
     let blocks = first_blocks(campaign, campaign.trials.seed.unwrap_or(1), BLOCKS_SHOWN);
     let record = || {
         json!({

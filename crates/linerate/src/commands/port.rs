@@ -22,7 +22,7 @@ pub struct Allowed {
     pub in_lab: bool,
 }
 
-/// Opens the interface, or says why it must not be used.
+/// Opens the interface, or returns the reason why it must not be used.
 ///
 /// # Errors
 /// There is no such interface, it is down, its link does not come up in time, or the guard refuses.
@@ -50,8 +50,8 @@ pub fn open(at: &AtInterface) -> Result<Allowed> {
     Ok(Allowed { in_lab: labs.contains(&namespace.inode()), namespace, link })
 }
 
-/// Waits until a port has done its work or the user wants to stop, and prints a line from time to time. `verb`: `sent` or `received`;
-/// `pause_ms`: between two looks; `is_over`: whether it has, with so many frames.
+/// Waits until a port is done or the user wants to stop, and prints a line from time to time. `verb`: `sent` or `received`;
+/// `pause_ms`: between two looks; `is_over`: whether it is done, by the number of frames.
 pub fn watch(
     at: &AtInterface,
     port: &dyn Port,
@@ -81,7 +81,7 @@ pub fn watch(
     }
 }
 
-/// The exit status after so many frames.
+/// The exit status after this number of frames.
 pub fn status(frames: u64, interrupted: bool) -> ExitCode {
     match (interrupted, frames) {
         (true, _) => ExitCode::from(INTERRUPTED),

@@ -54,7 +54,7 @@ pub struct Receive {
 /// Runs the verb.
 ///
 /// # Errors
-/// What kept it from counting.
+/// The reason why it could not count.
 pub fn run(args: &Receive) -> Result<ExitCode> {
     interrupt::install();
     let received = match &args.read {

@@ -1,4 +1,4 @@
-//! `linerate reproduce`: published figures held against the published data.
+//! `linerate reproduce`: published figures compared with the published data.
 
 use crate::args::Printed;
 use crate::output::{result, usage};

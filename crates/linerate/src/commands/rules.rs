@@ -188,7 +188,7 @@ fn told(fault: Diagnostic) -> String {
     Diagnostic { subject: None, ..fault }.to_string()
 }
 
-/// Where the text goes, with a line that says how much it is.
+/// The output of the text, with a line of progress.
 struct Counted<W> {
     out: W,
     bytes: u64,

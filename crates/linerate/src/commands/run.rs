@@ -90,7 +90,7 @@ const KEPT: &str = "linerate";
 /// Runs the verb.
 ///
 /// # Errors
-/// What kept it from measuring.
+/// The reason why it could not measure.
 pub fn run(args: &Run) -> Result<ExitCode> {
     begin(&args.campaign);
     let session = match (&args.resume, &args.plan) {
@@ -101,7 +101,7 @@ pub fn run(args: &Run) -> Result<ExitCode> {
     session.run(&args.campaign)
 }
 
-/// What every campaign begins with.
+/// First steps of every campaign.
 pub fn begin(args: &CampaignArgs) {
     interrupt::install();
     if args.quiet {
@@ -111,12 +111,12 @@ pub fn begin(args: &CampaignArgs) {
 
 /// A campaign, and everything that is known of it before the first frame.
 pub struct Session {
-    /// The plan's file, where it has one.
+    /// The plan's file, if it has one.
     file: Option<String>,
     prepared: Prepared,
     facts: HostFacts,
     simulated: Option<MemoryDut>,
-    /// The hosts of the plan's lab, where it is not this machine's own.
+    /// The hosts of the plan's lab, unless it is the embedded one.
     site: Option<Site>,
     /// The campaign that is resumed.
     earlier: Option<(RecordStore, StoredCampaign)>,
@@ -138,10 +138,10 @@ impl Session {
         Session::new(&args.campaign, Some(file.display().to_string()), plan, site)
     }
 
-    /// A new campaign. `file`: the plan's, where it has one.
+    /// A new campaign. `file`: the plan's file, if it has one.
     ///
     /// # Errors
-    /// What keeps this machine, or the lab, from measuring it.
+    /// The reason why this machine, or the lab, cannot measure it.
     pub fn new(
         args: &CampaignArgs,
         file: Option<String>,
@@ -210,7 +210,7 @@ impl Session {
         Ok(Session { earlier: Some((store, stored)), ..session })
     }
 
-    /// What has changed since a campaign began: of the machine, of the lab, and of what can be measured there.
+    /// Changes since a campaign began: of the machine, of the lab, and of the cells that can be measured there.
     fn changes(&self, stored: &StoredCampaign, skipped: &[Skipped]) -> Vec<String> {
         let facts = |f: &HostFacts| {
             [
@@ -246,10 +246,10 @@ impl Session {
         changes
     }
 
-    /// Carries it out, prints the result, and gives the exit status.
+    /// Runs the campaign, prints the result, and returns the exit status.
     ///
     /// # Errors
-    /// What kept it from measuring.
+    /// The reason why it could not measure.
     pub fn run(self, args: &CampaignArgs) -> Result<ExitCode> {
         let plan = &self.prepared.plan;
         let name = self.file.as_deref().unwrap_or("bench").to_string();
@@ -292,7 +292,7 @@ impl Session {
             None => (record(name, file, prepared, testbed.as_ref(), batch), None),
         };
         let finished = campaign::run(&campaign, &facts, testbed.as_mut(), store, earlier, &progress);
-        // The hosts are put back before anything is said.
+        // The hosts are restored before any output.
         progress.say("putting everything back");
         let began = Instant::now();
         let lab = testbed.lab().filter(|_| args.keep && finished.is_ok());
@@ -335,8 +335,8 @@ fn open_site(args: &Run, file: &Path, named: &str, plan: &Plan) -> Result<Site> 
     Site::open(args.ssh.approach(), file, hosts::read(&lab)?, &plan.trials)
 }
 
-/// Finds out what this process may do, before anything is touched: why XDP is out of the question. A process that may not make
-/// namespaces gets a user namespace, which must happen while it has one thread.
+/// Checks the privileges of this process before anything is touched. Returns the reason if XDP cannot be used. A process that may
+/// not make namespaces gets a user namespace, which must happen while it has one thread.
 fn enter(mode: Mode, port: Option<Backend>) -> Result<Option<&'static str>> {
     let may = userns::may_administer_networks();
     if port.is_some_and(|port| port != Backend::AfPacket) && !may {
@@ -353,7 +353,7 @@ fn enter(mode: Mode, port: Option<Backend>) -> Result<Option<&'static str>> {
     Ok((!may).then_some("not root"))
 }
 
-/// The plan's file as it is now must come to the plan that was recorded.
+/// Refuses a plan's file that no longer gives the recorded plan.
 fn check_unchanged_plan(file: &Path, then: &Plan) -> Result<()> {
     let name = file.display();
     let Ok(bytes) = plan_file::read(file) else {
@@ -363,7 +363,7 @@ fn check_unchanged_plan(file: &Path, then: &Plan) -> Result<()> {
     let now = plan_file::parse(file, &bytes).ok();
     let now = now.as_ref().and_then(|now| now.campaign(then.system, then.quick)).cloned();
     let same = now.is_some_and(|mut now| {
-        // What the command line may have set.
+        // The command line may have set these.
         now.trials.seed = then.trials.seed;
         (now.trials.budget_ns, now.trials.blocks) = (then.trials.budget_ns, then.trials.blocks);
         now == *then

@@ -139,7 +139,7 @@ pub struct Send {
 /// Runs the verb.
 ///
 /// # Errors
-/// What kept it from sending.
+/// The reason why it could not send.
 pub fn run(args: &Send) -> Result<ExitCode> {
     interrupt::install();
     let traffic = traffic(args)?;
@@ -337,7 +337,7 @@ fn announce(allowed: &Allowed, traffic: &Traffic, load: &Load, port: &dyn Port) 
     ));
 }
 
-/// What was offered is measured, never assumed: says so where it is not what was asked.
+/// Warns if the offered rate, which is always measured, differs from the requested one.
 fn warn_of_rate(asked: Option<f64>, frames: u64, seconds: f64) {
     let Some(asked) = asked.filter(|_| seconds > 0.0) else { return };
     let offered = frames as f64 / seconds;

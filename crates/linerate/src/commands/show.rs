@@ -40,7 +40,7 @@ pub fn run(args: &Show) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let stored = records::read(directory)?;
-    // A campaign that was killed has no summary: what it measured until then is whole.
+    // A campaign that was killed has no summary: its trials until then are whole.
     let ended = stored.summary.is_some();
     let summary =
         stored.summary.unwrap_or_else(|| summarise(&stored.campaign, &stored.trials, Stopped::Failed, 0));

@@ -1,4 +1,4 @@
-//! `--fail-if-slower`: what is proven slower, and what may be.
+//! `--fail-if-slower`: variants that are proven slower, and variants that may be.
 
 use crate::args::Share;
 use crate::output::tell;
@@ -6,7 +6,7 @@ use crate::output::tell;
 /// Exit status where something is slower than it may be, or an expectation of a plan was missed.
 pub const MISSED: u8 = 3;
 
-/// A comparison, held against the limit.
+/// A comparison, with its result against the limit.
 pub struct Claim<'a> {
     pub of: &'a str,
     pub than: &'a str,
@@ -18,7 +18,7 @@ pub struct Claim<'a> {
     pub may_be_slower: bool,
 }
 
-/// Tells of each claim, and gives whether anything is proven slower.
+/// Reports each claim, and returns whether anything is proven slower.
 pub fn any_slower<'a>(Share(limit): Share, claims: impl Iterator<Item = Claim<'a>>) -> bool {
     let (percent, mut any) = (100.0 * limit, false);
     for Claim { of, than, drops, is_slower, may_be_slower } in claims {

@@ -1,4 +1,4 @@
-//! `linerate stat`: ministat's output, for files of numbers, and what else there is to say of them.
+//! `linerate stat`: ministat's output for files of numbers, and further figures.
 
 use crate::args::Printed;
 use crate::input;
@@ -128,7 +128,7 @@ fn width(text: &str) -> Result<usize, String> {
 /// Fewest points of a set that ministat takes.
 const FEWEST: usize = 3;
 
-/// Share of a variance that may be lost in rounding before it is said.
+/// Largest share of a variance that may be lost in rounding without a warning.
 const CANCELLED: f64 = 0.001;
 
 /// More points than this are analysed for more than a moment.
@@ -137,7 +137,7 @@ const MANY: usize = 1_000_000;
 /// Runs the verb.
 ///
 /// # Errors
-/// A set cannot be read, or no figures can be told of it.
+/// A set cannot be read, or has no figures.
 pub fn run(args: &Stat) -> Result<ExitCode> {
     let files = files(args)?;
     let columns = Columns::new(args.column, &args.delimiters);
@@ -176,7 +176,7 @@ fn read(path: &Path, columns: &Columns, args: &Stat) -> Result<(Dataset, Vec<f64
     Ok((set, in_order))
 }
 
-/// Whether more is told of the sets than ministat does: a format for reports has all of it.
+/// Whether the output has more than ministat's: formats for reports have all figures.
 fn is_analysed(args: &Stat) -> bool {
     args.full || !args.printed.is_text()
 }
@@ -195,7 +195,7 @@ fn analysis(names: &[&str], in_order: &[Vec<f64>], args: &Stat) -> Analysis {
     analyse(&sets, &settings)
 }
 
-/// What is left of paths without the folders that they have in common: sentences and tables have little room.
+/// The ends of paths, without their common folders: sentences and tables have little room.
 fn distinct_ends(paths: &[PathBuf]) -> Vec<String> {
     let parts: Vec<Vec<_>> = paths.iter().map(|path| path.components().collect()).collect();
     let shortest = parts.iter().map(Vec::len).min().unwrap_or_default();
@@ -253,7 +253,7 @@ fn options(args: &Stat) -> Options {
     }
 }
 
-/// ministat's choice: on a terminal, `COLUMNS` as it is, or else what fits between the plot's edges.
+/// ministat's choice: on a terminal, `COLUMNS` as it is, or else the width between the plot's edges.
 fn default_width() -> usize {
     use std::io::IsTerminal;
     if !std::io::stdout().is_terminal() {
@@ -264,7 +264,7 @@ fn default_width() -> usize {
     asked.or_else(fits).filter(|width| (MIN_WIDTH..=100_000).contains(width)).unwrap_or(DEFAULT_WIDTH)
 }
 
-/// Whether figures can be told of a set.
+/// Whether a set has figures.
 fn check(set: &Dataset, args: &Stat) -> Result<()> {
     let (n, name) = (set.sorted().len(), set.name());
     if n < FEWEST {

@@ -1,4 +1,4 @@
-//! The registry of collectors: what a plan's `[collect]` names, for the embedded lab and for labs of hosts.
+//! The registry of collectors: the names of a plan's `[collect]`, for the embedded lab and for labs of hosts.
 
 use linerate_hosts::systems::Kernel;
 use linerate_linux::lab::collectors::{INTERRUPTS, by_cpu, cpus, interrupts, queues};
@@ -52,7 +52,7 @@ impl<'a> Scene<'a> {
         Scene { host, lane: Some(lane), kernel: Kernel::Linux, ends }
     }
 
-    /// Prepares what a plan collects in one trial.
+    /// Prepares the collectors of one trial.
     pub fn before(&self, collect: &Collect) -> Collectors<'a> {
         // How busy CPUs were is always asked: warnings of a summary rest on it.
         let wanted = |name: &str| name == "cpus" || collect.what.iter().any(|what| what == name);

@@ -27,7 +27,7 @@ const MARGIN: Duration = Duration::from_secs(2);
 /// After this time a UDP connection that has been answered counts as a stream, which lives longer (`nf_conntrack_udp_packet`).
 const STREAM_AFTER: Duration = Duration::from_secs(2);
 
-/// What is shown to a DUT.
+/// Shows flows to a DUT.
 pub struct Shower<'a> {
     /// The lab.
     pub lab: &'a EmbeddedLab,
@@ -42,11 +42,11 @@ pub struct Shower<'a> {
 }
 
 impl Shower<'_> {
-    /// Sends each flow once and answers it, until the DUT has seen all of them in both directions or no rate is left. The receiver
-    /// must let test frames through. Gives how many connections have not been answered then.
+    /// Sends each flow once and answers it, until the DUT has seen all of them in both directions or no rate is left. The
+    /// receiver must let test frames through. Returns the number of connections without an answer.
     ///
     /// # Errors
-    /// What the ports or the kernel say.
+    /// The error of the ports or the kernel.
     pub fn establish(&self, dut: &Netns) -> Result<u64> {
         let answerer = Answerer::start(&self.lab.receiver, self.lane.receiver.index, self.campaign)?;
         let target = Target {
@@ -103,7 +103,7 @@ fn wait_for_answers(answerer: &Answerer) {
 pub struct Timeouts {
     /// One that has just been answered.
     first: Duration,
-    /// One that goes on; `None` where the load's frames do not renew it: a SYN says nothing new of a connection that is there.
+    /// The timeout of an established connection; `None` if the load's frames do not renew it, as a SYN does not.
     later: Option<Duration>,
 }
 
@@ -154,7 +154,7 @@ impl Freshness {
         Freshness { flows, timeouts, learned: began, loads: [(began, 0)].into(), frames: flows }
     }
 
-    /// A load of so many frames began then.
+    /// A load of `frames` frames began then.
     pub fn add(&mut self, began: Instant, frames: u64) {
         self.loads.push_back((began, self.frames));
         self.frames += frames;
@@ -182,7 +182,7 @@ impl Freshness {
     }
 }
 
-/// What the DUT tracks now.
+/// The connections that the DUT tracks now.
 ///
 /// # Errors
 /// The kernel does not answer.

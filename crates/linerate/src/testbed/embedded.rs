@@ -83,7 +83,7 @@ impl Embedded {
         Ok(trial::run(timing, load, generator, receiver, &STOP, |_| {})?)
     }
 
-    /// Stops a cell's receiver and gives what it has counted.
+    /// Stops a cell's receiver and returns its counters.
     fn stop(&mut self, cell: usize) -> Result<PortCounters> {
         let lane = self.lane(cell);
         let (_, receiver) = self.tester.pair(self.prepared.kind_of[cell], lane);
@@ -92,8 +92,8 @@ impl Embedded {
         Ok(counters)
     }
 
-    /// Sends flows through every DUT, so that no trial pays for what only the first frames cost (states, learned addresses, caches):
-    /// RFC 2544's learning frames. Where the DUT keeps states, each flow is shown in both directions, or as the plan has it.
+    /// Sends flows through every DUT, so that no trial pays the cost of first frames (states, learned addresses, caches): RFC
+    /// 2544's learning frames. A DUT with states sees each flow in both directions, or in those of the plan.
     ///
     /// # Errors
     /// The load could not be run.
@@ -108,7 +108,7 @@ impl Embedded {
             let all = self.prepared.traffic(cell).flows.len();
             let every = tracks && states == States::OneWay;
             let flows = if every { all } else { all.min(ENOUGH_TO_LEARN) };
-            // A DUT with CPUs of its own would lose what comes faster than it forwards, and learn nothing from it.
+            // A DUT with CPUs of its own would lose frames above its forwarding rate, and learn nothing from them.
             let (rate, each_ns) = match self.prepared.mode {
                 Mode::Inline => (None, 5_000),
                 Mode::Threaded | Mode::Hosts => (Some(50_000.0), 30_000),
@@ -132,13 +132,14 @@ impl Embedded {
         Ok(())
     }
 
-    /// Whether a lane's DUT tracks connections, as the kernel says and not only the plan: rules of a user's own may do so as well.
+    /// Whether a lane's DUT tracks connections, by the kernel and not only by the plan: a user's own rules may track them as
+    /// well.
     fn keeps_states(&self, lane: usize) -> bool {
         let dut = self.lab.lanes[lane].dut.as_ref();
         dut.is_some_and(|dut| conntrack::count(&dut.namespace).is_some_and(|count| count > 0))
     }
 
-    /// Shows a cell's DUT all its flows in both directions. What cannot be answered stays one-way, and is recorded so.
+    /// Shows a cell's DUT all its flows in both directions. Flows that cannot be answered stay one-way, and the record says so.
     fn establish(&mut self, cell: usize) -> Result<()> {
         let number = self.lane(cell);
         self.fresh.remove(&cell);
@@ -179,7 +180,7 @@ impl Embedded {
         Ok(())
     }
 
-    /// The DUT's connections after a trial of so many frames that began then.
+    /// The DUT's connections after a trial of `frames` frames that began then.
     fn connections(&mut self, cell: usize, began: Instant, frames: u64) -> Result<Option<Connections>> {
         let lane = &self.lab.lanes[self.lane(cell)];
         let mut fresh = self.fresh.get_mut(&cell);
@@ -210,12 +211,12 @@ impl Embedded {
 
     /// Frames/s that a cell's DUT takes, roughly.
     fn probe(&mut self, cell: usize) -> Result<Option<f64>> {
-        // Inline, what is offered is what the DUT takes, also where it drops it.
+        // Inline, the offered load is the load that the DUT takes, even if it drops it.
         Ok(self.try_out(cell, 20_000_000, 16)?.map(|rates| rates.offered))
     }
 
-    /// Chooses how many frames the generators hand over at once, by trying on the cell given: the smallest number that comes
-    /// within 2 % of the best. Returns it with what was measured.
+    /// Chooses the number of frames that the generators hand over at once, by trying on the cell given: the smallest number that
+    /// comes within 2 % of the best. Returns it with the rates measured.
     ///
     /// # Errors
     /// The load could not be run.

@@ -1,4 +1,4 @@
-//! From a plan to what can be measured: which cells, with which frames, on which CPUs; what is skipped, and why.
+//! From a plan to the cells that can be measured, with their frames and CPUs, and to the skipped cells, with reasons.
 
 use super::hosts::traffic::Origins;
 use crate::output::tell;
@@ -16,7 +16,7 @@ use linerate_wire::{Family, FrameSpec, MacAddr, Traffic};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// A plan, and what can be measured of it. Cells and lanes have the plan's numbers.
+/// A plan, and its cells that can be measured. Cells and lanes have the plan's numbers.
 #[derive(Clone)]
 pub struct Prepared {
     pub plan: Campaign,
@@ -24,7 +24,7 @@ pub struct Prepared {
     pub slots: Vec<Slot>,
     /// Cells that are not measured.
     pub skipped: Vec<Skipped>,
-    /// What a reader should know about the frames.
+    /// Notes about the frames for a reader.
     pub notes: Vec<String>,
     /// Hosts and images, which must not change while the campaign lasts.
     pub standing: BTreeMap<String, String>,
@@ -51,22 +51,23 @@ pub struct TrafficKind {
     pub cpus: Vec<u32>,
 }
 
-/// What a lab has to say of the traffic.
+/// Facts about the traffic that the lab contributes.
 pub struct Source {
     /// By cell: the generator's CPUs; none where hosts choose for themselves.
     pub cpus: Vec<Vec<u32>>,
-    /// Threads that share a rate, where they are not the CPUs.
+    /// Threads that share a rate, if they are not the CPUs.
     pub threads: Option<usize>,
-    /// What 100 % of line rate is, in bit/s.
+    /// Speed in bit/s that is 100 % of line rate.
     pub speed: Option<f64>,
     /// Where the addresses of flows begin.
     pub origins: Origins,
 }
 
-/// Works out what can be measured on this machine. `simulated`: nothing is asked of it; `no_xdp`: why XDP is out of the question.
+/// Finds the cells that can be measured on this machine. `simulated`: the machine is not examined; `no_xdp`: the reason why XDP
+/// cannot be used.
 ///
 /// # Errors
-/// The plan is for a lab of hosts, or wants rates or flows that cannot be.
+/// The plan is for a lab of hosts, or wants impossible rates or flows.
 pub fn prepare(plan: &Campaign, consent: Consent, simulated: bool, no_xdp: Option<&str>) -> Result<Prepared> {
     let (mode, roles, cpus) = share_cpus(plan)?;
     let source = Source { cpus, threads: None, speed: plan.link_speed, origins: Origins::default() };
@@ -159,7 +160,7 @@ impl Prepared {
         Ok(position(&mut self.kinds, TrafficKind { traffic, cpus: cpus.to_vec() }))
     }
 
-    /// XDP where this process can load its programs, unless the plan says otherwise or frames are too long for it.
+    /// XDP if this process can load its programs, unless the plan names another backend or frames are too long for it.
     fn choose_backend(&mut self, no_xdp: Option<&str>) {
         if let Lab::Embedded { port: Some(port), .. } = self.plan.lab {
             self.backend = port;
@@ -217,7 +218,7 @@ impl Prepared {
         self.measured().filter(move |cell| self.group(*cell) == group)
     }
 
-    /// The lanes of a group that are needed: what each is called in the plan, and what is set up for it.
+    /// The lanes of a group that are needed: their numbers in the plan, and their setups.
     ///
     /// # Errors
     /// A setup that has faults although it had none before.
@@ -300,7 +301,7 @@ fn skipped(plan: &Campaign, consent: Consent) -> Vec<Skipped> {
     with_reasons(all)
 }
 
-/// By cell: what the plan lacks, and what its lane lacks.
+/// By cell: missing requirements of the plan and of its lane.
 pub fn lacking_of_cells(plan: &Campaign, of_plan: &[String], of_lanes: Vec<Vec<String>>) -> Vec<Vec<String>> {
     let of_cell = |lane: usize| distinct(of_plan.iter().chain(&of_lanes[lane]).cloned());
     plan.cells.iter().map(|cell| of_cell(cell.lane)).collect()
@@ -312,7 +313,7 @@ pub fn with_reasons(all: Vec<Vec<String>>) -> Vec<Skipped> {
     cells.map(|(cell, reasons)| Skipped { cell, reasons }).collect()
 }
 
-/// What a lane lacks here: faults, what the kernel does not have, and what of the host nobody has agreed to change.
+/// Reasons why a lane cannot run here: faults, missing kernel features, host settings without consent.
 fn lacking(plan: &Campaign, lane: usize, consent: Consent) -> Vec<String> {
     let setup = match setup(plan, lane, 0) {
         Ok(setup) => setup,

@@ -1,5 +1,5 @@
-//! A simulated DUT in memory as a testbed: the whole command line without privileges. Its figures say nothing of any machine,
-//! and every result says so.
+//! A simulated DUT in memory as a testbed: the whole command line without privileges. Its figures describe no real machine, and
+//! every result says so.
 
 use super::prepare::Prepared;
 use super::{Request, Testbed, TrialOutcome};
@@ -21,7 +21,7 @@ pub struct Simulated {
     prepared: Prepared,
     links: Vec<MemoryLink>,
     dut: MemoryDut,
-    /// What a trial takes beyond its load, and what all have taken until now.
+    /// Time of a trial beyond its load, and of all trials until now.
     beyond: Duration,
     passed: Duration,
 }

@@ -22,10 +22,10 @@ pub fn kinds(prepared: &Prepared, cells: impl Iterator<Item = usize>) -> Vec<(us
     numbers.into_iter().map(|kind| (kind, &prepared.kinds[kind])).collect()
 }
 
-/// How many streams these kinds of traffic are.
+/// Number of streams of these kinds of traffic.
 ///
 /// # Errors
-/// They are more than a receiver tells apart.
+/// More than a receiver distinguishes.
 pub fn streams(kinds: &[(usize, &TrafficKind)]) -> Result<u16> {
     let streams: usize = kinds.iter().map(|(_, kind)| kind.cpus.len()).sum();
     if streams > STREAMS {

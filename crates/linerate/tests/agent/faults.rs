@@ -1,4 +1,4 @@
-//! Whatever happens to a connection or to its ends: the load ends, and who is left is told.
+//! Whatever happens to a connection or to its ends: the load ends, and the remaining side gets a message.
 
 use super::common::LINERATE;
 use super::hosts::{Held, Hosts, counter, greet, order, sender, serve};
@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// What the issue allows for a load to end by itself.
+/// Most time until a load must end by itself.
 const END_WITHIN: Duration = Duration::from_secs(1);
 
 /// Starts a load that would last for a minute, and returns when its frames are under way.
@@ -100,7 +100,7 @@ fn a_load_ends_when_its_controller_is_frozen() {
         set_going(&agent, &hosts, means);
         frozen.signal(libc::SIGSTOP);
         ends_within_a_second(&hosts, Instant::now());
-        // The agent has said why, and is gone.
+        // The agent has given its reason and ended.
         let lost = super::common::wait_for("the agent's end", || agent.lost());
         assert!(lost.contains("nothing was heard of the controller"), "{lost}");
         frozen.signal(libc::SIGCONT);
@@ -180,7 +180,7 @@ fn an_interrupt_ends_a_trial_with_what_there_is() {
     assert!(flown.generator.frames > 100 && flown.generator.frames < 100_000, "{}", flown.generator.frames);
 }
 
-/// Runs an agent on these bytes: its exit status, and what it said.
+/// Runs an agent with these bytes as input: its exit status and its output.
 fn fed(hosts: &Hosts, bytes: &[u8]) -> (Option<i32>, String) {
     let mut child = serve(&hosts.generator)
         .stdin(Stdio::piped())
@@ -263,7 +263,7 @@ fn no_interface_is_used_that_leads_elsewhere_or_that_the_controller_came_by() {
     assert!(refused(&agent, unconfirmed).contains("loopback"));
     drop(agent);
     super::common::lab::ip(&format!("-n {} addr add 192.0.2.1/24 dev g0", hosts.generator)).ok();
-    // Once as sshd says it, once as it says it to a shell that sudo was called from.
+    // Once as sshd sets it, once as a shell under sudo has it.
     let connection = "192.0.2.7 50000 192.0.2.1 22";
     let mut direct = serve(&hosts.generator);
     direct.env("SSH_CONNECTION", connection);

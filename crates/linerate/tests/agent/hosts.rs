@@ -61,7 +61,7 @@ impl Hosts {
         [&self.generator, &self.dut, &self.receiver]
     }
 
-    /// Three namespaces of which the middle one is a router between the two others.
+    /// Three namespaces. The middle one is a router between the other two.
     pub fn routed() -> Hosts {
         let hosts = Hosts::new();
         for (link, side, mac) in [("in0", GENERATOR_SIDE[0], GENERATOR), ("out0", RECEIVER_SIDE[0], RECEIVER)]
@@ -99,7 +99,7 @@ fn run_in(namespace: &str, lines: &str) {
     super::common::Program::new("ip").args(words).run().ok();
 }
 
-/// What the kernel has counted at an interface.
+/// The kernel's counters of an interface.
 pub fn counted(namespace: &str, link: &str) -> LinkStats {
     Route::open(&Netns::open(namespace).unwrap()).unwrap().link(link).unwrap().stats
 }

@@ -1,4 +1,4 @@
-//! `linerate import benchlab` and `linerate lab example | schema`: files that are written, what is told, and folders that are hostile.
+//! `linerate import benchlab` and `linerate lab example | schema`: the files written, the messages, and hostile folders.
 
 use crate::common::{Ended, Scratch, linerate};
 use serde_json::Value;
@@ -22,7 +22,7 @@ fn import(config: &str, more: &[&str]) -> Ended {
     linerate(["import", "benchlab", config].iter().chain(more)).run()
 }
 
-/// What was not carried over, as one text.
+/// Settings that were not carried over, as one text.
 fn left(imported: &Value) -> String {
     let notes = imported["not_carried"].as_array().unwrap();
     notes

@@ -1,4 +1,4 @@
-//! `linerate history`: what it finds in the archive's yearly series, and in campaigns with planted changes.
+//! `linerate history`: changes found in the archive's yearly series, and in campaigns with planted changes.
 
 use crate::common::{Scratch, linerate};
 use serde_json::Value;
@@ -59,7 +59,7 @@ fn the_year_2015() {
             "{variant}: {found:?}"
         );
         assert!(found[1..].iter().all(|(_, _, percent)| *percent > 0), "{variant}: {found:?}");
-        // The first build was worse still, and is told apart from those that followed.
+        // The first build was worse still, and is distinguished from those that followed.
         assert!(outliers(timeline).contains(&"r284739"), "{variant}");
         assert!(timeline["changes"][0]["made_good"].is_string(), "{variant}");
         let source = &timeline["changes"][0]["causes"][0];
@@ -199,7 +199,7 @@ fn a_planted_change_of_a_setting_is_found_and_named() {
             host["kernel"] = format!("6.1.0-{}", day / 3).into();
         });
     }
-    // What is no campaign any more is told, and stops nothing.
+    // A folder that is no longer a campaign is reported, and stops nothing.
     fs::create_dir_all(scratch.file("results/broken")).unwrap();
     fs::write(scratch.file("results/broken/campaign.json"), "{\"version\": 1,").unwrap();
     let results = scratch.path().join("results");

@@ -28,7 +28,7 @@ fn in_testdata(path: &str) -> String {
     format!("{TESTDATA}/{path}")
 }
 
-/// Sets that somebody has edited by hand, or whose logs were overwritten, by the corpus' own list, and what must be said.
+/// Sets that were edited by hand, or whose logs were overwritten, by the corpus' own list, and the required messages.
 const EDITED: [(&str, &str, &str); 6] = [
     ("fbsd12-head.iflib", "311848", "run 1: the log gives 481515, published is 622368.5"),
     ("fbsd12-head.iflib", "312905", "run 1: the log gives 409874, published is 586193"),
@@ -50,7 +50,7 @@ fn every_set_agrees_that_nobody_has_edited() {
         assert_eq!(found["agrees"], false, "{found}");
         assert!(text(found, "disagreement").starts_with(difference), "{found}");
     }
-    // The corpus says of each folder why it is there: no disagreement without a reason.
+    // The corpus gives the reason for each folder: no disagreement without a reason.
     let manifest = fs::read_to_string(format!("{CORPUS}/MANIFEST.tsv")).unwrap();
     let reasons = ["hand-edited", "hand-dropped", "dropped by hand", "overwritten by a later PMC run"];
     for set in sets.iter().filter(|s| s["agrees"] == false) {
@@ -106,7 +106,7 @@ fn sets_are_told_with_their_runs_and_where_they_come_from() {
     assert!(settings.contains(&setting("gateway_enable", "YES")));
     assert_eq!((text(harvest, "machine"), text(harvest, "card")), ("AMD_GX-412TC_4Cores", "Intel_i210AT"));
     assert_eq!(harvest["facts"]["revision"], "r322489");
-    // What was offered by two generators is added up.
+    // The offered rates of two generators are added up.
     let two = find("fbsd13-r357572-20-0", "ipfw-standard");
     assert!((two["runs"][0]["offered_pps"].as_f64().unwrap() - 2e7).abs() < 1e4, "{two}");
 }
@@ -246,7 +246,7 @@ fn hostile_trees_do_no_harm() {
         fs::write(at(&format!("bench.a.{run}.receiver")), log(1000 * run)).unwrap();
     }
     fs::write(at("a.pps"), "1001\n2001\n3001\n").unwrap();
-    // Loops, links out of the tree, a pipe that nobody writes to, names that are no text, gaps of gigabytes.
+    // Loops, links out of the tree, a pipe without a writer, names that are not UTF-8, gaps of gigabytes.
     std::os::unix::fs::symlink("..", at("loop")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", at("bench.b.1.receiver")).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(at("bench.c.1.receiver")).status().unwrap().success());
@@ -281,7 +281,7 @@ fn hostile_trees_do_no_harm() {
     assert!(!by_set.contains_key("b") && !by_set.contains_key("c") && !by_set.contains_key("y"));
 }
 
-/// What the archive's script does with names that go on where another's ends: they count for both.
+/// The archive's script counts a log for two sets if the name of one continues that of the other.
 #[test]
 fn the_scripts_pattern_takes_other_sets_logs() {
     let scratch = Scratch::new();

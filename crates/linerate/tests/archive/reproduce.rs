@@ -1,4 +1,4 @@
-//! `linerate reproduce`: what is printed, against the medians behind it.
+//! `linerate reproduce`: the printed figures, against the medians behind them.
 
 use crate::common::{Scratch, linerate};
 use serde_json::Value;

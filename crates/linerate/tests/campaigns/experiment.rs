@@ -1,4 +1,4 @@
-//! A plan with the campaign that comes of it, and what must be true of its records at every moment.
+//! A plan with its campaign, and properties that its records must have at every moment.
 
 use super::common::{Ended, Program, Scratch, campaign, linerate};
 use serde_json::Value;
@@ -51,7 +51,7 @@ impl Experiment {
         self.program(&["run", "--resume", "records"]).args(&self.more).args(line.split_whitespace())
     }
 
-    /// Begins it, or goes on with it, whichever is possible.
+    /// Begins the campaign or resumes it, whichever is possible.
     pub fn go_on(&self) -> Program {
         if self.has_begun() {
             return self.resume("");
@@ -66,12 +66,12 @@ impl Experiment {
         self.records().join("campaign.json").exists()
     }
 
-    /// Whether it has come to its end, as its summary says.
+    /// Whether it has ended, by its summary.
     pub fn is_over(&self) -> bool {
         self.records().join("summary.json").exists() && self.document("summary.json")["stopped"] == "trials"
     }
 
-    /// Forgets what was measured.
+    /// Deletes the records.
     pub fn forget(&self) {
         fs::remove_dir_all(self.records()).unwrap();
     }
@@ -81,7 +81,7 @@ impl Experiment {
         campaign::trials(&self.records())
     }
 
-    /// What was run: blocks and slots.
+    /// Blocks and slots of the trials, in order.
     pub fn order(&self) -> Vec<(u64, u64)> {
         let place = |t: &Value| (t["block"].as_u64().unwrap(), t["slot"].as_u64().unwrap());
         self.trials().iter().map(place).collect()
@@ -108,7 +108,7 @@ impl Experiment {
         (0..slots).filter(|slot| !skipped.iter().any(|s| s["cell"] == *slot)).collect()
     }
 
-    /// The campaign came to its end, and nothing of it is missing or half-written.
+    /// The campaign ended, and no record of it is missing or half-written.
     #[track_caller]
     pub fn is_complete(&self, ended: Ended) {
         ended.ok();
@@ -133,7 +133,7 @@ impl Experiment {
         assert_eq!(counted, self.trials().len() as u64, "the summary leaves trials out");
     }
 
-    /// Every block has one trial of every slot that is measured, as [`Experiment::measured_slots`] says.
+    /// Every block has one trial of every slot of [`Experiment::measured_slots`].
     #[track_caller]
     pub fn blocks_are_complete(&self, blocks: u64) {
         let (order, slots) = (self.order(), self.measured_slots());
@@ -155,7 +155,7 @@ fn check_numbers(trials: &[Value]) {
     assert!(began.is_sorted(), "{began:?}");
 }
 
-/// What was there once must stay as it was, byte for byte.
+/// Records that exist must stay as they are, byte for byte.
 #[derive(Default)]
 pub struct Kept(String);
 

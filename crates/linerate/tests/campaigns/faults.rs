@@ -1,10 +1,10 @@
-//! Plans with faults: all of them are told at once, and nothing is touched.
+//! Plans with faults: all of them are reported at once, and nothing is touched.
 
 use super::common::{Scratch, linerate};
 use super::outside::Outside;
 use std::fs;
 
-/// A plan that is right but for what is put into it.
+/// A valid plan around the given parts.
 fn plan(traffic: &str, variants: &str, trials: &str) -> String {
     format!(
         "title = \"t\"\nquestion = \"q\"\n[lab]\nlink-speed = \"10 Gbit/s\"\n[traffic]\n{traffic}\n{variants}\n[trials]\n{trials}\n"

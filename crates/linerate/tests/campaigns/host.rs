@@ -1,4 +1,4 @@
-//! What a machine does not have, or may not be made to have, is skipped with the reason, and the rest is measured.
+//! Cells that the machine cannot or may not set up are skipped with the reason, and the rest is measured.
 
 use super::common::{LINERATE, Program, linerate};
 use super::experiment::Experiment;
@@ -50,7 +50,7 @@ fn settings_of_the_host_are_not_changed_without_consent() {
     before.is_as_it_was(&all, "with consent");
 }
 
-/// The campaign goes on with what it may do as it may do it.
+/// The campaign continues with the cells that are still allowed.
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn consent_that_is_gone_is_noticed() {

@@ -1,4 +1,4 @@
-//! Ctrl-C: in every phase the host is left as it was, what was measured is kept, and `--resume` goes on.
+//! Ctrl-C: in every phase the host is restored, the trials are kept, and `--resume` continues.
 
 use super::common::{Running, wait_for};
 use super::experiment::{Experiment, Kept, Random};
@@ -72,7 +72,7 @@ fn an_interrupted_simulation_goes_on_where_it_was() {
     assert_eq!(whole.order(), experiment.order());
 }
 
-/// In each phase: the labs are built, flows are learned, the batch size is chosen, trials run, labs take turns, all is put back.
+/// In each phase: the labs are built, flows are learned, the batch size is chosen, trials run, labs take turns, all is restored.
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn ctrl_c_in_each_phase_leaves_the_host_as_it_was() {

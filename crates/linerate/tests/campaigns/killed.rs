@@ -1,11 +1,11 @@
-//! kill -9 at random moments: every finished trial is there, nothing is half-written or left behind, and `--resume` goes on.
+//! kill -9 at random moments: every finished trial is there, nothing is half-written or left behind, and `--resume` continues.
 
 use super::experiment::{Experiment, Kept, Random};
 use super::order::crossed;
 use super::outside::{Outside, namespaces_of};
 use std::time::{Duration, Instant};
 
-/// What so many kills came to.
+/// Results of all kills.
 #[derive(Debug, Default)]
 struct Kills {
     /// Before the campaign was there: while labs were built, flows learned, the batch size chosen.
@@ -14,12 +14,12 @@ struct Kills {
     idle: usize,
     /// After trials.
     after_trials: usize,
-    /// Times that it came to its end by itself.
+    /// Number of runs that ended by themselves.
     completed: usize,
 }
 
-/// Kills the experiment's program so many times, each after a random time below `longest`, and lets it go on. `look` is called
-/// when it has been killed. When it comes to its end, it begins anew; in the end it is let come to its end.
+/// Kills the experiment's program this number of times, each after a random time below `longest`, and resumes it. `look` is
+/// called after each kill. An experiment that ends begins anew; the last run ends without a kill.
 #[track_caller]
 fn kill(
     experiment: &Experiment,
@@ -43,7 +43,7 @@ fn kill(
         if running.runs() {
             running.signal(libc::SIGKILL);
             let ended = running.wait().no_panic();
-            // Between the look and the signal it may have come to its end after all.
+            // Between the look and the signal it may have ended after all.
             killed += usize::from(ended.status.code().is_none());
             let added = kept.check(experiment);
             *match (experiment.has_begun(), added) {
@@ -75,7 +75,7 @@ fn simulated_campaigns_survive_forty_kills() {
     whole.is_complete(whole.run("--seed 7").run());
     let kills_of = |seed| {
         let experiment = Experiment::new(&crossed("blocks = 12"), "--simulate ok");
-        // A campaign takes a second here: many kills for each, and some that come to their end.
+        // A campaign takes a second here: many kills for each, and some that end by themselves.
         let longest = Duration::from_millis(100 + 100 * seed);
         let kills = kill(&experiment, 10, (longest, seed), |_| {});
         println!("below {longest:?}: {kills:?}");
@@ -202,7 +202,7 @@ fn namespaces_while_it_runs(experiment: &Experiment, before: &Outside) -> usize 
     running.signal(libc::SIGKILL);
     running.wait();
     before.nothing_is_left(experiment, "after the last kill -9");
-    // Whatever linerate does next with labs puts back what it finds.
+    // The next linerate command about labs restores whatever it finds changed.
     super::common::linerate_line("lab down --all").run().no_panic();
     before.is_as_it_was(experiment, "after linerate lab down");
     namespaces

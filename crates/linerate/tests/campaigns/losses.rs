@@ -1,4 +1,4 @@
-//! A DUT that drops frames is not taken for a slower one, and one that drops all of them is told.
+//! A DUT that drops frames is not reported as a slower one, and one that drops all of them is reported.
 
 use super::common::{Bench, linerate};
 use super::experiment::Experiment;

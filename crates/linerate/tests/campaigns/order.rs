@@ -56,11 +56,11 @@ fn blocks_are_complete_randomised_and_follow_from_the_seed() {
     assert_ne!(order("12"), first);
     let of_blocks = first.chunks(8).map(|b| b.iter().map(|(_, slot)| *slot).collect::<Vec<_>>());
     let different: BTreeSet<_> = of_blocks.collect();
-    // Two of 6 orders drawn out of 40,320 are the same once in 2,700 seeds; this seed is none of these.
+    // Two of 6 orders drawn out of 40,320 are equal for one seed in 2,700; this seed is not such a one.
     assert_eq!(different.len() as u64, BLOCKS, "{different:?}");
 }
 
-/// A seed that nobody gave is drawn, recorded, and leads to the same order again.
+/// A seed that the user did not give is drawn, recorded, and leads to the same order again.
 #[test]
 fn a_seed_that_was_drawn_is_recorded() {
     let first = simulated();
@@ -99,13 +99,13 @@ fn a_campaign_that_was_broken_off_within_a_block_goes_on_within() {
     });
 }
 
-/// A campaign that is broken off after so many trials comes to the order of one that is not.
+/// A campaign that is interrupted after `cut` trials has the same order as an uninterrupted one.
 fn goes_on_after(cut: usize, whole: &Experiment) {
     let experiment = simulated();
     experiment.is_complete(experiment.run("--seed 5").run());
     let lines: Vec<String> = experiment.whole_lines().lines().map(String::from).collect();
     let kept: String = lines[..cut].iter().map(|line| format!("{line}\n")).collect();
-    // What a power failure leaves: some trials, half of another, and no summary.
+    // The remains of a power failure: some trials, half of another, and no summary.
     let half = &lines[cut][..lines[cut].len() / 2];
     std::fs::write(experiment.records().join("trials.jsonl"), format!("{kept}{half}")).unwrap();
     std::fs::remove_file(experiment.records().join("summary.json")).unwrap();

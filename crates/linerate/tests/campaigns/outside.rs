@@ -1,4 +1,4 @@
-//! What a campaign must leave as it found it: everything of the host that is not its records.
+//! The state of the host outside the records, which a campaign must leave unchanged.
 
 use super::common::{self, Program, wait_for};
 use super::experiment::Experiment;
@@ -49,7 +49,7 @@ fn settings() -> Vec<(String, String)> {
 }
 
 impl Outside {
-    /// As it is now. What is there only once somebody has asked for it is asked for: the tables of connection tracking.
+    /// The state now. Connection tracking's tables, which exist only after their first use, are used first.
     pub fn now() -> Self {
         let legacy = tables(&said("iptables-legacy-save", &[]));
         Outside {

@@ -1,4 +1,4 @@
-//! What `--resume` does not go on with, and what it says instead.
+//! Campaigns that `--resume` refuses, and its messages.
 
 use super::common::{Bench, linerate, wait_for};
 use super::experiment::{Experiment, Kept};
@@ -67,7 +67,7 @@ fn a_plan_that_has_changed_is_noticed() {
         fs::write(experiment.plan(), plan.replace(old, new)).unwrap();
         is_refused(&experiment, "", 2, &[changed, "put the plan back"]);
     }
-    // What says nothing else says nothing else.
+    // A change that is only a remark changes nothing.
     fs::write(experiment.plan(), format!("# A remark.\n{plan}")).unwrap();
     let mut kept = Kept::default();
     kept.check(&experiment);

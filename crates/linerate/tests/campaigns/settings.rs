@@ -1,4 +1,4 @@
-//! What a plan sets is there while its trials run, as the system's own tools say.
+//! The settings of a plan are in place while its trials run, as the system's own tools show.
 
 use super::experiment::Experiment;
 use serde_json::Value;
@@ -42,7 +42,7 @@ duration = "50 ms"
 blocks = 6
 "#;
 
-/// What a command said after a trial, whose beginning is given.
+/// The output of a command after a trial, by the beginning of the command.
 #[track_caller]
 fn said(trial: &Value, command: &str) -> String {
     let all = trial["collected"].as_array().unwrap();
@@ -107,7 +107,7 @@ fn is_plain(trial: &Value) {
     figures(trial);
 }
 
-/// The counters of queues and interrupts, of which a trial makes some grow.
+/// The counters of queues and interrupts: a trial makes some of them grow.
 fn figures(trial: &Value) {
     let dut = trial["dut"].as_object().unwrap();
     for part in ["in: rx_queue", "interrupt"] {

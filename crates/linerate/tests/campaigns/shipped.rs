@@ -1,5 +1,5 @@
-//! The plans that come with linerate, at the smallest size that still takes every path of theirs: one block of short trials.
-//! Their quick forms, and what physics demands of them, are among the long tests (shipped.rs).
+//! The plans that come with linerate, at the smallest size that still takes all their paths: one block of short trials. Their
+//! quick forms, and the laws of physics for them, are among the long tests (shipped.rs).
 
 use super::common::{Scratch, campaign, linerate};
 use serde_json::Value;
@@ -19,7 +19,7 @@ fn shortened(plan: &str) -> String {
     format!("{before}duration = \"50 ms\"\nblocks = 1\n{kept}{after}")
 }
 
-/// Runs it once; what is wrong with it.
+/// Runs it once; returns its faults.
 fn faults(file: &Path) -> Vec<String> {
     let scratch = Scratch::new();
     fs::write(scratch.path().join("plan.toml"), shortened(&fs::read_to_string(file).unwrap())).unwrap();
@@ -54,7 +54,7 @@ fn every_plan_is_measured() {
     let mut wrong = Vec::new();
     for plan in &plans {
         let mut found = faults(plan);
-        // What other programs on the machine did to a short trial is not a fault of the plan.
+        // Effects of other programs of the machine on a short trial are not faults of the plan.
         if !found.is_empty() {
             println!("{}: {found:?}; once more", plan.display());
             found = faults(plan);

@@ -12,7 +12,7 @@ fn of<'a>(experiment: &Experiment, trials: &'a [Value], variant: &str) -> Vec<&'
     trials.iter().filter(|t| t["slot"] == slot["id"]).collect()
 }
 
-/// What a command said after a trial, as a number.
+/// The output of a command after a trial, as a number.
 #[track_caller]
 fn number(trial: &Value, command: &str) -> u64 {
     let all = trial["collected"].as_array().unwrap();
@@ -21,7 +21,7 @@ fn number(trial: &Value, command: &str) -> u64 {
     text.and_then(|t| t.trim().parse().ok()).unwrap_or_else(|| panic!("{command}: {all:?}"))
 }
 
-/// An administrator's rules, loaded by a command of the plan: nothing but the kernel tells linerate that they keep states.
+/// An administrator's rules, loaded by a command of the plan: only the kernel shows linerate that they keep states.
 const OWN_RULES: &str = r#"
 title = "Own rules"
 question = "Are connections established?"

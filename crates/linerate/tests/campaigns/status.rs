@@ -1,4 +1,4 @@
-//! The exit statuses that a script may rely on: what the plan's author expects decides.
+//! The exit statuses that a script may rely on: the expectations of the plan's author decide.
 
 use super::common::{Program, Scratch, linerate};
 use super::experiment::Experiment;

@@ -2,7 +2,7 @@
 
 use super::common::{Program, Scratch};
 
-/// What a terminal of so many columns is sent by a simulated campaign.
+/// The output of a simulated campaign on a terminal with these settings.
 fn on_terminal(setup: &str) -> String {
     let scratch = Scratch::new();
     let bin = env!("CARGO_BIN_EXE_linerate");

@@ -112,7 +112,7 @@ impl Campaign {
     }
 }
 
-/// The whole lines of a folder's `trials.jsonl`; nothing where there is none yet.
+/// The whole lines of a folder's `trials.jsonl`; empty without a file.
 pub fn trials(directory: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(directory.join("trials.jsonl")).unwrap_or_default();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -143,7 +143,7 @@ pub fn valid(trial: &Value) -> bool {
     trial["audit"]["valid"] == true
 }
 
-/// What the audit of a trial found wrong.
+/// The failed checks of a trial's audit.
 pub fn failures(trial: &Value) -> Vec<String> {
     let checks = trial["audit"]["checks"].as_array().unwrap().iter();
     checks.filter(|c| c["ok"] == false).map(|c| format!("{}: {}", c["name"], c["found"])).collect()

@@ -64,7 +64,7 @@ impl Namespace {
     pub fn new() -> Self {
         let namespace = Namespace { name: unique("ns") };
         ip(&format!("netns add {}", namespace.name)).ok();
-        // IPv6 announces itself on every link: what the tests count would not be what linerate sends.
+        // IPv6 announces itself on every link: the tests would count frames that linerate did not send.
         let quiet = "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6";
         namespace.exec(&["sh", "-c", quiet]).run().ok();
         namespace.ip("link add t0 type veth peer name t1").ok();

@@ -1,7 +1,7 @@
-//! What the end-to-end tests share: programs that are bounded in time, scratch folders, campaigns, labs and namespaces.
+//! Shared parts of the end-to-end tests: programs with time limits, scratch folders, campaigns, labs and namespaces.
 //!
-//! Every program runs in a process group of its own, which is killed when the test is over, has panicked, or has run out of
-//! time; should the test itself be killed, the kernel ends its programs.
+//! Every program runs in a process group of its own, which is killed when the test is over, has panicked, or has run out of time;
+//! should the test itself be killed, the kernel ends its programs.
 #![allow(dead_code, unused_imports, reason = "each test file uses a part of this")]
 
 pub mod campaign;
@@ -64,8 +64,8 @@ impl Drop for Scratch {
     }
 }
 
-/// The frames of a capture in the machine's own byte order, read without linerate's parser. What is incomplete at its end, as
-/// long as someone still writes it, is left out.
+/// The frames of a capture in the machine's own byte order, read without linerate's parser. An incomplete frame at its end, while
+/// the capture is still being written, is left out.
 pub fn frames_of(file: &str) -> Vec<Vec<u8>> {
     let capture = std::fs::read(file).unwrap_or_default();
     let word = |at: usize| u32::from_ne_bytes(capture[at..at + 4].try_into().unwrap()) as usize;

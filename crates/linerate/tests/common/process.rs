@@ -28,7 +28,7 @@ impl Program {
         Program { command, within: Duration::from_secs(180) }
     }
 
-    /// A line of sh as root of a /run of its own: what linerate keeps there is not the host's, nor another test's.
+    /// A line of sh as root with a /run of its own: linerate's files there are separate from the host's, and from another test's.
     pub fn with_own_run(line: &str) -> Self {
         let line = format!("mount -t tmpfs tmpfs /run && mkdir -p /run/netns && {{ {line}\n}}");
         Program::new("unshare").args(["-m", "--propagation", "private", "sh", "-c", &line])
@@ -67,7 +67,7 @@ impl Program {
         self
     }
 
-    /// Runs before other programs of the machine: for what would otherwise measure how busy the others are.
+    /// Runs before other programs of the machine, for tests whose result would otherwise depend on how busy these are.
     pub fn first(mut self) -> Self {
         // SAFETY: setpriority is async-signal-safe, and changes only the child.
         unsafe {
@@ -198,16 +198,16 @@ impl Drop for Running {
     }
 }
 
-/// What a program came to.
+/// Result of a program.
 #[derive(Debug)]
 pub struct Ended {
     /// The command.
     pub name: String,
     /// Its exit status.
     pub status: ExitStatus,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: String,
-    /// What it complained of.
+    /// Its standard error.
     pub stderr: String,
     /// How long it took.
     pub took: Duration,
@@ -245,7 +245,7 @@ impl Ended {
         self
     }
 
-    /// What it printed, as JSON.
+    /// Its standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{}: {e}\n{}", self.name, self.stdout))

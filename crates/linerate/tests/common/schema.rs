@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// What is wrong with a value; patterns are not looked at.
+/// Faults of a value; patterns are not checked.
 pub fn faults(schema: &Value, value: &Value) -> Vec<String> {
     let mut out = Vec::new();
     collect(schema, schema, value, "", &mut out);

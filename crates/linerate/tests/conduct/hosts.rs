@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
-/// Commands of the published tests that are not what they are on FreeBSD, or that Linux has not. `sleep` is what it is: the shells that
+/// Commands of the published tests that differ from FreeBSD's, or do not exist on Linux. `sleep` stays real: the shells that
 /// supervise steps need it.
 const COMMANDS: [&str; 12] = [
     "cpuset",
@@ -24,7 +24,7 @@ const COMMANDS: [&str; 12] = [
     "pfctl",
 ];
 
-/// A published test on hosts called as its workers: what each host was asked to do, and the first trial.
+/// A published test on hosts with the names of its workers: the commands that each host got, and the first trial.
 struct Conducted {
     trial: Value,
     stdout: String,
@@ -89,7 +89,7 @@ fn step<'t>(trial: &'t Value, worker: usize, phase: &str, key: &str) -> &'t Valu
         .unwrap_or_else(|| panic!("{phase} {key}: {steps:#?}"))
 }
 
-/// Unchanged, but that nobody waits half a minute for a server to be ended.
+/// Unchanged, except for shorter waits for a server to end.
 fn sooner(text: String) -> String {
     text.replace("timeout30:", "timeout2:").replace("sleep 5", "sleep 0.5")
 }

@@ -11,7 +11,7 @@ fn paced() -> String {
         .replace("duration = \"200 ms\"\nblocks = 8", "duration = \"500 ms\"\nblocks = 1")
 }
 
-/// What each stream of a port has counted.
+/// Frames of each stream of a port.
 fn streams(port: &Value) -> Vec<u64> {
     port["streams"].as_array().unwrap().iter().map(|stream| stream["frames"].as_u64().unwrap()).collect()
 }
@@ -48,7 +48,7 @@ fn two_generators_share_a_rate_and_begin_together() {
     // One of them may have found its CPU busy with something else.
     println!("the generators began {skews:?} ns apart");
     assert!(skews.iter().any(|skew| *skew < 50_000_000), "they began {skews:?} ns apart");
-    // What came by each cable: the trials' frames, and before them those of each flow by each generator, twice. A busy machine may
+    // Frames that came by each cable: those of the trials, and before them two of each flow by each generator. A busy machine may
     // lose some of the latter: rules without states do not miss them.
     let came = received();
     assert!((0..2).all(|n| came[n] > sent[n] + 1000), "{came:?} came, {sent:?} were sent in trials");

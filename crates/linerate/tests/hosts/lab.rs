@@ -84,7 +84,7 @@ addresses = ["198.19.128.2/24"]
 pub struct RealLab {
     pub site: Site,
     switch: Option<Netns>,
-    /// What the DUT was like.
+    /// State of the DUT before.
     before: String,
 }
 
@@ -197,7 +197,7 @@ impl RealLab {
         run(&host.netns, lines)
     }
 
-    /// What of the DUT a campaign may change.
+    /// The parts of the DUT's state that a campaign may change.
     fn state(&self) -> String {
         self.on(
             "dut",

@@ -1,4 +1,4 @@
-//! Three Linux hosts, two of which have linerate.
+//! Three Linux hosts, two of them with linerate.
 
 use crate::common::{Ended, linerate, wait_for};
 use crate::lab::{PLAN, RealLab, gentle};
@@ -61,7 +61,7 @@ commands = ["echo after {out}"]
         .replace("blocks = 8", "blocks = 1")
 }
 
-/// What collectors said, in their order.
+/// Output of the collectors, in their order.
 #[track_caller]
 fn collected(trial: &Value) -> Vec<&str> {
     let said =
@@ -128,7 +128,8 @@ fn a_campaign_that_was_killed_goes_on_and_the_next_linerate_puts_the_dut_back() 
     let ended = lab.resume();
     assert!(ended.stdout.contains("Ended after"), "{}", ended.stderr);
     assert!(ended.stderr.contains(&format!("going on after {kept} trials")), "{}", ended.stderr);
-    // What was killed between the journal's entry and the change itself is put back as well: no rules does not mean no entry.
+    // A change that was killed between the journal's entry and the change itself is undone as well: without rules there may still
+    // be an entry.
     let put_back = ended.stderr.contains("dut: restored settings that an interrupted run had changed");
     assert!(put_back || !was_left_with_rules, "{}", ended.stderr);
     assert_eq!(lab.trials().len(), 8);

@@ -38,7 +38,7 @@ fn cut_links_and_frozen_connections_end_the_load_and_the_campaign_goes_on_afterw
         }),
         ("generator", &|lab| assert!(signal_ssh(lab, libc::SIGSTOP) > 0), &|_| {}),
     ];
-    // None of them takes long to see what has happened, nor to let go of a frozen ssh.
+    // None of them takes long to notice the loss, nor to end a frozen ssh.
     let mut running: Running = lab.program(&plan(), &[]).within(40).start();
     for (name, lose, heal) in losses {
         let host = lab.ssh.hosts.iter().find(|host| host.name == name).unwrap();
@@ -46,7 +46,7 @@ fn cut_links_and_frozen_connections_end_the_load_and_the_campaign_goes_on_afterw
         wait_for("a trial more", || (lab.trials().len() > before).then_some(()));
         wait_for("an agent", || (host.running("linerate agent") > 0).then_some(()));
         lose(&lab);
-        // Whoever holds the connection: the load ends by itself.
+        // The load ends by itself, whatever still holds the connection.
         wait_for("the load to end", || (host.running("linerate agent") == 0).then_some(()));
         let ended = running.wait().no_panic();
         assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);

@@ -1,4 +1,4 @@
-//! Hosts of which one has linerate and the other something else.
+//! One host with linerate, and others with other tools.
 
 use crate::lab::RealLab;
 use crate::site::trials;
@@ -24,7 +24,8 @@ duration = "2 s"
 blocks = 2
 "#;
 
-/// pkt-gen's lines about what really arrives, by the interface's own counter: stands in for a receiver that linerate is not on.
+/// pkt-gen's lines about frames that really arrive, by the interface's own counter: stands in for a receiver on a host without
+/// linerate.
 const COUNTER: &str = r#"#!/bin/sh
 while [ $# -gt 0 ]; do [ "$1" = -i ] && link=$2; shift; done
 count() { n=$(awk -v link="$link:" '$1 == link { print $3 }' /proc/net/dev); }
@@ -54,7 +55,7 @@ fn measures(lab: &RealLab, sends: &str, counts: &str) {
     let ended = lab.run(PLAN, &[]);
     assert!(ended.status.success(), "{}{}", ended.stdout, ended.stderr);
     let recorded = trials(&lab.records());
-    // A generator that other work keeps waiting for a hundredth of a second has not offered what was asked.
+    // A generator that other work delays by a hundredth of a second has not offered the requested load.
     let valid: Vec<_> = recorded.iter().filter(|trial| trial["audit"]["valid"] == true).collect();
     assert!(
         recorded.len() == 2 && !valid.is_empty(),

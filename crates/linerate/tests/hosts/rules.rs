@@ -1,8 +1,8 @@
-//! Firewalls of a DUT that has rules of its own: a campaign leaves what it found.
+//! Firewalls of a DUT that has rules of its own: a campaign leaves them unchanged.
 
 use crate::lab::{RealLab, gentle};
 
-/// A plan with rules of this tool, as short as can be, that tells after each trial how many lines of rules there are.
+/// A plan with rules of this tool, as short as possible, that records the number of lines of rules after each trial.
 fn plan(tool: &str, count: &str) -> String {
     gentle()
         .replace("nftables", tool)
@@ -13,7 +13,7 @@ fn plan(tool: &str, count: &str) -> String {
         )
 }
 
-/// What a DUT has, as its own tools print it: without the time of day and the counters of policies.
+/// Rules of a DUT, as its own tools print them: without the time of day and the counters of policies.
 struct Firewall {
     tool: &'static str,
     save: &'static str,

@@ -1,4 +1,4 @@
-//! What `linerate run` needs of a lab of hosts: their sshds, a folder for plans and records, and a state folder of its own.
+//! Needs of `linerate run` in a lab of hosts: their sshds, a folder for plans and records, and a state folder of its own.
 #![allow(dead_code, reason = "each test file uses a part of this")]
 
 use crate::common::{Ended, LINERATE, Program, Scratch};

@@ -2,7 +2,7 @@
 
 use crate::lab::{RealLab, gentle};
 
-/// Notes what it is told, and tells programs that they are run by it.
+/// Records its arguments, and sets a variable by which programs see that it runs them.
 const SUDO: &str = r#"#!/bin/sh
 [ "$1" = -n ] || exit 1
 shift

@@ -157,7 +157,7 @@ fn everything_that_is_broken_is_told_at_once() {
     has(&json, "dut", "fault", ["eth1 has no link", "", "cable"]);
     has(&json, "receiver", "fault", ["needs root", "id -u says 1001", "sudo = true"]);
     has(&json, "receiver", "fault", ["eth0 is switched off", "", "ip link set eth0 up"]);
-    // What can be sent is sent all the same.
+    // Frames that can be sent are still sent.
     let sent: Vec<_> = json["frames"].as_array().unwrap().iter().map(|f| &f["to"]).collect();
     assert_eq!(sent, [&json!("10.1.0.2"), &json!("2001:db8:1::2")]);
     assert!(json["not_tried"].to_string().contains("has no link"), "{}", json["not_tried"]);
@@ -175,7 +175,7 @@ fn everything_that_is_broken_is_told_at_once() {
 fn frames_show_what_no_setting_does() {
     let lab = sound();
     let [generator, dut, receiver, _] = lab.hosts.as_slice() else { unreachable!() };
-    // The DUT drops what it should forward, and the receiver takes somebody else for the DUT.
+    // The DUT drops frames that it should forward, and the receiver has the address of another host for the DUT.
     on(dut, "nft 'add table ip t; add chain ip t c { type filter hook forward priority 0; policy drop; }'");
     on(receiver, "ip neigh replace 10.2.0.2 lladdr 02:20:00:00:00:77 dev eth0 nud permanent");
     let json = check(&lab, LAB, &["--json"]).fails(1, &[]).json();
@@ -198,7 +198,7 @@ fn frames_show_what_no_setting_does() {
         "fault",
         ["takes somebody else for 10.2.0.2", "02:20:00:00:00:77", "ip neigh replace"],
     );
-    // Without frames, settings look right, but for what ARP knows.
+    // Without frames, settings look right, except for the entries of ARP.
     let json = check(&lab, LAB, &["--json", "--no-frames"]).fails(1, &[]).json();
     assert!(
         problems(&json, "dut").iter().all(|p| p[0] == "warning") && json["frames"] == json!([]),
@@ -232,7 +232,7 @@ fn swapped_cables_are_seen_by_where_frames_arrive() {
         "ip addr add 10.1.0.2/24 dev eth0; ip addr add 10.2.0.2/24 dev eth1; ip link set eth0 up; ip link set eth1 up",
     );
     on(dut, "ip route add 198.18.64.0/18 via 10.1.0.1; ip route add 198.19.64.0/18 via 10.2.0.1");
-    // What systems send when a link comes up is over by then.
+    // By then, systems have sent their frames of a link that comes up.
     std::thread::sleep(Duration::from_secs(2));
     let text = LAB.replace(", \"2001:db8:1::1/64\"", "").replace(", \"2001:db8:1::2/64\"", "");
     let json = check(&lab, &text, &["--json"]).fails(1, &[]).json();

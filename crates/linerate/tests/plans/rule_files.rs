@@ -17,7 +17,7 @@ fn folder(rules: &str) -> Scratch {
     scratch
 }
 
-/// What the rules are, and what `plan check` says of them.
+/// The rules, and the messages of `plan check` about them.
 const REFUSED: [(&str, &[&str]); 11] = [
     ("{ file = \"fv.nft\" }", &["8:18", "fv.nft cannot be read", "No such file"]),
     ("{ file = \".\" }", &["Is a directory"]),

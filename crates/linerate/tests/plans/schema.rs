@@ -1,4 +1,4 @@
-//! The shipped plans are held against the schema that editors get, and what is printed as JSON against its own.
+//! The shipped plans against the schema for editors, and the JSON output against its own schema.
 
 use super::{Scratch, linerate, plans};
 use crate::common::schema::faults;
@@ -45,7 +45,7 @@ fn shipped_plans_fit_the_schema() {
     }
 }
 
-/// The validator finds what the reader finds.
+/// The validator and the reader find the same faults.
 #[test]
 fn plans_that_do_not_fit_the_schema_are_told_from_those_that_do() {
     let root = schema();
@@ -127,7 +127,7 @@ fn campaigns_as_json_have_one_shape_and_fit_its_schema() {
         let slots = [&comparison["of"], &comparison["than"]];
         assert!(slots.iter().all(|slot| rows.iter().any(|row| row["slot"] == **slot)), "{comparison}");
     }
-    // The validator finds what is not in the schema, and what is missing.
+    // The validator finds keys that are not in the schema, and missing keys.
     let mut other = linerate(["show", "--json", &bench]).run().ok().json();
     other["summary"]["rows"][0]["new"] = 1.into();
     other["host"].as_object_mut().unwrap().remove("kernel");

@@ -54,7 +54,7 @@ mac = "0c:c4:7a:ab:29:40"
 addresses = ["198.18.0.204/24"]
 "#;
 
-/// What the hosts' interfaces are.
+/// Interfaces of the hosts.
 const PORTS: [(&str, &[&str]); 3] = [
     ("tester", &["igb1:0c-c4-7a-ab-29-35:198.18.0.203/24", "igb2:0c-c4-7a-ab-29-36:198.19.0.203/24"]),
     ("router", &["igb1:00-0d-b9-41-ca-3d:198.18.0.205/24", "igb2:00-0d-b9-41-ca-3e:198.19.0.205/24"]),
@@ -99,7 +99,7 @@ impl Deref for Bsd {
     }
 }
 
-/// Starts a script in a session of its own, and ends when it has one: what is still in this one's goes with it.
+/// Starts a script in a session of its own, and ends once the script runs, together with the remaining processes of this session.
 fn detached(script: &Path) -> String {
     let script = script.display();
     format!(
@@ -214,7 +214,7 @@ impl Bsd {
         fs::read_to_string(self.state(host).join(file)).unwrap_or_default()
     }
 
-    /// A file of what generators, router and receiver share.
+    /// A file that generators, router and receiver share.
     pub fn wire(&self, file: &str) -> String {
         fs::read_to_string(self.ssh.folder().join("wire").join(file)).unwrap_or_default()
     }
@@ -288,7 +288,7 @@ echo $(($(cat {booted}) + 50)) >{booted}
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// What was changed on a host, in order.
+    /// Changes of a host, in order.
     pub fn log(&self, host: &str) -> Vec<String> {
         fs::read_to_string(self.state(host).join("log")).unwrap().lines().map(String::from).collect()
     }

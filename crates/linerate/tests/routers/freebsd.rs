@@ -191,7 +191,7 @@ fn a_generator_that_crashes_and_a_wire_that_carries_nothing_are_told() {
             assert!(said.contains(part), "{part}: {said}");
         }
         assert_eq!(bsd.loads(), 0);
-        // Put back whatever happened.
+        // Restored whatever happened.
         assert_eq!(bsd.read("router", "sysctl").lines().filter(|l| l.ends_with("mask=511")).count(), 1);
     }
 }

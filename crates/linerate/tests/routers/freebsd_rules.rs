@@ -1,4 +1,4 @@
-//! Firewalls of a router of FreeBSD, scripted, over the real sshd: they are put back as they were.
+//! Firewalls of a router of FreeBSD, scripted, over the real sshd: they are restored.
 
 use crate::bsd::{Bsd, PLAN};
 use std::fs;
@@ -21,7 +21,7 @@ fn plan(tool: &str, collect: &str) -> String {
     plan.replace("blocks = 2", "blocks = 1\norder = \"sequential\"")
 }
 
-/// What pf is before and after.
+/// State of pf before and after.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Pf {
     on: bool,

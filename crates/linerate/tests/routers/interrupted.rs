@@ -3,7 +3,7 @@
 use crate::bsd::{Bsd, PLAN};
 use crate::common::{Running, wait_for};
 
-/// The router's own settings are there, nothing is owed to it, and nobody sends or counts.
+/// The router has its own settings, no change is left to undo, and no program sends or counts.
 #[track_caller]
 fn is_as_it_was(bsd: &Bsd) {
     wait_for("loads to end", || (bsd.loads() == 0).then_some(()));
@@ -65,7 +65,7 @@ fn one_that_was_killed_in_the_midst_of_a_reboot_is_made_good_by_the_next() {
     is_as_it_was(&bsd);
 }
 
-/// A plan whose first variant takes a while to be put back, and a campaign that is doing so.
+/// A plan whose first variant takes a while to undo, and a campaign that is undoing it.
 fn putting_back() -> (Bsd, Running) {
     let bsd = Bsd::new();
     let undone = bsd.state("router").join("undone");
@@ -107,7 +107,7 @@ fn one_that_was_killed_in_the_midst_of_putting_back_is_made_good_by_the_next() {
         ended.stderr
     );
     let undone = bsd.read("router", "undone");
-    // By the one that was killed, and by the next: of the killed one's, nobody knows whether it was done.
+    // The killed run began it, and the next run did it again: whether the killed one finished it is unknown.
     assert_eq!(undone.matches("begun").count(), 2, "{undone}");
     assert!(undone.ends_with("done\n"), "{undone}");
     assert_eq!(bsd.trials().len(), 2);
@@ -125,7 +125,7 @@ fn loads_of_one_that_was_killed_are_gone_before_those_of_the_next() {
     std::fs::remove_dir_all(bsd.records()).unwrap();
     let ended = bsd.run(&PLAN.replace("blocks = 2", "blocks = 1"), &[]);
     let trials = bsd.trials();
-    // pkt-gen says so where another one has the interface.
+    // pkt-gen says so if another one has the interface.
     assert!(
         trials.len() == 2 && trials.iter().all(|t| t["audit"]["valid"] == true),
         "{}{trials:#?}",

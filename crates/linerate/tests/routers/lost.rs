@@ -1,4 +1,4 @@
-//! A router that is lost in the middle of a campaign: what it was lost by is marked, and the rest is measured once it is back.
+//! A router that is lost in the middle of a campaign: the lane that lost it is marked, and the rest is measured once it is back.
 
 use crate::bsd::{Bsd, PLAN};
 use crate::common::wait_for;
@@ -55,7 +55,7 @@ fn a_variant_that_a_router_does_not_come_back_with_is_marked_and_the_others_are_
     let marked: Vec<bool> = trials.iter().map(|t| failures(t).contains("has not come back")).collect();
     assert_eq!(marked, [false, false, true, true, false, false]);
     assert!(trials.iter().filter(|t| t["slot"] != 1).all(|t| failures(t).is_empty()), "{trials:#?}");
-    // Once to the variant, and once back from what it left in the loader's settings: not to it again.
+    // One reboot into the variant, and one out of its loader settings: not into the variant again.
     assert_eq!(
         bsd.log("router").iter().filter(|line| *line == "reboot").count(),
         2,

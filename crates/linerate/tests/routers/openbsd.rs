@@ -4,7 +4,7 @@ use crate::bsd::{Bsd, PLAN};
 
 const RULES: &str = "pass in all flags S/SA\nblock drop in quick on egress from <bad> to any\n";
 
-/// A plan for pf, turned off in one variant and with rules in the other, that tells after each trial what pf was like.
+/// A plan for pf, turned off in one variant and with rules in the other, that records pf's state after each trial.
 fn plan() -> String {
     let variants = PLAN.find("[variants.default]").unwrap()..PLAN.find("[compare]").unwrap();
     let mut plan = PLAN.to_string();

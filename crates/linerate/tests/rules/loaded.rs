@@ -5,7 +5,7 @@ use linerate_plan::rules::{Firewall, Kind, RuleSet};
 use serde_json::Value;
 use std::io::Write;
 
-/// What to add to `linerate rules nftables`, and how many rules, sets and elements there are then.
+/// Arguments for `linerate rules nftables`, and the resulting numbers of rules, sets and elements.
 const NFTABLES: [(&str, [usize; 3]); 13] = [
     ("--stateless", [3, 0, 0]),
     ("--stateful", [4, 0, 0]),
@@ -50,7 +50,7 @@ fn is_installed(program: &str) -> bool {
     Program::new("sh").args(["-c", &format!("command -v {program}")]).run().status.success()
 }
 
-/// What keeps ipsets from being tried: neither the tool nor this part of the kernel is everywhere.
+/// The reason why ipsets cannot be tried: some systems lack the tool or this part of the kernel.
 fn why_no_ipset() -> Option<String> {
     if !is_installed("ipset") {
         return Some("ipset is not installed".into());
@@ -59,7 +59,7 @@ fn why_no_ipset() -> Option<String> {
     (!tried.status.success()).then(|| tried.stderr.trim().to_string())
 }
 
-/// Says at once, past what the test harness keeps to itself, that something was not tried.
+/// Reports at once, past the capture of the test harness, that something was not tried.
 fn not_tried(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "NOT TRIED: {what}: {why}");
 }
@@ -179,7 +179,7 @@ fn forwarded(lab: &Lab, family: &str) -> u64 {
     out() - before
 }
 
-/// Rules and tables are in the way of no test frame, whatever they are; on a busy machine a ring may run over.
+/// No rules or tables block test frames; on a busy machine a ring may run over.
 #[test]
 #[ignore = "needs root and nft: run by make test as root"]
 fn test_traffic_passes_every_set() {

@@ -16,7 +16,7 @@ const GOLDENS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/minis
 /// The symbols that rows and names begin with.
 const SYMBOLS: &str = "x+*%#@O";
 
-/// The lines of a text without what differs between a terminal and a document: tabs, and blanks at the end.
+/// The lines of a text without differences between terminals and documents: tabs, and blanks at the end.
 fn plain<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     lines.into_iter().map(|line| line.replace('\t', "        ").trim_end().to_owned()).collect()
 }
@@ -29,7 +29,7 @@ fn figures(row: &str) -> Option<String> {
     (numbers && SYMBOLS.contains(symbol)).then(|| words.join(" "))
 }
 
-/// What was published differs between documents in these options.
+/// Options that differ between published documents.
 fn variants(width: usize, confidence: Confidence) -> Vec<(String, Options)> {
     let mut all = Vec::new();
     for era in Era::ALL {
@@ -172,8 +172,8 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The blocks of a document: around each line of headings, what stands above it and belongs to it, and the rows and
-/// differences below.
+/// The blocks of a document: around each line of headings, the lines above it that belong to it, and the rows and differences
+/// below.
 fn published(document: &Path, text: &str) -> Vec<Published> {
     let lines: Vec<&str> = text.lines().collect();
     let is_heading = |line: &&str| line.split_whitespace().eq(["N", "Min", "Max", "Median", "Avg", "Stddev"]);

@@ -4,7 +4,7 @@ use crate::common::{Ended, Program, Scratch, linerate};
 use proptest::prelude::*;
 use std::fmt::Write;
 
-/// What a set's numbers look like.
+/// Form of a set's numbers.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     Digits,
@@ -53,7 +53,7 @@ impl Shape {
     }
 }
 
-/// The numbers of a set: a shape, and what makes each number.
+/// The numbers of a set: a shape, and the seed of each number.
 type Numbers = (Shape, Vec<u64>);
 
 fn numbers() -> impl Strategy<Value = Numbers> {
@@ -62,7 +62,7 @@ fn numbers() -> impl Strategy<Value = Numbers> {
     (proptest::sample::select(&SHAPES[..]), random)
 }
 
-/// How the files are laid out, and what is asked.
+/// Layout of the files, and arguments.
 #[derive(Debug, Clone)]
 struct Asked {
     columns: usize,

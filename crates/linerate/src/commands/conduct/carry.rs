@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-/// Where records are kept if nobody says where.
+/// Default folder of the records.
 const FOLDER: &str = "linerate-results";
 
 /// Carries a test out where its workers' steps run.

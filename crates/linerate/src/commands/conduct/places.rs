@@ -7,10 +7,10 @@ use linerate_linux::net::Netns;
 use linerate_remote::{Connection, ExecutionTarget, Target};
 use std::net::IpAddr;
 
-/// Where the steps of a worker run, and what records call it.
+/// Name in records of the place where the steps of a worker run, and its target.
 pub type Place = (String, ExecutionTarget);
 
-/// Mappings that fit no worker. Of workers that take no part, nobody knows the address here.
+/// Mappings that fit no worker. Addresses of workers that take no part are unknown here.
 pub fn unused_mappings(args: &Conduct, test: &Test) -> Vec<String> {
     let named = |name: &str| test.workers.iter().any(|worker| is_called(worker, name));
     let unused = args.map.iter().filter(|(name, _)| args.workers.is_empty() && !named(name));

@@ -1,4 +1,4 @@
-//! What was found out about a lab, as JSON.
+//! The results of a lab check as JSON.
 
 use linerate_hosts::preflight::frames::Tried;
 use linerate_hosts::preflight::{ports, tool};

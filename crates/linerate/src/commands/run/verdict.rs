@@ -1,4 +1,4 @@
-//! What is said at the end of a campaign, and the exit status.
+//! The last messages of a campaign, and the exit status.
 
 use crate::args::{CampaignArgs, Share};
 use crate::campaign::Finished;
@@ -12,7 +12,7 @@ use linerate_plan::campaign::Interest;
 use linerate_plan::judge::Judgement;
 use std::process::ExitCode;
 
-/// Prints the result, and says what it means to a script.
+/// Prints the result, and returns the exit status for scripts.
 pub fn report(
     args: &CampaignArgs,
     campaign: &Campaign,
@@ -45,7 +45,7 @@ pub fn report(
     })
 }
 
-/// Whether an expectation of the plan was; where no page says which, it is told.
+/// Whether the campaign missed an expectation of the plan. In quiet mode, which has no page, it names each one.
 fn missed(args: &CampaignArgs, summary: &Summary) -> bool {
     let missed: Vec<_> =
         summary.expectations.iter().filter(|e| e.judgement == Some(Judgement::Missed)).collect();
@@ -55,7 +55,7 @@ fn missed(args: &CampaignArgs, summary: &Summary) -> bool {
     !missed.is_empty()
 }
 
-/// Whether a variant is proven slower than the baseline variant, by at least so much.
+/// Whether a variant is proven slower than the baseline variant, by at least this share.
 fn is_slower(limit: Share, summary: &Summary) -> bool {
     let name = |cell: usize| summary.rows.get(cell).map_or("", |row| &row.name);
     let claim = |compared: &Compared| {

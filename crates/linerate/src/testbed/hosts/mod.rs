@@ -30,13 +30,13 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tester::{Learned, Tester};
 
-/// What is wrong where not one of many frames arrives.
+/// The fault if no frame of many arrives.
 const NOTHING_THROUGH: &str = "not one frame of many comes through: see cables, links, the DUT's routes and forwarding, and whether its rules pass them (linerate lab check)";
 
-/// A lane that has lost the device so often is given up: it may be what crashes it.
+/// A lane that has lost the device this often is given up: it may crash the device.
 const MOST_LOSSES: u32 = 2;
 
-/// The DUT of a lab of hosts with what its lanes come to.
+/// The DUT of a lab of hosts, with the steps of its lanes.
 pub struct Device {
     /// The host.
     pub dut: RemoteDut,
@@ -46,7 +46,7 @@ pub struct Device {
     pub lanes: Vec<Steps>,
     /// Whether it is rebooted before each trial.
     pub reboot: Reboot,
-    /// What is collected in each trial.
+    /// Data to collect in each trial.
     pub collect: Collect,
 }
 
@@ -79,9 +79,9 @@ pub struct Hosts {
     /// None where the tester's cards are connected to each other.
     device: Option<Device>,
     slots: Vec<HostSlot>,
-    /// What the device is set up for.
+    /// The lane that the device is set up for.
     standing: Option<usize>,
-    /// Kinds of traffic that the standing lane has seen; since when in both directions, where it has.
+    /// Kinds of traffic that the standing lane has seen; with the time of the flows in both directions, if it has seen both.
     learned: BTreeMap<usize, Option<Freshness>>,
     /// Lanes that cannot be measured, and why: their trials are marked, and the others go on.
     broken: BTreeMap<usize, String>,
@@ -119,7 +119,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// Takes note of what a lane came to grief of, where others can still be measured, or this one again.
+    /// Records the fault of a lane, if other lanes, or this one later, can still be measured.
     fn mark(&mut self, lane: usize, error: RemoteError) -> Result<String> {
         let why = error.to_string();
         let left = error.fault.left();
@@ -143,7 +143,7 @@ impl Hosts {
         Ok(why)
     }
 
-    /// Whether what went wrong elsewhere is the device's doing: its end of a cable goes down with it.
+    /// Whether the loss of the device caused an error elsewhere: its end of a cable goes down with it.
     fn lost_by(&mut self, error: anyhow::Error) -> Result<RemoteError> {
         if self.lost {
             return Err(error);
@@ -154,7 +154,8 @@ impl Hosts {
         }
     }
 
-    /// Shows the device the flows of a slot, where it has not seen them or may have forgotten them. Whether any came through.
+    /// Shows the device the flows of a slot, unless it has seen them and cannot have forgotten them. Returns whether any came
+    /// through.
     fn learn(&mut self, slot: &HostSlot, timing: Timing) -> Result<bool> {
         let length = Duration::from_nanos(timing.load_ns());
         let stale = |fresh: &Option<Freshness>| {
@@ -174,7 +175,7 @@ impl Hosts {
         Ok(true)
     }
 
-    /// How far the connections of a slot were in a trial of so many frames that began then.
+    /// State of the connections of a slot in a trial of `frames` frames that began then.
     fn connections(&mut self, slot: &HostSlot, began: Instant, frames: u64) -> Option<Connections> {
         let states = match (slot.states?, self.learned.get_mut(&slot.kind)) {
             (States::Established, Some(Some(fresh))) => {
@@ -207,7 +208,7 @@ impl Hosts {
         let flown = self.tester.trial(slot.kind, request)?;
         let after = look(&mut self.device)?;
         let account = account(&self.device, &flown, before.as_ref().zip(after.as_ref()));
-        // The device answers again: it has told its counters.
+        // The device answers again: its counters have been read.
         let collection = collectors.map(Collectors::after).unwrap_or_default();
         let skew_ns = (flown.late.len() > 1).then(|| flown.skew_ns());
         let Flown { outcome, generator, receiver, .. } = flown;
@@ -280,7 +281,7 @@ fn look(device: &mut Option<Device>) -> Result<Option<Seen>, RemoteError> {
     device.as_mut().map(|device| device.dut.look()).transpose()
 }
 
-/// Where frames were lost, as far as the device's counters tell.
+/// Places of lost frames, as far as the device's counters show them.
 fn account(device: &Option<Device>, flown: &Flown, seen: Option<(&Seen, &Seen)>) -> Account {
     let (Some(device), Some((before, after))) = (device, seen) else { return Account::default() };
     let [inside, outside] = &device.ends;

@@ -1,4 +1,4 @@
-//! The commands of a plan on the hosts of a lab, as far as plan and lab file tell: no host is asked.
+//! The commands of a plan on the hosts of a lab, as far as plan and lab file determine them: no host is asked.
 
 use super::site::{cells, lane_steps, port_of};
 use super::traffic::{Side, task};
@@ -28,7 +28,7 @@ pub fn rehearse(plan: &Campaign, lab: &Lab, folder: &Path) -> Result<Vec<Part>> 
     Ok(parts)
 }
 
-/// The name of an interface, or its placeholder if only the host itself can tell.
+/// The name of an interface, or its placeholder if only the host knows it.
 fn name(interface: Option<&Interface>, key: &str) -> String {
     interface.and_then(|i| i.name.clone()).unwrap_or_else(|| format!("{{{key}}}"))
 }

@@ -44,7 +44,7 @@ pub struct Site {
     folder: PathBuf,
 }
 
-/// Settings of an interrupted run that were put back.
+/// Settings of an interrupted run that were restored.
 pub struct Earlier {
     /// Each change, in words.
     pub told: Vec<String>,
@@ -78,7 +78,8 @@ impl Site {
         let load = Duration::from_nanos(Timing::of_hosts(trials.duration_ns).load_ns());
         let approach = Approach { load, ..approach };
         let mut site = Site::reach(lab, approach, folder(plan), &progress)?;
-        // Settings that an interrupted run left may make the lab unfit. A DUT of which too little is known is left to those who judge.
+        // Settings that an interrupted run left may make the lab unfit. A DUT with too few known facts is left to the later
+        // checks.
         let is_known =
             |dut: &Host| site.place(dut).is_ok() && site.ends(dut).is_ok() && site.kernel(dut).is_ok();
         if site.lab.dut().is_some_and(is_known)
@@ -243,14 +244,15 @@ impl Site {
         port.found(self.of(host)).map_err(|why| anyhow!("{} {key}: {why}", host.name))
     }
 
-    /// What sends or counts on a host.
+    /// The backend that sends or counts on a host.
     pub(super) fn tool(&self, host: &Host) -> Result<Backend> {
         preflight::tool(host, self.of(host)).with_context(|| {
             format!("{} has neither linerate nor pkt-gen, nor does the lab file name a tool", host.name)
         })
     }
 
-    /// Whether generators and receiver all have linerate, and speak its protocol. Otherwise frames are counted and not told apart.
+    /// Whether generators and receiver all have linerate, and speak its protocol. Otherwise frames are counted without
+    /// identities.
     pub(super) fn has_agents(&self) -> Result<bool> {
         let mut hosts = self.lab.generators().chain([self.lab.receiver()]);
         hosts.try_fold(true, |all, host| Ok(all && self.tool(host)?.is_own()))
@@ -294,7 +296,7 @@ impl Site {
         self.lab.hosts.iter().map(one).collect()
     }
 
-    /// What every lane comes to on the DUT, or why it cannot be.
+    /// The steps of every lane on the DUT, or the reasons why it cannot be set up.
     fn steps(&self, plan: &Campaign) -> Result<Vec<Result<Steps, Vec<String>>>> {
         let target = self.lab.dut().map(|dut| self.target(dut, plan.system)).transpose()?;
         let of_lane = |lane: usize| match &target {
@@ -348,7 +350,7 @@ impl Site {
                 Ok((!enough).then(why))
             }
             Requirement::Memory(_) => Ok(Some(format!("{name} is not asked how much memory it has"))),
-            // Whether these can be had, the set-up shows.
+            // The set-up shows whether these exist.
             Requirement::Module(_) | Requirement::Link(_) => Ok(None),
         }
     }
@@ -370,7 +372,7 @@ pub fn port_of(lab: &Lab, end: End, name: String, addresses: &[HostAddress]) -> 
     }
 }
 
-/// The steps of a lane on the DUT, or why there are none. `folder`: the plan's, which its files are relative to.
+/// The steps of a lane on the DUT, or the reasons why it cannot be set up. `folder`: the plan's, which its files are relative to.
 pub fn lane_steps(
     plan: &Campaign,
     lane: usize,
@@ -413,10 +415,10 @@ pub fn cells(plan: &Campaign, lab: Option<&Lab>) -> Result<Prepared> {
     Prepared::new(plan, nobody, Mode::Hosts, &source)
 }
 
-/// Works out what can be measured with these hosts; without them (a simulation), everything.
+/// Finds the cells that can be measured with these hosts; without hosts (a simulation), all of them.
 ///
 /// # Errors
-/// Rates or flows that cannot be, a lab that does not fit the plan, a host that is lost.
+/// Impossible rates or flows, a lab that does not fit the plan, a host that is lost.
 pub fn prepare(plan: &Campaign, site: Option<&Site>) -> Result<Prepared> {
     let mut prepared = cells(plan, site.map(|site| &site.lab))?;
     let Some(site) = site else { return Ok(prepared) };

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How often flows are shown until each has been answered: a frame or an answer may get lost.
 const ROUNDS: u32 = 4;
 
-/// What a DUT has seen of its flows.
+/// Flows that a DUT has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Learned {
     /// None of them: nothing came through.
@@ -41,7 +41,7 @@ pub enum Learned {
 /// The hosts that send and count.
 pub struct Tester {
     hosts: Hosts,
-    /// What sends and what counts, for records.
+    /// The sending and the counting backend, for records.
     pub names: [String; 2],
     /// How long it may take until frames come through.
     patience: Duration,
@@ -63,9 +63,9 @@ struct Tools {
 }
 
 impl Tester {
-    /// Shows the device so many flows of a kind, again and again until they come through: a link may be down for a while after settings
-    /// of a card, and a router forwards nothing for a while after a boot. Tools wait for the first frame of each trial; they cannot count
-    /// flows, and their warm-up must do. With `answer`, the receiver answers each flow where it can.
+    /// Shows the device `flows` flows of a kind, again and again until they come through: a link may be down for a while after
+    /// settings of a card, and a router forwards nothing for a while after a boot. Tools wait for the first frame of each trial;
+    /// they cannot count flows, and their warm-up must do. With `answer`, the receiver answers each flow if it can.
     pub fn learn(&mut self, kind: usize, flows: u64, answer: bool) -> Result<Learned> {
         let Hosts::Agents(lab) = &mut self.hosts else { return Ok(Learned::OneWay) };
         let answer = answer && lab.can_answer(kind);
@@ -112,7 +112,7 @@ impl Tester {
         }
     }
 
-    /// Lets the hosts go; what went wrong with it.
+    /// Releases the hosts. Returns messages about failures.
     pub fn take_down(self) -> Vec<String> {
         match self.hosts {
             Hosts::Agents(lab) => lab.take_down().iter().map(ToString::to_string).collect(),
@@ -129,7 +129,7 @@ struct Sending<'a> {
 }
 
 impl Site {
-    /// What sends and counts in this lab.
+    /// The tester of this lab.
     ///
     /// # Errors
     /// A host lacks something, or its tool cannot send this traffic.

@@ -66,7 +66,7 @@ fn first_address(network: &str) -> Result<IpAddr> {
 pub struct Side<'a> {
     /// The interface's name on its host.
     pub name: &'a str,
-    /// What the lab file says of it.
+    /// Its entry in the lab file.
     pub wanted: &'a Interface,
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
@@ -82,7 +82,7 @@ impl Side<'_> {
 /// The task of a tool that sends from one end of the lab to the other, seen by the interface `at`.
 ///
 /// # Errors
-/// What the tool cannot send.
+/// The traffic that the tool cannot send.
 pub fn task(
     kind: &TrafficKind,
     tool: Backend,
