@@ -9,10 +9,10 @@ use linerate_measure::history::revision::{Place, Release, Revision};
 use linerate_measure::history::{Figure, Key, Point, Timelines};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Sets of so many revisions in one folder are a time line.
+/// A folder with at least this number of revisions is a time line.
 const REVISIONS: usize = 3;
 
-/// Frames up to this length without FCS are the smallest: 60, what IPv6 needs (62), and less, which the card fills up.
+/// Frames up to this length without FCS are the smallest: 60 bytes, 62 for IPv6, and shorter ones, which the card pads.
 const SMALLEST: u64 = 62;
 
 /// Fact that names the folder.
@@ -56,7 +56,7 @@ pub fn add(timelines: &mut Timelines, archive: &Archive) {
     }
 }
 
-/// What tells the sets of a folder apart, but for their revision.
+/// Properties that distinguish the sets of a folder, except their revision.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Variant {
     name: String,
@@ -70,7 +70,7 @@ struct Variant {
 struct Entry {
     /// Revision in the set's name, or of its image.
     named: Option<Revision>,
-    /// Revision that uname or the folder's name says.
+    /// Revision by uname or by the folder's name.
     revision: Option<Revision>,
     release: Option<Release>,
     label: String,
@@ -110,7 +110,7 @@ fn key(directory: &ResultDirectory, variant: Variant) -> Key {
     }
 }
 
-/// The results of a folder, by what was measured.
+/// The results of a folder, by variant.
 fn variants(directory: &ResultDirectory) -> BTreeMap<Variant, Vec<Entry>> {
     let mut all: BTreeMap<Variant, Vec<Entry>> = BTreeMap::new();
     let mut taken: BTreeSet<(Variant, Option<Revision>)> = BTreeSet::new();
@@ -153,7 +153,7 @@ fn are_the_same(a: &[Entry], b: &[Entry]) -> bool {
     same >= REVISIONS && 2 * same > shared.len()
 }
 
-/// What a folder says of all its sets.
+/// Properties that all sets of a folder share.
 struct Common<'a> {
     directory: &'a ResultDirectory,
     label: String,
@@ -205,7 +205,7 @@ impl<'a> Common<'a> {
         let mut entry = self.entry(&name, Figure::of_runs(&runs)?, range, source);
         entry.facts = set.slot.facts.clone();
         let uname = set.slot.facts.get(facts::RELEASE).and_then(|r| Release::of_uname(r));
-        // A branch's name does not say which version it has come to.
+        // A branch's name does not contain its current version.
         entry.release = match (entry.release, uname) {
             (Some(label), Some(uname)) if label.minor.is_none() && label.major == uname.major => Some(uname),
             (label, uname) => label.or(uname),
@@ -275,7 +275,7 @@ impl Name {
                 },
             }
         }
-        // The configuration first, what was patched behind it.
+        // The configuration first, then its patches.
         rest.sort_by_key(|word| word.starts_with("with "));
         parsed.rest = rest.join(" ");
         parsed

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/netbenches");
 /// Up to this size every prefix is tried.
 const SMALL: usize = 900;
-/// Of larger files, so many lines' ends and so many other places.
+/// Places of changes in larger files: this number of line ends and of other places.
 const LINES: usize = 24;
 const PLACES: usize = 16;
 const MUTATIONS: usize = 12;

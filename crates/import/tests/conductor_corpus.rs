@@ -1,4 +1,4 @@
-//! Conductor's published tests: all of them are read, unchanged, and whatever is done to their files is taken without a panic.
+//! Conductor's published tests: all of them are read, unchanged, and no change of their files causes a panic.
 #![cfg_attr(not(corpus), allow(dead_code, reason = "every test here reads the corpus"))]
 
 use linerate_hosts::phases::Phase;
@@ -124,7 +124,7 @@ fn both_vocabularies_say_the_same() {
     }
 }
 
-/// Whatever comes of a changed file is a test that can be carried out, or is told with its place.
+/// Every changed file gives either a test that can be carried out, or a fault with its place.
 fn judge(files: &Files) {
     match take(files) {
         Ok(test) => {

@@ -1,8 +1,8 @@
 //! bench-lab.sh's configurations, configuration sets and pkt-gen presets, as a lab file and plans.
 //!
-//! [`shell`] says what the variables come to, [`testbed`] makes hosts of them, [`traffic`] frames,
-//! and [`sets`] variants. [`lab_file`] and [`plan_file`] write TOML. Nothing is executed, no shell string is built, and what cannot be
-//! carried over is told with its file and line.
+//! [`shell`] evaluates the variables, [`testbed`] makes hosts of them, [`traffic`] frames, and [`sets`] variants. [`lab_file`]
+//! and [`plan_file`] write TOML. Nothing is executed, no shell string is built, and settings that cannot be carried over are
+//! reported with their file and line.
 
 mod lab_file;
 mod notes;
@@ -28,7 +28,7 @@ use traffic::Traffic;
 pub const MOST_BYTES: usize = linerate_plan::MOST_BYTES;
 /// The name of the lab file, which plans refer to.
 pub const LAB_FILE: &str = "LAB.toml";
-/// Runs of each configuration where nothing says how many: the script's own default is 5, and a 95 % interval needs 6.
+/// Default number of runs of each configuration: the script's own default is 5, and a 95 % interval needs 6.
 pub const DEFAULT_RUNS: u64 = 6;
 
 /// Presets of one folder at most.
@@ -45,21 +45,21 @@ pub struct File {
     pub executable: bool,
 }
 
-/// What was found below a folder.
+/// Contents of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Folder {
     /// Its path, for messages.
     pub path: String,
     /// Its files, in the order of their paths.
     pub files: Vec<File>,
-    /// What was not read: path and reason.
+    /// Files that were not read: path and reason.
     pub unread: Vec<(String, String)>,
 }
 
-/// What bench-lab.sh is called with.
+/// Arguments of bench-lab.sh.
 #[derive(Debug, Clone, Default)]
 pub struct Source {
-    /// What the lab is to be called.
+    /// Title of the lab.
     pub title: String,
     /// Path of the configuration, for messages.
     pub path: String,
@@ -82,24 +82,25 @@ pub struct PlanFile {
     pub text: String,
 }
 
-/// What became of a configuration.
+/// Result of an import.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Imported {
     /// The text of the lab file.
     pub lab: String,
     /// The plans: one, unless presets differ in more than the levels of factors can say.
     pub plans: Vec<PlanFile>,
-    /// What was carried over, and what was not.
+    /// Settings that were carried over, and settings that were not.
     #[serde(flatten)]
     pub notes: Notes,
-    /// What must still be said in the lab file, because nothing that was read says it.
+    /// Settings that the user must add to the lab file, because no input has them.
     pub lacking: Vec<Diagnostic>,
 }
 
 /// Makes a lab file and plans.
 ///
 /// # Errors
-/// The configuration runs something, so that nobody knows what it says without running it; or it is none: the faults of its text.
+/// The configuration runs something, so that its values are unknown without running it; or the text is no configuration, with its
+/// faults.
 pub fn import(source: &Source) -> Result<Imported, Vec<Diagnostic>> {
     let text =
         text(&source.config, "a configuration", "keep assignments, leave data out").map_err(|f| vec![f])?;

@@ -1,4 +1,4 @@
-//! What was carried over, and what was not: each with its file and line.
+//! Settings that were carried over, and settings that were not: each with its file and line.
 
 use super::shell::Value;
 use serde::Serialize;
@@ -18,12 +18,12 @@ pub struct Note {
     /// The line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// What of it, and where it went or why it did not.
+    /// The setting, and its new place or the reason why it has none.
     pub what: String,
 }
 
 impl fmt::Display for Note {
-    /// `file:line: what`.
+    /// `file:line: setting`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}: {}", self.file, self.what),
@@ -35,9 +35,9 @@ impl fmt::Display for Note {
 /// All notes of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Notes {
-    /// What was carried over, and where to.
+    /// Settings that were carried over, with their new places.
     pub carried: Vec<Note>,
-    /// What was not, and why.
+    /// Settings that were not, with reasons.
     pub not_carried: Vec<Note>,
     /// Notes that are too many to list.
     pub more: usize,

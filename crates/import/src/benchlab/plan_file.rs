@@ -12,13 +12,13 @@ use linerate_plan::{Diagnostic, Plan};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Bytes that a plan keeps for what is not a variant.
+/// Bytes of a plan that are reserved for parts other than variants.
 const REST: usize = 128 << 10;
-/// Bytes of the comments that say what was not carried over.
+/// Bytes of the comments about settings that were not carried over.
 const MOST_LEFT: usize = 48 << 10;
 /// Bytes of all plans of an import at most: each of them has all variants.
 const MOST_ALL: usize = 16 << 20;
-/// The measured window of a trial: the archive's `-n` comes to about as much at line rate.
+/// The measured window of a trial: about as long as the archive's `-n` takes at line rate.
 const DURATION_S: u64 = 60;
 
 /// Writes the plans.
@@ -73,7 +73,7 @@ pub(super) fn plans(
     Ok(plans)
 }
 
-/// What was not carried over, as comments behind a plan.
+/// Settings that were not carried over, as comments behind a plan.
 pub(super) fn left(notes: &Notes) -> String {
     let mut out = String::new();
     for (at, note) in notes.not_carried.iter().enumerate() {
@@ -164,7 +164,7 @@ struct Factor {
     levels: Vec<String>,
 }
 
-/// What presets may vary: its key in a plan, what it is, and its value as TOML.
+/// A property that presets may vary: its key in a plan, its description, and its value as TOML.
 type Field = (&'static str, &'static str, fn(&Traffic) -> String);
 
 const FIELDS: [Field; 4] = [
@@ -201,7 +201,7 @@ fn factors(presets: &[&Traffic]) -> Option<Vec<Factor>> {
     (combinations == sorted.len().max(1)).then_some(factors)
 }
 
-/// What all plans of an import share.
+/// Parts that all plans of an import share.
 struct Writer<'a> {
     source: &'a Source,
     testbed: &'a Testbed,
@@ -264,7 +264,7 @@ impl Writer<'_> {
     }
 }
 
-/// What no factor sets.
+/// Properties of the frames that no factor sets.
 fn frames(out: &mut String, traffic: &Traffic, factors: &[Factor]) {
     let _ = writeln!(out, "\n[traffic]");
     for (name, _, value) in FIELDS {

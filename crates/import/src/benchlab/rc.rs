@@ -1,4 +1,4 @@
-//! What rc.conf of a router says about its interfaces and neighbours.
+//! Interfaces and neighbours in a router's rc.conf.
 
 use crate::netbenches::shell::{Item, items};
 use linerate_plan::lab::HostAddress;
@@ -20,7 +20,7 @@ pub(super) struct Router {
 }
 
 impl Router {
-    /// Reads an rc.conf, over what others before it said.
+    /// Reads an rc.conf, over the values of earlier ones.
     pub(super) fn read(&mut self, text: &str) {
         for item in items(text) {
             let Item::Assignment { name, value, .. } = item else { continue };

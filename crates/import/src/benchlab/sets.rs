@@ -19,7 +19,7 @@ pub(super) fn name(name: &str) -> String {
 
 /// Sets of one folder at most.
 const MOST_SETS: usize = 500;
-/// Settings or files of one set at most, which is what a plan takes.
+/// Most settings or files of one set, which is the limit of a plan.
 const MOST_ENTRIES: usize = 900;
 
 /// A configuration set.
@@ -33,9 +33,9 @@ pub(super) struct Set {
     pub(super) files: Vec<(String, String)>,
     pub(super) sysctls: BTreeMap<String, String>,
     pub(super) boot: BTreeMap<String, String>,
-    /// What its rc.conf says.
+    /// Values of its rc.conf.
     pub(super) router: Router,
-    /// What the rc.conf of the reference says, where the set is for both.
+    /// Values of the reference's rc.conf, if the set is for both.
     pub(super) reference: Option<Router>,
     /// Whether it is the BSD Router Project's.
     pub(super) bsdrp: bool,
@@ -86,7 +86,7 @@ fn unique(name: String, sets: &[Set]) -> String {
     if taken(&name) { numbered().unwrap_or_default() } else { name }
 }
 
-/// What is called the default, or plain forwarding, is what others are compared with.
+/// The set with "default" or else "forwarding" in its name is the baseline.
 fn baseline(sets: &mut [Set]) {
     let named = |part: &str, sets: &[Set]| sets.iter().position(|set| set.name.to_lowercase().contains(part));
     let at = named("default", sets).or_else(|| named("forwarding", sets)).unwrap_or(0);

@@ -1,13 +1,13 @@
 //! The shell of bench-lab.sh's configurations: assignments, evaluated while they are read. Nothing is executed.
 //!
 //! Of the POSIX shell (XCU 2) this knows quotes, comments, continued lines, `NAME=word`, `export`, lists of bash, and the idiom
-//! `: ${NAME:=word}`. What would run something is a fault, because what comes behind it may depend on it; a word that would run
-//! something has a value that nobody knows.
+//! `: ${NAME:=word}`. A command that would run something is a fault, because later lines may depend on it; a word that would run
+//! something has an unknown value.
 
 use linerate_plan::diagnostic::{Diagnostic, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Faults that are told of one file.
+/// Most faults shown for one file.
 const MOST_FAULTS: usize = 100;
 /// Statements of one file at most.
 const MOST_STATEMENTS: usize = 10_000;
@@ -15,7 +15,7 @@ const MOST_STATEMENTS: usize = 10_000;
 const DEEPEST: usize = 8;
 /// Bytes of one value at most: names that contain each other twice would else fill any memory.
 const LONGEST: usize = 16 << 10;
-/// Bytes of all names and values of a shell at most, whatever it has read.
+/// Most bytes of all names and values of a shell.
 const MOST_HELD: usize = 8 << 20;
 
 /// Why a value is not known.
@@ -25,7 +25,7 @@ const PATTERN: &str = "it is cut out of another by a pattern";
 const STATE: &str = "it is an argument, or the state, of a running shell";
 const BASH: &str = "it is written in a way of bash that is not read";
 
-/// What a word that begins a command means, where it is no assignment.
+/// Meaning of a command's first word that is no assignment.
 const COMMANDS: [(&[&str], &str, &str); 5] = [
     (&["if", "case", "[", "[[", "test", "!"], "is a condition", "write what is the case"),
     (&["for", "while", "until", "select"], "is a loop", "write its results"),
@@ -34,7 +34,7 @@ const COMMANDS: [(&[&str], &str, &str); 5] = [
     (&["eval", "exec"], "runs what is in a text", "write its results"),
 ];
 
-/// What ends or divides a block, whose beginning has been told.
+/// Words that end or divide a block. The fault is at the block's beginning.
 const CLOSERS: [&str; 8] = ["then", "else", "elif", "fi", "do", "done", "esac", "}"];
 
 /// A variable's value, and where it comes from.
@@ -44,7 +44,7 @@ pub(super) struct Value {
     pub(super) file: usize,
     /// The line that assigned it.
     pub(super) line: usize,
-    /// The value, or why nobody knows it.
+    /// The value, or the reason why it is unknown.
     pub(super) text: Result<String, String>,
 }
 
@@ -77,7 +77,7 @@ impl Values {
         self.referred.contains(name)
     }
 
-    /// Runs a file's assignments, as `. file` would. Returns what it cannot take: then the variables mean nothing.
+    /// Runs a file's assignments, as `. file` would. Returns the faults; with faults, the variables mean nothing.
     pub(super) fn read(&mut self, text: &str, file: usize) -> Vec<Diagnostic> {
         let mut shell = Shell {
             values: self,
@@ -135,7 +135,7 @@ impl Word {
         }
     }
 
-    /// What comes of a part that is no text.
+    /// Adds the value of a part that is not literal text, or the reason why it is unknown.
     fn add(&mut self, part: Result<&str, &str>) {
         self.computed = true;
         match part {
@@ -152,7 +152,7 @@ impl Word {
         self.unknown.map_or(Ok(self.text), Err)
     }
 
-    /// The text, where there is nothing else in it.
+    /// The text, if it is a literal.
     fn literal(&self) -> Option<&str> {
         (!self.computed).then_some(self.text.as_str())
     }
@@ -175,7 +175,7 @@ struct Shell<'v, 't> {
     problems: Vec<Diagnostic>,
 }
 
-/// Where `None` is returned, a fault was told.
+/// Methods that return `None` have reported a fault.
 impl<'t> Shell<'_, 't> {
     fn peek(&self) -> Option<char> {
         self.text[self.at..].chars().next()
@@ -204,7 +204,7 @@ impl<'t> Shell<'_, 't> {
         None
     }
 
-    /// Blanks and continued lines; with `lines`, also what separates statements, and comments.
+    /// Blanks and continued lines; with `lines`, also separators of statements, and comments.
     fn blanks(&mut self, lines: bool) {
         loop {
             match self.peek() {
@@ -263,12 +263,12 @@ impl<'t> Shell<'_, 't> {
         }
     }
 
-    /// Whether a statement ends here; other signs between words are told.
+    /// Whether a statement ends here; other signs between words are faults.
     fn ends(&self) -> bool {
         matches!(self.peek(), None | Some('\n' | ';'))
     }
 
-    /// Carries out `NAME=word` or `NAME+=word`; false if there is none.
+    /// Carries out `NAME=word` or `NAME+=word`; false if there is no assignment here.
     fn assignment(&mut self) -> Option<bool> {
         let start = self.at;
         let name = self.name();
@@ -295,7 +295,7 @@ impl<'t> Shell<'_, 't> {
         }
     }
 
-    /// What is behind the `=`: a word, or a list in parentheses, whose words are joined by blanks.
+    /// The value behind the `=`: a word, or a list in parentheses, whose words are joined by blanks.
     fn value(&mut self) -> Option<Word> {
         let open = self.at;
         if !self.starts("(") {
@@ -523,7 +523,7 @@ impl<'t> Shell<'_, 't> {
         Some(())
     }
 
-    /// Behind the sign that closes what nobody reads.
+    /// Skips unread text up to and with its closing sign.
     fn skip(&mut self, start: usize, open: char, close: char) -> Option<()> {
         let mut depth = 1;
         while let Some(c) = self.take() {
@@ -569,7 +569,7 @@ impl<'t> Shell<'_, 't> {
         }
     }
 
-    /// What is between `${` and `}`.
+    /// The text between `${` and `}`.
     fn braced(&mut self, word: &mut Word, start: usize, depth: usize) -> Option<()> {
         let name = self.name();
         if !is_name(name) {

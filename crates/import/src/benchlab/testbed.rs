@@ -17,7 +17,7 @@ const LOOK_NS: u64 = 5_000_000_000;
 /// A lab file's bounds.
 const LONGEST_BOOT_NS: u64 = 86_400_000_000_000;
 
-/// What a configuration says of its lab.
+/// The lab of a configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Testbed {
     /// The hosts.
@@ -157,7 +157,7 @@ fn sending(
     }
 }
 
-/// What receives: its interface, tool, and whether it is run by sudo.
+/// The receiving end: its interface, tool, and whether sudo runs it.
 struct Receiving {
     interface: Interface,
     tool: Option<Backend>,
@@ -205,7 +205,7 @@ fn reference(reader: &mut Reader<'_>) -> Option<Host> {
     Some(reference)
 }
 
-/// How the DUT comes back: the script's timeout, and what it must reach.
+/// The return of the DUT after a boot: the script's timeout, and the addresses that it must reach.
 fn boot(hosts: &mut [Host], reader: &mut Reader<'_>) {
     let looks: Option<u64> =
         reader.typed(&["REBOOT_TIMEOUT"], "number of looks, 5 s apart", "hosts.dut.boot.timeout");

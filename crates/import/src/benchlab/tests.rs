@@ -53,7 +53,7 @@ fn campaign(plan: &PlanFile) -> Campaign {
     read.campaign(System::FreeBsd, false).unwrap().clone()
 }
 
-/// What was not carried over, as `file:line what`.
+/// Settings that were not carried over, as `file:line setting`.
 fn left(imported: &Imported) -> Vec<String> {
     let place = |n: &Note| format!("{}:{} {}", n.file, n.line.unwrap_or(0), n.what);
     imported.notes.not_carried.iter().map(place).collect()
@@ -252,10 +252,10 @@ fn what_cannot_be_a_value_is_told_and_not_written() {
     says(&notes, "SENDER_LAB_IP: 'nowhere' is not a valid IP address");
     says(&notes, "OTHER: a lab and a plan have nothing like it");
     says(&notes, "MAIL: it is about the script's report");
-    // A command that contains what nobody knows is not known either.
+    // A command that contains an unknown value is unknown as well.
     says(&notes, "SENDER_START_CMD: its value is not known: a command would have to be run for it");
     assert!(!imported.lab.contains("reboot;") && !imported.lab.contains("; reboot"), "{}", imported.lab);
-    // What is lacking is told with its place in the lab file.
+    // Missing settings are reported with their places in the lab file.
     Plan::read(imported.plans[0].text.as_bytes()).unwrap();
 }
 

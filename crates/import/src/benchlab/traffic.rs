@@ -1,4 +1,4 @@
-//! The frames that a configuration's sender is told to send, as far as plans can say it.
+//! The frames of a configuration's sender, as far as plans can express them.
 
 use super::notes::Notes;
 use super::shell::Values;
@@ -42,12 +42,12 @@ impl fmt::Display for Traffic {
     }
 }
 
-/// The command of a sender or receiver, where it is known.
+/// The command of a sender or receiver, if known.
 pub(super) fn command(values: &Values, name: &str) -> Option<Command> {
     values.known(name).map(|text| Command::parse(None, text.as_bytes()))
 }
 
-/// What the senders send together.
+/// The frames of all senders together.
 pub(super) fn traffic(values: &Values, notes: &mut Notes) -> Traffic {
     let commands: Vec<(&str, Command)> =
         SENDERS.iter().filter_map(|name| Some((*name, command(values, name)?))).collect();

@@ -1,8 +1,8 @@
-//! The dialect of INI files that Conductor reads: what Python's `configparser.ConfigParser` accepts without any options.
+//! The dialect of INI files that Conductor reads: the one that Python's `configparser.ConfigParser` accepts without any options.
 //!
-//! Keys are case-insensitive, sections are not; `=` or `:` separates; `#` and `;` begin a comment at the beginning of a line only; a
-//! line that is indented deeper than its key continues the value; nothing may stand twice. Where ConfigParser drops text without
-//! a word (behind a section's `]`), or takes an indented key or section for a part of the value above, this says so.
+//! Keys are case-insensitive, sections are not; `=` or `:` separates; `#` and `;` begin a comment at the beginning of a line
+//! only; a line that is indented deeper than its key continues the value; duplicates are faults. ConfigParser silently drops text
+//! behind a section's `]`, and silently takes an indented key or section for a part of the value above: this reader reports both.
 
 use super::problems::Problems;
 use super::{SECTIONS, step};
@@ -17,7 +17,7 @@ const DEFAULTS: &str = "DEFAULT";
 pub(super) struct Ini {
     /// In the order of the file.
     pub(super) sections: Vec<Section>,
-    /// What `[DEFAULT]` has.
+    /// Entries of `[DEFAULT]`.
     pub(super) defaults: Section,
     by_name: BTreeMap<String, usize>,
 }
@@ -61,7 +61,7 @@ impl Section {
     }
 }
 
-/// Reads a text. What is wrong goes to `problems`; the rest is read all the same.
+/// Reads a text. Faults go to `problems`; the rest is still read.
 pub(super) fn parse<'a>(text: &'a str, problems: &mut Problems<'a>) -> Ini {
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut reader =
@@ -86,13 +86,13 @@ enum Place {
     Section(usize),
 }
 
-/// What an indented line continues.
+/// The entry that an indented line continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Open {
     None,
     /// An entry of the present section.
     Entry(usize),
-    /// Something faulty that has been told already.
+    /// Something faulty that is already reported.
     Dropped,
 }
 
@@ -238,13 +238,13 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// The name in a section's header, and what stands behind it.
+/// The name in a section's header, and the text behind it.
 fn header(value: &str) -> Option<(&str, &str)> {
     let (name, rest) = value.strip_prefix('[')?.split_once(']')?;
     (!name.is_empty()).then_some((name, rest.trim()))
 }
 
-/// What a continued line would be, were it not indented.
+/// The meaning that a continued line would have without its indent.
 fn misplaced(value: &str) -> Option<String> {
     if let Some((name, _)) = header(value) {
         return SECTIONS.contains(&name).then(|| format!("[{name}]"));

@@ -8,13 +8,14 @@ use super::step::Wrong;
 
 /// Values within values (ConfigParser's own limit).
 const MOST_DEPTH: u32 = 10;
-/// Bytes of a value: what a host is sent at once together with the shell that supervises it. The longest published one has 270.
+/// Most bytes of a value: a host gets the value at once, together with the shell that supervises it. The longest published one
+/// has 270.
 const MOST_VALUE: usize = 48 << 10;
 
 /// Bytes that a value takes beside its text.
 const EACH: usize = 64;
 
-/// What all values of a test may cost together: a few lines that refer to each other could ask for any time and memory.
+/// Limit of the cost of all values of a test: a few lines that refer to each other could take any time and memory.
 #[derive(Debug)]
 pub(super) struct Budget {
     lookups: u32,
@@ -29,8 +30,8 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes another file of a player; says whether there is room for it. A main file of some lines could name a large one a thousand
-    /// times.
+    /// Counts another file of a player; returns whether there is room for it. A main file of some lines could name a large one a
+    /// thousand times.
     pub(super) fn file(&mut self, bytes: usize) -> bool {
         spend(&mut self.files, bytes)
     }
@@ -42,7 +43,7 @@ fn spend(budget: &mut usize, bytes: usize) -> bool {
     left.is_some()
 }
 
-/// Puts in what `value` refers to.
+/// Replaces the references in `value`.
 pub(super) fn expand(
     value: &str,
     section: &Section,

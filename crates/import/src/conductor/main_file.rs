@@ -9,7 +9,7 @@ use linerate_plan::diagnostic::{Diagnostic, Span, listed};
 /// Keys of `[Test]` that Conductor knows.
 const KEYS: [&str; 4] = ["trials", "format", "output", "max_message_size"];
 
-/// What `[Test]` says.
+/// Values of `[Test]`.
 pub(super) struct Head {
     pub(super) trials: u32,
     pub(super) form: Option<Form>,
@@ -17,19 +17,19 @@ pub(super) struct Head {
 
 /// A player's file.
 pub(super) struct Player<'a> {
-    /// What the main file calls the worker.
+    /// The worker's name in the main file.
     pub(super) name: &'a str,
     /// Its path as the main file has it.
     pub(super) file: &'a str,
     pub(super) bytes: &'a [u8],
 }
 
-/// What gives the bytes of a file.
+/// A function that gives the bytes of a file.
 type Files<'f> = &'f dyn Fn(&str) -> Result<Vec<u8>, String>;
-/// What is given each player's file.
+/// A function that takes each player's file.
 type Each<'f> = &'f mut dyn FnMut(&Player<'_>, &mut Budget);
 
-/// Reads the main file, and hands on the files of those players that are wanted, one at a time. Gives what `[Test]` says.
+/// Reads the main file, and passes on the files of the selected players, one at a time. Returns the values of `[Test]`.
 pub(super) fn read(
     main: &str,
     options: &Options,

@@ -1,8 +1,8 @@
 //! The tests of Conductor, the coordinator of "Measure Twice, Code Once", read from its own configuration files.
 //!
-//! A main file names the players, a player's file its host and the steps of four phases. Both vocabularies are read: `[Clients]` and
-//! `[Master]` of 2014 to 2016, `[Workers]` and `[Coordinator]` of 2025. Nothing here touches a file: texts come from a function. All
-//! faults of a test are told at once. docs/conductor.md has the format, and where this differs from Conductor.
+//! A main file names the players, a player's file its host and the steps of four phases. Both vocabularies are read: `[Clients]`
+//! and `[Master]` of 2014 to 2016, `[Workers]` and `[Coordinator]` of 2025. Nothing here touches a file: texts come from a
+//! function. All faults of a test are reported at once. docs/conductor.md has the format, and where this differs from Conductor.
 
 mod design;
 mod ini;
@@ -42,14 +42,14 @@ const PHASES: [(&str, Phase); 4] =
 const SECTIONS: [&str; 9] =
     ["Test", "Clients", "Workers", "Master", "Coordinator", "Startup", "Run", "Collect", "Reset"];
 
-/// A test: what is done on which hosts, how often.
+/// A test: its hosts, their steps, and the number of trials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Test {
     /// The name of its main file, or of the folder that has it where the file is called as everybody's is.
     pub name: String,
     /// How often all phases are carried out.
     pub trials: u32,
-    /// How results are to be shown, if it says so.
+    /// Format of the results, if it names one.
     #[serde(skip)]
     pub form: Option<Form>,
     /// In the order of the main file.
@@ -66,10 +66,10 @@ pub enum Form {
     Json,
 }
 
-/// A host and what is done on it.
+/// A host and its steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Worker {
-    /// What the main file calls it, in lower case.
+    /// Its name in the main file, in lower case.
     pub name: String,
     /// Its player's file, as the main file names it.
     pub file: String,
@@ -114,7 +114,7 @@ pub struct Step {
     /// Its key, in lower case.
     #[serde(skip)]
     pub key: String,
-    /// What a shell is given.
+    /// The command for the shell.
     pub command: String,
     /// Whether it is waited for.
     pub mode: Mode,
@@ -125,7 +125,7 @@ pub struct Step {
     pub line: usize,
 }
 
-/// Whether a step is waited for, and what its limit means.
+/// Whether a step is waited for, and the meaning of its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -137,7 +137,7 @@ pub enum Mode {
     Timeout,
 }
 
-/// What of a test is wanted.
+/// The selected parts of a test.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Seconds for steps that do not say how long they may take.
@@ -152,11 +152,11 @@ impl Default for Options {
     }
 }
 
-/// Reads a test. `file` gives the bytes of a file, or says why it cannot: of the main file by its path, and of the players' by the names
-/// that the main file gives them.
+/// Reads a test. `file` returns the bytes of a file, or the reason why it cannot: of the main file by its path, and of the
+/// players' by the names that the main file gives them.
 ///
 /// # Errors
-/// Everything that is wrong with it: first the main file's faults, then those of each player's file.
+/// All faults: first the main file's, then those of each player's file.
 pub fn read(
     main: &str,
     options: &Options,
@@ -177,7 +177,8 @@ pub fn read(
     }
 }
 
-/// What a test is called by the path of its main file: most are called conductor.cfg, in a folder that is called as the test.
+/// The name of a test by the path of its main file: most main files are named conductor.cfg, in a folder with the name of the
+/// test.
 fn name(main: &str) -> String {
     let mut parts = main.rsplit('/').filter(|part| !part.is_empty() && *part != ".");
     let file = parts.next().unwrap_or(main);

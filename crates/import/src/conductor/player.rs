@@ -11,7 +11,7 @@ use linerate_plan::diagnostic::{Diagnostic, meant};
 /// Keys of `[Master]` or `[Coordinator]` that Conductor knows.
 const KEYS: [&str; 5] = ["player", "conductor", "cmdport", "resultsport", "max_message_size"];
 
-/// Reads a player's file; `None` if something of it is missing, which is told.
+/// Reads a player's file; `None` and a fault if a part of it is missing.
 pub(super) fn read(
     player: &Player<'_>,
     options: &Options,

@@ -1,11 +1,11 @@
-//! What is wrong with one file of a test.
+//! Faults of one file of a test.
 
 use linerate_plan::diagnostic::{Diagnostic, Lines, Span};
 
-/// Faults of a test that are told.
+/// Most faults shown for a test.
 pub(super) const MOST_FAULTS: usize = 1000;
 
-/// What has been found in one file.
+/// Faults found in one file.
 pub(super) struct Problems<'a> {
     file: &'a str,
     lines: Lines<'a>,
@@ -18,7 +18,7 @@ impl<'a> Problems<'a> {
         Problems { file, lines: Lines::new(text), list: Vec::new() }
     }
 
-    /// Another one, with what to do about it. So many that nobody reads them are not kept.
+    /// Adds a fault with its remedy. Faults beyond the limit are dropped, because no reader needs them.
     pub(super) fn add(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
         if self.list.len() < MOST_FAULTS {
             self.list.push(Diagnostic::at(span, message).remedy(help));
@@ -30,7 +30,7 @@ impl<'a> Problems<'a> {
         self.lines.place(span.start).0
     }
 
-    /// The end of the file, for what is missing in it.
+    /// The end of the file, as the place of missing parts.
     pub(super) fn end(&self) -> Span {
         Span { start: self.lines.bytes(), end: self.lines.bytes() }
     }

@@ -1,4 +1,4 @@
-//! What became of a trial of a test: one line of JSON each.
+//! The record of a test's trial: one line of JSON each.
 
 use super::{Mode, Test, Worker};
 use linerate_hosts::phases::{Outcome, Phase, Report, Undone, Verdict};
@@ -13,7 +13,7 @@ pub struct Trial {
     pub test: String,
     /// Which trial, from 1.
     pub trial: u32,
-    /// Of so many.
+    /// Number of trials of the test.
     pub trials: u32,
     /// When it began: RFC 3339, UTC.
     pub began: String,
@@ -21,7 +21,7 @@ pub struct Trial {
     pub took_s: f64,
     /// The user stopped it.
     pub interrupted: bool,
-    /// How much later the run began on the last host than on the first, in milliseconds, where it was measured.
+    /// How much later the run began on the last host than on the first, in milliseconds, if measured.
     pub skew_ms: Option<f64>,
     /// How wrong that can be.
     pub skew_error_ms: Option<f64>,
@@ -29,7 +29,7 @@ pub struct Trial {
     pub workers: Vec<WorkerTrial>,
 }
 
-/// What became of it on one host.
+/// Its result on one host.
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkerTrial {
     /// The worker's name.
@@ -42,7 +42,7 @@ pub struct WorkerTrial {
     pub lost: bool,
     /// Not all steps were run, because of an interrupt or a failure.
     pub cut_short: bool,
-    /// What became of its reset.
+    /// Result of its reset.
     pub reset: Undone,
     /// Steps that failed.
     pub failed_steps: u32,
@@ -50,7 +50,7 @@ pub struct WorkerTrial {
     pub steps: Vec<StepTrial>,
 }
 
-/// What became of one step.
+/// Result of one step.
 #[derive(Debug, Clone, Serialize)]
 pub struct StepTrial {
     /// `startup`, `run`, `collect` or `reset`.
@@ -59,27 +59,26 @@ pub struct StepTrial {
     pub key: String,
     /// Its line in the player's file.
     pub line: usize,
-    /// What the shell was given.
+    /// The command for the shell.
     pub command: String,
     /// Whether it was waited for.
     pub mode: Mode,
     /// Its limit in seconds.
     pub limit_s: Option<u32>,
-    /// What became of it.
     pub outcome: Fate,
-    /// Its exit status, if it ended by itself. A shell tells 128 and the number of the signal that ended a command.
+    /// Its exit status, if it ended by itself. A shell returns 128 plus the number of the signal that ended a command.
     pub exit_status: Option<i32>,
-    /// The signal that its exit status may stand for: 129 to 159 may also be what the command itself ended with.
+    /// The signal that its exit status may stand for: a command may also end with 129 to 159 itself.
     pub signal: Option<i32>,
     /// Whether this counts as a failure.
     pub failed: bool,
-    /// It was told to end and did not.
+    /// It did not end on request.
     pub may_still_run: bool,
     /// When it was started, in seconds since the trial's beginning.
     pub began_s: f64,
     /// Seconds that it took.
     pub took_s: f64,
-    /// What it wrote to standard output and standard error, with a line where its middle is missing. Bytes that are no text are replaced.
+    /// Its standard output and standard error, with a line in place of an omitted middle. Bytes that are not UTF-8 are replaced.
     pub output: String,
     /// Bytes that it wrote.
     pub output_bytes: u64,
@@ -87,7 +86,7 @@ pub struct StepTrial {
     pub output_missing: u64,
 }
 
-/// What became of a step, in one word.
+/// Result of a step, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fate {
@@ -142,7 +141,7 @@ impl<'t> Recorder<'t> {
     /// A phase begins, at this time of a clock and of the calendar (RFC 3339). The first one is the beginning of the trial.
     pub fn phase(&mut self, now_ns: u64, calendar: impl FnOnce() -> String) {
         if self.began.is_none() {
-            // What was heard of the trial before, but too late, is not this one's.
+            // Late messages about the trial before do not belong to this one.
             self.skew_ns = None;
             self.began = Some((now_ns, calendar()));
         }
@@ -155,7 +154,7 @@ impl<'t> Recorder<'t> {
         }
     }
 
-    /// A run has begun on all hosts, within so many nanoseconds.
+    /// A run has begun on all hosts, within `skew_ns` nanoseconds.
     pub fn started(&mut self, skew_ns: u64, error_ns: u64) {
         self.skew_ns = Some((skew_ns, error_ns));
     }
@@ -235,7 +234,7 @@ fn milliseconds(ns: u64) -> f64 {
     seconds(ns) * 1000.0
 }
 
-/// To the microsecond: what is beyond that is not known of a step on another host.
+/// Rounded to microseconds, the precision of a step's times on another host.
 fn seconds(ns: u64) -> f64 {
     (ns / 1000) as f64 / 1e6
 }

@@ -7,7 +7,7 @@ use super::problems::{MOST_FAULTS, Problems};
 use super::value::without_comment;
 use linerate_plan::diagnostic::{self, Diagnostic, Span, meant};
 
-/// A file and what has been found in it.
+/// A file and its faults.
 pub(super) struct Source<'a> {
     pub(super) ini: Ini,
     pub(super) problems: Problems<'a>,
@@ -54,8 +54,7 @@ impl<'a> Source<'a> {
         Source { ini, problems, budget }
     }
 
-    /// Says which sections are probably meant to be one of `known`. Others are for whoever put them there: Conductor does not look
-    /// at them either.
+    /// Reports sections that are probably misspelt names of `known`. Conductor ignores all others, and so does this.
     pub(super) fn misspelt_sections(&mut self, known: &[&str]) {
         for section in &self.ini.sections {
             let name = section.name.as_str();
@@ -77,7 +76,7 @@ impl<'a> Source<'a> {
                 let near = |name: &&'static str| {
                     self.ini.sections.iter().any(|s| meant(s.name.trim(), [*name]).is_some())
                 };
-                // A misspelt one has been told already.
+                // A misspelt one is already reported.
                 if !names.iter().any(near) {
                     let [first, second] = names;
                     let message = format!("there is no section [{first}], nor [{second}]");
@@ -97,13 +96,13 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// A key that is probably meant by another one that is there, for one that is not.
+    /// A key that is probably a misspelt `key`.
     fn misspelt(section: &Section, key: &str, known: &[&str]) -> Option<Span> {
         let others = section.entries.iter().filter(|entry| !known.contains(&entry.key.as_str()));
         others.filter(|entry| meant(&entry.key, [key]).is_some()).map(|entry| entry.key_span).next()
     }
 
-    /// The value of a key of a section or of `[DEFAULT]`, without the comment behind it; `None` and no fault if there is none.
+    /// The value of a key of a section or of `[DEFAULT]`, without the comment behind it; `None` and no fault for an absent key.
     pub(super) fn get(&mut self, section: &str, key: &str) -> Option<Value> {
         let (section, defaults) = (self.ini.section(section)?, &self.ini.defaults);
         let entry = section.get(key).or_else(|| defaults.get(key))?;

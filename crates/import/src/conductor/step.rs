@@ -1,4 +1,4 @@
-//! One step: what its key and the beginning of its command say about waiting for it.
+//! One step: its key and the beginning of its command say whether it is waited for.
 
 use super::ini::Entry;
 use super::{Mode, Step};
@@ -7,15 +7,15 @@ use linerate_hosts::phases::Phase;
 /// Seconds that a step may have: a year.
 pub(super) const MOST_SECONDS: u32 = 366 * 86_400;
 
-/// What is wrong, and what to do.
+/// The fault and its remedy.
 pub(super) type Wrong = (String, &'static str);
 
 const HOW: &str = "write the seconds behind the word, such as `timeout30: command`";
 
-/// Makes a step of its key and its expanded command, the prefixes of which (`spawn:`, `timeoutN:`) are taken off.
+/// Makes a step of its key and its expanded command, without the command's prefixes (`spawn:`, `timeoutN:`).
 ///
-/// Conductor looks for the words in keys of the Run phase only, wherever in the key they stand. In the other phases, where it did
-/// not look, only a key that begins with one of them is taken to mean it.
+/// Conductor looks for the words in keys of the Run phase only, wherever in the key they stand. In the other phases, where it
+/// does not look, only a key that begins with one of them has that meaning.
 pub(super) fn read(
     phase: Phase,
     entry: &Entry,
@@ -103,7 +103,7 @@ pub(super) fn is_numbered(key: &str) -> bool {
     ["step", "setp", "spawn", "timeout"].iter().any(|word| key.strip_prefix(word).is_some_and(is_number))
 }
 
-/// What to do about a key that is taken.
+/// The remedy for a duplicate key.
 pub(super) fn another_key(key: &str) -> String {
     match key.strip_prefix("timeout").filter(|number| is_number(number)) {
         Some(seconds) => format!(

@@ -1,4 +1,4 @@
-//! Tests of Conductor read from texts: the format beyond the published tests, what is wrong with them, and what a hostile one costs.
+//! Tests of Conductor read from texts: the format beyond the published tests, faults, and the cost of hostile texts.
 
 mod faults;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 /// A main file for one player, `p.cfg`.
 const MAIN: &str = "[Test]\ntrials: 2\n[Clients]\nclient1: p.cfg\n";
 const MAIN_PATH: &str = "lab/my-test/conductor.cfg";
-/// The sections that are not what a test is about.
+/// Sections that each test needs, but this test is not about.
 const REST: &str = "\n[Collect]\n[Reset]\n";
 const MASTER: &str =
     "[Master]\nplayer: 192.168.5.151\nconductor: 192.168.5.1\ncmdport: 6970\nresultsport: 6971\n[Startup]\n";
@@ -183,7 +183,7 @@ fn a_test_is_carried_out_as_conductor_would() {
                 Action::Start(id) => {
                     let step = &design.hosts[0].steps(id.phase)[id.step];
                     started.push((now, step.command.clone()));
-                    // kldload fails, as it does where the module is there; what is to run on does so until it is ended.
+                    // kldload fails, as it does for a module that is already loaded; iperf3 runs until it is ended.
                     match step.command.as_str() {
                         "tcpdump" => {}
                         "iperf3 -s" => waiting.push((id, design.rules.ends_after_ns(step.mode).unwrap())),

@@ -5,8 +5,8 @@ const MOST_HOST: usize = 255;
 
 /// A value without the comment that Conductor's own examples have behind it: `#` or `;` behind a blank.
 ///
-/// ConfigParser would take the comment for a part of the value, which Conductor then cannot connect to. Commands keep theirs: a
-/// shell knows what to do with them.
+/// ConfigParser would make the comment a part of the value, and Conductor then cannot connect to it. Commands keep their
+/// comments: the shell handles them.
 pub(super) fn without_comment(value: &str) -> &str {
     let mut blank = true;
     for (at, c) in value.char_indices() {
@@ -18,8 +18,8 @@ pub(super) fn without_comment(value: &str) -> &str {
     value
 }
 
-/// A whole number as Python's `int` reads it: a sign, digits, single underscores between digits. `None` if it is none; what is
-/// larger than an `i64` is the largest `i64`.
+/// A whole number as Python's `int` reads it: a sign, digits, single underscores between digits. `None` for other texts; numbers
+/// larger than an `i64` become the largest `i64`.
 pub(super) fn integer(text: &str) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix(['+', '-']) {
         Some(digits) => (text.starts_with('-'), digits),
@@ -37,7 +37,7 @@ pub(super) fn integer(text: &str) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-/// What is wrong with the name or address of a host; it is given to ssh, which would take one that begins with `-` for an option.
+/// The fault of a host's name or address. ssh would take one that begins with `-` for an option.
 pub(super) fn host_fault(host: &str) -> Option<&'static str> {
     let fits = |c: char| c.is_alphanumeric() || "-._:%@[]".contains(c);
     if host.is_empty() {

@@ -1,12 +1,12 @@
-//! Are the medians that a set's logs give those that were published, and if not, what differs?
+//! Whether the medians of a set's logs are the published ones, and the differences if not.
 
 use super::Rule;
 use super::method::{Medians, printed};
 
-/// The rule by which the medians of the runs, failed ones left out, are the published ones, in their order; `None` where
-/// they are not. Where both rules agree it is [`Rule::Mean`].
+/// The rule by which the medians of the runs, without failed ones, are the published ones, in their order; `None` if neither rule
+/// gives them. If both rules do, it is [`Rule::Mean`].
 ///
-/// Published numbers are compared with what remains of the recomputed ones after `%.8g`.
+/// Published numbers are compared with the recomputed ones as printed by `%.8g`.
 pub fn rule(runs: &[Option<Medians>], published: &[f64]) -> Option<Rule> {
     let by = |rule: Rule| {
         let recomputed = runs.iter().flatten().map(|m| m.by(rule));
@@ -15,7 +15,7 @@ pub fn rule(runs: &[Option<Medians>], published: &[f64]) -> Option<Rule> {
     [Rule::Mean, Rule::Upper].into_iter().find(|r| by(*r))
 }
 
-/// The rule that explains more of what was published, where none explains all.
+/// The rule that explains more published values, if neither explains all.
 pub fn likelier(runs: &[Option<Medians>], published: &[f64]) -> Rule {
     let explained = |rule: Rule| {
         let recomputed: Vec<f64> = runs.iter().flatten().map(|m| m.by(rule)).collect();
@@ -35,7 +35,7 @@ pub struct Named<'a> {
     pub profiled: bool,
 }
 
-/// What differs between recomputed and published medians, in words.
+/// The difference between recomputed and published medians, in words.
 pub fn difference(runs: &[Named<'_>], published: &[f64]) -> String {
     let figures: Vec<(usize, f64)> =
         runs.iter().enumerate().filter_map(|(i, r)| Some((i, r.figure?))).collect();
@@ -87,7 +87,7 @@ fn missing(all: &[f64], part: &[f64]) -> Option<Vec<usize>> {
             left_out.push(index);
         }
     }
-    // What is left of nothing says nothing of who dropped it.
+    // An empty list does not show which runs were dropped.
     (rest.peek().is_none() && !left_out.is_empty() && !part.is_empty()).then_some(left_out)
 }
 

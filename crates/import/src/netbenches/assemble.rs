@@ -48,8 +48,7 @@ impl Assembly {
         Assembly { path: path.into(), place, keep_samples, ..Assembly::default() }
     }
 
-    /// Takes a file that was read whole (or not at all, where [`Kind::reading`] says so). Returns the kind that it turned
-    /// out to be.
+    /// Takes a file that was read whole (or not at all, depending on [`Kind::reading`]). Returns its actual kind.
     pub fn file(&mut self, path: &str, kind: Kind, bytes: &[u8]) -> &'static str {
         let (folder, name) = (super::folder(path).to_string(), path.rsplit('/').next().unwrap_or(path));
         match kind {
@@ -122,7 +121,7 @@ impl Assembly {
         self.file(path, kind, &[]);
     }
 
-    /// The folder with its sets, and every problem of its files; `None` for the folder where there is nothing in it.
+    /// The folder with its sets, and every problem of its files; `None` for an empty folder.
     pub fn finish(mut self, configs: &Configs) -> (Option<ResultDirectory>, Vec<FileProblem>) {
         self.tell_problems();
         let known = self.known();
@@ -143,7 +142,7 @@ impl Assembly {
         ((!nothing).then_some(directory), problems)
     }
 
-    /// What the parsers have found wrong, as problems of files.
+    /// Faults that the parsers found, as problems of files.
     fn tell_problems(&mut self) {
         let mut told: Vec<FileProblem> = Vec::new();
         let mut tell = |path: &str, kind: &'static str, reasons: &[String]| {
@@ -171,7 +170,7 @@ impl Assembly {
         known
     }
 
-    /// The searches for an equilibrium, by set, with what was published.
+    /// The searches for an equilibrium, by set, with the published values.
     fn equilibria(&mut self) -> Vec<Equilibrium> {
         let known = self.known();
         let mut all: Vec<Equilibrium> = Vec::new();
@@ -218,7 +217,7 @@ impl Assembly {
     }
 }
 
-/// Tells each set what is wrong with its files. Runs and tables know already.
+/// Adds the problems of files to their sets. Runs and tables already have theirs.
 fn attach(problems: &mut [FileProblem], known: &KnownSets, sets: &mut [Set]) {
     let runs: HashMap<String, usize> = sets
         .iter()

@@ -3,7 +3,7 @@
 use super::Setting;
 use super::shell::{Item, items};
 
-/// What a configuration file holds.
+/// Content of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grammar {
     /// Shell assignments: rc.conf, loader.conf.
@@ -19,7 +19,7 @@ pub const MOST_SETTINGS: usize = 200;
 /// Longer values are cut.
 const LONGEST: usize = 1000;
 
-/// The grammar of a file by its name; `None` for what describes no variant (keys, certificates, scripts of the lab).
+/// The grammar of a file by its name; `None` for files that describe no variant (keys, certificates, scripts of the lab).
 pub fn grammar(name: &str) -> Option<Grammar> {
     let rules = ["pf.conf", "ipfw.conf", "ipf.conf", "ipnat.conf"];
     if rules.contains(&name) || (name.ends_with(".rules") && !name.starts_with('.')) {

@@ -16,7 +16,7 @@ pub struct Configs {
 }
 
 impl Configs {
-    /// Takes a file below a folder of configurations; `false` for what describes no variant.
+    /// Takes a file below a folder of configurations; `false` for files that describe no variant.
     pub fn file(&mut self, path: &str, bytes: &[u8]) -> bool {
         let parts: Vec<&str> = path.split('/').collect();
         let Some(at) = parts.iter().position(|p| layout::is_configs(p)) else { return false };

@@ -1,4 +1,4 @@
-//! Logs of the archive's `equilibrium`: it halves its steps until the offered load is what the DUT forwards.
+//! Logs of the archive's `equilibrium`: it halves its steps until the DUT forwards the offered load.
 
 use super::{EquilibriumRun, EquilibriumStep};
 use linerate_hosts::pktgen::{self, Command, Line};

@@ -1,16 +1,15 @@
-//! `.info` files: what was measured, on which system, when. Two grammars.
+//! `.info` files: the test, its system, and its time. Two grammars.
 
 use super::facts;
 use super::shell::{Item, items};
 use super::when::utc;
 use std::collections::BTreeMap;
 
-/// What an `.info` file says.
+/// Values of an `.info` file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Info {
     /// Facts by the keys of [`facts`].
     pub facts: BTreeMap<String, String>,
-    /// What is wrong with it.
     pub problems: Vec<String>,
 }
 

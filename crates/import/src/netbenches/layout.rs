@@ -1,5 +1,5 @@
-//! What a file is, and what it is about, from its path: `<CPU>/<card>/<topic>/{configs,results}/<label>/...`, or the older
-//! `<CPU>-<card>/<topic>/...`; in results `bench.<image>.<config>.<pktgen>.<n>.{receiver,sender,info,...}`.
+//! The kind of a file and the place that it belongs to, from its path: `<CPU>/<card>/<topic>/{configs,results}/<label>/...`, or
+//! the older `<CPU>-<card>/<topic>/...`; in results `bench.<image>.<config>.<pktgen>.<n>.{receiver,sender,info,...}`.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ pub enum Kind {
     Receiver,
     /// A generator's log.
     Sender,
-    /// What was measured, on which system.
+    /// The test and its system.
     Info,
     /// Medians, one a line.
     Medians,
@@ -20,9 +20,9 @@ pub enum Kind {
     Series,
     /// A part of a DUT's configuration.
     Config,
-    /// A profile, of which the end is looked at: a call graph of pmcstat, folded stacks.
+    /// A profile, of which only the end is read: a call graph of pmcstat, folded stacks.
     Profile(&'static str),
-    /// What pmcstat said while it converted.
+    /// Messages of pmcstat's conversion.
     PmcLog,
     /// Something that is counted by its name and not read: pages, pictures, counters.
     Other(&'static str),
@@ -56,7 +56,7 @@ impl Kind {
         }
     }
 
-    /// The largest file of this kind that is read. What is larger is no such file.
+    /// Most bytes of a file of this kind. Larger files are not of this kind.
     pub fn largest(self) -> u64 {
         match self {
             Kind::Receiver | Kind::Sender => 64 << 20,
@@ -87,7 +87,7 @@ pub fn kind(path: &str) -> Kind {
         return if stem.is_empty() { Kind::Unknown } else { Kind::Other("netstat") };
     }
     if name.starts_with("pps.") || name.starts_with("none.") {
-        // `pps.fastforwarding`; `none.data` and `pps.bak` are what their ends say.
+        // `pps.fastforwarding`; for `none.data` and `pps.bak` the extension decides.
         let by_end = by_end(name);
         return if by_end == Kind::Unknown { Kind::Medians } else { by_end };
     }
@@ -152,16 +152,16 @@ pub fn is_profiling(folder: &str) -> bool {
     folder.eq_ignore_ascii_case("PMC") || folder.get(..4).is_some_and(|f| f.eq_ignore_ascii_case("PMC."))
 }
 
-/// What a folder is about.
+/// Subject of a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// The DUT as the archive names it: `Xeon_E5-2650_8Cores`.
     pub machine: Option<String>,
     /// Its network card: `Chelsio_T540-CR`.
     pub card: Option<String>,
-    /// What was looked into: `firewalls`, `hw.ix.num_queues`.
+    /// The topic: `firewalls`, `hw.ix.num_queues`.
     pub topic: Option<String>,
-    /// Name of the series, which mostly says the system: `fbsd11.1-yandex`.
+    /// Name of the series, which mostly contains the system: `fbsd11.1-yandex`.
     pub label: Option<String>,
 }
 

@@ -19,7 +19,7 @@ pub struct Seeker<'a> {
     pub suffix: Option<&'a str>,
     /// Whether these are profiling runs.
     pub profiling: bool,
-    /// What its `.info` says.
+    /// Values of its `.info`.
     pub facts: &'a BTreeMap<String, String>,
     /// Source revision that the script of 2015 cuts out of the image's name.
     pub image_revision: Option<&'a str>,
@@ -27,14 +27,14 @@ pub struct Seeker<'a> {
     pub candidates: Vec<Vec<Option<Medians>>>,
 }
 
-/// What was found for a set.
+/// The medians found for a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// Index of the file of medians.
     pub file: usize,
     /// Which of the candidates agrees, by which rule; `None` where none does.
     pub agrees: Option<(usize, Rule)>,
-    /// Whether the file's name would not have told.
+    /// Whether the match needed more than the file's name.
     pub by_value: bool,
 }
 
@@ -95,7 +95,7 @@ fn names(seeker: &Seeker<'_>) -> Vec<String> {
     names.extend(["pps.", "none."].map(|prefix| format!("{prefix}{name}")));
     names.push(name.to_string());
     if let Some(config) = seeker.facts.get(facts::CONFIG) {
-        // The scripts of 2015 called the file by what .info says: `<revision>.<config>`, `none.<config>`.
+        // The scripts of 2015 named the file by values of .info: `<revision>.<config>`, `none.<config>`.
         names.extend(seeker.image_revision.map(|revision| format!("{revision}.{config}")));
         names.extend(["none.", "pps."].map(|prefix| format!("{prefix}{config}")));
     }

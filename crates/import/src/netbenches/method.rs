@@ -1,8 +1,8 @@
-//! The archive's own figure of a run, exactly as its script comes to it. The sounder one is in [`super::steady`].
+//! The archive's own figure of a run, exactly as its script computes it. The sounder one is in [`super::steady`].
 //!
-//! Of a receiver's log of L newlines the script keeps `head -n L-10 | tail -n L-25`, of these the lines that match
-//! `main_thread[[:space:]]\[[[:digit:]]+\][[:space:]][1-9].*pps`, of these the fourth field between single blanks; ministat
-//! takes the median and prints it with `%.8g`. So what is dropped are 15 and 10 lines, not samples, and with each sample of 0.
+//! Of a receiver's log of L newlines the script keeps `head -n L-10 | tail -n L-25`, then the lines that match
+//! `main_thread[[:space:]]\[[[:digit:]]+\][[:space:]][1-9].*pps`, then their fourth field between single blanks; ministat takes
+//! the median and prints it with `%.8g`. So the script drops 15 and 10 lines, not samples, and also each sample of 0.
 
 use super::Rule;
 use linerate_hosts::pktgen::steady::LEAST_POINTS;
@@ -25,14 +25,14 @@ pub fn kept_lines(newlines: u64) -> Option<(u64, u64)> {
 /// A receiver's log, read once for both figures.
 #[derive(Debug, Clone, Default)]
 pub struct ReceiverLog {
-    /// What pkt-gen says.
+    /// pkt-gen's log.
     pub log: Log,
-    /// Lines that match the script's expression without being a sample as pkt-gen writes it: with what `cut` and ministat
-    /// make of them.
+    /// Lines that match the script's expression but are not samples as pkt-gen writes them, with their values after `cut` and
+    /// ministat.
     odd: Vec<(u64, Field)>,
 }
 
-/// What ministat makes of a line's fourth field.
+/// Value of a line's fourth field in ministat.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Field {
     Number(f64),

@@ -1,6 +1,6 @@
-//! The public FreeBSD forwarding archive ("netbenches") and trees laid out like it: what is in them, as values.
+//! The public FreeBSD forwarding archive ("netbenches") and trees with its layout: their contents, as values.
 //!
-//! docs/netbenches.md says what is read and how agreement is decided.
+//! docs/netbenches.md says which files are read and how agreement is decided.
 
 pub mod agreement;
 pub mod assemble;
@@ -43,13 +43,13 @@ pub struct Archive {
 /// A file that is broken, or a part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileProblem {
-    /// Path relative to the folder that was read, `/` between its parts; what is no UTF-8 is replaced.
+    /// Path relative to the folder that was read, `/` between its parts; parts that are not UTF-8 are replaced.
     pub path: String,
     /// Kind of the file: `receiver`, `medians`, ...
     pub kind: &'static str,
-    /// What is wrong, for a reader.
+    /// The problem, for a reader.
     pub reason: String,
-    /// The set that it belongs to, where there is one: then that set, or its run, has the problem as well.
+    /// The set that it belongs to, if any: then that set, or its run, has the problem as well.
     pub set: Option<String>,
 }
 
@@ -58,7 +58,7 @@ pub struct FileProblem {
 pub struct ResultDirectory {
     /// Path relative to the folder that was read; `.` for that folder itself.
     pub path: String,
-    /// What the folder is about.
+    /// Subject of the folder.
     pub place: Place,
     /// The sets of runs, in the order of their names.
     pub sets: Vec<Set>,
@@ -71,14 +71,14 @@ pub struct ResultDirectory {
 /// Runs of one configuration, and the medians published for them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Set {
-    /// What records keep of it: name, published medians, whether these agree, facts (see [`facts`]), what is wrong.
+    /// Its part of the records: name, published medians, whether these agree, facts (see [`facts`]), problems.
     #[serde(flatten)]
     pub slot: ImportedSlot,
     /// Image of the system under test, or its source revision.
     pub image: Option<String>,
-    /// `inet4` or `inet6`, where the name or the generator's command line says it.
+    /// `inet4` or `inet6`, if the name or the generator's command line has it.
     pub family: Option<String>,
-    /// Length of the frames in bytes without FCS, as far as the logs tell.
+    /// Length of the frames in bytes without FCS, as far as the logs show it.
     pub frame_length: Option<u64>,
     /// The runs, in the order in which the archive's script took them (1, 10, 2, ...).
     pub runs: Vec<Run>,
@@ -109,11 +109,11 @@ pub mod facts {
     pub const RELEASE: &str = "release";
     /// When the kernel was built, as `uname` has it.
     pub const BUILT: &str = "built";
-    /// The same, RFC 3339, UTC, where it could be read.
+    /// The same, RFC 3339, UTC, if it could be read.
     pub const BUILT_UTC: &str = "built_utc";
     /// Beginning of the set, as `.info` has it.
     pub const START: &str = "start";
-    /// The same, RFC 3339, UTC, where it could be read.
+    /// The same, RFC 3339, UTC, if it could be read.
     pub const START_UTC: &str = "start_utc";
     /// End of the set, as `.info` has it.
     pub const END: &str = "end";
@@ -128,7 +128,7 @@ pub mod facts {
 /// One run: a receiver's log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Run {
-    /// What records keep of it: the log, its lines and samples, the steady part, what is wrong.
+    /// Its part of the records: the log, its lines and samples, the steady part, problems.
     #[serde(flatten)]
     pub trial: ImportedTrial,
     /// The archive's figure in frames/s as it prints it (8 significant digits), by the set's rule ([`Rule::Mean`] where

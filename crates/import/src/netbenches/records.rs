@@ -92,7 +92,7 @@ fn name(directory: &ResultDirectory) -> String {
     if known.len() < 2 { directory.path.clone() } else { known.join(" ") }
 }
 
-/// What nobody recorded is 0 or empty.
+/// Values that were not recorded are 0 or empty.
 fn asked(flows: u64) -> Asked {
     Asked {
         command: vec!["linerate".into(), "import".into(), "netbenches".into()],
@@ -228,7 +228,7 @@ fn counters(run: &Run) -> Vec<Sample> {
     counted.collect()
 }
 
-/// Medians of which no log is left.
+/// Medians without a log.
 fn published_trials(slot: usize, set: &Set) -> Vec<TrialRecord> {
     let Some(published) = &set.slot.published else { return Vec::new() };
     let of = |(block, value): (usize, &f64)| {

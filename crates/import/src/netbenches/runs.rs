@@ -7,10 +7,10 @@ use linerate_hosts::pktgen::steady::steady;
 use linerate_hosts::pktgen::{Command, Log};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is kept of a receiver's log.
+/// The parts of a receiver's log that are kept.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// The run, but for what its set says: which it is, by which rule its median is taken, what was offered.
+    /// The run, without the parts that come from its set: its number, the rule of its median, and the offered load.
     pub run: Run,
     /// The archive's figure.
     pub medians: Option<Medians>,
@@ -45,7 +45,7 @@ impl Received {
     }
 }
 
-/// What keeps a receiver's log from being a good run.
+/// Reasons why a receiver's log is not a good run.
 fn problems(log: &Log, bytes: &[u8], points: usize, figure: bool, steady: bool) -> Vec<String> {
     let mut problems = crashes(log);
     let total = log.samples.len();
@@ -79,21 +79,20 @@ fn crashes(log: &Log) -> Vec<String> {
     log.crashes.iter().map(ToString::to_string).collect()
 }
 
-/// What is kept of a generator's log.
+/// The parts of a generator's log that are kept.
 #[derive(Debug, Clone)]
 pub struct Sent {
     /// The command line.
     pub command: Option<Command>,
-    /// Offered load in frames/s: median of the steady part, or what the summary says.
+    /// Offered load in frames/s: median of the steady part, or else the summary's.
     pub offered: Option<f64>,
     /// Frame length without FCS.
     pub frame_length: Option<u64>,
-    /// What is wrong.
     pub problems: Vec<String>,
 }
 
 impl Sent {
-    /// Takes what is needed of a log that has been read.
+    /// Takes the needed parts of a log.
     pub fn of(log: Log, bytes: &[u8]) -> Self {
         let mut problems = crashes(&log);
         let offered = steady(&log.samples).map(|s| s.median).or(log.summary.and_then(|s| s.pps));
@@ -105,7 +104,7 @@ impl Sent {
     }
 }
 
-/// A log's set and run, told by its name.
+/// A log's set and run, by its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunName {
     /// The set as the `.info` file is called: `bench.<set>.info`; empty for `bench.info`.
@@ -114,7 +113,7 @@ pub struct RunName {
     pub number: Option<u32>,
 }
 
-/// What the names of logs are read with: which sets are known to exist.
+/// The sets that are known to exist, which decide how names of logs are read.
 #[derive(Debug, Clone, Default)]
 pub struct KnownSets {
     /// Folder -> sets that have an `.info` there.

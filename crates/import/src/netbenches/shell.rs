@@ -1,6 +1,6 @@
 //! Shell assignments (`NAME="value" # comment`), read and never executed: `.info`, rc.conf, loader.conf, sysctl.conf.
 
-/// What a line of such a file is.
+/// A line of such a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     /// `NAME=value`, quotes taken off. `closed` is false where a quote is never closed.
@@ -48,7 +48,7 @@ fn name(line: &str) -> Option<(&str, usize)> {
     (!name.is_empty() && name.chars().all(allowed)).then_some((name, equals + 1))
 }
 
-/// A value, whether its quotes are closed, and what follows its line.
+/// A value, whether its quotes are closed, and the text behind its line.
 fn value(text: &str) -> (String, bool, &str) {
     let mut value = String::new();
     let mut quote = None;

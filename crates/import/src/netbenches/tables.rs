@@ -2,7 +2,7 @@
 
 use super::{Published, Series, SeriesRow};
 
-/// Reads a file with one number a line. What is no number is a problem and no number.
+/// Reads a file with one number a line. Other lines are problems.
 pub fn numbers(file: &str, bytes: &[u8]) -> Published {
     let mut published = Published { file: file.into(), ..Published::default() };
     let text = String::from_utf8_lossy(bytes);
@@ -28,7 +28,7 @@ pub fn is_numbers(bytes: &[u8]) -> bool {
 }
 
 fn number(word: &str) -> Option<f64> {
-    // "inf" and "nan" parse, and are none.
+    // "inf" and "nan" parse, but are not numbers here.
     let first = word.bytes().next()?;
     let plain = first.is_ascii_digit() || matches!(first, b'-' | b'.' | b'+');
     word.parse().ok().filter(|v: &f64| plain && v.is_finite())
@@ -80,7 +80,7 @@ type Row = (Vec<String>, Vec<f64>);
 /// Takes a row apart; `None` for a blank line.
 ///
 /// # Errors
-/// A word behind the first number that is none.
+/// A word behind the first number that is not a number.
 fn row(line: &str) -> Result<Option<Row>, String> {
     let words = words(line);
     let names = words.iter().take_while(|w| number(w).is_none()).count();

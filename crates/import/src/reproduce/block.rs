@@ -1,4 +1,4 @@
-//! A printed block of ministat held against the data, number by number and as text.
+//! A printed block of ministat compared with the data, number by number and as text.
 
 use super::evidence::Evidence;
 use super::mapping::Block;

@@ -1,4 +1,4 @@
-//! The medians that figures are held against: those committed to an archive, and those recomputed from its logs where none are.
+//! The medians that figures are compared with: those committed to an archive, or else those recomputed from its logs.
 
 use crate::netbenches::Archive;
 use linerate_stats::ministat::Dataset;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub struct Evidence(BTreeMap<String, Vec<f64>>);
 
 impl Evidence {
-    /// Adds what an archive holds. What is there already stays: the first archive decides.
+    /// Adds the values of an archive. Existing values stay: the first archive decides.
     pub fn add(&mut self, archive: &Archive) {
         for directory in &archive.directories {
             for set in &directory.sets {

@@ -1,4 +1,4 @@
-//! A row of a table held against the data: both medians and their difference, and what may explain one that is wrong.
+//! A row of a table against the data: both medians and their difference, and possible causes of a wrong one.
 
 use super::evidence::Evidence;
 use super::mapping::{Table, TableRow};
@@ -66,8 +66,8 @@ fn median(
     figure
 }
 
-/// What the printed figure may be instead: a slip of the last digit, another figure of the same runs, the median of other runs of
-/// the same hardware, of which those of the same experiment are the likelier.
+/// Possible sources of the printed figure: a slip of the last digit, another figure of the same runs, or the median of other runs
+/// of the same hardware, most likely those of the same experiment.
 fn explain(
     printed: &Printed,
     found: f64,
@@ -101,7 +101,7 @@ fn of_difference(table: &Table, row: &TableRow, found: Option<&Difference>, empt
     let mut figure = figure(table, row, "difference", text, row.sources.clone());
     let Some(found) = found else {
         if empty {
-            // With no figure on one side there is nothing to hold against the other, and the document says so.
+            // Without a figure on one side there is nothing to compare, and the document says so.
             let said = Printed::difference(text).is_none() && !says_no_difference(text);
             figure.state = if said { State::Agrees } else { State::WrongInPrint };
             figure.computed = Some("none".into());

@@ -29,9 +29,8 @@ pub struct Mapping {
 pub struct Table {
     /// Its number in the document: `9`.
     pub illustration: String,
-    /// What it shows.
     pub caption: String,
-    /// What the two columns are.
+    /// Titles of the two columns.
     pub columns: [String; 2],
     /// Its rows.
     #[serde(rename = "row")]
@@ -63,7 +62,6 @@ pub struct TableRow {
 pub struct Block {
     /// Its number or place in the document.
     pub illustration: String,
-    /// What it shows.
     pub caption: String,
     /// Files of medians, one for each set; none where no data are known.
     #[serde(default)]
@@ -81,9 +79,8 @@ pub struct Block {
 pub struct Plot {
     /// Its number in the document.
     pub illustration: String,
-    /// What it shows.
     pub caption: String,
-    /// What varies along a series.
+    /// The quantity along a series.
     pub axis: String,
     /// The series.
     pub series: Vec<PlotSeries>,

@@ -1,4 +1,4 @@
-//! Printed figures held against the data behind them: agreeing, cut off where one would round, wrong in print, or without data.
+//! Printed figures compared with the data behind them: agreeing, cut off instead of rounded, wrong in print, or without data.
 
 mod block;
 mod evidence;
@@ -12,7 +12,7 @@ pub use mapping::{Block, Mapping, MappingError, Plot, PlotSeries, Table, TableRo
 use linerate_stats::ministat::Era;
 use serde::Serialize;
 
-/// What became of the printed figures of a document.
+/// Results for the printed figures of a document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reproduction {
     /// The document.
@@ -25,7 +25,7 @@ pub struct Reproduction {
     pub plots: Vec<PlotFound>,
 }
 
-/// A printed figure, and what the data give.
+/// A printed figure, and the one that the data give.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {
     /// Illustration of the document.
@@ -34,15 +34,14 @@ pub struct Figure {
     pub caption: String,
     /// The row: a set-up, a set.
     pub row: String,
-    /// The column: what is compared, `difference`, `median`.
+    /// The column: the compared set, `difference`, `median`.
     pub column: String,
     /// As printed.
     pub printed: String,
     /// As computed, in the same unit with a digit or two more; `None` without data.
     pub computed: Option<String>,
-    /// What comes of it.
     pub state: State,
-    /// In words, where there is something to say.
+    /// A remark in words, if any.
     pub note: Option<String>,
     /// The files behind it.
     pub sources: Vec<String>,
@@ -65,7 +64,7 @@ impl Figure {
     }
 }
 
-/// What comes of a printed figure.
+/// Result for a printed figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
@@ -97,7 +96,7 @@ pub struct BlockFound {
     pub differing: Vec<String>,
 }
 
-/// What of a printed plot is reproduced.
+/// The parts of a printed plot that are reproduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlotText {
@@ -116,7 +115,7 @@ pub struct PlotFound {
     pub illustration: String,
     /// Its caption.
     pub caption: String,
-    /// What varies.
+    /// The quantity along the axis.
     pub axis: String,
     /// The series.
     pub series: Vec<PlotLine>,
@@ -142,7 +141,7 @@ pub struct PlotPoint {
     pub runs: Option<[f64; 3]>,
 }
 
-/// Holds every printed figure of a document against the data.
+/// Compares every printed figure of a document with the data.
 pub fn reproduce(mapping: &Mapping, evidence: &Evidence) -> Reproduction {
     let mut figures: Vec<Figure> = Vec::new();
     for table in &mapping.tables {

@@ -1,4 +1,4 @@
-//! Figures as they are printed: their value, and how many digits of it are there to be judged.
+//! Printed figures: their value, and the number of digits that can be judged.
 
 use super::State;
 
@@ -7,12 +7,12 @@ use super::State;
 pub struct Printed {
     /// The value: 3.74e6.
     pub value: f64,
-    /// What the last digit counts: 1e4.
+    /// Value of one unit of the last digit: 1e4.
     pub step: f64,
 }
 
 impl Printed {
-    /// `3.74 Mpps`, `726 Kpps`, `14.65Mpps`: `None` where it is none.
+    /// `3.74 Mpps`, `726 Kpps`, `14.65Mpps`; `None` for other texts.
     pub fn rate(text: &str) -> Option<Printed> {
         let text = text.trim();
         let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
@@ -41,10 +41,10 @@ impl Printed {
         Some([percent(difference)?, percent(error)?])
     }
 
-    /// Whether a computed value may be printed like this: as the nearest number with so many digits, or with digits cut off where one
-    /// would have rounded up.
+    /// Whether a computed value may be printed like this: rounded to the same number of digits, or with digits cut off instead of
+    /// rounding up.
     pub fn fits(&self, computed: f64) -> State {
-        // What is printed lies on a grid of its last digit; binary fractions miss it by a trifle.
+        // Printed values lie on a grid of their last digit; binary fractions miss it slightly.
         let steps = computed / self.step;
         let printed = (self.value / self.step).round();
         match () {
@@ -63,21 +63,21 @@ pub fn says_no_difference(text: &str) -> bool {
 /// A printed block of ministat, taken apart.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PrintedBlock {
-    /// The lines, without what is around them.
+    /// The lines, without their frame.
     pub lines: Vec<String>,
-    /// Whether the plot is there, whole.
+    /// Whether the plot is there, complete.
     pub plot: bool,
     /// Characters between the edges of the plot.
     pub width: usize,
-    /// Names of the sets, where they are printed.
+    /// Names of the sets, if they are printed.
     pub names: Vec<String>,
     /// Rows of figures: N, Min, Max, Median, Avg, Stddev.
     pub rows: Vec<[String; 6]>,
-    /// For each further set, what follows its row.
+    /// For each further set, the lines below its row.
     pub differences: Vec<PrintedDifference>,
 }
 
-/// What ministat says of a set held against the first.
+/// ministat's comparison of a set with the first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PrintedDifference {
     /// Whether a difference is proven.

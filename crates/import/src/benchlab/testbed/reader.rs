@@ -1,4 +1,4 @@
-//! Variables read as what they must be; each is told as carried over or not.
+//! Variables, read by their types; each is noted as carried over or not.
 
 use super::super::notes::Notes;
 use super::super::shell::Values;
@@ -33,7 +33,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Where a host is reached; one that cannot be where that is not known: it is told, and the lab file shows what is lacking.
+    /// The destination of ssh for a host; an impossible one if it is unknown: a note says so, and the lab file shows the gap.
     pub(super) fn ssh(&mut self, name: &str, to: &str) -> Ssh {
         let nobody = || Ssh { user: None, host: "unknown".into(), port: None };
         self.typed(&[name], "destination of ssh", to).unwrap_or_else(nobody)
@@ -60,7 +60,7 @@ impl Reader<'_> {
         self.command(variable)?.option(option)?.parse().ok()
     }
 
-    /// What a command runs: the host's tool, and sudo.
+    /// The program of a command: the host's tool, and sudo.
     pub(super) fn program(&mut self, variable: &str, command: &Command, host: &mut Host, to: &str) {
         let program = command.program().rsplit('/').next().unwrap_or_default();
         let tool = match program {
@@ -88,7 +88,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `ping -c 2 A && ping -c 2 B`: what must answer. Anything else is told.
+    /// `ping -c 2 A && ping -c 2 B`: the hosts that must answer. Anything else is reported.
     pub(super) fn pings(&mut self, name: &str) -> Vec<IpAddr> {
         let (Some(text), Some(value)) = (self.values.known(name), self.values.get(name)) else {
             return Vec::new();
@@ -124,7 +124,7 @@ impl FromStr for Name {
     }
 }
 
-/// An interface's name without `netmap:` and what follows it there.
+/// An interface's name without `netmap:` and the signs behind it.
 pub(super) fn plain(text: &str) -> String {
     let text = text.trim().strip_prefix("netmap:").unwrap_or(text.trim());
     text.trim_end_matches(['^', '+']).to_string()

@@ -1,4 +1,4 @@
-//! What the DUT's own configuration adds to a lab: names of interfaces, addresses, networks, next hops.
+//! Facts that the DUT's own configuration adds to a lab: names of interfaces, addresses, networks, next hops.
 
 use super::super::rc::Router;
 use super::super::sets::Set;
@@ -6,7 +6,7 @@ use super::reader::Reader;
 use linerate_plan::lab::{DESTINATION_NETWORKS, Host, HostAddress, Interface, Role, SOURCE_NETWORKS};
 use std::net::IpAddr;
 
-/// Completes hosts by what a configuration set says.
+/// Completes hosts with the values of a configuration set.
 pub(super) fn complete(hosts: &mut [Host], set: &Set, reader: &mut Reader<'_>) {
     let router = &set.router;
     let admin: Option<IpAddr> = hosts[0].ssh.host.parse().ok();
@@ -129,7 +129,7 @@ fn far_end(far: &mut Host, set: &Set, outside: Option<(&str, &Router)>) {
     end(far.outside.get_or_insert_default(), name, own);
 }
 
-/// Next hops that are not the address at the other end are said.
+/// Reports next hops that are not the address at the other end.
 fn next_hops(dut: &mut Host, others: &[Host], router: &Router) {
     let reference = others.iter().find(|h| h.roles.contains(&Role::Reference));
     let inside: Vec<&Interface> = others.iter().flat_map(|h| &h.send).collect();
@@ -151,7 +151,7 @@ fn next_hops(dut: &mut Host, others: &[Host], router: &Router) {
     }
 }
 
-/// What the DUT pings, and is no tester's address, is the reference's: where nothing else says it.
+/// An address that the DUT pings and no tester has is the reference's, if nothing else gives one.
 pub(super) fn pinged(hosts: &mut [Host], reaches: &[IpAddr]) {
     let interfaces =
         hosts.iter().flat_map(|h| h.send.iter().chain(&h.receive).chain(&h.inside).chain(&h.outside));

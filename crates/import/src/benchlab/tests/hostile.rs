@@ -4,7 +4,7 @@ use super::*;
 use crate::mutated::{edits, mutated};
 use proptest::prelude::*;
 
-/// Whatever is imported: its plans have no faults, and what its lab lacks is told.
+/// Every import has plans without faults, and reports the settings that its lab lacks.
 fn check(source: &Source) -> Result<(), TestCaseError> {
     match import(source) {
         Err(faults) => prop_assert!(!faults.is_empty()),
@@ -14,7 +14,7 @@ fn check(source: &Source) -> Result<(), TestCaseError> {
             }
             let lacking = Lab::read(imported.lab.as_bytes()).err().unwrap_or_default();
             prop_assert_eq!(&lacking, &imported.lacking);
-            // Nothing but what is lacking, or given twice: no value is of a wrong form.
+            // Only missing settings and duplicates: no value is of a wrong form.
             for fault in lacking {
                 let fine =
                     ["which interface", "already", "in no network", "Ethernet address", "needs", "without"];

@@ -1,4 +1,4 @@
-//! The shell: what a value is, as a real `sh` would say, and what is refused.
+//! The shell: values, as a real `sh` computes them, and refusals.
 
 use crate::benchlab::shell::Values;
 use linerate_plan::Diagnostic;
@@ -105,7 +105,7 @@ fn what_runs_something_is_refused_with_its_line() {
         let at = text[..first.span.start].matches('\n').count() + 1;
         assert_eq!(at, line, "{text}");
     }
-    // All are told, not the first alone, and what ends a block is not.
+    // All commands are reported, not only the first, but not the words that end a block.
     assert_eq!(problems("reboot\nA=1\nif x; then\nhalt\nfi\n").len(), 3);
 }
 

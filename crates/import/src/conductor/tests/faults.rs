@@ -1,4 +1,4 @@
-//! What is wrong with tests: each fault with its place and what to do, and all of them at once.
+//! Faults of tests: each with its place and remedy, and all of them at once.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn player_faults(player: &str) -> Vec<String> {
     faults(MAIN, &[("p.cfg", player)])
 }
 
-/// The one fault of a Run section, without what precedes it.
+/// The only fault of a Run section, without the text before it.
 fn run_fault(steps: &str) -> String {
     let all = player_faults(&format!("{MASTER}[Run]\n{steps}{REST}"));
     assert_eq!(all.len(), 1, "{all:?}");
@@ -177,7 +177,7 @@ fn a_hostile_test_costs_no_more_than_it_may() {
     let found = faults(&main, &[("p.cfg", &player)]);
     assert_eq!(found.len(), problems::MOST_FAULTS);
     assert!(found[0].contains("the test's commands are too long together"), "{}", found[0]);
-    // As many players, whose one file is as large and says nothing.
+    // The most players, whose common file has the largest size and no entries.
     let player = format!("{MASTER}[Run]\n{REST}{}", "# nothing\n".repeat(100_000));
     let found = faults(&main, &[("p.cfg", &player)]);
     assert!(found.last().unwrap().contains("the players' files are too much together"), "{found:#?}");

@@ -32,7 +32,7 @@ impl Logs {
 }
 
 impl Assembly {
-    /// All sets, those with logs and those of which only medians are left, in the order of their names.
+    /// All sets, those with logs and those with medians only, in the order of their names.
     pub(super) fn sets(mut self, group: &str, configs: &Configs) -> Vec<Set> {
         let logs = self.logs();
         let context = self.context();
@@ -97,7 +97,7 @@ impl Assembly {
     }
 }
 
-/// What stands beside the receivers' logs.
+/// Files beside the receivers' logs.
 struct Context {
     sent: SentByRun,
     profiles: BTreeSet<(String, String)>,
@@ -150,7 +150,7 @@ impl Context {
         self.sent.get(&(log.folder.clone(), log.stem.clone())).into_iter().flatten()
     }
 
-    /// What all generators together offered.
+    /// Offered load of all generators together.
     fn offered(&self, log: &Filed<Received>) -> Option<f64> {
         self.sent_with(log).filter_map(|(_, sent)| sent.offered).reduce(|a, b| a + b)
     }
@@ -203,8 +203,8 @@ impl Context {
     }
 }
 
-/// What a set looks for. The script takes `bench.<set>.*.receiver`: without the logs that have no number, and with those of
-/// sets whose names go on where this one's ends.
+/// The medians that a set looks for. The script takes `bench.<set>.*.receiver`: without the logs that have no number, and with
+/// those of sets whose names continue this one's.
 fn seeker<'a>(
     logs: &'a Logs,
     group: &'a str,
@@ -258,7 +258,7 @@ fn swept(logs: &Logs, all: &[Logs]) -> Option<Vec<Option<Medians>>> {
     Some(runs.into_iter().map(|(_, medians)| medians).collect())
 }
 
-/// What is remarkable about the way a set's medians were found.
+/// Remarks about the way a set's medians were found.
 fn remarks(logs: &Logs, found: Found, published: &Published) -> Vec<String> {
     let mut remarks = Vec::new();
     if found.by_value {
