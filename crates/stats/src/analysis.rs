@@ -21,7 +21,7 @@ pub use paired::{Paired, paired};
 pub use reach::{Reach, ValuesNeeded};
 pub use verdict::{places, ratio_claim, ratio_interval};
 
-/// What is asked of an analysis.
+/// Options of an analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// Confidence of all intervals, and 1 minus the level of all tests: 0.95.
@@ -30,7 +30,7 @@ pub struct Settings {
     pub seed: u64,
     /// A difference in percent of the first set's mean for which the number of values needed is asked; 1 if `None`.
     pub show_percent: Option<f64>,
-    /// How to speak of the values.
+    /// Words for the values.
     pub words: Words,
 }
 
@@ -63,7 +63,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// For numbers of which nothing is known.
+    /// For numbers of unknown meaning.
     pub const NUMBERS: Words =
         Words { more: "higher", less: "lower", as_much: "high", one: "point", many: "points" };
     /// For rates of forwarding.
@@ -71,7 +71,7 @@ impl Words {
         Words { more: "faster", less: "slower", as_much: "fast", one: "trial", many: "trials" };
 }
 
-/// The analysis of one or several sets. Numbers that do not exist or exceed what f64 holds are `null` in JSON.
+/// The analysis of one or several sets. Numbers that do not exist or exceed the range of f64 are `null` in JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Analysis {
     /// Confidence of all intervals.
@@ -107,7 +107,7 @@ pub struct SetAnalysis {
     pub stddev: Option<f64>,
     /// Values far from the others. They are part of all other figures.
     pub outliers: Outliers,
-    /// What to beware of.
+    /// Limits of the analysis.
     pub warnings: Vec<Warning>,
 }
 
@@ -120,20 +120,20 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// Something to beware of.
+/// A limit of an analysis or comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// What it is about.
+    /// The subject of the warning.
     pub kind: WarningKind,
     /// In words, without the set's name.
     pub text: String,
 }
 
-/// What a warning is about.
+/// Subject of a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WarningKind {
-    /// Too few values for what was asked.
+    /// Too few values for this analysis.
     TooFew,
     /// Values far from the others.
     Outliers,
@@ -178,15 +178,15 @@ pub struct Comparison {
     pub welch: Option<Welch>,
     /// How much the sets overlap.
     pub cliffs_delta: Option<CliffsDelta>,
-    /// What the Mann-Whitney test of such sets can show; in percent of the first set's median.
+    /// Smallest difference that the Mann-Whitney test of such sets can show; in percent of the first set's median.
     pub reach_of_ranks: Option<Reach>,
-    /// What Welch's test of such sets can show; in percent of the first set's mean.
+    /// Smallest difference that Welch's test of such sets can show; in percent of the first set's mean.
     pub reach_of_means: Option<Reach>,
-    /// What to beware of.
+    /// Limits of the comparison.
     pub warnings: Vec<Warning>,
 }
 
-/// A set with what several steps need of it.
+/// A set, with values that several steps share.
 struct Prepared<'a> {
     name: &'a str,
     values: &'a [f64],
@@ -300,7 +300,7 @@ fn both<'a>(first: &'a Prepared, other: &'a Prepared) -> Option<(&'a Moments, &'
     first.moments.as_ref().zip(other.moments.as_ref())
 }
 
-/// The level of one of several tests: that of Holm's first step, so that what is promised holds for each of them.
+/// The level of one of several tests: that of Holm's first step, so that the confidence holds for each of them.
 fn level(comparisons: usize, settings: &Settings) -> f64 {
     settings.alpha() / comparisons.max(1) as f64
 }

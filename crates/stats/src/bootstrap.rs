@@ -4,7 +4,7 @@ use super::distribution::{normal_quantile, normal_upper};
 use linerate_wire::SplitMix64;
 use serde::Serialize;
 
-/// Replicates unless told otherwise: the ends of a 95 % interval then vary by some 2 % of its width with the seed.
+/// Default number of replicates: the ends of a 95 % interval then vary by some 2 % of its width with the seed.
 pub const REPLICATES: usize = 10_000;
 
 /// Fewer values have no interval: even the whole range of 4 encloses the median only seven times in eight.
@@ -21,18 +21,18 @@ pub struct Bootstrap {
     pub replicates: usize,
 }
 
-/// BCa interval of the median of sorted values: `None` for fewer than 5 values or where one of them is infinite.
+/// BCa interval of the median of sorted values: `None` for fewer than 5 values or an infinite one.
 ///
-/// Efron, "Better bootstrap confidence intervals", J. Am. Stat. Assoc. 82 (1987). A replicate's median is an order
-/// statistic of n draws with replacement, so its rank is drawn at once: the uniform order statistic is a Beta deviate
-/// (and for even n the next one follows given it; David & Nagaraja, "Order Statistics", 2.1-2.5). That is the very
-/// distribution of resampling, at a cost that does not grow with n. Ties with the median count one half in the bias
-/// correction, since the replicates of an odd count are values of the set. The acceleration follows from the jackknife
-/// of the median, which has at most three distinct values; it is 0 for even n.
+/// Efron, "Better bootstrap confidence intervals", J. Am. Stat. Assoc. 82 (1987). A replicate's median is an order statistic of n
+/// draws with replacement, so its rank is drawn at once: the uniform order statistic is a Beta deviate (and for even n the next
+/// one follows given it; David & Nagaraja, "Order Statistics", 2.1-2.5). That is the very distribution of resampling, at a cost
+/// that does not grow with n. Ties with the median count one half in the bias correction, since the replicates of an odd count
+/// are values of the set. The acceleration follows from the jackknife of the median, which has at most three distinct values; it
+/// is 0 for even n.
 ///
-/// Equal values give an interval without width. For few values it covers the median less often than it says: at 95 %,
-/// 88 to 94 of 100 times for 5 to 12 values, whatever their distribution, 92 to 95 for more. The interval of order
-/// statistics does not, and is wider.
+/// Equal values give an interval without width. For few values its coverage is below the nominal one: at 95 %, 88 to 94 of 100
+/// times for 5 to 12 values, whatever their distribution, 92 to 95 for more. The interval of order statistics does not, and is
+/// wider.
 pub fn median_bca(sorted: &[f64], confidence: f64, replicates: usize, seed: u64) -> Option<Bootstrap> {
     let n = sorted.len();
     if n < FEWEST || !sorted[0].is_finite() || !sorted[n - 1].is_finite() {
@@ -54,7 +54,7 @@ pub fn median_bca(sorted: &[f64], confidence: f64, replicates: usize, seed: u64)
     Some(Bootstrap { low: at(tail), high: at(1.0 - tail), replicates })
 }
 
-/// The medians of so many resamples, as they are drawn.
+/// The medians of `replicates` resamples, as they are drawn.
 pub(super) fn medians(sorted: &[f64], replicates: usize, seed: u64) -> Vec<f64> {
     let mut random = Deviates(SplitMix64::new(seed));
     (0..replicates).map(|_| replicate(sorted, &mut random)).collect()
@@ -82,7 +82,7 @@ fn acceleration(sorted: &[f64]) -> f64 {
     }
     let m = n / 2;
     let (below, middle, above) = (sorted[m - 1], sorted[m], sorted[m + 1]);
-    // What is left when a value above, at or below the median is taken away, and how many such values there are.
+    // The median after removal of a value above, at or below it, and the number of such values.
     let left = [
         (m as f64, f64::midpoint(below, middle)),
         (1.0, f64::midpoint(below, above)),

@@ -1,23 +1,22 @@
-//! Where the level of a series changes: for 8 to some hundred points in order, with outliers, two modes, and levels that may
-//! last a few points only.
+//! Where the level of a series changes: for 8 to some hundred points in order, with outliers, two modes, and levels that may last
+//! a few points only.
 //!
-//! The series is cut so that the sum of a robust cost and of a penalty for each cut is least, exactly, by dynamic
-//! programming over the levels ([`partition`]). The cost of a point is the square of its distance from its level in units of
-//! the noise, and hardly grows beyond three of them: an outlier costs about as much as it would a little farther out, and
-//! less than a cut (Fearnhead & Rigaill, "Changepoint detection in the presence of outliers", J. Am. Stat. Assoc. 114 (2019),
-//! show that a bounded cost is needed for that, and that absolute deviations or Huber's cost will not do).
+//! The series is cut so that the sum of a robust cost and of a penalty for each cut is least, exactly, by dynamic programming
+//! over the levels ([`partition`]). The cost of a point is the square of its distance from its level in units of the noise, and
+//! hardly grows beyond three of them: an outlier costs about as much as it would a little farther out, and less than a cut
+//! (Fearnhead & Rigaill, "Changepoint detection in the presence of outliers", J. Am. Stat. Assoc. 114 (2019), show that a bounded
+//! cost is needed for that, and that absolute deviations or Huber's cost will not do).
 //!
-//! Their penalty, a multiple of ln n, rests on normal noise. Here it is calibrated on the series itself ([`calibrate`]), in
-//! two steps. First, is there a change at all? Were there none, any order of the points would be as likely: so the series is
-//! left whole unless it gains more by cuts than all but 2 % of random orders do, with any number of cuts anywhere. That holds
-//! for heavy tails and two modes as well as for normal noise. Second, how many? Now it is the order of what is left when the
-//! levels are taken away that is randomised, and the penalty of a cut is what at most 2 % of those orders would pay for a
-//! single cut more; with each answer the levels are found anew until nothing changes. docs/history.md has the measured error
-//! rates and the power.
+//! Their penalty, a multiple of ln n, rests on normal noise. Here it is calibrated on the series itself ([`calibrate`]), in two
+//! steps. First, is there a change at all? Without changes, all orders of the points are equally likely: the series stays whole
+//! unless it gains more by cuts than all but 2 % of random orders do, with any number of cuts anywhere. That holds for heavy
+//! tails and two modes as well as for normal noise. Second, how many? Now the order of the residuals around the levels is
+//! randomised, and the penalty of a cut is the price that at most 2 % of those orders would pay for one more cut; with each
+//! answer the levels are found anew until nothing changes. docs/history.md has the measured error rates and the power.
 //!
-//! What was considered instead: binary segmentation with a permutation test (E-divisive, as MongoDB and Hunter use it,
-//! Matteson & James 2014) misses a level of a few points between two equal ones, which is what a bug and its repair look
-//! like; PELT with squares takes each outlier for two changes; Mann-Whitney scans have no power with four points on a side.
+//! Alternatives considered: binary segmentation with a permutation test (E-divisive, as MongoDB and Hunter use it, Matteson &
+//! James 2014) misses a level of a few points between two equal ones, the shape of a bug and its repair; PELT with squares takes
+//! each outlier for two changes; Mann-Whitney scans have no power with four points on a side.
 
 mod calibrate;
 mod intervals;
@@ -33,10 +32,10 @@ use serde::{Deserialize, Serialize};
 /// Fewer points cannot show a change: of 7, even the rarest of orders has a chance above 5 %.
 pub const FEWEST: usize = 8;
 
-/// From so many points on the level of the test is 2 %; below, 5 %: fewer orders exist than 2 % would need.
+/// From this number of points on, the level of the test is 2 %; below, 5 %: fewer orders exist than 2 % would need.
 const MANY: usize = 14;
 
-/// Longer series are thinned to at most so many medians of neighbours before they are cut, and the cuts then moved to the
+/// Longer series are thinned to at most this number of medians of neighbours before they are cut, and the cuts then moved to the
 /// exact point: levels that last fewer than two of these groups are not found.
 pub const LONGEST: usize = 2000;
 
@@ -47,28 +46,28 @@ const LEAST_NOISE: f64 = 5e-4;
 /// A point of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// A rate, time or ratio: positive. What is not is taken as the smallest that is.
+    /// A rate, time or ratio: positive. Other values are replaced by the smallest positive one.
     pub value: f64,
     /// Its own relative standard error, from the runs that it sums up; 0 where it is not known. Where it exceeds the noise
     /// between points, this point counts for less.
     pub error: f64,
 }
 
-/// What was found in a series.
+/// The changes found in a series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Changes {
-    /// Probability that a series without any change would look as much like one with changes; `None` where there are too
-    /// few points to tell.
+    /// Probability that a series without any change would look as much like one with changes; `None` with too few points for a
+    /// test.
     pub p: Option<f64>,
     /// The level of the test: the chance that a series without any change is cut.
     pub level: f64,
     /// Noise between neighbouring points, relative.
     pub noise: f64,
-    /// The levels, in order; one where there is no change, none for an empty series.
+    /// The levels, in order; one without changes, none for an empty series.
     pub segments: Vec<Segment>,
     /// The changes between them: one less.
     pub changes: Vec<Change>,
-    /// What each point is above (positive) or below its level, relative.
+    /// Relative distance of each point above (positive) or below its level.
     pub residuals: Vec<f64>,
     /// How many neighbouring points were taken together, for a series longer than [`LONGEST`]; otherwise 1.
     pub thinned: usize,
@@ -85,7 +84,7 @@ pub struct Segment {
     pub level: Interval,
 }
 
-/// A figure with its 95 % interval; without one where there is too little to draw from.
+/// A figure with its 95 % interval, or without one if there are too few points to draw from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The figure.
@@ -156,7 +155,7 @@ struct Cuts {
     noise: f64,
 }
 
-/// Finds the cuts, if there are any, with a penalty calibrated anew on what they leave.
+/// Finds the cuts, if there are any, with a penalty calibrated anew on the residuals of each round.
 fn find(values: &[f64], errors: &[f64], seed: u64) -> Cuts {
     const ROUNDS: u64 = 6;
     let level = if values.len() < MANY { 0.05 } else { 0.02 };

@@ -33,7 +33,7 @@ pub fn lower_edge(bucket: usize) -> u64 {
 }
 
 impl Histogram {
-    /// From dense counts, one per bucket; what is beyond [`BUCKETS`] is ignored.
+    /// From dense counts, one per bucket; counts beyond [`BUCKETS`] are ignored.
     pub fn from_dense(counts: &[u64]) -> Self {
         let buckets = counts.iter().take(BUCKETS).enumerate().filter(|(_, n)| **n > 0);
         Histogram { buckets: buckets.map(|(i, n)| (i as u16, *n)).collect() }

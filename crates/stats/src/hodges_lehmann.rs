@@ -5,7 +5,7 @@ use super::rank::mann_whitney_null;
 use super::select;
 use serde::Serialize;
 
-/// Up to so many pairs the interval comes from the exact distribution of U.
+/// For at most this number of pairs the interval comes from the exact distribution of U.
 const EXACT_PAIRS: usize = 10_000;
 
 /// An estimate with its interval.
@@ -13,7 +13,7 @@ const EXACT_PAIRS: usize = 10_000;
 pub struct Shift {
     /// The estimate.
     pub value: f64,
-    /// Lower end of the interval; `None` where there are too few values for the confidence asked.
+    /// Lower end of the interval; `None` with too few values for the confidence.
     pub low: Option<f64>,
     /// Upper end of the interval.
     pub high: Option<f64>,
@@ -22,8 +22,8 @@ pub struct Shift {
 }
 
 impl Shift {
-    /// The median of `all` figures of which `nth` gives the k-th smallest (from 1), from the `cut`-th smallest to the `cut`-th
-    /// largest of them; no interval where `cut` is 0. With `cut` it is told whether that is exact.
+    /// The median of `all` figures, whose k-th smallest (from 1) is `nth(k)`, with the interval from the `cut`-th smallest to the
+    /// `cut`-th largest; no interval for a `cut` of 0. `exact` says whether `cut` is exact.
     pub(super) fn of(all: u64, (cut, exact): (u64, bool), nth: impl Fn(u64) -> f64) -> Shift {
         let value = match all % 2 {
             1 => nth(all / 2 + 1),
@@ -46,12 +46,12 @@ impl Shift {
 
 /// The median of all differences `second - first`, of two sorted sets, with an interval of at least the confidence.
 ///
-/// Hodges & Lehmann, "Estimates of location based on rank tests", Ann. Math. Statist. 34 (1963); the interval is the
-/// Mann-Whitney test turned round (Lehmann, "Nonparametrics", 1975, 2.6): the differences that are k-th from either
-/// end, k from the distribution of U. It assumes that the sets differ by a shift and nothing of their distribution;
-/// ties make it wider than need be. Time (n + m) log, memory n + m.
+/// Hodges & Lehmann, "Estimates of location based on rank tests", Ann. Math. Statist. 34 (1963); the interval is the Mann-Whitney
+/// test turned round (Lehmann, "Nonparametrics", 1975, 2.6): the differences that are k-th from either end, k from the
+/// distribution of U. It assumes that the sets differ by a shift, and makes no assumption about their distribution; ties make it
+/// wider than necessary. Time (n + m) log, memory n + m.
 ///
-/// `None` where a set is empty, a value is infinite or the differences exceed what f64 holds.
+/// `None` if a set is empty, a value is infinite or the differences exceed the range of f64.
 pub fn shift(first: &[f64], second: &[f64], confidence: f64) -> Option<Shift> {
     let pairs = first.len() as u64 * second.len() as u64;
     let ends = [first.first()?, first.last()?, second.first()?, second.last()?];
@@ -63,7 +63,7 @@ pub fn shift(first: &[f64], second: &[f64], confidence: f64) -> Option<Shift> {
     Some(Shift::of(pairs, cut, |k| select::difference(first, second, k)))
 }
 
-/// How many differences lie outside the interval at each end plus 1; 0 where there is no interval. And whether exact.
+/// Number of differences outside the interval at each end, plus 1; 0 without an interval. And whether it is exact.
 fn cut(n: usize, m: usize, alpha: f64) -> (u64, bool) {
     if n.saturating_mul(m) <= EXACT_PAIRS {
         return (mann_whitney_null(n, m).cut(alpha) as u64, true);

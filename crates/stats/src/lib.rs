@@ -44,7 +44,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Width of the interval relative to the median; infinite where there is no interval.
+    /// Width of the interval relative to the median; infinite without an interval.
     pub fn relative_width(&self) -> f64 {
         match (self.low, self.high) {
             (Some(low), Some(high)) if self.median != 0.0 => (high - low) / self.median.abs(),
@@ -74,7 +74,7 @@ fn median_sorted(sorted: &[f64]) -> Option<f64> {
     }
 }
 
-/// The largest k with 1 - 2 P(X < k) >= `confidence` for X ~ Binomial(n, 1/2); 0 where there is none.
+/// The largest k with 1 - 2 P(X < k) >= `confidence` for X ~ Binomial(n, 1/2); 0 if no k fits.
 fn binomial_half_cut(n: usize, confidence: f64) -> usize {
     // Farther than 20 standard deviations from the middle there is nothing that counts, and near 0 nothing that f64 holds.
     let start = (n / 2).saturating_sub(10 * (n as f64).sqrt() as usize + 10);
@@ -90,7 +90,7 @@ fn binomial_half_cut(n: usize, confidence: f64) -> usize {
     n / 2
 }
 
-/// Natural logarithm of the number of ways to choose `k` of `n`; there is none for more than `n`.
+/// Natural logarithm of the number of ways to choose `k` of `n`; minus infinity for `k` above `n`, which has no way.
 fn ln_choose(n: usize, k: usize) -> f64 {
     let ln_factorial = |n: usize| ln_gamma(n as f64 + 1.0);
     if k > n { f64::NEG_INFINITY } else { ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k) }
@@ -123,14 +123,14 @@ fn between(sorted: &[f64], k: usize) -> Option<Estimate> {
     Some(Estimate { median, low, high, n })
 }
 
-/// The median of the ratios `numerator / denominator`, paired by block: what remains of a machine's slow drifts when
-/// both were measured within moments of each other. Pairs with a zero denominator are left out.
+/// The median of the ratios `numerator / denominator`, paired by block, which removes a machine's slow drifts, because both were
+/// measured within moments of each other. Pairs with a zero denominator are left out.
 pub fn paired_ratio(pairs: &[(f64, f64)], confidence: f64) -> Option<Estimate> {
     paired_ratio_between(pairs, |n| binomial_half_cut(n, confidence))
 }
 
-/// [`paired_ratio`] with the interval from the k-th smallest to the k-th largest ratio, where `k` is told how many there are;
-/// no interval where it is 0.
+/// [`paired_ratio`] with the interval from the k-th smallest to the k-th largest ratio. `k` is a function of the number of
+/// ratios; no interval if it gives 0.
 pub fn paired_ratio_between(pairs: &[(f64, f64)], k: impl FnOnce(usize) -> usize) -> Option<Estimate> {
     let logs = sorted(pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (a / b).ln()));
     let e = between(&logs, k(logs.len()))?;

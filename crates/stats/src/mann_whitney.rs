@@ -4,11 +4,10 @@ use super::distribution::normal_two_sided;
 use super::rank::{chosen_sum_null, doubled_midranks, mann_whitney_null};
 use serde::Serialize;
 
-/// Up to so many pairs the distribution without ties is counted out: the normal approximation is off by less than
-/// 0.0005 beyond.
+/// Most pairs for which the distribution without ties is counted out: the normal approximation is off by less than 0.0005 beyond.
 const EXACT_PAIRS: usize = 10_000;
 
-/// Up to so many additions the permutation distribution of tied values is counted out: some 30 ms.
+/// Most additions for which the permutation distribution of tied values is counted out: some 30 ms.
 const EXACT_STEPS: usize = 20_000_000;
 
 /// The outcome of a Mann-Whitney test.
@@ -24,7 +23,7 @@ pub struct MannWhitney {
     pub smallest_p: f64,
 }
 
-/// What the pairs of two sets look like.
+/// Counts of the pairs of two sets, by their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pairs {
     /// Twice the pairs in which the second value is larger, plus those that tie.

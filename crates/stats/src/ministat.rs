@@ -1,7 +1,7 @@
 //! FreeBSD's ministat(1): the statistics that this field publishes, in the arithmetic of each of its generations.
 //!
-//! A published block can be checked only with the arithmetic of its time: [`Era`] says which. Everything else that it prints,
-//! its plot included, is the same in all of them.
+//! A published block can be checked only with the arithmetic of its time, its [`Era`]. Everything else that it prints, its plot
+//! included, is the same in all of them.
 
 mod block;
 mod dataset;

@@ -2,8 +2,8 @@
 
 use super::dip::dip;
 
-/// Critical values of the dip times the root of n at a level of 5 %: 40,000 to a million sets of n uniform values each
-/// (20,000 for the last), of which 5 % have a larger dip. It hardly changes beyond.
+/// Critical values of the dip times the root of n at a level of 5 %, from 40,000 to a million sets of n uniform values each
+/// (20,000 for the last): 5 % of the sets have a larger dip. It hardly changes beyond.
 const CRITICAL: [(f64, f64); 15] = [
     (6.0, 0.4036),
     (7.0, 0.4234),
@@ -22,8 +22,8 @@ const CRITICAL: [(f64, f64); 15] = [
     (3000.0, 0.5433),
 ];
 
-/// Of more values than this, so many evenly spaced ones are looked at: modes that these cannot show are too slight to
-/// matter, and the time stays bounded.
+/// Most values that are examined. Of more values, this number of evenly spaced ones is: modes that these cannot show are too
+/// slight to matter, and the time stays bounded.
 const MOST: usize = 10_000;
 
 /// Two places where values gather.
@@ -39,11 +39,11 @@ pub struct Modes {
 
 /// The two modes of sorted finite values, if these are not compatible with one.
 ///
-/// Hartigan's dip against the uniform distribution, of all with one mode the hardest to tell from two (see
-/// [`dip`](super::dip::dip())): one in 20 sets of uniform values is called two-moded wrongly, and fewer of any other
-/// with one mode, of normal ones 1.5 % at n = 10 and 0.5 % at n = 30. Fewer than 6 values are never called so. Values
-/// that are equal because they were rounded are spread evenly over what was rounded away, lest each of them be a mode.
-/// The groups are told apart where that leaves the least squares within them.
+/// Hartigan's dip against the uniform distribution, which of all with one mode is the hardest to distinguish from two (see
+/// [`dip`](super::dip::dip())): one in 20 sets of uniform values is called two-moded wrongly, and fewer of any other with one
+/// mode, of normal ones 1.5 % at n = 10 and 0.5 % at n = 30. Fewer than 6 values are never called so. Values that are equal
+/// because they were rounded are spread evenly over the rounding step, so that they do not become modes. The border between the
+/// groups leaves the least squares within them.
 pub fn two_modes(sorted: &[f64]) -> Option<Modes> {
     let critical = critical(sorted.len().min(MOST))?;
     let width = sorted[sorted.len() - 1] - sorted[0];

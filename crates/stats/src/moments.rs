@@ -12,10 +12,10 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Of values in any order; `None` when there are none or one is infinite.
+    /// Of values in any order; `None` for an empty set or an infinite value.
     ///
-    /// Two passes with the correction for the mean's rounding (Chan, Golub & LeVeque, "Algorithms for computing the
-    /// sample variance", Am. Stat. 37, 1983), over values scaled by a power of two where their squares could overflow.
+    /// Two passes with the correction for the mean's rounding (Chan, Golub & LeVeque, "Algorithms for computing the sample
+    /// variance", Am. Stat. 37, 1983), over values scaled by a power of two where their squares could overflow.
     pub fn of(values: &[f64]) -> Option<Moments> {
         let n = values.len();
         let largest = values.iter().fold(0.0f64, |m, v| m.max(v.abs()));

@@ -32,7 +32,7 @@ const FARTHEST_NORMAL: [(f64, f64); 21] = [
     (100.0, 3.75),
 ];
 
-/// The farthest so many are named; all are counted.
+/// Number of outliers that are named, the farthest first; all are counted.
 const NAMED: usize = 20;
 
 /// The values far from the others.
@@ -88,7 +88,7 @@ pub fn outliers(values: &[f64], sorted: &[f64]) -> Outliers {
 fn limit(n: usize) -> f64 {
     let size = n as f64;
     let Some(after) = FARTHEST_NORMAL.iter().position(|(n, _)| *n >= size) else {
-        // Bonferroni's bound for normal deviates, and what the MAD's own error adds.
+        // Bonferroni's bound for normal deviates, plus the MAD's own error.
         return LIMIT.max(-normal_quantile(0.025 / size) * (1.0 + 8.0 / size));
     };
     let (above, at_above) = FARTHEST_NORMAL[after];

@@ -1,21 +1,22 @@
-//! What a Welch test of so many points could have shown, and how many it would take.
+//! The smallest difference that a Welch test of this number of points could have shown, and the number of points for a smaller
+//! one.
 
 use super::distribution::{bisect, noncentral_t_upper, t_critical};
 use super::moments::Moments;
 use super::welch::StandardError;
 
-/// The chance that a difference is found when it is there, by convention (Cohen 1988).
+/// The chance of finding an existing difference, by convention (Cohen 1988).
 pub const POWER: f64 = 0.8;
 
-/// Nobody runs more trials than this.
+/// More trials than any campaign runs.
 const MOST_TRIALS: f64 = 1e9;
 
-/// The smallest difference of means that sets of these counts and deviations show with the given power at the
-/// two-sided level `alpha`, in the values' unit.
+/// The smallest difference of means that sets of these counts and deviations show with the given power at the two-sided level
+/// `alpha`, in the values' unit.
 ///
-/// Power is that of the t test: the tail of the non-central t with Welch's degrees of freedom on the side of the
-/// difference (Cohen, "Statistical Power Analysis", 1988; R's `power.t.test` for equal deviations). Exact for normal
-/// values of equal deviation, a good approximation for others. `None` where there is no Welch test.
+/// Power is that of the t test: the tail of the non-central t with Welch's degrees of freedom on the side of the difference
+/// (Cohen, "Statistical Power Analysis", 1988; R's `power.t.test` for equal deviations). Exact for normal values of equal
+/// deviation, a good approximation for others. `None` without a Welch test.
 pub fn smallest_difference(first: &Moments, second: &Moments, alpha: f64, power: f64) -> Option<f64> {
     let spread = StandardError::of(first, second)?;
     let shown = spread.error * shift_for(power, alpha, spread.df);

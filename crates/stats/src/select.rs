@@ -30,8 +30,8 @@ impl Bracket {
         Bracket { below: key(least) - 1, pairs_below: 0, at: key(most), pairs_at: pairs }
     }
 
-    /// The k-th smallest. `count` tells how many pairs are at most a value, and `within` finds all pairs above one value
-    /// and at most another, of which there are then at most `enough`.
+    /// The k-th smallest. `count` gives the number of pairs that are at most a value, and `within` finds all pairs above one
+    /// value and at most another, at most `enough` of them.
     fn select(
         mut self,
         k: u64,
@@ -58,9 +58,9 @@ impl Bracket {
         *found
     }
 
-    /// Where to look next. By turns a little above and a little below where the k-th pair would lie if the pairs were
-    /// spread evenly, so that it gets caught between, and in the middle, lest an uneven spread make it slow. If that
-    /// was not enough, the middle of the representable values, of which there are never more than 64 halves.
+    /// The next value to look at. By turns a little above and a little below the place of the k-th pair if the pairs were spread
+    /// evenly, so that it gets caught between, and in the middle, so that an uneven spread does not make it slow. If that was not
+    /// enough, the middle of the representable values, which can be halved at most 64 times.
     fn probe(&self, k: u64, steps: usize) -> i64 {
         let share = (k - self.pairs_below) as f64 / (self.pairs_at - self.pairs_below) as f64;
         let margin = 0.1 * share.min(1.0 - share);

@@ -6,7 +6,7 @@ use super::rank::{coin_sum_null, doubled_midranks, tie_sizes};
 use super::{select, sorted};
 use serde::Serialize;
 
-/// Up to so many differences the exact distribution is counted out.
+/// Most differences for which the exact distribution is counted out.
 const EXACT: usize = 100;
 
 /// The outcome of a signed-rank test.
@@ -20,7 +20,7 @@ pub struct SignedRank {
     pub p: f64,
     /// Whether p comes from the exact distribution rather than from the normal approximation.
     pub exact: bool,
-    /// The smallest p that so many differences could have; 0 where p is approximate.
+    /// The smallest possible p for this number of differences; 0 if p is approximate.
     pub smallest_p: f64,
 }
 
@@ -56,10 +56,10 @@ fn approximate(w: f64, sizes: Vec<f64>) -> f64 {
     normal_two_sided(off / variance.sqrt())
 }
 
-/// The median of the means of all pairs of differences (each with itself too), with an interval of at least the
-/// confidence: Hodges & Lehmann 1963, Tukey's interval (Lehmann, "Nonparametrics", 1975, 4.4 and 4.5).
+/// The median of the means of all pairs of differences (each with itself too), with an interval of at least the confidence:
+/// Hodges & Lehmann 1963, Tukey's interval (Lehmann, "Nonparametrics", 1975, 4.4 and 4.5).
 ///
-/// Assumes independent differences, symmetric about their median. `None` where there are none or one is infinite.
+/// Assumes independent differences, symmetric about their median. `None` without differences, or with an infinite one.
 pub fn centre(differences: &[f64], confidence: f64) -> Option<Shift> {
     let sorted = sorted(differences.iter().copied());
     let n = sorted.len();

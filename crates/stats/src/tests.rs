@@ -1,4 +1,4 @@
-//! Tests of the statistics: here the order statistics, below what was published and what simulations say.
+//! Tests of the statistics: here the order statistics, in the modules published figures and simulations.
 
 use super::*;
 use proptest::prelude::*;

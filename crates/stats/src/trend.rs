@@ -5,10 +5,10 @@ use super::ln_choose;
 use super::rank::{Discrete, doubled_midranks, mann_whitney_null, tie_sizes};
 use statrs::function::beta::beta_reg;
 
-/// Up to so many values the exact distribution of Kendall's statistic is counted out.
+/// Most values for which the exact distribution of Kendall's statistic is counted out.
 const EXACT_KENDALL: usize = 50;
 
-/// From so many values on the number of runs is taken as normal.
+/// From this number of values on, the number of runs is taken as normal.
 const NORMAL_RUNS: usize = 1000;
 
 /// A monotonic trend.
@@ -122,11 +122,11 @@ pub struct Runs {
     pub p: f64,
 }
 
-/// Wald and Wolfowitz's test for the number of runs above and below `median`, values equal to it left out. `None` where
-/// there are none on one side.
+/// Wald and Wolfowitz's test for the number of runs above and below `median`, values equal to it left out. `None` if one side has
+/// no values.
 ///
-/// Wald & Wolfowitz, "On a test whether two samples are from the same population", Ann. Math. Statist. 11 (1940): the
-/// exact distribution below 1,000 values, normal beyond.
+/// Wald & Wolfowitz, "On a test whether two samples are from the same population", Ann. Math. Statist. 11 (1940): the exact
+/// distribution below 1,000 values, normal beyond.
 pub fn runs(values: &[f64], median: f64) -> Option<Runs> {
     let signs: Vec<bool> = values.iter().filter(|v| **v != median).map(|v| *v > median).collect();
     let above = signs.iter().filter(|s| **s).count();
@@ -150,7 +150,7 @@ pub fn runs(values: &[f64], median: f64) -> Option<Runs> {
 /// How many runs `above` and `below` values make in random order.
 fn runs_null(above: usize, below: usize) -> Discrete {
     let all = ln_choose(above + below, above);
-    // Ways to cut each kind into so many runs.
+    // Ways to cut each kind into this number of runs.
     let ways = |a: usize, b: usize| (ln_choose(above - 1, a - 1) + ln_choose(below - 1, b - 1) - all).exp();
     let most = 2 * above.min(below) + 1;
     Discrete(

@@ -23,9 +23,9 @@ pub struct Welch {
 
 /// Welch's t test and the interval of the difference at a confidence (0.95, say).
 ///
-/// Welch, "The generalization of 'Student's' problem when several different population variances are involved",
-/// Biometrika 34 (1947); degrees of freedom of Satterthwaite (1946). Assumes independent values whose means are near
-/// normal. `None` where a set has fewer than 2 values, neither varies, or the difference exceeds what f64 holds.
+/// Welch, "The generalization of 'Student's' problem when several different population variances are involved", Biometrika 34
+/// (1947); degrees of freedom of Satterthwaite (1946). Assumes independent values whose means are near normal. `None` if a set
+/// has fewer than 2 values, neither varies, or the difference exceeds the range of f64.
 pub fn welch(first: &Moments, second: &Moments, confidence: f64) -> Option<Welch> {
     let spread = StandardError::of(first, second)?;
     let difference = second.mean - first.mean;

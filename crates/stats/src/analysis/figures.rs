@@ -9,7 +9,7 @@ pub fn p_value(p: f64) -> String {
     }
 }
 
-/// A number with so many significant digits, trailing zeros of the fraction left out.
+/// A number with this number of significant digits, trailing zeros of the fraction left out.
 pub fn figure(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");

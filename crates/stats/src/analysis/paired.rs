@@ -1,4 +1,4 @@
-//! Two variants whose trials were interleaved by block: what their ratios say.
+//! Two variants whose trials were interleaved by block: the analysis of their ratios.
 
 use super::verdict::confidence;
 use super::warnings::of_values;
@@ -11,7 +11,7 @@ use serde::Serialize;
 /// A comparison paired by block. All ratios are other over reference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Paired {
-    /// Pairs of which both values are above 0.
+    /// Pairs with both values above 0.
     pub n: usize,
     /// The median of the ratios with its interval by order statistics, which assumes nothing of their distribution.
     pub ratio: Option<Estimate>,
@@ -19,7 +19,7 @@ pub struct Paired {
     pub hodges_lehmann: Option<Shift>,
     /// Wilcoxon's signed-rank test of the logarithms of the ratios.
     pub wilcoxon: Option<SignedRank>,
-    /// What to beware of.
+    /// Limits of the comparison.
     pub warnings: Vec<Warning>,
 }
 

@@ -1,4 +1,4 @@
-//! What so many values could have shown, and how many it would take.
+//! The smallest difference that this number of values could have shown, and the number of values for a smaller one.
 
 use super::{Prepared, Settings, both, finite, level};
 use crate::distribution::t_critical;
@@ -7,7 +7,7 @@ use crate::moments::Moments;
 use crate::power::{self, POWER};
 use serde::Serialize;
 
-/// What a test of two sets like these can show.
+/// The reach of a test of two sets like these.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reach {
     /// The smallest difference that it shows with the given power, in the values' unit.
@@ -46,11 +46,11 @@ pub fn of_means(
 
 /// Of the Mann-Whitney test.
 ///
-/// The width of the shift's interval tells how far its estimate strays (Lehmann 1963: half of it is about that many
-/// standard errors as Student's t has at this confidence); as of a difference of means with such a standard error, the
-/// reach follows. In simulations of normal, lognormal and t-distributed values and of such with outliers, the rank test
-/// showed the differences so found in 65 to 76 of 100 cases at 5 and 8 values in each set, in 77 to 81 at 30 and 100;
-/// Welch's did no better, and what it can show grew tenfold with outliers.
+/// The width of the shift's interval shows how far its estimate strays (Lehmann 1963: half of it is about that many standard
+/// errors as Student's t has at this confidence); as of a difference of means with such a standard error, the reach follows. In
+/// simulations of normal, lognormal and t-distributed values, also with outliers, the rank test showed differences of this size
+/// in 65 to 76 of 100 cases at 5 and 8 values in each set, in 77 to 81 at 30 and 100; Welch's did no better, and its reach grew
+/// tenfold with outliers.
 pub fn of_ranks(
     first: &Prepared,
     other: &Prepared,

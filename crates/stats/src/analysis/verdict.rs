@@ -4,7 +4,7 @@ use super::{Comparison, Settings, figure, level, p_value};
 use crate::effect::Magnitude;
 use crate::hodges_lehmann::Shift;
 
-/// The sentence of a comparison of sets of `n` values, one of so many comparisons.
+/// The sentence of a comparison of sets of `n` values, one of several comparisons.
 pub fn sentence(c: &Comparison, n: (usize, usize), comparisons: usize, settings: &Settings) -> String {
     let (reference, other) = (&c.reference, &c.other);
     let Some(test) = c.mann_whitney else {
@@ -31,7 +31,7 @@ pub fn sentence(c: &Comparison, n: (usize, usize), comparisons: usize, settings:
     format!("No difference shown between {reference} and {other} ({interval}{counted}, {p}){reach}.")
 }
 
-/// Where no outcome of the test could have shown a difference, what there is: it may still be plain to see.
+/// The verdict if no outcome of the test could have shown a difference: the observed difference, which may still be plain to see.
 fn too_few(c: &Comparison, counted: &str, settings: &Settings) -> String {
     let (reference, other) = (&c.reference, &c.other);
     let welch = c.welch.filter(|w| w.p <= settings.alpha()).map_or(String::new(), |w| {
@@ -46,7 +46,7 @@ fn too_few(c: &Comparison, counted: &str, settings: &Settings) -> String {
     format!("{counted} are too few to show a difference between {reference} and {other}{so_far}.")
 }
 
-/// A difference as it is best told: of a ratio or of medians in percent, or else in units.
+/// A difference in its clearest form: of a ratio or of medians in percent, or else in units.
 struct Told {
     /// In percent or units, 0 for no difference.
     difference: Shift,
@@ -74,7 +74,7 @@ impl Told {
     }
 }
 
-/// The difference told as a ratio: `31 % lower than` and `, 95 % interval 28..34 %`.
+/// The difference as a ratio: `31 % lower than` and `, 95 % interval 28..34 %`.
 pub fn ratio_claim(ratio: Shift, settings: &Settings) -> (String, String) {
     told_claim(&Told::of_ratio(ratio), settings)
 }
@@ -117,7 +117,8 @@ fn turned(d: Shift) -> Shift {
     Shift { value: -d.value, low: d.high.map(|v| -v), high: d.low.map(|v| -v), ..d }
 }
 
-/// Decimals that an interval around 0 deserves: by its width, and so many that one that excludes 0 does not read as if it did not.
+/// Decimals that an interval around 0 deserves: by its width, and enough that an interval that excludes 0 does not appear to
+/// include it.
 pub fn places(low: f64, high: f64) -> usize {
     let by_width = match high - low {
         w if w >= 10.0 || w <= 0.0 || !w.is_finite() => 0,

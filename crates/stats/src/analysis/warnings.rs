@@ -1,4 +1,4 @@
-//! What to beware of in sets and comparisons.
+//! Warnings about sets and comparisons.
 
 use super::verdict::confidence;
 use super::{Prepared, Settings, Warning, WarningKind, figure, level, p_value};
@@ -32,7 +32,7 @@ pub fn of_set(set: &Prepared, outliers: &Outliers, settings: &Settings) -> Vec<W
     found.into_iter().flatten().map(|(kind, text)| Warning { kind, text }).collect()
 }
 
-/// Of values that are themselves figures of a comparison: what their shape and order say.
+/// Warnings about the shape and order of values that are themselves figures of a comparison.
 pub fn of_values(set: &Prepared, settings: &Settings) -> Vec<Warning> {
     let outliers = outliers(set.values, &set.sorted);
     let found = [far(&outliers, settings), modes(set), order(set)];
@@ -116,7 +116,7 @@ fn modes(set: &Prepared) -> Found {
     Some((WarningKind::TwoModes, text))
 }
 
-/// The order of the runs: what a drift explains is not reported again as autocorrelation, nor that as runs.
+/// The order of the runs. Only the first of drift, autocorrelation and runs is reported, because each explains the next.
 fn order(set: &Prepared) -> Found {
     drift(set).or_else(|| alike(set)).or_else(|| in_runs(set))
 }

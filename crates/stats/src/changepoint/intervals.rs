@@ -1,7 +1,7 @@
-//! How well levels and their ratios are known: by drawing levels again from what the points are off them.
+//! Intervals of levels and of their ratios: by drawing levels again from the residuals of the points.
 //!
-//! All levels of a series share their noise, so that a level of two points has an interval too. (The interval of order
-//! statistics needs six points.)
+//! All levels of a series share their noise, so that a level of two points has an interval too. (The interval of order statistics
+//! needs six points.)
 
 use super::{Interval, median_sorted};
 use crate::sorted;
@@ -10,7 +10,7 @@ use linerate_wire::SplitMix64;
 /// Draws of each level.
 const DRAWS: usize = 1999;
 
-/// Of longer segments so many points are drawn, and the spread scaled: it goes with the root of their number.
+/// Most points drawn of a segment. For longer ones the spread is scaled: it goes with the root of their number.
 const MOST_POINTS: usize = 200;
 
 /// Deviations of drawn levels, by segment.
@@ -23,7 +23,7 @@ impl Drawn {
     /// Draws each segment's level from all residuals (logarithms).
     pub fn new(residuals: &[f64], bounds: &[(usize, usize)], seed: u64) -> Self {
         let mut random = SplitMix64::new(seed ^ 0x1e7e_15d0);
-        // Levels follow their points, which makes what is left too small: as with the n - 1 of a standard deviation.
+        // Levels follow their points, which makes the residuals too small: as with the n - 1 of a standard deviation.
         let points = residuals.len() as f64;
         let free = (points / (points - bounds.len() as f64).max(1.0)).sqrt();
         let mut segment = |(start, end): &(usize, usize)| {

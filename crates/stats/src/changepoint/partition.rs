@@ -7,11 +7,11 @@ const BOUND: f64 = 3.0;
 /// side whose level is nearer.
 const REST: f64 = 0.2;
 
-/// A new level at either end of the series must be seen on so many points: two outliers that happen to come last are not
-/// rare enough, since only one cut sets them apart.
+/// Fewest points of a new level at either end of the series: two outliers that happen to come last are not rare enough, since
+/// only one cut sets them apart.
 const AT_ENDS: usize = 3;
 
-/// Within the series, where it takes two cuts.
+/// Fewest points of a level within the series, which takes two cuts.
 const SHORTEST: usize = 2;
 
 /// Levels that are tried, at most; they are taken from the values.
@@ -21,13 +21,13 @@ const MOST_LEVELS: usize = 256;
 /// where it matters.
 const LEVEL_STEP: f64 = 0.125;
 
-/// Penalties below this are of no interest: ever so many random orders would be cut.
+/// Penalties below this do not matter: too many random orders would be cut.
 const LEAST_PENALTY: f64 = 1.5;
 
-/// What the gain of a segmentation is divided by.
+/// The divisor of a segmentation's gain.
 ///
-/// A level of a few points needs two cuts within the series but only one at its end, where in random orders such levels are
-/// found as easily: by cuts alone the ends would decide what counts as rare, and hide what is clear elsewhere.
+/// A level of a few points needs two cuts within the series but only one at its end, where random orders have such levels as
+/// often: with a count of cuts alone, the ends would decide what is rare, and hide clear changes elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
     /// Its cuts: is there one more?
@@ -147,8 +147,8 @@ impl Partitioner {
         (best.0, cuts)
     }
 
-    /// The largest penalty at which the series is still cut: the most that cuts save, divided by their number or that of
-    /// the levels. It is not told apart below [`LEAST_PENALTY`].
+    /// The largest penalty at which the series is still cut: the most that cuts save, divided by their number or that of the
+    /// levels. Smaller ones than [`LEAST_PENALTY`] are returned as that.
     ///
     /// Dinkelbach, "On nonlinear fractional programming", Management Science 13 (1967): each answer is the next penalty.
     pub fn critical_penalty(&mut self, counting: Counting) -> f64 {
@@ -169,7 +169,7 @@ impl Partitioner {
         }
     }
 
-    /// What each of these cuts saves, the others being kept.
+    /// Saving of each of these cuts, with the others in place.
     pub fn gains(&self, starts: &[usize]) -> Vec<f64> {
         let n = self.rows.len();
         let end = |i: usize| starts.get(i).copied().unwrap_or(n);

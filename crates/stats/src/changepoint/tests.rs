@@ -1,4 +1,4 @@
-//! Simulated series: false alarms, what is found, and where.
+//! Simulated series: false alarms, changes found, and their places.
 
 use super::*;
 use crate::tests::{normal, uniform};
@@ -199,7 +199,7 @@ fn few_points_equal_points_and_none() {
     assert_eq!((changes(&flat(1), 1).segments.len(), changes(&flat(1), 1).p), (1, None));
     assert_eq!(changes(&flat(FEWEST - 1), 1).p, None);
     assert_eq!(places(&changes(&flat(30), 1)), [0; 0]);
-    // A line rate that sinks by less than anybody cares for.
+    // A line rate that sinks by a negligible share.
     let slightly = points((0..30).map(|i| if i < 15 { 1_488_095.0 } else { 1_488_000.0 }));
     assert_eq!(places(&changes(&slightly, 1)), [0; 0]);
     let clearly = points((0..30).map(|i| if i < 15 { 1_488_095.0 } else { 1_450_000.0 }));

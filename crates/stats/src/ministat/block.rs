@@ -1,4 +1,4 @@
-//! What ministat prints: names, plot, rows of figures and differences.
+//! ministat's output: names, plot, rows of figures and differences.
 
 use super::format::format_g;
 use super::plot::{DEFAULT_WIDTH, write_plot};
@@ -11,7 +11,7 @@ pub(super) const SYMBOLS: [char; 7] = ['x', '+', '*', '%', '#', '@', 'O'];
 /// How many sets have a symbol; ministat takes no more.
 pub const MAX_SETS: usize = SYMBOLS.len();
 
-/// What to print.
+/// Options of the output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// The arithmetic.
@@ -31,7 +31,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// What ministat prints without options when it writes to no terminal.
+    /// ministat's output without options, not on a terminal.
     fn default() -> Self {
         Options {
             era: Era::default(),
@@ -107,8 +107,8 @@ fn write_difference(out: &mut impl Write, found: &Difference, confidence: Confid
     writeln!(out, "\t(Student's t, pooled s = {})", g(found.pooled))
 }
 
-/// A figure as it is printed. What is no number comes from a root of less than zero or from 0/0, and has its sign set there on
-/// the machines that ministat's output is known from; Rust leaves the sign open.
+/// A figure as ministat prints it. NaN comes from a root of a negative number or from 0/0, and has its sign set there on the
+/// machines that ministat's output is known from; Rust leaves the sign open.
 fn printed(figure: f64, significant: usize) -> String {
     if figure.is_nan() { "-nan".into() } else { format_g(figure, significant) }
 }
@@ -122,7 +122,7 @@ mod tests {
         points.iter().zip(names).map(|(points, name)| Dataset::new(name, points.to_vec())).collect()
     }
 
-    /// The example of ministat's manual page, with the figures as they are printed since.
+    /// The example of ministat's manual page, with the figures of later versions.
     #[test]
     fn the_example_of_the_manual_page() {
         let sets =

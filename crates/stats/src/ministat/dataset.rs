@@ -1,4 +1,4 @@
-//! A set of points and what ministat says of it.
+//! A set of points and ministat's figures for it.
 
 use super::Era;
 use crate::select::{key, value};
@@ -92,7 +92,7 @@ impl Dataset {
     }
 }
 
-/// Sorts as ministat does. Zeros of both signs are equal there and keep their order, which shows in what is printed.
+/// Sorts as ministat does. Zeros of both signs are equal there and keep their order, which shows in the output.
 fn sorted(mut points: Vec<f64>) -> Vec<f64> {
     if points.is_sorted() {
         return points;

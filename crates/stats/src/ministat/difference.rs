@@ -20,7 +20,7 @@ pub struct Difference {
     pub pooled: f64,
 }
 
-/// Holds a set against the reference. Both should have at least 2 points.
+/// Compares a set with the reference. Both should have at least 2 points.
 pub fn difference(reference: &Summary, other: &Summary, confidence: Confidence, era: Era) -> Difference {
     let (n1, n2) = (reference.n as f64, other.n as f64);
     let freedom = reference.n + other.n - 2.min(reference.n + other.n);

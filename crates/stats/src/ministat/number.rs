@@ -14,8 +14,8 @@ const POWERS: [f64; 23] = [
 /// Whole numbers up to this are exact.
 const MAX_EXACT: u64 = 1 << 53;
 
-/// A plain decimal number (`-12.5`) at the beginning of `bytes`, with what follows; `None` if there is none. A whole number of
-/// up to 53 bits divided by an exact power of ten is rounded once, and thus the nearest: W. D. Clinger, "How to Read Floating
+/// A plain decimal number (`-12.5`) at the beginning of `bytes`, and the bytes behind it; `None` for other bytes. A whole number
+/// of up to 53 bits divided by an exact power of ten is rounded once, and thus the nearest: W. D. Clinger, "How to Read Floating
 /// Point Numbers Accurately", PLDI 1990.
 pub(super) fn plain_decimal(bytes: &[u8]) -> Option<(f64, &[u8])> {
     let (negative, unsigned) = match bytes {
@@ -42,8 +42,8 @@ pub(super) fn plain_decimal(bytes: &[u8]) -> Option<(f64, &[u8])> {
     Some((if negative { -value } else { value }, rest))
 }
 
-/// Appends the digits at the beginning of `bytes` to a number, modulo 2^64; returns what follows them. Joining eight at a time
-/// in a register was measured to be no quicker.
+/// Appends the digits at the beginning of `bytes` to a number, modulo 2^64; returns the bytes behind them. Joining eight at a
+/// time in a register was measured to be no quicker.
 fn digits(mut number: u64, mut bytes: &[u8]) -> (u64, &[u8]) {
     while let [digit @ b'0'..=b'9', rest @ ..] = bytes {
         number = number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
@@ -93,7 +93,7 @@ fn hexadecimal(text: &str) -> Option<f64> {
         if bits >> 60 == 0 {
             bits = bits << 4 | digit;
         } else {
-            // What does not fit only decides how halves are rounded.
+            // Digits that do not fit only decide how halves are rounded.
             bits |= u64::from(digit != 0);
             exponent += 4;
         }
@@ -132,7 +132,7 @@ fn scaled(bits: u64, exponent: i64) -> f64 {
     };
     match lowest {
         972.. => f64::INFINITY,
-        // Both factors and the product are exact: `whole` has at most 54 bits, of which the lowest is then 0.
+        // Both factors and the product are exact: `whole` has at most 54 bits, and with 54 the lowest is 0.
         -1022.. => whole as f64 * f64::powi(2.0, lowest as i32),
         _ => whole as f64 * f64::MIN_POSITIVE * f64::powi(2.0, (lowest + 1022) as i32),
     }

@@ -83,7 +83,7 @@ pub(super) fn write_plot(
 
 fn write_stacks(out: &mut impl Write, sets: &[Dataset], scale: &Scale) -> Result {
     let mut stacks: Vec<Stacks> = sets.iter().map(|set| Stacks::new(set.sorted(), scale)).collect();
-    // Each set that ministat draws sets the height of the plot anew: what stood higher before is lost, also if a later set
+    // Each set that ministat draws sets the height of the plot anew: higher points of earlier sets are lost, even if a later set
     // is high again.
     let mut seen = usize::MAX;
     for stack in stacks.iter_mut().rev() {

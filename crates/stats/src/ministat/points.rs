@@ -2,7 +2,7 @@
 
 use super::number::{number, plain_decimal};
 
-/// Longest line that is read, in bytes: whatever has longer ones is no table of figures.
+/// Longest line that is read, in bytes: a file with longer ones is no table of figures.
 pub const MAX_LINE: usize = 1 << 20;
 
 /// Where in a line the points are.
@@ -58,7 +58,7 @@ impl Default for Columns {
 pub struct PointsError {
     /// The line, counted from 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// The fault of the line.
     pub problem: String,
 }
 
@@ -122,7 +122,7 @@ impl PointReader {
         Ok(self.points)
     }
 
-    /// Reads lines of a plain decimal number and nothing else; returns what stands behind the last of them.
+    /// Reads lines of a plain decimal number and nothing else; returns the bytes behind the last of them.
     fn plain_lines<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
         while let Some((point, rest)) = plain_decimal(bytes) {
             let ([b'\n', rest @ ..] | [b'\r', b'\n', rest @ ..]) = rest else { break };
@@ -218,7 +218,7 @@ mod tests {
             prop_assert_eq!(read_in_pieces(&Columns::default(), &bytes, piece), whole);
         }
 
-        /// Neither pieces nor the fast way through plain lines change what is read.
+        /// Neither pieces nor the fast way through plain lines change the points read.
         #[test]
         fn pieces_do_not_matter(
             words in proptest::collection::vec("([0-9]{1,20}|-?[0-9]{0,9}[.]?[0-9]{0,3}|[0-9]e[0-9]|#|x|)[ \t\r]?(\n|\n| )", 0..40),

@@ -7,7 +7,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Confidence(usize);
 
-/// The levels in percent, and as they are printed.
+/// The levels in percent, and in print.
 const LEVELS: [(f64, &str); 6] =
     [(80.0, "80"), (90.0, "90"), (95.0, "95"), (98.0, "98"), (99.0, "99"), (99.5, "99.5")];
 
@@ -17,8 +17,8 @@ impl Confidence {
         LEVELS[self.0].0
     }
 
-    /// The quantile for some degrees of freedom, to three decimals: as ministat prints them (its errors divided by what they are
-    /// multiples of). At 99.5 % it is that of a two-sided level of 99.8 %, and not in all rows exactly: published blocks rest on it.
+    /// The quantile for some degrees of freedom, to three decimals: as ministat's output has it (its errors, divided by their
+    /// factors). At 99.5 % it is that of a two-sided level of 99.8 %, and not in all rows exactly: published blocks rest on it.
     pub(super) fn t(self, freedom: usize) -> f64 {
         const LAST: usize = LEVELS.len() - 1;
         let thousandths = match (freedom, self.0) {

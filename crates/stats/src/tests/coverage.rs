@@ -1,4 +1,4 @@
-//! Intervals cover what they say, in simulations.
+//! Intervals have their nominal coverage, in simulations.
 
 use super::*;
 use crate::bootstrap::median_bca;

@@ -243,11 +243,11 @@ fn pairs_see_through_what_both_share() {
     let centre = found.hodges_lehmann.unwrap();
     assert!((centre.value - 0.9).abs() < 0.01 && centre.low.unwrap() < 0.9 && centre.high.unwrap() > 0.9);
     assert!(found.wilcoxon.unwrap().p < 0.001);
-    // A ratio that drifts is told.
+    // A ratio that drifts causes a warning.
     let drifting: Vec<(f64, f64)> = (0..16).map(|i| (1.0 + 0.01 * f64::from(i), 1.0)).collect();
     let found = paired(&drifting, &settings);
     assert!(found.warnings.iter().any(|w| w.kind == WarningKind::Drift), "{found:?}");
-    // What has no ratio is left out, and said to be.
+    // Pairs without a ratio are left out, with a warning.
     let found = paired(&[(1.0, 0.0), (f64::INFINITY, 1.0), (2.0, 1.0)], &settings);
     assert_eq!((found.n, found.warnings[0].kind), (1, WarningKind::NotFinite));
 }

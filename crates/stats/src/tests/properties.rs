@@ -1,4 +1,4 @@
-//! What must hold for any data: invariances, and hostile values.
+//! Properties that hold for any data: invariances, and hostile values.
 
 use super::*;
 use crate::analysis::{Comparison, Settings, Words, analyse, paired};
@@ -11,7 +11,7 @@ fn values() -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(value, 2..25)
 }
 
-/// Values that no one would expect, NaN excepted.
+/// Unusual values, NaN excepted.
 fn hostile() -> impl Strategy<Value = Vec<f64>> {
     let special = prop::sample::select(vec![
         0.0,
