@@ -1,13 +1,13 @@
-//! Which sequence numbers of a stream arrived: new, twice, out of order or too late to tell.
+//! Classifies sequence numbers of a stream: new, duplicate, out of order or too late to decide.
 
-/// Sequences that the window holds. Words of 32 are reused whole, so a sequence is sure to be told from a
-/// duplicate if it is at most `WINDOW - 32` below the highest seen.
+/// Sequences that the window holds. Words of 32 are reused whole, so a sequence is certainly distinguished from a duplicate if it
+/// is at most `WINDOW - 32` below the highest seen.
 pub const WINDOW: u64 = WORDS * BITS;
 
 const WORDS: u64 = 8192;
 const BITS: u64 = 32;
 
-/// What a sequence number turned out to be.
+/// Classification of a sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Observed {
     /// Above all before it.
@@ -16,7 +16,7 @@ pub enum Observed {
     Reordered,
     /// Seen before.
     Duplicate,
-    /// So far below the highest that its bit is gone: new or duplicate, nobody knows.
+    /// Too far below the highest to have a bit in the window: new or duplicate, which is unknown.
     TooLate,
 }
 

@@ -1,4 +1,4 @@
-//! The answer to a test frame: what the host that it was sent to would send back.
+//! The answer to a test frame, as its destination host would send it.
 
 use crate::checksum::update;
 use crate::headers::{EtherType, TCP_ACK, TCP_SYN, echo, put_word, word};

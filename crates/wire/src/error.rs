@@ -1,6 +1,6 @@
-//! The one error of this crate: nobody asks which it is, everybody prints it.
+//! The one error of this crate. Callers print it and do not distinguish its causes.
 
-/// What is wrong with a text, a frame, a load or a capture, and what to do about it.
+/// The fault of a text, a frame, a load or a capture, and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct WireError(String);

@@ -217,7 +217,7 @@ impl FlowSpace {
     /// Reads two ranges, in pkt-gen's grammar and some more; see [`EndpointRange`]'s `FromStr`.
     ///
     /// # Errors
-    /// As [`new`](Self::new), and what is wrong with the text.
+    /// As [`new`](Self::new), and faults of the text.
     pub fn parse(src: &str, dst: &str) -> Result<Self, WireError> {
         Self::new(src.parse()?, dst.parse()?)
     }

@@ -19,9 +19,8 @@ use std::str::FromStr;
 /// | `198.18.10.1-20` | to 198.18.10.20; ports as above, but `A:p-20` is read as `A:p-q` | |
 /// | `198.18.65.0/24`, also with `:p` or `:p-q` | hosts: no network and broadcast address up to /30, no ::0 up to /126 | as above |
 ///
-/// Three of them differ from what pkt-gen's parser does, though not from its manual: `A-B:p` has the one port
-/// p there, here as well, but pkt-gen counts from its default port to p; `A-B:p-q` loses q in pkt-gen; and
-/// `A:p-q` takes q for an address.
+/// Three of them follow pkt-gen's manual, and differ from its parser: for `A-B:p` the manual has the one port p, but the parser
+/// counts from its default port to p; for `A-B:p-q` the parser loses q; and in `A:p-q` it takes q for an address.
 impl FromStr for EndpointRange {
     type Err = WireError;
 

@@ -1,4 +1,4 @@
-//! What test frames look like: their kind, their lengths and limits.
+//! The form of test frames: their kind, their lengths and limits.
 
 use crate::headers::{EtherType, protocol};
 use crate::signature::SIGNATURE_LEN;
@@ -64,7 +64,7 @@ impl FromStr for Family {
     }
 }
 
-/// What test frames carry above IP.
+/// The protocol of test frames above IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Transport {
     /// UDP datagrams.
@@ -146,7 +146,7 @@ pub struct FrameSpec {
     /// IP version.
     #[serde(with = "crate::text")]
     pub family: Family,
-    /// What is above IP.
+    /// Protocol above IP.
     #[serde(with = "crate::text")]
     pub transport: Transport,
     /// TTL or hop limit; 1 does not survive a router.

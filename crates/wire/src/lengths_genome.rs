@@ -105,7 +105,7 @@ fn expand(text: &str, letters: &str, table: &Table) -> Result<Vec<u16>, WireErro
     Ok(pattern)
 }
 
-/// `count(letters)` and what is behind it.
+/// `count(letters)`, and the text behind it.
 fn read_run<'a>(text: &str, rest: &'a str) -> Result<(usize, &'a str, &'a str), WireError> {
     let error =
         || malformed(text, "write a run as COUNT(letters), such as 20(abcd), with a count from 1 to 4096");

@@ -1,19 +1,19 @@
 //! Frames, headers, checksums, flow spaces, frame-length mixes and capture files, for a forwarding benchmark.
 //!
-//! Everything here is a function of its arguments: no sockets, files, clocks, environment or unseeded
-//! randomness, and no `unsafe`. The parts, in the order in which they build on each other:
+//! Everything here is a function of its arguments: no sockets, files, clocks, environment or unseeded randomness, and no
+//! `unsafe`. The parts, in the order in which they build on each other:
 //!
 //! - [`checksum`], [`mac`], and [`headers`]: the numbers that stand in headers, and the headers of test frames.
-//! - [`flow`]: which addresses and ports are sent; [`order`]: in what order; [`lengths`]: how long the frames are.
+//! - [`flow`]: addresses and ports of the frames; [`order`]: the order of flows; [`lengths`]: lengths of the frames.
 //! - [`Traffic`] and [`Load`]: all of this together, with its rate and its end; [`text`]: these values in JSON.
-//! - [`signature`]: what marks a test frame; [`frame`]: writes test frames; [`mod@recognise`]: tells them from others.
+//! - [`signature`]: the mark of a test frame; [`frame`]: writes test frames; [`mod@recognise`]: distinguishes them from others.
 //! - [`account`]: reordering and duplicates from sequence numbers; [`mod@pcap`]: capture files.
 //!
-//! Frame lengths count the Ethernet frame check sequence (FCS), as RFC 2544 does, wherever a name ends in
-//! `len_fcs`. Buffers never hold it: network hardware appends it.
+//! Frame lengths count the Ethernet frame check sequence (FCS), as RFC 2544 does, wherever a name ends in `len_fcs`. Buffers
+//! never hold it: network hardware appends it.
 //!
-//! Whatever the bytes or the text, nothing that parses here panics. Writers panic only where they say so: if the buffer
-//! given is too short.
+//! Whatever the bytes or the text, nothing that parses here panics. Writers panic only where they say so: if the buffer given is
+//! too short.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

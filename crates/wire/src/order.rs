@@ -1,8 +1,8 @@
-//! In what order flows are sent: one after the other, at random, or some much more often than others (Zipf).
+//! The order of flows: one after the other, at random, or some much more often than others (Zipf).
 //!
-//! The sampling rule is the same wherever frames are made, in user space and in eBPF: with `r` the next
-//! number of [`SplitMix64`] and `n` the number of flows, `i = ((r >> 32) * n) >> 32`; for Zipf, if the low 32
-//! bits of `r` are not below `threshold[i]`, then `i = alias[i]`.
+//! The sampling rule is the same wherever frames are made, in user space and in eBPF: with `r` the next number of [`SplitMix64`]
+//! and `n` the number of flows, `i = ((r >> 32) * n) >> 32`; for Zipf, if the low 32 bits of `r` are not below `threshold[i]`,
+//! then `i = alias[i]`.
 
 use crate::WireError;
 use std::fmt;
@@ -23,7 +23,7 @@ pub enum FlowOrder {
     },
     /// Flow `i` with a probability proportional to `(i + 1)^-exponent`, independent.
     Zipf {
-        /// 0 is uniform; about 1 is what traffic looks like.
+        /// 0 is uniform; about 1 resembles real traffic.
         exponent: f64,
         /// Start of the random numbers.
         seed: u64,
@@ -154,7 +154,7 @@ impl AliasTable {
         Self::new((1..=n.max(1)).map(|rank| f64::from(rank).powf(-exponent)).collect())
     }
 
-    /// A table for weights, of which at least one is positive and none is negative; otherwise it is uniform.
+    /// A table for weights: at least one positive, and no negative ones; otherwise it is uniform.
     pub fn new(mut weights: Vec<f64>) -> Self {
         let scale = weights.len() as f64 / weights.iter().sum::<f64>();
         weights.iter_mut().for_each(|weight| *weight *= scale);
@@ -162,8 +162,7 @@ impl AliasTable {
         let mut entries: Vec<AliasEntry> = (0..weights.len()).map(full).collect();
         let (mut small, mut large): (Vec<usize>, Vec<usize>) =
             (0..weights.len()).partition(|&i| weights[i] < 1.0);
-        // What a small column lacks of 1 is filled from a large one. Columns left over are full, up to
-        // rounding.
+        // A small column is filled up to 1 from a large one. Columns left over are full, up to rounding.
         while let (Some(&from), Some(to)) = (large.last(), small.pop()) {
             let threshold = (weights[to] * 4_294_967_296.0) as u32;
             entries[to] = AliasEntry { threshold, alias: from as u32 };

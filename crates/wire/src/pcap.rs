@@ -39,9 +39,9 @@ pub struct Record {
     pub ts_ns: u64,
     /// Length of the frame on the wire in bytes; `data` may be less.
     pub orig_len: u32,
-    /// What was captured of it. Without FCS, as a rule.
+    /// Its captured part. Without FCS, as a rule.
     pub data: Vec<u8>,
-    /// What `data` starts with, as a LINKTYPE number; [`LINKTYPE_ETHERNET`] mostly.
+    /// Type of the first header in `data`, as a LINKTYPE number; [`LINKTYPE_ETHERNET`] mostly.
     pub link_type: u32,
 }
 
@@ -59,7 +59,7 @@ enum Format {
     Blocks(Blocks),
 }
 
-/// What the header of a classic file says.
+/// Values of a classic file's header.
 #[derive(Debug, Clone, Copy)]
 struct Classic {
     big_endian: bool,
@@ -68,8 +68,7 @@ struct Classic {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the file header; which format it is, is told by the first bytes. Unbuffered: wrap files in
-    /// `BufReader`.
+    /// Reads the file header; the first bytes decide the format. Unbuffered: wrap files in `BufReader`.
     ///
     /// # Errors
     /// It is no capture, or cut short within the header.
@@ -118,7 +117,7 @@ fn classic<R: Read>(input: &mut Input<R>, big_endian: bool, ns_per_tick: u64) ->
     if version != 2 {
         return Err(malformed(4, "the major version", version));
     }
-    // The high bits of the link type's field tell of an FCS.
+    // The high bits of the link type's field show an FCS.
     let link_type = number32(big_endian, &header[16..]) & 0xffff;
     Ok(Classic { big_endian, ns_per_tick, link_type })
 }
@@ -173,7 +172,7 @@ impl<R: Read> Input<R> {
         Ok(bytes)
     }
 
-    /// `len` bytes; memory grows with what is really there.
+    /// `len` bytes; memory grows with the bytes that really exist.
     pub fn bytes(&mut self, len: u32, what: &'static str) -> Result<Vec<u8>, WireError> {
         let mut data = Vec::new();
         let result = self.read.by_ref().take(len.into()).read_to_end(&mut data);
@@ -244,7 +243,7 @@ impl<W: Write> Writer<W> {
         self.put(frame)
     }
 
-    /// Flushes, and gives back what was written to.
+    /// Flushes, and returns the underlying writer.
     ///
     /// # Errors
     /// The write fails.

@@ -20,7 +20,7 @@ const MAX_INTERFACES: usize = 65_536;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
 
-/// The state of reading: what the current section and its interfaces say.
+/// The state of reading: values of the current section and its interfaces.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     big_endian: bool,
@@ -35,7 +35,7 @@ struct Interface {
     offset_s: i64,
 }
 
-/// What one tick of a time stamp is: 10^-n or 2^-n seconds.
+/// Length of a time stamp's tick: 10^-n or 2^-n seconds.
 #[derive(Debug, Clone, Copy)]
 enum Resolution {
     Decimal(u8),
@@ -48,7 +48,7 @@ impl Resolution {
         match self {
             Resolution::Decimal(n @ 0..=9) => ticks * 10i128.pow(9 - u32::from(n)),
             Resolution::Decimal(n) => 10i128.checked_pow(u32::from(n) - 9).map_or(0, |d| ticks / d),
-            // 2^64 x 10^9 fits into 94 bits; what is shifted out is below 1 ns.
+            // 2^64 x 10^9 fits into 94 bits; the bits shifted out are below 1 ns.
             Resolution::Binary(n) => (ticks * 1_000_000_000).checked_shr(n.into()).unwrap_or(0),
         }
     }
@@ -148,13 +148,13 @@ impl Blocks {
         Ok(())
     }
 
-    /// The body of a block of which the type has been read.
+    /// The body of a block whose type has been read.
     fn body<R: Read>(&self, input: &mut Input<R>, offset: u64) -> Result<Body, WireError> {
         let len: [u8; 4] = input.array("a block")?;
         self.rest(input, offset, number32(self.big_endian, &len), 8)
     }
 
-    /// What follows `read` bytes of a block of `len`, up to and with the repeated length at its end.
+    /// The rest of a block of `len` bytes behind its first `read` bytes, up to and with the repeated length at its end.
     fn rest<R: Read>(
         &self,
         input: &mut Input<R>,

@@ -1,19 +1,19 @@
-//! Tells test frames from all others that arrive at a receiver.
+//! Distinguishes test frames from all others that arrive at a receiver.
 
 use crate::headers::{self, EtherType, protocol};
 use crate::{Flow, Signature, Transport};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recognised {
     /// A test frame.
     Test {
-        /// What it says about itself.
+        /// Its signature.
         signature: Signature,
         /// Its addresses and ports; of ICMP echo, identifier and sequence number.
         flow: Flow,
-        /// What it carries above IP.
+        /// Its protocol above IP.
         transport: Transport,
         /// The identifier of the outermost VLAN tag.
         vlan: Option<u16>,
@@ -22,7 +22,7 @@ pub enum Recognised {
     Foreign(ForeignKind),
 }
 
-/// What a frame is that is not a test frame.
+/// The kind of a frame that is not a test frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ForeignKind {
     /// ARP.
@@ -66,7 +66,7 @@ pub fn recognise(frame: &[u8]) -> Recognised {
 
 type Split<'a> = (EtherType, Option<u16>, &'a [u8]);
 
-/// What the transport header and the payload of a test frame say.
+/// Values of a test frame's transport header and payload.
 struct Test {
     signature: Signature,
     src_port: u16,

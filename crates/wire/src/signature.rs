@@ -1,4 +1,4 @@
-//! The 18 bytes that mark a test frame and tell which one it is.
+//! The 18 bytes that mark and identify a test frame.
 //!
 //! They stand at the first byte of the UDP, TCP or ICMP payload, all fields big-endian:
 //!
@@ -9,9 +9,8 @@
 //! | 6-11 | sequence number in the stream |
 //! | 12-17 | time of sending |
 //!
-//! Why 18: an IPv4/UDP frame of 64 bytes with FCS, the smallest there is, has 64 - 14 - 20 - 8 - 4 = 18 bytes
-//! of payload. Headers have even lengths, so the 16-bit words of the fields are words of the transport
-//! checksum as well.
+//! Why 18: an IPv4/UDP frame of 64 bytes with FCS, the smallest possible, has 64 - 14 - 20 - 8 - 4 = 18 bytes of payload. Headers
+//! have even lengths, so the 16-bit words of the fields are words of the transport checksum as well.
 
 /// Length of a signature in bytes.
 pub const SIGNATURE_LEN: usize = 18;
@@ -22,7 +21,7 @@ pub const MAGIC: [u8; 4] = *b"LNR1";
 /// The largest value of the 48-bit fields.
 pub const MAX_48: u64 = (1 << 48) - 1;
 
-/// What a test frame says about itself.
+/// The signature in the payload of a test frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Signature {
     /// Who sent it: sequence numbers count within a stream.

@@ -1,4 +1,4 @@
-//! Writes test frames fast: a template is copied, and only what differs between frames is written and summed.
+//! Writes test frames fast: copies a template, then writes and sums only the parts that differ between frames.
 
 use crate::checksum::{add, finish, partial, pseudo_v4, pseudo_v6, shorten};
 use crate::frame::{FCS_LEN, Family, FrameSpec, MAX_LEN_FCS, Transport};
@@ -70,7 +70,7 @@ impl FrameTemplate {
         Ok(FrameTemplate { spec: *spec, bytes, sums, offsets })
     }
 
-    /// What the frames look like.
+    /// Specification of the frames.
     pub fn spec(&self) -> &FrameSpec {
         &self.spec
     }
@@ -99,10 +99,10 @@ impl FrameTemplate {
 
     /// Writes a complete frame without FCS at the start of `buf`; returns its length, [`len`](Self::len).
     ///
-    /// DF is set and the identification 0 (IPv4), TTL is as specified, the length fields fill the frame, and
-    /// all checksums are right. Behind the signature, or behind the headers if there is none, the payload
-    /// counts 0, 1, ... 255, 0, ... (neither all zeros nor all ones, and counting as in RFC 2544 C.2.6.4). A signed
-    /// template without a signature writes the default one; an unsigned template ignores it.
+    /// DF is set and the identification 0 (IPv4), TTL is as specified, the length fields fill the frame, and all checksums are
+    /// right. Behind the signature, or behind the headers without one, the payload counts 0, 1, ... 255, 0, ... (neither all
+    /// zeros nor all ones, and counting as in RFC 2544 C.2.6.4). A signed template without a signature writes the default one; an
+    /// unsigned template ignores it.
     ///
     /// # Panics
     /// If `buf` is shorter than the frame, or the flow's family is not the template's.

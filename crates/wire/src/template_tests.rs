@@ -128,7 +128,7 @@ proptest! {
         prop_assert_eq!(recognise(&frame[..len]) == want, spec.signed);
     }
 
-    /// What an eBPF program does: start from the base sums and add.
+    /// The steps of an eBPF program: start from the base sums and add.
     #[test]
     fn base_sums_complete_a_frame(spec in any_spec(), extra in 0u16..90, addresses: (u128, u128), ports: (u16, u16), signature in any_signature()) {
         let spec = FrameSpec { l4_checksum: true, ..spec };

@@ -5,7 +5,7 @@ use crate::{FlowOrder, FlowSpace, FrameMix, FrameSpec, FrameTemplate, MacAddr, W
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Streams that a receiver tells apart: the low byte of the stream id.
+/// Streams that a receiver distinguishes: the low byte of the stream id.
 pub const STREAMS: usize = 256;
 /// Most frames handed over at once: the kernel takes no more live frames (TEST_XDP_MAX_BATCH in net/bpf/test_run.c).
 pub const LARGEST_BATCH: u32 = 256;
@@ -25,7 +25,7 @@ pub struct Traffic {
     /// The order of the flows.
     #[serde(with = "crate::text")]
     pub order: FlowOrder,
-    /// High byte of the stream ids: tells this campaign's frames from others'.
+    /// High byte of the stream ids: distinguishes this campaign's frames from others'.
     pub campaign: u8,
     /// Low byte of the first thread's stream id; the next threads follow.
     pub first_stream: u8,
@@ -141,7 +141,7 @@ impl Filter {
     }
 
     /// # Errors
-    /// A number of streams that no receiver tells apart.
+    /// A number of streams that no receiver distinguishes.
     pub fn check(&self) -> Result<(), WireError> {
         match self.streams {
             streams if (1..=STREAMS).contains(&usize::from(streams)) => Ok(()),
