@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static STDOUT_WRITABLE: AtomicBool = AtomicBool::new(true);
 
-/// Runs before Rust's runtime, which opens /dev/null where a standard descriptor is closed: after that, nobody can tell.
+/// Runs before Rust's runtime, which opens /dev/null for a closed standard descriptor: later, the two cases look alike.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
@@ -24,8 +24,8 @@ pub fn stdout_was_writable() -> bool {
     STDOUT_WRITABLE.load(Ordering::Relaxed)
 }
 
-/// Opens what is called `name` in `folder`: a link is not followed, a FIFO is not waited for, and the descriptor is not handed on to
-/// programs. An error is the reason why it is not read.
+/// Opens the file `name` in `folder`: does not follow a link, does not wait for a FIFO, and does not pass the descriptor on to
+/// programs. The error is the reason why the file is not read.
 pub(crate) fn open_in(folder: &File, name: &OsStr) -> Result<(File, Metadata), String> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = || {

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where a shell hands over what it has opened itself: `/dev/stdin`, and `<(...)`.
+/// Paths under which a shell passes files that it has opened itself: `/dev/stdin`, and `<(...)`.
 const HANDED_OVER: [&str; 3] = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
 
 /// Opens a regular file. A FIFO or a terminal would be waited for, without end.
@@ -43,11 +43,11 @@ pub(crate) fn is_plain(path: &str) -> bool {
 /// No record or journal is nearly this long.
 const LONGEST: usize = 1 << 20;
 
-/// Files with what was made of the text of each, or why it cannot be understood.
+/// Files with the parsed text of each, or the reason why it cannot be parsed.
 pub(crate) type Documents<T> = Vec<(PathBuf, Result<T, String>)>;
 
-/// The files of a folder with this extension, by path: what `parse` makes of the text of each, or why it cannot be understood. A
-/// folder that is missing has none, and files that go meanwhile are left out.
+/// The files of a folder with this extension, by path: the result of `parse` for each text, or the reason why it cannot be
+/// parsed. A missing folder has no files, and files that are deleted meanwhile are left out.
 pub(crate) fn documents<T>(
     folder: &Path,
     extension: &str,

@@ -1,7 +1,7 @@
 //! Reads folders of small files as configuration sets are: whole, within bounds, and never through a link.
 //!
-//! Each folder and file is opened by its name in the folder above, which is open already, so that nobody can put a link in
-//! between: everything that is read is below the folder that was named. Files that are not read are listed with the reason.
+//! Each folder and file is opened by its name in the folder above, which is already open, so that no link can be inserted on the
+//! way: everything that is read is below the named folder. Files that are not read are listed with the reason.
 
 use crate::descriptors::{NOT_REGULAR, cannot_read, open_in};
 use linerate_import::benchlab::{File as SmallFile, Folder, MOST_BYTES};
@@ -70,7 +70,7 @@ impl Reader {
         }
     }
 
-    /// Reads a file, or what is below a folder. An error is the reason why not.
+    /// Reads a file, or all files below a folder. The error is the reason why it is not read.
     fn entry(&mut self, folder: &File, name: &OsString, path: &str, depth: usize) -> Result<(), String> {
         let (opened, metadata) = open_in(folder, name)?;
         if metadata.is_dir() {

@@ -1,7 +1,7 @@
-//! Reads a tree laid out as the public archive is: any part of it, as it lies on the disk.
+//! Reads a tree with the layout of the public archive: any part of it, as it lies on the disk.
 //!
-//! The tree may hold anything. Links are not followed, only regular files are opened, files are read up to a size that
-//! their kind never has, folders down to a depth that no archive has. What cannot be read is a problem of that file.
+//! The tree may hold anything. Links are not followed, only regular files are opened, files are read up to a size that their kind
+//! never has, folders down to a depth that no archive has. A file that cannot be read is recorded as a problem.
 
 use crate::descriptors::{NOT_REGULAR, cannot_read, open_in};
 use linerate_import::netbenches::assemble::Assembly;
@@ -246,10 +246,10 @@ fn join(folder: &str, name: &str) -> String {
     if folder == "." { name.to_string() } else { format!("{folder}/{name}") }
 }
 
-/// A folder's entry: its name and what it is.
+/// A folder's entry: its name and its type.
 type Entry = (OsString, io::Result<FileType>);
 
-/// A folder, to open its files by, and what is in it.
+/// A folder, to open its files by, and its entries.
 fn list(folder: &Path) -> io::Result<(File, Vec<Entry>)> {
     let mut options = OpenOptions::new();
     let handle = options.read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(folder)?;

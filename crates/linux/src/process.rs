@@ -1,5 +1,5 @@
-//! Programs that are run on behalf of a user: without a shell, bounded in time and in what is kept of their output, fed by a
-//! writer instead of one large text, and ended with everything that they started.
+//! Programs that are run on behalf of a user: without a shell, with limits on time and on the kept output, fed by a writer
+//! instead of one large text, and ended with everything that they started.
 
 pub mod pipes;
 
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A process that has written something down, told from a later one of the same number.
+/// A process that has written a record, distinguished from a later one with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     pub pid: u32,
@@ -38,7 +38,7 @@ impl Owner {
     }
 }
 
-/// When a process began, in ticks since the machine's start; `None` if it is gone (a zombie is).
+/// When a process began, in ticks since the machine's start; `None` if it has ended (also as a zombie).
 pub(crate) fn started(pid: u32) -> Option<u64> {
     parse_start(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
@@ -53,7 +53,7 @@ fn parse_start(stat: &str) -> Option<u64> {
 
 /// Where administration tools are that users' PATH often lacks.
 const ADMINISTRATION: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
-/// How long what a program has left in its pipes is waited for, should something that it started hold them open.
+/// Most time to wait for a program's last output if one of its children holds its pipes open.
 const GRACE: Duration = Duration::from_millis(100);
 /// How often is looked whether a program has ended, which its pipes usually say first.
 const LOOK: Duration = Duration::from_millis(5);
@@ -77,7 +77,7 @@ impl Input {
         Input::writer(move |out| out.write_all(text.as_bytes()))
     }
 
-    /// What `write` writes; it is called once for each run of the program, on a thread of its own.
+    /// The output of `write`, which is called once for each run of the program, on a thread of its own.
     pub fn writer(write: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'static) -> Input {
         Input(Some(Arc::new(write)))
     }
@@ -94,10 +94,10 @@ impl fmt::Debug for Input {
 pub struct Job {
     /// Its name, looked for in PATH and in the folders of administration tools, or its path.
     pub program: String,
-    /// Its arguments, as they are: no shell sees them.
+    /// Its arguments, which no shell interprets.
     pub args: Vec<String>,
     pub input: Input,
-    /// The name of that in its messages, where it is a user's file.
+    /// The name of its input in its messages, if that is a user's file.
     pub file: Option<String>,
     /// It is killed when it has run this long.
     pub limit: Duration,
@@ -226,7 +226,7 @@ impl Job {
         });
         let status = waited.map_err(system)??;
         match written {
-            // Whoever ends with an error has said why, and need not read on.
+            // A program that fails has printed the reason, and need not read on.
             Err(source) if status.success() => {
                 Err(ProcessError::Input { program: self.program.clone(), source })
             }
@@ -246,7 +246,7 @@ pub struct Finished {
     pub took: Duration,
 }
 
-/// Why a program did not do what it was run for.
+/// Reasons why a program failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// There is no such program.
@@ -278,14 +278,14 @@ pub enum ProcessError {
     System { program: String, source: io::Error },
 }
 
-/// The first lines of what a program says, for an error message.
+/// The first lines of a program's output, for an error message.
 fn said(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|l| !l.is_empty()).take(6).collect();
     let text: String = lines.join("\n").chars().take(800).collect();
     if text.is_empty() { text } else { format!(": {text}") }
 }
 
-/// What to install, where that is known.
+/// The package of a program, if known.
 fn package(program: &str) -> String {
     let package = match Path::new(program).file_name().and_then(OsStr::to_str).unwrap_or_default() {
         "nft" => "nftables",
@@ -314,7 +314,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(runs)
 }
 
-/// A program under way; what is left of its process group is killed with it.
+/// A running program; the rest of its process group is killed with it.
 struct Running {
     child: Child,
     reaped: Option<ExitStatus>,
@@ -341,7 +341,7 @@ impl Running {
         (stdin, [Outlet::new(stdout), Outlet::new(stderr)])
     }
 
-    /// Reads what the program says until it has ended, or `over` says why nobody waits for it.
+    /// Reads the program's output until it has ended, or `over` returns a reason to stop.
     fn wait(
         &mut self,
         outlets: &mut [Outlet; 2],

@@ -63,8 +63,8 @@ impl RecordStore {
         Ok(RecordStore { directory, writer })
     }
 
-    /// Opens the folder of a campaign that was stopped, to resume it, and reads what it has. A last line that was cut off is
-    /// cut away; everything before it stays.
+    /// Opens the folder of a stopped campaign, to resume it, and reads its records. An incomplete last line is cut away;
+    /// everything before it stays.
     ///
     /// # Errors
     /// It is not a record, it cannot be written, or another process is writing it.
@@ -114,8 +114,8 @@ impl RecordStore {
         self.write_document(HOST, host)
     }
 
-    /// Appends a trial to `trials.jsonl` and has it put on the disk, without waiting for that: the disk must not delay
-    /// the next trial. What goes wrong is reported by a later call, or by [`RecordStore::finish`].
+    /// Appends a trial to `trials.jsonl` and requests a sync to disk, without waiting for that: the disk must not delay the next
+    /// trial. A later call, or [`RecordStore::finish`], reports errors.
     ///
     /// # Errors
     /// This or an earlier trial could not be written. Those before it are whole on the disk.

@@ -1,4 +1,4 @@
-//! Sockets and their options, for what rustix has no types for.
+//! Sockets and their options, as far as rustix has no types for them.
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
@@ -17,7 +17,7 @@ pub(crate) fn set_option<T: Copy>(socket: &OwnedFd, level: i32, option: i32, val
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// `getsockopt` into a plain value; what the kernel does not fill in stays.
+/// `getsockopt` into a plain value; bytes that the kernel does not fill in stay.
 pub(crate) fn get_option<T: Copy>(socket: &OwnedFd, level: i32, option: i32, mut value: T) -> io::Result<T> {
     let mut len = size_of::<T>() as libc::socklen_t;
     // SAFETY: `value` is plain data (only integers are asked for in this crate) of `len` bytes, and outlives the call.

@@ -1,4 +1,5 @@
-//! Drives one trial: does what the pure state machine in `linerate_measure::trial` asks for, with a real clock and real ports.
+//! Drives one trial: carries out the steps of the pure state machine in `linerate_measure::trial`, with a real clock and real
+//! ports.
 
 use crate::ports::{Port, PortError, monotonic_ns};
 use linerate_measure::trial::{Event, Machine, Moment, Sample, Step};
@@ -15,7 +16,7 @@ pub struct Outcome {
     pub samples: Vec<Sample>,
     /// CLOCK_MONOTONIC, in nanoseconds, of the first frame.
     pub began_ns: u64,
-    /// What went wrong while it ran.
+    /// Failures while it ran.
     pub faults: Vec<String>,
 }
 
@@ -38,7 +39,7 @@ impl Drop for Urgent {
     }
 }
 
-/// The generator stops by itself this long after the window, should nobody stop it.
+/// The generator stops by itself this long after the window if it gets no stop.
 const OVERRUN_NS: u64 = 100_000_000;
 /// How long the first frame may take.
 const START_WITHIN_NS: u64 = 5_000_000_000;

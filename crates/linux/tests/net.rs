@@ -181,7 +181,7 @@ fn packets_cross_the_pair_in_both_families() {
     let pair = Pair::new(1).up().addressed();
     for (one, two) in [("198.18.0.1:0", "198.18.0.2:7000"), ("[2001:2::1]:0", "[2001:2::2]:7000")] {
         let (from, to) = (bind(&pair.a, one), bind(&pair.b, two));
-        // The kernel says that a link runs shortly before its queue takes frames (linkwatch_do_dev): the first ones may be lost.
+        // The kernel reports a running link shortly before its queue takes frames (linkwatch_do_dev): the first ones may be lost.
         to.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         until("a packet", || {
             from.send_to(b"x", two).unwrap();

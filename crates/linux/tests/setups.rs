@@ -1,5 +1,5 @@
-//! Setups on the real kernel: every kind of DUT carries known frames from end to end, everything that a setup sets is there
-//! afterwards, and what cannot be is refused. All in namespaces of the tests' own.
+//! Setups on the real kernel: every kind of DUT carries known frames from end to end, all its settings are in place, and
+//! impossible setups are refused. All in namespaces of the tests' own.
 
 #[path = "setups/bench.rs"]
 mod bench;

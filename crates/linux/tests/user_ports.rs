@@ -31,7 +31,7 @@ fn load(rate: Option<f64>, ms: u64, frames: Option<u64>) -> Load {
     Load { rate, frames, batch: 32, ..Load::lasting(Duration::from_millis(ms)) }
 }
 
-/// One trial: what was sent, what arrived, and how long sending took.
+/// One trial: frames sent, frames received, and the duration of sending.
 fn trial(
     generator: &mut dyn Port,
     receiver: &mut dyn Port,

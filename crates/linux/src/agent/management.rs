@@ -1,6 +1,6 @@
-//! The way that the controller came by: no test traffic may ever be sent there, whatever anyone says.
+//! The controller's path to this host: test traffic must never be sent there, whatever the options.
 //!
-//! sshd tells it in SSH_CONNECTION. sudo takes that out of the environment, so the processes that started this one are asked as well.
+//! sshd sets it in SSH_CONNECTION. sudo removes that from the environment, so those of the parent processes are read as well.
 
 use crate::net::netlink::Route;
 use crate::net::{Error, Netns, guard};
@@ -18,7 +18,7 @@ pub struct Connection {
 
 /// Processes between the session's first and this one: shells, sudo, su, env, timeout, ...
 const MOST_ANCESTORS: usize = 32;
-/// What is read of a process's environment.
+/// Most bytes read of a process's environment.
 const MOST_ENVIRONMENT: usize = 1 << 20;
 
 impl Connection {

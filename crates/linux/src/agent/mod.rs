@@ -1,7 +1,7 @@
 //! `linerate agent`: serves the protocol of `linerate_hosts::agent` on two pipes, with the ports of this host.
 //!
-//! Four threads: one reads lines, one writes them, one does what takes time ([`worker`]), and this one decides. It never waits for
-//! the others, so that silence, a signal or the end of the input stop a load whatever else goes on.
+//! Four threads: one reads lines, one writes them, one carries out slow tasks ([`worker`]), and this one decides. It never waits
+//! for the others, so that silence, a signal or the end of the input always stop a load.
 
 pub mod management;
 mod ports;
@@ -24,11 +24,11 @@ use worker::Worker;
 pub struct Options {
     /// This program's version.
     pub linerate: String,
-    /// The connection that the controller came by, where there is one.
+    /// The connection that the controller came by, if there is one.
     pub connection: Option<management::Connection>,
 }
 
-/// What comes to the deciding thread.
+/// Input of the deciding thread.
 enum Input {
     Line(u64, Vec<u8>),
     Closed,
@@ -41,7 +41,7 @@ enum Input {
 const LOOK: Duration = Duration::from_millis(10);
 /// Lines that may wait to be read…
 const UNREAD: usize = 64;
-/// …and to be written. More means that nobody reads them.
+/// …and to be written. With more, the controller has stopped reading.
 const UNWRITTEN: usize = 1024;
 /// How long the last lines may take to be written.
 const PARTING: Duration = Duration::from_millis(500);
@@ -121,7 +121,7 @@ impl Loop {
                     self.send(id, &Reply::Time { heard_ns, answered_ns });
                 }
                 Action::Do(task) => {
-                    // The worker is idle: nobody looks at the flag now.
+                    // The worker is idle, so no task sees the flag now.
                     self.cancel.store(false, Ordering::Relaxed);
                     let _ = self.tasks.send(task);
                 }
@@ -166,7 +166,8 @@ fn read_on_thread(mut input: impl Read + Send + 'static, to: SyncSender<Input>) 
     });
 }
 
-/// Writes on a thread of its own: a pipe that nobody reads blocks whoever writes to it. Gives the way in, and word of the end.
+/// Writes on a thread of its own, because a full pipe blocks its writer. Returns the channel for lines, and one that reports the
+/// end.
 fn write_on_thread(mut output: impl Write + Send + 'static) -> (SyncSender<Vec<u8>>, Receiver<()>) {
     let (lines, waiting) = mpsc::sync_channel::<Vec<u8>>(UNWRITTEN);
     let (over, ended) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! What takes time: ports and loads. One thing after the other, on a thread of its own.
+//! Slow tasks: ports and loads. One after the other, on a thread of its own.
 
 use super::ports::{self, Made};
 use super::{Input, Options};
@@ -28,7 +28,7 @@ pub(super) struct Worker {
     armed: Option<(Vec<String>, Order)>,
 }
 
-/// Generators are started so much before their moment: setting up a call of BPF_PROG_RUN takes 13 to 33 ms.
+/// Generators are started this much before their moment: setting up a call of BPF_PROG_RUN takes 13 to 33 ms.
 const AHEAD_NS: u64 = 80_000_000;
 /// How long the first frame may take from then on.
 const START_WITHIN_NS: u64 = 5_000_000_000;
@@ -44,7 +44,7 @@ impl Worker {
         for request in todo {
             let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(request)));
             let done = done.unwrap_or_else(|_| {
-                // Whatever state they are in: they go, and with them what they send.
+                // Whatever their state: the ports are dropped, which ends their loads.
                 (self.ports, self.answerers, self.armed) = (BTreeMap::new(), BTreeMap::new(), None);
                 Err(system(
                     "carrying out a request",
@@ -60,7 +60,7 @@ impl Worker {
     fn carry_out(&mut self, request: Request) -> Result<Reply, Fault> {
         match request {
             Request::Prepare(wanted) => {
-                // An XDP program on the same interface must be gone before another can come.
+                // An XDP program must be removed before another can be attached to the same interface.
                 self.ports.remove(&wanted.name);
                 self.answerers.remove(&wanted.name);
                 let made = ports::make(&wanted, &self.options)?;
@@ -107,7 +107,7 @@ impl Worker {
         let Some(Made { port, sends, namespace, ifindex, campaign }) = self.ports.get_mut(name) else {
             return Ok(());
         };
-        // A receiver that takes frames from the stack cannot let them through: nobody hears an answer then.
+        // A receiver that takes frames from the stack cannot let them through, so answers would not arrive.
         let hears = *sends || port.let_through(wanted);
         let answerer = match *sends {
             _ if !wanted || !hears => return Ok(()),
@@ -204,7 +204,7 @@ impl Flight<'_> {
         }
     }
 
-    /// Tells of generators whose first frame has left.
+    /// Reports generators whose first frame has left.
     fn announce(&self, begun: &mut [bool]) -> Result<(), PortError> {
         let waiting = self.flown.iter().zip(begun).filter(|((_, made), begun)| made.sends && !**begun);
         for ((name, made), begun) in waiting {
@@ -251,6 +251,6 @@ impl Flight<'_> {
 }
 
 fn say(to: &SyncSender<Input>, reply: Reply) {
-    // Where nobody decides any more, the process is about to go.
+    // Without a deciding thread, the process is about to end.
     let _ = to.send(Input::Said(reply));
 }

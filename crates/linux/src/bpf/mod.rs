@@ -31,8 +31,8 @@ impl Object {
         Object { name, bytes, loader: Mutex::new(None) }
     }
 
-    /// Loads the maps with so many elements, and constants with the bytes that they have in C. Values that are not named are those
-    /// of the last load: name all that the programs to be used depend on.
+    /// Loads the maps with these numbers of elements, and constants with the bytes that they have in C. Other values keep those
+    /// of the last load: name all values that the programs to be used depend on.
     ///
     /// # Errors
     /// The kernel refuses the maps, or there is no such constant.
@@ -104,7 +104,7 @@ pub fn program_error(program: &str, error: &dyn std::error::Error) -> PortError 
 /// Loads the XDP program `name` of an object.
 ///
 /// # Errors
-/// There is none, or the kernel refuses it.
+/// The object lacks it, or the kernel refuses it.
 pub fn load_xdp<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, PortError> {
     let Some(Program::Xdp(program)) = ebpf.program_mut(name) else {
         return Err(PortError::Unsuitable(format!("there is no XDP program '{name}'")));

@@ -1,4 +1,4 @@
-//! CPUs: which there are, who does what on them, and how busy they were.
+//! CPUs: their numbers, their roles, and how busy they were.
 
 use linerate_measure::record::{CpuShare, Roles};
 use linerate_plan::settings::Mode;
@@ -46,8 +46,8 @@ impl CpuTimes {
         CpuTimes(text.lines().filter_map(parse_line).collect())
     }
 
-    /// What each CPU did between `earlier` and this. A CPU for which no tick has passed, or which was not there before,
-    /// is left out: nothing is known of it.
+    /// Time shares of each CPU between `earlier` and this. A CPU without a tick in between, or without earlier times, is left
+    /// out, because its shares are unknown.
     pub fn since(&self, earlier: &CpuTimes) -> Vec<CpuShare> {
         let shares = self.0.iter().filter_map(|(cpu, now)| share(*cpu, now, earlier.0.get(cpu)?));
         shares.collect()
@@ -108,13 +108,13 @@ pub fn online_cpus() -> io::Result<Vec<u32>> {
     Ok(parse_list(allowed.unwrap_or_default()).into_iter().filter(is_online).collect())
 }
 
-/// Who runs where on the CPUs `online`. `asked` are those of the generator, one thread each. CPUs that are not online are
-/// never used, asked for or not: refuse them before.
+/// The roles of the CPUs `online`. `asked` are those of the generator, one thread each. CPUs that are not online are never used,
+/// asked for or not: refuse them before.
 ///
-/// Inline: generator, DUT and receiver share the last CPU (or those asked for), control has the first of the others.
-/// Threaded: one CPU for each of control, generator, DUT and receiver, in this order, where there are four. With fewer,
-/// first the control shares with the generator, which it disturbs little; then the receiver shares with the DUT, where
-/// the kernel runs it unless told otherwise.
+/// Inline: generator, DUT and receiver share the last CPU (or those asked for), control has the first of the others. Threaded:
+/// one CPU for each of control, generator, DUT and receiver, in this order, if there are four. With fewer, first the control
+/// shares with the generator, which it disturbs little; then the receiver shares with the DUT, where the kernel runs it by
+/// default.
 pub fn default_roles(online: &[u32], mode: Mode, asked: Option<Vec<u32>>) -> Roles {
     let asked = asked.map(|cpus| unique(cpus.into_iter().filter(|c| online.contains(c))));
     let second = usize::from(mode == Mode::Threaded && online.len() >= 4);

@@ -89,7 +89,7 @@ impl Machine<'_> {
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// The first line of a file; `None` where there is no such file, or nothing in it.
+    /// The first line of a file; `None` for a missing or empty file.
     fn line(&self, path: &str) -> Option<String> {
         Some(self.text(path).ok()?.lines().next()?.trim_end().to_owned())
     }
@@ -105,7 +105,7 @@ impl Machine<'_> {
         Ok(entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
     }
 
-    /// The bytes that a line `KEY: 2048 kB` tells.
+    /// The bytes of a line `KEY: 2048 kB`.
     fn kib(&self, path: &str, key: &str) -> u64 {
         let text = self.text(path).unwrap_or_default();
         let figure = text.lines().find_map(|l| l.strip_prefix(key));
@@ -208,7 +208,7 @@ impl Machine<'_> {
         format!("driver {driver}, {speed}, MTU {mtu}, {rx} receive and {tx} transmit queues")
     }
 
-    /// `bridge`, `bond`, `vlan`, … as far as the kernel says, else `other`.
+    /// `bridge`, `bond`, `vlan`, … if the kernel names it, else `other`.
     fn kind(&self, name: &str) -> String {
         let text = self.text(&format!("{INTERFACES}/{name}/uevent")).unwrap_or_default();
         text.lines().find_map(|l| l.strip_prefix("DEVTYPE=")).unwrap_or("other").to_string()
@@ -251,7 +251,7 @@ fn cpu_model(cpuinfo: &str) -> String {
     }
 }
 
-/// The first line of a program's `--version`, or why there is none.
+/// The first line of a program's `--version`, or the reason why it is unknown.
 fn version_of(program: &str) -> String {
     let job = Job::new(program, &["--version"]).within(Duration::from_secs(1));
     match job.run(|path| Command::new(path), None) {

@@ -1,4 +1,4 @@
-//! Changes to the whole host, which a few experiments cannot do without: written down before they are made, and put back.
+//! Changes to the whole host, which a few experiments need: recorded before they are made, and undone afterwards.
 //!
 //! A namespace goes with its process, a host-wide setting does not. So each change is recorded on disk with the old and the new
 //! value, and synchronised, before it is made. It is undone in reverse order when the lab ends, whatever ends it; after kill -9
@@ -20,13 +20,13 @@ use std::time::Duration;
 /// The form of journals that this program writes.
 const VERSION: u32 = 2;
 
-/// Why the host was not changed, or not put back.
+/// Reasons why the host was not changed, or not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// A file of the journal, or of the host.
     #[error("cannot {operation} {}: {source}", .path.display())]
     System {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
         /// On which file.
         path: PathBuf,
@@ -50,7 +50,7 @@ impl JournalError {
 /// Whether the user agreed to changes outside linerate's namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Consent {
-    /// No: what needs one is refused, with what to set by hand.
+    /// No consent: changes of the host are refused, with the setting to make by hand.
     #[default]
     Refused,
     Allowed,
@@ -61,7 +61,7 @@ pub enum Consent {
 pub struct Change {
     /// The file below /: `proc/sys/net/netfilter/nf_conntrack_max`, `sys/module/nf_conntrack/parameters/hashsize`.
     pub file: String,
-    /// What should be in it.
+    /// The value to write.
     pub value: String,
     /// Whether a larger number will do as well.
     pub at_least: bool,
@@ -84,7 +84,7 @@ impl Change {
         Change { at_least: true, ..self }
     }
 
-    /// What to do by hand instead.
+    /// The command that makes the change by hand.
     pub fn by_hand(&self) -> String {
         match self.file.strip_prefix("proc/sys/") {
             Some(key) => {
@@ -174,7 +174,7 @@ impl Journal {
         Ok(Lock(file))
     }
 
-    /// Only one process at a time changes the host or undoes what another changed.
+    /// Ensures that only one process at a time changes the host or undoes changes of another.
     fn lock(&self) -> Result<Lock, JournalError> {
         let path = self.books.join("lock");
         let file = self.lockable(&path)?;
@@ -205,11 +205,11 @@ impl Journal {
         HostChanges { path: self.books.join(name), journal: self.clone(), book }
     }
 
-    /// Puts back what processes that are gone have left changed; gives what was done, in words. What cannot be put back stays
-    /// written down, and the next call tries again.
+    /// Undoes changes of processes that have ended; returns what was done, in words. Changes that cannot be undone stay in the
+    /// journal, and the next call tries again.
     ///
     /// # Errors
-    /// The journal cannot be read or locked. What is damaged or cannot be undone is only reported.
+    /// The journal cannot be read or locked. Damaged entries and failures to undo are only reported.
     pub fn restore_remains(&self) -> Result<Vec<String>, JournalError> {
         if !self.books.exists() {
             return Ok(Vec::new());
@@ -245,7 +245,7 @@ impl Journal {
         Ok(done)
     }
 
-    /// Undoes one step; says what was done, if anything was.
+    /// Undoes one step; returns what was done, in words, if anything was.
     fn undo(&self, written: &Written) -> Result<Option<String>, JournalError> {
         match &written.step {
             Step::Set { file, old, new } => self.put_back(file, old, new, written.became.as_deref()),
@@ -268,7 +268,7 @@ impl Journal {
     ) -> Result<Option<String>, JournalError> {
         let current = match self.read(file) {
             Ok(current) => current,
-            // Its module has gone, and the setting with it.
+            // Its module is unloaded, and the setting is removed with it.
             Err(JournalError::System { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 return Ok(None);
             }
@@ -277,7 +277,7 @@ impl Journal {
         if same(&current, old) {
             return Ok(None);
         }
-        // Once it is known what the change led to, anything else is somebody else's doing.
+        // The value that the change led to is known: any other value was set by another program.
         if became.is_some_and(|became| !same(&current, became) && !same(&current, new)) {
             return Ok(Some(format!(
                 "/{file} was {old} before linerate made it {new}, and somebody has made it {current} since: left alone"
@@ -296,7 +296,7 @@ impl Journal {
 
     fn write(&self, file: &str, value: &str) -> Result<(), JournalError> {
         let path = self.host.join(file);
-        // No O_CREAT: only what is there can be set.
+        // No O_CREAT: only existing files can be set.
         let open = OpenOptions::new().write(true).truncate(true).open(&path);
         let written = open.and_then(|mut file| file.write_all(value.as_bytes()));
         written.map_err(JournalError::system("write", path))
@@ -350,10 +350,10 @@ impl HostChanges {
         self.became("loaded")
     }
 
-    /// Undoes everything, the last change first. Gives what was done, in words.
+    /// Undoes everything, the last change first. Returns what was done, in words.
     ///
     /// # Errors
-    /// The journal cannot be written. What could not be undone is in the words, and the next start tries again.
+    /// The journal cannot be written. The words name changes that could not be undone; the next start tries again.
     pub fn undo(&mut self) -> Result<Vec<String>, JournalError> {
         if self.book.steps.is_empty() {
             return Ok(Vec::new());
@@ -399,7 +399,7 @@ impl HostChanges {
 
 impl Drop for HostChanges {
     fn drop(&mut self) {
-        // What fails now stays written down for the next start.
+        // Changes that cannot be undone now stay in the journal for the next start.
         let _ = self.undo();
     }
 }
@@ -448,7 +448,7 @@ fn parse(text: &str) -> Result<Book, String> {
     }
 }
 
-/// A locked file. The kernel gives the lock back when it is closed, or the process is gone.
+/// A locked file. The kernel releases the lock when the file is closed, or the process ends.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "held, not read")] File);
 

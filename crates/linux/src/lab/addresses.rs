@@ -35,7 +35,7 @@ pub const RECEIVER_SIDE: [Side; 2] = [
     Side { dut: (v6(0x8000, 1), 126), tester: v6(0x8000, 2), network: (v6(0x8000, 0), 49) },
 ];
 
-/// A locally administered address; `role` tells the ends of a lane apart.
+/// A locally administered address; `role` distinguishes the ends of a lane.
 pub fn mac(lane: usize, role: u8) -> MacAddr {
     [0x02, b'L', b'R', (lane >> 8) as u8, lane as u8, role]
 }

@@ -1,4 +1,4 @@
-//! The DUT's side of a lane: settings, addresses, routes, and what can be exchanged while it stands.
+//! The DUT's side of a lane: settings, addresses, routes, and the parts that can be exchanged while it stands.
 
 use super::addresses::{GENERATOR_SIDE, RECEIVER_SIDE, Side};
 use super::rules::RuleSet;
@@ -13,7 +13,7 @@ use linerate_plan::settings::{End, Settings};
 use linerate_wire::Family;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A router that answers no one and announces nothing; these exist in every network namespace with IP version 4…
+/// A router that sends no answers and no announcements; these exist in every network namespace with IP version 4…
 const ROUTER_V4: [(&str, &str); 5] = [
     ("net/ipv4/ip_forward", "1"),
     ("net/ipv4/conf/all/rp_filter", "0"),
@@ -47,7 +47,7 @@ pub(super) fn has_ipv6(namespace: &Netns) -> bool {
     sysctl::get(namespace, "net/ipv6/conf/all/forwarding").is_ok()
 }
 
-/// `struct known` in dut.bpf.c: what a DUT with a known answer says that it did.
+/// `struct known` in dut.bpf.c: counters of a DUT with a known answer.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub struct Known {
@@ -68,7 +68,7 @@ pub struct DutEnd {
     pub inside: Interface,
     /// The card towards the receiver.
     pub outside: Interface,
-    /// What forwards, towards either side: the cards themselves for most kinds.
+    /// Interfaces that forward, towards either side: the cards themselves for most kinds.
     pub(super) router: [Interface; 2],
     nodes: Vec<Node>,
     cards_at: [usize; 2],
@@ -88,8 +88,8 @@ impl DutEnd {
         self.room.as_ref().map(|room| room.door.clone())
     }
 
-    /// `cards`: towards the generator and towards the receiver, each at one of `nodes`; `router`: what the first of `nodes`
-    /// forwards by (for a bridge, the cards as well).
+    /// `cards`: towards the generator and towards the receiver, each at one of `nodes`; `router`: the interfaces by which the
+    /// first of `nodes` forwards (for a bridge, the cards as well).
     pub(super) fn new(
         nodes: Vec<Node>,
         cards_at: [usize; 2],
@@ -113,7 +113,7 @@ impl DutEnd {
         })
     }
 
-    /// Sets everything but what belongs to the host. Returns the settings that are the host's.
+    /// Applies all settings except those of the host, and returns these.
     pub(super) fn configure(
         &mut self,
         setup: &Setup,
@@ -150,12 +150,12 @@ impl DutEnd {
         if setup.settings.files.is_empty() && setup.settings.commands.is_empty() {
             return Ok(());
         }
-        // In its place before the first command: whatever fails, what was done is undone.
+        // In place before the first command: if one fails, the commands before it are undone.
         let room = self.room.insert(room::Room::new(&self.namespace, &setup.settings.files)?);
         setup.settings.commands.iter().try_for_each(|step| room.run_step(step, spec.interrupted))
     }
 
-    /// The namespaces, the one that forwards first: what each is, and where.
+    /// The namespaces with their roles, the one that forwards first.
     pub(super) fn namespaces(&self) -> impl Iterator<Item = (&'static str, &Netns)> {
         self.nodes.iter().map(|node| (node.role, &node.namespace))
     }
@@ -246,8 +246,8 @@ impl DutEnd {
         Ok(())
     }
 
-    /// Puts back the sysctls that were set, and sets those and the rules of another setup; gives what is the host's. The old rules
-    /// must be gone.
+    /// Restores the sysctls of the old setup, and applies those and the rules of another; returns the settings of the host. The
+    /// old rules must be removed first.
     pub(super) fn exchange_rules(
         &mut self,
         setup: &Setup,

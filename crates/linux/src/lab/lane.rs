@@ -15,7 +15,8 @@ pub struct Lane {
     pub receiver: Interface,
     /// Receive queues of the receiver's interface: at least those of the layout.
     pub receiver_queues: u32,
-    /// Two generator CPUs send into one receive queue of the DUT: the kernel's count of what found it full is too low then.
+    /// Two generator CPUs send into one receive queue of the DUT: then the kernel's count of frames that found it full is too
+    /// low.
     pub(super) shared_queue: bool,
     /// The DUT; none for the tester baseline.
     pub dut: Option<DutEnd>,
@@ -35,11 +36,12 @@ impl Lane {
         }
     }
 
-    /// Exchanges rules and the namespace's sysctls for those of `setup`, on a DUT that stays as it is otherwise: links, routes,
-    /// programs and receivers stand. Connections are forgotten where either rule set tracks them, so learning frames are due again.
+    /// Exchanges rules and the namespace's sysctls for those of `setup`, on a DUT that otherwise stays as it is: links, routes,
+    /// programs and receivers stand. Connections are forgotten if either rule set tracks them, so learning frames are due again.
     ///
     /// # Errors
-    /// The setups differ in more than that; or the new rules cannot be loaded: then the lane has none, and needs another exchange.
+    /// The setups differ in other settings; or the new rules cannot be loaded: then the lane has no rules, and needs another
+    /// exchange.
     pub fn exchange(&mut self, setup: &Setup) -> Result<(), LabError> {
         if !self.setup.differs_only_in_rules(setup) {
             return Err(LabError::Unsuitable(format!(
@@ -63,10 +65,10 @@ impl Lane {
         self.lacks_states().map_or(Ok(()), |(_, refusal)| Err(refusal))
     }
 
-    /// Runs a program in the DUT's namespace (in its room, if it has one), for what is collected with a trial.
+    /// Runs a program in the DUT's namespace (in its room, if it has one), to collect its output with a trial.
     ///
     /// # Errors
-    /// It is not there, fails or takes too long; or there is no DUT.
+    /// It is not installed, fails or takes too long; or there is no DUT.
     pub fn run(&self, job: &Job) -> Result<Finished, LabError> {
         let Some(dut) = &self.dut else {
             return Err(LabError::Unsuitable(
@@ -82,8 +84,8 @@ impl Lane {
         }
     }
 
-    /// Where the host's limit of states is too low for the lane: the change that raises it, and what to say where that is not
-    /// allowed. The limit is known once the rules have loaded connection tracking.
+    /// The change that raises the host's limit of states, if that is too low for the lane, and the error without consent. The
+    /// limit is known once the rules have loaded connection tracking.
     pub(super) fn lacks_states(&self) -> Option<(Change, LabError)> {
         let dut = self.dut.as_ref().filter(|_| self.setup.tracks || self.setup.room.is_some())?;
         let states = self.setup.room.unwrap_or(self.flows);

@@ -75,7 +75,7 @@ fn dut_snapshot(dut: &DutEnd) -> Result<DutSnapshot, LabError> {
     })
 }
 
-/// Compares two snapshots with what generator and receiver counted in between.
+/// Compares two snapshots with the counters of generator and receiver in between.
 pub fn account(
     lane: &Lane,
     before: &Snapshot,
@@ -98,7 +98,7 @@ const UNEXPLAINED: &str = "inside the DUT (no counter says why)";
 /// Where frames wait that were steered to another CPU (`netdev_max_backlog`).
 const BACKLOG: &str = "DUT: backlog of the CPU that frames are steered to full";
 
-/// `shared_queue`: CPUs send into one queue of the DUT, and count what it refuses without a lock (docs/packet-io.md).
+/// `shared_queue`: CPUs send into one queue of the DUT, and count its refusals without a lock (docs/packet-io.md).
 fn reconcile(
     setup: &Setup,
     shared_queue: bool,
@@ -114,13 +114,13 @@ fn reconcile(
         (|l: &LinkStats| l.tx_packets, |l: &LinkStats| l.tx_dropped, |l: &LinkStats| l.rx_packets);
     let handed_over = grown(tx, &before.generator, &after.generator);
     let mut refused = grown(tx_dropped, &before.generator, &after.generator);
-    // Nothing but that ring is between the generator and the DUT's count of what it took: the difference is the ring's.
+    // Only that ring is between the generator and the DUT's count of received frames: the difference is the ring's.
     let sent = generator.frames + generator.refused;
     if shared_queue && handed_over + refused <= sent {
         refused = sent - handed_over;
     }
     let mut arrived = grown(rx, &before.receiver, &after.receiver);
-    // A socket is told of a full ring and counts such a frame as refused: it was never sent. Live frames are not told.
+    // A socket sees a full ring and counts such a frame as refused: it was never sent. Live frames do not see it.
     second(&mut account, "generator interface", handed_over + refused, sent);
     let refused = refused.saturating_sub(generator.refused);
     match (&before.dut, &after.dut) {
@@ -136,7 +136,8 @@ fn reconcile(
             let made = receiver.duplicates() + receiver.foreign_total();
             let inside = (entered + made).saturating_sub(left + ring_full);
             account.dut = procnet::grown(&b.drops, &a.drops);
-            // A card counts as dropped what its ring, its program and the backlog had no room for: the first two are known.
+            // A card counts as dropped all frames that its ring, its program and the backlog had no room for: the first two are
+            // known.
             let by_program: u64 =
                 account.dut.iter().filter(|(n, _)| n.ends_with("_xdp_drops")).map(|(_, n)| n).sum();
             let dropped = grown(|l| l.rx_dropped, &b.inside, &a.inside);
@@ -177,8 +178,8 @@ fn lose(account: &mut Account, loss: Loss) {
     }
 }
 
-/// Gives the frames lost between the DUT's interfaces their reasons, as far as its counters have any. Interface counters
-/// are not reasons: the same frames appear there and under what the program or the stack did with them.
+/// Gives the frames lost between the DUT's interfaces their reasons, as far as its counters have any. Interface counters are not
+/// reasons: the same frames appear there and in the counters of the program or the stack.
 fn locate_inside(account: &mut Account, variant: &str, lost: u64, known_drops: u64) {
     let mut left = lost;
     let mut reasons: Vec<(String, u64)> = Vec::new();
@@ -202,7 +203,7 @@ fn is_reason(counter: &str, known: bool) -> bool {
     protocol || (counter.ends_with("_xdp_drops") && !known)
 }
 
-/// Rule sets count what they drop.
+/// Rule sets count the frames that they drop.
 fn explain_by_rules(dut: &DutEnd, loss: &mut Loss) {
     let Some(dropped) = dut.rules.dropped_since(&dut.namespace) else { return };
     if dropped >= loss.frames {

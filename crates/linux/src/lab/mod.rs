@@ -39,7 +39,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use topology::Wiring;
 
-/// What can go wrong with a lab.
+/// Errors of labs.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// A namespace, link, address or setting.
@@ -52,10 +52,10 @@ pub enum LabError {
     Tool {
         /// Its purpose.
         doing: String,
-        /// What went wrong.
+        /// The error of the program.
         source: ProcessError,
     },
-    /// Settings of the host that are not as they must be, and that nobody agreed to have changed.
+    /// Settings of the host that must change, without consent to change them.
     #[error("this lab needs other settings of the whole host, and linerate changes nothing outside its namespaces without consent. By hand: {}", .0.join("; "))]
     Consent(Vec<String>),
     #[error(transparent)]
@@ -129,7 +129,7 @@ pub struct EmbeddedLab {
     pub spec: LabSpec,
     generator_route: Route,
     receiver_route: Route,
-    /// Dropped last: the host is put back when nothing needs it any more.
+    /// Dropped last: the host is restored when nothing needs its changes any more.
     host: HostChanges,
 }
 
@@ -144,8 +144,8 @@ impl EmbeddedLab {
     /// Builds a lab with a lane for each setup.
     ///
     /// # Errors
-    /// No privilege, a setup that cannot be, no consent to what it needs, or something that the kernel does not have; what was
-    /// built is gone with the error, and the host as it was.
+    /// No privilege, an impossible setup, no consent to a change of the host, or a missing kernel feature. After an error the lab
+    /// is removed, and the host is restored.
     pub fn build(spec: LabSpec, setups: &[Setup]) -> Result<Self, LabError> {
         let mut host = Journal::of_this_host().begin();
         for name in setups.iter().flat_map(|setup| &setup.settings.modules) {
@@ -193,7 +193,7 @@ impl EmbeddedLab {
         self.generator_route.set_up(generator.index, true)?;
         self.receiver_route.set_up(receiver.index, true)?;
         let mut host = Vec::new();
-        // A veth shows a carrier before its queues are live, and loses what is sent in between.
+        // A veth shows a carrier before its queues are live, and loses frames sent in between.
         if let Some(dut) = &mut dut {
             if let Some(queues) = setup.settings.inside.queues {
                 // The generator redirects, which needs no queue of its own end.
@@ -217,7 +217,7 @@ impl EmbeddedLab {
     /// Makes the changes to the host that the lanes want, if they are agreed to.
     fn change_host(&mut self) -> Result<(), LabError> {
         let mut wanted: Vec<Change> = self.lanes.iter().flat_map(|lane| lane.host.clone()).collect();
-        // Minima last: a number that is to be at least so much may have been set to less.
+        // Minima last: a number with a minimum may have been set below it.
         wanted.sort_by_key(|change| (change.at_least, change.clone()));
         wanted.dedup();
         let clash = wanted.windows(2).find(|pair| pair[0].file == pair[1].file && !pair[1].at_least);
@@ -292,7 +292,7 @@ impl EmbeddedLab {
             if let Some(dut) = &lane.dut {
                 dut.outlive()?;
             }
-            // Whoever receives by other means than an XDP program (tcpdump, sockets) needs the NAPI that one brings along.
+            // Receivers other than XDP programs (tcpdump, sockets) need the NAPI that such a program brings along.
             enable_napi(&self.receiver, &lane.receiver.name)?;
         }
         Ok(self.named(prefix).try_for_each(|(_, name, namespace)| namespace.persist(&name))?)
@@ -328,7 +328,7 @@ fn enable_napi(namespace: &Netns, name: &str) -> Result<(), LabError> {
     Ok(Ethtool::open(namespace)?.set_feature(name, "rx-gro", true)?)
 }
 
-/// Lets NAPI threads do the receiving of an interface, each bound to one of `cpus`, or to none if there are none.
+/// Lets NAPI threads do the receiving of an interface, each bound to one of `cpus`, or unbound if `cpus` is empty.
 fn thread_napi(namespace: &Netns, name: &str, cpus: &[u32]) -> Result<(), LabError> {
     napi::set_threaded(namespace, name)?;
     let threads = napi::threads(namespace, name)?;

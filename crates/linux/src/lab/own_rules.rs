@@ -38,7 +38,7 @@ fn end(interface: String, sides: &[Side; 2]) -> LabEnd {
 }
 
 impl Lane {
-    /// The counts of the rules in a user's file, in its own words; `None` where there is no such file, or its counters cannot be read.
+    /// The counts of the rules in a user's file, in its own words; `None` without such a file, or if its counters cannot be read.
     pub fn rule_counts(&self) -> Option<Vec<RuleCount>> {
         let own = self.setup.own.as_ref().filter(|own| own.file.counts())?;
         let namespace = &self.dut.as_ref()?.namespace;

@@ -30,7 +30,7 @@ fn program(dut: Dut) -> Option<(&'static str, Constants)> {
     })
 }
 
-/// Frames a second, one frame in so many, nanoseconds.
+/// Frames a second, one in this many frames, nanoseconds.
 type Constants = [u32; 3];
 
 fn load(constants: Constants) -> Result<Ebpf, LabError> {

@@ -86,7 +86,7 @@ impl Room {
         run.map_err(|source| LabError::Tool { doing: format!("run '{}'", words(job)), source })
     }
 
-    /// Undoes the commands, the last first. There is nobody left to tell of an error.
+    /// Undoes the commands, the last first. Errors can no longer be reported.
     pub(super) fn undo(&mut self) {
         while let Some(job) = self.undo.pop() {
             let _ = self.run(&job, None);
@@ -133,7 +133,8 @@ fn furnish(scratch: &str, files: &[TextFile]) -> io::Result<OwnedFd> {
     Ok(File::open("/proc/thread-self/ns/mnt")?.into())
 }
 
-/// Ends what commands have left running in the lab's namespaces (a daemon that left its group), so that these can go.
+/// Ends processes that commands have left running in the lab's namespaces (a daemon that left its group), so that the namespaces
+/// can be removed.
 pub(super) fn end_stragglers(namespaces: impl Iterator<Item = u64>) {
     let ours: Vec<u64> = namespaces.collect();
     let Ok(tasks) = fs::read_dir("/proc") else { return };

@@ -12,10 +12,10 @@ use std::time::Duration;
 /// Name of the nftables counter in front of a drop.
 pub const DROP_COUNTER: &str = "dropped";
 
-/// How long clearing a rule set may take: one of a million entries is not gone in an instant.
+/// Time limit of clearing a rule set: one of a million entries takes a while.
 const CLEAR_WITHIN: Duration = Duration::from_secs(60);
 
-/// A program that has loaded rules, by what they are taken away and counted with.
+/// A program that has loaded rules, as the way to remove and count them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Loader {
     /// Its drops are in the named counter [`DROP_COUNTER`].
@@ -51,7 +51,7 @@ impl RuleSet {
     ) -> Result<(), LabError> {
         self.tracks |= setup.tracks;
         for job in &setup.rules {
-            // Noted before it runs: what it has done by the time that it fails must be taken away as well.
+            // Noted before it runs: if it fails, the rules that it has loaded by then must be removed as well.
             self.loaders.extend(loader(job));
             let run = job.run(|path| namespace.command(path), interrupted);
             let doing = || format!("load the rule set of {}", setup.name);
@@ -60,8 +60,7 @@ impl RuleSet {
         Ok(())
     }
 
-    /// Takes all rules away, and forgets the connections that they tracked: a state made under one rule set must not decide what
-    /// happens under the next.
+    /// Removes all rules, and forgets the connections that they tracked: a state of one rule set must not affect the next.
     pub fn clear(&mut self, namespace: &Netns, interrupted: Option<&AtomicBool>) -> Result<(), LabError> {
         while let Some(loader) = self.loaders.first() {
             match loader {
@@ -87,8 +86,8 @@ impl RuleSet {
         self.loaders.iter().all(|loader| *loader == Loader::IpSet)
     }
 
-    /// How many frames the rules have dropped since the last time that they were asked. That takes milliseconds, so it is done only
-    /// when frames are missing: what it grew by since belongs to this trial.
+    /// Frames that the rules have dropped since the last call. The call takes milliseconds, so it is made only when frames are
+    /// missing: all growth since then belongs to this trial.
     pub fn dropped_since(&self, namespace: &Netns) -> Option<u64> {
         let counts = self.loaders.iter().map(|loader| match loader {
             Loader::Nft => nft_drops(namespace),
@@ -101,7 +100,7 @@ impl RuleSet {
         Some(now - self.drops.swap(now, Ordering::Relaxed).min(now))
     }
 
-    /// What to say of frames that the rules dropped.
+    /// The place of frames that the rules dropped, for the ledger.
     pub fn place(&self) -> String {
         match self.loaders.iter().any(|loader| matches!(loader, Loader::IpTables { .. })) {
             false => format!("DUT: dropped by the rule set (counter {DROP_COUNTER})"),
@@ -110,7 +109,7 @@ impl RuleSet {
     }
 }
 
-/// What loads the rules of a job; `None` for programs that keep none in the kernel.
+/// The loader of a job's rules; `None` for programs that keep no rules in the kernel.
 fn loader(job: &Job) -> Option<Loader> {
     match job.name() {
         "nft" => Some(Loader::Nft),
@@ -122,8 +121,8 @@ fn loader(job: &Job) -> Option<Loader> {
     }
 }
 
-/// Whether an iptables works on nf_tables, by its name, or by what its name leads to: distributions have links (alternatives) to
-/// either.
+/// Whether an iptables works on nf_tables, by its name, or by the target of a link with its name: distributions have links
+/// (alternatives) to either.
 fn is_nft(program: &str) -> bool {
     let target = process::find(program).and_then(|path| path.canonicalize().ok()).unwrap_or_default();
     [Path::new(program), &target].iter().any(|path| file_name(path).contains("-nft"))
@@ -197,7 +196,7 @@ fn saved_drops(save: &str, namespace: &Netns) -> Option<u64> {
     Some(dropped)
 }
 
-/// Packets that a line of `iptables-save -c` says were dropped: `:FORWARD DROP [7:420]`, `[7:420] -A FORWARD -j DROP`.
+/// Dropped packets by a line of `iptables-save -c`: `:FORWARD DROP [7:420]`, `[7:420] -A FORWARD -j DROP`.
 fn dropped_by_line(line: &str) -> u64 {
     let packets = |counts: &str| counts.trim_start_matches('[').split(':').next()?.parse::<u64>().ok();
     let words: Vec<&str> = line.split_whitespace().collect();

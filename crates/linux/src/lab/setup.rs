@@ -20,10 +20,10 @@ pub(super) const LOAD_WITHIN: Duration = Duration::from_secs(300);
 /// A DUT. Other settings stay as the kernel makes them, except for those that keep a lab quiet (docs/packet-io.md).
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
-    /// What messages, records and the ledger call it.
+    /// Its name in messages, records and the ledger.
     pub name: String,
-    /// What is set, with the names of this lane's interfaces. Sysctls of a namespace are set in the DUT's; the others are the host's,
-    /// and need consent. Files are below the DUT's scratch folder, which is where commands run.
+    /// The settings, with the names of this lane's interfaces. Sysctls of a namespace are set in the DUT's; the others are the
+    /// host's, and need consent. Files are below the DUT's scratch folder, in which commands run.
     pub settings: Settings,
     /// IP versions for which routes and neighbours are generated.
     pub families: Vec<Family>,

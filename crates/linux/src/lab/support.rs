@@ -1,4 +1,4 @@
-//! What a setup needs of this kernel and machine, tried out in a throw-away namespace, so that a plan skips lanes that cannot be
+//! Needs of a setup from this kernel and machine, tried in a throw-away namespace, so that a plan skips lanes that cannot be
 //! built here, with the reason and before anything is measured.
 
 use super::{LabError, Setup, program};
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Something that a setup cannot do without.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
-    /// A program that loads rules or sets, and what it needs of the kernel: nft, ipset, an iptables-restore or ip6tables-restore.
+    /// A program that loads rules or sets, and its kernel features: nft, ipset, an iptables-restore or ip6tables-restore.
     Loader(String),
     Conntrack,
     /// XDP programs on a veth.
@@ -51,7 +51,7 @@ pub enum Module {
 const TOOL_WITHIN: Duration = Duration::from_secs(10);
 
 impl Setup {
-    /// What it needs.
+    /// Needs of the setup.
     pub fn needs(&self) -> Vec<Need> {
         let links: &[&str] = match self.settings.dut {
             Dut::Bridge | Dut::RoutedBridge | Dut::Nested => &["veth", "bridge"],
@@ -205,7 +205,8 @@ fn missing_link(kind: &str, error: &net::Error) -> String {
     }
 }
 
-/// A trifle for a program that loads rules or sets to load, and the name of what it needs; `None` for other programs.
+/// A small input for a program that loads rules or sets, and the name of the kernel feature that it needs; `None` for other
+/// programs.
 fn trifle(program: &str) -> Option<(Job, &str)> {
     match Path::new(program).file_name()?.to_str()? {
         "nft" => Some((chain("accept"), "nf_tables")),
@@ -250,10 +251,10 @@ fn try_sysctl(name: &str) -> Result<(), String> {
     if there { Ok(()) } else { Err(format!("this kernel has no sysctl {name}")) }
 }
 
-/// Whether a module is there, or could be.
+/// Whether a module is there, or can be loaded.
 ///
 /// # Errors
-/// It could not, and why.
+/// The reason why it cannot be loaded.
 pub fn module(name: &str) -> Result<Module, String> {
     crate::host::journal::check_module(name).map_err(|e| format!("module '{name}': {e}"))?;
     let plain = name.replace('-', "_");
@@ -273,7 +274,7 @@ pub fn module(name: &str) -> Result<Module, String> {
     }
 }
 
-/// Whether the kernel's list of what was built into it names a module.
+/// Whether a module is in the kernel's list of built-in modules.
 fn built_in(plain: &str) -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let list =
@@ -285,7 +286,7 @@ fn built_in(plain: &str) -> bool {
     list.lines().any(named)
 }
 
-/// A kernel built without a list shows what it has by doing it.
+/// A kernel without such a list is tried instead.
 fn works(plain: &str) -> bool {
     let need = match plain {
         "8021q" => link("vlan"),

@@ -1,7 +1,8 @@
-//! How the kinds of DUT are wired: namespaces, links and what stands on them.
+//! The wiring of the kinds of DUT: namespaces, links and the interfaces on them.
 //!
-//! Every lane has two links to the tester; their DUT ends are the cards. What forwards calls its interfaces `inN` and `outN`,
-//! whatever the kind, so that one rule set fits all; where those are not the cards, the cards are `card-inN` and `card-outN`.
+//! Every lane has two links to the tester; their DUT ends are the cards. The forwarding part names its interfaces `inN` and
+//! `outN`, whatever the kind, so that one rule set fits all; if those are not the cards, the cards are `card-inN` and
+//! `card-outN`.
 //!
 //! | kind | between the cards |
 //! |---|---|
@@ -91,8 +92,8 @@ pub(super) struct Wiring<'a> {
     pub setup: &'a Setup,
 }
 
-/// Names of the interfaces of whatever forwards in lane number `lane`: towards the generator and towards the receiver. What
-/// rule sets and sysctls can refer to.
+/// Names of the forwarding interfaces in lane number `lane`: towards the generator and towards the receiver. Rule sets and
+/// sysctls can refer to them.
 pub fn interface_names(lane: usize) -> [String; 2] {
     [format!("in{lane}"), format!("out{lane}")]
 }
@@ -120,7 +121,7 @@ impl Wiring<'_> {
         Ok(self.lab.generator_route.create_veth(&g, &r, &self.lab.receiver, self.lab.spec.queues())?)
     }
 
-    /// Makes the DUT's namespaces and links, up to what is set on them.
+    /// Makes the DUT's namespaces and links, without their settings.
     pub fn dut(&self) -> Result<DutEnd, LabError> {
         let (kind, label) = (self.setup.settings.dut, self.setup.name.as_str());
         let names = interface_names(self.number);

@@ -53,7 +53,7 @@ fn ask<T: Send>(
     });
     match asked {
         Ok(Ok(found)) => Ok(Some(found)),
-        // EINVAL: nobody serves that subsystem. ENOENT: nothing matched.
+        // EINVAL: the kernel lacks that subsystem. ENOENT: nothing matched.
         Ok(Err(f)) if matches!(f.source.raw_os_error(), Some(libc::EINVAL | libc::ENOENT)) => Ok(None),
         Ok(Err(f)) => Err(f.into_error(format!("{verb} the connections of namespace {}", ns.label()))),
         Err(e) if e.errno() == Some(libc::EPROTONOSUPPORT) => Ok(None),

@@ -1,4 +1,4 @@
-//! The error of everything under `net`: what was tried, on what object, and the kernel's own words.
+//! The error of everything under `net`: the operation, its object, and the kernel's own words.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use std::io;
 pub enum Error {
     #[error("cannot {operation}: {}{}", errno_text(.source), detail_text(.detail))]
     Kernel {
-        /// What was tried, on which object, in which namespace.
+        /// The operation, its object and its namespace.
         operation: String,
         source: io::Error,
-        /// The kernel's own explanation, where it gave one (netlink's extended acknowledgement).
+        /// The kernel's own explanation, if it gave one (netlink's extended acknowledgement).
         detail: Option<String>,
     },
     /// Something named does not exist.
@@ -24,7 +24,7 @@ pub enum Error {
     /// A value was refused before the kernel saw it.
     #[error("{what} `{value}` is not usable: {reason}")]
     Invalid {
-        /// What kind of value.
+        /// The kind of value.
         what: &'static str,
         value: String,
         /// Why it was refused.
@@ -33,9 +33,9 @@ pub enum Error {
     /// The kernel does not have this.
     #[error("cannot {operation}: {reason}")]
     Unsupported {
-        /// What was tried.
+        /// The operation.
         operation: String,
-        /// The missing part, and what would help.
+        /// The missing part, and a remedy.
         reason: String,
     },
 }

@@ -1,7 +1,7 @@
-//! What `ethtool` shows and sets, by the SIOCETHTOOL ioctl on a socket of the device's namespace.
+//! Settings and counters of `ethtool`, by the SIOCETHTOOL ioctl on a socket of the device's namespace.
 //!
-//! Requests are byte buffers in the layout of linux/ethtool.h: the kernel copies them, so alignment does not matter,
-//! and structures that end in an array need no unsafe code of their own.
+//! Requests are byte buffers in the layout of linux/ethtool.h: the kernel copies them, so alignment does not matter, and
+//! structures that end in an array need no unsafe code of their own.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -29,7 +29,7 @@ const STRING: usize = 32;
 const LINK_SETTINGS_SIZE: usize = 48;
 /// Offset of `link_mode_masks_nwords`.
 const LINK_MASK_WORDS: usize = 15;
-/// More strings than any card has; a limit on what is allocated at a driver's word.
+/// More strings than any card has; a limit for allocations whose size a driver gives.
 const MOST_STRINGS: u32 = 1 << 16;
 
 /// The ethtool calls of one namespace.
@@ -74,7 +74,7 @@ impl Ethtool {
         Ok(names.into_iter().enumerate().map(feature).filter(|feature| !feature.name.is_empty()).collect())
     }
 
-    /// Sets one switch, such as `rx-gro`; an error if the kernel did not do what was asked.
+    /// Sets one switch, such as `rx-gro`; an error if the kernel did not do so.
     pub fn set_feature(&self, dev: &str, name: &str, on: bool) -> Result<(), Error> {
         let what = format!("switch feature {name} {} on", if on { "on" } else { "off" });
         let names = self.strings(dev, FEATURES, &what)?;
@@ -138,7 +138,8 @@ impl Ethtool {
     /// The speed of the link; `None` if it is unknown or the link is down.
     pub fn speed_mbps(&self, dev: &str) -> Result<Option<u32>, Error> {
         let what = "read the speed of";
-        // The kernel first tells how long its masks are, as a negative number, and gives values when asked with that.
+        // The kernel first returns the length of its masks, as a negative number, and the values only for a request with that
+        // length.
         let mut ask = request(GLINKSETTINGS, &[], LINK_SETTINGS_SIZE - 4);
         self.call(dev, &mut ask, what)?;
         let words = (ask[LINK_MASK_WORDS] as i8).unsigned_abs();

@@ -23,11 +23,11 @@ pub enum Refusal {
     NotInLabNamespace,
 }
 
-/// What was found about an interface; as an error, why test traffic was refused.
+/// Facts about an interface; as an error, the reasons why test traffic was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Examination {
     pub iface: String,
-    /// What speaks against sending; empty if nothing does.
+    /// Reasons not to send; empty if there are none.
     pub reasons: Vec<Refusal>,
 }
 

@@ -1,8 +1,8 @@
-//! Network namespaces and what stands in them: links, addresses, routes, knobs, counters; the guard that keeps
-//! test traffic inside a lab (RFC 6815), and the register of labs left up on purpose.
+//! Network namespaces and their contents: links, addresses, routes, knobs, counters; the guard that keeps test traffic inside a
+//! lab (RFC 6815), and the register of labs left up on purpose.
 //!
-//! Reading order: [`netns`] (where), [`netlink`] (what stands there), [`ethtool`], [`sysfs`], [`sysctl`], [`napi`] (its
-//! knobs), [`procnet`] (its counters), [`guard`] and [`registry`] (what keeps it safe).
+//! Reading order: [`netns`] (namespaces), [`netlink`] (their contents), [`ethtool`], [`sysfs`], [`sysctl`], [`napi`] (their
+//! knobs), [`procnet`] (their counters), [`guard`] and [`registry`] (their safety).
 
 pub mod conntrack;
 mod error;

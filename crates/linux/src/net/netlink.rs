@@ -38,13 +38,13 @@ impl Route {
         Ok(Route { socket: Mutex::new(socket), label: ns.label().to_owned() })
     }
 
-    /// Changes something; `what` completes "cannot ... in namespace NAME" and is made only when it went wrong.
+    /// Changes something; `what` completes "cannot ... in namespace NAME" and is called only after a failure.
     fn change(&self, kind: u16, flags: u16, body: &Body, what: impl FnOnce() -> String) -> Result<(), Error> {
         self.ask(kind, flags, body, what).map(drop)
     }
 
-    /// Makes or replaces many objects: many requests in each message to the kernel, one answer for all of them, and the first
-    /// that fails told by its number.
+    /// Makes or replaces many objects: many requests in each message to the kernel, one answer for all of them, and the number of
+    /// the first that fails.
     fn change_many(
         &self,
         kind: u16,
@@ -79,7 +79,7 @@ impl Route {
     }
 
     fn lock(&self) -> MutexGuard<'_, Socket> {
-        // A panic elsewhere leaves nothing half-done: answers to an abandoned request are told by their number.
+        // A panic elsewhere leaves nothing half-done: answers to an abandoned request are recognised by their number.
         self.socket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

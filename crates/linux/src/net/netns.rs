@@ -25,7 +25,7 @@ use super::Error;
 /// Where `ip netns` keeps its names.
 const NAMES: &str = "/run/netns";
 
-/// `ioctl` that tells what kind of namespace a file is (linux/nsfs.h: `_IO(0xb7, 3)`).
+/// `ioctl` that returns the kind of namespace of a file (linux/nsfs.h: `_IO(0xb7, 3)`).
 const NS_GET_NSTYPE: libc::c_ulong = 0xb703;
 
 /// A network namespace, kept alive by an open file. Clones share that file; when the last one goes, and no thread,
@@ -80,7 +80,7 @@ impl Netns {
         self
     }
 
-    /// What error messages call this namespace.
+    /// The name of this namespace in error messages.
     pub fn label(&self) -> &str {
         &self.label
     }

@@ -1,6 +1,6 @@
 //! The counters of a namespace under /proc/net, by name; and those among them that mean "a packet was lost here".
 //!
-//! The parsers are pure: text in, numbers out; what does not fit the form is left out, nothing panics.
+//! The parsers are pure: text in, numbers out; malformed lines are left out, nothing panics.
 
 pub use linerate_measure::collector::{Counters, grown};
 use std::fs;
@@ -22,7 +22,7 @@ const FILES: [(&str, Parser); 4] = [
 ];
 
 /// Groups of counters, and those in them that mean a lost packet. `Conntrack.invalid` is a packet that tracking did not accept:
-/// lost if the rule set says so.
+/// lost if the rule set drops such packets.
 const DROPS: [(&[&str], &[&str]); 3] = [
     (
         &["Ip", "IpExt", "Ip6"],
@@ -72,7 +72,7 @@ pub fn drop_counters(ns: &Netns) -> Result<Counters, Error> {
     let ethtool = Ethtool::open(ns)?;
     for link in Route::open(ns)?.links()? {
         drops.extend(link_drops(&link));
-        // Drivers without counters say so with an error; a link may be gone by now.
+        // Drivers without counters return an error; a link may have been removed by now.
         let stats = ethtool.stats(&link.name).unwrap_or_default();
         let lost = stats.into_iter().filter(|(name, _)| DRIVER_DROPS.iter().any(|end| name.ends_with(end)));
         drops.extend(lost.map(|(name, value)| (format!("{}.ethtool.{name}", link.name), value)));

@@ -30,7 +30,7 @@ pub struct LabRecord {
     pub owner: Owner,
     /// When the lab was made, in seconds since 1970.
     pub created: u64,
-    /// Made to the end. A record that says `false`, of a process that is gone, is a remainder.
+    /// Made completely. A record with `false` of a process that has ended is a remainder.
     pub complete: bool,
     /// The namespaces by role, such as `dut`.
     pub namespaces: BTreeMap<String, NamespaceRecord>,
@@ -47,7 +47,7 @@ pub enum LabState {
     Up,
     /// A lab that a process is making now.
     Beginning,
-    /// A lab that was never finished, or whose namespaces are gone in part.
+    /// A lab that was never finished, or has lost some of its namespaces.
     Unfinished,
 }
 
@@ -120,7 +120,7 @@ impl Registry {
         fs::create_dir_all(&self.labs)
             .map_err(|e| Error::kernel(format!("make {}", self.labs.display()), e))?;
         let written = files::replace(&path, &draft, record);
-        // Whoever asks which labs are up need not be root.
+        // Listing the labs needs no root.
         let shown = written.and_then(|()| fs::set_permissions(&path, Permissions::from_mode(0o644)));
         shown.map_err(|e| Error::kernel(format!("write lab record {}", path.display()), e))
     }
@@ -163,8 +163,8 @@ impl Registry {
         self.remove(&record.name)
     }
 
-    /// Takes down the labs that were never completed and whose process is gone; gives their names. Drafts of records go with their
-    /// process, too.
+    /// Takes down the labs that were never completed and whose process has ended; returns their names. Drafts of records of such
+    /// processes are removed, too.
     pub fn clear_remains(&self) -> Result<Vec<String>, Error> {
         let mut cleared = Vec::new();
         let files = fs::read_dir(&self.labs).into_iter().flatten().flatten();
@@ -192,14 +192,14 @@ impl Registry {
     }
 }
 
-/// Whether a file is the draft of a record (`.NAME.PID.draft`) that nobody writes any more.
+/// Whether a file is the draft of a record (`.NAME.PID.draft`) whose writer has ended.
 fn is_abandoned_draft(file: &str) -> bool {
     let pid = file.strip_prefix('.').and_then(|f| f.strip_suffix(".draft")).and_then(|f| f.rsplit_once('.'));
     pid.and_then(|(_, pid)| pid.parse().ok()).is_some_and(|pid| started(pid).is_none())
 }
 
-/// Removes a persistent name if it still leads to the recorded namespace, or to none (its mount was never made). Another
-/// linerate may be doing the same at this moment: what is gone is gone.
+/// Removes a persistent name if it still leads to the recorded namespace, or to no namespace (its mount was never made). Another
+/// linerate may do the same at this moment: a name that is already removed is no error.
 fn remove_if_ours(namespace: &NamespaceRecord) -> Result<(), Error> {
     let removed = match Netns::open(&namespace.name) {
         Ok(found) if found.inode() != namespace.inode => Ok(()),

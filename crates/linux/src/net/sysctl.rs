@@ -42,8 +42,8 @@ pub fn is_settable(ns: &Netns, key: &str) -> Result<bool, Error> {
     ns.run(|| Ok(fs::OpenOptions::new().write(true).open(path).is_ok()))
 }
 
-/// A key as its path below /proc/sys, from either spelling that sysctl(8) takes: `net.ipv4.ip_forward`, in which a slash stands
-/// for a dot, and `net/ipv4/ip_forward`. The one whose separator comes first counts.
+/// A key as its path below /proc/sys, from either spelling of sysctl(8): `net.ipv4.ip_forward`, in which a slash means a dot, and
+/// `net/ipv4/ip_forward`. The first separator decides.
 pub fn path_of(name: &str) -> Result<String, Error> {
     let dotted = name.find(['.', '/']).is_none_or(|at| name.as_bytes()[at] == b'.');
     let swap = |c| match c {

@@ -96,7 +96,7 @@ impl PacketSender {
         open().map_err(PortError::system("open", name))
     }
 
-    /// Room for so many frames.
+    /// Room for this number of frames.
     fn reserve(&mut self, frames: usize) {
         if frames <= self.messages.len() {
             return;
@@ -122,7 +122,7 @@ impl PacketSender {
         }
     }
 
-    /// Offers the frames from `done` on until all are taken or time is up; returns how many are then gone.
+    /// Offers the frames from `done` on until all are taken or time is up; returns the number of frames done with.
     fn offer(&mut self, frames: usize, pacer: &Pacer, tally: &Tally) -> Result<usize, PortError> {
         let mut done = 0;
         while done < frames {

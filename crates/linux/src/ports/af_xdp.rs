@@ -100,8 +100,8 @@ impl XdpSender {
         format!("queue {} of interface number {}", self.queue, self.ifindex)
     }
 
-    /// Builds up to `due` frames and puts them into the tx ring; returns how many. In copy mode the ring is no place to
-    /// queue in: what the kernel has not taken by now is there because the link is slower, and would only grow stale.
+    /// Builds up to `due` frames and puts them into the tx ring; returns their number. In copy mode the ring must not become a
+    /// queue: frames that the kernel has not taken by now mean that the link is slower, and would only grow stale.
     fn submit(&mut self, source: &mut FrameSource, due: u32) -> u32 {
         let Some(tx) = &mut self.socket.tx else { return 0 };
         if !self.socket.zero_copy && tx.pending() >= due {
@@ -118,8 +118,8 @@ impl XdpSender {
         frames
     }
 
-    /// Makes the kernel take what is in the tx ring. In copy mode this is where the work is done, a budget of frames per
-    /// call; in zero-copy mode the driver is woken if it sleeps.
+    /// Makes the kernel take the frames in the tx ring. In copy mode the work is done here, a budget of frames per call; in
+    /// zero-copy mode the driver is woken if it sleeps.
     fn kick(&mut self, tally: &Tally) -> Result<(), PortError> {
         // Each call takes at least one frame, or there is no point in another.
         for _ in 0..=self.lengths.len() {

@@ -100,7 +100,7 @@ fn open(ifindex: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Whether the interface took the frame. One that is refused is lost: whoever counts the answers shows its flow again.
+/// Whether the interface took the frame. A refused one is lost: its flow is shown again when the answers are counted.
 fn send(socket: &OwnedFd, frame: &[u8]) -> bool {
     rustix::net::send(socket, frame, SendFlags::empty()).is_ok()
 }

@@ -50,7 +50,7 @@ fn fold(mut sum: u64) -> u16 {
 
 /// Everything that the eBPF program needs to build this traffic's frames.
 pub struct Tables {
-    /// The longest frame, whole: what BPF_PROG_RUN is given.
+    /// The longest frame, whole: the input of BPF_PROG_RUN.
     pub frame: Vec<u8>,
     /// Header words for the program's TEMPLATE.
     pub template: [u64; 14],

@@ -1,8 +1,8 @@
-//! XDP live frames: the generator that costs next to nothing.
+//! XDP live frames: the generator with the lowest cost per frame.
 //!
 //! `BPF_PROG_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES` runs our program on pages of the kernel's own, and the frames that it
-//! redirects leave through the port's driver. One long call per CPU (each takes 13-33 ms to set up and end), ended by a
-//! signal; the program itself stops sending at its deadline, whatever happens to this process.
+//! redirects leave through the port's driver. One long call per CPU (each takes 13-33 ms to set up and end), ended by a signal;
+//! the program itself stops sending at its deadline, whatever happens to this process.
 
 use super::flow_table::{AliasEntry, FlowEntry, LengthEntry, Tables, alias_entries};
 use super::mapped::MappedArray;
@@ -153,7 +153,7 @@ impl LiveFrames {
         self.cpus.iter().map(|cpu| self.states.get(*cpu as usize)).collect()
     }
 
-    /// Whether a thread has ended without being told to.
+    /// Whether a thread has ended without a request.
     fn has_died(&self) -> bool {
         self.threads.iter().any(|thread| thread.worker.has_ended())
     }
@@ -181,7 +181,7 @@ impl LiveFrames {
         let (program, frame) = (self.program.clone(), Arc::clone(&self.frame));
         let worker = Worker::spawn(format!("generator-{cpu}"), Some(cpu), move |stop| {
             own.store(rustix::thread::gettid().as_raw_pid(), Ordering::Relaxed);
-            // Other programs on this CPU get what is left: what they take would be measured as cost per frame.
+            // Other programs on this CPU get the rest of its time: otherwise theirs would count as cost per frame.
             go_first();
             let entered = namespace.current_thread_enter();
             entered.map_err(PortError::system("enter", "the generator's namespace"))?;
@@ -303,7 +303,7 @@ impl Port for LiveFrames {
     }
 
     fn began_ns(&self) -> Option<u64> {
-        // A thread whose share of a small number of frames is none never begins.
+        // A thread with a share of 0 frames never begins.
         let current = self.current();
         let begun = |s: &&GeneratorState| s.first_ns > 0 || s.finished == 0;
         current.iter().filter(begun).map(|s| s.first_ns).min().filter(|ns| *ns > 0)

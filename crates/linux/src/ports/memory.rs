@@ -1,8 +1,8 @@
-//! An in-memory link with a simulated device under test: the whole command line runs on it without privileges, and what the
-//! device does to frames is known exactly.
+//! An in-memory link with a simulated device under test: the whole command line runs on it without privileges, and the effect of
+//! the device on frames is known exactly.
 //!
-//! Frames are built, signed, stamped, recognised and accounted for as on a real link. Time is the link's own: a trial takes what its
-//! frames cost the host, and comes out the same on a busy machine.
+//! Frames are built, signed, stamped, recognised and accounted for as on a real link. Time is simulated: a trial takes only the
+//! CPU time that its frames need, and its result does not depend on how busy the machine is.
 
 use super::PortError;
 use super::user_generator::{Due, FrameSource, Pacer};
@@ -35,14 +35,14 @@ const HELD: usize = 1 << 18;
 /// A frame stays in it no longer.
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
-/// What the simulated device under test does to frames. The default forwards all of them at once.
+/// Effect of the simulated device under test on frames. The default forwards all of them at once.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct MemoryDut {
     /// The most it forwards, in frames/s.
     pub rate: Option<f64>,
-    /// Every so many-th frame that arrives is lost.
+    /// One in this many arriving frames is lost.
     pub loss_one_in: Option<u64>,
-    /// Every so many-th frame that it forwards goes out twice.
+    /// One in this many forwarded frames goes out twice.
     pub duplicate_one_in: Option<u64>,
     /// Time that each frame spends in it.
     pub delay: Duration,
@@ -57,7 +57,7 @@ pub struct MemoryLink {
     now_ns: u64,
 }
 
-/// What a trial showed.
+/// Result of a trial.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryTrial {
     /// Samples.
@@ -153,7 +153,7 @@ struct Flight<'a> {
 }
 
 impl Flight<'_> {
-    /// Sends what is due until then; `false` where that was interrupted.
+    /// Sends the frames due until then; `false` after an interrupt.
     fn send_until(&mut self, end_ns: u64, interrupted: &AtomicBool) -> bool {
         while !interrupted.load(Ordering::Relaxed) {
             match self.pacer.due(self.link.now_ns, BATCH) {
@@ -248,7 +248,7 @@ impl SimulatedDut {
         all
     }
 
-    /// What becomes of a frame that, by the schedule, arrives at `schedule_ns`: the number of copies that go on.
+    /// The number of copies that the device forwards of a frame that, by the schedule, arrives at `schedule_ns`.
     fn copies(&mut self, schedule_ns: u64) -> u32 {
         self.arrived += 1;
         let every = |n: Option<u64>, count: u64| n.is_some_and(|n| count.is_multiple_of(n.max(1)));

@@ -53,7 +53,7 @@ struct Constructors {
     receiver: fn(&Netns, Arrival, Filter, Option<u32>) -> Made,
 }
 
-/// Linerate's own backends on this machine; `linerate_plan::backend` says what each can do.
+/// Linerate's own backends on this machine; `linerate_plan::backend` has their capabilities.
 static BACKENDS: [Constructors; 3] = [
     Constructors {
         backend: Backend::Xdp,
@@ -85,11 +85,11 @@ fn constructors(backend: Backend) -> Result<&'static Constructors, PortError> {
     })
 }
 
-/// A generator in `namespace` with one thread on each of `cpus`. It can send to each of `targets` ([`Port::aim`]), the first to begin
-/// with.
+/// A generator in `namespace` with one thread on each of `cpus`. It can send to each of `targets` ([`Port::aim`]), the first to
+/// begin with.
 ///
 /// # Errors
-/// Traffic that the backend cannot send, or what the system says.
+/// Traffic that the backend cannot send, or an error of the system.
 pub fn generator(
     backend: Backend,
     namespace: &Netns,
@@ -109,21 +109,21 @@ pub fn generator(
 /// A receiver in `namespace`, its thread, if it has one, on `cpu`.
 ///
 /// # Errors
-/// What the system says, or a filter that the backend cannot apply.
+/// An error of the system, or a filter that the backend cannot apply.
 pub fn receiver(backend: Backend, namespace: &Netns, at: Arrival, filter: Filter, cpu: Option<u32>) -> Made {
     filter.check()?;
     (constructors(backend)?.receiver)(namespace, at, filter, cpu)
 }
 
-/// What can go wrong at a port.
+/// Errors of ports.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// A system call failed.
     #[error("cannot {operation} {object}: {source}{}", hint(.source))]
     System {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
-        /// On what.
+        /// Its object.
         object: String,
         /// The system's answer.
         source: io::Error,
@@ -133,7 +133,7 @@ pub enum PortError {
     Program {
         /// Program name.
         program: String,
-        /// The last lines of what it says.
+        /// The last lines of the kernel's message.
         reason: String,
     },
     /// Traffic or a filter that cannot be.
@@ -173,7 +173,7 @@ pub trait Port: Send {
     /// stopped.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     fn start(&mut self, load: &Load) -> Result<(), PortError>;
 
     /// CLOCK_MONOTONIC, in nanoseconds, of a generator's first frame; `None` before it, and for receivers.
@@ -181,7 +181,7 @@ pub trait Port: Send {
         None
     }
 
-    /// Nanoseconds from a generator's first frame to its last, where it knows; `None` otherwise, and for receivers.
+    /// Nanoseconds from a generator's first frame to its last, if it knows them; `None` otherwise, and for receivers.
     fn active_ns(&self) -> Option<u64> {
         None
     }
@@ -212,7 +212,7 @@ pub trait Port: Send {
     /// Ends the load now. Afterwards, no frame leaves any more, and the counters stand still.
     ///
     /// # Errors
-    /// What went wrong while it ran.
+    /// A failure while it ran.
     fn stop(&mut self) -> Result<(), PortError>;
 }
 

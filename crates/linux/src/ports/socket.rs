@@ -1,4 +1,4 @@
-//! What sockets with shared memory (AF_PACKET, AF_XDP) have in common: options, addresses, mappings, namespaces.
+//! Shared parts of sockets with shared memory (AF_PACKET, AF_XDP): options, addresses, mappings, namespaces.
 
 use super::{PortError, Target};
 use crate::net::netns::Netns;
@@ -68,7 +68,7 @@ pub(crate) struct Mapping {
     len: usize,
 }
 
-// SAFETY: the mapping belongs to no thread; whoever follows the pointers says how it keeps apart from other users.
+// SAFETY: the mapping belongs to no thread; users of the pointers document how they keep apart from other users.
 unsafe impl Send for Mapping {}
 // SAFETY: as above: a shared reference gives out nothing but a raw pointer and a length.
 unsafe impl Sync for Mapping {}
@@ -79,7 +79,7 @@ impl Mapping {
         Self::map(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1, 0)
     }
 
-    /// What a socket or a BPF map offers at `offset`.
+    /// Maps memory of a socket or a BPF map at `offset`.
     pub(crate) fn shared(fd: impl AsFd, len: usize, offset: i64) -> io::Result<Self> {
         Self::map(len, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_fd().as_raw_fd(), offset)
     }
@@ -109,7 +109,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `map` with this length; whoever has pointers into it owns this value as well.
+        // SAFETY: mapped by `map` with this length; owners of pointers into it own this value as well.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }

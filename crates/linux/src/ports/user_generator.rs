@@ -1,7 +1,7 @@
 //! Frames and pacing for generators that run in user space: AF_PACKET, AF_XDP and the in-memory link.
 //!
-//! [`FrameSource`] says what the next frame is, [`Pacer`] how many are due; both are functions of what they are given, the
-//! clock included. [`crew`] runs them on threads. generator.bpf.c does the same for XDP live frames: change both.
+//! [`FrameSource`] gives the next frame, [`Pacer`] the number of frames due; both are functions of their inputs, the clock
+//! included. [`crew`] runs them on threads. generator.bpf.c does the same for XDP live frames: change both.
 
 pub mod crew;
 
@@ -13,7 +13,7 @@ use linerate_wire::{
 /// A generator that was kept from running catches up with no more than this time's worth of frames.
 pub const CATCH_UP_NS: u64 = 100_000_000;
 
-/// What one frame costs; credit grows by a nanosecond times thousandths of frames per second, 1e-12 frames.
+/// Cost of one frame; credit grows by a nanosecond times thousandths of frames per second, 1e-12 frames.
 const FRAME_CREDIT: u64 = 1_000_000_000_000;
 
 /// Up to this many flows are kept in a table: computing one costs several divisions.
@@ -31,7 +31,7 @@ pub struct FrameSource {
     flows: FlowSpace,
     table: Vec<Flow>,
     picker: FlowPicker,
-    /// What the picked flow number is shifted by: sequential threads start apart.
+    /// Offset of the picked flow number: sequential threads start apart.
     first_flow: u64,
     stream: u16,
     sequence: u64,
@@ -138,18 +138,18 @@ fn of_thread(order: FlowOrder, thread: usize) -> FlowOrder {
     }
 }
 
-/// What a [`Pacer`] says.
+/// Answer of a [`Pacer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     /// So many frames may leave now; at least one.
     Frames(u32),
-    /// None before so many nanoseconds have passed.
+    /// None before this number of nanoseconds has passed.
     Wait(u64),
     /// The load is used up.
     Over,
 }
 
-/// Says when frames are due. Credit grows with time at the wanted rate, and a frame costs one; what was missed is caught up
+/// Decides when frames are due. Credit grows with time at the wanted rate, and a frame costs one; missed frames are caught up
 /// with, up to [`CATCH_UP_NS`], and the longest delay is kept.
 #[derive(Debug, Clone)]
 pub struct Pacer {

@@ -1,4 +1,4 @@
-//! The account of a receiver that runs in user space (AF_PACKET, AF_XDP, memory): what the XDP receiver's program counts,
+//! The account of a receiver that runs in user space (AF_PACKET, AF_XDP, memory): the counters of the XDP receiver's program,
 //! under the same names, from the same bytes.
 
 use super::worker::Worker;
@@ -22,8 +22,8 @@ const SAMPLE: usize = 64;
 /// An age beyond this (39 hours) is a stamp from the future, by clocks that are compared: it counts as 0.
 const FUTURE_NS: u64 = 1 << 47;
 
-/// What has arrived. Counters are reset with each start; the windows that find duplicates are not, because sequence numbers
-/// go on.
+/// Frames that have arrived. Each start resets the counters, but not the windows that find duplicates, because sequence numbers
+/// continue.
 pub struct Account {
     filter: Filter,
     windows: Vec<Option<SequenceWindow>>,
@@ -142,7 +142,7 @@ pub fn foreign_index(kind: ForeignKind) -> usize {
     }
 }
 
-/// Whether an untagged or tagged frame carries UDP, TCP or ICMP: what generators without signatures send.
+/// Whether an untagged or tagged frame carries UDP, TCP or ICMP, as frames of generators without signatures do.
 fn could_be_test_frame(frame: &[u8]) -> bool {
     let byte = |at: usize| frame.get(at).copied().unwrap_or(0);
     let at = if matches!((byte(12), byte(13)), (0x81, 0) | (0x88, 0xa8)) { 16 } else { 12 };
@@ -154,7 +154,7 @@ fn could_be_test_frame(frame: &[u8]) -> bool {
     matches!(protocol, 1 | 6 | 17)
 }
 
-/// What a receiving thread and the port share.
+/// State that a receiving thread and the port share.
 pub struct Shared {
     account: Mutex<Account>,
     /// A copy of the account's frames, to be sampled without a lock.
@@ -200,7 +200,7 @@ pub struct UserReceiver {
 }
 
 impl UserReceiver {
-    /// A receiver with a thread, on `cpu` if one is given. `dropped` tells what the kernel dropped; `keep` is dropped after
+    /// A receiver with a thread, on `cpu` if one is given. `dropped` returns the kernel's count of drops; `keep` is dropped after
     /// the thread has ended.
     pub(crate) fn spawn(
         backend: Backend,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
-/// A thread that ends when it is told to, or by an error. Dropped, it is told to end and waited for.
+/// A thread that ends on request, or by an error. Drop requests its end and waits for it.
 pub(crate) struct Worker {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<(), PortError>>>,
 }
 
 impl Worker {
-    /// Starts a thread, on `cpu` if one is given. What it runs ends soon after its flag is true.
+    /// Starts a thread, on `cpu` if one is given. `run` must return soon after its flag becomes true.
     pub fn spawn(
         name: impl Into<String>,
         cpu: Option<u32>,
@@ -39,7 +39,7 @@ impl Worker {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Tells it to end, waits for that, and says why it failed if it did. That is said once.
+    /// Requests its end, waits for it, and returns its error if it failed. The error is returned once.
     pub fn join(&mut self) -> Result<(), PortError> {
         self.tell_to_stop();
         let ended = self.thread.take().map_or(Ok(Ok(())), JoinHandle::join);
@@ -49,7 +49,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // An error has been reported by whoever stopped the port, or never mattered.
+        // The error has been reported when the port was stopped, or does not matter.
         let _ = self.join();
     }
 }

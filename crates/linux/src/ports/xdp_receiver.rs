@@ -168,10 +168,10 @@ fn attach_for_any_mtu(ebpf: &mut Ebpf, namespace: &Netns, ifindex: u32) -> Resul
     }
 }
 
-/// Loads and attaches the XDP program `name` of an object: in the driver where it can, generic otherwise.
+/// Loads and attaches the XDP program `name` of an object: in the driver if possible, generic otherwise.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's refusal.
 pub fn attach(ebpf: &mut Ebpf, name: &str, namespace: &Netns, ifindex: u32) -> Result<(), PortError> {
     let program = bpf::load_xdp(ebpf, name)?;
     namespace

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Bytes that the kernel is asked to hold for a program that reads in large pieces; less where the user's limit says so.
+/// Requested size of the pipe to a program that reads in large pieces; the kernel may give less by the user's limit.
 const PIPE: usize = 1 << 20;
 /// How often a writer looks whether anyone still waits for the program.
 const LOOK: Duration = Duration::from_millis(50);
@@ -21,7 +21,7 @@ impl Inlet {
         Inlet(pipe.into())
     }
 
-    /// Writes what `write` has to say, and closes the pipe. Gives up when `given_up` becomes true.
+    /// Writes the output of `write`, and closes the pipe. Gives up when `given_up` becomes true.
     pub fn feed(self, given_up: &AtomicBool, write: &std::sync::Arc<super::Writer>) -> io::Result<()> {
         no_waiting(&self.0)?;
         let mut out = BufWriter::with_capacity(64 * 1024, Patient { file: self.0, given_up });
@@ -63,7 +63,7 @@ impl Outlet {
         Outlet(pipe.filter(|pipe| no_waiting(pipe).is_ok()).map(File::from))
     }
 
-    /// What to wait for; nothing once it is closed.
+    /// The descriptor to wait for; `None` once it is closed.
     pub fn fd(&self) -> Option<RawFd> {
         self.0.as_ref().map(File::as_raw_fd)
     }
@@ -72,8 +72,8 @@ impl Outlet {
         self.0.is_none()
     }
 
-    /// Hands over what is there, a bounded part of it: a program that never stops talking must not keep its reader from
-    /// looking at the clock.
+    /// Passes on available output, a bounded part of it: a program with endless output must not keep its reader from looking at
+    /// the clock.
     pub fn read(&mut self, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         let mut buffer = [0; 16 * 1024];
         for _ in 0..16 {
@@ -113,7 +113,7 @@ pub fn poll(wanted: &[(RawFd, libc::c_short)], longest: Duration) -> io::Result<
     }
 }
 
-/// Nobody shall wait for this descriptor.
+/// Makes a descriptor non-blocking.
 pub fn no_waiting(fd: impl AsFd) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(fd, true)?)
 }

@@ -44,7 +44,7 @@ fn a_large_input_is_streamed_while_output_is_read() {
 #[test]
 fn what_hangs_is_killed_with_all_that_it_started() {
     let began = Instant::now();
-    // The child of the shell holds the pipes open, and nobody reads the input.
+    // The child of the shell holds the pipes open and does not read the input.
     let endless = |out: &mut dyn Write| loop {
         out.write_all(&[b'x'; 4096])?;
     };

@@ -1,4 +1,4 @@
-//! What can go wrong with records, each with the file and what to do.
+//! Errors of records, each with the file and a remedy.
 
 use linerate_measure::record::RecordError;
 use std::io;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub enum RecordsError {
     #[error("cannot {operation} {}: {source}{}", path.display(), advice(source))]
     System {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
         /// On which file or folder.
         path: PathBuf,

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// Folders below each other that are looked into.
 const DEEPEST: usize = 32;
 
-/// The folders of all campaigns at or below `directory`, in the order of their paths. Links are not followed, and what
-/// cannot be read below it is passed over.
+/// The folders of all campaigns at or below `directory`, in the order of their paths. Links are not followed, and unreadable
+/// folders below it are skipped.
 ///
 /// # Errors
 /// `directory` itself cannot be read.

@@ -71,7 +71,7 @@ impl ImportStore {
 }
 
 impl Drop for ImportStore {
-    /// An import that came to nothing leaves nothing behind.
+    /// A failed import leaves nothing behind.
     fn drop(&mut self) {
         if self.made {
             // Fails, and may, where anything is in it.

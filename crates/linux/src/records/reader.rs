@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The record of a campaign.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredCampaign {
-    /// What was asked.
+    /// The request and the set-up.
     pub campaign: Campaign,
     /// The machine; nothing but defaults where the campaign ended before it was written.
     pub host: HostFacts,
@@ -55,7 +55,7 @@ fn document<T: serde::de::DeserializeOwned>(directory: &Path, name: &str) -> Res
     }
 }
 
-/// The text of a file; `None` where there is none. Invalid UTF-8 is replaced: the JSON reader then says where it is.
+/// The text of a file; `None` without a file. Invalid UTF-8 is replaced: the JSON reader then reports its place.
 fn text(path: &Path) -> Result<Option<String>, RecordsError> {
     match files::read(path, usize::MAX) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),

@@ -183,7 +183,7 @@ fn a_cut_off_line_loses_only_itself() {
     assert_eq!((stored.trials.len(), stored.cut_off), (2, true));
 }
 
-/// Appends trials until it fails; what is then in the folder must be whole. The trials on disk, and the error.
+/// Appends trials until it fails; the folder must then hold whole records. Returns the number of trials on disk, and the error.
 fn fill(base: &Path) -> (usize, RecordsError) {
     let mut store = RecordStore::create(base, "full", None).unwrap();
     store.write_campaign(&campaign()).unwrap();

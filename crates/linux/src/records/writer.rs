@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-/// Lines that may wait for the disk. Beyond that the campaign waits: memory is not filled with what a disk cannot take.
+/// Lines that may wait for the disk. With more, the campaign waits, so that a slow disk does not fill the memory.
 const WAITING: usize = 1024;
 
 /// A trial's number and its line, newline included.
@@ -22,7 +22,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread on a file that was opened for appending and has so many whole trials.
+    /// Starts the thread on a file that was opened for appending and has `trials` whole trials.
     pub fn start(file: File, path: PathBuf, trials: u64) -> io::Result<Self> {
         let (sender, receiver) = sync_channel(WAITING);
         let mut log = TrialLog::new(file, path.clone(), trials)?;
@@ -56,12 +56,12 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         drop(self.lines.take());
-        // Whoever wants to know of failures calls `finish`; here it only matters that the lines reach the disk.
+        // `finish` reports failures; here it only matters that the lines reach the disk.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// A file of trials, one line each. What it holds is whole lines, whatever a disk refuses.
+/// A file of trials, one line each. It holds only whole lines, even if the disk fails.
 #[derive(Debug)]
 pub struct TrialLog {
     file: File,
@@ -75,7 +75,7 @@ pub struct TrialLog {
 }
 
 impl TrialLog {
-    /// A file that was opened for appending and has so many whole trials.
+    /// A file that was opened for appending and has `trials` whole trials.
     pub(super) fn new(file: File, path: PathBuf, trials: u64) -> io::Result<Self> {
         let bytes = file.metadata()?.len();
         Ok(TrialLog { file, path, bytes, trials, safe: trials })
@@ -97,7 +97,7 @@ impl TrialLog {
     fn run(&mut self, lines: &Receiver<Line>) -> Result<(), RecordsError> {
         while let Ok((mut last, line)) = lines.recv() {
             self.append(last, &line)?;
-            // What has come in meanwhile goes to the disk by the same fdatasync.
+            // Lines that came in meanwhile go to the disk by the same fdatasync.
             while let Ok((trial, line)) = lines.try_recv() {
                 self.append(trial, &line)?;
                 last = trial;

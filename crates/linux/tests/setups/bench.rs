@@ -64,7 +64,7 @@ impl Frames {
     }
 }
 
-/// What a trial showed.
+/// Result of a trial.
 pub struct Shown {
     pub sent: PortCounters,
     pub received: PortCounters,
@@ -127,7 +127,7 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     }
 }
 
-/// What a program says in the DUT's namespace.
+/// Output of a program in the DUT's namespace.
 pub fn ask(lab: &EmbeddedLab, program: &str, args: &[&str]) -> String {
     let finished = lab.lanes[0].run(&linerate_linux::process::Job::new(program, args)).unwrap();
     finished.stdout

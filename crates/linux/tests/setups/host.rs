@@ -1,4 +1,4 @@
-//! Settings of the whole host: changed only with consent, and put back whatever ends the process.
+//! Settings of the whole host: changed only with consent, and restored whatever ends the process.
 
 use super::bench::{Frames, built_in, refusal, send, spec};
 use linerate_linux::host::journal::{Change, Consent, Journal};

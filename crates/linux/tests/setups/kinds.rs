@@ -28,7 +28,8 @@ fn every_kind_carries_every_frame() {
         let setup = Setup::of(dut);
         let lacking = setup.lacking();
         if !lacking.is_empty() {
-            // Only what this kernel may really lack is passed over, and it must be refused in the same words' sense.
+            // Only features that this kernel may really lack are skipped, and building such a setup must be refused for the same
+            // reason.
             assert_eq!(dut, Dut::Vlan, "{lacking:?}");
             assert!(lacking[0].contains("802.1Q"), "{lacking:?}");
             let refused = refusal(&setup).to_string();
@@ -73,7 +74,7 @@ fn threaded_labs_carry_or_locate_every_frame() {
     }
 }
 
-/// As fast as the machine can: what does not arrive was lost at a place that is known.
+/// At the full speed of the machine, each missing frame was lost at a known place.
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn nothing_is_lost_without_trace_at_full_speed() {

@@ -1,4 +1,4 @@
-//! Rule sets: loaded, exchanged on a standing lane, asked what they dropped; and loaders that misbehave.
+//! Rule sets: loaded, exchanged on a standing lane, with their counts of drops; and loaders that misbehave.
 
 use super::bench::{Frames, ask, built_in, lab, refusal, send};
 use linerate_linux::lab::{LabError, Setup};
@@ -21,7 +21,7 @@ fn with_rules(name: &str, rules: Vec<Job>) -> Setup {
     Setup { name: name.into(), rules, ..Setup::of(Dut::Forwarding) }
 }
 
-/// Drops the frames to the first ten of the hundred destinations... of which the traffic below has one each.
+/// Drops the frames to one of the destinations of the traffic below.
 const NFT_DROPS: &str = "table inet linerate {
   counter dropped { }
   chain forward {
@@ -143,7 +143,7 @@ fn replace_rules(lab: &mut linerate_linux::lab::EmbeddedLab, rules: Vec<Job>, tr
     lane.exchange(&setup).unwrap();
 }
 
-/// What plans describe is loaded by the real tools, lets every frame pass, and is taken away again.
+/// The rule sets of plans are loaded by the real tools, let every frame pass, and are removed again.
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn rule_sets_of_plans_load_pass_and_go() {
@@ -213,7 +213,7 @@ fn loaders_that_fail_or_hang_are_reported_and_ended() {
     assert!(began.elapsed() < Duration::from_secs(20));
 }
 
-/// The states' limit is the host's: without consent nothing is changed, and the user is told what to set.
+/// The limit of states is the host's: without consent nothing is changed, and the message names the setting to change.
 #[test]
 #[ignore = "needs root: run by make test as root"]
 fn too_many_states_are_refused_with_what_to_set() {

@@ -1,4 +1,4 @@
-//! Everything that a setup sets is there afterwards, and what cannot be set is refused by name.
+//! All settings of a setup are in place, and settings that cannot be made are refused by name.
 
 use super::bench::{Frames, ask, lab, refusal, send, spec, sysfs};
 use linerate_linux::lab::filler;

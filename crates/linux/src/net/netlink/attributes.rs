@@ -1,4 +1,4 @@
-//! Netlink attributes: written into requests, and read out of answers. What does not fit is passed over, nothing panics.
+//! Netlink attributes: written into requests, and read out of answers. Malformed ones are skipped, nothing panics.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

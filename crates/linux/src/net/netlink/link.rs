@@ -12,12 +12,12 @@ use crate::net::{Error, MacAddr, Netns};
 
 /// `struct ifinfomsg`.
 const HEADER: usize = 16;
-/// linux/if.h: the operational state of a link that has not been told.
+/// linux/if.h: the unknown operational state of a link.
 const IF_OPER_UNKNOWN: u8 = 0;
 /// Make an object that is not there yet.
 const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
 
-/// linux/veth.h, linux/if_link.h and linux/if_ether.h: what links of a kind are made of.
+/// linux/veth.h, linux/if_link.h and linux/if_ether.h: attributes of the kinds of links.
 const VETH_INFO_PEER: u16 = 1;
 const BR_STP_STATE: u16 = 5;
 const BR_MCAST_SNOOPING: u16 = 23;
@@ -109,8 +109,8 @@ pub struct LinkStats {
 }
 
 impl Route {
-    /// Makes a veth pair, the peer in another namespace (or the same), with so many transmit and receive queues on either end;
-    /// both are down.
+    /// Makes a veth pair, the peer in another namespace (or the same), with these numbers of transmit and receive queues on
+    /// either end; both are down.
     pub fn create_veth(
         &self,
         end: &VethEnd,
@@ -219,7 +219,7 @@ impl Route {
         self.set_link(index, &body, |name| format!("put interface {name} into {}", self.name_of(master)))
     }
 
-    /// A link's name for a message: looked up only when something has already gone wrong.
+    /// A link's name for a message: looked up only after a failure.
     pub(super) fn name_of(&self, index: u32) -> String {
         self.link_by_index(index).map_or_else(|_| format!("number {index}"), |link| link.name)
     }
@@ -265,7 +265,7 @@ fn on_top(lower: u32, mac: MacAddr) -> Body {
     link(0).number(libc::IFLA_LINK, lower).with(libc::IFLA_ADDRESS, &mac)
 }
 
-/// The kernel's own rule (dev_valid_name), said before the kernel says "Invalid argument".
+/// The kernel's own rule (dev_valid_name), checked here because the kernel only says "Invalid argument".
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     let wrong = |reason| Err(Error::Invalid { what: "the interface name", value: name.to_owned(), reason });
     if name.is_empty() || name == "." || name == ".." {

@@ -7,7 +7,7 @@ use super::{REPLACE, Route, family};
 use crate::net::{Error, MacAddr};
 
 impl Route {
-    /// Sets a permanent neighbour, in place of whatever was known about the address.
+    /// Sets a permanent neighbour, in place of any entry for the address.
     pub fn add_neighbour(&self, index: u32, address: IpAddr, mac: MacAddr) -> Result<(), Error> {
         self.change(libc::RTM_NEWNEIGH, REPLACE, &neighbour(index, address, mac), || {
             format!("set neighbour {address} on interface {}", self.name_of(index))
@@ -27,8 +27,8 @@ impl Route {
         })
     }
 
-    /// Tells the bridge that `index` is a port of: frames to `mac` leave by this port. Static, so it does not age;
-    /// not "permanent", which in a bridge means the host's own address and would keep the frames.
+    /// Adds an entry to the bridge of port `index`: frames to `mac` leave by this port. Static, so it does not age; not
+    /// "permanent", which in a bridge means the host's own address and would keep the frames.
     pub fn add_fdb(&self, index: u32, mac: MacAddr) -> Result<(), Error> {
         let body = entry(libc::AF_BRIDGE as u8, index, libc::NUD_NOARP, libc::NTF_MASTER, mac);
         self.change(libc::RTM_NEWNEIGH, REPLACE, &body, || {

@@ -46,10 +46,10 @@ impl Route {
     }
 
     /// Adds routes by the hundred thousand to the main table, each by the gateway if that is of its family, else directly by
-    /// `oif`. Gives how many there were. `go_on` is asked now and then; once it says no, the rest is left out.
+    /// `oif`. Returns their number. `go_on` is called now and then; once it returns false, the rest is left out.
     ///
     /// # Errors
-    /// The first that the kernel does not take, with its number; those before it are there, and some after it may be.
+    /// The first that the kernel refuses, with its number; those before it are added, and some after it may be.
     pub fn add_routes(
         &self,
         routes: impl IntoIterator<Item = Prefix>,
@@ -107,7 +107,7 @@ impl Route {
 
 /// `struct rtmsg` and its attributes.
 fn route((to, prefix): Prefix, via: Option<IpAddr>, oif: u32) -> Body {
-    // IPv4 tells a directly connected network by its scope; IPv6 has no scopes for routes.
+    // IPv4 marks a directly connected network by its scope; IPv6 has no scopes for routes.
     let scope = if via.is_none() && to.is_ipv4() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
     let kind = [libc::RT_TABLE_MAIN, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST];
     let mut body = Body(vec![family(to), prefix, 0, 0]);

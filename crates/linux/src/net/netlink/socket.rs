@@ -84,8 +84,8 @@ impl Socket {
         Err(io::Error::from_raw_os_error(libc::EINTR).into())
     }
 
-    /// Sends a request and hands each answer to `each`; `false` if the kernel says that the dump is inconsistent: an object may
-    /// be missing, or be there twice.
+    /// Sends a request and passes each answer to `each`; `false` if the kernel reports an inconsistent dump: an object may be
+    /// missing, or be there twice.
     pub(crate) fn request(
         &mut self,
         kind: u16,
@@ -115,9 +115,9 @@ impl Socket {
         }
     }
 
-    /// Sends requests, as many in each message as [`BATCH`] holds, until there are no more or `go_on` says no. The kernel carries a
-    /// message out while it is being sent, and answers only errors: all answers are there when the call returns. Gives the number
-    /// of requests, or of the first that failed (counted from 1).
+    /// Sends requests, as many in each message as [`BATCH`] holds, until there are no more or `go_on` returns false. The kernel
+    /// carries a message out while it is being sent, and answers only errors: all answers are there when the call returns.
+    /// Returns the number of requests, or of the first that failed (counted from 1).
     pub(crate) fn pipeline(
         &mut self,
         kind: u16,
@@ -189,7 +189,7 @@ impl Socket {
                     }
                 }
                 Err(Errno::INTR) => {}
-                // What SO_RCVTIMEO reports is EAGAIN, "Resource temporarily unavailable": say what it is.
+                // SO_RCVTIMEO reports EAGAIN, "Resource temporarily unavailable": replace it by a timeout.
                 Err(Errno::AGAIN) => return Err(Errno::TIMEDOUT.into()),
                 Err(e) => return Err(e.into()),
             }
@@ -220,7 +220,7 @@ impl Header {
     }
 }
 
-/// The first message in `bytes`, its payload and what follows.
+/// The first message in `bytes`, its payload and the rest.
 fn split(bytes: &[u8]) -> Option<(Header, &[u8], &[u8])> {
     let length = u32_at(bytes, 0)? as usize;
     let header = Header { kind: u16_at(bytes, 4)?, flags: u16_at(bytes, 6)?, sequence: u32_at(bytes, 8)? };

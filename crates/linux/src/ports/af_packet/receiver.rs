@@ -23,13 +23,13 @@ const RETIRE_MS: u32 = 1;
 /// The longest wait, so that the end is noticed.
 const WAIT_MS: i64 = 50;
 
-/// A receiver that reads an AF_PACKET socket in promiscuous mode, on a thread of its own. It needs nothing of the driver,
-/// and frames go up the network stack all the same, whatever the options say.
+/// A receiver that reads an AF_PACKET socket in promiscuous mode, on a thread of its own. It needs nothing of the driver, and
+/// frames go up the network stack all the same, whatever the options say.
 ///
-/// Latency is taken from the kernel's own time of each frame's arrival at the socket (CLOCK_REALTIME, moved to
-/// CLOCK_MONOTONIC by the difference when its block is read), so that waiting in the ring does not count. Frames that were
-/// dropped because the ring was full (`tp_drops`) are reported as `refused`: the tester lost them, not the DUT. The kernel
-/// does not tell on which queue a frame came: all count as queue 0, on the CPU that read them.
+/// Latency is taken from the kernel's own time of each frame's arrival at the socket (CLOCK_REALTIME, moved to CLOCK_MONOTONIC by
+/// the difference when its block is read), so that waiting in the ring does not count. Frames that were dropped because the ring
+/// was full (`tp_drops`) are reported as `refused`: the tester lost them, not the DUT. The kernel does not report the queue of a
+/// frame: all count as queue 0, on the CPU that read them.
 ///
 /// # Errors
 /// No privilege (CAP_NET_RAW), no such interface.
@@ -78,7 +78,7 @@ impl Ring {
             tp_feature_req_word: 0,
         };
         set_option(&socket, level, libc::PACKET_RX_RING, &request)?;
-        // Since Linux 4.20; older kernels also show what the interface sends, which `observe` skips.
+        // Since Linux 4.20; older kernels also deliver frames that the interface sends, which `observe` skips.
         let _ = set_option(&socket, level, libc::PACKET_IGNORE_OUTGOING, &1i32);
         let blocks = Mapping::shared(&socket, BLOCK * BLOCKS, 0)?;
         bind_packet(&socket, ifindex, libc::ETH_P_ALL as u16)?;
@@ -103,7 +103,7 @@ impl Receive for Ring {
     fn receive(&mut self, shared: &Shared) -> Result<(), PortError> {
         loop {
             let (start, status) = self.block();
-            // Acquire: what the kernel wrote before it gave the block away is seen.
+            // Acquire: makes the kernel's writes before it gave the block away visible.
             if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
                 break;
             }
@@ -127,12 +127,12 @@ impl Receive for Ring {
     }
 }
 
-/// A 32-bit field; 0 where there is none.
+/// A 32-bit field; 0 beyond the end.
 fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| u32::from_ne_bytes(*b))
 }
 
-/// A 16-bit field; 0 where there is none.
+/// A 16-bit field; 0 beyond the end.
 fn half(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |b| u16::from_ne_bytes(*b))
 }

@@ -27,13 +27,12 @@ const WAIT_MS: i64 = 50;
 
 /// A receiver with an AF_XDP socket on every queue of an interface and one thread for all of them.
 ///
-/// All frames end here, foreign ones too: nothing goes up the network stack. Latency is taken when a frame is read, at most
-/// 64 frames to a look at the clock. Frames that found no room in a socket are reported as `refused`: the tester lost them,
-/// not the DUT.
+/// All frames end here, foreign ones too: nothing goes up the network stack. Latency is taken when a frame is read, at most 64
+/// frames to a look at the clock. Frames without room in a socket are reported as `refused`: the tester lost them, not the DUT.
 ///
 /// # Errors
-/// No privilege (XDP programs need root, or CAP_BPF and CAP_NET_ADMIN), another XDP program on the interface, an MTU above
-/// what a page holds; `filter.pass_foreign`.
+/// No privilege (XDP programs need root, or CAP_BPF and CAP_NET_ADMIN), another XDP program on the interface, an MTU above the
+/// size of a page; `filter.pass_foreign`.
 pub fn receiver(
     namespace: &Netns,
     Arrival { ifindex, queues }: Arrival,
@@ -78,7 +77,7 @@ fn give_all_chunks(socket: &mut Socket) {
     socket.fill.submit();
 }
 
-/// Tells the XDP program which socket is whose.
+/// Gives the XDP program the socket of each queue.
 fn redirect(ebpf: &mut Ebpf, sockets: &[Socket]) -> Result<(), PortError> {
     let error = |e: &dyn std::error::Error| bpf::program_error("to_socket", e);
     let map: &mut Map =

@@ -1,8 +1,8 @@
 //! The rings of an AF_XDP socket: memory that this process and the kernel share, without locks and mostly without calls.
 //!
-//! A socket has up to four, each an array of entries whose size is a power of two, and two counters that only ever grow
-//! (and wrap at 2^32): `producer`, how many entries have been put in, and `consumer`, how many have been taken out. Counter
-//! modulo size is the place in the array; their difference is what is in it.
+//! A socket has up to four, each an array of entries whose size is a power of two, and two counters that only ever grow (and wrap
+//! at 2^32): `producer`, how many entries have been put in, and `consumer`, how many have been taken out. Counter modulo size is
+//! the place in the array; their difference is the number of entries in it.
 //!
 //! | ring | from | to | entry |
 //! |---|---|---|---|
@@ -11,16 +11,16 @@
 //! | tx | us | kernel | address and length of a frame to send |
 //! | completion | kernel | us | address of a chunk whose frame has been sent |
 //!
-//! Each counter has one writer. The producer writes entries, then stores `producer` with release; the consumer loads it
-//! with acquire and so sees the entries. The consumer reads entries, then stores `consumer` with release; the producer
-//! loads it with acquire before it writes over them. Both keep the other's counter as last seen and look again only when
-//! that is used up, because the line has to come from another core (Documentation/networking/af_xdp.rst).
+//! Each counter has one writer. The producer writes entries, then stores `producer` with release; the consumer loads it with
+//! acquire and so sees the entries. The consumer reads entries, then stores `consumer` with release; the producer loads it with
+//! acquire before it writes over them. Both keep the other's counter as last seen and look again only when that is used up,
+//! because the line has to come from another core (Documentation/networking/af_xdp.rst).
 
 use crate::ports::socket::Mapping;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What both ends have.
+/// Part of a ring that both ends have.
 struct Ring<T> {
     memory: Arc<Mapping>,
     producer: usize,
@@ -49,11 +49,11 @@ impl<T: Copy> Ring<T> {
 
     fn entry(&self, index: u32) -> *mut T {
         let place = (index & (self.size - 1)) as usize;
-        // SAFETY: place < size, and `new` has checked that so many entries are inside the mapping.
+        // SAFETY: place < size, and `new` has checked that this number of entries is inside the mapping.
         unsafe { self.memory.base().add(self.entries).cast::<T>().add(place) }
     }
 
-    /// Whether the kernel sleeps and has to be told (XDP_USE_NEED_WAKEUP).
+    /// Whether the kernel sleeps and needs a wakeup (XDP_USE_NEED_WAKEUP).
     fn needs_wakeup(&self) -> bool {
         self.counter(self.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
@@ -158,7 +158,7 @@ mod tests {
         // Counters that are about to wrap.
         let near = u32::MAX - 100;
         for at in [0, 64] {
-            // SAFETY: inside the page, aligned, and nobody else uses it yet.
+            // SAFETY: inside the page, aligned, and not shared yet.
             unsafe { memory.base().add(at).cast::<u32>().write(near) };
         }
         (Producer::new(memory.clone(), &offsets, size), Consumer::new(memory, &offsets, size))

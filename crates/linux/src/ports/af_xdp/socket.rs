@@ -16,7 +16,7 @@ const BUSY: Duration = Duration::from_secs(2);
 /// The fewest chunks that are worth a socket.
 const FEWEST_CHUNKS: u32 = 64;
 
-/// What a socket is for.
+/// Direction of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Receive,
@@ -41,14 +41,14 @@ impl Umem {
         (0..u64::from(self.chunks)).map(move |i| i * chunk)
     }
 
-    /// Bytes at an address that the kernel named; empty if it is none of ours.
+    /// Bytes at an address that the kernel named; empty outside our memory.
     pub(super) fn bytes(&mut self, address: u64, len: usize) -> &mut [u8] {
         let start = usize::try_from(address).unwrap_or(usize::MAX);
         if start.checked_add(len).is_none_or(|end| end > self.memory.len()) {
             return &mut [];
         }
-        // SAFETY: inside the mapping, as just checked. Whoever calls has got the chunk out of the rx or completion ring (or
-        // never put it in another), so the kernel does not touch it; `&mut self` keeps out everybody else.
+        // SAFETY: inside the mapping, as just checked. The caller has got the chunk out of the rx or completion ring (or never
+        // put it in another), so the kernel does not touch it; `&mut self` excludes all other users.
         unsafe { std::slice::from_raw_parts_mut(self.memory.base().add(start), len) }
     }
 
@@ -160,12 +160,12 @@ fn register(fd: &OwnedFd, chunk: u32, mut chunks: u32) -> io::Result<Umem> {
     }
 }
 
-/// Sizes the rings and maps them: each at its own offset, its parts where XDP_MMAP_OFFSETS says.
+/// Sizes the rings and maps them: each at its own offset, its parts at those of XDP_MMAP_OFFSETS.
 fn rings(fd: OwnedFd, umem: Umem, direction: Direction) -> io::Result<Socket> {
     let level = libc::SOL_XDP;
     let all = umem.chunks;
-    // The kernel takes many chunks out of the fill ring before it says so in the shared counter: until then those count
-    // twice, there and where their frames have gone. With twice the room, giving a chunk back never finds the ring full.
+    // The kernel takes many chunks out of the fill ring before it updates the shared counter: until then those count twice, there
+    // and where their frames have gone. With twice the room, giving a chunk back never finds the ring full.
     let (fill, completion) = match direction {
         Direction::Receive => (2 * all, FEWEST_CHUNKS),
         Direction::Transmit => (FEWEST_CHUNKS, all),

@@ -1,4 +1,4 @@
-//! The threads of a user-space generator, one per CPU: each asks its pacer what is due and hands that to its transmitter.
+//! The threads of a user-space generator, one per CPU: each asks its pacer for the frames due and hands them to its transmitter.
 
 use super::{Due, FrameSource, Pacer};
 use crate::ports::worker::Worker;
@@ -20,8 +20,8 @@ const SLEEP_NS: u64 = 5_000_000;
 
 /// How one thread's frames leave.
 pub trait Transmit: Send + 'static {
-    /// Takes up to `due` frames out of `source` and sends them; returns how many were used up. What has left is added to
-    /// `tally`. May return early, with 0 as well, if the port takes no more; must do so once `tally` says to stop.
+    /// Takes up to `due` frames out of `source` and sends them; returns how many were used up. Adds the frames sent to `tally`.
+    /// May return early, with 0 as well, if the port takes no more; must do so once `tally` says to stop.
     ///
     /// # Errors
     /// The port is gone.
@@ -47,8 +47,7 @@ pub trait Transmit: Send + 'static {
     }
 }
 
-/// What one thread has done: written by that thread, read by anyone, in cache lines of its own (two, because processors
-/// fetch pairs).
+/// Counters of one thread: written by that thread, read by any, in cache lines of its own (two, because processors fetch pairs).
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Tally {
@@ -66,7 +65,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// So many frames of together so many bytes have left.
+    /// Frames with these bytes in total have left.
     #[inline]
     pub fn sent(&self, frames: u64, bytes: u64) {
         add(&self.frames, frames);
@@ -126,11 +125,11 @@ struct Member<T> {
 }
 
 impl<T: Transmit> UserGenerator<T> {
-    /// One thread for each of `cpus`; `transmitter` makes its way out to a target, from the thread's number and the longest frame in
-    /// bytes without FCS.
+    /// One thread for each of `cpus`; `transmitter` makes its transmitter to a target, from the thread's number and the longest
+    /// frame in bytes without FCS.
     ///
     /// # Errors
-    /// Traffic that cannot be sent, or what `transmitter` says.
+    /// Traffic that cannot be sent, or the error of `transmitter`.
     pub(crate) fn with(
         backend: Backend,
         targets: &[Target],
@@ -287,7 +286,7 @@ impl<T: Transmit> Port for UserGenerator<T> {
     fn finished(&self) -> bool {
         let ended = |m: &Member<T>| m.thread.as_ref().is_none_or(Worker::has_ended);
         let done = |m: &Member<T>| m.tally.finished.load(Ordering::Acquire);
-        // A thread that ended without being done has died: the load is no longer what was asked.
+        // A thread that ended early has failed: the load is no longer the requested one.
         self.crew().iter().any(|m| ended(m) && !done(m)) || self.crew().iter().all(done)
     }
 

@@ -1,4 +1,4 @@
-//! Tests of frames and pacing, on a clock that only moves when told.
+//! Tests of frames and pacing, on a clock that the tests move.
 
 use super::*;
 use linerate_wire::{Family, FrameMix, FrameSpec, MacAddr, Recognised, Transport, recognise};
