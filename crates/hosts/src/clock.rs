@@ -1,8 +1,7 @@
-//! How far another host's clock is from ours, found out by asking it for the time.
+//! The offset of another host's clock from ours, found by asking it for the time.
 //!
-//! The quickest of many answers is believed: in it, least can have gone wrong, and the error is at most half of the time that it
-//! took (the argument of NTP's clock filter, RFC 5905 section 10). No assumption is made about the network but that nothing arrives
-//! before it was sent.
+//! The quickest of many answers is believed: its error is the smallest, at most half of the time that it took (the argument of
+//! NTP's clock filter, RFC 5905 section 10). The only assumption about the network is that nothing arrives before it was sent.
 
 /// One question and its answer, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +35,7 @@ pub struct Offset {
 }
 
 impl Offset {
-    /// From the surest of the answers; `None` where there is none that can be.
+    /// From the answer with the smallest error; `None` without a plausible answer.
     pub fn of(probes: &[Probe]) -> Option<Offset> {
         let offset = |probe: &Probe| {
             let within_ns = probe.round_trip()?.div_ceil(2).saturating_add(probe.error_ns);

@@ -1,4 +1,4 @@
-//! What other systems say and take: facts, commands and their output, changes of a DUT and what undoes them, external tools, the
+//! Knowledge about other systems: facts, commands and their output, changes of a DUT and their undoing, external tools, the
 //! agent's protocol. Pure: nothing is run here.
 #![forbid(unsafe_code)]
 

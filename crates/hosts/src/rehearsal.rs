@@ -1,12 +1,12 @@
-//! What a campaign would do on the hosts of its lab, told beforehand.
+//! Actions of a campaign on the hosts of its lab, listed beforehand.
 
 use crate::dut_changes::{Program, Step, Undo};
 use serde::Serialize;
 
-/// What would be done on a host at one time.
+/// Actions on a host at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// The host, and what it is for.
+    /// The host and its role.
     pub host: String,
     /// When it would be done, and for which cells.
     pub when: String,
@@ -17,13 +17,13 @@ pub struct Part {
 /// One thing that would be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Action {
-    /// What it is.
+    /// The action.
     pub what: String,
     /// The program with its arguments; empty where none is run.
     pub argv: Vec<String>,
     /// The same, for people.
     pub command: String,
-    /// What undoes it.
+    /// Its undoing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<String>,
 }

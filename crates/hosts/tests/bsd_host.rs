@@ -1,5 +1,5 @@
 //! The stand-ins for BSD hosts (crates/linerate/tests/bsd-host) answer as the parsers expect of the real ones, and the faults
-//! that they play are told as what they are.
+//! that they play are recognised.
 
 use linerate_hosts::systems::{Facts, Kernel, Question};
 use linerate_hosts::tools::{Exit, FaultKind, Monitor, Report, Sample, Side, State};
@@ -55,7 +55,7 @@ impl Host {
         facts.answer(question, &output.stdout, output.status.code().unwrap_or(-1));
     }
 
-    /// What a monitor makes of a pkt-gen that is ended after so many seconds.
+    /// A monitor's report about a pkt-gen that is ended after these seconds.
     fn pkt_gen(&self, side: Side, seconds: &str, arguments: &[&str]) -> Report {
         let argv = [&["timeout", "-s", "INT", "-k", "2", seconds, "pkt-gen", "-N"][..], arguments].concat();
         let output = self.run(&argv);

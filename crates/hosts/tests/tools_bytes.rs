@@ -1,4 +1,4 @@
-//! What tools print, from the archive: every log of pkt-gen through the monitor of a running one, whole, cut, and with seeded
+//! Output of tools, from the archive: every log of pkt-gen through the monitor of a running one, whole, cut, and with seeded
 //! mutations.
 
 use linerate_hosts::pktgen::Reader;

@@ -1,17 +1,17 @@
-//! The controller's side of a session: which answer belongs to which question, whether the agent is still there, and what it says in
-//! between.
+//! The controller's side of a session: matches answers to questions, watches whether the agent is still there, and passes on its
+//! messages in between.
 
 use super::message::{Code, Reply, Request, decode, encode};
 use super::silence::Silence;
 use super::{BEAT_NS, GREET_NS, SILENCE_NS};
 use std::collections::BTreeSet;
 
-/// What a line of the agent's meant.
+/// Meaning of a line of the agent's.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Heard {
     /// The answer to a request: the request's number.
     Answer(u64, Reply),
-    /// What a load says; the number of its go.
+    /// A message of a load; with the number of its go.
     Said(u64, Reply),
     /// A heartbeat, or text of the host's shell before the session begins.
     Nothing,
@@ -38,13 +38,13 @@ pub struct Session {
     loads: BTreeSet<u64>,
     silence: Silence,
     beat_ns: u64,
-    /// What the host's shell printed before the session began.
+    /// Output of the host's shell before the session began.
     preamble: String,
 }
 
 /// Text before the session begins, from a shell's start-up files or a banner; more is no agent.
 const LONGEST_PREAMBLE: usize = 64 << 10;
-/// What of it is kept to be shown.
+/// Bytes of it that messages show.
 const KEPT_PREAMBLE: usize = 400;
 
 impl Session {
@@ -104,7 +104,7 @@ impl Session {
                 self.reply(id, reply)
             }
             Err(_) if self.phase == Phase::Greeting => self.preamble(line),
-            // A newer agent may say what we do not know, as long as we did not ask.
+            // A newer agent may send unknown messages, as long as they are no answers.
             Err((id, fault)) if fault.code == Code::Unknown && !self.waiting.contains(&id) => {
                 self.silence = Silence::since(now_ns);
                 Ok(Heard::Nothing)
@@ -131,7 +131,7 @@ impl Session {
             Reply::Error(fault) if !waited && fault.code == Code::Malformed => {
                 return self.over(fault.to_string());
             }
-            // An answer that nobody waits for any more.
+            // A late answer, which no caller waits for.
             _ if !waited => return Ok(Heard::Nothing),
             Reply::Welcome { .. } => self.phase = Phase::Open,
             Reply::Goodbye { .. } => self.phase = Phase::Over,
@@ -152,7 +152,7 @@ impl Session {
         Ok(Heard::Nothing)
     }
 
-    /// What the host's shell printed before the session began, fit to be shown.
+    /// Output of the host's shell before the session began, made safe to show.
     fn said(&self) -> String {
         let plain = self.preamble.trim().chars().take(KEPT_PREAMBLE);
         plain.map(|c| if c.is_control() { ' ' } else { c }).collect()

@@ -1,7 +1,7 @@
-//! Where the frames of a trial over several hosts were lost, by the counters of the device under test before and after it.
+//! Locates lost frames of a trial over several hosts, by the counters of the device under test before and after it.
 //!
-//! Cards count every frame that passes, those of others too (ARP, LLDP), and few count alike. So losses are located as far as the
-//! counters explain them, never beyond what is missing, and what they do not explain remains open.
+//! Cards count every frame that passes, also those of other protocols (ARP, LLDP), and few count alike. So losses are located as
+//! far as the counters explain them, never more than the missing frames, and the rest remains open.
 
 use linerate_measure::audit::{Cause, Loss, Side};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub struct Seen {
     pub drops: BTreeMap<String, u64>,
 }
 
-/// Locates what is missing of `sent` frames when `unique` arrived. `inside`, `outside`: the device's interfaces.
+/// Locates the missing ones of `sent` frames when `unique` arrived. `inside`, `outside`: the device's interfaces.
 pub fn losses(
     sent: u64,
     unique: u64,

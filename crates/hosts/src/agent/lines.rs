@@ -1,4 +1,4 @@
-//! Cuts a stream of bytes into lines, of which none is longer than it may be.
+//! Cuts a stream of bytes into lines of limited length.
 
 use super::LONGEST;
 

@@ -1,22 +1,22 @@
 //! Counters of several hosts, put onto one line of time.
 //!
-//! Each port reports what it had counted at moments of its own clock. Moved to one clock, they never fall together exactly: between two
+//! Each port reports its counts at moments of its own clock. Moved to one clock, they never fall together exactly: between two
 //! reports, a count is taken to grow evenly.
 
 use super::message::Sample as Said;
 use linerate_measure::trial::Sample;
 
-/// What one port had counted, at moments of one clock common to all: (nanoseconds, frames), ascending.
+/// Counts of one port, at moments of one clock common to all: (nanoseconds, frames), ascending.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Series(Vec<(u64, u64)>);
 
 impl Series {
-    /// From reports in the order that they came; what does not go forward is left out. `here` moves a moment to the common clock.
+    /// From reports in the order that they came, without those that go backward. `here` moves a moment to the common clock.
     pub fn of<'a>(said: impl IntoIterator<Item = &'a Said>, here: impl Fn(u64) -> u64) -> Series {
         Series::new(said.into_iter().map(|sample| (here(sample.at_ns), sample.frames)))
     }
 
-    /// From counts at moments of the common clock; what does not go forward is left out.
+    /// From counts at moments of the common clock, without those that go backward.
     pub fn new(counts: impl IntoIterator<Item = (u64, u64)>) -> Series {
         let mut points: Vec<(u64, u64)> = Vec::new();
         for point in counts {
@@ -27,7 +27,7 @@ impl Series {
         Series(points)
     }
 
-    /// What was counted at a moment; what the nearest report says before the first and after the last.
+    /// The count at a moment; before the first and after the last report, that of the nearest one.
     fn at(&self, ns: u64) -> u64 {
         let after = self.0.partition_point(|(t, _)| *t <= ns);
         let (Some(b), Some(a)) = (self.0.get(after), after.checked_sub(1).and_then(|n| self.0.get(n))) else {

@@ -1,7 +1,7 @@
 //! The messages, each a JSON object on a line: `{"id": 7, "what": "go", "with": {"at_ns": 12}}`.
 //!
-//! Fields that are not known are passed over, so that a newer side may say more; a message that is not known is answered by an
-//! error. Times are of the agent's CLOCK_MONOTONIC, in nanoseconds.
+//! Unknown fields are ignored, so that a newer side may send more; an unknown message is answered by an error. Times are of the
+//! agent's CLOCK_MONOTONIC, in nanoseconds.
 
 use super::spec::{Order, Port, shown};
 use super::{LONGEST, SPOKEN};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What is asked of an agent.
+/// A request to an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", content = "with", rename_all = "kebab-case")]
 pub enum Request {
@@ -20,7 +20,7 @@ pub enum Request {
     Hello { protocol: u32, linerate: String },
     /// The controller is there. It has no answer.
     Heartbeat {},
-    /// What time is it there?
+    /// Asks for the time of its clock.
     Clock {},
     /// Make a port.
     Prepare(Box<Port>),
@@ -32,17 +32,17 @@ pub enum Request {
         #[serde(flatten)]
         order: Order,
     },
-    /// Start what is armed, at a moment of the agent's clock; at once where that is past.
+    /// Starts the armed load, at a moment of the agent's clock, or at once if that is past.
     Go { at_ns: u64 },
     /// End the load.
     Stop {},
-    /// What have these ports counted?
+    /// Asks for the counters of these ports.
     Counters { ports: Vec<String> },
     /// The last message: end the load, give all ports up, and go.
     Goodbye {},
 }
 
-/// What an agent says.
+/// A message of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", content = "with", rename_all = "kebab-case")]
 pub enum Reply {
@@ -58,11 +58,11 @@ pub enum Reply {
     Began { port: String, at_ns: u64 },
     /// The test frames that a port has counted since the start, at one moment of the load.
     Sample(Sample),
-    /// The load has ended: what went wrong while it ran, and how busy the CPUs were.
+    /// The load has ended: failures while it ran, and how busy the CPUs were.
     Ended { faults: Vec<String>, cpus: Vec<CpuShare> },
-    /// What ports have counted, by name.
+    /// Counters of ports, by name.
     Counters { ports: BTreeMap<String, PortCounters> },
-    /// The last message; why, where nobody asked for it.
+    /// The last message; with the reason if it was not requested.
     Goodbye { why: Option<String> },
     /// It could not be done.
     Error(Fault),
@@ -78,21 +78,20 @@ pub struct Sample {
     pub frames: u64,
 }
 
-/// What could not be done.
+/// A failed request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{what}: {why} ({remedy})")]
 pub struct Fault {
-    /// What kind of fault it is.
+    /// Kind of fault.
     pub code: Code,
-    /// What was tried.
+    /// The operation.
     pub what: String,
     /// Why it failed.
     pub why: String,
-    /// What to do.
     pub remedy: String,
 }
 
-/// What a fault means for the session.
+/// Consequence of a fault for the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
@@ -118,7 +117,7 @@ pub fn encode<M: Serialize>(id: u64, message: &M) -> Vec<u8> {
 /// Reads a line.
 ///
 /// # Errors
-/// It is no message, or none that is known; with the number that it is answered under, where it has one.
+/// It is not a message, or an unknown one; with the number for the answer, if it has one.
 pub fn decode<M: DeserializeOwned>(line: &[u8]) -> Result<(u64, M), (u64, Fault)> {
     let malformed = |id, why: String| (id, Fault::malformed(why));
     if line.len() > LONGEST {
@@ -138,7 +137,7 @@ pub fn decode<M: DeserializeOwned>(line: &[u8]) -> Result<(u64, M), (u64, Fault)
         let error = error.to_string();
         match error.starts_with(&format!("unknown variant `{name}`")) {
             true => (id, Fault::unknown(&name)),
-            // serde repeats what it was given: of a flood, that would be the flood.
+            // serde repeats its input: for a flood, that would be the flood.
             false => malformed(id, format!("{}: {}", shown(&name), printable(&error, 300))),
         }
     })

@@ -1,22 +1,22 @@
-//! The agent's side of a session: what may be done when, what is answered, and how it ends.
+//! The agent's side of a session: permitted requests, answers, and the end.
 //!
-//! The session is told what happened ([`Event`]) and says what to do ([`Action`]). One task is under way at a time; heartbeats,
-//! clocks, stops and goodbyes are answered meanwhile. Whatever ends a session (end of input, silence, a signal, a line that makes no
-//! sense), the load is stopped first, then the ports are given up, and then the agent goes.
+//! The session takes events ([`Event`]) and returns actions ([`Action`]). One task is under way at a time; heartbeats, clocks,
+//! stops and goodbyes are answered meanwhile. Whatever ends a session (end of input, silence, a signal, a malformed line), the
+//! load is stopped first, then the ports are closed, and then the agent ends.
 
 use super::message::{Code, Fault, Reply, Request, decode};
 use super::silence::Silence;
 use super::{BEAT_NS, GREET_NS, SILENCE_NS, SPOKEN};
 use std::collections::BTreeSet;
 
-/// What has happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event<'a> {
     /// A line was read.
     Line(&'a [u8]),
     /// The input has ended, or cannot be read on.
     Closed,
-    /// Nobody reads what is answered.
+    /// The other side does not read the answers.
     Unheard,
     /// A signal asks the agent to go.
     Interrupted,
@@ -24,16 +24,16 @@ pub enum Event<'a> {
     Tick,
     /// The task that was under way is done.
     Done(Result<Reply, Fault>),
-    /// The load that is under way says something.
+    /// A message of the load that is under way.
     Said(Reply),
 }
 
-/// What to do.
+/// An action.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Say this.
     Send(u64, Reply),
-    /// Say what time it is; the time of the question is known from its event.
+    /// Send the time of this clock; the event has the time of the question.
     SendTime(u64),
     /// Do this, which takes time, and report it by [`Event::Done`]. Of a go: run the load. Of a goodbye: give all ports up.
     Do(Request),
@@ -66,7 +66,7 @@ pub struct Session {
     armed: bool,
     /// Stops that are answered when the load has ended.
     stops: Vec<u64>,
-    /// The number of the goodbye, and why where nobody said goodbye.
+    /// The number of the goodbye, and the reason if the controller did not ask for it.
     goodbye: (u64, Option<String>),
     clean: bool,
     silence: Silence,
@@ -111,7 +111,7 @@ impl Session {
         matches!(&self.under, Some((_, Request::Go { .. })))
     }
 
-    /// Takes what happened at `now_ns`, and says what to do, in this order.
+    /// Takes an event at `now_ns`, and returns actions, to be done in this order.
     pub fn handle(&mut self, event: Event<'_>, now_ns: u64) -> Vec<Action> {
         let mut todo = Vec::new();
         match event {
@@ -261,7 +261,7 @@ impl Session {
     fn done(&mut self, result: Result<Reply, Fault>, todo: &mut Vec<Action>) {
         let Some((id, request)) = self.under.take() else { return };
         match &request {
-            // The one that it replaces is gone also where the new one could not be made.
+            // The replaced port is closed even if the new one could not be made.
             Request::Prepare(port) => {
                 self.armed = false;
                 self.ports.remove(&port.name);
@@ -293,7 +293,7 @@ impl Session {
         }
     }
 
-    /// Ends a session that nobody said goodbye to.
+    /// Ends a session without a goodbye.
     fn end(&mut self, why: &str, todo: &mut Vec<Action>) {
         if matches!(self.phase, Phase::Greeting | Phase::Open) {
             self.goodbye = (0, Some(why.into()));

@@ -3,8 +3,8 @@
 /// Between two looks at the clock no more than this counts as silence, in nanoseconds.
 pub const MOST_BETWEEN_NS: u64 = 100_000_000;
 
-/// The silence of the other side, in time in which this side ran. If a machine stood still, or had no CPU for this process, then
-/// nobody can tell whether the other side was silent meanwhile: what it said may still wait to be read.
+/// The silence of the other side, in time in which this side ran. If a machine stood still, or had no CPU for this process, the
+/// other side may have sent messages meanwhile that still wait to be read.
 #[derive(Debug, Clone, Copy)]
 pub struct Silence {
     looked_ns: u64,

@@ -5,7 +5,7 @@ use linerate_plan::Backend;
 use linerate_wire::{Filter, Load, Traffic};
 use serde::{Deserialize, Serialize};
 
-/// What a port is for.
+/// The role of a port.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -18,7 +18,7 @@ pub enum Role {
 /// A port that is wanted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Port {
-    /// What it is called from now on; a port of the same name gives way to it.
+    /// Its name from now on; it replaces a port of the same name.
     pub name: String,
     /// Its interface.
     pub interface: String,
@@ -61,10 +61,10 @@ fn wrong(what: impl Into<String>, why: impl Into<String>) -> Fault {
 }
 
 impl Port {
-    /// Refuses what cannot be, before anything is made of it.
+    /// Refuses impossible ports before they are made.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first fault.
     pub fn check(&self) -> Result<(), Fault> {
         let what = || format!("preparing port {}", shown(&self.name));
         if self.name.is_empty() || self.name.len() > LONGEST_NAME || self.name.chars().any(char::is_control) {
@@ -111,10 +111,10 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 impl Order {
-    /// Refuses what cannot be.
+    /// Refuses impossible loads.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first fault.
     pub fn check(&self) -> Result<(), Fault> {
         let what = "arming the load";
         self.load.check().map_err(|e| wrong(what, e.to_string()))?;

@@ -216,7 +216,7 @@ fn heartbeats_keep_a_session_alive_and_are_sent() {
     assert!(session.runs());
 }
 
-/// What may happen to an agent.
+/// Possible events of an agent.
 #[derive(Debug, Clone)]
 enum Happens {
     Says(usize),
@@ -328,7 +328,7 @@ proptest! {
         }
     }
 
-    /// Whatever an agent says, in whatever order: an answer is only taken for a number that was asked for, and once.
+    /// Whatever an agent sends, in whatever order: an answer is only accepted for the number of a request, and once.
     #[test]
     fn no_replies_break_a_client(said in prop::collection::vec((0u64..8, 0usize..5, 0usize..13), 0..40)) {
         let mut session = client::Session::new(0);

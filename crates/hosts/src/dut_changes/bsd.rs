@@ -1,4 +1,4 @@
-//! What FreeBSD and OpenBSD have in common: `ifconfig`, `route`, `arp` and `ndp`.
+//! Shared parts of FreeBSD and OpenBSD: `ifconfig`, `route`, `arp` and `ndp`.
 
 use super::{Form, List, Program, WAS};
 use linerate_plan::settings::Interface;
@@ -24,7 +24,7 @@ impl List<'_> {
         self.value(format!("{given} of {name}"), read, form, set, &wanted);
     }
 
-    /// What no system of this family sets on an interface.
+    /// Refuses settings that no system of this family has for an interface.
     pub fn refuse_queues(&mut self, name: &str, wanted: &Interface) {
         let set = [
             (wanted.queues.is_some(), "queues"),

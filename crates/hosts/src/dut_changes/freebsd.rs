@@ -66,7 +66,8 @@ fn interface(list: &mut List<'_>, name: &str, wanted: &Interface) {
         list.mtu(name, mtu);
     }
     if wanted.features.contains_key(&Feature::TxChecksum) {
-        // The kernel takes TSO away with txcsum, and does not bring it back with it. What is read first is put back last.
+        // The kernel turns TSO off with txcsum, and does not turn it on again with it. The first value read is the last one
+        // restored.
         for (shown, given) in TSO {
             let (read, form) = (Program::new(["ifconfig", name]), Form::Flag { shown, given });
             let back = Program::new(["ifconfig", name, super::WAS]);

@@ -1,13 +1,14 @@
-//! FreeBSD's firewalls, put on with a variant's rules and back as they were.
+//! FreeBSD's firewalls: loading a variant's rules, and restoring the host's.
 //!
-//! Undoings are tried as well after a change that failed, so each of them asks what was read: nothing of the host's own is taken away.
+//! Undo steps also run after a change that failed, so each of them compares the state with the recorded one: nothing of the
+//! host's own is removed.
 
 use super::{Form, Input, List, Modules, Program, Undo, WAS};
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
 use linerate_plan::settings::System;
 
-/// Prints whether pf is on, then its translations, rules, and tables with their addresses, each line with what it is. pfSense and OPNsense
-/// make theirs anew from their own configuration.
+/// Prints whether pf is on, then its translations, rules, and tables with their addresses, each line with its kind. pfSense and
+/// OPNsense make theirs anew from their own configuration.
 const PF_READ: &str = r#"pfctl -s info 2>/dev/null | grep -q '^Status: Enabled' && echo on || echo off
 [ ! -x /etc/rc.filter_configure_sync ] && [ ! -x /usr/local/sbin/configctl ] || exit 0
 pfctl -s nat 2>/dev/null | sed 's/^/nat /'
@@ -17,8 +18,8 @@ pfctl -s Tables 2>/dev/null | while read -r table _; do
 	pfctl -t "$table" -T show 2>/dev/null </dev/null | awk -v t="$table" '{ print "address", t, $1 }'
 done
 exit 0"#;
-/// What [`PF_READ`] printed, put back. The host's file comes first, if it can be loaded: options and queues are not printed. States are left
-/// alone: linerate's own connection has one.
+/// Restores the state that [`PF_READ`] printed. The host's file comes first, if it can be loaded: options and queues are not
+/// printed. States are left alone: linerate's own connection has one.
 const PF_BACK: &str = r#"IFS= read -r on
 was=$(cat)
 part() { printf '%s\n' "$was" | sed -n "s/^$1 //p"; }
@@ -45,14 +46,14 @@ if [ "$on" = on ]; then is_on || pfctl -q -e; elif is_on; then pfctl -q -d; fi"#
 /// pf on.
 const PF_ON: &str = r#"pfctl -s info | grep -q '^Status: Enabled' || pfctl -q -e"#;
 
-/// Whether a new ipfw lets through what it has no rule for: without that, all is denied, this connection too (ipfw(4)).
+/// Whether a new ipfw accepts frames without a matching rule: otherwise it denies all, this connection too (ipfw(4)).
 const ACCEPTS: &str = "net.inet.ip.fw.default_to_accept";
 /// Prints a variable of the kernel's environment, or nothing.
 const KENV_READ: &str = r#"kenv -q "$1" 2>/dev/null; exit 0"#;
 /// Puts one back, or takes it away.
 const KENV_BACK: &str = r#"was=$(cat)
 if [ -n "$was" ]; then kenv "$1=$was" >/dev/null; else kenv -q -u "$1" >/dev/null 2>&1; exit 0; fi"#;
-/// Prints whether a part of the kernel is there, in a module or not.
+/// Prints whether a part of the kernel is there, built in or as a module.
 const PART_READ: &str = r#"kldstat -q -m "$1" && echo there || echo absent"#;
 /// Loads a module, unless there is such a part.
 const PART_LOAD: &str = r#"if kldstat -q -m "$1"; then
@@ -123,7 +124,7 @@ pub fn rule_set(list: &mut List<'_>, set: &RuleSet) {
         match set.firewall {
             Firewall::Ipfw => list.with_undo(what, apply, Program::new(["ipfw", "-q", "-f", "flush"])),
             Firewall::Ipf => list.with_undo(what, apply, Program::new(["ipf", "-Fa"])),
-            // What comes back is the undoing of pf's own step.
+            // The undo of pf's own step restores it.
             _ => list.add(what, None, apply, Undo::Stays),
         }
     }

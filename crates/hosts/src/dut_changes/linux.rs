@@ -1,11 +1,11 @@
-//! Linux: `ip`, `ethtool`, `sysctl`, `nft` and `iptables`, and the kernel's files for what no tool sets.
+//! Linux: `ip`, `ethtool`, `sysctl`, `nft` and `iptables`, and the kernel's files for settings without a tool.
 
 use super::{Family, Form, Input, List, Modules, Program};
 use linerate_plan::rules::own::RuleFile;
 use linerate_plan::rules::{Firewall, Part, RuleSet};
 use linerate_plan::settings::{Feature, Interface};
 
-/// Prints the files of an interface's queues (`rx`, `tx`) of one name, each with what is in it.
+/// Prints the files of an interface's queues (`rx`, `tx`) of one name, each with its content.
 const QUEUES_READ: &str =
     r#"for f in /sys/class/net/"$1"/queues/"$2"-*/"$3"; do [ -e "$f" ] && echo "$f $(cat "$f")"; done"#;
 /// Writes the rest of its arguments into these files, in turn.
@@ -31,16 +31,16 @@ for i in $(ls "/sys/class/net/$if/device/msi_irqs" 2>/dev/null); do
 	cpu=$1; shift; set -- "$@" "$cpu"
 done
 [ "$done" = 1 ] || { echo "$if has no interrupts that can be moved" >&2; exit 1; }"#;
-/// Puts back lines of a file's name and its content.
+/// Restores files from lines of a name and its content.
 const LINES_BACK: &str = r#"while read -r f value; do printf '%s\n' "$value" >"$f"; done; exit 0"#;
-/// Prints the tables that rule sets are loaded into. Those that nobody has used yet are printed by name alone, empty: without that, putting
-/// nothing back would leave everything there.
+/// Prints the tables that rule sets are loaded into. Unused ones are printed by name alone, empty: otherwise, restoring them
+/// would leave the new rules in place.
 const TABLES_READ: &str = r#""$1" -t filter && "$1" -t nat"#;
 /// Where ethtool has the second of two settings on one line: `Adaptive RX: off  TX: on`.
 const ADAPTIVE_TX: &str = "Adaptive RX/TX";
 /// Takes our table away, whether or not it is there.
 const NFT_GONE: &str = "nft add table inet linerate && exec nft delete table inet linerate";
-/// Takes our ipsets away, whichever of them there are.
+/// Removes our ipsets, if there are any.
 const IPSETS_GONE: &str = "for s in linerate4 linerate6; do ipset destroy \"$s\" 2>/dev/null; done; exit 0";
 
 /// Prints whether a module is loaded, or a part of the kernel.
@@ -121,7 +121,7 @@ fn ethtool(list: &mut List<'_>, what: String, name: &str, options: [&str; 2], na
     list.value(what, Program::new(["ethtool", show, name]), Form::Line(shown.into()), set, to);
 }
 
-/// Which CPUs do the work of which queue.
+/// Steers the work of queues to CPUs.
 fn steering(list: &mut List<'_>, name: &str, wanted: &Interface) {
     if let Some(cpus) = &wanted.rps {
         queues(

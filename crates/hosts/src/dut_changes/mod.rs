@@ -1,9 +1,9 @@
 //! The changes that bring a host of a real lab to a variant, and their undoing.
 //!
-//! [`steps`] turns settings into [`Step`]s for an operating system. A step reads first what it is going to change, so that this can be
-//! journalled; then it changes it. Its undoing puts back what was read. Programs are lists of arguments, and scripts are constants of
-//! this module that take theirs as arguments: no text of a plan, a lab file or a host becomes part of a shell's program. The one
-//! exception are a plan's own commands, which are shell lines by definition.
+//! [`steps`] turns settings into [`Step`]s for an operating system. A step first reads the state that it will change, for the
+//! journal; then it changes it. Its undoing restores the recorded state. Programs are lists of arguments, and scripts are
+//! constants of this module that take theirs as arguments: no text of a plan, a lab file or a host becomes part of a shell's
+//! program. The one exception are a plan's own commands, which are shell lines by definition.
 
 mod bsd;
 mod freebsd;
@@ -53,7 +53,7 @@ impl Program {
         Program::new(head.into_iter().chain(arguments.into_iter().map(Into::into)))
     }
 
-    /// What loads one of the parts of a rule set.
+    /// The program that loads a part of a rule set.
     fn loading(set: &RuleSet, load: &Load) -> Self {
         let argv = std::iter::once(load.program).chain(load.arguments.iter().copied());
         Program::new(argv).reading(Input::Rules(Box::new(set.clone()), load.part))
@@ -129,7 +129,7 @@ pub struct Step {
     pub read: Option<Read>,
     pub apply: Program,
     pub undo: Undo,
-    /// How long either may take, in nanoseconds, where that is not the usual time.
+    /// Time limit of either, in nanoseconds, if it is not the usual one.
     pub within_ns: Option<u64>,
 }
 
@@ -146,22 +146,22 @@ pub struct Undoing {
     /// Whether the change outlives a boot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lasting: bool,
-    /// Identifies the boot in which it was made, where that is known.
+    /// Identifies the boot in which it was made, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<String>,
-    /// Identifies the machine that was changed, where that is known.
+    /// Identifies the changed machine, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// Whether it is known to have been made: it is written down before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub made: bool,
-    /// How long it may take, in nanoseconds, where that is not the usual time.
+    /// Time limit in nanoseconds, if it is not the usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_ns: Option<u64>,
 }
 
 impl Step {
-    /// How this is undone, when `was` is what was read; `None` where it stays.
+    /// The undoing, with `was` as the recorded state; `None` if the change stays.
     pub fn undoing(&self, was: &str) -> Option<Undoing> {
         let (argv, input) = match &self.undo {
             Undo::Stays => return None,
@@ -190,7 +190,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// What rule files of users have in the place of their own names.
+    /// The replacement for names of users' rule files.
     fn in_rule_files(&self) -> LabEnd {
         let alone = |address: &String| address.split('/').next().unwrap_or_default().to_string();
         LabEnd {
@@ -210,7 +210,7 @@ pub struct Target {
     pub inside: Port,
     /// The interface towards the receiver.
     pub outside: Port,
-    /// The command that makes changes outlive a reboot, where its root is read-only.
+    /// The command that makes changes outlive a reboot, if its root is read-only.
     pub config_save: Option<String>,
 }
 
@@ -254,9 +254,10 @@ pub fn steps(settings: &Settings, rules: Option<&RuleSet>, target: &Target) -> R
     if list.unsupported.is_empty() { Ok(list.steps) } else { Err(list.unsupported) }
 }
 
-/// How a family of systems does what all have in common.
+/// The family's commands for steps that all families have.
 struct Family {
-    /// A script that prints whether a module is there, and what loads and unloads it; or why there are none.
+    /// A script that prints whether a module is loaded, with commands to load and unload it; or the reason why there are no
+    /// modules.
     modules: Result<Modules, &'static str>,
     /// Why a file sets no boot settings; `None` where one does.
     no_boot_settings: Option<&'static str>,
@@ -309,7 +310,7 @@ impl List<'_> {
         self.add(what, Some(Read { program: read, form }), apply, Undo::Run(back));
     }
 
-    /// A value that is set as it is put back.
+    /// A value that is set in the same form as it is restored.
     fn value(
         &mut self,
         what: impl Into<String>,

@@ -1,16 +1,16 @@
-//! Rule files of users: loaded by the firewall's own tool, and the host's own rules put back afterwards.
+//! Rule files of users: loaded by the firewall's own tool; the host's own rules are restored afterwards.
 
 use super::{Form, Input, List, Program, Undo};
 use linerate_plan::rules::Firewall;
 use linerate_plan::rules::own::RuleFile;
 
-/// Prints all rules of nftables, if they can be put back as they are printed: those of iptables' extensions cannot.
+/// Prints all rules of nftables, if their output can be loaded again: that of iptables' extensions cannot.
 const NFT_READ: &str = r#"was=$(nft list ruleset) || exit 1
 printf 'flush ruleset\n%s\n' "$was" | nft -c -f - >/dev/null || {
 	echo "nft cannot read its own listing, so its rules could not be put back" >&2; exit 1
 }
 printf '%s\n' "$was""#;
-/// Puts back what [`NFT_READ`] printed, at once.
+/// Restores the rules that [`NFT_READ`] printed, at once.
 const NFT_BACK: &str = r#"{ echo 'flush ruleset'; cat; } | nft -f -"#;
 /// Prints the tables that the file names, by the program that is the first argument.
 const TABLES_READ: &str = r#"save=$1; shift; for t; do "$save" -t "$t" || exit 1; done"#;
@@ -38,7 +38,7 @@ pub fn load(list: &mut List<'_>, file: &RuleFile) {
             list.change(what, read, Form::Whole, apply, back);
         }
         Firewall::Ipfw => list.with_undo(what, apply, Program::new(["ipfw", "-q", "-f", "flush"])),
-        // What comes back is the undoing of pf's own step.
+        // The undo of pf's own step restores it.
         _ => list.add(what, None, apply, Undo::Stays),
     }
 }

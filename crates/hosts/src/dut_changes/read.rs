@@ -16,8 +16,8 @@ pub enum Form {
         /// As it is given.
         given: &'static str,
     },
-    /// The first word behind the last line that begins with this and a colon: `rx-usecs` of ethtool. Behind a second name on that line
-    /// where there is one after a slash: `Adaptive RX/TX`.
+    /// The first word behind the last line that begins with this and a colon: `rx-usecs` of ethtool. Behind a second name on that
+    /// line if there is one after a slash: `Adaptive RX/TX`.
     Line(String),
 }
 

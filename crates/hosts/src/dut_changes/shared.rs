@@ -4,8 +4,8 @@ use super::{Family, Form, INSTALLATION_NS, Input, List, Modules, Program, Undo, 
 use linerate_plan::rules::RuleSet;
 use linerate_plan::settings::{Dut, End, Settings, System};
 
-/// A link stays one: what it leads to is written, and is `$1` from here on. The root of a router made by nanobsd is mounted read-only: it is
-/// opened for as long as a file there is written (mount(8) of FreeBSD).
+/// A link stays a link: its target is written, and is `$1` from here on. The root of a router made by nanobsd is mounted
+/// read-only: it is mounted read-write while a file there is written (mount(8) of FreeBSD).
 macro_rules! writable {
     () => {
         r#"links=0
@@ -24,9 +24,9 @@ done
 }
 pub(super) use writable;
 
-/// Prints whether a file is there, then what is in it.
+/// Prints whether a file exists, then its content.
 const FILE_READ: &str = r#"if [ -e "$1" ]; then echo present; cat "$1"; else echo absent; fi"#;
-/// Writes what it reads, by way of a second file, so that nobody sees half of it. What is there keeps its owner and mode.
+/// Writes its input, by way of a second file, so that the file is never incomplete. An existing file keeps its owner and mode.
 const FILE_WRITE: &str = concat!(
     writable!(),
     r#"set -e
@@ -35,9 +35,9 @@ if [ -e "$1" ]; then cp -p "$1" "$1.linerate"; fi
 cat >"$1.linerate"
 mv -f "$1.linerate" "$1""#
 );
-/// Takes a module away that was absent. One that is in use stays, and takes nothing from whoever does not use it.
+/// Unloads a module that was absent. One that is in use stays loaded, which does not affect others.
 const MODULE_BACK: &str = r#"[ "$1" != absent ] || "$2" "$3" || echo "$3 is in use, and stays" >&2; exit 0"#;
-/// Puts back what [`FILE_READ`] printed.
+/// Restores the file that [`FILE_READ`] printed.
 const FILE_BACK: &str = concat!(
     writable!(),
     r#"set -e
@@ -48,8 +48,8 @@ if [ -e "$1" ]; then cp -p "$1" "$1.linerate"; fi
 cat >"$1.linerate"
 mv -f "$1.linerate" "$1""#
 );
-/// Gives a line for the shell what it reads itself: as many bytes as its first line says. Should there be fewer (the connection was cut,
-/// linerate was killed) or more, all of it is killed before the line sees an end: nothing installs half of an image.
+/// Passes its input to a shell line: as many bytes as its first line says. If fewer come (the connection was cut, linerate was
+/// killed) or more, the line is killed with all its processes before it sees an end, so that it never installs half of an image.
 const INSTALL: &str = r#"IFS= read -r size || exit 1
 { if said=$(LC_ALL=C dd bs=65536 2>&1 >&3); then
 	came=${said%% bytes*}
@@ -152,8 +152,8 @@ impl List<'_> {
         );
     }
 
-    /// What outlives a boot: files, and the loader's settings. Where that takes saving, it is saved, and so is its undoing: undoing goes
-    /// backwards, and what was put back is saved once it is all there.
+    /// Settings that outlive a boot: files, and the loader's settings. On systems that need a save command, the change is saved,
+    /// and so is its undoing: undoing goes backwards, and saves once everything is restored.
     pub fn lasting(&mut self, settings: &Settings, rules: Option<&RuleSet>) {
         self.image(settings);
         let save = self.target.config_save.as_ref().map(|save| Program::new(save.split_whitespace()));

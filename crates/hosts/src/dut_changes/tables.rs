@@ -5,7 +5,7 @@ use super::{Form, Input, List, Program};
 use linerate_plan::settings::{Neighbour, Route, System};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Puts back a neighbour of Linux that was permanent.
+/// Restores a neighbour of Linux that was permanent.
 const NEIGHBOUR_BACK: &str = r#"was=$(cat)
 case $was in
 *PERMANENT*)
@@ -15,7 +15,7 @@ case $was in
 esac
 ip neigh del "$1" dev "$2" 2>/dev/null
 ! ip neigh show to "$1" dev "$2" | grep -q PERMANENT"#;
-/// Takes a route of Linux away, and puts back those to the same network. What `ip` prints and does not take is left out.
+/// Removes a route of Linux, and restores those to the same network. Words that `ip` prints but does not accept are left out.
 const ROUTE_BACK: &str = r#"set -f
 ip=$1
 [ "$1" = -4 ] && metric= || metric='metric 1024'
@@ -38,9 +38,9 @@ done"#;
 
 /// Prints a neighbour of a BSD, if there is one.
 const BSD_NEIGHBOUR_READ: &str = r#""$1" -n "$2" 2>/dev/null; exit 0"#;
-/// Sets one. OpenBSD's arp refuses what is there.
+/// Sets an entry. OpenBSD's arp refuses to replace one.
 const BSD_NEIGHBOUR_PUT: &str = r#""$1" -d "$2" >/dev/null 2>&1; exec "$1" -s "$2" "$3""#;
-/// Puts back one that does not expire. OpenBSD's arp tells `static` and `permanent` apart, and is given the latter.
+/// Restores an entry that does not expire. OpenBSD's arp distinguishes `static` and `permanent`, and gets the latter.
 const BSD_NEIGHBOUR_BACK: &str = r#"set -f
 mac= state=
 while read -r line; do
@@ -75,7 +75,7 @@ macro_rules! gateway {
     };
 }
 const BSD_ROUTE_READ: &str = concat!(gateway!(), r#"gateway "$@"; exit 0"#);
-/// Sets it: where there is one, another would only share its load (route(8) of FreeBSD, RTF_MULTIPATH).
+/// Sets it: a second route would only share the load of an existing one (route(8) of FreeBSD, RTF_MULTIPATH).
 const BSD_ROUTE_PUT: &str = concat!(
     gateway!(),
     r#"[ -n "$(gateway "$@")" ] && exec route -n change "$1" "$2" "$5"

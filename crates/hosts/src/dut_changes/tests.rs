@@ -1,4 +1,4 @@
-//! What variants come to on hosts, and that nothing of a plan gets into a shell.
+//! The steps of variants on hosts. No text of a plan gets into a shell.
 
 use super::*;
 use linerate_plan::rules::own::RuleFile;
@@ -30,7 +30,7 @@ fn with_rules(system: System, firewall: Firewall, kind: Kind) -> Steps {
     steps(&settings, Some(&set), &target).unwrap()
 }
 
-/// Each change: what, and the program with its undoing when `7` was read.
+/// Each change: its name, and the program with its undoing when `7` was read.
 fn lines(steps: &Steps) -> Vec<String> {
     let words = |argv: &[String]| {
         let shown =
@@ -85,7 +85,7 @@ fn boot_settings_are_lines_of_the_loader_and_want_a_reboot() {
     assert_eq!(steps.steps[1].apply.input, Input::Text("hw.ix.num_queues=\"1\"\n".into()));
     let back = steps.steps[1].undoing("present\nautoboot_delay=\"1\"\n").unwrap();
     assert_eq!(back.input, "present\nautoboot_delay=\"1\"\n");
-    // Saved after each: what is undone last is what was done first.
+    // Saved after each: the first step done is the last one undone.
     assert_eq!(steps.steps[0].undoing("").unwrap().argv, ["config", "save"]);
     assert_eq!(steps.steps[2].apply.argv, ["config", "save"]);
     settings.boot.insert("a\"; reboot".into(), "1".into());
@@ -222,7 +222,7 @@ fn files_that_are_no_whole_paths_are_refused() {
 }
 
 proptest! {
-    /// Scripts are ours, whatever a plan says; its texts are arguments of their own.
+    /// No text of a plan is part of a script; its texts are arguments of their own.
     #[test]
     fn no_text_of_a_plan_is_part_of_a_script(name in "[a-z.;$`'\" ]{1,12}", value in "[a-z0-9;$`'\"\n ]{1,12}") {
         let with = |name: &str, value: &str| {
@@ -238,7 +238,7 @@ proptest! {
     }
 }
 
-/// What shells are given as programs.
+/// Programs for shells.
 fn scripts(steps: &Steps) -> Vec<String> {
     let of = |argv: &[String]| (argv[0] == "sh").then(|| argv[2].clone());
     let programs =

@@ -63,7 +63,7 @@ impl Mode {
 
     /// Whether this outcome is a failure, in the step's own phase or in a later one.
     ///
-    /// A step in the background is ended by others: by `pkill` in a later step, and then with whatever status.
+    /// A step in the background is ended by others: by `pkill` in a later step, and then with any status.
     pub(super) fn fails(self, outcome: Outcome, in_its_phase: bool) -> bool {
         match outcome {
             Outcome::Ended(Status::Exit(0)) | Outcome::Interrupted | Outcome::Stopped => false,
@@ -80,9 +80,9 @@ impl Mode {
 pub struct Rules {
     /// The time that a step that is waited for may take beyond its limit: `sleep 30` with a limit of 30 s has not failed.
     pub margin_ns: u64,
-    /// How long a step that was told to end may take, before it is killed; and then, before it is given up.
+    /// Time from the request to end until a step is killed, and then until it is given up.
     pub grace_ns: u64,
-    /// When a host was lost in so many trials one after the other, the campaign is over.
+    /// The campaign ends after a host was lost in this many trials in a row.
     pub give_up_after: u32,
     /// Bytes that are kept of the output of a step.
     pub most_output: usize,

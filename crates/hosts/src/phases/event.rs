@@ -15,20 +15,20 @@ pub struct StepId {
     pub step: usize,
 }
 
-/// What happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The first trial may begin, or the next one.
     Go,
     /// A step is over.
     Ended(StepId, End),
-    /// The connection to a host is gone, or could not be made. That its steps are lost is told next.
+    /// The connection to a host is lost, or could not be made. The loss of its steps is the next event.
     Lost(usize),
     /// The user wants it to end.
     Interrupt,
 }
 
-/// How a step came to its end.
+/// The way in which a step ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
     pub outcome: Outcome,
@@ -45,14 +45,14 @@ pub struct End {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// With this exit status; 127 where there is no such command.
+    /// With this exit status; 127 without such a command.
     Exit(i32),
-    /// By this signal; where a shell told, it may also have been the exit status of that number and 128.
+    /// By this signal; if a shell reported it, it may also be the exit status of that number plus 128.
     Signal(i32),
 }
 
 impl Status {
-    /// The most likely meaning of a shell's exit status: it does not tell a signal from a command that ended with 130.
+    /// The most likely meaning of a shell's exit status: it does not distinguish a signal from a command that ended with 130.
     pub fn of_shell(number: i32) -> Status {
         match number {
             129..=159 => Status::Signal(number - 128),
@@ -60,7 +60,7 @@ impl Status {
         }
     }
 
-    /// The exit status that a shell tells.
+    /// The exit status in the form of a shell.
     pub fn as_shells_say(self) -> i32 {
         match self {
             Status::Exit(number) => number,
@@ -106,7 +106,7 @@ pub enum Action {
     Report(Report),
     /// A host was lost too often: there is no further trial.
     GivenUp(usize),
-    /// A trial is over, with what became of each host.
+    /// A trial is over, with the result on each host.
     Trial { trial: u32, verdicts: Vec<Verdict> },
     /// The campaign is over.
     Over,

@@ -10,7 +10,7 @@ enum Stage {
     /// The next trial has not begun.
     Between,
     Phase(Phase),
-    /// All phases are over; what still runs in the background is ended.
+    /// All phases are over; steps that still run in the background are ended.
     Ending,
     Over,
 }
@@ -58,8 +58,8 @@ impl Host {
     }
 }
 
-/// The state of a campaign. Give it [`Event::Go`] as long as it [is between trials](Machine::is_between), do what it says, and tell
-/// it what happened.
+/// The state of a campaign. Give it [`Event::Go`] as long as it [is between trials](Machine::is_between), carry out its actions,
+/// and report the events.
 #[derive(Debug, Clone)]
 pub struct Machine {
     design: Design,
@@ -93,7 +93,7 @@ impl Machine {
         self.stage == Stage::Between
     }
 
-    /// Takes in an event, and says what to do, in this order. Events of steps that do not run (any more) count for nothing.
+    /// Takes an event, and returns actions, to be done in this order. Events of steps that do not run (any more) are ignored.
     pub fn handle(&mut self, event: Event) -> Vec<Action> {
         match event {
             Event::Ended(step, end) => self.ended(step, end),

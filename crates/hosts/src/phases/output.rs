@@ -13,7 +13,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// None yet; of what will come, `most` bytes are kept: the first half and the last.
+    /// No output yet; keeps `most` bytes of later output: the first half and the last.
     pub fn new(most: usize) -> Self {
         let most_head = most.div_ceil(2);
         Output { head: Vec::new(), tail: VecDeque::new(), most_head, most_tail: most - most_head, total: 0 }
@@ -40,7 +40,7 @@ impl Output {
         self.total - (self.head.len() + self.tail.len()) as u64
     }
 
-    /// The bytes that were kept; a line in the middle says how many are missing.
+    /// The bytes that were kept; a line in the middle gives the number of missing ones.
     pub fn bytes(&self) -> Vec<u8> {
         let mut all = self.head.clone();
         if self.missing() > 0 {

@@ -2,7 +2,7 @@
 
 use super::{Outcome, Status};
 
-/// How a command is told to end, from mild to hard.
+/// Ways to end a command, from mild to hard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Signal {
     /// SIGINT, to the process that prints totals when it is interrupted.
@@ -37,7 +37,7 @@ impl Cause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     Send(Signal),
-    /// It could not be killed: nobody waits for it any longer.
+    /// It could not be killed: stop waiting for it.
     GiveUp,
 }
 
@@ -72,7 +72,7 @@ impl Supervision {
         self.ending.is_some()
     }
 
-    /// The command is to end. `false`: it was told so before.
+    /// Requests the end of the command. `false`: it was already requested.
     pub fn stop(&mut self, cause: Cause, signal: Signal, now_ns: u64) -> bool {
         let first = self.ending.is_none();
         if first {

@@ -6,7 +6,7 @@ use std::ops::Range;
 /// A command line. A log of thousands has one, so it is taken apart without a string for each word.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Command {
-    /// The host it ran on, where the log says it.
+    /// The host it ran on, if the log names it.
     pub host: Option<String>,
     /// Whether it was run by sudo.
     pub sudo: bool,
@@ -27,7 +27,7 @@ const EQUILIBRIUM_VALUES: &[u8] = b"dtrlp";
 const DEFAULT_LENGTH: u64 = 60;
 
 impl Command {
-    /// Takes apart what follows `CMD` in a log.
+    /// Parses the text behind `CMD` in a log.
     pub fn parse(host: Option<&[u8]>, command: &[u8]) -> Self {
         let text = String::from_utf8_lossy(command).into_owned();
         let host = host.map(|h| String::from_utf8_lossy(h).trim().to_string());
@@ -102,7 +102,7 @@ impl Command {
         range(self.value('s')?)?.checked_mul(range(self.value('d')?)?)
     }
 
-    /// What the command line says, by name; lengths are without FCS unless the name says otherwise.
+    /// Values of the command line, by name; lengths are without FCS unless the name says otherwise.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         const NAMES: [(char, &str); 13] = [
             ('f', "function"),
@@ -195,9 +195,9 @@ fn options(text: &str, words: &mut Words<'_>, values: &[u8]) -> Vec<(u8, Range<u
 /// The port of addresses that name none (pkt-gen's own).
 const DEFAULT_PORT: u16 = 1234;
 
-/// How many pairs of address and port a range has: `198.18.10.1:2000-198.18.10.20`, `[2001:2::1]:9-[2001:2::14]`, `6@[2001:2::1]-[2001:2::5:1]`.
-/// `None` where that cannot be told. As pkt-gen has it, a last port is the first one where none is named, ends may be swapped, and one
-/// group of 16 bits of an IPv6 address is varied: the last, or the one whose number is before the `@`.
+/// Number of pairs of address and port in a range: `198.18.10.1:2000-198.18.10.20`, `[2001:2::1]:9-[2001:2::14]`,
+/// `6@[2001:2::1]-[2001:2::5:1]`. `None` if it is unknown. As in pkt-gen, the default of the last port is the first one, ends may
+/// be swapped, and one group of 16 bits of an IPv6 address is varied: the last, or the one whose number is before the `@`.
 fn range(text: &str) -> Option<u64> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (End::parse(first)?, End::parse(last)?);

@@ -2,7 +2,7 @@
 
 use super::scan::{after, decimal, integer, quantity, split};
 
-/// What pkt-gen reports of one interval.
+/// pkt-gen's report of one interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sample {
     /// End of the interval in microseconds. As parsed, modulo 1000 s; from a [`super::Reader`], since the log's first second.
@@ -17,7 +17,7 @@ pub struct Sample {
     pub interval_us: u64,
 }
 
-/// What pkt-gen says at its end, by line.
+/// pkt-gen's last lines, one by one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SummaryLine {
     /// `Sent ...` or `Received ... packets, ... bytes each, in ... seconds.`
@@ -51,7 +51,7 @@ pub enum Line<'a> {
     Summary(SummaryLine),
     /// It crashed, or could not begin: in words, for a reader.
     Crash(&'static str),
-    /// pkt-gen's own messages: what it opens, waits for, flushes.
+    /// pkt-gen's own messages: opening, waiting, flushing.
     Message,
     /// A shell's: its trace (`set -x`), `Terminated`, a complaint about a terminal it has not got; or nothing at all.
     Shell,
@@ -70,7 +70,7 @@ pub fn parse(line: &[u8]) -> Line<'_> {
     }
 }
 
-/// A time stamp `SSS.uuuuuu` in microseconds, and what follows it.
+/// A time stamp `SSS.uuuuuu` in microseconds, and the rest.
 #[inline(always)]
 fn stamp(line: &[u8]) -> Option<(u64, &[u8])> {
     // Ten bytes of known shape: their digits are summed without a loop.

@@ -20,7 +20,7 @@ pub struct Summary {
     pub bps: Option<f64>,
 }
 
-/// What a log says.
+/// Content of a log.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Log {
     /// The command line, where the log has one.
@@ -29,7 +29,7 @@ pub struct Log {
     pub samples: Vec<(u64, Sample)>,
     /// The summary; a receiver that was terminated has none.
     pub summary: Option<Summary>,
-    /// Why its figures are none: pkt-gen crashed, or could not begin.
+    /// Reasons why it has no figures: pkt-gen crashed, or could not begin.
     pub crashes: BTreeSet<&'static str>,
     /// Newlines read.
     pub newlines: u64,
@@ -67,8 +67,8 @@ impl Reader {
         Reader::default()
     }
 
-    /// Takes the next piece. Lines may be cut anywhere between pieces. Calls `see` with each whole line's number (from 1),
-    /// its bytes without newline, and what it is.
+    /// Takes the next piece. Lines may be cut anywhere between pieces. Calls `see` with each whole line's number (from 1), its
+    /// bytes without newline, and its kind.
     #[inline]
     pub fn feed_with(&mut self, bytes: &[u8], mut see: impl FnMut(u64, &[u8], &Line<'_>)) {
         if self.log.samples.is_empty() {

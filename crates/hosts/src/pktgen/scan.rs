@@ -1,12 +1,12 @@
 //! Reads numbers off the front of bytes. Nothing here allocates.
 
-/// A run of digits and what follows it; `None` without a digit, or beyond 64 bits.
+/// A run of digits and the rest; `None` without a digit, or beyond 64 bits.
 #[inline(always)]
 pub fn integer(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value: u64 = 0;
     let mut at = 0;
     while let Some(digit) = bytes.get(at).map(|b| b.wrapping_sub(b'0')).filter(|d| *d <= 9) {
-        // 19 digits always fit: only what is longer has to be looked at closely.
+        // 19 digits always fit: only longer numbers need a check.
         value = if at < 19 {
             value * 10 + u64::from(digit)
         } else {
@@ -17,13 +17,13 @@ pub fn integer(bytes: &[u8]) -> Option<(u64, &[u8])> {
     (at > 0).then(|| (value, &bytes[at..]))
 }
 
-/// What follows `prefix`.
+/// The bytes behind `prefix`.
 #[inline(always)]
 pub fn after<'a>(bytes: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     bytes.strip_prefix(prefix)
 }
 
-/// A decimal number with a sign and a fraction where there are any (`-1505074016.06`), and what follows it.
+/// A decimal number with an optional sign and fraction (`-1505074016.06`), and the rest.
 pub fn decimal(bytes: &[u8]) -> Option<(f64, &[u8])> {
     let end =
         bytes.iter().position(|b| !matches!(b, b'0'..=b'9' | b'.' | b'-' | b'+')).unwrap_or(bytes.len());

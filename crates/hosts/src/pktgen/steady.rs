@@ -4,13 +4,13 @@
 //! 2. The level is the median of the samples that are not 0. The noise is 1.4826 / sqrt(2) times the median absolute
 //!    difference of neighbours, which a change of level does not enlarge; at least 0.2 % of the level.
 //! 3. Each sample is clamped to the median of five around it +/- 6 noises: a single wild sample moves no boundary.
-//! 4. The run is cut in two where that takes most off the sum of squares, and the parts again, as long as it takes off more
-//!    than 4 noise^2 ln(n): binary segmentation, a change costing about what the Schwarz criterion asks.
+//! 4. The run is cut in two at the point that reduces the sum of squares most, and the parts again, as long as a cut reduces it
+//!    by more than 4 noise^2 ln(n): binary segmentation, with about the Schwarz criterion as the cost of a change.
 //! 5. Parts at either end, as long as they lie in the first or last fifth, are ramp and tail where their median is more than 1 %
 //!    outside the fences of the middle three fifths (Tukey's: 1.5 interquartile ranges beyond the quartiles).
 //!
-//! How many lines pkt-gen writes before its first sample plays no part in it, and a run without ramp loses nothing. Two levels
-//! in mid-run stay in: that is what the machine did, and is told where both last at least a fifth of the run.
+//! The number of lines before the first sample does not matter, and a run without ramp loses nothing. Two levels in mid-run stay
+//! in, because the machine really had both. They are reported if both last at least a fifth of the run.
 
 use super::Sample;
 
@@ -21,9 +21,9 @@ pub const LEAST_POINTS: usize = 3;
 const CLAMP: f64 = 6.0;
 /// Noise is at least this share of the level.
 const LEAST_NOISE: f64 = 0.002;
-/// Ramp and tail are outside what the middle does by at least this share.
+/// Ramp and tail are outside the range of the middle by at least this share.
 const LEAST_DIFFERENCE: f64 = 0.01;
-/// A change in mid-run is told from this share on.
+/// Smallest relative change in mid-run that is reported.
 const TOLD_CHANGE: f64 = 0.05;
 /// No run has more parts than this.
 const MOST_PARTS: usize = 16;
@@ -37,7 +37,7 @@ pub struct Steady {
     pub first: usize,
     /// Samples in it.
     pub samples: usize,
-    /// Its greatest change in mid-run, where it is worth telling.
+    /// Its greatest change in mid-run, if it is remarkable.
     pub change: Option<Change>,
 }
 

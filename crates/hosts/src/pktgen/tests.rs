@@ -98,7 +98,7 @@ fn flows_of_address_and_port_ranges() {
         ("2001:2::1-2001:2::14", Some(20)),
         ("6@[2001:2::1:1]:9-[2001:2::5:1]", Some(5)),
         ("6@2001:2::1:1-6@2001:2::5:1", Some(5)),
-        // Not what it sends, or nobody knows.
+        // pkt-gen sends other addresses, or its behaviour is unknown.
         ("[2001:2::14]-[2001:2::1]", None),
         ("[2001:2::1]-[2001:2::5:1]", None),
         ("6@[2001:2::1:1]-5@[2001:2::5:1]", None),

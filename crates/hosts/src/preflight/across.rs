@@ -59,7 +59,8 @@ pub(super) fn check(lab: &Lab, stations: &[Station<'_>], problems: &mut Problems
     }
 }
 
-/// Whether one host's system sends what is for the other's interface by its own of the lab. Ways that were not asked for are not judged.
+/// Whether one host's system sends frames for the other's interface by its own of the lab. Ways that were not asked for are not
+/// judged.
 fn route(
     lab: &Lab,
     (from, key): (&Station<'_>, &str),

@@ -7,7 +7,7 @@ use linerate_plan::Backend;
 use linerate_plan::lab::Lab;
 use std::net::IpAddr;
 
-/// What concerns a host's interfaces one by one.
+/// Checks a host's interfaces one by one.
 pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Problems) {
     let host = station.host;
     let managed = managed(station);
@@ -118,7 +118,7 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Proble
     }
 }
 
-/// The interface that ssh comes in at, as far as that can be told.
+/// The interface of the ssh connection, as far as it is known.
 fn managed<'a>(station: &Station<'a>) -> Option<&'a Interface> {
     let facts = station.facts;
     let said = station.host.management.as_ref().and_then(|wanted| match &wanted.name {
@@ -150,7 +150,7 @@ fn pause_off(station: &Station<'_>, name: &str) -> String {
     }
 }
 
-/// What concerns both ends of a cable.
+/// Checks both ends of a cable.
 pub(super) fn check(cable: &Cable<'_>, problems: &mut Problems) {
     let [a, b] = &cable.ends;
     if let (Some(left), Some(right)) = (a.found.speed, b.found.speed)
@@ -212,7 +212,7 @@ fn knows(from: &Plug<'_>, to: &Plug<'_>, problems: &mut Problems) {
             None => {
                 let what = format!("it does not know who has {} of {}", far.address, to.station.host.name);
                 let evidence = format!("no entry for it at {}", from.found.name);
-                // It can still ask, unless nobody will answer: pkt-gen takes all frames from the system that would.
+                // It can still ask, unless the other side cannot answer: pkt-gen takes all frames from the system that would.
                 match silent {
                     true => problems.fault(host, what, &evidence, remedy),
                     false => problems.warning(host, what, &evidence, remedy),
@@ -246,7 +246,7 @@ fn knows(from: &Plug<'_>, to: &Plug<'_>, problems: &mut Problems) {
     }
 }
 
-/// An entry that stays: under netmap nobody answers ARP.
+/// A permanent entry: under netmap, ARP gets no answer.
 fn stay(from: &Plug<'_>, to: &Plug<'_>, address: &str) -> String {
     let mac = to.found.mac.map_or("MAC".to_string(), |m| m.to_string());
     match from.station.kernel() {

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 pub struct Port<'a> {
     /// Its key in the file: `send`, `receive`, `in`, `out`.
     pub key: &'static str,
-    /// What the file says of it.
+    /// Its entry in the lab file.
     pub wanted: &'a LabInterface,
     /// The addresses at the other end of its cable.
     peers: Vec<IpAddr>,
@@ -24,7 +24,7 @@ pub fn ports<'a>(lab: &'a Lab, host: &'a Host) -> Vec<Port<'a>> {
     all.map(|(key, wanted)| Port { key, wanted, peers: peers(lab, host, key) }).collect()
 }
 
-/// One end of a cable: its host, the interface's key in the file, and what the file says of it.
+/// One end of a cable: its host, the interface's key in the file, and its entry there.
 pub(super) type LabEnd<'a> = (&'a Host, &'static str, &'a LabInterface);
 
 /// The lab's cables, as its file has them: from each sending interface to the DUT, from the DUT by way of the reference to the receiver;
@@ -65,7 +65,7 @@ impl Port<'_> {
     /// The interface of the host: by its name, its Ethernet address, one of its addresses, or else by the way to the other end.
     ///
     /// # Errors
-    /// What was looked for in vain.
+    /// The name or addresses that no interface has.
     pub fn found<'f>(&self, facts: &'f Facts) -> Result<&'f Interface, String> {
         let wanted = self.wanted;
         if let Some(name) = &wanted.name {
@@ -83,7 +83,7 @@ impl Port<'_> {
         })
     }
 
-    /// What to ask a host first, where nothing else tells which interface is meant.
+    /// Questions for a host that identify the interface, if nothing else does.
     pub(super) fn ways(&self, facts: &Facts) -> Vec<Question> {
         let told = self.wanted.name.is_some() || by_address(self.wanted, facts).is_some();
         let peers = if told { &[][..] } else { &self.peers };
@@ -97,7 +97,7 @@ impl Port<'_> {
     }
 }
 
-/// By the Ethernet address, or one of the IP addresses, that the file says.
+/// By the Ethernet address, or one of the IP addresses, of the file.
 pub(super) fn by_address<'f>(wanted: &LabInterface, facts: &'f Facts) -> Option<&'f Interface> {
     let has =
         |i: &&Interface| wanted.addresses.iter().any(|a| i.addresses.iter().any(|b| a.address == b.address));

@@ -1,6 +1,6 @@
-//! That a frame sent arrives: which hosts ping which, what of it counters must show, and what it means when they do not.
+//! Whether frames arrive: pings between hosts, the counts that counters must show, and the causes of missing frames.
 //!
-//! Nothing here sends: [`plan`] says what is to be sent, and [`judge`] what became of it.
+//! Nothing here sends: [`plan`] chooses the frames, and [`judge`] evaluates their counts.
 
 mod judge;
 #[cfg(test)]
@@ -42,7 +42,7 @@ impl Probe {
     }
 }
 
-/// What was not tried, and why.
+/// A test that did not run, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     /// From where to where.
@@ -51,29 +51,29 @@ pub struct Skipped {
     pub why: String,
 }
 
-/// What can be tried in a lab.
+/// Tests for a lab.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Over each cable; then through the DUT.
     pub probes: Vec<Probe>,
-    /// What cannot be tried.
+    /// Tests that cannot run.
     pub skipped: Vec<Skipped>,
 }
 
 /// A probe that was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tried {
-    /// What was sent.
+    /// The frames sent.
     pub probe: Probe,
-    /// What ping said.
+    /// The result of ping.
     pub replies: Replies,
-    /// How many frames more each of [`Probe::arrives`] has counted; `None` where nobody counts.
+    /// Growth of the count of each of [`Probe::arrives`]; `None` without a counter.
     pub arrived: Vec<Option<u64>>,
     /// Other interfaces of the lab, of the first of these hosts, that counted as many.
     pub elsewhere: Vec<String>,
 }
 
-/// What can be tried, by what the hosts have answered: not more than the lab file allows.
+/// Possible tests, by the hosts' answers: no more than the lab file allows.
 pub fn plan(lab: &Lab, facts: &BTreeMap<String, Facts>) -> Plan {
     let mut plan = Plan::default();
     if !lab.isolated {
@@ -178,7 +178,7 @@ impl Plan {
     }
 }
 
-/// Whether a generator's system sends what is for this address to the DUT.
+/// Whether a generator's system sends frames for this address to the DUT.
 fn leads(sending: &Plug<'_>, to: IpAddr) -> bool {
     let way = sending.station.facts.ways.get(&to).and_then(Option::as_ref);
     way.is_some_and(|way| way.interface == sending.found.name && way.gateway.is_some())

@@ -1,4 +1,4 @@
-//! What concerns one host alone: system, clock, rights, programs, space.
+//! Checks of one host alone: system, clock, rights, programs, space.
 
 use super::{Needs, Problems, ports, ssh_command};
 use crate::systems::{Facts, Kernel, Silence};
@@ -40,7 +40,7 @@ fn system(host: &Host, facts: &Facts, problems: &mut Problems) {
         return;
     };
     let same = |said: OperatingSystem| {
-        // A lab file may say what an appliance is made of.
+        // A lab file may name the system that an appliance is based on.
         said == told.system
             || (said == OperatingSystem::FreeBsd && Kernel::of(told.system) == Kernel::FreeBsd)
     };
@@ -113,8 +113,8 @@ fn privileges(host: &Host, facts: &Facts, problems: &mut Problems) {
     }
 }
 
-/// What sends or counts frames on a generator or receiver: what the lab file says, else linerate where it is installed, else pkt-gen.
-/// `None` where there is neither.
+/// The tool that sends or counts frames on a generator or receiver: the one in the lab file, else linerate if it is installed,
+/// else pkt-gen. `None` if the host has neither.
 pub fn tool(host: &Host, facts: &Facts) -> Option<Backend> {
     let measures = host.roles.contains(&Role::Generator) || host.roles.contains(&Role::Receiver);
     let has = |program: &str| facts.programs.contains_key(program);
@@ -123,7 +123,7 @@ pub fn tool(host: &Host, facts: &Facts) -> Option<Backend> {
     if measures { host.tool.or_else(|| first().map(|(tool, _)| tool)) } else { None }
 }
 
-/// What it did not say, because it cannot, or did not in time.
+/// Problems for questions without an answer, because the host cannot answer, or did not in time.
 fn unanswered(host: &Host, facts: &Facts, problems: &mut Problems) {
     for question in &facts.unanswered {
         let program = question.command.split(' ').next().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! A lab's hosts held against its file: everything that would spoil a campaign, told at once and before it.
+//! A lab's hosts against its file: everything that would spoil a campaign, reported at once and before it.
 //!
-//! What only frames can show, that one sent arrives, is in [`frames`].
+//! [`frames`] tests whether frames arrive, which only frames can show.
 
 mod across;
 mod cables;
@@ -20,7 +20,7 @@ use linerate_plan::{Backend, Diagnostic};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// What is asked of the hosts beside the lab file.
+/// Needs beyond the lab file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Needs {
     /// Bytes that must be free where results are kept until they are fetched.
@@ -35,8 +35,8 @@ impl Default for Needs {
     }
 }
 
-/// Holds the hosts' facts, by their names, against the lab. All problems come at once, in the order of the lab file; of a host
-/// without facts it says that it was not asked.
+/// Compares the hosts' facts, by their names, with the lab. All problems come at once, in the order of the lab file. A host
+/// without facts is reported as not asked.
 pub fn check(lab: &Lab, facts: &BTreeMap<String, Facts>, needs: &Needs) -> Vec<Diagnostic> {
     let mut problems = Problems::default();
     whole(lab, &mut problems);
@@ -70,7 +70,7 @@ fn stations<'a>(lab: &'a Lab, facts: &'a BTreeMap<String, Facts>) -> Vec<Station
     lab.hosts.iter().filter_map(|host| Some(Station { host, facts: known(host)? })).collect()
 }
 
-/// What concerns no host alone, or what plans expect of the file.
+/// Checks of the whole lab, or of values that plans expect of the file.
 fn whole(lab: &Lab, problems: &mut Problems) {
     if let Some(dut) = lab.dut().filter(|_| lab.placeholders().is_none()) {
         problems.warning(
@@ -88,7 +88,8 @@ fn whole(lab: &Lab, problems: &mut Problems) {
 }
 
 /// Addresses whose way a host is asked for, with [`Question::Way`]: the DUT for one of each network behind it, in each version of
-/// IP, and all for the other ends of cables at interfaces that nothing else tells. It takes the answers of [`Question::second`].
+/// IP, and all hosts for the other ends of cables at interfaces that nothing else identifies. It takes the answers of
+/// [`Question::second`].
 pub fn ways_to_ask(lab: &Lab, host: &Host, facts: &Facts) -> Vec<Question> {
     let mut questions: Vec<Question> = Vec::new();
     if host.roles.contains(&Role::Dut) {
@@ -103,7 +104,7 @@ pub fn ways_to_ask(lab: &Lab, host: &Host, facts: &Facts) -> Vec<Question> {
     questions
 }
 
-/// What is asked for each of a host's interfaces in the lab, when its ways are known.
+/// Questions for each of a host's interfaces in the lab, when its ways are known.
 pub fn interface_questions(lab: &Lab, host: &Host, facts: &Facts) -> Vec<Question> {
     let Some(kernel) = facts.kernel() else { return Vec::new() };
     let ports = ports(lab, host);

@@ -46,7 +46,7 @@ fn hosts(bits: u32, length: Option<u8>) -> u128 {
     }
 }
 
-/// What is for a network leaves by the right interface, to the right neighbour. Ways that were not asked for are not judged.
+/// Frames for a network leave by the right interface, to the right neighbour. Ways that were not asked for are not judged.
 fn route(lab: &Lab, dut: &Station<'_>, end: End, network: &str, to: IpAddr, problems: &mut Problems) {
     let host = dut.host;
     let Some(way) = dut.facts.ways.get(&to) else { return };

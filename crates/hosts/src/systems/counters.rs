@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub struct Counters {
     pub interface: String,
     pub in_packets: Option<u64>,
-    /// Received with errors; many drivers count here what they had no buffer for.
+    /// Received with errors; many drivers also count frames without a buffer here.
     pub in_errors: Option<u64>,
     /// Dropped on the way in.
     pub in_drops: Option<u64>,

@@ -3,14 +3,14 @@
 use super::text::{bounded, lines, shown};
 use linerate_plan::lab::OperatingSystem;
 
-/// The kernel, which decides what commands look like.
+/// The kernel, which decides the form of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kernel {
-    /// FreeBSD, and what is made of it.
+    /// FreeBSD, and systems based on it.
     FreeBsd,
     OpenBsd,
     NetBsd,
-    /// Linux, and what is made of it.
+    /// Linux, and systems based on it.
     Linux,
 }
 
@@ -46,7 +46,7 @@ pub struct System {
     pub system: OperatingSystem,
     /// The kernel's release: `15.0-PRERELEASE`, `6.12.8-amd64`.
     pub kernel: String,
-    /// The distribution's or appliance's name and version, where it has one.
+    /// The distribution's or appliance's name and version, if it has one.
     pub product: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl System {
     }
 }
 
-/// The first lines of these files tell appliances from what they are made of.
+/// The first lines of these files distinguish appliances from the systems that they are based on.
 pub const FILES: [&str; 6] = [
     "/etc/os-release",
     "/etc/version",
@@ -67,7 +67,7 @@ pub const FILES: [&str; 6] = [
     "/usr/local/opnsense/version/core",
 ];
 
-/// Tells a system by `uname -a`, the output of `head -n 40` of [`FILES`], and that of `mount`; what is missing is empty.
+/// Recognises a system by `uname -a`, the output of `head -n 40` of [`FILES`], and that of `mount`; missing outputs are empty.
 pub fn detect(uname: &[u8], files: &[u8], mount: &[u8]) -> Option<System> {
     let uname = bounded(uname);
     // The output of a login may stand before it.
@@ -152,8 +152,8 @@ impl Said<'_> {
         if let Some(core) = self.file("/usr/local/opnsense/version/core") {
             return (OperatingSystem::OpnSense, Some(opnsense(core)));
         }
-        // A kernel may be built by BSDRP's scripts, under a path that has its name, for another system: what is mounted is
-        // surer, and so is the kernel's own name, the last but one word.
+        // A kernel may be built by BSDRP's scripts, under a path that has its name, for another system: the mounted file systems
+        // are surer, and so is the kernel's own name, the last but one word.
         let ident = self.uname.split_ascii_whitespace().rev().nth(1).unwrap_or("");
         let built = |name: &str| self.mount.contains(&format!("/dev/ufs/{name}")) || ident.starts_with(name);
         let path = self.uname.contains("/BSDRP/FreeBSD/") && version.is_some();

@@ -42,7 +42,6 @@ impl Clock {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreachable {
     pub why: String,
-    /// What to do.
     pub remedy: String,
 }
 
@@ -51,7 +50,7 @@ pub struct Unreachable {
 pub struct Unanswered {
     /// The program that was to answer it, with its arguments.
     pub command: String,
-    /// Why there is none.
+    /// The reason for no answer.
     pub why: Silence,
 }
 
@@ -64,7 +63,7 @@ pub enum Silence {
     TooSlow,
 }
 
-/// What is known of a host.
+/// Known facts about a host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
     /// Why it could not be reached at all, if it could not: then nothing else is known.
@@ -84,7 +83,7 @@ pub struct Facts {
     pub statistics: BTreeMap<String, u64>,
     /// ARP and neighbour discovery.
     pub neighbours: Vec<Neighbour>,
-    /// The way to addresses that were asked for; `None` where there is none.
+    /// The way to addresses that were asked for; `None` if there is no way.
     pub ways: BTreeMap<IpAddr, Option<Way>>,
     pub disks: Vec<Disk>,
     /// Settings that were asked for.
@@ -93,12 +92,12 @@ pub struct Facts {
     pub programs: BTreeMap<String, String>,
     /// Whether its root is mounted read-only.
     pub read_only_root: Option<bool>,
-    /// The output of uname, files and mounts: all three together tell the system.
+    /// The output of uname, files and mounts: all three together identify the system.
     pub(crate) told: [Vec<u8>; 3],
 }
 
 impl Facts {
-    /// A host that could not be reached, why, and what to do about it.
+    /// A host that could not be reached, with the reason and a remedy.
     pub fn unreachable(why: impl Into<String>, remedy: impl Into<String>) -> Self {
         let unreachable = Unreachable { why: why.into(), remedy: remedy.into() };
         Facts { unreachable: Some(unreachable), ..Facts::default() }
@@ -129,7 +128,7 @@ impl Facts {
         self.sysctls.get(sysctl)?.trim().parse().ok()
     }
 
-    /// Enters the answer to a question: what the command printed on standard output, and its exit status.
+    /// Enters the answer to a question: the command's standard output, and its exit status.
     pub fn answer(&mut self, question: &Question, output: &[u8], status: i32) {
         let kernel = self.kernel();
         let is_linux = kernel == Some(Kernel::Linux);

@@ -115,7 +115,7 @@ fn speed(word: &str) -> Option<f64> {
     number.parse::<f64>().ok().map(|n| n * unit).filter(|bits| (1e6..1e13).contains(bits))
 }
 
-/// Flow control by a driver's settings, which decide over what was negotiated: 0 none, 1 obeyed, 2 sent, 3 both.
+/// Flow control by a driver's settings, which override the negotiated state: 0 none, 1 obeyed, 2 sent, 3 both.
 pub fn pause(settings: &BTreeMap<String, String>, pause: &mut Pause) {
     let number = |key: &str| {
         settings.iter().find(|(name, _)| name.ends_with(key)).and_then(|(_, v)| v.trim().parse::<u8>().ok())

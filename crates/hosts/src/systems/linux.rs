@@ -96,7 +96,7 @@ pub fn ethtool(text: &str, interface: &mut Interface) {
         match key {
             "Speed" => {
                 let megabits = value.strip_suffix("Mb/s").and_then(|n| n.parse::<f64>().ok());
-                // A card without link says Unknown!, some virtual ones -1.
+                // A card without link reports Unknown!, some virtual ones -1.
                 interface.speed = megabits.filter(|m| (1.0..1e7).contains(m)).map(|m| m * 1e6);
             }
             "Duplex" => {
@@ -119,7 +119,7 @@ pub fn ethtool(text: &str, interface: &mut Interface) {
     }
 }
 
-/// Flow control of `ethtool -a IF`. What was negotiated counts before what was asked for, which stands first.
+/// Flow control of `ethtool -a IF`. The negotiated state overrides the requested one, which comes first.
 pub fn pause(text: &str) -> Pause {
     let mut pause = Pause::default();
     for (key, value) in pairs(text, ':') {

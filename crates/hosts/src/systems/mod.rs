@@ -1,8 +1,9 @@
-//! Facts of a lab's hosts, as their own commands tell them: what to ask, and what the answers say.
+//! Facts of a lab's hosts from their own commands: questions, and parsers of the answers.
 //!
-//! A [`Question`] has a command for each kernel, a vector of arguments; [`Facts::answer`] takes what it printed. Hosts are not
-//! trusted: any bytes may come, parsers give what they recognise and pass over the rest, and no more than [`MOST_BYTES`] of an
-//! answer and [`MOST_ENTRIES`] of its entries are looked at. [`preflight`](crate::preflight) holds the facts against the lab file.
+//! A [`Question`] has a command for each kernel, a vector of arguments; [`Facts::answer`] takes its output. Hosts are not
+//! trusted: any bytes may come, parsers return the parts that they recognise and ignore the rest, and no more than [`MOST_BYTES`]
+//! of an answer and [`MOST_ENTRIES`] of its entries are read. [`preflight`](crate::preflight) compares the facts with the lab
+//! file.
 
 pub mod counters;
 mod detect;

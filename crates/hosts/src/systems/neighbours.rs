@@ -9,7 +9,7 @@ use std::net::IpAddr;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbour {
     pub address: IpAddr,
-    /// Its Ethernet address; `None` while nobody has answered.
+    /// Its Ethernet address; `None` before an answer.
     pub mac: Option<MacAddr>,
     /// The interface that it is behind.
     pub interface: String,

@@ -4,8 +4,8 @@ use super::detect::Kernel;
 use super::text::{bounded, lines, shown};
 use std::net::IpAddr;
 
-/// Frames of one ping: more than the questions of ARP that go out where nobody answers and than what systems and switches send on their
-/// own meanwhile, so that counters tell them apart.
+/// Frames of one ping: more than the ARP requests of a ping without answer and than the frames that systems and switches send on
+/// their own meanwhile, so that counters distinguish them.
 pub const FRAMES: u32 = 10;
 
 /// The result of a ping.

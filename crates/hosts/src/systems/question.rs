@@ -7,7 +7,7 @@ use std::net::IpAddr;
 pub enum Question {
     /// Its system; asked first, with [`Question::Files`] and [`Question::Mounts`]: others depend on it.
     Uname,
-    /// The files that tell appliances.
+    /// The files that identify appliances.
     Files,
     /// Mounted file systems, with their options.
     Mounts,
@@ -19,7 +19,7 @@ pub enum Question {
     Cpus,
     /// Interfaces, with links, speeds and addresses.
     Interfaces,
-    /// Speed and link of one interface, where [`Question::Interfaces`] does not tell.
+    /// Speed and link of one interface, if [`Question::Interfaces`] does not include them.
     Link(String),
     /// Flow control of one interface.
     Pause(String),
@@ -27,7 +27,7 @@ pub enum Question {
     Statistics,
     /// ARP; on Linux neighbour discovery as well.
     Neighbours,
-    /// Neighbour discovery, where it is a table of its own.
+    /// Neighbour discovery, if it is a table of its own.
     Neighbours6,
     /// The way to an address; a whole routing table may be large.
     Way(IpAddr),
@@ -59,7 +59,7 @@ impl Question {
         ]
     }
 
-    /// Questions after that, whatever the host is for.
+    /// Questions after that, for hosts of all roles.
     pub fn second(kernel: Kernel) -> Vec<Question> {
         let sysctls = Question::Sysctls(forwarding(kernel).map(String::from).to_vec());
         let all = [
@@ -143,7 +143,7 @@ fn sysctls(names: &[String], kernel: Kernel) -> Option<Vec<String>> {
     (!names.is_empty() && names.iter().all(plain)).then(|| argv.collect())
 }
 
-/// Drivers differ in what they call flow control: `fc` of em, igb, ix, ixl, ice; `pause_settings` of cxgbe; two of mlx5en.
+/// Drivers' names for flow control: `fc` of em, igb, ix, ixl, ice; `pause_settings` of cxgbe; two of mlx5en.
 fn pause(name: &str) -> Option<Vec<String>> {
     let at = name.find(|c: char| c.is_ascii_digit())?;
     let (driver, unit) = name.split_at(at);

@@ -58,7 +58,7 @@ pub fn programs(text: &str) -> BTreeMap<String, String> {
     found.collect()
 }
 
-/// Whether `mount` says that the root is read-only: `… on / (ufs, local, read-only)`, `… on / type ext4 (ro,relatime)`.
+/// Whether `mount` shows a read-only root: `… on / (ufs, local, read-only)`, `… on / type ext4 (ro,relatime)`.
 pub fn read_only_root(text: &str) -> Option<bool> {
     let options = lines(text).filter_map(|line| {
         let (_, rest) = line.split_once(" on / ")?;

@@ -353,7 +353,7 @@ fn questions_change_nothing_and_take_no_options() {
         for question in all {
             let argv = question.argv(kernel).unwrap();
             if question == Question::Programs {
-                // A script of ours, whatever is looked for.
+                // This script is a constant; names are its arguments.
                 assert_eq!(argv[..3], ["sh", "-c", "for p; do command -v \"$p\"; done; :"]);
                 continue;
             }

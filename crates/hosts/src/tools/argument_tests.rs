@@ -1,4 +1,4 @@
-//! Command lines: what each tool is asked for, and what it is not.
+//! Command lines: options that each tool gets, and options that it must not get.
 
 use super::*;
 use linerate_plan::names::Named;

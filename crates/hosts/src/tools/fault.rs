@@ -1,4 +1,4 @@
-//! What goes wrong with a tool on somebody's host, told by the messages of tool, shell and system; and what to do.
+//! Failures of a tool on a host, recognised by messages of tool, shell and system; with remedies.
 
 use linerate_plan::Backend;
 use memchr::memmem;
@@ -22,7 +22,7 @@ pub enum FaultKind {
     BadArgument,
     /// The frame does not fit the interface's MTU.
     FrameTooLong,
-    /// Nobody answers at the far end.
+    /// No server answers at the far end.
     NoServer,
     /// The far end gave up.
     PeerGone,
@@ -32,11 +32,11 @@ pub enum FaultKind {
     RingStalled,
     /// It crashed, or was killed.
     Crashed,
-    /// What it printed cannot be its figures: garbled, cut off, or too much.
+    /// Its output cannot be its figures: garbled, cut off, or too much.
     Garbled,
     /// It ended, and no frame had passed.
     NoTraffic,
-    /// An error of the tool's that is none of these.
+    /// Any other error of the tool.
     Other,
 }
 
@@ -47,14 +47,14 @@ impl FaultKind {
     }
 }
 
-/// A fault, with the first message that told it.
+/// A fault, with the first message that showed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Its kind.
     pub kind: FaultKind,
     /// The tool's own words, cut at [`LONGEST_MESSAGE`] characters, without control characters.
     pub message: String,
-    /// How often it was told.
+    /// Number of messages that showed it.
     pub count: u64,
 }
 
@@ -62,12 +62,12 @@ pub struct Fault {
 pub const LONGEST_MESSAGE: usize = 200;
 
 impl Fault {
-    /// A fault told once.
+    /// A fault with its first message.
     pub fn new(kind: FaultKind, message: &[u8]) -> Self {
         Fault { kind, message: printable(message), count: 1 }
     }
 
-    /// What to do about it.
+    /// The remedy.
     pub fn remedy(&self, tool: Backend) -> &'static str {
         remedy(tool, self.kind)
     }
@@ -82,7 +82,7 @@ pub fn printable(text: &[u8]) -> String {
     text.trim().chars().take(LONGEST_MESSAGE).map(clean).collect()
 }
 
-/// Messages of shells, sudo, ssh and the system that come with any tool: what is in them, in lower case.
+/// Messages of shells, sudo, ssh and the system that come with any tool: a part of each, in lower case.
 const COMMON: [(&str, FaultKind); 33] = [
     ("command not found", FaultKind::NotInstalled),
     (": not found", FaultKind::NotInstalled),
@@ -119,13 +119,13 @@ const COMMON: [(&str, FaultKind); 33] = [
     ("abort trap", FaultKind::Crashed),
 ];
 
-/// Texts in lower case, and what a message tells that has them in it.
+/// Parts of messages in lower case, with the kind of fault that each shows.
 pub type Signs = [(&'static str, FaultKind)];
 
 /// Bytes of a message that are searched.
 const SEARCHED: usize = 512;
 
-/// The kind that a message of any tool, shell or system tells.
+/// The kind of fault in a message of any tool, shell or system.
 pub fn common(message: &[u8]) -> Option<FaultKind> {
     find(&COMMON, message)
 }
@@ -136,7 +136,7 @@ pub fn find(signs: &Signs, message: &[u8]) -> Option<FaultKind> {
     signs.iter().find(|(sign, _)| memmem::find(&lower, sign.as_bytes()).is_some()).map(|(_, kind)| *kind)
 }
 
-/// What to do about a fault.
+/// The remedy for a fault.
 pub fn remedy(tool: Backend, kind: FaultKind) -> &'static str {
     match (kind, tool) {
         (FaultKind::NotInstalled, _) => tool.capabilities().install,

@@ -1,6 +1,6 @@
 //! iperf3, client and server: command lines, and the JSON documents that `-J` prints.
 //!
-//! A document comes whole at the end of a test. Beside it may stand what ssh, shells and iperf3 itself say in plain text.
+//! A document comes whole at the end of a test. Messages of ssh, shells and iperf3 itself may stand beside it in plain text.
 
 mod document;
 
@@ -103,7 +103,7 @@ pub const FAULTS: [(&str, FaultKind); 16] = [
     ("unable to receive", FaultKind::PeerGone),
 ];
 
-/// What an error means.
+/// The kind of an error.
 fn kind(message: &[u8]) -> FaultKind {
     fault::find(&FAULTS, message).or_else(|| fault::common(message)).unwrap_or(FaultKind::Other)
 }
@@ -111,7 +111,7 @@ fn kind(message: &[u8]) -> FaultKind {
 /// A document of a day with ten streams has some 350 MB; without `streams`, which are not looked at, 30.
 const LONGEST_DOCUMENT: usize = 64 << 20;
 
-/// Takes what an iperf3 prints.
+/// Parses the output of an iperf3.
 pub struct Iperf3 {
     side: Side,
     /// A document that has begun, up to a byte more than its bound.

@@ -31,7 +31,7 @@ pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
         .option("-R", wanted.rate().map_or("max".into(), |pps| pps.to_string()))
         .option("-p", wanted.task.threads)
         .option("--duration", format!("{}s", wanted.seconds))
-        // Nobody looks for signatures, and they make short frames longer.
+        // The receiver does not look for signatures, and they make short frames longer.
         .word("--unsigned");
     Ok(invocation(wanted, command, wanted.seconds))
 }
@@ -61,7 +61,7 @@ fn invocation(wanted: &Checked<'_>, command: Words, seconds: u32) -> Invocation 
     Invocation { lead_s: link_wait_s + 1, ..bounded }
 }
 
-/// What it says of itself, in lower case; beside what every tool's system says.
+/// Its own messages, in lower case; beside those of every tool's system.
 pub const FAULTS: [(&str, FaultKind); 7] = [
     ("no interface", FaultKind::NoInterface),
     ("is down", FaultKind::LinkDown),

@@ -1,9 +1,8 @@
-//! Generators and receivers that hosts have, linerate's own beside those of others: their command lines, and what they print.
+//! Generators and receivers that hosts have, linerate's own beside other tools: their command lines and their output.
 //!
-//! Each tool has two halves. [`command`] turns a [`Task`] into an [`Invocation`], a vector of arguments and never a shell's text, or a
-//! refusal that says what the tool cannot do. A [`Monitor`] takes what it prints, in pieces of any
-//! size and from hosts that cannot be trusted, and keeps a [`Report`]: samples, totals, state, and what went wrong with what
-//! to do about it. Memory is bounded whatever comes.
+//! Each tool has two halves. [`command`] turns a [`Task`] into an [`Invocation`], a vector of arguments and never a shell's text,
+//! or a refusal that names the missing capability. A [`Monitor`] takes its output, in pieces of any size and from hosts that
+//! cannot be trusted, and keeps a [`Report`]: samples, totals, state, and faults with remedies. Memory is bounded whatever comes.
 
 pub mod fault;
 mod iperf3;
@@ -32,7 +31,7 @@ use monitor::Parse;
 pub enum Side {
     /// It sends.
     Generator,
-    /// It counts what arrives.
+    /// It counts received frames.
     Receiver,
 }
 
@@ -46,7 +45,8 @@ struct Program {
     faults: &'static Signs,
 }
 
-/// The programs of hosts; `linerate_plan::backend` says what each can do. The one for linerate itself serves all of its own backends.
+/// The programs of hosts; `linerate_plan::backend` has the capabilities of each. The one for linerate itself serves all of its
+/// own backends.
 static PROGRAMS: [Program; 5] = [
     Program {
         backend: Backend::PktGen,
@@ -92,7 +92,7 @@ fn program(tool: Backend) -> &'static Program {
 /// The command that sends or receives. A receiver's task has the interface of the receiver; it has to run before the generator.
 ///
 /// # Errors
-/// What the tool cannot do.
+/// The capability that the tool lacks.
 pub fn command(tool: Backend, side: Side, task: &Task) -> Result<Invocation, Unsuitable> {
     let wanted = task.checked(tool)?;
     match side {

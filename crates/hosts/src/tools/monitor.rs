@@ -6,9 +6,9 @@ use super::report::{Report, State};
 use super::{Side, program};
 use linerate_plan::Backend;
 
-/// Reads what a tool prints.
+/// Parses the output of a tool.
 pub(super) trait Parse: Send {
-    /// Takes a line; `false` where it is none of the tool's figures. `last`: it had no end, because the tool has ended.
+    /// Takes a line; `false` if it has no figures of the tool. `last`: it had no end, because the tool has ended.
     fn line(&mut self, line: &[u8], last: bool, report: &mut Report) -> bool;
 
     /// The tool has ended.
@@ -22,11 +22,11 @@ pub enum Exit {
     Status(i32),
     /// By a signal of that number.
     Signal(i32),
-    /// Nobody knows: the connection to its host broke.
+    /// Unknown: the connection to its host broke.
     Lost,
 }
 
-/// Takes what a tool prints, standard output and error alike.
+/// Takes the output of a tool, standard output and error alike.
 pub struct Monitor {
     report: Report,
     lines: Lines,
@@ -42,7 +42,7 @@ impl Monitor {
         Monitor { report, lines, parser: (program.parser)(side), signs: program.faults }
     }
 
-    /// What is known so far.
+    /// The report so far.
     pub fn report(&self) -> &Report {
         &self.report
     }
@@ -53,7 +53,7 @@ impl Monitor {
         lines.feed(bytes, |line| take(&mut **parser, signs, line, false, report));
     }
 
-    /// The tool has ended. `asked` says whether it was ended on purpose, by signal or deadline.
+    /// The tool has ended. `asked`: whether it was ended on purpose, by signal or deadline.
     pub fn end(&mut self, exit: Exit, asked: bool) {
         let Monitor { report, lines, parser, signs } = self;
         lines.end(|line| take(&mut **parser, signs, line, true, report));
@@ -64,7 +64,7 @@ impl Monitor {
         self.report.moves(State::Over);
     }
 
-    /// A tool that told no fault of its own may have one all the same.
+    /// A tool without a reported fault may still have one.
     fn judge(&mut self, exit: Exit, asked: bool) {
         // A server that was never asked for anything has not failed: it printed nothing, and was ended.
         let told = match exit {
@@ -97,7 +97,7 @@ impl Monitor {
     }
 }
 
-/// A line that has no figures may tell what went wrong, by the tool's own words or the system's.
+/// A line without figures may show a fault, by the tool's own words or the system's.
 fn take(parser: &mut dyn Parse, signs: &Signs, line: &[u8], last: bool, report: &mut Report) {
     if !parser.line(line, last, report)
         && let Some(kind) = fault::find(signs, line).or_else(|| fault::common(line))

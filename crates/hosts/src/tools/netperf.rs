@@ -1,7 +1,7 @@
-//! netperf and netserver: command lines, and what netperf prints with `-k` and `-D`.
+//! netperf and netserver: command lines, and netperf's output with `-k` and `-D`.
 //!
-//! `-k` asks for lines `NAME=value`; `-D 1` for an interim result each second, where netperf was built with it. A UDP_STREAM
-//! test has both ends' counts of calls, each a datagram: so what was lost is known.
+//! `-k` asks for lines `NAME=value`; `-D 1` for an interim result each second, if netperf was built with it. A UDP_STREAM test
+//! has both ends' counts of calls, each a datagram: their difference is the loss.
 
 use super::fault::FaultKind;
 use super::monitor::Parse;
@@ -130,11 +130,11 @@ impl Netperf {
     }
 }
 
-/// Enters a line `NAME=value`; `false` where it is none of ours.
+/// Enters a line `NAME=value`; `false` for an unknown name.
 fn total(key: &str, value: &str, report: &mut Report) -> bool {
     let count = || number(value).filter(|n| *n < 1e18).map(|n| n.round() as u64);
     if !report.totals.said && KEYS.split(',').any(|k| k == key) {
-        // What the samples added up to makes room for what is said.
+        // The tool's totals replace the sums of the samples.
         report.says(super::Totals::default());
     }
     let totals = &mut report.totals;

@@ -1,4 +1,4 @@
-//! netmap's pkt-gen: its command lines, and what its lines mean while it runs.
+//! netmap's pkt-gen: its command lines, and the meaning of its lines while it runs.
 //!
 //! Facts used here, from its source (netmap, apps/pkt-gen) and from the logs of the public archive:
 //! - `-l` is the length without FCS; `-n` is of all threads together; `-R` is of **each** thread: `-p 2 -R 10000000` sends 20 Mpps
@@ -19,7 +19,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// Seconds beyond link wait and load after which it is ended: a paced one begins up to two seconds late.
 const MARGIN_S: u32 = 5;
-/// What atoi reads into an int.
+/// The largest number that atoi reads into an int.
 const MOST_PPS: f64 = i32::MAX as f64;
 
 pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
@@ -48,7 +48,7 @@ pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
 }
 
 pub fn receiver(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
-    // The generator's link wait, its late start, and what the DUT still holds when it has ended.
+    // The generator's link wait, its late start, and the frames that the DUT still holds when it has ended.
     let seconds = wanted.seconds + wanted.task.link_wait_s + MARGIN_S;
     Ok(invocation(wanted, begin(wanted, "rx"), seconds, false))
 }
@@ -118,7 +118,7 @@ pub const FAULTS: [(&str, FaultKind); 25] = [
     ("aborting", FaultKind::NotOpened),
 ];
 
-/// What it says of itself that is no fault although it has a word of one in it.
+/// Its own messages that are no faults although they contain a word of one.
 const HARMLESS: [&[u8]; 3] = [
     b"Unable to get virtio-net header length",
     b"failed to install ^C handler",
@@ -195,7 +195,7 @@ impl PktGen {
             true => Some(FaultKind::BadArgument),
             false => fault::common(bytes).or_else(|| fault::find(&FAULTS, bytes)).or_else(|| netmap(bytes)),
         };
-        // What follows an end is the shell's business.
+        // Text behind the summary comes from the shell.
         if let Some(kind) = kind.filter(|_| !harmless && !self.summed) {
             report.fault(kind, bytes);
         }
@@ -218,7 +218,7 @@ fn netmap(bytes: &[u8]) -> Option<FaultKind> {
     (!named.is_empty() && !named.contains(&b' ')).then_some(FaultKind::NotOpened)
 }
 
-/// A message with its time stamp: what state it tells, or what fault.
+/// A message with its time stamp: its state or its fault.
 fn message(bytes: &[u8], report: &mut Report) {
     let text = match memchr::memchr(b']', bytes) {
         Some(end) => bytes[end + 1..].trim_ascii_start(),
@@ -238,7 +238,7 @@ fn message(bytes: &[u8], report: &mut Report) {
     }
 }
 
-/// What keeps it from opening, where the system says which of the reasons it is.
+/// The reason why it cannot open the interface, if the system gives one.
 fn opening(text: &[u8]) -> Option<FaultKind> {
     let opens = fault::find(&FAULTS, text) == Some(FaultKind::NotOpened);
     let known = fault::common(text)?;
@@ -254,7 +254,7 @@ fn is_cut_sample(bytes: &[u8]) -> bool {
     text.first().is_none_or(u8::is_ascii_digit)
 }
 
-/// A whole sample behind what two programs or threads wrote into one line.
+/// A whole sample at the end of a line into which two programs or threads wrote.
 fn embedded(bytes: &[u8]) -> Option<(pktgen::Sample, bool)> {
     let at = memchr::memmem::rfind(bytes, b" main_thread [")?.checked_sub(10).filter(|at| *at > 0)?;
     match pktgen::parse(&bytes[at..]) {

@@ -1,4 +1,4 @@
-//! What is known of a running tool.
+//! The report of a running tool.
 
 use super::fault::{Fault, FaultKind};
 
@@ -22,7 +22,7 @@ impl Sample {
     }
 }
 
-/// What a tool says at its end, or what its samples add up to.
+/// A tool's own totals, or the sums of its samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Totals {
     /// Frames sent or received, where the tool counts them.
@@ -33,12 +33,12 @@ pub struct Totals {
     pub seconds: Option<f64>,
     /// Frames that the far end did not get, by the tool's own count.
     pub lost: Option<u64>,
-    /// Whether the tool said so at its end. Otherwise these are the sums of its samples, and what passed after the last one is
+    /// Whether they are the tool's own totals. Otherwise these are the sums of its samples, and frames after the last one are
     /// missing.
     pub said: bool,
 }
 
-/// What a tool is doing.
+/// State of a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// Frames that come now are not counted yet: it has said nothing, or waits for its link.
@@ -50,19 +50,18 @@ pub enum State {
     Over,
 }
 
-/// Samples that are kept: a day of seconds. What comes later is only part of the totals.
+/// Samples that are kept: a day of seconds. Later ones count only in the totals.
 pub const MOST_SAMPLES: usize = 90_000;
 
 /// Everything that a tool has said so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
-    /// What it does.
     pub state: State,
     /// Its intervals, the first [`MOST_SAMPLES`].
     pub samples: Vec<Sample>,
     /// Totals.
     pub totals: Totals,
-    /// What went wrong, each kind once.
+    /// Faults, each kind once.
     pub faults: Vec<Fault>,
 }
 
@@ -101,7 +100,7 @@ impl Report {
         self.state = self.state.max(to);
     }
 
-    /// What the tool says at its end; there is nothing more to come.
+    /// Enters the tool's own totals, which are its last output.
     pub(super) fn says(&mut self, totals: Totals) {
         self.totals = Totals { said: true, ..totals };
         self.moves(State::Over);

@@ -1,11 +1,11 @@
-//! What a tool is to do, for every tool alike, and what becomes of it: a command line or a refusal.
+//! The task of a tool, the same for every tool, and its outcome: a command line or a refusal.
 
 use linerate_plan::Backend;
 use linerate_plan::backend::Unsuitable;
 use linerate_wire::{EndpointRange, Family, FrameSpec, Load, MacAddr, Traffic, Transport, WireError};
 use std::net::IpAddr;
 
-/// What a tool is to send or to count.
+/// The frames that a tool has to send or to count.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
     /// The interface of the host that the tool runs on.
@@ -32,7 +32,7 @@ impl Task {
         self.load.duration_ns.div_ceil(1_000_000_000)
     }
 
-    /// The length of its frames with FCS: of the longest, where there are several.
+    /// The length of its frames with FCS: the longest, if there are several.
     pub fn frame_len_fcs(&self) -> u32 {
         self.traffic.mix.max_len_fcs().into()
     }
@@ -43,7 +43,7 @@ impl Task {
         self.frame_len_fcs().saturating_sub(ETHERNET + headers as u32 + FCS)
     }
 
-    /// What no tool can do, and what could be read as an option or a shell's text.
+    /// Refuses tasks that no tool can do, and texts that could be read as an option or a shell's text.
     pub(super) fn checked(&self, tool: Backend) -> Result<Checked<'_>, Unsuitable> {
         let cannot = |what: String| Err(Unsuitable { backend: tool, what });
         let name = &self.interface;
@@ -102,7 +102,7 @@ impl Checked<'_> {
         self.task.load.rate
     }
 
-    /// Frames that the rate and the time come to; `None` without a rate.
+    /// Number of frames by the rate and the time; `None` without a rate.
     pub fn frames(&self) -> Option<u64> {
         self.rate().map(|rate| (rate * f64::from(self.seconds)).round() as u64)
     }
@@ -126,7 +126,7 @@ impl Checked<'_> {
         all(self.source).saturating_mul(all(self.destination))
     }
 
-    /// For tools that send from one socket: the two addresses. Refuses what needs frames of one's own.
+    /// For tools that send from one socket: the two addresses. Refuses tasks that need frames of one's own.
     pub fn through_the_stack(&self) -> Result<[IpAddr; 2], Unsuitable> {
         if self.source.addresses() > 1 || self.destination.addresses() > 1 {
             return self.cannot(
@@ -153,12 +153,12 @@ pub fn one_flow(
     linerate_wire::FlowSpace::new(one(source)?, one(destination)?)
 }
 
-/// A command: what to run on the host. Arguments are words, not to be joined without quoting.
+/// A command to run on the host. Arguments are words, not to be joined without quoting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Invocation {
-    /// The program and its arguments. The deadline is in it, so the load ends although nobody ends it.
+    /// The program and its arguments. They contain the deadline, so the load ends even if it is not stopped.
     pub argv: Vec<String>,
-    /// Seconds after which it has ended by itself, whatever happens.
+    /// Seconds after which it ends by itself in any case.
     pub limit_s: u32,
     /// Seconds that it spends before its first frame, at most.
     pub lead_s: u32,
@@ -167,10 +167,10 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// A command that is ended by this signal, at the latest after so many seconds.
+    /// A command that is ended by this signal, after at most `seconds`.
     ///
-    /// Puts timeout(1) in front: FreeBSD 10.3, OpenBSD 7.0, NetBSD 8 and every Linux have it. In the foreground, for otherwise GNU's
-    /// makes a process group of its own, and whoever ends the group that it was started in leaves the load running.
+    /// Puts timeout(1) in front: FreeBSD 10.3, OpenBSD 7.0, NetBSD 8 and every Linux have it. In the foreground, because GNU's
+    /// otherwise makes a process group of its own, and a kill of the original group would leave the load running.
     pub(super) fn bounded(signal: &'static str, seconds: u32, command: Words) -> Self {
         let words = ["timeout", "--foreground", "-s", signal, "-k", "5", &seconds.to_string()];
         let argv = words.into_iter().map(String::from).chain(command.0).collect();

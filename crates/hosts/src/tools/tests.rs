@@ -1,4 +1,4 @@
-//! What the monitors make of what tools print.
+//! The monitors' reports about tools' output.
 
 use super::*;
 use proptest::prelude::*;
@@ -205,12 +205,12 @@ fn exits_tell_what_nothing_else_did() {
     assert_eq!(told(Exit::Lost), [FaultKind::PeerGone]);
     assert_eq!(told(Exit::Status(3)), [FaultKind::Other]);
     assert_eq!(told(Exit::Status(0)), [FaultKind::NoTraffic]);
-    // A deadline ends what has no count: that is no fault if frames passed.
+    // The deadline ends tasks without a count: that is no fault if frames passed.
     let text = line(1, 5);
     assert_eq!(kinds(&ended(Backend::PktGen, Side::Generator, &text, Exit::Status(124))), []);
 }
 
-/// A client's document, cut down to what is read and a little more.
+/// A client's document, cut down to the parts that are read and a little more.
 const CLIENT: &str = r#"{
 	"start":	{"connected": [{"socket": 5}], "version": "iperf 3.12", "test_start": {"protocol": "UDP", "num_streams": 1, "blksize": 1472, "omit": 1, "duration": 4}},
 	"intervals":	[
@@ -248,7 +248,7 @@ fn an_iperf3_document_in_pieces() {
 
 #[test]
 fn iperf3_s_errors_in_every_dress() {
-    // 3.12 says `error` in the document and ends with status 0; older ones have `error - ` in it.
+    // 3.12 puts `error` into the document and ends with status 0; older ones have `error - ` in it.
     for (text, told) in [
         (
             "{\"start\":{},\"intervals\":[],\"end\":{},\"error\":\"unable to connect to server: Connection refused\"}\n",

@@ -36,7 +36,7 @@ pub fn generator(wanted: &Checked<'_>) -> Result<Invocation, Unsuitable> {
         wanted.task.payload(),
     );
     let pps = frames as f64 / f64::from(wanted.seconds);
-    // The host's socket memory and interrupts stay as they are. (0.6.8 tells of -A and does not know it.)
+    // The host's socket memory and interrupts stay as they are. (0.6.8 documents -A but does not accept it.)
     let command = Words::new(["trafgen", "--no-sock-mem", "-Q", "-P", "1"])
         .option("-o", interface)
         .option("-n", frames)
@@ -110,7 +110,7 @@ impl Parse for Trafgen {
         let text = text.trim();
         let counted = |label: &str| text.strip_suffix(label).and_then(|n| n.trim_end().parse::<u64>().ok());
         if text.starts_with("Running!") {
-            // It says no more of it until its end.
+            // It prints nothing more until its end.
             report.moves(State::Up);
         } else if let Some(packets) = counted("packets outgoing") {
             report.says(Totals { packets: Some(packets), ..report.totals });

@@ -1,4 +1,4 @@
-//! What holds whatever hosts do.
+//! Properties that hold whatever hosts do.
 
 use super::simulator::{Command, Lab, Seen};
 use super::*;
@@ -101,7 +101,7 @@ fn barriers(design: &Design, seen: &Seen) {
     }
 }
 
-/// Each host gets its whole reset, or is told not to be as it was.
+/// Each host gets its whole reset, or a verdict that it may not be restored.
 fn resets(design: &Design, seen: &Seen) {
     for (trial, verdicts) in seen.verdicts.iter().enumerate() {
         for (host, verdict) in verdicts.iter().enumerate() {
@@ -122,7 +122,7 @@ fn resets(design: &Design, seen: &Seen) {
     }
 }
 
-/// The longest that the machine may take by itself: every step at its limit, and what ends it.
+/// The longest that the machine may take by itself: every step at its limit, plus the time to end it.
 fn bound_ns(design: &Design) -> u64 {
     let each = 40 * S + design.rules.margin_ns + 2 * design.rules.grace_ns;
     let steps: usize = design.hosts.iter().flat_map(|h| &h.phases).map(|p| 2 * p.len() + 1).sum();

@@ -1,15 +1,15 @@
-//! Hosts that do what the test says, and a driver that carries out what the machine says and supervises what runs.
+//! Hosts that behave as the test specifies, and a driver that carries out the machine's actions and supervises running steps.
 
 use super::super::*;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a command does.
+/// Behaviour of a command.
 #[derive(Debug, Clone)]
 pub struct Command {
     takes_ns: u64,
     status: i32,
     output: String,
-    /// What ends it, at least.
+    /// The mildest signal that ends it.
     deaf: u8,
     loses_host: bool,
 }
@@ -43,7 +43,7 @@ impl Command {
     }
 }
 
-/// What was seen of a campaign.
+/// Observations of a campaign.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub starts: Vec<(u64, StepId)>,
@@ -146,7 +146,7 @@ impl Lab {
         }
     }
 
-    /// Waits for what happens next; gives its time.
+    /// Waits for the next event; returns its time.
     fn next(&mut self, now: u64) -> u64 {
         let at = |runs: &Runs| runs.ends_ns.min(runs.supervision.deadline_ns().unwrap_or(u64::MAX));
         let first = self.running.iter().map(|(id, runs)| (at(runs), *id)).min();
@@ -190,7 +190,7 @@ pub fn step(command: &str, mode: Mode) -> Step {
     Step { command: command.into(), mode }
 }
 
-/// A host with so many steps in each phase, each with a limit of 30 s.
+/// A host with these numbers of steps in each phase, each with a limit of 30 s.
 pub fn host(name: &str, steps: [usize; 4]) -> Host {
     let of = |phase: Phase| {
         let step = |at| step(&format!("{} {at}", phase.name()), Mode::Waited { limit_ns: 30_000_000_000 });

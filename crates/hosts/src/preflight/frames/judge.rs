@@ -1,11 +1,11 @@
-//! What became of frames: whether they arrived, where, and what is wrong if they did not.
+//! Results of frames: whether and where they arrived, and the fault if they did not.
 
 use super::Tried;
 use crate::preflight::Problems;
 use crate::systems::ping::FRAMES;
 use linerate_plan::{Diagnostic, Severity};
 
-/// What is wrong by what became of the frames.
+/// The problems that the frames show.
 pub fn judge(tried: &[Tried]) -> Vec<Diagnostic> {
     let mut problems = Problems::default();
     let still: Vec<&(String, String)> = tried.iter().filter_map(still).collect();

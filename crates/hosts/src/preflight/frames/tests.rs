@@ -1,4 +1,4 @@
-//! Which frames are planned, and what is said of those that do not arrive.
+//! Frames planned, and messages about those that do not arrive.
 
 use super::*;
 use crate::systems::{Interface, Way};
@@ -106,7 +106,7 @@ fn who_is_one_host_sends_nothing_to_itself() {
     assert!(plan.probes.is_empty() && plan.skipped[0].why == ONE_HOST, "{plan:?}");
 }
 
-/// The problem of a probe (0 over a cable, 3 through the DUT) of which so many were answered and counted.
+/// The problem of a probe (0 over a cable, 3 through the DUT) with these numbers of answers and counted frames.
 fn judged(probe: usize, answered: u32, arrived: &[Option<u64>], elsewhere: &[&str]) -> Option<Diagnostic> {
     let tried = Tried {
         probe: plan(&lab(), &facts()).probes[probe].clone(),
@@ -122,7 +122,7 @@ fn judged(probe: usize, answered: u32, arrived: &[Option<u64>], elsewhere: &[&st
 /// As many as were sent.
 const ALL: Option<u64> = Some(10);
 
-/// Probe, answered, arrived, elsewhere; severity, host, what.
+/// Probe, answered, arrived, elsewhere; severity, host, message.
 type Case =
     (usize, u32, &'static [Option<u64>], &'static [&'static str], Severity, &'static str, &'static str);
 

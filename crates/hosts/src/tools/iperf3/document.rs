@@ -1,4 +1,4 @@
-//! What is read of iperf3's JSON, in all versions: what is not known is passed over, what is missing stays unknown.
+//! The parts of iperf3's JSON that are read, in all versions: unknown fields are ignored, missing ones stay unknown.
 
 use super::kind;
 use crate::tools::Side;
