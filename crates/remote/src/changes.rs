@@ -30,13 +30,13 @@ const MOST: usize = 1 << 20;
 /// The result of undoing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Undone {
-    /// The changes that were put back, in that order.
+    /// The changes that were undone, in that order.
     pub what: Vec<String>,
     /// Whether a boot is owed: some of it counts from the next one on, or is undone by it.
     pub reboot: bool,
 }
 
-/// The entry of a journal for a boot that is owed: settings that were put back count from that boot on only.
+/// The entry of a journal for a pending boot: restored settings take effect only from that boot on.
 const OWED: &str = "the boot that is owed";
 
 /// Whether two marks are of one boot: they are the same, or times of boots that differ by no more than clocks do.
@@ -57,7 +57,7 @@ pub struct Changes {
     place: Arc<ExecutionTarget>,
     journal: Journal,
     sudo: bool,
-    /// Identifies this boot of the host, where the host tells.
+    /// Identifies this boot of the host, if the host has such an identity.
     boot: Option<String>,
     /// Identifies the machine.
     machine: Option<String>,
@@ -93,7 +93,7 @@ impl Changes {
         Ok(Changes { place, journal, sudo, boot: None, machine, limit: LIMIT, installed: BTreeMap::new() })
     }
 
-    /// Changes that have not been put back, oldest first: also those of a linerate that was killed.
+    /// Changes that have not been undone, oldest first: also those of a linerate that was killed.
     pub fn pending(&self) -> &[Undoing] {
         self.journal.pending()
     }
@@ -135,7 +135,7 @@ impl Changes {
         within_ns.map_or(self.limit, Duration::from_nanos)
     }
 
-    /// A file that is installed once more must be the same: figures of two would be told as those of one.
+    /// A file that is installed once more must be the same: otherwise figures of two files would appear as those of one.
     fn is_what_it_was(&mut self, input: &Input) -> Result<(), RemoteError> {
         let Input::File(path) = input else { return Ok(()) };
         let facts = std::fs::metadata(path).and_then(|facts| Ok((facts.len(), facts.modified()?)));
@@ -146,8 +146,8 @@ impl Changes {
         Err(self.unreadable(path, &std::io::Error::other("it has changed since it was installed before")))
     }
 
-    /// The host has booted: it is reached by another connection, and what does not outlive a boot is gone. `boot`: what tells this boot
-    /// apart, where the host tells.
+    /// The host has booted: it is reached by another connection, and changes that do not outlive a boot are gone. `boot`: the
+    /// identity of this boot, if the host has one.
     ///
     /// # Errors
     /// The journal cannot be written.
@@ -157,7 +157,7 @@ impl Changes {
         self.forget(|undoing| undoing.lasting && undoing.what != OWED)
     }
 
-    /// Whether settings that were put back count from the next boot on only.
+    /// Whether restored settings take effect only from the next boot on.
     pub fn owes_boot(&self) -> bool {
         self.journal.pending().iter().any(|undoing| undoing.what == OWED)
     }
@@ -172,12 +172,12 @@ impl Changes {
         &self.place
     }
 
-    /// Identifies this boot of the host, where that is known.
+    /// Identifies this boot of the host, if known.
     pub fn boot(&self) -> Option<String> {
         self.boot.clone()
     }
 
-    /// Sets which boot of the host this is. Changes of another boot that do not outlive it are gone.
+    /// Sets the identity of the host's current boot. Changes of another boot that do not outlive it are gone.
     ///
     /// # Errors
     /// The journal cannot be written.
@@ -199,11 +199,11 @@ impl Changes {
         }
     }
 
-    /// Puts back what has been changed, the last first. What fails is kept in the journal, and the rest is put back all the same, unless
-    /// the host is lost or hangs.
+    /// Undoes all changes, the last first. A change that cannot be undone stays in the journal, and the rest is still undone,
+    /// unless the host is lost or hangs.
     ///
     /// # Errors
-    /// Some of it could not be put back.
+    /// Some changes could not be undone.
     pub fn undo(&mut self) -> Result<Undone, RemoteError> {
         let (mut undone, mut failed, mut kept) = (Undone::default(), None, Vec::new());
         let mut left = self.journal.pending().to_vec();
@@ -223,7 +223,7 @@ impl Changes {
                 }
             }
             undone.reboot |= undoing.argv.is_empty() || self.has_counted(&undoing);
-            // At once, so that nothing is put back twice should this be killed.
+            // At once, so that nothing is undone twice if linerate is killed.
             let owed = undone.reboot.then(|| self.owed());
             self.journal.replace(owed.into_iter().chain(left.iter().chain(&kept).cloned()).collect())?;
         }

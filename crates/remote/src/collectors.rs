@@ -1,5 +1,5 @@
-//! Commands of a plan that run on a host: after a load, or while it lasts. These start before it, are left alone under it, and are ended and
-//! fetched after it: a host that answers nobody under load is waited for afterwards only.
+//! Commands of a plan that run on a host: after a load, or while it lasts. The latter start before it, are left alone under it,
+//! and are ended and fetched after it: a host that does not answer under load is waited for only afterwards.
 
 use super::execution_target::ExecutionTarget;
 use super::session::Heard;
@@ -49,7 +49,7 @@ impl Collector for UnderLoad {
         "during"
     }
 
-    /// Starts the commands and waits until they run. What cannot be started is told with the outputs.
+    /// Starts the commands and waits until they run. The outputs name commands that cannot be started.
     fn before(&mut self) -> Result<(), String> {
         let (begun, all_begun) = channel();
         for command in std::mem::take(&mut self.commands) {
@@ -70,7 +70,7 @@ impl Collector for UnderLoad {
         Ok(())
     }
 
-    /// Ends them (SIGINT, then SIGTERM) and gives what they have said, in the order of the commands.
+    /// Ends them (SIGINT, then SIGTERM) and returns their output, in the order of the commands.
     fn after(&mut self) -> Result<Vec<Artefact>, String> {
         self.end.store(true, Ordering::Relaxed);
         let said = self.threads.drain(..).filter_map(|thread| thread.join().ok());
@@ -115,7 +115,7 @@ impl Observed {
     /// The output of a line for the shell.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why it has no output.
     pub fn output(&self, command: &str) -> Result<String, String> {
         let order = Order { limit: COMMAND_WITHIN, sudo: self.sudo, ..Order::new("") };
         self.run(&order, command, None, &mut || ())

@@ -25,11 +25,11 @@ use std::time::{Duration, Instant};
 const KEEP: &str = "exec /bin/sh -c 'echo linerate-is-ready; exec cat >/dev/null'";
 /// Its answer, behind whatever the start files of a login shell print.
 const READY: &[u8] = b"linerate-is-ready\n";
-/// What keeps a session from making a connection of its own.
+/// Keeps a session from making a connection of its own.
 const PROXY: &str = "ProxyCommand=/nonexistent";
 /// Bytes of a master's output that are kept.
 const KEPT: usize = 16 * 1024;
-/// How often is looked whether something has changed that no pipe tells.
+/// Interval of checks for changes that no pipe reports.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a master may take to end.
 const LEAVE: Duration = Duration::from_millis(500);
@@ -64,7 +64,7 @@ struct Master {
     /// Its end is the end of the master.
     _stdin: Option<ChildStdin>,
     outlets: [Outlet; 2],
-    /// The last of what each outlet brought.
+    /// The last bytes of each outlet.
     said: [Vec<u8>; 2],
     ready: bool,
     lost: Option<RemoteError>,
@@ -126,7 +126,7 @@ impl Connection {
         self.lines().iter().find_map(|line| line.room.take(need, &line.socket))
     }
 
-    /// Room for a session; makes a further connection where there is none, or else takes the last one, if it is for that.
+    /// Room for a session. If there is none, makes a further connection, or else takes the last room, if `need` allows it.
     pub(super) fn slot_in_time(&self, need: Need) -> Result<Slot, RemoteError> {
         if let Some(slot) = self.slot(Need::Usual) {
             return Ok(slot);
@@ -199,7 +199,7 @@ impl ControlMaster {
     }
 
     fn wait_ready(&mut self, target: &Target, cancelled: Option<&AtomicBool>) -> Result<(), RemoteError> {
-        // ssh keeps to the limit for the connection alone, and then can say what was too slow.
+        // ssh applies the limit to the connection alone, and then can name the slow step.
         let within = target.connect_within + Duration::from_secs(2);
         let began = Instant::now();
         let master = &mut self.master;
@@ -280,7 +280,7 @@ impl Drop for Master {
     }
 }
 
-/// Many hosts need many pipes: the number of open files is raised to what this user may have.
+/// Many hosts need many pipes: raises the number of open files to the user's limit.
 pub(super) fn allow_files() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let most = maximum.map_or(65536, |maximum| maximum.min(65536));

@@ -1,9 +1,9 @@
-//! Carries out the phases of a campaign on many hosts at once: does what `linerate_hosts::phases::Machine` says and tells it what
-//! happened.
+//! Carries out the phases of a campaign on many hosts at once: does the actions of `linerate_hosts::phases::Machine` and reports
+//! the events.
 //!
-//! One thread waits for all sessions and connections. The first steps of a run make a volley (`volley`): all sessions
-//! are ready and the clocks compared before the first command is told to go. A host that was lost is connected again when something
-//! is to be started there: in the reset of the same trial, and in the next trial.
+//! One thread waits for all sessions and connections. The first steps of a run make a volley (`volley`): all sessions are ready
+//! and the clocks compared before the first command starts. A lost host is connected again when a step is to be started there: in
+//! the reset of the same trial, and in the next trial.
 
 mod site;
 mod volley;
@@ -31,7 +31,7 @@ use volley::Volley;
 /// Something that a caller may want to write down or show.
 #[derive(Debug)]
 pub enum Notice<'a> {
-    /// The machine says this, at this time of CLOCK_MONOTONIC. It is told before it is done.
+    /// An action of the machine, at this time of CLOCK_MONOTONIC. The notice comes before the action.
     Action { at_ns: u64, action: &'a Action },
     /// A run has begun on all its hosts.
     Started(&'a Started),
@@ -68,7 +68,7 @@ enum Source {
 }
 
 impl<'a> Driver<'a> {
-    /// A campaign on these places, in the order of the design's hosts. What happens is told to the observer.
+    /// A campaign on these places, in the order of the design's hosts. The observer gets a notice of each event.
     ///
     /// # Panics
     /// There are not as many places as hosts.
@@ -84,7 +84,8 @@ impl<'a> Driver<'a> {
         Driver { machine: Machine::new(design), sites, live, refused, volley: None, events, observer }
     }
 
-    /// Carries the campaign out. It ends whatever hosts do, because every step has a limit. An interrupt ends what runs; reset follows.
+    /// Carries the campaign out. It ends whatever hosts do, because every step has a limit. An interrupt ends running steps;
+    /// reset follows.
     ///
     /// # Errors
     /// This machine's pipes cannot be waited for.
@@ -98,7 +99,7 @@ impl<'a> Driver<'a> {
             if self.machine.is_between() {
                 self.events.push_back(Event::Go);
             }
-            // That a run has begun is told before what ends its trial: both may have been heard at once.
+            // The notice that a run has begun comes before the end of its trial: both events may have arrived at once.
             self.fire();
             while let Some(event) = self.events.pop_front() {
                 let actions = self.machine.handle(event);
@@ -156,7 +157,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// A session that the host did not take: it is tried again where there is more room, but not for ever.
+    /// A session that the host refused: it is tried again when there is more room, but not for ever.
     fn refused(&mut self, step: StepId, error: RemoteError) {
         let worth = self.live.remove(&step).is_some_and(|live| live.refused());
         let refused = self.refused.entry(step).or_default();
@@ -189,7 +190,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// A step is over: the machine is told, and nothing more is heard of it.
+    /// Reports the end of a step to the machine, and ignores its later messages.
     fn over(&mut self, step: StepId, outcome: Outcome, may_still_run: bool) {
         let ended_ns = monotonic_ns();
         let (began_ns, output) = match self.live.remove(&step) {
@@ -226,7 +227,7 @@ impl<'a> Driver<'a> {
             deadlines.map(|at| Duration::from_nanos(at.saturating_sub(now))).min().unwrap_or(LOOK).min(LOOK);
         let ready = pipes::poll(&wanted, wake)?;
         let now = monotonic_ns();
-        // What a lost host still had to say comes before its loss.
+        // The last messages of a lost host come before its loss.
         let mut lost = Vec::new();
         for ((source, _), _) in sources.into_iter().zip(ready).filter(|(_, ready)| *ready) {
             match source {

@@ -1,9 +1,9 @@
-//! What can go wrong between here and a host, and what to do about it.
+//! Errors between this machine and a host, with remedies.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A host that could not be reached, was lost, or did not do what it was told.
+/// A host that could not be reached, was lost, or did not do as requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteError {
     pub host: String,
@@ -37,7 +37,7 @@ pub enum Fault {
     Lost,
     /// The host stopped answering.
     Silent(Duration),
-    /// The host did not hear of linerate, and ended what it ran.
+    /// The host got no message from linerate, and ended its commands.
     Unheard(Duration),
     /// The ssh that holds the connection has ended on this side.
     MasterDead,
@@ -55,9 +55,9 @@ pub enum Fault {
     AnotherMachine,
     /// A file of this machine cannot be read, or has changed.
     Here,
-    /// A program of a change ended by itself and failed: it has not done what it should, and will not.
+    /// A program of a change ended by itself and failed: the change is not made, and will not be.
     Failed,
-    /// A program of a change did not end by itself: it may still do what it should.
+    /// A program of a change did not end by itself: the change may still be made.
     Unended,
     /// The value is not in the output of the program that should print it.
     Unread,
@@ -65,20 +65,20 @@ pub enum Fault {
     NotUndone,
     /// The same, for want of a connection or because nothing ends there any more: they can be undone once the host is back.
     NotUndoneYet,
-    /// The DUT does not tell what its interfaces count.
+    /// The DUT does not report counters of its interfaces.
     Uncounted,
-    /// The DUT was told to reboot and does not go down.
+    /// The DUT got the order to reboot and does not go down.
     StillUp,
     /// The DUT did not come back.
     Gone,
     /// The DUT is back and reaches nothing.
     Unreaching,
-    /// Settings that were put back count from the next boot on, and the plan allows no boot.
+    /// Restored settings take effect only from the next boot on, and the plan allows no boot.
     Owed,
     /// The DUT booted by itself.
     Booted,
     Interrupted,
-    /// A host that sends or counts did not do what it should.
+    /// A host that sends or counts failed to do so.
     Tester,
 }
 
@@ -196,7 +196,7 @@ impl Fault {
         }
     }
 
-    /// Tells the user how to mend it.
+    /// A remedy for the user.
     pub fn remedy(self) -> &'static str {
         self.texts().1
     }
@@ -315,7 +315,7 @@ fn telling(said: &str, fault: Fault) -> String {
     let ornament = |line: &&str| !line.is_empty() && !line.starts_with("@@@");
     let lines = said.lines().map(str::trim).filter(ornament);
     let wanted = |line: &&str| match fault {
-        // ssh explains at length what an attack is; which key, and where the old one stands, is what helps.
+        // ssh explains at length what an attack is; useful are only the key, and the place of the old one.
         Fault::ChangedKey => line.starts_with("SHA256:") || line.starts_with("Offending"),
         _ => true,
     };

@@ -73,7 +73,7 @@ impl ExecutionTarget {
         }
     }
 
-    /// The connection, where it is reached by one.
+    /// The connection, if it is reached by one.
     pub(super) fn ssh(&self) -> Option<&Connection> {
         match self {
             ExecutionTarget::Ssh(connection) => Some(connection),
@@ -96,8 +96,8 @@ impl ExecutionTarget {
         self.ssh().map_or_else(Vec::new, Connection::watched)
     }
 
-    /// A process whose standard input and output are those of a program there, such as an agent. Nobody watches the program: it should
-    /// end with its input.
+    /// A process whose standard input and output are those of a program there, such as an agent. The program is not supervised:
+    /// it should end with its input.
     ///
     /// # Errors
     /// A login shell would not take its name or an argument as it is.
@@ -122,7 +122,7 @@ impl ExecutionTarget {
         Ok(command)
     }
 
-    /// Room for a session; where there is none, a further connection is made, which takes as long as connecting.
+    /// Room for a session. If there is none, a further connection is made, which takes as long as connecting.
     pub(super) fn permit_in_time(&self, need: Need) -> Result<SessionPermit, RemoteError> {
         self.ssh().map(|connection| connection.slot_in_time(need)).transpose()
     }

@@ -45,7 +45,7 @@ pub(super) fn spooled(
     place.run(&Order { command: &command, ..order.clone() }, interrupted)
 }
 
-/// The input of a command, of which never more than a piece is in memory.
+/// The input of a command, with at most one piece in memory.
 pub(super) struct Feed<'r> {
     /// `None` once all of it was read, or the command reads no more.
     content: Option<&'r mut dyn Read>,
@@ -77,7 +77,7 @@ impl<'r> Feed<'r> {
             match session.feed(&self.piece[self.sent..self.length]) {
                 Ok(written) => self.sent += written,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                // It reads no more: it will say why, or its status says that this is right.
+                // It reads no more: it will print the reason, or its status shows that this is right.
                 Err(_) => (self.content, self.sent) = (None, self.length),
             }
         }

@@ -1,4 +1,4 @@
-//! The way to the input of sessions, and the thread that tells them that linerate lives.
+//! The way to the input of sessions, and the thread that sends them linerate's signs of life.
 
 use super::connection::would_block;
 use linerate_linux::process::pipes;
@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Control(Mutex<Option<File>>);
 
 impl Control {
-    /// The writing end of a pipe. Nobody ever waits for room in it.
+    /// The writing end of a pipe. Writers never wait for room in it.
     pub fn new(pipe: OwnedFd) -> io::Result<Arc<Control>> {
         pipes::no_waiting(&pipe)?;
         Ok(Arc::new(Control(Mutex::new(Some(File::from(pipe))))))
@@ -31,7 +31,7 @@ impl Control {
         }
     }
 
-    /// Writes a line. When there is no room, nobody has read anything for a long time: one line more would not help.
+    /// Writes a line. Without room, the reader has been stuck for a long time, and the line is dropped.
     pub fn line(&self, line: &str) -> io::Result<()> {
         match self.write(format!("{line}\n").as_bytes()) {
             Err(e) if would_block(&e) => Ok(()),

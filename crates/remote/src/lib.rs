@@ -1,11 +1,11 @@
 //! Commands on other hosts: by the system's OpenSSH client, or here in a network namespace, with the same supervision.
 //!
-//! A [`Connection`] is a control master of OpenSSH with everything that its user has set up: keys, agents, jump hosts, known_hosts.
-//! Over it go sessions, each with one command. On the host, a script for /bin/sh (`shell.sh`) starts the command when it is told to,
-//! and ends its process group when it is told to, when the connection is closed, or when linerate is silent for too long.
+//! A [`Connection`] is a control master of OpenSSH with everything that its user has set up: keys, agents, jump hosts,
+//! known_hosts. Over it go sessions, each with one command. On the host, a script for /bin/sh (`shell.sh`) starts the command on
+//! request, and ends its process group on request, when the connection is closed, or when linerate is silent for too long.
 //!
-//! Reading order: [`target`] (where), [`error`] (what can go wrong), [`connection`], `shell.sh`, [`session`] (one command), [`run`]
-//! (one that is waited for), [`driver`] (a campaign's phases).
+//! Reading order: [`target`] (hosts), [`error`] (failures), [`connection`], `shell.sh`, [`session`] (one command), [`run`] (one
+//! that is waited for), [`driver`] (a campaign's phases).
 #![cfg(target_os = "linux")]
 
 pub mod agents;

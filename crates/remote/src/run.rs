@@ -13,19 +13,19 @@ use std::time::Duration;
 
 /// How often is looked at the clock.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long a command that was told to end may take before it is killed, and then, before it is given up.
+/// Time from the request to end until a command is killed, and then until it is given up.
 const GRACE_NS: u64 = 2_000_000_000;
 
 /// A command, and the bounds that it is run in.
 #[derive(Debug, Clone)]
 pub struct Order<'a> {
-    /// What /bin/sh is given.
+    /// The command for /bin/sh.
     pub command: &'a str,
     /// It is ended when it has run this long.
     pub limit: Duration,
     /// Bytes that are kept of each of its outputs: the first half and the last.
     pub most_output: usize,
-    /// How it is told to end first, where that is wanted before its end.
+    /// The first signal, if it has to end early.
     pub stop: Signal,
     /// Whether it is run by `sudo -n`, with the shell that supervises it: that could not end it otherwise.
     pub sudo: bool,
@@ -114,7 +114,7 @@ impl ExecutionTarget {
         Ok(outcome.map(|outcome| Finished { outcome, stdout, stderr }))
     }
 
-    /// Runs a command, hands on what it writes, and waits for its end.
+    /// Runs a command, passes on its output, and waits for its end.
     pub(super) fn exchange(
         &self,
         order: &Order<'_>,
@@ -149,7 +149,7 @@ impl ExecutionTarget {
     }
 }
 
-/// A session that could not be had.
+/// The error of a session that could not be started.
 pub(super) fn not_started(host: &str, said: &str) -> RemoteError {
     let refused =
         ["session request failed", "open refused", "open failed"].iter().any(|sign| said.contains(sign));

@@ -15,7 +15,7 @@ pub enum Part {
     Marked(String),
 }
 
-/// Tells marked lines from what surrounds them, however it is cut into pieces.
+/// Separates marked lines from the text around them, however it is cut into pieces.
 #[derive(Debug)]
 pub struct Scanner {
     mark: Vec<u8>,
@@ -27,7 +27,7 @@ impl Scanner {
         Scanner { mark: format!("{mark} ").into_bytes(), held: Vec::new() }
     }
 
-    /// Takes the next piece. What may be the beginning of a marked line is held back.
+    /// Takes the next piece. A possible beginning of a marked line is held back.
     pub fn feed(&mut self, piece: &[u8], parts: &mut Vec<Part>) {
         let joined;
         let mut rest = match self.held.is_empty() {
@@ -78,7 +78,7 @@ fn hand_over(bytes: &[u8], parts: &mut Vec<Part>) {
     }
 }
 
-/// A mark that nobody can guess.
+/// A mark that cannot be guessed.
 pub fn fresh_mark() -> io::Result<String> {
     let mut random = [0; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut random)?;

@@ -1,4 +1,4 @@
-//! One command on a host, supervised there by `shell.sh` and here by its deadline: how it is started, and what is heard of it.
+//! One command on a host, supervised there by `shell.sh` and here by its deadline: its start and its messages.
 
 mod progress;
 
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// The supervising shell.
 const SHELL: &str = include_str!("shell.sh");
-/// The longest command: script and command fit into a pipe, so that nobody waits while sending them.
+/// The longest command: script and command fit into a pipe, so that sending them never blocks.
 pub const LONGEST: usize = 48 * 1024;
 /// How long sending a command may take, should there not be room for it at once.
 const SEND: Duration = Duration::from_secs(5);
@@ -34,9 +34,9 @@ pub(crate) const PROBES: usize = 5;
 /// How a command is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It waits for [`Session::go`], has no input, and its process group is ended on order and when linerate is gone.
+    /// It waits for [`Session::go`], has no input, and its process group is ended on order and when linerate has ended.
     Watched,
-    /// It begins at once, and the input of the session is its input. Nobody watches it: it should end with its input.
+    /// It begins at once, and the input of the session is its input. It is not supervised: it should end with its input.
     Fed,
 }
 
@@ -73,7 +73,7 @@ pub struct Session {
     /// How often its clock was asked.
     pub(crate) questions: usize,
     probes: Vec<Probe>,
-    /// When it was told to go.
+    /// When it got the order to go.
     pub(crate) went_ns: Option<u64>,
     /// When it said that it had begun, and its own time of that.
     pub(crate) began: Option<(u64, Option<Stamp>)>,
@@ -84,22 +84,22 @@ pub struct Session {
     told: bool,
     killed: bool,
     over: [Option<Status>; 2],
-    /// When the session was closed without news of the command's end: it was killed, or the connection is gone.
+    /// When the session was closed without news of the command's end: it was killed, or the connection is lost.
     closed_ns: Option<u64>,
     finished: bool,
-    /// The status that it ended with, where that is known.
+    /// Its exit status, if known.
     pub(crate) status: Option<Status>,
     /// Output that came before it was ready.
     before: String,
-    /// Its output, where that is kept here.
+    /// Its output, if that is kept here.
     pub(crate) output: Output,
     /// Dropped last: the room is free when the session has ended.
     permit: SessionPermit,
 }
 
 impl Session {
-    /// Sends a command to a place. `sudo`: by `sudo -n`. The supervising shell is root's then too: it could not end what root runs
-    /// otherwise. On this machine that is not needed and not done.
+    /// Sends a command to a place. `sudo`: by `sudo -n`. The supervising shell is root's then too: it could not end what root
+    /// runs otherwise. On this machine this is not necessary, and `sudo` is ignored.
     ///
     /// # Errors
     /// The command cannot be sent, or ssh not be run.
@@ -281,7 +281,7 @@ impl Session {
         let closed = self.outlets.iter().all(Outlet::is_closed);
         let end = match self.over {
             [Some(status), Some(_)] => {
-                // What the command left behind is ended now. If it was told to end, that may still have something to say.
+                // The processes that the command left behind are ended now. After a request to end, they may still write output.
                 self.control.close();
                 (closed || !self.told).then_some(Heard::Over(status))
             }

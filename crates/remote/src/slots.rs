@@ -1,4 +1,4 @@
-//! Room for sessions on a connection: sshd takes no more than MaxSessions of them over one, ten unless its owner says otherwise.
+//! Room for sessions on a connection: sshd takes no more than MaxSessions of them over one, ten by default.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

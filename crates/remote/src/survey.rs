@@ -47,7 +47,8 @@ impl Approach {
     }
 }
 
-/// Connects to all hosts of a lab, several at a time. The hosts, and what kept the others from being reached, by their names.
+/// Connects to all hosts of a lab, several at a time. Returns the hosts, and the errors of those that could not be reached, by
+/// their names.
 pub fn connect(
     lab: &Lab,
     approach: &Approach,
@@ -66,8 +67,8 @@ pub fn connect(
     (places, errors)
 }
 
-/// Asks the hosts of a lab that have been reached, all at once. A host that is lost meanwhile is told as one that could not be
-/// reached. When it is cancelled, the facts known until then are returned.
+/// Asks the hosts of a lab that have been reached, all at once. The facts of a host that is lost meanwhile say that it could not
+/// be reached. If it is cancelled, the facts known until then are returned.
 pub fn survey(
     lab: &Lab,
     places: &BTreeMap<String, Arc<ExecutionTarget>>,
@@ -157,7 +158,7 @@ fn rounds(
     let (mut second, ways) = (Question::second(kernel), ways_to_ask(lab, host, facts));
     second.extend(ways.iter().cloned());
     put(place, sudo, kernel, second, facts, cancelled)?;
-    // Of which interfaces the ways are needed, the interfaces tell.
+    // The answers about interfaces show which of their ways are needed.
     let more = ways_to_ask(lab, host, facts).into_iter().filter(|way| !ways.contains(way)).collect();
     put(place, sudo, kernel, more, facts, cancelled)?;
     put(place, sudo, kernel, interface_questions(lab, host, facts), facts, cancelled)
@@ -168,7 +169,7 @@ fn is_root_by_sudo(host: &Host, facts: &Facts) -> bool {
     host.sudo && facts.sudo == Some(true) && facts.user != Some(0)
 }
 
-/// Puts questions to a host, and enters what it answers.
+/// Puts questions to a host, and enters its answers.
 fn put(
     place: &ExecutionTarget,
     sudo: bool,

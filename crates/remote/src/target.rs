@@ -5,7 +5,7 @@ use linerate_plan::lab::Ssh;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A host that is reached by ssh. The user's own configuration of ssh says the rest.
+/// A host that is reached by ssh. The user's own configuration of ssh has the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// The host's name in messages.
@@ -22,8 +22,9 @@ pub struct Target {
     pub accept_new: bool,
     /// How long it may take until the host can be given commands.
     pub connect_within: Duration,
-    /// How long the host and linerate may be silent to each other before they take each other for lost. It is what a load goes on
-    /// without linerate at most, so a second is right for a generator; a DUT whose sshd starves under load needs more than a trial takes.
+    /// Most time of silence between the host and linerate before they take each other for lost. A load continues at most this
+    /// long without linerate, so a second is right for a generator; a DUT whose sshd starves under load needs longer than a
+    /// trial.
     pub silence: Duration,
 }
 
@@ -81,7 +82,7 @@ impl Target {
             &format!("ConnectTimeout={}", self.connect_within.as_secs().max(1)),
             &format!("ServerAliveInterval={alive}"),
             "ServerAliveCountMax=3",
-            // What a user may have set for work at a terminal.
+            // Overrides settings of a user for work at a terminal.
             "ClearAllForwardings=yes",
             "ForwardX11=no",
             "ForwardAgent=no",

@@ -1,4 +1,4 @@
-//! Commands on hosts with the real sshd, and all that can go wrong with them.
+//! Commands on hosts with the real sshd, and their possible failures.
 
 #[path = "common/sshd.rs"]
 mod sshd;

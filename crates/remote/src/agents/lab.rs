@@ -1,4 +1,4 @@
-//! A lab of hosts with agents: which cards send, and which one counts. What a testbed needs.
+//! A lab of hosts with agents: the sending cards and the counting one, as a testbed needs them.
 //!
 //! Ports are made when they are first needed and kept.
 
@@ -28,7 +28,7 @@ pub struct Card {
 pub struct Sender {
     /// The card.
     pub card: Card,
-    /// The Ethernet address at the other end: the device's, or the receiver's where there is none.
+    /// The Ethernet address at the other end: the device's, or the receiver's without a device.
     pub to: MacAddr,
 }
 
@@ -60,11 +60,11 @@ const RECEIVER: &str = "receiver";
 const LEARNING_NS: u64 = 30_000;
 
 impl RealLab {
-    /// A lab of these agents, for these kinds of traffic; addresses of frames, campaign and streams are filled in here. Nothing is
-    /// done yet.
+    /// A lab of these agents, for these kinds of traffic; fills in addresses of frames, campaign and streams. Nothing is done
+    /// yet.
     ///
     /// # Errors
-    /// In words: more streams than a receiver tells apart, or a host that is not there.
+    /// In words: more streams than a receiver distinguishes, or a host that is not there.
     pub fn new(
         agents: Vec<Agent>,
         cabling: Cabling,
@@ -90,9 +90,9 @@ impl RealLab {
         Ok(RealLab { agents, cabling, kinds, prepared, receives: false, campaign })
     }
 
-    /// Shows the device every flow of a kind once from each sender, so that no trial pays for what only first frames cost (RFC 2544's
-    /// learning frames). With `answer`, the receiver answers each. Gives how many frames were sent, how many arrived, and how many
-    /// answers came back.
+    /// Shows the device every flow of a kind once from each sender, so that no trial pays the cost of first frames (RFC 2544's
+    /// learning frames). With `answer`, the receiver answers each. Returns the numbers of frames sent, of frames received, and of
+    /// answers.
     ///
     /// # Errors
     /// An agent refuses, or is lost.
@@ -103,7 +103,7 @@ impl RealLab {
         answer: bool,
         interrupted: &AtomicBool,
     ) -> Result<[u64; 3], RemoteError> {
-        // Senders share what is to be sent, and each begins with the first flow.
+        // Senders share the frames, and each begins with the first flow.
         let frames = flows.saturating_mul(self.cabling.senders.len() as u64);
         let most_ns = 100_000_000 + frames.saturating_mul(LEARNING_NS);
         let timing = Timing { warm_up_ns: 0, interval_ns: most_ns, ..Timing::slice(most_ns) };
@@ -113,7 +113,8 @@ impl RealLab {
         Ok([flown.generator.frames, flown.receiver.unique(), flown.generator.answers])
     }
 
-    /// Runs one trial with a kind of traffic through what is between the cards, as it stands; the load's duration is that of `timing`.
+    /// Runs one trial with a kind of traffic through the device between the cards, as it stands; the load's duration is that of
+    /// `timing`.
     ///
     /// # Errors
     /// An agent refuses, or is lost.
@@ -127,8 +128,8 @@ impl RealLab {
         self.fly(kind, timing, load, false, interrupted)
     }
 
-    /// Whether the hosts' linerate can answer the flows of a kind: all of them are in the first frames only where they are sent in
-    /// turn, and an echo reply is told from a request by no one yet.
+    /// Whether the hosts' linerate can answer the flows of a kind: only a sequential order has all of them in the first frames,
+    /// and echo replies cannot be distinguished from requests yet.
     pub fn can_answer(&self, kind: usize) -> bool {
         let in_turn = self.kinds[kind].order == FlowOrder::Sequential;
         let echo = self.kinds[kind].frame.transport == Transport::IcmpEcho;
@@ -198,7 +199,7 @@ impl RealLab {
         Ok(())
     }
 
-    /// Lets the agents go; what went wrong with it. Those that are lost have ended their loads by themselves, and are let go.
+    /// Releases the agents; returns errors. Lost ones have ended their loads by themselves, and are skipped.
     pub fn take_down(self) -> Vec<RemoteError> {
         let there = self.agents.into_iter().filter(|agent| agent.lost().is_none());
         there.filter_map(|agent| agent.goodbye().err()).collect()

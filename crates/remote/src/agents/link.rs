@@ -15,14 +15,14 @@ pub struct Link {
     pub(super) rest: Rest,
 }
 
-/// What is left of a link once its pipes are in use.
+/// The parts of a link that remain once its pipes are in use.
 pub(super) struct Rest {
     child: Option<Child>,
-    /// The process's standard error, and the end of what it has said there.
+    /// The process's standard error, and the end of its text.
     complaints: Mutex<(Outlet, Vec<u8>)>,
 }
 
-/// What is shown of a process's complaints: their end, in bytes.
+/// Most bytes of a process's standard error in a message: its end.
 const SHOWN: usize = 600;
 /// How long the last words of a process that has closed its output are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(300);
@@ -30,7 +30,7 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(5);
 
 impl Link {
-    /// Pipes that somebody else has made.
+    /// Uses existing pipes.
     ///
     /// # Errors
     /// The system does not take the pipe.
@@ -39,7 +39,7 @@ impl Link {
         Ok(Link { control: Control::new(input.into())?, output: Box::new(output), rest })
     }
 
-    /// Starts a process whose standard input and output lead to an agent. What it says on its standard error is kept for messages.
+    /// Starts a process whose standard input and output lead to an agent. Its standard error is kept for messages.
     ///
     /// # Errors
     /// It cannot be started.
@@ -56,7 +56,7 @@ impl Link {
 }
 
 impl Rest {
-    /// The end of what the process complained of, on one line. Where it is about to end, its last words are waited for.
+    /// The end of the process's standard error, on one line. If the process is about to end, waits for its last words.
     pub fn complaints(&self) -> String {
         let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
         let (outlet, kept) = &mut *complaints;

@@ -1,7 +1,7 @@
 //! The controller's side: an agent on another host (or in another namespace), reached over the two pipes of a child process.
 //!
-//! Two threads keep a connection: one reads what the agent says, one sends heartbeats and watches for silence. So calls
-//! have time limits that hold, and whoever waits learns at once that the agent has gone.
+//! Two threads keep a connection: one reads the agent's messages, one sends heartbeats and watches for silence. So calls have
+//! time limits that hold, and callers learn at once that the agent has gone.
 
 pub mod lab;
 mod link;
@@ -46,10 +46,10 @@ const PARTING: Duration = Duration::from_secs(60);
 const PARTING_LOST: Duration = Duration::from_secs(1);
 
 impl Agent {
-    /// Greets the agent at the other end of a link. `host`: what messages call it; `linerate`: our version.
+    /// Greets the agent at the other end of a link. `host`: its name in messages; `linerate`: our version.
     ///
     /// # Errors
-    /// There is none, it speaks another version, or it takes longer than `within`.
+    /// There is no agent, it speaks another version, or it takes longer than `within`.
     pub fn greet(host: &str, link: Link, linerate: &str, within: Duration) -> Result<Agent, RemoteError> {
         Agent::greet_as(SPOKEN, host, link, linerate, within)
     }
@@ -83,7 +83,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// What messages call the host.
+    /// The host's name in messages.
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -93,7 +93,7 @@ impl Agent {
         &self.cpus
     }
 
-    /// Why there is no agent any more, where there is none.
+    /// The reason why the agent was lost; `None` while it is there.
     pub fn lost(&self) -> Option<Lost> {
         self.shared.lock().lost.clone()
     }
@@ -123,8 +123,8 @@ impl Agent {
         self.order(&Request::Arm { ports, order }, "arming the load", QUICK).map(drop)
     }
 
-    /// Lets what is armed go at a moment of our clock, as far as the clocks have been compared. Gives the number under which the load
-    /// speaks.
+    /// Starts the armed load at a moment of our clock, as far as the clocks have been compared. Returns the number that the
+    /// load's messages have.
     ///
     /// # Errors
     /// As for every call; the clocks were not compared yet.
@@ -142,7 +142,7 @@ impl Agent {
         self.order(&Request::Stop {}, "stopping the load", QUICK).map(drop)
     }
 
-    /// What ports have counted since their start.
+    /// Counters of ports since their start.
     ///
     /// # Errors
     /// As for every call.
@@ -176,7 +176,7 @@ impl Agent {
         Ok(offset)
     }
 
-    /// Waits for what a load says, until a moment; `None` when that has come.
+    /// Waits for a message of a load, until a moment; `None` when that has come.
     ///
     /// # Errors
     /// The agent is lost.

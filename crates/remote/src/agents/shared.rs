@@ -1,4 +1,4 @@
-//! What the threads of a connection share, and what each of them does.
+//! State that the threads of a connection share, and the work of each of them.
 
 use crate::heart::Control;
 use linerate_hosts::agent::client::{Heard, Lost, Session};
@@ -10,7 +10,7 @@ use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What the threads share.
+/// State that the threads share.
 pub(super) struct Shared {
     pub state: Mutex<State>,
     pub changed: Condvar,
@@ -22,7 +22,7 @@ pub(super) struct State {
     pub session: Session,
     /// By number, with the time when they were here.
     pub answers: BTreeMap<u64, (u64, Reply)>,
-    /// What loads said, by the number of their go.
+    /// Messages of loads, by the number of their go.
     pub said: VecDeque<(u64, Reply)>,
     pub lost: Option<Lost>,
 }
@@ -31,7 +31,7 @@ pub(super) struct State {
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a line may take to be written: an agent that reads nothing is lost soon.
 const WRITE_WITHIN: Duration = Duration::from_secs(1);
-/// What loads said and nobody has taken yet; the oldest give way.
+/// Most messages of loads that wait for a caller; the oldest are dropped.
 const UNTAKEN: usize = 200_000;
 
 impl Shared {

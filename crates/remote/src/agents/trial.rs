@@ -38,7 +38,7 @@ pub struct Trial<'a> {
     pub answer: bool,
 }
 
-/// What a trial showed.
+/// Result of a trial.
 #[derive(Debug, Clone, Default)]
 pub struct Flown {
     /// Samples and faults, on our clock.
@@ -87,8 +87,8 @@ struct Underway {
 }
 
 impl Trial<'_> {
-    /// Runs it. Ends early when `interrupted` becomes true. Whatever happens, no load is left running that can be reached; what cannot
-    /// be reached ends by itself.
+    /// Runs it. Ends early when `interrupted` becomes true. Whatever happens, loads that can be reached are stopped; the others
+    /// end by themselves.
     ///
     /// # Errors
     /// An agent is lost, or refuses.
@@ -127,7 +127,7 @@ impl Trial<'_> {
         let mut flown = Flown::default();
         (flown.generator, flown.receiver) = self.drain()?;
         for (member, under) in self.members.iter().zip(&mut underway) {
-            // What receivers' agents have reported is all here: they have been stopped.
+            // All reports of the receivers' agents are here: they have been stopped.
             while under.ended.is_none() && under.hear(member.agent, Instant::now() + GRACE)? {}
         }
         self.tell(&mut flown, underway, at_ns);
@@ -174,7 +174,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// One that is lost ends the trial, whoever is being listened to.
+    /// One that is lost ends the trial, even while another one is read.
     fn check_all(&self) -> Result<(), RemoteError> {
         self.members.iter().try_for_each(|member| match member.agent.lost() {
             Some(lost) => Err(member.agent.lost_while("a load was under way", &lost)),
@@ -263,7 +263,7 @@ impl Trial<'_> {
 }
 
 impl Underway {
-    /// Takes what the load says; `false` if it said nothing until then.
+    /// Takes a message of the load; `false` if there was none until then.
     fn hear(&mut self, agent: &Agent, until: Instant) -> Result<bool, RemoteError> {
         let Some(reply) = agent.hear(self.load, until)? else { return Ok(false) };
         match reply {

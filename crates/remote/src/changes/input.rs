@@ -17,7 +17,7 @@ pub fn of(input: &Input, limit: Duration) -> io::Result<(Option<Box<dyn Read>>, 
     let bytes = match input {
         Input::Nothing => return Ok((None, limit)),
         Input::Text(text) => text.clone().into_bytes(),
-        // Steps are undone with what was read in its place.
+        // Steps are undone with the recorded state in its place.
         Input::Was => Vec::new(),
         Input::Rules(set, part) => {
             let mut bytes = Vec::new();

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// No journal is nearly this long.
 const LONGEST: u64 = 256 << 20;
 
-/// The line that says that the change before it was made.
+/// The line that marks the change before it as made.
 const MADE: &str = "\"made\"";
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Journal {
             let opened = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path);
             let file = opened.map_err(failed("opened"))?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                // Whoever had it may have put another in its place meanwhile.
+                // The previous holder may have put another in its place meanwhile.
                 Ok(()) if is_at(&file, &path) => break file,
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => return Err(RemoteError::new(host, Fault::Busy, "")),

@@ -1,4 +1,4 @@
-//! What people are shown of changes.
+//! Messages about changes.
 
 use super::*;
 use linerate_hosts::dut_changes::{self, Port, Steps, Target};
@@ -20,7 +20,7 @@ fn installation(file: &Path, line: &str) -> (Changes, Step) {
     (changes, steps.steps[0].clone())
 }
 
-/// What settings come to on this machine, and what makes it, with a folder for its journal.
+/// The changes and steps of settings on this machine, with a folder for the journal.
 fn made_of(journals: &Path, settings: &Settings) -> (Changes, Steps) {
     let port =
         || Port { name: "in0".into(), addresses: Vec::new(), next_hops: Vec::new(), networks: Vec::new() };

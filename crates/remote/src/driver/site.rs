@@ -59,7 +59,7 @@ impl Site {
             let (answer, answers) = channel();
             self.state = State::Connecting(answers);
             std::thread::spawn(move || {
-                // Nobody waits for it any more: the campaign is over, and the connection ends here.
+                // The campaign is over and no longer waits for it: the connection ends here.
                 let _ = answer.send(ExecutionTarget::connect(&target, None));
             });
         }
@@ -70,7 +70,7 @@ impl Site {
         self.state = State::Lost;
     }
 
-    /// Whether something has changed. `told`: its connection has something to say.
+    /// Whether something has changed. `told`: its connection has output.
     pub(super) fn look(&mut self, told: bool) -> Option<Change> {
         match &self.state {
             State::Connected(place) => {

@@ -1,7 +1,7 @@
 //! Commands that begin at the same instant on all hosts.
 //!
-//! All sessions are made ready first. Then the hosts' clocks are compared with this machine's, a few at a time, so that questions do
-//! not wait for each other. Then all are told to go, one right after the other.
+//! All sessions are made ready first. Then the hosts' clocks are compared with this machine's, a few at a time, so that questions
+//! do not wait for each other. Then all get the order to start, one right after the other.
 
 use crate::session::{PROBES, Session};
 use linerate_hosts::phases::StepId;
@@ -27,7 +27,7 @@ pub struct Started {
 pub struct Start {
     /// CLOCK_MONOTONIC of this machine, in nanoseconds.
     pub at_ns: u64,
-    /// How wrong that can be: known from the host's clock, or else from when it was told and when it had answered.
+    /// Error of that: from the host's clock, or else from the times of the order and of its answer.
     pub error_ns: u64,
 }
 
@@ -44,7 +44,7 @@ impl Volley {
         self.steps.insert(step);
     }
 
-    /// A step that is over, or was lost. What had begun by then still counts.
+    /// Removes a step that is over, or was lost. If it had begun by then, it still counts.
     pub(super) fn remove(&mut self, step: StepId) {
         if !self.starts.contains_key(&step) {
             self.steps.remove(&step);
@@ -63,7 +63,7 @@ impl Volley {
         !self.went && self.steps.contains(&step)
     }
 
-    /// Does what can be done now; whether all is done.
+    /// Does all that is possible now; returns whether all is done.
     pub(super) fn advance(&mut self, live: &mut BTreeMap<StepId, Session>) -> bool {
         if !self.went {
             let ready = |step: &StepId| live.get(step).is_some_and(Session::is_ready);

@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 const TRY: Duration = Duration::from_secs(3);
 
 impl RemoteDut {
-    /// Reboots it, and waits until it forwards again. What does not outlive a boot is taken for gone.
+    /// Reboots it, and waits until it forwards again. Changes that do not outlive a boot are then gone.
     pub(super) fn reboot(&mut self, interrupted: Option<&AtomicBool>) -> Result<(), RemoteError> {
         self.reboots += 1;
         let before = mark(self.place(), self.known.kernel);
@@ -35,7 +35,7 @@ impl RemoteDut {
         let argv: Vec<String> = argv.iter().map(|word| (*word).to_string()).collect();
         let command = line(&argv, false);
         let order = Order::new(&command).within(COMMAND).by_sudo(self.known.sudo);
-        // Told as a whole, whoever interrupts: otherwise nobody would know whether it goes down.
+        // The order is sent as a whole despite interrupts: otherwise it would be unknown whether the host goes down.
         let told = self.place().run(&order, None);
         let said = told.map(|finished| finished.errors()).unwrap_or_default();
         let back = self.come_back(&before, &said, interrupted);
@@ -45,7 +45,7 @@ impl RemoteDut {
         back
     }
 
-    /// Waits for a reboot that an interrupt left under way: settings that are put back on a host that goes down may be lost.
+    /// Waits for a reboot that an interrupt left under way: settings that are restored on a host that goes down may be lost.
     pub(super) fn finish_reboot(&mut self) -> Result<(), RemoteError> {
         self.going_down.take().map_or(Ok(()), |before| self.come_back(&before, "", None))
     }
@@ -77,17 +77,18 @@ impl RemoteDut {
         }
         self.changes.booted(Arc::new(place), now)?;
         match self.wait_forwarding(interrupted) {
-            // It may have files of the variant that it was lost with. They are put back next.
+            // It may have files of the variant that it was lost with. They are restored next.
             Err(error) if error.fault == Fault::Unreaching => Ok(()),
             other => other,
         }
     }
 
-    /// Connects once more to a host that was lost under load. It must not have booted meanwhile: its settings would be gone.
+    /// Connects once more to a host that was lost under load. It must not have booted meanwhile, because that would lose its
+    /// settings.
     pub(super) fn reconnect(&mut self) -> Result<(), RemoteError> {
         match self.try_once(None) {
             Ok(place) => {
-                // One that does not tell yet is asked again.
+                // A host that cannot identify its boot yet is asked again later.
                 let now = mark(&place, self.known.kernel);
                 let marks = now.as_ref().zip(self.changes.boot());
                 if marks.is_some_and(|(now, then)| !is_same_boot(now, &then)) {
@@ -104,11 +105,11 @@ impl RemoteDut {
         }
     }
 
-    /// Connects to a host that has booted by itself: what did not outlive that is gone.
+    /// Connects to a host that has booted by itself: changes that did not outlive the boot are gone.
     pub(super) fn reach_after_boot(&mut self) {
         if let Ok(place) = self.try_once(None) {
             let boot = mark(&place, self.known.kernel);
-            // What cannot be written down is told by whatever is changed next.
+            // If the journal cannot be written, the next change reports it.
             let _ = self.changes.booted(Arc::new(place), boot);
         }
     }
@@ -129,7 +130,8 @@ impl RemoteDut {
                 let said = format!("it was told to reboot, and is still there after {after} s{said}");
                 return Err(RemoteError::new(self.name(), Fault::StillUp, said));
             }
-            // The old connection may take long to notice. A new one tells at once, also of a host that was quicker and is back.
+            // The old connection may take long to notice. A new one shows it at once, also for a host that was quicker and is
+            // back.
             match self.try_once(interrupted) {
                 Ok(place) if !self.has_booted(&place, before) => {}
                 _ => return Ok(()),
@@ -139,7 +141,7 @@ impl RemoteDut {
         Ok(())
     }
 
-    /// Whether a host tells of another boot than before.
+    /// Whether a host has another boot than before.
     fn has_booted(&self, place: &ExecutionTarget, before: &Option<String>) -> bool {
         let now = mark(place, self.known.kernel);
         now.zip(before.as_ref()).is_some_and(|(now, then)| !is_same_boot(&now, then))
@@ -212,7 +214,7 @@ impl RemoteDut {
         ExecutionTarget::connect(&target, interrupted)
     }
 
-    /// A router forwards nothing for a while after a boot: what it is to reach must answer.
+    /// A router forwards nothing for a while after a boot: waits until the addresses that it must reach answer.
     fn wait_forwarding(&self, interrupted: Option<&AtomicBool>) -> Result<(), RemoteError> {
         let (place, kernel) = self
             .witness

@@ -1,5 +1,6 @@
-//! The device under test of a lab of hosts, driven over ssh by what its system has: set up for a lane, put back, rebooted, and looked
-//! at before and after each trial. It is never asked anything while a load runs: a router under line rate may not answer.
+//! The device under test of a lab of hosts, driven over ssh by its system's own programs: set up for a lane, restored, rebooted,
+//! and its counters read before and after each trial. It gets no question while a load runs: a router under line rate may not
+//! answer.
 
 mod boot;
 
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// How long a DUT may take to answer after a load: what its queues hold comes first.
+/// Most time until a DUT answers after a load: the frames in its queues come first.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 /// How long one question may take.
 const QUESTION: Duration = Duration::from_secs(10);
@@ -27,7 +28,7 @@ pub struct Known {
     pub target: Target,
     /// Identifies the machine: an Ethernet address.
     pub machine: Option<String>,
-    /// Whether what needs root is run by sudo.
+    /// Whether commands that need root run through sudo.
     pub sudo: bool,
     /// Its kernel.
     pub kernel: Kernel,
@@ -50,7 +51,7 @@ pub struct RemoteDut {
     changes: Changes,
     /// The host that asks whether it forwards again after a reboot, with its kernel; without one, itself.
     witness: Option<(Arc<ExecutionTarget>, Kernel)>,
-    /// The boot in which it was told to reboot, where an interrupt came before it was back.
+    /// The boot in which it got the order to reboot, if an interrupt came before it was back.
     going_down: Option<Option<String>>,
     reboots: u32,
 }
@@ -77,7 +78,7 @@ impl RemoteDut {
         self.place().name()
     }
 
-    /// How often it was told to reboot.
+    /// Number of orders to reboot.
     pub fn reboots(&self) -> u32 {
         self.reboots
     }
@@ -87,15 +88,15 @@ impl RemoteDut {
         self.changes.place()
     }
 
-    /// Whether there is something to be put back, be it of a linerate that was killed.
+    /// Whether there are changes to undo, also those of a linerate that was killed.
     pub fn is_changed(&self) -> bool {
         !self.changes.pending().is_empty()
     }
 
-    /// Puts back all that has been changed. What takes a reboot to be undone is undone by one, if the plan lets it be rebooted.
+    /// Undoes all changes. If undoing needs a reboot, reboots it, if the plan allows that.
     ///
     /// # Errors
-    /// Something could not be put back, or it did not come back.
+    /// A change could not be undone, or the host did not come back.
     pub fn put_back(&mut self) -> Result<Undone, RemoteError> {
         self.finish_reboot()?;
         self.reach();
@@ -106,7 +107,7 @@ impl RemoteDut {
         Ok(undone)
     }
 
-    /// Whether settings that were put back count from its next boot on only.
+    /// Whether restored settings take effect only from its next boot on.
     pub fn owes_boot(&self) -> bool {
         self.changes.owes_boot()
     }
@@ -129,10 +130,11 @@ impl RemoteDut {
         }
     }
 
-    /// Puts earlier settings back and sets it up. It is rebooted where the steps need it, or where `reboot` says so.
+    /// Undoes earlier changes and sets it up. It is rebooted if the steps need it, or if `reboot` demands it.
     ///
     /// # Errors
-    /// A change failed; it does not come back, or does not forward again; it would have to be rebooted, and the plan allows no reboot.
+    /// A change failed; it does not come back, or does not forward again; it would have to be rebooted, and the plan allows no
+    /// reboot.
     pub fn set_up(
         &mut self,
         steps: &Steps,
@@ -162,7 +164,7 @@ impl RemoteDut {
         Ok(())
     }
 
-    /// Boots it again with what lasts, and makes the rest anew.
+    /// Boots it again with its lasting changes, and makes the others anew.
     ///
     /// # Errors
     /// As [`RemoteDut::set_up`].
@@ -176,10 +178,10 @@ impl RemoteDut {
         Ok(())
     }
 
-    /// What its interfaces and protocols have counted. After a load it may take a while to answer.
+    /// Counters of its interfaces and protocols. After a load it may take a while to answer.
     ///
     /// # Errors
-    /// It does not answer, or tells nothing of its interfaces.
+    /// It does not answer, or its answer lacks its interfaces.
     pub fn look(&mut self) -> Result<Seen, RemoteError> {
         let mut facts = Facts::of_kernel(self.known.kernel);
         let began = Instant::now();

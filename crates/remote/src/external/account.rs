@@ -1,4 +1,4 @@
-//! What a trial's tools have counted, as what a trial showed.
+//! The counts of a trial's tools, as the result of the trial.
 
 use super::running::Running;
 use super::window::{Counts, Window};
@@ -9,9 +9,9 @@ use linerate_measure::counters::PortCounters;
 use linerate_plan::Backend;
 use linerate_wire::Transport;
 
-/// Samples of a live tool that are here so much later than others: its seconds cannot be put on our clock.
+/// Samples of a live tool that arrive this much later than others: its seconds cannot be put on our clock.
 const MOST_LAG_NS: u64 = 2_000_000_000;
-/// Frames without FCS are what tools call a frame.
+/// A tool's frame has no FCS.
 const FCS: u64 = 4;
 
 /// Tools that are over.
@@ -19,14 +19,14 @@ pub(super) struct Account<'a, 'h> {
     pub trial: &'a ToolTrial<'h>,
     pub generators: &'a [Running<'h>],
     pub receiver: Option<&'a Running<'h>>,
-    /// When generators were told to go; none where it did not come to that.
+    /// When generators got the order to go; `None` without that order.
     pub go_ns: Option<u64>,
-    /// Ended because the user wants to stop: what is missing is no fault.
+    /// Ended because the user wants to stop: missing parts are no fault.
     pub interrupted: bool,
 }
 
 impl Account<'_, '_> {
-    /// `faults`: what was seen while it ran.
+    /// `faults`: those seen while it ran.
     pub fn flown(&self, faults: Vec<String>) -> Flown {
         let mut flown = Flown::default();
         flown.outcome.faults = faults;
@@ -63,12 +63,12 @@ impl Account<'_, '_> {
         }
     }
 
-    /// The receiver, if it counts itself. netserver tells its client only.
+    /// The receiver, if it has counts of its own. netserver reports only to its client.
     fn counted(&self) -> Option<&Running<'_>> {
         self.receiver.filter(|receiver| receiver.host.tool != Backend::Netperf)
     }
 
-    /// What generators were told by the far end, spread evenly over what they sent. A stream loses nothing.
+    /// Counts of the far end that the generators report, spread evenly over their sent frames. A stream loses nothing.
     fn told(&self, sent: &[Counts], flown: &mut Flown) -> Vec<Counts> {
         let mut received = Vec::new();
         for (generator, sent) in self.generators.iter().zip(sent) {

@@ -1,4 +1,4 @@
-//! One tool on one host: its session, and what it says.
+//! One tool on one host: its session and its output.
 
 use super::ToolHost;
 use super::streams::Streams;
@@ -10,12 +10,12 @@ use linerate_hosts::phases::{Cause, Signal, Status, Supervision};
 use linerate_hosts::tools::{self, Exit, Fault, FaultKind, Invocation, Monitor, Report, Side, State, Task};
 use linerate_plan::Backend;
 
-/// A tool that has printed so much, and so much for each sample, is ended.
+/// Most bytes that a tool may print, and most for each sample. Beyond, it is ended.
 const MOST_LINES: u64 = 8 << 20;
 const MOST_SAMPLE: u64 = 512;
 /// The same of one that prints JSON: the longest document that is read is shorter.
 const MOST_JSON: u64 = 96 << 20;
-/// A server that says nothing of it is taken for up after so long.
+/// A server without output about it is taken for up after this time.
 const SETTLED_NS: u64 = 1_000_000_000;
 /// How long a tool that was asked to end may take to print its totals, and how long then each harder way to end it.
 const END_NS: u64 = 4_000_000_000;
@@ -38,7 +38,7 @@ pub(super) struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    /// Makes it ready; it begins when it is told to go.
+    /// Makes it ready; it begins on request.
     pub fn start(host: &'a ToolHost, side: Side, task: Task) -> Result<Running<'a>, RemoteError> {
         let refused = |what: String| RemoteError::new(host.place.name(), Why::Tester, what);
         let invocation = tools::command(host.tool, side, &task).map_err(|what| refused(what.to_string()))?;
@@ -64,12 +64,12 @@ impl<'a> Running<'a> {
         self.monitor.report()
     }
 
-    /// What messages call it: `gen: pkt-gen (sending on igb2)`.
+    /// Its name in messages: `gen: pkt-gen (sending on igb2)`.
     pub fn name(&self) -> String {
         format!("{}: {} ({})", self.host.place.name(), self.host.tool, self.doing())
     }
 
-    /// What it is to do.
+    /// Its task in words.
     pub fn doing(&self) -> String {
         let verb = match self.side {
             Side::Generator => "sending on",
@@ -78,8 +78,8 @@ impl<'a> Running<'a> {
         format!("{verb} {}", self.task.interface)
     }
 
-    /// Whether it prints its samples as they come, so that it can be ended when enough was seen. The others print what they know when
-    /// they end by themselves.
+    /// Whether it prints its samples as they come, so that it can be ended early. The others print their figures when they end by
+    /// themselves.
     pub fn is_live(&self) -> bool {
         self.host.tool.capabilities().live
     }
@@ -95,12 +95,12 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Takes what there is to hear, and presses on with an end that was asked for.
+    /// Takes the output that has arrived, and enforces a requested end.
     pub fn hear(&mut self, now: u64) -> Result<(), RemoteError> {
         if self.over_ns.is_some() {
             return Ok(());
         }
-        // What went wrong is told on standard error, and what follows from it in the totals.
+        // Standard error has the cause of a failure, and the totals its effect.
         let mut heard = [Vec::new(), Vec::new()];
         let step = self.session.step(&self.host.place, now, &mut |news| {
             if let Heard::Wrote(stream, bytes) = news {
@@ -155,7 +155,7 @@ impl<'a> Running<'a> {
         self.error(format!("{tool} failed while {doing}: {}; {}", fault.message, fault.remedy(tool)))
     }
 
-    /// It did not come up within so many seconds.
+    /// The error of a tool that did not come up within these seconds.
     pub fn late(&self, within_s: u64) -> RemoteError {
         let (tool, doing, command) = (self.host.tool, self.doing(), self.invocation.argv.join(" "));
         self.error(format!(
@@ -168,7 +168,7 @@ impl<'a> Running<'a> {
         RemoteError::new(self.host.place.name(), Why::Tester, said)
     }
 
-    /// Asks it to end so that it says its totals.
+    /// Asks it to end so that it prints its totals.
     pub fn stop(&mut self, now: u64) {
         let signal = match self.invocation.stop_signal {
             "INT" => Signal::Interrupt,
@@ -180,7 +180,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// What it counted, on our clock.
+    /// Its counts, on our clock.
     pub fn counts(&self) -> Counts {
         let samples = self.report().samples.iter().zip(&self.arrivals);
         let interval = |(sample, here): (&linerate_hosts::tools::Sample, &u64)| Interval {
@@ -234,8 +234,7 @@ impl<'a> Running<'a> {
         u64::try_from(lag).unwrap_or(u64::MAX)
     }
 
-    /// Everything that it told of itself, in words with the host and the remedy. `interrupted`: that the other side has gone is none
-    /// then.
+    /// All its faults, in words with the host and the remedy. `interrupted`: then the end of the other side is no fault.
     pub fn faults(&self, interrupted: bool) -> Vec<String> {
         let name = self.name();
         let mut faults = Vec::new();
@@ -246,7 +245,7 @@ impl<'a> Running<'a> {
             ));
             return faults;
         }
-        // That nothing passed is the trial's to tell, which knows of both sides.
+        // The trial, which sees both sides, reports that nothing passed.
         let ours = |fault: &&Fault| {
             fault.kind != FaultKind::NoTraffic && !(interrupted && fault.kind == FaultKind::PeerGone)
         };

@@ -6,7 +6,7 @@ use std::mem::take;
 /// A line that is longer is handed on in pieces.
 const LONGEST: usize = 64 * 1024;
 
-/// What has come of the last lines of both.
+/// Incomplete last lines of both streams.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     partial: [Vec<u8>; 2],
@@ -26,7 +26,7 @@ impl Streams {
         std::mem::replace(partial, rest)
     }
 
-    /// What is left of both, when nothing more will come.
+    /// The rest of both streams, at their end.
     pub fn finish(&mut self) -> Vec<u8> {
         let [output, error] = &mut self.partial;
         [take(error), take(output)]

@@ -1,4 +1,4 @@
-//! What is done when in a trial over hosts' tools.
+//! The order of steps in a trial over hosts' tools.
 
 use super::ToolTrial;
 use super::account::Account;
@@ -104,7 +104,7 @@ impl<'a> Flight<'a> {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Waits a moment, and takes what tools say; gives the time.
+    /// Waits a moment, and takes output of tools; returns the time.
     fn pump(&mut self) -> Result<u64, RemoteError> {
         let mut wanted: Vec<(RawFd, libc::c_short)> = Vec::new();
         for tool in self.all().filter(|tool| tool.over_ns.is_none()) {
@@ -245,7 +245,7 @@ impl<'a> Flight<'a> {
         self.generators.iter().map(Running::counts).collect()
     }
 
-    /// The receiver, where it shows what arrives while it does.
+    /// The receiver, if it shows received frames as they come.
     fn watched_receiver(&self) -> Option<&Running<'a>> {
         self.receiver.as_ref().filter(|receiver| receiver.is_live())
     }
@@ -285,7 +285,7 @@ impl<'a> Flight<'a> {
         Ok(())
     }
 
-    /// Whether no frame is under way any more, as far as anybody waits for that.
+    /// Whether no frame is under way any more, as far as the trial waits for that.
     fn is_quiet(&self, since: u64, now: u64) -> bool {
         let Some(receiver) = self.receiver.as_ref().filter(|r| r.over_ns.is_none()) else { return true };
         let passed = now.saturating_sub(since);
@@ -305,7 +305,7 @@ impl<'a> Flight<'a> {
         }
     }
 
-    /// Ends what can be reached, for some time at most.
+    /// Ends all tools that can be reached, within a time limit.
     fn wind_down(&mut self) {
         let until = monotonic_ns() + WIND_DOWN_NS;
         loop {
@@ -328,7 +328,7 @@ fn has_fault(tool: &Running<'_>) -> bool {
     tool.report().faults.iter().any(|f| f.kind.is_fatal() && f.kind != FaultKind::NoTraffic)
 }
 
-/// It will not do it the next time either. What crashed or found nobody at the other end may.
+/// Whether another try would fail as well. After a crash, or without an answer from the other end, it may succeed.
 fn cannot_begin(tool: &Running<'_>) -> bool {
     use FaultKind::{Crashed, Garbled, NoTraffic, PeerGone};
     let passing = [Crashed, Garbled, NoTraffic, PeerGone];

@@ -4,14 +4,14 @@ use linerate_hosts::agent::merge::{Series, merge};
 use linerate_measure::trial;
 use linerate_plan::timing::Timing;
 
-/// More frames than anybody sends: a host that prints more is not believed, and sums stay in range.
+/// More frames than any generator sends: a host that prints more is not believed, and sums stay in range.
 pub(super) const MOST_FRAMES: u64 = 1 << 56;
 
 const SECOND_NS: usize = 1_000_000_000;
-/// A tool that says it took longer than a day is not believed.
+/// A tool that reports more than a day is not believed.
 const MOST_SECONDS: usize = 86_400;
 
-/// What one tool had counted at moments of our clock, in nanoseconds.
+/// Counts of one tool at moments of our clock, in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     /// The beginning of the first interval and the end of each, with the frames until then.
@@ -32,8 +32,8 @@ pub(super) struct Interval {
 }
 
 impl Counts {
-    /// The clock of a tool is ours but for a constant, over so short a time; and no line is here before its interval has ended. So the
-    /// line that was quickest says most of the constant, and the others' delays do not matter.
+    /// The clock of a tool is ours plus a constant, over so short a time; and no line is here before its interval has ended. So
+    /// the quickest line is nearest to the constant, and the others' delays do not matter.
     pub fn of(intervals: &[Interval]) -> Counts {
         let ahead = |i: &Interval| i128::from(i.here_ns) - i128::from(i.end_ns);
         let Some(constant) = intervals.iter().map(ahead).min() else { return Counts::default() };
@@ -56,7 +56,7 @@ impl Counts {
         Counts { points: seconds.map(|ns| (ns, until(ns))).chain([(to_ns, frames)]).collect() }
     }
 
-    /// The same moments, with only so many frames in all.
+    /// The same moments, scaled to this number of frames in all.
     pub fn scaled(&self, to: u64) -> Counts {
         let of = u128::from(self.points.last().map_or(0, |p| p.1)).max(1);
         let scale = |n: u64| (u128::from(n) * u128::from(to) / of) as u64;
@@ -84,8 +84,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// `None` until all generators send and the receiver counts. The first interval with frames of each is left out, as frames may have
-    /// flown in a part of it only. `received`: the receiver's counts; none where what arrives cannot be seen.
+    /// `None` until all generators send and the receiver counts. The first interval with frames of each is left out, as frames
+    /// may have flown in a part of it only. `received`: the receiver's counts; `None` if received frames cannot be seen.
     pub fn of(generators: &[Counts], received: Option<&Counts>, timing: &Timing) -> Option<Window> {
         let sending: Option<Vec<_>> = generators.iter().map(|counts| counts.first_frames(0)).collect();
         let sending = sending?;
@@ -105,7 +105,7 @@ impl Window {
         self
     }
 
-    /// What was counted in it; nothing where there was no time.
+    /// The counts in the window; empty for a window without duration.
     pub fn samples(&self, generators: &[Counts], received: &[Counts]) -> Vec<trial::Sample> {
         if self.to <= self.from {
             return Vec::new();
@@ -123,7 +123,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// Seconds of a tool whose clock is 5 s ahead of ours, each here after so many milliseconds.
+    /// Seconds of a tool whose clock is 5 s ahead of ours, each here after these milliseconds.
     fn seconds(first: u64, frames: &[u64], late_ms: &[u64]) -> Counts {
         let interval = |(n, frames): (usize, &u64)| {
             let end_ns = (first + n as u64 + 1) * S;
@@ -148,7 +148,7 @@ mod tests {
         let timing = Timing { warm_up_ns: S, run_ns: 3 * S, ..Timing::slice(S) };
         let generators = [seconds(0, &[0, 5, 10, 10, 10, 10, 10, 10, 10], &[0]), seconds(2, &[9; 8], &[0])];
         assert_eq!(Window::of(&generators, Some(&seconds(0, &[0; 9], &[0])), &timing), None);
-        // An ARP request before there is a load is none of its frames.
+        // An ARP request before the load is not one of its frames.
         let received = seconds(0, &[1, 0, 0, 0, 4, 19, 19, 19, 19, 19], &[0]);
         let window = Window::of(&generators, Some(&received), &timing).unwrap();
         assert_eq!(window, Window { began: 5 * S, from: 6 * S, to: 9 * S });

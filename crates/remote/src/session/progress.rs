@@ -14,7 +14,7 @@ const READY_WITHIN_NS: u64 = 10_000_000_000;
 const NEWS_NS: u64 = 300_000_000;
 
 impl Session {
-    /// Whether it could be told to go.
+    /// Whether it is ready for the order to go.
     pub(crate) fn is_ready(&self) -> bool {
         self.ready && self.went_ns.is_none() && self.asked_ns.is_none()
     }
@@ -29,8 +29,8 @@ impl Session {
         self.began.map_or(self.opened_ns, |(at, _)| at)
     }
 
-    /// When it began, in nanoseconds of CLOCK_MONOTONIC here, and how wrong that can be: by the host's clock, or between the order and
-    /// the answer, whichever is known better.
+    /// When it began, in nanoseconds of CLOCK_MONOTONIC here, and the error of that: by the host's clock, or between the order
+    /// and the answer, whichever error is smaller.
     pub(crate) fn began_here(&self) -> Option<(u64, u64)> {
         let (answered, stamp) = self.began?;
         let went = self.went_ns?;
@@ -51,7 +51,7 @@ impl Session {
     /// Starts the command.
     pub(crate) fn go(&mut self, now: u64) {
         self.went_ns = Some(now);
-        // Its limit counts anew when it says that it has begun.
+        // Its limit counts anew when it reports that it has begun.
         self.supervision.begin(now.saturating_add(READY_WITHIN_NS));
         self.order("go");
     }
@@ -63,13 +63,14 @@ impl Session {
         }
     }
 
-    /// Whether it was told to end.
+    /// Whether its end was requested.
     pub(crate) fn is_ending(&self) -> bool {
         self.supervision.is_ending()
     }
 
-    /// An interrupt is for the command's own process alone: the way to ask many a program for its totals, of which some end at the
-    /// second one without a word. The other signals are for all that it started. One that is fed ends with its input: no order reaches it.
+    /// Sends an interrupt to the command's own process alone: many programs print their totals then, but some end at a second
+    /// interrupt without a word. The other signals go to all processes of the command. A command that is fed ends with its input:
+    /// no order reaches it.
     fn send(&mut self, signal: Signal) {
         if self.kind == Kind::Fed {
             return self.close_input();
@@ -85,7 +86,7 @@ impl Session {
         self.told = true;
     }
 
-    /// Does what is due by now. `true`: it could not be ended, and is given up.
+    /// Takes the step that is due by now. `true`: the command could not be ended, and is given up.
     pub(crate) fn press(&mut self, now: u64) -> bool {
         match self.supervision.due(now) {
             Some(Due::Send(signal)) => self.send(signal),
@@ -95,8 +96,8 @@ impl Session {
         false
     }
 
-    /// Takes what there is to hear, hands on that it has begun and what was written, and does what is due; its outcome, once it is over. The status that it
-    /// ended with is then in [`Session::status`].
+    /// Takes the messages that have arrived, passes on its beginning and its output, and takes the steps that are due. Returns
+    /// its outcome, once it is over. Its exit status is then in [`Session::status`].
     pub(crate) fn step(
         &mut self,
         place: &ExecutionTarget,
@@ -145,7 +146,7 @@ impl Session {
         late || asked || self.closed_ns.is_some_and(|closed| now.saturating_sub(closed) > NEWS_NS)
     }
 
-    /// What became of one that is overdue: somebody killed it on its host, or it was never started.
+    /// The outcome of a command that is overdue: it was killed on its host, or never started.
     pub(crate) fn vanished(&mut self, host: &str) -> Result<Outcome, RemoteError> {
         match self.went_ns.is_some() || self.supervision.is_ending() {
             true => Ok(self.over(Status::Signal(libc::SIGKILL))),

@@ -1,4 +1,4 @@
-//! Many small programs run on a host in one session: their outputs and statuses, told apart by a mark that nobody can guess.
+//! Many small programs run on a host in one session: their outputs and statuses, separated by a mark that cannot be guessed.
 
 use crate::error::RemoteError;
 use crate::execution_target::ExecutionTarget;
@@ -11,7 +11,7 @@ use linerate_hosts::systems::MOST_BYTES;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long the programs of a session may take. What takes longer hangs: the one that did is passed over, and the rest run again.
+/// Time limit for the programs of a session. Beyond it a program hangs: it is skipped, and the rest run again.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Programs that may hang before a host is not asked any more.
 const PATIENCE: usize = 3;

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long a ping may take: those that nobody answers end within two seconds where ping knows such a limit.
+/// Time limit of a ping: those without an answer end within two seconds if ping has such a limit.
 const PING: Duration = Duration::from_secs(5);
 /// Some cards' counters are read by their drivers once a second.
 const COUNTED: Duration = Duration::from_millis(1200);
 
-/// What became of frames.
+/// Results of frames.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Frames {
     /// Pings that were sent.
@@ -27,8 +27,8 @@ pub struct Frames {
     pub skipped: Vec<Skipped>,
 }
 
-/// Sends a handful of pings over each cable of a lab, and from generators through the DUT to the receiver; then asks the hosts once
-/// more whom they know by ARP. Nothing is sent unless the lab file says `isolated = true`. A host that is lost is told in its facts.
+/// Sends a handful of pings over each cable of a lab, and from generators through the DUT to the receiver; then asks the hosts
+/// once more for their ARP entries. Nothing is sent unless the lab file says `isolated = true`. The facts of a lost host say so.
 pub fn send_frames(
     lab: &Lab,
     places: &BTreeMap<String, Arc<ExecutionTarget>>,
@@ -70,7 +70,7 @@ struct Wire<'a> {
 }
 
 impl Wire<'_> {
-    /// What became of a probe; `None` where it could not be sent.
+    /// The result of a probe; `None` if it could not be sent.
     fn carry_out(&self, probe: &Probe) -> Option<Tried> {
         let before = self.counts();
         let replies = self.ping(probe)?;

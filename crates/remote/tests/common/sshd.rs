@@ -7,7 +7,7 @@
 //! - `lab.config()` is a configuration for `ssh -F` in which the hosts are known by their names.
 //! - `lab.command("linerate")` is a command in the client's namespace; `lab.enter(|| ...)` runs a closure there.
 //! - All hosts share this machine's files, processes and clock; `lab.folder()` is a place for files. HOME is a folder of the host's
-//!   own: what the user of this machine has in `.bashrc` is not run.
+//!   own: the `.bashrc` of this machine's user is not run.
 //!
 //! A lab is used by the thread that made it: its sshds end with that thread, should the test be killed.
 #![allow(dead_code, reason = "each test file uses a part of this")]
@@ -39,7 +39,7 @@ pub struct SshLab {
 
 /// A host: a network namespace with an sshd.
 pub struct SshHost {
-    /// What the configuration of ssh calls it.
+    /// Its name in ssh's configuration.
     pub name: String,
     /// Its address, as seen by the client.
     pub address: Ipv4Addr,
@@ -103,7 +103,7 @@ impl SshLab {
         self.client.command(program)
     }
 
-    /// What to put before a command so that it runs in the client's namespace, for as long as this process lives.
+    /// Words before a command that make it run in the client's namespace, for as long as this process lives.
     pub fn prefix(&self) -> Vec<String> {
         use std::os::fd::{AsFd, AsRawFd};
         let descriptor = self.client.as_fd().as_raw_fd();
@@ -213,7 +213,7 @@ impl SshHost {
         self.wait_listening();
     }
 
-    /// What starts its sshd, in its network namespace.
+    /// The command that starts its sshd, in its network namespace.
     pub fn sshd_arguments(&self) -> Vec<String> {
         let path = |path: &Path| path.display().to_string();
         let bind = r#"command -p mount --bind "$1" "$2" && shift 2 && exec "$@""#;
@@ -261,7 +261,7 @@ impl SshHost {
             .unwrap();
     }
 
-    /// What its sshd wrote.
+    /// The log of its sshd.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
@@ -273,8 +273,8 @@ impl SshHost {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Makes it a FreeBSD host that is none, with these ports and its state in this folder: of the programs of
-    /// crates/linerate/tests/bsd-host, those that `which` names stand in for this machine's.
+    /// Makes it a stand-in for a FreeBSD host, with these ports and its state in this folder: those programs of
+    /// crates/linerate/tests/bsd-host that `which` names replace this machine's.
     pub fn freebsd(&self, state: &Path, ports: &[&str], which: impl Fn(&str) -> bool) {
         let stand_in = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../linerate/tests/bsd-host"));
         let mut new_host = Command::new(stand_in.join("new-host"));

@@ -1,4 +1,4 @@
-//! What the tests of campaigns share: designs, and what was seen of their execution.
+//! Shared parts of the tests of campaigns: designs, and observations of their execution.
 
 use crate::sshd::SshLab;
 use linerate_hosts::phases::{Action, Design, Host, Mode, Phase, Report, Rules, Step, StepId, Verdict};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Nanoseconds of a second.
 pub const S: u64 = 1_000_000_000;
 
-/// What was seen of a campaign.
+/// Observations of a campaign.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub starts: Vec<(StepId, String)>,
@@ -41,7 +41,7 @@ impl Seen {
         }
     }
 
-    /// What the steps of a phase wrote on a host, by their order.
+    /// Output of the steps of a phase on a host, by their order.
     pub fn output(&self, host: usize, phase: Phase) -> Vec<String> {
         let there = self.reports.iter().filter(|r| r.step.host == host && r.step.phase == phase);
         there.map(|r| String::from_utf8_lossy(&r.end.output.bytes()).into_owned()).collect()
@@ -65,7 +65,7 @@ pub fn design(hosts: Vec<Host>) -> Design {
     Design { trials: 1, phases: [true; 4], hosts, rules: Rules::default() }
 }
 
-/// Carries a campaign out on the hosts of a lab. `at` is called with everything that is told.
+/// Carries a campaign out on the hosts of a lab. `at` is called with every notice.
 pub fn campaign(
     lab: &SshLab,
     design: Design,

@@ -1,4 +1,4 @@
-//! Changes of a host, made and put back over the real sshd.
+//! Changes of a host, made and undone over the real sshd.
 
 use crate::sshd::SshLab;
 use linerate_hosts::dut_changes::{Port, Steps, Target, steps};
@@ -28,7 +28,7 @@ fn variant(folder: &Path) -> Steps {
     steps(&settings, Some(&set), &target()).unwrap()
 }
 
-/// What of the host the variant changes.
+/// State of the host that the variant changes.
 fn state(place: &ExecutionTarget, folder: &Path) -> String {
     let order = "sysctl -n net.ipv4.ip_forward; nft list ruleset | grep -c .";
     let said = place.run(&Order::new(order), None).unwrap().text();
@@ -59,7 +59,7 @@ fn a_variant_is_put_on_a_host_and_taken_back_also_by_the_next_linerate() {
         // A second linerate must not change the same host meanwhile.
         let busy = Changes::open(Arc::clone(&place), "dut", None, &journals, false).unwrap_err().to_string();
         assert!(busy.contains("dut: another linerate"), "{busy}");
-        // As after kill -9: nobody puts back, but the next one knows what there is.
+        // As after kill -9: nothing is undone, but the next run finds the journal.
         drop(changes);
         assert_eq!(state(&place, &folder), made);
         let mut changes = Changes::open(Arc::clone(&place), "dut", None, &journals, false).unwrap();

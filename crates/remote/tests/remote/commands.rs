@@ -53,7 +53,7 @@ fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
         assert_eq!((finished.outcome, finished.text().as_str()), (Outcome::TimedOut, "begun\n"));
         assert!(began.elapsed() < Duration::from_secs(2));
         wait_until("their end", Duration::from_secs(2), || host.running("sleep 7") == 0);
-        // One that does not listen is killed; what it says in its last moments is kept.
+        // A command that ignores the signal is killed; its last output is kept.
         let deaf =
             Order::new("trap '' TERM; sleep 73; sleep 74; sleep 75").within(Duration::from_millis(300));
         assert_eq!(place.run(&deaf, None).unwrap().outcome, Outcome::TimedOut);

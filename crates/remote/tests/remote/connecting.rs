@@ -1,4 +1,4 @@
-//! Connecting, and what can go wrong with it: each fault is told apart, and says what to do.
+//! Connecting, and its faults: each is distinguished, and names a remedy.
 
 use crate::sshd::SshLab;
 use linerate_remote::{Connection, ExecutionTarget, Fault, Order, Target};

@@ -1,4 +1,5 @@
-//! Campaigns on hosts that break down: nothing hangs, no load is left, what is back is reset, and the message says what to do.
+//! Campaigns on hosts that break down: nothing hangs, no load is left, a host that returns is reset, and the message names a
+//! remedy.
 
 use crate::campaign::{Seen, campaign, design, host, waited};
 use crate::sshd::{SshHost, SshLab, wait_until};
@@ -17,7 +18,7 @@ fn broken(lab: &SshLab, what: &mut (dyn FnMut() + Send)) -> Seen {
     broken_for_a_while(lab, what, &mut || ())
 }
 
-/// The same; something else happens when the loss is told.
+/// The same; `then` runs when the loss is reported.
 fn broken_for_a_while(
     lab: &SshLab,
     what: &mut (dyn FnMut() + Send),
@@ -164,7 +165,7 @@ fn ctrl_c_ends_the_run_and_resets() {
     lab.hosts.iter().for_each(no_load);
 }
 
-/// Tells the test below, when it is started by another, which hosts there are.
+/// Passes the hosts to the test below, when another test starts it.
 const CONFIG: &str = "LINERATE_TEST_SSH_CONFIG";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Campaigns on hosts that do what they should.
+//! Campaigns on hosts without faults.
 
 use crate::campaign::{S, campaign, design, host, waited};
 use crate::sshd::SshLab;

@@ -7,7 +7,7 @@ use linerate_remote::{Connection, ExecutionTarget, Notice, Order, Session, sessi
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// A run with so many steps in the background, and one in front of them.
+/// A run with this number of steps in the background, and one in front of them.
 fn crowded(number: usize) -> Design {
     let background = Step { command: "sleep 604".into(), mode: Mode::Background { limit_ns: None } };
     let mut one = host("r1", waited("sleep 0.1; echo run", 10));

@@ -95,13 +95,13 @@ impl Bsd {
         (flown, took)
     }
 
-    /// A trial that nobody disturbs.
+    /// A trial without interruption.
     pub fn trial(&self, generators: &[&str], pps: Option<f64>) -> Result<Flown, RemoteError> {
         self.fly(generators, pps, &AtomicBool::new(false)).0
     }
 }
 
-/// What is sent; `from` tells generators' addresses apart.
+/// The frames to send; `from` distinguishes generators' addresses.
 pub fn task(pps: Option<f64>, from: Option<&str>) -> Task {
     let source = if from == Some("gen2") { "198.18.10.2" } else { "198.18.10.1" };
     let to = "00:0d:b9:41:ca:3e".parse().unwrap();

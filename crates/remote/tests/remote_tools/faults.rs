@@ -1,4 +1,4 @@
-//! Tools and hosts that break down: the trial ends soon, no load is left, and the message says what to do.
+//! Tools and hosts that break down: the trial ends soon, no load is left, and the message names a remedy.
 
 use crate::bsd::{Bsd, TIMING, task};
 use crate::sshd::wait_until;
@@ -194,7 +194,7 @@ fn hosts_that_are_lost_name_themselves_and_the_others_end() {
     }
 }
 
-/// Tells the test below, when it is started by another, which hosts there are.
+/// Passes the hosts to the test below, when another test starts it.
 const CONFIG: &str = "LINERATE_TEST_SSH_CONFIG";
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a trial over hosts with pkt-gen shows.
+//! Results of a trial over hosts with pkt-gen.
 
 use crate::bsd::{Bsd, TIMING};
 use linerate_measure::trial::{Rates, rates};
@@ -28,7 +28,7 @@ fn every_frame_is_counted_at_both_ends() {
     let flown = bsd.trial(&["gen"], Some(500_000.0)).unwrap();
     let seen = whole(&flown);
     assert!(is_near(seen.offered, 500_000.0) && is_near(seen.received, 500_000.0), "{seen:?}");
-    // What was sent after the last whole second is in the totals of both.
+    // Frames after the last whole second are in the totals of both.
     assert_eq!(flown.generator.frames, flown.receiver.frames);
     assert_eq!(flown.generator.bytes, 60 * flown.generator.frames);
     assert!(flown.late.len() == 1 && flown.within_ns < 1_000_000_000, "{:?}", flown.late);
@@ -98,7 +98,7 @@ fn seconds_of_the_archive() {
     let flown = bsd.trial(&["gen"], None).unwrap();
     assert_eq!(flown.outcome.faults, [""; 0], "{flown:#?}");
     let seen = rates(&flown.outcome.samples).unwrap();
-    // A gigabit's worth of the shortest frames, and what that router forwards of it.
+    // A gigabit's worth of the shortest frames, and the part that this router forwards.
     assert!(is_near(seen.offered, 1_488_000.0) && is_near(seen.received, 972_000.0), "{seen:?}");
 }
 
