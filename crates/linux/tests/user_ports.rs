@@ -145,7 +145,7 @@ fn memory_stops_when_told() {
 #[test]
 fn memory_is_as_fast_as_its_trial_lets_it() {
     let mut link = MemoryLink::new(&traffic("64")).unwrap();
-    for (seconds, rate) in [(0.2, 2e6), (60.0, 1e4)] {
+    for (seconds, rate) in [(0.005, 2e6), (1.0, 1e4)] {
         let timing = Timing { warm_up_ns: 0, ..Timing::slice((seconds * 1e9) as u64) };
         let trial = link.trial(timing, None, MemoryDut::default(), &AtomicBool::new(false));
         let found = trial.sent.frames as f64 / seconds;
