@@ -10,7 +10,7 @@ const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans");
 /// A plan with these variants and factors, in trials of 10 ms.
 fn plan(variants: &str) -> String {
     format!(
-        "title = \"t\"\nquestion = \"q\"\n[traffic]\nflows = 100\n{variants}\n[trials]\nduration = \"10 ms\"\nblocks = 6\n"
+        "title = \"t\"\nquestion = \"q\"\n[traffic]\nflows = 100\n{variants}\n[lab]\nbatch = 32\n[trials]\nduration = \"10 ms\"\nblocks = 6\n"
     )
 }
 

@@ -79,17 +79,18 @@ fn simulated_campaigns_survive_forty_kills() {
         let longest = Duration::from_millis(100 + 100 * seed);
         let kills = kill(&experiment, 10, (longest, seed), |_| {});
         println!("below {longest:?}: {kills:?}");
-        assert!(kills.after_trials > 0, "{kills:?}");
         experiment.blocks_are_complete(12);
         assert_eq!(experiment.order(), whole.order(), "seed {seed}");
-        kills.before + kills.idle + kills.after_trials
+        kills
     };
-    let all: usize = std::thread::scope(|scope| {
+    let kills = std::thread::scope(|scope| {
         let kills_of = &kills_of;
         let seeds = [1, 2, 3, 4].map(|seed| scope.spawn(move || kills_of(seed)));
-        seeds.into_iter().map(|kills| kills.join().unwrap()).sum()
+        seeds.map(|kills| kills.join().unwrap())
     });
-    assert!(all >= 40, "{all}");
+    let all: usize = kills.iter().map(|k| k.before + k.idle + k.after_trials).sum();
+    // On a busy machine the shortest times may all end before a trial does.
+    assert!(all >= 40 && kills.iter().any(|k| k.after_trials > 0), "{kills:?}");
 }
 
 /// Blocks of the plans below.

@@ -21,6 +21,8 @@ commands = [{{ run = "nft '{table}; add rule inet own f {rule}'", undo = "nft fl
 [compare]
 with = "forwarding"
 
+[lab]
+batch = 32
 [trials]
 duration = "50 ms"
 blocks = 8

@@ -113,6 +113,8 @@ rules = { file = "fw/mine.nft", map = { lan = "in", wan = "out" } }
 [compare]
 with = "plain"
 
+[lab]
+batch = 32
 [trials]
 duration = "10 ms"
 blocks = 6

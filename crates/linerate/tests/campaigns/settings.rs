@@ -37,6 +37,8 @@ commands = [
   "iptables-legacy-save -t nat; iptables-nft-save -t nat",
 ]
 
+[lab]
+batch = 32
 [trials]
 duration = "50 ms"
 blocks = 6

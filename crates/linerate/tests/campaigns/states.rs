@@ -51,6 +51,8 @@ commands = [
   "grep -c UNREPLIED /proc/net/nf_conntrack || true",
 ]
 
+[lab]
+batch = 32
 [trials]
 duration = "50 ms"
 blocks = 3
@@ -112,6 +114,8 @@ rules = { tool = "nftables", filter = "stateless" }
 [collect]
 commands = ["grep -c UNREPLIED /proc/net/nf_conntrack || true"]
 
+[lab]
+batch = 32
 [trials]
 duration = "20 ms"
 blocks = 2
@@ -148,6 +152,8 @@ question = "Are connections shown again before they expire?"
 rules = { tool = "nftables", filter = "stateful" }
 sysctls = { "net.netfilter.nf_conntrack_udp_timeout" = 1, "net.netfilter.nf_conntrack_udp_timeout_stream" = 1 }
 
+[lab]
+batch = 32
 [trials]
 duration = "50 ms"
 pause = "1500 ms"
@@ -191,6 +197,8 @@ about = "each frame opens a connection, and walks the rules"
 from = "thousand"
 states = "new"
 
+[lab]
+batch = 32
 [trials]
 duration = "40 ms"
 blocks = 25
