@@ -52,7 +52,7 @@ impl Hosts {
         let changed = || self.hosts.iter().filter(|(_, flag)| flag.load(Ordering::Relaxed));
         tell(self.begin);
         if !again {
-            tell(b"linerate: interrupted: what runs is ended and the hosts are reset; a second Ctrl-C leaves them as they are\n");
+            tell(b"linerate: interrupted: ending the load and resetting the hosts; a second Ctrl-C leaves them as they are\n");
         } else if changed().next().is_none() {
             tell(b"linerate: ended at once; no host was waiting for its reset\n");
         } else {

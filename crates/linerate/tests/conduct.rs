@@ -96,7 +96,7 @@ fn all_faults_are_told_at_once_and_nothing_is_run() {
     let main = "[Test]\ntrials: 0\n[Clients]\na: a.cfg\nb: nowhere.cfg\n";
     fs::write(scratch.file("conductor.cfg"), main).unwrap();
     let says = [
-        "conductor.cfg:2:9: 0 trials are none",
+        "conductor.cfg:2:9: 0 is not a number of trials",
         "conductor.cfg:5:4: the player's file nowhere.cfg cannot be read: No such file or directory",
         "a.cfg:8:1: 'step1' is there twice in [Startup], first on line 7",
         "a.cfg:11:1: there is no section [Reset]",
@@ -256,7 +256,7 @@ fn a_second_interrupt_says_which_hosts_are_left_as_they_are() {
     std::thread::sleep(std::time::Duration::from_millis(500));
     running.signal(libc::SIGINT);
     let ended = running.wait().status(130);
-    let told = "linerate: interrupted: what runs is ended and the hosts are reset; a second Ctrl-C leaves them as they are\n\
+    let told = "linerate: interrupted: ending the load and resetting the hosts; a second Ctrl-C leaves them as they are\n\
                 linerate: ended at once; not reset, and left as they are: a\n";
     assert_eq!(ended.stderr, told);
 }

@@ -18,7 +18,7 @@ pub(super) const MOST_BLOCKS: u64 = 1_000_000;
 pub(super) static PLAN: Table = Table {
     what: "a plan",
     keys: &[&[
-        Key::new("title", Kind::Line).required().about("What the experiment is called."),
+        Key::new("title", Kind::Line).required().about("Title of the experiment."),
         Key::new("question", Kind::Line).required().about("The question that it answers."),
         Key::new("source", Kind::Line).about("The document that the experiment comes from."),
         Key::new("lab", Kind::Table(&LAB))
@@ -29,16 +29,16 @@ pub(super) static PLAN: Table = Table {
             .required()
             .about("The configurations of the device under test that are compared."),
         Key::new("factors", Kind::Named(&Kind::Table(&FACTOR), "factors by name"))
-            .about("What is varied beside the variants: each is a list of levels."),
+            .about("Factors that vary beside the variants, each with a list of levels."),
         Key::new("compare", Kind::Table(&COMPARE))
-            .about("What is compared with what, and when that is known well enough."),
+            .about("Pairs to compare, and the precision at which to stop."),
         Key::new("trials", Kind::Table(&TRIALS)).required().about("How trials are run."),
         Key::new("collect", Kind::Table(&COLLECT))
-            .about("What is collected with each trial, beyond the counters."),
-        Key::new("requires", Kind::Table(&REQUIRES)).about("What the whole plan cannot do without."),
+            .about("Data to collect with each trial, beyond the counters."),
+        Key::new("requires", Kind::Table(&REQUIRES)).about("Requirements of the whole plan."),
         Key::new("expect", Kind::Tables(&EXPECT))
-            .about("What the author expects, so that the plan is a test as well."),
-        Key::new("quick", Kind::Table(&QUICK)).about("What is different in the quick form (--quick)."),
+            .about("Expectations of the author, which make the plan a test as well."),
+        Key::new("quick", Kind::Table(&QUICK)).about("Settings that differ in the quick form (--quick)."),
     ]],
 };
 
@@ -57,7 +57,7 @@ static LAB: Table = Table {
             .about("CPUs of the embedded lab's generator, one thread each."),
         Key::new("dut-cpus", Kind::Form(&CPU_LIST))
             .about("CPUs of the embedded lab's DUT, in threaded mode."),
-        Key::new("link-speed", Kind::Form(&SPEED)).about("What 100 % of line rate is."),
+        Key::new("link-speed", Kind::Form(&SPEED)).about("Speed that is 100 % of line rate."),
         Key::new("port", Kind::Choice(OF_THIS_MACHINE)).about(
             "How frames leave and arrive in the embedded lab. Default: xdp where this process may \
                 load its programs.",
@@ -80,7 +80,7 @@ pub(super) static TRAFFIC: Table = Table {
         Key::new("size", Kind::Form(&SIZE))
             .about("Frame length with FCS, or a mix of lengths. Default: \"64 B\"."),
         Key::new("family", Kind::Choice(&FAMILIES)).about("IP version. Default: IPv4."),
-        Key::new("transport", Kind::Choice(&TRANSPORTS)).about("What is above IP. Default: UDP."),
+        Key::new("transport", Kind::Choice(&TRANSPORTS)).about("Protocol above IP. Default: UDP."),
         Key::new("flows", Kind::count(1, 5_000_000)).about("Pairs of addresses and ports. Default: 2000."),
         Key::new("order", Kind::Form(&FLOW_ORDER))
             .about("The order of flows: sequential, random or zipf:EXPONENT. Default: sequential."),
@@ -198,8 +198,8 @@ static EXPECT: Table = Table {
     keys: &[&[
         Key::new("of", Kind::Selector)
             .required()
-            .about("What is judged: a variant, or cells at levels of factors."),
-        Key::new("is", Kind::Choice(&CLAIMS)).required().about("What is expected of it."),
+            .about("The variant, or the cells at levels of factors, to judge."),
+        Key::new("is", Kind::Choice(&CLAIMS)).required().about("The expected result."),
         Key::new("than", Kind::Selector).about("What it is compared with."),
         Key::new("by", Kind::Form(&SHARE))
             .about("slower, faster: by at least this share. Default: any that is proven."),

@@ -109,7 +109,7 @@ impl Session {
                 self.silence = Silence::since(now_ns);
                 Ok(Heard::Nothing)
             }
-            Err((_, fault)) => self.over(format!("what it says makes no sense: {}", fault.why)),
+            Err((_, fault)) => self.over(format!("it sent a malformed message: {}", fault.why)),
         }
     }
 

@@ -118,7 +118,7 @@ impl Session {
             _ if self.phase == Phase::Gone => {}
             Event::Line(line) => self.line(line, now_ns, &mut todo),
             Event::Closed => self.end("the connection ended", &mut todo),
-            Event::Unheard => self.end("the controller does not read what is answered", &mut todo),
+            Event::Unheard => self.end("the controller does not read the answers", &mut todo),
             Event::Interrupted => self.end("the agent was told to end by a signal", &mut todo),
             Event::Tick => self.tick(now_ns, &mut todo),
             Event::Done(result) => self.done(result, &mut todo),
@@ -143,7 +143,7 @@ impl Session {
             }
             Err((id, fault)) => {
                 todo.push(Action::Send(id, Reply::Error(fault)));
-                return self.end("what the controller says makes no sense", todo);
+                return self.end("the controller sent a malformed message", todo);
             }
         };
         self.silence = Silence::since(now_ns);
@@ -243,7 +243,7 @@ impl Session {
     fn tick(&mut self, now_ns: u64, todo: &mut Vec<Action>) {
         let silent = self.silence.look(now_ns);
         match self.phase {
-            Phase::Greeting if silent > GREET_NS => self.end("nobody greeted", todo),
+            Phase::Greeting if silent > GREET_NS => self.end("no greeting arrived", todo),
             Phase::Open if silent > SILENCE_NS => {
                 let why = format!("nothing was heard of the controller for {} ms", silent / 1_000_000);
                 self.end(&why, todo);

@@ -50,7 +50,7 @@ pub(super) fn check(lab: &Lab, stations: &[Station<'_>], problems: &mut Problems
         if theirs != Some(tool) {
             let evidence = format!("{} uses {}", receiver.host.name, theirs.map_or("nothing", Backend::name));
             let remedy = format!("write tool = \"{}\" for both", tool.name());
-            let what = format!("{} would have nobody to talk to", tool.name());
+            let what = format!("{} has no server to connect to", tool.name());
             problems.fault(generator.host, &what, &evidence, &remedy);
         }
         let needs = format!("{} sends by the system's routes", tool.name());

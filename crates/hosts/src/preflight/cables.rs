@@ -227,7 +227,10 @@ fn knows(from: &Plug<'_>, to: &Plug<'_>, problems: &mut Problems) {
                 ),
                 (Some(said), Some(is)) if said != is => problems.fault(
                     host,
-                    format!("it takes somebody else for {} of {}", far.address, to.station.host.name),
+                    format!(
+                        "it has the wrong Ethernet address for {} of {}",
+                        far.address, to.station.host.name
+                    ),
                     &format!("it knows {said}, {} has {is}", to.found.name),
                     &remedy,
                 ),
@@ -235,7 +238,7 @@ fn knows(from: &Plug<'_>, to: &Plug<'_>, problems: &mut Problems) {
                     host,
                     format!("it will forget who has {} of {}", far.address, to.station.host.name),
                     &format!(
-                        "its entry at {} expires, and nobody answers while pkt-gen is there",
+                        "its entry at {} expires, and ARP gets no answer while pkt-gen runs",
                         from.found.name
                     ),
                     &remedy,

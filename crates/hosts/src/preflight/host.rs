@@ -17,7 +17,7 @@ pub(super) fn check(lab: &Lab, host: &Host, facts: &Facts, needs: &Needs, proble
     for disk in facts.disks.iter().filter(|d| d.free < needs.free_bytes) {
         problems.fault(
             host,
-            "there is too little free space for what trials leave behind",
+            "there is too little free space for the files of trials",
             &format!(
                 "{} MiB are free on {}, {} are needed",
                 disk.free >> 20,
@@ -33,9 +33,9 @@ fn system(host: &Host, facts: &Facts, problems: &mut Problems) {
     let Some(told) = &facts.system else {
         problems.fault(
             host,
-            "nobody knows what it runs",
+            "its operating system is unknown",
             "uname -a named no system that is known here",
-            "say system = \"...\" in the lab file; FreeBSD, OpenBSD, NetBSD, Linux and what is made of them can be driven",
+            "say system = \"...\" in the lab file; FreeBSD, OpenBSD, NetBSD, Linux and systems based on them are supported",
         );
         return;
     };
@@ -100,13 +100,13 @@ fn privileges(host: &Host, facts: &Facts, problems: &mut Problems) {
         ),
         (false, Some(true)) => problems.fault(
             host,
-            "what needs root cannot be done as this user",
+            "this user cannot run commands that need root",
             &format!("{evidence}; sudo -n works there"),
             "write sudo = true for this host in the lab file",
         ),
         (false, _) => problems.fault(
             host,
-            "what needs root cannot be done as this user",
+            "this user cannot run commands that need root",
             &evidence,
             "let ssh log in as root, or allow sudo without password and write sudo = true",
         ),

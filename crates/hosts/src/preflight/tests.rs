@@ -134,12 +134,12 @@ fn one_thing_wrong_at_a_time() {
             "its clock is 10 s ahead",
             "ntpdate",
         ),
-        ("tester", |f| f.user = Some(1001), Severity::Fault, "needs root", "let ssh log in as root"),
+        ("tester", |f| f.user = Some(1001), Severity::Fault, "need root", "let ssh log in as root"),
         (
             "tester",
             |f| (f.user, f.sudo) = (Some(1001), Some(true)),
             Severity::Fault,
-            "needs root",
+            "need root",
             "write sudo = true",
         ),
         (
@@ -226,7 +226,7 @@ fn one_thing_wrong_at_a_time() {
             "router",
             |f| f.neighbours[0].mac = Some("02:00:00:00:00:09".parse().unwrap()),
             Severity::Fault,
-            "takes somebody else for 198.18.0.203",
+            "has the wrong Ethernet address for 198.18.0.203",
             "arp -s",
         ),
         (
@@ -438,7 +438,7 @@ fn tools_that_send_by_the_system_need_two_hosts_and_routes() {
     )
     .unwrap();
     let problems = check(&other, &facts, &Needs::default());
-    assert!(problems.iter().any(|p| p.message == "iperf3 would have nobody to talk to"), "{problems:#?}");
+    assert!(problems.iter().any(|p| p.message == "iperf3 has no server to connect to"), "{problems:#?}");
 }
 
 #[test]

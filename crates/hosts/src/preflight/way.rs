@@ -65,7 +65,7 @@ fn route(lab: &Lab, dut: &Station<'_>, end: End, network: &str, to: IpAddr, prob
     if way.interface != interface.name {
         problems.fault(
             host,
-            format!("it sends what is for {network} by another interface"),
+            format!("it sends frames for {network} by another interface"),
             &format!("the way to {to} is by {}, not {}", way.interface, interface.name),
             &remedy,
         );
@@ -74,7 +74,7 @@ fn route(lab: &Lab, dut: &Station<'_>, end: End, network: &str, to: IpAddr, prob
     {
         problems.fault(
             host,
-            format!("it sends what is for {network} to another neighbour"),
+            format!("it sends frames for {network} to another neighbour"),
             &format!("the way to {to} is over {is}, not {hop}"),
             &remedy,
         );

@@ -15,7 +15,7 @@ pub(super) fn write(source: &Source, hosts: &[Host]) -> String {
     );
     out += "isolated = false\n\n";
     out += &comment(
-        "What 100 % of line rate is. The configuration does not say it.\nlink-speed = \"10 Gbit/s\"",
+        "Speed that is 100 % of line rate. The configuration does not say it.\nlink-speed = \"10 Gbit/s\"",
     );
     for one in hosts {
         host(&mut out, one);

@@ -76,7 +76,7 @@ fn trials(source: &mut Source<'_>) -> Option<u32> {
     let (message, help) = match integer(&value.text) {
         Some(n) if (1..=i64::from(MOST_TRIALS)).contains(&n) => return u32::try_from(n).ok(),
         Some(n) if n > 0 => (format!("{} trials are too many", value.text), format!("at most {MOST_TRIALS}")),
-        Some(_) => (format!("{} trials are none", value.text), "write 1 or more".to_string()),
+        Some(_) => (format!("{} is not a number of trials", value.text), "write 1 or more".to_string()),
         None => {
             (format!("'{}' is not a number of trials", value.text), "write a whole number, such as 10".into())
         }

@@ -92,7 +92,7 @@ fn explain(
     let median = rate(found, printed);
     match may_be.is_empty() {
         true => format!("the median is {median}"),
-        false => format!("the median is {median}; what is printed may be {}", may_be.join(", or ")),
+        false => format!("the median is {median}; the printed figure may be {}", may_be.join(", or ")),
     }
 }
 

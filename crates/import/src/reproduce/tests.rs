@@ -43,7 +43,7 @@ fn figures_agree_are_cut_off_or_wrong() {
     let figures = of_row(&row, &[A, B]);
     assert!(figures.iter().all(|f| f.state == State::WrongInPrint), "{figures:?}");
     let note = |i: usize| figures[i].note.clone().unwrap();
-    assert!(note(0).contains("the median is 3.7400 Mpps; what is printed may be the maximum of the runs"));
+    assert!(note(0).contains("the median is 3.7400 Mpps; the printed figure may be the maximum of the runs"));
     assert!(note(1).contains("may be the median of m/c/t/results/l/a.pps"), "{}", note(1));
     assert!(note(2).contains("No difference proven"), "{}", note(2));
 }

@@ -138,7 +138,7 @@ pub fn clear_remains() -> Result<Vec<String>> {
     }
     let journal = Journal::of_this_host();
     let restored = journal.restore_remains();
-    for words in restored.context("putting back what a killed linerate changed on this host")? {
+    for words in restored.context("undoing changes that a killed linerate made on this host")? {
         tell(format!("restored settings that an interrupted run had changed: {words}"));
     }
     Ok(cleared)
@@ -216,9 +216,7 @@ fn describe(record: &LabRecord, lab: Option<&EmbeddedLab>) -> String {
         LabState::Up => format!("Lab {name} is up; `linerate lab down --name {name}` removes it.\n"),
         LabState::Beginning => format!("Lab {name} is being put up by process {}.\n", record.owner.pid),
         LabState::Unfinished => {
-            format!(
-                "Lab {name} is unfinished; `linerate lab down --name {name}` removes what there is of it.\n"
-            )
+            format!("Lab {name} is unfinished; `linerate lab down --name {name}` removes its remains.\n")
         }
     };
     for (role, namespace) in &record.namespaces {

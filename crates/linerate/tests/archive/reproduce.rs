@@ -64,23 +64,28 @@ fn slips_in_print_are_found_and_explained() {
             "19",
             "E5-2650v4 (2x12) & cxgbe",
             "12.40 Mpps",
-            "12.4142 Mpps; what is printed may be a slip in the last",
+            "12.4142 Mpps; the printed figure may be a slip in the last",
         ],
         [
             "19",
             "E5-2650v4 (2x12) & cxgbe",
             "12.40 Mpps",
-            "12.4127 Mpps; what is printed may be a slip in the last",
+            "12.4127 Mpps; the printed figure may be a slip in the last",
         ],
         ["19", "C2758 (8) & ixgbe", "3.06 Mpps", "3.0817 Mpps"],
         [
             "22",
             "E5-2650v4 (2x12) & ixgbe",
             "8.61 Mpps",
-            "8.3540 Mpps; what is printed may be the maximum of the runs",
+            "8.3540 Mpps; the printed figure may be the maximum of the runs",
         ],
-        ["22", "E5-2650v4 (2x12) & ml4en", "3.92 Mpps", "3.4923 Mpps; what is printed may be the median of"],
-        ["22", "E5-2650v2 (8) & cxgbe", "5.75 Mpps", "4.6485 Mpps; what is printed may be the median of"],
+        [
+            "22",
+            "E5-2650v4 (2x12) & ml4en",
+            "3.92 Mpps",
+            "3.4923 Mpps; the printed figure may be the median of",
+        ],
+        ["22", "E5-2650v2 (8) & cxgbe", "5.75 Mpps", "4.6485 Mpps; the printed figure may be the median of"],
     ];
     assert_eq!(slips.len(), expected.len(), "{slips:#?}");
     for (slip, wanted) in slips.iter().zip(expected) {

@@ -114,7 +114,7 @@ fn the_example_of_lab_files_on_freebsd() {
         &json,
         "router",
         "fault",
-        ["somebody else for 198.19.0.203", "29:99", "arp -s 198.19.0.203 0c:c4:7a:ab:29:36"],
+        ["the wrong Ethernet address for 198.19.0.203", "29:99", "arp -s 198.19.0.203 0c:c4:7a:ab:29:36"],
     );
     has(
         &json,

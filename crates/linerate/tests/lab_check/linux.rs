@@ -155,7 +155,7 @@ fn everything_that_is_broken_is_told_at_once() {
     let route = "ip route replace 198.19.64.0/18 via 10.2.0.1 dev eth1";
     has(&json, "dut", "fault", ["198.19.64.0/18 by another interface", "by eth0, not eth1", route]);
     has(&json, "dut", "fault", ["eth1 has no link", "", "cable"]);
-    has(&json, "receiver", "fault", ["needs root", "id -u says 1001", "sudo = true"]);
+    has(&json, "receiver", "fault", ["need root", "id -u says 1001", "sudo = true"]);
     has(&json, "receiver", "fault", ["eth0 is switched off", "", "ip link set eth0 up"]);
     // Frames that can be sent are still sent.
     let sent: Vec<_> = json["frames"].as_array().unwrap().iter().map(|f| &f["to"]).collect();
@@ -184,7 +184,7 @@ fn frames_show_what_no_setting_does() {
         &json,
         "dut",
         "fault",
-        ["does not forward what comes from 10.1.0.1 for 10.2.0.1 of receiver", evidence, "firewall"],
+        ["does not forward frames from 10.1.0.1 for 10.2.0.1 of receiver", evidence, "firewall"],
     );
     has(
         &json,
@@ -196,7 +196,7 @@ fn frames_show_what_no_setting_does() {
         &json,
         "receiver",
         "fault",
-        ["takes somebody else for 10.2.0.2", "02:20:00:00:00:77", "ip neigh replace"],
+        ["has the wrong Ethernet address for 10.2.0.2", "02:20:00:00:00:77", "ip neigh replace"],
     );
     // Without frames, settings look right, except for the entries of ARP.
     let json = check(&lab, LAB, &["--json", "--no-frames"]).fails(1, &[]).json();

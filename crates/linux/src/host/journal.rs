@@ -280,7 +280,7 @@ impl Journal {
         // The value that the change led to is known: any other value was set by another program.
         if became.is_some_and(|became| !same(&current, became) && !same(&current, new)) {
             return Ok(Some(format!(
-                "/{file} was {old} before linerate made it {new}, and somebody has made it {current} since: left alone"
+                "/{file} was {old} before linerate made it {new}, and another program has set it to {current} since: left alone"
             )));
         }
         self.write(file, old)?;

@@ -29,11 +29,11 @@ static DESCRIPTION: [Key; 5] = [
             for A/A comparisons. Default: false.",
     ),
     Key::new("requires", Kind::Table(&REQUIRES))
-        .about("What it cannot do without; where that is lacking it is skipped, with the reason."),
+        .about("Requirements. If one is missing, the variant is skipped with the reason."),
 ];
 
 static FIELDS: [Key; 13] = [
-    Key::new("dut", Kind::Dut).about("What stands between the tester's ends. Default: forwarding."),
+    Key::new("dut", Kind::Dut).about("Kind of DUT between the tester's ends. Default: forwarding."),
     Key::new("cpus", Kind::CpuCount)
         .about("How many CPUs forward: a number, or \"all\". Default: the lab's choice."),
     Key::new("sysctls", Kind::Named(&Kind::Setting, "kernel settings by name")).about(
@@ -49,7 +49,7 @@ static FIELDS: [Key; 13] = [
             back. Needs a real lab.",
     ),
     Key::new("interface", Kind::Table(&INTERFACE))
-        .about("What is set at both interfaces of the device under test."),
+        .about("Settings of both interfaces of the device under test."),
     Key::new("routes", Kind::Table(&ROUTES)).about("Routes beyond those that the traffic needs."),
     Key::new("neighbours", Kind::Table(&NEIGHBOURS))
         .about("ARP and neighbour entries beyond those that the traffic needs."),
@@ -74,14 +74,15 @@ pub(super) static SYSTEMS: [(&str, &str); 6] = [
 ];
 
 static SECTIONS: [Key; 6] = [
-    Key::new("linux", Kind::Table(&SETTINGS)).about("What is different, or more, on Linux."),
-    Key::new("vyos", Kind::Table(&SETTINGS)).about("What is different, or more, on VyOS than on Linux."),
-    Key::new("freebsd", Kind::Table(&SETTINGS)).about("What is different, or more, on FreeBSD."),
+    Key::new("linux", Kind::Table(&SETTINGS)).about("Settings that differ, or are added, on Linux."),
+    Key::new("vyos", Kind::Table(&SETTINGS))
+        .about("Settings that differ, or are added, on VyOS than on Linux."),
+    Key::new("freebsd", Kind::Table(&SETTINGS)).about("Settings that differ, or are added, on FreeBSD."),
     Key::new("pfsense", Kind::Table(&SETTINGS))
-        .about("What is different, or more, on pfSense than on FreeBSD."),
+        .about("Settings that differ, or are added, on pfSense than on FreeBSD."),
     Key::new("opnsense", Kind::Table(&SETTINGS))
-        .about("What is different, or more, on OPNsense than on FreeBSD."),
-    Key::new("openbsd", Kind::Table(&SETTINGS)).about("What is different, or more, on OpenBSD."),
+        .about("Settings that differ, or are added, on OPNsense than on FreeBSD."),
+    Key::new("openbsd", Kind::Table(&SETTINGS)).about("Settings that differ, or are added, on OpenBSD."),
 ];
 
 static INTERFACE: Table = Table { what: "[interface]", keys: &[&ENDS, &END_FIELDS] };
@@ -89,8 +90,8 @@ static INTERFACE: Table = Table { what: "[interface]", keys: &[&ENDS, &END_FIELD
 static END: Table = Table { what: "the settings of one interface", keys: &[&END_FIELDS] };
 
 static ENDS: [Key; 2] = [
-    Key::new("in", Kind::Table(&END)).about("What is different at the interface towards the generator."),
-    Key::new("out", Kind::Table(&END)).about("What is different at the interface towards the receiver."),
+    Key::new("in", Kind::Table(&END)).about("Settings that differ at the interface towards the generator."),
+    Key::new("out", Kind::Table(&END)).about("Settings that differ at the interface towards the receiver."),
 ];
 
 static END_FIELDS: [Key; 23] = [
@@ -194,7 +195,7 @@ static RULES: Table = Table {
                 "Interfaces and networks that the file names, and the end of the lab that each of them \
                 is: in, out, or elsewhere (networks). Default: guessed, and said.",
             ),
-        Key::new("filter", Kind::Choice(&FILTERS)).about("What it does with a frame."),
+        Key::new("filter", Kind::Choice(&FILTERS)).about("Handling of a frame."),
         Key::new("before", Kind::count(0, MAX_RULES as u64))
             .about("Rules that match nothing, in front of the last, which lets everything pass. Default: 0."),
         Key::new("table", Kind::count(0, MAX_ENTRIES as u64)).about(

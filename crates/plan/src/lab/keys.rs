@@ -9,13 +9,13 @@ const S: u64 = 1_000_000_000;
 pub(super) static LAB: Table = Table {
     what: "a lab file",
     keys: &[&[
-        Key::new("title", Kind::Line).about("What the lab is called."),
+        Key::new("title", Kind::Line).about("Title of the lab."),
         Key::new("isolated", Kind::Flag).required().about(
             "Whether nothing but the lab's own hosts can receive what is sent in it, as RFC 6815 \
                 asks for. Unless it is true, nothing is sent.",
         ),
         Key::new("link-speed", Kind::Form(&SPEED))
-            .about("What 100 % of line rate is. Default: what the links say."),
+            .about("Speed that is 100 % of line rate. Default: the speed of the links."),
         Key::new("hosts", Kind::Named(&Kind::Table(&HOST), "hosts by name")).required().about("The hosts."),
     ]],
 };
@@ -25,17 +25,19 @@ static HOST: Table = Table {
     keys: &[&[
         Key::new("role", Kind::OneOrMore(&Kind::Choice(&ROLES)))
             .required()
-            .about("What it is for: one thing, or several."),
+            .about("Its role, or a list of roles."),
         Key::new("ssh", Kind::Form(&SSH)).required().about(
             "Where the system's ssh client connects to: [user@]host[:port], or a name that its \
                 configuration knows.",
         ),
-        Key::new("system", Kind::Choice(&SYSTEMS)).about("What it runs. Default: it is asked."),
+        Key::new("system", Kind::Choice(&SYSTEMS))
+            .about("Its operating system. Default: linerate asks the host."),
         Key::new("tool", Kind::Choice(OF_HOSTS)).about(
             "What sends or counts frames on it. Default: linerate where it is installed, else \
                 pkt-gen.",
         ),
-        Key::new("sudo", Kind::Flag).about("Whether what needs root is run by sudo. Default: false."),
+        Key::new("sudo", Kind::Flag)
+            .about("Whether commands that need root run through sudo. Default: false."),
         Key::new("send", Kind::OneOrMore(&Kind::Table(&INTERFACE)))
             .about("A generator's interface towards the DUT; [[...send]] where there are several."),
         Key::new("receive", Kind::Table(&INTERFACE)).about("A receiver's interface, where frames arrive."),

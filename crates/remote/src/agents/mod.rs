@@ -264,7 +264,7 @@ impl Agent {
 
     fn nonsense(&self, doing: &str, reply: &Reply) -> RemoteError {
         let shown: String = format!("{reply:?}").chars().take(200).collect();
-        self.lost_while(doing, &format!("what it says makes no sense: {shown}"))
+        self.lost_while(doing, &format!("it sent a malformed message: {shown}"))
     }
 }
 

@@ -57,7 +57,7 @@ fn one(tried: &Tried, still: &[&(String, String)], problems: &mut Problems) {
             true => (
                 first_host,
                 format!(
-                    "it does not forward what comes from {} for {} of {}",
+                    "it does not forward frames from {} for {} of {}",
                     probe.source, probe.to, probe.whose
                 ),
             ),

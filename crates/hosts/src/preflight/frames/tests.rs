@@ -153,7 +153,7 @@ fn what_became_of_frames() {
             &[],
             Severity::Fault,
             "d",
-            "does not forward what comes from 10.1.0.1 for 10.2.0.1 of r",
+            "does not forward frames from 10.1.0.1 for 10.2.0.1 of r",
         ),
         (3, 0, &[Some(1), Some(0)], &[], Severity::Fault, "g", "does not arrive"),
         (3, 10, &[Some(0), ALL], &[], Severity::Fault, "d", "pass d0 by"),

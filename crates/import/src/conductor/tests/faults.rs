@@ -54,8 +54,8 @@ fn all_at_once() {
 #[test]
 fn trials_that_are_no_number_of_trials() {
     for (trials, message) in [
-        ("0", "0 trials are none (write 1 or more)"),
-        ("-3", "-3 trials are none"),
+        ("0", "0 is not a number of trials (write 1 or more)"),
+        ("-3", "-3 is not a number of trials"),
         ("1.5", "'1.5' is not a number of trials"),
         ("", "'' is not a number of trials"),
         ("1000001", "1000001 trials are too many (at most 1000000)"),

@@ -50,7 +50,7 @@ fn missed(args: &CampaignArgs, summary: &Summary) -> bool {
     let missed: Vec<_> =
         summary.expectations.iter().filter(|e| e.judgement == Some(Judgement::Missed)).collect();
     for expected in missed.iter().filter(|_| args.quiet) {
-        tell(format!("what was expected is not so: {}", expected.words));
+        tell(format!("expectation missed: {}", expected.words));
     }
     !missed.is_empty()
 }

@@ -268,7 +268,7 @@ impl Testbed for Hosts {
         match device.dut.put_back() {
             Err(error) => failed.push(error.to_string()),
             Ok(_) if device.dut.owes_boot() => failed.push(format!(
-                "{}: what was put back counts from its next boot on only: reboot it",
+                "{}: the restored settings take effect only at its next boot: reboot it",
                 device.dut.name()
             )),
             Ok(_) => {}

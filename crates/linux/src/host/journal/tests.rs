@@ -94,7 +94,7 @@ fn what_somebody_else_has_changed_since_is_left_alone() {
     changes.set(&change(MAX, "300000")).unwrap();
     host.put(MAX, "777777\n");
     let words = changes.undo().unwrap();
-    assert!(words[0].ends_with("somebody has made it 777777 since: left alone"), "{words:?}");
+    assert!(words[0].ends_with("another program has set it to 777777 since: left alone"), "{words:?}");
     assert_eq!(host.get(MAX), "777777");
 }
 

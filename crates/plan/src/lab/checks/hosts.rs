@@ -40,7 +40,7 @@ fn interfaces(host: &HostTree<'_>, problems: &mut Vec<Diagnostic>) {
             (None, Some(entry)) => {
                 let names: Vec<&str> = roles.iter().map(|r| r.key()).collect();
                 let message = format!(
-                    "'{key}' is an interface of a {}, and {} is none",
+                    "'{key}' is an interface of a {}, and {} does not have that role",
                     listed(&names, "or"),
                     host.name
                 );

@@ -69,7 +69,7 @@ pub fn sentence(of: &str, than: &str, ratio: &Estimate, proven: bool) -> String 
     }
 }
 
-/// `mine passes 50.0 % of the frames, at 812 ns per offered frame (forwarding: 837 ns); in that no difference is shown (-5..+1 %)`
+/// `mine passes 50.0 % of the frames, at 812 ns per offered frame (forwarding: 837 ns); no difference in cost is shown (-5..+1 %)`
 pub fn dropping(of: (&str, &Row), than: (&str, &Row), cost: &Estimate, mode: Mode) -> String {
     let passed =
         |(name, row): (&str, &Row)| format!("{name} passes {} % of the frames", percent(1.0 - row.dropped));
@@ -78,7 +78,7 @@ pub fn dropping(of: (&str, &Row), than: (&str, &Row), cost: &Estimate, mode: Mod
     let frame = if mode == Mode::Inline { "offered frame" } else { "frame that it takes in" };
     let difference = match (bounds(cost), change_interval(cost)) {
         (Some((low, high)), Some(interval)) if low <= 0.0 && high >= 0.0 => {
-            format!("in that no difference is shown ({} %)", interval.text())
+            format!("no difference in cost is shown ({} %)", interval.text())
         }
         (Some(_), _) => {
             claim("", than.0, cost, Words { more: "more", less: "less", as_much: "much", ..Words::RATES })
