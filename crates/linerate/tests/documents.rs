@@ -79,7 +79,9 @@ fn blocks(name: &str, text: &str) -> Vec<Block> {
 fn run(block: &Block, folder: &Path) -> Vec<String> {
     let mut script = String::from("exec 2>&1\n");
     if is_root() {
-        script += "sudo() { \"$@\"; }\n";
+        // Trials as short as they may be: the form of the output is compared, not its figures.
+        script +=
+            "sudo() { case \"$1 $2\" in 'linerate bench') \"$@\" --duration 100ms;; *) \"$@\";; esac; }\n";
     }
     for (command, _) in &block.commands {
         script += &format!("{command}\nprintf '%s\\n' '{MARK}'\n");

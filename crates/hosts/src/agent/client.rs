@@ -103,7 +103,8 @@ impl Session {
                 self.silence = Silence::since(now_ns);
                 self.reply(id, reply)
             }
-            Err(_) if self.phase == Phase::Greeting => self.preamble(line),
+            // A shell may talk before the greeting is written.
+            Err(_) if matches!(self.phase, Phase::New | Phase::Greeting) => self.preamble(line),
             // A newer agent may send unknown messages, as long as they are no answers.
             Err((id, fault)) if fault.code == Code::Unknown && !self.waiting.contains(&id) => {
                 self.silence = Silence::since(now_ns);

@@ -25,7 +25,7 @@ with = "forwarding"
 batch = 32
 [trials]
 duration = "50 ms"
-blocks = 8
+blocks = 16
 "#
     );
     Experiment::new(&plan, "")

@@ -282,7 +282,7 @@ fn what_needs_root_is_done_by_sudo_where_the_file_says_so() {
     }
     let json = check(&lab, LAB, &["--json"]).fails(1, &[]).json();
     for host in ["generator", "dut", "receiver"] {
-        has(&json, host, "fault", ["needs root", "sudo -n works there", "write sudo = true"]);
+        has(&json, host, "fault", ["need root", "sudo -n works there", "write sudo = true"]);
     }
     assert!(json["not_tried"].to_string().contains("ping needs root on generator"), "{}", json["not_tried"]);
     let text = ["generator", "dut", "receiver"].iter().fold(LAB.to_string(), |text, name| {
