@@ -1,7 +1,7 @@
 //! Three Linux hosts, two of them with linerate.
 
 use crate::common::{Ended, linerate, wait_for};
-use crate::lab::{PLAN, RealLab, gentle};
+use crate::lab::{PLAN, RealLab};
 use serde_json::Value;
 
 /// The ratio of the rates with and without rules, as median and interval.
@@ -109,98 +109,5 @@ fn long_collectors_of_a_host_that_does_not_answer_under_load_are_fetched_after_i
     let recorded = lab.trials();
     let counted = collected(&recorded[0])[0].lines().count();
     assert!(counted >= 30, "{counted} lines: none is missing");
-    lab.is_as_it_was();
-}
-
-#[test]
-#[ignore = "needs root, openssh-server and nft"]
-fn a_campaign_that_was_killed_goes_on_and_the_next_linerate_puts_the_dut_back() {
-    let lab = RealLab::new();
-    let running = lab.program(&PLAN.replace("blocks = 8", "blocks = 4"), &[]).start();
-    let has_rules = || lab.on("dut", "nft list ruleset").contains("chain");
-    wait_for("a trial with rules", || (lab.trials().len() >= 3 && has_rules()).then_some(()));
-    running.signal(libc::SIGKILL);
-    drop(running);
-    let kept = lab.trials().len();
-    // Generator and receiver have noticed; the DUT stays as it was left.
-    wait_for("agents to go", || lab.ssh.hosts.iter().all(|h| h.running("linerate agent") == 0).then_some(()));
-    let was_left_with_rules = has_rules();
-    let ended = lab.resume();
-    assert!(ended.stdout.contains("Ended after"), "{}", ended.stderr);
-    assert!(ended.stderr.contains(&format!("going on after {kept} trials")), "{}", ended.stderr);
-    // A change that was killed between the journal's entry and the change itself is undone as well: without rules there may still
-    // be an entry.
-    let put_back = ended.stderr.contains("dut: restored settings that an interrupted run had changed");
-    assert!(put_back || !was_left_with_rules, "{}", ended.stderr);
-    assert_eq!(lab.trials().len(), 8);
-    lab.is_as_it_was();
-}
-
-#[test]
-#[ignore = "needs root, openssh-server and nft"]
-fn an_interrupt_puts_everything_back() {
-    let lab = RealLab::new();
-    let running = lab.program(PLAN, &[]).start();
-    wait_for("some trials", || (lab.trials().len() >= 3).then_some(()));
-    running.signal(libc::SIGINT);
-    let ended = running.wait().no_panic();
-    assert_eq!(ended.status.code(), Some(130), "{}", ended.stderr);
-    assert!(ended.stderr.contains("to resume: linerate run --resume records"), "{}", ended.stderr);
-    lab.is_as_it_was();
-}
-
-#[test]
-#[ignore = "needs root, openssh-server and nft"]
-fn a_variant_that_cannot_be_set_up_is_marked_and_the_others_go_on() {
-    let lab = RealLab::new();
-    let plan = PLAN.replace("blocks = 8", "blocks = 2").replace(
-        "[compare]",
-        "[variants.broken]\ncommands = [{ run = \"printf '\\\\033[31mno' >&2; false\", undo = \"true\" }]\n\n[compare]",
-    );
-    let ended = lab.run(&plan, &[]);
-    assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
-    assert!(ended.stderr.contains("; false` could not be set"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("?[31mno") && !ended.stderr.contains('\u{1b}'), "{:?}", ended.stderr);
-    assert!(ended.stderr.contains("the others go on"), "{}", ended.stderr);
-    let first = ended.stdout.split("\ncell").next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
-    let why = "broken could not be measured: all 2 trials failed their audit (the first: dut: command";
-    assert!(first.contains(why), "not in the first lines:\n{}", ended.stdout);
-    let of = |slot: u64| lab.trials().into_iter().filter(move |t| t["slot"] == slot);
-    assert!(of(2).count() == 2 && of(2).all(|t| t["audit"]["valid"] == false));
-    assert!(of(0).any(|t| t["audit"]["valid"] == true));
-    lab.is_as_it_was();
-}
-
-#[test]
-#[ignore = "needs root and openssh-server"]
-fn all_that_is_wrong_with_a_lab_is_told_before_anything_is_sent() {
-    let mut lab = RealLab::new();
-    lab.site.ssh.host("receiver").change_key();
-    lab.on("dut", "ip link set out0 down");
-    let ended = lab.run(PLAN, &[]);
-    assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
-    for part in ["receiver: it cannot be reached", "ssh-keygen -R", "dut: ", "out0"] {
-        assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
-    }
-    assert!(!std::path::Path::new(&lab.records()).exists());
-}
-
-#[test]
-#[ignore = "needs root, openssh-server and nft"]
-fn a_stateful_router_has_seen_both_directions_of_each_connection() {
-    let lab = RealLab::new();
-    let collect = "[collect]\ncommands = [\"grep -c UNREPLIED /proc/net/nf_conntrack || true\"]\n\n[trials]";
-    let plan = gentle().replace("stateless", "stateful").replace("[trials]", collect);
-    let plan = plan.replace("blocks = 8", "blocks = 2");
-    let ended = lab.run(&plan, &[]);
-    assert_ne!(ended.status.code(), Some(1), "{}", ended.stderr);
-    let page = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(page.contains("states established"), "{page}");
-    let stateful: Vec<Value> = lab.trials().into_iter().filter(|t| !t["connections"].is_null()).collect();
-    assert_eq!(stateful.len(), 2);
-    for trial in &stateful {
-        assert_eq!(trial["connections"]["states"], "established");
-        assert_eq!(trial["collected"][0]["output"]["Ok"].as_str().map(str::trim), Some("0"), "{trial}");
-    }
     lab.is_as_it_was();
 }
