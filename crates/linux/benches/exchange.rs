@@ -2,7 +2,7 @@
 //! Each of the minimal sets is exchanged for each, on one standing lane, in turn; a lane that is built anew for each is the
 //! alternative. The bar is 0.5 s.
 
-use linerate_linux::host::journal::Consent;
+use linerate_linux::host::changes::Consent;
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
 use linerate_plan::settings::Mode;

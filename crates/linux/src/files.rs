@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Paths under which a shell passes files that it has opened itself: `/dev/stdin`, and `<(...)`.
 const HANDED_OVER: [&str; 3] = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
@@ -40,40 +40,15 @@ pub(crate) fn is_plain(path: &str) -> bool {
     path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// No record or journal is nearly this long.
-const LONGEST: usize = 1 << 20;
-
-/// Files with the parsed text of each, or the reason why it cannot be parsed.
-pub(crate) type Documents<T> = Vec<(PathBuf, Result<T, String>)>;
-
-/// The files of a folder with this extension, by path: the result of `parse` for each text, or the reason why it cannot be
-/// parsed. A missing folder has no files, and files that are deleted meanwhile are left out.
-pub(crate) fn documents<T>(
-    folder: &Path,
-    extension: &str,
-    parse: impl Fn(&Path, &str) -> Result<T, String>,
-) -> io::Result<Documents<T>> {
-    let entries = match fs::read_dir(folder) {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other?,
-    };
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|end| end == extension));
-    paths.sort();
-    let document = |path: PathBuf| match read(&path, LONGEST) {
-        Err(e) if e.kind() == ErrorKind::NotFound => None,
-        Err(e) => Some((path, Err(e.to_string()))),
-        Ok(bytes) => {
-            let parsed = parse(&path, &String::from_utf8_lossy(&bytes));
-            Some((path, parsed))
-        }
-    };
-    Ok(paths.into_iter().filter_map(document).collect())
+/// Writes to a file of /proc or /sys. Only one that is there can be set: with O_CREAT, a missing one would be "permission denied".
+pub(crate) fn set_file(path: &Path, value: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
 }
 
 /// Writes a document under another name, puts it on the disk, and renames it: a reader sees the old document or the new one,
 /// also after a power failure.
-pub(crate) fn replace(path: &Path, draft: &Path, document: &impl serde::Serialize) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, document: &impl serde::Serialize) -> io::Result<()> {
+    let draft = &path.with_extension("draft");
     let write = || {
         let mut text = serde_json::to_string_pretty(document)?;
         text.push('\n');

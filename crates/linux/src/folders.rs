@@ -4,13 +4,14 @@
 //! way: everything that is read is below the named folder. Files that are not read are listed with the reason.
 
 use crate::descriptors::{NOT_REGULAR, cannot_read, open_in};
+use crate::error::{Doing, Error};
 use linerate_import::benchlab::{File as SmallFile, Folder, MOST_BYTES};
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Folders below each other at most.
 const DEEPEST: usize = 32;
@@ -19,24 +20,17 @@ const MOST_ENTRIES: usize = 20_000;
 /// Bytes of all files at most.
 const MOST_TOTAL: usize = 64 << 20;
 
-/// Why a folder could not be read at all.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read the folder {}: {source}", path.display())]
-pub struct FolderError {
-    path: PathBuf,
-    source: io::Error,
-}
-
 /// Reads all files below a folder. A link is followed only if it is `path` itself.
 ///
 /// # Errors
 /// `path` is not a folder, or cannot be read. Unreadable files below it are in [`Folder::unread`].
-pub fn read_folder(path: &Path) -> Result<Folder, FolderError> {
-    let cannot = |source| FolderError { path: path.into(), source };
-    let mut options = OpenOptions::new();
-    let root = options.read(true).custom_flags(libc::O_DIRECTORY).open(path).map_err(cannot)?;
+pub fn read_folder(path: &Path) -> Result<Folder, Error> {
+    let open = || {
+        let root = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path)?;
+        Ok::<_, io::Error>((names(&root)?, root))
+    };
+    let (entries, root) = open().doing(format_args!("read the folder {}", path.display()))?;
     let mut reader = Reader { folder: Folder::default(), entries: 0, bytes: 0 };
-    let entries = names(&root).map_err(cannot)?;
     reader.below(&root, entries, "", 0);
     let mut folder = reader.folder;
     folder.path = path.to_string_lossy().into_owned();
@@ -115,6 +109,7 @@ mod tests {
     use std::fs;
     use std::os::unix::ffi::OsStringExt;
     use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
 
     struct Scratch(PathBuf);
 

@@ -5,9 +5,11 @@
 pub mod agent;
 pub mod bpf;
 pub mod descriptors;
+mod error;
 pub mod files;
 pub mod folders;
 pub mod host;
+pub mod journal;
 pub mod lab;
 pub mod net;
 pub mod netbenches;
@@ -16,3 +18,5 @@ pub mod process;
 pub mod records;
 mod sockets;
 pub mod trial;
+
+pub use error::Error;

@@ -3,6 +3,7 @@
 //! The tree may hold anything. Links are not followed, only regular files are opened, files are read up to a size that their kind
 //! never has, folders down to a depth that no archive has. A file that cannot be read is recorded as a problem.
 
+use crate::Error;
 use crate::descriptors::{NOT_REGULAR, cannot_read, open_in};
 use linerate_import::netbenches::assemble::Assembly;
 use linerate_import::netbenches::configs::Configs;
@@ -17,14 +18,6 @@ use std::path::{Path, PathBuf};
 /// Folders below each other; the archive has ten.
 const DEEPEST: usize = 64;
 
-/// Why nothing could be read at all.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read {}: {source}; name a folder of the archive, or one that is laid out like it", path.display())]
-pub struct ArchiveError {
-    path: PathBuf,
-    source: io::Error,
-}
-
 /// How far the reading is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
@@ -36,11 +29,11 @@ pub struct Progress {
 ///
 /// # Errors
 /// `directory` is not a folder, or cannot be read. Problems below it are in [`Archive::problems`].
-pub fn read_archive(directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Archive, ArchiveError> {
+pub fn read_archive(directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Archive, Error> {
     let mut directories = Vec::new();
     let mut archive = visit(directory, false, progress, |found| {
         directories.push(found);
-        Ok::<(), ArchiveError>(())
+        Ok::<(), Error>(())
     })?;
     directories.sort_by(|a, b| a.path.cmp(&b.path));
     archive.directories = directories;
@@ -52,24 +45,24 @@ pub fn read_archive(directory: &Path, progress: &mut dyn FnMut(Progress)) -> Res
 ///
 /// # Errors
 /// `directory` is not a folder, or cannot be read; or the error of `each`.
-pub fn visit<E: From<ArchiveError>>(
+pub fn visit<E: From<Error>>(
     directory: &Path,
     keep_samples: bool,
     progress: &mut dyn FnMut(Progress),
     each: impl FnMut(ResultDirectory) -> Result<(), E>,
 ) -> Result<Archive, E> {
-    let cannot = |source| ArchiveError { path: directory.into(), source };
-    let root = std::fs::canonicalize(directory).map_err(cannot)?;
     // Below the root an unreadable folder is a problem, the root itself is an error.
-    std::fs::read_dir(&root).map_err(cannot)?;
-    let root_parts = parts(&root);
-    let archive = Archive::default();
-    let seen = Progress::default();
+    let open = || std::fs::canonicalize(directory).and_then(|root| std::fs::read_dir(&root).map(|_| root));
+    let root = open().map_err(|source| Error::System {
+        operation: format!("read {}", directory.display()),
+        source,
+        detail: "; name a folder of the archive, or one that is laid out like it".into(),
+    })?;
     let mut reader = Reader {
-        root_parts,
-        archive,
+        root_parts: parts(&root),
+        archive: Archive::default(),
         configs: Configs::default(),
-        seen,
+        seen: Progress::default(),
         buffer: Vec::new(),
         keep_samples,
         progress,

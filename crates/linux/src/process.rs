@@ -182,14 +182,13 @@ impl Job {
         self.judge(finished)
     }
 
-    fn judge(&self, mut finished: Finished) -> Result<Finished, ProcessError> {
+    fn judge(&self, finished: Finished) -> Result<Finished, ProcessError> {
         if finished.status.success() {
             return Ok(finished);
         }
-        if let Some(file) = &self.file {
-            finished.stderr = told_of(file, &finished.stderr);
-        }
-        Err(ProcessError::Failed { program: self.program.clone(), finished: Box::new(finished) })
+        let words = self.file.as_ref().map(|file| told_of(file, &finished.stderr));
+        let said = said(&words.unwrap_or(finished.stderr));
+        Err(ProcessError::Failed(format!("{} failed ({}){said}", self.program, finished.status)))
     }
 
     fn drive(
@@ -198,9 +197,9 @@ impl Job {
         cancelled: Option<&AtomicBool>,
         stdout: &mut dyn FnMut(&[u8]),
     ) -> Result<Finished, ProcessError> {
-        let began = Instant::now();
-        let system = |source| ProcessError::System { program: self.program.clone(), source };
-        let program = find(&self.program).ok_or_else(|| ProcessError::NotInstalled(self.program.clone()))?;
+        let (began, name, limit) = (Instant::now(), &self.program, self.limit);
+        let system = |source: io::Error| ProcessError::Unfinished(format!("cannot run {name}: {source}"));
+        let program = find(name).ok_or_else(|| ProcessError::NotInstalled(name.clone()))?;
         let mut command = command(&program);
         command.args(&self.args);
         let mut running = Running::start(command, self.input.0.is_some()).map_err(system)?;
@@ -210,12 +209,12 @@ impl Job {
         let (waited, written) = std::thread::scope(|scope| {
             let feed = |(inlet, write): (Inlet, &Arc<Writer>)| inlet.feed(&given_up, write);
             let writer = inlet.zip(self.input.0.as_ref()).map(|both| scope.spawn(move || feed(both)));
-            let over = |stderr: &Kept| {
-                let (program, limit) = (self.program.clone(), self.limit);
-                match cancelled.is_some_and(|c| c.load(Ordering::Relaxed)) {
-                    true => Some(ProcessError::Cancelled { program }),
-                    false if began.elapsed() < limit => None,
-                    false => Some(ProcessError::TooSlow { program, limit, said: said(&stderr.text()) }),
+            let over = |stderr: &Kept| match cancelled.is_some_and(|c| c.load(Ordering::Relaxed)) {
+                true => Some(format!("{name} was ended by an interrupt")),
+                false if began.elapsed() < limit => None,
+                false => {
+                    let (seconds, said) = (limit.as_secs_f64(), said(&stderr.text()));
+                    Some(format!("{name} did not end within {seconds} s and was killed{said}"))
                 }
             };
             let waited = running.wait(&mut outlets, stdout, &mut stderr, over);
@@ -224,11 +223,11 @@ impl Job {
                 writer.map_or(Ok(()), |w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
             (waited, written)
         });
-        let status = waited.map_err(system)??;
+        let status = waited.map_err(system)?.map_err(ProcessError::Unfinished)?;
         match written {
             // A program that fails has printed the reason, and need not read on.
             Err(source) if status.success() => {
-                Err(ProcessError::Input { program: self.program.clone(), source })
+                Err(ProcessError::Unfinished(format!("{name} did not get all of its input: {source}")))
             }
             _ => Ok(Finished { status, stdout: String::new(), stderr: stderr.text(), took: began.elapsed() }),
         }
@@ -253,29 +252,11 @@ pub enum ProcessError {
     #[error("{0} is not installed{hint}", hint = package(.0))]
     NotInstalled(String),
     /// It ended with an error.
-    #[error("{program} failed ({status}){said}", status = .finished.status, said = said(&.finished.stderr))]
-    Failed { program: String, finished: Box<Finished> },
-    /// It ran too long and was killed.
-    #[error("{program} did not end within {} s and was killed{said}", .limit.as_secs_f64())]
-    TooSlow {
-        program: String,
-        /// How long it could have taken.
-        limit: Duration,
-        said: String,
-    },
-    /// The user wants to stop: it was killed.
-    #[error("{program} was ended by an interrupt")]
-    Cancelled { program: String },
-    /// Its input could not be made, or was not read.
-    #[error("{program} did not get all of its input: {source}")]
-    Input {
-        program: String,
-        /// The error of its input.
-        source: io::Error,
-    },
-    /// It could not be started or watched.
-    #[error("cannot run {program}: {source}")]
-    System { program: String, source: io::Error },
+    #[error("{0}")]
+    Failed(String),
+    /// It could not be started, fed or watched, or it was killed.
+    #[error("{0}")]
+    Unfinished(String),
 }
 
 /// The first lines of a program's output, for an error message.
@@ -347,8 +328,8 @@ impl Running {
         outlets: &mut [Outlet; 2],
         stdout: &mut dyn FnMut(&[u8]),
         stderr: &mut Kept,
-        over: impl Fn(&Kept) -> Option<ProcessError>,
-    ) -> io::Result<Result<ExitStatus, ProcessError>> {
+        over: impl Fn(&Kept) -> Option<String>,
+    ) -> io::Result<Result<ExitStatus, String>> {
         let mut ended: Option<(ExitStatus, Instant)> = None;
         loop {
             pipes::wait(outlets, LOOK)?;

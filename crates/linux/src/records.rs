@@ -2,30 +2,25 @@
 //!
 //! Files: `campaign.json`, `host.json`, `trials.jsonl` (one line per trial, only ever appended to), `summary.json`.
 
-mod error;
-mod find;
 mod imported;
+mod log;
 mod reader;
-mod time;
-mod writer;
 
+use crate::Error;
 use crate::files;
+use linerate_measure::calendar;
 use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord};
+use log::Writer;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
-use writer::Writer;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use error::RecordsError;
-pub use find::find;
 pub use imported::ImportStore;
-pub use reader::{StoredCampaign, read};
-use time::stamp_utc;
-pub use time::{rfc3339_utc, utc_now};
-pub use writer::TrialLog;
+pub use log::TrialLog;
+pub use reader::{StoredCampaign, find, read};
 
 const CAMPAIGN: &str = "campaign.json";
 const HOST: &str = "host.json";
@@ -45,22 +40,20 @@ impl RecordStore {
     ///
     /// # Errors
     /// The folder cannot be made, or `explicit_out` has something in it.
-    pub fn create(base: &Path, name: &str, explicit_out: Option<&Path>) -> Result<Self, RecordsError> {
+    pub fn create(base: &Path, name: &str, explicit_out: Option<&Path>) -> Result<Self, Error> {
         let directory = match explicit_out {
             Some(out) => make_empty(out)?,
             None => make_new(base, &stamped(name), "", |path| DirBuilder::new().create(path))?.0,
         };
         let path = directory.join(TRIALS);
         let file = OpenOptions::new().append(true).create_new(true).open(&path);
-        let file = file.map_err(|e| RecordsError::system("make", &path, e))?;
+        let file = file.map_err(failed("make", &path))?;
         lock(&file, &directory, &path)?;
         sync_directory(&directory)?;
         if let Some(parent) = directory.parent().filter(|p| !p.as_os_str().is_empty()) {
             sync_directory(parent)?;
         }
-        let writer =
-            Writer::start(file, path.clone(), 0).map_err(|e| RecordsError::system("write", &path, e))?;
-        Ok(RecordStore { directory, writer })
+        Ok(RecordStore { writer: Writer::start(file, path, 0)?, directory })
     }
 
     /// Opens the folder of a stopped campaign, to resume it, and reads its records. An incomplete last line is cut away;
@@ -68,17 +61,15 @@ impl RecordStore {
     ///
     /// # Errors
     /// It is not a record, it cannot be written, or another process is writing it.
-    pub fn reopen(directory: &Path) -> Result<(Self, StoredCampaign), RecordsError> {
+    pub fn reopen(directory: &Path) -> Result<(Self, StoredCampaign), Error> {
         read(directory)?; // before anything is opened for writing
         let path = directory.join(TRIALS);
         let file = OpenOptions::new().append(true).create(true).open(&path);
-        let file = file.map_err(|e| RecordsError::system("open", &path, e))?;
+        let file = file.map_err(failed("open", &path))?;
         lock(&file, directory, &path)?;
         let stored = read(directory)?;
-        let whole = reader::whole_lines(&path)?;
-        file.set_len(whole).map_err(|e| RecordsError::system("shorten", &path, e))?;
-        let writer = Writer::start(file, path.clone(), stored.trials.len() as u64)
-            .map_err(|e| RecordsError::system("write", &path, e))?;
+        file.set_len(reader::whole_lines(&path)?).map_err(failed("shorten", &path))?;
+        let writer = Writer::start(file, path, stored.trials.len() as u64)?;
         Ok((RecordStore { directory: directory.to_path_buf(), writer }, stored))
     }
 
@@ -102,7 +93,7 @@ impl RecordStore {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn write_campaign(&self, campaign: &Campaign) -> Result<(), RecordsError> {
+    pub fn write_campaign(&self, campaign: &Campaign) -> Result<(), Error> {
         self.write_document(CAMPAIGN, campaign)
     }
 
@@ -110,7 +101,7 @@ impl RecordStore {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn write_host(&self, host: &HostFacts) -> Result<(), RecordsError> {
+    pub fn write_host(&self, host: &HostFacts) -> Result<(), Error> {
         self.write_document(HOST, host)
     }
 
@@ -119,19 +110,16 @@ impl RecordStore {
     ///
     /// # Errors
     /// This or an earlier trial could not be written. Those before it are whole on the disk.
-    pub fn append_trial(&mut self, trial: &TrialRecord) -> Result<(), RecordsError> {
-        let line = serde_json::to_string(trial);
-        let mut line =
-            line.map_err(|e| RecordsError::system("write", &self.directory.join(TRIALS), e.into()))?;
-        line.push('\n');
-        self.writer.append(trial.trial, line)
+    pub fn append_trial(&mut self, trial: &TrialRecord) -> Result<(), Error> {
+        let line = serde_json::to_string(trial).unwrap_or_else(|_| unreachable!("a trial can be written"));
+        self.writer.append(trial.trial, line + "\n")
     }
 
     /// Writes `summary.json`, whole or not at all.
     ///
     /// # Errors
     /// It cannot be written. The trials are safe all the same.
-    pub fn write_summary(&self, summary: &Summary) -> Result<(), RecordsError> {
+    pub fn write_summary(&self, summary: &Summary) -> Result<(), Error> {
         self.write_document(SUMMARY, summary)
     }
 
@@ -139,25 +127,27 @@ impl RecordStore {
     ///
     /// # Errors
     /// A trial could not be written.
-    pub fn finish(&mut self) -> Result<(), RecordsError> {
+    pub fn finish(&mut self) -> Result<(), Error> {
         self.writer.finish()
     }
 
-    fn write_document(&self, name: &str, document: &impl serde::Serialize) -> Result<(), RecordsError> {
+    fn write_document(&self, name: &str, document: &impl serde::Serialize) -> Result<(), Error> {
         let path = self.directory.join(name);
-        let temporary = self.directory.join(format!(".{name}.new"));
-        files::replace(&path, &temporary, document).map_err(|e| RecordsError::system("write", &path, e))?;
+        files::replace(&path, document).map_err(failed("write", &path))?;
         sync_directory(&self.directory)
     }
 }
 
 /// Holds the trials' file for this process, as long as it is open.
-fn lock(file: &File, directory: &Path, path: &Path) -> Result<(), RecordsError> {
+fn lock(file: &File, directory: &Path, path: &Path) -> Result<(), Error> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => Err(RecordsError::InUse(directory.into())),
+        Err(Errno::WOULDBLOCK) => Err(Error::Refused(format!(
+            "{} is being written by another linerate: wait for it, or end it",
+            directory.display()
+        ))),
         // Some network file systems have no locks.
         Ok(()) | Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-        Err(error) => Err(RecordsError::system("lock", path, error.into())),
+        Err(error) => Err(failed("lock", path)(error.into())),
     }
 }
 
@@ -171,8 +161,21 @@ fn sanitised(name: &str) -> String {
     if name.trim_matches('.').is_empty() { "campaign".into() } else { name }
 }
 
+/// `20260131T235959Z-NAME`, which sorts by time and is a file name everywhere.
 fn stamped(name: &str) -> String {
-    format!("{}-{}", stamp_utc(SystemTime::now()), sanitised(name))
+    format!("{}-{}", utc_now().replace(['-', ':'], ""), sanitised(name))
+}
+
+/// `2026-01-31T23:59:59Z`, as RFC 3339 has it.
+pub fn rfc3339_utc(time: SystemTime) -> String {
+    // A clock before 1970 has not been set; then the epoch is as good as any time.
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+    calendar::rfc3339(seconds as i64)
+}
+
+/// The time now, as RFC 3339 has it.
+pub fn utc_now() -> String {
+    rfc3339_utc(SystemTime::now())
 }
 
 /// Makes `<base>/<name><ending>`, with `-2`, `-3` behind the name if there is one already.
@@ -181,8 +184,8 @@ fn make_new<T>(
     name: &str,
     ending: &str,
     make: impl Fn(&Path) -> io::Result<T>,
-) -> Result<(PathBuf, T), RecordsError> {
-    fs::create_dir_all(base).map_err(|e| RecordsError::system("make", base, e))?;
+) -> Result<(PathBuf, T), Error> {
+    fs::create_dir_all(base).map_err(failed("make", base))?;
     for number in 1.. {
         let suffix = if number == 1 { String::new() } else { format!("-{number}") };
         let path = base.join(format!("{name}{suffix}{ending}"));
@@ -190,7 +193,7 @@ fn make_new<T>(
         match make(&path) {
             Ok(made) => return Ok((path, made)),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < 10_000 => {}
-            Err(e) => return Err(RecordsError::system("make", &path, e)),
+            Err(e) => return Err(failed("make", &path)(e)),
         }
     }
     unreachable!("the loop ends by returning")
@@ -201,34 +204,54 @@ impl TrialLog {
     ///
     /// # Errors
     /// It cannot be made, or `explicit` is there already.
-    pub fn create(base: &Path, name: &str, explicit: Option<&Path>) -> Result<Self, RecordsError> {
+    pub fn create(base: &Path, name: &str, explicit: Option<&Path>) -> Result<Self, Error> {
         let make = |path: &Path| OpenOptions::new().append(true).create_new(true).open(path);
         let (path, file) = match explicit {
-            Some(path) => {
-                (path.to_path_buf(), make(path).map_err(|e| RecordsError::system("make", path, e))?)
-            }
+            Some(path) => (path.to_path_buf(), make(path).map_err(failed("make", path))?),
             None => make_new(base, &stamped(name), ".jsonl", make)?,
         };
-        TrialLog::new(file, path.clone(), 0).map_err(|e| RecordsError::system("read", &path, e))
+        TrialLog::new(file, path, 0)
     }
 }
 
-fn make_empty(out: &Path) -> Result<PathBuf, RecordsError> {
-    let cannot = |e| RecordsError::system("make", out, e);
-    fs::create_dir_all(out).map_err(cannot)?;
-    if fs::read_dir(out).map_err(cannot)?.next().is_some() {
-        return Err(RecordsError::NotEmpty(out.into()));
+fn make_empty(out: &Path) -> Result<PathBuf, Error> {
+    let is_empty = fs::create_dir_all(out).and_then(|()| Ok(fs::read_dir(out)?.next().is_none()));
+    match is_empty.map_err(failed("make", out))? {
+        true => Ok(out.into()),
+        false => Err(Error::Refused(format!(
+            "{} is not empty: name a new folder for the records, or an empty one",
+            out.display()
+        ))),
     }
-    Ok(out.into())
 }
 
 /// Puts the names in a folder on the disk, without which a file's content is lost with its name.
-fn sync_directory(directory: &Path) -> Result<(), RecordsError> {
+fn sync_directory(directory: &Path) -> Result<(), Error> {
     let synced = File::open(directory).and_then(|d| d.sync_all());
     match synced {
         // Some network file systems have no fsync for folders.
         Err(e) if e.raw_os_error() == Some(libc::EINVAL) => Ok(()),
-        other => other.map_err(|e| RecordsError::system("put on disk", directory, e)),
+        other => other.map_err(failed("put on disk", directory)),
+    }
+}
+
+/// For `map_err`: a failed operation on a file or folder of a record, with a remedy.
+fn failed(operation: &str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |source| {
+        let detail = advice(&source).into();
+        Error::System { operation: format!("{operation} {}", path.display()), source, detail }
+    }
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::ENOSPC) => ". Free space there, or keep the records on another file system",
+        Some(libc::EDQUOT) => ". The disk quota is used up: free space, or keep the records elsewhere",
+        Some(libc::EFBIG) => ". A limit on file sizes is in force (ulimit -f): raise it, or run fewer trials",
+        Some(libc::EROFS) => ". That file system is read-only: keep the records elsewhere",
+        Some(libc::EACCES | libc::EPERM) => ". Keep the records where you may write",
+        Some(libc::EIO) => ". The disk or its controller fails: see the kernel's log",
+        _ => "",
     }
 }
 

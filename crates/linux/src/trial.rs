@@ -1,7 +1,8 @@
 //! Drives one trial: carries out the steps of the pure state machine in `linerate_measure::trial`, with a real clock and real
 //! ports.
 
-use crate::ports::{Port, PortError, monotonic_ns};
+use crate::error::Error;
+use crate::ports::{Port, monotonic_ns};
 use linerate_measure::trial::{Event, Machine, Moment, Sample, Step};
 use linerate_plan::timing::Timing;
 use linerate_wire::Load;
@@ -58,7 +59,7 @@ pub fn run(
     receiver: &mut dyn Port,
     interrupted: &AtomicBool,
     mut at: impl FnMut(Moment),
-) -> Result<Outcome, PortError> {
+) -> Result<Outcome, Error> {
     let mut machine = Machine::new(timing);
     let mut outcome = Outcome::default();
     let mut urgent = None;
@@ -107,7 +108,7 @@ pub fn run(
     Ok(outcome)
 }
 
-fn first_frame(generator: &mut dyn Port, interrupted: &AtomicBool) -> Result<u64, PortError> {
+fn first_frame(generator: &mut dyn Port, interrupted: &AtomicBool) -> Result<u64, Error> {
     let asked = monotonic_ns();
     loop {
         if let Some(began) = generator.began_ns() {
@@ -124,7 +125,7 @@ fn first_frame(generator: &mut dyn Port, interrupted: &AtomicBool) -> Result<u64
             if interrupted.load(Ordering::Relaxed) {
                 return Ok(monotonic_ns());
             }
-            return Err(PortError::Unsuitable(format!(
+            return Err(Error::Refused(format!(
                 "no frame left the generator ({}) within {} ms: is the interface up?",
                 generator.backend(),
                 waited / 1_000_000

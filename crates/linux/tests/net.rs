@@ -8,13 +8,14 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use linerate_linux::Error;
 use linerate_linux::net::ethtool::Ethtool;
 use linerate_linux::net::guard::{self, Refusal};
 use linerate_linux::net::napi;
 use linerate_linux::net::netlink::{Route, VethEnd};
 use linerate_linux::net::procnet;
 use linerate_linux::net::registry::{LabRecord, NamespaceRecord, Registry};
-use linerate_linux::net::{Error, Netns, sysctl, sysfs};
+use linerate_linux::net::{Netns, sysctl, sysfs};
 use linerate_linux::process::Owner;
 
 const MAC_A: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
@@ -170,7 +171,7 @@ fn errors_name_operation_object_and_the_kernels_reason() {
     assert!(nowhere.contains("(Nexthop has invalid gateway)"), "{nowhere}");
     let missing = pair.route_a.link("nowhere").unwrap_err();
     assert_eq!(missing.to_string(), "there is no interface nowhere in namespace test-a");
-    assert!(matches!(missing, Error::NotFound { .. }));
+    assert!(matches!(missing, Error::Missing(_)));
     let gone = pair.route_a.set_up(4711, true).unwrap_err();
     assert_eq!(gone.to_string(), "cannot set interface number 4711 up in namespace test-a: No such device");
 }

@@ -1,12 +1,12 @@
 //! Ports in user space. The in-memory link runs anywhere; AF_PACKET and AF_XDP run over a veth pair in a network namespace
 //! of the test's own, which carries no addresses and reaches nothing.
 
-use linerate_linux::net::netns::Netns;
+use linerate_linux::net::Netns;
 use linerate_linux::ports::af_packet::{self, AfPacketGenerator};
 use linerate_linux::ports::af_xdp::{self, AfXdpGenerator};
 use linerate_linux::ports::memory::{MemoryDut, MemoryLink, MemoryTrial};
 use linerate_linux::ports::user_receiver::UserReceiver;
-use linerate_linux::ports::{self, Arrival, Port, PortError, Target};
+use linerate_linux::ports::{self, Arrival, Port, Target};
 use linerate_measure::audit::{Evidence, SecondCount, audit};
 use linerate_measure::counters::PortCounters;
 use linerate_measure::trial::Rates;
@@ -334,9 +334,9 @@ fn both_generators_keep_their_pace() {
     }
 }
 
-fn refusal<T>(result: Result<T, PortError>) -> String {
+fn refusal<T>(result: Result<T, linerate_linux::Error>) -> String {
     match result {
-        Err(PortError::Unsuitable(why)) => why,
+        Err(linerate_linux::Error::Refused(why)) => why,
         Err(other) => panic!("another error: {other}"),
         Ok(_) => panic!("no error"),
     }

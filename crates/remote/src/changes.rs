@@ -1,7 +1,6 @@
 //! The changes of a host for a variant: each is journalled, together with its undoing, before it is made. They are undone in reverse order.
 
 mod input;
-mod journal;
 #[cfg(test)]
 mod tests;
 
@@ -10,9 +9,9 @@ use super::execution_target::ExecutionTarget;
 use super::files::{Feed, spooled};
 use super::run::{Finished, Order};
 use super::words;
-use journal::Journal;
 use linerate_hosts::dut_changes::{INSTALLATION_NS, Input, Program, Step, Undoing};
 use linerate_hosts::phases::{Outcome, Status};
+use linerate_linux::journal::Journal;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
@@ -55,7 +54,7 @@ pub(crate) const BOOTED_AT: &str = "booted at ";
 #[derive(Debug)]
 pub struct Changes {
     place: Arc<ExecutionTarget>,
-    journal: Journal,
+    journal: Journal<Undoing>,
     sudo: bool,
     /// Identifies this boot of the host, if the host has such an identity.
     boot: Option<String>,
@@ -81,7 +80,9 @@ impl Changes {
         folder: &Path,
         sudo: bool,
     ) -> Result<Changes, RemoteError> {
-        let journal = Journal::open(place.name(), machine.as_deref().unwrap_or(address), folder)?;
+        let path = folder.join(format!("{}.changes", file_name(machine.as_deref().unwrap_or(address))));
+        let journal = Journal::<Undoing>::open(&path).map_err(unjournalled(&place))?;
+        let journal = journal.ok_or_else(|| RemoteError::new(place.name(), Fault::Busy, ""))?;
         let machines = journal.pending().iter().filter_map(|undoing| undoing.machine.as_ref());
         if let Some((was, is)) = machines.zip(machine.iter().cycle()).find(|(was, is)| was != is) {
             let said = format!(
@@ -113,11 +114,12 @@ impl Changes {
             let was = self.read(step, interrupted)?;
             if let Some(undoing) = step.undoing(&was) {
                 let (boot, machine) = (self.boot.clone(), self.machine.clone());
-                self.journal.write(Undoing { lasting, boot, machine, ..undoing })?;
+                let undoing = Undoing { lasting, boot, machine, ..undoing };
+                self.journal.write(undoing).map_err(unjournalled(&self.place))?;
                 let made = self.apply(step, interrupted);
                 // One that did not end by itself may be made yet: its undoing must succeed.
                 if made.as_ref().err().is_none_or(|error| error.fault != Fault::Failed) {
-                    self.journal.made()?;
+                    self.journal.made("").map_err(unjournalled(&self.place))?;
                 }
                 made?;
                 continue;
@@ -191,12 +193,11 @@ impl Changes {
     }
 
     fn forget(&mut self, keep: impl Fn(&Undoing) -> bool) -> Result<(), RemoteError> {
-        match self.journal.pending().iter().all(&keep) {
-            true => Ok(()),
-            false => {
-                self.journal.replace(self.journal.pending().iter().filter(|u| keep(u)).cloned().collect())
-            }
+        let kept: Vec<Undoing> = self.journal.pending().iter().filter(|u| keep(u)).cloned().collect();
+        if kept.len() == self.journal.pending().len() {
+            return Ok(());
         }
+        self.journal.replace(kept).map_err(unjournalled(&self.place))
     }
 
     /// Undoes all changes, the last first. A change that cannot be undone stays in the journal, and the rest is still undone,
@@ -225,7 +226,8 @@ impl Changes {
             undone.reboot |= undoing.argv.is_empty() || self.has_counted(&undoing);
             // At once, so that nothing is undone twice if linerate is killed.
             let owed = undone.reboot.then(|| self.owed());
-            self.journal.replace(owed.into_iter().chain(left.iter().chain(&kept).cloned()).collect())?;
+            let pending = owed.into_iter().chain(left.iter().chain(&kept).cloned()).collect();
+            self.journal.replace(pending).map_err(unjournalled(&self.place))?;
         }
         let Some(first) = failed else { return Ok(undone) };
         let fault = match first.fault {
@@ -344,4 +346,14 @@ fn short(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let cut: String = line.chars().take(300).map(|c| if c.is_control() { '?' } else { c }).collect();
     if cut.len() < line.len() { format!("{cut} ...") } else { cut }
+}
+
+fn unjournalled(place: &ExecutionTarget) -> impl FnOnce(linerate_linux::Error) -> RemoteError {
+    move |error| RemoteError::new(place.name(), Fault::Journal, error.to_string())
+}
+
+/// The identity of a host as a name of a file: no two hosts have the same.
+fn file_name(host: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '@');
+    host.chars().map(|c| if plain(c) { c.to_string() } else { format!(".{:x}.", c as u32) }).collect()
 }

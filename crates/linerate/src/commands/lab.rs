@@ -6,8 +6,8 @@ use crate::args::Printed;
 use crate::output::{print, result, tell, usage};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use linerate_linux::host::changes::{Consent, Host};
 use linerate_linux::host::cpu;
-use linerate_linux::host::journal::{Consent, Journal};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
 use linerate_linux::net::netlink::Route;
 use linerate_linux::net::registry::{LabRecord, LabState, Registry};
@@ -136,7 +136,7 @@ pub fn clear_remains() -> Result<Vec<String>> {
     for name in &cleared {
         tell(format!("cleared the remains of lab {name}, whose linerate had been killed"));
     }
-    let journal = Journal::of_this_host();
+    let journal = Host::this();
     let restored = journal.restore_remains();
     for words in restored.context("undoing changes that a killed linerate made on this host")? {
         tell(format!("restored settings that an interrupted run had changed: {words}"));

@@ -15,7 +15,7 @@ use crate::{campaign, commands, input};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_linux::host;
-use linerate_linux::host::journal::{Consent, Journal, Lock};
+use linerate_linux::host::changes::{Consent, Host};
 use linerate_linux::net::userns;
 use linerate_linux::ports::memory::MemoryDut;
 use linerate_linux::records::{RecordStore, StoredCampaign, utc_now};
@@ -121,7 +121,7 @@ pub struct Session {
     /// The campaign that is resumed.
     earlier: Option<(RecordStore, StoredCampaign)>,
     /// Who may change the host does so alone.
-    _reserved: Option<Lock>,
+    _reserved: Option<std::fs::File>,
 }
 
 impl Session {
@@ -158,7 +158,7 @@ impl Session {
             Lab::Embedded { .. } if simulated.is_some() => prepare(&plan, consent, true, None)?,
             Lab::Embedded { mode, port, .. } => {
                 let no_xdp = enter(*mode, *port)?;
-                let alone = (consent == Consent::Allowed).then(|| Journal::of_this_host().reserve());
+                let alone = (consent == Consent::Allowed).then(|| Host::this().reserve());
                 _reserved = alone.transpose()?;
                 commands::lab::clear_remains()?;
                 prepare(&plan, consent, false, no_xdp)?

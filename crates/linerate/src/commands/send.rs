@@ -147,7 +147,6 @@ pub fn run(args: &Send) -> Result<ExitCode> {
         return write(args, &traffic, file);
     }
     let allowed = port::open(&args.at)?;
-    check_mtu(args, &allowed, &traffic)?;
     let cpus = cpus(args)?;
     let load = Load {
         rate: rate(args, &allowed, &traffic.mix, cpus.len())?,
@@ -162,20 +161,6 @@ pub fn run(args: &Send) -> Result<ExitCode> {
     };
     let mut port = ports::generator(args.at.port, &allowed.namespace, &[target], &traffic, &cpus)?;
     transmit(args, &allowed, &traffic, &load, port.as_mut())
-}
-
-/// Refuses frames that the interface's MTU does not take: the kernel would drop every one of them.
-fn check_mtu(args: &Send, allowed: &Allowed, traffic: &Traffic) -> Result<()> {
-    let (link, longest) = (&allowed.link, traffic.mix.max_len_fcs());
-    let needed = u32::from(longest).saturating_sub(if args.vlan.is_some() { 22 } else { 18 });
-    if needed > link.mtu {
-        let name = &link.name;
-        bail!(
-            "frames of {longest} bytes need an MTU of {needed}, and {name} has {}: ip link set {name} mtu {needed}",
-            link.mtu
-        );
-    }
-    Ok(())
 }
 
 fn traffic(args: &Send) -> Result<Traffic> {

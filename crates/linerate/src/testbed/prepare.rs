@@ -3,8 +3,8 @@
 use super::hosts::traffic::Origins;
 use crate::output::tell;
 use anyhow::{Context, Result, anyhow, bail};
+use linerate_linux::host::changes::Consent;
 use linerate_linux::host::cpu;
-use linerate_linux::host::journal::Consent;
 use linerate_linux::lab::Setup;
 use linerate_linux::lab::support::{self, Need};
 use linerate_measure::record::{Direction, Roles, Skipped, Slot};

@@ -1,7 +1,7 @@
 //! Our own generator and receiver on an embedded lab, and the measured window that all contestants share.
 
 use crate::Failure;
-use linerate_linux::host::journal::Consent;
+use linerate_linux::host::changes::Consent;
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane, Setup};
 use linerate_linux::ports::live::LiveFrames;
 use linerate_linux::ports::xdp_receiver::{XdpReceiver, bare_drop};

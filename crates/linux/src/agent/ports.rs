@@ -1,14 +1,15 @@
 //! Ports as the controller wants them: on interfaces that it named, that the guard permits, and that it did not come in by.
 
 use super::Options;
+use crate::error::Error;
 use crate::host::cpu;
 use crate::net::netlink::{LinkInfo, Route};
 use crate::net::registry::Registry;
 use crate::net::{Netns, guard};
-use crate::ports::{self, Arrival, Port, PortError, Target};
+use crate::ports::{self, Arrival, Port, Target};
 use linerate_hosts::agent::message::Fault;
 use linerate_hosts::agent::spec::{self, Role};
-use linerate_wire::{FCS_LEN, MacAddr, Traffic};
+use linerate_wire::MacAddr;
 use std::time::Duration;
 
 /// A port that is there.
@@ -34,7 +35,6 @@ pub(super) fn make(wanted: &spec::Port, options: &Options) -> Result<Made, Fault
     let cpus = cpus(wanted)?;
     let (port, sends, campaign) = match &wanted.role {
         Role::Generator(traffic) => {
-            check_mtu(wanted, &link, traffic)?;
             let frame = &traffic.frame;
             let source = if frame.src_mac == MacAddr::default() { MacAddr(link.mac) } else { frame.src_mac };
             let target = Target { ifindex: link.index, source, destination: frame.dst_mac };
@@ -62,18 +62,16 @@ fn fault(wanted: &spec::Port, why: impl ToString, remedy: impl Into<String>) -> 
     Fault::new(what, why, remedy)
 }
 
-fn unsuitable(wanted: &spec::Port, error: &PortError) -> Fault {
+fn unsuitable(wanted: &spec::Port, error: &Error) -> Fault {
     let remedy = match error {
-        PortError::System { source, .. } if source.raw_os_error() == Some(libc::EBUSY) => {
+        Error::System { .. } if error.errno() == Some(libc::EBUSY) => {
             "another XDP program is on the interface: ip link set dev INTERFACE xdp off"
         }
-        PortError::System { .. } => "run the agent as root (sudo linerate agent)",
-        PortError::Program { .. } => {
+        Error::System { .. } => "run the agent as root (sudo linerate agent)",
+        Error::Program { .. } => {
             "choose af-packet for this host: its kernel has no live frames (5.18) or no BPF"
         }
-        PortError::Traffic(_) | PortError::Unsuitable(_) => {
-            "choose other frames, or another port (xdp, af-xdp, af-packet)"
-        }
+        _ => "choose other frames, or another port (xdp, af-xdp, af-packet)",
     };
     fault(wanted, error, remedy)
 }
@@ -81,7 +79,7 @@ fn unsuitable(wanted: &spec::Port, error: &PortError) -> Fault {
 /// The link, if test traffic may use it.
 fn permitted(namespace: &Netns, wanted: &spec::Port, options: &Options) -> Result<LinkInfo, Fault> {
     let interface = &wanted.interface;
-    let named = |e: crate::net::Error| fault(wanted, e, "name an interface of this host (ip link)");
+    let named = |e: Error| fault(wanted, e, "name an interface of this host (ip link)");
     let route = Route::open(namespace).map_err(named)?;
     let link = route.link(interface).map_err(named)?;
     if let Some(connection) = &options.connection
@@ -113,16 +111,6 @@ fn permitted(namespace: &Netns, wanted: &spec::Port, options: &Options) -> Resul
         route.wait_running(link.index, LINK_WITHIN).map_err(|e| fault(wanted, e, LINK))?;
     }
     Ok(link)
-}
-
-fn check_mtu(wanted: &spec::Port, link: &LinkInfo, traffic: &Traffic) -> Result<(), Fault> {
-    let longest = traffic.mix.max_len_fcs();
-    let needed = u32::from(longest).saturating_sub((traffic.frame.l2_len() + FCS_LEN) as u32);
-    if needed <= link.mtu {
-        return Ok(());
-    }
-    let why = format!("frames of {longest} bytes need an MTU of {needed}, and it has {}", link.mtu);
-    Err(fault(wanted, why, format!("ip link set {} mtu {needed}", link.name)))
 }
 
 /// The CPUs that were named, or one: the last, because the first has the machine's interrupts.

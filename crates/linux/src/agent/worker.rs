@@ -2,9 +2,10 @@
 
 use super::ports::{self, Made};
 use super::{Input, Options};
+use crate::error::Error;
 use crate::host::cpu::CpuTimes;
 use crate::ports::answer::Answerer;
-use crate::ports::{PortError, monotonic_ns};
+use crate::ports::monotonic_ns;
 use linerate_hosts::agent::message::{Fault, Reply, Request, Sample};
 use linerate_hosts::agent::spec::Order;
 use linerate_measure::counters::PortCounters;
@@ -103,7 +104,7 @@ impl Worker {
     }
 
     /// Lets a port's frames be answered, and the answers be counted, until the next load; or not.
-    fn answer(&mut self, name: &String, wanted: bool) -> Result<(), PortError> {
+    fn answer(&mut self, name: &String, wanted: bool) -> Result<(), Error> {
         let Some(Made { port, sends, namespace, ifindex, campaign }) = self.ports.get_mut(name) else {
             return Ok(());
         };
@@ -167,7 +168,7 @@ struct Flight<'a> {
 
 impl Flight<'_> {
     /// Receivers count from now on; generators are ready to send at their moment.
-    fn start(&mut self) -> Result<(), PortError> {
+    fn start(&mut self) -> Result<(), Error> {
         let load = Load { not_before_ns: self.at_ns, ..self.order.load };
         for (name, made) in self.flown.iter_mut().filter(|(_, made)| !made.sends) {
             made.port.start(&load)?;
@@ -182,7 +183,7 @@ impl Flight<'_> {
     }
 
     /// Reports until the load is over.
-    fn watch(&mut self) -> Result<(), PortError> {
+    fn watch(&mut self) -> Result<(), Error> {
         let mut begun = vec![false; self.flown.len()];
         let mut next_ns = self.at_ns;
         loop {
@@ -205,14 +206,14 @@ impl Flight<'_> {
     }
 
     /// Reports generators whose first frame has left.
-    fn announce(&self, begun: &mut [bool]) -> Result<(), PortError> {
+    fn announce(&self, begun: &mut [bool]) -> Result<(), Error> {
         let waiting = self.flown.iter().zip(begun).filter(|((_, made), begun)| made.sends && !**begun);
         for ((name, made), begun) in waiting {
             if let Some(at_ns) = made.port.began_ns() {
                 *begun = true;
                 say(self.to, Reply::Began { port: name.to_string(), at_ns });
             } else if monotonic_ns() > self.at_ns + START_WITHIN_NS {
-                return Err(PortError::Unsuitable(format!(
+                return Err(Error::Refused(format!(
                     "no frame left port {name} within {} s: is the interface up?",
                     START_WITHIN_NS / 1_000_000_000
                 )));

@@ -1,6 +1,6 @@
 //! The eBPF programs, as clang made them, and how they are loaded.
 
-use crate::ports::PortError;
+use crate::error::Error;
 use aya::maps::xdp::DevMap;
 use aya::programs::{Program, Xdp};
 use aya::{Ebpf, EbpfLoader, include_bytes_aligned};
@@ -40,7 +40,7 @@ impl Object {
         &self,
         constants: &[(&'static str, &[u8])],
         elements: &[(&'static str, u32)],
-    ) -> Result<Ebpf, PortError> {
+    ) -> Result<Ebpf, Error> {
         let mut loader = self.loader.lock().unwrap_or_else(PoisonError::into_inner);
         let loader = loader.get_or_insert_with(|| {
             let mut loader = EbpfLoader::new();
@@ -80,34 +80,32 @@ pub fn possible_cpus() -> usize {
 }
 
 /// An aya error as ours: the verifier's log is long, its last lines say why.
-pub fn program_error(program: &str, error: &dyn std::error::Error) -> PortError {
+pub fn program_error(program: &str, error: &dyn std::error::Error) -> Error {
     let mut reason = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {
         if let Some(io) = inner.downcast_ref::<io::Error>()
             && io.raw_os_error() == Some(libc::EPERM)
         {
-            return PortError::System {
-                operation: "load",
-                object: format!("the eBPF program {program}"),
-                source: io::Error::from_raw_os_error(libc::EPERM),
-            };
+            let source = io::Error::from_raw_os_error(libc::EPERM);
+            return Error::system(format_args!("load the eBPF program {program}"), source)
+                .naming_privileges();
         }
         reason = format!("{reason}: {inner}");
         source = inner.source();
     }
     let lines: Vec<&str> = reason.lines().filter(|l| !l.trim().is_empty()).collect();
     let tail = lines[lines.len().saturating_sub(6)..].join("; ");
-    PortError::Program { program: program.into(), reason: tail }
+    Error::Program { program: program.into(), reason: tail }
 }
 
 /// Loads the XDP program `name` of an object.
 ///
 /// # Errors
 /// The object lacks it, or the kernel refuses it.
-pub fn load_xdp<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, PortError> {
+pub fn load_xdp<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, Error> {
     let Some(Program::Xdp(program)) = ebpf.program_mut(name) else {
-        return Err(PortError::Unsuitable(format!("there is no XDP program '{name}'")));
+        return Err(Error::Refused(format!("there is no XDP program '{name}'")));
     };
     program.load().map_err(|e| program_error(name, &e))?;
     Ok(program)
@@ -117,8 +115,8 @@ pub fn load_xdp<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, PortE
 ///
 /// # Errors
 /// The interface cannot transmit redirected frames.
-pub fn set_devmap(ebpf: &mut Ebpf, name: &str, element: u32, ifindex: u32) -> Result<(), PortError> {
-    let missing = || PortError::Unsuitable(format!("there is no device map '{name}'"));
+pub fn set_devmap(ebpf: &mut Ebpf, name: &str, element: u32, ifindex: u32) -> Result<(), Error> {
+    let missing = || Error::Refused(format!("there is no device map '{name}'"));
     let mut map = DevMap::try_from(ebpf.map_mut(name).ok_or_else(missing)?).map_err(|_| missing())?;
     map.set(element, ifindex, None, 0).map_err(|e| program_error(name, &e))
 }

@@ -1,8 +1,8 @@
 //! Everything that a figure depends on: the machine, its kernel and settings, how busy its CPUs are, and our own memory.
 
+pub mod changes;
 pub mod cpu;
 mod facts;
-pub mod journal;
 
 pub use facts::facts;
 pub(crate) use facts::memory_bytes;

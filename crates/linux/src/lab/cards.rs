@@ -1,6 +1,7 @@
 //! Settings of a DUT's cards: queues, offloads, steering, threads.
 
-use super::{DutEnd, LabError, LabSpec, Setup, thread_napi};
+use super::{DutEnd, LabSpec, Setup, thread_napi};
+use crate::error::Error;
 use crate::net::ethtool::Ethtool;
 use crate::net::{Netns, sysfs};
 use linerate_plan::settings::{Dut, Feature, Interface as Settings, Mode};
@@ -45,7 +46,7 @@ impl DutEnd {
 
 /// Sets how many queues the cards use of those that they have. Comes before programs: a card with one must have as many receive
 /// queues as its peer sends by (`veth_xdp_set` in drivers/net/veth.c).
-pub(super) fn set_queues(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), LabError> {
+pub(super) fn set_queues(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), Error> {
     for card in dut.cards(setup, spec).iter().filter(|card| card.settings.queues.is_some()) {
         Ethtool::open(card.namespace)?.set_channels(card.name, card.queues, card.queues)?;
     }
@@ -53,7 +54,7 @@ pub(super) fn set_queues(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<
 }
 
 /// Applies the other settings of both cards, and decides by which queue each CPU sends.
-pub(super) fn apply(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), LabError> {
+pub(super) fn apply(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), Error> {
     let cards = dut.cards(setup, spec);
     for card in &cards {
         let ethtool = Ethtool::open(card.namespace)?;
@@ -86,14 +87,14 @@ pub(super) fn apply(dut: &DutEnd, setup: &Setup, spec: &LabSpec) -> Result<(), L
     xps(outside, forwarding_cpus.iter().map(|cpu| (cpu, *cpu)))
 }
 
-fn set_feature(ethtool: &Ethtool, card: &str, feature: Feature, on: bool) -> Result<(), LabError> {
+fn set_feature(ethtool: &Ethtool, card: &str, feature: Feature, on: bool) -> Result<(), Error> {
     let names = kernel_names(feature);
     let there = ethtool.features(card)?;
     let mut changeable = there.iter().filter(|f| names.contains(&f.name.as_str()) && f.changeable).peekable();
     if changeable.peek().is_none() && !names.is_empty() {
         // A fixed feature may have the wanted state; where it has not, the call fails with the reason.
         let known = names.iter().find(|name| there.iter().any(|f| f.name == **name)).unwrap_or(&names[0]);
-        return Ok(ethtool.set_feature(card, known, on)?);
+        return ethtool.set_feature(card, known, on);
     }
     for feature in changeable {
         ethtool.set_feature(card, &feature.name, on)?;
@@ -102,10 +103,10 @@ fn set_feature(ethtool: &Ethtool, card: &str, feature: Feature, on: bool) -> Res
 }
 
 /// Polls a card in threads, if the lab is laid out so, with these CPUs for them, or the setup wants it.
-fn threads(card: &Card<'_>, lab: Option<&Vec<u32>>) -> Result<(), LabError> {
+fn threads(card: &Card<'_>, lab: Option<&Vec<u32>>) -> Result<(), Error> {
     let wanted = card.settings.features.get(&Feature::ThreadedNapi).copied();
     if lab.is_some() && wanted == Some(false) {
-        return Err(LabError::Unsuitable(format!(
+        return Err(Error::Refused(format!(
             "{} cannot be without threaded NAPI in a lab in threaded mode, which is just that: choose inline mode",
             card.name
         )));
@@ -125,7 +126,7 @@ fn threads(card: &Card<'_>, lab: Option<&Vec<u32>>) -> Result<(), LabError> {
 }
 
 /// Receive packet and flow steering: every receive queue to all of the CPUs.
-fn receive_steering(card: &Card<'_>) -> Result<(), LabError> {
+fn receive_steering(card: &Card<'_>) -> Result<(), Error> {
     let Settings { rps, rfs, .. } = card.settings;
     if rps.is_none() && rfs.is_none() {
         return Ok(());
@@ -143,7 +144,7 @@ fn receive_steering(card: &Card<'_>) -> Result<(), LabError> {
 }
 
 /// Transmit packet steering: CPUs, each with the number, modulo that of the queues, of the queue that it sends by.
-fn xps<'a>(card: &Card<'_>, cpus: impl Iterator<Item = (&'a u32, u32)> + Clone) -> Result<(), LabError> {
+fn xps<'a>(card: &Card<'_>, cpus: impl Iterator<Item = (&'a u32, u32)> + Clone) -> Result<(), Error> {
     for queue in 0..card.queues {
         let own = cpus.clone().filter(|(_, number)| number % card.queues == queue).map(|(cpu, _)| cpu);
         let file = format!("class/net/{}/queues/tx-{queue}/xps_cpus", card.name);

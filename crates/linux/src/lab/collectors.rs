@@ -1,6 +1,7 @@
 //! Collectors of the embedded lab: how busy CPUs are, frames by queue, interrupts by CPU.
 
-use super::{LabError, Lane};
+use super::Lane;
+use crate::error::Error;
 use crate::host::cpu::CpuTimes;
 use crate::net::ethtool::Ethtool;
 use linerate_measure::collector::{Artefact, Collector, Counters, Growth};
@@ -39,7 +40,7 @@ pub fn queues(lane: &Lane) -> impl Collector {
     Growth::new("queues", || of_queues(lane).map_err(|error| error.to_string()))
 }
 
-fn of_queues(lane: &Lane) -> Result<Counters, LabError> {
+fn of_queues(lane: &Lane) -> Result<Counters, Error> {
     let mut all = Counters::new();
     let Some(dut) = &lane.dut else { return Ok(all) };
     let ends = [("in", &dut.inside, dut.inside_node()), ("out", &dut.outside, dut.outside_node())];

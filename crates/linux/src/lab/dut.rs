@@ -3,8 +3,9 @@
 use super::addresses::{GENERATOR_SIDE, RECEIVER_SIDE, Side};
 use super::rules::RuleSet;
 use super::topology::Node;
-use super::{Interface, LabError, LabSpec, Setup, cards, enable_napi, filler, interface, program, room};
-use crate::host::journal::Change;
+use super::{Interface, LabSpec, Setup, cards, enable_napi, filler, interface, program, room};
+use crate::error::Error;
+use crate::host::changes::Change;
 use crate::net::netlink::Route;
 use crate::net::{MacAddr, Netns, sysctl};
 use crate::ports::mapped::MappedArray;
@@ -35,12 +36,12 @@ const ROUTER_V6: [(&str, &str); 8] = [
 ];
 
 /// Makes the namespace a router, before it has interfaces.
-pub(super) fn prepare(namespace: &Netns) -> Result<Route, LabError> {
+pub(super) fn prepare(namespace: &Netns) -> Result<Route, Error> {
     sysctl::apply(namespace, &ROUTER_V4)?;
     if has_ipv6(namespace) {
         sysctl::apply(namespace, &ROUTER_V6)?;
     }
-    Ok(Route::open(namespace)?)
+    Route::open(namespace)
 }
 
 pub(super) fn has_ipv6(namespace: &Netns) -> bool {
@@ -95,7 +96,7 @@ impl DutEnd {
         cards_at: [usize; 2],
         cards: &[String; 2],
         router: &[String; 2],
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, Error> {
         let at = |node: usize, name: &str| interface(&nodes[node].route, name);
         Ok(DutEnd {
             namespace: nodes[0].namespace.clone(),
@@ -120,7 +121,7 @@ impl DutEnd {
         spec: &LabSpec,
         generator: MacAddr,
         receiver: MacAddr,
-    ) -> Result<Vec<Change>, LabError> {
+    ) -> Result<Vec<Change>, Error> {
         for (card, node) in [(&self.inside, self.cards_at[0]), (&self.outside, self.cards_at[1])] {
             self.nodes[node].route.set_up(card.index, true)?;
         }
@@ -146,7 +147,7 @@ impl DutEnd {
     }
 
     /// Writes the files and runs the commands.
-    pub(super) fn furnish(&mut self, setup: &Setup, spec: &LabSpec) -> Result<(), LabError> {
+    pub(super) fn furnish(&mut self, setup: &Setup, spec: &LabSpec) -> Result<(), Error> {
         if setup.settings.files.is_empty() && setup.settings.commands.is_empty() {
             return Ok(());
         }
@@ -173,9 +174,9 @@ impl DutEnd {
     }
 
     /// Whether the DUT can be left to itself: its programs are held by this process, and go with it.
-    pub(super) fn outlive(&self) -> Result<(), LabError> {
+    pub(super) fn outlive(&self) -> Result<(), Error> {
         if !self.programs.is_empty() {
-            return Err(LabError::Unsuitable(
+            return Err(Error::Refused(
                 "a DUT that is an eBPF program (xdp, known-...) ends with linerate and cannot be left up"
                     .into(),
             ));
@@ -188,7 +189,7 @@ impl DutEnd {
         if has_ipv6(&self.namespace) { 2 } else { 1 }
     }
 
-    fn addresses(&self, generator: MacAddr, receiver: MacAddr) -> Result<(), LabError> {
+    fn addresses(&self, generator: MacAddr, receiver: MacAddr) -> Result<(), Error> {
         let [inside, outside] = &self.router;
         let route = &self.nodes[0].route;
         for (interface, side, mac) in
@@ -204,7 +205,7 @@ impl DutEnd {
     }
 
     /// Routes and neighbours beyond those that the traffic needs.
-    fn tables(&self, setup: &Setup, spec: &LabSpec) -> Result<(), LabError> {
+    fn tables(&self, setup: &Setup, spec: &LabSpec) -> Result<(), Error> {
         let route = &self.nodes[0].route;
         let end = |end: End| match end {
             End::In => (&self.router[0], &GENERATOR_SIDE),
@@ -229,11 +230,14 @@ impl DutEnd {
             route.add_routes(filler::routes(family, routes), Some(gateway), outside, go_on)?;
             route.add_neighbours(outside, filler::neighbours(family, neighbours), go_on)?;
         }
-        if go_on() { Ok(()) } else { Err(LabError::Interrupted) }
+        match go_on() {
+            true => Ok(()),
+            false => Err(Error::Refused("interrupted while the lab was being built".into())),
+        }
     }
 
     /// Sets those sysctls that are the namespace's, and leaves the others in the list.
-    fn set_sysctls(&mut self, wanted: &mut Vec<Sysctl>) -> Result<(), LabError> {
+    fn set_sysctls(&mut self, wanted: &mut Vec<Sysctl>) -> Result<(), Error> {
         for one in std::mem::take(wanted) {
             if !sysctl::is_settable(&self.namespace, &one.path)? {
                 wanted.push(one);
@@ -252,7 +256,7 @@ impl DutEnd {
         &mut self,
         setup: &Setup,
         interrupted: Option<&AtomicBool>,
-    ) -> Result<Vec<Change>, LabError> {
+    ) -> Result<Vec<Change>, Error> {
         while let Some(changed) = self.sysctls.pop() {
             sysctl::set(&self.namespace, &changed.path, &changed.value)?;
         }
@@ -271,12 +275,12 @@ struct Sysctl {
 }
 
 impl Sysctl {
-    fn of_host(&self) -> Result<Change, LabError> {
-        Ok(Change::sysctl(&self.path, &self.value)?)
+    fn of_host(&self) -> Result<Change, Error> {
+        Change::sysctl(&self.path, &self.value)
     }
 }
 
-fn wanted_sysctls(setup: &Setup) -> Result<Vec<Sysctl>, LabError> {
+fn wanted_sysctls(setup: &Setup) -> Result<Vec<Sysctl>, Error> {
     let wanted = |(key, value): (&String, &String)| {
         sysctl::check_value(key, value)?;
         Ok(Sysctl { path: sysctl::path_of(key)?, value: value.trim().to_owned() })

@@ -1,7 +1,8 @@
 //! A lane: a DUT with its links to the tester. Its rules can be exchanged while it stands.
 
-use super::{DutEnd, Interface, LabError, Setup};
-use crate::host::journal::Change;
+use super::{DutEnd, Interface, Setup};
+use crate::error::Error;
+use crate::host::changes::Change;
 use crate::net::{MacAddr, sysctl};
 use crate::process::{Finished, Job};
 use std::sync::atomic::AtomicBool;
@@ -42,9 +43,9 @@ impl Lane {
     /// # Errors
     /// The setups differ in other settings; or the new rules cannot be loaded: then the lane has no rules, and needs another
     /// exchange.
-    pub fn exchange(&mut self, setup: &Setup) -> Result<(), LabError> {
+    pub fn exchange(&mut self, setup: &Setup) -> Result<(), Error> {
         if !self.setup.differs_only_in_rules(setup) {
-            return Err(LabError::Unsuitable(format!(
+            return Err(Error::Refused(format!(
                 "{} differs from {} in more than rules and sysctls: it needs a lane of its own",
                 setup.name, self.setup.name
             )));
@@ -55,7 +56,7 @@ impl Lane {
             host.extend(setup.host_changes()?);
             let one_way = |a: &[Change], b: &[Change]| a.iter().all(|change| b.contains(change));
             if !one_way(&host, &self.host) || !one_way(&self.host, &host) {
-                return Err(LabError::Unsuitable(format!(
+                return Err(Error::Refused(format!(
                     "{} wants other settings of the host than {}: it needs a lab of its own",
                     setup.name, self.setup.name
                 )));
@@ -69,9 +70,9 @@ impl Lane {
     ///
     /// # Errors
     /// It is not installed, fails or takes too long; or there is no DUT.
-    pub fn run(&self, job: &Job) -> Result<Finished, LabError> {
+    pub fn run(&self, job: &Job) -> Result<Finished, Error> {
         let Some(dut) = &self.dut else {
-            return Err(LabError::Unsuitable(
+            return Err(Error::Refused(
                 "tester-baseline is the tester alone: nothing can be run there".into(),
             ));
         };
@@ -79,14 +80,14 @@ impl Lane {
             Some(room) => room.run(job, self.interrupted),
             None => {
                 let run = job.run(|path| dut.namespace.command(path), self.interrupted);
-                run.map_err(|source| LabError::Tool { doing: format!("run {}", job.program), source })
+                run.map_err(|e| Error::Refused(format!("cannot run {}: {e}", job.program)))
             }
         }
     }
 
     /// The change that raises the host's limit of states, if that is too low for the lane, and the error without consent. The
     /// limit is known once the rules have loaded connection tracking.
-    pub(super) fn lacks_states(&self) -> Option<(Change, LabError)> {
+    pub(super) fn lacks_states(&self) -> Option<(Change, Error)> {
         let dut = self.dut.as_ref().filter(|_| self.setup.tracks || self.setup.room.is_some())?;
         let states = self.setup.room.unwrap_or(self.flows);
         let limit = sysctl::get(&dut.namespace, "net/netfilter/nf_conntrack_max").ok()?;
@@ -94,7 +95,7 @@ impl Lane {
         // Twice as many, because states of an earlier trial may still be there.
         let wanted = states.saturating_mul(2);
         let change = Change::sysctl("net.netfilter.nf_conntrack_max", &wanted.to_string()).ok()?.or_more();
-        let refusal = LabError::Unsuitable(format!(
+        let refusal = Error::Refused(format!(
             "{} keeps a state for each of {states} flows, and this host's limit is {limit}: sysctl net.netfilter.nf_conntrack_max={wanted} raises it (linerate changes nothing outside its namespaces)",
             self.setup.name
         ));

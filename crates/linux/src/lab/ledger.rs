@@ -6,7 +6,8 @@
 //! (`veth_get_stats64`), so that there are four independent counts: the generator's program, the DUT's inside queue, the
 //! receiver's queue, the receiver's program.
 
-use super::{DutEnd, EmbeddedLab, LabError, Lane, Setup};
+use super::{DutEnd, EmbeddedLab, Lane, Setup};
+use crate::error::Error;
 use crate::net::netlink::LinkStats;
 use crate::net::procnet;
 use linerate_measure::audit::{Cause, Loss, SecondCount, Side};
@@ -53,14 +54,14 @@ impl EmbeddedLab {
     ///
     /// # Errors
     /// The kernel does not answer.
-    pub fn snapshot(&self, lane: &Lane) -> Result<Snapshot, LabError> {
+    pub fn snapshot(&self, lane: &Lane) -> Result<Snapshot, Error> {
         let (generator, receiver) = self.tester_links(lane)?;
         let dut = lane.dut.as_ref().map(dut_snapshot).transpose()?;
         Ok(Snapshot { generator: generator.stats, receiver: receiver.stats, dut })
     }
 }
 
-fn dut_snapshot(dut: &DutEnd) -> Result<DutSnapshot, LabError> {
+fn dut_snapshot(dut: &DutEnd) -> Result<DutSnapshot, Error> {
     let mut drops = BTreeMap::new();
     for (role, namespace) in dut.namespaces() {
         let prefix = if role.is_empty() { String::new() } else { format!("{role}: ") };

@@ -26,47 +26,17 @@ pub use rules::DROP_COUNTER;
 pub use setup::Setup;
 pub use topology::interface_names;
 
-use crate::host::journal::{Change, Consent, HostChanges, Journal, JournalError};
+use crate::error::Error;
+use crate::host::changes::{Change, Consent, Host, HostChanges};
 use crate::net::ethtool::Ethtool;
 use crate::net::netlink::{LinkInfo, Route};
 use crate::net::registry::NamespaceRecord;
-use crate::net::{self, MacAddr, Netns, napi, sysctl};
-use crate::ports::PortError;
-use crate::process::ProcessError;
+use crate::net::{MacAddr, Netns, napi, sysctl};
 use linerate_plan::settings::Mode;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use topology::Wiring;
-
-/// Errors of labs.
-#[derive(Debug, thiserror::Error)]
-pub enum LabError {
-    /// A namespace, link, address or setting.
-    #[error(transparent)]
-    Net(#[from] net::Error),
-    /// An eBPF program or a port.
-    #[error(transparent)]
-    Port(#[from] PortError),
-    #[error("cannot {doing}: {source}")]
-    Tool {
-        /// Its purpose.
-        doing: String,
-        /// The error of the program.
-        source: ProcessError,
-    },
-    /// Settings of the host that must change, without consent to change them.
-    #[error("this lab needs other settings of the whole host, and linerate changes nothing outside its namespaces without consent. By hand: {}", .0.join("; "))]
-    Consent(Vec<String>),
-    #[error(transparent)]
-    Host(#[from] JournalError),
-    /// This kernel or machine lacks something.
-    #[error("{0}")]
-    Unsuitable(String),
-    /// The user wants to stop.
-    #[error("interrupted while the lab was being built")]
-    Interrupted,
-}
 
 /// How a lab is laid out.
 #[derive(Debug, Clone)]
@@ -146,8 +116,8 @@ impl EmbeddedLab {
     /// # Errors
     /// No privilege, an impossible setup, no consent to a change of the host, or a missing kernel feature. After an error the lab
     /// is removed, and the host is restored.
-    pub fn build(spec: LabSpec, setups: &[Setup]) -> Result<Self, LabError> {
-        let mut host = Journal::of_this_host().begin();
+    pub fn build(spec: LabSpec, setups: &[Setup]) -> Result<Self, Error> {
+        let mut host = Host::this().begin();
         for name in setups.iter().flat_map(|setup| &setup.settings.modules) {
             need_module(&mut host, name, spec.host_changes)?;
         }
@@ -178,7 +148,7 @@ impl EmbeddedLab {
         Ok(lab)
     }
 
-    fn lane(&self, setup: Setup) -> Result<Lane, LabError> {
+    fn lane(&self, setup: Setup) -> Result<Lane, Error> {
         let wiring = Wiring { lab: self, number: self.lanes.len(), setup: &setup };
         let mut dut = match setup.settings.dut {
             linerate_plan::settings::Dut::TesterBaseline => {
@@ -215,23 +185,24 @@ impl EmbeddedLab {
     }
 
     /// Makes the changes to the host that the lanes want, if they are agreed to.
-    fn change_host(&mut self) -> Result<(), LabError> {
+    fn change_host(&mut self) -> Result<(), Error> {
         let mut wanted: Vec<Change> = self.lanes.iter().flat_map(|lane| lane.host.clone()).collect();
         // Minima last: a number with a minimum may have been set below it.
         wanted.sort_by_key(|change| (change.at_least, change.clone()));
         wanted.dedup();
         let clash = wanted.windows(2).find(|pair| pair[0].file == pair[1].file && !pair[1].at_least);
         if let Some([one, other]) = clash {
-            return Err(LabError::Unsuitable(format!(
+            return Err(Error::Refused(format!(
                 "/{} cannot be {} and {} at once: it is the whole host's, so these lanes cannot stand side by side",
                 one.file, one.value, other.value
             )));
         }
         let refused = self.spec.host_changes == Consent::Refused;
         if refused {
-            wanted = Journal::of_this_host().outstanding(&wanted)?;
+            wanted = Host::this().outstanding(&wanted)?;
             if !wanted.is_empty() {
-                return Err(LabError::Consent(wanted.iter().map(Change::by_hand).collect()));
+                let by_hand: Vec<String> = wanted.iter().map(Change::by_hand).collect();
+                return Err(without_consent(&by_hand));
             }
         }
         for change in &wanted {
@@ -250,7 +221,7 @@ impl EmbeddedLab {
     ///
     /// # Errors
     /// The kernel has no threaded NAPI.
-    pub fn thread_receivers(&self, cpus: &[u32]) -> Result<(), LabError> {
+    pub fn thread_receivers(&self, cpus: &[u32]) -> Result<(), Error> {
         self.lanes.iter().try_for_each(|lane| thread_napi(&self.receiver, &lane.receiver.name, cpus))
     }
 
@@ -258,7 +229,7 @@ impl EmbeddedLab {
     ///
     /// # Errors
     /// The kernel does not answer.
-    pub fn tester_links(&self, lane: &Lane) -> Result<(LinkInfo, LinkInfo), LabError> {
+    pub fn tester_links(&self, lane: &Lane) -> Result<(LinkInfo, LinkInfo), Error> {
         let generator = self.generator_route.link_by_index(lane.generator.index)?;
         let receiver = self.receiver_route.link_by_index(lane.receiver.index)?;
         Ok((generator, receiver))
@@ -287,7 +258,7 @@ impl EmbeddedLab {
     ///
     /// # Errors
     /// A name is taken, or /run/netns cannot be written.
-    pub fn persist(&self, prefix: &str) -> Result<(), LabError> {
+    pub fn persist(&self, prefix: &str) -> Result<(), Error> {
         for lane in &self.lanes {
             if let Some(dut) = &lane.dut {
                 dut.outlive()?;
@@ -295,50 +266,57 @@ impl EmbeddedLab {
             // Receivers other than XDP programs (tcpdump, sockets) need the NAPI that such a program brings along.
             enable_napi(&self.receiver, &lane.receiver.name)?;
         }
-        Ok(self.named(prefix).try_for_each(|(_, name, namespace)| namespace.persist(&name))?)
+        self.named(prefix).try_for_each(|(_, name, namespace)| namespace.persist(&name))
     }
 }
 
+fn without_consent(by_hand: &[String]) -> Error {
+    Error::Refused(format!(
+        "this lab needs other settings of the whole host, and linerate changes nothing outside its namespaces without consent. By hand: {}",
+        by_hand.join("; ")
+    ))
+}
+
 /// A module must be there; loading it changes the host.
-fn need_module(host: &mut HostChanges, name: &str, consent: Consent) -> Result<(), LabError> {
+fn need_module(host: &mut HostChanges, name: &str, consent: Consent) -> Result<(), Error> {
     match (support::module(name), consent) {
         (Ok(support::Module::Present), _) => Ok(()),
         (Ok(support::Module::Loadable), Consent::Allowed) => Ok(host.load_module(name)?),
         (Ok(support::Module::Loadable), Consent::Refused) => {
-            Err(LabError::Consent(vec![format!("modprobe {name}")]))
+            Err(without_consent(&[format!("modprobe {name}")]))
         }
-        (Err(reason), _) => Err(LabError::Unsuitable(reason)),
+        (Err(reason), _) => Err(Error::Refused(reason)),
     }
 }
 
-fn quieten(namespace: &Netns) -> Result<(), LabError> {
+fn quieten(namespace: &Netns) -> Result<(), Error> {
     if sysctl::get(namespace, QUIET[0].0).is_err() {
         return Ok(()); // a kernel without IPv6 has nothing to be quietened
     }
-    Ok(sysctl::apply(namespace, &QUIET)?)
+    sysctl::apply(namespace, &QUIET)
 }
 
-fn interface(route: &Route, name: &str) -> Result<Interface, LabError> {
+fn interface(route: &Route, name: &str) -> Result<Interface, Error> {
     let link = route.link(name)?;
     Ok(Interface { name: name.into(), index: link.index, mac: link.mac })
 }
 
 /// Turns GRO on, which gives a veth the NAPI that redirected frames need.
-fn enable_napi(namespace: &Netns, name: &str) -> Result<(), LabError> {
-    Ok(Ethtool::open(namespace)?.set_feature(name, "rx-gro", true)?)
+fn enable_napi(namespace: &Netns, name: &str) -> Result<(), Error> {
+    Ethtool::open(namespace)?.set_feature(name, "rx-gro", true)
 }
 
 /// Lets NAPI threads do the receiving of an interface, each bound to one of `cpus`, or unbound if `cpus` is empty.
-fn thread_napi(namespace: &Netns, name: &str, cpus: &[u32]) -> Result<(), LabError> {
+fn thread_napi(namespace: &Netns, name: &str, cpus: &[u32]) -> Result<(), Error> {
     napi::set_threaded(namespace, name)?;
     let threads = napi::threads(namespace, name)?;
     if threads.is_empty() {
-        return Err(LabError::Unsuitable(format!(
+        return Err(Error::Refused(format!(
             "the kernel made no NAPI threads for {name}: threaded mode needs Linux 5.17 or newer"
         )));
     }
     for (thread, cpu) in threads.iter().zip(cpus.iter().cycle()) {
         napi::pin(thread.pid, *cpu as usize)?;
     }
-    Ok(threads.iter().try_for_each(|thread| napi::favour(thread.pid))?)
+    threads.iter().try_for_each(|thread| napi::favour(thread.pid))
 }

@@ -1,10 +1,10 @@
 //! DUTs that are eBPF programs, and the program that keeps an interface polled.
 
 use super::dut::Known;
-use super::{DutEnd, LabError, Setup};
+use super::{DutEnd, Setup};
 use crate::bpf;
+use crate::error::Error;
 use crate::net::Netns;
-use crate::ports::PortError;
 use crate::ports::mapped::MappedArray;
 use crate::ports::xdp_receiver::attach as attach_xdp;
 use aya::Ebpf;
@@ -33,15 +33,15 @@ fn program(dut: Dut) -> Option<(&'static str, Constants)> {
 /// Frames a second, one in this many frames, nanoseconds.
 type Constants = [u32; 3];
 
-fn load(constants: Constants) -> Result<Ebpf, LabError> {
+fn load(constants: Constants) -> Result<Ebpf, Error> {
     let cpus = bpf::possible_cpus() as u32;
     let [rate, one_in, delay_ns] = constants.map(u32::to_ne_bytes);
     let constants = [("RATE", &rate[..]), ("ONE_IN", &one_in), ("DELAY_NS", &delay_ns)];
-    Ok(bpf::DUT.load(&constants, &[("known", cpus), ("buckets", cpus)])?)
+    bpf::DUT.load(&constants, &[("known", cpus), ("buckets", cpus)])
 }
 
 /// Loads and attaches the programs that a setup needs.
-pub(super) fn attach(dut: &DutEnd, setup: &Setup) -> Result<Attached, LabError> {
+pub(super) fn attach(dut: &DutEnd, setup: &Setup) -> Result<Attached, Error> {
     let mut attached = Attached::default();
     let pass = setup.needs_pass().then_some(("pass", [0; 3]));
     for (name, constants) in program(setup.settings.dut).into_iter().chain(pass) {
@@ -52,9 +52,7 @@ pub(super) fn attach(dut: &DutEnd, setup: &Setup) -> Result<Attached, LabError> 
         }
         match name {
             "xdp_forward" => {
-                let entered =
-                    dut.namespace.enter(|| bpf::set_devmap(&mut ebpf, "egress", 0, dut.outside.index));
-                entered.map_err(PortError::system("enter", "the DUT's namespace"))??;
+                dut.namespace.run(|| bpf::set_devmap(&mut ebpf, "egress", 0, dut.outside.index))?;
             }
             "pass" => {}
             _ => {
@@ -66,26 +64,24 @@ pub(super) fn attach(dut: &DutEnd, setup: &Setup) -> Result<Attached, LabError> 
     Ok(attached)
 }
 
-fn attach_egress(ebpf: &mut Ebpf, name: &str, dut: &DutEnd) -> Result<(), LabError> {
+fn attach_egress(ebpf: &mut Ebpf, name: &str, dut: &DutEnd) -> Result<(), Error> {
     let Some(Program::SchedClassifier(program)) = ebpf.program_mut(name) else {
-        return Err(LabError::Unsuitable(format!("there is no classifier '{name}'")));
+        return Err(Error::Refused(format!("there is no classifier '{name}'")));
     };
     program.load().map_err(|e| bpf::program_error(name, &e))?;
     let attached = dut.namespace.enter(|| {
         // Kernels before 6.6 need the qdisc that later ones do without.
         let _ = aya::programs::tc::qdisc_add_clsact(&dut.outside.name);
         program.attach(&dut.outside.name, TcAttachType::Egress)
-    });
-    let attached = attached.map_err(PortError::system("enter", "the DUT's namespace"))?;
-    attached.map_err(|e| bpf::program_error(name, &e))?;
-    Ok(())
+    })?;
+    attached.map(drop).map_err(|e| bpf::program_error(name, &e))
 }
 
 /// Attaches the program that passes everything, to find out whether this kernel can.
 ///
 /// # Errors
 /// The kernel refuses the program.
-pub(super) fn try_pass(namespace: &Netns, ifindex: u32) -> Result<Ebpf, LabError> {
+pub(super) fn try_pass(namespace: &Netns, ifindex: u32) -> Result<Ebpf, Error> {
     let mut ebpf = load([0; 3])?;
     attach_xdp(&mut ebpf, "pass", namespace, ifindex)?;
     Ok(ebpf)

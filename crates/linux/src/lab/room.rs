@@ -3,8 +3,8 @@
 //! Like namespaces, the mounts have no names outside and go with the process: a scratch folder in memory, and the /sys of the
 //! namespace (`ip netns exec` does that as well). Everything else of the file system is the host's.
 
-use super::LabError;
 use super::setup::shell;
+use crate::error::{Doing, Error};
 use crate::files::is_plain;
 use crate::net::{self, Netns};
 use crate::process::{Finished, Job};
@@ -60,30 +60,28 @@ pub struct Room {
 
 impl Room {
     /// Makes the room, with these files in its scratch folder.
-    pub(super) fn new(namespace: &Netns, files: &[TextFile]) -> Result<Room, LabError> {
+    pub(super) fn new(namespace: &Netns, files: &[TextFile]) -> Result<Room, Error> {
         let scratch = match fs::create_dir_all(SCRATCH) {
             Ok(()) => SCRATCH,
             Err(_) => SCRATCH_WITHOUT_ROOT,
         };
-        let furnished = namespace.enter(|| furnish(scratch, files));
-        let mounts = furnished.and_then(|mounts| mounts).map_err(|e| {
-            let operation = format!("make a scratch folder for commands in namespace {}", namespace.label());
-            net::Error::kernel(operation, e)
-        })?;
+        let mounts = namespace.enter(|| furnish(scratch, files))?;
+        let mounts = mounts
+            .doing(format_args!("make a scratch folder for commands in namespace {}", namespace.label()))?;
         let scratch = CString::new(scratch).expect("a constant");
         let door = Door { namespace: namespace.clone(), mounts: Arc::new(mounts), scratch };
         Ok(Room { door, undo: Vec::new() })
     }
 
-    pub(super) fn run_step(&mut self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<(), LabError> {
+    pub(super) fn run_step(&mut self, step: &Step, interrupted: Option<&AtomicBool>) -> Result<(), Error> {
         // Even a command that fails may have done half of its work.
         self.undo.extend(step.undo.as_ref().map(|line| shell(step, line)));
         self.run(&shell(step, &step.run), interrupted).map(drop)
     }
 
-    pub(super) fn run(&self, job: &Job, interrupted: Option<&AtomicBool>) -> Result<Finished, LabError> {
+    pub(super) fn run(&self, job: &Job, interrupted: Option<&AtomicBool>) -> Result<Finished, Error> {
         let run = job.run(|path| self.door.command(path), interrupted);
-        run.map_err(|source| LabError::Tool { doing: format!("run '{}'", words(job)), source })
+        run.map_err(|e| Error::Refused(format!("cannot run '{}': {e}", words(job))))
     }
 
     /// Undoes the commands, the last first. Errors can no longer be reported.

@@ -1,6 +1,7 @@
 //! Rule sets: loaded by the tools that administrators use, taken away again, and asked how much they have dropped.
 
-use super::{LabError, Setup};
+use super::Setup;
+use crate::error::Error;
 use crate::net::Netns;
 use crate::net::conntrack;
 use crate::process::{self, Input, Job};
@@ -48,20 +49,19 @@ impl RuleSet {
         namespace: &Netns,
         setup: &Setup,
         interrupted: Option<&AtomicBool>,
-    ) -> Result<(), LabError> {
+    ) -> Result<(), Error> {
         self.tracks |= setup.tracks;
         for job in &setup.rules {
             // Noted before it runs: if it fails, the rules that it has loaded by then must be removed as well.
             self.loaders.extend(loader(job));
             let run = job.run(|path| namespace.command(path), interrupted);
-            let doing = || format!("load the rule set of {}", setup.name);
-            run.map_err(|source| LabError::Tool { doing: doing(), source })?;
+            run.map_err(|e| Error::Refused(format!("cannot load the rule set of {}: {e}", setup.name)))?;
         }
         Ok(())
     }
 
     /// Removes all rules, and forgets the connections that they tracked: a state of one rule set must not affect the next.
-    pub fn clear(&mut self, namespace: &Netns, interrupted: Option<&AtomicBool>) -> Result<(), LabError> {
+    pub fn clear(&mut self, namespace: &Netns, interrupted: Option<&AtomicBool>) -> Result<(), Error> {
         while let Some(loader) = self.loaders.first() {
             match loader {
                 Loader::IpSet => run_clear(&Job::new("ipset", &["destroy"]), namespace, interrupted)?,
@@ -139,9 +139,9 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn run_clear(job: &Job, namespace: &Netns, interrupted: Option<&AtomicBool>) -> Result<(), LabError> {
+fn run_clear(job: &Job, namespace: &Netns, interrupted: Option<&AtomicBool>) -> Result<(), Error> {
     let run = job.clone().within(CLEAR_WITHIN).run(|path| namespace.command(path), interrupted);
-    run.map(drop).map_err(|e| LabError::Tool { doing: "take the rule set away".into(), source: e })
+    run.map(drop).map_err(|e| Error::Refused(format!("cannot take the rule set away: {e}")))
 }
 
 /// Restores the tables that are in use to nothing. They are listed in /proc/net of the namespace.
@@ -150,11 +150,10 @@ fn clear_legacy(
     restore: &str,
     namespace: &Netns,
     interrupted: Option<&AtomicBool>,
-) -> Result<(), LabError> {
+) -> Result<(), Error> {
     let list = if family == "iptables" { "ip_tables_names" } else { "ip6_tables_names" };
     let path = format!("/proc/thread-self/net/{list}");
-    let read = namespace.enter(|| std::fs::read_to_string(&path));
-    let tables = read.and_then(|text| text).unwrap_or_default();
+    let tables = namespace.enter(|| std::fs::read_to_string(&path))?.unwrap_or_default();
     let text: String = tables.lines().map(empty_table).collect();
     if text.is_empty() {
         return Ok(());

@@ -1,9 +1,10 @@
 //! The DUT of a lane: the settings of a plan, in the words of the embedded lab. Plans are checked where they are read; here, names that
 //! become paths are checked when they are used.
 
+use super::interface_names;
 use super::own_rules::OwnRules;
-use super::{LabError, interface_names};
-use crate::host::journal::{Change, Journal};
+use crate::error::Error;
+use crate::host::changes::{Change, Host};
 use crate::process::{Input, Job};
 use linerate_plan::BuiltIn;
 use linerate_plan::placeholders::fill;
@@ -128,7 +129,7 @@ impl Setup {
     }
 
     /// Settings of the host that the setup implies or names. How much room the states need is known once the rules are loaded.
-    pub(super) fn host_changes(&self) -> Result<Vec<Change>, LabError> {
+    pub(super) fn host_changes(&self) -> Result<Vec<Change>, Error> {
         let mut changes = self.host.clone();
         let Settings { inside, outside, .. } = &self.settings;
         let flows = inside.rfs.max(outside.rfs);
@@ -144,7 +145,7 @@ impl Setup {
     ///
     /// # Errors
     /// The name of a sysctl is not valid.
-    pub fn outstanding(&self, flows: u64) -> Result<Vec<String>, LabError> {
+    pub fn outstanding(&self, flows: u64) -> Result<Vec<String>, Error> {
         use super::support::{Module, module};
         let mut changes = self.host_changes()?;
         let of_host = self.settings.sysctls.iter().filter(|(key, _)| !linerate_plan::is_namespaced(key));
@@ -155,7 +156,7 @@ impl Setup {
         if states > 0 {
             changes.push(Change::sysctl("net.netfilter.nf_conntrack_max", &states.to_string())?.or_more());
         }
-        let journal = Journal::of_this_host();
+        let journal = Host::this();
         // A setting that is not there yet comes with a module, and may have another value then.
         let open =
             |c: &&Change| journal.outstanding(std::slice::from_ref(*c)).map_or(true, |o| !o.is_empty());

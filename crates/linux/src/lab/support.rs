@@ -1,10 +1,11 @@
 //! Needs of a setup from this kernel and machine, tried in a throw-away namespace, so that a plan skips lanes that cannot be
 //! built here, with the reason and before anything is measured.
 
-use super::{LabError, Setup, program};
+use super::{Setup, program};
+use crate::error::Error;
 use crate::host::{self, cpu};
 use crate::net::netlink::{Route, VethEnd, VxlanSpec};
-use crate::net::{self, Netns, sysctl};
+use crate::net::{Netns, sysctl};
 use crate::process::{self, Input, Job, ProcessError};
 use linerate_plan::campaign::Requirement;
 use linerate_plan::settings::Dut;
@@ -158,7 +159,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new() -> Result<Bench, net::Error> {
+    fn new() -> Result<Bench, Error> {
         let namespace = Netns::anonymous()?.with_label("probe");
         let route = Route::open(&namespace)?;
         let end = |name: &str, role| VethEnd {
@@ -171,12 +172,12 @@ impl Bench {
         Ok(Bench { namespace, route })
     }
 
-    fn below(&self) -> Result<u32, net::Error> {
+    fn below(&self) -> Result<u32, Error> {
         Ok(self.route.link("x0")?.index)
     }
 }
 
-fn try_link(kind: &str) -> Result<(), net::Error> {
+fn try_link(kind: &str) -> Result<(), Error> {
     let bench = Bench::new()?;
     let mac = super::addresses::mac(0xffff, 3);
     match kind {
@@ -189,17 +190,14 @@ fn try_link(kind: &str) -> Result<(), net::Error> {
             bench.route.create_vxlan(&spec)
         }
         "veth" => Ok(()),
-        _ => Err(net::Error::Unsupported {
-            operation: format!("create a link of kind {kind}"),
-            reason: "linerate makes no such links".into(),
-        }),
+        _ => Err(Error::Refused(format!("linerate makes no links of kind {kind}"))),
     }
 }
 
 /// With the name under which the kernel's configuration knows it.
-fn missing_link(kind: &str, error: &net::Error) -> String {
-    match (LINKS.iter().find(|(name, _)| *name == kind), error) {
-        (Some((_, option)), net::Error::Unsupported { .. }) => format!("this kernel has no {option}"),
+fn missing_link(kind: &str, error: &Error) -> String {
+    match (LINKS.iter().find(|(name, _)| *name == kind), error.errno()) {
+        (Some((_, option)), Some(libc::EOPNOTSUPP)) => format!("this kernel has no {option}"),
         (Some((_, option)), _) => format!("{option}: {error}"),
         (None, _) => error.to_string(),
     }
@@ -236,7 +234,7 @@ fn try_tool(job: &Job, what: &str) -> Result<(), String> {
     })
 }
 
-fn try_xdp() -> Result<(), LabError> {
+fn try_xdp() -> Result<(), Error> {
     let bench = Bench::new()?;
     program::try_pass(&bench.namespace, bench.below()?).map(drop)
 }
@@ -256,7 +254,7 @@ fn try_sysctl(name: &str) -> Result<(), String> {
 /// # Errors
 /// The reason why it cannot be loaded.
 pub fn module(name: &str) -> Result<Module, String> {
-    crate::host::journal::check_module(name).map_err(|e| format!("module '{name}': {e}"))?;
+    crate::host::changes::check_module(name).map_err(|e| format!("module '{name}': {e}"))?;
     let plain = name.replace('-', "_");
     if Path::new("/sys/module").join(&plain).exists() || built_in(&plain) || works(&plain) {
         return Ok(Module::Present);
@@ -269,7 +267,7 @@ pub fn module(name: &str) -> Result<Module, String> {
     let look = Job::new("modprobe", &["-n", "-q", name]).within(TOOL_WITHIN);
     match look.run(|path| Command::new(path), None) {
         Ok(_) => Ok(Module::Loadable),
-        Err(ProcessError::Failed { .. }) => Err(format!("there is no module {name} for this kernel")),
+        Err(ProcessError::Failed(_)) => Err(format!("there is no module {name} for this kernel")),
         Err(e) => Err(e.to_string()),
     }
 }

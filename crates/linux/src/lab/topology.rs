@@ -16,7 +16,8 @@
 
 use super::addresses::mac;
 use super::dut::{DutEnd, has_ipv6, prepare};
-use super::{EmbeddedLab, LabError, Setup, interface, quieten};
+use super::{EmbeddedLab, Setup, interface, quieten};
+use crate::error::Error;
 use crate::net::netlink::{Route, VethEnd, VxlanSpec};
 use crate::net::{MacAddr, Netns, sysctl};
 use linerate_plan::settings::Dut;
@@ -44,14 +45,14 @@ pub(super) struct Node {
 
 impl Node {
     /// Something that forwards packets.
-    fn router(label: &str) -> Result<Node, LabError> {
+    fn router(label: &str) -> Result<Node, Error> {
         let namespace = Netns::anonymous()?.with_label(&format!("DUT of {label}"));
         Ok(Node { role: "", route: prepare(&namespace)?, namespace })
     }
 
     /// Something that passes frames on without looking at IP: with IPv6 it would report its multicast groups, at times in the
     /// middle of a trial.
-    fn switch(label: &str, role: &'static str) -> Result<Node, LabError> {
+    fn switch(label: &str, role: &'static str) -> Result<Node, Error> {
         let title = if role.is_empty() { String::new() } else { format!(" ({role})") };
         let namespace = Netns::anonymous()?.with_label(&format!("DUT of {label}{title}"));
         let route = prepare(&namespace)?;
@@ -60,7 +61,7 @@ impl Node {
     }
 
     /// Makes a bridge of these ports. Frames to a port's addresses are sent there from the first one on.
-    fn bridge(&self, name: &str, ports: &[(&str, &[MacAddr])]) -> Result<u32, LabError> {
+    fn bridge(&self, name: &str, ports: &[(&str, &[MacAddr])]) -> Result<u32, Error> {
         let bridge = self.route.create_bridge(name)?;
         for (port, behind) in ports {
             let port = interface(&self.route, port)?;
@@ -75,7 +76,7 @@ impl Node {
     }
 
     /// An interface that others stand on has no IPv6 of its own, and reports nothing.
-    fn below(&self, name: &str) -> Result<u32, LabError> {
+    fn below(&self, name: &str) -> Result<u32, Error> {
         if has_ipv6(&self.namespace) {
             sysctl::set(&self.namespace, &format!("net/ipv6/conf/{name}/disable_ipv6"), "1")?;
         }
@@ -116,13 +117,13 @@ impl Wiring<'_> {
     }
 
     /// Links the tester's ends to each other.
-    pub fn tester_baseline(&self) -> Result<(), LabError> {
+    pub fn tester_baseline(&self) -> Result<(), Error> {
         let [g, r] = self.tester();
-        Ok(self.lab.generator_route.create_veth(&g, &r, &self.lab.receiver, self.lab.spec.queues())?)
+        self.lab.generator_route.create_veth(&g, &r, &self.lab.receiver, self.lab.spec.queues())
     }
 
     /// Makes the DUT's namespaces and links, without their settings.
-    pub fn dut(&self) -> Result<DutEnd, LabError> {
+    pub fn dut(&self) -> Result<DutEnd, Error> {
         let (kind, label) = (self.setup.settings.dut, self.setup.name.as_str());
         let names = interface_names(self.number);
         let [card_in, card_out] = ["card-in", "card-out"].map(|name| format!("{name}{}", self.number));
@@ -158,7 +159,7 @@ impl Wiring<'_> {
     }
 
     /// Macvlans or VLANs on the cards.
-    fn stacked(&self, router: &Node, names: &[String; 2], cards: &[String; 2]) -> Result<(), LabError> {
+    fn stacked(&self, router: &Node, names: &[String; 2], cards: &[String; 2]) -> Result<(), Error> {
         let sides = names.iter().zip(cards).zip([(5, INSIDE_VLAN), (6, OUTSIDE_VLAN)]);
         for ((name, card), (role, tag)) in sides {
             let (lower, address) = (router.below(card)?, mac(self.number, role));
@@ -177,7 +178,7 @@ impl Wiring<'_> {
         outer: &Node,
         names: &[String; 2],
         cards: &[String; 2],
-    ) -> Result<(), LabError> {
+    ) -> Result<(), Error> {
         for (side, (bridge, role)) in [("br-in", 5), ("br-out", 6)].into_iter().enumerate() {
             let (mtu, queues) = (self.mtus()[side], self.queues()[side]);
             let near = self.end(format!("to-{}", names[side]), role + 2, mtu);
@@ -191,7 +192,7 @@ impl Wiring<'_> {
         Ok(())
     }
 
-    fn vxlan(&self, router: &Node, far: &Node, outside: &str, card: &str) -> Result<(), LabError> {
+    fn vxlan(&self, router: &Node, far: &Node, outside: &str, card: &str) -> Result<(), Error> {
         let mtu = self.mtus()[1];
         let [near, beyond] = [("under0", 5), ("under1", 6)]
             .map(|(name, role)| self.end(name.into(), role, mtu + VXLAN_OVERHEAD));
@@ -219,12 +220,12 @@ impl Wiring<'_> {
     }
 
     /// The two links to the tester.
-    fn cards(&self, inside: &Node, outside: &Node, names: &[String; 2]) -> Result<(), LabError> {
+    fn cards(&self, inside: &Node, outside: &Node, names: &[String; 2]) -> Result<(), Error> {
         let [g, r] = self.tester();
         let ([near_mtu, far_mtu], [near_queues, far_queues]) = (self.mtus(), self.queues());
         let (near, far) = (self.end(names[0].clone(), 2, near_mtu), self.end(names[1].clone(), 3, far_mtu));
         self.lab.generator_route.create_veth(&g, &near, &inside.namespace, near_queues)?;
-        Ok(outside.route.create_veth(&far, &r, &self.lab.receiver, far_queues)?)
+        outside.route.create_veth(&far, &r, &self.lab.receiver, far_queues)
     }
 
     fn mtus(&self) -> [u32; 2] {

@@ -2,7 +2,8 @@
 
 use super::netlink::attributes::{Body, attribute};
 use super::netlink::socket::{DUMP, Failure, Socket};
-use super::{Error, Netns, sysctl};
+use super::{Netns, sysctl};
+use crate::Error;
 
 /// linux/netfilter/nfnetlink.h and nfnetlink_conntrack.h: `NFNL_SUBSYS_CTNETLINK` with `IPCTNL_MSG_CT_GET`…
 const GET: u16 = 1 << 8 | 1;
@@ -46,18 +47,13 @@ fn ask<T: Send>(
     verb: &str,
     request: impl FnOnce(&mut Socket) -> Result<T, Failure> + Send,
 ) -> Result<Option<T>, Error> {
-    let asked = ns.run(|| {
-        let mut socket = Socket::open(libc::NETLINK_NETFILTER)
-            .map_err(|e| Error::kernel(format!("open a netfilter socket in namespace {}", ns.label()), e))?;
-        Ok(request(&mut socket))
-    });
-    match asked {
-        Ok(Ok(found)) => Ok(Some(found)),
-        // EINVAL: the kernel lacks that subsystem. ENOENT: nothing matched.
-        Ok(Err(f)) if matches!(f.source.raw_os_error(), Some(libc::EINVAL | libc::ENOENT)) => Ok(None),
-        Ok(Err(f)) => Err(f.into_error(format!("{verb} the connections of namespace {}", ns.label()))),
-        Err(e) if e.errno() == Some(libc::EPROTONOSUPPORT) => Ok(None),
-        Err(e) => Err(e),
+    match ns.enter(|| request(&mut Socket::open(libc::NETLINK_NETFILTER)?))? {
+        Ok(found) => Ok(Some(found)),
+        Err(failure) => match failure.source.raw_os_error() {
+            // The kernel lacks netfilter's sockets, or that subsystem; or nothing matched.
+            Some(libc::EPROTONOSUPPORT | libc::EINVAL | libc::ENOENT) => Ok(None),
+            _ => Err(failure.into_error(format!("{verb} the connections of namespace {}", ns.label()))),
+        },
     }
 }
 

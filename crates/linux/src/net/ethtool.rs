@@ -8,8 +8,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketType};
 
+use super::Netns;
 use super::netlink::attributes::{text, u32_at, u64_at};
-use super::{Error, Netns};
+use crate::error::{Doing, Error};
 use crate::sockets::new_socket;
 
 const GSTRINGS: u32 = 0x1b;
@@ -53,8 +54,8 @@ pub struct Feature {
 impl Ethtool {
     /// Opens a socket for the calls inside `ns`.
     pub fn open(ns: &Netns) -> Result<Ethtool, Error> {
-        let failed = |e| Error::kernel(format!("open a control socket in namespace {}", ns.label()), e);
-        let socket = ns.run(|| new_socket(AddressFamily::INET, SocketType::DGRAM).map_err(failed))?;
+        let socket = ns.enter(|| new_socket(AddressFamily::INET, SocketType::DGRAM))?;
+        let socket = socket.doing(format_args!("open a control socket in namespace {}", ns.label()))?;
         Ok(Ethtool { socket, label: ns.label().to_owned() })
     }
 
@@ -78,9 +79,9 @@ impl Ethtool {
     pub fn set_feature(&self, dev: &str, name: &str, on: bool) -> Result<(), Error> {
         let what = format!("switch feature {name} {} on", if on { "on" } else { "off" });
         let names = self.strings(dev, FEATURES, &what)?;
-        let nth = names.iter().position(|known| known == name).ok_or_else(|| Error::NotFound {
-            what: format!("feature {name}"),
-            place: format!("this kernel for interface {dev} in namespace {}", self.label),
+        let nth = names.iter().position(|known| known == name).ok_or_else(|| {
+            let (label, place) = (&self.label, "in this kernel for interface");
+            Error::Missing(format!("feature {name} {place} {dev} in namespace {label}"))
         })?;
         let blocks = names.len().div_ceil(32);
         let mut request = request(SFEATURES, &[blocks as u32], blocks * 8);
@@ -93,10 +94,10 @@ impl Ethtool {
             _ if self.features(dev)?.iter().any(|feature| feature.name == name && feature.active == on) => {
                 Ok(())
             }
-            _ => Err(Error::Unsupported {
-                operation: self.operation(&what, dev),
-                reason: "the driver, or another feature it depends on, does not allow it".to_owned(),
-            }),
+            _ => Err(Error::Refused(format!(
+                "cannot {}: the driver, or another feature it depends on, does not allow it",
+                self.operation(&what, dev)
+            ))),
         }
     }
 
@@ -124,9 +125,10 @@ impl Ethtool {
         let [max_rx, max_tx, _, max_combined, ..] = words;
         if max_rx == 0 && max_tx == 0 && max_combined > 0 {
             if rx != tx {
-                let reason =
-                    "this card's channels serve both directions: the numbers must be equal".to_owned();
-                return Err(Error::Unsupported { operation: self.operation(&what, dev), reason });
+                return Err(Error::Refused(format!(
+                    "cannot {}: this card's channels serve both directions: the numbers must be equal",
+                    self.operation(&what, dev)
+                )));
             }
             words[7] = rx;
         } else {
@@ -167,7 +169,7 @@ impl Ethtool {
 
     fn call(&self, dev: &str, request: &mut [u8], what: &str) -> Result<i32, Error> {
         super::netlink::check_name(dev)?;
-        ioctl(&self.socket, dev, request).map_err(|e| Error::kernel(self.operation(what, dev), e))
+        ioctl(&self.socket, dev, request).map_err(|e| Error::system(self.operation(what, dev), e))
     }
 
     fn operation(&self, what: &str, dev: &str) -> String {

@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::Netns;
 use super::netlink::{LinkInfo, Route};
-use super::{Error, Netns};
+use crate::Error;
 
 /// Why nothing should be sent by an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,7 +5,6 @@
 //! knobs), [`procnet`] (their counters), [`guard`] and [`registry`] (their safety).
 
 pub mod conntrack;
-mod error;
 pub mod ethtool;
 pub mod guard;
 pub mod napi;
@@ -17,7 +16,6 @@ pub mod sysctl;
 pub mod sysfs;
 pub mod userns;
 
-pub use error::Error;
 pub use netns::Netns;
 
 pub type MacAddr = [u8; 6];

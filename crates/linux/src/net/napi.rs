@@ -15,7 +15,8 @@ use super::netlink::Route;
 use super::netlink::attributes::{Body, attribute, u16_at, u32_at};
 use super::netlink::check_name;
 use super::netlink::socket::{DUMP, Failure, Socket};
-use super::{Error, Netns, sysfs};
+use super::{Netns, sysfs};
+use crate::error::{Doing, Error};
 
 /// linux/genetlink.h: `GENL_ID_CTRL`, `CTRL_CMD_GETFAMILY`, its attributes, and the length of its header.
 const CTRL: u16 = 0x10;
@@ -43,18 +44,13 @@ pub struct NapiThread {
 /// The NAPI threads of a device, in the order of its queues; none if it is not threaded.
 pub fn threads(ns: &Netns, dev: &str) -> Result<Vec<NapiThread>, Error> {
     let index = Route::open(ns)?.link(dev)?.index;
-    let asked = ns.run(|| Ok(ask_kernel(index)))?;
-    match asked {
-        Ok(threads) => Ok(threads),
-        Err(_) => threads_by_name(Path::new("/proc"), dev),
-    }
+    ns.enter(|| ask_kernel(index))?.or_else(|_| threads_by_name(Path::new("/proc"), dev))
 }
 
 /// The NAPI threads of all devices of that name, in whatever namespace, by the names of tasks under `proc_root`.
 pub fn threads_by_name(proc_root: &Path, dev: &str) -> Result<Vec<NapiThread>, Error> {
     check_name(dev)?;
-    let tasks = fs::read_dir(proc_root);
-    let tasks = tasks.map_err(|e| Error::kernel(format!("list tasks in {}", proc_root.display()), e))?;
+    let tasks = fs::read_dir(proc_root).doing(format_args!("list tasks in {}", proc_root.display()))?;
     let mut threads: Vec<NapiThread> = tasks
         .flatten()
         .filter_map(|task| {
@@ -69,7 +65,7 @@ pub fn threads_by_name(proc_root: &Path, dev: &str) -> Result<Vec<NapiThread>, E
 
 /// Pins a thread (NAPI or other) to one CPU.
 pub fn pin(pid: i32, cpu: usize) -> Result<(), Error> {
-    bind(Pid::from_raw(pid), cpu).map_err(|e| Error::kernel(format!("pin task {pid} to CPU {cpu}"), e))
+    bind(Pid::from_raw(pid), cpu).doing(format_args!("pin task {pid} to CPU {cpu}"))
 }
 
 /// Lets a thread, or the calling one, run on one CPU only.
@@ -86,7 +82,7 @@ pub(crate) fn bind(thread: Option<Pid>, cpu: usize) -> io::Result<()> {
 /// a DUT that waits for a compiler loses frames that it could have forwarded.
 pub fn favour(pid: i32) -> Result<(), Error> {
     setpriority_process(Pid::from_raw(pid), -20)
-        .map_err(|e| Error::kernel(format!("raise the priority of NAPI thread {pid}"), e.into()))
+        .doing(format_args!("raise the priority of NAPI thread {pid}"))
 }
 
 /// Moves a device's NAPI into kernel threads.

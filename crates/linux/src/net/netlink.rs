@@ -6,22 +6,19 @@
 mod address;
 pub(crate) mod attributes;
 mod link;
-mod neighbour;
 mod route;
 pub(crate) mod socket;
 
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Error, Netns};
+use super::Netns;
+use crate::error::{Doing, Error};
 use attributes::Body;
 pub(crate) use link::check_name;
 pub use link::{LinkInfo, LinkStats, VethEnd, VxlanSpec};
 pub use route::Prefix;
-use socket::{DUMP, Failure, Socket};
-
-/// Make an object, or put it in the place of one that is there.
-const REPLACE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
+use socket::{DUMP, Failure, REPLACE, Socket};
 
 /// A NETLINK_ROUTE socket of one namespace. Any thread may use it: a socket stays in the namespace it was made in.
 #[derive(Debug)]
@@ -33,8 +30,8 @@ pub struct Route {
 impl Route {
     /// Opens the socket inside `ns`.
     pub fn open(ns: &Netns) -> Result<Route, Error> {
-        let failed = |e| Error::kernel(format!("open a netlink socket in namespace {}", ns.label()), e);
-        let socket = ns.run(|| Socket::open(libc::NETLINK_ROUTE).map_err(failed))?;
+        let socket = ns.enter(|| Socket::open(libc::NETLINK_ROUTE))?;
+        let socket = socket.doing(format_args!("open a netlink socket in namespace {}", ns.label()))?;
         Ok(Route { socket: Mutex::new(socket), label: ns.label().to_owned() })
     }
 
@@ -52,7 +49,7 @@ impl Route {
         mut go_on: impl FnMut() -> bool,
         what: impl FnOnce(u64) -> String,
     ) -> Result<u64, Error> {
-        let result = self.lock().pipeline(kind, REPLACE, &mut bodies, &mut go_on);
+        let result = self.lock().pipeline(kind, &mut bodies, &mut go_on);
         result.map_err(|(number, failure)| self.error(what(number), failure))
     }
 

@@ -20,7 +20,7 @@ use rustix::mount::{
 };
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
-use super::Error;
+use crate::error::{Doing, Error};
 
 /// Where `ip netns` keeps its names.
 const NAMES: &str = "/run/netns";
@@ -42,15 +42,13 @@ impl Netns {
     pub fn anonymous() -> Result<Netns, Error> {
         let made = thread::scope(|scope| scope.spawn(unshare_network).join());
         let file = made.unwrap_or_else(|panic| panic::resume_unwind(panic));
-        let file = file.map_err(|e| Error::kernel("create a network namespace", e))?;
-        Netns::from_file(file, None)
+        Netns::from_file(file.doing("create a network namespace")?, None)
     }
 
     /// The namespace of the calling thread.
     pub fn current() -> Result<Netns, Error> {
         let path = "/proc/thread-self/ns/net";
-        let file = File::open(path).map_err(|e| Error::kernel(format!("open {path}"), e))?;
-        Netns::from_file(file, None)
+        Netns::from_file(File::open(path).doing(format_args!("open {path}"))?, None)
     }
 
     /// Opens a namespace by path, or by the name under which `ip netns` knows it.
@@ -62,14 +60,13 @@ impl Netns {
             name_path(&given.to_string_lossy())?
         };
         let open = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
-        let file =
-            open.map_err(|e| Error::kernel(format!("open network namespace {}", path.display()), e))?;
+        let file = open.doing(format_args!("open network namespace {}", path.display()))?;
         check_kind(&file, &path)?;
         Netns::from_file(file, Some(&given.to_string_lossy()))
     }
 
     fn from_file(file: File, label: Option<&str>) -> Result<Netns, Error> {
-        let inode = file.metadata().map_err(|e| Error::kernel("examine a network namespace", e))?.ino();
+        let inode = file.metadata().doing("examine a network namespace")?.ino();
         let label = label.map_or_else(|| format!("net:[{inode}]"), str::to_owned);
         Ok(Netns { file: Arc::new(file.into()), label: label.into(), inode })
     }
@@ -95,39 +92,36 @@ impl Netns {
         let path = name_path(name)?;
         prepare_names()?;
         let create = OpenOptions::new().write(true).create_new(true).mode(0o000).open(&path);
-        create.map_err(|e| Error::kernel(format!("create {}", path.display()), e))?;
+        create.doing(format_args!("create {}", path.display()))?;
         let source = PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
-        mount_bind(&source, &path).map_err(|e| {
-            let _ = fs::remove_file(&path);
-            Error::kernel(format!("name network namespace {} as {}", self.label, path.display()), e.into())
-        })
+        let named = mount_bind(&source, &path).inspect_err(|_| drop(fs::remove_file(&path)));
+        named.doing(format_args!("name network namespace {} as {}", self.label, path.display()))
     }
 
     /// Takes away a name given by [`Netns::persist`]. The namespace itself goes when nothing else holds it.
     pub fn remove_persistent(name: &str) -> Result<(), Error> {
         let path = name_path(name)?;
-        unmount_all(&path).map_err(|e| Error::kernel(format!("unmount {}", path.display()), e))?;
-        fs::remove_file(&path).map_err(|e| Error::kernel(format!("remove {}", path.display()), e))
+        unmount_all(&path).doing(format_args!("unmount {}", path.display()))?;
+        fs::remove_file(&path).doing(format_args!("remove {}", path.display()))
     }
 
     /// Runs `f` on a thread inside the namespace and hands back its result; a panic in `f` goes on in the caller.
-    pub fn enter<T: Send>(&self, f: impl FnOnce() -> T + Send) -> io::Result<T> {
+    pub fn enter<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T, Error> {
         let inside = || self.current_thread_enter().map(|()| f());
         thread::scope(|scope| scope.spawn(inside).join()).unwrap_or_else(|panic| panic::resume_unwind(panic))
     }
 
     /// [`Netns::enter`] for work that has errors of its own.
     pub(crate) fn run<T: Send>(&self, f: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
-        self.enter(f).map_err(|e| Error::kernel(format!("work in network namespace {}", self.label), e))?
+        self.enter(f)?
     }
 
     /// Moves the calling thread into the namespace for good: for long-lived worker threads only.
-    pub fn current_thread_enter(&self) -> io::Result<()> {
+    pub fn current_thread_enter(&self) -> Result<(), Error> {
         if Netns::current().is_ok_and(|here| here == *self) {
             return Ok(()); // entering needs privileges, staying does not
         }
-        set_namespace(&self.file)
-            .map_err(|e| Error::kernel(format!("enter network namespace {}", self.label), e).into())
+        set_namespace(&self.file).doing(format_args!("enter network namespace {}", self.label))
     }
 
     /// A command whose process runs inside the namespace. Its /sys remains that of the caller: see
@@ -178,17 +172,14 @@ fn check_kind(file: &File, path: &Path) -> Result<(), Error> {
     if kind == libc::CLONE_NEWNET {
         return Ok(());
     }
-    let value = path.display().to_string();
-    Err(Error::Invalid { what: "the file", value, reason: "it is not a network namespace" })
+    Err(Error::unusable("the file", path.display(), "it is not a network namespace"))
 }
 
 fn name_path(name: &str) -> Result<PathBuf, Error> {
-    let wrong = |reason| Error::Invalid { what: "the namespace name", value: name.into(), reason };
-    if name.is_empty() || name == "." || name == ".." {
-        return Err(wrong("it names no file"));
-    }
-    if name.len() > 200 || name.bytes().any(|b| b == b'/' || b.is_ascii_control()) {
-        return Err(wrong("it may have no slash and no control character, and at most 200 bytes"));
+    let path = matches!(name, "" | "." | "..");
+    if path || name.len() > 200 || name.bytes().any(|b| b == b'/' || b.is_ascii_control()) {
+        let reason = "it must be a file's name without control characters, of at most 200 bytes";
+        return Err(Error::unusable("the namespace name", name, reason));
     }
     Ok(Path::new(NAMES).join(name))
 }
@@ -196,17 +187,19 @@ fn name_path(name: &str) -> Result<PathBuf, Error> {
 /// Makes /run/netns as `ip netns add` does: a shared mount of its own, so that names appear in (and disappear from)
 /// every mount namespace. A lock on the folder keeps two programs from mounting it upon itself twice.
 fn prepare_names() -> Result<(), Error> {
-    let failed = |e: io::Error| Error::kernel(format!("prepare {NAMES}"), e);
     let names = Path::new(NAMES);
-    fs::create_dir_all(names).map_err(failed)?;
-    let folder = File::open(names).map_err(failed)?;
-    flock(&folder, FlockOperation::LockExclusive).map_err(|e| failed(e.into()))?;
     let share = || mount_change(names, MountPropagationFlags::SHARED | MountPropagationFlags::REC);
-    let shared = match share() {
-        Err(Errno::INVAL) => mount_bind_recursive(names, names).and_then(|()| share()),
-        other => other,
+    let prepare = || -> io::Result<()> {
+        fs::create_dir_all(names)?;
+        let folder = File::open(names)?;
+        flock(&folder, FlockOperation::LockExclusive)?;
+        match share() {
+            Err(Errno::INVAL) => mount_bind_recursive(names, names).and_then(|()| share())?,
+            other => other?,
+        }
+        Ok(())
     };
-    shared.map_err(|e| failed(e.into()))
+    prepare().doing(format_args!("prepare {NAMES}"))
 }
 
 /// Unmounts all that is stacked on `path`; nothing mounted there is no error.

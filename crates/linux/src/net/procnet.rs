@@ -6,9 +6,10 @@ pub use linerate_measure::collector::{Counters, grown};
 use std::fs;
 use std::io;
 
+use super::Netns;
 use super::ethtool::Ethtool;
 use super::netlink::{LinkInfo, Route};
-use super::{Error, Netns};
+use crate::error::{Doing, Error};
 
 /// From text to counters.
 type Parser = fn(&str) -> Counters;
@@ -57,7 +58,7 @@ pub fn counters(ns: &Netns) -> Result<Counters, Error> {
             match fs::read_to_string(&path) {
                 Ok(text) => all.append(&mut parse(&text)),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => return Err(Error::kernel(format!("read {path} in namespace {}", ns.label()), e)),
+                failed => drop(failed.doing(format_args!("read {path} in namespace {}", ns.label()))?),
             }
         }
         Ok(all)

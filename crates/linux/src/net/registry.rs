@@ -2,28 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
-use std::io;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Netns};
+use super::Netns;
+use crate::error::{Doing, Error};
 use crate::files;
-use crate::process::{Owner, started};
+use crate::process::Owner;
 use linerate_plan::settings::Dut;
 
 /// Where records are kept; memory that a restart of the machine empties, as it does the namespaces.
 pub const DEFAULT_ROOT: &str = "/run/linerate";
 
-/// The form of records that this program writes.
-pub const VERSION: u32 = 1;
+/// No record is nearly this long.
+const LONGEST: usize = 1 << 20;
 
 /// A lab, as recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabRecord {
-    /// The form of this record.
-    pub version: u32,
     pub name: String,
     /// The process that makes, or made, the lab.
     #[serde(flatten)]
@@ -78,7 +77,6 @@ impl LabRecord {
     /// A record, not yet complete, of a lab that this process is making.
     pub fn begin(name: &str, created: u64) -> LabRecord {
         LabRecord {
-            version: VERSION,
             name: name.to_owned(),
             owner: Owner::this(),
             created,
@@ -116,23 +114,32 @@ impl Registry {
     /// Writes a record, in one step: a reader sees the old one or the new one.
     pub fn write(&self, record: &LabRecord) -> Result<(), Error> {
         let path = self.path(&record.name)?;
-        let draft = self.labs.join(format!(".{}.{}.draft", record.name, std::process::id()));
-        fs::create_dir_all(&self.labs)
-            .map_err(|e| Error::kernel(format!("make {}", self.labs.display()), e))?;
-        let written = files::replace(&path, &draft, record);
-        // Listing the labs needs no root.
-        let shown = written.and_then(|()| fs::set_permissions(&path, Permissions::from_mode(0o644)));
-        shown.map_err(|e| Error::kernel(format!("write lab record {}", path.display()), e))
+        let write = || {
+            fs::create_dir_all(&self.labs)?;
+            files::replace(&path, record)?;
+            // Listing the labs needs no root.
+            fs::set_permissions(&path, Permissions::from_mode(0o644))
+        };
+        write().doing(format_args!("write lab record {}", path.display()))
     }
 
-    /// All records; a damaged file does not hide the others.
+    /// All records, by path; a damaged file does not hide the others, and a missing folder has none.
     pub fn list(&self) -> Result<Listing, Error> {
-        let failed = |e| Error::kernel(format!("list lab records in {}", self.labs.display()), e);
+        let entries = match fs::read_dir(&self.labs) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Listing::default()),
+            other => other.doing(format_args!("list lab records in {}", self.labs.display()))?,
+        };
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|end| end == "json"));
+        paths.sort();
         let mut listing = Listing::default();
-        for (path, record) in files::documents(&self.labs, "json", parse).map_err(failed)? {
-            match record {
-                Ok(record) => listing.records.push(record),
-                Err(reason) => listing.damaged.push((path, reason)),
+        for path in paths {
+            match files::read(&path, LONGEST).map(|bytes| parse(&path, &bytes)) {
+                Ok(Ok(record)) => listing.records.push(record),
+                Ok(Err(reason)) => listing.damaged.push((path, reason)),
+                // Removed meanwhile.
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                Err(e) => listing.damaged.push((path, e.to_string())),
             }
         }
         Ok(listing)
@@ -147,12 +154,8 @@ impl Registry {
     /// Removes a record and nothing else; one that is not there is no error.
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         let path = self.path(name)?;
-        match fs::remove_file(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                Err(Error::kernel(format!("remove lab record {}", path.display()), e))
-            }
-            _ => Ok(()),
-        }
+        let removed = fs::remove_file(&path).doing(format_args!("remove lab record {}", path.display()));
+        removed.or_else(|e| if e.is_missing() { Ok(()) } else { Err(e) })
     }
 
     /// Removes the names of a lab's namespaces, and then its record.
@@ -163,22 +166,11 @@ impl Registry {
         self.remove(&record.name)
     }
 
-    /// Takes down the labs that were never completed and whose process has ended; returns their names. Drafts of records of such
-    /// processes are removed, too.
+    /// Takes down the labs that were never completed and whose process has ended; returns their names.
     pub fn clear_remains(&self) -> Result<Vec<String>, Error> {
-        let mut cleared = Vec::new();
-        let files = fs::read_dir(&self.labs).into_iter().flatten().flatten();
-        for draft in files.filter(|file| is_abandoned_draft(&file.file_name().to_string_lossy())) {
-            // Another linerate may be clearing as well.
-            let _ = fs::remove_file(draft.path());
-        }
-        for record in self.list()?.records {
-            if !record.complete && !record.owner.runs() {
-                self.take_down(&record)?;
-                cleared.push(record.name);
-            }
-        }
-        Ok(cleared)
+        let records = self.list()?.records.into_iter();
+        let remains = records.filter(|record| !record.complete && !record.owner.runs());
+        remains.map(|record| self.take_down(&record).map(|()| record.name)).collect()
     }
 
     fn path(&self, name: &str) -> Result<PathBuf, Error> {
@@ -186,16 +178,10 @@ impl Registry {
         if name.is_empty() || name.len() > 100 || name.starts_with('.') || !name.bytes().all(allowed) {
             let reason =
                 "letters, digits, `-`, `_` and `.` are allowed, at most 100, not beginning with a dot";
-            return Err(Error::Invalid { what: "the lab name", value: name.to_owned(), reason });
+            return Err(Error::unusable("the lab name", name, reason));
         }
         Ok(self.labs.join(format!("{name}.json")))
     }
-}
-
-/// Whether a file is the draft of a record (`.NAME.PID.draft`) whose writer has ended.
-fn is_abandoned_draft(file: &str) -> bool {
-    let pid = file.strip_prefix('.').and_then(|f| f.strip_suffix(".draft")).and_then(|f| f.rsplit_once('.'));
-    pid.and_then(|(_, pid)| pid.parse().ok()).is_some_and(|pid| started(pid).is_none())
 }
 
 /// Removes a persistent name if it still leads to the recorded namespace, or to no namespace (its mount was never made). Another
@@ -203,21 +189,18 @@ fn is_abandoned_draft(file: &str) -> bool {
 fn remove_if_ours(namespace: &NamespaceRecord) -> Result<(), Error> {
     let removed = match Netns::open(&namespace.name) {
         Ok(found) if found.inode() != namespace.inode => Ok(()),
-        Ok(_) | Err(Error::Invalid { what: "the file", .. }) => Netns::remove_persistent(&namespace.name),
-        // A file of mode 0, never mounted upon, is closed even to its owner.
-        Err(e) if e.errno() == Some(libc::EACCES) => Netns::remove_persistent(&namespace.name),
-        Err(e) => Err(e),
+        // A file that is no namespace has no errno; one of mode 0, never mounted upon, is closed even to its owner.
+        Err(e) if !matches!(e.errno(), None | Some(libc::EACCES)) => Err(e),
+        _ => Netns::remove_persistent(&namespace.name),
     };
     removed.or_else(|e| if e.is_missing() { Ok(()) } else { Err(e) })
 }
 
-fn parse(path: &Path, text: &str) -> Result<LabRecord, String> {
-    let record: LabRecord = serde_json::from_str(text).map_err(|e| e.to_string())?;
-    let named_alike = path.file_stem().is_some_and(|stem| stem == record.name.as_str());
-    match record.version {
-        VERSION if named_alike => Ok(record),
-        VERSION => Err("the name inside is not that of the file".into()),
-        other => Err(format!("version {other} is not known, only {VERSION}")),
+fn parse(path: &Path, bytes: &[u8]) -> Result<LabRecord, String> {
+    let record: LabRecord = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+    match path.file_stem().is_some_and(|stem| stem == record.name.as_str()) {
+        true => Ok(record),
+        false => Err("the name inside is not that of the file".into()),
     }
 }
 
@@ -229,15 +212,6 @@ mod tests {
     fn names_that_leave_the_folder_are_refused() {
         for name in ["", ".", "..", "../x", "a/b", ".hidden", "a b", "ü", "a\0"] {
             assert!(Registry::at("/nowhere").path(name).is_err(), "{name:?}");
-        }
-    }
-
-    #[test]
-    fn drafts_of_processes_that_are_gone_are_abandoned() {
-        assert!(is_abandoned_draft(".a.lab.4194304.draft"));
-        let own = format!(".lab.{}.draft", std::process::id());
-        for kept in [own.as_str(), "lab.json", ".lab.draft", ".lab.x.draft", "lab.4194304.draft"] {
-            assert!(!is_abandoned_draft(kept), "{kept}");
         }
     }
 }

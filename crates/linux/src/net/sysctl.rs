@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::{Error, Netns};
-use crate::files::is_plain;
+use super::Netns;
+use crate::error::{Doing, Error};
+use crate::files::{is_plain, set_file};
 
 /// Sets one key, such as `net/ipv4/ip_forward`.
 pub fn set(ns: &Netns, key: &str, value: &str) -> Result<(), Error> {
@@ -15,9 +16,8 @@ pub fn set(ns: &Netns, key: &str, value: &str) -> Result<(), Error> {
 pub fn get(ns: &Netns, key: &str) -> Result<String, Error> {
     let path = key_path(key)?;
     ns.run(|| {
-        let text = fs::read_to_string(&path);
-        let text = text.map_err(|e| Error::kernel(format!("read {key} in namespace {}", ns.label()), e))?;
-        Ok(text.trim_end().to_owned())
+        let text = fs::read_to_string(&path).doing(format_args!("read {key} in namespace {}", ns.label()));
+        Ok(text?.trim_end().to_owned())
     })
 }
 
@@ -25,13 +25,10 @@ pub fn get(ns: &Netns, key: &str) -> Result<String, Error> {
 pub fn apply(ns: &Netns, settings: &[(&str, &str)]) -> Result<(), Error> {
     let paths = settings.iter().map(|(key, _)| key_path(key)).collect::<Result<Vec<_>, _>>()?;
     ns.run(|| {
-        for (path, (key, value)) in paths.iter().zip(settings) {
-            let failed = |e| Error::kernel(format!("set {key} to {value} in namespace {}", ns.label()), e);
-            // No O_CREAT: a key that does not exist must say so instead of "permission denied".
-            let mut file = fs::OpenOptions::new().write(true).open(path).map_err(failed)?;
-            std::io::Write::write_all(&mut file, value.as_bytes()).map_err(failed)?;
-        }
-        Ok(())
+        let mut all = paths.iter().zip(settings);
+        all.try_for_each(|(path, (key, value))| {
+            set_file(path, value).doing(format_args!("set {key} to {value} in namespace {}", ns.label()))
+        })
     })
 }
 
@@ -46,41 +43,39 @@ pub fn is_settable(ns: &Netns, key: &str) -> Result<bool, Error> {
 /// `net/ipv4/ip_forward`. The first separator decides.
 pub fn path_of(name: &str) -> Result<String, Error> {
     let dotted = name.find(['.', '/']).is_none_or(|at| name.as_bytes()[at] == b'.');
+    let path = if dotted { swapped(name) } else { name.to_owned() };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-@:+".contains(c);
+    if !path.contains('/') || !is_plain(&path) || !path.chars().all(plain) {
+        let reason = "it must be a plain name such as net.ipv4.ip_forward";
+        return Err(Error::unusable("the sysctl key", name, reason));
+    }
+    Ok(path)
+}
+
+/// A key in the other spelling: with dots for slashes, and slashes for dots.
+pub(crate) fn swapped(key: &str) -> String {
     let swap = |c| match c {
         '.' => '/',
         '/' => '.',
         other => other,
     };
-    let path: String = if dotted { name.chars().map(swap).collect() } else { name.to_owned() };
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-@:+".contains(c);
-    if !path.contains('/') || !is_plain(&path) || !path.chars().all(plain) {
-        let reason = "it must be a plain name such as net.ipv4.ip_forward";
-        return Err(Error::Invalid { what: "the sysctl key", value: name.into(), reason });
-    }
-    Ok(path)
+    key.chars().map(swap).collect()
 }
 
 /// Refuses a value that is more than one line.
 pub fn check_value(key: &str, value: &str) -> Result<(), Error> {
     if value.trim().is_empty() || value.len() > 4096 || value.chars().any(|c| c.is_control() && c != '\t') {
-        let value = format!("{key} = {value:?}");
-        return Err(Error::Invalid {
-            what: "the sysctl value",
-            value,
-            reason: "it must be one line, not empty",
-        });
+        let value = format_args!("{key} = {value:?}");
+        return Err(Error::unusable("the sysctl value", value, "it must be one line, not empty"));
     }
     Ok(())
 }
 
 /// Only keys under `net/` belong to a namespace; any other would change the whole machine.
 fn key_path(key: &str) -> Result<PathBuf, Error> {
-    let wrong = |reason| Error::Invalid { what: "the sysctl key", value: key.into(), reason };
-    if !key.starts_with("net/") {
-        return Err(wrong("only keys under net/ belong to a network namespace"));
-    }
-    if !is_plain(key) || key.contains('\0') {
-        return Err(wrong("it must be a plain path such as net/ipv4/ip_forward"));
+    if !key.starts_with("net/") || !is_plain(key) || key.contains('\0') {
+        let reason = "keys of a network namespace are plain paths such as net/ipv4/ip_forward";
+        return Err(Error::unusable("the sysctl key", key, reason));
     }
     Ok(PathBuf::from("/proc/sys").join(key))
 }

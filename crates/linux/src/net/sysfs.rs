@@ -3,16 +3,17 @@
 //! A sysfs belongs to the network namespace of the thread that mounts it. Each access has a thread with a mount namespace of its
 //! own, and both end with it: a killed process leaves no mount behind.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::UnshareFlags;
 
+use super::Netns;
 use super::netns::unshare;
-use super::{Error, Netns};
-use crate::files::is_plain;
+use crate::error::{Doing, Error};
+use crate::files::{is_plain, set_file};
 
 /// Reads a file such as `class/net/g0/queues/tx-0/xps_cpus`; the final newline is left out.
 pub fn read(ns: &Netns, path: &str) -> Result<String, Error> {
@@ -22,9 +23,7 @@ pub fn read(ns: &Netns, path: &str) -> Result<String, Error> {
 
 /// Writes a file such as `class/net/g0/threaded`.
 pub fn write(ns: &Netns, path: &str, value: &str) -> Result<(), Error> {
-    // No O_CREAT: only a file that is there can be set.
-    let write = |file: &Path| OpenOptions::new().write(true).open(file)?.write_all(value.as_bytes());
-    access(ns, path, &format!("write {value} to {path}"), write)
+    access(ns, path, &format!("write {value} to {path}"), |file| set_file(file, value))
 }
 
 /// Whether a file or folder is there.
@@ -38,13 +37,16 @@ fn access<T: Send>(
     operation: &str,
     f: impl FnOnce(&Path) -> io::Result<T> + Send,
 ) -> Result<T, Error> {
-    let failed = |e| Error::kernel(format!("{operation} in the sysfs of namespace {}", ns.label()), e);
     if !is_plain(path) {
-        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "not a plain relative path")));
+        return Err(Error::unusable("the path", path, "it must lead down from /sys"));
     }
     ns.run(|| {
-        mount_here().map_err(|e| explain(format!("mount the sysfs of namespace {}", ns.label()), e))?;
-        f(&Path::new("/sys").join(path)).map_err(failed)
+        mount_here().doing(format_args!(
+            "mount the sysfs of namespace {} (root, or a user namespace that sees all of /sys, can)",
+            ns.label()
+        ))?;
+        let done = f(&Path::new("/sys").join(path));
+        done.doing(format_args!("{operation} in the sysfs of namespace {}", ns.label()))
     })
 }
 
@@ -54,15 +56,4 @@ pub(crate) fn mount_here() -> io::Result<()> {
     // Unmounting on the host takes effect here as well; mounts made here stay here.
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
     Ok(mount("sysfs", "/sys", "sysfs", MountFlags::empty(), None)?)
-}
-
-fn explain(operation: String, error: io::Error) -> Error {
-    if error.raw_os_error() == Some(libc::EPERM) {
-        let reason =
-            "Operation not permitted: it needs root, or a user namespace with its own mount namespace in \
-                      which an unmasked /sys is visible"
-                .to_owned();
-        return Error::Unsupported { operation, reason };
-    }
-    Error::kernel(operation, error)
 }

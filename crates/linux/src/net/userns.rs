@@ -1,10 +1,9 @@
 //! Root's powers over namespaces of one's own, without being root: a user namespace.
 
-use super::Error;
 use super::netns::unshare;
+use crate::error::{Doing, Error};
 use rustix::thread::UnshareFlags;
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 
 /// Whether this process may make network namespaces as it is: CAP_SYS_ADMIN and CAP_NET_ADMIN are effective.
@@ -34,20 +33,13 @@ pub fn is_initial() -> bool {
 /// The host forbids it (some distributions do), or there are several threads.
 pub fn enter() -> Result<(), Error> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    unshare(UnshareFlags::NEWUSER).map_err(refused)?;
-    let write = |path: &str, text: String| {
-        fs::write(path, text).map_err(|e| Error::kernel(format!("write {path}"), e))
-    };
+    unshare(UnshareFlags::NEWUSER).map_err(|error| {
+        Error::Refused(format!(
+            "cannot make a user namespace: {error}; run as root (sudo), or let users make namespaces: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns"
+        ))
+    })?;
+    let write = |path: &str, text: String| fs::write(path, text).doing(format_args!("write {path}"));
     write("/proc/self/setgroups", "deny".into())?;
     write("/proc/self/uid_map", format!("0 {user} 1"))?;
     write("/proc/self/gid_map", format!("0 {group} 1"))
-}
-
-fn refused(error: io::Error) -> Error {
-    Error::Unsupported {
-        operation: "make a user namespace".into(),
-        reason: format!(
-            "{error}; run as root (sudo), or let users make namespaces: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns"
-        ),
-    }
 }

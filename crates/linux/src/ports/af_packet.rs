@@ -5,11 +5,11 @@ mod receiver;
 
 pub use receiver::receiver;
 
-use super::socket::{check_length, inside};
 use super::user_generator::crew::{Tally, Transmit, UserGenerator};
 use super::user_generator::{FrameSource, Pacer};
-use super::{PortError, Target, monotonic_ns};
-use crate::net::netns::Netns;
+use super::{Target, monotonic_ns};
+use crate::error::{Doing, Error};
+use crate::net::Netns;
 use crate::sockets::{bind, new_socket, set_option};
 use linerate_plan::Backend;
 use linerate_wire::Traffic;
@@ -34,19 +34,13 @@ impl AfPacketGenerator {
         targets: &[Target],
         traffic: &Traffic,
         cpus: &[u32],
-    ) -> Result<Self, PortError> {
-        check_length(namespace, targets, traffic)?;
+    ) -> Result<Self, Error> {
         Self::with(Backend::AfPacket, targets, traffic, cpus, |&Target { ifindex, .. }, _, longest| {
-            let socket = inside(namespace, || PacketSender::open(ifindex))?;
-            let name = format!("interface number {ifindex}");
-            Ok(PacketSender {
-                socket,
-                name,
-                longest,
-                buffers: Vec::new(),
-                vectors: Vec::new(),
-                messages: Vec::new(),
-            })
+            let socket = namespace.enter(|| PacketSender::open(ifindex))?;
+            let socket =
+                socket.doing(format_args!("open an AF_PACKET socket on interface number {ifindex}"))?;
+            let (buffers, vectors, messages) = (Vec::new(), Vec::new(), Vec::new());
+            Ok(PacketSender { socket, ifindex, longest, buffers, vectors, messages })
         })
     }
 }
@@ -68,7 +62,7 @@ pub(super) fn bind_packet(socket: &OwnedFd, ifindex: u32, protocol: u16) -> io::
 /// One thread's socket and frames.
 pub struct PacketSender {
     socket: OwnedFd,
-    name: String,
+    ifindex: u32,
     longest: usize,
     /// `messages` point to `vectors`, these into `buffers`; all three are replaced together.
     buffers: Vec<u8>,
@@ -80,20 +74,16 @@ pub struct PacketSender {
 unsafe impl Send for PacketSender {}
 
 impl PacketSender {
-    fn open(ifindex: u32) -> Result<OwnedFd, PortError> {
-        let name = format!("an AF_PACKET socket on interface number {ifindex}");
-        let open = || {
-            // Protocol 0: the socket never receives, which would cost time for every frame.
-            let socket = new_socket(AddressFamily::PACKET, SocketType::RAW)?;
-            set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1i32)?;
-            let bytes = 8i32 << 20;
-            // Where the system's limit cannot be passed, it is used: more EAGAIN, nothing else.
-            let _ = set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes)
-                .or_else(|_| set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes));
-            bind_packet(&socket, ifindex, 0)?;
-            Ok(socket)
-        };
-        open().map_err(PortError::system("open", name))
+    fn open(ifindex: u32) -> io::Result<OwnedFd> {
+        // Protocol 0: the socket never receives, which would cost time for every frame.
+        let socket = new_socket(AddressFamily::PACKET, SocketType::RAW)?;
+        set_option(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1i32)?;
+        let bytes = 8i32 << 20;
+        // Where the system's limit cannot be passed, it is used: more EAGAIN, nothing else.
+        let _ = set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes)
+            .or_else(|_| set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes));
+        bind_packet(&socket, ifindex, 0)?;
+        Ok(socket)
     }
 
     /// Room for this number of frames.
@@ -123,7 +113,7 @@ impl PacketSender {
     }
 
     /// Offers the frames from `done` on until all are taken or time is up; returns the number of frames done with.
-    fn offer(&mut self, frames: usize, pacer: &Pacer, tally: &Tally) -> Result<usize, PortError> {
+    fn offer(&mut self, frames: usize, pacer: &Pacer, tally: &Tally) -> Result<usize, Error> {
         let mut done = 0;
         while done < frames {
             let (rest, flags) = (&mut self.messages[done..frames], libc::MSG_DONTWAIT);
@@ -143,7 +133,10 @@ impl PacketSender {
             match error.raw_os_error() {
                 Some(libc::ENOBUFS | libc::EAGAIN) => tally.refused(1),
                 Some(libc::EINTR) => {}
-                _ => return Err(PortError::system("send frames through", &*self.name)(error)),
+                _ => {
+                    let operation = format_args!("send frames through interface number {}", self.ifindex);
+                    return Err(Error::system(operation, error));
+                }
             }
             if tally.stopping() || monotonic_ns() >= pacer.deadline_ns() {
                 break;
@@ -161,7 +154,7 @@ impl Transmit for PacketSender {
         due: u32,
         pacer: &Pacer,
         tally: &Tally,
-    ) -> Result<u32, PortError> {
+    ) -> Result<u32, Error> {
         let frames = due as usize;
         self.build(source, frames, monotonic_ns());
         let done = self.offer(frames, pacer, tally);

@@ -9,14 +9,13 @@ mod socket;
 
 pub use receiver::receiver;
 
-use self::rings::Producer;
-use self::socket::{Direction, Socket};
-use super::socket::{check_length, inside};
+use self::socket::Transmitting;
 use super::user_generator::crew::{Tally, Transmit, UserGenerator};
 use super::user_generator::{FrameSource, Pacer};
-use super::{PortError, Target, monotonic_ns, xdp_receiver};
+use super::{Target, monotonic_ns, xdp_receiver};
 use crate::bpf;
-use crate::net::netns::Netns;
+use crate::error::{Doing, Error};
+use crate::net::Netns;
 use crate::sockets::set_option;
 use aya::Ebpf;
 use linerate_plan::Backend;
@@ -49,10 +48,9 @@ impl AfXdpGenerator {
         targets: &[Target],
         traffic: &Traffic,
         cpus: &[u32],
-    ) -> Result<Self, PortError> {
-        check_length(namespace, targets, traffic)?;
+    ) -> Result<Self, Error> {
         Self::with(Backend::AfXdp, targets, traffic, cpus, |&Target { ifindex, .. }, thread, longest| {
-            let mut sender = inside(namespace, || XdpSender::open(ifindex, thread as u32, longest))?;
+            let mut sender = namespace.run(|| XdpSender::open(ifindex, thread as u32, longest))?;
             // Drivers such as i40e do not send from zero-copy queues before an XDP program is attached. Where another one is attached
             // already, or none may be, this is no error: the first load shows whether frames leave.
             if sender.socket.zero_copy && thread + 1 == cpus.len() {
@@ -63,7 +61,7 @@ impl AfXdpGenerator {
     }
 }
 
-fn attach_pass(namespace: &Netns, ifindex: u32) -> Result<Ebpf, PortError> {
+fn attach_pass(namespace: &Netns, ifindex: u32) -> Result<Ebpf, Error> {
     let mut ebpf = bpf::SOCKETS.load(&[], &[])?;
     xdp_receiver::attach(&mut ebpf, "pass", namespace, ifindex)?;
     Ok(ebpf)
@@ -71,7 +69,7 @@ fn attach_pass(namespace: &Netns, ifindex: u32) -> Result<Ebpf, PortError> {
 
 /// One thread's socket and frames.
 pub struct XdpSender {
-    socket: Socket,
+    socket: Transmitting,
     /// Chunks that the kernel does not have.
     free: Vec<u64>,
     /// Length of the frame in each chunk, by its number.
@@ -86,13 +84,13 @@ pub struct XdpSender {
 }
 
 impl XdpSender {
-    fn open(ifindex: u32, queue: u32, longest: usize) -> Result<Self, PortError> {
+    fn open(ifindex: u32, queue: u32, longest: usize) -> Result<Self, Error> {
         let chunk = if longest <= 2048 { 2048 } else { 4096 };
-        let socket = Socket::open(ifindex, queue, Direction::Transmit, chunk, MEMORY / chunk)?;
+        let socket = Transmitting::transmitting(ifindex, queue, chunk, MEMORY / chunk)?;
         // Where the kernel does not know it, more calls are made.
         let _ = set_option(&socket.fd, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &LARGEST_BATCH);
-        let free = socket.umem.addresses().collect();
-        let lengths = vec![0; socket.umem.chunks() as usize];
+        let free: Vec<u64> = socket.umem.addresses().collect();
+        let lengths = vec![0; free.len()];
         Ok(XdpSender { socket, free, lengths, chunk, dropped: 0, ifindex, queue, program: None })
     }
 
@@ -103,7 +101,7 @@ impl XdpSender {
     /// Builds up to `due` frames and puts them into the tx ring; returns their number. In copy mode the ring must not become a
     /// queue: frames that the kernel has not taken by now mean that the link is slower, and would only grow stale.
     fn submit(&mut self, source: &mut FrameSource, due: u32) -> u32 {
-        let Some(tx) = &mut self.socket.tx else { return 0 };
+        let tx = &mut self.socket.frames;
         if !self.socket.zero_copy && tx.pending() >= due {
             return 0;
         }
@@ -120,26 +118,27 @@ impl XdpSender {
 
     /// Makes the kernel take the frames in the tx ring. In copy mode the work is done here, a budget of frames per call; in
     /// zero-copy mode the driver is woken if it sleeps.
-    fn kick(&mut self, tally: &Tally) -> Result<(), PortError> {
+    fn kick(&mut self, tally: &Tally) -> Result<(), Error> {
         // Each call takes at least one frame, or there is no point in another.
         for _ in 0..=self.lengths.len() {
-            let Some(tx) = self.socket.tx.as_mut().filter(|tx| tx.needs_wakeup()) else { return Ok(()) };
-            let before = tx.pending();
-            let result = self.socket.kick(Direction::Transmit);
-            let after = self.socket.tx.as_mut().map_or(0, Producer::pending);
-            match result.map_err(|e| (e.raw_os_error(), e)) {
-                Err((Some(libc::EBUSY), _)) if !self.socket.zero_copy => {
+            if !self.socket.frames.needs_wakeup() {
+                break;
+            }
+            let before = self.socket.frames.pending();
+            let error = self.socket.kick().err();
+            let after = self.socket.frames.pending();
+            match error.as_ref().map(|e| e.raw_os_error()) {
+                Some(Some(libc::EBUSY)) if !self.socket.zero_copy => {
                     // "SKB completed but not sent" (net/xdp/xsk.c, __xsk_generic_xmit).
                     self.dropped += 1;
                     tally.refused(1);
                 }
-                Ok(()) | Err((Some(libc::EAGAIN | libc::ENOBUFS | libc::EBUSY | libc::EINTR), _))
-                    if after == before =>
-                {
-                    return Ok(());
+                None | Some(Some(libc::EAGAIN | libc::ENOBUFS | libc::EBUSY | libc::EINTR))
+                    if after < before => {}
+                None | Some(Some(libc::EAGAIN | libc::ENOBUFS | libc::EBUSY | libc::EINTR)) => break,
+                Some(_) => {
+                    error.map_or(Ok(()), Err).doing(format_args!("send frames through {}", self.name()))?
                 }
-                Ok(()) | Err((Some(libc::EAGAIN | libc::ENOBUFS | libc::EBUSY | libc::EINTR), _)) => {}
-                Err((_, error)) => return Err(PortError::system("send frames through", self.name())(error)),
             }
             if after == 0 {
                 break;
@@ -172,13 +171,7 @@ impl XdpSender {
 }
 
 impl Transmit for XdpSender {
-    fn send(
-        &mut self,
-        source: &mut FrameSource,
-        due: u32,
-        _: &Pacer,
-        tally: &Tally,
-    ) -> Result<u32, PortError> {
+    fn send(&mut self, source: &mut FrameSource, due: u32, _: &Pacer, tally: &Tally) -> Result<u32, Error> {
         if self.free.len() < due as usize {
             self.reap(tally);
         }
@@ -200,14 +193,15 @@ impl Transmit for XdpSender {
         u64::MAX
     }
 
-    fn finish(&mut self, tally: &Tally) -> Result<(), PortError> {
+    fn finish(&mut self, tally: &Tally) -> Result<(), Error> {
         let until = Instant::now() + LAST_FRAMES;
         while self.under_way() > 0 {
             self.kick(tally)?;
             self.reap(tally);
             if self.under_way() > 0 && Instant::now() > until {
-                let object = format!("{} frames through {}", self.under_way(), self.name());
-                return Err(PortError::system("send the last", object)(io::ErrorKind::TimedOut.into()));
+                let operation =
+                    format_args!("send the last {} frames through {}", self.under_way(), self.name());
+                return Err(Error::system(operation, io::ErrorKind::TimedOut));
             }
             std::thread::yield_now();
         }

@@ -1,12 +1,13 @@
 //! Answers test frames as the host that they are addressed to would, so that a DUT sees its connections in both directions; and counts
 //! the answers at the other end.
 
-use super::socket::{inside, wait_readable};
+use super::af_packet::bind_packet;
 use super::worker::Worker;
-use super::{PortError, af_packet::bind_packet};
+use crate::error::{Doing, Error};
+use crate::net::Netns;
 use crate::net::netlink::Route;
-use crate::net::netns::Netns;
 use crate::sockets::set_option;
+use crate::sockets::wait_readable;
 use linerate_wire::{Recognised, recognise};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, socket_with};
@@ -34,9 +35,8 @@ impl Answerer {
     ///
     /// # Errors
     /// No privilege (CAP_NET_RAW), no such interface.
-    pub fn start(namespace: &Netns, ifindex: u32, campaign: u8) -> Result<Answerer, PortError> {
-        let link = Route::open(namespace).and_then(|route| route.link_by_index(ifindex));
-        let own = link.map_err(|e| PortError::Unsuitable(e.to_string()))?.mac;
+    pub fn start(namespace: &Netns, ifindex: u32, campaign: u8) -> Result<Answerer, Error> {
+        let own = Route::open(namespace)?.link_by_index(ifindex)?.mac;
         Self::spawn(namespace, ifindex, move |socket, frame| {
             let ours = linerate_wire::answer(frame) == Some(campaign);
             // The XDP receiver has changed the address that the frame was sent to.
@@ -51,7 +51,7 @@ impl Answerer {
     ///
     /// # Errors
     /// As [`Answerer::start`].
-    pub fn listen(namespace: &Netns, ifindex: u32, campaign: u8) -> Result<Answerer, PortError> {
+    pub fn listen(namespace: &Netns, ifindex: u32, campaign: u8) -> Result<Answerer, Error> {
         Self::spawn(namespace, ifindex, move |_, frame| match recognise(frame) {
             Recognised::Test { signature, .. } => signature.stream >> 8 == u16::from(campaign),
             Recognised::Foreign(_) => false,
@@ -62,9 +62,9 @@ impl Answerer {
         namespace: &Netns,
         ifindex: u32,
         take: impl Fn(&OwnedFd, &mut [u8]) -> bool + Send + 'static,
-    ) -> Result<Answerer, PortError> {
-        let name = format!("an AF_PACKET socket on interface number {ifindex}");
-        let socket = inside(namespace, || open(ifindex).map_err(PortError::system("open", name)))?;
+    ) -> Result<Answerer, Error> {
+        let socket = namespace.enter(|| open(ifindex))?;
+        let socket = socket.doing(format_args!("open an AF_PACKET socket on interface number {ifindex}"))?;
         let frames = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&frames);
         let run = move |stop: &AtomicBool| {

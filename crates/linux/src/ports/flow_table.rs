@@ -1,6 +1,6 @@
 //! The tables that the generator's eBPF program looks frames up in: flows, frame lengths, the alias table of a Zipf order.
 
-use super::PortError;
+use crate::error::Error;
 use linerate_wire::{AliasTable, Family, Flow, FlowOrder, FrameTemplate, Traffic, Transport};
 use std::net::IpAddr;
 
@@ -65,7 +65,7 @@ impl Tables {
     ///
     /// # Errors
     /// A frame length that these headers do not fit.
-    pub fn new(traffic: &Traffic) -> Result<Self, PortError> {
+    pub fn new(traffic: &Traffic) -> Result<Self, Error> {
         let longest = traffic.mix.pattern.iter().copied().max().unwrap_or(64);
         let first = traffic.mix.pattern.first().copied().unwrap_or(64);
         let template = FrameTemplate::new(&traffic.frame, longest)?;
@@ -94,7 +94,7 @@ impl Tables {
         traffic: &Traffic,
         len_fcs: u16,
         base: &linerate_wire::BaseSums,
-    ) -> Result<LengthEntry, PortError> {
+    ) -> Result<LengthEntry, Error> {
         let template = FrameTemplate::new(&traffic.frame, len_fcs)?;
         let sums = template.base_sums();
         let frame = len_fcs - linerate_wire::FCS_LEN as u16;
@@ -117,7 +117,7 @@ impl Tables {
     ///
     /// # Errors
     /// An IPv6 address that differs from the others in more than its low 32 bits.
-    pub fn flow_entry(&self, flow: &Flow) -> Result<FlowEntry, PortError> {
+    pub fn flow_entry(&self, flow: &Flow) -> Result<FlowEntry, Error> {
         let (source, source_sum) = self.low_bits(flow.src, 8)?;
         let (destination, destination_sum) = self.low_bits(flow.dst, 24)?;
         let (source_port, destination_port) = (flow.src_port.to_be_bytes(), flow.dst_port.to_be_bytes());
@@ -139,14 +139,14 @@ impl Tables {
 
     /// The varying low 32 bits of an address, and the one's complement sum of all of it; `at` is its offset in the
     /// IPv6 header, where the template has the first flow's.
-    fn low_bits(&self, address: IpAddr, at: usize) -> Result<([u8; 4], u32), PortError> {
+    fn low_bits(&self, address: IpAddr, at: usize) -> Result<([u8; 4], u32), Error> {
         match address {
             IpAddr::V4(a) => Ok((a.octets(), sum_of(&a.octets()))),
             IpAddr::V6(a) => {
                 let octets = a.octets();
                 let start = self.traffic.frame.l2_len() + at;
                 if octets[..12] != self.frame[start..start + 12] {
-                    return Err(PortError::Unsuitable(format!(
+                    return Err(Error::Refused(format!(
                         "{a} differs from the first address in its upper 96 bits: the generator varies the lower 32"
                     )));
                 }

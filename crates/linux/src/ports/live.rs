@@ -7,9 +7,10 @@
 use super::flow_table::{AliasEntry, FlowEntry, LengthEntry, Tables, alias_entries};
 use super::mapped::MappedArray;
 use super::worker::Worker;
-use super::{Port, PortError, Target, go_first};
+use super::{Port, Target, go_first};
 use crate::bpf;
-use crate::net::netns::Netns;
+use crate::error::Error;
+use crate::net::Netns;
 use aya::Ebpf;
 use aya::programs::{Program, ProgramError, TestRun, TestRunAttrs, TestRunOptions, Xdp};
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
@@ -82,7 +83,7 @@ impl LiveFrames {
         targets: &[Target],
         traffic: &Traffic,
         cpus: &[u32],
-    ) -> Result<Self, PortError> {
+    ) -> Result<Self, Error> {
         Self::with_program(namespace, targets, traffic, cpus, None)
     }
 
@@ -97,7 +98,7 @@ impl LiveFrames {
         traffic: &Traffic,
         cpus: &[u32],
         program: Option<&str>,
-    ) -> Result<Self, PortError> {
+    ) -> Result<Self, Error> {
         let tables = Tables::new(traffic)?;
         let program = program.map_or_else(|| program_name(traffic), str::to_string);
         let mut ebpf = load(traffic, &tables, cpus, targets.len() as u32)?;
@@ -105,12 +106,9 @@ impl LiveFrames {
         bpf::load_xdp(&mut ebpf, &program)?;
         let states = MappedArray::take(&mut ebpf, "states", bpf::cpu_slots(cpus))?;
         fill_tables(&mut ebpf, traffic, &tables)?;
+        let mut numbered = (0..).zip(targets);
         namespace
-            .enter(|| {
-                let mut numbered = targets.iter().enumerate();
-                numbered.try_for_each(|(i, t)| bpf::set_devmap(&mut ebpf, "ports", i as u32, t.ifindex))
-            })
-            .map_err(PortError::system("enter", "the generator's namespace"))??;
+            .run(|| numbered.try_for_each(|(i, t)| bpf::set_devmap(&mut ebpf, "ports", i, t.ifindex)))?;
         let mut generator = LiveFrames {
             namespace: namespace.clone(),
             ebpf: Arc::new(ebpf),
@@ -159,7 +157,7 @@ impl LiveFrames {
     }
 
     /// Waits for calls that are still being ended. A signal that comes before the call has begun is lost: repeat it.
-    fn join(&mut self) -> Result<(), PortError> {
+    fn join(&mut self) -> Result<(), Error> {
         let mut result = Ok(());
         for Thread { worker, tid } in &mut self.threads {
             worker.tell_to_stop();
@@ -173,7 +171,7 @@ impl LiveFrames {
         result
     }
 
-    fn spawn(&self, cpu: u32, batch: u32) -> Result<Thread, PortError> {
+    fn spawn(&self, cpu: u32, batch: u32) -> Result<Thread, Error> {
         install_handler();
         let tid = Arc::new(AtomicI32::new(0));
         let own = Arc::clone(&tid);
@@ -183,8 +181,7 @@ impl LiveFrames {
             own.store(rustix::thread::gettid().as_raw_pid(), Ordering::Relaxed);
             // Other programs on this CPU get the rest of its time: otherwise theirs would count as cost per frame.
             go_first();
-            let entered = namespace.current_thread_enter();
-            entered.map_err(PortError::system("enter", "the generator's namespace"))?;
+            namespace.current_thread_enter()?;
             let Some(Program::Xdp(program)) = ebpf.program(&program) else { return Ok(()) };
             while !stop.load(Ordering::Relaxed) {
                 run_once(program, &frame, batch)?;
@@ -206,7 +203,7 @@ fn program_name(traffic: &Traffic) -> String {
     format!("gen_{family}_{transport}{vlan}")
 }
 
-fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32], ports: u32) -> Result<Ebpf, PortError> {
+fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32], ports: u32) -> Result<Ebpf, Error> {
     let flows = traffic.flows.usable_len()?;
     let aliases = if matches!(traffic.order, FlowOrder::Zipf { .. }) { flows } else { 1 };
     let order: u32 = match traffic.order {
@@ -238,7 +235,7 @@ fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32], ports: u32) -> Result<
 }
 
 /// Fills the look-up tables; the mappings are dropped at once, the program keeps the maps.
-fn fill_tables(ebpf: &mut Ebpf, traffic: &Traffic, tables: &Tables) -> Result<(), PortError> {
+fn fill_tables(ebpf: &mut Ebpf, traffic: &Traffic, tables: &Tables) -> Result<(), Error> {
     let flows: MappedArray<FlowEntry> = MappedArray::take(ebpf, "flows", traffic.flows.len() as usize)?;
     for (i, flow) in traffic.flows.iter().enumerate() {
         flows.set(i, tables.flow_entry(&flow)?);
@@ -264,7 +261,7 @@ impl Port for LiveFrames {
         self.aim = target;
     }
 
-    fn start(&mut self, load: &Load) -> Result<(), PortError> {
+    fn start(&mut self, load: &Load) -> Result<(), Error> {
         self.join()?;
         let threads = self.cpus.len() as u64;
         let rate_mfps = load.rate.map_or(0, |r| ((r * 1000.0 / threads as f64).round() as u64).max(1));
@@ -346,7 +343,7 @@ impl Port for LiveFrames {
         self.has_died() || self.current().iter().all(|s| s.finished != 0)
     }
 
-    fn stop(&mut self) -> Result<(), PortError> {
+    fn stop(&mut self) -> Result<(), Error> {
         for cpu in &self.cpus {
             self.states.set_field(*cpu as usize, std::mem::offset_of!(GeneratorState, finished), 1);
         }
@@ -397,7 +394,7 @@ fn install_handler() {
 }
 
 /// One call; returns when it is interrupted or its repetitions are used up.
-fn run_once(program: &Xdp, frame: &[u8], batch: u32) -> Result<(), PortError> {
+fn run_once(program: &Xdp, frame: &[u8], batch: u32) -> Result<(), Error> {
     let options = TestRunOptions {
         data_in: Some(frame),
         repeat: u32::MAX >> 1,
@@ -408,7 +405,7 @@ fn run_once(program: &Xdp, frame: &[u8], batch: u32) -> Result<(), PortError> {
         Ok(_) => Ok(()),
         Err(ProgramError::SyscallError(e)) if e.io_error.raw_os_error() == Some(libc::EINTR) => Ok(()),
         Err(ProgramError::SyscallError(e)) => {
-            Err(PortError::system("run", "live frames (BPF_PROG_RUN)")(e.io_error))
+            Err(Error::system("run live frames (BPF_PROG_RUN)", e.io_error))
         }
         Err(error) => Err(bpf::program_error("generator", &error)),
     }

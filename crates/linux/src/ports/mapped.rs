@@ -1,7 +1,7 @@
 //! A BPF array mapped into this process: counters are read, and tables filled, without a system call.
 
-use super::PortError;
-use super::socket::Mapping;
+use crate::error::{Doing, Error};
+use crate::sockets::Mapping;
 use aya::Ebpf;
 use aya::maps::{Map, MapData};
 use std::marker::PhantomData;
@@ -20,14 +20,14 @@ impl<T: Copy> MappedArray<T> {
     ///
     /// # Errors
     /// There is no such array, or the kernel refuses to map it.
-    pub fn take(ebpf: &mut Ebpf, name: &str, len: usize) -> Result<Self, PortError> {
+    pub fn take(ebpf: &mut Ebpf, name: &str, len: usize) -> Result<Self, Error> {
         assert_eq!(size_of::<T>() % 8, 0, "array elements are rounded up to 8 bytes");
         let Some(Map::Array(map)) = ebpf.take_map(name) else {
-            return Err(PortError::Unsuitable(format!("there is no BPF array '{name}'")));
+            return Err(Error::Refused(format!("there is no BPF array '{name}'")));
         };
         let bytes = (len * size_of::<T>()).next_multiple_of(4096);
         let memory = Mapping::shared(map.fd(), bytes, 0);
-        let memory = memory.map_err(PortError::system("map", format!("BPF array {name}")))?;
+        let memory = memory.doing(format_args!("map BPF array {name}"))?;
         Ok(MappedArray { memory, len, _map: map, _elements: PhantomData })
     }
 

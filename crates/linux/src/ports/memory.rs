@@ -4,9 +4,9 @@
 //! Frames are built, signed, stamped, recognised and accounted for as on a real link. Time is simulated: a trial takes only the
 //! CPU time that its frames need, and its result does not depend on how busy the machine is.
 
-use super::PortError;
 use super::user_generator::{Due, FrameSource, Pacer};
 use super::user_receiver::Account;
+use crate::error::Error;
 use crate::trial::Outcome;
 use linerate_measure::audit::{Cause, Loss, Side};
 use linerate_measure::counters::{PortCounters, StreamCounters};
@@ -77,7 +77,7 @@ impl MemoryLink {
     ///
     /// # Errors
     /// Traffic that cannot be sent.
-    pub fn new(traffic: &Traffic) -> Result<MemoryLink, PortError> {
+    pub fn new(traffic: &Traffic) -> Result<MemoryLink, Error> {
         let source = FrameSource::new(traffic, 0, 1)?;
         let filter = Filter { unsigned: !traffic.frame.signed, ..Filter::of_campaign(traffic.campaign) };
         let frame = vec![0; source.longest()];

@@ -8,18 +8,19 @@ pub mod flow_table;
 pub mod live;
 pub mod mapped;
 pub mod memory;
-pub(crate) mod socket;
 pub mod user_generator;
 pub mod user_receiver;
 mod worker;
 pub mod xdp_receiver;
 
-use crate::net::netns::Netns;
+use crate::error::Error;
+use crate::net::Netns;
+use crate::net::netlink::Route;
 use af_packet::AfPacketGenerator;
 use af_xdp::AfXdpGenerator;
 use linerate_measure::counters::PortCounters;
 use linerate_plan::Backend;
-use linerate_wire::{Filter, Load, MacAddr, Traffic, WireError};
+use linerate_wire::{FCS_LEN, Filter, Load, MacAddr, Traffic};
 use live::LiveFrames;
 use std::io;
 use xdp_receiver::XdpReceiver;
@@ -44,7 +45,7 @@ pub struct Arrival {
     pub queues: u32,
 }
 
-type Made = Result<Box<dyn Port>, PortError>;
+type Made = Result<Box<dyn Port>, Error>;
 
 /// How one of linerate's own backends makes its ports.
 struct Constructors {
@@ -78,10 +79,10 @@ static BACKENDS: [Constructors; 3] = [
     },
 ];
 
-fn constructors(backend: Backend) -> Result<&'static Constructors, PortError> {
+fn constructors(backend: Backend) -> Result<&'static Constructors, Error> {
     BACKENDS.iter().find(|row| row.backend == backend).ok_or_else(|| {
         let names: Vec<&str> = BACKENDS.iter().map(|row| row.backend.name()).collect();
-        PortError::Unsuitable(format!("{backend} has no port on this machine: choose {}", names.join(", ")))
+        Error::Refused(format!("{backend} has no port on this machine: choose {}", names.join(", ")))
     })
 }
 
@@ -99,11 +100,28 @@ pub fn generator(
 ) -> Made {
     traffic.check()?;
     let backend = backend.resolved(traffic.mix.max_len_fcs());
-    backend.check(traffic).map_err(|e| PortError::Unsuitable(e.to_string()))?;
+    backend.check(traffic).map_err(|e| Error::Refused(e.to_string()))?;
     if cpus.is_empty() || targets.is_empty() {
-        return Err(PortError::Unsuitable("a generator needs at least one CPU and one target".into()));
+        return Err(Error::Refused("a generator needs at least one CPU and one target".into()));
     }
-    (constructors(backend)?.generator)(namespace, targets, traffic, cpus)
+    check_length(namespace, targets, traffic)?;
+    (constructors(backend)?.generator)(namespace, targets, traffic, cpus).map_err(Error::naming_privileges)
+}
+
+/// Refuses frames that an interface would refuse one by one.
+fn check_length(namespace: &Netns, targets: &[Target], traffic: &Traffic) -> Result<(), Error> {
+    let (longest, route) = (u32::from(traffic.mix.max_len_fcs()), Route::open(namespace)?);
+    let needed = longest.saturating_sub((traffic.frame.l2_len() + FCS_LEN) as u32);
+    for target in targets {
+        let link = route.link_by_index(target.ifindex)?;
+        if needed > link.mtu {
+            let (name, mtu) = (link.name, link.mtu);
+            return Err(Error::Refused(format!(
+                "frames of {longest} bytes need an MTU of {needed}, and {name} has {mtu}: ip link set {name} mtu {needed}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// A receiver in `namespace`, its thread, if it has one, on `cpu`.
@@ -112,51 +130,7 @@ pub fn generator(
 /// An error of the system, or a filter that the backend cannot apply.
 pub fn receiver(backend: Backend, namespace: &Netns, at: Arrival, filter: Filter, cpu: Option<u32>) -> Made {
     filter.check()?;
-    (constructors(backend)?.receiver)(namespace, at, filter, cpu)
-}
-
-/// Errors of ports.
-#[derive(Debug, thiserror::Error)]
-pub enum PortError {
-    /// A system call failed.
-    #[error("cannot {operation} {object}: {source}{}", hint(.source))]
-    System {
-        /// The operation.
-        operation: &'static str,
-        /// Its object.
-        object: String,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// The kernel did not take an eBPF program.
-    #[error("the kernel does not accept the eBPF program {program}: {reason}")]
-    Program {
-        /// Program name.
-        program: String,
-        /// The last lines of the kernel's message.
-        reason: String,
-    },
-    /// Traffic or a filter that cannot be.
-    #[error(transparent)]
-    Traffic(#[from] WireError),
-    /// The traffic cannot be sent through this port.
-    #[error("{0}")]
-    Unsuitable(String),
-}
-
-fn hint(error: &io::Error) -> &'static str {
-    match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => " (XDP needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW)",
-        _ => "",
-    }
-}
-
-impl PortError {
-    /// For `map_err`: names operation and object.
-    pub fn system(operation: &'static str, object: impl Into<String>) -> impl FnOnce(io::Error) -> PortError {
-        let object = object.into();
-        move |source| PortError::System { operation, object, source }
-    }
+    (constructors(backend)?.receiver)(namespace, at, filter, cpu).map_err(Error::naming_privileges)
 }
 
 /// A place where frames leave or arrive: a generator or a receiver.
@@ -174,7 +148,7 @@ pub trait Port: Send {
     ///
     /// # Errors
     /// An error of the system.
-    fn start(&mut self, load: &Load) -> Result<(), PortError>;
+    fn start(&mut self, load: &Load) -> Result<(), Error>;
 
     /// CLOCK_MONOTONIC, in nanoseconds, of a generator's first frame; `None` before it, and for receivers.
     fn began_ns(&self) -> Option<u64> {
@@ -213,7 +187,7 @@ pub trait Port: Send {
     ///
     /// # Errors
     /// A failure while it ran.
-    fn stop(&mut self) -> Result<(), PortError>;
+    fn stop(&mut self) -> Result<(), Error>;
 }
 
 /// CLOCK_MONOTONIC in nanoseconds: the clock of all time stamps.

@@ -5,7 +5,7 @@
 
 pub mod crew;
 
-use super::PortError;
+use crate::error::Error;
 use linerate_wire::{
     Flow, FlowOrder, FlowPicker, FlowSpace, FrameTemplate, Load, Signature, SplitMix64, Traffic,
 };
@@ -44,7 +44,7 @@ impl FrameSource {
     ///
     /// # Errors
     /// Traffic that cannot be sent.
-    pub fn new(traffic: &Traffic, thread: usize, threads: usize) -> Result<Self, PortError> {
+    pub fn new(traffic: &Traffic, thread: usize, threads: usize) -> Result<Self, Error> {
         traffic.check()?;
         let flows = traffic.flows.usable_len()?;
         let (templates, pattern) = templates(traffic)?;
@@ -115,7 +115,7 @@ impl FrameSource {
     }
 }
 
-fn templates(traffic: &Traffic) -> Result<(Vec<FrameTemplate>, Vec<usize>), PortError> {
+fn templates(traffic: &Traffic) -> Result<(Vec<FrameTemplate>, Vec<usize>), Error> {
     let mut templates: Vec<FrameTemplate> = Vec::new();
     let mut pattern = Vec::with_capacity(traffic.mix.pattern.len());
     for &len_fcs in &traffic.mix.pattern {

@@ -1,8 +1,9 @@
 //! The account of a receiver that runs in user space (AF_PACKET, AF_XDP, memory): the counters of the XDP receiver's program,
 //! under the same names, from the same bytes.
 
+use super::Port;
 use super::worker::Worker;
-use super::{Port, PortError};
+use crate::error::Error;
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_stats::histogram::{BUCKETS, Histogram, bucket};
@@ -181,7 +182,7 @@ pub trait Receive: Send + 'static {
     ///
     /// # Errors
     /// The port is gone.
-    fn receive(&mut self, shared: &Shared) -> Result<(), PortError>;
+    fn receive(&mut self, shared: &Shared) -> Result<(), Error>;
 }
 
 /// Frames that were dropped before the receiver saw them, since it was made.
@@ -209,7 +210,7 @@ impl UserReceiver {
         mut receive: impl Receive,
         dropped: Dropped,
         keep: Box<dyn Any + Send>,
-    ) -> Result<Self, PortError> {
+    ) -> Result<Self, Error> {
         let account = Mutex::new(Account::new(filter));
         let shared = Arc::new(Shared { account, frames: AtomicU64::new(0) });
         let its = shared.clone();
@@ -223,7 +224,7 @@ impl UserReceiver {
     }
 
     /// The thread's error, if it has ended by one.
-    fn failure(&mut self) -> Result<(), PortError> {
+    fn failure(&mut self) -> Result<(), Error> {
         if self.thread.has_ended() { self.thread.join() } else { Ok(()) }
     }
 }
@@ -233,7 +234,7 @@ impl Port for UserReceiver {
         self.backend
     }
 
-    fn start(&mut self, _: &Load) -> Result<(), PortError> {
+    fn start(&mut self, _: &Load) -> Result<(), Error> {
         self.failure()?;
         self.stopped = None;
         self.dropped_before = (self.dropped)();
@@ -261,7 +262,7 @@ impl Port for UserReceiver {
         })
     }
 
-    fn stop(&mut self) -> Result<(), PortError> {
+    fn stop(&mut self) -> Result<(), Error> {
         if self.stopped.is_none() {
             self.stopped = Some(self.counters());
         }

@@ -1,6 +1,7 @@
 //! The threads of ports.
 
-use super::{PortError, pin_to_cpu};
+use super::pin_to_cpu;
+use crate::error::{Doing, Error};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -8,7 +9,7 @@ use std::thread::{Builder, JoinHandle};
 /// A thread that ends on request, or by an error. Drop requests its end and waits for it.
 pub(crate) struct Worker {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<(), PortError>>>,
+    thread: Option<JoinHandle<Result<(), Error>>>,
 }
 
 impl Worker {
@@ -16,17 +17,16 @@ impl Worker {
     pub fn spawn(
         name: impl Into<String>,
         cpu: Option<u32>,
-        run: impl FnOnce(&AtomicBool) -> Result<(), PortError> + Send + 'static,
-    ) -> Result<Worker, PortError> {
+        run: impl FnOnce(&AtomicBool) -> Result<(), Error> + Send + 'static,
+    ) -> Result<Worker, Error> {
         let (name, stop) = (name.into(), Arc::new(AtomicBool::new(false)));
-        let (title, told) = (name.clone(), Arc::clone(&stop));
+        let told = Arc::clone(&stop);
         let run = move || {
             let pinned = cpu.map_or(Ok(()), pin_to_cpu);
-            pinned.map_err(PortError::system("bind a port's thread to", format!("CPU {cpu:?}")))?;
+            pinned.doing(format_args!("bind a port's thread to CPU {cpu:?}"))?;
             run(&told)
         };
-        let thread = Builder::new().name(name).spawn(run);
-        let thread = thread.map_err(PortError::system("start the thread", title))?;
+        let thread = Builder::new().name(name).spawn(run).doing("start a port's thread")?;
         Ok(Worker { stop, thread: Some(thread) })
     }
 
@@ -40,10 +40,10 @@ impl Worker {
     }
 
     /// Requests its end, waits for it, and returns its error if it failed. The error is returned once.
-    pub fn join(&mut self) -> Result<(), PortError> {
+    pub fn join(&mut self) -> Result<(), Error> {
         self.tell_to_stop();
         let ended = self.thread.take().map_or(Ok(Ok(())), JoinHandle::join);
-        ended.unwrap_or_else(|_| Err(PortError::Unsuitable("a thread of the port panicked".into())))
+        ended.unwrap_or_else(|_| Err(Error::Refused("a thread of the port panicked".into())))
     }
 }
 

@@ -2,10 +2,12 @@
 
 use super::mapped::MappedArray;
 use super::user_receiver::FOREIGN;
-use super::{Arrival, Port, PortError};
+use super::{Arrival, Port};
 use crate::bpf;
-use crate::net::netns::Netns;
+use crate::error::Error;
+use crate::net::Netns;
 use aya::Ebpf;
+use aya::programs::ProgramError;
 use aya::programs::xdp::XdpMode;
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
@@ -81,7 +83,7 @@ impl XdpReceiver {
         namespace: &Netns,
         Arrival { ifindex, queues }: Arrival,
         filter: Filter,
-    ) -> Result<Self, PortError> {
+    ) -> Result<Self, Error> {
         let cpus = bpf::possible_cpus();
         let queues = queues.max(1);
         let streams = usize::from(filter.streams).clamp(1, STREAMS);
@@ -159,11 +161,9 @@ impl XdpReceiver {
 }
 
 /// A veth whose other end has a large MTU takes only programs that know of frames in several pieces (Linux 5.18).
-fn attach_for_any_mtu(ebpf: &mut Ebpf, namespace: &Netns, ifindex: u32) -> Result<(), PortError> {
+fn attach_for_any_mtu(ebpf: &mut Ebpf, namespace: &Netns, ifindex: u32) -> Result<(), Error> {
     match attach(ebpf, "receive", namespace, ifindex) {
-        Err(PortError::System { source, .. }) if source.raw_os_error() == Some(libc::ERANGE) => {
-            attach(ebpf, "receive_frags", namespace, ifindex)
-        }
+        Err(e) if e.errno() == Some(libc::ERANGE) => attach(ebpf, "receive_frags", namespace, ifindex),
         other => other,
     }
 }
@@ -172,27 +172,22 @@ fn attach_for_any_mtu(ebpf: &mut Ebpf, namespace: &Netns, ifindex: u32) -> Resul
 ///
 /// # Errors
 /// The kernel's refusal.
-pub fn attach(ebpf: &mut Ebpf, name: &str, namespace: &Netns, ifindex: u32) -> Result<(), PortError> {
+pub fn attach(ebpf: &mut Ebpf, name: &str, namespace: &Netns, ifindex: u32) -> Result<(), Error> {
     let program = bpf::load_xdp(ebpf, name)?;
-    namespace
-        .enter(|| program.attach_to_if_index(ifindex, XdpMode::default()))
-        .map_err(PortError::system("enter the namespace of", format!("interface number {ifindex}")))?
-        .map_err(|e| match &e {
-            aya::programs::ProgramError::SyscallError(s) => PortError::System {
-                operation: "attach an XDP program to",
-                object: format!("interface number {ifindex}"),
-                source: std::io::Error::from_raw_os_error(s.io_error.raw_os_error().unwrap_or(libc::EIO)),
-            },
-            _ => bpf::program_error(name, &e),
-        })?;
-    Ok(())
+    let attached = namespace.enter(|| program.attach_to_if_index(ifindex, XdpMode::default()))?;
+    attached.map(drop).map_err(|e| match e {
+        ProgramError::SyscallError(e) => {
+            Error::system(format_args!("attach an XDP program to interface number {ifindex}"), e.io_error)
+        }
+        _ => bpf::program_error(name, &e),
+    })
 }
 
 /// A yardstick: a receiver that counts nothing. The program is detached when the value is dropped.
 ///
 /// # Errors
 /// As [`XdpReceiver::new`].
-pub fn bare_drop(namespace: &Netns, ifindex: u32) -> Result<Ebpf, PortError> {
+pub fn bare_drop(namespace: &Netns, ifindex: u32) -> Result<Ebpf, Error> {
     let mut ebpf = bpf::RECEIVER.load(&[], &[])?;
     attach(&mut ebpf, "bare_drop", namespace, ifindex)?;
     Ok(ebpf)
@@ -203,7 +198,7 @@ impl Port for XdpReceiver {
         Backend::Xdp
     }
 
-    fn start(&mut self, _: &Load) -> Result<(), PortError> {
+    fn start(&mut self, _: &Load) -> Result<(), Error> {
         self.stopped = None;
         self.sample.set(0, Sample { length: 0, kind: 0, bytes: [0; 64] });
         self.base = self.snapshot();
@@ -246,7 +241,7 @@ impl Port for XdpReceiver {
         true
     }
 
-    fn stop(&mut self) -> Result<(), PortError> {
+    fn stop(&mut self) -> Result<(), Error> {
         self.stopped = Some(self.snapshot());
         Ok(())
     }

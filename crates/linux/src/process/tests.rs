@@ -76,7 +76,7 @@ fn an_interrupt_ends_it() {
         stop.store(true, Ordering::Relaxed);
         job.join().unwrap().unwrap_err()
     });
-    assert!(matches!(error, ProcessError::Cancelled { .. }), "{error}");
+    assert_eq!(error.to_string(), "sh was ended by an interrupt");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn an_input_that_fails_or_is_not_read_is_an_error() {
     assert_eq!(error.to_string(), "cat did not get all of its input: no more entries");
     let much = Input::writer(|out| (0..1000).try_for_each(|_| out.write_all(&[b'x'; 4096])));
     let error = run(&Job::new("true", &[]).with_input(much)).unwrap_err();
-    assert!(matches!(error, ProcessError::Input { .. }), "{error}");
+    assert!(error.to_string().starts_with("true did not get all of its input"), "{error}");
 }
 
 #[test]

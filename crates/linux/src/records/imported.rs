@@ -1,6 +1,7 @@
 //! Records of campaigns that were measured elsewhere: many campaigns at once, each whole or absent.
 
-use super::{CAMPAIGN, HOST, RecordsError, SUMMARY, TRIALS, make_empty, make_new, sanitised, sync_directory};
+use super::{CAMPAIGN, HOST, SUMMARY, TRIALS, failed, make_empty, make_new, sanitised, sync_directory};
+use crate::Error;
 use linerate_import::netbenches::records::Records;
 use linerate_measure::record::Summary;
 use std::fs::{self, File};
@@ -20,7 +21,7 @@ impl ImportStore {
     ///
     /// # Errors
     /// It cannot be made, or has something in it.
-    pub fn create(directory: &Path) -> Result<Self, RecordsError> {
+    pub fn create(directory: &Path) -> Result<Self, Error> {
         let made = !directory.exists();
         Ok(ImportStore { directory: make_empty(directory)?, made })
     }
@@ -34,7 +35,7 @@ impl ImportStore {
     ///
     /// # Errors
     /// Something cannot be written. Campaigns written before are whole.
-    pub fn write(&self, records: &Records, summary: &Summary) -> Result<PathBuf, RecordsError> {
+    pub fn write(&self, records: &Records, summary: &Summary) -> Result<PathBuf, Error> {
         let draft = self.directory.join(".new");
         let write = || -> io::Result<()> {
             fs::create_dir(&draft)?;
@@ -54,7 +55,7 @@ impl ImportStore {
             Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty => Err(ErrorKind::AlreadyExists.into()),
             other => other,
         };
-        let written = write().map_err(|e| RecordsError::system("write", &draft, e));
+        let written = write().map_err(failed("write", &draft));
         let named =
             written.and_then(|()| make_new(&self.directory, &sanitised(&records.campaign.name), "", rename));
         // A part of a campaign is not a record; the error to report is the first one.
@@ -65,7 +66,7 @@ impl ImportStore {
     ///
     /// # Errors
     /// The system refuses.
-    pub fn finish(self) -> Result<(), RecordsError> {
+    pub fn finish(self) -> Result<(), Error> {
         sync_directory(&self.directory)
     }
 }

@@ -1,6 +1,7 @@
-//! Reads a campaign's folder back.
+//! Finds campaigns, and reads their folders back.
 
-use super::{CAMPAIGN, HOST, RecordsError, SUMMARY, TRIALS};
+use super::{CAMPAIGN, HOST, SUMMARY, TRIALS, failed};
+use crate::Error;
 use crate::files;
 use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord, read_document, read_trials};
 use std::fs;
@@ -26,9 +27,10 @@ pub struct StoredCampaign {
 ///
 /// # Errors
 /// It is not a record, cannot be read, is malformed, or was written by a newer linerate.
-pub fn read(directory: &Path) -> Result<StoredCampaign, RecordsError> {
+pub fn read(directory: &Path) -> Result<StoredCampaign, Error> {
     let Some(campaign) = document(directory, CAMPAIGN)? else {
-        return Err(RecordsError::NotARecord { directory: directory.into(), reason: why_not(directory) });
+        let (shown, reason) = (directory.display(), why_not(directory));
+        return Err(Error::Refused(format!("{shown} is not a record of linerate: {reason}")));
     };
     let path = directory.join(TRIALS);
     let trials = read_trials(&path.display().to_string(), &text(&path)?.unwrap_or_default())?;
@@ -42,12 +44,12 @@ pub fn read(directory: &Path) -> Result<StoredCampaign, RecordsError> {
 }
 
 /// How many bytes of a file are whole lines.
-pub(super) fn whole_lines(path: &Path) -> Result<u64, RecordsError> {
-    let bytes = files::read(path, usize::MAX).map_err(|e| RecordsError::system("read", path, e))?;
+pub(super) fn whole_lines(path: &Path) -> Result<u64, Error> {
+    let bytes = files::read(path, usize::MAX).map_err(failed("read", path))?;
     Ok(bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at as u64 + 1))
 }
 
-fn document<T: serde::de::DeserializeOwned>(directory: &Path, name: &str) -> Result<Option<T>, RecordsError> {
+fn document<T: serde::de::DeserializeOwned>(directory: &Path, name: &str) -> Result<Option<T>, Error> {
     let path = directory.join(name);
     match text(&path)? {
         Some(text) => Ok(Some(read_document(&path.display().to_string(), &text)?)),
@@ -56,11 +58,11 @@ fn document<T: serde::de::DeserializeOwned>(directory: &Path, name: &str) -> Res
 }
 
 /// The text of a file; `None` without a file. Invalid UTF-8 is replaced: the JSON reader then reports its place.
-fn text(path: &Path) -> Result<Option<String>, RecordsError> {
+fn text(path: &Path) -> Result<Option<String>, Error> {
     match files::read(path, usize::MAX) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-        Err(e) => Err(RecordsError::system("read", path, e)),
+        Err(e) => Err(failed("read", path)(e)),
     }
 }
 
@@ -81,4 +83,29 @@ fn why_not(directory: &Path) -> String {
         }
         None => format!("it has no {CAMPAIGN}"),
     }
+}
+
+/// Folders below each other that are looked into.
+const DEEPEST: usize = 32;
+
+/// The folders of all campaigns at or below `directory`, in the order of their paths. Links are not followed, and unreadable
+/// folders below it are skipped.
+///
+/// # Errors
+/// `directory` itself cannot be read.
+pub fn find(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    fs::read_dir(directory).map_err(failed("read", directory))?;
+    let mut found = Vec::new();
+    let mut open = vec![(directory.to_path_buf(), 0)];
+    while let Some((folder, depth)) = open.pop() {
+        if folder.join(CAMPAIGN).is_file() {
+            found.push(folder);
+            continue;
+        }
+        let below = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let folders = below.filter(|e| depth < DEEPEST && e.file_type().is_ok_and(|t| t.is_dir()));
+        open.extend(folders.map(|e| (e.path(), depth + 1)));
+    }
+    found.sort();
+    Ok(found)
 }

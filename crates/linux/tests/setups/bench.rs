@@ -1,8 +1,8 @@
 //! A lab with a tester, and trials of a known number of frames.
 
-use linerate_linux::host::journal::Consent;
+use linerate_linux::host::changes::Consent;
 use linerate_linux::lab::ledger::{self, Account};
-use linerate_linux::lab::{EmbeddedLab, LabError, LabSpec, Setup};
+use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
 use linerate_linux::ports::live::LiveFrames;
 use linerate_linux::ports::xdp_receiver::XdpReceiver;
 use linerate_linux::ports::{Arrival, Port, Target};
@@ -40,7 +40,7 @@ pub fn lab(setup: &Setup) -> EmbeddedLab {
 }
 
 /// Why a lane cannot be built.
-pub fn refusal(setup: &Setup) -> LabError {
+pub fn refusal(setup: &Setup) -> linerate_linux::Error {
     match EmbeddedLab::build(spec(), std::slice::from_ref(setup)) {
         Ok(_) => panic!("{} was built", setup.name),
         Err(e) => e,

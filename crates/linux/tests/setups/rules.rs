@@ -1,7 +1,7 @@
 //! Rule sets: loaded, exchanged on a standing lane, with their counts of drops; and loaders that misbehave.
 
 use super::bench::{Frames, ask, built_in, lab, refusal, send};
-use linerate_linux::lab::{LabError, Setup};
+use linerate_linux::lab::Setup;
 use linerate_linux::net::conntrack;
 use linerate_linux::process::{Input, Job};
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
@@ -222,7 +222,7 @@ fn too_many_states_are_refused_with_what_to_set() {
     let states: u64 = before.trim().parse::<u64>().unwrap() + 1;
     let setup = Setup { room: Some(states), ..built_in("nft-stateful") };
     let refused = refusal(&setup);
-    assert!(matches!(refused, LabError::Unsuitable(_)), "{refused}");
+    assert!(matches!(refused, linerate_linux::Error::Refused(_)), "{refused}");
     assert!(refused.to_string().contains(&format!("nf_conntrack_max={}", states * 2)), "{refused}");
     assert_eq!(std::fs::read_to_string(limit).unwrap(), before);
 }

@@ -3,6 +3,7 @@
 use super::*;
 use linerate_hosts::dut_changes::{self, Port, Steps, Target};
 use linerate_plan::settings::{Command, Image, Settings, System};
+use proptest::prelude::*;
 use std::path::PathBuf;
 
 #[test]
@@ -138,4 +139,12 @@ fn a_machine_has_one_journal_however_it_is_reached() {
     drop(first);
     assert!(open("192.0.2.5", "02:00:00:00:00:01").is_ok());
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+proptest! {
+    #[test]
+    fn hosts_have_files_of_their_own(a in "[a-z./@ :]{1,8}", b in "[a-z./@ :]{1,8}") {
+        prop_assert_eq!(a == b, file_name(&a) == file_name(&b));
+        prop_assert!(!file_name(&a).contains('/'));
+    }
 }

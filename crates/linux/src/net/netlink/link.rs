@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::Route;
 use super::attributes::{Body, attribute, attributes, text, u32_at, u64_at};
-use crate::net::{Error, MacAddr, Netns};
+use crate::Error;
+use crate::net::{MacAddr, Netns};
 
 /// `struct ifinfomsg`.
 const HEADER: usize = 16;
@@ -194,8 +195,8 @@ impl Route {
                 return Ok(());
             }
             if Instant::now() >= end {
-                let operation = format!("wait for interface {} in namespace {}", link.name, self.label);
-                return Err(Error::kernel(operation, io::Error::from_raw_os_error(libc::ETIMEDOUT)));
+                let operation = format_args!("wait for interface {} in namespace {}", link.name, self.label);
+                return Err(Error::system(operation, io::Error::from_raw_os_error(libc::ETIMEDOUT)));
             }
             thread::sleep(Duration::from_millis(1));
         }
@@ -234,22 +235,14 @@ impl Route {
             Err(e) if e.is_missing() => None,
             Err(e) => return Err(e),
         }
-        .ok_or_else(|| Error::NotFound { what, place: format!("namespace {}", self.label) })
+        .ok_or_else(|| Error::Missing(format!("{what} in namespace {}", self.label)))
     }
 
     fn create(&self, name: &str, body: Body, kind: &str, data: Body) -> Result<(), Error> {
         check_name(name)?;
         let info = Body::default().text(libc::IFLA_INFO_KIND, kind).nest(libc::IFLA_INFO_DATA, data);
         let body = body.text(libc::IFLA_IFNAME, name).nest(libc::IFLA_LINKINFO, info);
-        let what = || format!("create {kind} interface {name}");
-        let made = self.change(libc::RTM_NEWLINK, CREATE, &body, what);
-        made.map_err(|e| match e.errno() {
-            Some(libc::EOPNOTSUPP) => Error::Unsupported {
-                operation: what(),
-                reason: "this kernel does not have that kind of link".into(),
-            },
-            _ => e,
-        })
+        self.change(libc::RTM_NEWLINK, CREATE, &body, || format!("create {kind} interface {name}"))
     }
 }
 
@@ -267,15 +260,10 @@ fn on_top(lower: u32, mac: MacAddr) -> Body {
 
 /// The kernel's own rule (dev_valid_name), checked here because the kernel only says "Invalid argument".
 pub(crate) fn check_name(name: &str) -> Result<(), Error> {
-    let wrong = |reason| Err(Error::Invalid { what: "the interface name", value: name.to_owned(), reason });
-    if name.is_empty() || name == "." || name == ".." {
-        return wrong("it names nothing");
-    }
-    if name.len() >= libc::IFNAMSIZ {
-        return wrong("at most 15 bytes are allowed");
-    }
-    if name.bytes().any(|b| b == b'/' || b == b':' || b == 0 || b.is_ascii_whitespace()) {
-        return wrong("a slash, a colon and white space are not allowed");
+    let strange = |b: u8| b == b'/' || b == b':' || b == 0 || b.is_ascii_whitespace();
+    if matches!(name, "" | "." | "..") || name.len() >= libc::IFNAMSIZ || name.bytes().any(strange) {
+        let reason = "names have at most 15 bytes, without slash, colon and white space";
+        return Err(Error::unusable("the interface name", name, reason));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::attributes::{Body, attribute, attributes, u16_at, u32_at};
 use super::{REPLACE, Route, family};
-use crate::net::Error;
+use crate::Error;
 
 /// `struct rtmsg`.
 const HEADER: usize = 12;
@@ -37,7 +37,7 @@ impl Route {
     pub fn add_route(&self, dst: IpAddr, prefix: u8, via: Option<IpAddr>, oif: u32) -> Result<(), Error> {
         if via.is_some_and(|via| via.is_ipv4() != dst.is_ipv4()) {
             let reason = "the gateway must be of the same family as the destination";
-            return Err(Error::Invalid { what: "the route", value: format!("{dst}/{prefix}"), reason });
+            return Err(Error::unusable("the route", format_args!("{dst}/{prefix}"), reason));
         }
         self.change(libc::RTM_NEWROUTE, REPLACE, &route((dst, prefix), via, oif), || {
             let via = via.map(|via| format!(" via {via}")).unwrap_or_default();
@@ -67,22 +67,14 @@ impl Route {
     }
 
     /// The link by which packets to an address leave; `None` where none does.
-    ///
-    /// # Errors
-    /// The kernel does not answer.
-    pub fn link_towards(&self, address: IpAddr) -> Result<Option<u32>, Error> {
+    pub fn link_towards(&self, address: IpAddr) -> Option<u32> {
         let mut body = Body(vec![0; HEADER]);
         body.0[..2].copy_from_slice(&[family(address), if address.is_ipv4() { 32 } else { 128 }]);
         let what = || format!("look up a route to {address}");
-        match self.ask(libc::RTM_GETROUTE, 0, &body.ip(libc::RTA_DST, address), what) {
-            Ok(answers) => {
-                let link = |body: &Vec<u8>| u32_at(attribute(body, HEADER, libc::RTA_OIF)?, 0);
-                Ok(answers.iter().find_map(link))
-            }
-            // Nothing leads there (ENETUNREACH, EHOSTUNREACH).
-            Err(Error::Kernel { .. } | Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        // An error is the kernel's answer that nothing leads there (ENETUNREACH, EHOSTUNREACH).
+        let answers = self.ask(libc::RTM_GETROUTE, 0, &body.ip(libc::RTA_DST, address), what);
+        let link = |body: &Vec<u8>| u32_at(attribute(body, HEADER, libc::RTA_OIF)?, 0);
+        answers.unwrap_or_default().iter().find_map(link)
     }
 
     /// The links by which a default route leaves, IPv4 and IPv6, in all tables. Half a default route (`0.0.0.0/1`, as

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use super::attributes::{Body, align, attribute, text, u16_at, u32_at};
-use crate::net::Error;
+use crate::Error;
 use crate::sockets::set_option;
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
@@ -17,6 +17,10 @@ use rustix::net::{
 
 /// Asks for all objects.
 pub(crate) const DUMP: u16 = libc::NLM_F_DUMP as u16;
+/// Asks for an answer without an error as well.
+const ACK: u16 = libc::NLM_F_ACK as u16;
+/// Make an object, or put it in the place of one that is there.
+pub(super) const REPLACE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
 const ERROR: u16 = libc::NLMSG_ERROR as u16;
 const DONE: u16 = libc::NLMSG_DONE as u16;
 /// `struct nlmsghdr`.
@@ -38,18 +42,19 @@ const DUMP_ATTEMPTS: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) source: io::Error,
-    pub(crate) detail: Option<String>,
+    words: Option<String>,
 }
 
 impl Failure {
     pub(crate) fn into_error(self, operation: String) -> Error {
-        Error::Kernel { operation, source: self.source, detail: self.detail }
+        let detail = self.words.map(|words| format!(" ({words})")).unwrap_or_default();
+        Error::System { operation, source: self.source, detail }
     }
 }
 
-impl From<io::Error> for Failure {
-    fn from(source: io::Error) -> Failure {
-        Failure { source, detail: None }
+impl<E: Into<io::Error>> From<E> for Failure {
+    fn from(source: E) -> Failure {
+        Failure { source: source.into(), words: None }
     }
 }
 
@@ -81,7 +86,7 @@ impl Socket {
                 return Ok(answers);
             }
         }
-        Err(io::Error::from_raw_os_error(libc::EINTR).into())
+        Err(Errno::INTR.into())
     }
 
     /// Sends a request and passes each answer to `each`; `false` if the kernel reports an inconsistent dump: an object may be
@@ -93,95 +98,96 @@ impl Socket {
         body: &Body,
         each: &mut dyn FnMut(&[u8]),
     ) -> Result<bool, Failure> {
-        self.sequence = self.sequence.wrapping_add(1);
-        let ack = if flags & DUMP == DUMP { 0 } else { libc::NLM_F_ACK as u16 };
+        let ack = if flags & DUMP == DUMP { 0 } else { ACK };
         let mut message = Vec::with_capacity(HEADER + body.0.len());
-        put_message(&mut message, kind, flags | ack, self.sequence, body);
-        self.transmit(&message)?;
-        let mut consistent = true;
-        loop {
-            let length = self.receive(RecvFlags::empty())?;
-            let mut rest = &self.buffer[..length];
-            while let Some((header, payload, next)) = split(rest) {
-                rest = next;
-                if header.sequence != self.sequence {
-                    continue;
-                }
-                consistent &= !header.has(libc::NLM_F_DUMP_INTR);
-                if step(&header, payload, each)? {
-                    return Ok(consistent);
-                }
-            }
-        }
+        self.put(&mut message, kind, flags | ack, body);
+        self.exchange(&message, self.sequence, each).map_err(|(_, failure)| failure)
     }
 
-    /// Sends requests, as many in each message as [`BATCH`] holds, until there are no more or `go_on` returns false. The kernel
-    /// carries a message out while it is being sent, and answers only errors: all answers are there when the call returns.
-    /// Returns the number of requests, or of the first that failed (counted from 1).
+    /// Sends requests, as many in each message as [`BATCH`] holds, until there are no more or `go_on` returns false. Of each
+    /// message, only errors and the last request are answered. Returns the number of requests, or of the first that failed
+    /// (counted from 1).
     pub(crate) fn pipeline(
         &mut self,
         kind: u16,
-        flags: u16,
         bodies: &mut dyn Iterator<Item = Body>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<u64, (u64, Failure)> {
-        let mut done = 0;
+        let (mut done, mut bodies) = (0, bodies.peekable());
         let mut message = Vec::with_capacity(BATCH);
-        while go_on() {
+        while go_on() && bodies.peek().is_some() {
             let first = self.sequence.wrapping_add(1);
             message.clear();
-            while message.len() < BATCH - LARGEST
-                && let Some(body) = bodies.next()
-            {
-                self.sequence = self.sequence.wrapping_add(1);
-                put_message(&mut message, kind, flags, self.sequence, &body);
+            while let Some(body) = bodies.next() {
+                let is_last = message.len() >= BATCH - 2 * LARGEST || bodies.peek().is_none();
+                self.put(&mut message, kind, REPLACE | if is_last { ACK } else { 0 }, &body);
+                if is_last {
+                    break;
+                }
             }
-            if message.is_empty() {
-                break;
-            }
-            self.transmit(&message).map_err(|e| (done + 1, e.into()))?;
-            if let Some((sequence, failure)) = self.first_error(first)? {
-                return Err((done + u64::from(sequence.wrapping_sub(first)) + 1, failure));
-            }
-            done += u64::from(self.sequence.wrapping_sub(first)) + 1;
+            let number = |sequence: u32| done + u64::from(sequence.wrapping_sub(first)) + 1;
+            let answered = self.exchange(&message, first, &mut |_| {});
+            answered.map_err(|(sequence, failure)| (number(sequence), failure))?;
+            done = number(self.sequence);
         }
         Ok(done)
     }
 
-    /// An unconnected netlink socket sends to the kernel.
-    fn transmit(&self, message: &[u8]) -> io::Result<()> {
-        send(&self.fd, message, SendFlags::empty())?;
-        Ok(())
+    /// Adds a request with the next number to a message.
+    fn put(&mut self, message: &mut Vec<u8>, kind: u16, flags: u16, body: &Body) {
+        self.sequence = self.sequence.wrapping_add(1);
+        let flags = flags | libc::NLM_F_REQUEST as u16;
+        message.extend_from_slice(&((HEADER + body.0.len()) as u32).to_ne_bytes());
+        message.extend_from_slice(&kind.to_ne_bytes());
+        message.extend_from_slice(&flags.to_ne_bytes());
+        message.extend_from_slice(&self.sequence.to_ne_bytes());
+        message.extend_from_slice(&0u32.to_ne_bytes());
+        message.extend_from_slice(&body.0);
+        message.resize(align(message.len()), 0);
     }
 
-    /// The first error among the answers that are there, to requests from number `first` on.
-    fn first_error(&mut self, first: u32) -> Result<Option<(u32, Failure)>, (u64, Failure)> {
-        let mut found: Option<(u32, Failure)> = None;
+    /// Sends the requests from number `first` to the present one, and reads until the last of them is answered. Whether the answers
+    /// are consistent; or the number of the first request that failed.
+    fn exchange(
+        &mut self,
+        message: &[u8],
+        first: u32,
+        each: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, (u32, Failure)> {
+        // An unconnected netlink socket sends to the kernel.
+        send(&self.fd, message, SendFlags::empty()).map_err(|e| (first, e.into()))?;
+        let (last, mut consistent, mut failed) = (self.sequence, true, None);
         loop {
-            let length = match self.receive(RecvFlags::DONTWAIT) {
+            let length = match self.receive() {
                 Ok(length) => length,
-                Err(e) if e.raw_os_error() == Some(libc::ETIMEDOUT) => return Ok(found),
                 // More errors than the socket holds: the first ones are there.
-                Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => continue,
-                Err(e) => return Err((0, e.into())),
+                Err(Errno::NOBUFS) if first != last => continue,
+                Err(e) => return Err(failed.unwrap_or((first, e.into()))),
             };
             let mut rest = &self.buffer[..length];
             while let Some((header, payload, next)) = split(rest) {
                 rest = next;
-                let ours = header.sequence.wrapping_sub(first) <= self.sequence.wrapping_sub(first);
-                if ours && found.is_none() {
-                    let failure = step(&header, payload, &mut |_| {}).err();
-                    found = failure.map(|failure| (header.sequence, failure));
+                if header.sequence.wrapping_sub(first) > last.wrapping_sub(first) {
+                    continue;
+                }
+                consistent &= !header.has(libc::NLM_F_DUMP_INTR);
+                let answered = step(&header, payload, each);
+                let is_over = !matches!(answered, Ok(false)) && header.sequence == last;
+                if let (Err(failure), None) = (answered, &failed) {
+                    failed = Some((header.sequence, failure));
+                }
+                if is_over {
+                    return failed.map_or(Ok(consistent), Err);
                 }
             }
         }
     }
 
     /// Reads one datagram from the kernel; those of other processes are passed over.
-    fn receive(&mut self, flags: RecvFlags) -> io::Result<usize> {
+    fn receive(&mut self) -> Result<usize, Errno> {
         loop {
-            match recvfrom(&self.fd, &mut self.buffer[..], RecvFlags::TRUNC | flags) {
-                Ok((_, length, _)) if length > self.buffer.len() => return Err(Errno::MSGSIZE.into()),
+            match recvfrom(&self.fd, &mut self.buffer[..], RecvFlags::TRUNC) {
+                Ok((_, length, _)) if length > self.buffer.len() => return Err(Errno::MSGSIZE),
                 Ok((_, length, from)) => {
                     let from = from.and_then(|from| SocketAddrNetlink::try_from(from).ok());
                     if from.is_none_or(|from| from.pid() == 0) {
@@ -190,22 +196,11 @@ impl Socket {
                 }
                 Err(Errno::INTR) => {}
                 // SO_RCVTIMEO reports EAGAIN, "Resource temporarily unavailable": replace it by a timeout.
-                Err(Errno::AGAIN) => return Err(Errno::TIMEDOUT.into()),
-                Err(e) => return Err(e.into()),
+                Err(Errno::AGAIN) => return Err(Errno::TIMEDOUT),
+                Err(e) => return Err(e),
             }
         }
     }
-}
-
-fn put_message(bytes: &mut Vec<u8>, kind: u16, flags: u16, sequence: u32, body: &Body) {
-    let flags = flags | libc::NLM_F_REQUEST as u16;
-    bytes.extend_from_slice(&((HEADER + body.0.len()) as u32).to_ne_bytes());
-    bytes.extend_from_slice(&kind.to_ne_bytes());
-    bytes.extend_from_slice(&flags.to_ne_bytes());
-    bytes.extend_from_slice(&sequence.to_ne_bytes());
-    bytes.extend_from_slice(&0u32.to_ne_bytes());
-    bytes.extend_from_slice(&body.0);
-    bytes.resize(align(bytes.len()), 0);
 }
 
 struct Header {
@@ -235,7 +230,7 @@ fn step(header: &Header, payload: &[u8], each: &mut dyn FnMut(&[u8])) -> Result<
         ERROR | DONE => match u32_at(payload, 0).unwrap_or(0) as i32 {
             code if code < 0 => {
                 let source = io::Error::from_raw_os_error(code.wrapping_neg());
-                Err(Failure { source, detail: words(header, payload) })
+                Err(Failure { source, words: words(header, payload) })
             }
             _ => Ok(true),
         },
@@ -274,7 +269,7 @@ mod tests {
         let flags = libc::NLM_F_ACK_TLVS | libc::NLM_F_CAPPED;
         let failure = error(flags, -libc::EINVAL, &rest).err().unwrap();
         assert_eq!(failure.source.raw_os_error(), Some(libc::EINVAL));
-        assert_eq!(failure.detail.as_deref(), Some("Invalid MTU"));
+        assert_eq!(failure.words.as_deref(), Some("Invalid MTU"));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The AF_PACKET receiver: a ring of blocks (TPACKET_V3) that the kernel fills with frames and hands over whole.
 
 use super::bind_packet;
-use crate::net::netns::Netns;
-use crate::ports::socket::{Mapping, inside, wait_readable};
+use crate::error::{Doing, Error};
+use crate::net::Netns;
 use crate::ports::user_receiver::{Account, Receive, Shared, UserReceiver};
-use crate::ports::{Arrival, PortError, clock_ns, monotonic_ns};
+use crate::ports::{Arrival, clock_ns, monotonic_ns};
+use crate::sockets::{Mapping, wait_readable};
 use crate::sockets::{get_option, new_socket, set_option};
 use linerate_plan::Backend;
 use linerate_wire::Filter;
@@ -38,10 +39,9 @@ pub fn receiver(
     Arrival { ifindex, .. }: Arrival,
     filter: Filter,
     cpu: Option<u32>,
-) -> Result<UserReceiver, PortError> {
-    let name = format!("an AF_PACKET ring on interface number {ifindex}");
-    let open = || Ring::open(ifindex).map_err(PortError::system("open", name.as_str()));
-    let ring = inside(namespace, open)?;
+) -> Result<UserReceiver, Error> {
+    let ring = namespace.enter(|| Ring::open(ifindex))?;
+    let ring = ring.doing(format_args!("open an AF_PACKET ring on interface number {ifindex}"))?;
     let (socket, total) = (ring.socket.clone(), AtomicU64::new(0));
     // Reading the statistics sets them to 0.
     let dropped = move || {
@@ -100,7 +100,7 @@ impl Ring {
 }
 
 impl Receive for Ring {
-    fn receive(&mut self, shared: &Shared) -> Result<(), PortError> {
+    fn receive(&mut self, shared: &Shared) -> Result<(), Error> {
         loop {
             let (start, status) = self.block();
             // Acquire: makes the kernel's writes before it gave the block away visible.
@@ -115,7 +115,7 @@ impl Receive for Ring {
             self.next = (self.next + 1) % BLOCKS;
         }
         let mut poll = [PollFd::new(&self.socket, PollFlags::IN)];
-        wait_readable(&mut poll, WAIT_MS).map_err(PortError::system("wait for", "an AF_PACKET ring"))?;
+        wait_readable(&mut poll, WAIT_MS).doing("wait for an AF_PACKET ring")?;
         if !poll[0].revents().contains(PollFlags::ERR) {
             return Ok(());
         }
@@ -123,7 +123,7 @@ impl Receive for Ring {
         if pending == 0 {
             return Ok(());
         }
-        Err(PortError::system("read", "an AF_PACKET ring")(io::Error::from_raw_os_error(pending)))
+        Err(Error::system("read an AF_PACKET ring", io::Error::from_raw_os_error(pending)))
     }
 }
 

@@ -1,12 +1,14 @@
 //! The AF_XDP receiver: an XDP program hands every frame of a queue to the queue's socket.
 
-use super::socket::{Direction, Socket};
+use super::socket::{Receiving, dropped};
 use crate::bpf;
-use crate::net::netns::Netns;
-use crate::ports::socket::{inside, mtu, wait_readable};
+use crate::error::{Doing, Error};
+use crate::net::Netns;
+use crate::net::netlink::Route;
 use crate::ports::user_receiver::{Receive, Shared, UserReceiver};
 use crate::ports::xdp_receiver::attach;
-use crate::ports::{Arrival, PortError, monotonic_ns};
+use crate::ports::{Arrival, monotonic_ns};
+use crate::sockets::wait_readable;
 use aya::Ebpf;
 use aya::maps::{Map, XskMap};
 use linerate_plan::Backend;
@@ -38,33 +40,33 @@ pub fn receiver(
     Arrival { ifindex, queues }: Arrival,
     filter: Filter,
     cpu: Option<u32>,
-) -> Result<UserReceiver, PortError> {
+) -> Result<UserReceiver, Error> {
     if filter.pass_foreign {
         let why = "an AF_XDP receiver passes nothing up the stack: use --port xdp or af-packet where others need ARP";
-        return Err(PortError::Unsuitable(why.into()));
+        return Err(Error::Refused(why.into()));
     }
-    let chunk = chunk_for(mtu(namespace, ifindex)?)?;
+    let chunk = chunk_for(Route::open(namespace)?.link_by_index(ifindex)?.mtu as usize)?;
     let queues = queues.max(1);
     let mut ebpf = bpf::SOCKETS.load(&[], &[("sockets", queues)])?;
-    let open = |queue| Socket::open(ifindex, queue, Direction::Receive, chunk, CHUNKS);
-    let mut sockets = inside(namespace, || (0..queues).map(open).collect::<Result<Vec<_>, _>>())?;
+    let open = |queue| Receiving::receiving(ifindex, queue, chunk, CHUNKS);
+    let mut sockets = namespace.run(|| (0..queues).map(open).collect::<Result<Vec<_>, _>>())?;
     sockets.iter_mut().for_each(give_all_chunks);
     redirect(&mut ebpf, &sockets)?;
     attach(&mut ebpf, "to_socket", namespace, ifindex)?;
     let descriptors: Vec<_> = sockets.iter().map(|s| s.fd.clone()).collect();
-    let dropped = move || descriptors.iter().map(|fd| Socket::dropped(fd)).sum();
+    let dropped = move || descriptors.iter().map(|fd| dropped(fd)).sum();
     let receiver = XdpQueues { sockets, batch: Vec::with_capacity(BATCH) };
     // The program is taken off the interface when the receiver goes.
     UserReceiver::spawn(Backend::AfXdp, filter, cpu, receiver, Box::new(dropped), Box::new(ebpf))
 }
 
 /// The smallest chunk that holds the interface's longest frame.
-fn chunk_for(mtu: usize) -> Result<u32, PortError> {
+fn chunk_for(mtu: usize) -> Result<u32, Error> {
     let longest = mtu + 14 + 8 + HEADROOM;
     match longest {
         0..=2048 => Ok(2048),
         2049..=4096 => Ok(4096),
-        _ => Err(PortError::Unsuitable(format!(
+        _ => Err(Error::Refused(format!(
             "AF_XDP receives frames of up to {} bytes, the interface's MTU is {mtu}: lower it, or use --port xdp or af-packet",
             4096 - HEADROOM
         ))),
@@ -72,16 +74,16 @@ fn chunk_for(mtu: usize) -> Result<u32, PortError> {
 }
 
 /// Lets the kernel receive into every chunk.
-fn give_all_chunks(socket: &mut Socket) {
+fn give_all_chunks(socket: &mut Receiving) {
     socket.umem.addresses().for_each(|address| socket.fill.push(address));
     socket.fill.submit();
 }
 
 /// Gives the XDP program the socket of each queue.
-fn redirect(ebpf: &mut Ebpf, sockets: &[Socket]) -> Result<(), PortError> {
+fn redirect(ebpf: &mut Ebpf, sockets: &[Receiving]) -> Result<(), Error> {
     let error = |e: &dyn std::error::Error| bpf::program_error("to_socket", e);
     let map: &mut Map =
-        ebpf.map_mut("sockets").ok_or_else(|| PortError::Unsuitable("there is no map 'sockets'".into()))?;
+        ebpf.map_mut("sockets").ok_or_else(|| Error::Refused("there is no map 'sockets'".into()))?;
     let mut map = XskMap::try_from(map).map_err(|e| error(&e))?;
     for (queue, socket) in sockets.iter().enumerate() {
         map.set(queue as u32, socket.fd.as_raw_fd(), 0).map_err(|e| error(&e))?;
@@ -91,7 +93,7 @@ fn redirect(ebpf: &mut Ebpf, sockets: &[Socket]) -> Result<(), PortError> {
 
 /// The sockets by queue.
 struct XdpQueues {
-    sockets: Vec<Socket>,
+    sockets: Vec<Receiving>,
     batch: Vec<libc::xdp_desc>,
 }
 
@@ -100,13 +102,12 @@ impl XdpQueues {
     fn drain(&mut self, queue: usize, shared: &Shared) -> usize {
         let socket = &mut self.sockets[queue];
         self.batch.clear();
-        self.batch.extend(std::iter::from_fn(|| socket.rx.as_mut()?.pop()).take(BATCH));
+        self.batch.extend(std::iter::from_fn(|| socket.frames.pop()).take(BATCH));
         if self.batch.is_empty() {
             return 0;
         }
         let now_ns = monotonic_ns();
-        // SAFETY: no preconditions.
-        let cpu = unsafe { libc::sched_getcpu() }.max(0) as u32;
+        let cpu = rustix::thread::sched_getcpu() as u32;
         shared.count(|account| {
             let before = account.frames();
             for frame in &self.batch {
@@ -119,17 +120,17 @@ impl XdpQueues {
             socket.fill.push(socket.umem.chunk_of(frame.addr));
         }
         socket.fill.submit();
-        socket.rx.as_mut().into_iter().for_each(|rx| rx.release());
+        socket.frames.release();
         if socket.fill.needs_wakeup() {
             // A failure is no loss: `poll` wakes the driver as well.
-            let _ = socket.kick(Direction::Receive);
+            let _ = socket.kick();
         }
         self.batch.len()
     }
 }
 
 impl Receive for XdpQueues {
-    fn receive(&mut self, shared: &Shared) -> Result<(), PortError> {
+    fn receive(&mut self, shared: &Shared) -> Result<(), Error> {
         for _ in 0..ROUNDS {
             let frames: usize = (0..self.sockets.len()).map(|queue| self.drain(queue, shared)).sum();
             if frames == 0 {
@@ -137,6 +138,6 @@ impl Receive for XdpQueues {
             }
         }
         let mut poll: Vec<_> = self.sockets.iter().map(|s| PollFd::new(&s.fd, PollFlags::IN)).collect();
-        wait_readable(&mut poll, WAIT_MS).map_err(PortError::system("wait for", "AF_XDP sockets"))
+        wait_readable(&mut poll, WAIT_MS).doing("wait for AF_XDP sockets")
     }
 }

@@ -16,7 +16,7 @@
 //! acquire before it writes over them. Both keep the other's counter as last seen and look again only when that is used up,
 //! because the line has to come from another core (Documentation/networking/af_xdp.rst).
 
-use crate::ports::socket::Mapping;
+use crate::sockets::Mapping;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 

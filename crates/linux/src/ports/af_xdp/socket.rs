@@ -1,8 +1,8 @@
 //! An AF_XDP socket with frame memory (UMEM) of its own, bound to one queue of one interface.
 
 use super::rings::{Consumer, Producer};
-use crate::ports::PortError;
-use crate::ports::socket::Mapping;
+use crate::error::{Doing, Error};
+use crate::sockets::Mapping;
 use crate::sockets::{bind, get_option, new_socket, set_option};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, send};
 use std::io;
@@ -16,13 +16,6 @@ const BUSY: Duration = Duration::from_secs(2);
 /// The fewest chunks that are worth a socket.
 const FEWEST_CHUNKS: u32 = 64;
 
-/// Direction of a socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
-    Receive,
-    Transmit,
-}
-
 /// The memory that frames stand in: chunks of equal size. The kernel names a place in it by its offset.
 pub(super) struct Umem {
     memory: Mapping,
@@ -31,10 +24,6 @@ pub(super) struct Umem {
 }
 
 impl Umem {
-    pub(super) fn chunks(&self) -> u32 {
-        self.chunks
-    }
-
     /// Addresses of all chunks.
     pub(super) fn addresses(&self) -> impl Iterator<Item = u64> + use<> {
         let chunk = u64::from(self.chunk);
@@ -63,75 +52,117 @@ impl Umem {
     }
 }
 
-/// The socket. Of `rx` with `fill`, and `tx` with `completion`, one pair is in use; the kernel wants fill and completion
-/// rings of every socket.
-pub(super) struct Socket {
+/// The socket. `frames` is its ring of frames: rx, which goes with `fill`, or tx, which goes with `completion`; the kernel wants fill
+/// and completion rings of every socket.
+pub(super) struct Socket<R> {
+    pub(super) frames: R,
     pub(super) fill: Producer<u64>,
     pub(super) completion: Consumer<u64>,
-    pub(super) rx: Option<Consumer<libc::xdp_desc>>,
-    pub(super) tx: Option<Producer<libc::xdp_desc>>,
     pub(super) umem: Umem,
     pub(super) zero_copy: bool,
     pub(super) fd: Arc<OwnedFd>,
 }
 
-impl Socket {
+/// A socket that receives.
+pub(super) type Receiving = Socket<Consumer<libc::xdp_desc>>;
+/// A socket that transmits.
+pub(super) type Transmitting = Socket<Producer<libc::xdp_desc>>;
+
+/// The parts of a direction: sizes of the fill and completion rings, by the number of chunks; its ring of frames, by option, offset
+/// and constructor.
+struct Direction<R> {
+    sizes: fn(u32) -> [u32; 2],
+    option: i32,
+    offset: u64,
+    parts: fn(&libc::xdp_mmap_offsets) -> &libc::xdp_ring_offset,
+    ring: fn(Arc<Mapping>, &libc::xdp_ring_offset, u32) -> R,
+}
+
+impl Receiving {
+    /// See [`Socket::open`].
+    pub(super) fn receiving(ifindex: u32, queue: u32, chunk: u32, chunks: u32) -> Result<Self, Error> {
+        let direction = Direction {
+            // The kernel takes many chunks out of the fill ring before it updates the shared counter: until then those count twice,
+            // there and where their frames have gone. With twice the room, giving a chunk back never finds the ring full.
+            sizes: |chunks| [2 * chunks, FEWEST_CHUNKS],
+            option: libc::XDP_RX_RING,
+            offset: libc::XDP_PGOFF_RX_RING as u64,
+            parts: |offsets| &offsets.rx,
+            ring: Consumer::new,
+        };
+        Self::open(ifindex, queue, &direction, chunk, chunks)
+    }
+
+    /// Lets the kernel receive, by a call that moves no data itself.
+    pub(super) fn kick(&self) -> io::Result<()> {
+        Ok(recv(&self.fd, &mut [0; 0], RecvFlags::DONTWAIT).map(drop)?)
+    }
+}
+
+impl Transmitting {
+    /// See [`Socket::open`].
+    pub(super) fn transmitting(ifindex: u32, queue: u32, chunk: u32, chunks: u32) -> Result<Self, Error> {
+        let direction = Direction {
+            sizes: |chunks| [FEWEST_CHUNKS, chunks],
+            option: libc::XDP_TX_RING,
+            offset: libc::XDP_PGOFF_TX_RING as u64,
+            parts: |offsets| &offsets.tx,
+            ring: Producer::new,
+        };
+        Self::open(ifindex, queue, &direction, chunk, chunks)
+    }
+
+    /// Lets the kernel send, likewise.
+    pub(super) fn kick(&self) -> io::Result<()> {
+        Ok(send(&self.fd, &[], SendFlags::DONTWAIT).map(drop)?)
+    }
+}
+
+/// Frames that were dropped because a socket had no room for them, since it was made.
+pub(super) fn dropped(fd: &OwnedFd) -> u64 {
+    let zero = libc::xdp_statistics {
+        rx_dropped: 0,
+        rx_invalid_descs: 0,
+        tx_invalid_descs: 0,
+        rx_ring_full: 0,
+        rx_fill_ring_empty_descs: 0,
+        tx_ring_empty_descs: 0,
+    };
+    // An empty fill ring is in `rx_dropped` as well (net/xdp/xsk.c, __xsk_rcv).
+    let statistics = get_option(fd, libc::SOL_XDP, libc::XDP_STATISTICS, zero);
+    statistics.map_or(0, |s| s.rx_dropped + s.rx_ring_full)
+}
+
+impl<R> Socket<R> {
     /// A socket on queue `queue` of the interface `ifindex`, in the namespace of the calling thread, with up to `chunks`
     /// chunks (a power of two) of `chunk` bytes: half as many, and so on, if no more memory may be locked.
-    pub(super) fn open(
+    fn open(
         ifindex: u32,
         queue: u32,
-        direction: Direction,
+        direction: &Direction<R>,
         chunk: u32,
         chunks: u32,
-    ) -> Result<Self, PortError> {
-        let object = || format!("an AF_XDP socket on queue {queue} of interface number {ifindex}");
-        let fd =
-            new_socket(AddressFamily::XDP, SocketType::RAW).map_err(PortError::system("open", object()))?;
+    ) -> Result<Self, Error> {
+        let object = format!("an AF_XDP socket on queue {queue} of interface number {ifindex}");
+        let fd = new_socket(AddressFamily::XDP, SocketType::RAW).doing(format_args!("open {object}"))?;
         let umem = register(&fd, chunk, chunks).map_err(|error| match error.raw_os_error() {
-            Some(libc::ENOBUFS) => PortError::Unsuitable(format!(
-                "{} would need more locked memory than the limit (ulimit -l) allows: raise it, ask for fewer CPUs, or use \
-                 --port af-packet",
-                object()
+            Some(libc::ENOBUFS) => Error::Refused(format!(
+                "{object} would need more locked memory than the limit (ulimit -l) allows: raise it, ask for fewer CPUs, or use \
+                 --port af-packet"
             )),
-            _ => PortError::system("give memory to", object())(error),
+            _ => Error::system(format_args!("give memory to {object}"), error),
         })?;
-        let mut socket =
-            rings(fd, umem, direction).map_err(PortError::system("make the rings of", object()))?;
+        let socket = rings(fd, umem, direction).doing(format_args!("make the rings of {object}"))?;
         bind_to_queue(&socket.fd, ifindex, queue).map_err(|error| match error.raw_os_error() {
-            Some(libc::EINVAL) => PortError::Unsuitable(format!(
+            Some(libc::EINVAL) => Error::Refused(format!(
                 "interface number {ifindex} has no queue {queue}: ask for fewer CPUs, or give it more queues (ethtool -L)"
             )),
-            _ => PortError::system("bind", object())(error),
+            _ => Error::system(format_args!("bind {object}"), error),
         })?;
         let options =
             get_option(&socket.fd, libc::SOL_XDP, libc::XDP_OPTIONS, libc::xdp_options { flags: 0 });
-        socket.zero_copy = options.is_ok_and(|o| o.flags & libc::XDP_OPTIONS_ZEROCOPY != 0);
-        Ok(socket)
-    }
-
-    /// Frames that were dropped because the socket had no room for them, since it was made.
-    pub(super) fn dropped(fd: &OwnedFd) -> u64 {
-        let zero = libc::xdp_statistics {
-            rx_dropped: 0,
-            rx_invalid_descs: 0,
-            tx_invalid_descs: 0,
-            rx_ring_full: 0,
-            rx_fill_ring_empty_descs: 0,
-            tx_ring_empty_descs: 0,
-        };
-        // An empty fill ring is in `rx_dropped` as well (net/xdp/xsk.c, __xsk_rcv).
-        let statistics = get_option(fd, libc::SOL_XDP, libc::XDP_STATISTICS, zero);
-        statistics.map_or(0, |s| s.rx_dropped + s.rx_ring_full)
-    }
-
-    /// Lets the kernel send or receive, by a call that moves no data itself.
-    pub(super) fn kick(&self, direction: Direction) -> io::Result<()> {
-        match direction {
-            Direction::Transmit => send(&self.fd, &[], SendFlags::DONTWAIT).map(drop)?,
-            Direction::Receive => recv(&self.fd, &mut [0; 0], RecvFlags::DONTWAIT).map(drop)?,
-        }
-        Ok(())
+        let zero_copy = options.is_ok_and(|o| o.flags & libc::XDP_OPTIONS_ZEROCOPY != 0);
+        Ok(Socket { zero_copy, ..socket })
     }
 }
 
@@ -161,50 +192,26 @@ fn register(fd: &OwnedFd, chunk: u32, mut chunks: u32) -> io::Result<Umem> {
 }
 
 /// Sizes the rings and maps them: each at its own offset, its parts at those of XDP_MMAP_OFFSETS.
-fn rings(fd: OwnedFd, umem: Umem, direction: Direction) -> io::Result<Socket> {
-    let level = libc::SOL_XDP;
-    let all = umem.chunks;
-    // The kernel takes many chunks out of the fill ring before it updates the shared counter: until then those count twice, there
-    // and where their frames have gone. With twice the room, giving a chunk back never finds the ring full.
-    let (fill, completion) = match direction {
-        Direction::Receive => (2 * all, FEWEST_CHUNKS),
-        Direction::Transmit => (FEWEST_CHUNKS, all),
-    };
+fn rings<R>(fd: OwnedFd, umem: Umem, direction: &Direction<R>) -> io::Result<Socket<R>> {
+    let (level, all) = (libc::SOL_XDP, umem.chunks);
+    let [fill, completion] = (direction.sizes)(all);
     set_option(&fd, level, libc::XDP_UMEM_FILL_RING, &fill)?;
     set_option(&fd, level, libc::XDP_UMEM_COMPLETION_RING, &completion)?;
-    let frames = if direction == Direction::Receive { libc::XDP_RX_RING } else { libc::XDP_TX_RING };
-    set_option(&fd, level, frames, &all)?;
+    set_option(&fd, level, direction.option, &all)?;
     let ring = libc::xdp_ring_offset { producer: 0, consumer: 0, desc: 0, flags: 0 };
     let zero = libc::xdp_mmap_offsets { rx: ring, tx: ring, fr: ring, cr: ring };
     let offsets = get_option(&fd, level, libc::XDP_MMAP_OFFSETS, zero)?;
-    let map = |ring: &libc::xdp_ring_offset, entry: usize, size: u32, at: i64| {
+    let map = |ring: &libc::xdp_ring_offset, entry: usize, size: u32, at: u64| {
         Mapping::shared(&fd, ring.desc as usize + size as usize * entry, at).map(Arc::new)
     };
-    let (address, descriptor) = (size_of::<u64>(), size_of::<libc::xdp_desc>());
-    let fill_memory = map(&offsets.fr, address, fill, libc::XDP_UMEM_PGOFF_FILL_RING as i64)?;
-    let done_memory = map(&offsets.cr, address, completion, libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64)?;
-    let (mut rx, mut tx) = (None, None);
-    match direction {
-        Direction::Receive => {
-            rx = Some(Consumer::new(
-                map(&offsets.rx, descriptor, all, libc::XDP_PGOFF_RX_RING)?,
-                &offsets.rx,
-                all,
-            ));
-        }
-        Direction::Transmit => {
-            tx = Some(Producer::new(
-                map(&offsets.tx, descriptor, all, libc::XDP_PGOFF_TX_RING)?,
-                &offsets.tx,
-                all,
-            ));
-        }
-    }
+    let (parts, address) = ((direction.parts)(&offsets), size_of::<u64>());
+    let frames = map(parts, size_of::<libc::xdp_desc>(), all, direction.offset)?;
+    let filled = map(&offsets.fr, address, fill, libc::XDP_UMEM_PGOFF_FILL_RING)?;
+    let done = map(&offsets.cr, address, completion, libc::XDP_UMEM_PGOFF_COMPLETION_RING)?;
     Ok(Socket {
-        fill: Producer::new(fill_memory, &offsets.fr, fill),
-        completion: Consumer::new(done_memory, &offsets.cr, completion),
-        rx,
-        tx,
+        frames: (direction.ring)(frames, parts, all),
+        fill: Producer::new(filled, &offsets.fr, fill),
+        completion: Consumer::new(done, &offsets.cr, completion),
         umem,
         zero_copy: false,
         fd: Arc::new(fd),

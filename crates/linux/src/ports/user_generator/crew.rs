@@ -1,8 +1,9 @@
 //! The threads of a user-space generator, one per CPU: each asks its pacer for the frames due and hands them to its transmitter.
 
 use super::{Due, FrameSource, Pacer};
+use crate::error::Error;
 use crate::ports::worker::Worker;
-use crate::ports::{Port, PortError, Target, monotonic_ns};
+use crate::ports::{Port, Target, monotonic_ns};
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_wire::{Load, Traffic};
@@ -31,7 +32,7 @@ pub trait Transmit: Send + 'static {
         due: u32,
         pacer: &Pacer,
         tally: &Tally,
-    ) -> Result<u32, PortError>;
+    ) -> Result<u32, Error>;
 
     /// Nothing is due for a moment. Returns the nanoseconds after which it has something to do all the same.
     fn idle(&mut self, _tally: &Tally) -> u64 {
@@ -42,7 +43,7 @@ pub trait Transmit: Send + 'static {
     ///
     /// # Errors
     /// They do not leave.
-    fn finish(&mut self, _tally: &Tally) -> Result<(), PortError> {
+    fn finish(&mut self, _tally: &Tally) -> Result<(), Error> {
         Ok(())
     }
 }
@@ -135,8 +136,8 @@ impl<T: Transmit> UserGenerator<T> {
         targets: &[Target],
         traffic: &Traffic,
         cpus: &[u32],
-        mut transmitter: impl FnMut(&Target, usize, usize) -> Result<T, PortError>,
-    ) -> Result<Self, PortError> {
+        mut transmitter: impl FnMut(&Target, usize, usize) -> Result<T, Error>,
+    ) -> Result<Self, Error> {
         let mut members = Vec::with_capacity(targets.len());
         for target in targets {
             let traffic = traffic.addressed(target.source, target.destination);
@@ -156,7 +157,7 @@ impl<T: Transmit> UserGenerator<T> {
         &self.members[self.aim]
     }
 
-    fn join(&mut self) -> Result<(), PortError> {
+    fn join(&mut self) -> Result<(), Error> {
         self.members.iter().flatten().for_each(|m| m.tally.stop.store(true, Ordering::Relaxed));
         let mut result = Ok(());
         for member in self.members.iter_mut().flatten() {
@@ -166,7 +167,7 @@ impl<T: Transmit> UserGenerator<T> {
         result
     }
 
-    fn spawn(&self, thread: usize, load: &Load) -> Result<Worker, PortError> {
+    fn spawn(&self, thread: usize, load: &Load) -> Result<Worker, Error> {
         let Member { cpu, tally, work, .. } = &self.crew()[thread];
         let (cpu, tally, work) = (*cpu, tally.clone(), work.clone());
         let pacer = Pacer::new(load, thread, self.crew().len());
@@ -197,7 +198,7 @@ fn run<T: Transmit>(
     mut pacer: Pacer,
     batch: u32,
     tally: &Tally,
-) -> Result<(), PortError> {
+) -> Result<(), Error> {
     source.begin();
     let mut sending = false;
     while !tally.stopping() {
@@ -242,7 +243,7 @@ impl<T: Transmit> Port for UserGenerator<T> {
         self.aim = target;
     }
 
-    fn start(&mut self, load: &Load) -> Result<(), PortError> {
+    fn start(&mut self, load: &Load) -> Result<(), Error> {
         self.join()?;
         self.crew().iter().for_each(|m| m.tally.reset());
         for thread in 0..self.crew().len() {
@@ -290,7 +291,7 @@ impl<T: Transmit> Port for UserGenerator<T> {
         self.crew().iter().any(|m| ended(m) && !done(m)) || self.crew().iter().all(done)
     }
 
-    fn stop(&mut self) -> Result<(), PortError> {
+    fn stop(&mut self) -> Result<(), Error> {
         self.join()
     }
 }

@@ -68,12 +68,12 @@ fn many_flows_are_computed_as_the_table_has_them() {
 fn refusals() {
     let mut bad = traffic(1, FlowOrder::Sequential);
     bad.mix = FrameMix::single(63);
-    assert!(matches!(FrameSource::new(&bad, 0, 1), Err(PortError::Traffic(_))));
+    assert!(matches!(FrameSource::new(&bad, 0, 1), Err(Error::Traffic(_))));
     bad.mix.pattern.clear();
-    assert!(matches!(FrameSource::new(&bad, 0, 1), Err(PortError::Traffic(_))));
+    assert!(matches!(FrameSource::new(&bad, 0, 1), Err(Error::Traffic(_))));
     let mut bad = traffic(1, FlowOrder::Sequential);
     bad.flows = FlowSpace::benchmark(Family::V6, 1).unwrap();
-    assert!(matches!(FrameSource::new(&bad, 0, 1), Err(PortError::Traffic(_))));
+    assert!(matches!(FrameSource::new(&bad, 0, 1), Err(Error::Traffic(_))));
 }
 
 fn load(rate: Option<f64>, ms: u64, frames: Option<u64>) -> Load {

@@ -1,6 +1,7 @@
-//! The thread that puts trials on the disk while the next one runs.
+//! The file of trials, and the thread that puts them on the disk while the next one runs.
 
-use super::RecordsError;
+use super::{advice, failed};
+use crate::error::{Doing, Error};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -18,38 +19,35 @@ type Line = (u64, String);
 pub struct Writer {
     path: PathBuf,
     lines: Option<SyncSender<Line>>,
-    thread: Option<JoinHandle<Result<(), RecordsError>>>,
+    thread: Option<JoinHandle<Result<(), Error>>>,
 }
 
 impl Writer {
     /// Starts the thread on a file that was opened for appending and has `trials` whole trials.
-    pub fn start(file: File, path: PathBuf, trials: u64) -> io::Result<Self> {
+    pub fn start(file: File, path: PathBuf, trials: u64) -> Result<Self, Error> {
         let (sender, receiver) = sync_channel(WAITING);
         let mut log = TrialLog::new(file, path.clone(), trials)?;
-        let thread = Builder::new().name("records".into()).spawn(move || log.run(&receiver))?;
+        let thread = Builder::new().name("records".into()).spawn(move || log.run(&receiver));
+        let thread = thread.doing("start the thread that writes trials")?;
         Ok(Writer { path, lines: Some(sender), thread: Some(thread) })
     }
 
     /// Hands a line over.
-    pub fn append(&mut self, trial: u64, line: String) -> Result<(), RecordsError> {
-        let ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
-        let handed_over = !ended && self.lines.as_ref().is_some_and(|l| l.send((trial, line)).is_ok());
-        if handed_over {
+    pub fn append(&mut self, trial: u64, line: String) -> Result<(), Error> {
+        if self.lines.as_ref().is_some_and(|lines| lines.send((trial, line)).is_ok()) {
             return Ok(());
         }
         // The thread ends before the last line only when it fails.
         self.finish()?;
-        Err(RecordsError::Closed(self.path.clone()))
+        let path = self.path.display();
+        Err(Error::Refused(format!("{path} takes no more trials after the failure that was reported before")))
     }
 
     /// Waits for everything that was handed over. A failure is reported once.
-    pub fn finish(&mut self) -> Result<(), RecordsError> {
+    pub fn finish(&mut self) -> Result<(), Error> {
         drop(self.lines.take());
-        match self.thread.take().map(JoinHandle::join) {
-            None => Ok(()),
-            Some(Ok(result)) => result,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-        }
+        let ended = self.thread.take().map_or(Ok(Ok(())), JoinHandle::join);
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
@@ -76,8 +74,8 @@ pub struct TrialLog {
 
 impl TrialLog {
     /// A file that was opened for appending and has `trials` whole trials.
-    pub(super) fn new(file: File, path: PathBuf, trials: u64) -> io::Result<Self> {
-        let bytes = file.metadata()?.len();
+    pub(super) fn new(file: File, path: PathBuf, trials: u64) -> Result<Self, Error> {
+        let bytes = file.metadata().map_err(failed("read", &path))?.len();
         Ok(TrialLog { file, path, bytes, trials, safe: trials })
     }
 
@@ -89,12 +87,12 @@ impl TrialLog {
     ///
     /// # Errors
     /// It cannot be written; those before it are whole.
-    pub fn write(&mut self, trial: u64, line: &str) -> Result<(), RecordsError> {
+    pub fn write(&mut self, trial: u64, line: &str) -> Result<(), Error> {
         self.append(trial, line)?;
         self.sync(trial)
     }
 
-    fn run(&mut self, lines: &Receiver<Line>) -> Result<(), RecordsError> {
+    fn run(&mut self, lines: &Receiver<Line>) -> Result<(), Error> {
         while let Ok((mut last, line)) = lines.recv() {
             self.append(last, &line)?;
             // Lines that came in meanwhile go to the disk by the same fdatasync.
@@ -107,13 +105,13 @@ impl TrialLog {
         Ok(())
     }
 
-    fn sync(&mut self, last: u64) -> Result<(), RecordsError> {
+    fn sync(&mut self, last: u64) -> Result<(), Error> {
         self.file.sync_data().map_err(|e| self.failure(last, e))?;
         self.safe = self.trials;
         Ok(())
     }
 
-    fn append(&mut self, trial: u64, line: &str) -> Result<(), RecordsError> {
+    fn append(&mut self, trial: u64, line: &str) -> Result<(), Error> {
         if let Err(error) = self.file.write_all(line.as_bytes()) {
             // A part of the line may be there. Without it, the file holds whole trials only. Should this fail too, the
             // reader leaves an incomplete last line out.
@@ -127,7 +125,9 @@ impl TrialLog {
         Ok(())
     }
 
-    fn failure(&self, trial: u64, source: io::Error) -> RecordsError {
-        RecordsError::Trial { trial, path: self.path.clone(), kept: self.safe, source }
+    fn failure(&self, trial: u64, source: io::Error) -> Error {
+        let operation = format!("write trial {trial} to {}", self.path.display());
+        let detail = format!("; the first {} trials are safe there{}", self.safe, advice(&source));
+        Error::System { operation, source, detail }
     }
 }
