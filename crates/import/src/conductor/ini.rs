@@ -4,7 +4,7 @@
 //! only; a line that is indented deeper than its key continues the value; duplicates are faults. ConfigParser silently drops text
 //! behind a section's `]`, and silently takes an indented key or section for a part of the value above: this reader reports both.
 
-use super::problems::Problems;
+use super::source::Problems;
 use super::{SECTIONS, step};
 use linerate_plan::diagnostic::Span;
 use std::collections::BTreeMap;
@@ -13,12 +13,10 @@ use std::collections::BTreeMap;
 const DEFAULTS: &str = "DEFAULT";
 
 /// A file by sections.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Ini {
-    /// In the order of the file.
-    pub(super) sections: Vec<Section>,
-    /// Entries of `[DEFAULT]`.
-    pub(super) defaults: Section,
+    /// `[DEFAULT]`, and behind it the others in the order of the file.
+    sections: Vec<Section>,
     by_name: BTreeMap<String, usize>,
 }
 
@@ -52,6 +50,16 @@ impl Ini {
     pub(super) fn section(&self, name: &str) -> Option<&Section> {
         self.by_name.get(name).map(|at| &self.sections[*at])
     }
+
+    /// The section whose keys all others have as well.
+    pub(super) fn defaults(&self) -> &Section {
+        &self.sections[0]
+    }
+
+    /// All sections but `[DEFAULT]`, in the order of the file.
+    pub(super) fn own_sections(&self) -> &[Section] {
+        &self.sections[1..]
+    }
 }
 
 impl Section {
@@ -64,11 +72,10 @@ impl Section {
 /// Reads a text. Faults go to `problems`; the rest is still read.
 pub(super) fn parse<'a>(text: &'a str, problems: &mut Problems<'a>) -> Ini {
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-    let mut reader =
-        Reader { text, problems, ini: Ini::default(), place: Place::Nowhere, entry: Open::None, indent: 0 };
-    for line in lines(&text[start..]) {
-        reader.line(line);
-    }
+    let defaults = Section { name: DEFAULTS.into(), ..Section::default() };
+    let ini = Ini { sections: vec![defaults], by_name: [(DEFAULTS.into(), 0)].into() };
+    let mut reader = Reader { text, problems, ini, section: None, entry: Open::None, indent: 0 };
+    lines(&text[start..]).for_each(|line| reader.line(line));
     reader.ini
 }
 
@@ -77,21 +84,14 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive('\n').flat_map(|line| line.trim_end_matches(['\r', '\n']).split('\r'))
 }
 
-/// Which section lines go to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// There was none yet.
-    Nowhere,
-    Defaults,
-    Section(usize),
-}
-
 /// The entry that an indented line continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Open {
     None,
-    /// An entry of the present section.
-    Entry(usize),
+    Entry {
+        section: usize,
+        at: usize,
+    },
     /// Something faulty that is already reported.
     Dropped,
 }
@@ -100,7 +100,8 @@ struct Reader<'a, 'p> {
     text: &'a str,
     problems: &'p mut Problems<'a>,
     ini: Ini,
-    place: Place,
+    /// The section that lines go to; `None` before the first.
+    section: Option<usize>,
     entry: Open,
     indent: usize,
 }
@@ -122,23 +123,16 @@ impl<'a> Reader<'a, '_> {
             return self.continued(value);
         }
         self.indent = indent;
-        match header(value) {
-            Some((name, rest)) => self.header(name, rest),
-            None if self.place == Place::Nowhere => self.homeless(value),
-            None => self.option(value),
-        }
-    }
-
-    fn section(&mut self) -> &mut Section {
-        match self.place {
-            Place::Section(at) => &mut self.ini.sections[at],
-            Place::Nowhere | Place::Defaults => &mut self.ini.defaults,
+        match (header(value), self.section) {
+            (Some((name, rest)), _) => self.header(name, rest),
+            (None, Some(section)) => self.option(value, section),
+            (None, None) => self.homeless(value),
         }
     }
 
     fn open(&mut self) -> Option<&mut Entry> {
         match self.entry {
-            Open::Entry(at) => Some(&mut self.section().entries[at]),
+            Open::Entry { section, at } => Some(&mut self.ini.sections[section].entries[at]),
             Open::None | Open::Dropped => None,
         }
     }
@@ -160,10 +154,7 @@ impl<'a> Reader<'a, '_> {
             self.fault(value, message, "remove the blanks before it");
         }
         if let Some(entry) = self.open() {
-            for _ in 0..=entry.blank {
-                entry.value.push('\n');
-            }
-            entry.blank = 0;
+            entry.value += &"\n".repeat(1 + std::mem::take(&mut entry.blank));
             entry.value.push_str(value);
         }
     }
@@ -173,20 +164,22 @@ impl<'a> Reader<'a, '_> {
             self.fault(rest, format!("text behind [{name}] is not read"), "put it on a line of its own");
         }
         self.entry = Open::None;
-        if name == DEFAULTS {
-            self.place = Place::Defaults;
-            return;
+        let known = self.ini.by_name.get(name).copied();
+        self.section = known.or(Some(self.ini.sections.len()));
+        match known {
+            // `[DEFAULT]` may be there any number of times.
+            Some(0) => {}
+            Some(at) => {
+                let first = self.problems.line(self.ini.sections[at].span);
+                let message = format!("[{name}] is there twice, first on line {first}");
+                self.fault(name, message, "put what both have into one of them");
+            }
+            None => {
+                let section = Section { name: name.into(), span: self.span(name), ..Section::default() };
+                self.ini.by_name.insert(name.to_string(), self.ini.sections.len());
+                self.ini.sections.push(section);
+            }
         }
-        let span = self.span(name);
-        if let Some(&at) = self.ini.by_name.get(name) {
-            self.place = Place::Section(at);
-            let first = self.problems.line(self.ini.sections[at].span);
-            let message = format!("[{name}] is there twice, first on line {first}");
-            return self.fault(name, message, "put what both have into one of them");
-        }
-        self.place = Place::Section(self.ini.sections.len());
-        self.ini.by_name.insert(name.to_string(), self.ini.sections.len());
-        self.ini.sections.push(Section { name: name.to_string(), span, ..Section::default() });
     }
 
     fn homeless(&mut self, value: &str) {
@@ -197,44 +190,32 @@ impl<'a> Reader<'a, '_> {
         self.entry = Open::Dropped;
     }
 
-    fn option(&mut self, value: &str) {
+    fn option(&mut self, value: &str, section: usize) {
         self.entry = Open::Dropped;
-        let Some(at) = value.find(['=', ':']) else {
-            let help = if value.starts_with('[') {
-                "close it with ]"
-            } else {
-                "write `key: value`; a line that continues the one above begins with a blank"
+        let Some((name, rest)) = value.split_once(['=', ':']) else {
+            let help = match value.starts_with('[') {
+                true => "close it with ]",
+                false => "write `key: value`; a line that continues the one above begins with a blank",
             };
             return self.fault(value, "this is neither `key: value` nor a [section]", help);
         };
-        let (name, rest) = (value[..at].trim_end(), value[at + 1..].trim());
+        let (name, rest) = (name.trim_end(), rest.trim());
         if name.is_empty() {
-            return self.fault(
-                value,
-                "the key is missing",
-                "write it before the first = or :, such as `step1: `",
-            );
+            let help = "write it before the first = or :, such as `step1: `";
+            return self.fault(value, "the key is missing", help);
         }
         let (key, key_span) = (name.to_lowercase(), self.span(name));
-        let section = self.section();
-        if let Some(first) = section.get(&key).map(|entry| entry.key_span) {
-            let line = self.problems.line(first);
-            let message = format!("'{key}' is there twice in [{}], first on line {line}", self.name());
+        let value_span = if rest.is_empty() { key_span } else { self.span(rest) };
+        let to = &mut self.ini.sections[section];
+        if let Some(first) = to.get(&key) {
+            let line = self.problems.line(first.key_span);
+            let message = format!("'{key}' is there twice in [{}], first on line {line}", to.name);
             return self.problems.add(key_span, message, step::another_key(&key));
         }
-        let value_span = if rest.is_empty() { key_span } else { self.span(rest) };
-        let section = self.section();
-        let at = section.entries.len();
-        section.by_key.insert(key.clone(), at);
-        section.entries.push(Entry { key, key_span, value: rest.to_string(), value_span, blank: 0 });
-        self.entry = Open::Entry(at);
-    }
-
-    fn name(&self) -> &str {
-        match self.place {
-            Place::Section(at) => &self.ini.sections[at].name,
-            Place::Nowhere | Place::Defaults => DEFAULTS,
-        }
+        let at = to.entries.len();
+        to.by_key.insert(key.clone(), at);
+        to.entries.push(Entry { key, key_span, value: rest.to_string(), value_span, blank: 0 });
+        self.entry = Open::Entry { section, at };
     }
 }
 

@@ -4,7 +4,7 @@
 //! A lone `%`, over which ConfigParser stumbles, is left as it is: commands such as `date +%s` mean it.
 
 use super::ini::Section;
-use super::step::Wrong;
+use linerate_plan::Diagnostic;
 
 /// Values within values (ConfigParser's own limit).
 const MOST_DEPTH: u32 = 10;
@@ -49,22 +49,20 @@ pub(super) fn expand(
     section: &Section,
     defaults: &Section,
     budget: &mut Budget,
-) -> Result<String, Wrong> {
+) -> Result<String, Diagnostic> {
     let mut expansion = Expansion { section, defaults, budget, out: String::new() };
     expansion.append(value, 1)?;
-    if spend(&mut expansion.budget.bytes, EACH + expansion.out.len()) {
-        Ok(expansion.out)
-    } else {
-        Err(much())
-    }
+    let fits = spend(&mut expansion.budget.bytes, EACH + expansion.out.len());
+    if fits { Ok(expansion.out) } else { Err(much()) }
 }
 
-fn open() -> Wrong {
-    ("%( begins the name of another key, and does not end in )s".into(), "write %%( for a mere %(")
+fn open() -> Diagnostic {
+    let message = "%( begins the name of another key, and does not end in )s";
+    Diagnostic::new(message).remedy("write %%( for a mere %(")
 }
 
-fn much() -> Wrong {
-    ("the test's commands are too long together".into(), "put them into scripts on the hosts")
+fn much() -> Diagnostic {
+    Diagnostic::new("the test's commands are too long together").remedy("put them into scripts on the hosts")
 }
 
 struct Expansion<'a> {
@@ -75,10 +73,10 @@ struct Expansion<'a> {
 }
 
 impl<'a> Expansion<'a> {
-    fn append(&mut self, mut rest: &str, depth: u32) -> Result<(), Wrong> {
+    fn append(&mut self, mut rest: &str, depth: u32) -> Result<(), Diagnostic> {
         if depth > MOST_DEPTH {
             let message = format!("values refer to values more than {MOST_DEPTH} deep, or to themselves");
-            return Err((message, "write the value out"));
+            return Err(Diagnostic::new(message).remedy("write the value out"));
         }
         while let Some((before, behind)) = rest.split_once('%') {
             self.push(before)?;
@@ -98,23 +96,23 @@ impl<'a> Expansion<'a> {
         self.push(rest)
     }
 
-    fn push(&mut self, text: &str) -> Result<(), Wrong> {
+    fn push(&mut self, text: &str) -> Result<(), Diagnostic> {
         self.out.push_str(text);
-        if self.out.len() > MOST_VALUE {
-            Err((format!("more than {MOST_VALUE} bytes"), "put the command into a script on the host"))
-        } else {
-            Ok(())
+        if self.out.len() <= MOST_VALUE {
+            return Ok(());
         }
+        let message = format!("more than {MOST_VALUE} bytes");
+        Err(Diagnostic::new(message).remedy("put the command into a script on the host"))
     }
 
-    fn lookup(&mut self, name: &str) -> Result<&'a str, Wrong> {
+    fn lookup(&mut self, name: &str) -> Result<&'a str, Diagnostic> {
         self.budget.lookups = self.budget.lookups.checked_sub(1).ok_or_else(much)?;
         let (section, defaults) = (self.section, self.defaults);
         let key = name.to_lowercase();
         let entry = section.get(&key).or_else(|| defaults.get(&key));
         entry.map(|entry| entry.value.as_str()).ok_or_else(|| {
             let message = format!("%({name})s: there is no key '{name}' in this section or in [DEFAULT]");
-            (message, "define the key, or write %%( if no other value is meant")
+            Diagnostic::new(message).remedy("define the key, or write %%( if no other value is meant")
         })
     }
 }
@@ -122,13 +120,13 @@ impl<'a> Expansion<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::ini;
-    use super::super::problems::Problems;
+    use super::super::source::Problems;
     use super::*;
 
-    fn get(text: &str, key: &str) -> Result<String, Wrong> {
-        let ini = ini::parse(text, &mut Problems::new("t", text));
+    fn get(text: &str, key: &str) -> Result<String, Diagnostic> {
+        let ini = ini::parse(text, &mut Problems::new(text));
         let section = ini.section("Run").unwrap();
-        expand(&section.get(key).unwrap().value, section, &ini.defaults, &mut Budget::default())
+        expand(&section.get(key).unwrap().value, section, ini.defaults(), &mut Budget::default())
     }
 
     #[test]
@@ -140,7 +138,7 @@ mod tests {
 
     #[test]
     fn references_that_lead_nowhere() {
-        let message = |value: &str| get(&format!("[Run]\na: {value}"), "a").unwrap_err().0;
+        let message = |value: &str| get(&format!("[Run]\na: {value}"), "a").unwrap_err().message;
         assert!(message("%(b)s").contains("there is no key 'b'"));
         for value in ["%(b", "%(b)", "%(b)d", "%()s"] {
             assert!(message(value).contains("does not end in )s"), "{value}");
@@ -154,7 +152,7 @@ mod tests {
             let levels = (1..9).map(|n| format!("a{n}={}\n", format!("%(a{})s", n - 1).repeat(width)));
             format!("[Run]\na0={leaf}\n{}", levels.collect::<String>())
         };
-        assert!(get(&nest("0123456789", 10), "a8").unwrap_err().0.contains("more than 49152 bytes"));
+        assert!(get(&nest("0123456789", 10), "a8").unwrap_err().message.contains("more than 49152 bytes"));
         assert_eq!(get(&nest("", 50), "a8"), Err(much()));
         assert_eq!(get(&nest("x", 2), "a8").unwrap().len(), 256);
     }

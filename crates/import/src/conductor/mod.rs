@@ -4,16 +4,12 @@
 //! and `[Master]` of 2014 to 2016, `[Workers]` and `[Coordinator]` of 2025. Nothing here touches a file: texts come from a
 //! function. All faults of a test are reported at once. docs/conductor.md has the format, and where this differs from Conductor.
 
-mod design;
+mod files;
 mod ini;
 mod interpolation;
-mod main_file;
-mod player;
-mod problems;
 mod record;
 mod source;
 mod step;
-mod value;
 
 #[cfg(test)]
 mod tests;
@@ -21,13 +17,13 @@ mod tests;
 pub use record::{Fate, Recorder, StepTrial, Trial, WorkerTrial, phase_name};
 
 use interpolation::Budget;
-use linerate_hosts::phases::Phase;
-use linerate_plan::Diagnostic;
-use main_file::Head;
+use linerate_hosts::phases::{self, Design, Phase, Rules};
+use linerate_plan::{Diagnostic, Span};
 use serde::{Serialize, Serializer};
+use source::{MOST_FAULTS, Source};
 
 /// Bytes of a file at most. The longest published one has 1,500.
-pub const MOST_BYTES: usize = 1 << 20;
+pub const MOST_BYTES: usize = linerate_plan::MOST_BYTES;
 /// Trials of a test at most.
 pub const MOST_TRIALS: u32 = 1_000_000;
 /// Workers of a test at most.
@@ -95,6 +91,18 @@ impl Test {
             worker.phases.retain(|(phase, _)| phases.contains(phase));
         }
     }
+
+    /// The campaign that carries this test out: all workers need each other.
+    ///
+    /// Conductor goes on when a step has failed: `rules` say whether this does.
+    pub fn design(&self, wanted: &[Phase]) -> Design {
+        let phases = Phase::ALL.map(|phase| wanted.contains(&phase));
+        let hosts = self.workers.iter().map(|worker| phases::Host {
+            name: worker.name.clone(),
+            phases: Phase::ALL.map(|phase| worker.steps(phase).iter().map(Step::design).collect()),
+        });
+        Design { trials: self.trials, phases, hosts: hosts.collect(), rules: Rules::default() }
+    }
 }
 
 impl Worker {
@@ -123,6 +131,18 @@ pub struct Step {
     /// Its line in the player's file, from 1.
     #[serde(skip)]
     pub line: usize,
+}
+
+impl Step {
+    fn design(&self) -> phases::Step {
+        let limit_ns = self.limit_s.map(|seconds| u64::from(seconds) * 1_000_000_000);
+        let mode = match (self.mode, limit_ns) {
+            (Mode::Normal, Some(limit_ns)) => phases::Mode::Waited { limit_ns },
+            (Mode::Timeout, Some(limit_ns)) => phases::Mode::Timed { limit_ns },
+            (_, limit_ns) => phases::Mode::Background { limit_ns },
+        };
+        phases::Step { command: self.command.clone(), mode }
+    }
 }
 
 /// Whether a step is waited for, and the meaning of its limit.
@@ -162,17 +182,43 @@ pub fn read(
     options: &Options,
     file: impl Fn(&str) -> Result<Vec<u8>, String>,
 ) -> Result<Test, Vec<Diagnostic>> {
-    let (mut faults, mut players_faults, mut workers) = (Vec::new(), Vec::new(), Vec::new());
     let mut budget = Budget::default();
-    let head = main_file::read(main, options, &file, &mut budget, &mut faults, &mut |player, budget| {
-        workers.extend(player::read(player, options, budget, &mut players_faults));
-    });
-    let room = problems::MOST_FAULTS.saturating_sub(faults.len());
-    faults.extend(players_faults.into_iter().take(room));
-    match head {
-        Some(Head { trials, form }) if faults.is_empty() => {
-            Ok(Test { name: name(main), trials, form, workers })
-        }
+    let bytes = file(main).map_err(|why| Diagnostic::new(format!("cannot be read: {why}")).of(main));
+    let bytes = bytes.map_err(|fault| vec![fault])?;
+    let mut source = Source::new(main, &bytes, &mut budget).map_err(|fault| vec![fault])?;
+    if files::is_player(&source) {
+        let help = "give the file with [Test] and [Clients] or [Workers], which names this one";
+        source.problems.add(Span::default(), "this is the file of a player, not of a test", help);
+        return Err(source.faults());
+    }
+    source.misspelt_sections(&["Test", "Clients", "Workers"]);
+    let (trials, form) = (files::trials(&mut source), files::form(&mut source));
+    let (mut workers, mut of_players) = (Vec::new(), Vec::new());
+    for (name, path) in files::players(&mut source, options) {
+        let (message, help) = match file(&path.text) {
+            Ok(bytes) if source.budget.file(bytes.len()) => {
+                match files::player(&name, &path.text, &bytes, options, source.budget) {
+                    Ok(worker) => workers.push(worker),
+                    Err(faults) => of_players.extend(faults.into_iter().take(MOST_FAULTS - of_players.len())),
+                }
+                continue;
+            }
+            Ok(_) => {
+                let help = "put long commands into scripts on the hosts";
+                ("the players' files are too much together".into(), help)
+            }
+            Err(why) => {
+                let message = format!("the player's file {} cannot be read: {why}", path.text);
+                (message, "put it beside this file, or write its path")
+            }
+        };
+        source.problems.add(path.span, message, help);
+    }
+    let mut faults = source.faults();
+    faults.extend(of_players);
+    faults.truncate(MOST_FAULTS);
+    match trials {
+        Some(trials) if faults.is_empty() => Ok(Test { name: name(main), trials, form, workers }),
         _ => Err(faults),
     }
 }
@@ -184,9 +230,7 @@ fn name(main: &str) -> String {
     let file = parts.next().unwrap_or(main);
     let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
     match parts.next() {
-        Some(folder) if matches!(stem, "conductor" | "master" | "test") && folder != ".." => {
-            folder.to_string()
-        }
-        _ => stem.to_string(),
+        Some(folder) if matches!(stem, "conductor" | "master" | "test") && folder != ".." => folder.into(),
+        _ => stem.into(),
     }
 }

@@ -1,13 +1,13 @@
 //! The record of a test's trial: one line of JSON each.
 
-use super::{Mode, Test, Worker};
+use super::{Step, Test, Worker};
 use linerate_hosts::phases::{Outcome, Phase, Report, Undone, Verdict};
 use serde::Serialize;
 
 /// A trial that is over.
 #[derive(Debug, Clone, Serialize)]
 pub struct Trial {
-    /// The version of this form.
+    /// The version of this form: 1.
     pub format: u32,
     /// The test's name.
     pub test: String,
@@ -59,12 +59,9 @@ pub struct StepTrial {
     pub key: String,
     /// Its line in the player's file.
     pub line: usize,
-    /// The command for the shell.
-    pub command: String,
-    /// Whether it was waited for.
-    pub mode: Mode,
-    /// Its limit in seconds.
-    pub limit_s: Option<u32>,
+    /// Its command, mode and limit.
+    #[serde(flatten)]
+    pub step: Step,
     pub outcome: Fate,
     /// Its exit status, if it ended by itself. A shell returns 128 plus the number of the signal that ended a command.
     pub exit_status: Option<i32>,
@@ -103,9 +100,6 @@ pub enum Fate {
 }
 
 impl Trial {
-    /// The version of the form.
-    pub const FORMAT: u32 = 1;
-
     /// Steps that failed, on all hosts.
     pub fn failed_steps(&self) -> u32 {
         self.workers.iter().map(|worker| worker.failed_steps).sum()
@@ -179,7 +173,7 @@ impl<'t> Recorder<'t> {
             }
         });
         Trial {
-            format: Trial::FORMAT,
+            format: 1,
             test: self.test.name.clone(),
             trial: trial + 1,
             trials: self.test.trials,
@@ -206,9 +200,7 @@ fn step(worker: &Worker, report: &Report, began_ns: u64) -> Option<StepTrial> {
         phase: phase_name(report.step.phase),
         key: step.key.clone(),
         line: step.line,
-        command: step.command.clone(),
-        mode: step.mode,
-        limit_s: step.limit_s,
+        step: step.clone(),
         outcome,
         exit_status,
         signal,

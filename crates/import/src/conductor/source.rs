@@ -1,14 +1,46 @@
 //! One file of a test while it is read: its sections, its faults, and the values that it gives.
 
-use super::MOST_BYTES;
 use super::ini::{self, Ini, Section};
 use super::interpolation::{self, Budget};
-use super::problems::{MOST_FAULTS, Problems};
-use super::value::without_comment;
-use linerate_plan::diagnostic::{self, Diagnostic, Span, meant};
+use super::step::is_number;
+use linerate_plan::diagnostic::{Diagnostic, Lines, Span, meant};
+
+/// Most faults shown for a test.
+pub(super) const MOST_FAULTS: usize = 1000;
+
+/// Faults found in one file.
+pub(super) struct Problems<'a> {
+    lines: Lines<'a>,
+    list: Vec<Diagnostic>,
+}
+
+impl<'a> Problems<'a> {
+    /// Nothing yet in this text.
+    pub(super) fn new(text: &'a str) -> Self {
+        Problems { lines: Lines::new(text), list: Vec::new() }
+    }
+
+    /// Adds a fault with its remedy. Faults beyond the limit are dropped, because no reader needs them.
+    pub(super) fn add(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        self.put(Diagnostic::at(span, message).remedy(help));
+    }
+
+    /// Adds a fault that has its place.
+    pub(super) fn put(&mut self, fault: Diagnostic) {
+        if self.list.len() < MOST_FAULTS {
+            self.list.push(fault);
+        }
+    }
+
+    /// The line of a place, from 1.
+    pub(super) fn line(&self, span: Span) -> usize {
+        self.lines.place(span.start).0
+    }
+}
 
 /// A file and its faults.
 pub(super) struct Source<'a> {
+    file: &'a str,
     pub(super) ini: Ini,
     pub(super) problems: Problems<'a>,
     pub(super) budget: &'a mut Budget,
@@ -20,142 +52,150 @@ pub(super) struct Value {
     pub(super) span: Span,
 }
 
-/// Bytes as text.
-///
-/// # Errors
-/// Too many, or no text.
-pub(super) fn text<'b>(file: &str, bytes: &'b [u8], faults: &mut Vec<Diagnostic>) -> Option<&'b str> {
-    let fault = if bytes.len() > MOST_BYTES {
-        let message =
-            format!("Conductor's files have at most {MOST_BYTES} bytes here, and this one has more");
-        Diagnostic::new(message).remedy("is it another file?")
-    } else {
-        match diagnostic::utf8(bytes) {
-            Ok(text) => return Some(text),
-            Err(fault) => fault,
-        }
-    };
-    tell(file, fault, faults);
-    None
-}
-
-/// Adds a fault of a file that is not even a text.
-pub(super) fn tell(file: &str, fault: Diagnostic, faults: &mut Vec<Diagnostic>) {
-    if faults.len() < MOST_FAULTS {
-        faults.push(fault.of(file));
-    }
-}
-
 impl<'a> Source<'a> {
     /// Reads the sections of a file.
-    pub(super) fn new(file: &'a str, text: &'a str, budget: &'a mut Budget) -> Self {
-        let mut problems = Problems::new(file, text);
-        let ini = ini::parse(text, &mut problems);
-        Source { ini, problems, budget }
+    ///
+    /// # Errors
+    /// It is too long, or no text.
+    pub(super) fn new(file: &'a str, bytes: &'a [u8], budget: &'a mut Budget) -> Result<Self, Diagnostic> {
+        let text = linerate_plan::text(bytes, "a file of Conductor", "is it another file?");
+        let text = text.map_err(|fault| fault.of(file))?;
+        let mut problems = Problems::new(text);
+        Ok(Source { file, ini: ini::parse(text, &mut problems), problems, budget })
+    }
+
+    /// All faults, each once, in the order of the file.
+    pub(super) fn faults(self) -> Vec<Diagnostic> {
+        let located = self.problems.lines.locate_all(self.problems.list);
+        located.into_iter().map(|fault| fault.of(self.file)).collect()
+    }
+
+    /// A fault of something that is missing: its place is the end of the file.
+    pub(super) fn missing(&mut self, message: String, help: String) {
+        let end = self.problems.lines.bytes();
+        self.problems.add(Span { start: end, end }, message, help);
     }
 
     /// Reports sections that are probably misspelt names of `known`. Conductor ignores all others, and so does this.
     pub(super) fn misspelt_sections(&mut self, known: &[&str]) {
-        for section in &self.ini.sections {
-            let name = section.name.as_str();
-            if super::SECTIONS.contains(&name) {
-                continue;
-            }
+        let unknown = self.ini.own_sections().iter().filter(|s| !super::SECTIONS.contains(&s.name.as_str()));
+        for Section { name, span, .. } in unknown {
             if let Some(right) = meant(name.trim(), known.iter().copied()) {
                 let message = format!("[{name}] is not a section of this file");
-                self.problems.add(section.span, message, format!("did you mean [{right}]?"));
+                self.problems.add(*span, message, format!("did you mean [{right}]?"));
             }
         }
+    }
+
+    /// Whether a section has nearly that name: then its fault is already reported.
+    pub(super) fn is_misspelt(&self, name: &str) -> bool {
+        self.ini.own_sections().iter().any(|section| meant(section.name.trim(), [name]).is_some())
     }
 
     /// The one section of two names for the same thing.
     pub(super) fn either(&mut self, names: [&'static str; 2], has: &str) -> Option<&'static str> {
-        let spans = names.map(|name| self.ini.section(name).map(|section| section.span));
-        match spans {
+        let [first, second] = names;
+        match names.map(|name| self.ini.section(name).map(|section| section.span)) {
             [None, None] => {
-                let near = |name: &&'static str| {
-                    self.ini.sections.iter().any(|s| meant(s.name.trim(), [*name]).is_some())
-                };
-                // A misspelt one is already reported.
-                if !names.iter().any(near) {
-                    let [first, second] = names;
+                if !names.iter().any(|name| self.is_misspelt(name)) {
                     let message = format!("there is no section [{first}], nor [{second}]");
-                    let end = self.problems.end();
-                    self.problems.add(end, message, format!("add [{first}] with {has}"));
+                    self.missing(message, format!("add [{first}] with {has}"));
                 }
                 None
             }
+            [None, Some(_)] => Some(second),
+            [Some(_), None] => Some(first),
             [Some(_), Some(span)] => {
-                let [first, second] = names;
                 let message = format!("[{second}] and [{first}] are two words for the same");
                 self.problems.add(span, message, "put what both have into one of them");
                 Some(first)
             }
-            [Some(_), None] => Some(names[0]),
-            [None, Some(_)] => Some(names[1]),
         }
-    }
-
-    /// A key that is probably a misspelt `key`.
-    fn misspelt(section: &Section, key: &str, known: &[&str]) -> Option<Span> {
-        let others = section.entries.iter().filter(|entry| !known.contains(&entry.key.as_str()));
-        others.filter(|entry| meant(&entry.key, [key]).is_some()).map(|entry| entry.key_span).next()
     }
 
     /// The value of a key of a section or of `[DEFAULT]`, without the comment behind it; `None` and no fault for an absent key.
     pub(super) fn get(&mut self, section: &str, key: &str) -> Option<Value> {
-        let (section, defaults) = (self.ini.section(section)?, &self.ini.defaults);
+        let (section, defaults) = (self.ini.section(section)?, self.ini.defaults());
         let entry = section.get(key).or_else(|| defaults.get(key))?;
         let bare = without_comment(&entry.value);
         match interpolation::expand(bare, section, defaults, self.budget) {
             // A value may begin on the line behind its key.
             Ok(text) => Some(Value { text: text.trim().to_string(), span: entry.value_span }),
-            Err((message, help)) => {
-                self.problems.add(entry.value_span, message, help);
+            Err(fault) => {
+                self.problems.put(fault.within(entry.value_span));
                 None
             }
         }
     }
 
     /// The same, of a key that has to be there.
-    pub(super) fn need(
-        &mut self,
-        name: &'static str,
-        key: &str,
-        known: &[&str],
-        example: &str,
-    ) -> Option<Value> {
+    pub(super) fn need(&mut self, name: &str, key: &str, known: &[&str], example: &str) -> Option<Value> {
         let section = self.ini.section(name)?;
-        if section.get(key).is_some() || self.ini.defaults.get(key).is_some() {
+        if section.get(key).is_some() || self.ini.defaults().get(key).is_some() {
             return self.get(name, key);
         }
-        match Self::misspelt(section, key, known) {
-            Some(span) => {
-                self.problems.add(span, format!("[{name}] needs '{key}'"), format!("did you mean '{key}'?"))
-            }
-            None => {
-                let span = section.span;
-                self.problems.add(
-                    span,
-                    format!("[{name}] has no '{key}'"),
-                    format!("add `{key}: {example}`"),
-                );
-            }
-        }
+        let (span, message, help) = match misspelt(section, key, known) {
+            Some(span) => (span, format!("[{name}] needs '{key}'"), format!("did you mean '{key}'?")),
+            None => (section.span, format!("[{name}] has no '{key}'"), format!("add `{key}: {example}`")),
+        };
+        self.problems.add(span, message, help);
         None
     }
 
     /// Says that a key is probably meant to be one that is not there.
     pub(super) fn optional(&mut self, name: &str, key: &str, known: &[&str]) {
-        let Some(section) = self.ini.section(name).filter(|section| section.get(key).is_none()) else {
-            return;
-        };
-        if let Some(span) = Self::misspelt(section, key, known) {
-            self.problems.add(
-                span,
-                format!("[{name}] has no key of that name"),
-                format!("did you mean '{key}'?"),
-            );
+        let section = self.ini.section(name).filter(|section| section.get(key).is_none());
+        if let Some(span) = section.and_then(|section| misspelt(section, key, known)) {
+            let message = format!("[{name}] has no key of that name");
+            self.problems.add(span, message, format!("did you mean '{key}'?"));
+        }
+    }
+}
+
+/// A key that is probably a misspelt `key`.
+fn misspelt(section: &Section, key: &str, known: &[&str]) -> Option<Span> {
+    let others = section.entries.iter().filter(|entry| !known.contains(&entry.key.as_str()));
+    others.filter(|entry| meant(&entry.key, [key]).is_some()).map(|entry| entry.key_span).next()
+}
+
+/// A value without the comment that Conductor's own examples have behind it: `#` or `;` behind a blank.
+///
+/// ConfigParser would make the comment a part of the value, and Conductor then cannot connect to it. Commands keep their
+/// comments: the shell handles them.
+fn without_comment(value: &str) -> &str {
+    let begins = |at: &usize| value[..*at].is_empty() || value[..*at].ends_with(char::is_whitespace);
+    let end = value.match_indices(['#', ';']).map(|(at, _)| at).find(begins);
+    end.map_or(value, |at| value[..at].trim_end())
+}
+
+/// A whole number as Python's `int` reads it: a sign, digits, single underscores between digits. `None` for other texts; numbers
+/// beyond an `i64` become its ends.
+pub(super) fn integer(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let ends = if text.starts_with('-') { i64::MIN } else { i64::MAX };
+    digits.split('_').all(is_number).then(|| text.replace('_', "").parse().unwrap_or(ends))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_begin_behind_a_blank() {
+        assert_eq!(without_comment("10.0.1.10          # Web server IP"), "10.0.1.10");
+        assert_eq!(without_comment("6970 ; port"), "6970");
+        assert_eq!(without_comment("# fill in"), "");
+        assert_eq!(without_comment("a#b;c.cfg"), "a#b;c.cfg");
+    }
+
+    #[test]
+    fn integers_are_pythons() {
+        for (text, value) in [("10", 10), ("+1_000", 1000), ("-3", -3), ("007", 7)] {
+            assert_eq!(integer(text), Some(value), "{text}");
+        }
+        assert_eq!(integer(&"9".repeat(100)), Some(i64::MAX));
+        for wrong in ["", "-", "1.5", "_1", "1_", "1__0", "0x10", "1 2", "++1"] {
+            assert_eq!(integer(wrong), None, "{wrong}");
         }
     }
 }

@@ -3,14 +3,10 @@
 use super::ini::Entry;
 use super::{Mode, Step};
 use linerate_hosts::phases::Phase;
+use linerate_plan::Diagnostic;
 
 /// Seconds that a step may have: a year.
-pub(super) const MOST_SECONDS: u32 = 366 * 86_400;
-
-/// The fault and its remedy.
-pub(super) type Wrong = (String, &'static str);
-
-const HOW: &str = "write the seconds behind the word, such as `timeout30: command`";
+const MOST_SECONDS: u32 = 366 * 86_400;
 
 /// Makes a step of its key and its expanded command, without the command's prefixes (`spawn:`, `timeoutN:`).
 ///
@@ -22,7 +18,7 @@ pub(super) fn read(
     command: &str,
     limit_s: u32,
     line: usize,
-) -> Result<Step, Wrong> {
+) -> Result<Step, Diagnostic> {
     let key = &entry.key;
     let (mut spawned, mut limit) = by_key(phase, key)?;
     let mut rest = command.trim();
@@ -32,7 +28,7 @@ pub(super) fn read(
             rest = behind.trim_start();
         } else if let Some((seconds, behind)) = timeout_prefix(rest) {
             if limit.is_some() {
-                return Err(("this step has two limits".into(), "keep one of them"));
+                return Err(Diagnostic::new("this step has two limits").remedy("keep one of them"));
             }
             limit = Some(self::seconds(seconds)?);
             rest = behind.trim_start();
@@ -41,13 +37,12 @@ pub(super) fn read(
         }
     }
     if rest.is_empty() {
-        return Err((format!("'{key}' has no command"), "write the command, or remove the line"));
+        let fault = Diagnostic::new(format!("'{key}' has no command"));
+        return Err(fault.remedy("write the command, or remove the line"));
     }
     if rest.contains('\0') {
-        return Err((
-            format!("the command of '{key}' has a NUL byte in it"),
-            "remove it: no program can be given one",
-        ));
+        let fault = Diagnostic::new(format!("the command of '{key}' has a NUL byte in it"));
+        return Err(fault.remedy("remove it: no program can be given one"));
     }
     let (mode, limit_s) = match (spawned, limit) {
         (true, limit) => (Mode::Spawn, limit),
@@ -57,20 +52,17 @@ pub(super) fn read(
     Ok(Step { key: key.clone(), command: rest.into(), mode, limit_s, line })
 }
 
-fn by_key(phase: Phase, key: &str) -> Result<(bool, Option<u32>), Wrong> {
-    if phase == Phase::Run {
-        if key.contains("spawn") {
-            return Ok((true, None));
-        }
-        if key.contains("timeout") {
-            return Ok((false, Some(seconds(key.replace("timeout", "").trim())?)));
-        }
-    } else if key.starts_with("spawn") {
+/// Whether a key says that its step is not waited for, and the limit that it says.
+fn by_key(phase: Phase, key: &str) -> Result<(bool, Option<u32>), Diagnostic> {
+    let anywhere = phase == Phase::Run;
+    if key.starts_with("spawn") || (anywhere && key.contains("spawn")) {
         return Ok((true, None));
-    } else if let Some(number) = key.strip_prefix("timeout").filter(|rest| is_number(rest)) {
-        return Ok((false, Some(seconds(number)?)));
     }
-    Ok((false, None))
+    let number = match anywhere {
+        true => key.contains("timeout").then(|| key.replace("timeout", "").trim().to_string()),
+        false => key.strip_prefix("timeout").filter(|rest| is_number(rest)).map(String::from),
+    };
+    Ok((false, number.map(|number| seconds(&number)).transpose()?))
 }
 
 fn timeout_prefix(command: &str) -> Option<(&str, &str)> {
@@ -78,24 +70,19 @@ fn timeout_prefix(command: &str) -> Option<(&str, &str)> {
     (number.is_empty() || is_number(number)).then_some((number, behind))
 }
 
-fn is_number(text: &str) -> bool {
+pub(super) fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-fn seconds(number: &str) -> Result<u32, Wrong> {
-    if !is_number(number) {
-        let message = if number.is_empty() {
-            "timeout: after how many seconds?".into()
-        } else {
-            format!("timeout: '{number}' is not a number of seconds")
-        };
-        return Err((message, HOW));
-    }
-    match number.parse() {
-        Ok(0) => Err(("a timeout of 0 s leaves no time to run".into(), HOW)),
-        Ok(seconds) if seconds <= MOST_SECONDS => Ok(seconds),
-        _ => Err((format!("a timeout of {number} s is more than a year ({MOST_SECONDS} s)"), HOW)),
-    }
+fn seconds(number: &str) -> Result<u32, Diagnostic> {
+    let message = match number.parse() {
+        _ if number.is_empty() => "timeout: after how many seconds?".into(),
+        _ if !is_number(number) => format!("timeout: '{number}' is not a number of seconds"),
+        Ok(0) => "a timeout of 0 s leaves no time to run".into(),
+        Ok(seconds) if seconds <= MOST_SECONDS => return Ok(seconds),
+        _ => format!("a timeout of {number} s is more than a year ({MOST_SECONDS} s)"),
+    };
+    Err(Diagnostic::new(message).remedy("write the seconds behind the word, such as `timeout30: command`"))
 }
 
 /// Whether this is a key such as steps have: a word of Conductor's and a number.

@@ -253,7 +253,7 @@ proptest! {
         };
         for start in ["main", "bytes", "other"] {
             match read(start, &Options::default(), files) {
-                Err(faults) => prop_assert!(!faults.is_empty() && faults.len() <= problems::MOST_FAULTS),
+                Err(faults) => prop_assert!(!faults.is_empty() && faults.len() <= MOST_FAULTS),
                 Ok(test) => prop_assert!(test.trials >= 1 && !test.workers.is_empty()),
             }
         }

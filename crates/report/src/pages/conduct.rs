@@ -95,7 +95,7 @@ fn heading(worker: &WorkerTrial) -> String {
 fn stepped(page: &mut Document, mark: &str, step: &StepTrial) {
     let ink = if step.failed { Tone::Warning } else { Tone::Plain };
     let mut mark = format!("  {mark:7}  {:>15}  {:>7.2} s  ", fate(step), step.took_s);
-    for line in step.command.lines() {
+    for line in step.step.command.lines() {
         page.code(&format!("{mark}{line}"), ink);
         mark = " ".repeat(mark.len());
     }

@@ -1,0 +1,208 @@
+//! The two kinds of files of a test: the main file has the number of trials and names the players, a player's file has its host
+//! and the steps of four phases.
+
+use super::ini::Entry;
+use super::interpolation::{self, Budget};
+use super::source::{Source, Value, integer};
+use super::{Form, MOST_TRIALS, MOST_WORKERS, Options, PHASES, Step, Worker, step};
+use linerate_hosts::phases::Phase;
+use linerate_plan::diagnostic::{Diagnostic, Span, listed};
+
+/// Keys of `[Test]` that Conductor knows.
+const TEST_KEYS: [&str; 4] = ["trials", "format", "output", "max_message_size"];
+/// Keys of `[Master]` or `[Coordinator]` that Conductor knows.
+const MASTER_KEYS: [&str; 5] = ["player", "conductor", "cmdport", "resultsport", "max_message_size"];
+/// Characters of an address.
+const MOST_HOST: usize = 255;
+
+/// Whether this is the file of a player and not of a test.
+pub(super) fn is_player(source: &Source<'_>) -> bool {
+    let has = |name: &&str| source.ini.section(name).is_some();
+    !["Test", "Clients", "Workers"].iter().any(has) && PHASES.iter().any(|(name, _)| has(name))
+}
+
+/// How many trials a test has.
+pub(super) fn trials(source: &mut Source<'_>) -> Option<u32> {
+    if source.ini.section("Test").is_none() {
+        source.missing("there is no section [Test]".into(), "add [Test] with `trials: 1`".into());
+        return None;
+    }
+    source.optional("Test", "trials", &TEST_KEYS);
+    // Without the key, Conductor has run one trial since 2025.
+    let Some(Value { text, span }) = source.get("Test", "trials") else { return Some(1) };
+    let (message, help) = match integer(&text) {
+        Some(n) if (1..=i64::from(MOST_TRIALS)).contains(&n) => return u32::try_from(n).ok(),
+        Some(n) if n > 0 => (format!("{text} trials are too many"), format!("at most {MOST_TRIALS}")),
+        Some(_) => (format!("{text} is not a number of trials"), "write 1 or more".into()),
+        None => (format!("'{text}' is not a number of trials"), "write a whole number, such as 10".into()),
+    };
+    source.problems.add(span, message, help);
+    None
+}
+
+/// How results are to be shown: a key of 2025.
+pub(super) fn form(source: &mut Source<'_>) -> Option<Form> {
+    let value = source.get("Test", "format")?;
+    match value.text.as_str() {
+        "text" => Some(Form::Text),
+        "json" => Some(Form::Json),
+        other => {
+            let message = format!("'{other}' is not a format of results");
+            source.problems.add(value.span, message, "write text or json");
+            None
+        }
+    }
+}
+
+/// The selected players: each with its worker's name, and the path of its file.
+pub(super) fn players(source: &mut Source<'_>, options: &Options) -> Vec<(String, Value)> {
+    let Some(section) = source.either(["Clients", "Workers"], "`name: file` for each player") else {
+        return Vec::new();
+    };
+    let all = source.ini.section(section).expect("it has just been found");
+    let (span, names): (Span, Vec<String>) = (all.span, all.entries.iter().map(|e| e.key.clone()).collect());
+    let (message, help) = match names.len() {
+        0 => (format!("[{section}] names no player"), "add `name: file` for each player"),
+        1..=MOST_WORKERS => return selected(source, section, span, &names, options),
+        n => (format!("[{section}] names {n} players: at most {MOST_WORKERS}"), "make several tests of it"),
+    };
+    source.problems.add(span, message, help);
+    Vec::new()
+}
+
+fn selected(
+    source: &mut Source<'_>,
+    section: &str,
+    span: Span,
+    names: &[String],
+    options: &Options,
+) -> Vec<(String, Value)> {
+    let wanted: Vec<String> = options.workers.iter().map(|name| name.to_lowercase()).collect();
+    for name in wanted.iter().filter(|name| !names.contains(name)) {
+        let known = listed(&names[..names.len().min(20)], "and");
+        source.problems.add(span, format!("[{section}] has no worker '{name}'"), format!("it has {known}"));
+    }
+    let names = names.iter().filter(|name| wanted.is_empty() || wanted.contains(name));
+    names.filter_map(|name| Some((name.clone(), path(source, section, name)?))).collect()
+}
+
+fn path(source: &mut Source<'_>, section: &str, name: &str) -> Option<Value> {
+    let path = source.get(section, name)?;
+    let (message, help) = match path.text.as_str() {
+        "" => (format!("'{name}' has no file"), "write the path of the player's file"),
+        text if text.contains(['\0', '\n']) => (format!("this is not a path of '{name}'"), "write one path"),
+        _ => return Some(path),
+    };
+    source.problems.add(path.span, message, help);
+    None
+}
+
+/// Reads a player's file.
+///
+/// # Errors
+/// Its faults.
+pub(super) fn player(
+    name: &str,
+    file: &str,
+    bytes: &[u8],
+    options: &Options,
+    budget: &mut Budget,
+) -> Result<Worker, Vec<Diagnostic>> {
+    let mut source = Source::new(file, bytes, budget).map_err(|fault| vec![fault])?;
+    source.misspelt_sections(&["Master", "Coordinator", "Startup", "Run", "Collect", "Reset"]);
+    let addresses = addresses(&mut source);
+    let phases = PHASES.map(|(name, phase)| (phase, steps(&mut source, name, phase, options.limit_s))).into();
+    let faults = source.faults();
+    match addresses {
+        Some((host, conductor, command_port, results_port)) if faults.is_empty() => {
+            let (name, file) = (name.to_string(), file.to_string());
+            Ok(Worker { name, file, host, conductor, command_port, results_port, phases })
+        }
+        _ => Err(faults),
+    }
+}
+
+/// Player, conductor, and the two ports.
+fn addresses(source: &mut Source<'_>) -> Option<(String, String, u16, u16)> {
+    let section = source.either(["Master", "Coordinator"], "player, conductor, cmdport and resultsport")?;
+    let examples = ["192.0.2.1", "192.0.2.254", "6970", "6971"];
+    let [player, conductor, command, results] =
+        std::array::from_fn(|at| source.need(section, MASTER_KEYS[at], &MASTER_KEYS, examples[at]));
+    let player = host(source, "player", player);
+    let conductor = host(source, "conductor", conductor);
+    let (command, results) = (port(source, command), port(source, results));
+    Some((player?, conductor?, command?, results?))
+}
+
+fn host(source: &mut Source<'_>, key: &str, value: Option<Value>) -> Option<String> {
+    let Value { text, span } = value?;
+    let Some(why) = host_fault(&text) else { return Some(text) };
+    source.problems.add(span, format!("the address of '{key}' {why}"), "write a name or an address");
+    None
+}
+
+/// The fault of a host's name or address. ssh would take one that begins with `-` for an option.
+fn host_fault(host: &str) -> Option<&'static str> {
+    let fits = |c: char| c.is_alphanumeric() || "-._:%@[]".contains(c);
+    let faults = [
+        (host.is_empty(), "is blank"),
+        (host.starts_with('-'), "begins with a -"),
+        (host.contains(char::is_whitespace), "is more than one word"),
+        (host.chars().count() > MOST_HOST, "is longer than any name of a host"),
+        (!host.chars().all(fits), "has characters that no host has"),
+    ];
+    faults.into_iter().find(|(found, _)| *found).map(|(_, fault)| fault)
+}
+
+fn port(source: &mut Source<'_>, value: Option<Value>) -> Option<u16> {
+    let Value { text, span } = value?;
+    let port = integer(&text).and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+    if port.is_none() {
+        source.problems.add(span, format!("'{text}' is no port"), "write a number from 1 to 65535");
+    }
+    port
+}
+
+/// The steps of a phase: its own, and behind them those of `[DEFAULT]`, which every phase has.
+///
+/// Only keys such as `step1` make steps of `[DEFAULT]`. Conductor makes one of everything there, and would run the value of
+/// `cmdport` as a command in each phase.
+fn steps(source: &mut Source<'_>, name: &str, phase: Phase, limit_s: u32) -> Vec<Step> {
+    let Some(section) = source.ini.section(name) else {
+        if !source.is_misspelt(name) {
+            source.missing(format!("there is no section [{name}]"), format!("add [{name}]; it may be empty"));
+        }
+        return Vec::new();
+    };
+    let defaults = source.ini.defaults();
+    let is_shared = |entry: &&Entry| step::is_numbered(&entry.key) && section.get(&entry.key).is_none();
+    let mut steps = Vec::new();
+    for entry in section.entries.iter().chain(defaults.entries.iter().filter(is_shared)) {
+        let line = source.problems.line(entry.key_span);
+        let expanded = interpolation::expand(&entry.value, section, defaults, source.budget);
+        let step = expanded.map_err(|fault| fault.within(entry.value_span)).and_then(|command| {
+            step::read(phase, entry, &command, limit_s, line).map_err(|fault| fault.within(entry.key_span))
+        });
+        match step {
+            Ok(step) => steps.push(step),
+            Err(fault) => source.problems.put(fault),
+        }
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_ssh_can_be_given() {
+        for host in ["192.168.5.1", "fe80::1%ix0", "[::1]", "lynx1", "root@lynx1.example", "münchen.example"]
+        {
+            assert_eq!(host_fault(host), None, "{host}");
+        }
+        for host in ["", "-oProxyCommand=x", "a b", "a;b", "a\u{7f}", "$(x)", &"a".repeat(300)] {
+            assert!(host_fault(host).is_some(), "{host}");
+        }
+    }
+}
