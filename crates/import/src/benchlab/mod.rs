@@ -7,7 +7,7 @@
 mod lab_file;
 mod notes;
 mod plan_file;
-mod rc;
+mod router;
 mod sets;
 mod shell;
 mod testbed;
@@ -15,14 +15,15 @@ mod testbed;
 mod tests;
 mod toml_text;
 mod traffic;
+mod values;
 
-use linerate_plan::diagnostic::{Diagnostic, Lines, Span};
+use linerate_plan::diagnostic::{Diagnostic, Lines, Problems, Span};
 use linerate_plan::lab::Lab;
 use linerate_plan::{Plan, text};
 pub use notes::{Note, Notes};
 use serde::Serialize;
-use shell::Values;
 use traffic::Traffic;
+use values::Values;
 
 /// Bytes of a configuration, a preset, or a file of a set at most.
 pub const MOST_BYTES: usize = linerate_plan::MOST_BYTES;
@@ -104,23 +105,22 @@ pub struct Imported {
 pub fn import(source: &Source) -> Result<Imported, Vec<Diagnostic>> {
     let text =
         text(&source.config, "a configuration", "keep assignments, leave data out").map_err(|f| vec![f])?;
-    let lines = Lines::new(text);
     let mut values = Values::default();
-    let mut problems = values.read(text, 0);
+    let mut problems = values.read(text, &source.path);
     if problems.is_empty() {
         problems = essentials(text, &values);
     }
     if !problems.is_empty() {
-        return Err(lines.locate_all(problems));
+        return Err(Lines::new(text).locate_all(problems));
     }
-    let mut notes = Notes::new(&source.path);
+    let mut notes = Notes::default();
     let sets = source.sets.as_ref().map(|folder| sets::sets(folder, &mut notes)).unwrap_or_default();
-    let testbed =
-        testbed::testbed(&values, sets.iter().find(|set| set.baseline).or(sets.first()), &mut notes);
+    let usual = sets.iter().find(|set| set.baseline).or(sets.first());
+    let testbed = testbed::testbed(&values, usual, &mut notes);
     let presets = presets(source, text, &values, &mut notes);
     unused(&values, &mut notes);
     let lab = lab_file::write(source, &testbed.hosts);
-    let mut plans = plan_file::plans(source, &testbed, &values, &sets, &presets, &mut notes)?;
+    let mut plans = plan_file::plans(source, testbed.reboots, &values, &sets, &presets, &mut notes);
     let lacking = Lab::read(lab.as_bytes()).err().unwrap_or_default();
     notes.sort();
     let left = plan_file::left(&notes);
@@ -135,20 +135,15 @@ pub fn import(source: &Source) -> Result<Imported, Vec<Diagnostic>> {
 fn essentials(text: &str, values: &Values) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     for name in ["DUT_ADMIN", "SENDER_ADMIN", "RECEIVER_ADMIN"] {
-        let (span, message) = match values.get(name) {
-            None => {
-                (Span::default(), format!("{name} is not set: this is not a configuration of bench-lab.sh"))
-            }
-            Some(value) => match &value.text {
-                Err(why) => (line(text, value.line), format!("the value of {name} is not known: {why}")),
-                Ok(text_of) if text_of.trim().is_empty() => {
-                    (line(text, value.line), format!("{name} is empty"))
-                }
-                Ok(_) => continue,
-            },
+        let value = values.get(name);
+        let message = match value.map(|value| value.text.as_deref()) {
+            None => format!("{name} is not set: this is not a configuration of bench-lab.sh"),
+            Some(Err(why)) => format!("the value of {name} is not known: {why}"),
+            Some(Ok(text)) if text.trim().is_empty() => format!("{name} is empty"),
+            Some(Ok(_)) => continue,
         };
-        let help = format!("write {name}=\"...\", the host that ssh connects to");
-        problems.push(Diagnostic::at(span, message).remedy(help));
+        let span = value.map_or_else(Span::default, |value| line(text, value.line));
+        problems.fault(span, message, format!("write {name}=\"...\", the host that ssh connects to"));
     }
     problems
 }
@@ -179,8 +174,7 @@ fn presets(source: &Source, config: &str, values: &Values, notes: &mut Notes) ->
             notes.left(&path, None, format!("the preset is left out: more than {MOST_PRESETS}"));
             continue;
         }
-        let number = notes.file(&path);
-        let with = |before: &Values| preset(file, before, number, config);
+        let with = |before: &Values| preset(file, &path, before, (config, &source.path));
         let (after, alone) = match (with(&running), with(values)) {
             (Ok(after), Ok(alone)) => (after, alone),
             (Err(first), _) | (_, Err(first)) => {
@@ -192,7 +186,7 @@ fn presets(source: &Source, config: &str, values: &Values, notes: &mut Notes) ->
         running = after;
         let name = sets::name(&file.path);
         let traffic = traffic::traffic(&running, notes);
-        if traffic != traffic::traffic(&alone, &mut Notes::new("")) {
+        if traffic != traffic::traffic(&alone, &mut Notes::default()) {
             let what = "the preset says less than one before it, whose values are kept, as in the script";
             notes.left(&path, None, what.to_string());
         }
@@ -203,14 +197,17 @@ fn presets(source: &Source, config: &str, values: &Values, notes: &mut Notes) ->
 }
 
 /// The variables after a preset and the configuration.
-fn preset(file: &File, before: &Values, number: usize, config: &str) -> Result<Values, Diagnostic> {
+fn preset(
+    file: &File,
+    path: &str,
+    before: &Values,
+    (config, config_path): (&str, &str),
+) -> Result<Values, Diagnostic> {
     let text = text(&file.bytes, "a preset", "keep assignments")?;
     let mut values = before.clone();
-    if let Some(first) = Lines::new(text).locate_all(values.read(text, number)).into_iter().next() {
-        return Err(first);
-    }
-    values.read(config, 0);
-    Ok(values)
+    let faults = Lines::new(text).locate_all(values.read(text, path));
+    values.read(config, config_path);
+    faults.into_iter().next().map_or(Ok(values), Err)
 }
 
 /// Variables that nothing uses.

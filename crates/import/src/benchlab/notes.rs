@@ -1,6 +1,6 @@
 //! Settings that were carried over, and settings that were not: each with its file and line.
 
-use super::shell::Value;
+use super::values::Value;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -33,7 +33,7 @@ impl fmt::Display for Note {
 }
 
 /// All notes of an import.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Notes {
     /// Settings that were carried over, with their new places.
     pub carried: Vec<Note>,
@@ -42,24 +42,10 @@ pub struct Notes {
     /// Notes that are too many to list.
     pub more: usize,
     #[serde(skip)]
-    files: Vec<String>,
-    #[serde(skip)]
     used: BTreeSet<String>,
 }
 
 impl Notes {
-    /// No notes yet. File 0 is the configuration.
-    pub(super) fn new(config: &str) -> Self {
-        let files = vec![config.to_string()];
-        Notes { carried: Vec::new(), not_carried: Vec::new(), more: 0, files, used: BTreeSet::new() }
-    }
-
-    /// The number of a file, for [`Value::file`].
-    pub(super) fn file(&mut self, path: &str) -> usize {
-        self.files.push(path.to_string());
-        self.files.len() - 1
-    }
-
     /// Something went somewhere.
     pub(super) fn carry(&mut self, file: &str, line: Option<usize>, what: String) {
         add(&mut self.carried, &mut self.more, file, line, what);
@@ -72,8 +58,7 @@ impl Notes {
 
     /// A variable's value did not.
     pub(super) fn left_value(&mut self, value: &Value, what: String) {
-        let file = self.files.get(value.file).cloned().unwrap_or_default();
-        self.left(&file, Some(value.line), what);
+        self.left(&value.file, Some(value.line), what);
     }
 
     /// A variable's value did, or need not.
@@ -84,8 +69,7 @@ impl Notes {
     /// A variable's value went somewhere.
     pub(super) fn carry_value(&mut self, name: &str, value: &Value, to: &str) {
         self.used(name);
-        let file = self.files.get(value.file).cloned().unwrap_or_default();
-        self.carry(&file, Some(value.line), format!("{name}: {to}"));
+        self.carry(&value.file, Some(value.line), format!("{name}: {to}"));
     }
 
     /// Puts them in the order of files and lines.
@@ -105,9 +89,8 @@ fn add(list: &mut Vec<Note>, more: &mut usize, file: &str, line: Option<usize>, 
         None => what,
     };
     let note = Note { file: file.to_string(), line, what };
-    match list.contains(&note) {
-        true => {}
-        false if list.len() < MOST => list.push(note),
-        false => *more += 1,
+    if list.contains(&note) {
+        return;
     }
+    if list.len() < MOST { list.push(note) } else { *more += 1 }
 }

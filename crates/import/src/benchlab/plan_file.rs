@@ -2,15 +2,13 @@
 
 use super::notes::Notes;
 use super::sets::{Set, name};
-use super::shell::Values;
-use super::testbed::Testbed;
-use super::toml_text::{block, comment, key, text};
+use super::toml_text::{Toml, block, key, text};
 use super::traffic::{Traffic, traffic};
+use super::values::Values;
 use super::{DEFAULT_RUNS, LAB_FILE, MOST_BYTES, PlanFile, Source};
+use linerate_plan::Plan;
 use linerate_plan::placeholders::literal;
-use linerate_plan::{Diagnostic, Plan};
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 /// Bytes of a plan that are reserved for parts other than variants.
 const REST: usize = 128 << 10;
@@ -21,42 +19,39 @@ const MOST_ALL: usize = 16 << 20;
 /// The measured window of a trial: about as long as the archive's `-n` takes at line rate.
 const DURATION_S: u64 = 60;
 
-/// Writes the plans.
-///
-/// # Errors
-/// The faults of a plan that even alone is too much.
+/// Writes the plans. `reboots` says whether the script reboots the DUT before each run.
 pub(super) fn plans(
     source: &Source,
-    testbed: &Testbed,
+    reboots: bool,
     values: &Values,
     sets: &[Set],
     presets: &[(String, Traffic)],
     notes: &mut Notes,
-) -> Result<Vec<PlanFile>, Vec<Diagnostic>> {
+) -> Vec<PlanFile> {
     let variants = variants(source, sets, notes);
     let base = traffic(values, notes);
-    let runs = runs(source, values);
-    if presets.iter().map(|(_, t)| t).collect::<BTreeSet<_>>().len() < presets.len() {
-        let place = source.presets.as_ref().map_or("", |f| f.path.as_str());
-        notes.left(
-            place,
-            None,
-            "some presets differ in nothing that a plan can say: each is measured once".into(),
-        );
+    let place = source.presets.as_ref().map_or("", |folder| folder.path.as_str());
+    let distinct: BTreeSet<&Traffic> = presets.iter().map(|(_, t)| t).collect();
+    if distinct.len() < presets.len() {
+        let what = "some presets differ in nothing that a plan can say: each is measured once";
+        notes.left(place, None, what.into());
     }
-    packets(values, notes);
-    let writer = Writer { source, testbed, variants: &variants, sets, runs };
-    let all: Vec<&Traffic> = presets.iter().map(|(_, t)| t).collect();
-    if let Some(factors) = factors(&all) {
-        let plan = writer.plan(None, all.first().copied().unwrap_or(&base), &factors);
+    if let Some(value) = values.get("PKT_TO_SEND") {
+        notes.used("PKT_TO_SEND");
+        let what = format!("PKT_TO_SEND: a plan's trials have a length in time: {DURATION_S} s");
+        notes.left_value(value, what);
+    }
+    let runs = source.runs.or_else(|| values.known("BENCH_ITER")?.parse().ok());
+    let runs = runs.filter(|n| (1..=1000).contains(n)).unwrap_or(DEFAULT_RUNS);
+    let writer = Writer { source, variants: &variants, reboots, runs };
+    if let Some(factors) = factors(&distinct) {
+        let plan = writer.plan(None, presets.first().map_or(&base, |(_, t)| t), &factors);
         if presets.len() < 2 || Plan::read(plan.as_bytes()).is_ok() {
-            return Ok(vec![PlanFile { name: "PLAN.toml".into(), text: plan }]);
+            return vec![PlanFile { name: "PLAN.toml".into(), text: plan }];
         }
     }
-    let place = source.presets.as_ref().map_or("", |f| f.path.as_str());
     notes.carry(place, None, "a plan for each: together they are no levels of factors".into());
-    let mut seen = BTreeSet::new();
-    let mut names = BTreeSet::new();
+    let (mut seen, mut names) = (BTreeSet::new(), BTreeSet::new());
     let mut plans = Vec::new();
     let mut bytes = 0;
     for (preset, traffic) in presets.iter().filter(|(_, t)| seen.insert(t)) {
@@ -67,27 +62,26 @@ pub(super) fn plans(
             notes.left(&super::join(place, preset), None, what);
             continue;
         }
-        let name = file_name(preset, &mut names);
-        plans.push(PlanFile { name, text });
+        plans.push(PlanFile { name: file_name(preset, &mut names), text });
     }
-    Ok(plans)
+    plans
 }
 
 /// Settings that were not carried over, as comments behind a plan.
 pub(super) fn left(notes: &Notes) -> String {
-    let mut out = String::new();
+    let mut out = Toml::default();
     for (at, note) in notes.not_carried.iter().enumerate() {
         if at == 0 {
-            out += "\n# Not carried over:\n";
+            out.0 += "\n# Not carried over:\n";
         }
-        let line = comment(&format!("  {}", note.to_string().replace(['\n', '\r'], " ")));
-        if out.len() + line.len() > MOST_LEFT {
-            out += &comment(&format!("  and {} more", notes.not_carried.len() - at + notes.more));
+        let line = format!("  {}", note.to_string().replace(['\n', '\r'], " "));
+        if out.0.len() + line.len() + 3 > MOST_LEFT {
+            out.comment(&format!("  and {} more", notes.not_carried.len() - at + notes.more));
             break;
         }
-        out += &line;
+        out.comment(&line);
     }
-    out
+    out.0
 }
 
 /// `PLAN-inet6.toml`, unlike those before.
@@ -96,32 +90,24 @@ fn file_name(preset: &str, taken: &mut BTreeSet<String>) -> String {
     let stem: String = preset.chars().map(fine).take(60).collect();
     let plain = std::iter::once(format!("PLAN-{stem}.toml"));
     let mut names = plain.chain((2..).map(|n| format!("PLAN-{stem}-{n}.toml")));
-    let name = names.find(|name| !taken.contains(&name.to_lowercase())).unwrap_or_default();
-    taken.insert(name.to_lowercase());
-    name
+    names.find(|name| taken.insert(name.to_lowercase())).unwrap_or_default()
 }
 
-fn runs(source: &Source, values: &Values) -> u64 {
-    let said = source.runs.or_else(|| values.known("BENCH_ITER")?.parse().ok());
-    said.filter(|n| (1..=1000).contains(n)).unwrap_or(DEFAULT_RUNS)
+/// A variant of a plan.
+struct Variant<'a> {
+    name: &'a str,
+    baseline: bool,
+    text: String,
 }
 
-fn packets(values: &Values, notes: &mut Notes) {
-    if let Some(value) = values.get("PKT_TO_SEND") {
-        notes.used("PKT_TO_SEND");
-        let what = format!("PKT_TO_SEND: a plan's trials have a length in time: {DURATION_S} s");
-        notes.left_value(value, what);
-    }
-}
-
-/// The variants as TOML, as many as fit into a plan.
-fn variants(source: &Source, sets: &[Set], notes: &mut Notes) -> Vec<(String, String)> {
+/// The variants as TOML, as many as fit into a plan, in the order in which the script takes them.
+fn variants<'a>(source: &Source, sets: &'a [Set], notes: &mut Notes) -> Vec<Variant<'a>> {
     let mut left = MOST_BYTES - REST;
-    let mut written = Vec::new();
+    let mut written: Vec<(usize, Variant)> = Vec::new();
+    let mut order: Vec<(usize, &Set)> = sets.iter().enumerate().collect();
     // The baseline is part of every plan.
-    let mut order: Vec<&Set> = sets.iter().collect();
-    order.sort_by_key(|set| !set.baseline);
-    for set in order {
+    order.sort_by_key(|(_, set)| !set.baseline);
+    for (at, set) in order {
         let text = variant(set);
         if text.len() > left {
             let place = source.sets.as_ref().map_or("", |f| f.path.as_str());
@@ -132,36 +118,29 @@ fn variants(source: &Source, sets: &[Set], notes: &mut Notes) -> Vec<(String, St
             continue;
         }
         left -= text.len();
-        written.push((set.name.clone(), text));
+        written.push((at, Variant { name: &set.name, baseline: set.baseline, text }));
     }
-    // As the script takes them.
-    written.sort_by_key(|(name, _)| sets.iter().position(|set| set.name == *name));
-    written
+    written.sort_by_key(|(at, _)| *at);
+    written.into_iter().map(|(_, variant)| variant).collect()
 }
 
 fn variant(set: &Set) -> String {
     let place = format!("variants.{}", key(&set.name));
-    let mut out = format!("\n[{place}]\nabout = {}\n", text(&format!("configuration set {}", set.name)));
+    let mut out = Toml::default();
+    out.heading(&place);
+    out.text("about", Some(format!("configuration set {}", set.name)));
     for (name, settings) in [("sysctls", &set.sysctls), ("boot", &set.boot)] {
         if !settings.is_empty() {
-            let _ = writeln!(out, "\n[{place}.{name}]");
+            out.heading(&format!("{place}.{name}"));
         }
-        for (setting, value) in settings {
-            let _ = writeln!(out, "{} = {}", key(setting), text(&literal(value)));
-        }
+        settings.iter().for_each(|(name, value)| out.text(&key(name), Some(literal(value))));
     }
     for (path, content) in &set.files {
-        let (path, content) = (text(&literal(path)), block(&literal(content)));
-        let _ = writeln!(out, "\n[[{place}.files]]\npath = {path}\ntext = {content}");
+        out.heading(&format!("[{place}.files]"));
+        out.text("path", Some(literal(path)));
+        out.put("text", Some(block(&literal(content))));
     }
-    out
-}
-
-/// A factor: its name, its lines, and its levels as TOML.
-struct Factor {
-    name: &'static str,
-    about: &'static str,
-    levels: Vec<String>,
+    out.0
 }
 
 /// A property that presets may vary: its key in a plan, its description, and its value as TOML.
@@ -174,102 +153,97 @@ const FIELDS: [Field; 4] = [
     ("rate", "offered load", |t| text(&t.rate.map_or_else(|| "max".into(), |rate| format!("{rate} pps")))),
 ];
 
-/// The presets as factors that are crossed; `None` where they are not all combinations of their levels.
-fn factors(presets: &[&Traffic]) -> Option<Vec<Factor>> {
-    let distinct: BTreeSet<&&Traffic> = presets.iter().collect();
-    let mut sorted: Vec<&Traffic> = distinct.iter().map(|t| **t).collect();
-    sorted.sort_by_key(|t| (t.length_fcs, t.family, t.flows, t.rate));
+/// The presets as factors that are crossed, with their levels; `None` where they are not all combinations of these.
+fn factors(presets: &BTreeSet<&Traffic>) -> Option<Vec<(Field, Vec<String>)>> {
     let mut factors = Vec::new();
     let mut combinations = 1_usize;
-    for (name, about, level) in FIELDS {
+    for field in FIELDS {
         let mut levels: Vec<String> = Vec::new();
-        for traffic in &sorted {
-            let level = level(traffic);
+        for level in presets.iter().map(|traffic| field.2(traffic)) {
             if !levels.contains(&level) {
                 levels.push(level);
             }
         }
         if levels.len() > 1 {
             combinations = combinations.saturating_mul(levels.len());
-            factors.push(Factor { name, about, levels });
+            factors.push((field, levels));
         }
     }
-    // Flows count up, whatever the length that they first occur with.
-    for factor in factors.iter_mut().filter(|f| f.name == "flows") {
-        factor.levels.sort_by_key(|level| level.parse::<u64>().unwrap_or(0));
-    }
-    (combinations == sorted.len().max(1)).then_some(factors)
+    (combinations == presets.len().max(1)).then_some(factors)
 }
 
 /// Parts that all plans of an import share.
 struct Writer<'a> {
     source: &'a Source,
-    testbed: &'a Testbed,
-    variants: &'a [(String, String)],
-    sets: &'a [Set],
+    variants: &'a [Variant<'a>],
+    reboots: bool,
     runs: u64,
 }
 
 impl Writer<'_> {
-    fn plan(&self, preset: Option<&str>, traffic: &Traffic, factors: &[Factor]) -> String {
-        let mut out = comment(&format!(
-            "Made by `linerate import benchlab` from {}; what was not carried over is at the end.",
-            self.source.path
+    fn plan(&self, preset: Option<&str>, traffic: &Traffic, factors: &[(Field, Vec<String>)]) -> String {
+        let mut out = Toml::default();
+        let path = &self.source.path;
+        out.comment(&format!(
+            "Made by `linerate import benchlab` from {path}; what was not carried over is at the end."
         ));
+        out.0 += "\n";
         let with = preset.map(|p| format!(", {p}")).unwrap_or_default();
-        let _ = writeln!(out, "\ntitle = {}", text(&format!("{}{with}", name(&self.source.title))));
+        out.text("title", Some(format!("{}{with}", name(&self.source.title))));
         let question = match self.variants.len() {
             0 | 1 => "How many frames does this DUT forward?",
             _ => "Which of these configuration sets forwards most?",
         };
-        let _ = writeln!(out, "question = {}", text(question));
-        let _ = writeln!(out, "\n[lab]\nfile = {}\nsystems = [\"freebsd\"]", text(LAB_FILE));
-        frames(&mut out, traffic, factors);
-        if self.variants.is_empty() {
-            out += "\n[variants.as-it-is]\nabout = \"the DUT as it is found\"\n";
+        out.text("question", Some(question));
+        out.heading("lab");
+        out.text("file", Some(LAB_FILE));
+        out.list("systems", &["freebsd"]);
+        out.heading("traffic");
+        for (name, _, value) in FIELDS {
+            let varied = factors.iter().any(|(field, _)| field.0 == name);
+            out.put(name, (!varied).then(|| value(traffic)));
         }
-        self.variants.iter().for_each(|(_, text)| out += text);
-        for factor in factors {
-            let Factor { name, about, levels } = factor;
-            let _ = writeln!(out, "\n[factors.{name}]\nabout = {}\nsets = \"traffic.{name}\"", text(about));
-            let _ = writeln!(out, "levels = [{}]", levels.join(", "));
+        if self.variants.is_empty() {
+            out.heading("variants.as-it-is");
+            out.text("about", Some("the DUT as it is found"));
+        }
+        self.variants.iter().for_each(|variant| out.0 += &variant.text);
+        for ((name, about, _), levels) in factors {
+            out.heading(&format!("factors.{name}"));
+            out.text("about", Some(about));
+            out.text("sets", Some(format!("traffic.{name}")));
+            out.put("levels", Some(format!("[{}]", levels.join(", "))));
         }
         self.compare(&mut out, !factors.is_empty());
         self.trials(&mut out);
-        out
+        out.0
     }
 
-    fn compare(&self, out: &mut String, factors: bool) {
-        let baseline = self.sets.iter().find(|set| set.baseline).map(|set| &set.name);
-        let baseline = baseline.filter(|name| self.variants.iter().any(|(n, _)| n == *name));
-        if let (Some(name), true) = (baseline, self.variants.len() > 1) {
-            let _ = writeln!(out, "\n[compare]\nwith = {}", text(name));
-        } else if factors {
-            out.push_str("\n[compare]\nwhat = [\"levels\"]\n");
+    fn compare(&self, out: &mut Toml, factors: bool) {
+        let baseline = self.variants.iter().find(|variant| variant.baseline).map(|variant| variant.name);
+        let baseline = baseline.filter(|_| self.variants.len() > 1);
+        if baseline.is_some() || factors {
+            out.heading("compare");
+            out.text("with", baseline);
+            out.list("what", if baseline.is_none() { &["levels"] } else { &[] });
         }
     }
 
-    fn trials(&self, out: &mut String) {
-        let reboot = if self.testbed.reboots { "each-trial" } else { "when-needed" };
-        let _ = writeln!(out, "\n[trials]\nduration = \"{DURATION_S} s\"\nblocks = {}", self.runs);
-        *out += &match self.testbed.reboots {
-            true => comment(
+    fn trials(&self, out: &mut Toml) {
+        out.heading("trials");
+        out.text("duration", Some(format!("{DURATION_S} s")));
+        out.put("blocks", Some(self.runs));
+        let (comment, reboot) = match self.reboots {
+            true => (
                 "The script reboots the DUT before each run; so files that are read at boot take effect.",
+                "each-trial",
             ),
-            false => {
-                comment("NO_REBOOT is set: the DUT is rebooted only where settings for the boot change.")
-            }
+            false => (
+                "NO_REBOOT is set: the DUT is rebooted only where settings for the boot change.",
+                "when-needed",
+            ),
         };
-        let _ = writeln!(out, "reboot = {}", text(reboot));
-    }
-}
-
-/// Properties of the frames that no factor sets.
-fn frames(out: &mut String, traffic: &Traffic, factors: &[Factor]) {
-    let _ = writeln!(out, "\n[traffic]");
-    for (name, _, value) in FIELDS {
-        if !factors.iter().any(|factor| factor.name == name) {
-            let _ = writeln!(out, "{name} = {}", value(traffic));
-        }
+        out.comment(comment);
+        out.text("reboot", Some(reboot));
     }
 }

@@ -4,7 +4,7 @@
 //! lacks one of its files would be another configuration: it is left out as a whole.
 
 use super::notes::Notes;
-use super::rc::Router;
+use super::router::Router;
 use super::{File, Folder, join};
 use std::collections::BTreeMap;
 

@@ -4,8 +4,9 @@
 //! `: ${NAME:=word}`. A command that would run something is a fault, because later lines may depend on it; a word that would run
 //! something has an unknown value.
 
+use super::values::{Value, Values};
 use linerate_plan::diagnostic::{Diagnostic, Span};
-use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// Most faults shown for one file.
 const MOST_FAULTS: usize = 100;
@@ -15,8 +16,6 @@ const MOST_STATEMENTS: usize = 10_000;
 const DEEPEST: usize = 8;
 /// Bytes of one value at most: names that contain each other twice would else fill any memory.
 const LONGEST: usize = 16 << 10;
-/// Most bytes of all names and values of a shell.
-const MOST_HELD: usize = 8 << 20;
 
 /// Why a value is not known.
 const RUNS: &str = "a command would have to be run for it";
@@ -37,51 +36,12 @@ const COMMANDS: [(&[&str], &str, &str); 5] = [
 /// Words that end or divide a block. The fault is at the block's beginning.
 const CLOSERS: [&str; 8] = ["then", "else", "elif", "fi", "do", "done", "esac", "}"];
 
-/// A variable's value, and where it comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Value {
-    /// Which file assigned it, by the caller's number.
-    pub(super) file: usize,
-    /// The line that assigned it.
-    pub(super) line: usize,
-    /// The value, or the reason why it is unknown.
-    pub(super) text: Result<String, String>,
-}
-
-/// The variables of a shell.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Values {
-    all: BTreeMap<String, Value>,
-    /// Names that values were made of.
-    referred: BTreeSet<String>,
-    /// Bytes of names and values.
-    held: usize,
-}
-
 impl Values {
-    /// A variable's value where it is known and not empty.
-    pub(super) fn known(&self, name: &str) -> Option<&str> {
-        self.all.get(name)?.text.as_deref().ok().map(str::trim).filter(|text| !text.is_empty())
-    }
-
-    pub(super) fn get(&self, name: &str) -> Option<&Value> {
-        self.all.get(name)
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.all.iter().map(|(name, value)| (name.as_str(), value))
-    }
-
-    /// Whether another value was made of this variable.
-    pub(super) fn is_referred(&self, name: &str) -> bool {
-        self.referred.contains(name)
-    }
-
     /// Runs a file's assignments, as `. file` would. Returns the faults; with faults, the variables mean nothing.
-    pub(super) fn read(&mut self, text: &str, file: usize) -> Vec<Diagnostic> {
+    pub(super) fn read(&mut self, text: &str, file: &str) -> Vec<Diagnostic> {
         let mut shell = Shell {
             values: self,
-            file,
+            file: file.into(),
             text,
             at: 0,
             line: 1,
@@ -94,73 +54,55 @@ impl Values {
         while shell.problems.len() < MOST_FAULTS && shell.statement() {}
         shell.problems
     }
-
-    fn remove(&mut self, name: &str) {
-        if let Some(value) = self.all.remove(name) {
-            self.held -= bytes(name, &value.text);
-        }
-    }
-
-    fn set(&mut self, name: &str, value: Value) {
-        self.remove(name);
-        let held = self.held + bytes(name, &value.text);
-        if held <= MOST_HELD {
-            self.held = held;
-            self.all.insert(name.to_string(), value);
-        }
-    }
 }
 
-fn bytes(name: &str, text: &Result<String, String>) -> usize {
-    let (Ok(text) | Err(text)) = text;
-    size_of::<Value>() + 2 * name.len() + text.len()
-}
-
-/// A word's value as far as it is known.
-#[derive(Default)]
+/// A word as far as it is known.
 struct Word {
-    text: String,
-    /// Why not all of it is known.
-    unknown: Option<String>,
-    /// Whether there is more in it than text.
+    /// Its value, or the reason why it is unknown.
+    text: Result<String, String>,
+    /// Whether there is more in it than literal text.
     computed: bool,
 }
 
 impl Word {
-    fn push(&mut self, text: &str) {
-        if self.text.len() + text.len() <= LONGEST {
-            self.text.push_str(text);
-        } else {
-            self.fail(format!("it is longer than {LONGEST} bytes"));
+    fn new() -> Self {
+        Word { text: Ok(String::new()), computed: false }
+    }
+
+    fn push(&mut self, more: &str) {
+        match &mut self.text {
+            Ok(text) if text.len() + more.len() <= LONGEST => text.push_str(more),
+            Ok(_) => self.text = Err(format!("it is longer than {LONGEST} bytes")),
+            Err(_) => {}
         }
     }
 
-    /// Adds the value of a part that is not literal text, or the reason why it is unknown.
-    fn add(&mut self, part: Result<&str, &str>) {
+    /// Adds the value of a part that is not literal text.
+    fn add(&mut self, part: &Result<String, String>) {
         self.computed = true;
         match part {
             Ok(text) => self.push(text),
-            Err(why) => self.fail(why.into()),
+            Err(why) => self.unknown(why),
         }
     }
 
-    fn fail(&mut self, why: String) {
-        self.unknown.get_or_insert(why);
-    }
-
-    fn value(self) -> Result<String, String> {
-        self.unknown.map_or(Ok(self.text), Err)
+    /// Adds a part whose value is unknown.
+    fn unknown(&mut self, why: &str) {
+        self.computed = true;
+        if self.text.is_ok() {
+            self.text = Err(why.into());
+        }
     }
 
     /// The text, if it is a literal.
     fn literal(&self) -> Option<&str> {
-        (!self.computed).then_some(self.text.as_str())
+        self.text.as_deref().ok().filter(|_| !self.computed)
     }
 }
 
 struct Shell<'v, 't> {
     values: &'v mut Values,
-    file: usize,
+    file: Rc<str>,
     text: &'t str,
     at: usize,
     /// The line that the statement begins on.
@@ -177,8 +119,12 @@ struct Shell<'v, 't> {
 
 /// Methods that return `None` have reported a fault.
 impl<'t> Shell<'_, 't> {
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
     fn peek(&self) -> Option<char> {
-        self.text[self.at..].chars().next()
+        self.rest().chars().next()
     }
 
     fn take(&mut self) -> Option<char> {
@@ -187,39 +133,43 @@ impl<'t> Shell<'_, 't> {
         Some(c)
     }
 
-    fn starts(&self, with: &str) -> bool {
-        self.text[self.at..].starts_with(with)
+    /// Takes a text if it is next.
+    fn takes(&mut self, text: &str) -> bool {
+        let next = self.rest().starts_with(text);
+        self.at += if next { text.len() } else { 0 };
+        next
     }
 
-    fn fault(&mut self, start: usize, message: impl Into<String>, help: &str) {
+    fn fault<T>(&mut self, start: usize, message: impl Into<String>, help: &str) -> Option<T> {
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |n| start + n);
         let span = Span { start, end: self.at.clamp(start, line_end.max(start)) };
         self.problems.push(Diagnostic::at(span, message).remedy(help));
+        None
     }
 
     fn unclosed<T>(&mut self, start: usize, what: &str, close: char) -> Option<T> {
         self.at = start + 1;
-        self.fault(start, format!("{what} is never closed"), &format!("close it: {close}"));
+        let _: Option<()> =
+            self.fault(start, format!("{what} is never closed"), &format!("close it: {close}"));
         self.at = self.text.len();
         None
     }
 
-    /// Blanks and continued lines; with `lines`, also separators of statements, and comments.
+    /// Skips blanks and continued lines; with `lines`, also separators of statements. A comment ends the line.
     fn blanks(&mut self, lines: bool) {
         loop {
             match self.peek() {
                 Some(' ' | '\t' | '\r') => self.at += 1,
-                Some('\\') if self.starts("\\\n") => self.at += 2,
-                Some('\\') if self.starts("\\\r\n") => self.at += 3,
                 Some('\n' | ';') if lines => self.at += 1,
                 Some('#') => self.skip_line(),
+                _ if self.takes("\\\n") || self.takes("\\\r\n") => {}
                 _ => return,
             }
         }
     }
 
     fn skip_line(&mut self) {
-        self.at = self.text[self.at..].find('\n').map_or(self.text.len(), |n| self.at + n);
+        self.at += self.rest().find('\n').unwrap_or(self.rest().len());
     }
 
     /// Carries out a statement; false at the end.
@@ -230,8 +180,7 @@ impl<'t> Shell<'_, 't> {
         }
         if self.statements >= MOST_STATEMENTS {
             let message = format!("more than {MOST_STATEMENTS} assignments");
-            self.fault(self.at, message, "a configuration has some thirty");
-            return false;
+            return self.fault(self.at, message, "a configuration has some thirty").unwrap_or(false);
         }
         self.line += self.text[self.counted..self.at].bytes().filter(|b| *b == b'\n').count();
         self.counted = self.at;
@@ -245,26 +194,24 @@ impl<'t> Shell<'_, 't> {
     fn command(&mut self) -> Option<()> {
         let start = self.at;
         let mut assigned = false;
-        loop {
-            self.blanks(false);
+        while !self.ends() {
             let word_start = self.at;
-            if self.ends() {
-                return Some(());
-            } else if self.assignment()? {
+            if self.assignment()? {
                 assigned = true;
-            } else {
-                let word = self.word()?;
-                if !assigned {
-                    return self.other(word.literal().unwrap_or_default(), start);
-                }
-                self.fault(word_start, "this runs a program", "write assignments only");
-                return None;
+                continue;
             }
+            let word = self.word()?;
+            if !assigned {
+                return self.other(word.literal().unwrap_or_default(), start);
+            }
+            return self.fault(word_start, "this runs a program", "write assignments only");
         }
+        Some(())
     }
 
-    /// Whether a statement ends here; other signs between words are faults.
-    fn ends(&self) -> bool {
+    /// Whether a statement ends behind blanks; other signs between words are faults.
+    fn ends(&mut self) -> bool {
+        self.blanks(false);
         matches!(self.peek(), None | Some('\n' | ';'))
     }
 
@@ -272,51 +219,45 @@ impl<'t> Shell<'_, 't> {
     fn assignment(&mut self) -> Option<bool> {
         let start = self.at;
         let name = self.name();
-        let append = self.starts("+=");
-        if !is_name(name) || !(append || self.starts("=")) {
+        let append = self.takes("+=");
+        if !is_name(name) || !(append || self.takes("=")) {
             self.at = start;
             return Some(false);
         }
-        self.at += 1 + usize::from(append);
         let word = self.value()?;
-        let mut whole = Word::default();
+        let mut whole = Word::new();
         if let Some(before) = self.values.get(name).filter(|_| append) {
-            whole.add(before.text.as_deref().map_err(String::as_str));
+            whole.add(&before.text);
         }
-        whole.add(word.value().as_deref().map_err(String::as_str));
-        self.set(name, whole.value());
+        whole.add(&word.text);
+        self.set(name, whole.text);
         self.statements += 1;
         Some(true)
     }
 
     fn set(&mut self, name: &str, text: Result<String, String>) {
         if self.live {
-            self.values.set(name, Value { file: self.file, line: self.line, text });
+            self.values.set(name, Value { file: self.file.clone(), line: self.line, text });
         }
     }
 
     /// The value behind the `=`: a word, or a list in parentheses, whose words are joined by blanks.
     fn value(&mut self) -> Option<Word> {
         let open = self.at;
-        if !self.starts("(") {
+        if !self.takes("(") {
             return self.word();
         }
-        self.at += 1;
-        let mut joined = Word::default();
+        let mut joined = Word::new();
         loop {
             self.blanks(true);
-            match self.peek() {
-                Some(')') => {
-                    self.at += 1;
-                    return Some(joined);
-                }
-                Some(_) => {
-                    let word = self.word()?;
-                    joined.push(if joined.computed { " " } else { "" });
-                    joined.add(word.value().as_deref().map_err(String::as_str));
-                }
-                None => return self.unclosed(open, "this list", ')'),
+            if self.takes(")") {
+                return Some(joined);
+            } else if self.rest().is_empty() {
+                return self.unclosed(open, "this list", ')');
             }
+            let word = self.word()?;
+            joined.push(if joined.computed { " " } else { "" });
+            joined.add(&word.text);
         }
     }
 
@@ -330,15 +271,14 @@ impl<'t> Shell<'_, 't> {
                 self.statements += 1;
                 arguments.map(drop)
             }
-            "export" | "readonly" => loop {
-                self.blanks(false);
-                if self.ends() {
-                    return Some(());
+            "export" | "readonly" => {
+                while !self.ends() {
+                    if !self.assignment()? {
+                        self.word()?;
+                    }
                 }
-                if !self.assignment()? {
-                    self.word()?;
-                }
-            },
+                Some(())
+            }
             "set" if self.set_options() => Some(()),
             "unset" => {
                 for word in self.arguments()? {
@@ -358,56 +298,50 @@ impl<'t> Shell<'_, 't> {
         self.blanks(false);
         let (what, help) = match known {
             Some((_, what, help)) => (format!("'{shown}' {what}"), *help),
-            None if self.starts("(") => (format!("this defines a function, {shown}"), "write its results"),
+            None if self.peek() == Some('(') => {
+                (format!("this defines a function, {shown}"), "write its results")
+            }
             None if shown.is_empty() => ("this runs something".into(), "write NAME=\"value\""),
             None => {
                 (format!("this runs a program, {shown}"), "write NAME=\"value\", or put a # in front of it")
             }
         };
-        self.fault(start, format!("{what}: nothing is executed"), help);
-        None
+        self.fault(start, format!("{what}: nothing is executed"), help)
     }
 
     /// The words up to the end of a statement.
     fn arguments(&mut self) -> Option<Vec<Word>> {
         let mut words = Vec::new();
-        loop {
-            self.blanks(false);
-            if self.ends() {
-                return Some(words);
-            }
+        while !self.ends() {
             words.push(self.word()?);
         }
+        Some(words)
     }
 
     /// `set -eu`: about the running shell alone.
     fn set_options(&mut self) -> bool {
-        let end = self.text[self.at..].find(['\n', ';']).map_or(self.text.len(), |n| self.at + n);
-        let options = self.text[self.at..end].split('#').next().unwrap_or_default();
+        let line = self.rest().split(['\n', ';']).next().unwrap_or_default();
         let is_option = |word: &str| {
             let letters = word.strip_prefix(['-', '+']).unwrap_or_default();
             !letters.is_empty() && letters.chars().all(|c| c.is_ascii_alphabetic())
         };
-        let fine = options.split_whitespace().all(is_option);
-        if fine {
-            self.at = end;
-        }
+        let fine = line.split('#').next().unwrap_or_default().split_whitespace().all(is_option);
+        self.at += if fine { line.len() } else { 0 };
         fine
     }
 
     /// A word, up to a blank or a sign that separates commands.
     fn word(&mut self) -> Option<Word> {
         let start = self.at;
-        let mut word = Word::default();
+        let mut word = Word::new();
         loop {
             match self.peek() {
                 None | Some(' ' | '\t' | '\r' | '\n' | ';') => return Some(word),
                 Some(')') if self.at > start => return Some(word),
-                Some('(') if word.literal().is_some_and(is_name) => {
-                    return Some(word); // the one who asked for it sees the parenthesis
-                }
+                // The one who asked for it sees the parenthesis.
+                Some('(') if word.literal().is_some_and(is_name) => return Some(word),
                 Some(sign @ ('<' | '>' | '|' | '&' | '(' | ')')) => return self.sign(sign),
-                Some(_) => self.piece(&mut word, 0)?,
+                Some(_) => self.piece(&mut word, 0, false)?,
             }
         }
     }
@@ -415,7 +349,7 @@ impl<'t> Shell<'_, 't> {
     /// A sign that makes a word part of a command.
     fn sign(&mut self, sign: char) -> Option<Word> {
         let start = self.at;
-        let here = self.starts("<<");
+        let here = self.rest().starts_with("<<");
         let what = match sign {
             '<' | '>' => "this reads or writes a file",
             '|' => "this hands something to a program, or depends on one",
@@ -423,86 +357,79 @@ impl<'t> Shell<'_, 't> {
             _ => "this runs something",
         };
         self.at += 1;
-        self.fault(start, format!("{what}: nothing is executed"), "put values with such signs in quotes");
+        let help = "put values with such signs in quotes";
+        let none = self.fault(start, format!("{what}: nothing is executed"), help);
         if here {
             // The lines of a here-document are no statements, and where it ends may be computed.
             self.at = self.text.len();
         }
-        None
+        none
     }
 
-    /// The next part of a word outside of quotes.
-    fn piece(&mut self, word: &mut Word, depth: usize) -> Option<()> {
+    /// The next part of a word, perhaps within double quotes.
+    fn piece(&mut self, word: &mut Word, depth: usize, quoted: bool) -> Option<()> {
         let start = self.at;
-        match self.peek()? {
-            '\'' => {
-                self.at += 1;
-                let rest = &self.text[self.at..];
-                let Some((quoted, _)) = rest.split_once('\'') else {
+        match self.take()? {
+            '\'' if !quoted => {
+                let Some((text, _)) = self.rest().split_once('\'') else {
                     return self.unclosed(start, "this quote", '\'');
                 };
-                word.push(quoted);
-                self.at += quoted.len() + 1;
+                word.push(text);
+                self.at += text.len() + 1;
             }
-            '"' => self.double(word, depth)?,
-            '$' | '`' => self.dollar(word, depth, false)?,
-            '\\' => {
-                self.at += 1;
-                match self.take() {
-                    Some('\n') | None => {}
-                    Some('\r') if self.starts("\n") => self.at += 1,
-                    Some(c) => word.push(c.encode_utf8(&mut [0; 4])),
-                }
+            '"' if !quoted => self.pieces(word, "this quote", (start, '"'), depth)?,
+            '$' => self.dollar(word, start, depth, quoted)?,
+            '`' => {
+                self.skip(start, '`', '`')?;
+                word.unknown(RUNS);
             }
-            c => {
-                self.at += c.len_utf8();
-                word.push(c.encode_utf8(&mut [0; 4]));
-            }
+            '\\' => self.escaped(word, quoted),
+            _ => word.push(&self.text[start..self.at]),
         }
         Some(())
     }
 
-    fn double(&mut self, word: &mut Word, depth: usize) -> Option<()> {
-        let open = self.at;
-        self.at += 1;
-        loop {
-            match self.peek() {
-                None => return self.unclosed(open, "this quote", '"'),
-                Some('$' | '`') => self.dollar(word, depth, true)?,
-                Some(c) => {
-                    self.at += c.len_utf8();
-                    match (c, self.peek()) {
-                        ('"', _) => return Some(()),
-                        ('\\', Some('\n')) => self.at += 1,
-                        ('\\', Some(c @ ('$' | '`' | '"' | '\\'))) => {
-                            self.at += 1;
-                            word.push(c.encode_utf8(&mut [0; 4]));
-                        }
-                        _ => word.push(c.encode_utf8(&mut [0; 4])),
-                    }
-                }
+    /// All parts up to a closing sign.
+    fn pieces(
+        &mut self,
+        word: &mut Word,
+        what: &str,
+        (start, close): (usize, char),
+        depth: usize,
+    ) -> Option<()> {
+        while let Some(c) = self.peek() {
+            if c == close {
+                self.at += 1;
+                return Some(());
             }
+            self.piece(word, depth, close == '"')?;
         }
+        self.unclosed(start, what, close)
     }
 
-    /// `$NAME`, `${...}`, `$(...)`, a backquote.
-    fn dollar(&mut self, word: &mut Word, depth: usize, quoted: bool) -> Option<()> {
+    /// The character behind a backslash. Within quotes, the backslash stays before most.
+    fn escaped(&mut self, word: &mut Word, quoted: bool) {
         let start = self.at;
-        if self.take() == Some('`') {
-            self.skip(start, '`', '`')?;
-            word.add(Err(RUNS));
-            return Some(());
-        }
+        let backslash = match self.take() {
+            Some('\n') | None => return,
+            Some('\r') if !quoted && self.takes("\n") => return,
+            Some(c) => quoted && !"$`\"\\".contains(c),
+        };
+        word.push(&self.text[start - usize::from(backslash)..self.at]);
+    }
+
+    /// What follows a `$`: `NAME`, `{...}`, `(...)`.
+    fn dollar(&mut self, word: &mut Word, start: usize, depth: usize, quoted: bool) -> Option<()> {
         match self.peek() {
             Some('{') => {
                 self.at += 1;
                 self.braced(word, start, depth)?;
             }
             Some('(') => {
-                let why = if self.starts("((") { ARITHMETIC } else { RUNS };
+                let why = if self.rest().starts_with("((") { ARITHMETIC } else { RUNS };
                 self.at += 1;
                 self.skip(start, '(', ')')?;
-                word.add(Err(why));
+                word.unknown(why);
             }
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
                 let name = self.name();
@@ -511,12 +438,12 @@ impl<'t> Shell<'_, 't> {
             }
             Some(c) if c.is_ascii_digit() || "@*#?$!-".contains(c) => {
                 self.at += 1;
-                word.add(Err(STATE));
+                word.unknown(STATE);
             }
             Some('\'') if !quoted => {
                 self.at += 1;
                 self.skip(start, '\'', '\'')?;
-                word.add(Err(BASH));
+                word.unknown(BASH);
             }
             _ => word.push("$"),
         }
@@ -544,7 +471,7 @@ impl<'t> Shell<'_, 't> {
     }
 
     fn name(&mut self) -> &'t str {
-        let rest = &self.text[self.at..];
+        let rest = self.rest();
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
         self.at += end;
         &rest[..end]
@@ -559,12 +486,11 @@ impl<'t> Shell<'_, 't> {
     /// The value of a variable.
     fn variable(&self, word: &mut Word, name: &str) {
         match self.values.get(name) {
-            Some(value) => word.add(value.text.as_deref().map_err(String::as_str)),
+            Some(value) => word.add(&value.text),
             None => {
                 let shown: String = name.chars().take(60).collect();
-                let why =
-                    format!("{shown}, which is part of it, is not set before; the environment is not read");
-                word.add(Err(&why));
+                let why = "which is part of it, is not set before; the environment is not read";
+                word.unknown(&format!("{shown}, {why}"));
             }
         }
     }
@@ -573,72 +499,49 @@ impl<'t> Shell<'_, 't> {
     fn braced(&mut self, word: &mut Word, start: usize, depth: usize) -> Option<()> {
         let name = self.name();
         if !is_name(name) {
-            word.add(Err(if self.starts("#") { ARITHMETIC } else { STATE }));
+            word.unknown(if self.peek() == Some('#') { ARITHMETIC } else { STATE });
             return self.skip(start, '{', '}');
         }
-        if self.starts("[@]") || self.starts("[*]") {
-            self.at += 3;
+        let _ = self.takes("[@]") || self.takes("[*]");
+        let empty = self.takes(":");
+        let operator = self.peek().filter(|c| "-=+?".contains(*c));
+        if operator.is_none() && (empty || self.peek() != Some('}')) {
+            word.unknown(PATTERN);
+            return self.skip(start, '{', '}');
         }
-        let empty = self.starts(":");
-        self.at += usize::from(empty);
-        let operator = self.peek();
-        match operator {
-            Some('}') if !empty => {}
-            Some('-' | '=' | '+' | '?') if depth < DEEPEST => {}
-            Some('-' | '=' | '+' | '?') => {
-                let message = format!("more than {DEEPEST} levels of ${{...}}");
-                self.fault(start, message, "write the value itself");
-                return None;
-            }
-            _ => {
-                word.add(Err(PATTERN));
-                return self.skip(start, '{', '}');
-            }
+        if operator.is_some() && depth >= DEEPEST {
+            let message = format!("more than {DEEPEST} levels of ${{...}}");
+            return self.fault(start, message, "write the value itself");
         }
         self.at += 1;
         self.refer(name, depth);
-        if operator == Some('}') {
+        let Some(operator) = operator else {
             self.variable(word, name);
             return Some(());
-        }
-        let value = self.values.get(name);
-        let missing = value.is_none_or(|v| empty && v.text.as_deref() == Ok(""));
+        };
+        let missing = self.values.get(name).is_none_or(|v| empty && v.text.as_deref() == Ok(""));
         let taken = match operator {
-            Some('-' | '=') => missing,
-            Some('+') => !missing,
+            '-' | '=' => missing,
+            '+' => !missing,
             _ => false, // `?`: the script would end there
         };
         let live = self.live;
         self.live &= taken;
-        let other = self.within_braces(start, depth + 1);
+        let mut other = Word::new();
+        let read = self.pieces(&mut other, "this brace", (start, '}'), depth + 1);
         self.live = live;
-        let other = other?.value();
+        read?;
         match taken {
             true => {
-                word.add(other.as_deref().map_err(String::as_str));
-                if operator == Some('=') {
-                    self.set(name, other);
+                word.add(&other.text);
+                if operator == '=' {
+                    self.set(name, other.text);
                 }
             }
-            false if operator == Some('+') => word.add(Ok("")),
+            false if operator == '+' => word.computed = true,
             false => self.variable(word, name),
         }
         Some(())
-    }
-
-    /// The word up to the brace that closes, quotes taken off.
-    fn within_braces(&mut self, start: usize, depth: usize) -> Option<Word> {
-        let mut word = Word::default();
-        loop {
-            match self.peek() {
-                Some('}') => {
-                    self.at += 1;
-                    return Some(word);
-                }
-                Some(_) => self.piece(&mut word, depth)?,
-                None => return self.unclosed(start, "this brace", '}'),
-            }
-        }
     }
 }
 

@@ -1,6 +1,43 @@
 //! TOML, written: names and texts of any kind.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
+
+/// A TOML text that grows.
+#[derive(Default)]
+pub(super) struct Toml(pub(super) String);
+
+impl Toml {
+    /// Comments: every line behind a `#`.
+    pub(super) fn comment(&mut self, words: &str) {
+        for line in words.lines() {
+            let line = line.replace(|c: char| c.is_control() && c != '\t', "?");
+            let _ = writeln!(self.0, "# {line}");
+        }
+    }
+
+    /// `[heading]`, behind a blank line.
+    pub(super) fn heading(&mut self, heading: &str) {
+        let _ = writeln!(self.0, "\n[{heading}]");
+    }
+
+    /// A key with its value as TOML, if there is one.
+    pub(super) fn put(&mut self, key: &str, value: Option<impl Display>) {
+        if let Some(value) = value {
+            let _ = writeln!(self.0, "{key} = {value}");
+        }
+    }
+
+    /// A key with a text, if there is one.
+    pub(super) fn text(&mut self, key: &str, value: Option<impl Display>) {
+        self.put(key, value.map(|value| text(&value.to_string())));
+    }
+
+    /// A key with a list of texts, if there are any.
+    pub(super) fn list(&mut self, key: &str, values: &[impl Display]) {
+        let texts: Vec<String> = values.iter().map(|value| text(&value.to_string())).collect();
+        self.put(key, (!texts.is_empty()).then(|| format!("[{}]", texts.join(", "))));
+    }
+}
 
 /// A key: bare where it can be.
 pub(super) fn key(name: &str) -> String {
@@ -28,21 +65,6 @@ pub(super) fn block(text: &str) -> String {
     escape(text, "\n\t", &mut out);
     out.push_str("\"\"\"");
     out
-}
-
-/// A list of texts.
-pub(super) fn list<T: AsRef<str>>(texts: &[T]) -> String {
-    let texts: Vec<String> = texts.iter().map(|t| text(t.as_ref())).collect();
-    format!("[{}]", texts.join(", "))
-}
-
-/// A comment: every line behind a `#`.
-pub(super) fn comment(words: &str) -> String {
-    words.lines().fold(String::new(), |mut out, line| {
-        let line: String = line.chars().map(|c| if c.is_control() && c != '\t' { '?' } else { c }).collect();
-        let _ = writeln!(out, "# {line}");
-        out
-    })
 }
 
 fn escape(text: &str, as_is: &str, out: &mut String) {
@@ -76,7 +98,9 @@ mod tests {
     fn files_stand_as_they_are() {
         assert_eq!(block("a=\"b\" # c\\d\n"), "'''\na=\"b\" # c\\d\n'''");
         assert_eq!((key("511-default"), key("a.b")), ("511-default".into(), "\"a.b\"".into()));
-        assert_eq!(comment("a\nb\u{7}"), "# a\n# b?\n");
+        let mut out = Toml::default();
+        out.comment("a\nb\u{7}");
+        assert_eq!(out.0, "# a\n# b?\n");
     }
 
     proptest! {

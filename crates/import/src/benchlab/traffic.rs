@@ -1,7 +1,7 @@
 //! The frames of a configuration's sender, as far as plans can express them.
 
 use super::notes::Notes;
-use super::shell::Values;
+use super::values::Values;
 use linerate_hosts::pktgen::Command;
 use linerate_plan::units::MOST_PER_THREAD;
 use std::fmt;

@@ -66,8 +66,10 @@ impl<'a> Source<'a> {
 
     /// All faults, each once, in the order of the file.
     pub(super) fn faults(self) -> Vec<Diagnostic> {
-        let located = self.problems.lines.locate_all(self.problems.list);
-        located.into_iter().map(|fault| fault.of(self.file)).collect()
+        let Problems { lines, mut list } = self.problems;
+        list.sort_by_key(|fault| (fault.span.start, fault.span.end));
+        list.dedup_by(|a, b| a.span == b.span && a.message == b.message);
+        list.into_iter().map(|fault| lines.locate(fault).of(self.file)).collect()
     }
 
     /// A fault of something that is missing: its place is the end of the file.

@@ -46,7 +46,7 @@ proptest! {
 
     #[test]
     fn any_text_is_taken_apart(text in "[A-C=${}()\"'`\\\\ \n;:#&|<>+\\-a-c]{0,80}") {
-        crate::benchlab::shell::Values::default().read(&text, 0);
+        crate::benchlab::values::Values::default().read(&text, "t");
     }
 
     #[test]

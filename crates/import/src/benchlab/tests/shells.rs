@@ -1,17 +1,17 @@
 //! The shell: values, as a real `sh` computes them, and refusals.
 
-use crate::benchlab::shell::Values;
+use crate::benchlab::values::Values;
 use linerate_plan::Diagnostic;
 
 fn values(text: &str) -> Values {
     let mut values = Values::default();
-    let problems = values.read(text, 0);
+    let problems = values.read(text, "t");
     assert!(problems.is_empty(), "{problems:#?}");
     values
 }
 
 fn problems(text: &str) -> Vec<Diagnostic> {
-    Values::default().read(text, 0)
+    Values::default().read(text, "t")
 }
 
 #[track_caller]

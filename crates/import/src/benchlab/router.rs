@@ -1,0 +1,302 @@
+//! The DUT's own configuration (rc.conf): its interfaces, routes and neighbours, and what they add to the hosts of a lab.
+
+use super::sets::Set;
+use super::testbed::Reader;
+use crate::netbenches::shell::{Item, items};
+use linerate_plan::lab::{
+    DESTINATION_NETWORKS, Host, HostAddress, Interface, Role, SOURCE_NETWORKS, is_interface,
+};
+use linerate_wire::MacAddr;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Interfaces, routes or neighbours of one file at most.
+const MOST: usize = 200;
+
+/// A router, as its rc.conf describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Router {
+    /// Interfaces with their addresses, in the order of the file.
+    pub(super) ports: Vec<(String, Vec<HostAddress>)>,
+    /// Static routes: network and next hop.
+    pub(super) routes: Vec<(HostAddress, IpAddr)>,
+    /// Static ARP and NDP entries.
+    pub(super) neighbours: Vec<(IpAddr, MacAddr)>,
+}
+
+impl Router {
+    /// Reads an rc.conf, over the values of earlier ones.
+    pub(super) fn read(&mut self, text: &str) {
+        for item in items(text) {
+            let Item::Assignment { name, value, .. } = item else { continue };
+            if let Some(interface) = name.strip_prefix("ifconfig_") {
+                self.interface(interface, &value);
+            } else if name.starts_with("route_") || name.starts_with("ipv6_route_") {
+                self.routes.extend(route(&value).filter(|_| self.routes.len() < MOST));
+            } else if name.starts_with("static_arp_") || name.starts_with("static_ndp_") {
+                self.neighbours.extend(static_entry(&value).filter(|_| self.neighbours.len() < MOST));
+            }
+        }
+    }
+
+    fn interface(&mut self, name: &str, value: &str) {
+        let name = name.trim_end_matches("_ipv6");
+        let name = match name.rsplit_once("_alias") {
+            Some((interface, number)) if number.chars().all(|c| c.is_ascii_digit()) => interface,
+            _ => name,
+        };
+        // rc.conf writes igb1_2 for igb1.2, the VLAN.
+        let name = name.replace('_', ".");
+        if !is_interface(&name) || name == "DEFAULT" || self.ports.len() >= MOST {
+            return;
+        }
+        let Some(address) = address(value) else { return };
+        match self.ports.iter_mut().find(|(n, _)| *n == name) {
+            Some((_, addresses)) if addresses.len() < MOST => addresses.push(address),
+            Some(_) => {}
+            None => self.ports.push((name, vec![address])),
+        }
+    }
+
+    /// The interface in whose networks an address is.
+    pub(super) fn towards(&self, address: IpAddr) -> Option<&str> {
+        let reaches = |a: &HostAddress| a.reaches(address) == Some(true);
+        self.ports.iter().find(|(_, all)| all.iter().any(reaches)).map(|(name, _)| name.as_str())
+    }
+
+    /// The interface through which it reaches the first network that it has a route to.
+    fn behind(&self, networks: [&str; 2]) -> Option<&str> {
+        let networks: Vec<HostAddress> = networks.iter().filter_map(|network| network.parse().ok()).collect();
+        let is_one = |net: &HostAddress| networks.iter().any(|n| n.reaches(net.address) == Some(true));
+        let (_, hop) = self.routes.iter().find(|(net, _)| is_one(net))?;
+        self.towards(*hop)
+    }
+
+    /// The addresses of an interface.
+    pub(super) fn addresses(&self, name: &str) -> &[HostAddress] {
+        self.ports.iter().find(|(n, _)| n == name).map(|(_, all)| all.as_slice()).unwrap_or_default()
+    }
+
+    /// Whether an address is its own.
+    pub(super) fn has(&self, address: IpAddr) -> bool {
+        self.ports.iter().any(|(_, all)| all.iter().any(|a| a.address == address))
+    }
+
+    /// Routes through an interface.
+    pub(super) fn routes_through<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> impl Iterator<Item = &'a (HostAddress, IpAddr)> {
+        self.routes.iter().filter(move |(_, hop)| self.towards(*hop) == Some(name))
+    }
+
+    /// The Ethernet address of a neighbour.
+    pub(super) fn neighbour(&self, address: IpAddr) -> Option<MacAddr> {
+        self.neighbours.iter().find(|(a, _)| *a == address).map(|(_, mac)| *mac)
+    }
+}
+
+/// `inet 198.18.0.205/24 -lro`, `inet6 2001:2::205 prefixlen 64`, `inet 10.0.0.1 netmask 255.255.255.0`.
+fn address(value: &str) -> Option<HostAddress> {
+    let words: Vec<&str> = value.split_whitespace().collect();
+    let at = words.iter().position(|w| matches!(*w, "inet" | "inet6"))?;
+    let address: HostAddress = words.get(at + 1)?.parse().ok()?;
+    with_length(address, words.get(at + 2..at + 4).unwrap_or_default())
+}
+
+/// `-net 198.18.0.0/16 198.18.0.203`, `2001:2:: -prefixlen 49 2001:2::203`.
+fn route(value: &str) -> Option<(HostAddress, IpAddr)> {
+    let kinds = ["-net", "-inet", "-inet6", "-4", "-6"];
+    let words: Vec<&str> = value.split_whitespace().filter(|w| !kinds.contains(w)).collect();
+    let [network, length @ .., hop] = words.as_slice() else { return None };
+    let network = with_length(network.parse().ok()?, length)?;
+    network.length?;
+    Some((network, hop.parse().ok()?))
+}
+
+fn with_length(mut address: HostAddress, more: &[&str]) -> Option<HostAddress> {
+    if let [key, value] = more {
+        let longest = if address.address.is_ipv4() { 32 } else { 128 };
+        address.length = match *key {
+            "prefixlen" | "-prefixlen" => value.parse().ok().filter(|n: &u8| *n <= longest),
+            "netmask" | "-netmask" => netmask(value),
+            _ => address.length,
+        };
+    }
+    Some(address)
+}
+
+fn netmask(text: &str) -> Option<u8> {
+    let mask = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok()?,
+        None => u32::from(text.parse::<Ipv4Addr>().ok()?),
+    };
+    let length = mask.leading_ones();
+    (mask.count_ones() == length).then_some(length as u8)
+}
+
+fn static_entry(value: &str) -> Option<(IpAddr, MacAddr)> {
+    let mut words = value.split_whitespace();
+    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+}
+
+/// Completes hosts with the values of a configuration set.
+pub(super) fn complete(hosts: &mut [Host], set: &Set, reader: &mut Reader<'_>) {
+    let router = &set.router;
+    own_addresses(hosts, router, reader);
+    let with = |role: Role| hosts.iter().find(|host| host.roles.contains(&role));
+    let towards = |interface: &Interface| interface.addresses.iter().find_map(|a| router.towards(a.address));
+    let reference = with(Role::Reference).is_some();
+    let near = with(Role::Generator).and_then(|host| host.send.first());
+    let inside = near.and_then(towards).or_else(|| router.behind(SOURCE_NETWORKS));
+    let near = with(Role::Receiver).and_then(|host| host.receive.as_ref()).filter(|_| !reference);
+    let outside = near.and_then(towards).or_else(|| router.behind(DESTINATION_NETWORKS));
+    let outside = outside.filter(|name| Some(*name) != inside);
+    let management = hosts[0].ssh.host.parse().ok().and_then(|admin| router.towards(admin));
+    let management = management.filter(|name| ![inside, outside].contains(&Some(name)));
+    let (dut, others) = hosts.split_at_mut(1);
+    let dut = &mut dut[0];
+    end(dut.inside.get_or_insert_default(), inside, router);
+    end(dut.outside.get_or_insert_default(), outside, router);
+    dut.management = management.map(|name| Interface { name: Some(name.into()), ..Interface::default() });
+    for host in others.iter_mut() {
+        if let (Some(send), Some(name)) = (host.send.first_mut(), inside) {
+            neighbour(send, name, router);
+        }
+        if let (Some(receive), Some(name), false) = (&mut host.receive, outside, reference) {
+            neighbour(receive, name, router);
+        }
+        if host.roles.contains(&Role::Reference) {
+            far_end(host, set, outside);
+        }
+    }
+    next_hops(dut, others, router);
+}
+
+/// The archive's authors sometimes wrote the DUT's own address for the sender's.
+fn own_addresses(hosts: &mut [Host], router: &Router, reader: &mut Reader<'_>) {
+    for host in hosts {
+        let send = host.send.iter_mut().map(|interface| ("SENDER_LAB_IP", interface));
+        let receive = host.receive.iter_mut().map(|interface| ("RECEIVER_LAB_IP", interface));
+        for (name, interface) in send.chain(receive) {
+            let before = interface.addresses.len();
+            interface.addresses.retain(|a| !router.has(a.address));
+            if let (true, Some(value)) = (interface.addresses.len() < before, reader.values.get(name)) {
+                let what = format!("{name}: it is an address of the DUT itself, by its rc.conf");
+                reader.notes.left_value(value, what);
+            }
+        }
+    }
+}
+
+/// An interface of a router.
+fn end(interface: &mut Interface, name: Option<&str>, router: &Router) {
+    let Some(name) = name else { return };
+    interface.name = Some(name.to_string());
+    interface.addresses = router.addresses(name).to_vec();
+    for (network, _) in router.routes_through(name) {
+        let network = network.to_string();
+        if !interface.networks.contains(&network) {
+            interface.networks.push(network);
+        }
+    }
+}
+
+/// An interface at the other end of one of the DUT's: its addresses are the DUT's next hops there.
+fn neighbour(interface: &mut Interface, name: &str, router: &Router) {
+    let length = |address: IpAddr| {
+        router.addresses(name).iter().find(|a| a.reaches(address) == Some(true)).and_then(|a| a.length)
+    };
+    for own in &mut interface.addresses {
+        own.length = own.length.or(length(own.address));
+    }
+    for (_, hop) in router.routes_through(name).filter(|(_, hop)| !router.has(*hop)) {
+        if !interface.addresses.iter().any(|a| a.address.is_ipv4() == hop.is_ipv4()) {
+            interface.addresses.push(HostAddress { address: *hop, length: length(*hop) });
+        }
+    }
+    let known = interface.addresses.iter().find_map(|a| router.neighbour(a.address));
+    interface.mac = interface.mac.or(known);
+}
+
+/// The reference: by its own rc.conf, and as the DUT's neighbour.
+fn far_end(far: &mut Host, set: &Set, outside: Option<&str>) {
+    let router = &set.router;
+    let inside = far.inside.get_or_insert_default();
+    if let Some(name) = outside {
+        neighbour(inside, name, router);
+    }
+    let Some(own) = &set.reference else { return };
+    let near = outside.and_then(|name| router.addresses(name).iter().find_map(|a| own.towards(a.address)));
+    if let Some(name) = near {
+        inside.name = Some(name.to_string());
+        inside.addresses = own.addresses(name).to_vec();
+    }
+    let beyond = own.behind(DESTINATION_NETWORKS).filter(|name| Some(*name) != near);
+    end(far.outside.get_or_insert_default(), beyond, own);
+}
+
+/// Reports next hops that are not the address at the other end.
+fn next_hops(dut: &mut Host, others: &[Host], router: &Router) {
+    let inside: Vec<&Interface> = others.iter().flat_map(|h| &h.send).collect();
+    let outside: Vec<&Interface> = match others.iter().find(|h| h.roles.contains(&Role::Reference)) {
+        Some(far) => far.inside.iter().collect(),
+        None => others.iter().filter_map(|h| h.receive.as_ref()).collect(),
+    };
+    for (interface, peers) in [(&mut dut.inside, inside), (&mut dut.outside, outside)] {
+        let Some(interface) = interface else { continue };
+        let Some(name) = interface.name.clone() else { continue };
+        for (_, hop) in router.routes_through(&name) {
+            let peer = peers.iter().any(|p| p.addresses.iter().any(|a| a.address == *hop));
+            let reachable = interface.addresses.iter().any(|a| a.reaches(*hop) == Some(true));
+            if !peer && reachable && !interface.next_hops.contains(hop) {
+                interface.next_hops.push(*hop);
+            }
+        }
+    }
+}
+
+/// An address that the DUT pings and no tester has is the reference's, if nothing else gives one.
+pub(super) fn pinged(hosts: &mut [Host], reaches: &[IpAddr]) {
+    let interfaces =
+        hosts.iter().flat_map(|h| h.send.iter().chain(&h.receive).chain(&h.inside).chain(&h.outside));
+    let known: Vec<IpAddr> = interfaces.flat_map(|i| i.addresses.iter().map(|a| a.address)).collect();
+    let Some(far) = hosts.iter_mut().find(|h| h.roles.contains(&Role::Reference)) else { return };
+    let Some(inside) = far.inside.as_mut().filter(|i| i.addresses.is_empty()) else { return };
+    let other = reaches.iter().find(|address| !known.contains(address));
+    inside.addresses.extend(other.map(|address| HostAddress { address: *address, length: None }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn interfaces_routes_and_neighbours() {
+        let mut router = Router::default();
+        router.read(
+            "ifconfig_igb1=\"inet 198.18.0.205/24 -tso4 -lro\"\nifconfig_igb1_ipv6=\"inet6 2001:2::205 prefixlen 64\"\n\
+             ifconfig_igb2=\"inet 198.19.0.205 netmask 255.255.255.0\"\nifconfig_igb2_alias0=\"inet 198.19.1.1/24\"\n\
+             ifconfig_igb3=\"up\"\nifconfig_cxl0_2=\"inet 10.0.0.1/8\"\n\
+             route_generator=\"-net 198.18.0.0/16 198.18.0.203\"\n\
+             ipv6_route_receiver=\"2001:2:0:8000:: -prefixlen 49 2001:2::203\"\n\
+             static_arp_generator=\"198.18.0.203 00:1b:21:c4:95:7a\"\n",
+        );
+        let names: Vec<&str> = router.ports.iter().map(|(n, _)| n.as_str()).collect();
+        assert_eq!(names, ["igb1", "igb2", "cxl0.2"]);
+        assert_eq!(router.towards("198.19.1.9".parse().unwrap()), Some("igb2"));
+        assert_eq!(router.addresses("igb1")[1].to_string(), "2001:2::205/64");
+        let routes: Vec<String> = router.routes_through("igb1").map(|(n, _)| n.to_string()).collect();
+        assert_eq!(routes, ["198.18.0.0/16", "2001:2:0:8000::/49"]);
+        let hop = "198.18.0.203".parse().unwrap();
+        assert_eq!(router.neighbour(hop).unwrap().to_string(), "00:1b:21:c4:95:7a");
+        assert!(router.has("198.18.0.205".parse().unwrap()) && !router.has(hop));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_much(text in "(ifconfig_|route_|static_arp_)[a-z0-9_]{0,4}=\"(inet |-net )?[0-9./: a-z-]{0,24}\"") {
+            Router::default().read(&text);
+        }
+    }
+}
