@@ -2,8 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_import::netbenches::info::Info;
-use linerate_import::netbenches::when::utc;
+use linerate_import::netbenches::info::{Info, utc};
 
 fuzz_target!(|bytes: &[u8]| {
     let info = Info::read(bytes);

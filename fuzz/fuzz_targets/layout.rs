@@ -3,9 +3,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use linerate_import::netbenches::assemble::Assembly;
-use linerate_import::netbenches::configs::Configs;
+use linerate_import::netbenches::config::Configs;
 use linerate_import::netbenches::layout::{Kind, kind, place};
-use linerate_import::netbenches::{export, records::records};
+use linerate_import::netbenches::records::{lines, records};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut configs = Configs::default();
@@ -26,6 +26,6 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(set.agrees == Some(true), set.rule.is_some());
         assert_eq!(set.agrees == Some(false), set.disagreement.is_some());
     }
-    export::lines(&directory).expect("numbers and strings make JSON");
+    lines(&directory).expect("numbers and strings make JSON");
     records(directory, "0");
 });

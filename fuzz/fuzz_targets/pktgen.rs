@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_import::netbenches::runs::Received;
+use linerate_import::netbenches::logs::Received;
 use linerate_hosts::pktgen::Reader;
 
 fuzz_target!(|bytes: &[u8]| {

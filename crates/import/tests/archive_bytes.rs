@@ -1,10 +1,9 @@
 //! The archive's parsers take any bytes: prefixes of real files, and real files with seeded mutations.
 
 use linerate_import::netbenches::assemble::Assembly;
-use linerate_import::netbenches::configs::Configs;
+use linerate_import::netbenches::config::{self, Configs};
 use linerate_import::netbenches::layout::{Kind, Place, kind};
-use linerate_import::netbenches::records::records;
-use linerate_import::netbenches::{config, export};
+use linerate_import::netbenches::records::{lines, records};
 use linerate_wire::SplitMix64;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +31,7 @@ fn take(path: &str, bytes: &[u8]) {
     assembly.end(path, kind, bytes.len() as u64, bytes.last().copied());
     let (directory, _) = assembly.finish(&configs);
     if let Some(directory) = directory {
-        export::lines(&directory).unwrap();
+        lines(&directory).unwrap();
         if let Some(records) = records(directory, "0") {
             serde_json::to_string(&records.trials).unwrap();
         }

@@ -6,7 +6,7 @@
 use crate::Error;
 use crate::descriptors::{NOT_REGULAR, cannot_read, open_in};
 use linerate_import::netbenches::assemble::Assembly;
-use linerate_import::netbenches::configs::Configs;
+use linerate_import::netbenches::config::Configs;
 use linerate_import::netbenches::layout::{self, Kind, Reading};
 use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory};
 use std::ffi::{OsStr, OsString};

@@ -37,7 +37,6 @@ pub(super) fn plans(
         notes.left(place, None, what.into());
     }
     if let Some(value) = values.get("PKT_TO_SEND") {
-        notes.used("PKT_TO_SEND");
         let what = format!("PKT_TO_SEND: a plan's trials have a length in time: {DURATION_S} s");
         notes.left_value(value, what);
     }

@@ -37,7 +37,7 @@ pub(super) fn testbed(values: &Values, set: Option<&Set>, notes: &mut Notes) -> 
     }
     boot(&mut hosts, &mut reader);
     let reboots = reader.values.known("NO_REBOOT").is_none_or(|v| v == "0");
-    for name in ["NO_REBOOT", "BENCH_ITER", "AF", "RECEIVER_STOP_CMD", "SENDER_STOP_CMD"] {
+    for name in ["NO_REBOOT", "BENCH_ITER", "PKT_TO_SEND", "AF", "RECEIVER_STOP_CMD", "SENDER_STOP_CMD"] {
         reader.notes.used(name);
     }
     Testbed { hosts, reboots }

@@ -2,6 +2,7 @@
 //! the older `<CPU>-<card>/<topic>/...`; in results `bench.<image>.<config>.<pktgen>.<n>.{receiver,sender,info,...}`.
 
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -152,6 +153,52 @@ pub fn is_profiling(folder: &str) -> bool {
     folder.eq_ignore_ascii_case("PMC") || folder.get(..4).is_some_and(|f| f.eq_ignore_ascii_case("PMC."))
 }
 
+/// The last part of a path.
+pub fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// A file's name without its ending: `bench.a.1` of `bench.a.1.sender_gen2`, `bench.a.1.info`.
+pub fn stem(path: &str) -> &str {
+    let name = file_name(path);
+    let name = sender(name).map_or(name, |(stem, _)| stem);
+    name.strip_suffix(".info").or_else(|| name.strip_suffix(".receiver")).unwrap_or(name)
+}
+
+/// The stem of `bench.<stem>.info` and its like: `bench.info` has none.
+pub fn set_stem(name: &str) -> &str {
+    match name.strip_prefix("bench") {
+        Some("") => "",
+        Some(rest) => rest.strip_prefix('.').unwrap_or(name),
+        None => name,
+    }
+}
+
+/// The `<x>` of a folder `RAW.<x>` that a path leads through.
+pub fn raw_suffix(folder: &str) -> Option<&str> {
+    folder.rsplit('/').find(|part| is_raw(part))?.strip_prefix("RAW.")
+}
+
+/// The sets that have an `.info`, by its folder: they decide how names of logs are read.
+#[derive(Debug, Clone, Default)]
+pub struct KnownSets(pub BTreeMap<String, BTreeSet<String>>);
+
+impl KnownSets {
+    /// The set that a log belongs to, as `bench.<set>.info` has it, and which of its runs it is. `a.1` is run 1 of the set `a`,
+    /// unless there is a set `a.1`.
+    pub fn split(&self, folder: &str, stem: &str) -> (String, Option<u32>) {
+        let stem = set_stem(stem);
+        let (prefix, last) = stem.rsplit_once('.').unwrap_or(("", stem));
+        let digits = last.len() <= 9 && last.bytes().all(|b| b.is_ascii_digit());
+        let Some(number) = last.parse::<u32>().ok().filter(|_| digits) else { return (stem.into(), None) };
+        let here = self.0.get(folder).is_some_and(|sets| sets.contains(prefix));
+        let whole = self.0.values().any(|sets| sets.contains(stem));
+        let plausible = number < if prefix.is_empty() { 100 } else { 1000 };
+        let numbered = here || (!whole && plausible);
+        if numbered { (prefix.into(), Some(number)) } else { (stem.into(), None) }
+    }
+}
+
 /// Subject of a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Place {
@@ -267,5 +314,38 @@ mod tests {
             place(&path.split('/').collect::<Vec<_>>());
             is_profiling(&path);
         }
+    }
+
+    fn known(folder: &str, sets: &[&str]) -> KnownSets {
+        KnownSets([(folder.to_string(), sets.iter().map(|s| s.to_string()).collect())].into())
+    }
+
+    #[test]
+    fn names_of_runs() {
+        let none = KnownSets::default();
+        assert_eq!(none.split("r", "bench.forwarding.inet4.10"), ("forwarding.inet4".into(), Some(10)));
+        assert_eq!(none.split("r", "bench.forwarding.inet4"), ("forwarding.inet4".into(), None));
+        assert_eq!(none.split("r", "bench.1.1"), ("1".into(), Some(1)));
+        assert_eq!(none.split("r", "bench.3"), (String::new(), Some(3)));
+        assert_eq!(none.split("r", "bench.4096"), ("4096".into(), None));
+        assert_eq!(none.split("r", "bench"), (String::new(), None));
+        assert_eq!(none.split("r", "benchmark.1"), ("benchmark".into(), Some(1)));
+    }
+
+    #[test]
+    fn infos_decide_what_is_a_number() {
+        let raw = known("l/RAW", &["1024", "pf-stateful.64", ""]);
+        assert_eq!(raw.split("l/RAW", "bench.1024.1"), ("1024".into(), Some(1)));
+        assert_eq!(raw.split("l/RAW", "bench.pf-stateful.64"), ("pf-stateful.64".into(), None));
+        assert_eq!(raw.split("l/RAW", "bench.pf-stateful.64.2"), ("pf-stateful.64".into(), Some(2)));
+        assert_eq!(raw.split("l/RAW", "bench.7"), (String::new(), Some(7)));
+        // A profiling run beside it.
+        assert_eq!(known("l/RAW", &["64"]).split("l/PMC", "bench.64"), ("64".into(), None));
+    }
+
+    #[test]
+    fn suffixes_of_raw_folders() {
+        assert_eq!(raw_suffix("a/RAW.1rx"), Some("1rx"));
+        assert_eq!((raw_suffix("a/RAW"), raw_suffix("a"), raw_suffix(".")), (None, None, None));
     }
 }

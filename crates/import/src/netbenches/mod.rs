@@ -2,21 +2,16 @@
 //!
 //! docs/netbenches.md says which files are read and how agreement is decided.
 
-pub mod agreement;
 pub mod assemble;
 pub mod config;
-pub mod configs;
 pub mod equilibrium;
-pub mod export;
 pub mod info;
 pub mod layout;
-mod matching;
-pub mod method;
+pub mod logs;
 pub mod records;
-pub mod runs;
+mod sets;
 pub mod shell;
 pub mod tables;
-pub mod when;
 
 use layout::Place;
 use linerate_hosts::pktgen::Sample;

@@ -6,8 +6,8 @@ use crate::output::{self, Output, show};
 use crate::progress::Progress;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use linerate_import::netbenches::records::records;
-use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory, export};
+use linerate_import::netbenches::records::{self, records};
+use linerate_import::netbenches::{Archive, FileProblem, ResultDirectory};
 use linerate_linux::netbenches::visit;
 use linerate_linux::records::ImportStore;
 use linerate_measure::strategy::Stopped;
@@ -82,7 +82,7 @@ fn netbenches(args: &Netbenches) -> Result<ExitCode> {
     let mut lines = BufWriter::new(Output);
     let archive = visit(&args.directory, out.is_some(), &mut |seen| line.files(seen), |mut directory| {
         if args.printed.is_json() {
-            for line in export::lines(&directory)? {
+            for line in records::lines(&directory)? {
                 let _ = writeln!(lines, "{line}");
             }
         }
