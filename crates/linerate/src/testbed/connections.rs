@@ -48,7 +48,8 @@ impl Shower<'_> {
     /// # Errors
     /// The error of the ports or the kernel.
     pub fn establish(&self, dut: &Netns) -> Result<u64> {
-        let answerer = Answerer::start(&self.lab.receiver, self.lane.receiver.index, self.campaign)?;
+        let answerer =
+            Answerer::start(&self.lab.receiver.namespace, self.lane.receiver.index, self.campaign)?;
         let target = Target {
             ifindex: self.lane.generator.index,
             source: MacAddr(self.lane.generator.mac),
@@ -61,7 +62,7 @@ impl Shower<'_> {
             ..self.traffic.clone()
         };
         let cpus: Vec<u32> = self.cpu.into_iter().collect();
-        let namespace = &self.lab.generator;
+        let namespace = &self.lab.generator.namespace;
         let mut generator = ports::generator(Backend::AfPacket, namespace, &[target], &traffic, &cpus)?;
         let flows = traffic.flows.len();
         // A DUT may take a millisecond for a frame; no longer.

@@ -275,12 +275,12 @@ impl Embedded {
         let (generator, receiver) = self.tester.pair(self.prepared.kind_of[cell], number);
         let mut collectors = Scene::of_lane(lane).before(&self.prepared.plan.collect);
         let counted = lane.rule_counts();
-        let before = self.lab.snapshot(lane)?;
+        let before = ledger::snapshot(lane)?;
         let began = Instant::now();
         let during = |moment| collectors.during(moment);
         let outcome = trial::run(timing, load, generator, receiver, &STOP, during)?;
         let sent = generator.counters();
-        let (received, account) = settle(&self.lab, lane, &before, &sent, receiver)?;
+        let (received, account) = settle(lane, &before, &sent, receiver)?;
         let rules = counted.zip(lane.rule_counts()).map_or(Vec::new(), |(b, a)| own::grown(&b, &a));
         let collection = collectors.after();
         let connections = self.connections(cell, began, sent.frames)?;
@@ -312,7 +312,6 @@ const SETTLE_WITHIN: Duration = Duration::from_millis(500);
 /// Reads the final counters. Where they do not balance, frames may still be in a ring whose thread has not been scheduled:
 /// looks again, for a while.
 fn settle(
-    lab: &EmbeddedLab,
     lane: &Lane,
     before: &Snapshot,
     sent: &PortCounters,
@@ -320,7 +319,7 @@ fn settle(
 ) -> Result<(PortCounters, Account)> {
     let began = Instant::now();
     loop {
-        let after = lab.snapshot(lane)?;
+        let after = ledger::snapshot(lane)?;
         let received = receiver.counters();
         let account = ledger::account(lane, before, &after, sent, &received);
         if account.balances(sent, &received) || began.elapsed() > SETTLE_WITHIN {

@@ -48,7 +48,7 @@ impl Tester {
         let cpu = prepared.roles.receiver.first().copied();
         let receivers = lab.lanes.iter().map(|lane| {
             let at = Arrival { ifindex: lane.receiver.index, queues: lane.receiver_queues };
-            ports::receiver(backend, &lab.receiver, at, filter, cpu)
+            ports::receiver(backend, &lab.receiver.namespace, at, filter, cpu)
         });
         let receivers = receivers.collect::<Result<_, _>>().context("setting up the receiver")?;
         let targets = lab.lanes.iter().map(|lane| Target {
@@ -65,7 +65,7 @@ impl Tester {
         let (mut first_stream, mut generators) = (0, BTreeMap::new());
         for (number, kind) in kinds {
             let traffic = Traffic { campaign, first_stream, ..kind.traffic.clone() };
-            let made = ports::generator(backend, &lab.generator, &targets, &traffic, &kind.cpus);
+            let made = ports::generator(backend, &lab.generator.namespace, &targets, &traffic, &kind.cpus);
             generators.insert(*number, made.context("setting up the generator")?);
             first_stream += kind.cpus.len() as u8;
         }

@@ -82,7 +82,7 @@ impl Testbed {
     pub fn receive_on_all(&mut self) -> Result<(), Failure> {
         for lane in &self.lab.lanes {
             let at = Arrival { ifindex: lane.receiver.index, queues: self.lab.spec.queues() };
-            self.receivers.push(XdpReceiver::new(&self.lab.receiver, at, filter(true))?);
+            self.receivers.push(XdpReceiver::new(&self.lab.receiver.namespace, at, filter(true))?);
         }
         Ok(())
     }
@@ -96,7 +96,8 @@ impl Testbed {
         let first = self.lab.lanes.first().ok_or("a lab without lanes")?;
         let traffic = traffic(first, flows)?;
         let program = (kind != Kind::Full).then_some("gen_limit");
-        let generator = LiveFrames::with_program(&self.lab.generator, &targets, &traffic, cpus, program)?;
+        let generator =
+            LiveFrames::with_program(&self.lab.generator.namespace, &targets, &traffic, cpus, program)?;
         self.generators.push(generator);
         Ok(self.generators.len() - 1)
     }
@@ -132,7 +133,7 @@ impl Testbed {
         lane: usize,
         window: Duration,
     ) -> Result<f64, Failure> {
-        let (namespace, ifindex) = (&self.lab.receiver, self.lab.lanes[lane].receiver.index);
+        let (namespace, ifindex) = (&self.lab.receiver.namespace, self.lab.lanes[lane].receiver.index);
         let generator = &mut self.generators[generator];
         if accounting {
             let mut receiver = XdpReceiver::new(namespace, Arrival { ifindex, queues: 1 }, filter(false))?;

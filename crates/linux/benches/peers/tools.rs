@@ -169,7 +169,7 @@ impl Toolbox {
     ) -> Result<f64, Failure> {
         let inputs = self.inputs(stand, lane)?;
         let interface = stand.lab.lanes[lane].generator.name.clone();
-        let command = command(tool, &stand.lab.generator, &tool.arguments(&interface, &inputs))?;
+        let command = command(tool, &stand.lab.generator.namespace, &tool.arguments(&interface, &inputs))?;
         let receiver = stand.receiver(lane);
         receiver.start(&stand::load(window))?;
         let mut session = Session::start(command, tool.cpu(), log)?;

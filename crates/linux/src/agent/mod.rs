@@ -10,32 +10,16 @@ mod worker;
 use crate::host::cpu;
 use crate::ports::{go_first, monotonic_ns};
 use linerate_hosts::agent::lines::Lines;
-use linerate_hosts::agent::message::{Fault, Reply, Request, encode};
+use linerate_hosts::agent::message::{Reply, Request, encode};
 use linerate_hosts::agent::server::{Action, Event, Session};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
 use std::time::Duration;
-use worker::Worker;
+use worker::{Input, Worker};
 
-/// How an agent serves.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// This program's version.
-    pub linerate: String,
-    /// The connection that the controller came by, if there is one.
-    pub connection: Option<management::Connection>,
-}
-
-/// Input of the deciding thread.
-enum Input {
-    Line(u64, Vec<u8>),
-    Closed,
-    Flood,
-    Said(Reply),
-    Done(Result<Reply, Fault>),
-}
+pub use ports::Options;
 
 /// How often the deciding thread looks at the clock and for signals.
 const LOOK: Duration = Duration::from_millis(10);

@@ -1,6 +1,6 @@
 //! Ports as the controller wants them: on interfaces that it named, that the guard permits, and that it did not come in by.
 
-use super::Options;
+use super::management::Connection;
 use crate::error::Error;
 use crate::host::cpu;
 use crate::net::netlink::{LinkInfo, Route};
@@ -11,6 +11,15 @@ use linerate_hosts::agent::message::Fault;
 use linerate_hosts::agent::spec::{self, Role};
 use linerate_wire::MacAddr;
 use std::time::Duration;
+
+/// How an agent serves.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// This program's version.
+    pub linerate: String,
+    /// The connection that the controller came by, if there is one.
+    pub connection: Option<Connection>,
+}
 
 /// A port that is there.
 pub(super) struct Made {

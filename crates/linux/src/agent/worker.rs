@@ -1,7 +1,6 @@
 //! Slow tasks: ports and loads. One after the other, on a thread of its own.
 
-use super::ports::{self, Made};
-use super::{Input, Options};
+use super::ports::{self, Made, Options};
 use crate::error::Error;
 use crate::host::cpu::CpuTimes;
 use crate::ports::answer::Answerer;
@@ -17,6 +16,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
+
+/// Input of the deciding thread.
+pub(super) enum Input {
+    Line(u64, Vec<u8>),
+    Closed,
+    Flood,
+    Said(Reply),
+    Done(Result<Reply, Fault>),
+}
 
 /// Does tasks.
 pub(super) struct Worker {

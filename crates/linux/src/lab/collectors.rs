@@ -3,7 +3,6 @@
 use super::Lane;
 use crate::error::Error;
 use crate::host::cpu::CpuTimes;
-use crate::net::ethtool::Ethtool;
 use linerate_measure::collector::{Artefact, Collector, Counters, Growth};
 use linerate_measure::trial::Moment;
 use std::fs;
@@ -43,9 +42,8 @@ pub fn queues(lane: &Lane) -> impl Collector {
 fn of_queues(lane: &Lane) -> Result<Counters, Error> {
     let mut all = Counters::new();
     let Some(dut) = &lane.dut else { return Ok(all) };
-    let ends = [("in", &dut.inside, dut.inside_node()), ("out", &dut.outside, dut.outside_node())];
-    for (end, card, node) in ends {
-        let stats = Ethtool::open(&node.namespace)?.stats(&card.name)?;
+    for (end, card) in [("in", &dut.inside), ("out", &dut.outside)] {
+        let stats = card.ethtool()?.stats(&card.name)?;
         let of_queues = stats.into_iter().filter(|(name, _)| name.contains("queue"));
         all.extend(of_queues.map(|(name, n)| (format!("{end}: {name}"), n)));
     }

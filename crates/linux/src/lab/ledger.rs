@@ -6,7 +6,7 @@
 //! (`veth_get_stats64`), so that there are four independent counts: the generator's program, the DUT's inside queue, the
 //! receiver's queue, the receiver's program.
 
-use super::{DutEnd, EmbeddedLab, Lane, Setup};
+use super::{DutEnd, Lane, Setup};
 use crate::error::Error;
 use crate::net::netlink::LinkStats;
 use crate::net::procnet;
@@ -49,28 +49,25 @@ impl Account {
     }
 }
 
-impl EmbeddedLab {
-    /// Reads all counters of a lane.
-    ///
-    /// # Errors
-    /// The kernel does not answer.
-    pub fn snapshot(&self, lane: &Lane) -> Result<Snapshot, Error> {
-        let (generator, receiver) = self.tester_links(lane)?;
-        let dut = lane.dut.as_ref().map(dut_snapshot).transpose()?;
-        Ok(Snapshot { generator: generator.stats, receiver: receiver.stats, dut })
-    }
+/// Reads all counters of a lane.
+///
+/// # Errors
+/// The kernel does not answer.
+pub fn snapshot(lane: &Lane) -> Result<Snapshot, Error> {
+    let (generator, receiver) = (lane.generator.link()?.stats, lane.receiver.link()?.stats);
+    Ok(Snapshot { generator, receiver, dut: lane.dut.as_ref().map(dut_snapshot).transpose()? })
 }
 
 fn dut_snapshot(dut: &DutEnd) -> Result<DutSnapshot, Error> {
     let mut drops = BTreeMap::new();
-    for (role, namespace) in dut.namespaces() {
-        let prefix = if role.is_empty() { String::new() } else { format!("{role}: ") };
-        let counters = procnet::drop_counters(namespace)?.into_iter();
+    for node in &dut.nodes {
+        let prefix = if node.role.is_empty() { String::new() } else { format!("{}: ", node.role) };
+        let counters = procnet::drop_counters(&node.namespace)?.into_iter();
         drops.extend(counters.map(|(name, value)| (format!("{prefix}{name}"), value)));
     }
     Ok(DutSnapshot {
-        inside: dut.inside_node().route.link_by_index(dut.inside.index)?.stats,
-        outside: dut.outside_node().route.link_by_index(dut.outside.index)?.stats,
+        inside: dut.inside.link()?.stats,
+        outside: dut.outside.link()?.stats,
         drops,
         known_drops: dut.known.as_ref().map_or(0, |k| k.iter().map(|k| k.dropped).sum()),
     })

@@ -1,6 +1,5 @@
 //! DUTs that are eBPF programs, and the program that keeps an interface polled.
 
-use super::dut::Known;
 use super::{DutEnd, Setup};
 use crate::bpf;
 use crate::error::Error;
@@ -10,13 +9,6 @@ use crate::ports::xdp_receiver::attach as attach_xdp;
 use aya::Ebpf;
 use aya::programs::{Program, TcAttachType};
 use linerate_plan::settings::Dut;
-
-/// Attached programs; dropped, they are detached.
-#[derive(Default)]
-pub(super) struct Attached {
-    pub programs: Vec<Ebpf>,
-    pub known: Option<MappedArray<Known>>,
-}
 
 /// The program of dut.bpf.c that forwards in place of the kernel, or disturbs it, with its constants; none for most kinds.
 fn program(dut: Dut) -> Option<(&'static str, Constants)> {
@@ -40,28 +32,25 @@ fn load(constants: Constants) -> Result<Ebpf, Error> {
     bpf::DUT.load(&constants, &[("known", cpus), ("buckets", cpus)])
 }
 
-/// Loads and attaches the programs that a setup needs.
-pub(super) fn attach(dut: &DutEnd, setup: &Setup) -> Result<Attached, Error> {
-    let mut attached = Attached::default();
+/// Loads and attaches the programs that a setup needs. They are detached when the DUT goes.
+pub(super) fn attach(dut: &mut DutEnd, setup: &Setup) -> Result<(), Error> {
     let pass = setup.needs_pass().then_some(("pass", [0; 3]));
     for (name, constants) in program(setup.settings.dut).into_iter().chain(pass) {
         let mut ebpf = load(constants)?;
         match name {
             "known_duplication" => attach_egress(&mut ebpf, name, dut)?,
-            _ => attach_xdp(&mut ebpf, name, &dut.inside_node().namespace, dut.inside.index)?,
+            _ => attach_xdp(&mut ebpf, name, &dut.inside.node.namespace, dut.inside.index)?,
         }
         match name {
             "xdp_forward" => {
                 dut.namespace.run(|| bpf::set_devmap(&mut ebpf, "egress", 0, dut.outside.index))?;
             }
             "pass" => {}
-            _ => {
-                attached.known = Some(MappedArray::take(&mut ebpf, "known", bpf::possible_cpus())?);
-            }
+            _ => dut.known = Some(MappedArray::take(&mut ebpf, "known", bpf::possible_cpus())?),
         }
-        attached.programs.push(ebpf);
+        dut.programs.push(ebpf);
     }
-    Ok(attached)
+    Ok(())
 }
 
 fn attach_egress(ebpf: &mut Ebpf, name: &str, dut: &DutEnd) -> Result<(), Error> {

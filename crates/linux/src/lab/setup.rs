@@ -1,14 +1,14 @@
 //! The DUT of a lane: the settings of a plan, in the words of the embedded lab. Plans are checked where they are read; here, names that
 //! become paths are checked when they are used.
 
-use super::interface_names;
-use super::own_rules::OwnRules;
+use super::addresses::{GENERATOR_SIDE, RECEIVER_SIDE, Side};
 use crate::error::Error;
-use crate::host::changes::{Change, Host};
+use crate::host::changes::Change;
 use crate::process::{Input, Job};
 use linerate_plan::BuiltIn;
 use linerate_plan::placeholders::fill;
 use linerate_plan::rules::RuleSet;
+use linerate_plan::rules::own::{LabEnd, RuleFile};
 use linerate_plan::settings::{Command, Dut, Feature, File, Settings, System};
 use linerate_wire::Family;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// How long a command of a plan may take that does not say.
 const COMMAND_WITHIN: Duration = Duration::from_secs(60);
 /// How long loading a rule set may take: some tools are slow with many rules, and ten million entries are many for any.
-pub(super) const LOAD_WITHIN: Duration = Duration::from_secs(300);
+const LOAD_WITHIN: Duration = Duration::from_secs(300);
 
 /// A DUT. Other settings stay as the kernel makes them, except for those that keep a lab quiet (docs/packet-io.md).
 #[derive(Debug, Clone, Default)]
@@ -38,6 +38,13 @@ pub struct Setup {
     pub room: Option<u64>,
     /// Settings of the whole host.
     pub host: Vec<Change>,
+}
+
+/// A user's rules on a DUT.
+#[derive(Debug, Clone)]
+pub struct OwnRules {
+    pub(super) file: RuleFile,
+    pub(super) ends: [LabEnd; 2],
 }
 
 impl From<&BuiltIn> for Setup {
@@ -103,6 +110,16 @@ impl Setup {
         })
     }
 
+    /// With a user's rules, as lane number `lane` of a lab.
+    #[must_use]
+    pub fn with_rule_file(self, file: &RuleFile, lane: usize) -> Setup {
+        let [inside, outside] = interface_names(lane);
+        let ends = [end(inside, &GENERATOR_SIDE), end(outside, &RECEIVER_SIDE)];
+        let (program, arguments) = file.program();
+        let load = Job::new(program, arguments).reading(&file.file, file.mapped(&ends)).within(LOAD_WITHIN);
+        Setup { rules: vec![load], own: Some(OwnRules { file: file.clone(), ends }), ..self }
+    }
+
     /// Whether the DUT is an eBPF program, which ends with this process.
     pub fn is_program(&self) -> bool {
         self.settings.dut == Dut::Xdp || self.settings.dut.is_known() || self.needs_pass()
@@ -139,32 +156,20 @@ impl Setup {
         }
         Ok(changes)
     }
+}
 
-    /// The changes to the host that it needs, as commands for a user; they need consent. `flows`: connections that must find room
-    /// where it keeps a state for each.
-    ///
-    /// # Errors
-    /// The name of a sysctl is not valid.
-    pub fn outstanding(&self, flows: u64) -> Result<Vec<String>, Error> {
-        use super::support::{Module, module};
-        let mut changes = self.host_changes()?;
-        let of_host = self.settings.sysctls.iter().filter(|(key, _)| !linerate_plan::is_namespaced(key));
-        for (key, value) in of_host {
-            changes.push(Change::sysctl(key, value)?);
-        }
-        let states = self.room.unwrap_or(0).max(if self.tracks { flows } else { 0 });
-        if states > 0 {
-            changes.push(Change::sysctl("net.netfilter.nf_conntrack_max", &states.to_string())?.or_more());
-        }
-        let journal = Host::this();
-        // A setting that is not there yet comes with a module, and may have another value then.
-        let open =
-            |c: &&Change| journal.outstanding(std::slice::from_ref(*c)).map_or(true, |o| !o.is_empty());
-        let mut wanted: Vec<String> = changes.iter().filter(open).map(Change::by_hand).collect();
-        let loadable = self.settings.modules.iter().filter(|m| matches!(module(m), Ok(Module::Loadable)));
-        wanted.extend(loadable.map(|m| format!("modprobe {m}")));
-        Ok(wanted)
+fn end(interface: String, sides: &[Side; 2]) -> LabEnd {
+    LabEnd {
+        interface,
+        networks: sides.iter().map(|side| format!("{}/{}", side.network.0, side.network.1)).collect(),
+        addresses: sides.iter().map(|side| side.dut.0.to_string()).collect(),
     }
+}
+
+/// Names of the forwarding interfaces in lane number `lane`: towards the generator and towards the receiver. Rule sets and
+/// sysctls can refer to them.
+pub fn interface_names(lane: usize) -> [String; 2] {
+    [format!("in{lane}"), format!("out{lane}")]
 }
 
 /// The programs that load a rule set; its text is written while they read it.

@@ -1,8 +1,9 @@
 //! Needs of a setup from this kernel and machine, tried in a throw-away namespace, so that a plan skips lanes that cannot be
 //! built here, with the reason and before anything is measured.
 
-use super::{Setup, program};
+use super::{Setup, addresses, program};
 use crate::error::Error;
+use crate::host::changes::{Change, Host, check_module};
 use crate::host::{self, cpu};
 use crate::net::netlink::{Route, VethEnd, VxlanSpec};
 use crate::net::{Netns, sysctl};
@@ -84,6 +85,30 @@ impl Setup {
     pub fn lacking(&self) -> Vec<String> {
         self.needs().iter().filter_map(lacking).collect()
     }
+
+    /// The changes to the host that it needs, as commands for a user; they need consent. `flows`: connections that must find room
+    /// where it keeps a state for each.
+    ///
+    /// # Errors
+    /// The name of a sysctl is not valid.
+    pub fn outstanding(&self, flows: u64) -> Result<Vec<String>, Error> {
+        let mut changes = self.host_changes()?;
+        let of_host = self.settings.sysctls.iter().filter(|(key, _)| !linerate_plan::is_namespaced(key));
+        for (key, value) in of_host {
+            changes.push(Change::sysctl(key, value)?);
+        }
+        let states = self.room.unwrap_or(0).max(if self.tracks { flows } else { 0 });
+        if states > 0 {
+            changes.push(Change::sysctl("net.netfilter.nf_conntrack_max", &states.to_string())?.or_more());
+        }
+        let host = Host::this();
+        // A setting that is not there yet comes with a module, and may have another value then.
+        changes.retain(|c| host.outstanding(std::slice::from_ref(c)).map_or(true, |open| !open.is_empty()));
+        let mut wanted: Vec<String> = changes.iter().map(Change::by_hand).collect();
+        let loadable = self.settings.modules.iter().filter(|m| matches!(module(m), Ok(Module::Loadable)));
+        wanted.extend(loadable.map(|m| format!("modprobe {m}")));
+        Ok(wanted)
+    }
 }
 
 /// Why a need is not met here; `None` if it is. Tried once for each process.
@@ -107,87 +132,68 @@ fn tool(name: &str) -> Need {
 }
 
 fn attempt(need: &Need) -> Result<(), String> {
-    match need {
-        Need::Loader(program) => trifle(program).map_or(Ok(()), |(job, what)| try_tool(&job, what)),
+    let met = |met: bool, otherwise: String| if met { Ok(()) } else { Err(otherwise) };
+    let requirement = match need {
+        Need::Requirement(requirement) => requirement,
+        Need::Loader(program) => return trifle(program).map_or(Ok(()), |(job, what)| try_tool(&job, what)),
         Need::Conntrack => {
             // Where it is a module, rules load it.
             let _ = try_tool(&chain("ct state new accept"), "nf_conntrack");
-            exists("/proc/sys/net/netfilter/nf_conntrack_max")
-                .ok_or_else(|| "this kernel has no connection tracking (CONFIG_NF_CONNTRACK)".into())
+            let there = Path::new("/proc/sys/net/netfilter/nf_conntrack_max").exists();
+            return met(there, "this kernel has no connection tracking (CONFIG_NF_CONNTRACK)".into());
         }
-        Need::Xdp => try_xdp().map_err(|e| e.to_string()),
-        Need::Ipv6 => exists("/proc/sys/net/ipv6").ok_or_else(|| "this kernel has no IPv6".into()),
-        Need::Requirement(requirement) => attempt_required(requirement),
-    }
-}
-
-fn exists(path: &str) -> Option<()> {
-    Path::new(path).exists().then_some(())
-}
-
-fn attempt_required(requirement: &Requirement) -> Result<(), String> {
-    let (met, otherwise) = match requirement {
+        Need::Xdp => return try_xdp().map_err(|e| e.to_string()),
+        Need::Ipv6 => return met(Path::new("/proc/sys/net/ipv6").exists(), "this kernel has no IPv6".into()),
+    };
+    match requirement {
         Requirement::Tool(name) => {
-            (process::find(name).is_some(), ProcessError::NotInstalled(name.clone()).to_string())
+            met(process::find(name).is_some(), ProcessError::NotInstalled(name.clone()).to_string())
         }
-        Requirement::Link(kind) => return try_link(kind).map_err(|e| missing_link(kind, &e)),
-        Requirement::Module(name) => return module(name).map(drop),
-        Requirement::Sysctl(name) => return try_sysctl(name),
+        Requirement::Link(kind) => try_link(kind).map_err(|e| missing_link(kind, &e)),
+        Requirement::Module(name) => module(name).map(drop),
+        Requirement::Sysctl(name) => try_sysctl(name),
         Requirement::Kernel(major, minor) => {
             let here = kernel_version().unwrap_or((u32::MAX, 0));
             let why = format!("it needs Linux {major}.{minor}, and this is {}.{}", here.0, here.1);
-            (here >= (*major, *minor), why)
+            met(here >= (*major, *minor), why)
         }
         Requirement::Cpus(count) => {
             let here = cpu::online_cpus().map_or(usize::MAX, |cpus| cpus.len());
-            (here >= *count as usize, format!("it needs {count} CPUs, and this machine has {here}"))
+            met(here >= *count as usize, format!("it needs {count} CPUs, and this machine has {here}"))
         }
         Requirement::Memory(bytes) => {
             let here = host::memory_bytes();
             let why = format!("it needs {} MiB of memory, and this machine has {}", bytes >> 20, here >> 20);
-            (here == 0 || here >= *bytes, why)
+            met(here == 0 || here >= *bytes, why)
         }
-        Requirement::File(path) => (Path::new(path).exists(), format!("there is no {path}")),
+        Requirement::File(path) => met(Path::new(path).exists(), format!("there is no {path}")),
+    }
+}
+
+/// A namespace with a veth pair in it, to try things out on, and the number of one end.
+fn probe() -> Result<(Netns, Route, u32), Error> {
+    let namespace = Netns::anonymous()?.with_label("probe");
+    let route = Route::open(&namespace)?;
+    let end = |name: &str, role| {
+        let mac = addresses::mac(0xffff, role);
+        VethEnd { name: name.into(), mac, mtu: 1500, index: 0 }
     };
-    if met { Ok(()) } else { Err(otherwise) }
-}
-
-/// A namespace with a veth pair in it, to try things out on.
-struct Bench {
-    namespace: Netns,
-    route: Route,
-}
-
-impl Bench {
-    fn new() -> Result<Bench, Error> {
-        let namespace = Netns::anonymous()?.with_label("probe");
-        let route = Route::open(&namespace)?;
-        let end = |name: &str, role| VethEnd {
-            name: name.into(),
-            mac: super::addresses::mac(0xffff, role),
-            mtu: 1500,
-            index: 0,
-        };
-        route.create_veth(&end("x0", 1), &end("x1", 2), &namespace, 1)?;
-        Ok(Bench { namespace, route })
-    }
-
-    fn below(&self) -> Result<u32, Error> {
-        Ok(self.route.link("x0")?.index)
-    }
+    route.create_veth(&end("x0", 1), &end("x1", 2), &namespace, 1)?;
+    let index = route.link("x0")?.index;
+    Ok((namespace, route, index))
 }
 
 fn try_link(kind: &str) -> Result<(), Error> {
-    let bench = Bench::new()?;
-    let mac = super::addresses::mac(0xffff, 3);
+    let (_, route, below) = probe()?;
+    let mac = addresses::mac(0xffff, 3);
     match kind {
-        "bridge" => bench.route.create_bridge("probe").map(drop),
-        "macvlan" => bench.route.create_macvlan("probe", mac, bench.below()?),
-        "vlan" => bench.route.create_vlan("probe", mac, bench.below()?, 2),
+        "bridge" => route.create_bridge("probe").map(drop),
+        "macvlan" => route.create_macvlan("probe", mac, below),
+        "vlan" => route.create_vlan("probe", mac, below, 2),
         "vxlan" => {
             let [local, remote] = [[198, 18, 0, 5], [198, 18, 0, 6]].map(std::net::Ipv4Addr::from);
             let spec = VxlanSpec { name: "probe", mac, mtu: 1500, id: 1, local, remote, port: 4789 };
-            bench.route.create_vxlan(&spec)
+            route.create_vxlan(&spec)
         }
         "veth" => Ok(()),
         _ => Err(Error::Refused(format!("linerate makes no links of kind {kind}"))),
@@ -235,18 +241,17 @@ fn try_tool(job: &Job, what: &str) -> Result<(), String> {
 }
 
 fn try_xdp() -> Result<(), Error> {
-    let bench = Bench::new()?;
-    program::try_pass(&bench.namespace, bench.below()?).map(drop)
+    let (namespace, _, index) = probe()?;
+    program::try_pass(&namespace, index).map(drop)
 }
 
 fn try_sysctl(name: &str) -> Result<(), String> {
     let path = sysctl::path_of(name).map_err(|e| e.to_string())?;
-    let inside = || {
-        let bench = Bench::new().ok()?;
-        sysctl::get(&bench.namespace, &path).ok()
-    };
-    let there = Path::new("/proc/sys").join(&path).exists() || inside().is_some();
-    if there { Ok(()) } else { Err(format!("this kernel has no sysctl {name}")) }
+    let inside = || probe().and_then(|(namespace, ..)| sysctl::get(&namespace, &path)).is_ok();
+    match Path::new("/proc/sys").join(&path).exists() || inside() {
+        true => Ok(()),
+        false => Err(format!("this kernel has no sysctl {name}")),
+    }
 }
 
 /// Whether a module is there, or can be loaded.
@@ -254,7 +259,7 @@ fn try_sysctl(name: &str) -> Result<(), String> {
 /// # Errors
 /// The reason why it cannot be loaded.
 pub fn module(name: &str) -> Result<Module, String> {
-    crate::host::changes::check_module(name).map_err(|e| format!("module '{name}': {e}"))?;
+    check_module(name).map_err(|e| format!("module '{name}': {e}"))?;
     let plain = name.replace('-', "_");
     if Path::new("/sys/module").join(&plain).exists() || built_in(&plain) || works(&plain) {
         return Ok(Module::Present);

@@ -15,13 +15,14 @@
 //! | vxlan | the router puts frames into a tunnel; a second namespace takes them out and bridges them to the outside card. Routing, encapsulation, a veth, decapsulation and a bridge are measured together |
 
 use super::addresses::mac;
-use super::dut::{DutEnd, has_ipv6, prepare};
-use super::{EmbeddedLab, Setup, interface, quieten};
+use super::setup::interface_names;
+use super::{DutEnd, Interface, LabSpec, Node, Setup};
 use crate::error::Error;
-use crate::net::netlink::{Route, VethEnd, VxlanSpec};
-use crate::net::{MacAddr, Netns, sysctl};
+use crate::net::netlink::{VethEnd, VxlanSpec};
+use crate::net::{MacAddr, sysctl};
 use linerate_plan::settings::Dut;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 /// 802.1Q tags of the frames on the link to the generator…
 pub const INSIDE_VLAN: u16 = 2;
@@ -35,37 +36,13 @@ const VXLAN_OVERHEAD: u32 = 50;
 const VXLAN_ID: u32 = 100;
 const VXLAN_PORT: u16 = 4789;
 
-/// A namespace of a DUT.
-pub(super) struct Node {
-    /// Its part in the DUT, for names and messages; empty for the one that forwards.
-    pub role: &'static str,
-    pub namespace: Netns,
-    pub route: Route,
-}
-
 impl Node {
-    /// Something that forwards packets.
-    fn router(label: &str) -> Result<Node, Error> {
-        let namespace = Netns::anonymous()?.with_label(&format!("DUT of {label}"));
-        Ok(Node { role: "", route: prepare(&namespace)?, namespace })
-    }
-
-    /// Something that passes frames on without looking at IP: with IPv6 it would report its multicast groups, at times in the
-    /// middle of a trial.
-    fn switch(label: &str, role: &'static str) -> Result<Node, Error> {
-        let title = if role.is_empty() { String::new() } else { format!(" ({role})") };
-        let namespace = Netns::anonymous()?.with_label(&format!("DUT of {label}{title}"));
-        let route = prepare(&namespace)?;
-        quieten(&namespace)?;
-        Ok(Node { role, namespace, route })
-    }
-
     /// Makes a bridge of these ports. Frames to a port's addresses are sent there from the first one on.
-    fn bridge(&self, name: &str, ports: &[(&str, &[MacAddr])]) -> Result<u32, Error> {
+    fn bridge(self: &Arc<Node>, name: &str, ports: &[(&str, &[MacAddr])]) -> Result<u32, Error> {
         let bridge = self.route.create_bridge(name)?;
         for (port, behind) in ports {
-            let port = interface(&self.route, port)?;
-            self.route.set_up(port.index, true)?;
+            let port = self.interface(port)?;
+            port.set_up()?;
             self.route.set_master(port.index, bridge)?;
             for address in *behind {
                 self.route.add_fdb(port.index, *address)?;
@@ -76,55 +53,53 @@ impl Node {
     }
 
     /// An interface that others stand on has no IPv6 of its own, and reports nothing.
-    fn below(&self, name: &str) -> Result<u32, Error> {
-        if has_ipv6(&self.namespace) {
+    fn below(self: &Arc<Node>, name: &str) -> Result<u32, Error> {
+        if self.has_ipv6() {
             sysctl::set(&self.namespace, &format!("net/ipv6/conf/{name}/disable_ipv6"), "1")?;
         }
-        let index = interface(&self.route, name)?.index;
-        self.route.set_up(index, true)?;
-        Ok(index)
+        let interface = self.interface(name)?;
+        interface.set_up()?;
+        Ok(interface.index)
     }
 }
 
 /// A lane under construction.
 pub(super) struct Wiring<'a> {
-    pub lab: &'a EmbeddedLab,
+    pub spec: &'a LabSpec,
+    /// The namespaces of generator and receiver.
+    pub tester: [&'a Arc<Node>; 2],
     pub number: usize,
     pub setup: &'a Setup,
 }
 
-/// Names of the forwarding interfaces in lane number `lane`: towards the generator and towards the receiver. Rule sets and
-/// sysctls can refer to them.
-pub fn interface_names(lane: usize) -> [String; 2] {
-    [format!("in{lane}"), format!("out{lane}")]
-}
-
 impl Wiring<'_> {
     /// The ends of the tester: generator and receiver. They carry the tester's frames, whatever the DUT's MTU.
-    pub fn tester(&self) -> [VethEnd; 2] {
-        let mtu = self.lab.spec.mtu();
+    fn tester_ends(&self) -> [VethEnd; 2] {
+        let mtu = self.spec.mtu();
         [self.end(format!("g{}", self.number), 1, mtu), self.end(format!("r{}", self.number), 4, mtu)]
+    }
+
+    /// The interfaces of the tester, once they are connected.
+    pub fn tester_interfaces(&self) -> Result<[Interface; 2], Error> {
+        let [generator, receiver] = self.tester;
+        let [g, r] = self.tester_ends();
+        Ok([generator.interface(&g.name)?, receiver.interface(&r.name)?])
     }
 
     /// Ends are numbered apart: both ends of a pair with the same number come up late (docs/packet-io.md).
     fn end(&self, name: String, role: u8, mtu: u32) -> VethEnd {
-        VethEnd {
-            name,
-            mac: mac(self.number, role),
-            mtu,
-            index: 10 * (self.number as u32 + 1) + u32::from(role),
-        }
+        let index = 10 * (self.number as u32 + 1) + u32::from(role);
+        VethEnd { name, mac: mac(self.number, role), mtu, index }
     }
 
-    /// Links the tester's ends to each other.
-    pub fn tester_baseline(&self) -> Result<(), Error> {
-        let [g, r] = self.tester();
-        self.lab.generator_route.create_veth(&g, &r, &self.lab.receiver, self.lab.spec.queues())
-    }
-
-    /// Makes the DUT's namespaces and links, without their settings.
-    pub fn dut(&self) -> Result<DutEnd, Error> {
+    /// Makes the DUT's namespaces and links, without their settings. For the tester baseline, links the tester's ends to each other.
+    pub fn connect(&self) -> Result<Option<DutEnd>, Error> {
         let (kind, label) = (self.setup.settings.dut, self.setup.name.as_str());
+        if kind == Dut::TesterBaseline {
+            let ([generator, receiver], [g, r]) = (self.tester, self.tester_ends());
+            generator.route.create_veth(&g, &r, &receiver.namespace, self.spec.queues())?;
+            return Ok(None);
+        }
         let names = interface_names(self.number);
         let [card_in, card_out] = ["card-in", "card-out"].map(|name| format!("{name}{}", self.number));
         let cards = match kind {
@@ -140,7 +115,8 @@ impl Wiring<'_> {
             Dut::Vxlan => (vec![Node::router(label)?, Node::switch(label, "far end of the tunnel")?], [0, 1]),
             _ => (vec![Node::router(label)?], [0, 0]),
         };
-        self.cards(&nodes[cards_at[0]], &nodes[cards_at[1]], &cards)?;
+        let [inside, outside] = cards_at.map(|at| &nodes[at]);
+        self.cards(inside, outside, &cards)?;
         match (kind, nodes.as_slice()) {
             (Dut::Bridge, [node, ..]) => {
                 node.bridge("br0", &[(&cards[0], &[]), (&cards[1], &[self.receiver_mac()])])?;
@@ -155,11 +131,13 @@ impl Wiring<'_> {
             (Dut::Vxlan, [router, far]) => self.vxlan(router, far, &names[1], &cards[1])?,
             _ => {}
         }
-        DutEnd::new(nodes, cards_at, &cards, &names)
+        let cards = [inside.interface(&cards[0])?, outside.interface(&cards[1])?];
+        let router = [nodes[0].interface(&names[0])?, nodes[0].interface(&names[1])?];
+        Ok(Some(DutEnd::new(nodes, cards, router)))
     }
 
     /// Macvlans or VLANs on the cards.
-    fn stacked(&self, router: &Node, names: &[String; 2], cards: &[String; 2]) -> Result<(), Error> {
+    fn stacked(&self, router: &Arc<Node>, names: &[String; 2], cards: &[String; 2]) -> Result<(), Error> {
         let sides = names.iter().zip(cards).zip([(5, INSIDE_VLAN), (6, OUTSIDE_VLAN)]);
         for ((name, card), (role, tag)) in sides {
             let (lower, address) = (router.below(card)?, mac(self.number, role));
@@ -174,8 +152,8 @@ impl Wiring<'_> {
     /// A veth pair and a bridge on either side of the inner router.
     fn nested(
         &self,
-        inner: &Node,
-        outer: &Node,
+        inner: &Arc<Node>,
+        outer: &Arc<Node>,
         names: &[String; 2],
         cards: &[String; 2],
     ) -> Result<(), Error> {
@@ -192,7 +170,7 @@ impl Wiring<'_> {
         Ok(())
     }
 
-    fn vxlan(&self, router: &Node, far: &Node, outside: &str, card: &str) -> Result<(), Error> {
+    fn vxlan(&self, router: &Arc<Node>, far: &Arc<Node>, outside: &str, card: &str) -> Result<(), Error> {
         let mtu = self.mtus()[1];
         let [near, beyond] = [("under0", 5), ("under1", 6)]
             .map(|(name, role)| self.end(name.into(), role, mtu + VXLAN_OVERHEAD));
@@ -220,22 +198,22 @@ impl Wiring<'_> {
     }
 
     /// The two links to the tester.
-    fn cards(&self, inside: &Node, outside: &Node, names: &[String; 2]) -> Result<(), Error> {
-        let [g, r] = self.tester();
+    fn cards(&self, inside: &Arc<Node>, outside: &Arc<Node>, names: &[String; 2]) -> Result<(), Error> {
+        let ([generator, receiver], [g, r]) = (self.tester, self.tester_ends());
         let ([near_mtu, far_mtu], [near_queues, far_queues]) = (self.mtus(), self.queues());
         let (near, far) = (self.end(names[0].clone(), 2, near_mtu), self.end(names[1].clone(), 3, far_mtu));
-        self.lab.generator_route.create_veth(&g, &near, &inside.namespace, near_queues)?;
-        outside.route.create_veth(&far, &r, &self.lab.receiver, far_queues)
+        generator.route.create_veth(&g, &near, &inside.namespace, near_queues)?;
+        outside.route.create_veth(&far, &r, &receiver.namespace, far_queues)
     }
 
     fn mtus(&self) -> [u32; 2] {
         [&self.setup.settings.inside, &self.setup.settings.outside]
-            .map(|end| end.mtu.unwrap_or(self.lab.spec.mtu()))
+            .map(|end| end.mtu.unwrap_or(self.spec.mtu()))
     }
 
     /// A link has as many queues as either side wants; how many the DUT uses is set afterwards.
     fn queues(&self) -> [u32; 2] {
-        let own = self.lab.spec.queues();
+        let own = self.spec.queues();
         [&self.setup.settings.inside, &self.setup.settings.outside]
             .map(|end| end.queues.unwrap_or(1).max(own))
     }

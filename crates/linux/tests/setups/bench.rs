@@ -104,10 +104,10 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     let target = Target { ifindex: lane.generator.index, source: spec.src_mac, destination: spec.dst_mac };
     let at = Arrival { ifindex: lane.receiver.index, queues: lane.receiver_queues };
     let filter = Filter { streams: 1, ..Filter::of_campaign(7) };
-    let mut receiver = XdpReceiver::new(&lab.receiver, at, filter).unwrap();
+    let mut receiver = XdpReceiver::new(&lab.receiver.namespace, at, filter).unwrap();
     let mut generator =
-        LiveFrames::new(&lab.generator, &[target], &traffic, &lab.spec.generator_cpus).unwrap();
-    let before = lab.snapshot(lane).unwrap();
+        LiveFrames::new(&lab.generator.namespace, &[target], &traffic, &lab.spec.generator_cpus).unwrap();
+    let before = ledger::snapshot(lane).unwrap();
     let longest = 2_000_000_000;
     let timing = Timing { warm_up_ns: 0, interval_ns: longest, ..Timing::slice(longest) };
     let running = AtomicBool::new(false);
@@ -118,7 +118,7 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     let began = Instant::now();
     loop {
         let received = receiver.counters();
-        let account = ledger::account(lane, &before, &lab.snapshot(lane).unwrap(), &sent, &received);
+        let account = ledger::account(lane, &before, &ledger::snapshot(lane).unwrap(), &sent, &received);
         if account.balances(&sent, &received) || began.elapsed() > Duration::from_secs(2) {
             receiver.stop().unwrap();
             return Shown { sent, received, account };

@@ -2,7 +2,7 @@
 
 use super::bench::{Frames, ask, lab, refusal, send, spec, sysfs};
 use linerate_linux::lab::filler;
-use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
+use linerate_linux::lab::{EmbeddedLab, Interface, LabSpec, Setup};
 use linerate_linux::net::Netns;
 use linerate_linux::net::ethtool::Ethtool;
 use linerate_linux::net::napi;
@@ -89,8 +89,8 @@ fn mtus_are_set_at_the_duts_ends_alone() {
     let lab = lab(&setup);
     assert_eq!(sysfs(&lab, "class/net/in0/mtu"), "1400");
     assert_eq!(sysfs(&lab, "class/net/out0/mtu"), "9000");
-    let (generator, receiver) = lab.tester_links(&lab.lanes[0]).unwrap();
-    assert_eq!((generator.mtu, receiver.mtu), (1500, 1500));
+    let mtu = |end: &Interface| end.link().unwrap().mtu;
+    assert_eq!((mtu(&lab.lanes[0].generator), mtu(&lab.lanes[0].receiver)), (1500, 1500));
     // The receiver's program is on the other end of a link of 9000 bytes.
     send(&lab, Frames::of(Family::V4)).is_whole("mtu 9000");
     setup.settings.inside = setup.settings.outside.clone();

@@ -3,8 +3,8 @@
 use super::bind_packet;
 use crate::error::{Doing, Error};
 use crate::net::Netns;
+use crate::ports::port::{Arrival, clock_ns, monotonic_ns};
 use crate::ports::user_receiver::{Account, Receive, Shared, UserReceiver};
-use crate::ports::{Arrival, clock_ns, monotonic_ns};
 use crate::sockets::{Mapping, wait_readable};
 use crate::sockets::{get_option, new_socket, set_option};
 use linerate_plan::Backend;

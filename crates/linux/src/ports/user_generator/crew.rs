@@ -2,8 +2,8 @@
 
 use super::{Due, FrameSource, Pacer};
 use crate::error::Error;
+use crate::ports::port::{Port, Target, monotonic_ns};
 use crate::ports::worker::Worker;
-use crate::ports::{Port, Target, monotonic_ns};
 use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_wire::{Load, Traffic};

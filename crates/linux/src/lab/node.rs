@@ -1,0 +1,160 @@
+//! The namespaces of a lab, and the interfaces in them.
+
+use crate::error::Error;
+use crate::net::ethtool::Ethtool;
+use crate::net::netlink::{LinkInfo, Route};
+use crate::net::{MacAddr, Netns, napi, sysctl};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a new link may take to come up.
+const START_WITHIN: Duration = Duration::from_secs(2);
+
+/// The tester's namespaces have no IP at all: a stack that answered or announced itself would send foreign frames.
+const QUIET: [(&str, &str); 2] =
+    [("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1")];
+
+/// A router that sends no answers and no announcements; these exist in every network namespace with IP version 4…
+const ROUTER_V4: [(&str, &str); 5] = [
+    ("net/ipv4/ip_forward", "1"),
+    ("net/ipv4/conf/all/rp_filter", "0"),
+    ("net/ipv4/conf/default/rp_filter", "0"),
+    ("net/ipv4/conf/all/send_redirects", "0"),
+    ("net/ipv4/conf/default/send_redirects", "0"),
+];
+
+/// …and these with version 6. Multicast listener reports cannot be turned off, but their repetition put off.
+const ROUTER_V6: [(&str, &str); 8] = [
+    ("net/ipv6/conf/all/forwarding", "1"),
+    ("net/ipv6/conf/default/forwarding", "1"),
+    ("net/ipv6/conf/default/accept_dad", "0"),
+    ("net/ipv6/conf/default/accept_ra", "0"),
+    ("net/ipv6/conf/default/addr_gen_mode", "1"),
+    ("net/ipv6/conf/default/router_solicitations", "0"),
+    ("net/ipv6/conf/default/mldv1_unsolicited_report_interval", "86400000"),
+    ("net/ipv6/conf/default/mldv2_unsolicited_report_interval", "86400000"),
+];
+
+/// A namespace of a lab.
+#[derive(Debug)]
+pub struct Node {
+    /// Its part in a DUT, for names and messages; empty for the one that forwards, and for the tester's.
+    pub role: &'static str,
+    pub namespace: Netns,
+    pub(super) route: Route,
+}
+
+impl Node {
+    /// A namespace of the tester.
+    pub(super) fn tester(label: &str) -> Result<Arc<Node>, Error> {
+        Node::prepared(label, "", quieten)
+    }
+
+    /// Something that forwards packets.
+    pub(super) fn router(label: &str) -> Result<Arc<Node>, Error> {
+        Node::prepared(&format!("DUT of {label}"), "", make_router)
+    }
+
+    /// Something that passes frames on without looking at IP: with IPv6 it would report its multicast groups, at times in the
+    /// middle of a trial.
+    pub(super) fn switch(label: &str, role: &'static str) -> Result<Arc<Node>, Error> {
+        let title = if role.is_empty() { String::new() } else { format!(" ({role})") };
+        Node::prepared(&format!("DUT of {label}{title}"), role, |namespace| {
+            make_router(namespace)?;
+            quieten(namespace)
+        })
+    }
+
+    /// A new namespace with settings that come before its interfaces.
+    fn prepared(
+        label: &str,
+        role: &'static str,
+        prepare: impl FnOnce(&Netns) -> Result<(), Error>,
+    ) -> Result<Arc<Node>, Error> {
+        let namespace = Netns::anonymous()?.with_label(label);
+        prepare(&namespace)?;
+        Ok(Arc::new(Node { role, route: Route::open(&namespace)?, namespace }))
+    }
+
+    pub(super) fn has_ipv6(&self) -> bool {
+        has_ipv6(&self.namespace)
+    }
+
+    pub(super) fn interface(self: &Arc<Node>, name: &str) -> Result<Interface, Error> {
+        let link = self.route.link(name)?;
+        Ok(Interface { name: name.into(), index: link.index, mac: link.mac, node: Arc::clone(self) })
+    }
+
+    /// Waits until all links that are set up can send.
+    pub(super) fn wait_running(&self) -> Result<(), Error> {
+        self.route.wait_all_running(START_WITHIN)
+    }
+}
+
+fn make_router(namespace: &Netns) -> Result<(), Error> {
+    sysctl::apply(namespace, &ROUTER_V4)?;
+    if has_ipv6(namespace) { sysctl::apply(namespace, &ROUTER_V6) } else { Ok(()) }
+}
+
+fn quieten(namespace: &Netns) -> Result<(), Error> {
+    // A kernel without IPv6 has nothing to be quietened.
+    if has_ipv6(namespace) { sysctl::apply(namespace, &QUIET) } else { Ok(()) }
+}
+
+fn has_ipv6(namespace: &Netns) -> bool {
+    sysctl::get(namespace, "net/ipv6/conf/all/forwarding").is_ok()
+}
+
+/// One end of a link.
+#[derive(Debug, Clone)]
+pub struct Interface {
+    /// Name in its namespace.
+    pub name: String,
+    /// Number in its namespace.
+    pub index: u32,
+    pub mac: MacAddr,
+    pub node: Arc<Node>,
+}
+
+impl Interface {
+    /// The link as the kernel counts it.
+    ///
+    /// # Errors
+    /// The kernel does not answer.
+    pub fn link(&self) -> Result<LinkInfo, Error> {
+        self.node.route.link_by_index(self.index)
+    }
+
+    pub(super) fn set_up(&self) -> Result<(), Error> {
+        self.node.route.set_up(self.index, true)
+    }
+
+    pub(super) fn wait_running(&self) -> Result<(), Error> {
+        self.node.route.wait_running(self.index, START_WITHIN)
+    }
+
+    pub(super) fn ethtool(&self) -> Result<Ethtool, Error> {
+        Ethtool::open(&self.node.namespace)
+    }
+
+    /// Turns GRO on, which gives a veth the NAPI that redirected frames need.
+    pub(super) fn enable_napi(&self) -> Result<(), Error> {
+        self.ethtool()?.set_feature(&self.name, "rx-gro", true)
+    }
+
+    /// Lets NAPI threads do the receiving, each bound to one of `cpus`, or unbound if `cpus` is empty.
+    pub(super) fn thread_napi(&self, cpus: &[u32]) -> Result<(), Error> {
+        let (namespace, name) = (&self.node.namespace, &self.name);
+        napi::set_threaded(namespace, name)?;
+        let threads = napi::threads(namespace, name)?;
+        if threads.is_empty() {
+            return Err(Error::Refused(format!(
+                "the kernel made no NAPI threads for {name}: threaded mode needs Linux 5.17 or newer"
+            )));
+        }
+        for (thread, cpu) in threads.iter().zip(cpus.iter().cycle()) {
+            napi::pin(thread.pid, *cpu as usize)?;
+        }
+        threads.iter().try_for_each(|thread| napi::favour(thread.pid))
+    }
+}

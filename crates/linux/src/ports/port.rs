@@ -1,0 +1,111 @@
+//! A place where frames leave or arrive, and the clock of both.
+
+use crate::error::Error;
+use linerate_measure::counters::PortCounters;
+use linerate_plan::Backend;
+use linerate_wire::{Load, MacAddr};
+use std::io;
+
+/// Where frames are sent to: an interface that a generator sends from, and the addresses to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// Interface number in the generator's namespace.
+    pub ifindex: u32,
+    /// Its Ethernet address.
+    pub source: MacAddr,
+    /// The Ethernet address to send to.
+    pub destination: MacAddr,
+}
+
+/// The interface that a receiver counts at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its number in the receiver's namespace.
+    pub ifindex: u32,
+    /// Its receive queues.
+    pub queues: u32,
+}
+
+/// A place where frames leave or arrive: a generator or a receiver.
+pub trait Port: Send {
+    /// How frames leave or arrive.
+    fn backend(&self) -> Backend;
+
+    /// Sends to another of the targets that a generator was made for, from the next start on.
+    fn aim(&mut self, target: usize) {
+        let _ = target;
+    }
+
+    /// Sets all counters to 0 and starts. A generator sends until `load` is used up; a receiver ignores it and counts until it is
+    /// stopped.
+    ///
+    /// # Errors
+    /// An error of the system.
+    fn start(&mut self, load: &Load) -> Result<(), Error>;
+
+    /// CLOCK_MONOTONIC, in nanoseconds, of a generator's first frame; `None` before it, and for receivers.
+    fn began_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// Nanoseconds from a generator's first frame to its last, if it knows them; `None` otherwise, and for receivers.
+    fn active_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// The first bytes of the first foreign frame since the start, where a receiver keeps them.
+    fn foreign_sample(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Hands a receiver's test frames on to an [`Answerer`](super::answer::Answerer) as well, or stops that. Returns whether it can: one that takes
+    /// frames away from packet sockets cannot.
+    fn let_through(&mut self, on: bool) -> bool {
+        let _ = on;
+        false
+    }
+
+    /// Test frames sent or received since the start: cheap, for samples.
+    fn frames(&self) -> u64;
+
+    /// Everything counted since the start.
+    fn counters(&self) -> PortCounters;
+
+    /// Whether a generator has used up its load, or died. Receivers never have.
+    fn finished(&self) -> bool {
+        false
+    }
+
+    /// Ends the load now. Afterwards, no frame leaves any more, and the counters stand still.
+    ///
+    /// # Errors
+    /// A failure while it ran.
+    fn stop(&mut self) -> Result<(), Error>;
+}
+
+/// CLOCK_MONOTONIC in nanoseconds: the clock of all time stamps.
+pub fn monotonic_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+pub(super) fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec to write to, and the clock always exists. Not by rustix, which goes past the C library:
+    // tests put a library with another clock before it.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Puts the calling thread before ordinary programs; Linux counts threads, so that nothing else changes. Not being allowed to is no
+/// error.
+pub(crate) fn go_first() {
+    let _ = rustix::process::setpriority_process(None, -20);
+}
+
+/// Binds the calling thread to one CPU.
+///
+/// # Errors
+/// The CPU does not exist or is not allowed to this process.
+pub fn pin_to_cpu(cpu: u32) -> io::Result<()> {
+    crate::net::napi::bind(None, cpu as usize)
+}
