@@ -1,9 +1,9 @@
 //! bench-lab.sh's configurations with the archive's own configuration sets.
 
 use linerate_import::benchlab::{File, Folder, Source, import};
+use linerate_measure::experiment::System;
 use linerate_plan::Plan;
 use linerate_plan::lab::{Lab, OperatingSystem};
-use linerate_plan::settings::System;
 use std::path::Path;
 
 /// A configuration for two hosts, in the form that the archive's have.

@@ -8,12 +8,10 @@ use linerate_linux::host::peak_rss_bytes;
 use linerate_linux::records::RecordStore;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::collector::Collection;
-use linerate_measure::record::{Campaign, HostFacts, Summary, TrialRecord, VERSION};
+use linerate_measure::record::{Campaign, HostFacts, Mode, Summary, TrialRecord, VERSION};
 use linerate_measure::strategy::{Design, History, Observed, Stopped, Strategy, TrialRequest, replay};
 use linerate_measure::summary::summarise;
-use linerate_measure::trial::rates;
-use linerate_plan::settings::Mode;
-use linerate_plan::timing::Timing;
+use linerate_measure::trial::{Timing, rates};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -202,7 +200,7 @@ impl Conductor<'_> {
 
 /// The pause that a plan wants before each trial.
 fn pause(campaign: &Campaign) {
-    let pause = campaign.planned.as_ref().map_or(0, |p| p.plan.trials.pause_ns);
+    let pause = campaign.planned.as_ref().map_or(0, |p| p.experiment.trials.pause_ns);
     let until = Instant::now() + Duration::from_nanos(pause);
     while Instant::now() < until && !interrupted() {
         std::thread::sleep((until - Instant::now()).min(Duration::from_millis(50)));

@@ -19,9 +19,8 @@ use linerate_linux::lab::ledger::Account;
 use linerate_linux::trial::Outcome;
 use linerate_measure::collector::Collection;
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Connections, LabKind};
-use linerate_plan::rules::own::RuleCount;
-use linerate_plan::timing::Timing;
+use linerate_measure::record::{Connections, LabKind, RuleCount};
+use linerate_measure::trial::Timing;
 use linerate_wire::Load;
 use std::time::Duration;
 

@@ -4,8 +4,8 @@
 
 use linerate_linux::host::changes::Consent;
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
+use linerate_measure::record::Mode;
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
-use linerate_plan::settings::Mode;
 use linerate_plan::settings::Settings;
 use linerate_wire::Family;
 use std::collections::BTreeMap;

@@ -3,8 +3,7 @@
 
 use crate::error::Error;
 use crate::ports::{Port, monotonic_ns};
-use linerate_measure::trial::{Event, Machine, Moment, Sample, Step};
-use linerate_plan::timing::Timing;
+use linerate_measure::trial::{Event, Machine, Moment, Sample, Step, Timing};
 use linerate_wire::Load;
 use rustix::process::{getpriority_process, setpriority_process};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,10 +1,9 @@
 //! Next steps: commands that answer open questions of a campaign, each with the finding that calls for it.
 
 use crate::audit::Cause;
-use crate::record::{Campaign, LabKind, Summary};
+use crate::record::{Campaign, LabKind, Mode, Summary};
 use crate::summary::{Limit, Row};
-use linerate_plan::settings::Mode;
-use linerate_plan::units::Si;
+use linerate_wire::units::Si;
 
 /// A few next steps after `linerate bench`, the most pressing first. `cpus`: CPUs of the host.
 pub fn next_steps(campaign: &Campaign, cpus: u32, summary: &Summary) -> Vec<String> {

@@ -2,9 +2,8 @@
 //! of the verdict.
 
 use crate::counters::PortCounters;
-use crate::record::Connections;
+use crate::record::{Connections, States};
 use crate::trial::Rates;
-use linerate_plan::settings::States;
 use serde::{Deserialize, Serialize};
 
 /// Largest relative difference between the offered load and the requested one.

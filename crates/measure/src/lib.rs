@@ -9,6 +9,7 @@ pub mod calendar;
 pub mod collector;
 pub mod compare;
 pub mod counters;
+pub mod experiment;
 pub mod history;
 pub mod record;
 pub mod results;

@@ -6,13 +6,10 @@ pub use imported::{Imported, ImportedSlot, ImportedTrial};
 
 use crate::audit::{Audit, Loss};
 use crate::counters::PortCounters;
+use crate::experiment::{Experiment, Levels};
 use crate::results::{Compared, Expected, Series};
 use crate::strategy::Stopped;
-use crate::trial::{Rates, Sample};
-use linerate_plan as plan;
-use linerate_plan::rules::own::{RuleCount, RuleFile};
-use linerate_plan::settings::{Mode, States};
-use linerate_plan::timing::Timing;
+use crate::trial::{Rates, Sample, Timing};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -58,12 +55,6 @@ impl Campaign {
     pub fn name_of(&self, slot: usize) -> &str {
         self.slots.get(slot).map_or("unknown slot", |slot| &slot.name)
     }
-
-    /// The rule file of a slot, if it has one.
-    pub fn rule_file(&self, slot: &Slot) -> Option<&RuleFile> {
-        let plan = &self.planned.as_ref()?.plan;
-        plan.lanes.get(plan.cells.get(slot.id)?.lane)?.settings.rule_file.as_ref()
-    }
 }
 
 /// The plan of a campaign.
@@ -72,8 +63,10 @@ pub struct Planned {
     /// The plan's file, as it was named; none where `linerate bench` made it of its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The plan, expanded.
-    pub plan: plan::campaign::Campaign,
+    /// Its questions.
+    pub experiment: Experiment,
+    /// The rest of the expanded plan, which only `linerate run --resume` reads.
+    pub plan: serde_json::Value,
     /// Cells that are not measured, because something is lacking.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
@@ -124,6 +117,24 @@ pub struct Asked {
     pub batch: u32,
     /// Seed of the order of trials and of random flows.
     pub seed: u64,
+}
+
+/// How generation, forwarding and reception share the CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Closed loop: all on the generator's CPU, so that the DUT sets the offered load. Cost per frame, precisely.
+    Inline,
+    /// Open loop: the DUT has CPUs of its own. Loss, overload, latency.
+    Threaded,
+    /// Open loop: generator, DUT and receiver are hosts of their own.
+    Hosts,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// Where the trials of a campaign ran.
@@ -212,6 +223,27 @@ pub struct Slot {
     /// Whether there is a DUT, but no rate of the tester without it, as in a lab of hosts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_ceiling: bool,
+    /// The variant by its name in the plan, without levels; `tester-baseline` without a DUT. Imported slots have none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub plan_variant: String,
+    /// The levels of the plan's factors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Levels,
+    /// Slots of one group stand side by side; a block goes from group to group.
+    #[serde(default)]
+    pub group: usize,
+    /// Order of its flows.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub order: String,
+    /// The rate asked for, as text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rate: String,
+    /// Whether its DUT has a known answer, and may drop every frame.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub known_answer: bool,
+    /// Whether rules of its rule file have counters; `None` without a rule file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule_counters: Option<bool>,
     /// Where an imported slot comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Box<ImportedSlot>>,
@@ -302,6 +334,41 @@ impl TrialRecord {
 
 fn is_zero(n: &u32) -> bool {
     *n == 0
+}
+
+/// A rule with its counter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleCount {
+    /// Where it is, and the rule as its tool lists it.
+    pub rule: String,
+    /// Frames that met it.
+    pub frames: u64,
+}
+
+/// How far the connections of the test traffic are when a trial begins, on a device that keeps states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum States {
+    /// Each flow has been seen in both directions.
+    #[default]
+    Established,
+    /// No flow has been seen: each opens a connection with its first frame.
+    New,
+    /// Each flow has been seen in the direction of the load only.
+    OneWay,
+}
+
+impl States {
+    /// Whether it is the default.
+    pub fn is_default(&self) -> bool {
+        *self == States::default()
+    }
+}
+
+impl fmt::Display for States {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// The connections of the test traffic in a DUT.

@@ -6,11 +6,9 @@ mod expectations;
 mod ministat;
 mod sweeps;
 
-use crate::record::{Planned, Summary, TrialRecord};
+use crate::experiment::{Claim, Comparison, Experiment, Interest, Judgement};
+use crate::record::{Planned, Slot, Summary, TrialRecord};
 use crate::summary::{Ratios, Row};
-use linerate_plan::campaign::{Campaign, Cell, Claim, Factor, Interest};
-use linerate_plan::judge::Judgement;
-use linerate_plan::settings::Dut;
 use linerate_stats::Estimate;
 use serde::{Deserialize, Serialize};
 
@@ -111,39 +109,26 @@ pub fn proven(ratio: &Estimate) -> bool {
     matches!((ratio.low, ratio.high), (Some(low), Some(high)) if low > 1.0 || high < 1.0)
 }
 
-/// Whether a factor sets the number of CPUs.
-pub fn sets_cpus(factor: &Factor) -> bool {
-    factor.sets.iter().any(|s| s == "cpus")
-}
-
-/// The levels of a cell: factor and label.
-pub fn labels<'a>(plan: &'a Campaign, cell: &'a Cell) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let label = |(f, l): &(usize, usize)| {
-        let factor = plan.factors.get(*f)?;
-        Some((factor.name.as_str(), factor.levels.get(*l)?.as_str()))
-    };
-    cell.levels.iter().filter_map(label)
-}
-
-/// `nft-stateful, rules 1000` without the level of one factor.
-pub fn name_without(plan: &Campaign, cell: &Cell, factor: Option<usize>) -> String {
-    let without = factor.and_then(|f| plan.factors.get(f)).map(|f| f.name.as_str());
-    let others = labels(plan, cell).filter(|(name, _)| Some(*name) != without);
-    others.fold(cell.variant.clone(), |name, (factor, label)| format!("{name}, {factor} {label}"))
-}
-
 /// Adds the answers to a plan's questions.
-pub(crate) fn add(summary: &mut Summary, planned: &Planned, trials: &[TrialRecord], ratios: &Ratios<'_>) {
-    let found = Found { planned, plan: &planned.plan, rows: &summary.rows, trials, ratios };
-    let comparisons = found.plan.comparisons.iter().map(|c| found.compared(c)).collect();
+pub(crate) fn add(
+    summary: &mut Summary,
+    planned: &Planned,
+    slots: &[Slot],
+    trials: &[TrialRecord],
+    ratios: &Ratios<'_>,
+) {
+    let experiment = &planned.experiment;
+    let found = Found { planned, experiment, slots, rows: &summary.rows, trials, ratios };
+    let comparisons = experiment.comparisons.iter().map(|c| found.compared(c)).collect();
     let (series, expectations) = (sweeps::series(&found), expectations::expectations(&found));
     (summary.comparisons, summary.series, summary.expectations) = (comparisons, series, expectations);
 }
 
-/// Figures by cell. A recorded plan may refer to cells that do not exist: they have no figures.
+/// Figures by slot. A recorded experiment may refer to slots that do not exist: they have no figures.
 struct Found<'a> {
     planned: &'a Planned,
-    plan: &'a Campaign,
+    experiment: &'a Experiment,
+    slots: &'a [Slot],
     rows: &'a [Row],
     trials: &'a [TrialRecord],
     ratios: &'a Ratios<'a>,
@@ -158,18 +143,10 @@ impl<'a> Found<'a> {
         self.rows.get(cell).map_or(Estimate::default(), |row| row.received)
     }
 
-    fn compared(&self, c: &linerate_plan::campaign::Comparison) -> Compared {
+    fn compared(&self, c: &Comparison) -> Compared {
         let against = self.ratios.against(self.rows, c.of, c.than);
         let ministat = ministat::of(self.trials, c.of, c.than);
         let disagreement = ministat.zip(against.ratio).and_then(|(m, ratio)| m.disagreement(&ratio));
         Compared { of: c.of, against, why: c.why, ministat, disagreement }
     }
-
-    /// Whether a cell is the tester alone.
-    fn is_ceiling(&self, cell: &Cell) -> bool {
-        self.plan.lanes.get(cell.lane).is_some_and(|lane| lane.settings.dut == Dut::TesterBaseline)
-    }
 }
-
-#[cfg(test)]
-mod tests;

@@ -14,8 +14,6 @@ pub use sequential::Sequential;
 
 use crate::record::TrialRecord;
 use comparison::Outcomes;
-use linerate_plan::campaign::Campaign;
-use linerate_plan::timetable::Timetable;
 use linerate_stats::{Estimate, paired_ratio};
 use std::fmt;
 
@@ -23,6 +21,8 @@ use std::fmt;
 pub struct Entry {
     /// Its name: `trials.order` of a plan.
     pub name: &'static str,
+    /// Its meaning, for authors of plans.
+    pub meaning: &'static str,
     /// Its description for a reader.
     pub about: &'static str,
     /// Whether the order comes from the seed: then trials are shown by block, and otherwise by slot.
@@ -34,12 +34,14 @@ pub struct Entry {
 pub static STRATEGIES: [Entry; 2] = [
     Entry {
         name: "blocks",
+        meaning: "randomised complete blocks: drift hits everything alike",
         about: "randomised complete blocks",
         randomised: true,
         make: |design| Box::new(Blocks::new(design)),
     },
     Entry {
         name: "sequential",
+        meaning: "one variant after the other, as shell scripts do; it measures the drift as well, and is there to show that",
         about: "one cell after the other, which measures the drift as well",
         randomised: false,
         make: |design| Box::new(Sequential::new(design)),
@@ -216,15 +218,14 @@ pub fn replay(
     Ok((strategy, all))
 }
 
-/// The cells of the first blocks, in the order of their trials. Where the order is not randomised, each inner list is one cell's trials.
-pub fn first_blocks(campaign: &Campaign, seed: u64, blocks: u32) -> Vec<Vec<usize>> {
-    let most_blocks = Timetable::new(campaign).blocks.min(u64::from(blocks)) as u32;
-    let stopping = Stopping { most_blocks: Some(most_blocks), ..Stopping::default() };
-    let design = Design { stopping, ..Design::of_plan(campaign, |_| false, seed) };
-    let randomised = by_name(&design.strategy).randomised;
+/// The slots of the first blocks, in the order of their trials. Where the order is not randomised, each inner list is one slot's trials.
+pub fn first_blocks(design: Design, blocks: u32) -> Vec<Vec<usize>> {
+    let stopping = Stopping { most_blocks: Some(blocks), ..Stopping::default() };
+    let design = Design { stopping, ..design };
+    let (randomised, trials) = (by_name(&design.strategy).randomised, design.slots.len() * blocks as usize);
     let mut strategy = strategy(design);
     let mut order: Vec<Vec<usize>> = Vec::new();
-    for _ in 0..campaign.cells.len() * most_blocks as usize {
+    for _ in 0..trials {
         let Ok(request) = strategy.next(&History { elapsed_ns: 0, trials: &[] }) else { break };
         let row = if randomised { request.block as usize } else { request.slot };
         order.resize(order.len().max(row + 1), Vec::new());

@@ -8,13 +8,12 @@ pub(crate) use ratios::Ratios;
 pub use unmeasured::Unmeasured;
 
 use crate::audit::{Loss, ceiling_is_clear};
-use crate::record::{Campaign, Connections, Slot, Summary, TrialRecord, VERSION, Warning};
+use crate::record::{Campaign, Connections, Mode, Slot, States, Summary, TrialRecord, VERSION, Warning};
 use crate::results::{self, Against};
 use crate::strategy::Stopped;
-use linerate_plan::settings::{Mode, States};
-use linerate_plan::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, line_rate};
 use linerate_stats::histogram::Histogram;
 use linerate_stats::{Estimate, autocorrelation, coefficient_of_variation, median, median_interval};
+use linerate_wire::units::{LINK_SPEEDS, SIMPLE_IMIX_AVERAGE, bits_layer_1, bits_layer_2, line_rate};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -132,7 +131,7 @@ pub fn summarise(campaign: &Campaign, trials: &[TrialRecord], stopped: Stopped, 
         warnings: Vec::new(),
     };
     if let Some(planned) = &campaign.planned {
-        results::add(&mut summary, planned, trials, &ratios);
+        results::add(&mut summary, planned, &campaign.slots, trials, &ratios);
     }
     summary.warnings = warnings(campaign, trials, &summary);
     summary

@@ -2,49 +2,35 @@
 //!
 //! All references between the parts are indices into the lists of [`Campaign`].
 
-use super::settings::Mode;
-use super::settings::{Cpus, Feature, Interface, Settings, System};
+use super::settings::{Cpus, Feature, Interface, Settings};
 use super::text_form;
 use crate::backend::Backend;
-use crate::keys::ORDERS;
 use crate::units::Rate;
+use linerate_measure::experiment::Experiment;
+use linerate_measure::record::Mode;
+use linerate_measure::strategy::{Design, DesignSlot};
 use linerate_wire::{Family, FlowOrder, FrameMix, Transport};
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// A plan for one operating system, in its quick or full form, with everything inherited, overridden and multiplied out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Campaign {
-    pub title: String,
-    /// The question that it answers.
-    pub question: String,
-    /// The document that the experiment comes from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
-    /// The system of the device under test that the settings are for.
-    pub system: System,
-    /// Whether this is the quick form.
-    pub quick: bool,
+    /// Its questions, and how trials are run: what its records keep for their readers.
+    #[serde(flatten)]
+    pub experiment: Experiment,
     /// Where it runs.
     pub lab: Lab,
     /// Speed in bit/s that is 100 % of line rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_speed: Option<f64>,
-    /// The factors, in the order of the plan.
-    pub factors: Vec<Factor>,
     /// Distinct configurations of the device under test.
     pub lanes: Vec<Lane>,
     /// Distinct kinds of traffic.
     pub kinds: Vec<Kind>,
     /// The cells. Each block has one trial of each.
     pub cells: Vec<Cell>,
-    /// Pairs of cells whose ratio is of interest.
-    pub comparisons: Vec<Comparison>,
-    /// Expectations of the author.
-    pub expectations: Vec<Expectation>,
-    /// How trials are run.
-    pub trials: Trials,
     /// Data to collect with each trial, beyond the counters.
     pub collect: Collect,
     /// Requirements of the whole plan. Lanes have their own.
@@ -75,33 +61,6 @@ pub enum Lab {
         /// Its path, relative to the plan's folder.
         path: String,
     },
-}
-
-/// Something that is varied.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Factor {
-    /// Its name in the plan.
-    pub name: String,
-    /// A description in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub about: Option<String>,
-    /// The fields that it sets: `rules.before`, `traffic.flows`.
-    pub sets: Vec<String>,
-    /// Its levels, as text.
-    pub levels: Vec<String>,
-    /// The levels as numbers, for the axis of a plot; `None` unless all levels are numbers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub numbers: Option<Vec<f64>>,
-    /// Whether it is swept by itself, while the other factors that are swept alone keep the values of the plan. Otherwise each
-    /// level is combined with each level of the others.
-    pub alone: bool,
-}
-
-impl Factor {
-    /// Whether the frames show its level.
-    pub fn of_frames(&self) -> bool {
-        self.sets.iter().all(|f| f == "traffic.size" || f == "traffic.family")
-    }
 }
 
 /// A configuration of the device under test. Cells that need the same share it.
@@ -190,130 +149,6 @@ pub struct Cell {
     pub baseline: Option<usize>,
 }
 
-/// A ratio of interest: the rate of `of` divided by the rate of `than`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Comparison {
-    /// Numerator, a cell.
-    pub of: usize,
-    /// Denominator, a cell.
-    pub than: usize,
-    /// Why it is of interest.
-    pub why: Interest,
-    /// Whether the stopping rule waits for it.
-    pub decides: bool,
-}
-
-/// Why a ratio is of interest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Interest {
-    /// A variant with the baseline variant.
-    Variants,
-    /// A level with the first level of the factor of this index.
-    Levels(usize),
-    /// The expectation of this index.
-    Expectation(usize),
-    /// A variant with the tester alone.
-    Ceiling,
-}
-
-/// An expectation of the author, which makes a plan a test as well.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Expectation {
-    /// In words: `nft-stateful is slower than forwarding`.
-    pub words: String,
-    /// Why.
-    pub because: String,
-    /// The expected result.
-    pub claim: Claim,
-    /// The cells it is about, each with the one that it is compared with (none for rates). Empty where the quick form or this system
-    /// has none of them.
-    pub pairs: Vec<(usize, Option<usize>)>,
-    /// Line of the plan.
-    pub line: usize,
-}
-
-/// A claim about the ratio of two rates, or about a rate. Shares are of 1.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Claim {
-    /// Slower, by at least this share.
-    Slower(f64),
-    /// Faster, by at least this share.
-    Faster(f64),
-    /// Neither slower nor faster by more than this share.
-    Within(f64),
-    /// No difference may be proven.
-    NoDifference,
-    /// At least this number of frames/s.
-    AtLeast(f64),
-    /// At most this number of frames/s.
-    AtMost(f64),
-}
-
-/// How trials are run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Trials {
-    /// The measured window of one trial, in nanoseconds.
-    #[serde(alias = "duration")]
-    pub duration_ns: u64,
-    /// Blocks at most.
-    pub blocks: Option<u32>,
-    /// Time for all trials at most, in nanoseconds.
-    #[serde(alias = "budget")]
-    pub budget_ns: Option<u64>,
-    /// The strategy that chooses the order of trials, by its name.
-    #[serde(deserialize_with = "known_order")]
-    pub order: String,
-    /// Seed of the order; drawn and recorded where the plan names none.
-    pub seed: Option<u64>,
-    /// When the device under test is rebooted.
-    pub reboot: Reboot,
-    /// Pause before each trial, in nanoseconds.
-    #[serde(alias = "pause")]
-    pub pause_ns: u64,
-    /// Stop once the 95 % interval of every comparison that decides is narrower than this share (0.02 = 2 %).
-    pub until: Option<f64>,
-}
-
-/// A strategy that this linerate has: with another, the trials of a record would be shown as those of the wrong one.
-fn known_order<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let order = String::deserialize(deserializer)?;
-    match ORDERS.iter().any(|(name, _)| *name == order) {
-        true => Ok(order),
-        false => Err(D::Error::custom(format!("this linerate has no strategy '{order}'"))),
-    }
-}
-
-impl Default for Trials {
-    fn default() -> Self {
-        Trials {
-            duration_ns: 250_000_000,
-            blocks: None,
-            budget_ns: None,
-            order: "blocks".into(),
-            seed: None,
-            reboot: Reboot::Never,
-            pause_ns: 0,
-            until: None,
-        }
-    }
-}
-
-/// When the device under test is rebooted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reboot {
-    /// Never.
-    #[default]
-    Never,
-    /// When the next cell needs other settings that take effect at boot.
-    WhenNeeded,
-    /// Before each trial.
-    EachTrial,
-}
-
 /// Data to collect with each trial.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -391,13 +226,34 @@ impl Campaign {
         unique_names(&mut self.cells);
     }
 
-    /// The variant of a cell with the levels of those factors that its frames do not show: `nft-stateful, rules 1000`.
-    pub fn variant_of(&self, cell: &Cell) -> String {
-        let levels = cell.levels.iter().filter_map(|(factor, level)| {
-            let factor = self.factors.get(*factor).filter(|factor| !factor.of_frames())?;
-            Some(format!(", {} {}", factor.name, factor.levels.get(*level)?))
-        });
-        cell.variant.clone() + &levels.collect::<String>()
+    /// The campaign without its experiment, which `linerate run --resume` puts back with [`Campaign::joined`].
+    pub fn without_experiment(&self) -> Value {
+        let mut all = json!(self);
+        if let (Value::Object(all), Value::Object(experiment)) = (&mut all, json!(self.experiment)) {
+            all.retain(|key, _| !experiment.contains_key(key));
+        }
+        all
+    }
+
+    /// A campaign of its two parts in a record.
+    ///
+    /// # Errors
+    /// The record is of another version.
+    pub fn joined(experiment: &Experiment, mut rest: Value) -> serde_json::Result<Campaign> {
+        if let (Value::Object(rest), Value::Object(experiment)) = (&mut rest, json!(experiment)) {
+            rest.extend(experiment);
+        }
+        serde_json::from_value(rest)
+    }
+
+    /// The design of a strategy that runs all cells.
+    pub fn design(&self, seed: u64) -> Design {
+        let slot = |cell: &Cell| DesignSlot {
+            group: self.lanes[cell.lane].group,
+            ceiling: cell.ceiling,
+            ..DesignSlot::default()
+        };
+        Design::new(&self.experiment, self.cells.iter().map(slot).collect(), seed)
     }
 
     /// Whether a cell is the tester alone.

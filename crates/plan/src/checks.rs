@@ -6,12 +6,14 @@ mod settings;
 use super::diagnostic::{Diagnostic, Problems, Span, thousands};
 use super::draft::Draft;
 use super::expand::{MOST_CELLS, MOST_TRIALS};
-use super::settings::{Cpus, System};
+use super::settings::Cpus;
 use super::timetable::block_ns;
 use super::value::Tree;
 use super::{forms, lower};
-use crate::units::{MOST_PER_THREAD, Rate, line_rate};
+use crate::units::{MOST_PER_THREAD, Rate};
+use linerate_measure::experiment::System;
 use linerate_wire::Family;
+use linerate_wire::units::line_rate;
 pub(super) use rule_file::rule_file;
 pub(super) use settings::settings;
 

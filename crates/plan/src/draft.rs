@@ -4,12 +4,11 @@ mod factors;
 mod selectors;
 
 use super::built_in;
-use super::campaign::Interest;
 use super::diagnostic::{Diagnostic, Problems, Span, suggestion};
 use super::names::Named;
-use super::settings::System;
 use super::value::{Entry, Lists, Node, Tree};
 pub(super) use factors::FactorDraft;
+use linerate_measure::experiment::{Interest, System};
 pub(super) use selectors::{Expected, Selector, Who};
 use std::collections::BTreeMap;
 

@@ -2,17 +2,18 @@
 
 mod pairs;
 
-use super::campaign::{Campaign, Cell, Factor, Kind as Traffic, Lab, Lane, Requirement, unique_names};
+use super::campaign::{Campaign, Cell, Kind as Traffic, Lab, Lane, Requirement, unique_names};
 use super::checks;
 use super::diagnostic::{Diagnostic, Lines};
 use super::draft::{Draft, FactorDraft, TESTER_BASELINE, VariantDraft};
 use super::forms;
 use super::grammar::Kind;
 use super::names::Named;
-use super::settings::{Cpus, Dut, Settings, System};
+use super::settings::{Cpus, Dut, Settings};
 use super::value::{Lists, Node, Tree};
 use super::{lower, needs};
 use crate::units::Rate;
+use linerate_measure::experiment::{Experiment, Factor, Levels, System};
 use serde_json::Value as Json;
 use std::collections::HashMap;
 
@@ -22,9 +23,6 @@ pub(super) const MOST_CELLS: u128 = 4096;
 pub(super) const MOST_TRIALS: u128 = 1_000_000;
 /// Text of all cells together at most, in bytes: a plan with large files must not multiply them without bounds.
 const MOST_TEXT: u128 = 256 << 20;
-
-/// The levels of a cell: which factor is at which level.
-type Levels = Vec<(usize, usize)>;
 
 /// Expands a plan; faults that show only now go to `problems`, and then there is no campaign.
 pub(super) fn expand(
@@ -85,8 +83,12 @@ pub(super) fn resolved(draft: &Draft, variant: usize, system: System) -> Tree {
     let mut tree = Tree::default();
     for at in chain.into_iter().rev() {
         let mut own = draft.variants[at].tree.clone();
-        let sections: Vec<Tree> =
-            system.parent().into_iter().chain([system]).filter_map(|s| own.table(s.key()).cloned()).collect();
+        let sections: Vec<Tree> = system
+            .parent()
+            .into_iter()
+            .chain([system])
+            .filter_map(|s| own.table(s.name()).cloned())
+            .collect();
         let described = ["about", "from", "systems", "apart", "requires"];
         own.entries.retain(|e| !described.contains(&e.key.as_str()) && System::of_name(&e.key).is_none());
         tree.overlay(&own, Lists::Extend);
@@ -285,21 +287,24 @@ impl<'d> Build<'d> {
             let highest = generator_cpus.iter().chain(dut_cpus).flatten().max();
             requirements.extend(highest.map(|cpu| Requirement::Cpus(cpu + 1)));
         }
-        Campaign {
+        let experiment = Experiment {
             title: text("title"),
             question: text("question"),
             source: draft.tree.text("source").map(str::to_string),
             system: self.system,
             quick: self.quick,
-            lab,
-            link_speed: lower::link_speed(&draft.tree),
             factors: draft.factors.iter().map(|f| factor(f, self.quick)).collect(),
-            lanes: self.lanes,
-            kinds: self.kinds,
-            cells: self.cells,
             comparisons: Vec::new(),
             expectations: Vec::new(),
             trials: lower::trials(&draft.tree, self.quick),
+        };
+        Campaign {
+            experiment,
+            lab,
+            link_speed: lower::link_speed(&draft.tree),
+            lanes: self.lanes,
+            kinds: self.kinds,
+            cells: self.cells,
             collect: lower::collect(&draft.tree),
             requirements,
         }

@@ -5,6 +5,7 @@ mod variant;
 use super::backend::OF_THIS_MACHINE;
 use super::forms::{CPU_LIST, FLOW_ORDER, RATE, SHARE, SIZE, SPEED};
 use super::grammar::{Key, Kind, Table};
+use linerate_measure::strategy::STRATEGIES;
 use variant::SYSTEMS;
 pub(super) use variant::{REQUIRES, SETTINGS, VARIANT};
 
@@ -158,13 +159,8 @@ pub(super) static TRIALS: Table = Table {
     ]],
 };
 
-pub(super) static ORDERS: [(&str, &str); 2] = [
-    ("blocks", "randomised complete blocks: drift hits everything alike"),
-    (
-        "sequential",
-        "one variant after the other, as shell scripts do; it measures the drift as well, and is there to show that",
-    ),
-];
+static ORDERS: [(&str, &str); 2] =
+    [(STRATEGIES[0].name, STRATEGIES[0].meaning), (STRATEGIES[1].name, STRATEGIES[1].meaning)];
 
 static REBOOTS: [(&str, &str); 3] = [
     ("never", "never"),

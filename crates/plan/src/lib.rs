@@ -16,7 +16,6 @@ mod expand;
 mod field;
 mod forms;
 mod grammar;
-pub mod judge;
 pub mod keys;
 pub mod lab;
 mod lower;
@@ -34,7 +33,6 @@ pub mod schema;
 pub mod settings;
 pub mod text_form;
 pub mod timetable;
-pub mod timing;
 pub mod units;
 mod value;
 
@@ -48,8 +46,8 @@ pub use built_in::BuiltIn;
 use campaign::{Campaign, OPEN_LOOP};
 use draft::Draft;
 pub use forms::duration_text;
+use linerate_measure::experiment::System;
 pub use needs::is_namespaced;
-use settings::System;
 use timetable::Timetable;
 
 /// Bytes of a plan at most. Rules, tables and routes are generated, so that no plan needs more.
@@ -58,7 +56,7 @@ pub const MOST_BYTES: usize = 1 << 20;
 /// A plan to begin with, that explains itself.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
-/// Fewer blocks cannot give a 95 % interval of a median (see [`linerate_stats`]).
+/// Fewer blocks cannot give a 95 % interval of a median.
 const LEAST_BLOCKS: u64 = 6;
 
 /// A plan without faults.
@@ -127,13 +125,15 @@ impl Plan {
 
     /// Whether it has a quick form.
     pub fn has_quick(&self) -> bool {
-        self.campaigns.iter().any(|campaign| campaign.quick)
+        self.campaigns.iter().any(|campaign| campaign.experiment.quick)
     }
 
     /// The campaign for a system, in the full or the quick form; `None` if the plan does not cover that system, or has no quick
     /// form.
     pub fn campaign(&self, system: System, quick: bool) -> Option<&Campaign> {
-        self.campaigns.iter().find(|campaign| campaign.system == system && campaign.quick == quick)
+        self.campaigns
+            .iter()
+            .find(|campaign| campaign.experiment.system == system && campaign.experiment.quick == quick)
     }
 }
 
@@ -148,7 +148,7 @@ pub fn text<'b>(bytes: &'b [u8], what: &str, shorter: &str) -> Result<&'b str, D
 
 /// Remarks about guesses in rule files, and about their missing counters.
 fn rule_files(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) {
-    let lanes = campaigns.iter().filter(|campaign| !campaign.quick).flat_map(|full| &full.lanes);
+    let lanes = campaigns.iter().filter(|campaign| !campaign.experiment.quick).flat_map(|full| &full.lanes);
     for file in lanes.filter_map(|lane| lane.settings.rule_file.as_ref()) {
         let span = draft.files.get(&file.file).map_or(Span::default(), |(span, _)| *span);
         let notes = file.notes().join("; ");
@@ -170,7 +170,7 @@ fn campaigns(draft: &Draft, lines: &Lines<'_>, problems: &mut Vec<Diagnostic>) -
 /// Expectations that select no cells in any form or system.
 fn unjudged(draft: &Draft, campaigns: &[Campaign], problems: &mut Vec<Diagnostic>) {
     for (at, expected) in draft.expected.iter().enumerate() {
-        if campaigns.iter().all(|campaign| campaign.expectations[at].pairs.is_empty()) {
+        if campaigns.iter().all(|campaign| campaign.experiment.expectations[at].pairs.is_empty()) {
             let help = "name levels that factors have for these variants; `than` must differ from `of`";
             problems.fault(expected.span, "no two cells of this plan are like that", help);
         }
@@ -179,7 +179,8 @@ fn unjudged(draft: &Draft, campaigns: &[Campaign], problems: &mut Vec<Diagnostic
 
 fn remark(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) {
     for campaign in campaigns {
-        let (table, form) = if campaign.quick { ("quick", "quick form: ") } else { ("trials", "") };
+        let (table, form) =
+            if campaign.experiment.quick { ("quick", "quick form: ") } else { ("trials", "") };
         let blocks = Timetable::new(campaign).blocks;
         if blocks < LEAST_BLOCKS {
             let s = if blocks == 1 { "" } else { "s" };
@@ -192,7 +193,7 @@ fn remark(draft: &Draft, campaigns: &[Campaign], remarks: &mut Vec<Diagnostic>) 
         }
     }
     rule_files(draft, campaigns, remarks);
-    for name in campaigns.iter().filter(|c| !c.quick).flat_map(Campaign::open_loops) {
+    for name in campaigns.iter().filter(|c| !c.experiment.quick).flat_map(Campaign::open_loops) {
         let variant = draft.variants.iter().find(|variant| variant.name == name);
         let span = variant.map(|variant| variant.span).unwrap_or_default();
         let help = "add mode = \"threaded\" to [lab], where the DUT has a CPU of its own";

@@ -1,11 +1,13 @@
 //! From trees to the types of [`super::settings`] and [`super::campaign`]. The keys of a plan are the names or aliases of fields,
 //! so that serde does it; absent keys have their defaults.
 
-use super::campaign::{Collect, Kind, Lab, Requirement, Trials};
-use super::settings::{Mode, Settings};
+use super::campaign::{Collect, Kind, Lab, Requirement};
+use super::settings::Settings;
 use super::value::{Lists, Tree};
 use crate::rules::RuleSet;
 use crate::units::Rate;
+use linerate_measure::experiment::Trials;
+use linerate_measure::record::Mode;
 use linerate_wire::{Family, FrameMix, FrameSpec, MacAddr, Transport};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json, json};

@@ -78,7 +78,8 @@ impl<'de> Deserializer<'de> for Asked<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Feature, System};
+    use crate::settings::Feature;
+    use linerate_measure::experiment::System;
 
     #[test]
     fn names_are_those_of_serde() {

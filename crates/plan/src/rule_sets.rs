@@ -1,8 +1,8 @@
 //! A plan's rule set for the system and the frames that it meets.
 
 use super::campaign::Campaign;
-use super::settings::System;
 use crate::rules::{EntryKind, Families, Kind, RuleSet};
+use linerate_measure::experiment::System;
 use linerate_wire::Family;
 
 impl RuleSet {
@@ -38,7 +38,7 @@ impl Campaign {
     /// The rule set of a lane; see [`RuleSet::for_frames`].
     pub fn rule_set(&self, lane: usize, outside: Option<&str>) -> Option<RuleSet> {
         let rules = self.lanes[lane].settings.rules.as_ref()?;
-        Some(rules.for_frames(self.system, &self.families(lane), outside))
+        Some(rules.for_frames(self.experiment.system, &self.families(lane), outside))
     }
 }
 

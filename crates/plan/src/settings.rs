@@ -5,59 +5,12 @@ use crate::names::Named;
 use crate::rules::own::RuleFile;
 use crate::rules::{Kind, RuleSet};
 use crate::text_form;
+use linerate_measure::record::States;
 use linerate_wire::MacAddr;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
-
-/// An operating system (or a distribution of one) that a device under test may run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum System {
-    /// Linux.
-    #[default]
-    Linux,
-    /// VyOS: takes the settings for Linux, then its own.
-    Vyos,
-    /// FreeBSD.
-    FreeBsd,
-    /// pfSense: takes the settings for FreeBSD, then its own.
-    PfSense,
-    /// OPNsense: takes the settings for FreeBSD, then its own.
-    OpnSense,
-    /// OpenBSD.
-    OpenBsd,
-}
-
-impl System {
-    /// The name of its section in a plan.
-    pub fn key(self) -> &'static str {
-        self.name()
-    }
-
-    /// The system whose sections apply before its own.
-    pub fn parent(self) -> Option<System> {
-        match self {
-            System::Vyos => Some(System::Linux),
-            System::PfSense | System::OpnSense => Some(System::FreeBsd),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for System {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            System::Linux => "Linux",
-            System::Vyos => "VyOS",
-            System::FreeBsd => "FreeBSD",
-            System::PfSense => "pfSense",
-            System::OpnSense => "OPNsense",
-            System::OpenBsd => "OpenBSD",
-        })
-    }
-}
 
 /// The device between the generator and the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -311,40 +264,6 @@ pub enum End {
     Out,
 }
 
-/// How far the connections of the test traffic are when a trial begins, on a device that keeps states.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum States {
-    /// Each flow has been seen in both directions.
-    #[default]
-    Established,
-    /// No flow has been seen: each opens a connection with its first frame.
-    New,
-    /// Each flow has been seen in the direction of the load only.
-    OneWay,
-}
-
-impl States {
-    /// Whether it is the default.
-    pub fn is_default(&self) -> bool {
-        *self == States::default()
-    }
-}
-
-impl fmt::Display for States {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
-
-impl std::str::FromStr for States {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        States::parse_name(text, "a state of connections")
-    }
-}
-
 /// A file that is written on the device under test. Its former content comes back afterwards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
@@ -439,23 +358,5 @@ impl Settings {
     pub fn tracks(&self) -> bool {
         self.rules.as_ref().is_some_and(|rules| rules.kind != Kind::Stateless)
             || self.rule_file.as_ref().is_some_and(RuleFile::tracks)
-    }
-}
-
-/// How generation, forwarding and reception share the CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// Closed loop: all on the generator's CPU, so that the DUT sets the offered load. Cost per frame, precisely.
-    Inline,
-    /// Open loop: the DUT has CPUs of its own. Loss, overload, latency.
-    Threaded,
-    /// Open loop: generator, DUT and receiver are hosts of their own.
-    Hosts,
-}
-
-impl std::fmt::Display for Mode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.serialize(f)
     }
 }

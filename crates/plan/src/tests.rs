@@ -2,12 +2,15 @@
 
 mod faults;
 mod hostile;
+mod results;
 mod schema;
 
-use super::campaign::{Claim, Interest, Requirement};
+use super::campaign::Requirement;
 use super::rules::{Firewall, Kind};
 use super::settings::{Cpus, Dut, Feature};
 use super::*;
+use linerate_measure::experiment::{Claim, Interest};
+use linerate_measure::strategy::first_blocks;
 use linerate_wire::Family;
 
 /// A plan with these lines added to the least that a plan needs.
@@ -50,8 +53,8 @@ fn the_least_plan_has_a_cell_and_its_ceiling() {
     assert_eq!((cell.ceiling, cell.baseline, cell.kind), (Some(0), None, 0));
     assert!(campaign.is_ceiling(0) && !campaign.is_ceiling(1));
     assert_eq!((campaign.kinds[0].flows, campaign.kinds[0].size.pattern.as_slice()), (2000, &[64][..]));
-    assert_eq!(campaign.trials.order, "blocks");
-    assert!(campaign.comparisons.is_empty());
+    assert_eq!(campaign.experiment.trials.order, "blocks");
+    assert!(campaign.experiment.comparisons.is_empty());
 }
 
 #[test]
@@ -135,8 +138,8 @@ fn crossed_factors_multiply_and_others_add() {
     let six = campaign.cells.iter().find(|c| c.name == "a, family IPv6, flows 20").unwrap();
     assert_eq!((campaign.kinds[six.kind].family, campaign.kinds[six.kind].flows), (Family::V6, 20));
     assert_eq!(campaign.kinds[six.kind].size.name, "84", "the least that carries a signature");
-    assert_eq!(campaign.factors[1].numbers, Some(vec![1.0, 2.0, 4.0]));
-    assert_eq!(campaign.factors[0].numbers, None);
+    assert_eq!(campaign.experiment.factors[1].numbers, Some(vec![1.0, 2.0, 4.0]));
+    assert_eq!(campaign.experiment.factors[0].numbers, None);
 }
 
 #[test]
@@ -216,17 +219,18 @@ fn comparisons_are_of_variants_levels_and_expectations() {
     "#;
     let c = linux(lines);
     let at = |name: &str| c.cells.iter().position(|cell| cell.name == name).unwrap();
-    let found =
-        |of: &str, than: &str| c.comparisons.iter().find(|x| (x.of, x.than) == (at(of), at(than))).unwrap();
+    let found = |of: &str, than: &str| {
+        c.experiment.comparisons.iter().find(|x| (x.of, x.than) == (at(of), at(than))).unwrap()
+    };
     assert!(found("nft, rules 100", "base").decides);
     assert_eq!(found("nft, rules 100", "nft, rules 0").why, Interest::Levels(0));
     assert!(!found("nft, rules 100", "nft, rules 0").decides);
     assert_eq!(found("nft, rules 100", "nft, rules 10").why, Interest::Expectation(0));
-    assert_eq!(c.expectations[0].claim, Claim::Slower(0.05));
-    assert_eq!(c.expectations[0].words, "rules 100 is at least 5 % slower than rules 10");
-    assert_eq!(c.expectations[1].pairs.len(), 3);
-    assert_eq!(c.expectations[1].pairs[0], (at("nft, rules 0"), Some(at("tester-baseline"))));
-    assert_eq!(c.expectations[2].pairs, [(at("base"), None)]);
+    assert_eq!(c.experiment.expectations[0].claim, Claim::Slower(0.05));
+    assert_eq!(c.experiment.expectations[0].words, "rules 100 is at least 5 % slower than rules 10");
+    assert_eq!(c.experiment.expectations[1].pairs.len(), 3);
+    assert_eq!(c.experiment.expectations[1].pairs[0], (at("nft, rules 0"), Some(at("tester-baseline"))));
+    assert_eq!(c.experiment.expectations[2].pairs, [(at("base"), None)]);
     assert_eq!(c.cells[at("nft, rules 10")].baseline, Some(at("base")));
 }
 
@@ -258,8 +262,11 @@ fn the_quick_form_is_shorter_and_drops_what_it_does_not_have() {
         names(quick),
         ["tester-baseline, flows 1", "a, flows 1", "tester-baseline, flows 5", "a, flows 5"]
     );
-    assert_eq!((quick.trials.duration_ns, quick.trials.blocks), (50_000_000, Some(7)));
-    assert_eq!((full.expectations[0].pairs.len(), quick.expectations[0].pairs.len()), (2, 0));
+    assert_eq!((quick.experiment.trials.duration_ns, quick.experiment.trials.blocks), (50_000_000, Some(7)));
+    assert_eq!(
+        (full.experiment.expectations[0].pairs.len(), quick.experiment.expectations[0].pairs.len()),
+        (2, 0)
+    );
     assert!(Timetable::new(quick).total_ns < Timetable::new(full).total_ns);
 }
 
@@ -271,7 +278,7 @@ fn times_follow_from_trials_and_what_is_around_them() {
     assert_eq!(times.block_ns, 2 * times.trial_ns);
     assert_eq!(times.total_ns, times.set_up_ns + 10 * times.block_ns);
     let mut short = campaign.clone();
-    short.trials.budget_ns = Some(times.block_ns * 4 + 1);
+    short.experiment.trials.budget_ns = Some(times.block_ns * 4 + 1);
     assert_eq!(Timetable::new(&short).blocks, 4);
     assert_eq!(Timetable::new(&short).bound, timetable::Bound::Budget);
 }
@@ -370,4 +377,27 @@ fn images_are_levels_of_a_factor_and_groups_of_their_own() {
     let changes = super::changes::changes(campaign);
     let first = &changes.iter().find(|c| c.lane == Some(1)).unwrap().changes[0];
     assert_eq!((first.what.as_str(), first.reach), ("image a.img.xz", super::changes::Reach::Boot));
+}
+
+#[test]
+fn orders_come_from_the_seed_and_sequential_is_sequential() {
+    let read = |text: &str| Plan::read(text.as_bytes()).unwrap();
+    let plan = read(
+        "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[variants.b]\ndut = \"bridge\"\n[trials]\nduration = \"1 s\"\nblocks = 10",
+    );
+    let campaign = plan.campaign(System::Linux, false).unwrap();
+    let blocks = first_blocks(campaign.design(7), 5);
+    assert_eq!(blocks.len(), 5);
+    for block in &blocks {
+        let mut sorted = block.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2]);
+    }
+    assert_eq!(blocks, first_blocks(campaign.design(7), 5));
+    assert_ne!(blocks, first_blocks(campaign.design(8), 5));
+    let lines = "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"1 s\"\nblocks = 6\norder = \"sequential\"";
+    let plan = read(lines);
+    assert_eq!(plan.remarks().len(), 1);
+    let campaign = plan.campaign(System::Linux, false).unwrap();
+    assert_eq!(first_blocks(campaign.design(1), 2), [vec![0, 0], vec![1, 1]]);
 }

@@ -1,8 +1,9 @@
 //! How long a campaign will take.
 
-use super::campaign::{Campaign, Lab, Reboot, Trials};
+use super::campaign::{Campaign, Lab};
 use super::settings::{Dut, Settings};
-use super::timing::Timing;
+use linerate_measure::experiment::{Reboot, Trials};
+use linerate_measure::trial::Timing;
 use serde::Serialize;
 
 const MS: u64 = 1_000_000;
@@ -64,16 +65,17 @@ impl Timetable {
     /// The timetable of a campaign.
     pub fn new(campaign: &Campaign) -> Self {
         let embedded = matches!(campaign.lab, Lab::Embedded { .. });
+        let trials = &campaign.experiment.trials;
         let groups = campaign.lanes.iter().map(|l| l.group + 1).max().unwrap_or(1);
         let cells = campaign.cells.len() as u64;
-        let block = block_ns(&campaign.trials, campaign.cells.len(), groups, embedded);
-        let fitting = campaign.trials.budget_ns.map_or(u64::MAX, |budget| (budget / block.max(1)).max(1));
-        let asked = campaign.trials.blocks.map_or(u64::MAX, u64::from);
+        let block = block_ns(trials, campaign.cells.len(), groups, embedded);
+        let fitting = trials.budget_ns.map_or(u64::MAX, |budget| (budget / block.max(1)).max(1));
+        let asked = trials.blocks.map_or(u64::MAX, u64::from);
         let blocks = fitting.min(asked);
         let set_up_ns = if embedded { set_up_ns(campaign) } else { 2 * TRIAL_OVERHEAD };
         let trials_ns = blocks.saturating_mul(block);
         Timetable {
-            trial_ns: trial_ns(&campaign.trials, embedded),
+            trial_ns: trial_ns(trials, embedded),
             block_ns: block,
             blocks,
             bound: if asked <= fitting { Bound::Blocks } else { Bound::Budget },

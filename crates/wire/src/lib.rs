@@ -37,6 +37,7 @@ pub mod signature;
 mod template;
 pub mod text;
 mod traffic;
+pub mod units;
 
 pub use account::{Observed, SequenceWindow, WINDOW};
 pub use answer::answer;

@@ -4,8 +4,8 @@
 //! host's own is removed.
 
 use super::{Form, Input, List, Modules, Program, Undo, WAS};
+use linerate_measure::experiment::System;
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
-use linerate_plan::settings::System;
 
 /// Prints whether pf is on, then its translations, rules, and tables with their addresses, each line with its kind. pfSense and
 /// OPNsense make theirs anew from their own configuration.

@@ -17,10 +17,11 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+use linerate_measure::experiment::System;
 use linerate_plan::placeholders::fill;
 use linerate_plan::rules::own::{LabEnd, RuleFile};
 use linerate_plan::rules::{Load, Part, RuleSet};
-use linerate_plan::settings::{End, Interface, Neighbour, Route, Settings, System};
+use linerate_plan::settings::{End, Interface, Neighbour, Route, Settings};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -1,8 +1,9 @@
 //! Changes that all systems have: sysctls, files, commands, modules.
 
 use super::{Family, Form, INSTALLATION_NS, Input, List, Modules, Program, Undo, WAS};
+use linerate_measure::experiment::System;
 use linerate_plan::rules::RuleSet;
-use linerate_plan::settings::{Dut, End, Settings, System};
+use linerate_plan::settings::{Dut, End, Settings};
 
 /// A link stays a link: its target is written, and is `$1` from here on. The root of a router made by nanobsd is mounted
 /// read-only: it is mounted read-write while a file there is written (mount(8) of FreeBSD).

@@ -2,7 +2,8 @@
 //! they are learned again.
 
 use super::{Form, Input, List, Program};
-use linerate_plan::settings::{Neighbour, Route, System};
+use linerate_measure::experiment::System;
+use linerate_plan::settings::{Neighbour, Route};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Restores a neighbour of Linux that was permanent.

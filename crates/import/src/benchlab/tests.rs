@@ -4,10 +4,10 @@ mod hostile;
 mod shells;
 
 use super::*;
+use linerate_measure::experiment::System;
 use linerate_plan::Backend;
 use linerate_plan::campaign::Campaign;
 use linerate_plan::lab::{OperatingSystem, Role};
-use linerate_plan::settings::System;
 
 /// A configuration for two hosts, in the form that the archive's have.
 const TWO: &str = include_str!("tests/two.config");
@@ -158,8 +158,8 @@ fn presets_become_factors_where_they_are_all_combinations() {
         &[("64", "PKT_SIZE=\"60\""), ("128", "PKT_SIZE=124"), ("1518", "PKT_SIZE=\"1514\"")],
     );
     let campaign = campaign(&made(&source).plans[0]);
-    assert_eq!(campaign.factors[0].levels, ["64 B", "128 B", "1518 B"]);
-    assert_eq!((campaign.factors.len(), campaign.cells.len()), (1, 3));
+    assert_eq!(campaign.experiment.factors[0].levels, ["64 B", "128 B", "1518 B"]);
+    assert_eq!((campaign.experiment.factors.len(), campaign.cells.len()), (1, 3));
 
     let v6 = "AF=\"6\"\nPKT_SIZE=62\nSENDER_LAB_NET=\"[2001:2::1]-[2001:2::14]\"\nRECEIVER_LAB_NET=\"[2001:2:0:8000::1]-[2001:2:0:8000::64]\"";
     source.presets =

@@ -4,12 +4,11 @@ use super::layout::Place;
 use super::{Equilibrium, ImportedSlot, ImportedTrial, ResultDirectory, Run, Set, facts, folder};
 use linerate_measure::audit::{Audit, Check};
 use linerate_measure::counters::PortCounters;
+use linerate_measure::record::Mode;
 use linerate_measure::record::{
     Asked, Campaign, HostFacts, Imported, LabKind, Roles, Slot, TrialRecord, VERSION,
 };
-use linerate_measure::trial::{Rates, Sample};
-use linerate_plan::settings::Mode;
-use linerate_plan::timing::Timing;
+use linerate_measure::trial::{Rates, Sample, Timing};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,6 +2,7 @@
 
 use super::run::{self, Session};
 use crate::args::CampaignArgs;
+use crate::args::values::named;
 use crate::args::values::{Cpus, Sizes, cpu_list, duration, families, mapping, own_backend, sizes};
 use crate::input;
 use crate::output::{print, usage};
@@ -9,10 +10,12 @@ use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::ArgPredicate;
 use linerate_linux::host::cpu;
+use linerate_measure::experiment::System;
+use linerate_measure::record::States;
 use linerate_plan::campaign::Campaign;
 use linerate_plan::rules::Families;
 use linerate_plan::rules::own::Meaning;
-use linerate_plan::settings::{self, States, System};
+use linerate_plan::settings::{self};
 use linerate_plan::text_form::rate;
 use linerate_plan::units::{Rate, parse_link_speed};
 use linerate_plan::{Backend, BuiltIn, Diagnostic, Plan, duration_text};
@@ -90,7 +93,7 @@ pub struct Bench {
 
     /// State of the connections when a trial begins, for DUTs that track them: established (seen in both directions), one-way (never
     /// answered), new (unknown: each flow opens one)
-    #[arg(long, value_name = "STATES", default_value = "established")]
+    #[arg(long, value_name = "STATES", value_parser = named::<States>(), default_value = "established")]
     pub states: States,
 
     /// Order of flows: sequential, random (RFC 4814: uniform), zipf:EXPONENT

@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use crate::testbed::hosts::{Site, read};
 use anyhow::Result;
 use clap::Args;
-use linerate_plan::campaign::Reboot;
+use linerate_measure::experiment::Reboot;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

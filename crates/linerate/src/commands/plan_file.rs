@@ -8,13 +8,14 @@ use crate::testbed::hosts::rehearsal::rehearse;
 use crate::testbed::hosts::{folder, read as read_lab};
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use linerate_measure::experiment::System;
 use linerate_measure::strategy::first_blocks;
 use linerate_plan as plan;
 use linerate_plan::campaign::{Campaign, Lab as Where};
 use linerate_plan::changes::changes;
 use linerate_plan::lab::Lab;
+use linerate_plan::names::Named;
 use linerate_plan::schema::schema;
-use linerate_plan::settings::System;
 use linerate_plan::timetable::Timetable;
 use linerate_plan::{Diagnostic, MOST_BYTES};
 use linerate_report::document::Document;
@@ -152,7 +153,7 @@ pub fn campaign<'p>(
         return Err(usage(format!("{name} has no quick form: add [quick]")));
     }
     plan.campaign(system, quick).ok_or_else(|| {
-        let names: Vec<&str> = plan.systems().iter().map(|s| s.key()).collect();
+        let names: Vec<&str> = plan.systems().iter().map(|s| s.name()).collect();
         usage(format!("{name} is not for {system}: it is for {}", names.join(", ")))
     })
 }
@@ -196,7 +197,7 @@ fn list(how: &Printed) -> Result<ExitCode> {
             let seconds = |quick| campaign(quick).map(|c| Timetable::new(c).total_ns / 1_000_000_000);
             json!({
                 "name": name, "title": plan.title(), "systems": systems, "seconds": seconds(false),
-                "quick_seconds": seconds(true), "source": campaign(false).and_then(|c| c.source.clone()),
+                "quick_seconds": seconds(true), "source": campaign(false).and_then(|c| c.experiment.source.clone()),
             })
         };
         plans.iter().map(one).collect::<Vec<_>>()
@@ -254,7 +255,9 @@ fn show_plan(
     check_lab(campaign, &name, lab.is_some())?;
     let rehearsed = lab.as_ref().map(|lab| rehearse(campaign, lab, folder(file))).transpose()?;
     // Without a seed in the plan, the run draws one; seed 1 shows an example of an order.
-    let blocks = first_blocks(campaign, campaign.trials.seed.unwrap_or(1), BLOCKS_SHOWN);
+    let design = campaign.design(campaign.experiment.trials.seed.unwrap_or(1));
+    let blocks = Timetable::new(campaign).blocks.min(BLOCKS_SHOWN.into()) as u32;
+    let blocks = first_blocks(design, blocks);
     let record = || {
         json!({
             "campaign": campaign,

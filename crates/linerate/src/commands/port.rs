@@ -8,7 +8,7 @@ use linerate_linux::net::netlink::{LinkInfo, Route};
 use linerate_linux::net::registry::Registry;
 use linerate_linux::net::{Netns, guard};
 use linerate_linux::ports::{Port, monotonic_ns};
-use linerate_plan::units::Si;
+use linerate_wire::units::Si;
 use std::process::ExitCode;
 use std::time::Duration;
 

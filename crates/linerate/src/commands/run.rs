@@ -19,13 +19,13 @@ use linerate_linux::host::changes::{Consent, Host};
 use linerate_linux::net::userns;
 use linerate_linux::ports::memory::MemoryDut;
 use linerate_linux::records::{RecordStore, StoredCampaign, utc_now};
-use linerate_measure::record::{Asked, Campaign, HostFacts, LabKind, Planned, Skipped, VERSION};
+use linerate_measure::experiment::{Interest, System};
+use linerate_measure::record::{Asked, Campaign, HostFacts, LabKind, Mode, Planned, Skipped, VERSION};
 use linerate_measure::strategy::Stopped;
+use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
-use linerate_plan::campaign::{Campaign as Plan, Interest, Lab};
-use linerate_plan::settings::{Mode, System};
+use linerate_plan::campaign::{Campaign as Plan, Lab};
 use linerate_plan::timetable::Timetable;
-use linerate_plan::timing::Timing;
 use linerate_plan::units::Rate;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -132,9 +132,10 @@ impl Session {
         }
         let (mut plan, site) = chosen(args, file, args.campaign.simulate.is_some())?;
         if let Some(budget) = args.campaign.budget {
-            (plan.trials.budget_ns, plan.trials.blocks) = (Some(budget.as_nanos() as u64), None);
+            let trials = &mut plan.experiment.trials;
+            (trials.budget_ns, trials.blocks) = (Some(budget.as_nanos() as u64), None);
         }
-        plan.trials.seed = args.campaign.seed.or(plan.trials.seed);
+        plan.experiment.trials.seed = args.campaign.seed.or(plan.experiment.trials.seed);
         Session::new(&args.campaign, Some(file.display().to_string()), plan, site)
     }
 
@@ -150,7 +151,8 @@ impl Session {
     ) -> Result<Session> {
         let simulated = args.simulate.as_deref().map(parse_simulation).transpose().map_err(usage)?;
         let drawn = || std::time::UNIX_EPOCH.elapsed().map(|time| time.as_nanos() as u64);
-        plan.trials.seed = Some(plan.trials.seed.map_or_else(drawn, Ok).context("reading the clock")?);
+        let seed = &mut plan.experiment.trials.seed;
+        *seed = Some(seed.map_or_else(drawn, Ok).context("reading the clock")?);
         let consent = if args.allow_host_changes { Consent::Allowed } else { Consent::Refused };
         let mut _reserved = None;
         let prepared = match &plan.lab {
@@ -172,11 +174,13 @@ impl Session {
     fn resumed(args: &Run, directory: &Path) -> Result<Session> {
         let (store, stored) = RecordStore::reopen(directory)?;
         let shown = directory.display();
-        let Some(Planned { file, plan, skipped }) = stored.campaign.planned.as_deref().cloned() else {
+        let Some(Planned { file, experiment, plan, skipped }) = stored.campaign.planned.as_deref().cloned()
+        else {
             return Err(usage(format!(
                 "{shown} cannot be resumed: it was not started by `linerate run` or `linerate bench`"
             )));
         };
+        let plan = Plan::joined(&experiment, plan).with_context(|| format!("reading the plan in {shown}"))?;
         let stopped = stored.summary.as_ref().map_or(Stopped::Failed, |summary| summary.stopped);
         if !matches!(stopped, Stopped::Interrupted | Stopped::Failed) {
             return Err(usage(format!(
@@ -253,7 +257,9 @@ impl Session {
     pub fn run(self, args: &CampaignArgs) -> Result<ExitCode> {
         let plan = &self.prepared.plan;
         let name = self.file.as_deref().unwrap_or("bench").to_string();
-        if args.fail_if_slower.is_some() && !plan.comparisons.iter().any(|c| c.why == Interest::Variants) {
+        if args.fail_if_slower.is_some()
+            && !plan.experiment.comparisons.iter().any(|c| c.why == Interest::Variants)
+        {
             return Err(usage(format!(
                 "{name} compares no variant with another, so --fail-if-slower has nothing to judge: add a variant, and `with` to its [compare]",
             )));
@@ -332,7 +338,7 @@ fn chosen(args: &Run, file: &Path, simulated: bool) -> Result<(Plan, Option<Site
 /// The hosts of a plan's lab file, which is the one that the command line names, or beside the plan.
 fn open_site(args: &Run, file: &Path, named: &str, plan: &Plan) -> Result<Site> {
     let lab = args.lab.clone().unwrap_or_else(|| hosts::folder(file).join(named));
-    Site::open(args.ssh.approach(), file, hosts::read(&lab)?, &plan.trials)
+    Site::open(args.ssh.approach(), file, hosts::read(&lab)?, &plan.experiment.trials)
 }
 
 /// Checks the privileges of this process before anything is touched. Returns the reason if XDP cannot be used. A process that may
@@ -361,11 +367,13 @@ fn check_unchanged_plan(file: &Path, then: &Plan) -> Result<()> {
         return Ok(());
     };
     let now = plan_file::parse(file, &bytes).ok();
-    let now = now.as_ref().and_then(|now| now.campaign(then.system, then.quick)).cloned();
+    let now =
+        now.as_ref().and_then(|now| now.campaign(then.experiment.system, then.experiment.quick)).cloned();
     let same = now.is_some_and(|mut now| {
         // The command line may have set these.
-        now.trials.seed = then.trials.seed;
-        (now.trials.budget_ns, now.trials.blocks) = (then.trials.budget_ns, then.trials.blocks);
+        let (trials, recorded) = (&mut now.experiment.trials, &then.experiment.trials);
+        trials.seed = recorded.seed;
+        (trials.budget_ns, trials.blocks) = (recorded.budget_ns, recorded.blocks);
         now == *then
     });
     if !same {
@@ -436,8 +444,8 @@ fn embedded(
 
 fn timing(plan: &Plan) -> Timing {
     match plan.lab {
-        Lab::File { .. } => Timing::of_hosts(plan.trials.duration_ns),
-        Lab::Embedded { .. } => Timing::slice(plan.trials.duration_ns),
+        Lab::File { .. } => Timing::of_hosts(plan.experiment.trials.duration_ns),
+        Lab::Embedded { .. } => Timing::slice(plan.experiment.trials.duration_ns),
     }
 }
 
@@ -450,6 +458,7 @@ fn record(
 ) -> Campaign {
     let Prepared { plan, skipped, slots, notes, standing, roles, mode, .. } = prepared;
     let (lab, [generator, receiver]) = testbed.names();
+    let trials = &plan.experiment.trials;
     let first = plan.cells.iter().enumerate().find(|(at, _)| !plan.is_ceiling(*at));
     Campaign {
         version: VERSION,
@@ -466,16 +475,21 @@ fn record(
             order: plan.kinds.first().map_or(String::new(), |k| k.order.to_string()),
             rate: first.map_or("max".into(), |(_, cell)| cell.rate.to_string()),
             timing: timing(&plan),
-            budget_ns: plan.trials.budget_ns.unwrap_or(0),
-            trials: plan.trials.blocks,
+            budget_ns: trials.budget_ns.unwrap_or(0),
+            trials: trials.blocks,
             batch,
-            seed: plan.trials.seed.unwrap_or_default(),
+            seed: trials.seed.unwrap_or_default(),
         },
         roles,
         slots,
         notes,
         standing,
-        planned: Some(Box::new(Planned { file, plan, skipped })),
+        planned: Some(Box::new(Planned {
+            file,
+            skipped,
+            plan: plan.without_experiment(),
+            experiment: plan.experiment,
+        })),
         imported: None,
     }
 }

@@ -7,11 +7,11 @@ use linerate_linux::host::changes::Consent;
 use linerate_linux::host::cpu;
 use linerate_linux::lab::Setup;
 use linerate_linux::lab::support::{self, Need};
-use linerate_measure::record::{Direction, Roles, Skipped, Slot};
+use linerate_measure::record::{Direction, Mode, Roles, Skipped, Slot};
 use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Requirement};
 use linerate_plan::rules::own::RuleFile;
-use linerate_plan::settings::{Cpus, Dut, Mode};
+use linerate_plan::settings::{Cpus, Dut};
 use linerate_wire::{Family, FrameSpec, MacAddr, Traffic};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -111,6 +111,7 @@ impl Prepared {
 
     fn cell(&mut self, plan: &Campaign, number: usize, source: &Source) -> Result<()> {
         let cell = &plan.cells[number];
+        let lane = &plan.lanes[cell.lane];
         let cpus = source.cpus.get(number).cloned().unwrap_or_default();
         let kind = self.kind(&plan.kinds[cell.kind], &cpus, source)?;
         let Traffic { frame, mix, .. } = &self.kinds[kind].traffic;
@@ -123,7 +124,7 @@ impl Prepared {
             id: number,
             name: cell.name.clone(),
             direction: Direction::Forward,
-            variant: plan.variant_of(cell),
+            variant: plan.experiment.name(&cell.variant, &cell.levels, |factor| !factor.of_frames()),
             family: frame.family.to_string(),
             transport: frame.transport.to_string(),
             frame: mix.name.clone(),
@@ -136,6 +137,13 @@ impl Prepared {
             flows: Some(plan.kinds[cell.kind].flows.into()),
             cpus: (cpus != self.roles.generator).then_some(cpus),
             no_ceiling: self.mode == Mode::Hosts && !plan.is_ceiling(number),
+            plan_variant: cell.variant.clone(),
+            levels: cell.levels.clone(),
+            group: lane.group,
+            order: plan.kinds[cell.kind].order.to_string(),
+            rate: cell.rate.to_string(),
+            known_answer: lane.settings.dut.is_known(),
+            rule_counters: lane.settings.rule_file.as_ref().map(RuleFile::counts),
             imported: None,
         });
         self.kind_of.push(kind);
@@ -205,7 +213,7 @@ impl Prepared {
 
     /// High byte of the stream ids.
     pub fn campaign(&self) -> u8 {
-        self.plan.trials.seed.unwrap_or_default() as u8
+        self.plan.experiment.trials.seed.unwrap_or_default() as u8
     }
 
     /// The group of lanes that stand side by side with a cell's.

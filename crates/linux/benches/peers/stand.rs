@@ -6,7 +6,7 @@ use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane, Setup};
 use linerate_linux::ports::live::LiveFrames;
 use linerate_linux::ports::xdp_receiver::{XdpReceiver, bare_drop};
 use linerate_linux::ports::{Arrival, Port, Target, monotonic_ns};
-use linerate_plan::settings::Mode;
+use linerate_measure::record::Mode;
 use linerate_wire::{Family, Filter, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
 use std::time::{Duration, Instant};
 

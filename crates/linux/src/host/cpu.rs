@@ -1,7 +1,6 @@
 //! CPUs: their numbers, their roles, and how busy they were.
 
-use linerate_measure::record::{CpuShare, Roles};
-use linerate_plan::settings::Mode;
+use linerate_measure::record::{CpuShare, Mode, Roles};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;

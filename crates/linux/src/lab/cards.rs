@@ -4,7 +4,8 @@ use super::{DutEnd, Interface, LabSpec, Setup};
 use crate::error::Error;
 use crate::net::ethtool::Ethtool;
 use crate::net::sysfs;
-use linerate_plan::settings::{Dut, Feature, Interface as Settings, Mode};
+use linerate_measure::record::Mode;
+use linerate_plan::settings::{Dut, Feature, Interface as Settings};
 
 /// The kernel's names of a feature; several where it knows it in parts.
 fn kernel_names(feature: Feature) -> &'static [&'static str] {

@@ -6,8 +6,9 @@ use crate::error::Error;
 use crate::host::changes::Change;
 use crate::net::{MacAddr, sysctl};
 use crate::process::{Finished, Job};
+use linerate_measure::record::RuleCount;
 use linerate_plan::rules::Firewall;
-use linerate_plan::rules::own::{RuleCount, counts};
+use linerate_plan::rules::own::counts;
 
 /// Bytes of a listing of rules that are read: a file of the largest size takes some more when it is listed.
 const MOST_LISTED: usize = 64 << 20;

@@ -28,7 +28,7 @@ pub use rules::DROP_COUNTER;
 pub use setup::Setup;
 
 use crate::host::changes::Consent;
-use linerate_plan::settings::Mode;
+use linerate_measure::record::Mode;
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 

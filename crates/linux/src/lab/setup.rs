@@ -5,11 +5,12 @@ use super::addresses::{GENERATOR_SIDE, RECEIVER_SIDE, Side};
 use crate::error::Error;
 use crate::host::changes::Change;
 use crate::process::{Input, Job};
+use linerate_measure::experiment::System;
 use linerate_plan::BuiltIn;
 use linerate_plan::placeholders::fill;
 use linerate_plan::rules::RuleSet;
 use linerate_plan::rules::own::{LabEnd, RuleFile};
-use linerate_plan::settings::{Command, Dut, Feature, File, Settings, System};
+use linerate_plan::settings::{Command, Dut, Feature, File, Settings};
 use linerate_wire::Family;
 use std::time::Duration;
 

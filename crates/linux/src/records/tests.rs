@@ -3,11 +3,10 @@
 use super::*;
 use linerate_measure::audit::{Evidence, audit};
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Asked, LabKind, Roles, VERSION};
+use linerate_measure::record::{Asked, LabKind, Mode, Roles, VERSION};
 use linerate_measure::strategy::Stopped;
 use linerate_measure::summary::summarise;
-use linerate_plan::settings::Mode;
-use linerate_plan::timing::Timing;
+use linerate_measure::trial::Timing;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::thread::UnshareFlags;

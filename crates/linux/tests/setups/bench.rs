@@ -8,8 +8,8 @@ use linerate_linux::ports::xdp_receiver::XdpReceiver;
 use linerate_linux::ports::{Arrival, Port, Target};
 use linerate_linux::trial;
 use linerate_measure::counters::PortCounters;
-use linerate_plan::settings::Mode;
-use linerate_plan::timing::Timing;
+use linerate_measure::record::Mode;
+use linerate_measure::trial::Timing;
 use linerate_wire::{
     Family, Filter, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport, VlanTag,
 };

@@ -3,9 +3,9 @@
 use super::bench::{Frames, ask, built_in, lab, refusal, send, spec};
 use linerate_linux::lab::support::{self, Need};
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
+use linerate_measure::record::Mode;
 use linerate_plan::campaign::Requirement;
 use linerate_plan::settings::Dut;
-use linerate_plan::settings::Mode;
 use linerate_wire::Family;
 
 const KINDS: [Dut; 10] = [

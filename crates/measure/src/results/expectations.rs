@@ -1,11 +1,10 @@
 //! Whether the author's expectations were met.
 
 use super::{Expected, Found, JudgedPair};
-use linerate_plan::campaign::Expectation;
-use linerate_plan::judge::Judgement;
+use crate::experiment::{Expectation, Judgement};
 
 pub(super) fn expectations(found: &Found<'_>) -> Vec<Expected> {
-    found.plan.expectations.iter().map(|e| expected(found, e)).collect()
+    found.experiment.expectations.iter().map(|e| expected(found, e)).collect()
 }
 
 fn expected(found: &Found<'_>, expectation: &Expectation) -> Expected {
@@ -44,7 +43,7 @@ fn overall(pairs: &[JudgedPair]) -> Option<Judgement> {
 /// Why pairs are not judged, each reason once.
 fn reasons(found: &Found<'_>, pairs: &[JudgedPair]) -> Vec<String> {
     if pairs.is_empty() {
-        let form = if found.plan.quick { "the quick form" } else { "the plan on this system" };
+        let form = if found.experiment.quick { "the quick form" } else { "the plan on this system" };
         return vec![format!("{form} has no such cells")];
     }
     let mut reasons: Vec<String> = Vec::new();

@@ -1,43 +1,40 @@
 //! Factors with several levels, or that set the number of CPUs, as series.
 
-use super::{Found, Point, Series, name_without, sets_cpus};
+use super::{Found, Point, Series};
+use crate::experiment::Levels;
 use std::collections::HashMap;
 
 /// For each factor with more than two levels, and each that sets CPUs: a series for each variant, at each combination of the other
 /// levels.
 pub(super) fn series(found: &Found<'_>) -> Vec<Series> {
-    let factors = found.plan.factors.iter().enumerate();
-    let swept = factors.filter(|(_, f)| f.levels.len() > 2 || sets_cpus(f));
+    let factors = found.experiment.factors.iter().enumerate();
+    let swept = factors.filter(|(_, f)| f.levels.len() > 2 || f.sets_cpus());
     swept.flat_map(|(factor, _)| of_factor(found, factor)).collect()
 }
 
-/// Pairs of two numbers, one of them a level: a factor and its level, or a level and its cell.
-type Levels = Vec<(usize, usize)>;
-
 fn of_factor(found: &Found<'_>, factor: usize) -> Vec<Series> {
-    let plan = found.plan;
-    // Ceilings appear beside the cells that they belong to, unless the plan is about them.
-    let duts = plan.cells.iter().any(|c| !found.is_ceiling(c));
-    let mut groups: Vec<(String, Levels)> = Vec::new();
+    // Ceilings appear beside the slots that they belong to, unless the plan is about them.
+    let duts = found.slots.iter().any(|slot| !slot.is_calibration());
+    let mut groups: Vec<(String, Vec<(usize, usize)>)> = Vec::new();
     let mut at: HashMap<(&str, Levels), usize> = HashMap::new();
-    for (number, cell) in plan.cells.iter().enumerate().filter(|(_, c)| !(duts && found.is_ceiling(c))) {
-        let Some(&(_, level)) = cell.levels.iter().find(|(f, _)| *f == factor) else { continue };
-        let others = cell.levels.iter().filter(|(f, _)| *f != factor).copied().collect();
-        let group = *at.entry((&cell.variant, others)).or_insert_with(|| {
-            groups.push((name_without(plan, cell, Some(factor)), Vec::new()));
+    for slot in found.slots.iter().filter(|slot| !(duts && slot.is_calibration())) {
+        let Some(&(_, level)) = slot.levels.iter().find(|(f, _)| *f == factor) else { continue };
+        let others = slot.levels.iter().filter(|(f, _)| *f != factor).copied().collect();
+        let group = *at.entry((&slot.plan_variant, others)).or_insert_with(|| {
+            groups.push((found.experiment.name_without(slot, Some(factor)), Vec::new()));
             groups.len() - 1
         });
-        groups[group].1.push((level, number));
+        groups[group].1.push((level, slot.id));
     }
-    let least = if sets_cpus(&plan.factors[factor]) { 2 } else { 3 };
-    let whole = groups.into_iter().filter(|(_, cells)| cells.len() >= least);
-    whole.map(|(name, cells)| Series { factor, name, points: points(found, factor, cells) }).collect()
+    let least = if found.experiment.factors[factor].sets_cpus() { 2 } else { 3 };
+    let whole = groups.into_iter().filter(|(_, slots)| slots.len() >= least);
+    whole.map(|(name, slots)| Series { factor, name, points: points(found, factor, slots) }).collect()
 }
 
 /// `cells`: level and number of each.
-fn points(found: &Found<'_>, factor: usize, mut cells: Levels) -> Vec<Point> {
+fn points(found: &Found<'_>, factor: usize, mut cells: Vec<(usize, usize)>) -> Vec<Point> {
     cells.sort_unstable();
-    let factor = &found.plan.factors[factor];
+    let factor = &found.experiment.factors[factor];
     let numbers = factor.numbers.as_deref().unwrap_or_default();
     let first = cells.first().filter(|(level, _)| *level == 0).map(|(_, cell)| *cell);
     let point = |&(level, cell): &(usize, usize)| Point {

@@ -1,8 +1,8 @@
 //! Input of a strategy: the slots, the ratios of interest, and when to stop.
 
 use super::TrialRequest;
+use crate::experiment::{Comparison, Experiment};
 use crate::record;
-use linerate_plan as plan;
 
 /// Input of a strategy. Together with the recorded trials it determines every step of the strategy.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,37 +67,33 @@ impl Stopping {
 }
 
 impl Design {
-    /// The design of a campaign's plan, if it has one.
+    /// The design of a campaign's experiment, if it has one.
     pub fn of(campaign: &record::Campaign) -> Option<Design> {
         let planned = campaign.planned.as_ref()?;
-        let asked = &campaign.asked;
-        let skipped = |cell| !planned.lacking(cell).is_empty();
-        let mut design = Design::of_plan(&planned.plan, skipped, asked.seed);
-        design.duration_ns = asked.timing.run_ns;
-        for (planned, slot) in design.slots.iter_mut().zip(&campaign.slots) {
-            planned.load = slot.asked_fps;
-        }
-        Some(design)
+        let slot = |slot: &record::Slot| DesignSlot {
+            group: slot.group,
+            ceiling: slot.ceiling,
+            load: slot.asked_fps,
+            skipped: !planned.lacking(slot.id).is_empty(),
+        };
+        let slots = campaign.slots.iter().map(slot).collect();
+        let design = Design::new(&planned.experiment, slots, campaign.asked.seed);
+        Some(Design { duration_ns: campaign.asked.timing.run_ns, ..design })
     }
 
-    /// The design of a plan: its cells are the slots.
-    pub fn of_plan(plan: &plan::campaign::Campaign, skipped: impl Fn(usize) -> bool, seed: u64) -> Design {
-        let slot = |(number, cell): (usize, &plan::campaign::Cell)| DesignSlot {
-            group: plan.lanes.get(cell.lane).map_or(0, |lane| lane.group),
-            ceiling: cell.ceiling,
-            load: None,
-            skipped: skipped(number),
-        };
-        let watched = |c: &plan::campaign::Comparison| Watched { of: c.of, than: c.than, decides: c.decides };
+    /// The design of an experiment with these slots.
+    pub fn new(experiment: &Experiment, slots: Vec<DesignSlot>, seed: u64) -> Design {
+        let watched = |c: &Comparison| Watched { of: c.of, than: c.than, decides: c.decides };
+        let trials = &experiment.trials;
         Design {
-            slots: plan.cells.iter().enumerate().map(slot).collect(),
-            watched: plan.comparisons.iter().map(watched).collect(),
-            strategy: plan.trials.order.clone(),
-            duration_ns: plan.trials.duration_ns,
+            slots,
+            watched: experiment.comparisons.iter().map(watched).collect(),
+            strategy: trials.order.clone(),
+            duration_ns: trials.duration_ns,
             stopping: Stopping {
-                relative_width: plan.trials.until,
-                most_blocks: plan.trials.blocks,
-                budget_ns: plan.trials.budget_ns,
+                relative_width: trials.until,
+                most_blocks: trials.blocks,
+                budget_ns: trials.budget_ns,
             },
             seed,
         }

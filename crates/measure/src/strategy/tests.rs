@@ -2,7 +2,6 @@
 
 use super::comparison::State;
 use super::*;
-use linerate_plan::settings::System;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -215,26 +214,3 @@ fn a_list_asks_for_its_trials_and_compares_all_of_them() {
 
 mod error_rate;
 mod replay;
-
-#[test]
-fn orders_come_from_the_seed_and_sequential_is_sequential() {
-    let read = |text: &str| linerate_plan::Plan::read(text.as_bytes()).unwrap();
-    let plan = read(
-        "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[variants.b]\ndut = \"bridge\"\n[trials]\nduration = \"1 s\"\nblocks = 10",
-    );
-    let campaign = plan.campaign(System::Linux, false).unwrap();
-    let blocks = first_blocks(campaign, 7, 5);
-    assert_eq!(blocks.len(), 5);
-    for block in &blocks {
-        let mut sorted = block.clone();
-        sorted.sort_unstable();
-        assert_eq!(sorted, [0, 1, 2]);
-    }
-    assert_eq!(blocks, first_blocks(campaign, 7, 5));
-    assert_ne!(blocks, first_blocks(campaign, 8, 5));
-    let lines = "title = \"t\"\nquestion = \"q\"\n[variants.a]\n[trials]\nduration = \"1 s\"\nblocks = 6\norder = \"sequential\"";
-    let plan = read(lines);
-    assert_eq!(plan.remarks().len(), 1);
-    let campaign = plan.campaign(System::Linux, false).unwrap();
-    assert_eq!(first_blocks(campaign, 1, 2), [vec![0, 0], vec![1, 1]]);
-}

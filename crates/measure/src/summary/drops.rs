@@ -2,9 +2,8 @@
 
 use super::Row;
 use crate::audit::{Cause, Side};
-use crate::record::{Campaign, TrialRecord};
+use crate::record::{Campaign, Mode, TrialRecord};
 use crate::trial::Rates;
-use linerate_plan::settings::Mode;
 
 /// Below this share of dropped frames, the rate alone decides.
 const NOTICEABLE: f64 = 0.01;

@@ -1,12 +1,11 @@
 use super::*;
 use crate::audit::{Cause, Evidence, Loss, Side, audit};
 use crate::counters::PortCounters;
+use crate::experiment::{Comparison, Experiment, Interest, System, Trials};
 use crate::record::{Asked, LabKind, Planned, Roles};
 use crate::strategy::{Design, Figure, History, Observed, TrialRequest, strategy};
 use crate::trial::Rates;
-use linerate_plan::Plan;
-use linerate_plan::settings::System;
-use linerate_plan::timing::Timing;
+use crate::trial::Timing;
 
 fn slot(id: usize, variant: &str, ceiling: Option<usize>, baseline: Option<usize>) -> Slot {
     Slot {
@@ -29,30 +28,24 @@ fn slot(id: usize, variant: &str, ceiling: Option<usize>, baseline: Option<usize
     }
 }
 
-/// The plan of `linerate bench --family 4 --variant nft-stateful`.
-const PLAN: &[u8] = br#"
-title = "linerate bench"
-question = "How many frames does this machine forward?"
-[lab]
-mode = "inline"
-[traffic]
-size = "64 B"
-[variants.forwarding]
-from = "forwarding"
-[variants.nft-stateful]
-from = "nft-stateful"
-[compare]
-what = ["variants"]
-until = "2 %"
-[trials]
-duration = "250 ms"
-budget = "30 s"
-"#;
+/// What `linerate bench --family 4 --variant nft-stateful` asks.
+fn experiment() -> Experiment {
+    Experiment {
+        title: "linerate bench".into(),
+        question: "How many frames does this machine forward?".into(),
+        source: None,
+        system: System::Linux,
+        quick: false,
+        factors: Vec::new(),
+        comparisons: vec![Comparison { of: 2, than: 1, why: Interest::Variants, decides: true }],
+        expectations: Vec::new(),
+        trials: Trials { until: Some(0.02), budget_ns: Some(30_000_000_000), ..Trials::default() },
+    }
+}
 
 fn campaign() -> Campaign {
-    let plan = Plan::read(PLAN).unwrap();
-    let mut plan = plan.campaign(System::Linux, false).unwrap().clone();
-    plan.name_by_frames();
+    let planned =
+        Planned { file: None, experiment: experiment(), plan: serde_json::Value::Null, skipped: Vec::new() };
     Campaign {
         version: VERSION,
         linerate: "0".into(),
@@ -81,7 +74,7 @@ fn campaign() -> Campaign {
         ],
         notes: vec![],
         standing: BTreeMap::new(),
-        planned: Some(Box::new(Planned { file: None, plan, skipped: Vec::new() })),
+        planned: Some(Box::new(planned)),
         imported: None,
     }
 }

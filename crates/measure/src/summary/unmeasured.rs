@@ -60,11 +60,7 @@ fn why(
 
 /// A DUT with a known answer drops on purpose.
 fn is_meant_to_drop(campaign: &Campaign, slot: &Slot) -> bool {
-    let known = campaign.planned.as_ref().and_then(|planned| {
-        let plan = &planned.plan;
-        Some(plan.lanes.get(plan.cells.get(slot.id)?.lane)?.settings.dut.is_known())
-    });
-    campaign.asked.lab == LabKind::Simulated || known == Some(true)
+    campaign.asked.lab == LabKind::Simulated || slot.known_answer
 }
 
 fn drops_all(campaign: &Campaign, slot: &Slot, row: &Row, trials: &[&TrialRecord]) -> String {

@@ -4,9 +4,10 @@ use super::Place;
 use crate::diagnostic::{Diagnostic, Problems, Span, listed};
 use crate::draft::TESTER_BASELINE;
 use crate::rules::{Firewall, RuleSet};
-use crate::settings::{Dut, System};
+use crate::settings::Dut;
 use crate::value::{Entry, Tree};
 use crate::{forms, lower};
+use linerate_measure::experiment::System;
 
 /// Keys of an interface that a system knows; Linux knows all.
 const FREEBSD_ENDS: [&str; 7] =

@@ -1,10 +1,10 @@
 //! Expectations: the cells that they select, and their claims.
 
 use super::{Draft, TESTER_BASELINE};
-use crate::campaign::Claim;
 use crate::diagnostic::{Diagnostic, Problems, Span, listed, meant};
 use crate::units::Rate;
 use crate::value::{Entry, Node, Tree, Value, label};
+use linerate_measure::experiment::Claim;
 use serde_json::Value as Json;
 
 /// Which cells are meant.

@@ -1,9 +1,9 @@
 //! Pairs of cells to compare: variants, levels, and the author's expectations.
 
-use super::Levels;
-use crate::campaign::{Campaign, Cell, Claim, Comparison, Expectation, Interest};
+use crate::campaign::{Campaign, Cell};
 use crate::diagnostic::Lines;
 use crate::draft::{Draft, Expected, Selector, Who};
+use linerate_measure::experiment::{Claim, Comparison, Expectation, Interest, Levels};
 use std::collections::HashMap;
 
 /// Adds baselines, comparisons and expectations to a campaign whose cells are complete.
@@ -41,8 +41,8 @@ pub(super) fn relate(draft: &Draft, variants: &[usize], lines: &Lines<'_>, campa
         expectations.push(expectation(expected, found, lines));
     }
     campaign.cells.iter_mut().zip(baselines).for_each(|(cell, baseline)| cell.baseline = baseline);
-    campaign.comparisons = comparisons.list;
-    campaign.expectations = expectations;
+    campaign.experiment.comparisons = comparisons.list;
+    campaign.experiment.expectations = expectations;
 }
 
 fn expectation(expected: &Expected, pairs: Vec<(usize, Option<usize>)>, lines: &Lines<'_>) -> Expectation {
@@ -134,7 +134,7 @@ impl<'d> Pairs<'d> {
     /// The levels of a selector as indices; none if this form does not have one of them.
     fn levels(&self, selector: &Selector, campaign: &Campaign) -> Option<Levels> {
         let index = |(factor, label): &(usize, String)| {
-            Some((*factor, campaign.factors[*factor].levels.iter().position(|l| l == label)?))
+            Some((*factor, campaign.experiment.factors[*factor].levels.iter().position(|l| l == label)?))
         };
         selector.levels.iter().map(index).collect()
     }

@@ -51,7 +51,10 @@ fn the_example_is_a_lab() {
     assert_eq!(lab.link_speed, Some(1e9));
     let dut = lab.dut().unwrap();
     assert_eq!((dut.name.as_str(), dut.ssh.to_string()), ("router", "root@192.0.2.5".into()));
-    assert_eq!(dut.system.and_then(OperatingSystem::of_plans), Some(crate::settings::System::FreeBsd));
+    assert_eq!(
+        dut.system.and_then(OperatingSystem::of_plans),
+        Some(linerate_measure::experiment::System::FreeBsd)
+    );
     assert_eq!(dut.config_save.as_deref(), Some("config save"));
     assert_eq!((dut.power_cycle[0].as_str(), dut.boot.timeout_ns), ("ipmitool", 300_000_000_000));
     assert_eq!(lab.placeholders(), Some(("igb1", "igb2")));

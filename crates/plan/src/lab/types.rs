@@ -3,8 +3,9 @@
 use super::Ssh;
 use crate::backend::Backend;
 use crate::names::Named;
-use crate::settings::{End, System};
+use crate::settings::End;
 use crate::text_form;
+use linerate_measure::experiment::System;
 use linerate_wire::MacAddr;
 use serde::{Deserialize, Deserializer};
 use std::fmt;

@@ -22,7 +22,7 @@ pub use loading::{Load, Part};
 
 use crate::diagnostic::Diagnostic;
 use crate::names::Named;
-use crate::settings::System;
+use linerate_measure::experiment::System;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::{self, BufWriter, Write};

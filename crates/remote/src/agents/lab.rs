@@ -5,8 +5,8 @@
 use super::{Agent, Flown, Member, Trial};
 use crate::error::RemoteError;
 use linerate_hosts::agent::spec::{Port, Role};
+use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
-use linerate_plan::timing::Timing;
 use linerate_wire::{Filter, FlowOrder, Load, MacAddr, STREAMS, Traffic, Transport};
 use std::sync::atomic::AtomicBool;
 

@@ -10,7 +10,7 @@ use linerate_linux::ports::monotonic_ns;
 use linerate_linux::trial::Outcome;
 use linerate_measure::counters::PortCounters;
 use linerate_measure::record::CpuShare;
-use linerate_plan::timing::Timing;
+use linerate_measure::trial::Timing;
 use linerate_wire::Load;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,7 +2,8 @@
 
 use super::*;
 use linerate_hosts::dut_changes::{self, Port, Steps, Target};
-use linerate_plan::settings::{Command, Image, Settings, System};
+use linerate_measure::experiment::System;
+use linerate_plan::settings::{Command, Image, Settings};
 use proptest::prelude::*;
 use std::path::PathBuf;
 

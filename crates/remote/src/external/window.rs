@@ -2,7 +2,7 @@
 
 use linerate_hosts::agent::merge::{Series, merge};
 use linerate_measure::trial;
-use linerate_plan::timing::Timing;
+use linerate_measure::trial::Timing;
 
 /// More frames than any generator sends: a host that prints more is not believed, and sums stay in range.
 pub(super) const MOST_FRAMES: u64 = 1 << 56;

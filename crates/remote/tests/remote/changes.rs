@@ -2,8 +2,9 @@
 
 use crate::sshd::SshLab;
 use linerate_hosts::dut_changes::{Port, Steps, Target, steps};
+use linerate_measure::experiment::System;
 use linerate_plan::rules::{Firewall, Kind, RuleSet};
-use linerate_plan::settings::{File, Settings, System};
+use linerate_plan::settings::{File, Settings};
 use linerate_remote::{Changes, ExecutionTarget, Order};
 use linerate_wire::Family;
 use std::fs;

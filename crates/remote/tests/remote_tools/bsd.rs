@@ -2,8 +2,8 @@
 
 use crate::sshd::{SshLab, wait_until};
 use linerate_hosts::tools::{Task, one_flow};
+use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
-use linerate_plan::timing::Timing;
 use linerate_remote::agents::Flown;
 use linerate_remote::external::{ToolHost, ToolTrial};
 use linerate_remote::{ExecutionTarget, RemoteError};

@@ -2,8 +2,8 @@
 
 use crate::bsd::{Bsd, TIMING, task};
 use crate::sshd::wait_until;
+use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
-use linerate_plan::timing::Timing;
 use linerate_remote::agents::Flown;
 use linerate_remote::external::{ToolHost, ToolTrial};
 use linerate_remote::{ExecutionTarget, RemoteError, Target};

@@ -3,9 +3,8 @@
 use crate::sshd::SshLab;
 use linerate_hosts::tools::{Task, one_flow};
 use linerate_linux::net::netlink::{Route, VethEnd};
-use linerate_measure::trial::rates;
+use linerate_measure::trial::{Timing, rates};
 use linerate_plan::Backend;
-use linerate_plan::timing::Timing;
 use linerate_remote::agents::Flown;
 use linerate_remote::external::{ToolHost, ToolTrial};
 use linerate_remote::{ExecutionTarget, RemoteError};

@@ -92,7 +92,7 @@ fn seconds_of_the_archive() {
         bsd.set(host, "recording", &recording);
         bsd.set(host, "pace", "1");
     }
-    let timing = linerate_plan::timing::Timing { run_ns: 3_000_000_000, ..TIMING };
+    let timing = linerate_measure::trial::Timing { run_ns: 3_000_000_000, ..TIMING };
     // The receiver's first five seconds are at zero.
     let bsd = Bsd { timing, patience: Duration::from_secs(8), ..bsd };
     let flown = bsd.trial(&["gen"], None).unwrap();

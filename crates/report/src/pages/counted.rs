@@ -2,8 +2,8 @@
 
 use crate::document::{Document, Tone};
 use linerate_measure::counters::{PortCounters, StreamCounters};
-use linerate_plan::units::{Si, bits_layer_1, bits_layer_2};
 use linerate_wire::FCS_LEN;
+use linerate_wire::units::{Si, bits_layer_1, bits_layer_2};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -6,6 +6,7 @@ mod show;
 use super::numbers::counted;
 use crate::document::{Document, Tone};
 use crate::format::ascii;
+use linerate_plan::names::Named;
 use linerate_plan::timetable::Timetable;
 use linerate_plan::{Diagnostic, Plan};
 pub use rehearsal::rehearsal;
@@ -64,7 +65,7 @@ pub fn plan_list(plans: &[(&str, Plan)]) -> Document {
     let mut page = Document::default();
     for (name, plan) in plans {
         let [full, quick] = [false, true].map(|quick| time(plan, quick));
-        let systems: Vec<&str> = plan.systems().iter().map(|s| s.key()).collect();
+        let systems: Vec<&str> = plan.systems().iter().map(|s| s.name()).collect();
         let lead = format!("{name:width$}  {full:>11}  {quick:>5}  ");
         let of = if name.starts_with("lab/") { format!(" ({})", systems.join(", ")) } else { String::new() };
         page.item(&lead, &format!("{}{of}", ascii(plan.title())), Tone::Plain);

@@ -40,7 +40,7 @@ impl Shown<'_> {
 
     /// A name without factors that have one level only in this form of the plan.
     fn shortened(&self, name: &str) -> String {
-        let factors = self.planned.plan.factors.iter().filter(|f| f.levels.len() == 1);
+        let factors = self.planned.experiment.factors.iter().filter(|f| f.levels.len() == 1);
         factors.fold(name.to_string(), |name, f| {
             let level = format!(", {} {}", f.name, f.levels[0]);
             match name.split_once(&level) {
@@ -99,7 +99,7 @@ pub(super) fn has_rate(row: &Row) -> bool {
 /// The whole page. The caller has already said whether the campaign is simulated.
 pub fn page(page: &mut Document, shown: &Shown<'_>) {
     if shown.planned.file.is_some() {
-        super::plan::question(page, &shown.planned.plan);
+        super::plan::question(page, &shown.planned.experiment);
     }
     answer::answer(page, shown);
     tables::cells(page, shown);

@@ -5,13 +5,13 @@ use crate::format::Style;
 use expect_test::{Expect, expect};
 use linerate_measure::audit::{Cause, Evidence, Loss, Side, audit};
 use linerate_measure::counters::PortCounters;
-use linerate_measure::record::{Asked, CpuShare, LabKind, Planned, Roles, Slot, TrialRecord, VERSION};
+use linerate_measure::experiment::System;
+use linerate_measure::record::{Asked, CpuShare, LabKind, Mode, Planned, Roles, Slot, TrialRecord, VERSION};
 use linerate_measure::strategy::Stopped;
 use linerate_measure::summary::summarise;
-use linerate_measure::trial::Rates;
+use linerate_measure::trial::{Rates, Timing};
 use linerate_plan::Plan;
-use linerate_plan::settings::{Mode, System};
-use linerate_plan::timing::Timing;
+use linerate_plan::campaign::Cell;
 use linerate_stats::histogram::Histogram;
 use std::collections::BTreeMap;
 
@@ -69,7 +69,15 @@ pub(super) fn campaign(mode: Mode) -> Campaign {
     plan.name_by_frames();
     let length = |kind: usize| plan.kinds[kind].size.pattern[0];
     let cells = plan.cells.iter().enumerate();
-    let slots = cells.map(|(id, c)| slot(id, &c.variant, length(c.kind), c.ceiling, c.baseline)).collect();
+    let slot = |(id, c): (usize, &Cell)| Slot {
+        plan_variant: c.variant.clone(),
+        levels: c.levels.clone(),
+        flows: Some(1024),
+        order: "sequential".into(),
+        rate: "max".into(),
+        ..slot(id, &c.variant, length(c.kind), c.ceiling, c.baseline)
+    };
+    let slots = cells.map(slot).collect();
     let roles = match mode {
         Mode::Inline => Roles { generator: vec![1], dut: vec![1], receiver: vec![1], control: vec![0] },
         Mode::Threaded | Mode::Hosts => {
@@ -100,9 +108,14 @@ pub(super) fn campaign(mode: Mode) -> Campaign {
         slots,
         notes: vec![],
         standing: BTreeMap::new(),
-        planned: Some(Box::new(Planned { file: None, plan, skipped: Vec::new() })),
+        planned: Some(Box::new(planned(None, plan))),
         imported: None,
     }
+}
+
+/// A plan in a record.
+pub(super) fn planned(file: Option<String>, plan: linerate_plan::campaign::Campaign) -> Planned {
+    Planned { file, plan: plan.without_experiment(), experiment: plan.experiment, skipped: Vec::new() }
 }
 
 pub(super) fn host() -> HostFacts {

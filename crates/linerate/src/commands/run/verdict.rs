@@ -5,11 +5,10 @@ use crate::campaign::Finished;
 use crate::commands::slower::{Claim, MISSED, any_slower};
 use crate::output::{FAILED, INTERRUPTED, print_campaign, print_place, tell};
 use anyhow::Result;
+use linerate_measure::experiment::{Interest, Judgement};
 use linerate_measure::record::{Campaign, HostFacts, Summary};
 use linerate_measure::results::Compared;
 use linerate_measure::strategy::Stopped;
-use linerate_plan::campaign::Interest;
-use linerate_plan::judge::Judgement;
 use std::process::ExitCode;
 
 /// Prints the result, and returns the exit status for scripts.

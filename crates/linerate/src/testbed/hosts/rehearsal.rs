@@ -6,12 +6,13 @@ use anyhow::Result;
 use linerate_hosts::dut_changes::{Program, Target};
 use linerate_hosts::rehearsal::{Action, Part};
 use linerate_hosts::tools::{self, Task};
+use linerate_measure::experiment::Reboot;
+use linerate_measure::trial::Timing;
 use linerate_plan::Backend;
-use linerate_plan::campaign::{Campaign, Reboot};
+use linerate_plan::campaign::Campaign;
 use linerate_plan::lab::{Host, Interface, Lab};
 use linerate_plan::placeholders::fill;
 use linerate_plan::settings::End;
-use linerate_plan::timing::Timing;
 use linerate_wire::{Load, MacAddr};
 use std::path::Path;
 
@@ -46,7 +47,7 @@ fn of_dut(plan: &Campaign, lab: &Lab, dut: &Host, folder: &Path) -> Vec<Part> {
     };
     let saved = dut.system.and_then(|system| system.config_save()).map(String::from);
     let target = Target {
-        system: plan.system,
+        system: plan.experiment.system,
         inside: port(End::In, "in"),
         outside: port(End::Out, "out"),
         config_save: dut.config_save.clone().or(saved),
@@ -56,7 +57,7 @@ fn of_dut(plan: &Campaign, lab: &Lab, dut: &Host, folder: &Path) -> Vec<Part> {
     for (number, lane) in plan.lanes.iter().enumerate() {
         let actions = match lane_steps(plan, number, &target, folder) {
             Ok(steps) => {
-                let booted = (steps.reboot || plan.trials.reboot == Reboot::EachTrial)
+                let booted = (steps.reboot || plan.experiment.trials.reboot == Reboot::EachTrial)
                     .then(|| words("reboot", "shutdown -r now".into()));
                 let (lasting, others) = steps.steps.split_at(steps.lasting.min(steps.steps.len()));
                 lasting
@@ -108,7 +109,7 @@ fn of_tester(plan: &Campaign, lab: &Lab) -> Result<Vec<Part>> {
     let counting = name(receiver.receive.as_ref(), "receive");
     let none = Interface::default();
     let far = side(&counting, receiver.receive.as_ref().unwrap_or(&none));
-    let lasting = Load::lasting(Timing::of_hosts(plan.trials.duration_ns).load());
+    let lasting = Load::lasting(Timing::of_hosts(plan.experiment.trials.duration_ns).load());
     let share = |rate: Option<f64>| rate.map(|rate| rate / sending.len().max(1) as f64);
     let mut parts = Vec::new();
     for (kind, rate, cells) in &loads {

@@ -13,11 +13,13 @@ use linerate_hosts::preflight::{self, Needs, Port, frames, ports};
 use linerate_hosts::systems::{Facts, Interface, Kernel, System as Detected};
 use linerate_linux::net::userns;
 use linerate_linux::records::rfc3339_utc;
-use linerate_measure::record::{HostFacts, Roles, VERSION};
-use linerate_plan::campaign::{Campaign, Reboot, Requirement, Trials};
+use linerate_measure::experiment::{Reboot, System, Trials};
+use linerate_measure::record::{HostFacts, Mode, Roles, States, VERSION};
+use linerate_measure::trial::Timing;
+use linerate_plan::campaign::{Campaign, Requirement};
 use linerate_plan::lab::{Host, HostAddress, Lab, MOST_BYTES};
-use linerate_plan::settings::{Dut, End, Mode, States, System};
-use linerate_plan::timing::Timing;
+use linerate_plan::names::Named;
+use linerate_plan::settings::{Dut, End};
 use linerate_plan::{Backend, Diagnostic, Plan};
 use linerate_remote::dut::{Known, RemoteDut};
 use linerate_remote::survey::{self, Approach, Frames};
@@ -145,7 +147,7 @@ impl Site {
             let flows = u64::from(traffic.flows);
             let settings = &plan.lanes[prepared.lane(cell)].settings;
             // A repeated SYN on a connection that has been answered: only Linux is known to let it pass.
-            let linux = matches!(plan.system, System::Linux | System::Vyos);
+            let linux = matches!(plan.experiment.system, System::Linux | System::Vyos);
             let states = settings.tracks().then_some(match settings.states {
                 States::Established if traffic.transport == Transport::Tcp && !linux => States::OneWay,
                 states => states,
@@ -163,7 +165,7 @@ impl Site {
     }
 
     fn device(&self, host: &Host, plan: &Campaign) -> Result<Device> {
-        let reboot = plan.trials.reboot;
+        let reboot = plan.experiment.trials.reboot;
         let (dut, ends) = (self.dut(host, reboot)?, self.ends(host)?.map(|end| end.name.clone()));
         let lanes = self.steps(plan)?.into_iter().map(Result::unwrap_or_default).collect();
         Ok(Device { dut, ends, lanes, reboot, collect: plan.collect.clone() })
@@ -298,7 +300,7 @@ impl Site {
 
     /// The steps of every lane on the DUT, or the reasons why it cannot be set up.
     fn steps(&self, plan: &Campaign) -> Result<Vec<Result<Steps, Vec<String>>>> {
-        let target = self.lab.dut().map(|dut| self.target(dut, plan.system)).transpose()?;
+        let target = self.lab.dut().map(|dut| self.target(dut, plan.experiment.system)).transpose()?;
         let of_lane = |lane: usize| match &target {
             Some(target) => lane_steps(plan, lane, target, &self.folder),
             None if plan.lanes[lane].settings.dut == Dut::TesterBaseline => Ok(Steps::default()),
@@ -477,7 +479,7 @@ pub fn system(asked: Option<System>, site: &Site, plan: &Plan) -> Result<Option<
         Some(asked) if asked != found => Err(usage(format!("--system {asked}: {} runs {found}", dut.name))),
         _ if plan.systems().contains(&found) => Ok(Some(found)),
         _ => {
-            let names: Vec<&str> = plan.systems().iter().map(|s| s.key()).collect();
+            let names: Vec<&str> = plan.systems().iter().map(|s| s.name()).collect();
             Err(usage(format!("{} runs {found}, and the plan is for {}", dut.name, names.join(", "))))
         }
     }

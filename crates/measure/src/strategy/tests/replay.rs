@@ -6,7 +6,7 @@ use crate::counters::PortCounters;
 use crate::record::{TrialRecord, VERSION};
 use crate::strategy::Strategy;
 use crate::trial::Rates;
-use linerate_plan::timing::Timing;
+use crate::trial::Timing;
 use linerate_wire::SplitMix64;
 use proptest::prelude::*;
 use proptest::strategy::Strategy as _;

@@ -1,16 +1,7 @@
 //! Counters of a rule file's rules, as the firewall's tool lists them.
 
 use super::Firewall;
-use serde::{Deserialize, Serialize};
-
-/// A rule with its counter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RuleCount {
-    /// Where it is, and the rule as its tool lists it.
-    pub rule: String,
-    /// Frames that met it.
-    pub frames: u64,
-}
+use linerate_measure::record::RuleCount;
 
 /// The counters in a listing of `nft list ruleset` or `iptables-save -c`, in its order.
 pub fn counts(firewall: Firewall, listing: &str) -> Vec<RuleCount> {

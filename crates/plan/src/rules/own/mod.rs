@@ -11,7 +11,7 @@ mod names;
 mod tests;
 mod tokens;
 
-pub use counts::{RuleCount, counts, grown};
+pub use counts::{counts, grown};
 
 use super::Firewall;
 use crate::diagnostic::{Diagnostic, Lines, Span, listed};

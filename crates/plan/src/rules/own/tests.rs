@@ -1,4 +1,5 @@
 use super::*;
+use linerate_measure::record::RuleCount;
 
 const ROUTER: &str = r#"#!/usr/sbin/nft -f
 flush ruleset

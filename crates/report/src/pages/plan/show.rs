@@ -3,20 +3,22 @@
 use super::super::numbers::{grouped, lengths};
 use super::span;
 use crate::document::{Document, Table, Tone};
+use linerate_measure::experiment::{Expectation, Experiment, Interest, Reboot};
+use linerate_measure::record::Mode;
 use linerate_measure::strategy::by_name;
 use linerate_plan::Plan;
-use linerate_plan::campaign::{Campaign, Cell, Expectation, Interest, Lab, Reboot, Requirement};
+use linerate_plan::campaign::{Campaign, Cell, Lab, Requirement};
 use linerate_plan::changes::{Change, Reach, changes};
 use linerate_plan::keys::COLLECTORS;
+use linerate_plan::names::Named;
 use linerate_plan::placeholders::PLACEHOLDERS;
-use linerate_plan::settings::Mode;
 use linerate_plan::timetable::{Bound, Timetable};
 use std::collections::BTreeMap;
 
 /// The whole page. `blocks`: the cells of the first blocks, in the order of their trials.
 pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>]) -> Document {
     let mut page = Document::default();
-    question(&mut page, campaign);
+    question(&mut page, &campaign.experiment);
     place(&mut page, plan, campaign);
     cells(&mut page, campaign);
     schedule(&mut page, campaign, blocks);
@@ -33,11 +35,11 @@ pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>]) -> Document
 }
 
 /// The question of a plan.
-pub fn question(page: &mut Document, campaign: &Campaign) {
-    let form = if campaign.quick { " (quick form)" } else { "" };
-    page.paragraph(&format!("{}{form}", campaign.title), Tone::Strong);
-    page.paragraph(&campaign.question, Tone::Plain);
-    if let Some(source) = &campaign.source {
+pub fn question(page: &mut Document, experiment: &Experiment) {
+    let form = if experiment.quick { " (quick form)" } else { "" };
+    page.paragraph(&format!("{}{form}", experiment.title), Tone::Strong);
+    page.paragraph(&experiment.question, Tone::Plain);
+    if let Some(source) = &experiment.source {
         page.paragraph(&format!("From: {source}"), Tone::Note);
     }
     page.gap();
@@ -55,10 +57,10 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
     };
     page.item("lab       ", &lab, Tone::Plain);
     let others: Vec<&str> =
-        plan.systems().iter().filter(|s| **s != campaign.system).map(|s| s.key()).collect();
+        plan.systems().iter().filter(|s| **s != campaign.experiment.system).map(|s| s.name()).collect();
     let also =
         if others.is_empty() { String::new() } else { format!(" (--system for {})", others.join(", ")) };
-    page.item("DUT       ", &format!("{}{also}", campaign.system), Tone::Plain);
+    page.item("DUT       ", &format!("{}{also}", campaign.experiment.system), Tone::Plain);
     for kind in &campaign.kinds {
         let checksum = if kind.checksum { "" } else { ", without UDP checksum" };
         let (size, flows) = (lengths(kind), grouped(kind.flows.into()));
@@ -69,7 +71,7 @@ fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
         );
         page.item("traffic   ", &text, Tone::Plain);
     }
-    for factor in &campaign.factors {
+    for factor in &campaign.experiment.factors {
         let alone = if factor.alone { ", swept alone" } else { "" };
         let about = factor.about.as_ref().map(|a| format!("{a}; ")).unwrap_or_default();
         let sets = factor.sets.join(" and ");
@@ -103,7 +105,7 @@ fn cells(page: &mut Document, campaign: &Campaign) {
 
 fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
     page.heading("Schedule");
-    let (times, trials) = (Timetable::new(campaign), &campaign.trials);
+    let (times, trials) = (Timetable::new(campaign), &campaign.experiment.trials);
     let strategy = by_name(&trials.order);
     let seed = match (strategy.randomised, trials.seed) {
         (false, _) => String::new(),
@@ -135,7 +137,7 @@ fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
     let blocks_text = format!("{} at most, {bound}: {} trials", grouped(times.blocks), grouped(times.trials));
     page.item("blocks    ", &blocks_text, Tone::Plain);
     if let Some(until) = trials.until {
-        let deciding = campaign.comparisons.iter().filter(|c| c.decides).count();
+        let deciding = campaign.experiment.comparisons.iter().filter(|c| c.decides).count();
         let text = format!(
             "earlier, once the 95 % interval of each of {deciding} comparisons is narrower than {} %",
             (until * 1e6).round() / 1e4
@@ -170,15 +172,17 @@ fn precise(ns: u64) -> String {
 }
 
 fn comparisons(page: &mut Document, campaign: &Campaign) {
-    if campaign.comparisons.is_empty() {
+    if campaign.experiment.comparisons.is_empty() {
         return;
     }
     page.heading("What is compared");
     let mut groups: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for comparison in &campaign.comparisons {
+    for comparison in &campaign.experiment.comparisons {
         let name = match comparison.why {
             Interest::Variants => "variants with the baseline, at the same levels".to_string(),
-            Interest::Levels(factor) => format!("levels of {} with its first", campaign.factors[factor].name),
+            Interest::Levels(factor) => {
+                format!("levels of {} with its first", campaign.experiment.factors[factor].name)
+            }
             Interest::Expectation(_) => "what else is expected".to_string(),
             Interest::Ceiling => "variants with the tester alone".to_string(),
         };
@@ -268,11 +272,11 @@ fn requirement(need: &Requirement) -> String {
 }
 
 fn expected(page: &mut Document, campaign: &Campaign) {
-    if campaign.expectations.is_empty() {
+    if campaign.experiment.expectations.is_empty() {
         return;
     }
     page.heading("What is expected");
-    for expectation in &campaign.expectations {
+    for expectation in &campaign.experiment.expectations {
         page.item("  ", &format!("{}, because {}", expectation.words, expectation.because), Tone::Plain);
         let cells = judged(expectation, &campaign.cells);
         page.item("    ", &cells, Tone::Note);

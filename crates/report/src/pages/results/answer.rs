@@ -7,12 +7,10 @@ use super::super::words::{listed, together};
 use super::changes::{dropping, sentence};
 use super::{Shown, has_rate};
 use crate::document::{Document, Tone};
-use linerate_measure::record::{LabKind, Slot};
-use linerate_measure::results::{Compared, Series, labels};
+use linerate_measure::experiment::{Interest, Judgement};
+use linerate_measure::record::{LabKind, Mode, Slot};
+use linerate_measure::results::{Compared, Series};
 use linerate_measure::summary::{Limit, Row};
-use linerate_plan::campaign::{Cell, Interest};
-use linerate_plan::judge::Judgement;
-use linerate_plan::settings::Mode;
 use linerate_stats::Estimate;
 
 /// Most comparisons in the answer. The tables have the others.
@@ -69,11 +67,9 @@ fn rate(shown: &Shown<'_>) -> String {
 
 /// The levels that neither variant nor frames show: `cores 1: `.
 fn levels(shown: &Shown<'_>, slot: &Slot) -> String {
-    let plan = &shown.planned.plan;
-    let told =
-        |name: &str| plan.factors.iter().any(|f| f.name == name && f.levels.len() > 1 && !f.of_frames());
-    let levels = plan.cells.get(slot.id).into_iter().flat_map(|cell| labels(plan, cell));
-    let levels = levels.filter(|(name, _)| told(name)).map(|(name, label)| format!("{name} {label}"));
+    let levels = shown.planned.experiment.labels(&slot.levels);
+    let told = levels.filter(|(factor, _)| factor.levels.len() > 1 && !factor.of_frames());
+    let levels = told.map(|(factor, label)| format!("{} {label}", factor.name));
     let text = levels.collect::<Vec<_>>().join(" and ");
     if text.is_empty() { text } else { text + ": " }
 }
@@ -107,7 +103,7 @@ pub fn certainty(rate: &Estimate) -> String {
 }
 
 fn who(shown: &Shown<'_>, slot: &Slot) -> String {
-    let variant = shown.planned.plan.cells.get(slot.id).map_or(slot.variant.as_str(), |c| &c.variant);
+    let variant = slot.plan_variant.as_str();
     match variant {
         _ if slot.is_calibration() => "The tester alone, without a DUT, passes".into(),
         _ if simulated(shown.campaign) => format!("The simulated DUT ({variant}) passes"),
@@ -197,21 +193,21 @@ fn compared(shown: &Shown<'_>) -> Vec<String> {
 
 /// A comparison. It names levels that both sides share once, and omits factors with a single level.
 fn told(shown: &Shown<'_>, c: &Compared) -> Option<String> {
-    let plan = &shown.planned.plan;
-    let (of, than) = (plan.cells.get(c.of)?, plan.cells.get(c.against.than)?);
-    let several = |name: &str| plan.factors.iter().any(|f| f.name == name && f.levels.len() > 1);
-    let both = |level: &(&str, &str)| [of, than].iter().all(|c| labels(plan, c).any(|l| l == *level));
-    let levels = |cell: &Cell, in_both: bool| -> String {
-        let told = labels(plan, cell).filter(|level| both(level) == in_both && several(level.0));
-        told.map(|(factor, level)| format!("{factor} {level}")).collect::<Vec<_>>().join(" and ")
+    let (slots, experiment) = (&shown.campaign.slots, &shown.planned.experiment);
+    let (of, than) = (slots.get(c.of)?, slots.get(c.against.than)?);
+    let levels = |slot: &Slot, in_both: bool| -> String {
+        let both = |level: &&(usize, usize)| [of, than].iter().all(|slot| slot.levels.contains(level));
+        let levels = slot.levels.iter().filter(|level| both(level) == in_both).copied().collect();
+        let told = experiment.labels(&levels).filter(|(factor, _)| factor.levels.len() > 1);
+        told.map(|(factor, level)| format!("{} {level}", factor.name)).collect::<Vec<_>>().join(" and ")
     };
     let with = |variant: &str, levels: String| match (variant, levels.as_str()) {
         (_, "") => variant.to_string(),
         ("", _) => format!("with {levels}"),
         _ => format!("{variant} with {levels}"),
     };
-    let than_variant = if of.variant == than.variant { "" } else { &than.variant };
-    let (left, right) = (with(&of.variant, levels(of, false)), with(than_variant, levels(than, false)));
+    let than_variant = if of.plan_variant == than.plan_variant { "" } else { &than.plan_variant };
+    let (left, right) = (with(&of.plan_variant, levels(of, false)), with(than_variant, levels(than, false)));
     let text = pair(shown, c, &left, &right)?;
     let common = levels(of, true);
     Some(if common.is_empty() { text } else { format!("{common}: {text}") })
@@ -234,7 +230,7 @@ fn swept(shown: &Shown<'_>, series: &Series) -> Option<String> {
     let known = series.points.iter().filter_map(|p| Some((p, p.to_first.filter(|r| r.low.is_some())?)));
     let (point, _) = known.max_by(|a, b| distance(&a.1).total_cmp(&distance(&b.1)))?;
     let first = series.points.first()?;
-    let factor = shown.planned.plan.factors.get(series.factor).map_or("level", |f| &f.name);
+    let factor = shown.planned.experiment.factors.get(series.factor).map_or("level", |f| &f.name);
     let name = shown.shortened(&series.name);
     let (of, than) =
         (format!("{name} with {factor} {}", point.level), format!("with {factor} {}", first.level));
@@ -266,11 +262,11 @@ fn tally(page: &mut Document, shown: &Shown<'_>) {
 
 /// How far the results of the quick form can be trusted.
 fn quick(page: &mut Document, shown: &Shown<'_>) {
-    let plan = &shown.planned.plan;
-    if !plan.quick {
+    let experiment = &shown.planned.experiment;
+    if !experiment.quick {
         return;
     }
-    let wide = plan.trials.until.unwrap_or(NARROW);
+    let wide = experiment.trials.until.unwrap_or(NARROW);
     let known: Vec<Estimate> = shown.summary.comparisons.iter().filter_map(|c| c.against.ratio).collect();
     let open = known.iter().filter(|r| r.relative_width() >= wide).count();
     let claim = match open {

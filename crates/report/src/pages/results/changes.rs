@@ -2,8 +2,8 @@
 
 use super::super::numbers::{counted, percent, time};
 use crate::document::Cell;
+use linerate_measure::record::Mode;
 use linerate_measure::summary::Row;
-use linerate_plan::settings::Mode;
 use linerate_stats::Estimate;
 use linerate_stats::analysis::{Settings, Words, places, ratio_claim};
 use linerate_stats::hodges_lehmann::Shift;

@@ -5,8 +5,8 @@ use super::Shown;
 use super::answer::certainty;
 use super::changes::change_with_interval;
 use crate::document::{Document, Tone};
+use linerate_measure::experiment::Judgement;
 use linerate_measure::results::{Expected, JudgedPair};
-use linerate_plan::judge::Judgement;
 
 /// Most pairs that are listed one by one.
 const MOST: usize = 6;

@@ -3,9 +3,9 @@
 use super::super::numbers::{digits, grouped, number, percent, rate, share, time};
 use super::{Shown, has_rate};
 use crate::document::{Cell, Document, Table, Tone};
+use linerate_measure::record::Mode;
 use linerate_measure::summary::{Limit, Row};
-use linerate_plan::settings::Mode;
-use linerate_plan::units::LINK_SPEEDS;
+use linerate_wire::units::LINK_SPEEDS;
 
 /// Most rows of the tables of load and latency. With more, a page shows only differences.
 const MANY: usize = 40;
@@ -143,11 +143,8 @@ fn losses(page: &mut Document, shown: &Shown<'_>) {
 /// The rules of users' files that met most frames, for each cell that has such a file.
 fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
     let valid = shown.summary.rows.iter().filter(|row| row.valid_trials > 0);
-    let with_files = valid.filter_map(|row| {
-        let slot = shown.campaign.slots.get(row.slot)?;
-        Some((row, shown.campaign.rule_file(slot)?))
-    });
-    for (at, (row, file)) in with_files.enumerate() {
+    let with_files = valid.filter_map(|row| Some((row, shown.campaign.slots.get(row.slot)?.rule_counters?)));
+    for (at, (row, counters)) in with_files.enumerate() {
         if at == 0 {
             page.heading("Rules that met most frames, in % of the frames sent");
         }
@@ -157,7 +154,7 @@ fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
         }
         if row.rules.is_empty() {
             let counters =
-                if file.counts() { "no rule with a counter met a frame" } else { "the file has no counters" };
+                if counters { "no rule with a counter met a frame" } else { "the file has no counters" };
             page.item("          ", counters, Tone::Plain);
         }
     }

@@ -1,13 +1,12 @@
 //! How it was measured (lab, CPUs, frames, trials and machine), where to look next, and why it ended.
 
-use super::super::numbers::{bytes, counted, grouped, lengths, seconds};
+use super::super::numbers::{bytes, counted, grouped, seconds};
 use super::super::words::{listed, together};
 use super::Shown;
 use crate::document::{Document, Tone};
-use linerate_measure::record::HostFacts;
+use linerate_measure::record::{HostFacts, Mode, Slot, States};
 use linerate_measure::strategy::{Stopped, by_name};
-use linerate_plan::campaign::Campaign as Plan;
-use linerate_plan::settings::{Mode, States, cpu_list};
+use linerate_plan::settings::cpu_list;
 
 /// Levels of the traffic that are listed one by one at most.
 const MOST: usize = 8;
@@ -15,14 +14,14 @@ const MOST: usize = 8;
 /// The section.
 pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     page.heading("How it was measured");
-    let (campaign, plan) = (shown.campaign, &shown.planned.plan);
+    let campaign = shown.campaign;
     let arguments = "the arguments of `linerate bench`, whose --print-plan prints it";
     page.fact("plan", shown.planned.file.as_deref().unwrap_or(arguments));
     page.fact("mode", mode(campaign.asked.mode));
     if campaign.asked.mode != Mode::Hosts {
         page.fact("CPUs", &cpus(shown));
     }
-    page.fact("traffic", &traffic(plan));
+    page.fact("traffic", &traffic(&campaign.slots));
     page.fact("trials", &trials(shown));
     states(page, shown);
     if campaign.asked.mode != Mode::Hosts {
@@ -78,14 +77,16 @@ fn list(cpus: &[u32]) -> String {
 }
 
 /// Properties of the frames, each once.
-fn traffic(plan: &Plan) -> String {
+fn traffic(slots: &[Slot]) -> String {
+    let unit = |slot: &Slot| if slot.lengths_fcs.len() == 1 { " B" } else { "" };
+    let flows = slots.iter().filter_map(|slot| slot.flows);
     [
-        each(plan.kinds.iter().map(lengths)),
-        each(plan.kinds.iter().map(|k| k.family.to_string())),
-        each(plan.kinds.iter().map(|k| k.transport.to_string())),
-        each(plan.kinds.iter().map(|k| grouped(k.flows.into()))) + " flows",
-        each(plan.kinds.iter().map(|k| k.order.to_string())),
-        format!("rate {}", each(plan.cells.iter().map(|c| c.rate.to_string()))),
+        each(slots.iter().map(|slot| format!("{}{}", slot.frame, unit(slot)))),
+        each(slots.iter().map(|slot| slot.family.clone())),
+        each(slots.iter().map(|slot| slot.transport.clone())),
+        each(flows.map(grouped)) + " flows",
+        each(slots.iter().map(|slot| slot.order.clone())),
+        format!("rate {}", each(slots.iter().map(|slot| slot.rate.clone()))),
     ]
     .join("; ")
 }
@@ -109,7 +110,7 @@ fn trials(shown: &Shown<'_>) -> String {
         "{} of {} ms, {}, seed {}, batches of {}, from {} to {} in {}",
         grouped(count as u64),
         asked.timing.run_ns / 1_000_000,
-        by_name(&shown.planned.plan.trials.order).about,
+        by_name(&shown.planned.experiment.trials.order).about,
         asked.seed,
         asked.batch,
         asked.generator,

@@ -5,13 +5,14 @@ use super::Shown;
 use super::changes::{change, change_interval};
 use super::tables::median;
 use crate::document::{Cell, Document, Table, Tone};
-use linerate_measure::results::{Point, Series, sets_cpus};
+use linerate_measure::experiment::Factor;
+use linerate_measure::results::{Point, Series};
 use linerate_stats::Estimate;
 
 /// Each series as a table.
 pub fn series(page: &mut Document, shown: &Shown<'_>) {
     for series in shown.series() {
-        let Some(factor) = shown.planned.plan.factors.get(series.factor) else { continue };
+        let Some(factor) = shown.planned.experiment.factors.get(series.factor) else { continue };
         if series.points.iter().any(|p| shown.rate(p.cell).is_some()) {
             page.heading(&format!("{} over {}", shown.shortened(&series.name), factor.name));
             table(page, shown, series, &factor.name);
@@ -45,7 +46,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, series: &Series, factor: &str) 
 
 /// One core, all cores, speed-up: as "Measure Twice, Code Once" prints it.
 pub fn speed_ups(page: &mut Document, shown: &Shown<'_>) {
-    let of_cpus = |s: &&Series| shown.planned.plan.factors.get(s.factor).is_some_and(sets_cpus);
+    let of_cpus = |s: &&Series| shown.planned.experiment.factors.get(s.factor).is_some_and(Factor::sets_cpus);
     let all = shown.summary.series.iter().filter(of_cpus);
     let ups: Vec<_> = all
         .filter_map(|series| Some((series, series.points.first()?)))

@@ -5,9 +5,9 @@ use super::changes::{change, change_interval, verdict};
 use super::figures::limit;
 use super::{Shown, has_rate};
 use crate::document::{Cell, Document, Rows, Table, Tone};
-use linerate_measure::results::{Against, Compared, Disagreement, Ministat, labels, name_without};
+use linerate_measure::experiment::Interest;
+use linerate_measure::results::{Against, Compared, Disagreement, Ministat};
 use linerate_measure::summary::Row;
-use linerate_plan::campaign::Interest;
 use linerate_stats::Estimate;
 
 /// One row for each cell that was to be measured; the tester's rates stand beside them, unless the plan is about them.
@@ -71,7 +71,7 @@ fn drops_more(shown: &Shown<'_>, row: &Row, against: &Against) -> Option<bool> {
 
 /// Setup, A, B, ministat: a table of the variants, and one for each factor that is not shown as a series.
 pub fn papers(page: &mut Document, shown: &Shown<'_>) {
-    let factors = 0..shown.planned.plan.factors.len();
+    let factors = 0..shown.planned.experiment.factors.len();
     let swept = |factor: &usize| shown.series().any(|s| s.factor == *factor);
     let mut notes: Vec<Disagreement> = Vec::new();
     for why in std::iter::once(Interest::Variants).chain(factors.filter(|f| !swept(f)).map(Interest::Levels))
@@ -94,30 +94,30 @@ pub fn papers(page: &mut Document, shown: &Shown<'_>) {
 
 fn paper(page: &mut Document, shown: &Shown<'_>, why: Interest, rows: &[&Compared]) {
     let (scale, unit) = shown.unit();
-    let plan = &shown.planned.plan;
+    let (slots, experiment) = (&shown.campaign.slots, &shown.planned.experiment);
     let factor = match why {
         Interest::Levels(factor) => Some(factor),
         _ => None,
     };
-    let title = factor.and_then(|f| plan.factors.get(f)).map_or("variants", |f| &f.name);
+    let title = factor.and_then(|f| experiment.factors.get(f)).map_or("variants", |f| &f.name);
     // The name of one side.
     let side = |cell: usize| -> String {
-        let Some(cell) = plan.cells.get(cell) else { return String::new() };
-        match labels(plan, cell).find(|(name, _)| factor.is_some() && *name == title) {
-            Some((name, label)) => format!("{name} {label}"),
-            None => cell.variant.clone(),
+        let Some(slot) = slots.get(cell) else { return String::new() };
+        match slot.levels.iter().find(|(f, _)| factor == Some(*f)) {
+            Some(level) => experiment.level(*level),
+            None => slot.plan_variant.clone(),
         }
     };
     let b = side(rows[0].of);
     let same_b = rows.iter().all(|c| side(c.of) == b);
     // Levels that both sides share; with B's own part, unless the column's heading has it.
     let setup = |c: &&&Compared| -> String {
-        let Some(cell) = plan.cells.get(c.of).filter(|_| same_b) else { return shown.name(c.of) };
+        let Some(slot) = slots.get(c.of).filter(|_| same_b) else { return shown.name(c.of) };
         if factor.is_some() {
-            return shown.shortened(&name_without(plan, cell, factor));
+            return shown.shortened(&experiment.name_without(slot, factor));
         }
-        let levels: Vec<String> = labels(plan, cell).map(|(name, label)| format!("{name} {label}")).collect();
-        if levels.is_empty() { plan.system.to_string() } else { levels.join(", ") }
+        let levels: Vec<String> = slot.levels.iter().map(|level| experiment.level(*level)).collect();
+        if levels.is_empty() { experiment.system.to_string() } else { levels.join(", ") }
     };
     page.heading(&format!("As papers print it: {title}"));
     let table = Table::of(rows)

@@ -1,16 +1,15 @@
 //! The texts of plans that were carried out, as a person sees them.
 
 use super::super::summary;
-use super::super::tests::{campaign as bench, host, slot, trial};
+use super::super::tests::{campaign as bench, host, planned, slot, trial};
 use crate::pages::Style;
 use expect_test::expect_file;
 use linerate_measure::audit::{Evidence, audit};
-use linerate_measure::record::{Campaign, Planned, Skipped, Slot, TrialRecord};
+use linerate_measure::experiment::System;
+use linerate_measure::record::{Campaign, Mode, Skipped, Slot, TrialRecord};
 use linerate_measure::strategy::Stopped;
 use linerate_measure::summary::summarise;
 use linerate_plan::Plan;
-use linerate_plan::settings::Mode;
-use linerate_plan::settings::System;
 
 const WIDE: Style = Style { color: false, width: 120 };
 
@@ -24,12 +23,20 @@ fn campaign(text: &[u8], quick: bool) -> Campaign {
     let plan = Plan::read(text).unwrap().campaign(System::Linux, quick).unwrap().clone();
     let mut campaign = bench(Mode::Inline);
     let cells = plan.cells.iter().enumerate();
-    let of_cell = |(id, c): (usize, &linerate_plan::campaign::Cell)| Slot {
-        name: c.name.clone(),
-        ..slot(id, &c.name, 64, c.ceiling, c.baseline)
+    let of_cell = |(id, c): (usize, &linerate_plan::campaign::Cell)| {
+        let kind = &plan.kinds[c.kind];
+        Slot {
+            name: c.name.clone(),
+            plan_variant: c.variant.clone(),
+            levels: c.levels.clone(),
+            flows: Some(kind.flows.into()),
+            order: kind.order.to_string(),
+            rate: c.rate.to_string(),
+            ..slot(id, &c.name, 64, c.ceiling, c.baseline)
+        }
     };
     campaign.slots = cells.map(of_cell).collect();
-    campaign.planned = Some(Box::new(Planned { file: Some("plan.toml".into()), plan, skipped: Vec::new() }));
+    campaign.planned = Some(Box::new(planned(Some("plan.toml".into()), plan)));
     campaign
 }
 
@@ -64,8 +71,8 @@ fn firewalls(name: &str) -> f64 {
 #[test]
 fn variants() {
     let mut c = campaign(plan!("firewalls"), true);
+    let last = c.slots.len() - 1;
     let planned = c.planned.as_mut().unwrap();
-    let last = planned.plan.cells.len() - 1;
     planned.skipped = vec![Skipped { cell: last, reasons: vec!["there is no program iptables".into()] }];
     let mut trials = blocks(&c, firewalls);
     trials[0].audit =
@@ -128,7 +135,7 @@ fn sweeps_and_speed_ups() {
 fn many_cells_fit_any_width_and_all_is_ascii() {
     let mut c = campaign(plan!("flows"), false);
     let all = blocks(&c, |name| 1e6 + name.len() as f64);
-    c.planned.as_mut().unwrap().plan.title = "a \u{1b}[31m title".into();
+    c.planned.as_mut().unwrap().experiment.title = "a \u{1b}[31m title".into();
     for width in [40, 60, 80, 100, 200] {
         for trials in [&all[..], &all[..1], &[]] {
             let text = text(&c, trials, Style { color: false, width });
@@ -157,8 +164,8 @@ fn nothing_measured_is_said_and_nothing_is_claimed() {
         few.contains("\nToo few blocks for intervals: nothing is shown yet of 8 comparisons.\n"),
         "{few}"
     );
+    let cells = 0..c.slots.len();
     let planned = c.planned.as_mut().unwrap();
-    let cells = 0..planned.plan.cells.len();
     planned.skipped = cells.map(|cell| Skipped { cell, reasons: vec!["no nft".into()] }).collect();
     let skipped = text(&c, &[], WIDE);
     assert!(skipped.contains("            no nft\n") && skipped.contains("Not measured"), "{skipped}");

@@ -1,16 +1,17 @@
 //! Plans of the folder `plans/` carried out with known rates.
 
-use super::*;
-use crate::audit::{Evidence, audit};
-use crate::counters::PortCounters;
-use crate::record::{self, Asked, LabKind, Roles, Skipped, Slot, Summary, VERSION};
-use crate::strategy::{Design, History, Observed, Stopped, TrialRequest, strategy};
-use crate::summary::summarise;
-use crate::trial::Rates;
-use linerate_plan::Plan;
-use linerate_plan::settings::Mode;
-use linerate_plan::settings::System;
-use linerate_plan::timing::Timing;
+use crate::Plan;
+use crate::campaign::Cell;
+use linerate_measure::audit::{Evidence, audit};
+use linerate_measure::counters::PortCounters;
+use linerate_measure::experiment::{Interest, Judgement, System};
+use linerate_measure::record::{
+    self, Asked, LabKind, Mode, Planned, Roles, Skipped, Slot, Summary, TrialRecord, VERSION,
+};
+use linerate_measure::results::{Compared, Disagreement, Expected, Series};
+use linerate_measure::strategy::{Design, History, Observed, Stopped, TrialRequest, strategy};
+use linerate_measure::summary::{Row, summarise};
+use linerate_measure::trial::{Rates, Timing};
 use linerate_wire::SplitMix64;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -40,8 +41,12 @@ fn record(text: &[u8], quick: bool) -> record::Campaign {
         flows: None,
         cpus: None,
         no_ceiling: false,
+        plan_variant: cell.variant.clone(),
+        levels: cell.levels.clone(),
+        group: plan.lanes[cell.lane].group,
         ..Slot::default()
     };
+    let slots = plan.cells.iter().enumerate().map(slot).collect();
     record::Campaign {
         version: VERSION,
         linerate: "0".into(),
@@ -63,10 +68,15 @@ fn record(text: &[u8], quick: bool) -> record::Campaign {
             seed: 1,
         },
         roles: Roles { generator: vec![1], dut: vec![1], receiver: vec![1], control: vec![0] },
-        slots: plan.cells.iter().enumerate().map(slot).collect(),
+        slots,
         notes: vec![],
         standing: BTreeMap::new(),
-        planned: Some(Box::new(Planned { file: Some("plan.toml".into()), plan, skipped: Vec::new() })),
+        planned: Some(Box::new(Planned {
+            file: Some("plan.toml".into()),
+            plan: plan.without_experiment(),
+            experiment: plan.experiment,
+            skipped: Vec::new(),
+        })),
         imported: None,
     }
 }
@@ -206,10 +216,9 @@ fn more_cpus_have_their_speed_up() {
 #[test]
 fn what_is_missed_skipped_or_not_there_is_told_apart() {
     let mut campaign = record(plan!("firewalls"), true);
+    let iptables = campaign.slots.iter().filter(|slot| slot.plan_variant.starts_with("iptables"));
+    let lacking: Vec<usize> = iptables.map(|slot| slot.id).collect();
     let planned = campaign.planned.as_mut().unwrap();
-    let lacking: Vec<usize> = (0..planned.plan.cells.len())
-        .filter(|c| planned.plan.cells[*c].variant.starts_with("iptables"))
-        .collect();
     let reasons = vec!["there is no program iptables".to_string()];
     planned.skipped = lacking.iter().map(|&cell| Skipped { cell, reasons: reasons.clone() }).collect();
     let results = summary(&campaign, |name| if name.contains("nft-nat") { 1.2e6 } else { 1e6 });
@@ -234,8 +243,8 @@ fn hardly_any_trials_are_no_figures_rather_than_a_panic() {
             all.iter().map(|t| trial(t.trial, (t.block, t.slot), t.began_ns, 1e6, false)).collect();
         let invalid = summarise(&campaign, &invalid, Stopped::Budget, 0);
         assert!(invalid.comparisons.iter().all(|c| c.ministat.is_none()));
+        let cells = 0..campaign.slots.len();
         let planned = campaign.planned.as_mut().unwrap();
-        let cells = 0..planned.plan.cells.len();
         planned.skipped = cells.map(|cell| Skipped { cell, reasons: vec!["why".into()] }).collect();
         let skipped = summarise(&campaign, &[], Stopped::Trials, 0);
         assert!(skipped.expectations.iter().all(|e| e.judgement.is_none()) && skipped.unmeasured.is_empty());
@@ -246,15 +255,40 @@ fn hardly_any_trials_are_no_figures_rather_than_a_panic() {
 fn a_plan_that_refers_to_what_is_not_there_is_no_panic() {
     let mut campaign = record(plan!("rules"), true);
     let (all, _) = trials(&campaign, |_| 1e6);
-    let plan = &mut campaign.planned.as_mut().unwrap().plan;
-    plan.cells[1].levels = vec![(99, 0), (0, 99)];
-    (plan.cells[2].lane, plan.cells[2].ceiling, plan.cells[3].baseline) = (99, Some(99), Some(99));
-    plan.comparisons[0].of = 99;
-    plan.comparisons[1].why = Interest::Levels(99);
-    plan.expectations[0].pairs.push((99, Some(98)));
-    plan.factors[0].numbers = Some(vec![1.0]);
+    let slots = &mut campaign.slots;
+    slots[1].levels = vec![(99, 0), (0, 99)];
+    (slots[2].group, slots[2].ceiling, slots[3].baseline) = (99, Some(99), Some(99));
+    let experiment = &mut campaign.planned.as_mut().unwrap().experiment;
+    experiment.comparisons[0].of = 99;
+    experiment.comparisons[1].why = Interest::Levels(99);
+    experiment.expectations[0].pairs.push((99, Some(98)));
+    experiment.factors[0].numbers = Some(vec![1.0]);
     let results = summarise(&campaign, &all, Stopped::Budget, 0);
     assert_eq!(results.comparisons[0].against.ratio, None);
+}
+
+#[test]
+fn a_record_of_an_unknown_strategy_is_refused() {
+    let campaign = record(plan!("nat"), true);
+    let read = |order: &str| {
+        let text = serde_json::to_string(&campaign).unwrap().replace("\"order\":\"blocks\"", order);
+        record::read_document::<record::Campaign>("campaign.json", &text)
+    };
+    assert_eq!(read("\"order\":\"blocks\"").unwrap(), campaign);
+    let refused = read("\"order\":\"zigzag\"").unwrap_err().to_string();
+    assert!(refused.contains("this linerate has no strategy 'zigzag'"), "{refused}");
+}
+
+#[test]
+fn a_record_gives_the_plan_back() {
+    for text in [&plan!("firewalls")[..], plan!("rules"), plan!("nat")] {
+        let plan = Plan::read(text).unwrap().campaign(System::Linux, true).unwrap().clone();
+        let text = serde_json::to_string(&record(text, true)).unwrap();
+        let record = record::read_document::<record::Campaign>("campaign.json", &text).unwrap();
+        let Planned { experiment, plan: rest, .. } = *record.planned.unwrap();
+        assert!(rest.get("factors").is_none() && rest.get("lanes").is_some());
+        assert_eq!(crate::campaign::Campaign::joined(&experiment, rest).unwrap(), plan);
+    }
 }
 
 #[test]

@@ -1,0 +1,345 @@
+//! The questions of an experiment, and how its trials are run: the part of a plan that records, strategies and results share.
+//!
+//! Slots are referred to by their numbers in the record, which are those of the plan's cells.
+
+use crate::record::Slot;
+use crate::strategy::STRATEGIES;
+use linerate_stats::Estimate;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
+
+/// An experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    pub title: String,
+    /// The question that it answers.
+    pub question: String,
+    /// The document that the experiment comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The system of the device under test.
+    pub system: System,
+    /// Whether this is the quick form.
+    pub quick: bool,
+    /// The factors, in the order of the plan.
+    pub factors: Vec<Factor>,
+    /// Pairs of slots whose ratio is of interest.
+    pub comparisons: Vec<Comparison>,
+    /// Expectations of the author.
+    pub expectations: Vec<Expectation>,
+    /// How trials are run.
+    pub trials: Trials,
+}
+
+/// The level of each factor that applies, as an index into [`Factor::levels`], by the factor's index.
+pub type Levels = Vec<(usize, usize)>;
+
+impl Experiment {
+    /// The factors that apply, each with the label of its level.
+    pub fn labels<'a>(&'a self, levels: &'a Levels) -> impl Iterator<Item = (&'a Factor, &'a str)> {
+        levels.iter().filter_map(|(factor, level)| {
+            let factor = self.factors.get(*factor)?;
+            Some((factor, factor.levels.get(*level)?.as_str()))
+        })
+    }
+
+    /// A level with its factor: `rules 1000`.
+    pub fn level(&self, level: (usize, usize)) -> String {
+        self.name("", &vec![level], |_| true).trim_start_matches(", ").into()
+    }
+
+    /// A variant with the levels of some factors: `nft-stateful, rules 1000`.
+    pub fn name(&self, variant: &str, levels: &Levels, shown: impl Fn(&Factor) -> bool) -> String {
+        let shown = self.labels(levels).filter(|(factor, _)| shown(factor));
+        shown.fold(variant.into(), |name, (factor, label)| format!("{name}, {} {label}", factor.name))
+    }
+
+    /// The name of a slot without the level of one factor.
+    pub fn name_without(&self, slot: &Slot, factor: Option<usize>) -> String {
+        let without = factor.and_then(|f| self.factors.get(f)).map(|f| &f.name);
+        self.name(&slot.plan_variant, &slot.levels, |factor| Some(&factor.name) != without)
+    }
+}
+
+/// An operating system (or a distribution of one) that a device under test may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum System {
+    /// Linux.
+    #[default]
+    Linux,
+    /// VyOS: takes the settings for Linux, then its own.
+    Vyos,
+    /// FreeBSD.
+    FreeBsd,
+    /// pfSense: takes the settings for FreeBSD, then its own.
+    PfSense,
+    /// OPNsense: takes the settings for FreeBSD, then its own.
+    OpnSense,
+    /// OpenBSD.
+    OpenBsd,
+}
+
+impl System {
+    /// The system whose sections apply before its own.
+    pub fn parent(self) -> Option<System> {
+        match self {
+            System::Vyos => Some(System::Linux),
+            System::PfSense | System::OpnSense => Some(System::FreeBsd),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for System {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            System::Linux => "Linux",
+            System::Vyos => "VyOS",
+            System::FreeBsd => "FreeBSD",
+            System::PfSense => "pfSense",
+            System::OpnSense => "OPNsense",
+            System::OpenBsd => "OpenBSD",
+        })
+    }
+}
+
+/// Something that is varied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Factor {
+    /// Its name in the plan.
+    pub name: String,
+    /// A description in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// The fields that it sets: `rules.before`, `traffic.flows`.
+    pub sets: Vec<String>,
+    /// Its levels, as text.
+    pub levels: Vec<String>,
+    /// The levels as numbers, for the axis of a plot; `None` unless all levels are numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub numbers: Option<Vec<f64>>,
+    /// Whether it is swept by itself, while the other factors that are swept alone keep the values of the plan. Otherwise each
+    /// level is combined with each level of the others.
+    pub alone: bool,
+}
+
+impl Factor {
+    /// Whether the frames show its level.
+    pub fn of_frames(&self) -> bool {
+        self.sets.iter().all(|f| f == "traffic.size" || f == "traffic.family")
+    }
+
+    /// Whether it sets the number of CPUs.
+    pub fn sets_cpus(&self) -> bool {
+        self.sets.iter().any(|s| s == "cpus")
+    }
+}
+
+/// A ratio of interest: the rate of `of` divided by the rate of `than`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Numerator, a cell.
+    pub of: usize,
+    /// Denominator, a cell.
+    pub than: usize,
+    /// Why it is of interest.
+    pub why: Interest,
+    /// Whether the stopping rule waits for it.
+    pub decides: bool,
+}
+
+/// Why a ratio is of interest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Interest {
+    /// A variant with the baseline variant.
+    Variants,
+    /// A level with the first level of the factor of this index.
+    Levels(usize),
+    /// The expectation of this index.
+    Expectation(usize),
+    /// A variant with the tester alone.
+    Ceiling,
+}
+
+/// An expectation of the author, which makes a plan a test as well.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Expectation {
+    /// In words: `nft-stateful is slower than forwarding`.
+    pub words: String,
+    /// Why.
+    pub because: String,
+    /// The expected result.
+    pub claim: Claim,
+    /// The cells it is about, each with the one that it is compared with (none for rates). Empty where the quick form or this system
+    /// has none of them.
+    pub pairs: Vec<(usize, Option<usize>)>,
+    /// Line of the plan.
+    pub line: usize,
+}
+
+/// A claim about the ratio of two rates, or about a rate. Shares are of 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Claim {
+    /// Slower, by at least this share.
+    Slower(f64),
+    /// Faster, by at least this share.
+    Faster(f64),
+    /// Neither slower nor faster by more than this share.
+    Within(f64),
+    /// No difference may be proven.
+    NoDifference,
+    /// At least this number of frames/s.
+    AtLeast(f64),
+    /// At most this number of frames/s.
+    AtMost(f64),
+}
+
+/// The judgement of an estimate about a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Judgement {
+    /// It is so.
+    Met,
+    /// It is not so.
+    Missed,
+    /// The interval reaches over the border, or there is no interval.
+    Undecided,
+}
+
+impl Claim {
+    /// Judges a claim by an estimate: of the ratio of the two rates, or of the rate itself in frames/s for [`Claim::AtLeast`] and
+    /// [`Claim::AtMost`].
+    pub fn judge(&self, estimate: &Estimate) -> Judgement {
+        let (Some(low), Some(high)) = (estimate.low, estimate.high) else { return Judgement::Undecided };
+        let (met, missed) = match *self {
+            Claim::Slower(by) => (high < 1.0 - by, low >= 1.0 - by),
+            Claim::Faster(by) => (low > 1.0 + by, high <= 1.0 + by),
+            Claim::Within(share) => {
+                (low >= 1.0 - share && high <= 1.0 + share, high < 1.0 - share || low > 1.0 + share)
+            }
+            Claim::NoDifference => (low <= 1.0 && high >= 1.0, low > 1.0 || high < 1.0),
+            Claim::AtLeast(rate) => (low >= rate, high < rate),
+            Claim::AtMost(rate) => (high <= rate, low > rate),
+        };
+        match (met, missed) {
+            (true, _) => Judgement::Met,
+            (_, true) => Judgement::Missed,
+            _ => Judgement::Undecided,
+        }
+    }
+}
+
+/// How trials are run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Trials {
+    /// The measured window of one trial, in nanoseconds.
+    #[serde(alias = "duration")]
+    pub duration_ns: u64,
+    /// Blocks at most.
+    pub blocks: Option<u32>,
+    /// Time for all trials at most, in nanoseconds.
+    #[serde(alias = "budget")]
+    pub budget_ns: Option<u64>,
+    /// The strategy that chooses the order of trials, by its name.
+    #[serde(deserialize_with = "known_order")]
+    pub order: String,
+    /// Seed of the order; drawn and recorded where the plan names none.
+    pub seed: Option<u64>,
+    /// When the device under test is rebooted.
+    pub reboot: Reboot,
+    /// Pause before each trial, in nanoseconds.
+    #[serde(alias = "pause")]
+    pub pause_ns: u64,
+    /// Stop once the 95 % interval of every comparison that decides is narrower than this share (0.02 = 2 %).
+    pub until: Option<f64>,
+}
+
+/// A strategy that this linerate has: with another, the trials of a record would be shown as those of the wrong one.
+fn known_order<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let order = String::deserialize(deserializer)?;
+    match STRATEGIES.iter().any(|entry| entry.name == order) {
+        true => Ok(order),
+        false => Err(D::Error::custom(format!("this linerate has no strategy '{order}'"))),
+    }
+}
+
+impl Default for Trials {
+    fn default() -> Self {
+        Trials {
+            duration_ns: 250_000_000,
+            blocks: None,
+            budget_ns: None,
+            order: "blocks".into(),
+            seed: None,
+            reboot: Reboot::Never,
+            pause_ns: 0,
+            until: None,
+        }
+    }
+}
+
+/// When the device under test is rebooted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reboot {
+    /// Never.
+    #[default]
+    Never,
+    /// When the next cell needs other settings that take effect at boot.
+    WhenNeeded,
+    /// Before each trial.
+    EachTrial,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Judgement::{Met, Missed, Undecided};
+    use proptest::prelude::*;
+
+    fn estimate(low: f64, high: f64) -> Estimate {
+        Estimate { median: (low + high) / 2.0, low: Some(low), high: Some(high), n: 10 }
+    }
+
+    #[test]
+    fn intervals_decide() {
+        for (claim, low, high, judgement) in [
+            (Claim::Slower(0.0), 0.90, 0.99, Met),
+            (Claim::Slower(0.0), 0.90, 1.01, Undecided),
+            (Claim::Slower(0.0), 1.00, 1.01, Missed),
+            (Claim::Slower(0.05), 0.90, 0.94, Met),
+            (Claim::Slower(0.05), 0.96, 0.99, Missed),
+            (Claim::Faster(0.05), 1.06, 1.07, Met),
+            (Claim::Faster(0.05), 1.01, 1.02, Missed),
+            (Claim::Within(0.15), 0.90, 1.10, Met),
+            (Claim::Within(0.15), 0.80, 1.10, Undecided),
+            (Claim::Within(0.15), 0.70, 0.80, Missed),
+            (Claim::NoDifference, 0.99, 1.01, Met),
+            (Claim::NoDifference, 1.01, 1.02, Missed),
+            (Claim::AtLeast(1e5), 2e5, 3e5, Met),
+            (Claim::AtLeast(1e5), 1e4, 2e4, Missed),
+            (Claim::AtMost(1e5), 1e4, 2e5, Undecided),
+        ] {
+            assert_eq!(claim.judge(&estimate(low, high)), judgement, "{claim:?} {low} {high}");
+        }
+        let none = Estimate { median: 0.5, low: None, high: None, n: 2 };
+        assert_eq!(Claim::Slower(0.0).judge(&none), Undecided);
+    }
+
+    proptest! {
+        /// A narrower interval inside another never turns a decision around.
+        #[test]
+        fn more_trials_do_not_reverse_a_judgement(a in 0.5f64..1.5, b in 0.0f64..0.3, inner in 0.0f64..1.0, by in 0.0f64..0.4) {
+            let (wide, narrow) = (estimate(a, a + b), estimate(a + b * inner / 2.0, a + b * (1.0 - inner / 2.0)));
+            for claim in [Claim::Slower(by), Claim::Faster(by), Claim::Within(by)] {
+                let before = claim.judge(&wide);
+                prop_assert!(before == Undecided || claim.judge(&narrow) == before);
+            }
+        }
+    }
+}
