@@ -138,7 +138,7 @@ impl Factor {
 }
 
 /// A ratio of interest: the rate of `of` divided by the rate of `than`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Numerator, a cell.
     pub of: usize,

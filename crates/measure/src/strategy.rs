@@ -8,10 +8,11 @@ mod list;
 mod sequential;
 
 pub use blocks::Blocks;
-pub use design::{Design, DesignSlot, Stopping, Watched};
+pub use design::{Design, DesignSlot};
 pub use list::List;
 pub use sequential::Sequential;
 
+use crate::experiment::Trials;
 use crate::record::TrialRecord;
 use comparison::Outcomes;
 use linerate_stats::{Estimate, paired_ratio};
@@ -178,7 +179,7 @@ pub enum Stopped {
 
 /// The strategy of a design.
 pub fn strategy(design: Design) -> Box<dyn Strategy> {
-    (by_name(&design.strategy).make)(design)
+    (by_name(&design.trials.order).make)(design)
 }
 
 /// Recorded trials that this design would not have run.
@@ -220,18 +221,18 @@ pub fn replay(
 
 /// The slots of the first blocks, in the order of their trials. Where the order is not randomised, each inner list is one slot's trials.
 pub fn first_blocks(design: Design, blocks: u32) -> Vec<Vec<usize>> {
-    let stopping = Stopping { most_blocks: Some(blocks), ..Stopping::default() };
-    let design = Design { stopping, ..design };
-    let (randomised, trials) = (by_name(&design.strategy).randomised, design.slots.len() * blocks as usize);
-    let mut strategy = strategy(design);
-    let mut order: Vec<Vec<usize>> = Vec::new();
-    for _ in 0..trials {
+    let order = by_name(&design.trials.order);
+    let most = design.slots.len() * blocks as usize;
+    let trials = Trials { blocks: Some(blocks), budget_ns: None, until: None, ..design.trials };
+    let mut strategy = (order.make)(Design { trials, ..design });
+    let mut rows: Vec<Vec<usize>> = Vec::new();
+    for _ in 0..most {
         let Ok(request) = strategy.next(&History { elapsed_ns: 0, trials: &[] }) else { break };
-        let row = if randomised { request.block as usize } else { request.slot };
-        order.resize(order.len().max(row + 1), Vec::new());
-        order[row].push(request.slot);
+        let row = if order.randomised { request.block as usize } else { request.slot };
+        rows.resize(rows.len().max(row + 1), Vec::new());
+        rows[row].push(request.slot);
     }
-    order
+    rows
 }
 
 #[cfg(test)]

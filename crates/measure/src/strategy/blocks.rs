@@ -39,7 +39,7 @@ impl Blocks {
     /// References to slots that do not exist are left out.
     pub fn new(design: Design) -> Blocks {
         let design = design.sound();
-        let comparisons = design.watched.iter().map(|w| Comparison::new(*w, &design)).collect();
+        let comparisons = design.comparisons.iter().map(|c| Comparison::new(*c, &design)).collect();
         let mut blocks = Blocks {
             queue: Vec::new(),
             begun: 0,
@@ -61,15 +61,15 @@ impl Blocks {
         if self.decided() {
             return Err(Stopped::Precise);
         }
-        let stopping = &self.design.stopping;
+        let trials = &self.design.trials;
         let mut queue = block_order(&self.design, self.begun);
         queue.retain(|slot| self.dropped[*slot].is_none());
         queue.reverse();
-        if queue.is_empty() || stopping.most_blocks.is_some_and(|most| self.begun >= most) {
+        if queue.is_empty() || trials.blocks.is_some_and(|most| self.begun >= most) {
             return Err(Stopped::Trials);
         }
         let over = probably_over(elapsed_ns, self.trials, queue.len() as u64);
-        if self.begun > 0 && stopping.budget_ns.is_some_and(|budget| over > u128::from(budget)) {
+        if self.begun > 0 && trials.budget_ns.is_some_and(|budget| over > u128::from(budget)) {
             return Err(Stopped::Budget);
         }
         (self.queue, self.begun) = (queue, self.begun + 1);
@@ -84,7 +84,7 @@ impl Blocks {
     /// After a block: the look that is due, if one is.
     fn settle(&mut self) {
         self.complete = self.begun;
-        let share = self.design.stopping.share(self.begun, self.elapsed_ns);
+        let share = self.design.trials.share(self.begun, self.elapsed_ns);
         let looked = self.looks.last().map_or(0.0, |l| (l.share * LOOKS).floor());
         if (share * LOOKS).floor() > looked {
             self.look(share);
@@ -97,7 +97,7 @@ impl Blocks {
         for comparison in &mut self.comparisons {
             let (of, than) = comparison.slots();
             if self.dropped[of].is_none() && self.dropped[than].is_none() {
-                comparison.look(look, &self.outcomes, self.design.stopping.relative_width);
+                comparison.look(look, &self.outcomes, self.design.trials.until);
             }
         }
         self.drop_slots();
@@ -106,7 +106,7 @@ impl Blocks {
     /// Whether there was something to decide, and all of it is.
     fn decided(&self) -> bool {
         let mut deciding = self.comparisons.iter().filter(|c| c.decides()).peekable();
-        deciding.peek().is_some() && deciding.all(|c| c.state() == State::Precise)
+        deciding.peek().is_some() && deciding.all(|c| c.state == State::Precise)
     }
 
     /// Slots whose comparisons are all known well enough take no more trials.
@@ -125,7 +125,7 @@ impl Blocks {
         let mut deciding = vec![false; slots.len()];
         let mut needed = vec![false; slots.len()];
         for comparison in self.comparisons.iter().filter(|c| c.decides()) {
-            let open = comparison.state() == State::Open;
+            let open = comparison.state == State::Open;
             for slot in <[usize; 2]>::from(comparison.slots()) {
                 deciding[slot] = true;
                 needed[slot] |= open;
@@ -156,7 +156,7 @@ impl Blocks {
     pub(super) fn watched(&self) -> impl Iterator<Item = (State, Option<Estimate>)> + '_ {
         self.comparisons.iter().map(|c| {
             let (of, than) = c.slots();
-            (c.state(), self.ratio(of, than, Figure::Received, &[]))
+            (c.state, self.ratio(of, than, Figure::Received, &[]))
         })
     }
 
@@ -166,8 +166,8 @@ impl Blocks {
         let some_decide = self.comparisons.iter().any(Comparison::decides);
         self.comparisons
             .iter()
-            .filter(|c| c.state() != State::Nothing && (c.decides() || !some_decide))
-            .map(|c| c.known().map_or(f64::INFINITY, |e| e.relative_width()))
+            .filter(|c| c.state != State::Nothing && (c.decides() || !some_decide))
+            .map(|c| c.known.map_or(f64::INFINITY, |e| e.relative_width()))
             .max_by(f64::total_cmp)
     }
 }
@@ -212,7 +212,7 @@ impl Strategy for Blocks {
         if figure == Figure::Handled {
             return comparison::repeated(&Outcomes::of(figure, trials), slots, self.looks_at(of, than));
         }
-        let known = self.comparisons.iter().find(|c| c.slots() == slots).and_then(Comparison::known);
+        let known = self.comparisons.iter().find(|c| c.slots() == slots).and_then(|c| c.known);
         known.or_else(|| comparison::repeated(&self.outcomes, slots, self.looks_at(of, than)))
     }
 }

@@ -1,6 +1,7 @@
 //! Knowledge about a ratio, look after look.
 
-use super::{Design, Figure, Observed, Watched};
+use super::{Design, Figure, Observed};
+use crate::experiment;
 use linerate_stats::sequential::Boundary;
 use linerate_stats::{Estimate, paired_ratio_between};
 use std::collections::BTreeMap;
@@ -54,14 +55,15 @@ pub(super) enum State {
 /// A comparison that is watched.
 #[derive(Debug, Clone)]
 pub(super) struct Comparison {
-    watched: Watched,
-    state: State,
+    watched: experiment::Comparison,
+    pub(super) state: State,
     boundary: Boundary,
-    known: Option<Estimate>,
+    /// The ratio as of the last look.
+    pub(super) known: Option<Estimate>,
 }
 
 impl Comparison {
-    pub(super) fn new(watched: Watched, design: &Design) -> Comparison {
+    pub(super) fn new(watched: experiment::Comparison, design: &Design) -> Comparison {
         let skipped = [watched.of, watched.than].iter().any(|slot| design.slots[*slot].skipped);
         let state = if skipped { State::Nothing } else { State::Open };
         Comparison { watched, state, boundary: Boundary::default(), known: None }
@@ -74,15 +76,6 @@ impl Comparison {
     /// Whether the stopping rule can wait for it.
     pub(super) fn decides(&self) -> bool {
         self.watched.decides && self.state != State::Nothing
-    }
-
-    pub(super) fn state(&self) -> State {
-        self.state
-    }
-
-    /// The ratio as of the last look.
-    pub(super) fn known(&self) -> Option<Estimate> {
-        self.known
     }
 
     /// Looks at it. One that decides is closed by an interval that is narrow enough, and then keeps it: the trials that are

@@ -1,8 +1,8 @@
-//! Input of a strategy: the slots, the ratios of interest, and when to stop.
+//! Input of a strategy: the slots, the ratios of interest, and how trials are run.
 
 use super::TrialRequest;
-use crate::experiment::{Comparison, Experiment};
-use crate::record;
+use crate::experiment::{Comparison, Experiment, Trials};
+use crate::record::{Campaign, Slot};
 
 /// Input of a strategy. Together with the recorded trials it determines every step of the strategy.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,13 +10,9 @@ pub struct Design {
     /// The slots, by number.
     pub slots: Vec<DesignSlot>,
     /// Ratios of interest.
-    pub watched: Vec<Watched>,
-    /// The strategy's name.
-    pub strategy: String,
-    /// The measured window of a trial, in nanoseconds.
-    pub duration_ns: u64,
-    /// When to stop.
-    pub stopping: Stopping,
+    pub comparisons: Vec<Comparison>,
+    /// How trials are run. Blocks or time must be bounded: looks come at shares of them.
+    pub trials: Trials,
     /// Seed of the order.
     pub seed: u64,
 }
@@ -34,33 +30,11 @@ pub struct DesignSlot {
     pub skipped: bool,
 }
 
-/// Two slots whose ratio is of interest: the rate of `of` divided by that of `than`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Watched {
-    /// Numerator.
-    pub of: usize,
-    /// Denominator.
-    pub than: usize,
-    /// Whether the stopping rule waits for it.
-    pub decides: bool,
-}
-
-/// When to stop. Blocks or time must be bounded: looks come at shares of them.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Stopping {
-    /// A comparison is known well enough once its 95 % interval is narrower than this share of its ratio (0.02 = 2 %).
-    pub relative_width: Option<f64>,
-    /// Blocks to run at most.
-    pub most_blocks: Option<u32>,
-    /// Time for trials, in nanoseconds; a block is not begun that would probably exceed it.
-    pub budget_ns: Option<u64>,
-}
-
-impl Stopping {
+impl Trials {
     /// The share of the campaign that is over, 0..=1, by blocks and time. It does not depend on rates.
     pub(super) fn share(&self, blocks: u32, elapsed_ns: u64) -> f64 {
         let used = |used: f64, of: f64| if used >= of { 1.0 } else { used / of };
-        let of_blocks = self.most_blocks.map_or(0.0, |most| used(f64::from(blocks), f64::from(most)));
+        let of_blocks = self.blocks.map_or(0.0, |most| used(f64::from(blocks), f64::from(most)));
         let of_time = self.budget_ns.map_or(0.0, |budget| used(elapsed_ns as f64, budget as f64));
         of_blocks.max(of_time)
     }
@@ -68,46 +42,33 @@ impl Stopping {
 
 impl Design {
     /// The design of a campaign's experiment, if it has one.
-    pub fn of(campaign: &record::Campaign) -> Option<Design> {
+    pub fn of(campaign: &Campaign) -> Option<Design> {
         let planned = campaign.planned.as_ref()?;
-        let slot = |slot: &record::Slot| DesignSlot {
+        let slot = |slot: &Slot| DesignSlot {
             group: slot.group,
             ceiling: slot.ceiling,
             load: slot.asked_fps,
             skipped: !planned.lacking(slot.id).is_empty(),
         };
         let slots = campaign.slots.iter().map(slot).collect();
-        let design = Design::new(&planned.experiment, slots, campaign.asked.seed);
-        Some(Design { duration_ns: campaign.asked.timing.run_ns, ..design })
+        Some(Design::new(&planned.experiment, slots, campaign.asked.seed))
     }
 
     /// The design of an experiment with these slots.
     pub fn new(experiment: &Experiment, slots: Vec<DesignSlot>, seed: u64) -> Design {
-        let watched = |c: &Comparison| Watched { of: c.of, than: c.than, decides: c.decides };
-        let trials = &experiment.trials;
-        Design {
-            slots,
-            watched: experiment.comparisons.iter().map(watched).collect(),
-            strategy: trials.order.clone(),
-            duration_ns: trials.duration_ns,
-            stopping: Stopping {
-                relative_width: trials.until,
-                most_blocks: trials.blocks,
-                budget_ns: trials.budget_ns,
-            },
-            seed,
-        }
+        let Experiment { comparisons, trials, .. } = experiment.clone();
+        Design { slots, comparisons, trials, seed }
     }
 
     /// The request for a slot's trial as the design has it.
     pub(super) fn request(&self, block: u32, slot: usize) -> TrialRequest {
-        TrialRequest { slot, block, load: self.slots[slot].load, duration_ns: self.duration_ns }
+        TrialRequest { slot, block, load: self.slots[slot].load, duration_ns: self.trials.duration_ns }
     }
 
     /// Without references to slots that do not exist: records can hold anything.
     pub(super) fn sound(mut self) -> Design {
         let slots = self.slots.len();
-        self.watched.retain(|w| w.of < slots && w.than < slots && w.of != w.than);
+        self.comparisons.retain(|c| c.of < slots && c.than < slots && c.of != c.than);
         for (number, slot) in self.slots.iter_mut().enumerate() {
             slot.ceiling = slot.ceiling.filter(|c| *c < slots && *c != number);
         }

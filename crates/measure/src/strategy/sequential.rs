@@ -34,9 +34,9 @@ impl Sequential {
 impl Strategy for Sequential {
     fn next(&mut self, history: &History<'_>) -> Result<TrialRequest, Stopped> {
         while let Some(&slot) = self.to_come.last() {
-            let full = self.design.stopping.most_blocks.is_some_and(|most| self.own >= most);
+            let full = self.design.trials.blocks.is_some_and(|most| self.own >= most);
             let turn = (self.slots - self.to_come.len() + 1) as u128;
-            let late = self.design.stopping.budget_ns.is_some_and(|budget| {
+            let late = self.design.trials.budget_ns.is_some_and(|budget| {
                 probably_over(history.elapsed_ns, self.trials, 1)
                     > u128::from(budget) * turn / self.slots as u128
             });

@@ -2,6 +2,7 @@
 
 use super::comparison::State;
 use super::*;
+use crate::experiment::{Comparison, Interest};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -9,17 +10,17 @@ fn slot() -> DesignSlot {
     DesignSlot::default()
 }
 
-fn pair(of: usize, than: usize) -> Watched {
-    Watched { of, than, decides: true }
+fn pair(of: usize, than: usize) -> Comparison {
+    Comparison { of, than, why: Interest::Variants, decides: true }
 }
 
-fn design(slots: usize, watched: Vec<Watched>, stopping: Stopping, seed: u64) -> Design {
+fn design(slots: usize, comparisons: Vec<Comparison>, trials: Trials, seed: u64) -> Design {
     let slots = vec![slot(); slots];
-    Design { slots, watched, strategy: "blocks".into(), duration_ns: SECOND / 4, stopping, seed }
+    Design { slots, comparisons, trials, seed }
 }
 
-fn blocks(most: u32) -> Stopping {
-    Stopping { most_blocks: Some(most), ..Stopping::default() }
+fn blocks(most: u32) -> Trials {
+    Trials { blocks: Some(most), ..Trials::default() }
 }
 
 fn at(elapsed_ns: u64) -> History<'static> {
@@ -73,7 +74,7 @@ fn every_block_has_every_slot_once_and_orders_differ() {
 
 #[test]
 fn stops_when_the_interval_is_narrow() {
-    let stopping = Stopping { relative_width: Some(0.02), budget_ns: Some(400 * SECOND), most_blocks: None };
+    let stopping = Trials { until: Some(0.02), budget_ns: Some(400 * SECOND), ..Trials::default() };
     let mut it = Blocks::new(design(2, vec![pair(1, 0)], stopping, 3));
     let mut trials = 0;
     let (stopped, all) = run(&mut it, |_, slot| {
@@ -88,7 +89,7 @@ fn stops_when_the_interval_is_narrow() {
 
 #[test]
 fn stops_at_the_budget_and_ignores_invalid_trials() {
-    let stopping = Stopping { relative_width: Some(0.02), budget_ns: Some(61 * SECOND), most_blocks: None };
+    let stopping = Trials { until: Some(0.02), budget_ns: Some(61 * SECOND), ..Trials::default() };
     let mut it = Blocks::new(design(2, vec![pair(1, 0)], stopping, 3));
     let (stopped, trials) = run(&mut it, |_, slot| (slot == 0).then_some(1.0));
     assert_eq!((stopped, trials.len()), (Stopped::Budget, 60));
@@ -98,7 +99,7 @@ fn stops_at_the_budget_and_ignores_invalid_trials() {
 
 #[test]
 fn the_first_block_runs_whatever_the_budget() {
-    let stopping = Stopping { budget_ns: Some(0), ..Stopping::default() };
+    let stopping = Trials { budget_ns: Some(0), ..Trials::default() };
     let (stopped, trials) = run(&mut Blocks::new(design(3, vec![], stopping, 3)), |_, _| Some(1.0));
     assert_eq!((stopped, trials.len()), (Stopped::Budget, 3));
 }
@@ -122,7 +123,7 @@ fn groups_stay_together_and_come_in_any_order() {
 #[test]
 fn what_is_known_takes_no_more_trials() {
     // Slot 0 is the ceiling of all, 1 the baseline, 2 steady, 3 noisy, 4 in no comparison.
-    let stopping = Stopping { relative_width: Some(0.02), ..blocks(200) };
+    let stopping = Trials { until: Some(0.02), ..blocks(200) };
     let mut it = design(5, vec![pair(2, 1), pair(3, 1)], stopping, 5);
     it.slots[1..].iter_mut().for_each(|s| s.ceiling = Some(0));
     let mut it = Blocks::new(it);
@@ -141,7 +142,7 @@ fn what_is_known_takes_no_more_trials() {
 
 #[test]
 fn a_ceiling_goes_with_the_last_slot_that_needs_it() {
-    let stopping = Stopping { relative_width: Some(0.02), ..blocks(100) };
+    let stopping = Trials { until: Some(0.02), ..blocks(100) };
     let mut it = design(6, vec![pair(2, 1), pair(5, 4)], stopping, 5);
     (it.slots[1].ceiling, it.slots[2].ceiling) = (Some(0), Some(0));
     (it.slots[4].ceiling, it.slots[5].ceiling) = (Some(3), Some(3));
@@ -156,7 +157,7 @@ fn a_ceiling_goes_with_the_last_slot_that_needs_it() {
 
 #[test]
 fn what_is_skipped_never_runs_and_decides_nothing() {
-    let stopping = Stopping { relative_width: Some(0.02), ..blocks(40) };
+    let stopping = Trials { until: Some(0.02), ..blocks(40) };
     let mut it = design(3, vec![pair(1, 0), pair(2, 0)], stopping, 5);
     it.slots[2].skipped = true;
     let mut it = Blocks::new(it);
@@ -168,7 +169,7 @@ fn what_is_skipped_never_runs_and_decides_nothing() {
 
 #[test]
 fn one_after_the_other_shares_the_time_equally() {
-    let stopping = Stopping { budget_ns: Some(30 * SECOND), relative_width: Some(0.5), most_blocks: None };
+    let stopping = Trials { budget_ns: Some(30 * SECOND), until: Some(0.5), ..Trials::default() };
     let mut sequential = Sequential::new(design(3, vec![pair(1, 0)], stopping, 1));
     let (stopped, trials) = run(&mut sequential, |_, _| Some(1.0));
     assert_eq!(stopped, Stopped::Budget);

@@ -92,8 +92,8 @@ fn excludes(e: Estimate, ratio: f64) -> bool {
 fn ever_told_apart(design: &Design, noise: Noise, seed: u64) -> Vec<bool> {
     let mut strategy = Blocks::new(Design { seed, ..design.clone() });
     let mut machine = Machine::new(noise, !seed);
-    let most = f64::from(design.stopping.most_blocks.unwrap()) * design.slots.len() as f64;
-    let mut apart = vec![false; design.watched.len()];
+    let most = f64::from(design.trials.blocks.unwrap()) * design.slots.len() as f64;
+    let mut apart = vec![false; design.comparisons.len()];
     let mut trials = 0.0;
     let mut look = |strategy: &Blocks| {
         for (apart, (_, ratio)) in apart.iter_mut().zip(strategy.watched()) {
@@ -115,18 +115,18 @@ fn ever_told_apart(design: &Design, noise: Noise, seed: u64) -> Vec<bool> {
 fn told_apart_in_sequence(design: &Design, noise: Noise, seed: u64) -> Vec<bool> {
     let mut strategy = Sequential::new(design.clone());
     let mut machine = Machine::new(noise, !seed);
-    let most = f64::from(design.stopping.most_blocks.unwrap()) * design.slots.len() as f64;
+    let most = f64::from(design.trials.blocks.unwrap()) * design.slots.len() as f64;
     let mut trials = Vec::new();
     while let Ok(request) = strategy.next(&at(0)) {
         trials.push(observed(request, Some(machine.rate(trials.len() as f64 / most))));
     }
-    let of = |w: &Watched| strategy.ratio(w.of, w.than, Figure::Received, &trials);
-    design.watched.iter().map(|w| of(w).is_some_and(|e| excludes(e, 1.0))).collect()
+    let of = |w: &Comparison| strategy.ratio(w.of, w.than, Figure::Received, &trials);
+    design.comparisons.iter().map(|w| of(w).is_some_and(|e| excludes(e, 1.0))).collect()
 }
 
 /// The worst rate of all comparisons.
 fn error_rate(design: &Design, noise: Noise, campaign: fn(&Design, Noise, u64) -> Vec<bool>) -> f64 {
-    let mut wrong = vec![0u64; design.watched.len()];
+    let mut wrong = vec![0u64; design.comparisons.len()];
     for seed in 0..CAMPAIGNS {
         let apart = campaign(design, noise, seed);
         wrong.iter_mut().zip(apart).for_each(|(wrong, apart)| *wrong += u64::from(apart));
@@ -151,7 +151,7 @@ fn no_look_tells_identical_slots_apart_too_often() {
 
 #[test]
 fn stopping_and_dropping_do_not_add_errors() {
-    let stopping = Stopping { relative_width: Some(0.02), ..blocks(60) };
+    let stopping = Trials { until: Some(0.02), ..blocks(60) };
     let design = design(5, vec![pair(2, 1), pair(3, 1), pair(4, 1)], stopping, 0);
     for noise in [Noise::Normal(0.01), Noise::Normal(0.02), Noise::Modes, Noise::Walk] {
         let rate = error_rate(&design, noise, ever_told_apart);

@@ -81,13 +81,17 @@ fn any_design() -> impl proptest::strategy::Strategy<Value = Design> {
                     skipped,
                 })
                 .collect(),
-            watched: watched.into_iter().map(|(of, than, decides)| Watched { of, than, decides }).collect(),
-            strategy: if blocks { "blocks" } else { "sequential" }.into(),
-            duration_ns: SECOND / 4,
-            stopping: Stopping {
-                relative_width: stopping.0,
-                most_blocks: Some(stopping.1),
+            comparisons: watched
+                .into_iter()
+                .map(|(of, than, decides)| Comparison { decides, ..pair(of, than) })
+                .collect(),
+            trials: Trials {
+                order: if blocks { "blocks" } else { "sequential" }.into(),
+                duration_ns: SECOND / 4,
+                until: stopping.0,
+                blocks: Some(stopping.1),
                 budget_ns: stopping.2.map(|s| s * SECOND),
+                ..Trials::default()
             },
             seed,
         },
@@ -106,7 +110,7 @@ fn ratios(strategy: &dyn Strategy, slots: usize, trials: &[TrialRecord]) -> Vec<
 
 #[test]
 fn a_record_gives_the_state_that_the_campaign_ended_with() {
-    let stopping = Stopping { relative_width: Some(0.02), budget_ns: Some(300 * SECOND), most_blocks: None };
+    let stopping = Trials { until: Some(0.02), budget_ns: Some(300 * SECOND), ..Trials::default() };
     let it = design(4, vec![pair(2, 0), pair(1, 0), pair(3, 0)], stopping, 9);
     let (trials, stopped, original) = recorded(it.clone(), 1);
     assert_eq!(stopped, Stopped::Budget);
@@ -155,7 +159,7 @@ proptest! {
         let slots = it.slots.len();
         prop_assert_eq!(ratios(&*strategy, slots, &trials), ratios(&*original, slots, &trials));
         prop_assert_eq!(strategy.progress(), original.progress());
-        let most = it.stopping.most_blocks.unwrap();
+        let most = it.trials.blocks.unwrap();
         prop_assert!(trials.iter().all(|t| t.block < most && !it.slots[t.slot].skipped));
     }
 }
