@@ -51,58 +51,103 @@ impl Document {
         self.blocks.push(Block::Gap);
     }
 
-    pub fn heading(&mut self, text: &str) {
+    pub fn heading(&mut self, text: impl Into<String>) {
         self.blocks.push(Block::Heading { text: text.into() });
     }
 
-    pub fn paragraph(&mut self, text: &str, tone: Tone) {
+    pub fn paragraph(&mut self, text: impl Into<String>, tone: Tone) {
         self.blocks.push(Block::Text { text: text.into(), tone });
     }
 
-    pub fn item(&mut self, mark: &str, text: &str, tone: Tone) {
+    /// A paragraph of text and figures.
+    pub fn say(&mut self, text: impl Into<String>) {
+        self.paragraph(text, Tone::Plain);
+    }
+
+    /// A paragraph with the answer.
+    pub fn answer(&mut self, text: impl Into<String>) {
+        self.paragraph(text, Tone::Strong);
+    }
+
+    /// A paragraph that explains.
+    pub fn note(&mut self, text: impl Into<String>) {
+        self.paragraph(text, Tone::Note);
+    }
+
+    /// A paragraph that the reader must not overlook.
+    pub fn warn(&mut self, text: impl Into<String>) {
+        self.paragraph(text, Tone::Warning);
+    }
+
+    pub fn item(&mut self, mark: &str, text: impl Into<String>, tone: Tone) {
         self.blocks.push(Block::Item { mark: mark.into(), text: text.into(), tone });
     }
 
     /// A name and its value.
-    pub fn fact(&mut self, name: &str, text: &str) {
+    pub fn fact(&mut self, name: &str, text: impl Into<String>) {
         self.item(&format!("{name:<9}"), text, Tone::Plain);
     }
 
+    /// Items with the same mark and tone, at most this many; the last one says how many more there are, and where.
+    pub fn items<S: Into<String>>(
+        &mut self,
+        mark: &str,
+        texts: impl IntoIterator<Item = S>,
+        tone: Tone,
+        (most, elsewhere): (usize, &str),
+    ) {
+        let mut texts = texts.into_iter();
+        texts.by_ref().take(most).for_each(|text| self.item(mark, text, tone));
+        let more = texts.count();
+        if more > 0 {
+            self.item(mark, format!("and {more} more{elsewhere}"), Tone::Note);
+        }
+    }
+
     /// A section with an entry for each text. Without texts, no section.
-    pub fn list<S: AsRef<str>>(
+    pub fn list<S: Into<String>>(
         &mut self,
         heading: &str,
         mark: &str,
         texts: impl IntoIterator<Item = S>,
         tone: Tone,
     ) {
-        for (at, text) in texts.into_iter().enumerate() {
-            if at == 0 {
-                self.heading(heading);
-            }
-            self.item(mark, text.as_ref(), tone);
+        let mut texts = texts.into_iter().peekable();
+        if texts.peek().is_some() {
+            self.heading(heading);
         }
+        texts.for_each(|text| self.item(mark, text, tone));
     }
 
     /// Facts that limit how far the figures can be trusted.
-    pub fn warnings<S: AsRef<str>>(&mut self, texts: impl IntoIterator<Item = S>) {
+    pub fn warnings<S: Into<String>>(&mut self, texts: impl IntoIterator<Item = S>) {
         self.list("Warnings", "! ", texts, Tone::Warning);
     }
 
-    pub fn code(&mut self, line: &str, tone: Tone) {
-        self.blocks.push(Block::Code { line: line.into(), tone });
+    /// Lines of another program's layout, or of code.
+    pub fn code(&mut self, text: &str, tone: Tone) {
+        self.blocks.extend(text.lines().map(|line| Block::Code { line: line.into(), tone }));
+    }
+
+    /// One line behind a mark; further lines of the text stand below it.
+    pub fn marked_code(&mut self, mark: &str, text: &str, tone: Tone) {
+        for (at, line) in text.lines().enumerate() {
+            let mark = if at == 0 { mark } else { &" ".repeat(mark.len()) };
+            self.code(&format!("{mark}{line}"), tone);
+        }
     }
 
     pub fn table(&mut self, table: impl Into<Table>) {
         self.blocks.push(Block::Table(table.into()));
     }
 
-    pub fn bars(&mut self, bars: Bars) {
-        self.blocks.push(Block::Bars(bars));
-    }
-
-    pub fn strip(&mut self, strip: Strip) {
-        self.blocks.push(Block::Strip(strip));
+    /// A section with a table. Without rows, no section.
+    pub fn section(&mut self, heading: impl Into<String>, table: impl Into<Table>) {
+        let table = table.into();
+        if table.rows() > 0 {
+            self.heading(heading);
+            self.table(table);
+        }
     }
 
     pub fn append(&mut self, other: Document) {
@@ -143,6 +188,10 @@ pub enum Cell {
 }
 
 impl Cell {
+    pub fn number(value: f64, text: impl Into<String>) -> Cell {
+        Cell::Number { value, text: text.into() }
+    }
+
     /// The text that a reader sees. Each format draws bars itself.
     pub fn text(&self) -> &str {
         match self {
@@ -170,7 +219,7 @@ impl From<&str> for Cell {
 
 impl From<usize> for Cell {
     fn from(n: usize) -> Self {
-        Cell::Number { value: n as f64, text: n.to_string() }
+        Cell::number(n as f64, n.to_string())
     }
 }
 

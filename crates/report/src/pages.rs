@@ -16,13 +16,13 @@ mod results;
 mod trials;
 mod words;
 
-use crate::document::{Document, Tone};
+use crate::document::Document;
 use linerate_measure::record::{Campaign, HostFacts, LabKind, Summary};
 
 pub use crate::format::{Style, ascii};
 pub use analysis::analysis;
 pub use archive::archive;
-pub use benchlab::{benchlab, lab_line};
+pub use benchlab::benchlab;
 pub use comparisons::comparisons;
 pub use conduct::{conduct, conducted, conducted_all};
 pub use counted::{InterfaceCounts, Received, Sent, Totals, received, sent};
@@ -41,7 +41,7 @@ pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Docu
         (None, Some(planned)) => {
             results::page(&mut page, &results::Shown { campaign, planned, host, summary });
         }
-        (None, None) => page.paragraph("This record has no plan, so it answers no question.", Tone::Warning),
+        (None, None) => page.warn("This record has no plan, so it answers no question."),
     }
     page
 }
@@ -49,9 +49,9 @@ pub fn summary(campaign: &Campaign, host: &HostFacts, summary: &Summary) -> Docu
 /// Simulated figures say so, first and loudly.
 fn warn_of_simulation(page: &mut Document, simulated: bool) {
     if simulated {
-        let loud =
-            "SIMULATED: all figures below are of a simulated DUT inside linerate, NOT of this machine.";
-        page.paragraph(loud, Tone::Warning);
+        page.warn(
+            "SIMULATED: all figures below are of a simulated DUT inside linerate, NOT of this machine.",
+        );
         page.gap();
     }
 }

@@ -12,6 +12,7 @@ use super::{Plug, Station, cables, is_link_local, ports, stations};
 use crate::systems::Facts;
 use crate::systems::ping::Replies;
 use linerate_plan::lab::{HostAddress, Lab, Role};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -43,7 +44,7 @@ impl Probe {
 }
 
 /// A test that did not run, with the reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Skipped {
     /// From where to where.
     pub what: String,

@@ -2,9 +2,10 @@
 
 use linerate_plan::lab::HostAddress;
 use linerate_wire::MacAddr;
+use serde::Serialize;
 
 /// Pause frames (IEEE 802.3 annex 31B): whether they are obeyed and sent; `None` where the system does not say.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Pause {
     /// Those that arrive stop its transmitter.
     pub rx: Option<bool>,
@@ -19,7 +20,7 @@ impl Pause {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Interface {
     pub name: String,
     /// Whether it is switched on.

@@ -1,24 +1,27 @@
 //! `linerate conduct`: the tests of Conductor, the coordinator of "Measure Twice, Code Once".
 
-mod carry;
-mod places;
-
 use crate::args::{Ssh, formats, named};
-use crate::interrupt::{self, interrupted};
-use crate::output::{FAILED, INTERRUPTED, faulty_page, print_json, show, tell, usage};
+use crate::interrupt::{self, Hosts, INTERRUPTED as STOP, interrupted};
+use crate::output::{FAILED, INTERRUPTED, faulty_page, print, print_json, show, tell, usage};
+use crate::progress::Progress;
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use linerate_hosts::phases::Phase;
+use linerate_hosts::phases::{Action, Design, End, Phase, Report, Undone};
 use linerate_import::conductor::{
-    self, DEFAULT_LIMIT_S, Form, MOST_BYTES, MOST_TRIALS, Options, Test, phase_name,
+    self, DEFAULT_LIMIT_S, Form, MOST_BYTES, MOST_TRIALS, Options, Recorder, Test, Trial, Worker, phase_name,
 };
+use linerate_linux::net::Netns;
+use linerate_linux::records::{TrialLog, utc_now};
 use linerate_plan::Diagnostic;
+use linerate_remote::{Connection, Driver, ExecutionTarget, Notice, Target};
 use linerate_report::document::Document;
 use linerate_report::format::Format;
 use linerate_report::pages;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -125,17 +128,17 @@ pub fn run(args: &Conduct) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let found = if args.local { places::local(&test) } else { Vec::new() };
+    let found = if args.local { local(&test) } else { Vec::new() };
     let unfit = found.iter().filter_map(|place| place.as_ref().err().cloned());
-    let wrong: Vec<String> = places::unused_mappings(args, &test).into_iter().chain(unfit).collect();
+    let wrong: Vec<String> = unused_mappings(args, &test).into_iter().chain(unfit).collect();
     if !wrong.is_empty() {
         return Err(usage(pages::ascii(&wrong.join("\nlinerate: "))));
     }
     interrupt::install();
-    let found = if args.local { found } else { places::over_ssh(args, &test) };
+    let found = if args.local { found } else { over_ssh(args, &test) };
     let (found, errors): (Vec<_>, Vec<_>) = found.into_iter().partition(Result::is_ok);
     if errors.is_empty() {
-        return carry::carry(args, &test, found.into_iter().flatten().unzip(), format);
+        return carry(args, &test, found.into_iter().flatten().unzip(), format);
     }
     if interrupted() {
         return Ok(ExitCode::from(INTERRUPTED));
@@ -179,4 +182,210 @@ fn page(main: &Path, faults: &[Diagnostic]) -> Document {
         page.append(pages::diagnostics(&path.display().to_string(), of_file));
     }
     page
+}
+
+/// Default folder of the records.
+const FOLDER: &str = "linerate-results";
+
+/// Carries a test out where its workers' steps run.
+///
+/// # Errors
+/// Records cannot be written. Hosts have been reset by then.
+fn carry(
+    args: &Conduct,
+    test: &Test,
+    (at, places): (Vec<String>, Vec<ExecutionTarget>),
+    format: &'static dyn Format,
+) -> Result<ExitCode> {
+    let records = TrialLog::create(Path::new(FOLDER), &test.name, args.output.as_deref())?;
+    let wanted = args.wanted();
+    let design = test.design(&wanted);
+    let names = test.workers.iter().map(|worker| worker.name.as_str());
+    let hosts = wanted.contains(&Phase::Reset).then(|| Hosts::announced(names));
+    let mut campaign = Campaign {
+        test,
+        design: design.clone(),
+        hosts,
+        format,
+        recorder: Recorder::new(test, at),
+        records,
+        progress: Progress::of_steps(),
+        trials: 0,
+        failed: 0,
+        whole: true,
+        error: None,
+    };
+    let mut observer = |notice: Notice<'_>| campaign.observe(&notice);
+    Driver::new(design, places, &mut observer).run(&STOP)?;
+    campaign.finish()
+}
+
+/// A test under way.
+struct Campaign<'t> {
+    test: &'t Test,
+    design: Design,
+    /// For the message of an interrupt; `None` where hosts are not reset.
+    hosts: Option<&'static Hosts>,
+    format: &'static dyn Format,
+    recorder: Recorder<'t>,
+    records: TrialLog,
+    progress: Progress,
+    trials: u32,
+    failed: u32,
+    whole: bool,
+    /// Why a trial was not recorded.
+    error: Option<anyhow::Error>,
+}
+
+impl Campaign<'_> {
+    fn observe(&mut self, notice: &Notice<'_>) {
+        match notice {
+            Notice::Action { at_ns, action } => self.action(*at_ns, action),
+            Notice::Trouble(trouble) => self.say(trouble),
+            Notice::Started(started) => self.recorder.started(started.skew_ns, started.error_ns),
+            Notice::Back { host } => self.say(&format!("{}: connected again", self.test.workers[*host].name)),
+        }
+    }
+
+    fn action(&mut self, at_ns: u64, action: &Action) {
+        self.changed(action);
+        match action {
+            Action::Phase { trial, phase } => {
+                self.recorder.phase(at_ns, utc_now);
+                let (trial, of) = (trial + 1, self.test.trials);
+                self.progress.say(format!("trial {trial} of {of}: {}", phase_name(*phase)));
+            }
+            Action::Report(report) => {
+                if let Some(complaint) = report.complaint(&self.design) {
+                    self.say(&complaint);
+                }
+                self.recorder.step(report.clone());
+            }
+            Action::GivenUp(host) => {
+                self.say(&format!("{}: given up, and the test with it", self.test.workers[*host].name));
+            }
+            Action::Trial { trial, verdicts } => {
+                let trial = self.recorder.trial(*trial, verdicts, interrupted(), at_ns);
+                if let Err(error) = self.trial(&trial) {
+                    self.error.get_or_insert(error);
+                    // A trial that is not kept is not worth its time: no other one is begun.
+                    STOP.store(true, Ordering::Relaxed);
+                }
+            }
+            Action::Start(_) | Action::End(..) | Action::Over => {}
+        }
+    }
+
+    /// Notes which hosts wait for their reset.
+    fn changed(&self, action: &Action) {
+        let Some(hosts) = self.hosts else { return };
+        let resets = |host: usize| self.test.workers[host].steps(Phase::Reset).len();
+        match action {
+            Action::Start(step) if step.phase != Phase::Reset && resets(step.host) > 0 => {
+                hosts.changed(step.host, true);
+            }
+            Action::Report(Report { step, end: End { may_still_run: false, .. }, .. })
+                if step.phase == Phase::Reset && step.step + 1 == resets(step.host) =>
+            {
+                hosts.changed(step.host, false);
+            }
+            Action::Trial { verdicts, .. } => {
+                let back = verdicts.iter().enumerate().filter(|(_, verdict)| verdict.undone != Undone::No);
+                back.for_each(|(host, _)| hosts.changed(host, false));
+            }
+            _ => {}
+        }
+    }
+
+    fn trial(&mut self, trial: &Trial) -> Result<()> {
+        self.trials += 1;
+        self.failed += trial.failed_steps();
+        self.whole &= trial.is_whole();
+        let line = serde_json::to_string(trial)? + "\n";
+        self.records.write(trial.trial.into(), &line)?;
+        self.progress.aside(|| match self.format.name() {
+            "json" => print(&line),
+            _ => show(self.format, &pages::conducted(trial)),
+        });
+        Ok(())
+    }
+
+    fn say(&self, what: &str) {
+        self.progress.aside(|| tell(pages::ascii(what)));
+    }
+
+    fn finish(self) -> Result<ExitCode> {
+        let Campaign { format, records, progress, trials, failed, whole, error, .. } = self;
+        drop(progress);
+        if format.name() != "json" && trials > 0 && error.is_none() {
+            show(format, &pages::conducted_all(trials, failed, &records.path().display().to_string()));
+        }
+        match error {
+            Some(error) => Err(error),
+            None if interrupted() => Ok(ExitCode::from(INTERRUPTED)),
+            None if whole => Ok(ExitCode::SUCCESS),
+            None => Ok(ExitCode::from(FAILED)),
+        }
+    }
+}
+
+/// Name in records of the place where the steps of a worker run, and its target.
+type Place = (String, ExecutionTarget);
+
+/// Mappings that fit no worker. Addresses of workers that take no part are unknown here.
+fn unused_mappings(args: &Conduct, test: &Test) -> Vec<String> {
+    let named = |name: &str| test.workers.iter().any(|worker| is_called(worker, name));
+    let unused = args.map.iter().filter(|(name, _)| args.workers.is_empty() && !named(name));
+    let why = "the test has no such worker, nor a player at such an address";
+    unused.map(|(name, to)| format!("--map {name}={to}: {why}")).collect()
+}
+
+fn is_called(worker: &Worker, name: &str) -> bool {
+    worker.name == name.to_lowercase() || worker.host == name
+}
+
+/// The hosts of all workers, connected several at a time; or why each cannot be reached.
+fn over_ssh(args: &Conduct, test: &Test) -> Vec<Result<Place, String>> {
+    let targets: Vec<Target> = test.workers.iter().map(|worker| target(worker, args)).collect();
+    let connections = Connection::open_all(&targets, Some(&STOP)).into_iter().zip(targets);
+    let place = |(connection, target): (Result<Connection, _>, Target)| match connection {
+        Ok(connection) => Ok((target.address, connection.into())),
+        Err(error) => Err(linerate_remote::RemoteError::to_string(&error)),
+    };
+    connections.map(place).collect()
+}
+
+/// A mapping of a worker's name counts more than one of its address.
+fn target(worker: &Worker, args: &Conduct) -> Target {
+    let by_name = args.map.iter().rfind(|(name, _)| worker.name == name.to_lowercase());
+    let found = by_name.or_else(|| args.map.iter().rfind(|(name, _)| worker.host == *name));
+    let mut target = Target::new(found.map_or(&worker.host, |(_, to)| to)).named(&worker.name);
+    target.config.clone_from(&args.ssh.ssh_config);
+    target.accept_new = args.ssh.accept_new_keys;
+    target
+}
+
+/// The namespaces of all workers on this machine; or why one cannot run here.
+fn local(test: &Test) -> Vec<Result<Place, String>> {
+    test.workers.iter().map(of_this_machine).collect()
+}
+
+fn of_this_machine(worker: &Worker) -> Result<Place, String> {
+    let name = worker.name.clone();
+    let (at, netns) = match Netns::open(&worker.name) {
+        Ok(netns) => (format!("network namespace {}", netns.label()), Some(netns)),
+        Err(_) if is_loopback(&worker.host) => ("this machine".into(), None),
+        Err(error) => {
+            return Err(format!(
+                "{name} ({}) cannot run here: {error}; make the namespace (ip netns add {name}), or leave --local out",
+                worker.host
+            ));
+        }
+    };
+    Ok((at, ExecutionTarget::Here { name, netns }))
+}
+
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -1,9 +1,11 @@
 //! `linerate lab`: an embedded lab by hand, and the form of the files that describe real ones.
 
-use super::lab_check::LabCheck;
-use super::lab_restore::LabRestore;
-use crate::args::Printed;
-use crate::output::{print, result, tell, usage};
+use crate::args::{Printed, Ssh};
+use crate::input;
+use crate::interrupt::{self, interrupted};
+use crate::output::{FAILED, INTERRUPTED, print, result, tell, usage};
+use crate::progress::Progress;
+use crate::testbed::hosts::{Site, read};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use linerate_linux::host::changes::{Consent, Host};
@@ -12,11 +14,14 @@ use linerate_linux::lab::{EmbeddedLab, LabSpec, Setup};
 use linerate_linux::net::netlink::Route;
 use linerate_linux::net::registry::{LabRecord, LabState, Registry};
 use linerate_linux::net::{Netns, userns};
+use linerate_measure::experiment::Reboot;
 use linerate_measure::record::Mode;
-use linerate_plan::BuiltIn;
 use linerate_plan::settings::Dut;
+use linerate_plan::{BuiltIn, Diagnostic};
 use linerate_report::document::{Document, Tone};
+use linerate_report::pages;
 use serde::Serialize;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// An embedded lab by hand, and the lab files of real ones.
@@ -78,6 +83,68 @@ pub enum LabAction {
     Schema,
 }
 
+/// Find everything that would spoil a campaign in a lab of real hosts.
+///
+/// Connects to all hosts of a lab file by ssh at the same time and compares their answers with the file: whether they can be reached and
+/// used as root, clocks, interfaces, links, speeds, flow control, Ethernet addresses, ARP entries on both ends of each cable, routes,
+/// forwarding, programs, free disk. All problems are reported together, each with its evidence and a remedy.
+///
+/// If the lab file says `isolated = true`, a few pings go over each cable and, where the generator has a route, through the DUT. Replies
+/// and interface counters show where frames arrive. Nothing on the hosts is changed, except that the pings fill their ARP tables.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate lab example > LAB.toml           a lab file to begin with
+  linerate lab check LAB.toml               everything at once; a few seconds
+  linerate lab check LAB.toml --no-frames   without sending anything: while others use the cables
+  linerate lab check LAB.toml --json | jq '.problems[] | select(.severity == \"fault\")'
+
+linerate uses the system's ssh with your keys, agent, jump hosts and configuration, and never asks for a password. A host whose key is
+not in known_hosts is refused: log in once by hand, or use --accept-new-keys. A changed key is always refused.
+A fault would make the campaign fail or measure something else; a warning would make its figures doubtful.
+docs/lab-file.md describes lab files and shows the check of a lab.
+
+Exit status: 0 no faults; 1 faults, or the file cannot be read; 2 the lab file has faults, or bad arguments; 130 interrupted.")]
+pub struct LabCheck {
+    /// The lab file; - is standard input
+    #[arg(value_name = "LAB.toml")]
+    pub lab: PathBuf,
+
+    #[command(flatten)]
+    pub printed: Printed,
+
+    /// Send nothing
+    #[arg(long)]
+    pub no_frames: bool,
+
+    #[command(flatten)]
+    pub ssh: Ssh,
+}
+
+/// Undo changes that a killed linerate left on the DUT of a real lab.
+///
+/// `linerate run` writes every change of a DUT down on this machine before it makes it. It undoes the changes at its end, after an error
+/// and after Ctrl-C. If it was killed or the DUT was unreachable, the next `linerate run` on that DUT undoes them first, or this command
+/// does. It changes nothing else.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linerate lab restore LAB.toml            undo the changes, and list them
+  linerate lab restore LAB.toml --reboot   also reboot the DUT, if settings of the boot were changed
+
+Exit status: 0 restored, or nothing was changed; 1 something was not restored, or takes effect only when the DUT reboots; 2 the lab file
+has faults or no DUT, or bad arguments.")]
+pub struct LabRestore {
+    /// The lab file
+    #[arg(value_name = "LAB.toml")]
+    pub lab: PathBuf,
+
+    /// Reboot the DUT if settings of the boot were changed
+    #[arg(long)]
+    pub reboot: bool,
+
+    #[command(flatten)]
+    pub ssh: Ssh,
+}
+
 /// Lab files to begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LabExample {
@@ -105,8 +172,8 @@ pub fn run(args: &Lab) -> Result<ExitCode> {
         LabAction::Up { variants, name, longest } => up(variants, name, *longest),
         LabAction::Down { name, all } => down(name.as_deref(), *all),
         LabAction::Status { printed } => status(printed),
-        LabAction::Check(args) => super::lab_check::run(args),
-        LabAction::Restore(args) => super::lab_restore::run(args),
+        LabAction::Check(args) => check(args),
+        LabAction::Restore(args) => restore(args),
         LabAction::Example { hosts } => {
             print(match hosts {
                 LabExample::TwoHosts => linerate_plan::lab::EXAMPLE,
@@ -260,6 +327,51 @@ fn down(name: Option<&str>, all: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn check(args: &LabCheck) -> Result<ExitCode> {
+    let file = input::name(&args.lab);
+    let lab = read(&args.lab)?;
+    interrupt::install();
+    let progress = Progress::of_steps();
+    let site = Site::reach(lab, args.ssh.approach(), Path::new(""), &progress);
+    let checked = site.map(|mut site| {
+        progress.say("sending a few frames over each cable");
+        let (frames, problems) = site.check(!args.no_frames);
+        (site, frames, problems)
+    });
+    drop(progress);
+    if interrupted() {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let (Site { lab, facts, .. }, frames, problems) = &checked?;
+    let checked = pages::LabCheck::new(&file, lab, facts, problems, (&frames.tried, &frames.skipped));
+    result(&args.printed, || &checked, || pages::lab_check(&checked))?;
+    Ok(if problems.iter().any(Diagnostic::is_fault) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+fn restore(args: &LabRestore) -> Result<ExitCode> {
+    let lab = read(&args.lab)?;
+    let Some(dut) = lab.dut().map(|dut| dut.name.clone()) else {
+        let file = args.lab.display();
+        return Err(usage(format!("{file} has no DUT: linerate changes nothing on other hosts")));
+    };
+    interrupt::install();
+    let progress = Progress::of_steps();
+    let mut site = Site::reach(lab, args.ssh.approach(), Path::new(""), &progress)?;
+    progress.say("putting everything back");
+    let back = site.put_back(if args.reboot { Reboot::WhenNeeded } else { Reboot::Never })?;
+    drop(progress);
+    let Some(earlier) = back else {
+        print(&format!("{dut}: nothing is changed there\n"));
+        return Ok(ExitCode::SUCCESS);
+    };
+    earlier.told.iter().for_each(|line| print(&format!("{line}\n")));
+    if earlier.owes_boot {
+        print(&format!("{dut}: it counts from its next boot on only: reboot it, or let --reboot do so\n"));
+        return Ok(ExitCode::from(FAILED));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// A lab in JSON.
 #[derive(Serialize)]
 struct Shown<'a> {
@@ -277,8 +389,7 @@ fn status(how: &Printed) -> Result<ExitCode> {
     let page = || {
         let mut page = Document::default();
         let text: String = listing.records.iter().map(|record| describe(record, None)).collect();
-        let text = if text.is_empty() { "No lab is up." } else { &text };
-        text.lines().for_each(|line| page.code(line, Tone::Plain));
+        page.code(if text.is_empty() { "No lab is up." } else { &text }, Tone::Plain);
         page
     };
     result(how, || listing.records.iter().map(shown).collect::<Vec<_>>(), page)

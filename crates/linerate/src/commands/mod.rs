@@ -2,15 +2,12 @@
 
 mod agent;
 pub mod bench;
-mod benchlab;
 pub mod compare;
 pub mod conduct;
 pub mod documents;
 pub mod history;
 pub mod import;
 pub mod lab;
-mod lab_check;
-mod lab_restore;
 pub mod plan_file;
 mod port;
 pub mod receive;

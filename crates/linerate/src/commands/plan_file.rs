@@ -229,7 +229,7 @@ fn check(files: &[PathBuf], how: &Printed) -> Result<ExitCode> {
         page.append(pages::diagnostics(&name, &told));
         listed.extend(told.into_iter().map(|one| one.of(&*name)));
         if let Some(plan) = plan {
-            page.append(pages::plan_line(&name, &plan));
+            page.say(pages::plan_line(&name, &plan));
         }
     }
     result(how, || listed, || page)?;

@@ -63,7 +63,7 @@ pub fn run(args: &Receive) -> Result<ExitCode> {
     };
     // Without an end to reach, Ctrl-C is how it is meant to end.
     let bounded = args.read.is_some() || args.duration.is_some() || args.count.is_some();
-    let code = port::status(received.frames(), interrupted() && bounded);
+    let code = port::status(received.totals.frames, interrupted() && bounded);
     result(&args.at.printed, || &received, || pages::received(&received))?;
     Ok(code)
 }

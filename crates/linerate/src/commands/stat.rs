@@ -153,7 +153,7 @@ pub fn run(args: &Stat) -> Result<ExitCode> {
     if args.printed.is_text() {
         print_block(&sets, &options(args));
     } else {
-        block(&sets, &options(args)).lines().for_each(|line| page.code(line, Tone::Plain));
+        page.code(&block(&sets, &options(args)), Tone::Plain);
     }
     if is_analysed(args) {
         let names = distinct_ends(&files);

@@ -67,7 +67,7 @@ fn the_example_of_lab_files_on_freebsd() {
         (&json!("bsdrp"), &json!("BSDRP 1.994"), &json!(4))
     );
     assert_eq!(
-        (&host["interfaces"][0]["speed"], &json["hosts"][1]["tool"]),
+        (&host["interfaces"][0]["found"]["speed"], &json["hosts"][1]["tool"]),
         (&json!(1e9), &json!("pkt-gen"))
     );
     assert!(json["not_tried"].to_string().contains("they are one host"));

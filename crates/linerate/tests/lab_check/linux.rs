@@ -111,8 +111,11 @@ fn a_sound_lab_has_nothing_wrong_and_its_frames_arrive() {
     }
     let host = |n: usize| &json["hosts"][n];
     assert_eq!((&host(0)["tool"], &host(1)["tool"]), (&json!("linerate"), &json!(null)));
-    assert_eq!((&host(2)["interfaces"][0]["name"], &host(2)["reached"]), (&json!("eth0"), &json!(true)));
-    assert_eq!(host(1)["interfaces"][1]["link"], true);
+    assert_eq!(
+        (&host(2)["interfaces"][0]["found"]["name"], &host(2)["reached"]),
+        (&json!("eth0"), &json!(true))
+    );
+    assert_eq!(host(1)["interfaces"][1]["found"]["link"], true);
     assert!(host(0)["clock_ahead_s"].as_f64().unwrap().abs() < 1.0);
 
     let text = check(&lab, LAB, &[]).ok().stdout;

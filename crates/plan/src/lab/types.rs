@@ -7,7 +7,7 @@ use crate::settings::End;
 use crate::text_form;
 use linerate_measure::experiment::System;
 use linerate_wire::MacAddr;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -213,6 +213,12 @@ impl FromStr for HostAddress {
 impl<'de> Deserialize<'de> for HostAddress {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         text_form::deserialize(deserializer)
+    }
+}
+
+impl Serialize for HostAddress {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -9,15 +9,23 @@ use linerate_stats::hodges_lehmann::Shift;
 /// An analysis for a person to read. ASCII only; no line exceeds the style's width.
 pub fn analysis(analysis: &Analysis) -> Document {
     let mut page = Document::default();
-    for comparison in &analysis.comparisons {
-        page.paragraph(&comparison.verdict, Tone::Strong);
-    }
-    sets(&mut page, analysis);
+    analysis.comparisons.iter().for_each(|comparison| page.answer(&comparison.verdict));
+    let confidence = format!("{} %", figure(100.0 * analysis.confidence, 4));
+    page.table(sets(analysis, &confidence));
     if !analysis.comparisons.is_empty() {
-        shifts(&mut page, analysis);
-        tests(&mut page, analysis);
-        reach(&mut page, analysis);
+        page.table(shifts(analysis, &confidence));
+        page.table(tests(analysis, &confidence));
     }
+    let reached = analysis.comparisons.iter().flat_map(|c| {
+        let tests = [("ranks", &c.reach_of_ranks), ("means", &c.reach_of_means)];
+        tests.map(|(test, reach)| Some(format!("{} by {test}: {}", c.other, reach_text(reach.as_ref()?))))
+    });
+    page.list(
+        "What so many values can show, and how many it would take",
+        "- ",
+        reached.flatten(),
+        Tone::Plain,
+    );
     let of_sets = analysis.sets.iter().map(|s| (s.name.clone(), &s.warnings));
     let of_comparisons =
         analysis.comparisons.iter().map(|c| (format!("{} against {}", c.other, c.reference), &c.warnings));
@@ -25,45 +33,37 @@ pub fn analysis(analysis: &Analysis) -> Document {
     page
 }
 
-fn percents(confidence: f64) -> String {
-    format!("{} %", figure(100.0 * confidence, 4))
-}
-
-fn sets(page: &mut Document, analysis: &Analysis) {
-    let confidence = percents(analysis.confidence);
+fn sets<'a>(analysis: &'a Analysis, confidence: &str) -> Rows<&'a SetAnalysis> {
     let like = |set: &&SetAnalysis| set.median.or(set.mean).unwrap_or(0.0);
+    let like_median = |set: &&SetAnalysis, value: Option<f64>| value.map(|v| number(v, like(set)));
     let interval = |set: &&SetAnalysis, low_high: Option<(f64, f64)>| match low_high {
         Some((low, high)) => range(low, high, like(set)),
         None => "too few".into(),
     };
-    let table = Table::of(&analysis.sets)
+    Table::of(&analysis.sets)
         .column("", "set", |set| set.name.as_str())
         .column("", "n", |set| count(set.n as u64))
-        .column("", "min", |set| set.min.map(|v| number(v, like(set))))
-        .column("", "median", |set| set.median.map(|v| number(v, like(set))))
-        .column(&confidence, "interval", |set| interval(set, set.median_interval.map(|i| (i.low, i.high))))
-        .column("", "max", |set| set.max.map(|v| number(v, like(set))))
-        .column("", "mean", |set| set.mean.map(|v| number(v, like(set))))
+        .column("", "min", |set| like_median(set, set.min))
+        .column("", "median", |set| like_median(set, set.median))
+        .column(confidence, "interval", |set| interval(set, set.median_interval.map(|i| (i.low, i.high))))
+        .column("", "max", |set| like_median(set, set.max))
+        .column("", "mean", |set| like_median(set, set.mean))
         .column("", "stddev", |set| set.stddev.map(|v| number(v, v * 10.0)))
-        .column(&confidence, "bootstrap", |set| interval(set, set.median_bootstrap.map(|b| (b.low, b.high))))
-        .column("far", "out", |set| set.outliers.count);
-    page.table(table);
+        .column(confidence, "bootstrap", |set| interval(set, set.median_bootstrap.map(|b| (b.low, b.high))))
+        .column("far", "out", |set| set.outliers.count)
 }
 
 /// How much each set differs from the first.
-fn shifts(page: &mut Document, analysis: &Analysis) {
-    let confidence = percents(analysis.confidence);
-    let table = against(analysis)
+fn shifts<'a>(analysis: &'a Analysis, confidence: &str) -> Rows<&'a Comparison> {
+    against(analysis)
         .column("Hodges-Lehmann", "shift", |c| c.shift.map(estimate))
-        .column(&confidence, "interval", |c| c.shift.map(interval))
+        .column(confidence, "interval", |c| c.shift.map(interval))
         .column("in", "percent", |c| percent(c).map(estimate))
-        .column(&confidence, "interval", |c| percent(c).map(interval))
+        .column(confidence, "interval", |c| percent(c).map(interval))
         .column("Cliff's", "delta", |c| {
             let delta = c.cliffs_delta?;
-            let text = format!("{:+.2} {}", delta.delta, delta.magnitude.word());
-            Some(Cell::Number { value: delta.delta, text })
-        });
-    page.table(table);
+            Some(Cell::number(delta.delta, format!("{:+.2} {}", delta.delta, delta.magnitude.word())))
+        })
 }
 
 /// The difference in percent, as in the verdict: by the ratio, or without a ratio in percent of the first set's median.
@@ -72,23 +72,24 @@ fn percent(c: &Comparison) -> Option<Shift> {
 }
 
 /// How sure that is.
-fn tests(page: &mut Document, analysis: &Analysis) {
+fn tests<'a>(analysis: &'a Analysis, confidence: &str) -> Rows<&'a Comparison> {
     let means = |c: &&Comparison| {
         let w = c.welch?;
         Some(Shift { value: w.difference, low: Some(w.low), high: Some(w.high), exact: false })
     };
-    let several = analysis.comparisons.len() > 1;
-    let table = against(analysis)
-        .column("Mann-Whitney", "p", |c| c.mann_whitney.map(|t| p_cell(t.p, if t.exact { "" } else { "~" })))
-        .when(several, |table| table.column("p after", "Holm", |c| c.p_holm.map(|p| p_cell(p, ""))))
-        .column("difference", "of means", |c| means(c).map(estimate))
-        .column(&percents(analysis.confidence), "interval", |c| means(c).map(interval))
-        .column("Welch's", "t", |c| c.welch.map(|w| Cell::Number { value: w.t, text: figure(w.t, 4) }))
-        .column("degrees of", "freedom", |c| {
-            c.welch.map(|w| Cell::Number { value: w.df, text: figure(w.df, 4) })
+    let four = |value: f64| Cell::number(value, figure(value, 4));
+    // An approximation is marked.
+    let p = |p: f64, exact: bool| Cell::number(p, format!("{}{}", if exact { "" } else { "~" }, p_value(p)));
+    against(analysis)
+        .column("Mann-Whitney", "p", |c| c.mann_whitney.map(|test| p(test.p, test.exact)))
+        .when(analysis.comparisons.len() > 1, |table| {
+            table.column("p after", "Holm", |c| c.p_holm.map(|holm| p(holm, true)))
         })
-        .column("Welch's", "p", |c| c.welch.map(|w| p_cell(w.p, "")));
-    page.table(table);
+        .column("difference", "of means", |c| means(c).map(estimate))
+        .column(confidence, "interval", |c| means(c).map(interval))
+        .column("Welch's", "t", |c| c.welch.map(|w| four(w.t)))
+        .column("degrees of", "freedom", |c| c.welch.map(|w| four(w.df)))
+        .column("Welch's", "p", |c| c.welch.map(|w| p(w.p, true)))
 }
 
 fn against(analysis: &Analysis) -> Rows<&Comparison> {
@@ -97,19 +98,6 @@ fn against(analysis: &Analysis) -> Rows<&Comparison> {
 }
 
 /// The smallest difference that these data could have shown, and the trials that a smaller one needs.
-fn reach(page: &mut Document, analysis: &Analysis) {
-    let lines: Vec<String> = analysis
-        .comparisons
-        .iter()
-        .flat_map(|c| {
-            let tests = [("ranks", &c.reach_of_ranks), ("means", &c.reach_of_means)];
-            tests.map(|(what, reach)| Some(format!("{} by {what}: {}", c.other, reach_text(reach.as_ref()?))))
-        })
-        .flatten()
-        .collect();
-    page.list("What so many values can show, and how many it would take", "- ", lines, Tone::Plain);
-}
-
 fn reach_text(reach: &Reach) -> String {
     let share = |percent: Option<f64>, difference: f64| match percent {
         Some(p) => format!("{} %", figure(p.abs(), 2)),
@@ -136,7 +124,7 @@ fn warnings<'a>(page: &mut Document, of: impl Iterator<Item = (String, &'a Vec<W
 fn estimate(shift: Shift) -> Cell {
     match width(shift) {
         Some(width) => number(shift.value, width),
-        None => Cell::Number { value: shift.value, text: figure(shift.value, 3) },
+        None => Cell::number(shift.value, figure(shift.value, 3)),
     }
 }
 
@@ -151,17 +139,12 @@ fn width(shift: Shift) -> Option<f64> {
     Some((shift.high? - shift.low?).abs().max(shift.value.abs() / 1000.0) * 10.0)
 }
 
-/// A p value; `mark` marks an approximation.
-fn p_cell(p: f64, mark: &str) -> Cell {
-    Cell::Number { value: p, text: format!("{mark}{}", p_value(p)) }
-}
-
 fn range(low: f64, high: f64, like: f64) -> Cell {
     Cell::Interval { low, high, text: format!("{}..{}", alike(low, like), alike(high, like)) }
 }
 
 fn number(value: f64, like: f64) -> Cell {
-    Cell::Number { value, text: alike(value, like) }
+    Cell::number(value, alike(value, like))
 }
 
 /// A number with the decimals that give `like` four significant digits, or with an exponent where it is huge or tiny.

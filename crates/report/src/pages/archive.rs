@@ -2,7 +2,7 @@
 
 use super::numbers::{bytes, count, grouped, significant};
 use crate::document::{Document, Table, Tone};
-use linerate_import::netbenches::{Archive, ResultDirectory, Rule, Run, Set};
+use linerate_import::netbenches::{Archive, FileProblem, Rule, Run, Set};
 use std::collections::BTreeMap;
 
 /// Larger relative differences between the sounder figure and the archive's are shown.
@@ -13,131 +13,88 @@ const LISTED_RUNS: usize = 20;
 /// The result of an import for a person to read. ASCII only.
 pub fn archive(archive: &Archive) -> Document {
     let mut page = Document::default();
-    let all = Sets::of(archive);
-    page.paragraph(&all.answer(archive), Tone::Strong);
-    counts(&mut page, &all);
-    disagreements(&mut page, &all);
-    differing_runs(&mut page, archive);
+    let sets: Vec<&Set> = archive.directories.iter().flat_map(|directory| &directory.sets).collect();
+    summary(&mut page, archive, &sets);
+    let disagree = sets.iter().filter_map(|set| {
+        let why = set.slot.disagreement.as_ref()?;
+        Some(format!("{}, {}: {why}", set.directory(), set.slot.set))
+    });
+    page.list("Sets that disagree with what was published", "- ", disagree, Tone::Plain);
+    differing_runs(&mut page, &sets);
     files(&mut page, archive);
-    problems(&mut page, archive);
     page
 }
 
-/// Sets, sorted by outcome.
-struct Sets<'a> {
-    all: Vec<(&'a ResultDirectory, &'a Set)>,
-    runs: usize,
-}
-
-impl<'a> Sets<'a> {
-    fn of(archive: &'a Archive) -> Self {
-        let all: Vec<_> =
-            archive.directories.iter().flat_map(|d| d.sets.iter().map(move |s| (d, s))).collect();
-        let runs = all.iter().map(|(_, s)| s.runs.len()).sum();
-        Sets { all, runs }
-    }
-
-    fn count(&self, is: impl Fn(&Set) -> bool) -> usize {
-        self.all.iter().filter(|(_, s)| is(s)).count()
-    }
-
-    fn answer(&self, archive: &Archive) -> String {
-        let both = self.count(|s| s.slot.agrees.is_some());
-        let agree = self.count(|s| s.slot.agrees == Some(true));
-        format!(
-            "{} runs of {} sets in {} results folders: of {} sets with logs and published medians, {} agree exactly{}.",
-            grouped(self.runs as u64),
-            grouped(self.all.len() as u64),
-            grouped(archive.directories.len() as u64),
-            grouped(both as u64),
-            grouped(agree as u64),
-            match both - agree {
-                0 => String::new(),
-                n => format!(", {} do not", grouped(n as u64)),
-            },
-        )
-    }
-}
-
-fn counts(page: &mut Document, all: &Sets<'_>) {
-    page.heading("Sets");
+/// The sets, by outcome.
+fn summary(page: &mut Document, archive: &Archive, sets: &[&Set]) {
+    let count_of = |is: fn(&Set) -> bool| sets.iter().filter(|set| is(set)).count() as u64;
+    let both = count_of(|s| s.slot.agrees.is_some());
+    let agree = count_of(|s| s.slot.agrees == Some(true));
+    let disagree = count_of(|s| s.slot.agrees == Some(false));
+    page.answer(format!(
+        "{} runs of {} sets in {} results folders: of {} sets with logs and published medians, {} agree exactly{}.",
+        grouped(sets.iter().map(|set| set.runs.len() as u64).sum()),
+        grouped(sets.len() as u64),
+        grouped(archive.directories.len() as u64),
+        grouped(both),
+        grouped(agree),
+        if disagree > 0 { format!(", {} do not", grouped(disagree)) } else { String::new() },
+    ));
     let kinds = [
-        ("agree, mean of the two middle samples", all.count(|s| s.slot.rule == Some(Rule::Mean))),
-        ("agree, upper of the two (2015)", all.count(|s| s.slot.rule == Some(Rule::Upper))),
-        ("disagree", all.count(|s| s.slot.agrees == Some(false))),
-        ("logs without published medians", all.count(|s| s.slot.published.is_none() && !s.slot.profiling)),
-        ("profiling runs", all.count(|s| s.slot.profiling)),
-        ("published medians without logs", all.count(|s| s.runs.is_empty())),
+        ("agree, mean of the two middle samples", count_of(|s| s.slot.rule == Some(Rule::Mean))),
+        ("agree, upper of the two (2015)", count_of(|s| s.slot.rule == Some(Rule::Upper))),
+        ("disagree", disagree),
+        ("logs without published medians", count_of(|s| s.slot.published.is_none() && !s.slot.profiling)),
+        ("profiling runs", count_of(|s| s.slot.profiling)),
+        ("published medians without logs", count_of(|s| s.runs.is_empty())),
     ];
-    page.table(
-        Table::of(kinds).column("", "", |(kind, _)| *kind).column("", "sets", |(_, n)| count(*n as u64)),
-    );
+    let table = Table::of(kinds).column("", "", |(kind, _)| *kind).column("", "sets", |(_, n)| count(*n));
+    page.section("Sets", table);
 }
 
-fn disagreements(page: &mut Document, all: &Sets<'_>) {
-    let disagree = all.all.iter().filter_map(|(_, set)| {
-        let what = set.slot.disagreement.as_ref()?;
-        Some(format!("{}, {}: {what}", set.directory(), set.slot.set))
-    });
-    page.list("Sets that disagree with what was published", "- ", disagree, Tone::Plain);
-}
-
-fn differing_runs(page: &mut Document, archive: &Archive) {
+fn differing_runs(page: &mut Document, sets: &[&Set]) {
     let ratio = |run: &Run| Some(run.trial.sound? / run.median_pps? - 1.0);
-    let sets = archive.directories.iter().flat_map(|d| &d.sets);
     let runs: Vec<(f64, &Run)> =
-        sets.flat_map(|s| &s.runs).filter_map(|run| Some((ratio(run)?, run))).collect();
-    let mut differ: Vec<(f64, &Run)> = runs.iter().copied().filter(|(r, _)| r.abs() > REMARKABLE).collect();
+        sets.iter().flat_map(|s| &s.runs).filter_map(|run| Some((ratio(run)?, run))).collect();
     if runs.is_empty() {
         return;
     }
+    let mut differ: Vec<&(f64, &Run)> = runs.iter().filter(|(r, _)| r.abs() > REMARKABLE).collect();
+    differ.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
     page.heading("The steady part against the archive's lines");
-    let text = format!(
+    page.say(format!(
         "The archive drops the first 15 and the last 10 lines of a log, linerate what stands before and after the rate settles. The two medians differ by more than 1 % in {} of {} runs.",
         grouped(differ.len() as u64),
         grouped(runs.len() as u64),
-    );
-    page.paragraph(&text, Tone::Plain);
-    differ.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
-    for (ratio, run) in differ.iter().take(LISTED_RUNS) {
-        let text = format!(
-            "{}: {} by the archive, {} steady ({:+.1} %)",
-            run.trial.file,
-            significant(run.median_pps.unwrap_or(0.0), 4),
-            significant(run.trial.sound.unwrap_or(0.0), 4),
-            100.0 * ratio
-        );
-        page.item("- ", &text, Tone::Plain);
-    }
-    if differ.len() > LISTED_RUNS {
-        page.item("- ", &format!("and {} more; --json has them all", differ.len() - LISTED_RUNS), Tone::Note);
-    }
+    ));
+    let told = differ.into_iter().map(|(ratio, run)| {
+        let [archive, steady] = [run.median_pps, run.trial.sound].map(|r| significant(r.unwrap_or(0.0), 4));
+        let percent = 100.0 * ratio;
+        format!("{}: {archive} by the archive, {steady} steady ({percent:+.1} %)", run.trial.file)
+    });
+    page.items("- ", told, Tone::Plain, (LISTED_RUNS, "; --json has them all"));
 }
 
+/// How many files of each kind were read, then every problem of every file.
 fn files(page: &mut Document, archive: &Archive) {
-    page.heading("Files");
-    let mut kinds: BTreeMap<&str, (u64, u64)> =
-        archive.files.iter().map(|(kind, n)| (*kind, (*n, 0))).collect();
-    archive.problems.iter().for_each(|problem| kinds.entry(problem.kind).or_default().1 += 1);
-    let table = Table::of(kinds)
-        .column("", "kind", |(kind, _)| *kind)
-        .column("", "files", |(_, (files, _))| count(*files))
-        .column("", "problems", |(_, (_, broken))| match broken {
-            0 => "".into(),
-            n => count(*n),
-        });
-    page.table(table);
-    page.paragraph(&format!("{} read.", bytes(archive.bytes)), Tone::Note);
-}
-
-/// Every problem of every file, apart from the sound files.
-fn problems(page: &mut Document, archive: &Archive) {
-    let mut kinds: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for problem in &archive.problems {
-        kinds.entry(problem.kind).or_default().push(format!("{}: {}", problem.path, problem.reason));
+    let mut kinds: BTreeMap<&str, (u64, Vec<String>)> =
+        archive.files.iter().map(|(kind, n)| (*kind, (*n, Vec::new()))).collect();
+    for FileProblem { kind, path, reason, .. } in &archive.problems {
+        kinds.entry(kind).or_default().1.push(format!("{path}: {reason}"));
     }
-    for (kind, told) in kinds {
-        page.list(&format!("Problems: {kind}"), "! ", told, Tone::Plain);
+    page.heading("Files");
+    page.table(
+        Table::of(&kinds)
+            .column("", "kind", |(kind, _)| **kind)
+            .column("", "files", |(_, (files, _))| count(*files))
+            .column("", "problems", |(_, (_, broken))| match broken.len() {
+                0 => "".into(),
+                n => count(n as u64),
+            }),
+    );
+    page.note(format!("{} read.", bytes(archive.bytes)));
+    for (kind, (_, problems)) in kinds {
+        page.list(&format!("Problems: {kind}"), "! ", problems, Tone::Plain);
     }
 }
 

@@ -18,50 +18,47 @@ pub fn benchlab(config: &str, imported: &Imported, out: Option<&str>) -> Documen
         1 => "a plan".to_string(),
         n => format!("{n} plans"),
     };
-    page.paragraph(&format!("{config}: a lab file and {plans}."), Tone::Strong);
+    page.answer(format!("{config}: a lab file and {plans}."));
     for (heading, notes) in [("Carried over", &notes.carried), ("Not carried over", &notes.not_carried)] {
         page.list(heading, "- ", notes.iter().map(Note::to_string), Tone::Plain);
     }
     if notes.more > 0 {
-        page.item("- ", &format!("and {} more", notes.more), Tone::Note);
+        page.item("- ", format!("and {} more", notes.more), Tone::Note);
     }
     page.heading("Files");
     let lab_path = place(LAB_FILE);
     match Lab::read(imported.lab.as_bytes()) {
         Ok(lab) => {
-            page.append(lab_line(&lab_path, &lab));
+            page.say(lab_line(&lab_path, &lab));
             page.append(diagnostics(&lab_path, lab.remarks()));
         }
         Err(faults) => page.append(diagnostics(&lab_path, &faults)),
     }
     for plan in &imported.plans {
-        page.append(match Plan::read(plan.text.as_bytes()) {
-            Ok(read) => plan_line(&place(&plan.name), &read),
-            Err(faults) => diagnostics(&place(&plan.name), &faults),
-        });
+        match Plan::read(plan.text.as_bytes()) {
+            Ok(read) => page.say(plan_line(&place(&plan.name), &read)),
+            Err(faults) => page.append(diagnostics(&place(&plan.name), &faults)),
+        }
     }
     page.gap();
     match (out, imported.plans.first()) {
         (Some(_), Some(plan)) => {
-            page.paragraph("Next:", Tone::Plain);
+            page.say("Next:");
             page.code(&format!("  linerate plan show {}", place(&plan.name)), Tone::Plain);
         }
-        _ => page.paragraph("Nothing was written: --out DIR writes these files.", Tone::Plain),
+        _ => page.say("Nothing was written: --out DIR writes these files."),
     }
     page
 }
 
 /// One line that says that a lab file has no faults, and lists its hosts.
-pub fn lab_line(file: &str, lab: &Lab) -> Document {
+fn lab_line(file: &str, lab: &Lab) -> String {
     let host = |role: Role| {
-        let names: Vec<&str> =
-            lab.hosts.iter().filter(|h| h.roles.contains(&role)).map(|h| h.name.as_str()).collect();
+        let hosts = lab.hosts.iter().filter(|host| host.roles.contains(&role));
+        let names: Vec<&str> = hosts.map(|host| host.name.as_str()).collect();
         (!names.is_empty()).then(|| format!("{} {}", role.key(), names.join(", ")))
     };
-    let hosts: Vec<String> = Role::all().filter_map(host).collect();
-    let mut page = Document::default();
-    page.paragraph(&format!("{file}: no faults; {}", hosts.join("; ")), Tone::Plain);
-    page
+    format!("{file}: no faults; {}", Role::all().filter_map(host).collect::<Vec<_>>().join("; "))
 }
 
 #[cfg(test)]

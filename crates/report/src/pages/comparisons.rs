@@ -1,30 +1,26 @@
 //! The page of `linerate compare`: a verdict in words for each comparison, then the figures, ministat's rows, and warnings.
 
 use super::numbers::{counted, percent, rate, rate_unit, share, significant};
-use super::results::changes::{change, change_interval};
+use super::results::changes::{change, change_interval, shift};
 use super::words::together;
 use crate::document::{Cell, Document, Table, Tone};
 use linerate_measure::compare::{Change, Comparison, Method, Outcome, middle};
 use linerate_stats::Estimate;
 use linerate_stats::analysis::{Settings, Words, ratio_claim, ratio_interval};
-use linerate_stats::hodges_lehmann::Shift;
 
 /// Verdicts, figures and warnings. `blocks` are ministat's output for each comparison, already laid out. `notes` name the sets
 /// that could not be compared.
 pub fn comparisons(comparisons: &[Comparison], blocks: &[String], notes: &[String]) -> Document {
     let mut page = Document::default();
-    for comparison in comparisons {
-        page.paragraph(&verdict(comparison), Tone::Strong);
-    }
+    comparisons.iter().for_each(|comparison| page.answer(verdict(comparison)));
     figures(&mut page, comparisons);
-    if !blocks.is_empty() {
-        page.heading("As ministat has it (unpaired, Student's t)");
-    }
     for (i, block) in blocks.iter().enumerate() {
-        if i > 0 {
+        if i == 0 {
+            page.heading("As ministat has it (unpaired, Student's t)");
+        } else {
             page.gap();
         }
-        block.lines().for_each(|line| page.code(line, Tone::Plain));
+        page.code(block, Tone::Plain);
     }
     let warnings = comparisons.iter().flat_map(|c| &c.warnings).chain(notes).map(|w| (w, ()));
     page.warnings(together(warnings).into_iter().map(|(warning, _)| warning));
@@ -33,62 +29,46 @@ pub fn comparisons(comparisons: &[Comparison], blocks: &[String], notes: &[Strin
 
 /// `nft-stateful IPv4 64 B is 31 % slower than forwarding IPv4 64 B, 95 % interval 28..34 %, 5 blocks.`
 pub fn verdict(comparison: &Comparison) -> String {
-    let Comparison { reference, other, .. } = comparison;
-    let change = comparison.deciding();
-    let basis = if comparison.change_of_share.is_some() {
-        ", as shares of what the tester did alone at the same time"
-    } else {
-        ""
-    };
+    let Comparison { reference, other, dropped, .. } = comparison;
     let data = data(comparison);
     let settings = Settings { confidence: comparison.confidence, words: Words::RATES, ..Settings::default() };
+    let interval = |change: &Change| ratio_interval(shift(&ratio(change)), &settings);
+    let claim = |change: &Change| {
+        let (claim, interval) = ratio_claim(shift(&ratio(change)), &settings);
+        format!("is {claim} {reference}{interval}")
+    };
     if let Some(handled) = &comparison.handled {
-        return dropping(comparison, handled, &settings);
+        // How many frames pass, and whether those that do not cost the DUT as much as before.
+        let [of_reference, of_other] = dropped.map(|share| percent(1.0 - share));
+        let difference = match handled.outcome() {
+            Outcome::NotShown => {
+                format!("no difference is shown: {}", interval(handled).unwrap_or("too few values".into()))
+            }
+            _ => format!("it {}", claim(handled)),
+        };
+        return format!(
+            "{other} passes {of_other} % of the frames, {reference} {of_reference} %; counting the dropped ones as handled, {difference}, {data}."
+        );
     }
-    let ratio = shift(change);
-    match (comparison.outcome, ratio_interval(ratio, &settings)) {
+    let basis = match comparison.change_of_share {
+        Some(_) => ", as shares of what the tester did alone at the same time",
+        None => "",
+    };
+    match (comparison.outcome, interval(comparison.deciding())) {
         (Outcome::NotShown, Some(interval)) => {
             format!("No difference between {other} and {reference} is shown: {interval}, {data}{basis}.")
         }
         (Outcome::NotShown, None) => {
             format!("Nothing can be said about {other} and {reference}: too few values, {data}.")
         }
-        _ => {
-            let (claim, interval) = ratio_claim(ratio, &settings);
-            format!("{other} is {claim} {reference}{interval}, {data}{basis}.")
-        }
+        _ => format!("{other} {}, {data}{basis}.", claim(comparison.deciding())),
     }
 }
 
-/// How many frames pass, and whether those that do not cost the DUT as much as before.
-fn dropping(comparison: &Comparison, handled: &Change, settings: &Settings) -> String {
-    let Comparison { reference, other, dropped, .. } = comparison;
-    let [of_reference, of_other] = dropped.map(|share| percent(1.0 - share));
-    let difference = match (handled.outcome(), ratio_interval(shift(handled), settings)) {
-        (Outcome::NotShown, interval) => {
-            let interval = interval.unwrap_or_else(|| "too few values".into());
-            format!("no difference is shown: {interval}")
-        }
-        _ => {
-            let (claim, interval) = ratio_claim(shift(handled), settings);
-            format!("it is {claim} {reference}{interval}")
-        }
-    };
-    format!(
-        "{other} passes {of_other} % of the frames, {reference} {of_reference} %; counting the dropped ones as handled, {difference}, {}.",
-        data(comparison)
-    )
-}
-
 /// The change as a ratio with its interval.
-fn shift(change: &Change) -> Shift {
-    let Estimate { median: value, low, high, .. } = ratio(change);
-    Shift { value, low, high, exact: change.method != Method::PairedT }
-}
-
 fn ratio(change: &Change) -> Estimate {
-    let ratio = |v: f64| 1.0 + v;
-    Estimate { median: ratio(change.value), low: change.low.map(ratio), high: change.high.map(ratio), n: 0 }
+    let [low, high] = [change.low, change.high].map(|end| end.map(|v| 1.0 + v));
+    Estimate { median: 1.0 + change.value, low, high, n: 0 }
 }
 
 fn data(comparison: &Comparison) -> String {
@@ -124,11 +104,9 @@ fn figures(page: &mut Document, comparisons: &[Comparison]) {
     page.table(table);
     let mut methods: Vec<&str> = comparisons.iter().map(|c| method(c.deciding().method)).collect();
     methods.dedup();
-    let p = |c: &Comparison| c.p.map_or("-".into(), |p| significant(p, 2));
-    let ps: Vec<String> = comparisons.iter().map(p).collect();
-    let told =
-        format!("Change of the rate, and its interval by {}. p {}.", methods.join(" and "), ps.join(", "));
-    page.paragraph(&told, Tone::Note);
+    let ps: Vec<String> = comparisons.iter().map(|c| c.p.map_or("-".into(), |p| significant(p, 2))).collect();
+    let (methods, ps) = (methods.join(" and "), ps.join(", "));
+    page.note(format!("Change of the rate, and its interval by {methods}. p {ps}."));
 }
 
 fn interval(change: &Change) -> Cell {

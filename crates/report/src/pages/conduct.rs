@@ -3,7 +3,7 @@
 use super::numbers::counted;
 use crate::document::{Document, Tone};
 use linerate_hosts::phases::{Phase, Undone};
-use linerate_import::conductor::{Fate, Mode, Step, StepTrial, Test, Trial, WorkerTrial, phase_name};
+use linerate_import::conductor::{Fate, Mode, Step, StepTrial, Test, Trial, phase_name};
 
 /// Lines that are shown of the output of a step that failed: its last.
 const SHOWN: usize = 8;
@@ -13,17 +13,14 @@ pub fn conduct(test: &Test, phases: &[Phase]) -> Document {
     let mut page = Document::default();
     let names: Vec<&str> = phases.iter().map(|phase| phase_name(*phase)).collect();
     let (trials, workers) = (counted(test.trials as usize, "trial"), counted(test.workers.len(), "worker"));
-    page.paragraph(&format!("{}: {trials}, {workers}, {}", test.name, names.join(", ")), Tone::Strong);
+    page.answer(format!("{}: {trials}, {workers}, {}", test.name, names.join(", ")));
     for worker in &test.workers {
-        page.heading(&format!("{} on {} ({})", worker.name, worker.host, worker.file));
+        page.heading(format!("{} on {} ({})", worker.name, worker.host, worker.file));
         for phase in phases {
             for (at, step) in worker.steps(*phase).iter().enumerate() {
                 let mark = if at == 0 { phase_name(*phase) } else { "" };
-                let mut mark = format!("  {mark:7}  {:>12}  ", manner(step));
-                for line in step.command.lines() {
-                    page.code(&format!("{mark}{line}"), Tone::Plain);
-                    mark = " ".repeat(mark.len());
-                }
+                let mark = format!("  {mark:7}  {:>12}  ", manner(step));
+                page.marked_code(&mark, &step.command, Tone::Plain);
             }
         }
     }
@@ -44,25 +41,24 @@ fn manner(step: &Step) -> String {
 pub fn conducted(trial: &Trial) -> Document {
     let mut page = Document::default();
     let Trial { test, trial: number, trials, took_s, .. } = trial;
-    let (ink, result) = match (trial.interrupted, trial.failed_steps()) {
+    let (tone, result) = match (trial.interrupted, trial.failed_steps()) {
         (true, _) => (Tone::Warning, "interrupted".to_string()),
         (false, 0) if trial.is_whole() => (Tone::Strong, "all steps ended well".into()),
         (false, 0) => (Tone::Warning, "not whole".into()),
         (false, failed) => (Tone::Warning, format!("{} failed", counted(failed as usize, "step"))),
     };
-    page.paragraph(&format!("{test}: trial {number} of {trials}, {took_s:.1} s: {result}"), ink);
+    page.paragraph(format!("{test}: trial {number} of {trials}, {took_s:.1} s: {result}"), tone);
     if let (Some(skew), Some(error), 2..) = (trial.skew_ms, trial.skew_error_ms, trial.workers.len()) {
-        let began =
-            format!("the run began on the last worker {skew:.2} ms after the first, +- {error:.2} ms");
-        page.paragraph(&began, Tone::Plain);
+        page.say(format!("the run began on the last worker {skew:.2} ms after the first, +- {error:.2} ms"));
     }
     for worker in &trial.workers {
-        page.heading(&heading(worker));
-        let mut phase = "";
-        for step in &worker.steps {
-            let mark = if step.phase == phase { "" } else { step.phase };
-            phase = step.phase;
-            stepped(&mut page, mark, step);
+        let lost = if worker.lost { ": lost" } else { "" };
+        let reset = if worker.reset == Undone::No { ": not reset, it is not as it was" } else { "" };
+        page.heading(format!("{} on {}{lost}{reset}", worker.name, worker.at));
+        for steps in worker.steps.chunk_by(|a, b| a.phase == b.phase) {
+            for (at, step) in steps.iter().enumerate() {
+                stepped(&mut page, if at == 0 { step.phase } else { "" }, step);
+            }
         }
     }
     page.gap();
@@ -77,30 +73,16 @@ pub fn conducted_all(trials: u32, failed: u32, records: &str) -> Document {
         _ => format!("{} failed", counted(failed as usize, "step")),
     };
     let trials = counted(trials as usize, "trial");
-    page.paragraph(&format!("{trials}, {failures}; outputs, statuses and times: {records}"), Tone::Plain);
+    page.say(format!("{trials}, {failures}; outputs, statuses and times: {records}"));
     page
 }
 
-fn heading(worker: &WorkerTrial) -> String {
-    let mut text = format!("{} on {}", worker.name, worker.at);
-    if worker.lost {
-        text += ": lost";
-    }
-    if worker.reset == Undone::No {
-        text += ": not reset, it is not as it was";
-    }
-    text
-}
-
 fn stepped(page: &mut Document, mark: &str, step: &StepTrial) {
-    let ink = if step.failed { Tone::Warning } else { Tone::Plain };
-    let mut mark = format!("  {mark:7}  {:>15}  {:>7.2} s  ", fate(step), step.took_s);
-    for line in step.step.command.lines() {
-        page.code(&format!("{mark}{line}"), ink);
-        mark = " ".repeat(mark.len());
-    }
-    let lines: Vec<&str> = step.output.lines().collect();
+    let tone = if step.failed { Tone::Warning } else { Tone::Plain };
+    let mark = format!("  {mark:7}  {:>15}  {:>7.2} s  ", fate(step), step.took_s);
+    page.marked_code(&mark, &step.step.command, tone);
     if step.failed {
+        let lines: Vec<&str> = step.output.lines().collect();
         for line in &lines[lines.len().saturating_sub(SHOWN)..] {
             page.code(&format!("           | {line}"), Tone::Note);
         }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// The frames of a port, with their rates.
 #[derive(Debug, Serialize)]
 pub struct Totals {
-    frames: u64,
+    pub frames: u64,
     seconds: f64,
     frames_per_second: f64,
     average_len_fcs: f64,
@@ -39,7 +39,7 @@ pub struct InterfaceCounts {
 #[derive(Debug, Serialize)]
 pub struct Received {
     #[serde(flatten)]
-    totals: Totals,
+    pub totals: Totals,
     lost_by_sequence: u64,
     duplicates: u64,
     reordered: u64,
@@ -98,11 +98,6 @@ impl Received {
             sample,
         }
     }
-
-    /// How many there are.
-    pub fn frames(&self) -> u64 {
-        self.totals.frames
-    }
 }
 
 /// The page of `linerate send`. Other programs read its lines.
@@ -110,13 +105,12 @@ pub fn sent(record: &Sent) -> Document {
     let mut page = Document::default();
     let InterfaceCounts { sent, refused } = record.interface;
     page.code(&record.totals.sentence("Sent"), Tone::Strong);
-    let line = format!("Interface: {sent} sent, {refused} refused (the other end's ring was full)");
-    page.code(&line, Tone::Plain);
+    let mut text = format!("Interface: {sent} sent, {refused} refused (the other end's ring was full)\n");
     let stalled_ms = record.totals.counters.stall_ns / 1_000_000;
     if stalled_ms > 10 {
-        let text = format!("The generator was kept from running for up to {stalled_ms} ms at a time");
-        page.code(&text, Tone::Plain);
+        text += &format!("The generator was kept from running for up to {stalled_ms} ms at a time\n");
     }
+    page.code(&text, Tone::Plain);
     page
 }
 
@@ -125,40 +119,40 @@ pub fn received(record: &Received) -> Document {
     let mut page = Document::default();
     let counters = &record.totals.counters;
     page.code(&record.totals.sentence("Received"), Tone::Strong);
-    let mut lines = Vec::new();
+    let mut text = String::new();
     if !record.unsigned {
-        lines.push(format!(
-            "{}: {} lost (by sequence numbers), {} duplicates, {} reordered, {} too late to judge",
+        text += &format!(
+            "{}: {} lost (by sequence numbers), {} duplicates, {} reordered, {} too late to judge\n",
             super::numbers::counted(counters.streams.len(), "stream"),
             record.lost_by_sequence,
             record.duplicates,
             record.reordered,
             counters.too_late(),
-        ));
+        );
     }
     if counters.refused > 0 {
         let refused = counters.refused;
-        lines.push(format!(
-            "{refused} frames found the receiver's ring full: the receiver was too slow for them"
-        ));
+        text +=
+            &format!("{refused} frames found the receiver's ring full: the receiver was too slow for them\n");
     }
     let micro = |q| counters.latency.quantile(q).map(|ns| ns as f64 / 1e3);
     if let (Some(p50), Some(p99), Some(p999)) = (micro(0.5), micro(0.99), micro(0.999)) {
-        lines.push(format!(
-            "Latency of {} stamped frames: p50 {p50:.1} us, p99 {p99:.1} us, p99.9 {p999:.1} us (same clock only)",
+        text += &format!(
+            "Latency of {} stamped frames: p50 {p50:.1} us, p99 {p99:.1} us, p99.9 {p999:.1} us (same clock only)\n",
             counters.latency.count()
-        ));
+        );
     }
-    let of_queue = counters.queues.iter();
-    lines.extend(of_queue.map(|q| format!("  CPU {} queue {}: {} frames", q.cpu, q.queue, q.frames)));
+    for queue in &counters.queues {
+        text += &format!("  CPU {} queue {}: {} frames\n", queue.cpu, queue.queue, queue.frames);
+    }
     if !record.foreign.is_empty() {
         let kinds: Vec<String> = record.foreign.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
-        lines.push(format!("Other frames: {}", kinds.join(", ")));
+        text += &format!("Other frames: {}\n", kinds.join(", "));
     }
     if let Some(bytes) = &record.sample {
         let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        lines.push(format!("  the first of them begins {}", hex.join(" ")));
+        text += &format!("  the first of them begins {}\n", hex.join(" "));
     }
-    lines.iter().for_each(|line| page.code(line, Tone::Plain));
+    page.code(&text, Tone::Plain);
     page
 }

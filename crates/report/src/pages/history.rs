@@ -4,14 +4,16 @@
 #[cfg(test)]
 mod tests;
 
-use super::numbers::{counted, fixed, percent, significant};
+use super::numbers::{counted, fixed, percent, rate_with_unit, significant};
 use super::results::changes::{change, change_interval};
-use crate::document::{Cell, Document, Level, Point, Strip, Table, Tone};
+use super::words::some;
+use crate::document::{Block, Cell, Document, Level, Point, Strip, Table, Tone};
 use crate::format::letter;
 use linerate_measure::history::campaigns::DROPPED;
 use linerate_measure::history::facts::Cause;
 use linerate_measure::history::{Followed, Found, History, Judged};
 use linerate_stats::Estimate;
+use linerate_stats::changepoint::Interval;
 
 /// Short time lines are listed one by one up to this number.
 const LISTED: usize = 20;
@@ -23,24 +25,21 @@ const CAUSES: usize = 6;
 pub fn history(history: &History) -> Document {
     let mut page = Document::default();
     if history.timelines.iter().any(|t| t.key.simulated) {
-        let loud = "SIMULATED: some of the figures below are of a simulated DUT inside linerate, NOT of any machine.";
-        page.paragraph(loud, Tone::Warning);
+        page.warn("SIMULATED: some of the figures below are of a simulated DUT inside linerate, NOT of any machine.");
         page.gap();
     }
-    page.paragraph(&answer(history), Tone::Strong);
-    list(&mut page, history, "Regressions, largest first", Found::is_regression);
-    list(&mut page, history, "Improvements, largest first", |c| !c.is_regression());
-    let changed = history.timelines.iter().filter(|t| !t.changes.is_empty());
-    changed.for_each(|t| timeline(&mut page, t));
+    page.answer(answer(history));
+    page.section("Regressions, largest first", changes(history, true));
+    page.section("Improvements, largest first", changes(history, false));
+    history.timelines.iter().filter(|t| !t.changes.is_empty()).for_each(|t| timeline(&mut page, t));
     unchanged(&mut page, history);
     short(&mut page, history);
     page
 }
 
 fn answer(history: &History) -> String {
-    let all = || history.timelines.iter().flat_map(|t| &t.changes);
-    let (down, up) =
-        (all().filter(|c| c.is_regression()).count(), all().filter(|c| !c.is_regression()).count());
+    let (down, up): (Vec<&Found>, Vec<&Found>) =
+        history.timelines.iter().flat_map(|t| &t.changes).partition(|change| change.is_regression());
     let changed = history.timelines.iter().filter(|t| !t.changes.is_empty()).count();
     if history.long_enough == 0 {
         let total = counted(history.timelines.len(), "time line");
@@ -56,33 +55,28 @@ fn answer(history: &History) -> String {
             format!(" By chance alone about {e:.1} of the {enough} with enough points would seem to change.")
         }
     };
-    let found = format!("{} and {}", counted(down, "regression"), counted(up, "improvement"));
+    let found = format!("{} and {}", counted(down.len(), "regression"), counted(up.len(), "improvement"));
     format!("{found} in {}.{chance}", counted(changed, "time line"))
 }
 
-/// The changes of one direction as a table.
-fn list(page: &mut Document, history: &History, title: &str, wanted: fn(&Found) -> bool) {
-    let mut rows: Vec<(&Judged, &Found, char)> = history
+/// The changes of one direction.
+fn changes(history: &History, regressions: bool) -> Table {
+    let lettered = history
         .timelines
         .iter()
-        .flat_map(|t| t.changes.iter().enumerate().map(move |(i, c)| (t, c, letter(i))))
-        .filter(|(_, change, _)| wanted(change))
-        .collect();
-    if rows.is_empty() {
-        return;
-    }
-    let size = |c: &Found| c.relative.value.abs();
-    rows.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)));
-    page.heading(title);
-    let table = Table::of(rows)
+        .flat_map(|t| t.changes.iter().enumerate().map(move |(i, change)| (t, change, letter(i))));
+    let mut rows: Vec<(&Judged, &Found, char)> = lettered.collect();
+    rows.retain(|(_, change, _)| change.is_regression() == regressions);
+    rows.sort_by(|a, b| b.1.relative.value.abs().total_cmp(&a.1.relative.value.abs()));
+    Table::of(rows)
         .column("what", "", |(t, _, mark)| format!("{} ({mark}): {}", t.key.what(), t.key.place()))
         .column("at", "", |(_, c, _)| short_time(&c.at))
         .column("change", "%", |(_, c, _)| change(&ratio(c)))
         .column("95 %", "interval", |(_, c, _)| change_interval(&ratio(c)))
-        .column("from", "", |(t, c, _)| Cell::Number { value: c.from, text: level(t, c.from) })
-        .column("to", "", |(t, c, _)| Cell::Number { value: c.to, text: level(t, c.to) })
-        .optional("p", "", |(_, c, _)| fixed(c.p, 3));
-    page.table(table);
+        .column("from", "", |(t, c, _)| Cell::number(c.from, level(t, c.from)))
+        .column("to", "", |(t, c, _)| Cell::number(c.to, level(t, c.to)))
+        .optional("p", "", |(_, c, _)| fixed(c.p, 3))
+        .into()
 }
 
 /// To the minute: a campaign lasts longer than a second.
@@ -98,68 +92,57 @@ fn signed(relative: f64) -> String {
 }
 
 fn ratio(change: &Found) -> Estimate {
-    let linerate_stats::changepoint::Interval { value, low, high } = change.relative;
+    let Interval { value, low, high } = change.relative;
     Estimate { median: 1.0 + value, low: Some(1.0 + low), high: Some(1.0 + high), n: 0 }
-}
-
-fn is_rate(timeline: &Judged) -> bool {
-    timeline.measure == "rate"
 }
 
 /// A rate, or a ratio in percent.
 fn level(timeline: &Judged, value: f64) -> String {
-    if is_rate(timeline) { rate(value) } else { format!("{} %", percent(value)) }
+    if timeline.measure == "rate" { rate_with_unit(value) } else { format!("{} %", percent(value)) }
 }
 
-fn rate(value: f64) -> String {
-    match value {
-        v if v >= 1e6 => format!("{} Mpps", significant(v / 1e6, 4)),
-        v if v >= 1e3 => format!("{} kpps", significant(v / 1e3, 4)),
-        v => format!("{} pps", significant(v, 4)),
-    }
+/// A time line with its number of points.
+fn title(timeline: &Judged) -> String {
+    let points = counted(timeline.points.len(), "point");
+    format!("{}: {}: {points}, {}", timeline.key.what(), timeline.key.place(), range(timeline))
 }
 
 fn timeline(page: &mut Document, timeline: &Judged) {
-    page.heading(&format!("{}: {}", timeline.key.what(), timeline.key.place()));
-    let followed = if is_rate(timeline) { "forwarding rate".to_string() } else { timeline.measure.clone() };
+    page.heading(format!("{}: {}", timeline.key.what(), timeline.key.place()));
+    let followed = if timeline.measure == "rate" { "forwarding rate" } else { &timeline.measure };
     let overall = timeline
         .overall
         .map_or(String::new(), |o| format!("; from the first level to the last {} %", signed(o - 1.0)));
     let points = counted(timeline.points.len(), "point");
-    let noise = significant(100.0 * timeline.noise, 2);
-    page.paragraph(&format!("{followed}, {points}, noise {noise} %{overall}"), Tone::Note);
-    page.strip(strip(timeline));
+    page.note(format!("{followed}, {points}, noise {} %{overall}", noise(timeline)));
+    page.blocks.push(Block::Strip(strip(timeline)));
     for (i, change) in timeline.changes.iter().enumerate() {
         tell(page, timeline, change, &format!("{}  ", letter(i)));
     }
     of_the_machine(page, timeline, "-  ");
     for outlier in &timeline.outliers {
-        let off = format!(
-            "{}: {} is {} % off its level",
-            short_time(&outlier.place),
-            level(timeline, outlier.value),
-            signed(outlier.relative)
-        );
-        page.item("o  ", &off, Tone::Note);
+        let (at, value) = (short_time(&outlier.place), level(timeline, outlier.value));
+        let text = format!("{at}: {value} is {} % off its level", signed(outlier.relative));
+        page.item("o  ", text, Tone::Note);
     }
     timeline.warnings.iter().for_each(|w| page.item("!  ", w, Tone::Warning));
 }
 
+fn noise(timeline: &Judged) -> String {
+    significant(100.0 * timeline.noise, 2)
+}
+
 fn strip(timeline: &Judged) -> Strip {
-    let outlier = |i| timeline.outliers.iter().any(|o| o.index == i);
     let point = |(i, p): (usize, &Followed)| Point {
         name: short_time(&p.place).into(),
         value: p.figure.value,
-        outlier: outlier(i),
+        outlier: timeline.outliers.iter().any(|o| o.index == i),
     };
+    let levels = timeline.levels.iter().map(|l| Level { start: l.start, end: l.end, value: l.value.value });
     let (least, greatest) = extremes(timeline);
     Strip {
         points: timeline.points.iter().enumerate().map(point).collect(),
-        levels: timeline
-            .levels
-            .iter()
-            .map(|l| Level { start: l.start, end: l.end, value: l.value.value })
-            .collect(),
+        levels: levels.collect(),
         changes: timeline.changes.iter().map(|c| c.index).collect(),
         labels: [level(timeline, greatest), level(timeline, least)],
     }
@@ -173,10 +156,10 @@ fn of_the_machine(page: &mut Document, timeline: &Judged, mark: &str) {
             "the rate itself went by {} % at {} ({} -> {}), which the ratio does not show: the machine or the tester changed there, not what is measured{causes}",
             signed(change.relative.value),
             short_time(&change.at),
-            rate(change.from),
-            rate(change.to),
+            rate_with_unit(change.from),
+            rate_with_unit(change.to),
         );
-        page.item(mark, &text, Tone::Note);
+        page.item(mark, text, Tone::Note);
     }
 }
 
@@ -190,8 +173,8 @@ fn tell(page: &mut Document, timeline: &Judged, change: &Found, mark: &str) {
         (true, true) => "less passes",
         (false, true) => "more passes",
     };
-    let mut text = format!(
-        "{} % {direction} from {} on (last before: {}): {} -> {}, 95 % interval {}..{} %, p = {:.3}",
+    let text = format!(
+        "{} % {direction} from {} on (last before: {}): {} -> {}, 95 % interval {}..{} %, p = {:.3}{}{}",
         signed(change.relative.value.abs()).trim_start_matches('+'),
         short_time(&change.at),
         short_time(&change.after),
@@ -199,16 +182,16 @@ fn tell(page: &mut Document, timeline: &Judged, change: &Found, mark: &str) {
         level(timeline, change.to),
         signed(change.relative.low),
         signed(change.relative.high),
-        change.p
+        change.p,
+        at_first(timeline, change),
+        change
+            .made_good
+            .as_deref()
+            .map_or(String::new(), |place| { format!("; repaired from {} on", short_time(place)) }),
     );
-    text += &at_first(timeline, change);
-    if let Some(place) = &change.made_good {
-        text += &format!("; repaired from {} on", short_time(place));
-    }
-    let ink = if change.is_regression() { Tone::Strong } else { Tone::Plain };
-    page.item(mark, &text, ink);
+    page.item(mark, text, if change.is_regression() { Tone::Strong } else { Tone::Plain });
     let causes = told(&change.causes, timeline.points.len());
-    page.item("   ", &causes.unwrap_or("Nothing recorded changed there.".into()), Tone::Plain);
+    page.item("   ", causes.unwrap_or("Nothing recorded changed there.".into()), Tone::Plain);
 }
 
 /// The points of a short level one by one; of a longer one the first, if that is an outlier.
@@ -242,13 +225,9 @@ fn told(causes: &[Cause], points: usize) -> Option<String> {
         };
         format!("{} {} -> {}{commits} ({often})", cause.what, cause.before, cause.after)
     };
-    let told: Vec<String> = causes.iter().take(CAUSES).map(one).collect();
-    let more = match causes.len().saturating_sub(CAUSES) {
-        0 => String::new(),
-        n => format!("; and {n} more (--json)"),
-    };
     let order = if causes.len() > 1 { ", most likely cause first" } else { "" };
-    (!causes.is_empty()).then(|| format!("Changed there{order}: {}{more}", told.join("; ")))
+    let told = some(causes.iter().map(one), CAUSES, "; ");
+    (!causes.is_empty()).then(|| format!("Changed there{order}: {told}"))
 }
 
 fn range(timeline: &Judged) -> String {
@@ -263,23 +242,13 @@ fn extremes(timeline: &Judged) -> (f64, f64) {
 }
 
 fn unchanged(page: &mut Document, history: &History) {
-    let quiet: Vec<&Judged> =
-        history.timelines.iter().filter(|t| t.changes.is_empty() && t.p.is_some()).collect();
-    if quiet.is_empty() {
-        return;
-    }
-    page.heading("Without a change");
-    for timeline in quiet {
-        let points = counted(timeline.points.len(), "point");
-        let line = format!(
-            "{}: {}: {points}, {}, noise {} %, p = {:.2}",
-            timeline.key.what(),
-            timeline.key.place(),
-            range(timeline),
-            significant(100.0 * timeline.noise, 2),
-            timeline.p.unwrap_or(1.0)
-        );
-        page.item("=  ", &line, Tone::Plain);
+    let quiet = history.timelines.iter().filter(|t| t.changes.is_empty());
+    for (at, (timeline, p)) in quiet.filter_map(|t| Some((t, t.p?))).enumerate() {
+        if at == 0 {
+            page.heading("Without a change");
+        }
+        let text = format!("{}, noise {} %, p = {p:.2}", title(timeline), noise(timeline));
+        page.item("=  ", text, Tone::Plain);
         of_the_machine(page, timeline, "   -  ");
         timeline.warnings.iter().for_each(|w| page.item("   !  ", w, Tone::Warning));
     }
@@ -287,18 +256,11 @@ fn unchanged(page: &mut Document, history: &History) {
 
 fn short(page: &mut Document, history: &History) {
     let short: Vec<&Judged> = history.timelines.iter().filter(|t| t.p.is_none()).collect();
-    if short.is_empty() {
-        return;
-    }
-    page.heading("Too few points to show a change (8 are needed)");
+    let heading = "Too few points to show a change (8 are needed)";
     if short.len() > LISTED {
-        page.paragraph(&format!("{} (--json lists them)", counted(short.len(), "time line")), Tone::Plain);
-        return;
-    }
-    for timeline in short {
-        let points = counted(timeline.points.len(), "point");
-        let line =
-            format!("{}: {}: {points}, {}", timeline.key.what(), timeline.key.place(), range(timeline));
-        page.item("?  ", &line, Tone::Plain);
+        page.heading(heading);
+        page.say(format!("{} (--json lists them)", counted(short.len(), "time line")));
+    } else {
+        page.list(heading, "?  ", short.into_iter().map(title), Tone::Plain);
     }
 }

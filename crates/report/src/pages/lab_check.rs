@@ -1,161 +1,249 @@
-//! The page of `linerate lab check`: whether the lab is fit for a campaign, the problems of each host, and facts about the hosts.
+//! The result of `linerate lab check`, and its page: whether the lab is fit for a campaign, the problems of each host, and facts about the
+//! hosts.
 
 use super::numbers::counted;
 use crate::document::{Document, Rows, Table, Tone};
 use linerate_hosts::preflight::frames::{Skipped, Tried};
 use linerate_hosts::preflight::{Port, ports, speed, tool};
-use linerate_hosts::systems::{Facts, Interface, System};
+use linerate_hosts::systems::{Facts, Interface};
 use linerate_plan::Backend;
 use linerate_plan::lab::{Host, Lab};
 use linerate_plan::{Diagnostic, Severity};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The results of a lab check.
-#[derive(Debug, Clone, Copy)]
+/// The results of a lab check. Speeds are in bit/s, times in seconds.
+#[derive(Debug, Serialize)]
 pub struct LabCheck<'a> {
     /// Its file's name.
-    pub file: &'a str,
-    /// The lab file.
-    pub lab: &'a Lab,
-    /// Facts about each host, by its name.
-    pub facts: &'a BTreeMap<String, Facts>,
-    /// Problems found.
-    pub problems: &'a [Diagnostic],
-    /// Frames sent as a test.
-    pub tried: &'a [Tried],
-    /// Tests that did not run, with reasons.
-    pub skipped: &'a [Skipped],
+    lab: &'a str,
+    title: Option<&'a str>,
+    isolated: bool,
+    faults: usize,
+    warnings: usize,
+    hosts: Vec<CheckedHost<'a>>,
+    frames: Vec<CheckedFrames<'a>>,
+    not_tried: &'a [Skipped],
+    problems: &'a [Diagnostic],
+    remarks: &'a [Diagnostic],
+}
+
+#[derive(Debug, Serialize)]
+struct CheckedHost<'a> {
+    name: &'a str,
+    roles: Vec<&'static str>,
+    ssh: String,
+    reached: bool,
+    system: Option<&'static str>,
+    product: Option<&'a str>,
+    kernel: Option<&'a str>,
+    cpus: Option<u32>,
+    user: Option<u32>,
+    clock_ahead_s: Option<f64>,
+    tool: Option<&'static str>,
+    programs: &'a BTreeMap<String, String>,
+    interfaces: Vec<CheckedPort<'a>>,
+}
+
+/// An interface of the lab file.
+#[derive(Debug, Serialize)]
+struct CheckedPort<'a> {
+    key: &'static str,
+    /// Its name in the file.
+    name: Option<&'a str>,
+    found: Option<&'a Interface>,
+}
+
+/// Frames that were sent as a test.
+#[derive(Debug, Serialize)]
+struct CheckedFrames<'a> {
+    from: Place<'a>,
+    source: String,
+    to: String,
+    whose: &'a str,
+    sent: Option<u32>,
+    answered: Option<u32>,
+    /// In the order of their way.
+    arrived: Vec<Place<'a>>,
+    elsewhere: &'a [String],
+}
+
+/// An interface that frames passed.
+#[derive(Debug, Serialize)]
+struct Place<'a> {
+    host: &'a str,
+    interface: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counted: Option<u64>,
+}
+
+impl<'a> LabCheck<'a> {
+    /// `file`: the lab file's name; `facts`: the answers of each host, by its name.
+    pub fn new(
+        file: &'a str,
+        lab: &'a Lab,
+        facts: &'a BTreeMap<String, Facts>,
+        problems: &'a [Diagnostic],
+        (tried, not_tried): (&'a [Tried], &'a [Skipped]),
+    ) -> LabCheck<'a> {
+        let count = |severity| problems.iter().filter(|p| p.severity == severity).count();
+        LabCheck {
+            lab: file,
+            title: lab.title.as_deref(),
+            isolated: lab.isolated,
+            faults: count(Severity::Fault),
+            warnings: count(Severity::Warning),
+            hosts: lab.hosts.iter().map(|host| CheckedHost::new(lab, host, &facts[&host.name])).collect(),
+            frames: tried.iter().map(CheckedFrames::new).collect(),
+            not_tried,
+            problems,
+            remarks: lab.remarks(),
+        }
+    }
+}
+
+impl<'a> CheckedHost<'a> {
+    fn new(lab: &'a Lab, host: &'a Host, facts: &'a Facts) -> Self {
+        let system = facts.system.as_ref();
+        let port = |port: Port<'a>| CheckedPort {
+            key: port.key,
+            name: port.wanted.name.as_deref(),
+            found: port.found(facts).ok(),
+        };
+        CheckedHost {
+            name: &host.name,
+            roles: host.roles.iter().map(|role| role.key()).collect(),
+            ssh: host.ssh.to_string(),
+            reached: facts.unreachable.is_none(),
+            system: system.map(|s| s.system.key()),
+            product: system.and_then(|s| s.product.as_deref()),
+            kernel: system.map(|s| s.kernel.as_str()).filter(|kernel| !kernel.is_empty()),
+            cpus: facts.cpus,
+            user: facts.user,
+            clock_ahead_s: facts.clock.map(|clock| clock.ahead()),
+            tool: tool(host, facts).map(Backend::name),
+            programs: &facts.programs,
+            interfaces: ports(lab, host).into_iter().map(port).collect(),
+        }
+    }
+}
+
+impl<'a> CheckedFrames<'a> {
+    fn new(Tried { probe, replies, arrived, elsewhere }: &'a Tried) -> Self {
+        let place = |(host, interface): &'a (String, String), counted| Place { host, interface, counted };
+        CheckedFrames {
+            from: place(&probe.from, None),
+            source: probe.source.to_string(),
+            to: probe.to.to_string(),
+            whose: &probe.whose,
+            sent: replies.count.map(|(sent, _)| sent),
+            answered: replies.count.map(|(_, answered)| answered),
+            arrived: probe.arrives.iter().zip(arrived).map(|(at, count)| place(at, *count)).collect(),
+            elsewhere,
+        }
+    }
 }
 
 /// A lab's state for a person to read: the answer, the problems of the lab and of each host, the hosts, and the frames that were sent.
 pub fn lab_check(check: &LabCheck<'_>) -> Document {
     let mut page = Document::default();
-    let count = |severity| check.problems.iter().filter(|p| p.severity == severity).count();
-    let (faults, warnings) = (count(Severity::Fault), count(Severity::Warning));
-    let hosts = counted(check.lab.hosts.len(), "host");
-    let found = [(faults, "fault"), (warnings, "warning")].into_iter().filter(|(n, _)| *n > 0);
-    let found: Vec<String> = found.map(|(n, what)| counted(n, what)).collect();
+    let hosts = counted(check.hosts.len(), "host");
+    let found = [(check.faults, "fault"), (check.warnings, "warning")].into_iter().filter(|(n, _)| *n > 0);
+    let found: Vec<String> = found.map(|(n, kind)| counted(n, kind)).collect();
     let found = if found.is_empty() { "nothing wrong".into() } else { found.join(", ") };
-    let fit = if faults == 0 { "fit" } else { "not fit" };
-    let answer = format!("{}: {fit} for a campaign; {hosts}, {found}.", check.file);
-    page.paragraph(&answer, if faults > 0 { Tone::Warning } else { Tone::Strong });
-    problems(&mut page, "The lab", check.problems.iter().filter(|p| p.subject.is_none()));
-    for host in &check.lab.hosts {
-        let own = check.problems.iter().filter(|p| p.subject.as_deref() == Some(&host.name));
-        problems(&mut page, &format!("{} ({})", host.name, host.ssh), own);
+    let (fit, tone) = if check.faults == 0 { ("fit", Tone::Strong) } else { ("not fit", Tone::Warning) };
+    page.paragraph(format!("{}: {fit} for a campaign; {hosts}, {found}.", check.lab), tone);
+    problems(&mut page, "The lab", check, None);
+    for host in &check.hosts {
+        problems(&mut page, &format!("{} ({})", host.name, host.ssh), check, Some(host.name));
     }
     page.table(hosts_table(check));
     frames(&mut page, check);
-    page.append(super::diagnostics(check.file, check.lab.remarks()));
+    page.append(super::diagnostics(check.lab, check.remarks));
     page
 }
 
-fn problems<'a>(page: &mut Document, heading: &str, problems: impl Iterator<Item = &'a Diagnostic>) {
-    let mut problems: Vec<&Diagnostic> = problems.collect();
+fn problems(page: &mut Document, heading: &str, check: &LabCheck<'_>, subject: Option<&str>) {
+    let own = check.problems.iter().filter(|problem| problem.subject.as_deref() == subject);
+    let mut problems: Vec<&Diagnostic> = own.collect();
     problems.sort_by_key(|problem| problem.severity);
-    if problems.is_empty() {
-        return;
+    if !problems.is_empty() {
+        page.heading(heading);
     }
-    page.heading(heading);
     for problem in problems {
-        let (mark, ink) = match problem.severity {
+        let (mark, tone) = match problem.severity {
             Severity::Fault => ("  FAULT    ", Tone::Warning),
             Severity::Warning => ("  warning  ", Tone::Plain),
         };
-        page.item(mark, &problem.message, ink);
+        page.item(mark, &problem.message, tone);
         problem.evidence.iter().for_each(|evidence| page.item("           ", evidence, Tone::Note));
         problem.remedy.iter().for_each(|remedy| page.item("           -> ", remedy, Tone::Plain));
     }
 }
 
-/// A row for each interface. A host's first row also describes the host.
-fn hosts_table<'a>(check: &LabCheck<'a>) -> Rows<PortRow<'a>> {
-    let rows = check.lab.hosts.iter().flat_map(|host| {
-        let facts = check.facts.get(&host.name);
-        let ports = ports(check.lab, host).into_iter().enumerate();
-        ports.map(move |(at, port)| PortRow {
-            host: (at == 0).then_some(host),
-            facts,
-            key: port.key,
-            end: end(&port, facts),
-        })
+/// A row of the table: the host, where it is the host's first, and an interface.
+type Row<'c> = (Option<&'c CheckedHost<'c>>, [String; 3], &'static str);
+
+fn hosts_table<'c>(check: &'c LabCheck<'c>) -> Rows<Row<'c>> {
+    let rows = check.hosts.iter().flat_map(|host| {
+        let row =
+            |(at, port): (usize, &CheckedPort<'_>)| ((at == 0).then_some(host), end(host, port), port.key);
+        host.interfaces.iter().enumerate().map(row).collect::<Vec<_>>()
     });
-    let unknown = || "?".to_string();
-    let of_host = |row: &PortRow<'_>, text: &dyn Fn(&Host) -> String| row.host.map_or(String::new(), text);
-    let system = |row: &PortRow<'_>, text: fn(&System) -> String| {
-        of_host(row, &|_| row.facts.and_then(|f| f.system.as_ref()).map_or_else(unknown, text))
+    let of_host = |row: &Row<'c>, text: fn(&CheckedHost<'_>) -> Option<String>| {
+        row.0.map_or(String::new(), |host| text(host).unwrap_or("?".into()))
     };
     Table::of(rows)
-        .column("host", "", |row| of_host(row, &|host| host.name.clone()))
-        .column("role", "", |row| {
-            of_host(row, &|host| host.roles.iter().map(|r| r.key()).collect::<Vec<_>>().join(", "))
-        })
-        .column("system", "", |row| {
-            system(row, |s| s.product.clone().unwrap_or_else(|| s.system.key().to_string()))
-        })
-        .optional("version", "", |row| {
-            system(row, |s| if s.kernel.is_empty() { "?".into() } else { s.kernel.clone() })
-        })
-        .optional("CPUs", "", |row| {
-            of_host(row, &|_| row.facts.and_then(|f| f.cpus).map_or_else(unknown, |n| n.to_string()))
-        })
-        .column("tool", "", |row| {
-            of_host(row, &|host| row.facts.and_then(|f| tool(host, f)).map_or("-", Backend::name).into())
-        })
-        .column("end", "", |row| row.key)
-        .column("interface", "", |row| row.end[0].clone())
-        .column("speed", "", |row| row.end[1].clone())
-        .column("link", "", |row| row.end[2].clone())
+        .column("host", "", |row| of_host(row, |host| Some(host.name.into())))
+        .column("role", "", |row| of_host(row, |host| Some(host.roles.join(", "))))
+        .column("system", "", |row| of_host(row, |host| Some(host.product.or(host.system)?.into())))
+        .optional("version", "", |row| of_host(row, |host| host.kernel.map(String::from)))
+        .optional("CPUs", "", |row| of_host(row, |host| Some(host.cpus?.to_string())))
+        .column("tool", "", |row| of_host(row, |host| Some(host.tool.unwrap_or("-").into())))
+        .column("end", "", |row| row.2)
+        .column("interface", "", |row| row.1[0].clone())
+        .column("speed", "", |row| row.1[1].clone())
+        .column("link", "", |row| row.1[2].clone())
 }
 
-/// An interface of a lab, and its host where it is the host's first.
-struct PortRow<'a> {
-    host: Option<&'a Host>,
-    facts: Option<&'a Facts>,
-    key: &'static str,
-    /// Name, speed and link.
-    end: [String; 3],
-}
-
-fn end(port: &Port<'_>, facts: Option<&Facts>) -> [String; 3] {
-    let Some(facts) = facts.filter(|f| f.unreachable.is_none()) else {
-        return [port.wanted.name.clone().unwrap_or("?".into()), "?".into(), "?".into()];
-    };
-    match port.found(facts) {
-        Ok(interface) => of_interface(interface),
-        Err(_) => ["not there", "-", "-"].map(String::from),
+/// Name, speed and link of an interface.
+fn end(host: &CheckedHost<'_>, port: &CheckedPort<'_>) -> [String; 3] {
+    match port.found {
+        Some(interface) if host.reached => {
+            let link = match (interface.up, interface.link) {
+                (false, _) => "off",
+                (true, Some(true)) => "up",
+                (true, Some(false)) => "down",
+                (true, None) => "?",
+            };
+            [interface.name.clone(), interface.speed.map_or("?".into(), speed), link.into()]
+        }
+        None if host.reached => ["not there", "-", "-"].map(String::from),
+        _ => [port.name.unwrap_or("?"), "?", "?"].map(String::from),
     }
-}
-
-fn of_interface(interface: &Interface) -> [String; 3] {
-    let link = match (interface.up, interface.link) {
-        (false, _) => "off",
-        (true, Some(true)) => "up",
-        (true, Some(false)) => "down",
-        (true, None) => "?",
-    };
-    [interface.name.clone(), interface.speed.map_or("?".into(), speed), link.into()]
 }
 
 fn frames(page: &mut Document, check: &LabCheck<'_>) {
-    if check.tried.is_empty() && check.skipped.is_empty() {
+    if check.frames.is_empty() && check.not_tried.is_empty() {
         return;
     }
     page.heading("Frames");
-    for Tried { probe, replies, .. } in check.tried {
-        let through: Vec<&str> = probe.arrives.iter().rev().skip(1).map(|(host, _)| host.as_str()).collect();
+    for CheckedFrames { from, source, to, whose, sent, answered, arrived, .. } in &check.frames {
+        let through: Vec<&str> = arrived.iter().rev().skip(1).map(|place| place.host).collect();
         let through =
             if through.is_empty() { String::new() } else { format!(" through {}", through.join(", ")) };
-        let count = match replies.count {
-            Some((sent, answered)) => format!("{answered} of {sent} answered"),
-            None => "no answer".into(),
+        let count = match (sent, answered) {
+            (Some(sent), Some(answered)) => format!("{answered} of {sent} answered"),
+            _ => "no answer".into(),
         };
-        let (host, port) = &probe.from;
-        let text =
-            format!("{host} {port} {} to {} of {}{through}: {count}", probe.source, probe.to, probe.whose);
-        page.item("  ", &text, Tone::Plain);
+        let Place { host, interface, .. } = from;
+        page.item(
+            "  ",
+            format!("{host} {interface} {source} to {to} of {whose}{through}: {count}"),
+            Tone::Plain,
+        );
     }
-    for Skipped { what, why } in check.skipped {
-        page.item("  not tried: ", &format!("{what}: {why}"), Tone::Note);
+    for Skipped { what, why } in check.not_tried {
+        page.item("  not tried: ", format!("{what}: {why}"), Tone::Note);
     }
 }

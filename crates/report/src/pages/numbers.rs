@@ -43,28 +43,28 @@ pub fn interval(estimate: &Estimate, scale: f64, digits: usize) -> Option<String
 
 /// A number in a table with this many significant digits.
 pub fn number(value: f64, digits: usize) -> Cell {
-    Cell::Number { value, text: significant(value, digits) }
+    Cell::number(value, significant(value, digits))
 }
 
 /// A number in a table with this many decimals.
 pub fn fixed(value: f64, decimals: usize) -> Cell {
-    Cell::Number { value, text: format!("{value:.decimals$}") }
+    Cell::number(value, format!("{value:.decimals$}"))
 }
 
 /// A count in a table: `12,345,678`.
 pub fn count(n: u64) -> Cell {
-    Cell::Number { value: n as f64, text: grouped(n) }
+    Cell::number(n as f64, grouped(n))
 }
 
 /// A share in a table, in percent.
 pub fn share(share: f64) -> Cell {
-    Cell::Number { value: 100.0 * share, text: percent(share) }
+    Cell::number(100.0 * share, percent(share))
 }
 
 /// A rate in a table's unit, by its divisor. One of less than a thousandth of that names a unit of its own: `1.490`, `99.99 pps`.
 pub fn rate(fps: f64, scale: f64, digits: usize) -> Cell {
     let (own, unit) = unit_of(fps, scale);
-    Cell::Number { value: fps / scale, text: significant(fps / own, digits) + unit }
+    Cell::number(fps / scale, significant(fps / own, digits) + unit)
 }
 
 /// The interval of a rate: `1.47..1.51`, `99.98..99.99 pps`.
@@ -138,24 +138,28 @@ pub fn rate_unit(largest: f64) -> (f64, &'static str) {
 /// `12,345,678`.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
+    let groups: Vec<&[u8]> = digits.as_bytes().rchunks(3).rev().collect();
+    String::from_utf8_lossy(&groups.join(&b',')).into_owned()
+}
+
+/// A rate with a unit that suits it: `1.490 Mpps`, `99.99 pps`.
+pub fn rate_with_unit(fps: f64) -> String {
+    match fps {
+        v if v >= 1e6 => format!("{} Mpps", significant(v / 1e6, 4)),
+        v if v >= 1e3 => format!("{} kpps", significant(v / 1e3, 4)),
+        v => format!("{} pps", significant(v, 4)),
     }
-    out
 }
 
 /// Nanoseconds with a unit that suits them: `671 ns`, `1.05 us`, `2.30 ms`.
 pub fn time(ns: f64) -> String {
-    match ns {
-        v if v < 999.5 => format!("{} ns", significant(v, 3)),
-        v if v < 999.5e3 => format!("{} us", significant(v / 1e3, 3)),
-        v if v < 999.5e6 => format!("{} ms", significant(v / 1e6, 3)),
-        v => format!("{} s", significant(v / 1e9, 3)),
-    }
+    let (scale, unit) = match ns {
+        v if v < 999.5 => (1.0, "ns"),
+        v if v < 999.5e3 => (1e3, "us"),
+        v if v < 999.5e6 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    format!("{} {unit}", significant(ns / scale, 3))
 }
 
 /// `30.1 s`, `12 min 5 s`, `2 h 0 min`.
@@ -169,11 +173,12 @@ pub fn seconds(s: f64) -> String {
 
 /// Bytes with a binary unit: `12.3 MiB`.
 pub fn bytes(n: u64) -> String {
-    match n as f64 {
-        v if v >= 1024f64.powi(3) => format!("{} GiB", significant(v / 1024f64.powi(3), 3)),
-        v if v >= 1024f64.powi(2) => format!("{} MiB", significant(v / 1024f64.powi(2), 3)),
-        v => format!("{} KiB", significant(v / 1024.0, 3)),
-    }
+    let (bits, unit) = match n {
+        n if n >= 1 << 30 => (30, "GiB"),
+        n if n >= 1 << 20 => (20, "MiB"),
+        _ => (10, "KiB"),
+    };
+    format!("{} {unit}", significant(n as f64 / f64::from(1 << bits), 3))
 }
 
 #[cfg(test)]

@@ -109,19 +109,11 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
     sweeps::speed_ups(page, shown);
     expectations::expectations(page, shown);
     figures::figures(page, shown);
-    skipped(page, shown);
+    let skipped = together(shown.planned.skipped.iter().map(|s| (&s.reasons, shown.name(s.cell))));
+    let told = skipped.iter().map(|(why, names)| format!("{}: {}", names.join("; "), why.join("; ")));
+    page.list("Not measured", "- ", told, Tone::Plain);
     warnings(page, shown);
     measured::measured(page, shown);
-    measured::next_steps(page, shown);
-    measured::stopped(page, shown);
-}
-
-/// Cells by the reasons why they were not measured.
-fn skipped(page: &mut Document, shown: &Shown<'_>) {
-    let all = shown.planned.skipped.iter().map(|s| (&s.reasons, shown.name(s.cell)));
-    let told = together(all);
-    let told = told.iter().map(|(reasons, names)| format!("{}: {}", names.join("; "), reasons.join("; ")));
-    page.list("Not measured", "- ", told, Tone::Plain);
 }
 
 /// Warnings. One that applies to several cells appears once, with the figures of the first.

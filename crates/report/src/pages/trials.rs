@@ -10,7 +10,7 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
     let mut page = Document::default();
     super::warn_of_simulation(&mut page, super::simulated(campaign));
     if trials.is_empty() {
-        page.paragraph("No trial was recorded.", Tone::Plain);
+        page.say("No trial was recorded.");
         return page;
     }
     let rates = trials.iter().filter_map(|t| t.rates);
@@ -50,10 +50,10 @@ pub fn trials(campaign: &Campaign, trials: &[TrialRecord]) -> Document {
     let failed: Vec<&TrialRecord> = trials.iter().filter(|t| !t.audit.valid).collect();
     if !failed.is_empty() {
         let what = if imported { "have no figure" } else { "failed their audit" };
-        page.heading(&format!("{} of {} {what}", failed.len(), counted(trials.len(), "trial")));
+        page.heading(format!("{} of {} {what}", failed.len(), counted(trials.len(), "trial")));
         for trial in failed {
             let why = trial.audit.failures().collect::<Vec<_>>().join("; ");
-            page.item(&format!("{:>5}  ", trial.trial), &why, Tone::Warning);
+            page.item(&format!("{:>5}  ", trial.trial), why, Tone::Warning);
         }
     }
     page

@@ -12,12 +12,17 @@ pub fn together<T: PartialEq, N>(said: impl IntoIterator<Item = (T, N)>) -> Vec<
     groups
 }
 
-/// Names that are listed one by one at most.
-const MOST: usize = 3;
+/// The first of these texts, and how many more there are.
+pub fn some(texts: impl IntoIterator<Item = String>, most: usize, between: &str) -> String {
+    let mut texts = texts.into_iter();
+    let first = texts.by_ref().take(most).collect::<Vec<_>>().join(between);
+    match texts.count() {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
 
-/// The first of these names, and how many more there are.
+/// The first three of these names, and how many more there are.
 pub fn listed(names: &[String]) -> String {
-    let more = names.len().saturating_sub(MOST);
-    let first = names[..names.len() - more].join("; ");
-    if more > 0 { format!("{first} and {more} more") } else { first }
+    some(names.iter().cloned(), 3, "; ")
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::format::Style;
-use linerate_import::netbenches::{FileProblem, ImportedSlot, ImportedTrial, Published};
+use linerate_import::netbenches::{ImportedSlot, ImportedTrial, Published, ResultDirectory};
 
 fn run(log: &str, median: Option<f64>, sound: Option<f64>) -> Run {
     let trial = ImportedTrial { file: log.into(), sound, ..ImportedTrial::default() };

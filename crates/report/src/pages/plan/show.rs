@@ -1,13 +1,14 @@
 //! `linerate plan show`: cells, duration, changes of the system, and expectations.
 
 use super::super::numbers::{grouped, lengths};
+use super::super::words::{some, together};
 use super::span;
 use crate::document::{Document, Table, Tone};
-use linerate_measure::experiment::{Expectation, Experiment, Interest, Reboot};
+use linerate_measure::experiment::{Experiment, Interest, Reboot};
 use linerate_measure::record::Mode;
 use linerate_measure::strategy::by_name;
 use linerate_plan::Plan;
-use linerate_plan::campaign::{Campaign, Cell, Lab, Requirement};
+use linerate_plan::campaign::{Campaign, Lab, Requirement};
 use linerate_plan::changes::{Change, Reach, changes};
 use linerate_plan::keys::COLLECTORS;
 use linerate_plan::names::Named;
@@ -15,83 +16,15 @@ use linerate_plan::placeholders::PLACEHOLDERS;
 use linerate_plan::timetable::{Bound, Timetable};
 use std::collections::BTreeMap;
 
+/// Pairs of an expectation that are listed at most.
+const PAIRS: usize = 4;
+
 /// The whole page. `blocks`: the cells of the first blocks, in the order of their trials.
 pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>]) -> Document {
     let mut page = Document::default();
     question(&mut page, &campaign.experiment);
     place(&mut page, plan, campaign);
-    cells(&mut page, campaign);
-    schedule(&mut page, campaign, blocks);
-    comparisons(&mut page, campaign);
-    changed(&mut page, campaign);
-    needs(&mut page, campaign);
-    expected(&mut page, campaign);
-    for remark in plan.remarks() {
-        page.gap();
-        let line = remark.place.map(|place| format!("line {}: ", place.line)).unwrap_or_default();
-        page.item("Warning: ", &format!("{line}{}", remark.message), Tone::Warning);
-    }
-    page
-}
-
-/// The question of a plan.
-pub fn question(page: &mut Document, experiment: &Experiment) {
-    let form = if experiment.quick { " (quick form)" } else { "" };
-    page.paragraph(&format!("{}{form}", experiment.title), Tone::Strong);
-    page.paragraph(&experiment.question, Tone::Plain);
-    if let Some(source) = &experiment.source {
-        page.paragraph(&format!("From: {source}"), Tone::Note);
-    }
-    page.gap();
-}
-
-fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
-    let lab = match &campaign.lab {
-        Lab::Embedded { mode: Mode::Inline, .. } => {
-            "embedded: network namespaces of this machine, inline (closed loop)".to_string()
-        }
-        Lab::Embedded { mode: Mode::Threaded | Mode::Hosts, .. } => {
-            "embedded: network namespaces of this machine, threaded (open loop)".to_string()
-        }
-        Lab::File { path } => format!("the hosts of {path}"),
-    };
-    page.item("lab       ", &lab, Tone::Plain);
-    let others: Vec<&str> =
-        plan.systems().iter().filter(|s| **s != campaign.experiment.system).map(|s| s.name()).collect();
-    let also =
-        if others.is_empty() { String::new() } else { format!(" (--system for {})", others.join(", ")) };
-    page.item("DUT       ", &format!("{}{also}", campaign.experiment.system), Tone::Plain);
-    for kind in &campaign.kinds {
-        let checksum = if kind.checksum { "" } else { ", without UDP checksum" };
-        let (size, flows) = (lengths(kind), grouped(kind.flows.into()));
-        let plural = if kind.flows == 1 { "" } else { "s" };
-        let text = format!(
-            "{size} {} {}, {flows} flow{plural}, {}{checksum}",
-            kind.family, kind.transport, kind.order
-        );
-        page.item("traffic   ", &text, Tone::Plain);
-    }
-    for factor in &campaign.experiment.factors {
-        let alone = if factor.alone { ", swept alone" } else { "" };
-        let about = factor.about.as_ref().map(|a| format!("{a}; ")).unwrap_or_default();
-        let sets = factor.sets.join(" and ");
-        let text = format!("{}: {} ({about}sets {sets}{alone})", factor.name, factor.levels.join(", "));
-        page.item("factor    ", &text, Tone::Plain);
-    }
-    let named = COLLECTORS.iter().filter(|(name, _)| campaign.collect.what.iter().any(|what| what == name));
-    let collected: Vec<&str> = named.map(|(_, meaning)| *meaning).collect();
-    page.item("collected ", &format!("counters of every frame, {}", collected.join(", ")), Tone::Plain);
-    for command in &campaign.collect.commands {
-        page.item("          ", &format!("the output of `{command}`"), Tone::Plain);
-    }
-    for command in &campaign.collect.during {
-        page.item("          ", &format!("the output of `{command}`, under load"), Tone::Plain);
-    }
-}
-
-fn cells(page: &mut Document, campaign: &Campaign) {
-    page.heading("What is measured");
-    let table = Table::of(campaign.cells.iter().enumerate())
+    let cells = Table::of(campaign.cells.iter().enumerate())
         .column("cell", "", |(at, cell)| format!("{} {}", at + 1, cell.name))
         .column("frames", "", |(_, cell)| {
             let kind = &campaign.kinds[cell.kind];
@@ -100,7 +33,69 @@ fn cells(page: &mut Document, campaign: &Campaign) {
         .column("load", "", |(_, cell)| cell.rate.to_string())
         .column("lane", "", |(_, cell)| cell.lane + 1)
         .optional("ceiling", "", |(_, cell)| cell.ceiling.map(|c| c + 1));
-    page.table(table);
+    page.section("What is measured", cells);
+    schedule(&mut page, campaign, blocks);
+    comparisons(&mut page, campaign);
+    changed(&mut page, campaign);
+    needs(&mut page, campaign);
+    expected(&mut page, campaign);
+    for remark in plan.remarks() {
+        page.gap();
+        let line = remark.place.map(|place| format!("line {}: ", place.line)).unwrap_or_default();
+        page.item("Warning: ", format!("{line}{}", remark.message), Tone::Warning);
+    }
+    page
+}
+
+/// The question of a plan.
+pub fn question(page: &mut Document, experiment: &Experiment) {
+    page.answer(format!("{}{}", experiment.title, if experiment.quick { " (quick form)" } else { "" }));
+    page.say(&experiment.question);
+    experiment.source.iter().for_each(|source| page.note(format!("From: {source}")));
+    page.gap();
+}
+
+fn fact(page: &mut Document, name: &str, text: impl Into<String>) {
+    page.item(&format!("{name:<10}"), text, Tone::Plain);
+}
+
+fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
+    let lab = match &campaign.lab {
+        Lab::Embedded { mode: Mode::Inline, .. } => {
+            "embedded: network namespaces of this machine, inline (closed loop)"
+        }
+        Lab::Embedded { .. } => "embedded: network namespaces of this machine, threaded (open loop)",
+        Lab::File { path } => &format!("the hosts of {path}"),
+    };
+    fact(page, "lab", lab);
+    let others = plan.systems().iter().filter(|s| **s != campaign.experiment.system);
+    let others: Vec<&str> = others.map(|s| s.name()).collect();
+    let also =
+        if others.is_empty() { String::new() } else { format!(" (--system for {})", others.join(", ")) };
+    fact(page, "DUT", format!("{}{also}", campaign.experiment.system));
+    for kind in &campaign.kinds {
+        let checksum = if kind.checksum { "" } else { ", without UDP checksum" };
+        let (size, flows) = (lengths(kind), grouped(kind.flows.into()));
+        let plural = if kind.flows == 1 { "" } else { "s" };
+        let (family, transport, order) = (kind.family, kind.transport, kind.order);
+        fact(
+            page,
+            "traffic",
+            format!("{size} {family} {transport}, {flows} flow{plural}, {order}{checksum}"),
+        );
+    }
+    for factor in &campaign.experiment.factors {
+        let alone = if factor.alone { ", swept alone" } else { "" };
+        let about = factor.about.as_ref().map(|a| format!("{a}; ")).unwrap_or_default();
+        let (name, levels, sets) = (&factor.name, factor.levels.join(", "), factor.sets.join(" and "));
+        fact(page, "factor", format!("{name}: {levels} ({about}sets {sets}{alone})"));
+    }
+    let named = COLLECTORS.iter().filter(|(name, _)| campaign.collect.what.iter().any(|what| what == name));
+    let collected: Vec<&str> = named.map(|(_, meaning)| *meaning).collect();
+    fact(page, "collected", format!("counters of every frame, {}", collected.join(", ")));
+    for (commands, when) in [(&campaign.collect.commands, ""), (&campaign.collect.during, ", under load")] {
+        commands.iter().for_each(|command| fact(page, "", format!("the output of `{command}`{when}")));
+    }
 }
 
 fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
@@ -112,7 +107,7 @@ fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
         (true, Some(seed)) => format!(", seed {seed}"),
         (true, None) => ", the seed drawn by the run and recorded (below, 1 as an example)".into(),
     };
-    page.item("order     ", &format!("{}{seed}", strategy.about), Tone::Plain);
+    fact(page, "order", format!("{}{seed}", strategy.about));
     let pause = match trials.pause_ns {
         0 => String::new(),
         pause => format!(" after a pause of {}", precise(pause)),
@@ -122,40 +117,32 @@ fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
         Reboot::WhenNeeded => ", rebooted where settings for the boot change",
         Reboot::EachTrial => ", rebooted before each trial",
     };
-    let trial = format!(
-        "{}{pause}{reboot}; {} with all around it",
-        precise(trials.duration_ns),
-        precise(times.trial_ns)
-    );
-    page.item("trial     ", &trial, Tone::Plain);
-    let block = format!("{} trials, about {}", grouped(campaign.cells.len() as u64), precise(times.block_ns));
-    page.item("block     ", &block, Tone::Plain);
+    let (duration, trial) = (precise(trials.duration_ns), precise(times.trial_ns));
+    fact(page, "trial", format!("{duration}{pause}{reboot}; {trial} with all around it"));
+    let cells = grouped(campaign.cells.len() as u64);
+    fact(page, "block", format!("{cells} trials, about {}", precise(times.block_ns)));
     let bound = match times.bound {
         Bound::Blocks => "as many as were asked for".to_string(),
         Bound::Budget => format!("as many as fit into {}", precise(trials.budget_ns.unwrap_or(0))),
     };
-    let blocks_text = format!("{} at most, {bound}: {} trials", grouped(times.blocks), grouped(times.trials));
-    page.item("blocks    ", &blocks_text, Tone::Plain);
+    let [most, all] = [times.blocks, times.trials].map(grouped);
+    fact(page, "blocks", format!("{most} at most, {bound}: {all} trials"));
     if let Some(until) = trials.until {
         let deciding = campaign.experiment.comparisons.iter().filter(|c| c.decides).count();
+        let percent = (until * 1e6).round() / 1e4;
         let text = format!(
-            "earlier, once the 95 % interval of each of {deciding} comparisons is narrower than {} %",
-            (until * 1e6).round() / 1e4
+            "earlier, once the 95 % interval of each of {deciding} comparisons is narrower than {percent} %"
         );
-        page.item("ends      ", &text, Tone::Plain);
+        fact(page, "ends", text);
     }
-    let total = format!(
-        "about {} ({} of set-up, {} of trials)",
-        span(times.total_ns),
-        span(times.set_up_ns),
-        span(times.trials_ns)
-    );
-    page.item("time      ", &total, Tone::Strong);
+    let [total, set_up, trials] = [times.total_ns, times.set_up_ns, times.trials_ns].map(span);
+    let text = format!("about {total} ({set_up} of set-up, {trials} of trials)");
+    page.item("time      ", text, Tone::Strong);
     for (at, block) in blocks.iter().enumerate().take(12) {
         let shown = block.iter().take(40).map(|cell| (cell + 1).to_string()).collect::<Vec<_>>().join(" ");
         let more = if block.len() > 40 { " ..." } else { "" };
         let name = format!("{} {}", if strategy.randomised { "block" } else { "cell" }, at + 1);
-        page.item(&format!("{name:10}"), &format!("cells {shown}{more}"), Tone::Note);
+        page.item(&format!("{name:10}"), format!("cells {shown}{more}"), Tone::Note);
     }
 }
 
@@ -163,65 +150,52 @@ fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
 fn precise(ns: u64) -> String {
     match ns {
         0..1_000_000_000 => format!("{} ms", ns.div_ceil(1_000_000)),
-        1_000_000_000..120_000_000_000 => {
-            let text = format!("{:.1}", ns as f64 / 1e9);
-            format!("{} s", text.strip_suffix(".0").unwrap_or(&text))
-        }
+        1_000_000_000..120_000_000_000 => format!("{} s", (ns as f64 / 1e8).round() / 10.0),
         _ => span(ns),
     }
 }
 
 fn comparisons(page: &mut Document, campaign: &Campaign) {
-    if campaign.experiment.comparisons.is_empty() {
-        return;
-    }
-    page.heading("What is compared");
-    let mut groups: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for comparison in &campaign.experiment.comparisons {
-        let name = match comparison.why {
-            Interest::Variants => "variants with the baseline, at the same levels".to_string(),
-            Interest::Levels(factor) => {
-                format!("levels of {} with its first", campaign.experiment.factors[factor].name)
-            }
-            Interest::Expectation(_) => "what else is expected".to_string(),
-            Interest::Ceiling => "variants with the tester alone".to_string(),
-        };
-        let counts = groups.entry(name).or_default();
-        counts.0 += 1;
-        counts.1 += usize::from(comparison.decides);
-    }
-    for (name, (all, deciding)) in groups {
-        let decide = match deciding {
+    let name = |why: Interest| match why {
+        Interest::Variants => "variants with the baseline, at the same levels".to_string(),
+        Interest::Levels(factor) => {
+            format!("levels of {} with its first", campaign.experiment.factors[factor].name)
+        }
+        Interest::Expectation(_) => "what else is expected".to_string(),
+        Interest::Ceiling => "variants with the tester alone".to_string(),
+    };
+    let mut groups = together(campaign.experiment.comparisons.iter().map(|c| (name(c.why), c.decides)));
+    groups.sort();
+    let told = groups.into_iter().map(|(name, decides)| {
+        let decide = match decides.iter().filter(|decides| **decides).count() {
             0 => "reported only".to_string(),
-            n if n == all => "the stopping rule waits for them".to_string(),
+            n if n == decides.len() => "the stopping rule waits for them".to_string(),
             n => format!("the stopping rule waits for {n} of them"),
         };
-        page.item("  ", &format!("{name}: {all} ({decide})"), Tone::Plain);
-    }
+        format!("{name}: {} ({decide})", decides.len())
+    });
+    page.list("What is compared", "  ", told, Tone::Plain);
 }
 
 fn changed(page: &mut Document, campaign: &Campaign) {
     page.heading("What will be changed");
     let all = changes(campaign);
     if matches!(campaign.lab, Lab::Embedded { .. }) {
-        let text = "A lab of network namespaces is made and gone with the run: routing, addresses, static neighbours.";
-        page.paragraph(text, Tone::Plain);
+        page.say("A lab of network namespaces is made and gone with the run: routing, addresses, static neighbours.");
     }
     for host in &all {
         let lane = host
             .lane
             .map(|lane| format!(" for lane {}: {}", lane + 1, campaign.lanes[lane].variants.join(", ")));
-        page.paragraph(&format!("{}{}", host.host, lane.unwrap_or_default()), Tone::Strong);
-        for change in &host.changes {
-            page.item("  ", &one_change(change), Tone::Plain);
-        }
+        page.answer(format!("{}{}", host.host, lane.unwrap_or_default()));
+        host.changes.iter().for_each(|change| page.item("  ", one_change(change), Tone::Plain));
     }
     if all.is_empty() {
-        page.paragraph("Nothing else, on no host.", Tone::Plain);
+        page.say("Nothing else, on no host.");
     }
     let text = all.iter().flat_map(|h| &h.changes).map(|c| format!("{}{}", c.what, c.to)).collect::<String>();
     for (name, meaning) in PLACEHOLDERS.iter().filter(|(name, _)| text.contains(&format!("{{{name}}}"))) {
-        page.item("  ", &format!("{{{name}}} is {meaning}, say"), Tone::Note);
+        page.item("  ", format!("{{{name}}} is {meaning}, say"), Tone::Note);
     }
 }
 
@@ -237,24 +211,22 @@ fn one_change(change: &Change) -> String {
 }
 
 fn needs(page: &mut Document, campaign: &Campaign) {
-    let mut by_need: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut by_need: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for need in &campaign.requirements {
-        by_need.entry(requirement(need)).or_default().push("everything".into());
+        by_need.entry(requirement(need)).or_default().push("everything");
     }
     for lane in &campaign.lanes {
         for need in &lane.requirements {
             let names = by_need.entry(requirement(need)).or_default();
-            let new = lane.variants.iter().filter(|v| !names.contains(v)).cloned().collect::<Vec<_>>();
-            names.extend(new);
+            names.extend(lane.variants.iter().map(String::as_str));
         }
     }
-    if by_need.is_empty() {
-        return;
-    }
-    page.heading("What is needed (what lacks it is skipped, with the reason)");
-    for (need, who) in by_need {
-        page.item("  ", &format!("{need}: for {}", who.join(", ")), Tone::Plain);
-    }
+    let told = by_need.into_iter().map(|(need, who)| {
+        let who: Vec<&str> =
+            together(who.into_iter().map(|who| (who, ()))).into_iter().map(|w| w.0).collect();
+        format!("{need}: for {}", who.join(", "))
+    });
+    page.list("What is needed (what lacks it is skipped, with the reason)", "  ", told, Tone::Plain);
 }
 
 fn requirement(need: &Requirement) -> String {
@@ -272,32 +244,19 @@ fn requirement(need: &Requirement) -> String {
 }
 
 fn expected(page: &mut Document, campaign: &Campaign) {
-    if campaign.experiment.expectations.is_empty() {
-        return;
-    }
-    page.heading("What is expected");
-    for expectation in &campaign.experiment.expectations {
-        page.item("  ", &format!("{}, because {}", expectation.words, expectation.because), Tone::Plain);
-        let cells = judged(expectation, &campaign.cells);
-        page.item("    ", &cells, Tone::Note);
-    }
-}
-
-fn judged(expectation: &Expectation, cells: &[Cell]) -> String {
-    const SHOWN: usize = 4;
-    let pair = |(of, than): &(usize, Option<usize>)| match than {
-        Some(than) => format!("{} against {}", of + 1, than + 1),
-        None => format!("{}", of + 1),
-    };
-    debug_assert!(expectation.pairs.iter().all(|(of, _)| *of < cells.len()));
-    match expectation.pairs.as_slice() {
-        [] => "not judged in this form, or on this system".into(),
-        pairs if pairs.len() <= SHOWN => {
-            format!("cells {}", pairs.iter().map(pair).collect::<Vec<_>>().join(", "))
+    for (at, expectation) in campaign.experiment.expectations.iter().enumerate() {
+        if at == 0 {
+            page.heading("What is expected");
         }
-        pairs => {
-            let first = pairs.iter().take(SHOWN).map(pair).collect::<Vec<_>>().join(", ");
-            format!("cells {first} and {} more", pairs.len() - SHOWN)
-        }
+        page.item("  ", format!("{}, because {}", expectation.words, expectation.because), Tone::Plain);
+        let pairs = expectation.pairs.iter().map(|(of, than)| match than {
+            Some(than) => format!("{} against {}", of + 1, than + 1),
+            None => (of + 1).to_string(),
+        });
+        let cells = match expectation.pairs.is_empty() {
+            true => "not judged in this form, or on this system".into(),
+            false => format!("cells {}", some(pairs, PAIRS, ", ")),
+        };
+        page.item("    ", cells, Tone::Note);
     }
 }

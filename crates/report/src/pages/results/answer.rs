@@ -7,7 +7,7 @@ use super::super::words::{listed, together};
 use super::changes::{dropping, sentence};
 use super::{Shown, has_rate};
 use crate::document::{Document, Tone};
-use linerate_measure::experiment::{Interest, Judgement};
+use linerate_measure::experiment::{Factor, Interest, Judgement};
 use linerate_measure::record::{LabKind, Mode, Slot};
 use linerate_measure::results::{Compared, Series};
 use linerate_measure::summary::{Limit, Row};
@@ -23,29 +23,26 @@ const NARROW: f64 = 0.02;
 pub fn answer(page: &mut Document, shown: &Shown<'_>) {
     let unmeasured = shown.summary.unmeasured.iter().map(|u| (u.why.as_str(), shown.name(u.slot)));
     for (why, names) in together(unmeasured) {
-        page.paragraph(&format!("{} {why}.", listed(&names)), Tone::Warning);
+        page.warn(format!("{} {why}.", listed(&names)));
     }
     let skipped: Vec<String> = shown.planned.skipped.iter().map(|s| shown.name(s.cell)).collect();
     if !skipped.is_empty() {
-        let text = format!("Not measured here, for the reasons below: {}.", listed(&skipped));
-        page.paragraph(&text, Tone::Plain);
+        page.say(format!("Not measured here, for the reasons below: {}.", listed(&skipped)));
     }
-    page.paragraph(&rate(shown), Tone::Strong);
-    let compared = compared(shown);
-    compared.iter().take(MOST).for_each(|sentence| page.paragraph(sentence, Tone::Strong));
-    if compared.len() > MOST {
-        page.paragraph(
-            &format!("{} more comparisons are in the tables.", compared.len() - MOST),
-            Tone::Plain,
-        );
+    page.answer(rate(shown));
+    let mut compared = compared(shown).into_iter();
+    compared.by_ref().take(MOST).for_each(|sentence| page.answer(sentence));
+    match compared.count() {
+        0 => {}
+        more => page.say(format!("{more} more comparisons are in the tables.")),
     }
     let open = |c: &&Compared| c.against.ratio.is_some_and(|r| r.low.is_none());
     match shown.summary.comparisons.iter().filter(open).count() {
         0 => {}
-        n => page.paragraph(
-            &format!("Too few blocks for intervals: nothing is shown yet of {}.", counted(n, "comparison")),
-            Tone::Strong,
-        ),
+        n => {
+            let open = counted(n, "comparison");
+            page.answer(format!("Too few blocks for intervals: nothing is shown yet of {open}."));
+        }
     }
     tally(page, shown);
     quick(page, shown);
@@ -67,11 +64,18 @@ fn rate(shown: &Shown<'_>) -> String {
 
 /// The levels that neither variant nor frames show: `cores 1: `.
 fn levels(shown: &Shown<'_>, slot: &Slot) -> String {
-    let levels = shown.planned.experiment.labels(&slot.levels);
-    let told = levels.filter(|(factor, _)| factor.levels.len() > 1 && !factor.of_frames());
-    let levels = told.map(|(factor, label)| format!("{} {label}", factor.name));
-    let text = levels.collect::<Vec<_>>().join(" and ");
-    if text.is_empty() { text } else { text + ": " }
+    let levels = named(shown, slot, |_, factor| !factor.of_frames());
+    if levels.is_empty() { levels } else { levels + ": " }
+}
+
+/// The levels of a slot that are wanted, of factors with several: `rules 1000 and cores 1`.
+fn named(shown: &Shown<'_>, slot: &Slot, wanted: impl Fn(&(usize, usize), &Factor) -> bool) -> String {
+    let factors = &shown.planned.experiment.factors;
+    let named = slot.levels.iter().filter_map(|level| {
+        let factor = factors.get(level.0).filter(|f| f.levels.len() > 1 && wanted(level, f))?;
+        Some(format!("{} {}", factor.name, factor.levels.get(level.1)?))
+    });
+    named.collect::<Vec<_>>().join(" and ")
 }
 
 fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
@@ -82,12 +86,16 @@ fn what(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
         }
         _ => String::new(),
     };
+    let cpus = match dut_cpus(shown, slot) {
+        0 => String::new(),
+        1 => " on one CPU".into(),
+        n => format!(" on {n} CPUs"),
+    };
     format!(
-        "{} {} {} a second{} ({}){}{lost}.",
+        "{} {} {} a second{cpus} ({}){}{lost}.",
         who(shown, slot),
         rate_words(row.received.median, digits(&row.received)),
         frames(slot),
-        cpus(shown, slot),
         certainty(&row.received),
         cost(shown, row, slot),
     )
@@ -133,14 +141,6 @@ fn dut_cpus(shown: &Shown<'_>, slot: &Slot) -> usize {
     }
 }
 
-fn cpus(shown: &Shown<'_>, slot: &Slot) -> String {
-    match dut_cpus(shown, slot) {
-        0 => String::new(),
-        1 => " on one CPU".into(),
-        n => format!(" on {n} CPUs"),
-    }
-}
-
 /// Cost of a frame. The time between frames is that cost only if the DUT alone sets the rate.
 fn cost(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
     if shown.campaign.asked.mode != Mode::Inline || slot.asked_fps.is_some() || row.ns_per_frame <= 0.0 {
@@ -159,10 +159,12 @@ fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
     match (row.limit, alone) {
         (Limit::Dut, Some(alone)) => format!("The DUT was the limit: the tester alone does {alone}."),
         (Limit::Dut, None) => "The DUT was the limit.".into(),
-        (Limit::DutDrops, _) => format!(
-            "The DUT drops {} % of what it takes in: the rate says how many frames pass, not what one costs.",
-            percent(row.dropped)
-        ),
+        (Limit::DutDrops, _) => {
+            let dropped = percent(row.dropped);
+            format!(
+                "The DUT drops {dropped} % of the frames it takes in: the rate counts the frames that pass, and does not show the cost of a frame."
+            )
+        }
         (Limit::Tester, Some(alone)) => format!(
             "The tester, which does {alone} alone, was too close to its own limit: the DUT may be faster."
         ),
@@ -177,39 +179,38 @@ fn why(shown: &Shown<'_>, row: &Row, slot: &Slot) -> String {
 
 /// Variants first, then the result of each sweep, then other factors.
 fn compared(shown: &Shown<'_>) -> Vec<String> {
-    let of = |wanted: fn(Interest) -> bool| {
-        shown.summary.comparisons.iter().filter(move |c| {
-            wanted(c.why) && (c.against.cost.is_some() || c.against.ratio.is_some_and(|r| r.low.is_some()))
-        })
-    };
-    let one = |c: &Compared| told(shown, c);
     let series: Vec<&Series> = shown.series().collect();
-    let in_series = |c: &&Compared| series.iter().any(|s| c.why == Interest::Levels(s.factor));
-    let mut out: Vec<String> = of(|why| why == Interest::Variants).filter_map(one).collect();
+    let known = |c: &&Compared| c.against.cost.is_some() || c.against.ratio.is_some_and(|r| r.low.is_some());
+    let other_factor = |why: Interest| match why {
+        Interest::Levels(factor) => !series.iter().any(|s| s.factor == factor),
+        _ => false,
+    };
+    let told = |wanted: &dyn Fn(Interest) -> bool| -> Vec<String> {
+        let wanted = shown.summary.comparisons.iter().filter(known).filter(|c| wanted(c.why));
+        wanted.filter_map(|c| told(shown, c)).collect()
+    };
+    let mut out = told(&|why| why == Interest::Variants);
     out.extend(series.iter().filter_map(|s| swept(shown, s)));
-    out.extend(of(|why| matches!(why, Interest::Levels(_))).filter(|c| !in_series(c)).filter_map(one));
+    out.extend(told(&other_factor));
     out
 }
 
 /// A comparison. It names levels that both sides share once, and omits factors with a single level.
 fn told(shown: &Shown<'_>, c: &Compared) -> Option<String> {
-    let (slots, experiment) = (&shown.campaign.slots, &shown.planned.experiment);
+    let slots = &shown.campaign.slots;
     let (of, than) = (slots.get(c.of)?, slots.get(c.against.than)?);
-    let levels = |slot: &Slot, in_both: bool| -> String {
-        let both = |level: &&(usize, usize)| [of, than].iter().all(|slot| slot.levels.contains(level));
-        let levels = slot.levels.iter().filter(|level| both(level) == in_both).copied().collect();
-        let told = experiment.labels(&levels).filter(|(factor, _)| factor.levels.len() > 1);
-        told.map(|(factor, level)| format!("{} {level}", factor.name)).collect::<Vec<_>>().join(" and ")
-    };
-    let with = |variant: &str, levels: String| match (variant, levels.as_str()) {
-        (_, "") => variant.to_string(),
-        ("", _) => format!("with {levels}"),
-        _ => format!("{variant} with {levels}"),
+    let both = |level: &(usize, usize)| [of, than].iter().all(|slot| slot.levels.contains(level));
+    let with = |variant: &str, slot: &Slot| {
+        let levels = named(shown, slot, |level, _| !both(level));
+        match (variant, levels.as_str()) {
+            (_, "") => variant.to_string(),
+            ("", _) => format!("with {levels}"),
+            _ => format!("{variant} with {levels}"),
+        }
     };
     let than_variant = if of.plan_variant == than.plan_variant { "" } else { &than.plan_variant };
-    let (left, right) = (with(&of.plan_variant, levels(of, false)), with(than_variant, levels(than, false)));
-    let text = pair(shown, c, &left, &right)?;
-    let common = levels(of, true);
+    let text = pair(shown, c, &with(&of.plan_variant, of), &with(than_variant, than))?;
+    let common = named(shown, of, |level, _| both(level));
     Some(if common.is_empty() { text } else { format!("{common}: {text}") })
 }
 
@@ -243,20 +244,18 @@ fn swept(shown: &Shown<'_>, series: &Series) -> Option<String> {
 
 /// How many expectations came true.
 fn tally(page: &mut Document, shown: &Shown<'_>) {
-    let all = &shown.summary.expectations;
-    let count = |wanted: Option<Judgement>| all.iter().filter(|e| e.judgement == wanted).count();
-    let missed = count(Some(Judgement::Missed));
-    let parts = [
-        (count(Some(Judgement::Met)), "met"),
-        (missed, "MISSED"),
-        (count(Some(Judgement::Undecided)), "undecided"),
-        (count(None), "not judged"),
+    let count = |wanted| shown.summary.expectations.iter().filter(|e| e.judgement == wanted).count();
+    let kinds = [
+        (Some(Judgement::Met), "met"),
+        (Some(Judgement::Missed), "MISSED"),
+        (Some(Judgement::Undecided), "undecided"),
+        (None, "not judged"),
     ];
-    let told: Vec<String> =
-        parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let counts = kinds.map(|(judgement, name)| (count(judgement), name)).into_iter().filter(|(n, _)| *n > 0);
+    let told: Vec<String> = counts.map(|(n, name)| format!("{n} {name}")).collect();
     if !told.is_empty() {
-        let tone = if missed > 0 { Tone::Warning } else { Tone::Plain };
-        page.paragraph(&format!("What the plan's author expects: {}.", told.join(", ")), tone);
+        let tone = if count(Some(Judgement::Missed)) > 0 { Tone::Warning } else { Tone::Plain };
+        page.paragraph(format!("What the plan's author expects: {}.", told.join(", ")), tone);
     }
 }
 
@@ -268,8 +267,7 @@ fn quick(page: &mut Document, shown: &Shown<'_>) {
     }
     let wide = experiment.trials.until.unwrap_or(NARROW);
     let known: Vec<Estimate> = shown.summary.comparisons.iter().filter_map(|c| c.against.ratio).collect();
-    let open = known.iter().filter(|r| r.relative_width() >= wide).count();
-    let claim = match open {
+    let claim = match known.iter().filter(|r| r.relative_width() >= wide).count() {
         0 => String::new(),
         n => format!(
             " {n} of its {} ratios are not known to within {} %: for a look, no basis for a claim.",
@@ -277,5 +275,5 @@ fn quick(page: &mut Document, shown: &Shown<'_>) {
             100.0 * wide
         ),
     };
-    page.paragraph(&format!("This is the quick form: short trials and few of them.{claim}"), Tone::Warning);
+    page.warn(format!("This is the quick form: short trials and few of them.{claim}"));
 }

@@ -19,7 +19,7 @@ fn bounds(ratio: &Estimate) -> Option<(f64, f64)> {
 /// `-23.1`.
 pub fn change(ratio: &Estimate) -> Cell {
     let (value, places) = (percents(ratio.median), bounds(ratio).map_or(1, |(low, high)| places(low, high)));
-    Cell::Number { value, text: format!("{value:+.places$}") }
+    Cell::number(value, format!("{value:+.places$}"))
 }
 
 /// `-23.8..-22.5`; `None` without an interval.
@@ -51,10 +51,14 @@ pub fn verdict(ratio: Option<&Estimate>, proven: bool, drops: Option<bool>) -> &
     }
 }
 
+/// A ratio with its interval.
+pub fn shift(ratio: &Estimate) -> Shift {
+    Shift { value: ratio.median, low: ratio.low, high: ratio.high, exact: false }
+}
+
 /// A claim about two things, and its interval.
 fn claim(of: &str, than: &str, ratio: &Estimate, words: Words) -> String {
-    let ratio = Shift { value: ratio.median, low: ratio.low, high: ratio.high, exact: false };
-    let (claim, interval) = ratio_claim(ratio, &Settings { words, ..Settings::default() });
+    let (claim, interval) = ratio_claim(shift(ratio), &Settings { words, ..Settings::default() });
     format!("{of}{claim} {than}{interval}")
 }
 

@@ -6,43 +6,32 @@ use super::answer::certainty;
 use super::changes::change_with_interval;
 use crate::document::{Document, Tone};
 use linerate_measure::experiment::Judgement;
-use linerate_measure::results::{Expected, JudgedPair};
+use linerate_measure::results::JudgedPair;
 
 /// Most pairs that are listed one by one.
 const MOST: usize = 6;
 
 /// One item for each expectation, with the pairs that decide it.
 pub fn expectations(page: &mut Document, shown: &Shown<'_>) {
-    if shown.summary.expectations.is_empty() {
-        return;
-    }
-    page.heading("What was expected");
-    for expected in &shown.summary.expectations {
-        let (mark, ink) = match expected.judgement {
+    for (at, expected) in shown.summary.expectations.iter().enumerate() {
+        if at == 0 {
+            page.heading("What was expected");
+        }
+        let (mark, tone) = match expected.judgement {
             Some(Judgement::Met) => ("met         ", Tone::Plain),
             Some(Judgement::Missed) => ("MISSED      ", Tone::Warning),
             Some(Judgement::Undecided) => ("undecided   ", Tone::Plain),
             None => ("not judged  ", Tone::Note),
         };
-        page.item(mark, &format!("{}, because {}", expected.words, expected.because), ink);
-        for pair in telling(expected).iter().take(MOST) {
-            page.item("            ", &told(shown, pair), ink);
-        }
-        let more = telling(expected).len().saturating_sub(MOST);
-        if more > 0 {
-            page.item("            ", &format!("and {more} more"), ink);
-        }
+        page.item(mark, format!("{}, because {}", expected.words, expected.because), tone);
+        let decides = |p: &&JudgedPair| p.judgement.is_some() && p.judgement == expected.judgement;
+        let pairs = expected.pairs.iter().filter(decides).map(|pair| told(shown, pair));
+        page.items("            ", pairs, tone, (MOST, ""));
         for reason in &expected.reasons {
             let partly = if expected.judgement.is_some() { "not judged for all: " } else { "" };
-            page.item("            ", &format!("{partly}{reason}"), Tone::Note);
+            page.item("            ", format!("{partly}{reason}"), Tone::Note);
         }
     }
-}
-
-/// The pairs that decided the judgement.
-fn telling(expected: &Expected) -> Vec<&JudgedPair> {
-    let decides = |p: &&JudgedPair| p.judgement.is_some() && p.judgement == expected.judgement;
-    expected.pairs.iter().filter(decides).collect()
 }
 
 fn told(shown: &Shown<'_>, pair: &JudgedPair) -> String {

@@ -52,12 +52,11 @@ pub fn load(page: &mut Document, shown: &Shown<'_>) {
         })
         .if_any("of it", "DUT", |r| r.dut_ns_per_frame.filter(|ns| *ns > 0.0).map(|ns| number(ns, 3)))
         .column("", "limit", |r| limit(r.limit));
-    page.heading("Offered, received and lost; lengths with FCS");
-    page.table(table);
+    page.section("Offered, received and lost; lengths with FCS", table);
     if shown.loses() {
-        let about =
-            "Nanoseconds are those of a frame that the DUT took in, whether it passed it on or dropped it.";
-        page.paragraph(about, Tone::Note);
+        page.note(
+            "Nanoseconds are those of a frame that the DUT took in, whether it passed it on or dropped it.",
+        );
     }
 }
 
@@ -101,10 +100,10 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
     page.table(["p50", "p99", "p99.9"].into_iter().fold(table, |table, q| {
         table.column(q, "", |r| {
             let ns = *r.latency_ns.get(q)? as f64;
-            Some(Cell::Number { value: ns, text: time(ns) })
+            Some(Cell::number(ns, time(ns)))
         })
     }));
-    let note = match shown.campaign.asked.mode {
+    page.note(match shown.campaign.asked.mode {
         Mode::Inline => format!(
             "Of stamped frames. Frames go in batches of {}: in inline mode the wait for the batch is part of it.",
             shown.campaign.asked.batch
@@ -112,8 +111,7 @@ fn latency(page: &mut Document, shown: &Shown<'_>, rows: &[&Row]) {
         Mode::Threaded | Mode::Hosts => {
             "Of stamped frames; what waits in the DUT's queues is part of it.".into()
         }
-    };
-    page.paragraph(&note, Tone::Note);
+    });
 }
 
 /// Where frames were lost, and the order they came in.
@@ -124,19 +122,18 @@ fn losses(page: &mut Document, shown: &Shown<'_>) {
         page.heading("Losses by place, in valid trials");
     } else if !valid.is_empty() {
         page.gap();
-        page.paragraph("No frame was lost in a valid trial.", Tone::Plain);
+        page.say("No frame was lost in a valid trial.");
     }
     for row in valid.iter().filter(lossy) {
         let text = format!("{}: {} % of the sent frames", shown.name(row.slot), percent(row.loss_ratio));
-        page.item("", &text, Tone::Plain);
+        page.item("", text, Tone::Plain);
         for loss in row.losses.iter().filter(|l| l.frames > 0) {
             page.item(&format!("  {:>15}  ", grouped(loss.frames)), &loss.place, Tone::Plain);
         }
     }
     for row in valid.iter().filter(|r| r.reordered > 0) {
         let frames = grouped(row.reordered);
-        let text = format!("{}: {frames} frames arrived out of order", shown.name(row.slot));
-        page.paragraph(&text, Tone::Plain);
+        page.say(format!("{}: {frames} frames arrived out of order", shown.name(row.slot)));
     }
 }
 
@@ -148,7 +145,7 @@ fn hottest_rules(page: &mut Document, shown: &Shown<'_>) {
         if at == 0 {
             page.heading("Rules that met most frames, in % of the frames sent");
         }
-        page.paragraph(&shown.name(row.slot), Tone::Plain);
+        page.say(shown.name(row.slot));
         for (rule, share) in &row.rules {
             page.item(&format!("{:>8.2}  ", 100.0 * share), rule, Tone::Plain);
         }

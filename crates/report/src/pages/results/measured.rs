@@ -1,42 +1,54 @@
 //! How it was measured (lab, CPUs, frames, trials and machine), where to look next, and why it ended.
 
 use super::super::numbers::{bytes, counted, grouped, seconds};
-use super::super::words::{listed, together};
+use super::super::words::{listed, some, together};
 use super::Shown;
 use crate::document::{Document, Tone};
-use linerate_measure::record::{HostFacts, Mode, Slot, States};
+use linerate_measure::record::{HostFacts, Mode, Slot, States, Summary};
 use linerate_measure::strategy::{Stopped, by_name};
 use linerate_plan::settings::cpu_list;
 
 /// Levels of the traffic that are listed one by one at most.
 const MOST: usize = 8;
 
-/// The section.
+/// The section, the next commands to run, and why it ended.
 pub fn measured(page: &mut Document, shown: &Shown<'_>) {
     page.heading("How it was measured");
     let campaign = shown.campaign;
+    let mode = campaign.asked.mode;
     let arguments = "the arguments of `linerate bench`, whose --print-plan prints it";
     page.fact("plan", shown.planned.file.as_deref().unwrap_or(arguments));
-    page.fact("mode", mode(campaign.asked.mode));
-    if campaign.asked.mode != Mode::Hosts {
-        page.fact("CPUs", &cpus(shown));
+    page.fact("mode", about(mode));
+    if mode != Mode::Hosts {
+        page.fact("CPUs", cpus(shown));
     }
-    page.fact("traffic", &traffic(&campaign.slots));
-    page.fact("trials", &trials(shown));
+    page.fact("traffic", traffic(&campaign.slots));
+    page.fact("trials", trials(shown));
     states(page, shown);
-    if campaign.asked.mode != Mode::Hosts {
-        page.fact("host", &machine(shown.host));
+    if mode != Mode::Hosts {
+        page.fact("host", machine(shown.host));
     }
     for (what, state) in &campaign.standing {
-        page.fact("note", &format!("{what}: {state}"));
+        page.fact("note", format!("{what}: {state}"));
     }
-    for note in &campaign.notes {
-        page.fact("note", note);
-    }
-    page.fact("figures", &figures(campaign.asked.mode));
+    campaign.notes.iter().for_each(|note| page.fact("note", note));
+    let tester = match mode {
+        Mode::Inline => {
+            " The tester's own part is in all rates: between the DUTs alone the differences are larger."
+        }
+        Mode::Threaded | Mode::Hosts => "",
+    };
+    page.fact(
+        "figures",
+        format!("rates are medians of received frames/s; changes are medians of ratios paired by block, their intervals hold although they are looked at several times.{tester}"),
+    );
+    let steps = linerate_measure::advice::next_steps(campaign, shown.host.cpus, shown.summary);
+    page.list("Where to look next", "- ", steps, Tone::Plain);
+    page.gap();
+    page.say(ended(shown.summary));
 }
 
-fn mode(mode: Mode) -> &'static str {
+fn about(mode: Mode) -> &'static str {
     match mode {
         Mode::Inline => {
             "inline, a closed loop: generator, DUT and receiver take turns on the same CPU, so the load is what the DUT takes. It shows the cost per frame, not loss or overload."
@@ -93,14 +105,7 @@ fn traffic(slots: &[Slot]) -> String {
 
 /// Each of several once.
 fn each(all: impl Iterator<Item = String>) -> String {
-    let mut known: Vec<String> =
-        together(all.map(|text| (text, ()))).into_iter().map(|(text, _)| text).collect();
-    let more = known.len().saturating_sub(MOST);
-    known.truncate(MOST);
-    if more > 0 {
-        known.push(format!("{more} more"));
-    }
-    known.join(", ")
+    some(together(all.map(|text| (text, ()))).into_iter().map(|(text, _)| text), MOST, ", ")
 }
 
 fn trials(shown: &Shown<'_>) -> String {
@@ -131,7 +136,7 @@ fn states(page: &mut Document, shown: &Shown<'_>) {
             States::New => "new: the DUT knows no connection when a trial begins",
             States::OneWay => "one-way states: the DUT has seen every connection before, and never an answer",
         };
-        page.fact("states", &format!("{meaning} ({})", names.join("; ")));
+        page.fact("states", format!("{meaning} ({})", names.join("; ")));
     }
 }
 
@@ -146,28 +151,8 @@ fn machine(host: &HostFacts) -> String {
     )
 }
 
-/// Limits of the figures.
-fn figures(mode: Mode) -> String {
-    let tester = match mode {
-        Mode::Inline => {
-            " The tester's own part is in all rates: between the DUTs alone the differences are larger."
-        }
-        Mode::Threaded | Mode::Hosts => "",
-    };
-    format!(
-        "rates are medians of received frames/s; changes are medians of ratios paired by block, their intervals hold although they are looked at several times.{tester}"
-    )
-}
-
-/// Next commands to run, with reasons.
-pub fn next_steps(page: &mut Document, shown: &Shown<'_>) {
-    let steps = linerate_measure::advice::next_steps(shown.campaign, shown.host.cpus, shown.summary);
-    page.list("Where to look next", "- ", steps, Tone::Plain);
-}
-
 /// Why the campaign ended, and its duration.
-pub fn stopped(page: &mut Document, shown: &Shown<'_>) {
-    let summary = shown.summary;
+fn ended(summary: &Summary) -> String {
     let why = match summary.stopped {
         Stopped::Precise => "all intervals are narrow enough",
         Stopped::Budget => "the time is used up",
@@ -187,6 +172,5 @@ pub fn stopped(page: &mut Document, shown: &Shown<'_>) {
     if summary.peak_memory > 0 {
         text += &format!(" linerate held {} of memory at most.", bytes(summary.peak_memory));
     }
-    page.gap();
-    page.paragraph(&text, Tone::Plain);
+    text
 }

@@ -4,7 +4,7 @@ use super::super::numbers::{digits, number, rate, rate_interval, share};
 use super::Shown;
 use super::changes::{change, change_interval};
 use super::tables::median;
-use crate::document::{Cell, Document, Table, Tone};
+use crate::document::{Cell, Document, Rows, Table};
 use linerate_measure::experiment::Factor;
 use linerate_measure::results::{Point, Series};
 use linerate_stats::Estimate;
@@ -14,19 +14,19 @@ pub fn series(page: &mut Document, shown: &Shown<'_>) {
     for series in shown.series() {
         let Some(factor) = shown.planned.experiment.factors.get(series.factor) else { continue };
         if series.points.iter().any(|p| shown.rate(p.cell).is_some()) {
-            page.heading(&format!("{} over {}", shown.shortened(&series.name), factor.name));
-            table(page, shown, series, &factor.name);
+            let heading = format!("{} over {}", shown.shortened(&series.name), factor.name);
+            page.section(heading, table(shown, series, &factor.name));
         }
     }
 }
 
-fn table(page: &mut Document, shown: &Shown<'_>, series: &Series, factor: &str) {
+fn table<'a>(shown: &Shown<'_>, series: &'a Series, factor: &str) -> Rows<&'a Point> {
     let (scale, unit) = shown.unit();
     let most = series.points.iter().filter_map(|p| shown.rate(p.cell)).fold(0.0, f64::max);
     let first = series.points.first().map_or("", |p| p.level.as_str());
     let estimate = |p: &&Point| shown.row(p.cell).map_or(Estimate::default(), |r| r.received);
     let ceiling = |p: &&Point| shown.rate(shown.row(p.cell)?.ceiling?.than).filter(|c| *c > 0.0);
-    let table = Table::of(&series.points)
+    Table::of(&series.points)
         .column(factor, "", |p| p.level.as_str())
         .column("rate", unit, |p| median(&estimate(p), scale))
         .column("95 %", "interval", |p| {
@@ -40,8 +40,7 @@ fn table(page: &mut Document, shown: &Shown<'_>, series: &Series, factor: &str) 
         .if_any("% of", "that", |p| Some(share(shown.rate(p.cell)? / ceiling(p)?)))
         .optional("", "rate", |p| Cell::Bar {
             share: shown.rate(p.cell).filter(|_| most > 0.0).unwrap_or(0.0) / most,
-        });
-    page.table(table);
+        })
 }
 
 /// One core, all cores, speed-up: as "Measure Twice, Code Once" prints it.
@@ -58,7 +57,6 @@ pub fn speed_ups(page: &mut Document, shown: &Shown<'_>) {
         return;
     }
     let (scale, unit) = shown.unit();
-    page.heading("Speed-up by more CPUs");
     let table = Table::of(ups)
         .column("setup", "", |(series, ..)| shown.shortened(&series.name))
         .column("CPUs", "", |(_, from, ..)| from.level.as_str())
@@ -67,6 +65,6 @@ pub fn speed_ups(page: &mut Document, shown: &Shown<'_>) {
         .column("rate", unit, |(_, _, to, _)| Some(rate(shown.rate(to.cell)?, scale, 4)))
         .column("speed-up", "", |(.., ratio)| number(ratio.median, 3))
         .column("95 %", "interval", |(.., ratio)| rate_interval(ratio, 1.0, 3));
-    page.table(table);
-    page.paragraph("The median of the ratios paired by block.", Tone::Note);
+    page.section("Speed-up by more CPUs", table);
+    page.note("The median of the ratios paired by block.");
 }

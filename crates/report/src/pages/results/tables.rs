@@ -88,7 +88,8 @@ pub fn papers(page: &mut Document, shown: &Shown<'_>) {
     notes.sort();
     notes.dedup();
     for note in notes {
-        page.item(&format!("{} ", mark(note)), why_so(note), Tone::Note);
+        let (mark, text) = footnote(note);
+        page.item(&format!("{mark} "), text, Tone::Note);
     }
 }
 
@@ -119,18 +120,17 @@ fn paper(page: &mut Document, shown: &Shown<'_>, why: Interest, rows: &[&Compare
         let levels: Vec<String> = slot.levels.iter().map(|level| experiment.level(*level)).collect();
         if levels.is_empty() { experiment.system.to_string() } else { levels.join(", ") }
     };
-    page.heading(&format!("As papers print it: {title}"));
     let table = Table::of(rows)
         .column("setup", "", setup)
         .column(&side(rows[0].against.than), unit, |c| Some(rate(shown.rate(c.against.than)?, scale, 4)))
         .column(if same_b { &b } else { "this setup" }, unit, |c| Some(rate(shown.rate(c.of)?, scale, 4)))
         .column("ministat", "", |c| ministat(shown, c));
-    page.table(table);
+    page.section(format!("As papers print it: {title}"), table);
 }
 
 /// As ministat words it, behind it the mark of a footnote.
 fn ministat(shown: &Shown<'_>, c: &Compared) -> Cell {
-    let mark = c.disagreement.map_or(String::new(), |d| format!(" {}", mark(d)));
+    let mark = c.disagreement.map_or(String::new(), |d| format!(" {}", footnote(d).0));
     match &c.ministat {
         // A rate of 0 has no noise to compare.
         _ if [c.of, c.against.than].iter().any(|cell| shown.rate(*cell) == Some(0.0)) => {
@@ -145,24 +145,20 @@ fn ministat(shown: &Shown<'_>, c: &Compared) -> Cell {
     }
 }
 
-fn mark(disagreement: Disagreement) -> &'static str {
+/// The mark of a footnote, and its text.
+fn footnote(disagreement: Disagreement) -> (&'static str, &'static str) {
     match disagreement {
-        Disagreement::OnlyPairs => "(a)",
-        Disagreement::OnlyMinistat => "(b)",
-        Disagreement::Opposite => "(c)",
-    }
-}
-
-fn why_so(disagreement: Disagreement) -> &'static str {
-    match disagreement {
-        Disagreement::OnlyPairs => {
-            "ministat holds the averages of the two sets against each other, and the machine's drift is in both. The ratios of trials of one block, moments apart, prove the difference (table of cells)."
-        }
-        Disagreement::OnlyMinistat => {
-            "ministat takes the trials for independent and normally distributed. The interval of the ratios paired by block assumes neither, allows for having been looked at several times, and includes 0 %: believe that one."
-        }
-        Disagreement::Opposite => {
-            "ministat and the ratios paired by block prove opposite differences: the machine's drift is in ministat's averages, so believe the ratios (table of cells)."
-        }
+        Disagreement::OnlyPairs => (
+            "(a)",
+            "ministat holds the averages of the two sets against each other, and the machine's drift is in both. The ratios of trials of one block, moments apart, prove the difference (table of cells).",
+        ),
+        Disagreement::OnlyMinistat => (
+            "(b)",
+            "ministat takes the trials for independent and normally distributed. The interval of the ratios paired by block assumes neither, allows for having been looked at several times, and includes 0 %: believe that one.",
+        ),
+        Disagreement::Opposite => (
+            "(c)",
+            "ministat and the ratios paired by block prove opposite differences: the machine's drift is in ministat's averages, so believe the ratios (table of cells).",
+        ),
     }
 }
