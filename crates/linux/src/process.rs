@@ -4,18 +4,19 @@
 pub mod pipes;
 
 use linerate_plan::rules::own::told_of;
-use pipes::{Inlet, Outlet};
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// A process that has written a record, distinguished from a later one with the same number.
@@ -57,6 +58,8 @@ const ADMINISTRATION: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 const GRACE: Duration = Duration::from_millis(100);
 /// How often is looked whether a program has ended, which its pipes usually say first.
 const LOOK: Duration = Duration::from_millis(5);
+/// Requested size of the pipe to a program that reads in large pieces; the kernel may give less by the user's limit.
+const PIPE: usize = 1 << 20;
 /// Bytes that are kept of the beginning of each stream of output.
 const KEPT: usize = 64 * 1024;
 
@@ -151,8 +154,8 @@ impl Job {
         cancelled: Option<&AtomicBool>,
     ) -> Result<Finished, ProcessError> {
         let mut stdout = Kept::default();
-        let finished = self.drive(command, cancelled, &mut |bytes| stdout.add(bytes))?;
-        self.judge(Finished { stdout: stdout.text(), ..finished })
+        let stderr = self.drive(command, cancelled, &mut |bytes| stdout.add(bytes))?;
+        Ok(Finished { stdout: stdout.text(), stderr: stderr.text() })
     }
 
     /// As [`Job::run`], with every line of the output handed to `each` instead of kept.
@@ -164,7 +167,7 @@ impl Job {
         command: impl FnOnce(&Path) -> Command,
         cancelled: Option<&AtomicBool>,
         mut each: impl FnMut(&str),
-    ) -> Result<Finished, ProcessError> {
+    ) -> Result<(), ProcessError> {
         let mut line = Vec::new();
         let mut lines = |bytes: &[u8]| {
             for part in bytes.split_inclusive(|b| *b == b'\n') {
@@ -175,74 +178,66 @@ impl Job {
                 }
             }
         };
-        let finished = self.drive(command, cancelled, &mut lines)?;
+        self.drive(command, cancelled, &mut lines)?;
         if !line.is_empty() {
             each(&String::from_utf8_lossy(&line));
         }
-        self.judge(finished)
+        Ok(())
     }
 
-    fn judge(&self, finished: Finished) -> Result<Finished, ProcessError> {
-        if finished.status.success() {
-            return Ok(finished);
-        }
-        let words = self.file.as_ref().map(|file| told_of(file, &finished.stderr));
-        let said = said(&words.unwrap_or(finished.stderr));
-        Err(ProcessError::Failed(format!("{} failed ({}){said}", self.program, finished.status)))
-    }
-
+    /// Runs it and returns its error output.
     fn drive(
         &self,
         command: impl FnOnce(&Path) -> Command,
         cancelled: Option<&AtomicBool>,
         stdout: &mut dyn FnMut(&[u8]),
-    ) -> Result<Finished, ProcessError> {
+    ) -> Result<Kept, ProcessError> {
         let (began, name, limit) = (Instant::now(), &self.program, self.limit);
         let system = |source: io::Error| ProcessError::Unfinished(format!("cannot run {name}: {source}"));
         let program = find(name).ok_or_else(|| ProcessError::NotInstalled(name.clone()))?;
         let mut command = command(&program);
         command.args(&self.args);
-        let mut running = Running::start(command, self.input.0.is_some()).map_err(system)?;
-        let (inlet, mut outlets) = running.pipes();
-        let given_up = AtomicBool::new(false);
-        let mut stderr = Kept::default();
-        let (waited, written) = std::thread::scope(|scope| {
-            let feed = |(inlet, write): (Inlet, &Arc<Writer>)| inlet.feed(&given_up, write);
-            let writer = inlet.zip(self.input.0.as_ref()).map(|both| scope.spawn(move || feed(both)));
-            let over = |stderr: &Kept| match cancelled.is_some_and(|c| c.load(Ordering::Relaxed)) {
-                true => Some(format!("{name} was ended by an interrupt")),
-                false if began.elapsed() < limit => None,
-                false => {
-                    let (seconds, said) = (limit.as_secs_f64(), said(&stderr.text()));
-                    Some(format!("{name} did not end within {seconds} s and was killed{said}"))
+        let mut running = Running::start(command, &self.input).map_err(system)?;
+        let (mut stderr, mut ended) = (Kept::default(), None);
+        let status = loop {
+            let is_closed = running.read(stdout, &mut stderr);
+            ended = ended.or(running.ended().map_err(system)?.map(|status| (status, Instant::now())));
+            match ended {
+                Some((status, at)) if is_closed || at.elapsed() > GRACE => break status,
+                Some(_) => {}
+                None if cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) => {
+                    return Err(ProcessError::Unfinished(format!("{name} was ended by an interrupt")));
                 }
-            };
-            let waited = running.wait(&mut outlets, stdout, &mut stderr, over);
-            given_up.store(true, Ordering::Relaxed);
-            let written =
-                writer.map_or(Ok(()), |w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
-            (waited, written)
-        });
-        let status = waited.map_err(system)?.map_err(ProcessError::Unfinished)?;
-        match written {
-            // A program that fails has printed the reason, and need not read on.
-            Err(source) if status.success() => {
-                Err(ProcessError::Unfinished(format!("{name} did not get all of its input: {source}")))
+                None if began.elapsed() < limit => {}
+                None => {
+                    let (seconds, said) = (limit.as_secs_f64(), said(&stderr.text()));
+                    let why = format!("{name} did not end within {seconds} s and was killed{said}");
+                    return Err(ProcessError::Unfinished(why));
+                }
             }
-            _ => Ok(Finished { status, stdout: String::new(), stderr: stderr.text(), took: began.elapsed() }),
+        };
+        if !status.success() {
+            // It has printed the reason, and need not have read all of its input.
+            let words = stderr.text();
+            let said = said(&self.file.as_ref().map_or(words.clone(), |file| told_of(file, &words)));
+            return Err(ProcessError::Failed(format!("{name} failed ({status}){said}")));
         }
+        let fed = running
+            .fed
+            .take()
+            .map_or(Ok(()), |fed| fed.recv_timeout(GRACE).unwrap_or(Err(io::ErrorKind::BrokenPipe.into())));
+        let starved = |e| ProcessError::Unfinished(format!("{name} did not get all of its input: {e}"));
+        fed.map(|()| stderr).map_err(starved)
     }
 }
 
+/// The output of a program that has succeeded.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    pub status: ExitStatus,
-    /// The beginning of its output, at most 64 KiB.
+    /// Its beginning, at most 64 KiB.
     pub stdout: String,
     /// The beginning of its error output.
     pub stderr: String,
-    /// How long it ran.
-    pub took: Duration,
 }
 
 /// Reasons why a program failed.
@@ -295,15 +290,25 @@ pub fn find(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(runs)
 }
 
-/// A running program; the rest of its process group is killed with it.
+/// A piece of a program's output, or of its error output.
+enum Piece {
+    Output(Vec<u8>),
+    Error(Vec<u8>),
+}
+
+/// A running program; the rest of its process group is killed with it. Its pipes have threads of their own: none of them can hold
+/// the program up or be held up by it, and they end with the pipes.
 struct Running {
     child: Child,
     reaped: Option<ExitStatus>,
+    pieces: Receiver<Piece>,
+    /// Whether it has taken its input.
+    fed: Option<Receiver<io::Result<()>>>,
 }
 
 impl Running {
-    fn start(mut command: Command, input: bool) -> io::Result<Running> {
-        command.stdin(if input { Stdio::piped() } else { Stdio::null() });
+    fn start(mut command: Command, input: &Input) -> io::Result<Running> {
+        command.stdin(if input.0.is_some() { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         // Should linerate be killed, the program is too.
         let die_with_us = || {
@@ -312,46 +317,60 @@ impl Running {
         };
         // SAFETY: the closure makes one system call and neither allocates nor locks.
         unsafe { command.pre_exec(die_with_us) };
-        Ok(Running { child: command.spawn()?, reaped: None })
+        let mut child = command.spawn()?;
+        let (to, pieces) = mpsc::sync_channel(16);
+        child.stdout.take().into_iter().for_each(|pipe| pass_on(pipe, to.clone(), Piece::Output));
+        child.stderr.take().into_iter().for_each(|pipe| pass_on(pipe, to.clone(), Piece::Error));
+        let fed = child.stdin.take().zip(input.0.clone()).map(|(pipe, write)| {
+            let (to, fed) = mpsc::channel();
+            thread::spawn(move || {
+                // A refusal leaves the pipe as it is.
+                let _ = rustix::pipe::fcntl_setpipe_size(&pipe, PIPE);
+                let mut out = BufWriter::with_capacity(KEPT, pipe);
+                to.send(write(&mut out).and_then(|()| out.flush()))
+            });
+            fed
+        });
+        Ok(Running { child, reaped: None, pieces, fed })
     }
 
-    fn pipes(&mut self) -> (Option<Inlet>, [Outlet; 2]) {
-        let stdin = self.child.stdin.take().map(|pipe| Inlet::new(pipe.into()));
-        let stdout = self.child.stdout.take().map(|pipe| pipe.into());
-        let stderr = self.child.stderr.take().map(|pipe| pipe.into());
-        (stdin, [Outlet::new(stdout), Outlet::new(stderr)])
-    }
-
-    /// Reads the program's output until it has ended, or `over` returns a reason to stop.
-    fn wait(
-        &mut self,
-        outlets: &mut [Outlet; 2],
-        stdout: &mut dyn FnMut(&[u8]),
-        stderr: &mut Kept,
-        over: impl Fn(&Kept) -> Option<String>,
-    ) -> io::Result<Result<ExitStatus, String>> {
-        let mut ended: Option<(ExitStatus, Instant)> = None;
-        loop {
-            pipes::wait(outlets, LOOK)?;
-            outlets[0].read(stdout)?;
-            outlets[1].read(&mut |bytes| stderr.add(bytes))?;
-            if ended.is_none() {
-                ended = self.child.try_wait()?.map(|status| (status, Instant::now()));
-                self.reaped = ended.map(|(status, _)| status);
-            }
-            match ended {
-                Some((status, at)) if outlets.iter().all(Outlet::is_closed) || at.elapsed() > GRACE => {
-                    return Ok(Ok(status));
+    /// Waits a moment for output and passes it on; `true` once there will be none any more.
+    fn read(&mut self, stdout: &mut dyn FnMut(&[u8]), stderr: &mut Kept) -> bool {
+        match self.pieces.recv_timeout(LOOK) {
+            Ok(Piece::Output(bytes)) => stdout(&bytes),
+            Ok(Piece::Error(bytes)) => stderr.add(&bytes),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                // It may run on with its output closed.
+                if self.reaped.is_none() {
+                    thread::sleep(Duration::from_millis(1));
                 }
-                Some(_) => {}
-                None => {
-                    if let Some(why) = over(stderr) {
-                        return Ok(Err(why));
-                    }
-                }
+                return true;
             }
         }
+        false
     }
+
+    fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.reaped.is_none() {
+            self.reaped = self.child.try_wait()?;
+        }
+        Ok(self.reaped)
+    }
+}
+
+/// Passes on what a pipe brings, until it is closed or nobody listens.
+fn pass_on(mut pipe: impl Read + Send + 'static, to: SyncSender<Piece>, piece: fn(Vec<u8>) -> Piece) {
+    thread::spawn(move || {
+        let mut buffer = vec![0; KEPT];
+        loop {
+            match pipe.read(&mut buffer) {
+                Ok(length) if length > 0 && to.send(piece(buffer[..length].to_vec())).is_ok() => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                _ => return,
+            }
+        }
+    });
 }
 
 impl Drop for Running {

@@ -1,10 +1,11 @@
 //! Our own generator and receiver on an embedded lab, and the measured window that all contestants share.
 
 use crate::Failure;
+use linerate_linux::bpf;
 use linerate_linux::host::changes::Consent;
 use linerate_linux::lab::{EmbeddedLab, LabSpec, Lane, Setup};
 use linerate_linux::ports::live::LiveFrames;
-use linerate_linux::ports::xdp_receiver::{XdpReceiver, bare_drop};
+use linerate_linux::ports::xdp_receiver::{XdpReceiver, attach};
 use linerate_linux::ports::{Arrival, Port, Target, monotonic_ns};
 use linerate_measure::record::Mode;
 use linerate_wire::{Family, Filter, FlowSpace, FrameMix, FrameSpec, Load, MacAddr, Traffic, Transport};
@@ -96,8 +97,7 @@ impl Testbed {
         let first = self.lab.lanes.first().ok_or("a lab without lanes")?;
         let traffic = traffic(first, flows)?;
         let program = (kind != Kind::Full).then_some("gen_limit");
-        let generator =
-            LiveFrames::with_program(&self.lab.generator.namespace, &targets, &traffic, cpus, program)?;
+        let generator = LiveFrames::new(&self.lab.generator.namespace, &targets, &traffic, cpus, program)?;
         self.generators.push(generator);
         Ok(self.generators.len() - 1)
     }
@@ -139,7 +139,9 @@ impl Testbed {
             let mut receiver = XdpReceiver::new(namespace, Arrival { ifindex, queues: 1 }, filter(false))?;
             return Ok(slice(generator, &mut receiver, lane, 64, window)?.sent);
         }
-        let _program = bare_drop(namespace, ifindex)?;
+        // A yardstick: a receiver that counts nothing.
+        let mut program = bpf::RECEIVER.load(&[], &[], &[])?;
+        attach(&mut program, "bare_drop", namespace, ifindex)?;
         Ok(slice(generator, &mut Uncounted, lane, 64, window)?.sent)
     }
 

@@ -15,7 +15,7 @@ use linerate_hosts::agent::server::{Action, Event, Session};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::time::Duration;
 use worker::{Input, Worker};
 
@@ -38,8 +38,11 @@ pub fn serve(
     interrupted: &AtomicBool,
 ) -> bool {
     let (inputs, events) = mpsc::sync_channel(UNREAD);
+    let (tasks, todo) = mpsc::channel();
     let cancel = Arc::new(AtomicBool::new(false));
-    let (tasks, session) = begin(options, &inputs, &cancel);
+    let session = Session::new(&options.linerate, cpu::online_cpus().unwrap_or_default(), monotonic_ns());
+    let mut worker = Worker::new(options, inputs.clone(), Arc::clone(&cancel));
+    std::thread::spawn(move || worker.run(&todo));
     // After the worker, whose programs and threads should run as any other. This one must run when a load is to be stopped.
     // Before the generator's threads, which are at -20 themselves and have all of a CPU each: a stop must come through.
     go_first();
@@ -48,18 +51,6 @@ pub fn serve(
     let clean = Loop { session, tasks, lines, cancel, heard_ns: 0 }.run(&events, interrupted);
     let _ = written.recv_timeout(PARTING);
     clean
-}
-
-fn begin(
-    options: Options,
-    inputs: &SyncSender<Input>,
-    cancel: &Arc<AtomicBool>,
-) -> (Sender<Request>, Session) {
-    let linerate = options.linerate.clone();
-    let mut worker = Worker::new(options, inputs.clone(), Arc::clone(cancel));
-    let (tasks, todo) = mpsc::channel();
-    std::thread::spawn(move || worker.run(&todo));
-    (tasks, Session::new(&linerate, cpu::online_cpus().unwrap_or_default(), monotonic_ns()))
 }
 
 /// The deciding thread.
@@ -116,13 +107,9 @@ impl Loop {
     }
 
     fn send(&mut self, id: u64, reply: &Reply) {
-        match self.lines.try_send(encode(id, reply)) {
-            Ok(()) => {}
+        if self.lines.try_send(encode(id, reply)).is_err() && !self.session.is_over() {
             // Reported once the actions at hand are done: the session ends in the same turn.
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) if !self.session.is_over() => {
-                self.handle(Event::Unheard);
-            }
-            Err(_) => {}
+            self.handle(Event::Unheard);
         }
     }
 }

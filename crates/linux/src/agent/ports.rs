@@ -6,6 +6,7 @@ use crate::host::cpu;
 use crate::net::netlink::{LinkInfo, Route};
 use crate::net::registry::Registry;
 use crate::net::{Netns, guard};
+use crate::ports::answer::Answerer;
 use crate::ports::{self, Arrival, Port, Target};
 use linerate_hosts::agent::message::Fault;
 use linerate_hosts::agent::spec::{self, Role};
@@ -29,6 +30,20 @@ pub(super) struct Made {
     pub ifindex: u32,
     /// Whose frames it sends or counts.
     pub campaign: u8,
+    /// Who answers its frames, or counts the answers to them.
+    pub answerer: Option<Answerer>,
+}
+
+impl Made {
+    /// Lets its frames be answered, and the answers be counted, until the next load; or not.
+    pub fn answer(&mut self, wanted: bool) -> Result<(), Error> {
+        // A receiver that takes frames from the stack cannot let them through, so answers would not arrive.
+        let hears = self.sends || self.port.let_through(wanted);
+        let begin = if self.sends { Answerer::listen } else { Answerer::start };
+        let wanted = (wanted && hears).then(|| begin(&self.namespace, self.ifindex, self.campaign));
+        self.answerer = wanted.transpose()?;
+        Ok(())
+    }
 }
 
 /// How long a link may take to come back: opening a card for testing can take it down for a moment.
@@ -59,9 +74,9 @@ pub(super) fn make(wanted: &spec::Port, options: &Options) -> Result<Made, Fault
     };
     let port = port.map_err(|e| unsuitable(wanted, &e))?;
     // An XDP program may have taken the link down.
-    let route = Route::open(&namespace).map_err(|e| fault(wanted, e, LINK))?;
-    route.wait_running(link.index, LINK_WITHIN).map_err(|e| fault(wanted, e, LINK))?;
-    Ok(Made { port, sends, namespace, ifindex: link.index, campaign })
+    let route = Route::open(&namespace).and_then(|route| route.wait_running(link.index, LINK_WITHIN));
+    route.map_err(|e| fault(wanted, e, LINK))?;
+    Ok(Made { port, sends, namespace, ifindex: link.index, campaign, answerer: None })
 }
 
 const LINK: &str = "is the cable in, and the other end up?";
@@ -101,16 +116,11 @@ fn permitted(namespace: &Netns, wanted: &spec::Port, options: &Options) -> Resul
         guard::examine(namespace, interface, &Registry::of_this_host().inodes()).map_err(named)?;
     let confirmed: &[String] = if wanted.isolated { std::slice::from_ref(interface) } else { &[] };
     if guard::permit(&examination, confirmed).is_err() {
-        let reasons: Vec<String> = examination.reasons.iter().map(ToString::to_string).collect();
-        let why = format!(
-            "it {}. Benchmark traffic must stay in an isolated lab (RFC 6815)",
-            reasons.join("; it ")
-        );
         let remedy = match examination.reasons.contains(&guard::Refusal::Loopback) {
             true => "name an interface that leads to the device under test".into(),
             false => format!("if {interface} leads to nothing else, say so in the lab file: isolated = true"),
         };
-        return Err(fault(wanted, why, remedy));
+        return Err(fault(wanted, examination.why(), remedy));
     }
     if !link.up {
         let remedy = format!("ip link set {interface} up");

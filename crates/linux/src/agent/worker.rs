@@ -32,8 +32,6 @@ pub(super) struct Worker {
     to: SyncSender<Input>,
     cancel: Arc<AtomicBool>,
     ports: BTreeMap<String, Made>,
-    /// By port: who answers its frames, or counts the answers to them.
-    answerers: BTreeMap<String, Answerer>,
     armed: Option<(Vec<String>, Order)>,
 }
 
@@ -46,7 +44,7 @@ const LOOK: Duration = Duration::from_millis(2);
 
 impl Worker {
     pub fn new(options: Options, to: SyncSender<Input>, cancel: Arc<AtomicBool>) -> Worker {
-        Worker { options, to, cancel, ports: BTreeMap::new(), answerers: BTreeMap::new(), armed: None }
+        Worker { options, to, cancel, ports: BTreeMap::new(), armed: None }
     }
 
     pub fn run(&mut self, todo: &Receiver<Request>) {
@@ -54,7 +52,7 @@ impl Worker {
             let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(request)));
             let done = done.unwrap_or_else(|_| {
                 // Whatever their state: the ports are dropped, which ends their loads.
-                (self.ports, self.answerers, self.armed) = (BTreeMap::new(), BTreeMap::new(), None);
+                (self.ports, self.armed) = (BTreeMap::new(), None);
                 Err(system(
                     "carrying out a request",
                     "linerate is at fault: report it with what the agent wrote",
@@ -71,38 +69,34 @@ impl Worker {
             Request::Prepare(wanted) => {
                 // An XDP program must be removed before another can be attached to the same interface.
                 self.ports.remove(&wanted.name);
-                self.answerers.remove(&wanted.name);
                 let made = ports::make(&wanted, &self.options)?;
                 self.ports.insert(wanted.name.clone(), made);
             }
             Request::Release { ports } => {
-                self.answerers.clear();
+                self.silence();
                 self.ports.retain(|name, _| !ports.is_empty() && !ports.contains(name));
             }
             Request::Arm { ports, order } => self.arm(ports, order)?,
             Request::Go { at_ns } => return self.fly(at_ns),
             Request::Counters { ports } => {
-                let answers = |name: &String| self.answerers.get(name).map_or(0, Answerer::frames);
                 let named = |name: &String| {
-                    let counters = self.ports.get(name)?.port.counters();
-                    Some((name.clone(), PortCounters { answers: answers(name), ..counters }))
+                    let Made { port, answerer, .. } = self.ports.get(name)?;
+                    let answers = answerer.as_ref().map_or(0, Answerer::frames);
+                    Some((name.clone(), PortCounters { answers, ..port.counters() }))
                 };
                 return Ok(Reply::Counters { ports: ports.iter().filter_map(named).collect() });
             }
-            _ => {
-                self.answerers.clear();
-                self.ports.clear();
-            }
+            _ => self.ports.clear(),
         }
         Ok(Reply::Done {})
     }
 
     fn arm(&mut self, names: Vec<String>, order: Order) -> Result<(), Fault> {
         self.armed = None;
-        self.answerers.clear();
-        for name in &names {
-            self.answer(name, order.answer).map_err(|e| system("preparing answers", e))?;
-            if let Some(made) = self.ports.get_mut(name).filter(|made| made.sends) {
+        self.silence();
+        for (_, made) in self.ports.iter_mut().filter(|(name, _)| names.contains(name)) {
+            made.answer(order.answer).map_err(|e| system("preparing answers", e))?;
+            if made.sends {
                 // An earlier load's threads are waited for now, not at the start.
                 made.port.stop().map_err(|e| system("ending the load before", e))?;
             }
@@ -111,43 +105,26 @@ impl Worker {
         Ok(())
     }
 
-    /// Lets a port's frames be answered, and the answers be counted, until the next load; or not.
-    fn answer(&mut self, name: &String, wanted: bool) -> Result<(), Error> {
-        let Some(Made { port, sends, namespace, ifindex, campaign }) = self.ports.get_mut(name) else {
-            return Ok(());
-        };
-        // A receiver that takes frames from the stack cannot let them through, so answers would not arrive.
-        let hears = *sends || port.let_through(wanted);
-        let answerer = match *sends {
-            _ if !wanted || !hears => return Ok(()),
-            true => Answerer::listen(namespace, *ifindex, *campaign)?,
-            false => Answerer::start(namespace, *ifindex, *campaign)?,
-        };
-        self.answerers.insert(name.clone(), answerer);
-        Ok(())
+    /// Nothing is answered any more.
+    fn silence(&mut self) {
+        self.ports.values_mut().for_each(|made| made.answerer = None);
     }
 
     /// Runs the load that is armed. Its end is in the reply, also where a port failed; generators are stopped in any case.
     fn fly(&mut self, at_ns: u64) -> Result<Reply, Fault> {
         let (names, order) =
             self.armed.take().ok_or_else(|| Fault::order("starting the load", "nothing is armed"))?;
-        let mut flown: Vec<(&String, &mut Made)> = Vec::new();
-        for (name, made) in &mut self.ports {
-            if names.contains(name) {
-                flown.push((name, made));
-            }
-        }
+        let flown = self.ports.iter_mut().filter(|(name, _)| names.contains(name)).collect();
         let mut flight =
             Flight { at_ns: at_ns.max(monotonic_ns()), order, flown, to: &self.to, cancel: &self.cancel };
-        let mut faults = Vec::new();
-        let root = Path::new("/");
+        let cpu_times = || CpuTimes::read(Path::new("/")).ok();
         let mut before = None;
         let flown = flight.start().and_then(|()| {
-            before = CpuTimes::read(root).ok();
+            before = cpu_times();
             flight.watch()
         });
-        let after = CpuTimes::read(root).ok();
-        faults.extend(flown.err().map(|error| error.to_string()));
+        let after = cpu_times();
+        let mut faults: Vec<String> = flown.err().map(|error| error.to_string()).into_iter().collect();
         for (name, made) in &mut flight.flown {
             if made.sends
                 && let Err(error) = made.port.stop()

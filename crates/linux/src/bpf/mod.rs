@@ -31,14 +31,15 @@ impl Object {
         Object { name, bytes, loader: Mutex::new(None) }
     }
 
-    /// Loads the maps with these numbers of elements, and constants with the bytes that they have in C. Other values keep those
-    /// of the last load: name all values that the programs to be used depend on.
+    /// Loads the maps with these numbers of elements, and constants: numbers, and others with the bytes that they have in C. Other
+    /// values keep those of the last load: name all values that the programs to be used depend on.
     ///
     /// # Errors
     /// The kernel refuses the maps, or there is no such constant.
     pub fn load(
         &self,
-        constants: &[(&'static str, &[u8])],
+        numbers: &[(&'static str, u32)],
+        bytes: &[(&'static str, &[u8])],
         elements: &[(&'static str, u32)],
     ) -> Result<Ebpf, Error> {
         let mut loader = self.loader.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +48,10 @@ impl Object {
             loader.btf(None);
             loader
         });
-        for &(name, value) in constants {
+        for &(name, value) in numbers {
+            loader.override_global(name, kept(&value.to_ne_bytes()), true);
+        }
+        for &(name, value) in bytes {
             loader.override_global(name, kept(value), true);
         }
         for &(name, count) in elements {

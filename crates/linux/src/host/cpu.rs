@@ -1,43 +1,28 @@
 //! CPUs: their numbers, their roles, and how busy they were.
 
+use crate::error::{Doing, Error};
 use linerate_measure::record::{CpuShare, Mode, Roles};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Time that each CPU has spent since boot, in the kernel's ticks.
+/// Time that each CPU has spent since boot, in the kernel's ticks, by the columns of proc(5): user, nice, system, idle with iowait,
+/// nothing, irq, softirq, steal. Guest time is part of user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CpuTimes(BTreeMap<u32, Ticks>);
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Ticks {
-    /// User, nice and system.
-    working: u64,
-    /// User and nice alone.
-    user: u64,
-    /// Idle, and waiting for disks.
-    idle: u64,
-    irq: u64,
-    softirq: u64,
-    steal: u64,
-}
+pub struct CpuTimes(BTreeMap<u32, [u64; 8]>);
 
 impl CpuTimes {
     /// Reads `proc/stat` below `root`.
     ///
     /// # Errors
     /// The file cannot be read, or lists no CPU.
-    pub fn read(root: &Path) -> io::Result<Self> {
+    pub fn read(root: &Path) -> Result<Self, Error> {
         let path = root.join("proc/stat");
-        let times = fs::read_to_string(&path).map(|text| Self::parse(&text));
-        match times {
-            Ok(times) if times.0.is_empty() => {
-                Err(io::Error::new(io::ErrorKind::InvalidData, format!("{} lists no CPU", path.display())))
-            }
-            Ok(times) => Ok(times),
-            Err(e) => Err(io::Error::new(e.kind(), format!("cannot read {}: {e}", path.display()))),
-        }
+        let times = fs::read_to_string(&path).doing(format_args!("read {}", path.display()));
+        Some(Self::parse(&times?))
+            .filter(|times| !times.0.is_empty())
+            .ok_or_else(|| Error::Refused(format!("{} lists no CPU", path.display())))
     }
 
     /// Reads the lines `cpuN …` of /proc/stat and passes over everything else.
@@ -53,32 +38,27 @@ impl CpuTimes {
     }
 }
 
-/// user nice system idle iowait irq softirq steal guest guest_nice (proc(5)); guest time is part of user.
-fn parse_line(line: &str) -> Option<(u32, Ticks)> {
-    let mut fields = line.strip_prefix("cpu")?.split_ascii_whitespace();
-    // The first line, `cpu` without a number, is the sum. Its first field is a space away.
-    let number = line.as_bytes().get(3)?.is_ascii_digit().then(|| fields.next())??;
-    let mut values = fields.map_while(|f| f.parse::<u64>().ok());
-    let mut next = || values.next();
-    let (user, nice, system, idle) = (next()?, next()?, next()?, next()?);
-    let [iowait, irq, softirq, steal] = [(); 4].map(|()| next().unwrap_or(0));
-    let user = user.saturating_add(nice);
-    let (working, idle) = (user.saturating_add(system), idle.saturating_add(iowait));
-    Some((number.parse().ok()?, Ticks { working, user, idle, irq, softirq, steal }))
+fn parse_line(line: &str) -> Option<(u32, [u64; 8])> {
+    let (cpu, values) = line.strip_prefix("cpu")?.split_once(' ')?;
+    let values: Vec<u64> = values.split_ascii_whitespace().map_while(|value| value.parse().ok()).collect();
+    let mut ticks = [0; 8];
+    ticks.iter_mut().zip(&values).for_each(|(to, from)| *to = *from);
+    // Either may go backwards (proc(5)).
+    ticks[3] = ticks[3].saturating_add(std::mem::take(&mut ticks[4]));
+    // The first line, `cpu` without a number, is the sum.
+    (values.len() >= 4).then_some((cpu.parse().ok()?, ticks))
 }
 
-fn share(cpu: u32, now: &Ticks, then: &Ticks) -> Option<CpuShare> {
-    // idle and iowait may go backwards (proc(5)), so every difference stops at 0.
-    let gone = |part: fn(&Ticks) -> u64| part(now).saturating_sub(part(then)) as f64;
-    let (softirq, steal) = (gone(|t| t.softirq), gone(|t| t.steal));
-    let busy = gone(|t| t.working) + gone(|t| t.irq) + softirq + steal;
-    let total = busy + gone(|t| t.idle);
+fn share(cpu: u32, now: &[u64; 8], then: &[u64; 8]) -> Option<CpuShare> {
+    let gone: [f64; 8] = std::array::from_fn(|part| now[part].saturating_sub(then[part]) as f64);
+    let [user, nice, _, idle, _, _, softirq, steal] = gone;
+    let total: f64 = gone.iter().sum();
     (total > 0.0).then(|| CpuShare {
         cpu,
-        busy: busy / total,
+        busy: (total - idle) / total,
         softirq: softirq / total,
         steal: steal / total,
-        user: gone(|t| t.user) / total,
+        user: (user + nice) / total,
     })
 }
 

@@ -27,9 +27,9 @@ type Constants = [u32; 3];
 
 fn load(constants: Constants) -> Result<Ebpf, Error> {
     let cpus = bpf::possible_cpus() as u32;
-    let [rate, one_in, delay_ns] = constants.map(u32::to_ne_bytes);
-    let constants = [("RATE", &rate[..]), ("ONE_IN", &one_in), ("DELAY_NS", &delay_ns)];
-    bpf::DUT.load(&constants, &[("known", cpus), ("buckets", cpus)])
+    let [rate, one_in, delay_ns] = constants;
+    let numbers = [("RATE", rate), ("ONE_IN", one_in), ("DELAY_NS", delay_ns)];
+    bpf::DUT.load(&numbers, &[], &[("known", cpus), ("buckets", cpus)])
 }
 
 /// Loads and attaches the programs that a setup needs. They are detached when the DUT goes.

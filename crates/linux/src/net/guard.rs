@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use super::Netns;
 use super::netlink::{LinkInfo, Route};
@@ -30,6 +30,14 @@ pub struct Examination {
     pub iface: String,
     /// Reasons not to send; empty if there are none.
     pub reasons: Vec<Refusal>,
+}
+
+impl Examination {
+    /// The reasons as a sentence.
+    pub fn why(&self) -> String {
+        let clauses: Vec<String> = self.reasons.iter().map(Refusal::to_string).collect();
+        format!("it {}. Benchmark traffic must stay in an isolated lab (RFC 6815)", clauses.join("; it "))
+    }
 }
 
 /// Examines an interface. `lab_namespaces`: the inodes of the namespaces that this program made as labs.
@@ -69,18 +77,10 @@ pub fn permit(examination: &Examination, named: &[String]) -> Result<Vec<String>
 /// Whether an address lies outside the ranges set aside for benchmarks (RFC 2544: 198.18.0.0/15; RFC 5180:
 /// 2001:2::/48) and is not one that every IPv6 link has (fe80::/10).
 pub fn is_foreign(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => !in_v4(v4),
-        IpAddr::V6(v6) => !in_v6(v6),
+    !match address {
+        IpAddr::V4(v4) => matches!(v4.octets(), [198, 18 | 19, ..]),
+        IpAddr::V6(v6) => matches!(v6.segments(), [0x2001, 2, 0, ..] | [0xfe80..=0xfebf, ..]),
     }
-}
-
-fn in_v4(address: Ipv4Addr) -> bool {
-    matches!(address.octets(), [198, 18 | 19, ..])
-}
-
-fn in_v6(address: Ipv6Addr) -> bool {
-    matches!(address.segments(), [0x2001, 2, 0, ..]) || address.segments()[0] & 0xffc0 == 0xfe80
 }
 
 /// The indexes of all links that `start` is connected with inside the namespace, itself among them.
@@ -114,9 +114,7 @@ impl fmt::Display for Refusal {
 impl fmt::Display for Examination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Examination { iface, reasons } = self;
-        let clauses: Vec<String> = reasons.iter().map(Refusal::to_string).collect();
-        write!(f, "will not send test traffic by {iface}: it {}", clauses.join("; it "))?;
-        f.write_str(". Benchmark traffic must stay in an isolated lab (RFC 6815). ")?;
+        write!(f, "will not send test traffic by {iface}: {}. ", self.why())?;
         match reasons.contains(&Refusal::Loopback) {
             true => f.write_str("Choose an interface that leads to the device under test."),
             false => write!(f, "If {iface} leads to nothing else, say so: --isolated-lab {iface}"),

@@ -62,7 +62,7 @@ impl AfXdpGenerator {
 }
 
 fn attach_pass(namespace: &Netns, ifindex: u32) -> Result<Ebpf, Error> {
-    let mut ebpf = bpf::SOCKETS.load(&[], &[])?;
+    let mut ebpf = bpf::SOCKETS.load(&[], &[], &[])?;
     xdp_receiver::attach(&mut ebpf, "pass", namespace, ifindex)?;
     Ok(ebpf)
 }

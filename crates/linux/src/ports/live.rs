@@ -4,16 +4,15 @@
 //! redirects leave through the port's driver. One long call per CPU (each takes 13-33 ms to set up and end), ended by a signal;
 //! the program itself stops sending at its deadline, whatever happens to this process.
 
-use super::flow_table::{AliasEntry, FlowEntry, LengthEntry, Tables, alias_entries};
+use super::flow_table::{FlowEntry, Tables, alias_entries};
 use super::mapped::MappedArray;
 use super::worker::Worker;
-use super::{Port, Target, go_first};
+use super::{Port, Target, ThreadCounters, go_first};
 use crate::bpf;
 use crate::error::Error;
 use crate::net::Netns;
 use aya::Ebpf;
 use aya::programs::{Program, ProgramError, TestRun, TestRunAttrs, TestRunOptions, Xdp};
-use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_wire::{Family, FlowOrder, Load, SplitMix64, Traffic, Transport};
 use std::sync::Arc;
@@ -64,35 +63,22 @@ pub struct LiveFrames {
     aim: usize,
     /// The counters when the present run began.
     base: Vec<GeneratorState>,
-    threads: Vec<Thread>,
+    calls: Vec<Call>,
 }
 
 /// A thread in its call, and its number, by which it is interrupted.
-struct Thread {
+struct Call {
     worker: Worker,
     tid: Arc<AtomicI32>,
 }
 
 impl LiveFrames {
-    /// See [`generator`](super::generator); all targets share one table of flows.
+    /// See [`generator`](super::generator); all targets share one table of flows. `program`: another one of generator.bpf.c than the
+    /// traffic's own. `gen_limit` redirects frames without writing them: a yardstick for benchmarks, as nothing recognises its frames.
     ///
     /// # Errors
     /// Frames too long for live frames, no privilege, a kernel without live frames (before 5.18).
     pub fn new(
-        namespace: &Netns,
-        targets: &[Target],
-        traffic: &Traffic,
-        cpus: &[u32],
-    ) -> Result<Self, Error> {
-        Self::with_program(namespace, targets, traffic, cpus, None)
-    }
-
-    /// `program`: another one of generator.bpf.c than the traffic's own. `gen_limit` redirects frames without writing them: a yardstick
-    /// for benchmarks, as nothing recognises its frames.
-    ///
-    /// # Errors
-    /// As [`LiveFrames::new`].
-    pub fn with_program(
         namespace: &Netns,
         targets: &[Target],
         traffic: &Traffic,
@@ -120,7 +106,7 @@ impl LiveFrames {
             targets: targets.to_vec(),
             aim: 0,
             base: Vec::new(),
-            threads: Vec::new(),
+            calls: Vec::new(),
         };
         generator.initialise();
         Ok(generator)
@@ -153,13 +139,13 @@ impl LiveFrames {
 
     /// Whether a thread has ended without a request.
     fn has_died(&self) -> bool {
-        self.threads.iter().any(|thread| thread.worker.has_ended())
+        self.calls.iter().any(|call| call.worker.has_ended())
     }
 
     /// Waits for calls that are still being ended. A signal that comes before the call has begun is lost: repeat it.
     fn join(&mut self) -> Result<(), Error> {
         let mut result = Ok(());
-        for Thread { worker, tid } in &mut self.threads {
+        for Call { worker, tid } in &mut self.calls {
             worker.tell_to_stop();
             while !worker.has_ended() {
                 interrupt(tid);
@@ -167,11 +153,11 @@ impl LiveFrames {
             }
             result = result.and(worker.join());
         }
-        self.threads.clear();
+        self.calls.clear();
         result
     }
 
-    fn spawn(&self, cpu: u32, batch: u32) -> Result<Thread, Error> {
+    fn spawn(&self, cpu: u32, batch: u32) -> Result<Call, Error> {
         install_handler();
         let tid = Arc::new(AtomicI32::new(0));
         let own = Arc::clone(&tid);
@@ -188,7 +174,7 @@ impl LiveFrames {
             }
             Ok(())
         })?;
-        Ok(Thread { worker, tid })
+        Ok(Call { worker, tid })
     }
 }
 
@@ -212,17 +198,14 @@ fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32], ports: u32) -> Result<
         FlowOrder::Zipf { .. } => 2,
     };
     let lengths = tables.lengths.len() as u32;
-    let (checksum, signed) = (u32::from(traffic.frame.l4_checksum), u32::from(traffic.frame.signed));
-    let stamp_every = traffic.stamp_every.max(1);
     let template: Vec<u8> = tables.template.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let constants = [
-        ("FLOWS", &flows.to_ne_bytes()[..]),
-        ("ORDER", &order.to_ne_bytes()),
-        ("LENGTHS", &lengths.to_ne_bytes()),
-        ("L4_CHECKSUM", &checksum.to_ne_bytes()),
-        ("SIGNED", &signed.to_ne_bytes()),
-        ("STAMP_EVERY", &stamp_every.to_ne_bytes()),
-        ("TEMPLATE", &template),
+    let numbers = [
+        ("FLOWS", flows),
+        ("ORDER", order),
+        ("LENGTHS", lengths),
+        ("L4_CHECKSUM", u32::from(traffic.frame.l4_checksum)),
+        ("SIGNED", u32::from(traffic.frame.signed)),
+        ("STAMP_EVERY", traffic.stamp_every.max(1)),
     ];
     let elements = [
         ("states", bpf::cpu_slots(cpus) as u32),
@@ -231,22 +214,21 @@ fn load(traffic: &Traffic, tables: &Tables, cpus: &[u32], ports: u32) -> Result<
         ("lengths", lengths),
         ("ports", ports),
     ];
-    bpf::GENERATOR.load(&constants, &elements)
+    bpf::GENERATOR.load(&numbers, &[("TEMPLATE", &template)], &elements)
 }
 
-/// Fills the look-up tables; the mappings are dropped at once, the program keeps the maps.
+/// Fills the look-up tables; the mappings are dropped at once, the program keeps the maps. With millions of flows, one table in
+/// this process's memory at a time is enough.
 fn fill_tables(ebpf: &mut Ebpf, traffic: &Traffic, tables: &Tables) -> Result<(), Error> {
     let flows: MappedArray<FlowEntry> = MappedArray::take(ebpf, "flows", traffic.flows.len() as usize)?;
     for (i, flow) in traffic.flows.iter().enumerate() {
         flows.set(i, tables.flow_entry(&flow)?);
     }
-    drop(flows); // with millions of flows, one table in this process's memory at a time is enough
-    let lengths: MappedArray<LengthEntry> = MappedArray::take(ebpf, "lengths", tables.lengths.len())?;
-    tables.lengths.iter().enumerate().for_each(|(i, l)| lengths.set(i, *l));
-    let entries: Vec<AliasEntry> = alias_entries(&traffic.order, traffic.flows.len() as u32);
-    if !entries.is_empty() {
-        let aliases: MappedArray<AliasEntry> = MappedArray::take(ebpf, "aliases", entries.len())?;
-        entries.iter().enumerate().for_each(|(i, a)| aliases.set(i, *a));
+    drop(flows);
+    MappedArray::take(ebpf, "lengths", tables.lengths.len())?.fill(&tables.lengths);
+    let aliases = alias_entries(&traffic.order, traffic.flows.len() as u32);
+    if !aliases.is_empty() {
+        MappedArray::take(ebpf, "aliases", aliases.len())?.fill(&aliases);
     }
     Ok(())
 }
@@ -294,49 +276,32 @@ impl Port for LiveFrames {
         }
         self.base = self.current();
         for cpu in &self.cpus {
-            self.threads.push(self.spawn(*cpu, load.batch)?);
+            self.calls.push(self.spawn(*cpu, load.batch)?);
         }
         Ok(())
     }
 
-    fn began_ns(&self) -> Option<u64> {
-        // A thread with a share of 0 frames never begins.
-        let current = self.current();
-        let begun = |s: &&GeneratorState| s.first_ns > 0 || s.finished == 0;
-        current.iter().filter(begun).map(|s| s.first_ns).min().filter(|ns| *ns > 0)
-    }
-
-    fn active_ns(&self) -> Option<u64> {
-        let began = self.began_ns()?;
-        self.current().iter().map(|s| s.last_ns).max().map(|last| last.saturating_sub(began))
-    }
-
-    fn frames(&self) -> u64 {
-        self.current().iter().zip(&self.base).map(|(now, base)| now.sequence - base.sequence).sum()
-    }
-
-    fn counters(&self) -> PortCounters {
-        let mut counters = PortCounters::default();
-        for ((now, base), cpu) in self.current().iter().zip(&self.base).zip(&self.cpus) {
+    fn threads(&self) -> Vec<ThreadCounters> {
+        let thread = |((now, base), cpu): ((GeneratorState, &GeneratorState), &u32)| {
             let frames = now.sequence - base.sequence;
-            counters.frames += frames;
-            counters.bytes += match self.traffic.mix.pattern.len() {
-                1 => frames * self.frame.len() as u64,
-                _ => now.bytes - base.bytes,
-            };
-            counters.refused += now.refused - base.refused;
-            counters.stall_ns = counters.stall_ns.max(now.stall_ns);
-            counters.queues.push(QueueCounters { cpu: *cpu, queue: *cpu, frames });
-            let stream = now.stream as u16;
-            let next_sequence = now.sequence;
-            counters.streams.push(StreamCounters {
-                stream,
+            ThreadCounters {
+                cpu: *cpu,
+                queue: *cpu,
+                stream: now.stream as u16,
                 frames,
-                next_sequence,
-                ..StreamCounters::default()
-            });
-        }
-        counters
+                bytes: match self.traffic.mix.pattern.len() {
+                    1 => frames * self.frame.len() as u64,
+                    _ => now.bytes - base.bytes,
+                },
+                refused: now.refused - base.refused,
+                next_sequence: now.sequence,
+                first_ns: now.first_ns,
+                last_ns: now.last_ns,
+                stall_ns: now.stall_ns,
+                finished: now.finished != 0,
+            }
+        };
+        self.current().into_iter().zip(&self.base).zip(&self.cpus).map(thread).collect()
     }
 
     fn finished(&self) -> bool {
@@ -352,7 +317,7 @@ impl Port for LiveFrames {
         }
         // The program sends nothing any more. Ending the calls takes the kernel some 20 ms, in which the trial can go on;
         // the next start waits for it.
-        for Thread { worker, tid } in &self.threads {
+        for Call { worker, tid } in &self.calls {
             worker.tell_to_stop();
             interrupt(tid);
         }

@@ -48,6 +48,11 @@ impl<T: Copy> MappedArray<T> {
         unsafe { self.element(index).write_volatile(value) }
     }
 
+    /// Replaces the first elements.
+    pub fn fill(&self, values: &[T]) {
+        values.iter().enumerate().for_each(|(index, value)| self.set(index, *value));
+    }
+
     /// Sets one 64-bit field of element `index`, at `offset` bytes, and touches nothing else of it: for fields that user
     /// space changes while the kernel side is at work on the others. Panics beyond the end.
     pub fn set_field(&self, index: usize, offset: usize, value: u64) {

@@ -50,8 +50,12 @@ pub struct MemoryDut {
 /// A generator, a simulated device and a receiver.
 pub struct MemoryLink {
     source: FrameSource,
+    pacer: Pacer,
     frame: Vec<u8>,
+    dut: SimulatedDut,
     account: Account,
+    frames: u64,
+    bytes: u64,
     /// The clock, in nanoseconds. It goes on from trial to trial; 0 would be no time stamp.
     now_ns: u64,
 }
@@ -79,8 +83,16 @@ impl MemoryLink {
     pub fn new(traffic: &Traffic) -> Result<MemoryLink, Error> {
         let source = FrameSource::new(traffic, 0, 1)?;
         let filter = Filter { unsigned: !traffic.frame.signed, ..Filter::of_campaign(traffic.campaign) };
-        let frame = vec![0; source.longest()];
-        Ok(MemoryLink { source, frame, account: Account::new(filter), now_ns: 1 })
+        Ok(MemoryLink {
+            pacer: Pacer::new(&Load::lasting(Duration::ZERO), 0, 1),
+            frame: vec![0; source.longest()],
+            source,
+            dut: SimulatedDut::default(),
+            account: Account::new(filter),
+            frames: 0,
+            bytes: 0,
+            now_ns: 1,
+        })
     }
 
     /// Runs one trial at `rate` frames/s (`None`: as fast as possible) through a device.
@@ -94,73 +106,59 @@ impl MemoryLink {
         let load_s = timing.load_ns() as f64 / 1e9;
         let fastest = MAXIMUM.min(MOST / load_s).max(2.0 * dut.rate.unwrap_or(0.0));
         let load = Load { rate: Some(rate.unwrap_or(fastest)), ..Load::lasting(Duration::MAX) };
-        let pacer = Pacer::new(&load, 0, 1);
+        self.pacer = Pacer::new(&load, 0, 1);
+        self.dut = SimulatedDut { dut, tokens: BURST, ..SimulatedDut::default() };
         self.source.begin();
         self.account.reset();
+        (self.frames, self.bytes) = (0, 0);
         let began_ns = self.now_ns;
-        let mut flight = Flight { link: self, pacer, dut: SimulatedDut::new(dut), frames: 0, bytes: 0 };
         let mut machine = Machine::new(timing);
         loop {
             let event = match machine.step() {
                 Step::Start | Step::Read => Event::Done,
                 Step::Stop => {
                     // The device keeps nothing.
-                    let last = flight.dut.held.back().map_or(0, |(at_ns, _)| *at_ns);
-                    flight.deliver_until(last);
+                    let last = self.dut.held.back().map_or(0, |(at_ns, _)| *at_ns);
+                    self.deliver_until(last);
                     Event::Done
                 }
-                Step::Sample(at) => match flight.send_until(began_ns + at, interrupted) {
-                    true => Event::Sampled(flight.sample(at)),
-                    false => Event::Done,
-                },
+                Step::Sample(at) if self.send_until(began_ns + at, interrupted) => {
+                    Event::Sampled(self.sample(at))
+                }
+                Step::Sample(_) => Event::Done,
                 Step::Drain(at) => {
-                    flight.deliver_until(began_ns + at);
-                    Event::Sampled(flight.sample(flight.link.now_ns - began_ns))
+                    self.deliver_until(began_ns + at);
+                    Event::Sampled(self.sample(self.now_ns - began_ns))
                 }
                 Step::Settle(ns) => {
-                    flight.deliver_until(flight.link.now_ns + ns);
+                    self.deliver_until(self.now_ns + ns);
                     Event::Done
                 }
                 Step::Done => break,
             };
-            machine.done(event, flight.link.now_ns - began_ns);
+            machine.done(event, self.now_ns - began_ns);
         }
-        let Flight { dut, frames, bytes, .. } = flight;
-        let stream = StreamCounters {
-            stream: self.source.stream(),
-            frames,
-            next_sequence: self.source.sequence(),
-            ..StreamCounters::default()
-        };
+        let (stream, next_sequence) = (self.source.stream(), self.source.sequence());
+        let (frames, bytes) = (self.frames, self.bytes);
+        let stream = StreamCounters { stream, frames, next_sequence, ..StreamCounters::default() };
         MemoryTrial {
             outcome: Outcome { samples: machine.into_samples(), began_ns, faults: Vec::new() },
             sent: PortCounters { frames, bytes, streams: vec![stream], ..PortCounters::default() },
             received: self.account.counters(),
-            losses: dut.losses(),
-            copies: dut.duplicated,
+            losses: self.dut.losses(),
+            copies: self.dut.duplicated,
         }
     }
-}
 
-/// A trial on its way.
-struct Flight<'a> {
-    link: &'a mut MemoryLink,
-    pacer: Pacer,
-    dut: SimulatedDut,
-    frames: u64,
-    bytes: u64,
-}
-
-impl Flight<'_> {
     /// Sends the frames due until then; `false` after an interrupt.
     fn send_until(&mut self, end_ns: u64, interrupted: &AtomicBool) -> bool {
         while !interrupted.load(Ordering::Relaxed) {
-            match self.pacer.due(self.link.now_ns, BATCH) {
+            match self.pacer.due(self.now_ns, BATCH) {
                 Due::Frames(due) => {
                     (0..due).for_each(|index| self.send(self.pacer.scheduled_ns(index)));
                     self.pacer.spent(due);
                 }
-                Due::Wait(ns) if self.link.now_ns + ns < end_ns => self.deliver_until(self.link.now_ns + ns),
+                Due::Wait(ns) if self.now_ns + ns < end_ns => self.deliver_until(self.now_ns + ns),
                 Due::Wait(_) | Due::Over => {
                     self.deliver_until(end_ns);
                     return true;
@@ -172,15 +170,14 @@ impl Flight<'_> {
 
     /// Sends a frame that, by the schedule, leaves at `schedule_ns`.
     fn send(&mut self, schedule_ns: u64) {
-        let MemoryLink { source, frame, now_ns, .. } = &mut *self.link;
-        let length = source.fill(frame, *now_ns);
+        let length = self.source.fill(&mut self.frame, self.now_ns);
         (self.frames, self.bytes) = (self.frames + 1, self.bytes + length as u64);
-        let leaves_ns = now_ns.saturating_add(self.dut.delay_ns());
+        let leaves_ns = self.now_ns.saturating_add(self.dut.dut.delay.min(LONGEST_DELAY).as_nanos() as u64);
         for _ in 0..self.dut.copies(schedule_ns) {
-            if leaves_ns > self.link.now_ns {
-                self.dut.held.push_back((leaves_ns, self.link.frame[..length].into()));
+            if leaves_ns > self.now_ns {
+                self.dut.held.push_back((leaves_ns, self.frame[..length].into()));
             } else {
-                arrive(&mut self.link.account, &self.link.frame[..length], leaves_ns);
+                arrive(&mut self.account, &self.frame[..length], leaves_ns);
             }
         }
     }
@@ -188,14 +185,14 @@ impl Flight<'_> {
     /// Lets time pass, and hands over the frames that the device lets go until then.
     fn deliver_until(&mut self, now_ns: u64) {
         while let Some((at_ns, frame)) = self.dut.held.front().filter(|(at_ns, _)| *at_ns <= now_ns) {
-            arrive(&mut self.link.account, frame, *at_ns);
+            arrive(&mut self.account, frame, *at_ns);
             self.dut.held.pop_front();
         }
-        self.link.now_ns = self.link.now_ns.max(now_ns);
+        self.now_ns = self.now_ns.max(now_ns);
     }
 
     fn sample(&self, t_ns: u64) -> Sample {
-        Sample { t_ns, sent: self.frames, received: self.link.account.frames() }
+        Sample { t_ns, sent: self.frames, received: self.account.frames() }
     }
 }
 
@@ -223,14 +220,6 @@ struct SimulatedDut {
 }
 
 impl SimulatedDut {
-    fn new(dut: MemoryDut) -> Self {
-        SimulatedDut { dut, tokens: BURST, ..SimulatedDut::default() }
-    }
-
-    fn delay_ns(&self) -> u64 {
-        self.dut.delay.min(LONGEST_DELAY).as_nanos() as u64
-    }
-
     fn losses(&self) -> Vec<Loss> {
         let loss = |place: &str, frames: u64, cause: Cause| Loss {
             place: format!("simulated DUT: {place}"),

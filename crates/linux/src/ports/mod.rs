@@ -25,7 +25,7 @@ use live::LiveFrames;
 use xdp_receiver::XdpReceiver;
 
 pub(crate) use port::go_first;
-pub use port::{Arrival, Port, Target, monotonic_ns, pin_to_cpu};
+pub use port::{Arrival, Port, Target, ThreadCounters, monotonic_ns, pin_to_cpu};
 
 type Made = Result<Box<dyn Port>, Error>;
 
@@ -41,7 +41,7 @@ static BACKENDS: [Constructors; 3] = [
     Constructors {
         backend: Backend::Xdp,
         generator: |namespace, targets, traffic, cpus| {
-            Ok(Box::new(LiveFrames::new(namespace, targets, traffic, cpus)?))
+            Ok(Box::new(LiveFrames::new(namespace, targets, traffic, cpus, None)?))
         },
         receiver: |namespace, at, filter, _| Ok(Box::new(XdpReceiver::new(namespace, at, filter)?)),
     },

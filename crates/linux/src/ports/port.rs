@@ -1,7 +1,7 @@
 //! A place where frames leave or arrive, and the clock of both.
 
 use crate::error::Error;
-use linerate_measure::counters::PortCounters;
+use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_wire::{Load, MacAddr};
 use std::io;
@@ -26,6 +26,25 @@ pub struct Arrival {
     pub queues: u32,
 }
 
+/// What a thread of a generator has done since the start.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadCounters {
+    pub cpu: u32,
+    pub queue: u32,
+    pub stream: u16,
+    pub frames: u64,
+    pub bytes: u64,
+    pub refused: u64,
+    pub next_sequence: u64,
+    /// CLOCK_MONOTONIC of the first frame; 0: not yet.
+    pub first_ns: u64,
+    pub last_ns: u64,
+    /// The longest time for which a frame was due and the thread did not run.
+    pub stall_ns: u64,
+    /// Its share of the load is used up.
+    pub finished: bool,
+}
+
 /// A place where frames leave or arrive: a generator or a receiver.
 pub trait Port: Send {
     /// How frames leave or arrive.
@@ -43,14 +62,24 @@ pub trait Port: Send {
     /// An error of the system.
     fn start(&mut self, load: &Load) -> Result<(), Error>;
 
-    /// CLOCK_MONOTONIC, in nanoseconds, of a generator's first frame; `None` before it, and for receivers.
+    /// What each thread of a generator has done since the start.
+    fn threads(&self) -> Vec<ThreadCounters> {
+        Vec::new()
+    }
+
+    /// CLOCK_MONOTONIC, in nanoseconds, of a generator's first frame, once all of its threads have begun; `None` before it, and for
+    /// receivers.
     fn began_ns(&self) -> Option<u64> {
-        None
+        // A thread with a share of 0 frames never begins.
+        let begun = |thread: &ThreadCounters| thread.first_ns > 0 || !thread.finished;
+        let threads = self.threads().into_iter().filter(begun);
+        threads.map(|thread| thread.first_ns).min().filter(|ns| *ns > 0)
     }
 
     /// Nanoseconds from a generator's first frame to its last, if it knows them; `None` otherwise, and for receivers.
     fn active_ns(&self) -> Option<u64> {
-        None
+        let last = self.threads().iter().map(|thread| thread.last_ns).max()?;
+        Some(last.saturating_sub(self.began_ns()?))
     }
 
     /// The first bytes of the first foreign frame since the start, where a receiver keeps them.
@@ -66,10 +95,26 @@ pub trait Port: Send {
     }
 
     /// Test frames sent or received since the start: cheap, for samples.
-    fn frames(&self) -> u64;
+    fn frames(&self) -> u64 {
+        self.threads().iter().map(|thread| thread.frames).sum()
+    }
 
     /// Everything counted since the start.
-    fn counters(&self) -> PortCounters;
+    fn counters(&self) -> PortCounters {
+        let mut counters = PortCounters::default();
+        for ThreadCounters { cpu, queue, stream, frames, bytes, refused, next_sequence, stall_ns, .. } in
+            self.threads()
+        {
+            counters.frames += frames;
+            counters.bytes += bytes;
+            counters.refused += refused;
+            counters.stall_ns = counters.stall_ns.max(stall_ns);
+            counters.queues.push(QueueCounters { cpu, queue, frames });
+            let stream = StreamCounters { stream, frames, next_sequence, ..StreamCounters::default() };
+            counters.streams.push(stream);
+        }
+        counters
+    }
 
     /// Whether a generator has used up its load, or died. Receivers never have.
     fn finished(&self) -> bool {

@@ -8,7 +8,6 @@ use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_stats::histogram::{BUCKETS, Histogram, bucket};
 use linerate_wire::{Filter, ForeignKind, Load, Recognised, STREAMS, SequenceWindow, Signature, recognise};
-use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -193,23 +192,20 @@ pub struct UserReceiver {
     backend: Backend,
     shared: Arc<Shared>,
     thread: Worker,
+    /// Goes after the thread has ended, with all that it holds.
     dropped: Dropped,
     dropped_before: u64,
     stopped: Option<PortCounters>,
-    /// Held as long as the receiver is.
-    _keep: Box<dyn Any + Send>,
 }
 
 impl UserReceiver {
-    /// A receiver with a thread, on `cpu` if one is given. `dropped` returns the kernel's count of drops; `keep` is dropped after
-    /// the thread has ended.
+    /// A receiver with a thread, on `cpu` if one is given. `dropped` returns the kernel's count of drops.
     pub(crate) fn spawn(
         backend: Backend,
         filter: Filter,
         cpu: Option<u32>,
         mut receive: impl Receive,
         dropped: Dropped,
-        keep: Box<dyn Any + Send>,
     ) -> Result<Self, Error> {
         let account = Mutex::new(Account::new(filter));
         let shared = Arc::new(Shared { account, frames: AtomicU64::new(0) });
@@ -220,7 +216,7 @@ impl UserReceiver {
             }
             Ok(())
         })?;
-        Ok(UserReceiver { backend, shared, thread, dropped, dropped_before: 0, stopped: None, _keep: keep })
+        Ok(UserReceiver { backend, shared, thread, dropped, dropped_before: 0, stopped: None })
     }
 
     /// The thread's error, if it has ended by one.

@@ -87,14 +87,12 @@ impl XdpReceiver {
         let cpus = bpf::possible_cpus();
         let queues = queues.max(1);
         let streams = usize::from(filter.streams).clamp(1, STREAMS);
-        let (campaign, used) = (u32::from(filter.campaign), streams as u32);
-        let (pass_foreign, unsigned) = (u32::from(filter.pass_foreign), u32::from(filter.unsigned));
-        let constants = [
-            ("QUEUES", &queues.to_ne_bytes()[..]),
-            ("STREAM_BASE", &campaign.to_ne_bytes()),
-            ("STREAMS_USED", &used.to_ne_bytes()),
-            ("PASS_FOREIGN", &pass_foreign.to_ne_bytes()),
-            ("UNSIGNED", &unsigned.to_ne_bytes()),
+        let numbers = [
+            ("QUEUES", queues),
+            ("STREAM_BASE", u32::from(filter.campaign)),
+            ("STREAMS_USED", streams as u32),
+            ("PASS_FOREIGN", u32::from(filter.pass_foreign)),
+            ("UNSIGNED", u32::from(filter.unsigned)),
         ];
         let elements = [
             ("queues", cpus as u32 * queues),
@@ -102,7 +100,7 @@ impl XdpReceiver {
             ("windows", (streams * WINDOW_WORDS) as u32),
             ("latencies", (cpus * BUCKETS) as u32),
         ];
-        let mut ebpf = bpf::RECEIVER.load(&constants, &elements)?;
+        let mut ebpf = bpf::RECEIVER.load(&numbers, &[], &elements)?;
         attach_for_any_mtu(&mut ebpf, namespace, ifindex)?;
         let mut receiver = XdpReceiver {
             queues: MappedArray::take(&mut ebpf, "queues", cpus * queues as usize)?,
@@ -138,25 +136,20 @@ impl XdpReceiver {
     }
 
     fn stream_counters(&self, now: &Snapshot) -> Vec<StreamCounters> {
-        let mut all = Vec::new();
-        for id in 0..usize::from(self.filter.streams) {
-            let mut counters = StreamCounters {
-                stream: u16::from(self.filter.campaign) << 8 | id as u16,
-                ..StreamCounters::default()
-            };
-            for cpu in 0..self.cpus {
-                let (now, base) = (now.streams[cpu * STREAMS + id], self.base.streams[cpu * STREAMS + id]);
+        let one = |id: u16| {
+            let stream = u16::from(self.filter.campaign) << 8 | id;
+            let mut counters = StreamCounters { stream, ..StreamCounters::default() };
+            for at in (0..self.cpus).map(|cpu| cpu * STREAMS + usize::from(id)) {
+                let (now, base) = (now.streams[at], self.base.streams[at]);
                 counters.frames += now.received - base.received;
                 counters.duplicates += now.duplicates - base.duplicates;
                 counters.reordered += now.reordered - base.reordered;
                 counters.too_late += now.too_late - base.too_late;
                 counters.next_sequence = counters.next_sequence.max(now.next);
             }
-            if counters.frames > 0 {
-                all.push(counters);
-            }
-        }
-        all
+            counters
+        };
+        (0..self.filter.streams).map(one).filter(|counters| counters.frames > 0).collect()
     }
 }
 
@@ -181,16 +174,6 @@ pub fn attach(ebpf: &mut Ebpf, name: &str, namespace: &Netns, ifindex: u32) -> R
         }
         _ => bpf::program_error(name, &e),
     })
-}
-
-/// A yardstick: a receiver that counts nothing. The program is detached when the value is dropped.
-///
-/// # Errors
-/// As [`XdpReceiver::new`].
-pub fn bare_drop(namespace: &Netns, ifindex: u32) -> Result<Ebpf, Error> {
-    let mut ebpf = bpf::RECEIVER.load(&[], &[])?;
-    attach(&mut ebpf, "bare_drop", namespace, ifindex)?;
-    Ok(ebpf)
 }
 
 impl Port for XdpReceiver {

@@ -1,58 +1,9 @@
-//! The pipes to and from a running program: none of them can make the reader or the writer wait for ever.
+//! The pipes to and from a running program: none of them can make its reader or writer wait for ever.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-/// Requested size of the pipe to a program that reads in large pieces; the kernel may give less by the user's limit.
-const PIPE: usize = 1 << 20;
-/// How often a writer looks whether anyone still waits for the program.
-const LOOK: Duration = Duration::from_millis(50);
-
-/// The writing end of a program's standard input.
-pub struct Inlet(File);
-
-impl Inlet {
-    pub fn new(pipe: OwnedFd) -> Inlet {
-        // A refusal leaves the pipe as it is.
-        let _ = rustix::pipe::fcntl_setpipe_size(&pipe, PIPE);
-        Inlet(pipe.into())
-    }
-
-    /// Writes the output of `write`, and closes the pipe. Gives up when `given_up` becomes true.
-    pub fn feed(self, given_up: &AtomicBool, write: &std::sync::Arc<super::Writer>) -> io::Result<()> {
-        no_waiting(&self.0)?;
-        let mut out = BufWriter::with_capacity(64 * 1024, Patient { file: self.0, given_up });
-        write(&mut out).and_then(|()| out.flush())
-    }
-}
-
-/// A writer that waits for room in a pipe, but not for ever.
-struct Patient<'a> {
-    file: File,
-    given_up: &'a AtomicBool,
-}
-
-impl Write for Patient<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        loop {
-            match self.file.write(bytes) {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                other => return other,
-            }
-            if self.given_up.load(Ordering::Relaxed) {
-                return Err(io::Error::from_raw_os_error(libc::EPIPE));
-            }
-            poll(&[(self.file.as_raw_fd(), libc::POLLOUT)], LOOK)?;
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// The reading end of a program's output; nothing once it is closed.
 #[derive(Debug)]

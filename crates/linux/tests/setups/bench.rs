@@ -106,7 +106,8 @@ pub fn send(lab: &EmbeddedLab, frames: Frames) -> Shown {
     let filter = Filter { streams: 1, ..Filter::of_campaign(7) };
     let mut receiver = XdpReceiver::new(&lab.receiver.namespace, at, filter).unwrap();
     let mut generator =
-        LiveFrames::new(&lab.generator.namespace, &[target], &traffic, &lab.spec.generator_cpus).unwrap();
+        LiveFrames::new(&lab.generator.namespace, &[target], &traffic, &lab.spec.generator_cpus, None)
+            .unwrap();
     let before = ledger::snapshot(lane).unwrap();
     let longest = 2_000_000_000;
     let timing = Timing { warm_up_ns: 0, interval_ns: longest, ..Timing::slice(longest) };

@@ -50,7 +50,7 @@ pub fn receiver(
             get_option(&socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, zero).map_or(0, |s| s.tp_drops);
         total.fetch_add(new.into(), Ordering::Relaxed) + u64::from(new)
     };
-    UserReceiver::spawn(Backend::AfPacket, filter, cpu, ring, Box::new(dropped), Box::new(()))
+    UserReceiver::spawn(Backend::AfPacket, filter, cpu, ring, Box::new(dropped))
 }
 
 /// The socket and its blocks.

@@ -47,17 +47,20 @@ pub fn receiver(
     }
     let chunk = chunk_for(Route::open(namespace)?.link_by_index(ifindex)?.mtu as usize)?;
     let queues = queues.max(1);
-    let mut ebpf = bpf::SOCKETS.load(&[], &[("sockets", queues)])?;
+    let mut ebpf = bpf::SOCKETS.load(&[], &[], &[("sockets", queues)])?;
     let open = |queue| Receiving::receiving(ifindex, queue, chunk, CHUNKS);
     let mut sockets = namespace.run(|| (0..queues).map(open).collect::<Result<Vec<_>, _>>())?;
     sockets.iter_mut().for_each(give_all_chunks);
     redirect(&mut ebpf, &sockets)?;
     attach(&mut ebpf, "to_socket", namespace, ifindex)?;
     let descriptors: Vec<_> = sockets.iter().map(|s| s.fd.clone()).collect();
-    let dropped = move || descriptors.iter().map(|fd| dropped(fd)).sum();
+    let dropped = move || {
+        // The program is taken off the interface when the receiver goes.
+        let _attached = &ebpf;
+        descriptors.iter().map(|fd| dropped(fd)).sum()
+    };
     let receiver = XdpQueues { sockets, batch: Vec::with_capacity(BATCH) };
-    // The program is taken off the interface when the receiver goes.
-    UserReceiver::spawn(Backend::AfXdp, filter, cpu, receiver, Box::new(dropped), Box::new(ebpf))
+    UserReceiver::spawn(Backend::AfXdp, filter, cpu, receiver, Box::new(dropped))
 }
 
 /// The smallest chunk that holds the interface's longest frame.

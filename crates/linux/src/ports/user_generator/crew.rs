@@ -2,9 +2,8 @@
 
 use super::{Due, FrameSource, Pacer};
 use crate::error::Error;
-use crate::ports::port::{Port, Target, monotonic_ns};
+use crate::ports::port::{Port, Target, ThreadCounters, monotonic_ns};
 use crate::ports::worker::Worker;
-use linerate_measure::counters::{PortCounters, QueueCounters, StreamCounters};
 use linerate_plan::Backend;
 use linerate_wire::{Load, Traffic};
 use std::num::NonZero;
@@ -86,13 +85,10 @@ impl Tally {
     }
 
     fn reset(&self) {
-        for counter in
-            [&self.frames, &self.bytes, &self.refused, &self.first_ns, &self.last_ns, &self.stall_ns]
-        {
-            counter.store(0, Ordering::Relaxed);
-        }
-        self.finished.store(false, Ordering::Relaxed);
-        self.stop.store(false, Ordering::Relaxed);
+        let counters =
+            [&self.frames, &self.bytes, &self.refused, &self.first_ns, &self.last_ns, &self.stall_ns];
+        counters.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
+        [&self.finished, &self.stop].iter().for_each(|flag| flag.store(false, Ordering::Relaxed));
     }
 
     fn publish(&self, source: &FrameSource, pacer: &Pacer) {
@@ -252,36 +248,22 @@ impl<T: Transmit> Port for UserGenerator<T> {
         Ok(())
     }
 
-    fn began_ns(&self) -> Option<u64> {
-        let began = self.crew().iter().map(|m| m.tally.first_ns.load(Ordering::Relaxed));
-        began.filter(|ns| *ns > 0).min()
-    }
-
-    fn active_ns(&self) -> Option<u64> {
-        let last = self.crew().iter().map(|m| m.tally.last_ns.load(Ordering::Relaxed)).max();
-        Some(last?.saturating_sub(self.began_ns()?))
-    }
-
-    fn frames(&self) -> u64 {
-        self.crew().iter().map(|m| m.tally.frames.load(Ordering::Relaxed)).sum()
-    }
-
-    fn counters(&self) -> PortCounters {
-        let mut counters = PortCounters::default();
-        for (thread, Member { cpu, stream, tally, .. }) in self.crew().iter().enumerate() {
-            let [frames, bytes, refused, stall_ns, next_sequence] =
-                [&tally.frames, &tally.bytes, &tally.refused, &tally.stall_ns, &tally.sequence]
-                    .map(|counter| counter.load(Ordering::Relaxed));
-            counters.frames += frames;
-            counters.bytes += bytes;
-            counters.refused += refused;
-            counters.stall_ns = counters.stall_ns.max(stall_ns);
-            counters.queues.push(QueueCounters { cpu: *cpu, queue: thread as u32, frames });
-            let stream =
-                StreamCounters { stream: *stream, frames, next_sequence, ..StreamCounters::default() };
-            counters.streams.push(stream);
-        }
-        counters
+    fn threads(&self) -> Vec<ThreadCounters> {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let thread = |(queue, Member { cpu, stream, tally, .. }): (u32, &Member<T>)| ThreadCounters {
+            cpu: *cpu,
+            queue,
+            stream: *stream,
+            frames: read(&tally.frames),
+            bytes: read(&tally.bytes),
+            refused: read(&tally.refused),
+            next_sequence: read(&tally.sequence),
+            first_ns: read(&tally.first_ns),
+            last_ns: read(&tally.last_ns),
+            stall_ns: read(&tally.stall_ns),
+            finished: tally.finished.load(Ordering::Acquire),
+        };
+        (0..).zip(self.crew()).map(thread).collect()
     }
 
     fn finished(&self) -> bool {
