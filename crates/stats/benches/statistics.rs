@@ -2,8 +2,7 @@
 
 use linerate_stats::analysis::{Settings, analyse, paired};
 use linerate_stats::{
-    bootstrap, dip, effect, hodges_lehmann, mann_whitney, median, median_interval, modes, moments, outliers,
-    rank, sequential, signed_rank, spread, trend,
+    bootstrap, effect, means, median, median_interval, modes, outliers, rank, sequential, trend,
 };
 use linerate_wire::SplitMix64;
 use std::hint::black_box;
@@ -42,26 +41,26 @@ fn main() {
     println!("two sets of {n} values each");
     measure("sorting one", || sorted(&x));
     measure("median_interval, unsorted", || (median(&x), median_interval(&x, 0.95)));
-    measure("Moments::of", || moments::Moments::of(&x));
+    measure("Moments::of", || means::Moments::of(&x));
     measure("median_bca, 10,000 replicates", || bootstrap::median_bca(&a, 0.95, bootstrap::REPLICATES, 1));
     measure("outliers", || outliers::outliers(&x, &a));
     measure("two_modes", || modes::two_modes(&a));
-    measure("dip of all", || dip::dip(&a));
+    measure("dip of all", || modes::dip(&a));
     measure("mann_kendall", || trend::mann_kendall(&x));
     measure("neighbours_alike", || trend::neighbours_alike(&x));
     measure("runs", || trend::runs(&x, a[n / 2]));
-    measure("mann_whitney", || mann_whitney::mann_whitney(&a, &b));
+    measure("mann_whitney", || rank::mann_whitney(&a, &b));
     measure("cliffs_delta", || effect::cliffs_delta(&a, &b));
-    measure("hodges_lehmann::shift", || hodges_lehmann::shift(&a, &b, 0.95));
-    measure("hodges_lehmann::ratio", || hodges_lehmann::ratio(&a, &b, 0.95));
-    measure("brown_forsythe", || spread::brown_forsythe(&a, &b));
+    measure("effect::shift", || effect::shift(&a, &b, 0.95));
+    measure("effect::ratio", || effect::ratio(&a, &b, 0.95));
+    measure("brown_forsythe", || means::brown_forsythe(&a, &b));
     let logs: Vec<f64> = x.iter().zip(&y).map(|(x, y)| (y / x).ln()).collect();
-    measure("signed_rank", || signed_rank::signed_rank(&logs));
+    measure("signed_rank", || rank::signed_rank(&logs));
     measure("sequential::Boundary, 6 looks", || {
         let mut boundary = sequential::Boundary::default();
         (1..=6).map(|look| boundary.look(n * look / 6, look as f64 / 6.0)).max()
     });
-    measure("signed_rank::centre", || signed_rank::centre(&logs, 0.95));
+    measure("effect::centre", || effect::centre(&logs, 0.95));
     measure("mann_whitney_null of 100 and 100", || rank::mann_whitney_null(100, 100));
     measure("analyse, all of both sets", || analyse(&[("a", &x), ("b", &y)], &Settings::default()));
     let pairs: Vec<(f64, f64)> = y.iter().copied().zip(x.iter().copied()).collect();

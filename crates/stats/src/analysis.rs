@@ -1,25 +1,19 @@
 //! Everything that can be said about sets of numbers: each set alone, each against the first, and in words.
 
-mod figures;
-mod paired;
 mod reach;
 mod verdict;
 mod warnings;
 
 use super::bootstrap::{self, Bootstrap};
-use super::effect::{CliffsDelta, cliffs_delta, holm};
-use super::hodges_lehmann::{self, Shift};
-use super::mann_whitney::{MannWhitney, mann_whitney};
-use super::moments::Moments;
+use super::effect::{self, CliffsDelta, Shift, cliffs_delta, holm};
+use super::means::{Moments, Welch, welch};
 use super::outliers::{Outliers, outliers};
-use super::welch::{Welch, welch};
-use super::{Estimate, interval_sorted, sorted};
+use super::rank::{RankTest, mann_whitney, signed_rank};
+use super::{Estimate, interval_sorted, paired_ratio, sorted};
 use serde::Serialize;
 
-pub use figures::{figure, p_value};
-pub use paired::{Paired, paired};
 pub use reach::{Reach, ValuesNeeded};
-pub use verdict::{places, ratio_claim, ratio_interval};
+pub use verdict::{figure, p_value, places, ratio_claim, ratio_interval};
 
 /// Options of an analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -171,7 +165,7 @@ pub struct Comparison {
     /// Hodges-Lehmann ratio, other over reference; absent unless all values are above 0.
     pub ratio: Option<Shift>,
     /// The Mann-Whitney test.
-    pub mann_whitney: Option<MannWhitney>,
+    pub mann_whitney: Option<RankTest>,
     /// The Mann-Whitney test's p after Holm's correction for the number of comparisons.
     pub p_holm: Option<f64>,
     /// Difference of means by Welch's t test.
@@ -182,6 +176,21 @@ pub struct Comparison {
     pub reach_of_ranks: Option<Reach>,
     /// Smallest difference that Welch's test of such sets can show; in percent of the first set's mean.
     pub reach_of_means: Option<Reach>,
+    /// Limits of the comparison.
+    pub warnings: Vec<Warning>,
+}
+
+/// A comparison paired by block. All ratios are other over reference.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Paired {
+    /// Pairs with both values above 0.
+    pub n: usize,
+    /// The median of the ratios with its interval by order statistics, which assumes nothing of their distribution.
+    pub ratio: Option<Estimate>,
+    /// The Hodges-Lehmann estimate of the ratios, narrower where their logarithms are symmetric about the median.
+    pub hodges_lehmann: Option<Shift>,
+    /// Wilcoxon's signed-rank test of the logarithms of the ratios.
+    pub wilcoxon: Option<RankTest>,
     /// Limits of the comparison.
     pub warnings: Vec<Warning>,
 }
@@ -201,6 +210,14 @@ impl<'a> Prepared<'a> {
         let median = interval_sorted(&sorted, settings.confidence);
         Prepared { name, values, moments: Moments::of(values), median, sorted }
     }
+}
+
+/// A set against the first, one of several comparisons.
+struct Pair<'a> {
+    first: &'a Prepared<'a>,
+    other: &'a Prepared<'a>,
+    comparisons: usize,
+    settings: &'a Settings,
 }
 
 /// Analyses sets of values, each in the order of the runs. NaN must not be among them.
@@ -243,64 +260,73 @@ fn finite(value: f64) -> Option<f64> {
 }
 
 fn compare_all(first: &Prepared, others: &[Prepared], settings: &Settings) -> Vec<Comparison> {
-    let tests: Vec<Option<MannWhitney>> =
-        others.iter().map(|o| mann_whitney(&first.sorted, &o.sorted)).collect();
+    let test = |other: &Prepared| mann_whitney(&first.sorted, &other.sorted);
+    let tests: Vec<Option<RankTest>> = others.iter().map(test).collect();
     let p: Vec<f64> = tests.iter().flatten().map(|t| t.p).collect();
-    let comparisons = p.len();
     let mut adjusted = holm(&p).into_iter();
-    others
-        .iter()
-        .zip(tests)
-        .map(|(other, test)| {
-            let p_holm = test.and_then(|_| adjusted.next());
-            compare(first, other, test, p_holm, comparisons, settings)
-        })
-        .collect()
-}
-
-fn compare(
-    first: &Prepared,
-    other: &Prepared,
-    test: Option<MannWhitney>,
-    p_holm: Option<f64>,
-    comparisons: usize,
-    settings: &Settings,
-) -> Comparison {
-    let confidence = settings.confidence;
-    let shift = hodges_lehmann::shift(&first.sorted, &other.sorted, confidence);
-    let of_first = first.median.map(|m| m.median).filter(|m| *m != 0.0 && m.is_finite());
-    let welch = both(first, other).and_then(|(a, b)| welch(a, b, confidence));
-    let mut comparison = Comparison {
-        reference: first.name.to_string(),
-        other: other.name.to_string(),
-        verdict: String::new(),
-        shown: p_holm.is_some_and(|p| p <= settings.alpha() * (1.0 + 1e-12)),
-        shift,
-        shift_percent: shift.zip(of_first).and_then(|(s, m)| percent_of(s, m)),
-        ratio: hodges_lehmann::ratio(&first.sorted, &other.sorted, confidence),
-        mann_whitney: test,
-        p_holm,
-        welch,
-        cliffs_delta: cliffs_delta(&first.sorted, &other.sorted),
-        reach_of_ranks: reach::of_ranks(first, other, shift, comparisons, settings),
-        reach_of_means: reach::of_means(first, other, comparisons, settings),
-        warnings: warnings::of_comparison(first, other, test, comparisons, settings),
+    let compare = |(other, test): (&Prepared, Option<RankTest>)| {
+        let p_holm = test.and_then(|_| adjusted.next());
+        Pair { first, other, comparisons: p.len(), settings }.compare(test, p_holm)
     };
-    let counts = (first.values.len(), other.values.len());
-    comparison.verdict = verdict::sentence(&comparison, counts, comparisons, settings);
-    comparison
+    others.iter().zip(tests).map(compare).collect()
 }
 
-/// In percent of a median, which may be below 0: then a rise is still a rise.
-fn percent_of(shift: Shift, median: f64) -> Option<Shift> {
-    shift.map(|v| v / median.abs() * 100.0).finite()
+impl Pair<'_> {
+    fn compare(&self, test: Option<RankTest>, p_holm: Option<f64>) -> Comparison {
+        let Pair { first, other, settings, .. } = self;
+        let (a, b, confidence) = (&first.sorted, &other.sorted, settings.confidence);
+        let shift = effect::shift(a, b, confidence);
+        // A median may be below 0: then a rise is still a rise.
+        let whole = first.median.map(|m| m.median.abs()).filter(|m| *m != 0.0 && m.is_finite());
+        let percent = |(shift, whole): (Shift, f64)| shift.map(|v| v / whole * 100.0).finite();
+        let mut comparison = Comparison {
+            reference: first.name.to_string(),
+            other: other.name.to_string(),
+            verdict: String::new(),
+            shown: p_holm.is_some_and(|p| p <= settings.alpha() * (1.0 + 1e-12)),
+            shift,
+            shift_percent: shift.zip(whole).and_then(percent),
+            ratio: effect::ratio(a, b, confidence),
+            mann_whitney: test,
+            p_holm,
+            welch: self.moments().and_then(|(a, b)| welch(a, b, confidence)),
+            cliffs_delta: cliffs_delta(a, b),
+            reach_of_ranks: self.reach_of_ranks(shift),
+            reach_of_means: self.reach_of_means(),
+            warnings: self.warnings(test),
+        };
+        comparison.verdict = self.verdict(&comparison);
+        comparison
+    }
+
+    fn moments(&self) -> Option<(&Moments, &Moments)> {
+        self.first.moments.as_ref().zip(self.other.moments.as_ref())
+    }
+
+    /// Numbers of values.
+    fn counts(&self) -> (usize, usize) {
+        (self.first.values.len(), self.other.values.len())
+    }
+
+    /// The level of one of several tests: that of Holm's first step, so that the confidence holds for each of them.
+    fn level(&self) -> f64 {
+        self.settings.alpha() / self.comparisons.max(1) as f64
+    }
 }
 
-fn both<'a>(first: &'a Prepared, other: &'a Prepared) -> Option<(&'a Moments, &'a Moments)> {
-    first.moments.as_ref().zip(other.moments.as_ref())
-}
-
-/// The level of one of several tests: that of Holm's first step, so that the confidence holds for each of them.
-fn level(comparisons: usize, settings: &Settings) -> f64 {
-    settings.alpha() / comparisons.max(1) as f64
+/// Compares pairs `(other, reference)` in the order of their blocks. Pairs with a value that is not above 0 or infinite
+/// are left out. NaN must not be among them.
+pub fn paired(pairs: &[(f64, f64)], settings: &Settings) -> Paired {
+    let usable = |v: f64| v > 0.0 && v.is_finite();
+    let kept: Vec<(f64, f64)> = pairs.iter().copied().filter(|(a, b)| usable(*a) && usable(*b)).collect();
+    let logs: Vec<f64> = kept.iter().map(|(a, b)| a.ln() - b.ln()).collect();
+    let fits = |e: &Estimate| [Some(e.median), e.low, e.high].into_iter().flatten().all(f64::is_finite);
+    let ratio = paired_ratio(&kept, settings.confidence).filter(fits);
+    Paired {
+        n: kept.len(),
+        ratio,
+        hodges_lehmann: effect::centre(&logs, settings.confidence).and_then(|s| s.map(f64::exp).finite()),
+        wilcoxon: signed_rank(&logs),
+        warnings: warnings::of_pairs(pairs.len(), &logs, ratio, settings),
+    }
 }

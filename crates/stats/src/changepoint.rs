@@ -7,7 +7,7 @@
 //! (Fearnhead & Rigaill, "Changepoint detection in the presence of outliers", J. Am. Stat. Assoc. 114 (2019), show that a bounded
 //! cost is needed for that, and that absolute deviations or Huber's cost will not do).
 //!
-//! Their penalty, a multiple of ln n, rests on normal noise. Here it is calibrated on the series itself ([`calibrate`]), in two
+//! Their penalty, a multiple of ln n, rests on normal noise. Here it is calibrated on the series itself ([`Calibrated`]), in two
 //! steps. First, is there a change at all? Without changes, all orders of the points are equally likely: the series stays whole
 //! unless it gains more by cuts than all but 2 % of random orders do, with any number of cuts anywhere. That holds for heavy
 //! tails and two modes as well as for normal noise. Second, how many? Now the order of the residuals around the levels is
@@ -18,14 +18,12 @@
 //! James 2014) misses a level of a few points between two equal ones, the shape of a bug and its repair; PELT with squares takes
 //! each outlier for two changes; Mann-Whitney scans have no power with four points on a side.
 
-mod calibrate;
-mod intervals;
 mod partition;
 #[cfg(test)]
 mod tests;
 
-use super::{median, median_sorted};
-use calibrate::Calibrated;
+use super::{median, median_sorted, shuffle, sorted};
+use linerate_wire::SplitMix64;
 use partition::{Counting, Partitioner};
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +40,21 @@ pub const LONGEST: usize = 2000;
 /// Differences below this share of the level are no noise worth knowing, and no change either: figures that are equal for a
 /// link's limit would otherwise have none at all.
 const LEAST_NOISE: f64 = 5e-4;
+
+/// Random orders, unless the series is long. One more, the order found, makes 1,000.
+const ORDERS: usize = 999;
+
+/// Cells of all random orders together, which bounds the time.
+const CELLS: usize = 60_000_000;
+
+/// The fewest random orders. With the order found they are 200, so that 2 % and 5 % are whole numbers of them.
+const FEWEST_ORDERS: usize = 199;
+
+/// Draws of each level.
+const DRAWS: usize = 1999;
+
+/// Most points drawn of a segment. For longer ones the spread is scaled: it goes with the root of their number.
+const MOST_POINTS: usize = 200;
 
 /// A point of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -226,7 +239,7 @@ fn report(values: &[f64], cuts: Cuts, thinned: usize, seed: u64) -> Changes {
     let residuals = without_levels(values, &cuts.starts);
     let bounds: Vec<(usize, usize)> =
         bounds(&cuts.starts, values.len()).filter(|(start, end)| start < end).collect();
-    let drawn = intervals::Drawn::new(&residuals, &bounds, seed);
+    let drawn = Drawn::new(&residuals, &bounds, seed);
     let levels: Vec<f64> = bounds.iter().map(|(a, b)| median(&values[*a..*b]).unwrap_or_default()).collect();
     let segment = |(i, (start, end)): (usize, &(usize, usize))| Segment {
         start: *start,
@@ -246,5 +259,94 @@ fn report(values: &[f64], cuts: Cuts, thinned: usize, seed: u64) -> Changes {
         changes: cuts.p.iter().enumerate().map(change).collect(),
         residuals: residuals.iter().map(|r| r.exp_m1()).collect(),
         thinned,
+    }
+}
+
+/// The largest penalties at which random orders of a series are still cut.
+#[derive(Debug)]
+struct Calibrated {
+    /// Sorted.
+    critical: Vec<f64>,
+}
+
+impl Calibrated {
+    /// Draws random orders of these points from `seed`.
+    fn new(values: &[f64], errors: &[f64], noise: f64, counting: Counting, seed: u64) -> Self {
+        let mut random = SplitMix64::new(seed);
+        let mut partitioner = Partitioner::new(values, errors, noise);
+        let cells = values.len() * values.len().min(256);
+        // A multiple of 100 with the order found.
+        let orders = (CELLS / cells.max(1) / 100 * 100).saturating_sub(1).clamp(FEWEST_ORDERS, ORDERS);
+        let critical = (0..orders).map(|_| {
+            partitioner.reorder(|rows| shuffle(rows, &mut random));
+            partitioner.critical_penalty(counting)
+        });
+        Calibrated { critical: sorted(critical) }
+    }
+
+    /// The penalty at which at most this share of the orders, the one found among them, are cut.
+    fn penalty(&self, level: f64) -> f64 {
+        let orders = self.critical.len() + 1;
+        let allowed = (level * orders as f64 + 1e-9) as usize;
+        // Larger than that of all but the allowed ones: the order found may be one of those.
+        let at = (orders - allowed.max(1)).min(self.critical.len() - 1);
+        self.critical[at] * (1.0 + 1e-9)
+    }
+
+    /// The share of the orders that are cut at this penalty, the one found among them.
+    fn p(&self, penalty: f64) -> f64 {
+        let smaller = self.critical.partition_point(|c| *c < penalty * (1.0 - 1e-9));
+        (self.critical.len() - smaller + 1) as f64 / (self.critical.len() + 1) as f64
+    }
+}
+
+/// Deviations of drawn levels, by segment: all levels of a series share their noise, so that a level of two points has an interval
+/// too. (The interval of order statistics needs six points.)
+#[derive(Debug)]
+struct Drawn {
+    deviations: Vec<Vec<f64>>,
+}
+
+impl Drawn {
+    /// Draws each segment's level from all residuals (logarithms).
+    fn new(residuals: &[f64], bounds: &[(usize, usize)], seed: u64) -> Self {
+        let mut random = SplitMix64::new(seed ^ 0x1e7e_15d0);
+        // Levels follow their points, which makes the residuals too small: as with the n - 1 of a standard deviation.
+        let points = residuals.len() as f64;
+        let free = (points / (points - bounds.len() as f64).max(1.0)).sqrt();
+        let mut segment = |(start, end): &(usize, usize)| {
+            let points = (end - start).min(MOST_POINTS);
+            let scale = free * (points as f64 / (end - start) as f64).sqrt();
+            let mut sample = vec![0.0; points];
+            let mut draw = |_| {
+                sample.fill_with(|| residuals[random.below(residuals.len() as u32) as usize]);
+                sample.sort_unstable_by(f64::total_cmp);
+                median_sorted(&sample).unwrap_or(0.0) * scale
+            };
+            (0..DRAWS).map(&mut draw).collect::<Vec<f64>>()
+        };
+        Drawn { deviations: bounds.iter().map(&mut segment).collect() }
+    }
+
+    /// Segment `i`'s level, given as a logarithm.
+    fn level(&self, i: usize, level: f64) -> Interval {
+        interval(level, self.deviations[i].iter().copied())
+    }
+
+    /// The ratio of segments `i + 1` and `i`, given as a logarithm.
+    fn ratio(&self, i: usize, ratio: f64) -> Interval {
+        let pairs = self.deviations[i + 1].iter().zip(&self.deviations[i]);
+        interval(ratio, pairs.map(|(after, before)| after - before))
+    }
+}
+
+/// The percentile interval, which suits medians: it never leaves the values.
+fn interval(logarithm: f64, errors: impl Iterator<Item = f64>) -> Interval {
+    let errors = sorted(errors);
+    let at = |share: f64| errors[(share * errors.len() as f64) as usize];
+    Interval {
+        value: logarithm.exp(),
+        low: (logarithm + at(0.025)).exp(),
+        high: (logarithm + at(0.975)).exp(),
     }
 }

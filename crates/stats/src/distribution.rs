@@ -24,6 +24,16 @@ pub fn normal_two_sided(z: f64) -> f64 {
     erfc(z.abs() / SQRT_2).min(1.0)
 }
 
+/// Two-sided p of a normal statistic that is this far from its mean, corrected for continuity by half of its `step`s; 1 without
+/// any variance.
+pub fn normal_p(distance: f64, half_step: f64, variance: f64) -> f64 {
+    if variance <= 0.0 {
+        1.0
+    } else {
+        normal_two_sided((distance.abs() - half_step).max(0.0) / variance.sqrt())
+    }
+}
+
 /// P(|T| >= |t|) of Student's t with `df` degrees of freedom, which need not be whole.
 ///
 /// The incomplete beta function (Abramowitz & Stegun 26.7.1); for many degrees of freedom the transformation to a

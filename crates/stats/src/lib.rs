@@ -7,24 +7,17 @@
 pub mod analysis;
 pub mod bootstrap;
 pub mod changepoint;
-pub mod dip;
 pub mod distribution;
 pub mod effect;
 pub mod histogram;
-pub mod hodges_lehmann;
-pub mod mann_whitney;
+pub mod means;
 pub mod ministat;
 pub mod modes;
-pub mod moments;
 pub mod outliers;
-pub mod power;
 pub mod rank;
 mod select;
 pub mod sequential;
-pub mod signed_rank;
-pub mod spread;
 pub mod trend;
-pub mod welch;
 
 use linerate_wire::SplitMix64;
 use serde::{Deserialize, Serialize};
@@ -76,18 +69,8 @@ fn median_sorted(sorted: &[f64]) -> Option<f64> {
 
 /// The largest k with 1 - 2 P(X < k) >= `confidence` for X ~ Binomial(n, 1/2); 0 if no k fits.
 fn binomial_half_cut(n: usize, confidence: f64) -> usize {
-    // Farther than 20 standard deviations from the middle there is nothing that counts, and near 0 nothing that f64 holds.
-    let start = (n / 2).saturating_sub(10 * (n as f64).sqrt() as usize + 10);
-    let mut share = (ln_choose(n, start) - n as f64 * std::f64::consts::LN_2).exp();
-    let mut below = 0.0;
-    for k in start..=n / 2 {
-        below += share;
-        if 1.0 - 2.0 * below < confidence {
-            return k;
-        }
-        share *= (n - k) as f64 / (k + 1) as f64;
-    }
-    n / 2
+    let (least, shares) = sequential::binomial_half(n);
+    (least + rank::Discrete(shares).cut(1.0 - confidence)).min(n / 2)
 }
 
 /// Natural logarithm of the number of ways to choose `k` of `n`; minus infinity for `k` above `n`, which has no way.
@@ -150,15 +133,10 @@ pub fn autocorrelation(values: &[f64]) -> f64 {
 
 /// Coefficient of variation: standard deviation (n-1) over mean; 0 for fewer than 2 values, or a mean of 0.
 pub fn coefficient_of_variation(values: &[f64]) -> f64 {
-    if values.len() < 2 {
-        return 0.0;
+    match means::Moments::of(values) {
+        Some(means::Moments { mean, stddev: Some(stddev), .. }) if mean != 0.0 => stddev / mean.abs(),
+        _ => 0.0,
     }
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    if mean == 0.0 {
-        return 0.0;
-    }
-    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64;
-    variance.sqrt() / mean.abs()
 }
 
 /// Shuffles in place (Fisher and Yates), reproducibly from the generator's state.

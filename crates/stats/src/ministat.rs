@@ -3,21 +3,11 @@
 //! A published block can be checked only with the arithmetic of its time, its [`Era`]. Everything else that it prints, its plot
 //! included, is the same in all of them.
 
-mod block;
-mod dataset;
-mod difference;
-mod era;
-mod format;
+mod arithmetic;
 mod number;
-mod plot;
+mod output;
 mod points;
-mod student;
 
-pub use block::{MAX_SETS, Options, block, write_block};
-pub use dataset::{Dataset, Summary};
-pub use difference::{Difference, difference};
-pub use era::Era;
-pub use format::format_g;
-pub use plot::{DEFAULT_WIDTH, MIN_WIDTH};
+pub use arithmetic::{Confidence, Dataset, Difference, Era, Summary, difference};
+pub use output::{DEFAULT_WIDTH, MAX_SETS, MIN_WIDTH, Options, block, format_g, write_block};
 pub use points::{Columns, MAX_LINE, PointReader, PointsError};
-pub use student::Confidence;

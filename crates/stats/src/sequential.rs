@@ -107,7 +107,7 @@ impl Boundary {
 }
 
 /// Binomial(n, 1/2) around its middle: the first outcome and the probabilities from there on, symmetric, with sum 1.
-fn binomial_half(n: usize) -> (usize, Vec<f64>) {
+pub(super) fn binomial_half(n: usize) -> (usize, Vec<f64>) {
     let middle = n / 2;
     let least = middle.saturating_sub((REACH * (n as f64).sqrt()).ceil() as usize);
     let mut upwards = vec![0.0; middle - least + 1];

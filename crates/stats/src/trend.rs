@@ -1,6 +1,6 @@
 //! Tests of the order of runs: does a series drift, do neighbours resemble each other, do values come in runs?
 
-use super::distribution::{normal_two_sided, normal_upper};
+use super::distribution::{normal_p, normal_upper};
 use super::ln_choose;
 use super::rank::{Discrete, doubled_midranks, mann_whitney_null, tie_sizes};
 use statrs::function::beta::beta_reg;
@@ -42,7 +42,7 @@ pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
         false => {
             let spread = |t: f64| t * (t - 1.0) * (2.0 * t + 5.0);
             let variance = (spread(n as f64) - ties.iter().map(|t| spread(*t as f64)).sum::<f64>()) / 18.0;
-            normal_two_sided((s.abs() - 1.0).max(0.0) / variance.sqrt())
+            normal_p(s, 1.0, variance)
         }
     };
     Some(Trend { tau, p })
@@ -142,7 +142,7 @@ pub fn runs(values: &[f64], median: f64) -> Option<Runs> {
         runs_null(above, below).two_sided(count)
     } else {
         let variance = 2.0 * a * b * (2.0 * a * b - n) / (n * n * (n - 1.0));
-        normal_two_sided(((count as f64 - expected).abs() - 0.5).max(0.0) / variance.sqrt())
+        normal_p(count as f64 - expected, 0.5, variance)
     };
     Some(Runs { count, expected, p })
 }
@@ -153,13 +153,10 @@ fn runs_null(above: usize, below: usize) -> Discrete {
     // Ways to cut each kind into this number of runs.
     let ways = |a: usize, b: usize| (ln_choose(above - 1, a - 1) + ln_choose(below - 1, b - 1) - all).exp();
     let most = 2 * above.min(below) + 1;
-    Discrete(
-        (0..=most)
-            .map(|runs| match runs {
-                0 | 1 => 0.0,
-                _ if runs % 2 == 0 => 2.0 * ways(runs / 2, runs / 2),
-                _ => ways(runs / 2, runs / 2 + 1) + ways(runs / 2 + 1, runs / 2),
-            })
-            .collect(),
-    )
+    let share = |runs: usize| match runs {
+        0 | 1 => 0.0,
+        _ if runs.is_multiple_of(2) => 2.0 * ways(runs / 2, runs / 2),
+        _ => ways(runs / 2, runs / 2 + 1) + ways(runs / 2 + 1, runs / 2),
+    };
+    Discrete((0..=most).map(share).collect())
 }

@@ -7,10 +7,9 @@ pub use select::{Rates, chosen, partners, same_traffic};
 use crate::summary::drops::is_noticeable;
 use linerate_stats::analysis::{self, Paired, WarningKind, Words, paired as analyse_pairs};
 use linerate_stats::distribution::t_critical;
-use linerate_stats::effect::holm;
-use linerate_stats::hodges_lehmann::{self, Shift};
-use linerate_stats::mann_whitney::mann_whitney;
+use linerate_stats::effect::{self, Shift, holm};
 use linerate_stats::ministat::{Dataset, Era, Summary};
+use linerate_stats::rank::mann_whitney;
 use linerate_stats::{autocorrelation, median, sorted};
 use serde::Serialize;
 
@@ -253,7 +252,7 @@ fn of_few(logs: &[f64], confidence: f64) -> Change {
 
 fn unpaired(reference: &[f64], other: &[f64], confidence: f64) -> Option<Change> {
     let positive = |values: &[f64]| sorted(values.iter().copied().filter(|v| *v > 0.0));
-    let ratio = hodges_lehmann::ratio(&positive(reference), &positive(other), confidence)?;
+    let ratio = effect::ratio(&positive(reference), &positive(other), confidence)?;
     let Shift { value, low, high, .. } = ratio.map(|r| r - 1.0);
     Some(Change { value, low, high, method: Method::HodgesLehmann })
 }

@@ -4,7 +4,7 @@ use super::numbers::{count, decimals, grouped};
 use super::words::together;
 use crate::document::{Cell, Document, Rows, Table, Tone};
 use linerate_stats::analysis::{Analysis, Comparison, Reach, SetAnalysis, Warning, figure, p_value};
-use linerate_stats::hodges_lehmann::Shift;
+use linerate_stats::effect::Shift;
 
 /// An analysis for a person to read. ASCII only; no line exceeds the style's width.
 pub fn analysis(analysis: &Analysis) -> Document {

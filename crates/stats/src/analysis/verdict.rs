@@ -1,34 +1,36 @@
-//! A comparison in a sentence.
+//! A comparison in a sentence, and the numbers in it.
 
-use super::{Comparison, Settings, figure, level, p_value};
-use crate::effect::Magnitude;
-use crate::hodges_lehmann::Shift;
+use super::{Comparison, Pair, Settings};
+use crate::effect::{Magnitude, Shift};
 
-/// The sentence of a comparison of sets of `n` values, one of several comparisons.
-pub fn sentence(c: &Comparison, n: (usize, usize), comparisons: usize, settings: &Settings) -> String {
-    let (reference, other) = (&c.reference, &c.other);
-    let Some(test) = c.mann_whitney else {
-        return format!("{other} cannot be compared with {reference}: a set is empty.");
-    };
-    let counted = format!("{} and {} {}", n.0, n.1, settings.words.many);
-    let p = format!("p {}", p_value(c.p_holm.unwrap_or(test.p)));
-    if c.shown {
-        let (claim, interval) = claim(c, settings);
-        let negligible = c.cliffs_delta.is_some_and(|d| d.magnitude == Magnitude::Negligible);
-        let negligible = if negligible { "; the sets overlap so much that it is negligible" } else { "" };
-        return format!("{other} is {claim} {reference}{interval}, {counted}, {p}{negligible}.");
+impl Pair<'_> {
+    /// The sentence of a comparison.
+    pub(super) fn verdict(&self, c: &Comparison) -> String {
+        let (reference, other, settings) = (&c.reference, &c.other, self.settings);
+        let Some(test) = c.mann_whitney else {
+            return format!("{other} cannot be compared with {reference}: a set is empty.");
+        };
+        let (n, m) = self.counts();
+        let counted = format!("{n} and {m} {}", settings.words.many);
+        let p = format!("p {}", p_value(c.p_holm.unwrap_or(test.p)));
+        if c.shown {
+            let (claim, interval) = claim(c, settings);
+            let negligible = c.cliffs_delta.is_some_and(|d| d.magnitude == Magnitude::Negligible);
+            let negligible = if negligible { "; the sets overlap so much that it is negligible" } else { "" };
+            return format!("{other} is {claim} {reference}{interval}, {counted}, {p}{negligible}.");
+        }
+        if test.smallest_p > self.level() {
+            return too_few(c, &counted, settings);
+        }
+        let interval = relative(c).and_then(|r| r.signed_interval(settings));
+        let interval = interval.map_or(String::new(), |i| format!("{i}, "));
+        let reach = c.reach_of_ranks.as_ref().map_or(String::new(), |r| {
+            let percent = r.smallest_percent.map(|p| format!("{} %", figure(p, 2)));
+            let size = percent.unwrap_or_else(|| figure(r.smallest_difference, 2));
+            format!("; one of {size} would have shown with {:.0} % probability", 100.0 * r.power)
+        });
+        format!("No difference shown between {reference} and {other} ({interval}{counted}, {p}){reach}.")
     }
-    if test.smallest_p > level(comparisons, settings) {
-        return too_few(c, &counted, settings);
-    }
-    let interval = relative(c).and_then(|r| r.signed_interval(settings));
-    let interval = interval.map_or(String::new(), |i| format!("{i}, "));
-    let reach = c.reach_of_ranks.as_ref().map_or(String::new(), |r| {
-        let size =
-            r.smallest_percent.map_or(figure(r.smallest_difference, 2), |p| format!("{} %", figure(p, 2)));
-        format!("; one of {size} would have shown with {:.0} % probability", 100.0 * r.power)
-    });
-    format!("No difference shown between {reference} and {other} ({interval}{counted}, {p}){reach}.")
 }
 
 /// The verdict if no outcome of the test could have shown a difference: the observed difference, which may still be plain to see.
@@ -132,4 +134,44 @@ pub fn places(low: f64, high: f64) -> usize {
 /// `95 %`, `99.5 %`.
 pub fn confidence(settings: &Settings) -> String {
     format!("{} %", figure(100.0 * settings.confidence, 4))
+}
+
+/// A p value: two digits, never 0.
+pub fn p_value(p: f64) -> String {
+    match p {
+        p if p < 1e-15 => "< 1e-15".into(),
+        p if p < 0.001 => format!("{p:.0e}"),
+        p => figure(p, 2),
+    }
+}
+
+/// A number with this number of significant digits, trailing zeros of the fraction left out.
+pub fn figure(value: f64, digits: usize) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let scientific = format!("{:.*e}", digits.saturating_sub(1), value);
+    let exponent: i32 = scientific.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
+    if !(-5..15).contains(&exponent) {
+        return scientific;
+    }
+    let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
+    let text = format!("{value:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_digits_as_mean_something() {
+        let figures = [0.0, 1.25, 99.96, 1234.5, 0.00123, 1e-9, 1e308, -7.0].map(|v| figure(v, 3));
+        assert_eq!(figures, ["0", "1.25", "100", "1234", "0.00123", "1.00e-9", "1.00e308", "-7"]);
+        let p = [0.0, 1e-9, 0.00049, 0.0494, 0.05, 1.0].map(p_value);
+        assert_eq!(p, ["< 1e-15", "1e-9", "5e-4", "0.049", "0.05", "1"]);
+    }
 }

@@ -1,15 +1,14 @@
 //! Warnings about sets and comparisons.
 
 use super::verdict::confidence;
-use super::{Prepared, Settings, Warning, WarningKind, figure, level, p_value};
-use crate::autocorrelation;
+use super::{Pair, Prepared, Settings, Warning, WarningKind, Words, figure, p_value};
 use crate::bootstrap::FEWEST;
-use crate::mann_whitney::MannWhitney;
-use crate::median;
+use crate::means::brown_forsythe;
 use crate::modes::two_modes;
 use crate::outliers::{Outliers, outliers};
-use crate::spread::brown_forsythe;
+use crate::rank::RankTest;
 use crate::trend::{mann_kendall, neighbours_alike, runs};
+use crate::{Estimate, autocorrelation, median};
 
 /// The level of the tests behind warnings: as many of them are made, one in a hundred is enough of false alarms from each.
 const ALARM: f64 = 0.01;
@@ -17,26 +16,35 @@ const ALARM: f64 = 0.01;
 /// So many outliers are named in a warning.
 const NAMED: usize = 5;
 
-type Found = Option<(WarningKind, String)>;
+type Found = Option<Warning>;
+
+fn found(kind: WarningKind, text: impl Into<String>) -> Found {
+    Some(Warning { kind, text: text.into() })
+}
 
 /// Of a set alone.
 pub fn of_set(set: &Prepared, outliers: &Outliers, settings: &Settings) -> Vec<Warning> {
-    let found = [
-        not_finite(set),
-        too_few(set, settings),
-        no_spread(set, settings),
-        far(outliers, settings),
-        modes(set),
-        order(set),
-    ];
-    found.into_iter().flatten().map(|(kind, text)| Warning { kind, text }).collect()
+    let alone = [not_finite(set), too_few(set, settings), no_spread(set, settings)];
+    alone.into_iter().chain(shape(set, outliers, settings)).flatten().collect()
 }
 
-/// Warnings about the shape and order of values that are themselves figures of a comparison.
-pub fn of_values(set: &Prepared, settings: &Settings) -> Vec<Warning> {
-    let outliers = outliers(set.values, &set.sorted);
-    let found = [far(&outliers, settings), modes(set), order(set)];
-    found.into_iter().flatten().map(|(kind, text)| Warning { kind, text }).collect()
+/// Of the shape and order of values.
+fn shape(set: &Prepared, outliers: &Outliers, settings: &Settings) -> [Found; 3] {
+    [far(outliers, settings), modes(set), order(set)]
+}
+
+/// Of the ratios of pairs, which are given by their logarithms; `given` is the number of pairs with those left out.
+pub fn of_pairs(given: usize, logs: &[f64], ratio: Option<Estimate>, settings: &Settings) -> Vec<Warning> {
+    let settings = Settings { words: Words { one: "pair", many: "pairs", ..settings.words }, ..*settings };
+    let n = logs.len();
+    let left_out = format!("{} of {given} pairs left out: a value is not above 0 or infinite", given - n);
+    let left_out = found(WarningKind::NotFinite, left_out).filter(|_| n < given);
+    let few = format!("{} cannot give a {} interval", counted(n, &settings), confidence(&settings));
+    let few = found(WarningKind::TooFew, few).filter(|_| ratio.is_some_and(|r| r.low.is_none()));
+    let ratios: Vec<f64> = logs.iter().map(|l| l.exp()).collect();
+    let set = Prepared::of("", &ratios, &settings);
+    let shape = shape(&set, &outliers(set.values, &set.sorted), &settings);
+    [left_out, few].into_iter().chain(shape).flatten().collect()
 }
 
 /// `5 points`.
@@ -46,39 +54,37 @@ fn counted(n: usize, settings: &Settings) -> String {
 
 fn not_finite(set: &Prepared) -> Found {
     let infinite = set.values.iter().filter(|v| v.is_infinite()).count();
-    let text = match (infinite, set.moments) {
+    let text: String = match (infinite, set.moments) {
         (0, Some(m)) if m.stddev.is_none_or(f64::is_finite) && m.mean.is_finite() => return None,
         (0, None) => return None,
         (0, _) => "the numbers are too large for some figures, which are left out".into(),
         (1, _) => "1 value is infinite: figures that it would enter are left out".into(),
         (n, _) => format!("{n} values are infinite: figures that they would enter are left out"),
     };
-    Some((WarningKind::NotFinite, text))
+    found(WarningKind::NotFinite, text)
 }
 
 fn too_few(set: &Prepared, settings: &Settings) -> Found {
     let n = set.values.len();
     if n == 0 {
-        return Some((WarningKind::TooFew, "no values".into()));
+        return found(WarningKind::TooFew, "no values");
     }
+    set.median.filter(|m| m.low.is_none())?;
     // [smallest, largest] covers the median with 1 - 2^(1-n).
     let needed = (1.0 - settings.alpha().log2()).ceil();
-    set.median.is_some_and(|m| m.low.is_none()).then(|| {
-        let bootstrap = if n < FEWEST { "" } else { "; the bootstrap's covers it less often" };
-        let text = format!(
-            "{} cannot give a {} interval of the median without assuming a distribution, {needed} can{bootstrap}",
-            counted(n, settings),
-            confidence(settings)
-        );
-        (WarningKind::TooFew, text)
-    })
+    let bootstrap = if n < FEWEST { "" } else { "; the bootstrap's covers it less often" };
+    let (n, confidence) = (counted(n, settings), confidence(settings));
+    let text = format!(
+        "{n} cannot give a {confidence} interval of the median without assuming a distribution, {needed} can{bootstrap}"
+    );
+    found(WarningKind::TooFew, text)
 }
 
 fn no_spread(set: &Prepared, settings: &Settings) -> Found {
-    let n = set.sorted.len();
-    (n > 1 && set.sorted[0] == set.sorted[n - 1]).then(|| {
-        (WarningKind::NoSpread, format!("all {} are equal: their spread is not known", counted(n, settings)))
-    })
+    let [first, .., last] = set.sorted[..] else { return None };
+    let n = counted(set.sorted.len(), settings);
+    found(WarningKind::NoSpread, format!("all {n} are equal: their spread is not known"))
+        .filter(|_| first == last)
 }
 
 fn far(outliers: &Outliers, settings: &Settings) -> Found {
@@ -87,13 +93,10 @@ fn far(outliers: &Outliers, settings: &Settings) -> Found {
     }
     let mut farthest = outliers.farthest.clone();
     farthest.sort_by(|a, b| b.score.abs().total_cmp(&a.score.abs()));
-    let named: Vec<String> = farthest
-        .iter()
-        .take(NAMED)
-        .map(|o| {
-            format!("{} {} = {} (score {:+.1})", settings.words.one, o.point, figure(o.value, 5), o.score)
-        })
-        .collect();
+    let one = settings.words.one;
+    let named = farthest.iter().take(NAMED);
+    let named = named.map(|o| format!("{one} {} = {} (score {:+.1})", o.point, figure(o.value, 5), o.score));
+    let named: Vec<String> = named.collect();
     let more = if outliers.count > named.len() { ", ..." } else { "" };
     let text = format!(
         "{} far from the others, part of all figures (score beyond {}): {}{more}",
@@ -101,7 +104,7 @@ fn far(outliers: &Outliers, settings: &Settings) -> Found {
         figure(outliers.limit, 2),
         named.join(", ")
     );
-    Some((WarningKind::Outliers, text))
+    found(WarningKind::Outliers, text)
 }
 
 fn modes(set: &Prepared) -> Found {
@@ -113,7 +116,7 @@ fn modes(set: &Prepared) -> Found {
         100.0 - share,
         figure(modes.high, 3)
     );
-    Some((WarningKind::TwoModes, text))
+    found(WarningKind::TwoModes, text)
 }
 
 /// The order of the runs. Only the first of drift, autocorrelation and runs is reported, because each explains the next.
@@ -133,7 +136,7 @@ fn drift(set: &Prepared) -> Found {
         trend.tau,
         p_value(trend.p)
     );
-    Some((WarningKind::Drift, text))
+    found(WarningKind::Drift, text)
 }
 
 fn alike(set: &Prepared) -> Found {
@@ -144,7 +147,7 @@ fn alike(set: &Prepared) -> Found {
         "neighbours in the order of the runs resemble each other ({r}p {}): intervals are narrower than the truth",
         p_value(p)
     );
-    Some((WarningKind::Autocorrelation, text))
+    found(WarningKind::Autocorrelation, text)
 }
 
 fn in_runs(set: &Prepared) -> Found {
@@ -159,48 +162,36 @@ fn in_runs(set: &Prepared) -> Found {
         runs.expected,
         p_value(runs.p)
     );
-    Some((WarningKind::Runs, text))
+    found(WarningKind::Runs, text)
 }
 
-/// Of a comparison.
-pub fn of_comparison(
-    first: &Prepared,
-    other: &Prepared,
-    test: Option<MannWhitney>,
-    comparisons: usize,
-    settings: &Settings,
-) -> Vec<Warning> {
-    let found = [too_few_for_ranks(first, other, test, comparisons, settings), unequal(first, other)];
-    found.into_iter().flatten().map(|(kind, text)| Warning { kind, text }).collect()
-}
+impl Pair<'_> {
+    /// Of a comparison.
+    pub(super) fn warnings(&self, test: Option<RankTest>) -> Vec<Warning> {
+        [self.too_few_for_ranks(test), self.unequal()].into_iter().flatten().collect()
+    }
 
-fn too_few_for_ranks(
-    first: &Prepared,
-    other: &Prepared,
-    test: Option<MannWhitney>,
-    comparisons: usize,
-    settings: &Settings,
-) -> Found {
-    let smallest = test.map(|t| t.smallest_p).filter(|p| *p > level(comparisons, settings))?;
-    let several = if comparisons > 1 { format!(", of {comparisons} comparisons,") } else { String::new() };
-    let text = format!(
-        "{} and {} {} cannot show a difference by their ranks: the smallest p they can reach{several} is {}",
-        first.values.len(),
-        other.values.len(),
-        settings.words.many,
-        p_value(smallest)
-    );
-    Some((WarningKind::TooFew, text))
-}
+    fn too_few_for_ranks(&self, test: Option<RankTest>) -> Found {
+        let smallest = test.map(|t| t.smallest_p).filter(|p| *p > self.level())?;
+        let comparisons = self.comparisons;
+        let several =
+            if comparisons > 1 { format!(", of {comparisons} comparisons,") } else { String::new() };
+        let ((n, m), many, p) = (self.counts(), self.settings.words.many, p_value(smallest));
+        let text = format!(
+            "{n} and {m} {many} cannot show a difference by their ranks: the smallest p they can reach{several} is {p}"
+        );
+        found(WarningKind::TooFew, text)
+    }
 
-fn unequal(first: &Prepared, other: &Prepared) -> Found {
-    let p = brown_forsythe(&first.sorted, &other.sorted).filter(|p| *p <= ALARM)?;
-    let deviation = |p: &Prepared| p.moments.and_then(|m| m.stddev).map_or("?".into(), |s| figure(s, 3));
-    let text = format!(
-        "the spreads differ (standard deviations {} and {}, p {}): ranks may then tell the sets apart though their middles agree",
-        deviation(first),
-        deviation(other),
-        p_value(p)
-    );
-    Some((WarningKind::UnequalVariances, text))
+    fn unequal(&self) -> Found {
+        let p = brown_forsythe(&self.first.sorted, &self.other.sorted).filter(|p| *p <= ALARM)?;
+        let deviation = |p: &Prepared| p.moments.and_then(|m| m.stddev).map_or("?".into(), |s| figure(s, 3));
+        let text = format!(
+            "the spreads differ (standard deviations {} and {}, p {}): ranks may then tell the sets apart though their middles agree",
+            deviation(self.first),
+            deviation(self.other),
+            p_value(p)
+        );
+        found(WarningKind::UnequalVariances, text)
+    }
 }

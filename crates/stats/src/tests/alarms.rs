@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::analysis::{Settings, WarningKind, analyse};
-use crate::mann_whitney::mann_whitney;
-use crate::moments::Moments;
-use crate::signed_rank::signed_rank;
-use crate::spread::brown_forsythe;
+use crate::means::Moments;
+use crate::means::brown_forsythe;
+use crate::means::welch;
+use crate::rank::mann_whitney;
+use crate::rank::signed_rank;
 use crate::trend::{mann_kendall, neighbours_alike, runs};
-use crate::welch::welch;
 
 const SETS: usize = 1000;
 

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::bootstrap::median_bca;
-use crate::hodges_lehmann::{ratio, shift};
-use crate::signed_rank::centre;
+use crate::effect::centre;
+use crate::effect::{ratio, shift};
 
 fn share(hits: usize, of: usize) -> f64 {
     hits as f64 / of as f64
@@ -37,7 +37,7 @@ fn shifts_and_ratios_cover_the_truth() {
             let (mut shifts, mut ratios, mut centres) = (0, 0, 0);
             for _ in 0..sets {
                 let (x, y) = (draw(n, shape, &mut random), draw(m, shape, &mut random));
-                let covers = |s: Option<hodges_lehmann::Shift>, truth: f64| {
+                let covers = |s: Option<effect::Shift>, truth: f64| {
                     let s = s.unwrap();
                     s.low.is_none_or(|l| l <= truth) && s.high.is_none_or(|h| truth <= h)
                 };

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::analysis::{Comparison, Settings, Words, analyse, paired};
-use crate::mann_whitney::mann_whitney;
-use crate::moments::Moments;
-use crate::welch::welch;
+use crate::means::Moments;
+use crate::means::welch;
+use crate::rank::mann_whitney;
 
 fn values() -> impl Strategy<Value = Vec<f64>> {
     let value = prop_oneof![3 => 0.5..20.0f64, 1 => (1i32..12).prop_map(f64::from)];
@@ -47,7 +47,7 @@ proptest! {
         let (there, back) = (comparison(&x, &y), comparison(&y, &x));
         prop_assert_eq!(there.shown, back.shown);
         let (a, b) = (there.mann_whitney.unwrap(), back.mann_whitney.unwrap());
-        prop_assert!(near(a.p, b.p, 1.0) && a.u + b.u == (x.len() * y.len()) as f64);
+        prop_assert!(near(a.p, b.p, 1.0) && a.statistic + b.statistic == (x.len() * y.len()) as f64);
         let (s, t) = (there.shift.unwrap(), back.shift.unwrap());
         prop_assert!(near(s.value, -t.value, 20.0));
         prop_assert!(s.low.is_none() || near(s.low.unwrap(), -t.high.unwrap(), 20.0));
@@ -63,7 +63,7 @@ proptest! {
         let unit = 10f64.powi(exponent);
         let scale = |v: &[f64]| v.iter().map(|v| v * unit).collect::<Vec<f64>>();
         let (plain, scaled) = (comparison(&x, &y), comparison(&scale(&x), &scale(&y)));
-        prop_assert_eq!(plain.mann_whitney.unwrap().u, scaled.mann_whitney.unwrap().u);
+        prop_assert_eq!(plain.mann_whitney.unwrap().statistic, scaled.mann_whitney.unwrap().statistic);
         prop_assert!(near(plain.shift.unwrap().value * unit, scaled.shift.unwrap().value, 20.0 * unit));
         prop_assert!(near(plain.ratio.unwrap().value, scaled.ratio.unwrap().value, 1.0));
         let reaches =
@@ -100,7 +100,7 @@ proptest! {
             // The test and the interval agree.
             prop_assert_eq!(w.p < 0.05, w.low > 0.0 || w.high < 0.0);
         }
-        let s = hodges_lehmann::shift(&a, &b, 0.95).unwrap();
+        let s = effect::shift(&a, &b, 0.95).unwrap();
         prop_assert!(s.low.is_none_or(|l| l <= s.value) && s.high.is_none_or(|h| s.value <= h));
     }
 

@@ -6,7 +6,7 @@ use linerate_measure::record::Mode;
 use linerate_measure::summary::Row;
 use linerate_stats::Estimate;
 use linerate_stats::analysis::{Settings, Words, places, ratio_claim};
-use linerate_stats::hodges_lehmann::Shift;
+use linerate_stats::effect::Shift;
 
 fn percents(ratio: f64) -> f64 {
     100.0 * (ratio - 1.0)
