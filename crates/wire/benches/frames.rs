@@ -69,10 +69,6 @@ fn main() {
     measure("flow(i) of 100,000 benchmark flows", |i| {
         black_box(space.flow(i.into()));
     });
-    let space = FlowSpace::rfc4814(Family::V4, 100_000, 1).unwrap();
-    measure("flow(i) of 100,000 RFC 4814 flows", |i| {
-        black_box(space.flow(i.into()));
-    });
     for order in ["sequential", "random", "zipf:1.1"] {
         let mut picker = FlowPicker::new(order.parse().unwrap(), 100_000);
         measure(&format!("pick of 100,000 flows, {order}"), |_| {

@@ -63,7 +63,7 @@ fn exchange(frame: &mut [u8], at: usize, len: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{Family, FrameSpec, FrameTemplate, VlanTag};
+    use crate::{Family, FrameSpec, FrameTemplate, VlanTag};
     use crate::{FlowSpace, MacAddr, Signature, checksum};
 
     fn frame(family: Family, transport: Transport, vlan: Option<VlanTag>) -> Vec<u8> {

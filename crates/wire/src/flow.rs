@@ -1,6 +1,5 @@
 //! Flow spaces: which addresses and ports the test frames carry, by number, in constant time.
 
-use crate::flow_random::RandomSpace;
 use crate::{Family, WireError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,7 +11,7 @@ pub const DEFAULT_PORT: u16 = 1234;
 /// The most flows that a generator takes: it keeps a table of them.
 pub const MAX_FLOWS: u32 = 5_000_000;
 
-/// The most flows that a text may describe; use [`FlowSpace::with_limit`] to send a part of them.
+/// The most flows that a text may describe; a generator takes fewer.
 pub const MAX_PARSED_FLOWS: u64 = 1 << 32;
 
 /// First port of the benchmark's flows, both source and destination: as in the published pkt-gen studies.
@@ -37,21 +36,16 @@ impl Flow {
     pub fn family(&self) -> Family {
         family_of(self.src)
     }
-
-    /// The flow in the other direction.
-    pub fn reversed(&self) -> Flow {
-        Flow { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port }
-    }
 }
 
 /// A range of addresses times a range of ports: one side of a flow space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EndpointRange {
-    pub(crate) family: Family,
-    pub(crate) first: u128,
-    pub(crate) addresses: u64,
-    pub(crate) first_port: u16,
-    pub(crate) ports: u32,
+    family: Family,
+    first: u128,
+    addresses: u64,
+    first_port: u16,
+    ports: u32,
 }
 
 impl EndpointRange {
@@ -59,27 +53,34 @@ impl EndpointRange {
     /// included.
     ///
     /// # Errors
-    /// Mixed families, reversed ends, more than [`MAX_PARSED_FLOWS`] addresses.
+    /// Mixed families, ends that run backwards (which pkt-gen swaps without a word), more than [`MAX_PARSED_FLOWS`] addresses.
     pub fn new(first: IpAddr, last: IpAddr, first_port: u16, last_port: u16) -> Result<Self, WireError> {
         let family = family_of(first);
-        let ends = format!("{first}-{last}");
         if family_of(last) != family {
             return Err(mismatch((first, family), (last, family_of(last))));
         }
         let (from, to) = (address_bits(first), address_bits(last));
-        if to < from {
-            return Err(reversed(&ends, "addresses", &format!("{last}-{first}")));
+        let more = from.abs_diff(to);
+        if more >= u128::from(MAX_PARSED_FLOWS) {
+            return Err(too_large(format!("{first}-{last}"), more.saturating_add(1), MAX_PARSED_FLOWS));
         }
-        if to - from >= u128::from(MAX_PARSED_FLOWS) {
-            let flows = (to - from).saturating_add(1);
-            return Err(too_large(ends, flows, MAX_PARSED_FLOWS));
-        }
-        if last_port < first_port {
-            let text = format!("{first_port}-{last_port}");
-            return Err(reversed(&text, "ports", &format!("{last_port}-{first_port}")));
-        }
-        let (addresses, ports) = ((to - from) as u64 + 1, u32::from(last_port - first_port) + 1);
-        Ok(EndpointRange { family, first: from, addresses, first_port, ports })
+        let ports = u32::from(first_port.abs_diff(last_port)) + 1;
+        let port = first_port.min(last_port);
+        let forwards = EndpointRange {
+            family,
+            first: from.min(to),
+            addresses: more as u64 + 1,
+            first_port: port,
+            ports,
+        };
+        let what = match (from <= to, first_port <= last_port) {
+            (true, true) => return Ok(forwards),
+            (true, false) => "ports",
+            (false, _) => "addresses",
+        };
+        Err(WireError::new(format!(
+            "from {first}, port {first_port}, to {last}, port {last_port}: the {what} run backwards; write {forwards}"
+        )))
     }
 
     /// Number of addresses.
@@ -143,56 +144,30 @@ impl fmt::Display for EndpointRange {
 /// A set of flows, numbered from 0: no table, `flow(i)` takes constant time. All flows of a space are
 /// distinct.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Form", into = "Form")]
+#[serde(try_from = "Form")]
 pub struct FlowSpace {
-    kind: Kind,
-    len: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
-    Grid { src: EndpointRange, dst: EndpointRange },
-    Random(RandomSpace),
+    #[serde(with = "crate::text")]
+    source: EndpointRange,
+    #[serde(with = "crate::text")]
+    destination: EndpointRange,
+    flows: u64,
 }
 
 /// A flow space in JSON.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Form {
-    Ranges {
-        #[serde(with = "crate::text")]
-        source: EndpointRange,
-        #[serde(with = "crate::text")]
-        destination: EndpointRange,
-        flows: u64,
-    },
-    Rfc4814 {
-        #[serde(with = "crate::text")]
-        family: Family,
-        flows: u32,
-        seed: u64,
-    },
-}
-
-impl From<FlowSpace> for Form {
-    fn from(FlowSpace { kind, len }: FlowSpace) -> Form {
-        match kind {
-            Kind::Grid { src, dst } => Form::Ranges { source: src, destination: dst, flows: len },
-            Kind::Random(RandomSpace { family, seed }) => Form::Rfc4814 { family, flows: len as u32, seed },
-        }
-    }
+#[derive(Deserialize)]
+struct Form {
+    #[serde(with = "crate::text")]
+    source: EndpointRange,
+    #[serde(with = "crate::text")]
+    destination: EndpointRange,
+    flows: u64,
 }
 
 impl TryFrom<Form> for FlowSpace {
     type Error = WireError;
 
     fn try_from(form: Form) -> Result<FlowSpace, WireError> {
-        match form {
-            Form::Ranges { source, destination, flows } => {
-                Ok(FlowSpace::new(source, destination)?.with_limit(flows))
-            }
-            Form::Rfc4814 { family, flows, seed } => FlowSpace::rfc4814(family, flows, seed),
-        }
+        Ok(FlowSpace::new(form.source, form.destination)?.with_limit(form.flows))
     }
 }
 
@@ -202,16 +177,16 @@ impl FlowSpace {
     ///
     /// # Errors
     /// Mixed families, or more than [`MAX_PARSED_FLOWS`] flows.
-    pub fn new(src: EndpointRange, dst: EndpointRange) -> Result<Self, WireError> {
-        if src.family != dst.family {
-            return Err(mismatch((src, src.family), (dst, dst.family)));
+    pub fn new(source: EndpointRange, destination: EndpointRange) -> Result<Self, WireError> {
+        if source.family != destination.family {
+            return Err(mismatch((source, source.family), (destination, destination.family)));
         }
         let side = |r: &EndpointRange| u128::from(r.addresses) * u128::from(r.ports);
-        let flows = side(&src) * side(&dst);
+        let flows = side(&source) * side(&destination);
         if flows > u128::from(MAX_PARSED_FLOWS) {
-            return Err(too_large(format!("{src} > {dst}"), flows, MAX_PARSED_FLOWS));
+            return Err(too_large(format!("{source} > {destination}"), flows, MAX_PARSED_FLOWS));
         }
-        Ok(FlowSpace { kind: Kind::Grid { src, dst }, len: flows as u64 })
+        Ok(FlowSpace { source, destination, flows: flows as u64 })
     }
 
     /// Reads two ranges, in pkt-gen's grammar and some more; see [`EndpointRange`]'s `FromStr`.
@@ -249,7 +224,14 @@ impl FlowSpace {
     /// # Errors
     /// As [`benchmark`](Self::benchmark), and mixed families, and addresses that would run past the last one.
     pub fn benchmark_from(src: IpAddr, dst: IpAddr, flows: u32) -> Result<Self, WireError> {
-        check_count(flows)?;
+        match flows {
+            0 => {
+                let text = format!("a flow space needs at least one flow; ask for 1 to {MAX_FLOWS}");
+                return Err(WireError::new(text));
+            }
+            1..=MAX_FLOWS => {}
+            _ => return Err(too_large("the flow space", flows.into(), MAX_FLOWS.into())),
+        }
         let (sources, ports) = benchmark_shape(flows);
         let destinations = flows.div_ceil(sources * u32::from(ports));
         let last_port = BENCHMARK_PORT + ports - 1;
@@ -258,22 +240,9 @@ impl FlowSpace {
         Ok(Self::new(src, dst)?.with_limit(flows.into()))
     }
 
-    /// `flows` pseudo-random flows, the same for the same seed, as RFC 4814 section 4 asks: source ports
-    /// 1024-65535 and destination ports 1-49151, uniform and independent; the pairs of addresses, out of
-    /// 2,048 sources from 198.18.10.1 or 2001:2:0:10::1 and 4,096 destinations from 198.19.10.1 or
-    /// 2001:2:0:8010::1, are distinct.
-    ///
-    /// # Errors
-    /// 0 flows, or more than [`MAX_FLOWS`].
-    pub fn rfc4814(family: Family, flows: u32, seed: u64) -> Result<Self, WireError> {
-        check_count(flows)?;
-        Ok(FlowSpace { kind: Kind::Random(RandomSpace { family, seed }), len: flows.into() })
-    }
-
     /// The first `flows` flows alone; at least one remains, and a larger number changes nothing.
-    #[must_use]
-    pub fn with_limit(mut self, flows: u64) -> Self {
-        self.len = self.len.min(flows.max(1));
+    fn with_limit(mut self, flows: u64) -> Self {
+        self.flows = self.flows.min(flows.max(1));
         self
     }
 
@@ -282,58 +251,51 @@ impl FlowSpace {
     /// # Errors
     /// More than [`MAX_FLOWS`].
     pub fn usable_len(&self) -> Result<u32, WireError> {
-        let len = u32::try_from(self.len).ok().filter(|&len| len <= MAX_FLOWS);
-        len.ok_or_else(|| too_large(self, self.len.into(), MAX_FLOWS.into()))
+        let len = u32::try_from(self.flows).ok().filter(|&len| len <= MAX_FLOWS);
+        len.ok_or_else(|| too_large(self, self.flows.into(), MAX_FLOWS.into()))
     }
 
     /// The family of the addresses.
     pub fn family(&self) -> Family {
-        match &self.kind {
-            Kind::Grid { src, .. } => src.family,
-            Kind::Random(space) => space.family,
-        }
+        self.source.family
     }
 
-    /// Number of flows.
+    /// Number of flows, at least 1.
+    #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u64 {
-        self.len
-    }
-
-    /// Never: a space has at least one flow.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.flows
     }
 
     /// Flow number `i`; numbers from [`len`](Self::len) on start over.
     #[inline]
     pub fn flow(&self, i: u64) -> Flow {
-        let i = if i < self.len { i } else { i % self.len };
-        match &self.kind {
-            Kind::Grid { src, dst } => grid_flow(src, dst, i),
-            Kind::Random(space) => space.flow(i as u32),
+        let FlowSpace { source, destination, flows } = self;
+        let i = if i < *flows { i } else { i % flows };
+        let (rest, src_port) = (i / u64::from(source.ports), i % u64::from(source.ports));
+        let (rest, src) = (rest / source.addresses, rest % source.addresses);
+        let (dst, dst_port) = (rest / u64::from(destination.ports), rest % u64::from(destination.ports));
+        Flow {
+            src: source.address(src),
+            dst: destination.address(dst),
+            src_port: source.port(src_port),
+            dst_port: destination.port(dst_port),
         }
     }
 
     /// All flows in the order of their numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Flow> + '_ {
         // ExactSizeIterator exists for ranges of usize alone.
-        (0..usize::try_from(self.len).unwrap_or(usize::MAX)).map(|i| self.flow(i as u64))
+        (0..usize::try_from(self.flows).unwrap_or(usize::MAX)).map(|i| self.flow(i as u64))
     }
 
-    /// The range of sources, unless the space is pseudo-random.
-    pub fn src(&self) -> Option<&EndpointRange> {
-        match &self.kind {
-            Kind::Grid { src, .. } => Some(src),
-            Kind::Random(_) => None,
-        }
+    /// The range of sources.
+    pub fn source(&self) -> &EndpointRange {
+        &self.source
     }
 
-    /// The range of destinations, unless the space is pseudo-random.
-    pub fn dst(&self) -> Option<&EndpointRange> {
-        match &self.kind {
-            Kind::Grid { dst, .. } => Some(dst),
-            Kind::Random(_) => None,
-        }
+    /// The range of destinations.
+    pub fn destination(&self) -> &EndpointRange {
+        &self.destination
     }
 }
 
@@ -341,28 +303,10 @@ impl FlowSpace {
 /// one.
 impl fmt::Display for FlowSpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            Kind::Grid { src, dst } => {
-                write!(f, "{src} > {dst}")?;
-                let all = src.addresses * u64::from(src.ports) * dst.addresses * u64::from(dst.ports);
-                if self.len < all { write!(f, ", the first {} flows", self.len) } else { Ok(()) }
-            }
-            Kind::Random(space) => {
-                write!(f, "{} RFC 4814 {} flows, seed {}", self.len, space.family, space.seed)
-            }
-        }
-    }
-}
-
-fn grid_flow(src: &EndpointRange, dst: &EndpointRange, i: u64) -> Flow {
-    let (rest, src_port) = (i / u64::from(src.ports), i % u64::from(src.ports));
-    let (rest, src_address) = (rest / src.addresses, rest % src.addresses);
-    let (dst_address, dst_port) = (rest / u64::from(dst.ports), rest % u64::from(dst.ports));
-    Flow {
-        src: src.address(src_address),
-        dst: dst.address(dst_address),
-        src_port: src.port(src_port),
-        dst_port: dst.port(dst_port),
+        let FlowSpace { source, destination, flows } = self;
+        write!(f, "{source} > {destination}")?;
+        let sides = [source, destination].map(|side| side.addresses * u64::from(side.ports));
+        if *flows < sides[0] * sides[1] { write!(f, ", the first {flows} flows") } else { Ok(()) }
     }
 }
 
@@ -378,22 +322,9 @@ fn benchmark_shape(flows: u32) -> (u32, u16) {
     (sources as u32, ports as u16)
 }
 
-fn check_count(flows: u32) -> Result<(), WireError> {
-    match flows {
-        0 => Err(WireError::new(format!("a flow space needs at least one flow; ask for 1 to {MAX_FLOWS}"))),
-        1..=MAX_FLOWS => Ok(()),
-        _ => Err(too_large("the flow space", flows.into(), MAX_FLOWS.into())),
-    }
-}
-
 /// Sources and destinations, or the two ends of a range, of different families.
 fn mismatch<T: fmt::Display>((first, family): (T, Family), (second, other): (T, Family)) -> WireError {
     WireError::new(format!("{first} is {family}, {second} is {other}: both must be of one family"))
-}
-
-/// A range that ends before it starts. pkt-gen swaps the ends without a word.
-pub(crate) fn reversed(text: &str, what: &str, suggestion: &str) -> WireError {
-    WireError::new(format!("{text:?}: the {what} run backwards; write {suggestion}"))
 }
 
 fn too_large(what: impl fmt::Display, flows: u128, limit: u64) -> WireError {

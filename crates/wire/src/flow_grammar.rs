@@ -1,7 +1,7 @@
 //! The grammar of address and port ranges: pkt-gen's, as documented and as used, and short forms.
 
 use crate::WireError;
-use crate::flow::{self, DEFAULT_PORT, EndpointRange, address_bits, address_from, family_of};
+use crate::flow::{DEFAULT_PORT, EndpointRange, address_bits, address_from, family_of};
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
@@ -26,31 +26,7 @@ impl FromStr for EndpointRange {
 
     fn from_str(text: &str) -> Result<Self, WireError> {
         let text = text.trim();
-        let parts = if text.contains('/') { read_prefix(text)? } else { read_range(text)? };
-        parts.forwards(text)?;
-        let (first_port, last_port) = parts.ports;
-        EndpointRange::new(parts.first, parts.last, first_port, last_port)
-    }
-}
-
-struct Parts {
-    first: IpAddr,
-    last: IpAddr,
-    ports: (u16, u16),
-}
-
-impl Parts {
-    /// Refuses a range that runs backwards, with the whole range the right way round.
-    fn forwards(&self, text: &str) -> Result<(), WireError> {
-        let Parts { first, last, ports: (p, q) } = *self;
-        let (first, last, what) = match address_bits(first) <= address_bits(last) {
-            true if p <= q => return Ok(()),
-            true => (first, last, "ports"),
-            false => (last, first, "addresses"),
-        };
-        let right = EndpointRange::new(first, last, p.min(q), p.max(q));
-        let suggestion = right.map_or_else(|_| format!("{first}-{last}"), |range| range.to_string());
-        Err(flow::reversed(text, what, &suggestion))
+        if text.contains('/') { read_prefix(text) } else { read_range(text) }
     }
 }
 
@@ -62,37 +38,28 @@ fn syntax(text: &str, why: impl std::fmt::Display) -> WireError {
 }
 
 /// `low[-high]`, split at the first dash as pkt-gen does.
-fn read_range(text: &str) -> Result<Parts, WireError> {
-    let (low, high) = match text.split_once('-') {
-        Some((low, high)) => (low, Some(high)),
-        None => (text, None),
+fn read_range(text: &str) -> Result<EndpointRange, WireError> {
+    let (low, high) = text.split_once('-').map_or((text, None), |(low, high)| (low, Some(high)));
+    let (address, port) = split_port(text, low)?;
+    let first = read_address(text, address)?;
+    let port = port.map(|port| read_port(text, port)).transpose()?;
+    let (last, (first_port, last_port)) = match (port, high) {
+        (port, None) => (first, both(port.unwrap_or(DEFAULT_PORT))),
+        (Some(port), Some(high)) if is_number(high) => (first, (port, read_port(text, high)?)),
+        (port, Some(high)) => {
+            let (address, high_port) = split_port(text, high)?;
+            (read_last(text, first, address)?, join_ports(text, port, high_port)?)
+        }
     };
-    let (low_address, low_port) = split_port(text, low)?;
-    let first = read_address(text, low_address)?;
-    let low_port = low_port.map(|port| read_port(text, port)).transpose()?;
-    match (low_port, high) {
-        (port, None) => Ok(Parts { first, last: first, ports: both(port.unwrap_or(DEFAULT_PORT)) }),
-        (Some(port), Some(high)) if is_number(high) => {
-            Ok(Parts { first, last: first, ports: (port, read_port(text, high)?) })
-        }
-        (low_port, Some(high)) => {
-            let (high_address, high_port) = split_port(text, high)?;
-            let last = read_last(text, first, high_address)?;
-            Ok(Parts { first, last, ports: join_ports(text, low_port, high_port)? })
-        }
-    }
+    EndpointRange::new(first, last, first_port, last_port)
 }
 
 fn join_ports(text: &str, low: Option<u16>, high: Option<&str>) -> Result<(u16, u16), WireError> {
     match (low, high) {
         (low, None) => Ok(both(low.unwrap_or(DEFAULT_PORT))),
         (None, Some(ports)) => read_ports(text, ports),
-        (Some(low), Some(high)) => {
-            if high.contains('-') {
-                return Err(syntax(text, "it has three ports"));
-            }
-            Ok((low, read_port(text, high)?))
-        }
+        (Some(_), Some(high)) if high.contains('-') => Err(syntax(text, "it has three ports")),
+        (Some(low), Some(high)) => Ok((low, read_port(text, high)?)),
     }
 }
 
@@ -152,11 +119,11 @@ fn read_ports(text: &str, ports: &str) -> Result<(u16, u16), WireError> {
 }
 
 /// `address/length[:port[-port]]`.
-fn read_prefix(text: &str) -> Result<Parts, WireError> {
+fn read_prefix(text: &str) -> Result<EndpointRange, WireError> {
     let (address, rest) = text.split_once('/').unwrap_or((text, ""));
     let address = address.strip_prefix('[').and_then(|a| a.strip_suffix(']')).unwrap_or(address);
     let address = read_address(text, address)?;
-    let (length, ports) = match rest.split_once(':') {
+    let (length, (first_port, last_port)) = match rest.split_once(':') {
         Some((length, ports)) => (length, read_ports(text, ports)?),
         None => (rest, both(DEFAULT_PORT)),
     };
@@ -164,7 +131,7 @@ fn read_prefix(text: &str) -> Result<Parts, WireError> {
     let length = length.parse().ok().filter(|&n: &u32| is_number(length) && n <= bits);
     let length = length.ok_or_else(|| syntax(text, format!("the prefix length is 0 to {bits}")))?;
     let (first, last) = hosts(text, address, bits - length)?;
-    Ok(Parts { first, last, ports })
+    EndpointRange::new(first, last, first_port, last_port)
 }
 
 /// First and last host of a network whose host part has `free` bits.

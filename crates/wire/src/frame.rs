@@ -1,14 +1,11 @@
 //! The form of test frames: their kind, their lengths and limits.
 
-use crate::headers::{EtherType, protocol};
+use crate::headers::{EtherType, VlanTag, protocol};
 use crate::signature::SIGNATURE_LEN;
 use crate::{MacAddr, WireError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-
-pub use crate::headers::VlanTag;
-pub use crate::template::{BaseSums, FrameTemplate};
 
 /// Bytes of the Ethernet frame check sequence, which frame lengths count and buffers do not hold.
 pub const FCS_LEN: usize = 4;
@@ -221,6 +218,7 @@ impl FrameSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FrameTemplate;
 
     fn spec(family: Family, transport: Transport, signed: bool, tagged: bool) -> FrameSpec {
         let vlan = tagged.then_some(VlanTag { id: 7, priority: 0 });

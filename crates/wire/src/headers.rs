@@ -1,7 +1,5 @@
 //! The headers of test frames: Ethernet with an 802.1Q tag, IPv4, IPv6, UDP, TCP and ICMP echo, and the numbers in them.
 
-use crate::frame::{Family, FrameSpec, Transport};
-
 /// Ethernet types that matter here, as they stand on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EtherType(pub u16);
@@ -69,46 +67,6 @@ impl VlanTag {
     /// The tag control information, as on the wire: priority in 3 bits, identifier in 12.
     pub fn control(&self) -> u16 {
         u16::from(self.priority & 7) << 13 | self.id & 0xfff
-    }
-}
-
-/// Writes the headers of a frame that fills `frame`. Addresses, ports and checksums are zero, and so must the headers' bytes be before.
-pub(crate) fn write(spec: &FrameSpec, frame: &mut [u8]) {
-    frame[..6].copy_from_slice(&spec.dst_mac.0);
-    frame[6..12].copy_from_slice(&spec.src_mac.0);
-    if let Some(tag) = spec.vlan {
-        put_word(frame, 12, EtherType::VLAN.0);
-        put_word(frame, 14, tag.control());
-    }
-    put_word(frame, spec.l2_len() - 2, spec.family.ethertype().0);
-    let packet = &mut frame[spec.l2_len()..];
-    let (len, protocol) = (packet.len() as u16, spec.transport.protocol(spec.family));
-    match spec.family {
-        Family::V4 => {
-            packet[0] = 0x45;
-            put_word(packet, 2, len);
-            // Identification 0 is right for atomic packets (RFC 6864 section 4.1): those with DF.
-            packet[6] = 0x40;
-            packet[8] = spec.ttl;
-            packet[9] = protocol;
-        }
-        Family::V6 => {
-            packet[0] = 0x60;
-            put_word(packet, 4, len - 40);
-            packet[6] = protocol;
-            packet[7] = spec.ttl;
-        }
-    }
-    let segment = &mut packet[spec.l3_len()..];
-    match (spec.transport, spec.family) {
-        (Transport::Udp, _) => put_word(segment, 4, segment.len() as u16),
-        (Transport::Tcp, _) => {
-            segment[12] = 5 << 4;
-            segment[13] = TCP_SYN;
-            put_word(segment, 14, 65_535);
-        }
-        (Transport::IcmpEcho, Family::V4) => segment[0] = echo::REQUEST,
-        (Transport::IcmpEcho, Family::V6) => segment[0] = echo::V6_REQUEST,
     }
 }
 

@@ -20,10 +20,8 @@
 pub mod account;
 mod answer;
 pub mod checksum;
-mod error;
 pub mod flow;
 mod flow_grammar;
-mod flow_random;
 pub mod frame;
 pub mod headers;
 pub mod lengths;
@@ -41,9 +39,8 @@ pub mod units;
 
 pub use account::{Observed, SequenceWindow, WINDOW};
 pub use answer::answer;
-pub use error::WireError;
 pub use flow::{DEFAULT_PORT, EndpointRange, Flow, FlowSpace, MAX_FLOWS, MAX_PARSED_FLOWS};
-pub use frame::{BaseSums, FCS_LEN, Family, FrameSpec, FrameTemplate, MAX_LEN_FCS, Transport};
+pub use frame::{FCS_LEN, Family, FrameSpec, MAX_LEN_FCS, Transport};
 pub use headers::{EtherType, VlanTag};
 pub use lengths::{FrameMix, parse_sizes};
 pub use mac::MacAddr;
@@ -51,4 +48,16 @@ pub use order::{AliasEntry, AliasTable, FlowOrder, FlowPicker, SplitMix64};
 pub use pcap::{Reader, Record, Writer};
 pub use recognise::{ForeignKind, Recognised, recognise};
 pub use signature::{MAGIC, SIGNATURE_LEN, Signature};
+pub use template::{BaseSums, FrameTemplate};
 pub use traffic::{Filter, LARGEST_BATCH, Load, STREAMS, Traffic};
+
+/// The one error of this crate, which callers print: the fault of a text, a frame, a load or a capture, and its remedy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct WireError(String);
+
+impl WireError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        WireError(message.into())
+    }
+}

@@ -120,12 +120,6 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The first number of [`SplitMix64`] for a seed: a hash.
-#[inline]
-pub(crate) fn mix64(seed: u64) -> u64 {
-    mix(seed.wrapping_add(GOLDEN))
-}
-
 #[inline]
 fn reduce(random: u64, n: u32) -> u32 {
     (((random >> 32) * u64::from(n)) >> 32) as u32

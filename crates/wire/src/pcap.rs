@@ -55,16 +55,8 @@ pub struct Reader<R: Read> {
 
 #[derive(Debug)]
 enum Format {
-    Classic(Classic),
+    Classic { ns_per_tick: u64, link_type: u32 },
     Blocks(Blocks),
-}
-
-/// Values of a classic file's header.
-#[derive(Debug, Clone, Copy)]
-struct Classic {
-    big_endian: bool,
-    ns_per_tick: u64,
-    link_type: u32,
 }
 
 impl<R: Read> Reader<R> {
@@ -73,28 +65,52 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// It is no capture, or cut short within the header.
     pub fn new(read: R) -> Result<Self, WireError> {
-        let mut input = Input { read, offset: 0 };
+        let mut input = Input { read, offset: 0, order: ByteOrder::default() };
         let magic: [u8; 4] = input.array("the file header")?;
-        let format = match magic {
-            [0xa1, 0xb2, 0xc3, 0xd4] => Format::Classic(classic(&mut input, true, 1000)?),
-            [0xd4, 0xc3, 0xb2, 0xa1] => Format::Classic(classic(&mut input, false, 1000)?),
-            [0xa1, 0xb2, 0x3c, 0x4d] => Format::Classic(classic(&mut input, true, 1)?),
-            [0x4d, 0x3c, 0xb2, 0xa1] => Format::Classic(classic(&mut input, false, 1)?),
-            [0x0a, 0x0d, 0x0d, 0x0a] => Format::Blocks(Blocks::new(&mut input)?),
+        let (big_endian, ns_per_tick) = match magic {
+            [0xa1, 0xb2, 0xc3, 0xd4] => (true, 1000),
+            [0xd4, 0xc3, 0xb2, 0xa1] => (false, 1000),
+            [0xa1, 0xb2, 0x3c, 0x4d] => (true, 1),
+            [0x4d, 0x3c, 0xb2, 0xa1] => (false, 1),
+            [0x0a, 0x0d, 0x0d, 0x0a] => {
+                let format = Format::Blocks(Blocks::new(&mut input)?);
+                return Ok(Reader { input, format, done: false });
+            }
             other => {
                 return Err(WireError::new(format!(
                     "not a capture file: it starts with {other:02x?}; pcap and pcapng are read, uncompressed"
                 )));
             }
         };
-        Ok(Reader { input, format, done: false })
+        input.order = ByteOrder { big_endian };
+        let header: [u8; 20] = input.array("the file header")?;
+        let version = input.order.number16(&header);
+        if version != 2 {
+            return Err(malformed(4, "the major version", version));
+        }
+        // The high bits of the link type's field show an FCS.
+        let link_type = input.order.number32(&header[16..]) & 0xffff;
+        Ok(Reader { input, format: Format::Classic { ns_per_tick, link_type }, done: false })
     }
 
     fn read_record(&mut self) -> Result<Option<Record>, WireError> {
-        match &mut self.format {
-            Format::Classic(header) => read_classic(&mut self.input, *header),
-            Format::Blocks(blocks) => blocks.next_record(&mut self.input),
+        let input = &mut self.input;
+        let (ns_per_tick, link_type) = match &mut self.format {
+            Format::Classic { ns_per_tick, link_type } => (*ns_per_tick, *link_type),
+            Format::Blocks(blocks) => return blocks.next_record(input),
+        };
+        let offset = input.offset;
+        let mut bytes = [0; 16];
+        if input.fill_or_end(&mut bytes, "a record header")? {
+            return Ok(None);
         }
+        let [seconds, ticks, captured, orig_len] = [0, 4, 8, 12].map(|at| input.order.number32(&bytes[at..]));
+        if captured > MAX_RECORD {
+            return Err(malformed(offset, "the captured length", captured));
+        }
+        let data = input.bytes(captured, "a record")?;
+        let ts_ns = u64::from(seconds) * 1_000_000_000 + u64::from(ticks) * ns_per_tick;
+        Ok(Some(Record { ts_ns, orig_len, data, link_type }))
     }
 }
 
@@ -111,38 +127,12 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
-fn classic<R: Read>(input: &mut Input<R>, big_endian: bool, ns_per_tick: u64) -> Result<Classic, WireError> {
-    let header: [u8; 20] = input.array("the file header")?;
-    let version = number16(big_endian, &header[..2]);
-    if version != 2 {
-        return Err(malformed(4, "the major version", version));
-    }
-    // The high bits of the link type's field show an FCS.
-    let link_type = number32(big_endian, &header[16..]) & 0xffff;
-    Ok(Classic { big_endian, ns_per_tick, link_type })
-}
-
-fn read_classic<R: Read>(input: &mut Input<R>, header: Classic) -> Result<Option<Record>, WireError> {
-    let offset = input.offset;
-    let mut bytes = [0; 16];
-    if input.fill_or_end(&mut bytes, "a record header")? {
-        return Ok(None);
-    }
-    let field = |at: usize| number32(header.big_endian, &bytes[at..]);
-    let (seconds, ticks, captured, orig_len) = (field(0), field(4), field(8), field(12));
-    if captured > MAX_RECORD {
-        return Err(malformed(offset, "the captured length", captured));
-    }
-    let data = input.bytes(captured, "a record")?;
-    let ts_ns = u64::from(seconds) * 1_000_000_000 + u64::from(ticks) * header.ns_per_tick;
-    Ok(Some(Record { ts_ns, orig_len, data, link_type: header.link_type }))
-}
-
 /// Reads and counts.
 #[derive(Debug)]
 pub(crate) struct Input<R: Read> {
     read: R,
     pub offset: u64,
+    pub order: ByteOrder,
 }
 
 impl<R: Read> Input<R> {
@@ -185,16 +175,22 @@ impl<R: Read> Input<R> {
     }
 }
 
-/// The 16-bit number at the start of `bytes`, which the caller knows to be long enough.
-pub(crate) fn number16(big_endian: bool, bytes: &[u8]) -> u16 {
-    let bytes = [bytes[0], bytes[1]];
-    if big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+/// The byte order of a file or section. Callers know that the bytes are long enough for the number at their start.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ByteOrder {
+    pub big_endian: bool,
 }
 
-/// The 32-bit number at the start of `bytes`, which the caller knows to be long enough.
-pub(crate) fn number32(big_endian: bool, bytes: &[u8]) -> u32 {
-    let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
-    if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+impl ByteOrder {
+    pub fn number16(self, bytes: &[u8]) -> u16 {
+        let bytes = [bytes[0], bytes[1]];
+        if self.big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+    }
+
+    pub fn number32(self, bytes: &[u8]) -> u32 {
+        let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
+        if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+    }
 }
 
 /// Writes a classic little-endian pcap with nanoseconds and Ethernet frames.

@@ -2,7 +2,7 @@
 //! skipped.
 
 use crate::WireError;
-use crate::pcap::{Input, MAX_RECORD, Record, malformed, number16, number32};
+use crate::pcap::{ByteOrder, Input, MAX_RECORD, Record, malformed};
 use std::io::Read;
 
 const SECTION: u32 = 0x0a0d_0d0a;
@@ -20,10 +20,9 @@ const MAX_INTERFACES: usize = 65_536;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
 
-/// The state of reading: values of the current section and its interfaces.
+/// The state of reading: the interfaces of the current section.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    big_endian: bool,
     interfaces: Vec<Interface>,
 }
 
@@ -58,7 +57,7 @@ impl Resolution {
 struct Body {
     bytes: Vec<u8>,
     offset: u64,
-    big_endian: bool,
+    order: ByteOrder,
 }
 
 impl Body {
@@ -69,9 +68,8 @@ impl Body {
     /// The 32-bit number at `at`, if the block is long enough.
     fn number(&self, at: usize) -> Result<u32, WireError> {
         let bytes = self.bytes.get(at..at + 4);
-        bytes
-            .map(|b| number32(self.big_endian, b))
-            .ok_or_else(|| self.malformed("the block length", self.bytes.len() as u64))
+        let bytes = bytes.ok_or_else(|| self.malformed("the block length", self.bytes.len() as u64))?;
+        Ok(self.order.number32(bytes))
     }
 
     /// Packet data of `len` bytes at `at`.
@@ -88,7 +86,7 @@ impl Body {
         let mut rest = self.bytes.get(at..).unwrap_or_default();
         std::iter::from_fn(move || {
             let header = rest.get(..4)?;
-            let (code, len) = (number16(self.big_endian, header), number16(self.big_endian, &header[2..]));
+            let (code, len) = (self.order.number16(header), self.order.number16(&header[2..]));
             let value = rest.get(4..4 + usize::from(len)).filter(|_| code != 0)?;
             rest = rest.get(4 + usize::from(len).next_multiple_of(4)..).unwrap_or_default();
             Some((code, value))
@@ -99,7 +97,7 @@ impl Body {
 impl Blocks {
     /// Reads the first section header; its block type has been read.
     pub fn new<R: Read>(input: &mut Input<R>) -> Result<Self, WireError> {
-        let mut blocks = Blocks { big_endian: false, interfaces: Vec::new() };
+        let mut blocks = Blocks { interfaces: Vec::new() };
         blocks.section(input, 0)?;
         Ok(blocks)
     }
@@ -113,12 +111,13 @@ impl Blocks {
                 return Ok(None);
             }
             // The section's type reads the same in both byte orders.
-            let kind = number32(self.big_endian, &kind);
+            let kind = input.order.number32(&kind);
             if kind == SECTION {
                 self.section(input, offset)?;
                 continue;
             }
-            let body = self.body(input, offset)?;
+            let len: [u8; 4] = input.array("a block")?;
+            let body = rest(input, offset, input.order.number32(&len), 8)?;
             match kind {
                 INTERFACE => self.interface(&body)?,
                 ENHANCED_PACKET => return self.enhanced(&body).map(Some),
@@ -131,45 +130,20 @@ impl Blocks {
     /// A section header: sets the byte order and forgets the interfaces.
     fn section<R: Read>(&mut self, input: &mut Input<R>, offset: u64) -> Result<(), WireError> {
         let start: [u8; 8] = input.array("a section header")?;
-        self.big_endian = match start[4..] {
-            [0x1a, 0x2b, 0x3c, 0x4d] => true,
-            [0x4d, 0x3c, 0x2b, 0x1a] => false,
-            _ => {
-                return Err(malformed(offset, "the byte-order magic", number32(true, &start[4..])));
-            }
+        let magic = ByteOrder { big_endian: true }.number32(&start[4..]);
+        input.order.big_endian = match magic {
+            0x1a2b_3c4d => true,
+            0x4d3c_2b1a => false,
+            _ => return Err(malformed(offset, "the byte-order magic", magic)),
         };
         self.interfaces.clear();
         // Type, length and byte-order magic are read.
-        let body = self.rest(input, offset, number32(self.big_endian, &start), 12)?;
-        let major = body.bytes.get(..2).map(|bytes| number16(self.big_endian, bytes));
+        let body = rest(input, offset, input.order.number32(&start), 12)?;
+        let major = body.bytes.get(..2).map(|bytes| body.order.number16(bytes));
         if major != Some(1) {
             return Err(body.malformed("the major version", major.unwrap_or(0)));
         }
         Ok(())
-    }
-
-    /// The body of a block whose type has been read.
-    fn body<R: Read>(&self, input: &mut Input<R>, offset: u64) -> Result<Body, WireError> {
-        let len: [u8; 4] = input.array("a block")?;
-        self.rest(input, offset, number32(self.big_endian, &len), 8)
-    }
-
-    /// The rest of a block of `len` bytes behind its first `read` bytes, up to and with the repeated length at its end.
-    fn rest<R: Read>(
-        &self,
-        input: &mut Input<R>,
-        offset: u64,
-        len: u32,
-        read: u32,
-    ) -> Result<Body, WireError> {
-        if !len.is_multiple_of(4) || len < read + 4 || len > MAX_BLOCK {
-            return Err(malformed(offset, "the block length", len));
-        }
-        let bytes = input.bytes(len - read - 4, "a block")?;
-        let body = Body { bytes, offset, big_endian: self.big_endian };
-        let again: [u8; 4] = input.array("a block")?;
-        let again = number32(self.big_endian, &again);
-        if again == len { Ok(body) } else { Err(body.malformed("the repeated block length", again)) }
     }
 
     fn interface(&mut self, body: &Body) -> Result<(), WireError> {
@@ -177,7 +151,7 @@ impl Blocks {
             return Err(body.malformed("the number of interfaces", self.interfaces.len() as u64 + 1));
         }
         let snap_len = body.number(4)?;
-        let link_type = number16(self.big_endian, &body.bytes).into();
+        let link_type = body.order.number16(&body.bytes).into();
         let mut interface =
             Interface { link_type, snap_len, resolution: Resolution::Decimal(6), offset_s: 0 };
         for (code, value) in body.options(8) {
@@ -186,7 +160,7 @@ impl Blocks {
                 (IF_TSRESOL, &[n]) => interface.resolution = Resolution::Decimal(n),
                 (IF_TSOFFSET, value) => {
                     if let Ok(bytes) = <[u8; 8]>::try_from(value) {
-                        let big = self.big_endian;
+                        let big = body.order.big_endian;
                         interface.offset_s =
                             if big { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) };
                     }
@@ -217,4 +191,16 @@ impl Blocks {
         let data = body.data(4, orig_len.min(snap_len))?;
         Ok(Record { ts_ns: 0, orig_len, data, link_type: interface.link_type })
     }
+}
+
+/// The rest of a block of `len` bytes behind its first `read` bytes, up to and with the repeated length at its end.
+fn rest<R: Read>(input: &mut Input<R>, offset: u64, len: u32, read: u32) -> Result<Body, WireError> {
+    if !len.is_multiple_of(4) || len < read + 4 || len > MAX_BLOCK {
+        return Err(malformed(offset, "the block length", len));
+    }
+    let bytes = input.bytes(len - read - 4, "a block")?;
+    let body = Body { bytes, offset, order: input.order };
+    let again: [u8; 4] = input.array("a block")?;
+    let again = input.order.number32(&again);
+    if again == len { Ok(body) } else { Err(body.malformed("the repeated block length", again)) }
 }

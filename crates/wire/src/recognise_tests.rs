@@ -1,8 +1,7 @@
 //! Tests of recognition: hostile bytes, options, tags, padding, and all that is not a test frame.
 
 use super::*;
-use crate::frame::{Family, FrameSpec, FrameTemplate, VlanTag};
-use crate::{FlowSpace, MacAddr};
+use crate::{Family, FlowSpace, FrameSpec, FrameTemplate, MacAddr, VlanTag};
 use proptest::prelude::*;
 
 const SIGNATURE: Signature = Signature { stream: 3, sequence: 4, time_ns: 5 };

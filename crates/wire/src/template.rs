@@ -2,8 +2,9 @@
 
 use crate::checksum::{add, finish, partial, pseudo_v4, pseudo_v6, shorten};
 use crate::frame::{FCS_LEN, Family, FrameSpec, MAX_LEN_FCS, Transport};
+use crate::headers::{EtherType, TCP_SYN, echo, put_word};
 use crate::signature::{MAGIC, SIGNATURE_LEN, Signature};
-use crate::{Flow, WireError, headers};
+use crate::{Flow, WireError};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// One's complement sums, not complemented, of all that is the same in every frame of a template.
@@ -200,8 +201,48 @@ fn static_bytes(spec: &FrameSpec, len: usize) -> Vec<u8> {
     for (i, byte) in payload.iter_mut().enumerate() {
         *byte = i as u8;
     }
-    headers::write(spec, &mut bytes);
+    write_headers(spec, &mut bytes);
     bytes
+}
+
+/// Writes the headers of a frame that fills `frame`. Addresses, ports and checksums are zero, and so must the headers' bytes be before.
+fn write_headers(spec: &FrameSpec, frame: &mut [u8]) {
+    frame[..6].copy_from_slice(&spec.dst_mac.0);
+    frame[6..12].copy_from_slice(&spec.src_mac.0);
+    if let Some(tag) = spec.vlan {
+        put_word(frame, 12, EtherType::VLAN.0);
+        put_word(frame, 14, tag.control());
+    }
+    put_word(frame, spec.l2_len() - 2, spec.family.ethertype().0);
+    let packet = &mut frame[spec.l2_len()..];
+    let (len, protocol) = (packet.len() as u16, spec.transport.protocol(spec.family));
+    match spec.family {
+        Family::V4 => {
+            packet[0] = 0x45;
+            put_word(packet, 2, len);
+            // Identification 0 is right for atomic packets (RFC 6864 section 4.1): those with DF.
+            packet[6] = 0x40;
+            packet[8] = spec.ttl;
+            packet[9] = protocol;
+        }
+        Family::V6 => {
+            packet[0] = 0x60;
+            put_word(packet, 4, len - 40);
+            packet[6] = protocol;
+            packet[7] = spec.ttl;
+        }
+    }
+    let segment = &mut packet[spec.l3_len()..];
+    match (spec.transport, spec.family) {
+        (Transport::Udp, _) => put_word(segment, 4, segment.len() as u16),
+        (Transport::Tcp, _) => {
+            segment[12] = 5 << 4;
+            segment[13] = TCP_SYN;
+            put_word(segment, 14, 65_535);
+        }
+        (Transport::IcmpEcho, Family::V4) => segment[0] = echo::REQUEST,
+        (Transport::IcmpEcho, Family::V6) => segment[0] = echo::V6_REQUEST,
+    }
 }
 
 fn base_sums(spec: &FrameSpec, bytes: &[u8]) -> BaseSums {

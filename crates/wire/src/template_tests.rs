@@ -1,8 +1,8 @@
 //! Tests of frame templates: against frames that smoltcp puts together, with every checksum computed in full.
 
 use super::*;
+use crate::VlanTag;
 use crate::checksum::{fold, partial};
-use crate::frame::VlanTag;
 use crate::{MacAddr, Recognised, recognise};
 use proptest::prelude::*;
 use smoltcp::phy::{Checksum, ChecksumCapabilities};

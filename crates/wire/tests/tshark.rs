@@ -22,7 +22,7 @@ fn specs() -> Vec<FrameSpec> {
 fn frames() -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     for (stream, spec) in specs().iter().enumerate() {
-        let flows = FlowSpace::rfc4814(spec.family, 100, 7).unwrap();
+        let flows = FlowSpace::benchmark(spec.family, 100).unwrap();
         for len_fcs in [spec.min_len_fcs(), 101, 128, 594, 1518, 9018] {
             let template = FrameTemplate::new(spec, len_fcs).unwrap();
             for sequence in 0..3 {

@@ -52,9 +52,7 @@ impl Task {
             return cannot(format!("use an interface named {name:?}: that is no interface's name"));
         }
         tool.check(&self.traffic)?;
-        let (Some(source), Some(destination)) = (self.traffic.flows.src(), self.traffic.flows.dst()) else {
-            return cannot("send pseudo-random flows: use linerate on all hosts that send or receive".into());
-        };
+        let (source, destination) = (self.traffic.flows.source(), self.traffic.flows.destination());
         // Tools do not sign their frames.
         let unsigned = FrameSpec { signed: false, ..self.traffic.frame };
         if let Err(error) = (Traffic { frame: unsigned, ..self.traffic.clone() }).check() {

@@ -1,7 +1,8 @@
 //! The DUT's own configuration (rc.conf): its interfaces, routes and neighbours, and what they add to the hosts of a lab.
 
+use super::notes::Notes;
 use super::sets::Set;
-use super::testbed::Reader;
+use super::values::Values;
 use crate::netbenches::shell::{Item, items};
 use linerate_plan::lab::{
     DESTINATION_NETWORKS, Host, HostAddress, Interface, Role, SOURCE_NETWORKS, is_interface,
@@ -140,9 +141,9 @@ fn static_entry(value: &str) -> Option<(IpAddr, MacAddr)> {
 }
 
 /// Completes hosts with the values of a configuration set.
-pub(super) fn complete(hosts: &mut [Host], set: &Set, reader: &mut Reader<'_>) {
+pub(super) fn complete(hosts: &mut [Host], set: &Set, values: &Values, notes: &mut Notes) {
     let router = &set.router;
-    own_addresses(hosts, router, reader);
+    own_addresses(hosts, router, values, notes);
     let with = |role: Role| hosts.iter().find(|host| host.roles.contains(&role));
     let towards = |interface: &Interface| interface.addresses.iter().find_map(|a| router.towards(a.address));
     let reference = with(Role::Reference).is_some();
@@ -173,16 +174,16 @@ pub(super) fn complete(hosts: &mut [Host], set: &Set, reader: &mut Reader<'_>) {
 }
 
 /// The archive's authors sometimes wrote the DUT's own address for the sender's.
-fn own_addresses(hosts: &mut [Host], router: &Router, reader: &mut Reader<'_>) {
+fn own_addresses(hosts: &mut [Host], router: &Router, values: &Values, notes: &mut Notes) {
     for host in hosts {
         let send = host.send.iter_mut().map(|interface| ("SENDER_LAB_IP", interface));
         let receive = host.receive.iter_mut().map(|interface| ("RECEIVER_LAB_IP", interface));
         for (name, interface) in send.chain(receive) {
             let before = interface.addresses.len();
             interface.addresses.retain(|a| !router.has(a.address));
-            if let (true, Some(value)) = (interface.addresses.len() < before, reader.values.get(name)) {
+            if let (true, Some(value)) = (interface.addresses.len() < before, values.get(name)) {
                 let what = format!("{name}: it is an address of the DUT itself, by its rc.conf");
-                reader.notes.left_value(value, what);
+                notes.left_value(value, what);
             }
         }
     }

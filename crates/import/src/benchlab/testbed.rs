@@ -33,7 +33,7 @@ pub(super) fn testbed(values: &Values, set: Option<&Set>, notes: &mut Notes) -> 
     hosts.extend(testers(&mut reader));
     hosts.extend(reference(&mut reader));
     if let Some(set) = set {
-        router::complete(&mut hosts, set, &mut reader);
+        router::complete(&mut hosts, set, reader.values, reader.notes);
     }
     boot(&mut hosts, &mut reader);
     let reboots = reader.values.known("NO_REBOOT").is_none_or(|v| v == "0");
@@ -221,9 +221,9 @@ pub(super) fn why_not(name: &str) -> &'static str {
 }
 
 /// Reads variables by their types.
-pub(super) struct Reader<'a> {
-    pub(super) values: &'a Values,
-    pub(super) notes: &'a mut Notes,
+struct Reader<'a> {
+    values: &'a Values,
+    notes: &'a mut Notes,
 }
 
 impl Reader<'_> {

@@ -1,10 +1,10 @@
 //! The two kinds of files of a test: the main file has the number of trials and names the players, a player's file has its host
 //! and the steps of four phases.
 
-use super::ini::Entry;
+use super::ini::{Entry, MOST_FAULTS};
 use super::interpolation::{self, Budget};
 use super::source::{Source, Value, integer};
-use super::{Form, MOST_TRIALS, MOST_WORKERS, Options, PHASES, Step, Worker, step};
+use super::{Form, MOST_TRIALS, MOST_WORKERS, Options, PHASES, Step, Test, Worker, step};
 use linerate_hosts::phases::Phase;
 use linerate_plan::diagnostic::{Diagnostic, Span, listed};
 
@@ -15,14 +15,77 @@ const MASTER_KEYS: [&str; 5] = ["player", "conductor", "cmdport", "resultsport",
 /// Characters of an address.
 const MOST_HOST: usize = 255;
 
+/// Reads a test. `file` returns the bytes of a file, or the reason why it cannot: of the main file by its path, and of the
+/// players' by the names that the main file gives them.
+///
+/// # Errors
+/// All faults: first the main file's, then those of each player's file.
+pub fn read(
+    main: &str,
+    options: &Options,
+    file: impl Fn(&str) -> Result<Vec<u8>, String>,
+) -> Result<Test, Vec<Diagnostic>> {
+    let mut budget = Budget::default();
+    let bytes = file(main).map_err(|why| Diagnostic::new(format!("cannot be read: {why}")).of(main));
+    let bytes = bytes.map_err(|fault| vec![fault])?;
+    let mut source = Source::new(main, &bytes, &mut budget).map_err(|fault| vec![fault])?;
+    if is_player(&source) {
+        let help = "give the file with [Test] and [Clients] or [Workers], which names this one";
+        source.problems.add(Span::default(), "this is the file of a player, not of a test", help);
+        return Err(source.faults());
+    }
+    source.misspelt_sections(&["Test", "Clients", "Workers"]);
+    let (trials, form) = (trials(&mut source), form(&mut source));
+    let (mut workers, mut of_players) = (Vec::new(), Vec::new());
+    for (name, path) in players(&mut source, options) {
+        let (message, help) = match file(&path.text) {
+            Ok(bytes) if source.budget.file(bytes.len()) => {
+                match player(&name, &path.text, &bytes, options, source.budget) {
+                    Ok(worker) => workers.push(worker),
+                    Err(faults) => of_players.extend(faults.into_iter().take(MOST_FAULTS - of_players.len())),
+                }
+                continue;
+            }
+            Ok(_) => {
+                let help = "put long commands into scripts on the hosts";
+                ("the players' files are too much together".into(), help)
+            }
+            Err(why) => {
+                let message = format!("the player's file {} cannot be read: {why}", path.text);
+                (message, "put it beside this file, or write its path")
+            }
+        };
+        source.problems.add(path.span, message, help);
+    }
+    let mut faults = source.faults();
+    faults.extend(of_players);
+    faults.truncate(MOST_FAULTS);
+    match trials {
+        Some(trials) if faults.is_empty() => Ok(Test { name: name(main), trials, form, workers }),
+        _ => Err(faults),
+    }
+}
+
+/// The name of a test by the path of its main file: most main files are named conductor.cfg, in a folder with the name of the
+/// test.
+pub(super) fn name(main: &str) -> String {
+    let mut parts = main.rsplit('/').filter(|part| !part.is_empty() && *part != ".");
+    let file = parts.next().unwrap_or(main);
+    let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+    match parts.next() {
+        Some(folder) if matches!(stem, "conductor" | "master" | "test") && folder != ".." => folder.into(),
+        _ => stem.into(),
+    }
+}
+
 /// Whether this is the file of a player and not of a test.
-pub(super) fn is_player(source: &Source<'_>) -> bool {
+fn is_player(source: &Source<'_>) -> bool {
     let has = |name: &&str| source.ini.section(name).is_some();
     !["Test", "Clients", "Workers"].iter().any(has) && PHASES.iter().any(|(name, _)| has(name))
 }
 
 /// How many trials a test has.
-pub(super) fn trials(source: &mut Source<'_>) -> Option<u32> {
+fn trials(source: &mut Source<'_>) -> Option<u32> {
     if source.ini.section("Test").is_none() {
         source.missing("there is no section [Test]".into(), "add [Test] with `trials: 1`".into());
         return None;
@@ -41,7 +104,7 @@ pub(super) fn trials(source: &mut Source<'_>) -> Option<u32> {
 }
 
 /// How results are to be shown: a key of 2025.
-pub(super) fn form(source: &mut Source<'_>) -> Option<Form> {
+fn form(source: &mut Source<'_>) -> Option<Form> {
     let value = source.get("Test", "format")?;
     match value.text.as_str() {
         "text" => Some(Form::Text),
@@ -55,7 +118,7 @@ pub(super) fn form(source: &mut Source<'_>) -> Option<Form> {
 }
 
 /// The selected players: each with its worker's name, and the path of its file.
-pub(super) fn players(source: &mut Source<'_>, options: &Options) -> Vec<(String, Value)> {
+fn players(source: &mut Source<'_>, options: &Options) -> Vec<(String, Value)> {
     let Some(section) = source.either(["Clients", "Workers"], "`name: file` for each player") else {
         return Vec::new();
     };
@@ -101,7 +164,7 @@ fn path(source: &mut Source<'_>, section: &str, name: &str) -> Option<Value> {
 ///
 /// # Errors
 /// Its faults.
-pub(super) fn player(
+fn player(
     name: &str,
     file: &str,
     bytes: &[u8],
@@ -181,7 +244,8 @@ fn steps(source: &mut Source<'_>, name: &str, phase: Phase, limit_s: u32) -> Vec
         let line = source.problems.line(entry.key_span);
         let expanded = interpolation::expand(&entry.value, section, defaults, source.budget);
         let step = expanded.map_err(|fault| fault.within(entry.value_span)).and_then(|command| {
-            step::read(phase, entry, &command, limit_s, line).map_err(|fault| fault.within(entry.key_span))
+            step::read(phase, &entry.key, &command, limit_s, line)
+                .map_err(|fault| fault.within(entry.key_span))
         });
         match step {
             Ok(step) => steps.push(step),

@@ -4,13 +4,45 @@
 //! only; a line that is indented deeper than its key continues the value; duplicates are faults. ConfigParser silently drops text
 //! behind a section's `]`, and silently takes an indented key or section for a part of the value above: this reader reports both.
 
-use super::source::Problems;
 use super::{SECTIONS, step};
-use linerate_plan::diagnostic::Span;
+use linerate_plan::diagnostic::{Diagnostic, Lines, Span};
 use std::collections::BTreeMap;
 
 /// The section whose keys all others have as well.
 const DEFAULTS: &str = "DEFAULT";
+
+/// Most faults shown for a test.
+pub(super) const MOST_FAULTS: usize = 1000;
+
+/// Faults found in one file.
+pub(super) struct Problems<'a> {
+    pub(super) lines: Lines<'a>,
+    pub(super) list: Vec<Diagnostic>,
+}
+
+impl<'a> Problems<'a> {
+    /// Nothing yet in this text.
+    pub(super) fn new(text: &'a str) -> Self {
+        Problems { lines: Lines::new(text), list: Vec::new() }
+    }
+
+    /// Adds a fault with its remedy. Faults beyond the limit are dropped, because no reader needs them.
+    pub(super) fn add(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
+        self.put(Diagnostic::at(span, message).remedy(help));
+    }
+
+    /// Adds a fault that has its place.
+    pub(super) fn put(&mut self, fault: Diagnostic) {
+        if self.list.len() < MOST_FAULTS {
+            self.list.push(fault);
+        }
+    }
+
+    /// The line of a place, from 1.
+    pub(super) fn line(&self, span: Span) -> usize {
+        self.lines.place(span.start).0
+    }
+}
 
 /// A file by sections.
 #[derive(Debug)]

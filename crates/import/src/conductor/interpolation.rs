@@ -120,7 +120,7 @@ impl<'a> Expansion<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::ini;
-    use super::super::source::Problems;
+    use super::super::ini::Problems;
     use super::*;
 
     fn get(text: &str, key: &str) -> Result<String, Diagnostic> {

@@ -14,13 +14,11 @@ mod step;
 #[cfg(test)]
 mod tests;
 
+pub use files::read;
 pub use record::{Fate, Recorder, StepTrial, Trial, WorkerTrial, phase_name};
 
-use interpolation::Budget;
 use linerate_hosts::phases::{self, Design, Phase, Rules};
-use linerate_plan::{Diagnostic, Span};
 use serde::{Serialize, Serializer};
-use source::{MOST_FAULTS, Source};
 
 /// Bytes of a file at most. The longest published one has 1,500.
 pub const MOST_BYTES: usize = linerate_plan::MOST_BYTES;
@@ -169,68 +167,5 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options { limit_s: DEFAULT_LIMIT_S, workers: Vec::new() }
-    }
-}
-
-/// Reads a test. `file` returns the bytes of a file, or the reason why it cannot: of the main file by its path, and of the
-/// players' by the names that the main file gives them.
-///
-/// # Errors
-/// All faults: first the main file's, then those of each player's file.
-pub fn read(
-    main: &str,
-    options: &Options,
-    file: impl Fn(&str) -> Result<Vec<u8>, String>,
-) -> Result<Test, Vec<Diagnostic>> {
-    let mut budget = Budget::default();
-    let bytes = file(main).map_err(|why| Diagnostic::new(format!("cannot be read: {why}")).of(main));
-    let bytes = bytes.map_err(|fault| vec![fault])?;
-    let mut source = Source::new(main, &bytes, &mut budget).map_err(|fault| vec![fault])?;
-    if files::is_player(&source) {
-        let help = "give the file with [Test] and [Clients] or [Workers], which names this one";
-        source.problems.add(Span::default(), "this is the file of a player, not of a test", help);
-        return Err(source.faults());
-    }
-    source.misspelt_sections(&["Test", "Clients", "Workers"]);
-    let (trials, form) = (files::trials(&mut source), files::form(&mut source));
-    let (mut workers, mut of_players) = (Vec::new(), Vec::new());
-    for (name, path) in files::players(&mut source, options) {
-        let (message, help) = match file(&path.text) {
-            Ok(bytes) if source.budget.file(bytes.len()) => {
-                match files::player(&name, &path.text, &bytes, options, source.budget) {
-                    Ok(worker) => workers.push(worker),
-                    Err(faults) => of_players.extend(faults.into_iter().take(MOST_FAULTS - of_players.len())),
-                }
-                continue;
-            }
-            Ok(_) => {
-                let help = "put long commands into scripts on the hosts";
-                ("the players' files are too much together".into(), help)
-            }
-            Err(why) => {
-                let message = format!("the player's file {} cannot be read: {why}", path.text);
-                (message, "put it beside this file, or write its path")
-            }
-        };
-        source.problems.add(path.span, message, help);
-    }
-    let mut faults = source.faults();
-    faults.extend(of_players);
-    faults.truncate(MOST_FAULTS);
-    match trials {
-        Some(trials) if faults.is_empty() => Ok(Test { name: name(main), trials, form, workers }),
-        _ => Err(faults),
-    }
-}
-
-/// The name of a test by the path of its main file: most main files are named conductor.cfg, in a folder with the name of the
-/// test.
-fn name(main: &str) -> String {
-    let mut parts = main.rsplit('/').filter(|part| !part.is_empty() && *part != ".");
-    let file = parts.next().unwrap_or(main);
-    let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
-    match parts.next() {
-        Some(folder) if matches!(stem, "conductor" | "master" | "test") && folder != ".." => folder.into(),
-        _ => stem.into(),
     }
 }

@@ -1,42 +1,9 @@
 //! One file of a test while it is read: its sections, its faults, and the values that it gives.
 
-use super::ini::{self, Ini, Section};
+use super::ini::{self, Ini, Problems, Section};
 use super::interpolation::{self, Budget};
 use super::step::is_number;
-use linerate_plan::diagnostic::{Diagnostic, Lines, Span, meant};
-
-/// Most faults shown for a test.
-pub(super) const MOST_FAULTS: usize = 1000;
-
-/// Faults found in one file.
-pub(super) struct Problems<'a> {
-    lines: Lines<'a>,
-    list: Vec<Diagnostic>,
-}
-
-impl<'a> Problems<'a> {
-    /// Nothing yet in this text.
-    pub(super) fn new(text: &'a str) -> Self {
-        Problems { lines: Lines::new(text), list: Vec::new() }
-    }
-
-    /// Adds a fault with its remedy. Faults beyond the limit are dropped, because no reader needs them.
-    pub(super) fn add(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
-        self.put(Diagnostic::at(span, message).remedy(help));
-    }
-
-    /// Adds a fault that has its place.
-    pub(super) fn put(&mut self, fault: Diagnostic) {
-        if self.list.len() < MOST_FAULTS {
-            self.list.push(fault);
-        }
-    }
-
-    /// The line of a place, from 1.
-    pub(super) fn line(&self, span: Span) -> usize {
-        self.lines.place(span.start).0
-    }
-}
+use linerate_plan::diagnostic::{Diagnostic, Span, meant};
 
 /// A file and its faults.
 pub(super) struct Source<'a> {

@@ -1,6 +1,5 @@
 //! One step: its key and the beginning of its command say whether it is waited for.
 
-use super::ini::Entry;
 use super::{Mode, Step};
 use linerate_hosts::phases::Phase;
 use linerate_plan::Diagnostic;
@@ -14,12 +13,11 @@ const MOST_SECONDS: u32 = 366 * 86_400;
 /// does not look, only a key that begins with one of them has that meaning.
 pub(super) fn read(
     phase: Phase,
-    entry: &Entry,
+    key: &str,
     command: &str,
     limit_s: u32,
     line: usize,
 ) -> Result<Step, Diagnostic> {
-    let key = &entry.key;
     let (mut spawned, mut limit) = by_key(phase, key)?;
     let mut rest = command.trim();
     loop {
@@ -49,7 +47,7 @@ pub(super) fn read(
         (false, Some(_)) => (Mode::Timeout, limit),
         (false, None) => (Mode::Normal, Some(limit_s)),
     };
-    Ok(Step { key: key.clone(), command: rest.into(), mode, limit_s, line })
+    Ok(Step { key: key.to_string(), command: rest.into(), mode, limit_s, line })
 }
 
 /// Whether a key says that its step is not waited for, and the limit that it says.
@@ -110,8 +108,7 @@ mod tests {
     use super::*;
 
     fn of(phase: Phase, key: &str, command: &str) -> Option<(Mode, Option<u32>, String)> {
-        let entry = Entry { key: key.into(), ..Entry::default() };
-        let step = read(phase, &entry, command, DEFAULT_LIMIT_S, 1).ok()?;
+        let step = read(phase, key, command, DEFAULT_LIMIT_S, 1).ok()?;
         Some((step.mode, step.limit_s, step.command))
     }
 

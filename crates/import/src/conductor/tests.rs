@@ -2,8 +2,11 @@
 
 mod faults;
 
+use super::files::name;
+use super::ini::MOST_FAULTS;
 use super::*;
 use linerate_hosts::phases::{Action, End, Event, Machine, Outcome, Output, Status, StepId};
+use linerate_plan::Diagnostic;
 use proptest::prelude::*;
 
 /// A main file for one player, `p.cfg`.
