@@ -1,21 +1,12 @@
 //! The command line: verbs, options, and help that teaches by example.
 
-use crate::commands::bench::Bench;
-use crate::commands::compare::Compare;
-use crate::commands::conduct::Conduct;
-use crate::commands::documents::Documents;
-use crate::commands::history::History;
-use crate::commands::import::Import;
-use crate::commands::lab::Lab;
-use crate::commands::plan_file::Plan;
-use crate::commands::receive::Receive;
-use crate::commands::reproduce::Reproduce;
-use crate::commands::rules::Rules;
-use crate::commands::run::Run;
-use crate::commands::send::Send;
-use crate::commands::show::Show;
-use crate::commands::stat::Stat;
-use clap::{Parser, Subcommand};
+use crate::commands::{
+    agent, bench, compare, conduct, documents, history, import, lab, plan_file, receive, reproduce, rules,
+    run, send, show, stat,
+};
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+use std::process::ExitCode;
 
 /// How many packets does this router or firewall forward, why not more, and which setting makes it faster?
 #[derive(Debug, Parser)]
@@ -43,69 +34,69 @@ pub enum Command {
     /// Builds a lab of network namespaces (generator, DUT, receiver) and measures in short alternating trials: the tester without a DUT,
     /// and the kernel's forwarding. Every trial is audited: each frame sent is either received or its loss is located. Prints rates with
     /// 95 % intervals, the limit, and where the records are. Nothing outside the lab is changed.
-    Bench(Box<Bench>),
+    Bench(Box<bench::Bench>),
     /// Carry out a plan: variants and factors side by side, in randomised blocks
     ///
     /// A plan is a TOML file: which variants and factors are compared, under which traffic, how often, and which results its author
     /// expects. Each variant gets a DUT of its own in an embedded lab. Short trials of all variants alternate, in blocks of random
     /// order, until the intervals are narrow enough or the time is used up. --resume continues a campaign that was stopped.
-    Run(Run),
+    Run(run::Run),
     /// Experiments as files: list them, check them, or see what they will do
     ///
     /// A plan is a TOML file: which variants of a device under test are compared, under which traffic, how often, and which results its
     /// author expects. Plans of published experiments come with linerate. docs/plans.md describes the format by example.
-    Plan(Plan),
+    Plan(plan_file::Plan),
     /// Carry out a test of Conductor ("Measure Twice, Code Once") on the hosts of a lab
     ///
     /// Conductor's configuration files name players and the commands that they run in four phases: startup, run, collect, reset.
     /// linerate reads these files unchanged, in both of Conductor's vocabularies, and reports all faults at once. It runs the commands
     /// over ssh on all hosts at the same time, stops each at its time limit, and records its output and exit status.
-    Conduct(Conduct),
+    Conduct(conduct::Conduct),
     /// Send test frames from an interface, as pkt-gen and trafgen do
     ///
     /// Sends from a lab of linerate, or from an interface that you name as part of an isolated lab. Every load ends by itself, after a
     /// number of frames or a time. Every frame carries a sequence number, so that a receiver finds loss, duplicates and reordering.
-    Send(Box<Send>),
+    Send(Box<send::Send>),
     /// Count test frames at an interface: rate, loss, duplicates, reordering, latency
     ///
     /// Counts the frames of `linerate send` at an interface or in a capture file; with --unsigned, frames of any generator.
-    Receive(Box<Receive>),
+    Receive(Box<receive::Receive>),
     /// Build an embedded lab to work in by hand; check and restore labs of real hosts
     ///
     /// `lab up` gives the namespaces of an embedded lab names that `ip netns` knows; they stay until `lab down`. Each name is written
     /// down before it is made, so that the next linerate removes what a killed one left. A lab file describes a lab of real hosts:
     /// docs/lab-file.md.
-    Lab(Lab),
+    Lab(lab::Lab),
     /// Print the results of a recorded campaign again
-    Show(Show),
+    Show(show::Show),
     /// Compare campaigns, variants or files of rates: which is faster, by how much, and how certain is it?
     ///
     /// Takes campaigns, variants of one campaign, or files with a number on each line. The first is the reference. Trials that ran side
     /// by side are paired by block, so that drift of the machine cancels out; everything else is compared unpaired.
-    Compare(Compare),
+    Compare(compare::Compare),
     /// Recompute published figures from the published data
     ///
     /// Recomputes the tables, ministat blocks and plots of the 2018 paper "Tuning FreeBSD for routing and firewalling" and of the BSD
     /// Router Project's lab pages from the public archive of runs. The printed figure stands beside the recomputed one, marked as
     /// agreeing, cut off instead of rounded, wrong in print, or without data. For a wrong figure linerate searches the data for the
     /// value that was printed instead (the maximum, the median of another set, a slip).
-    Reproduce(Reproduce),
+    Reproduce(reproduce::Reproduce),
     /// Statistics of files of numbers, as ministat(1) prints them
     ///
     /// A drop-in replacement for ministat, and faster. Each file is a set of numbers, one on each line or one column of many; - or no
     /// file is standard input. There can be 7 sets; each is compared with the first by Student's t test. Empty lines and text behind a
     /// word that begins with # are ignored. The output is ministat's, byte for byte, with the arithmetic of the generation that --era
     /// names, so that published figures can be checked.
-    Stat(Stat),
+    Stat(stat::Stat),
     /// Import results of other tools as records, and their labs as lab files and plans
-    Import(Import),
+    Import(import::Import),
     /// Find where results changed from campaign to campaign, or from revision to revision
     ///
     /// Puts campaigns of the same machine, variant and frames in order of time, and results of an archive in order of source revision
     /// and version. In each such time line of 8 points or more it finds where the level changed, and tells changes from outliers and
     /// from results that switch between two modes. Of a hundred time lines without a change, two to five show one by chance. For
     /// campaigns it follows the ratio to tester-baseline, which drift of the machine does not move. docs/history.md has the method.
-    History(History),
+    History(history::History),
     /// Generate rule sets of firewalls, to measure their cost: pf, ipfw, ipf, iptables, nftables
     ///
     /// Writes a minimal set (stateless, stateful, or translating addresses) for the benchmark networks 198.18.0.0/15 (RFC 2544) and
@@ -114,22 +105,57 @@ pub enum Command {
     ///
     /// Nothing is loaded. Sets of the BSD firewalls pass all other traffic; those of Linux drop forwarded frames that are not test
     /// traffic, so load them in a lab only.
-    Rules(Box<Rules>),
+    Rules(Box<rules::Rules>),
     /// Serve another linerate over standard input and output, on a host of its lab (docs/agent.md)
     #[command(hide = true)]
     Agent,
     /// Write the man page and shell completions into a directory (used by `make install`).
     #[command(hide = true)]
-    Documents(Documents),
+    Documents(documents::Documents),
+}
+
+impl Command {
+    /// Runs the verb.
+    ///
+    /// # Errors
+    /// The reason why it could not do its job.
+    pub fn run(self) -> Result<ExitCode> {
+        match self {
+            Command::Bench(args) => bench::run(&args),
+            Command::Send(args) => send::run(&args),
+            Command::Receive(args) => receive::run(&args),
+            Command::Lab(args) => lab::run(&args),
+            Command::Plan(args) => plan_file::run(&args),
+            Command::Run(args) => run::run(&args),
+            Command::Conduct(args) => conduct::run(&args),
+            Command::Show(args) => show::run(&args),
+            Command::Compare(args) => compare::run(&args),
+            Command::Reproduce(args) => reproduce::run(&args),
+            Command::Stat(args) => stat::run(&args),
+            Command::Import(args) => import::run(&args),
+            Command::History(args) => history::run(&args),
+            Command::Rules(args) => rules::run(&args),
+            Command::Agent => agent::run(),
+            Command::Documents(args) => documents::run(&args, Cli::command()),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_variant_is_in_the_help_of_bench() {
+        let mut all = Cli::command();
+        let help = all.find_subcommand_mut("bench").unwrap().render_long_help().to_string();
+        for (name, _) in linerate_plan::BuiltIn::list() {
+            assert!(help.contains(name), "{name}");
+        }
     }
 }

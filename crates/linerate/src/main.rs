@@ -36,17 +36,20 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: cli::Cli) -> ExitCode {
-    match commands::run(cli) {
-        Ok(code) => code,
-        Err(error) => {
-            let told = told(&error);
-            output::tell(&told);
-            if told.contains("Operation not permitted") && !rustix::process::geteuid().is_root() {
-                eprintln!("linerate: namespaces, raw sockets and eBPF programs need root: run it with sudo");
-            }
-            ExitCode::from(output::FAILED)
-        }
+    let error = match cli.command.run() {
+        Ok(code) => return code,
+        Err(error) => error,
+    };
+    if let Some(error) = error.downcast_ref::<output::UsageError>() {
+        error.tell();
+        return ExitCode::from(output::USAGE);
     }
+    let told = told(&error);
+    output::tell(&told);
+    if told.contains("Operation not permitted") && !rustix::process::geteuid().is_root() {
+        eprintln!("linerate: namespaces, raw sockets and eBPF programs need root: run it with sudo");
+    }
+    ExitCode::from(output::FAILED)
 }
 
 /// The error and its causes, without causes that the error's text already contains.

@@ -5,12 +5,9 @@ mod connections;
 mod embedded;
 pub mod hosts;
 pub mod prepare;
-mod sequential;
 mod simulated;
-mod tester;
 
-pub use embedded::{Embedded, PACED_BATCH};
-pub use sequential::SequentialLabs;
+pub use embedded::{PACED_BATCH, SequentialLabs};
 pub use simulated::{Simulated, parse_simulation};
 
 use anyhow::Result;

@@ -15,9 +15,6 @@ pub trait Format: std::fmt::Debug + Sync {
     /// Name of the format for `--format`.
     fn name(&self) -> &'static str;
 
-    /// Its media type.
-    fn media(&self) -> &'static str;
-
     fn render(&self, document: &Document, style: Style) -> String;
 }
 

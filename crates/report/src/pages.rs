@@ -14,7 +14,6 @@ mod plan;
 mod reproduction;
 mod results;
 mod trials;
-mod words;
 
 use crate::document::Document;
 use linerate_measure::record::{Campaign, HostFacts, LabKind, Summary};

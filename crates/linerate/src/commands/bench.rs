@@ -19,10 +19,9 @@ use linerate_plan::settings::{self};
 use linerate_plan::text_form::rate;
 use linerate_plan::units::{Rate, parse_link_speed};
 use linerate_plan::{Backend, BuiltIn, Diagnostic, Plan, duration_text};
-use linerate_wire::{FlowOrder, Transport};
-use serde::Serialize;
-use serde_json::json;
-use std::collections::{BTreeMap, HashMap};
+use linerate_wire::{FlowOrder, FrameMix, Transport};
+use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -189,18 +188,21 @@ fn check_cpus(args: &Bench) -> Result<()> {
 struct Composed(Vec<(String, &'static str)>);
 
 impl Composed {
-    fn line(&mut self, argument: &'static str, line: impl Into<String>) {
-        self.0.push((line.into(), argument));
+    /// Keys and their values, each behind the argument that it comes from; JSON writes strings, numbers and lists as TOML does. A key
+    /// without a value is left out.
+    fn keys<'k>(&mut self, keys: impl IntoIterator<Item = (&'static str, &'k str, Value)>) {
+        let keys = keys.into_iter().filter(|(.., value)| !value.is_null());
+        self.0.extend(keys.map(|(argument, key, value)| (format!("{key} = {value}"), argument)));
     }
 
-    /// A key and its value: JSON writes strings, numbers and lists as TOML does.
-    fn key(&mut self, argument: &'static str, key: &str, value: impl Serialize) {
-        self.line(argument, format!("{key} = {}", json!(value)));
-    }
-
-    fn section(&mut self, argument: &'static str, name: &str) {
-        self.line("", "");
-        self.line(argument, format!("[{name}]"));
+    fn section<'k>(
+        &mut self,
+        argument: &'static str,
+        name: &str,
+        keys: impl IntoIterator<Item = (&'static str, &'k str, Value)>,
+    ) {
+        self.0.extend([(String::new(), ""), (format!("[{name}]"), argument)]);
+        self.keys(keys);
     }
 
     fn text(&self) -> String {
@@ -239,22 +241,32 @@ impl Composed {
 
 fn compose(args: &Bench) -> Result<Composed> {
     let mut plan = Composed::default();
-    plan.key("", "title", "linerate bench");
-    plan.key("", "question", "How many frames does this machine forward?");
-    lab(args, &mut plan);
-    let families = traffic(args, &mut plan)?;
-    let variants = variants(args, &mut plan)?;
+    plan.keys([
+        ("", "title", json!("linerate bench")),
+        ("", "question", json!("How many frames does this machine forward?")),
+    ]);
+    let cpus = |cpus: &Option<Cpus>| json!(cpus.as_ref().map(|cpus| settings::cpu_list(&cpus.0)));
+    let lab = [
+        ("--mode", "mode", json!(args.mode)),
+        ("--cpus", "generator-cpus", cpus(&args.cpus)),
+        ("--dut-cpus", "dut-cpus", cpus(&args.dut_cpus)),
+        ("--link-speed", "link-speed", json!(args.link_speed.map(|s| format!("{} Mbit/s", s / 1e6)))),
+        ("--port", "port", json!(args.port.map(Backend::name))),
+        ("--batch", "batch", json!(args.batch)),
+    ];
+    plan.section("", "lab", lab);
+    let families = families_of(args)?;
     let sizes: Vec<String> = args.sizes.0.iter().map(size).collect();
-    for (argument, name, levels) in
-        [("--family", "family", families.as_slice()), ("--sizes", "size", sizes.as_slice())]
-    {
+    plan.section("", "traffic", traffic(args, families, &sizes)?);
+    let variants = variants(args, &mut plan)?;
+    let sizes: Vec<&str> = sizes.iter().map(String::as_str).collect();
+    for (argument, name, levels) in [("--family", "family", families), ("--sizes", "size", &sizes)] {
         if levels.len() > 1 {
-            plan.section("", &format!("factors.{name}"));
-            plan.key(argument, "sets", format!("traffic.{name}"));
-            plan.key(argument, "levels", levels);
+            let sets = json!(format!("traffic.{name}"));
+            let keys = [(argument, "sets", sets), (argument, "levels", json!(levels))];
+            plan.section("", &format!("factors.{name}"), keys);
         }
     }
-    plan.section("", "compare");
     // Each ratio that a reader will look at decides when to stop; without ratios, the share of the tester's ceiling does.
     let interests: &[&str] = match (variants > 1, families.len() > 1) {
         (true, true) => &["variants", "levels"],
@@ -262,68 +274,60 @@ fn compose(args: &Bench) -> Result<Composed> {
         (false, true) => &["levels"],
         (false, false) => &["ceilings"],
     };
-    plan.key("", "what", interests);
-    trials(args, &mut plan);
+    let until = args.trials.is_none().then_some(UNTIL);
+    plan.section("", "compare", [("", "what", json!(interests)), ("", "until", json!(until))]);
+    // As `bench` has always had it: a number of trials that is asked for is run.
+    let budget = args.campaign.budget.or_else(|| args.trials.is_none().then_some(DEFAULT_BUDGET));
+    let time = |time: Duration| duration_text(time.as_nanos() as u64);
+    let trials = [
+        ("--duration", "duration", json!(time(args.duration))),
+        ("--trials", "blocks", json!(args.trials)),
+        ("--budget", "budget", json!(budget.map(time))),
+        ("--seed", "seed", json!(args.campaign.seed)),
+    ];
+    plan.section("", "trials", trials);
     Ok(plan)
 }
 
-fn lab(args: &Bench, plan: &mut Composed) {
-    plan.section("", "lab");
-    plan.key("--mode", "mode", &args.mode);
-    for (argument, key, cpus) in
-        [("--cpus", "generator-cpus", &args.cpus), ("--dut-cpus", "dut-cpus", &args.dut_cpus)]
-    {
-        if let Some(cpus) = cpus {
-            plan.key(argument, key, settings::cpu_list(&cpus.0));
-        }
-    }
-    if let Some(speed) = args.link_speed {
-        plan.key("--link-speed", "link-speed", format!("{} Mbit/s", speed / 1e6));
-    }
-    if let Some(port) = &args.port {
-        plan.key("--port", "port", port.name());
-    }
-    if let Some(batch) = args.batch {
-        plan.key("--batch", "batch", batch);
+/// The IP versions that are asked for, as far as this kernel has them.
+fn families_of(args: &Bench) -> Result<&'static [&'static str]> {
+    let ipv6 = Path::new("/proc/sys/net/ipv6").exists() || args.campaign.simulate.is_some();
+    match args.family {
+        Families::Ipv6 if !ipv6 => Err(usage("this kernel has no IPv6: leave --family 6 out")),
+        Families::Ipv6 => Ok(&["IPv6"]),
+        Families::Both if ipv6 => Ok(&["IPv4", "IPv6"]),
+        Families::Ipv4 | Families::Both => Ok(&["IPv4"]),
     }
 }
 
-/// Gives the IP versions.
-fn traffic(args: &Bench, plan: &mut Composed) -> Result<Vec<String>> {
-    let ipv6 = Path::new("/proc/sys/net/ipv6").exists() || args.campaign.simulate.is_some();
-    let families: &[&str] = match args.family {
-        Families::Ipv6 if !ipv6 => return Err(usage("this kernel has no IPv6: leave --family 6 out")),
-        Families::Ipv6 => &["IPv6"],
-        Families::Both if ipv6 => &["IPv4", "IPv6"],
-        Families::Ipv4 | Families::Both => &["IPv4"],
-    };
-    plan.section("", "traffic");
-    if let [family] = families {
-        plan.key("--family", "family", family);
-    }
-    if let [only] = args.sizes.0.as_slice() {
-        plan.key("--sizes", "size", size(only));
-    }
+/// The keys of the frames; several levels of a key are a factor.
+fn traffic(
+    args: &Bench,
+    families: &[&str],
+    sizes: &[String],
+) -> Result<[(&'static str, &'static str, Value); 8]> {
     let transport = match args.transport {
         Transport::Udp => "UDP",
         Transport::Tcp => "TCP",
         Transport::IcmpEcho => "ICMP",
     };
-    plan.key("--transport", "transport", transport);
-    plan.key("--flows", "flows", args.flows);
-    plan.key("--order", "order", args.order.to_string());
-    if args.rate != Rate::Max {
-        plan.key("--rate", "rate", rate::serialize(&args.rate, serde_json::value::Serializer)?);
-    }
-    if args.no_udp_checksum && transport == "UDP" && families.contains(&"IPv4") {
-        plan.key("--no-udp-checksum", "checksum", false);
-    }
-    plan.key("--stamp-every", "stamp-every", args.stamp_every);
-    Ok(families.iter().map(ToString::to_string).collect())
+    let rate = (args.rate != Rate::Max).then(|| rate::serialize(&args.rate, serde_json::value::Serializer));
+    let unchecked = args.no_udp_checksum && transport == "UDP" && families.contains(&"IPv4");
+    let only = |levels: &[&str]| json!(if let [only] = levels { Some(*only) } else { None });
+    Ok([
+        ("--family", "family", only(families)),
+        ("--sizes", "size", only(&sizes.iter().map(String::as_str).collect::<Vec<_>>())),
+        ("--transport", "transport", json!(transport)),
+        ("--flows", "flows", json!(args.flows)),
+        ("--order", "order", json!(args.order.to_string())),
+        ("--rate", "rate", json!(rate.transpose()?)),
+        ("--no-udp-checksum", "checksum", json!(unchecked.then_some(false))),
+        ("--stamp-every", "stamp-every", json!(args.stamp_every)),
+    ])
 }
 
 /// One length as a plan has it, with its unit.
-fn size(mix: &linerate_wire::FrameMix) -> String {
+fn size(mix: &FrameMix) -> String {
     match mix.pattern.as_slice() {
         [length] => format!("{length} B"),
         _ => mix.to_string(),
@@ -333,73 +337,41 @@ fn size(mix: &linerate_wire::FrameMix) -> String {
 /// The requested variants. Plain forwarding is the baseline of every other variant, unless the user compares something by hand or
 /// checks linerate with a DUT whose answer is known. Returns the number of variants.
 fn variants(args: &Bench, plan: &mut Composed) -> Result<usize> {
-    let mut names = Names::default();
-    let forwards = args.variants.iter().any(|variant| variant.name == "forwarding");
-    if !forwards && !args.variants.iter().any(|variant| variant.settings.dut.is_known()) {
-        names.variant(plan, args, "--variant", "forwarding", "forwarding");
-    }
-    for variant in &args.variants {
-        names.variant(plan, args, "--variant", &variant.name, &variant.name);
-    }
-    let mut unused: BTreeMap<&str, Meaning> =
-        args.map.iter().map(|(name, end)| (name.as_str(), *end)).collect();
-    for path in &args.rules {
-        let file = path.display().to_string();
-        let name = file.rsplit('/').next().unwrap_or_default();
-        names.variant(plan, args, "--rules", name, "forwarding");
-        let text = input::rules(path).unwrap_or_default();
-        // With several files, each takes the entries of the map whose names it contains.
-        let there = |(name, _): &&(String, Meaning)| args.rules.len() == 1 || text.contains(name.as_str());
-        let map: Vec<&(String, Meaning)> = args.map.iter().filter(there).collect();
-        unused.retain(|name, _| !map.iter().any(|(there, _)| there == name));
-        plan.key("--rules", "rules.file", &file);
-        for (name, end) in map {
-            plan.key("--map", &format!("rules.map.{}", json!(name)), end.to_string());
-        }
-    }
-    match unused.keys().next() {
-        Some(name) => Err(usage(format!("--map {name}: no rule file names it"))),
-        None => Ok(names.0.values().sum()),
-    }
-}
-
-/// Number of uses of each name: the same variant twice gets a number, so that the names differ.
-#[derive(Default)]
-struct Names(HashMap<String, usize>);
-
-impl Names {
-    fn variant(&mut self, plan: &mut Composed, args: &Bench, argument: &'static str, name: &str, from: &str) {
-        let number = self.0.entry(name.into()).or_default();
+    let mut names: HashMap<String, usize> = HashMap::new();
+    // The same variant twice gets a number, so that the names differ.
+    let mut variant = |plan: &mut Composed, argument, name: &str, from: &str| {
+        let number = names.entry(name.into()).or_default();
         *number += 1;
         let name = if *number == 1 { name.into() } else { format!("{name}#{number}") };
-        plan.section(argument, &format!("variants.{}", json!(name)));
-        plan.key(argument, "from", from);
-        if *number > 1 {
-            plan.key(argument, "apart", true);
+        let states = (!args.states.is_default()).then(|| args.states.to_string());
+        let keys = [
+            (argument, "from", json!(from)),
+            (argument, "apart", json!((*number > 1).then_some(true))),
+            ("--states", "states", json!(states)),
+        ];
+        plan.section(argument, &format!("variants.{}", json!(name)), keys);
+    };
+    let mut own = args.variants.iter();
+    if !own.any(|variant| variant.name == "forwarding" || variant.settings.dut.is_known()) {
+        variant(plan, "--variant", "forwarding", "forwarding");
+    }
+    args.variants.iter().for_each(|own| variant(plan, "--variant", &own.name, &own.name));
+    let mut unused: Vec<&(String, Meaning)> = args.map.iter().collect();
+    for path in &args.rules {
+        let file = path.display().to_string();
+        variant(plan, "--rules", file.rsplit('/').next().unwrap_or_default(), "forwarding");
+        plan.keys([("--rules", "rules.file", json!(file))]);
+        let text = input::rules(path).unwrap_or_default();
+        // With several files, each takes the entries of the map whose names it contains.
+        let there = |(name, _): &(String, Meaning)| args.rules.len() == 1 || text.contains(name.as_str());
+        for (name, end) in args.map.iter().filter(|entry| there(entry)) {
+            plan.keys([("--map", &*format!("rules.map.{}", json!(name)), json!(end.to_string()))]);
         }
-        if !args.states.is_default() {
-            plan.key("--states", "states", args.states.to_string());
-        }
+        unused.retain(|entry| !there(entry));
     }
-}
-
-fn trials(args: &Bench, plan: &mut Composed) {
-    let time = |time: Duration| duration_text(time.as_nanos() as u64);
-    // As `bench` has always had it: a number of trials that is asked for is run.
-    let budget = args.campaign.budget.or_else(|| args.trials.is_none().then_some(DEFAULT_BUDGET));
-    if args.trials.is_none() {
-        plan.key("", "until", UNTIL);
-    }
-    plan.section("", "trials");
-    plan.key("--duration", "duration", time(args.duration));
-    if let Some(trials) = args.trials {
-        plan.key("--trials", "blocks", trials);
-    }
-    if let Some(budget) = budget {
-        plan.key("--budget", "budget", time(budget));
-    }
-    if let Some(seed) = args.campaign.seed {
-        plan.key("--seed", "seed", seed);
+    match unused.first() {
+        Some((name, _)) => Err(usage(format!("--map {name}: no rule file names it"))),
+        None => Ok(names.values().sum()),
     }
 }
 
@@ -408,18 +380,3 @@ const DEFAULT_BUDGET: Duration = Duration::from_secs(30);
 
 /// Trials go on until all ratios are known this well.
 const UNTIL: &str = "2 %";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
-    #[test]
-    fn every_variant_is_in_the_help() {
-        let mut all = crate::cli::Cli::command();
-        let help = all.find_subcommand_mut("bench").unwrap().render_long_help().to_string();
-        for (name, _) in BuiltIn::list() {
-            assert!(help.contains(name), "{name}");
-        }
-    }
-}

@@ -1,8 +1,7 @@
 //! Writes the man page and shell completions, which `make install` puts in place.
 
-use crate::cli::Cli;
 use anyhow::{Context, Result};
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,13 +17,13 @@ pub struct Documents {
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn run(args: &Documents) -> Result<ExitCode> {
+pub fn run(args: &Documents, mut command: Command) -> Result<ExitCode> {
     let directory = &args.directory;
     let failed = || format!("writing documents into {}", directory.display());
     std::fs::create_dir_all(directory).with_context(failed)?;
-    clap_mangen::generate_to(Cli::command(), directory).with_context(failed)?;
+    clap_mangen::generate_to(command.clone(), directory).with_context(failed)?;
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut Cli::command(), "linerate", directory).with_context(failed)?;
+        clap_complete::generate_to(shell, &mut command, "linerate", directory).with_context(failed)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 mod verdict;
 
-use super::plan_file;
+use super::{lab, plan_file};
 use crate::args::values::named;
 use crate::args::{CampaignArgs, Ssh};
 use crate::interrupt::{self, interrupted};
@@ -11,7 +11,7 @@ use crate::progress::{self, Progress};
 use crate::testbed::hosts::{self, Site};
 use crate::testbed::prepare::{Prepared, distinct, prepare};
 use crate::testbed::{PACED_BATCH, SequentialLabs, Simulated, Testbed, parse_simulation};
-use crate::{campaign, commands, input};
+use crate::{campaign, input};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use linerate_linux::host;
@@ -162,7 +162,7 @@ impl Session {
                 let no_xdp = enter(*mode, *port)?;
                 let alone = (consent == Consent::Allowed).then(|| Host::this().reserve());
                 _reserved = alone.transpose()?;
-                commands::lab::clear_remains()?;
+                lab::clear_remains()?;
                 prepare(&plan, consent, false, no_xdp)?
             }
         };
@@ -302,7 +302,7 @@ impl Session {
         progress.say("putting everything back");
         let began = Instant::now();
         let lab = testbed.lab().filter(|_| args.keep && finished.is_ok());
-        let kept = lab.map(|lab| commands::lab::keep(lab, KEPT)).transpose()?;
+        let kept = lab.map(|lab| lab::keep(lab, KEPT)).transpose()?;
         let (left, reboots) = testbed.take_down();
         drop(progress);
         for left in &left {
@@ -399,7 +399,7 @@ fn testbed(
     }
     if let Some(site) = site {
         progress.say("preparing the hosts");
-        return Ok((Box::new(site.stand(prepared)?), hosts::BATCH));
+        return Ok((Box::new(hosts::Hosts::new(site, prepared)?), hosts::BATCH));
     }
     progress.say("building the lab");
     if keep {
@@ -408,7 +408,7 @@ fn testbed(
                 "--keep: this plan takes several labs, one after the other, and one can be kept",
             ));
         };
-        commands::lab::can_keep(KEPT, &prepared.setups(group)?.1)?;
+        lab::can_keep(KEPT, &prepared.setups(group)?.1)?;
     }
     let (labs, batch) = embedded(prepared, batch, progress)?;
     Ok((Box::new(labs), batch))

@@ -1,6 +1,5 @@
 //! From a plan to the cells that can be measured, with their frames and CPUs, and to the skipped cells, with reasons.
 
-use super::hosts::traffic::Origins;
 use crate::output::tell;
 use anyhow::{Context, Result, anyhow, bail};
 use linerate_linux::host::changes::Consent;
@@ -10,10 +9,12 @@ use linerate_linux::lab::support::{self, Need};
 use linerate_measure::record::{Direction, Mode, Roles, Skipped, Slot};
 use linerate_plan::Backend;
 use linerate_plan::campaign::{Campaign, Kind, Lab, OPEN_LOOP, Requirement};
+use linerate_plan::lab::Lab as RealLab;
 use linerate_plan::rules::own::RuleFile;
-use linerate_plan::settings::{Cpus, Dut};
-use linerate_wire::{Family, FrameSpec, MacAddr, Traffic};
+use linerate_plan::settings::{Cpus, Dut, End};
+use linerate_wire::{Family, FlowSpace, FrameSpec, MacAddr, Traffic};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 /// A plan, and its cells that can be measured. Cells and lanes have the plan's numbers.
@@ -61,6 +62,58 @@ pub struct Source {
     pub speed: Option<f64>,
     /// Where the addresses of flows begin.
     pub origins: Origins,
+}
+
+/// Where the addresses of flows begin, by IP version, where the lab file names networks of its own.
+#[derive(Debug, Default)]
+pub struct Origins {
+    v4: Option<(IpAddr, IpAddr)>,
+    v6: Option<(IpAddr, IpAddr)>,
+}
+
+impl Origins {
+    /// So many flows of this lab.
+    ///
+    /// # Errors
+    /// They are too many.
+    pub fn flows(&self, family: Family, flows: u32) -> Result<FlowSpace> {
+        let origin = if family == Family::V4 { self.v4 } else { self.v6 };
+        Ok(match origin {
+            None => FlowSpace::benchmark(family, flows)?,
+            Some((source, destination)) => FlowSpace::benchmark_from(source, destination, flows)?,
+        })
+    }
+}
+
+/// Where the flows of a lab begin: as the default ones do in their networks, at .10.1 of IPv4 and 10::1 below the prefix of IPv6.
+///
+/// # Errors
+/// A network has no room for that.
+pub fn origins(lab: &RealLab) -> Result<Origins> {
+    let mut origins = Origins::default();
+    for family in [Family::V4, Family::V6] {
+        let of = |end| lab.networks(end).into_iter().find(|n| n.contains(':') == (family == Family::V6));
+        let (Some(source), Some(destination)) = (of(End::In), of(End::Out)) else { continue };
+        let origin = Some((first_address(source)?, first_address(destination)?));
+        if family == Family::V4 { origins.v4 = origin } else { origins.v6 = origin }
+    }
+    Ok(origins)
+}
+
+fn first_address(network: &str) -> Result<IpAddr> {
+    let wrong = || format!("the network {network} of the lab file");
+    let (address, length) = network.split_once('/').with_context(wrong)?;
+    let length: u32 = length.parse().with_context(wrong)?;
+    let (address, longest) = match address.parse::<IpAddr>().with_context(wrong)? {
+        IpAddr::V4(v4) => (IpAddr::V4(Ipv4Addr::from(u32::from(v4) | 0x0a01)), 20),
+        IpAddr::V6(v6) => (IpAddr::V6(Ipv6Addr::from(u128::from(v6) | (0x10 << 64) | 1)), 59),
+    };
+    if length > longest {
+        bail!(
+            "the network {network} of the lab file is too small for flows: /{longest} or shorter is wanted"
+        );
+    }
+    Ok(address)
 }
 
 /// Finds the cells that can be measured on this machine. `simulated`: the machine is not examined; `no_xdp`: the reason why XDP

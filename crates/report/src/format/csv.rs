@@ -12,10 +12,6 @@ impl Format for Csv {
         "csv"
     }
 
-    fn media(&self) -> &'static str {
-        "text/csv"
-    }
-
     fn render(&self, document: &Document, _: Style) -> String {
         let mut said = Vec::new();
         let mut tables = String::new();

@@ -11,10 +11,6 @@ impl Format for Json {
         "json"
     }
 
-    fn media(&self) -> &'static str {
-        "application/json"
-    }
-
     fn render(&self, document: &Document, _: Style) -> String {
         serde_json::to_string_pretty(document).expect("blocks are plain data") + "\n"
     }

@@ -20,10 +20,6 @@ impl Format for Markdown {
         "markdown"
     }
 
-    fn media(&self) -> &'static str {
-        "text/markdown"
-    }
-
     fn render(&self, document: &Document, _: Style) -> String {
         let same = |a: &Block, b: &Block| {
             matches!(

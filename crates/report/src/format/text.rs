@@ -11,10 +11,6 @@ impl Format for Text {
         "text"
     }
 
-    fn media(&self) -> &'static str {
-        "text/plain"
-    }
-
     fn render(&self, document: &Document, style: Style) -> String {
         let mut page = Page { color: style.color, width: style.width.max(40), out: String::new() };
         for (at, block) in document.blocks.iter().enumerate() {

@@ -4,9 +4,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::numbers::{counted, fixed, percent, rate_with_unit, significant};
+use super::numbers::{counted, fixed, percent, rate_with_unit, significant, some};
 use super::results::changes::{change, change_interval};
-use super::words::some;
 use crate::document::{Block, Cell, Document, Level, Point, Strip, Table, Tone};
 use crate::format::letter;
 use linerate_measure::history::campaigns::DROPPED;

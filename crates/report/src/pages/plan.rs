@@ -1,15 +1,21 @@
-//! Pages of `linerate plan`: faults with their lines, and the steps of a plan.
+//! Pages of `linerate plan`: faults with their lines, plans by name, and the steps of a plan: cells, duration, changes of the system, and
+//! expectations.
 
-mod show;
-
-use super::numbers::counted;
-use crate::document::{Document, Tone};
+use super::numbers::{counted, grouped, lengths, some, together};
+use crate::document::{Document, Table, Tone};
 use crate::format::ascii;
 use linerate_hosts::rehearsal::Part;
+use linerate_measure::experiment::{Experiment, Interest, Reboot};
+use linerate_measure::record::Mode;
+use linerate_measure::strategy::by_name;
+use linerate_plan::campaign::{Campaign, Lab, Requirement};
+use linerate_plan::changes::{Change, Reach, changes};
+use linerate_plan::keys::COLLECTORS;
 use linerate_plan::names::Named;
-use linerate_plan::timetable::Timetable;
+use linerate_plan::placeholders::PLACEHOLDERS;
+use linerate_plan::timetable::{Bound, Timetable};
 use linerate_plan::{Diagnostic, Plan};
-pub use show::{plan, question};
+use std::collections::BTreeMap;
 
 /// Faults and warnings of one file. Each has its place and message (`file:line:column: message`), the line, a mark below it, and
 /// a remedy.
@@ -95,5 +101,250 @@ fn span(ns: u64) -> String {
         120..7200 => format!("{} min", s.div_ceil(60)),
         7200..172_800 => format!("{} h {} min", s / 3600, s % 3600 / 60),
         _ => format!("{} days", s / 86_400),
+    }
+}
+
+/// Pairs of an expectation that are listed at most.
+const PAIRS: usize = 4;
+
+/// The whole page. `blocks`: the cells of the first blocks, in the order of their trials.
+pub fn plan(plan: &Plan, campaign: &Campaign, blocks: &[Vec<usize>]) -> Document {
+    let mut page = Document::default();
+    question(&mut page, &campaign.experiment);
+    place(&mut page, plan, campaign);
+    let cells = Table::of(campaign.cells.iter().enumerate())
+        .column("cell", "", |(at, cell)| format!("{} {}", at + 1, cell.name))
+        .column("frames", "", |(_, cell)| {
+            let kind = &campaign.kinds[cell.kind];
+            format!("{} {}", lengths(kind), kind.family)
+        })
+        .column("load", "", |(_, cell)| cell.rate.to_string())
+        .column("lane", "", |(_, cell)| cell.lane + 1)
+        .optional("ceiling", "", |(_, cell)| cell.ceiling.map(|c| c + 1));
+    page.section("What is measured", cells);
+    schedule(&mut page, campaign, blocks);
+    comparisons(&mut page, campaign);
+    changed(&mut page, campaign);
+    needs(&mut page, campaign);
+    expected(&mut page, campaign);
+    for remark in plan.remarks() {
+        page.gap();
+        let line = remark.place.map(|place| format!("line {}: ", place.line)).unwrap_or_default();
+        page.item("Warning: ", format!("{line}{}", remark.message), Tone::Warning);
+    }
+    page
+}
+
+/// The question of a plan.
+pub fn question(page: &mut Document, experiment: &Experiment) {
+    page.answer(format!("{}{}", experiment.title, if experiment.quick { " (quick form)" } else { "" }));
+    page.say(&experiment.question);
+    experiment.source.iter().for_each(|source| page.note(format!("From: {source}")));
+    page.gap();
+}
+
+fn fact(page: &mut Document, name: &str, text: impl Into<String>) {
+    page.item(&format!("{name:<10}"), text, Tone::Plain);
+}
+
+fn place(page: &mut Document, plan: &Plan, campaign: &Campaign) {
+    let lab = match &campaign.lab {
+        Lab::Embedded { mode: Mode::Inline, .. } => {
+            "embedded: network namespaces of this machine, inline (closed loop)"
+        }
+        Lab::Embedded { .. } => "embedded: network namespaces of this machine, threaded (open loop)",
+        Lab::File { path } => &format!("the hosts of {path}"),
+    };
+    fact(page, "lab", lab);
+    let others = plan.systems().iter().filter(|s| **s != campaign.experiment.system);
+    let others: Vec<&str> = others.map(|s| s.name()).collect();
+    let also =
+        if others.is_empty() { String::new() } else { format!(" (--system for {})", others.join(", ")) };
+    fact(page, "DUT", format!("{}{also}", campaign.experiment.system));
+    for kind in &campaign.kinds {
+        let checksum = if kind.checksum { "" } else { ", without UDP checksum" };
+        let (size, flows) = (lengths(kind), grouped(kind.flows.into()));
+        let plural = if kind.flows == 1 { "" } else { "s" };
+        let (family, transport, order) = (kind.family, kind.transport, kind.order);
+        fact(
+            page,
+            "traffic",
+            format!("{size} {family} {transport}, {flows} flow{plural}, {order}{checksum}"),
+        );
+    }
+    for factor in &campaign.experiment.factors {
+        let alone = if factor.alone { ", swept alone" } else { "" };
+        let about = factor.about.as_ref().map(|a| format!("{a}; ")).unwrap_or_default();
+        let (name, levels, sets) = (&factor.name, factor.levels.join(", "), factor.sets.join(" and "));
+        fact(page, "factor", format!("{name}: {levels} ({about}sets {sets}{alone})"));
+    }
+    let named = COLLECTORS.iter().filter(|(name, _)| campaign.collect.what.iter().any(|what| what == name));
+    let collected: Vec<&str> = named.map(|(_, meaning)| *meaning).collect();
+    fact(page, "collected", format!("counters of every frame, {}", collected.join(", ")));
+    for (commands, when) in [(&campaign.collect.commands, ""), (&campaign.collect.during, ", under load")] {
+        commands.iter().for_each(|command| fact(page, "", format!("the output of `{command}`{when}")));
+    }
+}
+
+fn schedule(page: &mut Document, campaign: &Campaign, blocks: &[Vec<usize>]) {
+    page.heading("Schedule");
+    let (times, trials) = (Timetable::new(campaign), &campaign.experiment.trials);
+    let strategy = by_name(&trials.order);
+    let seed = match (strategy.randomised, trials.seed) {
+        (false, _) => String::new(),
+        (true, Some(seed)) => format!(", seed {seed}"),
+        (true, None) => ", the seed drawn by the run and recorded (below, 1 as an example)".into(),
+    };
+    fact(page, "order", format!("{}{seed}", strategy.about));
+    let pause = match trials.pause_ns {
+        0 => String::new(),
+        pause => format!(" after a pause of {}", precise(pause)),
+    };
+    let reboot = match trials.reboot {
+        Reboot::Never => "",
+        Reboot::WhenNeeded => ", rebooted where settings for the boot change",
+        Reboot::EachTrial => ", rebooted before each trial",
+    };
+    let (duration, trial) = (precise(trials.duration_ns), precise(times.trial_ns));
+    fact(page, "trial", format!("{duration}{pause}{reboot}; {trial} with all around it"));
+    let cells = grouped(campaign.cells.len() as u64);
+    fact(page, "block", format!("{cells} trials, about {}", precise(times.block_ns)));
+    let bound = match times.bound {
+        Bound::Blocks => "as many as were asked for".to_string(),
+        Bound::Budget => format!("as many as fit into {}", precise(trials.budget_ns.unwrap_or(0))),
+    };
+    let [most, all] = [times.blocks, times.trials].map(grouped);
+    fact(page, "blocks", format!("{most} at most, {bound}: {all} trials"));
+    if let Some(until) = trials.until {
+        let deciding = campaign.experiment.comparisons.iter().filter(|c| c.decides).count();
+        let percent = (until * 1e6).round() / 1e4;
+        let text = format!(
+            "earlier, once the 95 % interval of each of {deciding} comparisons is narrower than {percent} %"
+        );
+        fact(page, "ends", text);
+    }
+    let [total, set_up, trials] = [times.total_ns, times.set_up_ns, times.trials_ns].map(span);
+    let text = format!("about {total} ({set_up} of set-up, {trials} of trials)");
+    page.item("time      ", text, Tone::Strong);
+    for (at, block) in blocks.iter().enumerate().take(12) {
+        let shown = block.iter().take(40).map(|cell| (cell + 1).to_string()).collect::<Vec<_>>().join(" ");
+        let more = if block.len() > 40 { " ..." } else { "" };
+        let name = format!("{} {}", if strategy.randomised { "block" } else { "cell" }, at + 1);
+        page.item(&format!("{name:10}"), format!("cells {shown}{more}"), Tone::Note);
+    }
+}
+
+/// A time of a trial: `250 ms`, `1.5 s`, `2 min`.
+fn precise(ns: u64) -> String {
+    match ns {
+        0..1_000_000_000 => format!("{} ms", ns.div_ceil(1_000_000)),
+        1_000_000_000..120_000_000_000 => format!("{} s", (ns as f64 / 1e8).round() / 10.0),
+        _ => span(ns),
+    }
+}
+
+fn comparisons(page: &mut Document, campaign: &Campaign) {
+    let name = |why: Interest| match why {
+        Interest::Variants => "variants with the baseline, at the same levels".to_string(),
+        Interest::Levels(factor) => {
+            format!("levels of {} with its first", campaign.experiment.factors[factor].name)
+        }
+        Interest::Expectation(_) => "what else is expected".to_string(),
+        Interest::Ceiling => "variants with the tester alone".to_string(),
+    };
+    let mut groups = together(campaign.experiment.comparisons.iter().map(|c| (name(c.why), c.decides)));
+    groups.sort();
+    let told = groups.into_iter().map(|(name, decides)| {
+        let decide = match decides.iter().filter(|decides| **decides).count() {
+            0 => "reported only".to_string(),
+            n if n == decides.len() => "the stopping rule waits for them".to_string(),
+            n => format!("the stopping rule waits for {n} of them"),
+        };
+        format!("{name}: {} ({decide})", decides.len())
+    });
+    page.list("What is compared", "  ", told, Tone::Plain);
+}
+
+fn changed(page: &mut Document, campaign: &Campaign) {
+    page.heading("What will be changed");
+    let all = changes(campaign);
+    if matches!(campaign.lab, Lab::Embedded { .. }) {
+        page.say("A lab of network namespaces is made and gone with the run: routing, addresses, static neighbours.");
+    }
+    for host in &all {
+        let lane = host
+            .lane
+            .map(|lane| format!(" for lane {}: {}", lane + 1, campaign.lanes[lane].variants.join(", ")));
+        page.answer(format!("{}{}", host.host, lane.unwrap_or_default()));
+        host.changes.iter().for_each(|change| page.item("  ", one_change(change), Tone::Plain));
+    }
+    if all.is_empty() {
+        page.say("Nothing else, on no host.");
+    }
+    let text = all.iter().flat_map(|h| &h.changes).map(|c| format!("{}{}", c.what, c.to)).collect::<String>();
+    for (name, meaning) in PLACEHOLDERS.iter().filter(|(name, _)| text.contains(&format!("{{{name}}}"))) {
+        page.item("  ", format!("{{{name}}} is {meaning}, say"), Tone::Note);
+    }
+}
+
+fn one_change(change: &Change) -> String {
+    let reach = match change.reach {
+        Reach::Namespace => "",
+        Reach::Host => " [on the host, put back afterwards]",
+        Reach::Boot => " [from the next boot on, put back afterwards]",
+        Reach::Stays => " [on the host, stays]",
+    };
+    let to = if change.to.is_empty() { String::new() } else { format!(": {}", change.to) };
+    format!("{}{to}{reach}", change.what)
+}
+
+fn needs(page: &mut Document, campaign: &Campaign) {
+    let mut by_need: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for need in &campaign.requirements {
+        by_need.entry(requirement(need)).or_default().push("everything");
+    }
+    for lane in &campaign.lanes {
+        for need in &lane.requirements {
+            let names = by_need.entry(requirement(need)).or_default();
+            names.extend(lane.variants.iter().map(String::as_str));
+        }
+    }
+    let told = by_need.into_iter().map(|(need, who)| {
+        let who: Vec<&str> =
+            together(who.into_iter().map(|who| (who, ()))).into_iter().map(|w| w.0).collect();
+        format!("{need}: for {}", who.join(", "))
+    });
+    page.list("What is needed (what lacks it is skipped, with the reason)", "  ", told, Tone::Plain);
+}
+
+fn requirement(need: &Requirement) -> String {
+    match need {
+        Requirement::Tool(name) => format!("the program {name}"),
+        Requirement::Link(kind) => format!("links of the kind {kind}"),
+        Requirement::Module(name) => format!("the kernel module {name}"),
+        Requirement::Sysctl(name) => format!("the kernel setting {name}"),
+        Requirement::Kernel(major, minor) => format!("kernel {major}.{minor} or newer"),
+        Requirement::Cpus(1) => "a CPU".into(),
+        Requirement::Cpus(n) => format!("{n} CPUs"),
+        Requirement::Memory(bytes) => format!("{} MiB of memory", grouped(bytes >> 20)),
+        Requirement::File(path) => format!("the file {path}"),
+    }
+}
+
+fn expected(page: &mut Document, campaign: &Campaign) {
+    for (at, expectation) in campaign.experiment.expectations.iter().enumerate() {
+        if at == 0 {
+            page.heading("What is expected");
+        }
+        page.item("  ", format!("{}, because {}", expectation.words, expectation.because), Tone::Plain);
+        let pairs = expectation.pairs.iter().map(|(of, than)| match than {
+            Some(than) => format!("{} against {}", of + 1, than + 1),
+            None => (of + 1).to_string(),
+        });
+        let cells = match expectation.pairs.is_empty() {
+            true => "not judged in this form, or on this system".into(),
+            false => format!("cells {}", some(pairs, PAIRS, ", ")),
+        };
+        page.item("    ", cells, Tone::Note);
     }
 }

@@ -1,7 +1,6 @@
 //! The page of `linerate reproduce`: number of agreements, then each illustration, printed beside recomputed, and its plots.
 
-use super::numbers::rate_unit;
-use super::words::together;
+use super::numbers::{rate_unit, together};
 use crate::document::{Bar, Bars, Block, Document, Table, Tone};
 use linerate_import::reproduce::{BlockFound, Figure, PlotFound, PlotPoint, PlotText, Reproduction, State};
 

@@ -2,14 +2,11 @@
 
 mod answer;
 pub(super) mod changes;
-mod expectations;
 mod figures;
 mod measured;
-mod sweeps;
 mod tables;
 
-use super::numbers::{rate_unit, share};
-use super::words::{listed, together};
+use super::numbers::{listed, rate_unit, share, together};
 use crate::document::{Cell, Document, Tone};
 use linerate_measure::record::{Campaign, HostFacts, Planned, Summary};
 use linerate_measure::results::Series;
@@ -105,9 +102,9 @@ pub fn page(page: &mut Document, shown: &Shown<'_>) {
     tables::cells(page, shown);
     figures::load(page, shown);
     tables::papers(page, shown);
-    sweeps::series(page, shown);
-    sweeps::speed_ups(page, shown);
-    expectations::expectations(page, shown);
+    tables::series(page, shown);
+    tables::speed_ups(page, shown);
+    tables::expectations(page, shown);
     figures::figures(page, shown);
     let skipped = together(shown.planned.skipped.iter().map(|s| (&s.reasons, shown.name(s.cell))));
     let told = skipped.iter().map(|(why, names)| format!("{}: {}", names.join("; "), why.join("; ")));

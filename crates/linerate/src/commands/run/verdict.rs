@@ -1,8 +1,8 @@
 //! The last messages of a campaign, and the exit status.
 
+use super::super::slower::{Claim, MISSED, any_slower};
 use crate::args::{CampaignArgs, Share};
 use crate::campaign::Finished;
-use crate::commands::slower::{Claim, MISSED, any_slower};
 use crate::output::{FAILED, INTERRUPTED, print_campaign, print_place, tell};
 use anyhow::Result;
 use linerate_measure::experiment::{Interest, Judgement};

@@ -4,13 +4,13 @@
 pub mod rehearsal;
 mod site;
 mod tester;
-pub mod traffic;
 
 pub use site::{Site, folder, prepare, read, system};
 pub use tester::BATCH;
 
 use super::collectors::Scene;
 use super::connections::{Freshness, Timeouts};
+use super::prepare::Prepared;
 use super::{Request, Testbed, TrialOutcome};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::output::tell;
@@ -19,13 +19,15 @@ use linerate_hosts::agent::ledger::{self, Seen};
 use linerate_hosts::dut_changes::Steps;
 use linerate_linux::lab::ledger::Account;
 use linerate_measure::collector::Collectors;
-use linerate_measure::experiment::Reboot;
+use linerate_measure::experiment::{Reboot, System};
 use linerate_measure::record::{Connections, LabKind, States};
 use linerate_measure::trial::Timing;
-use linerate_plan::campaign::Collect;
+use linerate_plan::campaign::{Campaign, Collect};
+use linerate_plan::lab::Host;
 use linerate_remote::agents::Flown;
 use linerate_remote::dut::RemoteDut;
 use linerate_remote::{Left, RemoteError};
+use linerate_wire::Transport;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tester::{Learned, Tester};
@@ -36,21 +38,30 @@ const NOTHING_THROUGH: &str = "not one frame of many comes through: see cables, 
 /// A lane that has lost the device this often is given up: it may crash the device.
 const MOST_LOSSES: u32 = 2;
 
+/// Flows that a DUT without states is shown before the first trial.
+const ENOUGH_TO_LEARN: u64 = 10_000;
+
 /// The DUT of a lab of hosts, with the steps of its lanes.
-pub struct Device {
-    /// The host.
-    pub dut: RemoteDut,
+struct Device {
+    dut: RemoteDut,
     /// Its interfaces, towards generator and receiver.
-    pub ends: [String; 2],
+    ends: [String; 2],
     /// By lane of the plan.
-    pub lanes: Vec<Steps>,
+    lanes: Vec<Steps>,
     /// Whether it is rebooted before each trial.
-    pub reboot: Reboot,
+    reboot: Reboot,
     /// Data to collect in each trial.
-    pub collect: Collect,
+    collect: Collect,
 }
 
 impl Device {
+    fn new(site: &Site, host: &Host, plan: &Campaign) -> Result<Device> {
+        let reboot = plan.experiment.trials.reboot;
+        let (dut, ends) = (site.dut(host, reboot)?, site.ends(host)?.map(|end| end.name.clone()));
+        let lanes = site.steps(plan)?.into_iter().map(Result::unwrap_or_default).collect();
+        Ok(Device { dut, ends, lanes, reboot, collect: plan.collect.clone() })
+    }
+
     /// Prepares the collectors of a trial.
     fn before_trial(&self) -> Collectors<'static> {
         let (host, kernel) = (Some(self.dut.observed()), self.dut.kernel());
@@ -60,17 +71,39 @@ impl Device {
 
 /// A slot of a lab of hosts.
 #[derive(Debug, Clone)]
-pub struct HostSlot {
+struct HostSlot {
     /// Its lane of the plan.
-    pub lane: usize,
+    lane: usize,
     /// Its kind of traffic.
-    pub kind: usize,
+    kind: usize,
     /// Flows that the DUT is to have seen before the first trial.
-    pub flows: u64,
+    flows: u64,
     /// How far connections are to be, where the DUT keeps states.
-    pub states: Option<States>,
+    states: Option<States>,
     /// The command that makes the DUT forget its states.
-    pub forget: Option<&'static str>,
+    forget: Option<&'static str>,
+}
+
+impl HostSlot {
+    fn new(prepared: &Prepared, cell: usize) -> HostSlot {
+        let (plan, lane) = (&prepared.plan, prepared.lane(cell));
+        let (traffic, settings) = (&plan.kinds[plan.cells[cell].kind], &plan.lanes[lane].settings);
+        let flows = u64::from(traffic.flows);
+        // A repeated SYN on a connection that has been answered: only Linux is known to let it pass.
+        let linux = matches!(plan.experiment.system, System::Linux | System::Vyos);
+        let states = settings.tracks().then_some(match settings.states {
+            States::Established if traffic.transport == Transport::Tcp && !linux => States::OneWay,
+            states => states,
+        });
+        let all = states.is_some_and(|states| states != States::New);
+        HostSlot {
+            lane,
+            kind: prepared.kind_of[cell],
+            flows: if all { flows } else { flows.min(ENOUGH_TO_LEARN) },
+            states,
+            forget: settings.forget(),
+        }
+    }
 }
 
 /// Hosts, ready for trials.
@@ -92,10 +125,22 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Nothing is done before the first trial.
-    pub fn new(tester: Tester, device: Option<Device>, slots: Vec<HostSlot>) -> Hosts {
-        let (learned, broken, losses) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Hosts { tester, device, slots, standing: None, learned, broken, losses, lost: false }
+    /// The hosts of a lab. Nothing is done before the first trial.
+    ///
+    /// # Errors
+    /// A host lacks something, or another linerate uses it.
+    pub fn new(site: &Site, prepared: &Prepared) -> Result<Hosts> {
+        let plan = &prepared.plan;
+        Ok(Hosts {
+            device: site.lab.dut().map(|dut| Device::new(site, dut, plan)).transpose()?,
+            tester: site.tester(prepared)?,
+            slots: (0..plan.cells.len()).map(|cell| HostSlot::new(prepared, cell)).collect(),
+            standing: None,
+            learned: BTreeMap::new(),
+            broken: BTreeMap::new(),
+            losses: BTreeMap::new(),
+            lost: false,
+        })
     }
 
     /// Brings the device to a lane.

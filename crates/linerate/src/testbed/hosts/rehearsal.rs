@@ -1,7 +1,7 @@
 //! The commands of a plan on the hosts of a lab, as far as plan and lab file determine them: no host is asked.
 
 use super::site::{cells, lane_steps, port_of};
-use super::traffic::{Side, task};
+use super::tester::{Side, task};
 use anyhow::Result;
 use linerate_hosts::dut_changes::{Program, Target};
 use linerate_hosts::rehearsal::{Action, Part};

@@ -1,12 +1,10 @@
 //! A plan's lab file becomes hosts that are connected, known and found fit, and a testbed of them.
 
-use super::traffic::origins;
-use super::{Device, HostSlot, Hosts};
 use crate::input;
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
 use crate::output::{faulty, tell, usage};
 use crate::progress::Progress;
-use crate::testbed::prepare::{Prepared, Source, lacking_of_cells, with_reasons};
+use crate::testbed::prepare::{Prepared, Source, lacking_of_cells, origins, with_reasons};
 use anyhow::{Context, Result, anyhow, bail};
 use linerate_hosts::dut_changes::{self, Steps, Target};
 use linerate_hosts::preflight::{self, Needs, Port, frames, ports};
@@ -14,7 +12,7 @@ use linerate_hosts::systems::{Facts, Interface, Kernel, System as Detected};
 use linerate_linux::net::userns;
 use linerate_linux::records::rfc3339_utc;
 use linerate_measure::experiment::{Reboot, System, Trials};
-use linerate_measure::record::{HostFacts, Mode, Roles, States, VERSION};
+use linerate_measure::record::{HostFacts, Mode, Roles, VERSION};
 use linerate_measure::trial::Timing;
 use linerate_plan::campaign::{Campaign, Requirement};
 use linerate_plan::lab::{Host, HostAddress, Lab, MOST_BYTES};
@@ -24,15 +22,11 @@ use linerate_plan::{Backend, Diagnostic, Plan};
 use linerate_remote::dut::{Known, RemoteDut};
 use linerate_remote::survey::{self, Approach, Frames};
 use linerate_remote::{ExecutionTarget, Order, RemoteError};
-use linerate_wire::Transport;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Flows that a DUT without states is shown before the first trial.
-const ENOUGH_TO_LEARN: u64 = 10_000;
 
 /// The hosts of a lab, connected and asked.
 pub struct Site {
@@ -134,49 +128,12 @@ impl Site {
         (sent, problems)
     }
 
-    /// The testbed.
-    ///
-    /// # Errors
-    /// A host lacks something, or another linerate uses it.
-    pub fn stand(&self, prepared: &Prepared) -> Result<Hosts> {
-        let plan = &prepared.plan;
-        let device = self.lab.dut().map(|dut| self.device(dut, plan)).transpose()?;
-        let tester = self.tester(prepared)?;
-        let of_cell = |cell: usize| {
-            let traffic = &plan.kinds[plan.cells[cell].kind];
-            let flows = u64::from(traffic.flows);
-            let settings = &plan.lanes[prepared.lane(cell)].settings;
-            // A repeated SYN on a connection that has been answered: only Linux is known to let it pass.
-            let linux = matches!(plan.experiment.system, System::Linux | System::Vyos);
-            let states = settings.tracks().then_some(match settings.states {
-                States::Established if traffic.transport == Transport::Tcp && !linux => States::OneWay,
-                states => states,
-            });
-            let all = states.is_some_and(|states| states != States::New);
-            HostSlot {
-                lane: prepared.lane(cell),
-                kind: prepared.kind_of[cell],
-                flows: if all { flows } else { flows.min(ENOUGH_TO_LEARN) },
-                states,
-                forget: settings.forget(),
-            }
-        };
-        Ok(Hosts::new(tester, device, (0..plan.cells.len()).map(of_cell).collect()))
-    }
-
-    fn device(&self, host: &Host, plan: &Campaign) -> Result<Device> {
-        let reboot = plan.experiment.trials.reboot;
-        let (dut, ends) = (self.dut(host, reboot)?, self.ends(host)?.map(|end| end.name.clone()));
-        let lanes = self.steps(plan)?.into_iter().map(Result::unwrap_or_default).collect();
-        Ok(Device { dut, ends, lanes, reboot, collect: plan.collect.clone() })
-    }
-
     /// The DUT's interfaces, towards generator and receiver.
-    fn ends(&self, dut: &Host) -> Result<[&Interface; 2]> {
+    pub(super) fn ends(&self, dut: &Host) -> Result<[&Interface; 2]> {
         Ok([self.interface(dut, "in", 0)?, self.interface(dut, "out", 0)?])
     }
 
-    fn dut(&self, host: &Host, reboot: Reboot) -> Result<RemoteDut> {
+    pub(super) fn dut(&self, host: &Host, reboot: Reboot) -> Result<RemoteDut> {
         let ends = self.ends(host)?;
         let known = Known {
             target: self.approach.target(host),
@@ -299,7 +256,7 @@ impl Site {
     }
 
     /// The steps of every lane on the DUT, or the reasons why it cannot be set up.
-    fn steps(&self, plan: &Campaign) -> Result<Vec<Result<Steps, Vec<String>>>> {
+    pub(super) fn steps(&self, plan: &Campaign) -> Result<Vec<Result<Steps, Vec<String>>>> {
         let target = self.lab.dut().map(|dut| self.target(dut, plan.experiment.system)).transpose()?;
         let of_lane = |lane: usize| match &target {
             Some(target) => lane_steps(plan, lane, target, &self.folder),

@@ -1,20 +1,20 @@
 //! The hosts that send and count: by their linerate, or by the tools that they have.
 
 use super::Site;
-use super::traffic::{Side, task};
 use crate::interrupt::{INTERRUPTED as STOP, interrupted};
-use crate::testbed::prepare::Prepared;
+use crate::testbed::prepare::{Prepared, TrafficKind};
 use crate::testbed::{PACED_BATCH, Request};
-use anyhow::{Context, Result};
-use linerate_hosts::tools::Task;
+use anyhow::{Context, Result, bail};
+use linerate_hosts::tools::{self, Task};
 use linerate_plan::Backend;
-use linerate_plan::lab::Host;
+use linerate_plan::lab::{Host, Interface};
 use linerate_remote::ExecutionTarget;
 use linerate_remote::agents::lab::{Cabling, Card, RealLab, Sender};
 use linerate_remote::agents::{Agent, Flown, Link};
 use linerate_remote::external::{ToolHost, ToolTrial};
-use linerate_wire::{Load, MacAddr};
+use linerate_wire::{Family, Load, MacAddr};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -253,3 +253,55 @@ fn greet(place: &ExecutionTarget, host: &Host) -> Result<Agent> {
     let link = Link::start(command).with_context(|| format!("starting ssh to {}", host.name))?;
     Ok(Agent::greet(&host.name, link, env!("CARGO_PKG_VERSION"), GREETING)?)
 }
+
+/// One end of a cable, for a tool.
+pub struct Side<'a> {
+    /// The interface's name on its host.
+    pub name: &'a str,
+    /// Its entry in the lab file.
+    pub wanted: &'a Interface,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl Side<'_> {
+    fn address(&self, family: Family) -> Result<IpAddr> {
+        let found = self.addresses.iter().find(|a| a.is_ipv4() == (family == Family::V4));
+        found.copied().with_context(|| format!("{} has no {family} address", self.name))
+    }
+}
+
+/// The task of a tool that sends from one end of the lab to the other, seen by the interface `at`.
+///
+/// # Errors
+/// The traffic that the tool cannot send.
+pub fn task(
+    kind: &TrafficKind,
+    tool: Backend,
+    [sender, receiver]: [&Side<'_>; 2],
+    at: &str,
+    to: MacAddr,
+) -> Result<Task> {
+    tool.check(&kind.traffic)?;
+    let mut traffic = kind.traffic.addressed(MacAddr::default(), to);
+    // These go through the hosts' own stacks: their addresses are the hosts'.
+    if tool.uses_host_stack() {
+        if traffic.flows.len() > 1 {
+            bail!("{tool} sends one flow, not {}", traffic.flows.len());
+        }
+        let family = traffic.frame.family;
+        traffic.flows = tools::one_flow(sender.address(family)?, receiver.address(family)?, PORT)?;
+    }
+    Ok(Task {
+        interface: at.into(),
+        traffic,
+        load: Load::lasting(Duration::from_secs(1)),
+        threads: sender.wanted.threads.unwrap_or(1),
+        link_wait_s: LINK_WAIT_S,
+    })
+}
+
+/// The port that iperf3 and netperf exchange data on.
+const PORT: u16 = 5201;
+/// Seconds that a card may take for its link to come back after netmap has opened it.
+const LINK_WAIT_S: u32 = 10;

@@ -1,9 +1,10 @@
 //! The answer in a few sentences: the rate of this DUT and its limit, the differences with their sizes, and whether they were
 //! expected.
 
-use super::super::numbers::{counted, digits, in_words, interval, percent, time, words as rate_words};
+use super::super::numbers::{
+    counted, digits, in_words, interval, listed, percent, time, together, words as rate_words,
+};
 use super::super::simulated;
-use super::super::words::{listed, together};
 use super::changes::{dropping, sentence};
 use super::{Shown, has_rate};
 use crate::document::{Document, Tone};

@@ -1,7 +1,6 @@
 //! How it was measured (lab, CPUs, frames, trials and machine), where to look next, and why it ended.
 
-use super::super::numbers::{bytes, counted, grouped, seconds};
-use super::super::words::{listed, some, together};
+use super::super::numbers::{bytes, counted, grouped, listed, seconds, some, together};
 use super::Shown;
 use crate::document::{Document, Tone};
 use linerate_measure::record::{HostFacts, Mode, Slot, States, Summary};
