@@ -12,6 +12,7 @@ use crate::net::sysctl;
 use crate::process::Job;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -111,10 +112,16 @@ impl Host {
     /// Another one holds it, or there is no place for it.
     pub fn reserve(&self) -> Result<File, Error> {
         let path = self.journal.with_extension("campaign");
-        let locked = lock(&path).doing(format_args!("lock {}", path.display()))?;
-        locked.ok_or_else(|| Error::Refused(
-            "another linerate may change settings of this host now (--allow-host-changes): wait for its end, then start this one again".into(),
-        ))
+        let doing = || format!("lock {}", path.display());
+        let Some(mut file) = lock(&path).doing(doing())? else {
+            let holder = fs::read_to_string(&path).unwrap_or_default();
+            return Err(Error::Refused(format!(
+                "another linerate (process {}) may change settings of this host now (--allow-host-changes): wait for its end, then start this one again",
+                holder.trim()
+            )));
+        };
+        file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).doing(doing())?;
+        Ok(file)
     }
 
     /// Begins changes; nothing is written before the first.
