@@ -1,8 +1,9 @@
 //! The stand-ins for BSD hosts (crates/linerate/tests/bsd-host) answer as the parsers expect of the real ones, and the faults
 //! that they play are recognised.
 
+use linerate_hosts::phases::Status;
 use linerate_hosts::systems::{Facts, Kernel, Question};
-use linerate_hosts::tools::{Exit, FaultKind, Monitor, Report, Sample, Side, State};
+use linerate_hosts::tools::{FaultKind, Monitor, Report, Sample, Side, State};
 use linerate_plan::Backend;
 use linerate_plan::lab::OperatingSystem;
 use std::fs;
@@ -63,8 +64,8 @@ impl Host {
         monitor.feed(&output.stderr);
         monitor.feed(&output.stdout);
         let exit = match output.status.code() {
-            Some(code) => Exit::Status(code),
-            None => Exit::Signal(output.status.signal().unwrap_or(0)),
+            Some(code) => Some(Status::Exit(code)),
+            None => output.status.signal().map(Status::Signal),
         };
         monitor.end(exit, false);
         monitor.report().clone()

@@ -1,8 +1,9 @@
 //! Output of tools, from the archive: every log of pkt-gen through the monitor of a running one, whole, cut, and with seeded
 //! mutations.
 
+use linerate_hosts::phases::Status;
 use linerate_hosts::pktgen::Reader;
-use linerate_hosts::tools::{Exit, FaultKind, Monitor, Report, Side, State};
+use linerate_hosts::tools::{FaultKind, Monitor, Report, Side, State};
 use linerate_plan::Backend;
 use linerate_wire::SplitMix64;
 use std::fs;
@@ -45,7 +46,7 @@ fn report(tool: Backend, side: Side, bytes: &[u8], pieces: usize) -> Report {
     for piece in bytes.chunks(pieces) {
         monitor.feed(piece);
     }
-    monitor.end(Exit::Signal(15), true);
+    monitor.end(Some(Status::Signal(15)), true);
     monitor.report().clone()
 }
 

@@ -6,6 +6,9 @@
 use super::message::Sample as Said;
 use linerate_measure::trial::Sample;
 
+/// A load of more than a day is not believed.
+const MOST_SECONDS: usize = 86_400;
+
 /// Counts of one port, at moments of one clock common to all: (nanoseconds, frames), ascending.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Series(Vec<(u64, u64)>);
@@ -27,6 +30,32 @@ impl Series {
         Series(points)
     }
 
+    /// Frames at an even rate, from one moment to another, by the second.
+    pub fn even(from_ns: u64, to_ns: u64, frames: u64) -> Series {
+        let length = u128::from(to_ns.saturating_sub(from_ns)).max(1);
+        let until = |ns: u64| (u128::from(frames) * u128::from(ns - from_ns) / length) as u64;
+        let seconds = (from_ns..to_ns).step_by(1_000_000_000).take(MOST_SECONDS);
+        Series::new(seconds.map(|ns| (ns, until(ns))).chain([(to_ns, frames)]))
+    }
+
+    /// The same moments, scaled to this number of frames in all.
+    pub fn scaled(&self, to: u64) -> Series {
+        let of = u128::from(self.0.last().map_or(0, |p| p.1)).max(1);
+        let scale = |n: u64| (u128::from(n) * u128::from(to) / of) as u64;
+        Series(self.0.iter().map(|(t, n)| (*t, scale(*n))).collect())
+    }
+
+    /// Beginning and end of the first interval that ends after `ns` and has frames.
+    pub fn first_frames(&self, ns: u64) -> Option<(u64, u64)> {
+        let flows = |pair: &&[(u64, u64)]| pair[1].0 > ns && pair[1].1 > pair[0].1;
+        self.0.windows(2).find(flows).map(|pair| (pair[0].0, pair[1].0))
+    }
+
+    /// The last moment.
+    pub fn end(&self) -> Option<u64> {
+        self.0.last().map(|p| p.0)
+    }
+
     /// The count at a moment; before the first and after the last report, that of the nearest one.
     fn at(&self, ns: u64) -> u64 {
         let after = self.0.partition_point(|(t, _)| *t <= ns);
@@ -36,16 +65,13 @@ impl Series {
         let grown = u128::from(b.1 - a.1) * u128::from(ns - a.0) / u128::from(b.0 - a.0);
         a.1 + grown as u64
     }
-
-    fn moments(&self) -> impl Iterator<Item = u64> + '_ {
-        self.0.iter().map(|(t, _)| *t)
-    }
 }
 
 /// Samples of the window from `from` to `to`, in nanoseconds of the common clock, with times since `began`: at both its ends and
 /// wherever the first sender reported in between.
 pub fn merge(senders: &[Series], receivers: &[Series], began: u64, from: u64, to: u64) -> Vec<Sample> {
-    let inner = senders.first().into_iter().flat_map(Series::moments).filter(|t| (from + 1..to).contains(t));
+    let moments = senders.first().into_iter().flat_map(|series| series.0.iter().map(|(t, _)| *t));
+    let inner = moments.filter(|t| (from + 1..to).contains(t));
     let sum = |all: &[Series], t: u64| all.iter().map(|series| series.at(t)).sum();
     let sample =
         |t: u64| Sample { t_ns: t.saturating_sub(began), sent: sum(senders, t), received: sum(receivers, t) };
@@ -78,6 +104,16 @@ mod tests {
     fn what_runs_backwards_is_left_out() {
         assert_eq!(series(&[(1, 5), (1, 6), (2, 4), (3, 7)]), Series(vec![(1, 5), (3, 7)]));
         assert_eq!(merge(&[], &[series(&[])], 0, 1, 2)[0].received, 0);
+    }
+
+    #[test]
+    fn a_part_of_what_was_sent() {
+        let s = 1_000_000_000;
+        let sent = Series::even(s, 5 * s, 400);
+        assert_eq!(sent.0, [(s, 0), (2 * s, 100), (3 * s, 200), (4 * s, 300), (5 * s, 400)]);
+        assert_eq!(sent.scaled(100).0, [(s, 0), (2 * s, 25), (3 * s, 50), (4 * s, 75), (5 * s, 100)]);
+        assert_eq!(Series::even(s, s, 7).0, [(s, 7)]);
+        assert_eq!(Series::default().scaled(9), Series::default());
     }
 
     proptest! {

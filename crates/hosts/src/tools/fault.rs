@@ -83,115 +83,98 @@ pub fn printable(text: &[u8]) -> String {
 }
 
 /// Messages of shells, sudo, ssh and the system that come with any tool: a part of each, in lower case.
-const COMMON: [(&str, FaultKind); 33] = [
-    ("command not found", FaultKind::NotInstalled),
-    (": not found", FaultKind::NotInstalled),
-    ("no such program", FaultKind::NotInstalled),
-    ("failed to run command", FaultKind::NotInstalled),
-    ("error while loading shared libraries", FaultKind::NotInstalled),
-    ("shared object", FaultKind::NotInstalled),
-    ("a password is required", FaultKind::NoPrivilege),
-    ("a terminal is required", FaultKind::NoPrivilege),
-    ("is not in the sudoers file", FaultKind::NoPrivilege),
-    ("is not allowed to execute", FaultKind::NoPrivilege),
-    ("operation not permitted", FaultKind::NoPrivilege),
-    ("permission denied", FaultKind::NoPrivilege),
-    ("must be root", FaultKind::NoPrivilege),
-    ("device not configured", FaultKind::NoInterface),
-    ("no such device", FaultKind::NoInterface),
-    ("cannot find interface", FaultKind::NoInterface),
-    ("cannot get ifindex", FaultKind::NoInterface),
-    ("interface does not exist", FaultKind::NoInterface),
-    ("device busy", FaultKind::Busy),
-    ("resource busy", FaultKind::Busy),
-    ("address already in use", FaultKind::Busy),
-    ("link is down", FaultKind::LinkDown),
-    ("network is down", FaultKind::LinkDown),
-    ("network is unreachable", FaultKind::LinkDown),
-    ("no route to host", FaultKind::LinkDown),
-    ("host is down", FaultKind::LinkDown),
-    ("cannot allocate memory", FaultKind::NoMemory),
-    ("no buffer space available", FaultKind::NoMemory),
-    ("out of memory", FaultKind::NoMemory),
-    ("segmentation fault", FaultKind::Crashed),
-    ("core dumped", FaultKind::Crashed),
-    ("bus error", FaultKind::Crashed),
-    ("abort trap", FaultKind::Crashed),
+const COMMON: &Signs = &[
+    (
+        FaultKind::NotInstalled,
+        "command not found|: not found|no such program|failed to run command|\
+         error while loading shared libraries|shared object",
+    ),
+    (
+        FaultKind::NoPrivilege,
+        "a password is required|a terminal is required|is not in the sudoers file|\
+         is not allowed to execute|operation not permitted|permission denied|must be root",
+    ),
+    (
+        FaultKind::NoInterface,
+        "device not configured|no such device|cannot find interface|cannot get ifindex|\
+         interface does not exist",
+    ),
+    (FaultKind::Busy, "device busy|resource busy|address already in use"),
+    (
+        FaultKind::LinkDown,
+        "link is down|network is down|network is unreachable|no route to host|host is down",
+    ),
+    (FaultKind::NoMemory, "cannot allocate memory|no buffer space available|out of memory"),
+    (FaultKind::Crashed, "segmentation fault|core dumped|bus error|abort trap"),
 ];
 
-/// Parts of messages in lower case, with the kind of fault that each shows.
-pub type Signs = [(&'static str, FaultKind)];
+/// Kinds of fault, with the parts of messages that show each: in lower case, with `|` between them.
+pub type Signs = [(FaultKind, &'static str)];
 
 /// Bytes of a message that are searched.
 const SEARCHED: usize = 512;
 
 /// The kind of fault in a message of any tool, shell or system.
 pub fn common(message: &[u8]) -> Option<FaultKind> {
-    find(&COMMON, message)
+    find(COMMON, message)
 }
 
 /// The kind of the first sign that is in a message.
 pub fn find(signs: &Signs, message: &[u8]) -> Option<FaultKind> {
     let lower = message[..message.len().min(SEARCHED)].to_ascii_lowercase();
-    signs.iter().find(|(sign, _)| memmem::find(&lower, sign.as_bytes()).is_some()).map(|(_, kind)| *kind)
+    let shows = |sign: &str| memmem::find(&lower, sign.as_bytes()).is_some();
+    signs.iter().find(|(_, signs)| signs.split('|').any(shows)).map(|(kind, _)| *kind)
 }
 
 /// The remedy for a fault.
 pub fn remedy(tool: Backend, kind: FaultKind) -> &'static str {
+    use FaultKind::*;
     match (kind, tool) {
-        (FaultKind::NotInstalled, _) => tool.capabilities().install,
-        (FaultKind::NoPrivilege, Backend::PktGen) => "log in as root or allow sudo -n: /dev/netmap is root's",
-        (FaultKind::NoPrivilege, _) => "log in as root, or allow this command to sudo -n",
-        (FaultKind::NoInterface, _) => {
-            "correct the interface in the lab file: ifconfig -l or ip -br link lists them"
-        }
-        (FaultKind::NotOpened, Backend::PktGen) => {
+        (NotInstalled, _) => tool.capabilities().install,
+        (NoPrivilege, Backend::PktGen) => "log in as root or allow sudo -n: /dev/netmap is root's",
+        (NoPrivilege, _) => "log in as root, or allow this command to sudo -n",
+        (NoInterface, _) => "correct the interface in the lab file: ifconfig -l or ip -br link lists them",
+        (NotOpened, Backend::PktGen) => {
             "see whether /dev/netmap is there (kldload netmap) and the driver has netmap support (netmap(4)); cxgbe needs \
              hw.cxgbe.num_vis=2 and its vcxl interface"
         }
-        (FaultKind::NotOpened, _) => "see whether the interface is there and up",
-        (FaultKind::Busy, Backend::Iperf3) => {
-            "end the other iperf3, or wait: a server takes one test at a time"
-        }
-        (FaultKind::Busy, _) => "end what uses the interface or the port: an earlier load may still run",
-        (FaultKind::LinkDown, _) => {
-            "bring the link up: ifconfig IF up, look at cable, speed and the DUT's port"
-        }
-        (FaultKind::BadArgument, _) => {
+        (NotOpened, _) => "see whether the interface is there and up",
+        (Busy, Backend::Iperf3) => "end the other iperf3, or wait: a server takes one test at a time",
+        (Busy, _) => "end what uses the interface or the port: an earlier load may still run",
+        (LinkDown, _) => "bring the link up: ifconfig IF up, look at cable, speed and the DUT's port",
+        (BadArgument, _) => {
             "the tool is older or newer than the command line expects: see its usage on that host"
         }
-        (FaultKind::FrameTooLong, _) => "raise the interface's MTU or send shorter frames",
-        (FaultKind::NoServer, Backend::Netperf) => {
+        (FrameTooLong, _) => "raise the interface's MTU or send shorter frames",
+        (NoServer, Backend::Netperf) => {
             "start netserver at the far end, and let TCP 12865 through the DUT's firewall"
         }
-        (FaultKind::NoServer, _) => {
+        (NoServer, _) => {
             "start the server at the far end, and let TCP and UDP 5201 through the DUT's firewall"
         }
-        (FaultKind::PeerGone, _) => {
+        (PeerGone, _) => {
             "look at the far end: its server ended, or the DUT dropped the control connection under load"
         }
-        (FaultKind::NoMemory, Backend::PktGen) => {
+        (NoMemory, Backend::PktGen) => {
             "free memory, or lower dev.netmap.buf_num and ring_num; more threads and longer rings need more"
         }
-        (FaultKind::NoMemory, _) => "free memory on that host, or use fewer streams",
-        (FaultKind::RingStalled, _) => {
+        (NoMemory, _) => "free memory on that host, or use fewer streams",
+        (RingStalled, _) => {
             "the card did not send for 2 s: pause frames (switch flow control off at both ends), or a link that went down"
         }
-        (FaultKind::Crashed, Backend::PktGen) => {
+        (Crashed, Backend::PktGen) => {
             "run it again; if it repeats, the link goes down or the driver resets under load: see dmesg, and wait longer for the link"
         }
-        (FaultKind::Crashed, _) => "run it again; if it repeats, see dmesg on that host",
-        (FaultKind::Garbled, _) => {
-            "keep other output off its terminal: set -x, login messages, two programs in one log"
-        }
-        (FaultKind::NoTraffic, Backend::PktGen) => {
+        (Crashed, _) => "run it again; if it repeats, see dmesg on that host",
+        (Garbled, _) => "keep other output off its terminal: set -x, login messages, two programs in one log",
+        (NoTraffic, Backend::PktGen) => {
             "see whether the far end sent, the destination MAC is the DUT's, the DUT forwards and has ARP for the receiver, and the \
              link was up in time (wait longer)"
         }
-        (FaultKind::NoTraffic, _) => {
+        (NoTraffic, _) => {
             "see whether the DUT forwards, has routes and ARP for both ends, and lets it through"
         }
-        (FaultKind::Other, _) => "see the tool's own words",
+        (Other, _) => "see the tool's own words",
     }
 }
 
@@ -226,9 +209,9 @@ mod tests {
 
     #[test]
     fn every_fault_has_a_remedy() {
-        assert!(COMMON.iter().all(|(text, _)| text.chars().all(|c| !c.is_ascii_uppercase())));
+        assert!(COMMON.iter().all(|(_, signs)| *signs == signs.to_ascii_lowercase()));
         for tool in <linerate_plan::Backend as linerate_plan::names::Named>::all() {
-            assert!(COMMON.iter().all(|(_, kind)| remedy(tool, *kind).len() > 20));
+            assert!(COMMON.iter().all(|(kind, _)| remedy(tool, *kind).len() > 20));
         }
     }
 }

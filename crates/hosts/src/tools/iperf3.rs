@@ -2,16 +2,13 @@
 //!
 //! A document comes whole at the end of a test. Messages of ssh, shells and iperf3 itself may stand beside it in plain text.
 
-mod document;
-
-use super::fault::{self, FaultKind};
-use super::monitor::Parse;
-use super::report::{Report, State};
+use super::fault::{self, FaultKind, Signs};
+use super::monitor::{Parse, Report, Sample, State, Totals};
 use super::task::{Checked, Words};
 use super::{Invocation, Side};
-use document::Document;
 use linerate_plan::backend::Unsuitable;
 use linerate_wire::Transport;
+use serde::Deserialize;
 use std::net::IpAddr;
 
 /// `-P` takes no more (MAX_STREAMS).
@@ -84,28 +81,24 @@ fn ends(wanted: &Checked<'_>) -> Result<[IpAddr; 2], Unsuitable> {
 }
 
 /// Its own words, in lower case.
-pub const FAULTS: [(&str, FaultKind); 16] = [
-    ("server is busy", FaultKind::Busy),
-    ("unable to start listener", FaultKind::Busy),
-    ("connection refused", FaultKind::NoServer),
-    ("no route to host", FaultKind::NoServer),
-    ("connection timed out", FaultKind::NoServer),
-    ("operation timed out", FaultKind::NoServer),
-    ("name or service not known", FaultKind::NoServer),
-    ("nodename nor servname", FaultKind::NoServer),
-    ("control socket has closed unexpectedly", FaultKind::PeerGone),
-    ("connection reset by peer", FaultKind::PeerGone),
-    ("broken pipe", FaultKind::PeerGone),
-    ("the server has terminated", FaultKind::PeerGone),
-    ("the client has terminated", FaultKind::PeerGone),
-    ("unrecognized option", FaultKind::BadArgument),
-    ("parameter error", FaultKind::BadArgument),
-    ("unable to receive", FaultKind::PeerGone),
+const FAULTS: &Signs = &[
+    (FaultKind::Busy, "server is busy|unable to start listener"),
+    (
+        FaultKind::NoServer,
+        "connection refused|no route to host|connection timed out|operation timed out|\
+         name or service not known|nodename nor servname",
+    ),
+    (
+        FaultKind::PeerGone,
+        "control socket has closed unexpectedly|connection reset by peer|broken pipe|\
+         the server has terminated|the client has terminated|unable to receive",
+    ),
+    (FaultKind::BadArgument, "unrecognized option|parameter error"),
 ];
 
 /// The kind of an error.
 fn kind(message: &[u8]) -> FaultKind {
-    fault::find(&FAULTS, message).or_else(|| fault::common(message)).unwrap_or(FaultKind::Other)
+    fault::find(FAULTS, message).or_else(|| fault::common(message)).unwrap_or(FaultKind::Other)
 }
 
 /// A document of a day with ten streams has some 350 MB; without `streams`, which are not looked at, 30.
@@ -113,16 +106,12 @@ const LONGEST_DOCUMENT: usize = 64 << 20;
 
 /// Parses the output of an iperf3.
 pub struct Iperf3 {
-    side: Side,
+    pub side: Side,
     /// A document that has begun, up to a byte more than its bound.
-    document: Vec<u8>,
+    pub document: Vec<u8>,
 }
 
 impl Iperf3 {
-    pub fn new(side: Side) -> Self {
-        Iperf3 { side, document: Vec::new() }
-    }
-
     fn whole(&mut self, report: &mut Report) {
         let document = std::mem::take(&mut self.document);
         if document.len() > LONGEST_DOCUMENT {
@@ -136,6 +125,10 @@ impl Iperf3 {
 }
 
 impl Parse for Iperf3 {
+    fn signs(&self) -> &'static Signs {
+        FAULTS
+    }
+
     fn line(&mut self, line: &[u8], _: bool, report: &mut Report) -> bool {
         let begins = self.document.is_empty();
         if begins && !line.starts_with(b"{") {
@@ -170,4 +163,114 @@ fn text(line: &[u8], report: &mut Report) -> bool {
         return false;
     }
     true
+}
+
+/// The parts of a document that are read, in all versions: unknown fields are ignored, missing ones stay unknown.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Document {
+    start: Start,
+    intervals: Vec<Interval>,
+    end: End,
+    error: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Start {
+    test_start: TestStart,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct TestStart {
+    protocol: String,
+    /// Bytes of a datagram, or of a write to a TCP stream.
+    blksize: Option<f64>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Interval {
+    sum: Sum,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct End {
+    sum: Option<Sum>,
+    sum_sent: Option<Sum>,
+    sum_received: Option<Sum>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Sum {
+    end: Option<f64>,
+    seconds: Option<f64>,
+    bytes: Option<f64>,
+    bits_per_second: Option<f64>,
+    packets: Option<f64>,
+    lost_packets: Option<f64>,
+    omitted: bool,
+}
+
+impl Document {
+    /// Enters it.
+    fn into_report(self, side: Side, report: &mut Report) {
+        let start = self.start.test_start;
+        let is_udp = start.protocol.eq_ignore_ascii_case("udp");
+        let datagram = start.blksize.and_then(whole).filter(|bytes| is_udp && *bytes > 0);
+        for interval in self.intervals.iter().filter(|i| !i.sum.omitted) {
+            report.sample(interval.sum.sample(datagram));
+        }
+        match self.error {
+            // Ended by a signal to itself: its samples count, its totals are of no whole test.
+            Some(error) if error.starts_with("interrupt - ") || error.starts_with("error - interrupt - ") => {
+            }
+            Some(error) => report.fault(kind(error.as_bytes()), error.as_bytes()),
+            None => self.end.into_totals(side, datagram, report),
+        }
+        report.moves(State::Over);
+    }
+}
+
+impl Sum {
+    fn sample(&self, datagram: Option<u64>) -> Sample {
+        let seconds = self.seconds.filter(|s| s.is_finite() && (0.0..1e9).contains(s));
+        let packets = datagram.and(self.bytes).and_then(whole).zip(datagram).map(|(bytes, of)| bytes / of);
+        let end = self.end.filter(|s| (0.0..1e9).contains(s)).unwrap_or(0.0);
+        Sample {
+            end_us: (end * 1e6).round() as u64,
+            interval_us: (seconds.unwrap_or(0.0) * 1e6).round() as u64,
+            packets,
+            bps: self.bits_per_second.filter(|b| b.is_finite() && *b >= 0.0),
+        }
+    }
+}
+
+impl End {
+    /// Counts of the whole test. Those of a client's `sum` are the server's view: lost of those sent.
+    fn into_totals(self, side: Side, datagram: Option<u64>, report: &mut Report) {
+        let ours = match side {
+            Side::Generator => self.sum_sent.as_ref().or(self.sum.as_ref()),
+            Side::Receiver => self.sum_received.as_ref().or(self.sum.as_ref()),
+        };
+        let Some(ours) = ours else { return };
+        let Some(bytes) = ours.bytes.and_then(whole) else { return };
+        let lost = |sum: &Option<Sum>| sum.as_ref().and_then(|s| s.lost_packets).and_then(whole);
+        let counted = ours.packets.and_then(whole).filter(|_| side == Side::Generator);
+        report.says(Totals {
+            bytes: Some(bytes),
+            packets: datagram.map(|of| bytes / of).or(counted),
+            seconds: ours.seconds.filter(|s| (0.0..1e9).contains(s)),
+            lost: lost(&self.sum_received).or(lost(&self.sum)),
+            said: true,
+        });
+    }
+}
+
+/// A count, which JSON gives as any number.
+fn whole(number: f64) -> Option<u64> {
+    (0.0..1e18).contains(&number).then(|| number.round() as u64)
 }

@@ -1,9 +1,8 @@
 //! linerate's own `send` and `receive`, where the other end of the lab is driven by another tool: frames are counted as that tool counts
 //! them, by their number. Where both ends have linerate they speak its protocol instead, and account for each frame.
 
-use super::fault::{self, FaultKind};
-use super::monitor::Parse;
-use super::report::{Report, Sample, Totals};
+use super::fault::{self, FaultKind, Signs};
+use super::monitor::{Parse, Report, Sample, Totals};
 use super::task::{Checked, Words};
 use super::{Invocation, Side, Task};
 use linerate_plan::Backend;
@@ -62,22 +61,23 @@ fn invocation(wanted: &Checked<'_>, command: Words, seconds: u32) -> Invocation 
 }
 
 /// Its own messages, in lower case; beside those of every tool's system.
-pub const FAULTS: [(&str, FaultKind); 7] = [
-    ("no interface", FaultKind::NoInterface),
-    ("is down", FaultKind::LinkDown),
-    ("has no carrier", FaultKind::LinkDown),
-    ("need an mtu of", FaultKind::FrameTooLong),
-    ("unexpected argument", FaultKind::BadArgument),
-    ("invalid value", FaultKind::BadArgument),
-    ("unrecognized subcommand", FaultKind::BadArgument),
+const FAULTS: &Signs = &[
+    (FaultKind::NoInterface, "no interface"),
+    (FaultKind::LinkDown, "is down|has no carrier"),
+    (FaultKind::FrameTooLong, "need an mtu of"),
+    (FaultKind::BadArgument, "unexpected argument|invalid value|unrecognized subcommand"),
 ];
 
 /// Takes the lines of a running `send` or `receive`.
 pub struct Linerate {
-    side: Side,
+    pub side: Side,
 }
 
 impl Parse for Linerate {
+    fn signs(&self) -> &'static Signs {
+        FAULTS
+    }
+
     fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) -> bool {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
         let text = text.trim();
@@ -99,18 +99,12 @@ impl Parse for Linerate {
         } else if text.starts_with("linerate: ") && !text.starts_with("linerate: warning: ")
             || text.starts_with("error: ")
         {
-            let kind = fault::common(bytes).or_else(|| fault::find(&FAULTS, bytes));
+            let kind = fault::common(bytes).or_else(|| fault::find(FAULTS, bytes));
             report.fault(kind.unwrap_or(FaultKind::Other), bytes);
         } else if let Some(kind) = fault::common(bytes) {
             report.fault(kind, bytes);
         }
         true
-    }
-}
-
-impl Linerate {
-    pub fn new(side: Side) -> Self {
-        Linerate { side }
     }
 }
 
@@ -150,10 +144,12 @@ fn refused(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Exit, Monitor, State};
+    use super::super::{Monitor, State};
     use super::*;
+    use crate::phases::Status;
+    use linerate_plan::Backend;
 
-    fn report(side: Side, text: &str, exit: Exit, asked: bool) -> Report {
+    fn report(side: Side, text: &str, exit: Option<Status>, asked: bool) -> Report {
         let mut monitor = Monitor::new(Backend::Linerate, side);
         monitor.feed(text.as_bytes());
         monitor.end(exit, asked);
@@ -168,7 +164,7 @@ Received 5020 frames of 64.0 bytes with FCS in 0.251 s: 20.0 kpps, 13.4 Mbit/s a
   CPU 0 queue 0: 5020 frames
 Other frames: 2 ARP
 ";
-        let report = report(Side::Receiver, text, Exit::Status(130), true);
+        let report = report(Side::Receiver, text, Some(Status::Exit(130)), true);
         assert_eq!((report.state, &report.faults[..]), (State::Over, &[][..]));
         assert_eq!((report.totals.packets, report.totals.bytes), (Some(5020), Some(5020 * 60)));
         let last = report.samples[1];
@@ -182,7 +178,7 @@ Other frames: 2 ARP
 Sent 1000000 frames of 64.0 bytes with FCS in 1.000 s: 1.00 Mpps, 672 Mbit/s at layer 1, 512 Mbit/s at layer 2
 Interface: 999000 sent, 1000 refused (the other end's ring was full)
 ";
-        let report = report(Side::Generator, text, Exit::Status(0), false);
+        let report = report(Side::Generator, text, Some(Status::Exit(0)), false);
         assert_eq!((report.totals.packets, report.faults.len()), (Some(999_000), 0));
     }
 
@@ -208,11 +204,10 @@ Interface: 999000 sent, 1000 refused (the other end's ring was full)
             ("linerate: the machine is on fire", 1, FaultKind::Other),
             ("sh: 1: exec: linerate: not found", 127, FaultKind::NotInstalled),
         ] {
-            let report = report(Side::Generator, &format!("{text}\n"), Exit::Status(status), false);
+            let report = report(Side::Generator, &format!("{text}\n"), Some(Status::Exit(status)), false);
             assert_eq!((report.faults[0].kind, report.state), (kind, State::Over), "{report:?}");
         }
-        let warned =
-            report(Side::Generator, "linerate: warning: 5 frames/s were asked for\n", Exit::Lost, true);
+        let warned = report(Side::Generator, "linerate: warning: 5 frames/s were asked for\n", None, true);
         assert_eq!(warned.faults[0].kind, FaultKind::PeerGone);
     }
 

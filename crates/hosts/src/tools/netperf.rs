@@ -3,9 +3,8 @@
 //! `-k` asks for lines `NAME=value`; `-D 1` for an interim result each second, if netperf was built with it. A UDP_STREAM test
 //! has both ends' counts of calls, each a datagram: their difference is the loss.
 
-use super::fault::FaultKind;
-use super::monitor::Parse;
-use super::report::{Report, Sample, State};
+use super::fault::{FaultKind, Signs};
+use super::monitor::{Parse, Report, Sample, State};
 use super::task::{Checked, Words};
 use super::{Invocation, Side};
 use linerate_plan::backend::Unsuitable;
@@ -62,30 +61,30 @@ fn one_flow(wanted: &Checked<'_>) -> Result<[IpAddr; 2], Unsuitable> {
 }
 
 /// Its own words, in lower case.
-pub const FAULTS: [(&str, FaultKind); 13] = [
-    ("are you sure there is a netserver listening", FaultKind::NoServer),
-    ("could not establish the control connection", FaultKind::NoServer),
-    ("connection refused", FaultKind::NoServer),
-    ("connection timed out", FaultKind::NoServer),
-    ("unable to start netserver", FaultKind::Busy),
-    ("recv_response", FaultKind::PeerGone),
-    ("connection reset by peer", FaultKind::PeerGone),
-    ("broken pipe", FaultKind::PeerGone),
-    ("unrecognized option", FaultKind::BadArgument),
-    ("invalid option", FaultKind::BadArgument),
-    ("unknown output selector", FaultKind::BadArgument),
-    ("send_omni: connect_data_socket failed", FaultKind::LinkDown),
-    ("netperf: remote error", FaultKind::PeerGone),
+const FAULTS: &Signs = &[
+    (
+        FaultKind::NoServer,
+        "are you sure there is a netserver listening|could not establish the control connection|\
+         connection refused|connection timed out",
+    ),
+    (FaultKind::Busy, "unable to start netserver"),
+    (FaultKind::PeerGone, "recv_response|connection reset by peer|broken pipe|netperf: remote error"),
+    (FaultKind::BadArgument, "unrecognized option|invalid option|unknown output selector"),
+    (FaultKind::LinkDown, "send_omni: connect_data_socket failed"),
 ];
 
 /// Takes a running netperf's or netserver's lines.
 pub struct Netperf {
-    side: Side,
+    pub side: Side,
     /// Time of the first interim result, in seconds of the host's clock, less its interval.
-    began: Option<f64>,
+    pub began: Option<f64>,
 }
 
 impl Parse for Netperf {
+    fn signs(&self) -> &'static Signs {
+        FAULTS
+    }
+
     fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) -> bool {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
         let text = text.trim();
@@ -102,10 +101,6 @@ impl Parse for Netperf {
 }
 
 impl Netperf {
-    pub fn new(side: Side) -> Self {
-        Netperf { side, began: None }
-    }
-
     /// ` 9412.34 10^6bits/s over 1.000 seconds ending at 1412345678.123`.
     fn interim(&mut self, rest: &str) -> Option<Sample> {
         let mut words = rest.split_ascii_whitespace();

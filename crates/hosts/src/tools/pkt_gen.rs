@@ -7,9 +7,8 @@
 //! - Opening netmap resets most cards: `-w` seconds pass before the first frame.
 //! - An IPv6 range varies one group of 16 bits.
 
-use super::fault::{self, FaultKind};
-use super::monitor::Parse;
-use super::report::{Report, Sample, State, Totals};
+use super::fault::{self, FaultKind, Signs};
+use super::monitor::{Parse, Report, Sample, State, Totals};
 use super::task::{Checked, Words};
 use super::{Invocation, Side, Task};
 use crate::pktgen::{self, Clock, Line, SummaryLine};
@@ -90,32 +89,20 @@ pub struct PktGen {
 }
 
 /// Its own messages that are faults, in lower case. Its first words count before the system's, which may follow them.
-pub const FAULTS: [(&str, FaultKind); 25] = [
-    ("poll error/timeout on queue", FaultKind::RingStalled),
-    ("poll error on queue", FaultKind::RingStalled),
-    ("ioctl error on queue", FaultKind::Crashed),
-    ("poll err", FaultKind::Crashed),
-    ("poll() error", FaultKind::Crashed),
-    ("fd error", FaultKind::Crashed),
-    ("ouch, thread", FaultKind::Crashed),
-    ("unable to create thread", FaultKind::NoMemory),
-    ("bad nthreads", FaultKind::BadArgument),
-    ("bad option", FaultKind::BadArgument),
-    ("bad pktsize", FaultKind::BadArgument),
-    ("bad pktminsize", FaultKind::BadArgument),
-    ("missing ifname", FaultKind::BadArgument),
-    ("ifname too long", FaultKind::BadArgument),
-    ("cpus is too high", FaultKind::BadArgument),
-    ("unrecognised function", FaultKind::BadArgument),
-    ("illegal option", FaultKind::BadArgument),
-    ("invalid option", FaultKind::BadArgument),
-    ("must be <= mtu", FaultKind::FrameTooLong),
-    ("unable to open", FaultKind::NotOpened),
-    ("failed to open", FaultKind::NotOpened),
-    ("cannot open", FaultKind::NotOpened),
-    ("could not open", FaultKind::NotOpened),
-    ("niocregif failed", FaultKind::NotOpened),
-    ("aborting", FaultKind::NotOpened),
+const FAULTS: &Signs = &[
+    (FaultKind::RingStalled, "poll error/timeout on queue|poll error on queue"),
+    (FaultKind::Crashed, "ioctl error on queue|poll err|poll() error|fd error|ouch, thread"),
+    (FaultKind::NoMemory, "unable to create thread"),
+    (
+        FaultKind::BadArgument,
+        "bad nthreads|bad option|bad pktsize|bad pktminsize|missing ifname|ifname too long|\
+         cpus is too high|unrecognised function|illegal option|invalid option",
+    ),
+    (FaultKind::FrameTooLong, "must be <= mtu"),
+    (
+        FaultKind::NotOpened,
+        "unable to open|failed to open|cannot open|could not open|niocregif failed|aborting",
+    ),
 ];
 
 /// Its own messages that are no faults although they contain a word of one.
@@ -126,6 +113,10 @@ const HARMLESS: [&[u8]; 3] = [
 ];
 
 impl Parse for PktGen {
+    fn signs(&self) -> &'static Signs {
+        FAULTS
+    }
+
     fn line(&mut self, bytes: &[u8], last: bool, report: &mut Report) -> bool {
         match pktgen::parse(bytes) {
             Line::Sample(sample) => self.sample(sample, true, report),
@@ -193,7 +184,7 @@ impl PktGen {
         let harmless = HARMLESS.iter().any(|h| memchr::memmem::find(bytes, h).is_some());
         let kind = match bytes.starts_with(b"Usage:") {
             true => Some(FaultKind::BadArgument),
-            false => fault::common(bytes).or_else(|| fault::find(&FAULTS, bytes)).or_else(|| netmap(bytes)),
+            false => fault::common(bytes).or_else(|| fault::find(FAULTS, bytes)).or_else(|| netmap(bytes)),
         };
         // Text behind the summary comes from the shell.
         if let Some(kind) = kind.filter(|_| !harmless && !self.summed) {
@@ -231,7 +222,7 @@ fn message(bytes: &[u8], report: &mut Report) {
         // Opening the interface has taken its link down.
     } else if text.starts_with(b"Ready...") || text.starts_with(b"waiting for initial packets") {
         report.moves(State::Up);
-    } else if let Some(kind) = opening(text).or_else(|| fault::find(&FAULTS, text)) {
+    } else if let Some(kind) = opening(text).or_else(|| fault::find(FAULTS, text)) {
         report.fault(kind, text);
     } else if text == b"exiting" || text.starts_with(b"exiting ") {
         report.fault(FaultKind::Crashed, text);
@@ -240,7 +231,7 @@ fn message(bytes: &[u8], report: &mut Report) {
 
 /// The reason why it cannot open the interface, if the system gives one.
 fn opening(text: &[u8]) -> Option<FaultKind> {
-    let opens = fault::find(&FAULTS, text) == Some(FaultKind::NotOpened);
+    let opens = fault::find(FAULTS, text) == Some(FaultKind::NotOpened);
     let known = fault::common(text)?;
     // `cannot find interface` stands alone; the system's word counts behind one of pkt-gen's.
     (opens || known == FaultKind::NoInterface || known == FaultKind::LinkDown).then_some(known)

@@ -3,9 +3,8 @@
 //! Its packet is an argument in its own language. The ranges of a packet (`dinc`) go up together, each for itself: so there are
 //! as many flows as the least common multiple of their lengths, all pairs only where those have no common divisor.
 
-use super::fault::FaultKind;
-use super::monitor::Parse;
-use super::report::{Report, State, Totals};
+use super::fault::{FaultKind, Signs};
+use super::monitor::{Parse, Report, State, Totals};
 use super::task::{Checked, Words};
 use super::{Invocation, Task};
 use linerate_plan::backend::Unsuitable;
@@ -82,19 +81,13 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 /// Its own words, in lower case.
-pub const FAULTS: [(&str, FaultKind); 12] = [
-    ("no networking device or pcap file", FaultKind::NoInterface),
-    ("no networking device given", FaultKind::NoInterface),
-    ("failed to open output device", FaultKind::NotOpened),
-    ("cannot set nic flags", FaultKind::NoPrivilege),
-    ("creation of pf socket failed", FaultKind::NoPrivilege),
-    ("flushing tx_ring failed", FaultKind::LinkDown),
-    ("cannot allocate tx_ring", FaultKind::NoMemory),
-    ("cannot mmap", FaultKind::NoMemory),
-    ("sendto error", FaultKind::LinkDown),
-    ("syntax error", FaultKind::BadArgument),
-    ("unrecognized option", FaultKind::BadArgument),
-    ("invalid option", FaultKind::BadArgument),
+const FAULTS: &Signs = &[
+    (FaultKind::NoInterface, "no networking device or pcap file|no networking device given"),
+    (FaultKind::NotOpened, "failed to open output device"),
+    (FaultKind::NoPrivilege, "cannot set nic flags|creation of pf socket failed"),
+    (FaultKind::LinkDown, "flushing tx_ring failed|sendto error"),
+    (FaultKind::NoMemory, "cannot allocate tx_ring|cannot mmap"),
+    (FaultKind::BadArgument, "syntax error|unrecognized option|invalid option"),
 ];
 
 /// Takes a running trafgen's lines. It has no samples.
@@ -105,6 +98,10 @@ pub struct Trafgen {
 }
 
 impl Parse for Trafgen {
+    fn signs(&self) -> &'static Signs {
+        FAULTS
+    }
+
     fn line(&mut self, bytes: &[u8], _: bool, report: &mut Report) -> bool {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(512)]);
         let text = text.trim();

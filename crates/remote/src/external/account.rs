@@ -1,40 +1,95 @@
-//! The counts of a trial's tools, as the result of the trial.
+//! The counts of a trial's tools: where their seconds lie on our clock, which of them are the trial's window, and its result.
 
 use super::running::Running;
-use super::window::{Counts, Window};
-use super::{NOTHING_ARRIVED, ToolTrial};
+use super::{Flight, NOTHING_ARRIVED};
 use crate::agents::Flown;
-use linerate_hosts::tools::Side;
+use linerate_hosts::agent::merge::{Series, merge};
+use linerate_hosts::tools::{Sample, Side};
 use linerate_measure::counters::PortCounters;
+use linerate_measure::trial;
 use linerate_plan::Backend;
+use linerate_measure::trial::Timing;
 use linerate_wire::Transport;
 
 /// Samples of a live tool that arrive this much later than others: its seconds cannot be put on our clock.
 const MOST_LAG_NS: u64 = 2_000_000_000;
+
 /// A tool's frame has no FCS.
 const FCS: u64 = 4;
 
-/// Tools that are over.
-pub(super) struct Account<'a, 'h> {
-    pub trial: &'a ToolTrial<'h>,
-    pub generators: &'a [Running<'h>],
-    pub receiver: Option<&'a Running<'h>>,
-    /// When generators got the order to go; `None` without that order.
-    pub go_ns: Option<u64>,
-    /// Ended because the user wants to stop: missing parts are no fault.
-    pub interrupted: bool,
+/// More frames than any generator sends: a host that prints more is not believed, and sums stay in range.
+pub(super) const MOST_FRAMES: u64 = 1 << 56;
+
+/// By how much our clock is ahead of the tool's, at most: for each sample, with the time when it was here.
+pub(super) fn ahead<'a>(samples: &'a [Sample], here: &'a [u64]) -> impl Iterator<Item = i128> + 'a {
+    samples.iter().zip(here).map(|(sample, here)| i128::from(*here) - i128::from(sample.end_us) * 1000)
 }
 
-impl Account<'_, '_> {
-    /// `faults`: those seen while it ran.
-    pub fn flown(&self, faults: Vec<String>) -> Flown {
+/// Counts of one tool on our clock. The clock of a tool is ours plus a constant, over so short a time; and no line is here before its
+/// interval has ended. So the quickest line is nearest to the constant, and the others' delays do not matter.
+pub(super) fn counts(samples: &[Sample], here: &[u64], frames: impl Fn(&Sample) -> u64) -> Series {
+    let Some(constant) = ahead(samples, here).min() else { return Series::default() };
+    let moment = |us: u64| u64::try_from(i128::from(us) * 1000 + constant).unwrap_or(0);
+    let first = moment(samples[0].end_us).saturating_sub(samples[0].interval_us.saturating_mul(1000));
+    let mut sum = 0u64;
+    let ends = samples.iter().map(|sample| {
+        sum = sum.saturating_add(frames(sample)).min(MOST_FRAMES);
+        (moment(sample.end_us), sum)
+    });
+    Series::new([(first, 0)].into_iter().chain(ends))
+}
+
+/// When a trial's window is, on our clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Window {
+    /// All send, and frames arrive.
+    pub began: u64,
+    pub from: u64,
+    pub to: u64,
+}
+
+impl Window {
+    /// `None` until all generators send and the receiver counts. The first interval with frames of each is left out, as frames
+    /// may have flown in a part of it only. `received`: the receiver's counts; `None` if received frames cannot be seen.
+    pub fn of(generators: &[Series], received: Option<&Series>, timing: &Timing) -> Option<Window> {
+        let sending: Option<Vec<_>> = generators.iter().map(|counts| counts.first_frames(0)).collect();
+        let sending = sending?;
+        let first_sent = sending.iter().map(|(start, _)| *start).min()?;
+        let mut began = sending.iter().map(|(_, end)| *end).max()?;
+        if let Some(received) = received {
+            began = began.max(received.first_frames(first_sent)?.1);
+        }
+        let from = began.saturating_add(timing.warm_up_ns);
+        Some(Window { began, from, to: from.saturating_add(timing.run_ns) })
+    }
+
+    /// The same, up to where all have counted.
+    pub fn until<'a>(mut self, all: impl IntoIterator<Item = &'a Series>) -> Window {
+        let end = all.into_iter().filter_map(Series::end).min().unwrap_or(0);
+        self.to = self.to.min(end);
+        self
+    }
+
+    /// The counts in the window; empty for a window without duration.
+    pub fn samples(&self, generators: &[Series], received: &[Series]) -> Vec<trial::Sample> {
+        match self.to <= self.from {
+            true => Vec::new(),
+            false => merge(generators, received, self.began, self.from, self.to),
+        }
+    }
+}
+
+impl Flight<'_> {
+    /// The result of the trial, when its tools are over.
+    pub(super) fn flown(&mut self) -> Flown {
         let mut flown = Flown::default();
-        flown.outcome.faults = faults;
-        let Some(go_ns) = self.go_ns else { return flown };
+        flown.outcome.faults = std::mem::take(&mut self.faults);
+        let (Some(go_ns), interrupted) = (self.go_ns, self.is_interrupted()) else { return flown };
         self.starts(go_ns, &mut flown);
-        let sent: Vec<Counts> = self.generators.iter().map(Running::counts).collect();
+        let sent: Vec<Series> = self.generators.iter().map(Running::counts).collect();
         self.generators.iter().for_each(|g| flown.generator.add(counters(g, g.frames())));
-        let counted = self.counted();
+        // netserver reports only to its client.
+        let counted = self.receiver.as_ref().filter(|receiver| receiver.host.tool != Backend::Netperf);
         let received = match counted {
             Some(receiver) => {
                 flown.receiver = counters(receiver, receiver.frames());
@@ -42,34 +97,24 @@ impl Account<'_, '_> {
             }
             None => self.told(&sent, &mut flown),
         };
-        let tools = self.generators.iter().chain(self.receiver);
-        flown.outcome.faults.extend(tools.clone().flat_map(|tool| tool.faults(self.interrupted)));
-        flown.outcome.faults.extend(tools.filter_map(doubt).filter(|_| !self.interrupted));
+        flown.outcome.faults.extend(self.all().flat_map(|tool| tool.faults(interrupted)));
+        flown.outcome.faults.extend(self.all().filter_map(doubt).filter(|_| !interrupted));
         self.window(&sent, &received, counted, go_ns, &mut flown);
         flown
     }
 
     fn starts(&self, go_ns: u64, flown: &mut Flown) {
-        for generator in self.generators {
+        for generator in &self.generators {
             let Some((began, error_ns)) = generator.session.began_here() else { continue };
+            let (place, tool) = (generator.host.place.name(), generator.host.tool);
             flown.within_ns = flown.within_ns.max(error_ns);
-            let name = format!(
-                "{} {} {}",
-                generator.host.place.name(),
-                generator.host.tool,
-                generator.task.interface
-            );
+            let name = format!("{place} {tool} {}", generator.task.interface);
             flown.late.push((name, began as i64 - go_ns as i64));
         }
     }
 
-    /// The receiver, if it has counts of its own. netserver reports only to its client.
-    fn counted(&self) -> Option<&Running<'_>> {
-        self.receiver.filter(|receiver| receiver.host.tool != Backend::Netperf)
-    }
-
     /// Counts of the far end that the generators report, spread evenly over their sent frames. A stream loses nothing.
-    fn told(&self, sent: &[Counts], flown: &mut Flown) -> Vec<Counts> {
+    fn told(&self, sent: &[Series], flown: &mut Flown) -> Vec<Series> {
         let mut received = Vec::new();
         for (generator, sent) in self.generators.iter().zip(sent) {
             let lost = match generator.task.traffic.frame.transport {
@@ -86,38 +131,35 @@ impl Account<'_, '_> {
 
     fn window(
         &self,
-        sent: &[Counts],
-        received: &[Counts],
+        sent: &[Series],
+        received: &[Series],
         counted: Option<&Running<'_>>,
         go_ns: u64,
         flown: &mut Flown,
     ) {
-        let timing = &self.trial.timing;
+        let (timing, interrupted) = (&self.trial.timing, self.is_interrupted());
         let arrived = Window::of(sent, counted.map(|_| &received[0]), timing);
         let window = arrived.or_else(|| Window::of(sent, None, timing));
         let faults = &mut flown.outcome.faults;
         let Some(window) = window else {
             flown.outcome.began_ns = go_ns;
-            if faults.is_empty() && !self.interrupted {
-                let names: Vec<String> = self.generators.iter().map(Running::name).collect();
-                faults.push(format!(
-                    "{}: no frame was sent; run its command on that host by hand",
-                    names.join(", ")
-                ));
+            if faults.is_empty() && !interrupted {
+                let names = self.generators.iter().map(Running::name).collect::<Vec<_>>().join(", ");
+                faults.push(format!("{names}: no frame was sent; run its command on that host by hand"));
             }
             return;
         };
         let seen = window.until(sent.iter().chain(received));
         let samples = seen.samples(sent, received);
         if let (None, Some(receiver)) = (arrived, counted) {
-            let rate = linerate_measure::trial::rates(&samples).map_or(0.0, |rates| rates.offered);
+            let rate = trial::rates(&samples).map_or(0.0, |rates| rates.offered);
             faults.push(format!(
                 "{}: {} frames were sent, {rate:.0} a second, and it {NOTHING_ARRIVED}; look at the cables, the destination MAC, the \
                  DUT's forwarding, routes, ARP and filters, and whether the receiver counts without a DUT",
                 receiver.name(),
                 flown.generator.frames,
             ));
-        } else if seen.to < window.to && faults.is_empty() && !self.interrupted {
+        } else if seen.to < window.to && faults.is_empty() && !interrupted {
             let missing = (window.to - seen.to.max(window.from)) as f64 / 1e9;
             faults.push(format!(
                 "the load ended {missing:.1} s before the window did; run it again, with a longer trial if it repeats"
@@ -135,13 +177,12 @@ fn counters(tool: &Running<'_>, frames: u64) -> PortCounters {
 
 /// Why the figures of a tool that reported no fault cannot be believed, if they cannot.
 fn doubt(tool: &Running<'_>) -> Option<String> {
-    let report = tool.report();
     let silent = tool.host.tool == Backend::Netperf && tool.side == Side::Receiver;
     if silent || !tool.faults(false).is_empty() || tool.frames() == 0 {
         return None;
     }
     let name = tool.name();
-    if !report.totals.said {
+    if !tool.report().totals.said {
         return Some(format!(
             "{name}: it ended without its totals, so what passed after its last second is not known; see on that host why it was killed"
         ));
@@ -154,4 +195,70 @@ fn doubt(tool: &Running<'_>) -> Option<String> {
             lag as f64 / 1e9
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const S: u64 = 1_000_000_000;
+
+    /// Seconds of a tool whose clock is 5 s ahead of ours, each here after these milliseconds.
+    fn seconds(first: u64, frames: &[u64], late_ms: &[u64]) -> Series {
+        let sample = |(n, frames): (usize, &u64)| {
+            let end_ns = (first + n as u64 + 1) * S;
+            let late = late_ms[n % late_ms.len()] * 1_000_000;
+            (of((end_ns + 5 * S) / 1000, S / 1000, *frames), end_ns + late)
+        };
+        let (samples, here): (Vec<_>, Vec<_>) = frames.iter().enumerate().map(sample).unzip();
+        counts(&samples, &here, |sample| sample.packets.unwrap())
+    }
+
+    fn of(end_us: u64, interval_us: u64, frames: u64) -> Sample {
+        Sample { end_us, interval_us, packets: Some(frames), bps: None }
+    }
+
+    #[test]
+    fn the_quickest_line_tells_the_clock() {
+        let counts = seconds(10, &[0, 7, 7], &[3, 400, 90]);
+        let ms = 1_000_000;
+        let moments =
+            [(10 * S + 3 * ms, 0), (11 * S + 3 * ms, 0), (12 * S + 3 * ms, 7), (13 * S + 3 * ms, 14)];
+        assert_eq!(counts, Series::new(moments));
+        assert_eq!(seconds(0, &[], &[0]), Series::default());
+    }
+
+    #[test]
+    fn the_window_begins_when_all_send_and_frames_arrive() {
+        let timing = Timing { warm_up_ns: S, run_ns: 3 * S, ..Timing::slice(S) };
+        let generators = [seconds(0, &[0, 5, 10, 10, 10, 10, 10, 10, 10], &[0]), seconds(2, &[9; 8], &[0])];
+        assert_eq!(Window::of(&generators, Some(&seconds(0, &[0; 9], &[0])), &timing), None);
+        // An ARP request before the load is not one of its frames.
+        let received = seconds(0, &[1, 0, 0, 0, 4, 19, 19, 19, 19, 19], &[0]);
+        let window = Window::of(&generators, Some(&received), &timing).unwrap();
+        assert_eq!(window, Window { began: 5 * S, from: 6 * S, to: 9 * S });
+        assert_eq!(window.until([&generators[0], &received]).to, 9 * S);
+        let samples = window.samples(&generators, std::slice::from_ref(&received));
+        let rates = trial::rates(&samples).unwrap();
+        assert_eq!((rates.offered, rates.received, samples[0].t_ns), (19.0, 19.0, S));
+        let window = Window { began: S, from: S, to: 5 * S };
+        assert!(window.until([&Series::even(0, S, 1)]).samples(&generators, &[]).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_host_prints_is_no_panic(
+            printed in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>()), 0..9),
+        ) {
+            let sample = |(end, length, frames, here)| (of(end, length, frames), here);
+            let (samples, here): (Vec<_>, Vec<_>) = printed.into_iter().map(sample).unzip();
+            let counts = [counts(&samples, &here, |sample| sample.packets.unwrap())];
+            let timing = Timing { warm_up_ns: S, run_ns: 3 * S, ..Timing::slice(S) };
+            if let Some(window) = Window::of(&counts, Some(&counts[0]), &timing) {
+                let samples = window.until(&counts).samples(&counts, &counts);
+                prop_assert!(samples.windows(2).all(|w| w[0].t_ns <= w[1].t_ns && w[0].sent <= w[1].sent));
+            }
+        }
+    }
 }

@@ -1,13 +1,13 @@
 //! One tool on one host: its session and its output.
 
 use super::ToolHost;
-use super::streams::Streams;
-use super::window::{Counts, Interval};
+use super::account::{MOST_FRAMES, ahead, counts};
 use crate::error::{Fault as Why, RemoteError};
-use crate::session::{Heard, Kind, Session, Stream};
+use crate::session::{Heard, Kind, Session};
 use crate::words::line;
-use linerate_hosts::phases::{Cause, Signal, Status, Supervision};
-use linerate_hosts::tools::{self, Exit, Fault, FaultKind, Invocation, Monitor, Report, Side, State, Task};
+use linerate_hosts::agent::merge::Series;
+use linerate_hosts::phases::{Cause, Signal, Supervision};
+use linerate_hosts::tools::{self, Fault, FaultKind, Invocation, Monitor, Report, Sample, Side, State, Task};
 use linerate_plan::Backend;
 
 /// Most bytes that a tool may print, and most for each sample. Beyond, it is ended.
@@ -30,7 +30,6 @@ pub(super) struct Running<'a> {
     monitor: Monitor,
     /// When each sample was here.
     arrivals: Vec<u64>,
-    streams: Streams,
     written: u64,
     flooded: bool,
     /// When it was over, or was given up.
@@ -53,7 +52,6 @@ impl<'a> Running<'a> {
             session,
             monitor: Monitor::new(host.tool, side),
             arrivals: Vec::new(),
-            streams: Streams::default(),
             written: 0,
             flooded: false,
             over_ns: None,
@@ -107,11 +105,14 @@ impl<'a> Running<'a> {
                 heard[stream as usize].extend(bytes);
             }
         });
-        self.wrote(Stream::Error, &heard[1], now);
-        self.wrote(Stream::Output, &heard[0], now);
+        let [output, errors] = heard;
+        self.wrote(&output, &errors, now);
         match step {
             Ok(None) => {}
-            Ok(Some(_)) => self.over(self.session.status.map_or(Exit::Lost, exit), now),
+            Ok(Some(_)) => {
+                self.monitor.end(self.session.status, self.session.is_ending());
+                self.over_ns = Some(now);
+            }
             Err(error) if self.host.sudo && error.said.contains("sudo") => {
                 return Err(self.failed(&Fault::new(FaultKind::NoPrivilege, error.said.as_bytes())));
             }
@@ -120,18 +121,18 @@ impl<'a> Running<'a> {
                 return Err(RemoteError { said: self.doing() + &said, ..error });
             }
         }
+        self.arrivals.resize(self.monitor.report().samples.len(), now);
         Ok(())
     }
 
-    fn wrote(&mut self, stream: Stream, bytes: &[u8], now: u64) {
-        self.written = self.written.saturating_add(bytes.len() as u64);
+    fn wrote(&mut self, output: &[u8], errors: &[u8], now: u64) {
+        self.written = self.written.saturating_add((output.len() + errors.len()) as u64);
         if self.written > self.most_output() {
             self.flooded = true;
             return self.session.stop(Cause::Limit, Signal::Kill, now);
         }
-        let lines = self.streams.take(stream, bytes);
-        self.monitor.feed(&lines);
-        self.arrivals.resize(self.monitor.report().samples.len(), now);
+        self.monitor.feed_errors(errors);
+        self.monitor.feed(output);
     }
 
     fn most_output(&self) -> u64 {
@@ -139,14 +140,6 @@ impl<'a> Running<'a> {
             Backend::Iperf3 => MOST_JSON,
             _ => MOST_LINES + MOST_SAMPLE * self.arrivals.len() as u64,
         }
-    }
-
-    fn over(&mut self, exit: Exit, now: u64) {
-        let last = self.streams.finish();
-        self.monitor.feed(&last);
-        self.monitor.end(exit, self.session.is_ending());
-        self.arrivals.resize(self.monitor.report().samples.len(), now);
-        self.over_ns = Some(now);
     }
 
     /// It failed before there was a load.
@@ -181,25 +174,19 @@ impl<'a> Running<'a> {
     }
 
     /// Its counts, on our clock.
-    pub fn counts(&self) -> Counts {
-        let samples = self.report().samples.iter().zip(&self.arrivals);
-        let interval = |(sample, here): (&linerate_hosts::tools::Sample, &u64)| Interval {
-            end_ns: sample.end_us.saturating_mul(1000),
-            length_ns: sample.interval_us.saturating_mul(1000),
-            frames: sample.packets.or(self.segments(sample)).unwrap_or(0),
-            here_ns: *here,
-        };
-        let intervals: Vec<Interval> = samples.map(interval).collect();
-        if !intervals.is_empty() {
-            return Counts::of(&intervals);
+    pub fn counts(&self) -> Series {
+        let report = self.report();
+        if !report.samples.is_empty() {
+            return counts(&report.samples, &self.arrivals, |sample| {
+                sample.packets.or(self.segments(sample)).unwrap_or(0)
+            });
         }
         // One that prints nothing but totals does so when it is through.
-        let totals = self.report().totals;
-        match (self.over_ns, totals.seconds, self.frames()) {
+        match (self.over_ns, report.totals.seconds, self.frames()) {
             (Some(over), Some(seconds), frames) if frames > 0 && seconds > 0.0 => {
-                Counts::even(over.saturating_sub((seconds * 1e9) as u64), over, frames)
+                Series::even(over.saturating_sub((seconds * 1e9) as u64), over, frames)
             }
-            _ => Counts::default(),
+            _ => Series::default(),
         }
     }
 
@@ -207,14 +194,10 @@ impl<'a> Running<'a> {
     pub fn frames(&self) -> u64 {
         let totals = self.report().totals;
         let payload = u64::from(self.task.payload().max(1));
-        totals
-            .packets
-            .or(totals.bytes.map(|bytes| bytes / payload))
-            .unwrap_or(0)
-            .min(super::window::MOST_FRAMES)
+        totals.packets.or(totals.bytes.map(|bytes| bytes / payload)).unwrap_or(0).min(MOST_FRAMES)
     }
 
-    fn segments(&self, sample: &linerate_hosts::tools::Sample) -> Option<u64> {
+    fn segments(&self, sample: &Sample) -> Option<u64> {
         let bytes = sample.bps? / 8.0 * sample.interval_us as f64 * 1e-6;
         Some((bytes / f64::from(self.task.payload().max(1))) as u64)
     }
@@ -226,42 +209,46 @@ impl<'a> Running<'a> {
 
     /// The longest time that a sample was under way, beside the quickest one.
     pub fn lag_ns(&self) -> u64 {
-        let ahead = |(sample, here): (&linerate_hosts::tools::Sample, &u64)| {
-            i128::from(*here) - i128::from(sample.end_us) * 1000
-        };
-        let all = || self.report().samples.iter().zip(&self.arrivals).map(ahead);
+        let all = || ahead(&self.report().samples, &self.arrivals);
         let lag = all().max().zip(all().min()).map_or(0, |(most, least)| most - least);
         u64::try_from(lag).unwrap_or(u64::MAX)
+    }
+
+    pub fn has_fault(&self) -> bool {
+        self.report().faults.iter().any(|f| f.kind.is_fatal() && f.kind != FaultKind::NoTraffic)
+    }
+
+    /// Whether another try would fail as well. After a crash, or without an answer from the other end, it may succeed.
+    pub fn cannot_begin(&self) -> bool {
+        use FaultKind::{Crashed, Garbled, NoTraffic, PeerGone};
+        let passing = [Crashed, Garbled, NoTraffic, PeerGone];
+        let told = self.report().fatal();
+        !self.report().has_traffic() && told.is_some_and(|fault| !passing.contains(&fault.kind))
+    }
+
+    /// The error of a tool that has ended before its time.
+    pub fn failure(&self) -> RemoteError {
+        let ended = Fault::new(FaultKind::Crashed, b"it ended");
+        self.failed(self.report().fatal().unwrap_or(&ended))
     }
 
     /// All its faults, in words with the host and the remedy. `interrupted`: then the end of the other side is no fault.
     pub fn faults(&self, interrupted: bool) -> Vec<String> {
         let name = self.name();
-        let mut faults = Vec::new();
         if self.flooded {
-            faults.push(format!(
-                "{name}: it printed more than {} MiB and was ended; see on that host what it prints",
-                self.most_output() >> 20
-            ));
-            return faults;
+            let most = self.most_output() >> 20;
+            return vec![format!(
+                "{name}: it printed more than {most} MiB and was ended; see on that host what it prints"
+            )];
         }
         // The trial, which sees both sides, reports that nothing passed.
         let ours = |fault: &&Fault| {
             fault.kind != FaultKind::NoTraffic && !(interrupted && fault.kind == FaultKind::PeerGone)
         };
-        let told = self.report().faults.iter().filter(ours);
         let words = |fault: &Fault| {
             let often = if fault.count > 1 { format!(" ({} times)", fault.count) } else { String::new() };
             format!("{name}: {}{often}; {}", fault.message, fault.remedy(self.host.tool))
         };
-        faults.extend(told.map(words));
-        faults
-    }
-}
-
-fn exit(status: Status) -> Exit {
-    match status {
-        Status::Exit(number) => Exit::Status(number),
-        Status::Signal(number) => Exit::Signal(number),
+        self.report().faults.iter().filter(ours).map(words).collect()
     }
 }
