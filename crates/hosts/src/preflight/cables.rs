@@ -1,14 +1,14 @@
 //! Interfaces and cables: links, speeds, pause frames, addresses, and who knows whom by ARP.
 
 use super::find::by_address;
-use super::{Cable, Plug, Port, Problems, Station, alike, ports, speed};
-use crate::systems::{Interface, Kernel};
+use super::{Cable, Findings, Plug, Port, Station, alike, ports, speed};
+use crate::systems::Interface;
 use linerate_plan::Backend;
 use linerate_plan::lab::Lab;
 use std::net::IpAddr;
 
 /// Checks a host's interfaces one by one.
-pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Problems) {
+pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, out: &mut Findings) {
     let host = station.host;
     let managed = managed(station);
     for port in ports(lab, host) {
@@ -19,99 +19,73 @@ pub(super) fn interfaces(lab: &Lab, station: &Station<'_>, problems: &mut Proble
                 let names: Vec<&str> =
                     station.facts.interfaces.iter().map(|i| i.name.as_str()).take(20).collect();
                 let evidence = format!("{why}; it has {}", names.join(" "));
-                problems.fault(
-                    host,
-                    format!("[{key}] is not there"),
-                    &evidence,
-                    "correct the lab file, or load the driver",
-                );
+                out.fault(host, format!("[{key}] is not there"))
+                    .evidence(evidence)
+                    .remedy("correct the lab file, or load the driver");
                 continue;
             }
         };
         let name = &interface.name;
         if managed.is_some_and(|m| m.name == *name) {
-            problems.fault(
-                host,
-                format!("[{key}] is the interface that ssh comes in at"),
-                &format!("both are {name}"),
-                "use another interface: a load would cut the host off",
-            );
+            out.fault(host, format!("[{key}] is the interface that ssh comes in at"))
+                .evidence(format!("both are {name}"))
+                .remedy("use another interface: a load would cut the host off");
         }
         if !interface.up {
-            let remedy = match station.kernel() {
-                Some(Kernel::Linux) => format!("ip link set {name} up"),
-                _ => format!("ifconfig {name} up"),
-            };
-            problems.fault(host, format!("{name} is switched off"), "its flags have no UP", &remedy);
+            let by = if station.is_linux() { "ip link set" } else { "ifconfig" };
+            out.fault(host, format!("{name} is switched off"))
+                .evidence("its flags have no UP")
+                .remedy(format!("{by} {name} up"));
         } else if interface.link == Some(false) {
             let media = interface.media.as_ref().map_or(String::new(), |media| format!("; medium: {media}"));
-            problems.fault(
-                host,
-                format!("{name} has no link"),
-                &format!("no carrier{media}"),
-                "see the cable, the transceiver, the other end, and whether pkt-gen has it open (that resets the link)",
-            );
+            let remedy = "see the cable, the transceiver, the other end, and whether pkt-gen has it open (that resets the link)";
+            out.fault(host, format!("{name} has no link"))
+                .evidence(format!("no carrier{media}"))
+                .remedy(remedy);
         }
         if interface.full_duplex == Some(false) {
             let media = interface.media.as_deref().unwrap_or("half duplex");
-            problems.fault(
-                host,
-                format!("{name} runs at half duplex"),
-                media,
-                "let both ends negotiate, or neither",
-            );
+            out.fault(host, format!("{name} runs at half duplex"))
+                .evidence(media)
+                .remedy("let both ends negotiate, or neither");
         }
         let wanted_speed = wanted.speed.or(lab.link_speed);
         if let (Some(wanted), Some(is)) =
             (wanted_speed, interface.speed.filter(|_| interface.link != Some(false)))
             && (wanted / is - 1.0).abs() > 0.01
         {
-            problems.fault(
-                host,
-                format!("{name} runs at {}, not {}", speed(is), speed(wanted)),
-                interface.media.as_deref().unwrap_or("by ethtool"),
-                "see cable and negotiation, or correct speed in the lab file: shares of line rate are of that",
-            );
+            let remedy = "see cable and negotiation, or correct speed in the lab file: shares of line rate are of that";
+            out.fault(host, format!("{name} runs at {}, not {}", speed(is), speed(wanted)))
+                .evidence(interface.media.as_deref().unwrap_or("by ethtool"))
+                .remedy(remedy);
         }
         if interface.pause.is_on() {
             let yes = |on: Option<bool>| if on == Some(true) { "on" } else { "off" };
-            problems.warning(
-                host,
-                format!("{name} uses pause frames"),
-                &format!("obeyed {}, sent {}", yes(interface.pause.rx), yes(interface.pause.tx)),
-                pause_off(station, name),
-            );
+            out.warning(host, format!("{name} uses pause frames"))
+                .evidence(format!("obeyed {}, sent {}", yes(interface.pause.rx), yes(interface.pause.tx)))
+                .remedy(pause_off(station, name));
         }
         if let Some((said, is)) = wanted.mac.zip(interface.mac).filter(|(said, is)| said != is) {
-            problems.fault(
-                host,
-                format!("{name} has another Ethernet address than the lab file says"),
-                &format!("it is {is}, not {said}"),
-                "correct the lab file: frames to the wrong address are dropped by the card",
-            );
+            out.fault(host, format!("{name} has another Ethernet address than the lab file says"))
+                .evidence(format!("it is {is}, not {said}"))
+                .remedy("correct the lab file: frames to the wrong address are dropped by the card");
         }
         for said in &wanted.addresses {
             let has = interface.addresses.iter().find(|a| a.address == said.address);
-            let remedy = match station.kernel() {
-                Some(Kernel::Linux) => format!("ip addr add {said} dev {name}"),
+            let remedy = match said {
+                _ if station.is_linux() => format!("ip addr add {said} dev {name}"),
                 _ if said.address.is_ipv6() => format!("ifconfig {name} inet6 {said}"),
                 _ => format!("ifconfig {name} inet {said} alias"),
             };
             match has {
-                None => problems.fault(
-                    host,
-                    format!("{name} does not have the address {said}"),
-                    &listed(interface.addresses.iter().map(ToString::to_string).collect()),
-                    &remedy,
-                ),
-                Some(is) if said.length.is_some() && is.length.is_some() && is.length != said.length => {
-                    problems.fault(
-                        host,
-                        format!("{name} has {is}, the lab file says {said}"),
-                        "the networks differ",
-                        "correct one of them",
-                    )
-                }
+                None => out
+                    .fault(host, format!("{name} does not have the address {said}"))
+                    .evidence(listed(interface.addresses.iter().map(ToString::to_string).collect()))
+                    .remedy(remedy),
+                Some(is) if said.length.is_some() && is.length.is_some() && is.length != said.length => out
+                    .fault(host, format!("{name} has {is}, the lab file says {said}"))
+                    .evidence("the networks differ")
+                    .remedy("correct one of them"),
                 Some(_) => {}
             }
         }
@@ -143,38 +117,32 @@ fn pause_off(station: &Station<'_>, name: &str) -> String {
         })?;
         Some(format!("sysctl {key}=0"))
     };
-    match station.kernel() {
-        Some(Kernel::Linux) => format!("ethtool -A {name} autoneg off rx off tx off"),
-        _ => by_sysctl()
+    match station.is_linux() {
+        true => format!("ethtool -A {name} autoneg off rx off tx off"),
+        false => by_sysctl()
             .unwrap_or_else(|| "switch flow control off in the driver and on a switch in between".into()),
     }
 }
 
 /// Checks both ends of a cable.
-pub(super) fn check(cable: &Cable<'_>, problems: &mut Problems) {
+pub(super) fn check(cable: &Cable<'_>, out: &mut Findings) {
     let [a, b] = &cable.ends;
     if let (Some(left), Some(right)) = (a.found.speed, b.found.speed)
         && left != right
     {
-        problems.fault(
-            a.station.host,
-            format!("the ends of the cable {} run at different speeds", between(a, b)),
-            &format!("{} and {}", speed(left), speed(right)),
-            "a switch in between, or the wrong interface in the lab file",
-        );
+        out.fault(a.station.host, format!("the ends of the cable {} run at different speeds", between(a, b)))
+            .evidence(format!("{} and {}", speed(left), speed(right)))
+            .remedy("a switch in between, or the wrong interface in the lab file");
     }
     if let (Some(left), Some(right)) = (a.found.mtu, b.found.mtu)
         && left != right
     {
-        problems.warning(
-            a.station.host,
-            format!("the ends of the cable {} have different MTUs", between(a, b)),
-            &format!("{left} and {right}"),
-            "set both alike, or long frames are dropped at one end",
-        );
+        out.warning(a.station.host, format!("the ends of the cable {} have different MTUs", between(a, b)))
+            .evidence(format!("{left} and {right}"))
+            .remedy("set both alike, or long frames are dropped at one end");
     }
-    knows(a, b, problems);
-    knows(b, a, problems);
+    knows(a, b, out);
+    knows(b, a, out);
 }
 
 fn between(a: &Plug<'_>, b: &Plug<'_>) -> String {
@@ -182,7 +150,7 @@ fn between(a: &Plug<'_>, b: &Plug<'_>) -> String {
 }
 
 /// Whether one end can send to the other: it has its address by ARP or neighbour discovery, and the right one.
-fn knows(from: &Plug<'_>, to: &Plug<'_>, problems: &mut Problems) {
+fn knows(from: &Plug<'_>, to: &Plug<'_>, out: &mut Findings) {
     let facts = from.station.facts;
     let near = &from.found.addresses;
     let silent = to.station.tool() == Some(Backend::PktGen);
@@ -199,50 +167,50 @@ fn knows(from: &Plug<'_>, to: &Plug<'_>, problems: &mut Problems) {
         match here {
             None if entries().next().is_some() => {
                 let other = entries().next().map_or("", |n| n.interface.as_str());
-                problems.fault(
+                out.fault(
                     host,
                     format!(
                         "it looks for {} of {} behind another interface",
                         far.address, to.station.host.name
                     ),
-                    &format!("it knows it at {other}, not at {}", from.found.name),
-                    "see for swapped cables and for two interfaces in one network",
-                );
+                )
+                .evidence(format!("it knows it at {other}, not at {}", from.found.name))
+                .remedy("see for swapped cables and for two interfaces in one network");
             }
             None => {
                 let what = format!("it does not know who has {} of {}", far.address, to.station.host.name);
                 let evidence = format!("no entry for it at {}", from.found.name);
                 // It can still ask, unless the other side cannot answer: pkt-gen takes all frames from the system that would.
                 match silent {
-                    true => problems.fault(host, what, &evidence, remedy),
-                    false => problems.warning(host, what, &evidence, remedy),
+                    true => out.fault(host, what).evidence(evidence).remedy(remedy),
+                    false => out.warning(host, what).evidence(evidence).remedy(remedy),
                 }
             }
             Some(entry) => match (entry.mac, to.found.mac) {
-                (None, _) => problems.fault(
-                    host,
-                    format!("{} of {} does not answer it", far.address, to.station.host.name),
-                    &format!("its entry at {} is incomplete", from.found.name),
-                    &remedy,
-                ),
-                (Some(said), Some(is)) if said != is => problems.fault(
-                    host,
-                    format!(
-                        "it has the wrong Ethernet address for {} of {}",
-                        far.address, to.station.host.name
-                    ),
-                    &format!("it knows {said}, {} has {is}", to.found.name),
-                    &remedy,
-                ),
-                _ if silent && !entry.permanent => problems.warning(
-                    host,
-                    format!("it will forget who has {} of {}", far.address, to.station.host.name),
-                    &format!(
+                (None, _) => out
+                    .fault(host, format!("{} of {} does not answer it", far.address, to.station.host.name))
+                    .evidence(format!("its entry at {} is incomplete", from.found.name))
+                    .remedy(remedy),
+                (Some(said), Some(is)) if said != is => out
+                    .fault(
+                        host,
+                        format!(
+                            "it has the wrong Ethernet address for {} of {}",
+                            far.address, to.station.host.name
+                        ),
+                    )
+                    .evidence(format!("it knows {said}, {} has {is}", to.found.name))
+                    .remedy(remedy),
+                _ if silent && !entry.permanent => out
+                    .warning(
+                        host,
+                        format!("it will forget who has {} of {}", far.address, to.station.host.name),
+                    )
+                    .evidence(format!(
                         "its entry at {} expires, and ARP gets no answer while pkt-gen runs",
                         from.found.name
-                    ),
-                    &remedy,
-                ),
+                    ))
+                    .remedy(remedy),
                 _ => {}
             },
         }
@@ -252,8 +220,8 @@ fn knows(from: &Plug<'_>, to: &Plug<'_>, problems: &mut Problems) {
 /// A permanent entry: under netmap, ARP gets no answer.
 fn stay(from: &Plug<'_>, to: &Plug<'_>, address: &str) -> String {
     let mac = to.found.mac.map_or("MAC".to_string(), |m| m.to_string());
-    match from.station.kernel() {
-        Some(Kernel::Linux) => {
+    match address {
+        _ if from.station.is_linux() => {
             format!("ip neigh replace {address} lladdr {mac} dev {} nud permanent", from.found.name)
         }
         _ if address.contains(':') => format!("ndp -s {address} {mac}"),

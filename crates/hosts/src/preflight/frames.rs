@@ -1,17 +1,12 @@
 //! Whether frames arrive: pings between hosts, the counts that counters must show, and the causes of missing frames.
 //!
-//! Nothing here sends: [`plan`] chooses the frames, and [`judge`] evaluates their counts.
-
-mod judge;
-#[cfg(test)]
-mod tests;
-
-pub use judge::judge;
+//! Nothing here sends: [`plan`] chooses the frames, and [`judge()`] evaluates their counts.
 
 use super::{Plug, Station, cables, is_link_local, ports, stations};
 use crate::systems::Facts;
-use crate::systems::ping::Replies;
+use crate::systems::ping::{FRAMES, Replies};
 use linerate_plan::lab::{HostAddress, Lab, Role};
+use linerate_plan::{Diagnostic, Severity};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -207,3 +202,99 @@ fn powerless(station: &Station<'_>) -> Option<String> {
     let root = facts.user == Some(0) || (station.host.sudo && facts.sudo == Some(true));
     (!root).then(|| format!("ping needs root on {}", station.host.name))
 }
+
+/// The problems that the frames show.
+pub fn judge(tried: &[Tried]) -> Vec<Diagnostic> {
+    let still: Vec<&(String, String)> = tried.iter().filter_map(still).collect();
+    let mut found: Vec<Diagnostic> = Vec::new();
+    for tried in tried {
+        if let Some((severity, host, what, remedy)) = problem(tried, &still) {
+            let problem = Diagnostic::new(what).of(host).evidence(evidence(tried)).remedy(remedy);
+            found.extend(Some(Diagnostic { severity, ..problem }).filter(|problem| !found.contains(problem)));
+        }
+    }
+    found
+}
+
+/// The port at the other end of a cable whose counters did not move, nor those of another port, although its host answered.
+fn still(tried: &Tried) -> Option<&(String, String)> {
+    let answered = tried.replies.count.is_some_and(|(_, answered)| answered > 0);
+    let unmoved = !tried.probe.is_forwarded() && tried.arrived[0] == Some(0) && tried.elsewhere.is_empty();
+    (answered && unmoved).then_some(&tried.probe.arrives[0])
+}
+
+/// What the frames of a probe show, if it is a problem: its host, and the remedy.
+fn problem<'a>(
+    tried: &'a Tried,
+    still: &[&(String, String)],
+) -> Option<(Severity, &'a str, String, &'static str)> {
+    use Severity::{Fault, Warning};
+    let Tried { probe, replies, arrived, elsewhere } = tried;
+    let answered = replies.count.map_or(0, |(_, answered)| answered);
+    let enough = |count: &Option<u64>| count.is_some_and(|n| n >= u64::from(FRAMES));
+    let (from, to, whose) = (&probe.from.0, probe.to, &probe.whose);
+    let from_to = format!("what it sends from {} to {to} of {whose}", probe.source);
+    let last = probe.arrives.len() - 1;
+    let (first_host, first_port) = &probe.arrives[0];
+    if enough(&arrived[last]) && answered == 0 {
+        let remedy = "nothing is wrong where frames go one way only; otherwise see for a firewall there, and for its way back";
+        Some((Warning, from, format!("{from_to} arrives, and is not answered"), remedy))
+    } else if answered == 0 && probe.is_forwarded() {
+        let remedy = "see its forwarding, its routes, its firewall, and whom it takes for the next by ARP";
+        let source = probe.source;
+        Some(match enough(&arrived[0]) {
+            true => (
+                Fault,
+                first_host,
+                format!("it does not forward frames from {source} for {to} of {whose}"),
+                remedy,
+            ),
+            false => (Fault, from, format!("{from_to} does not arrive"), remedy),
+        })
+    } else if answered == 0 && elsewhere.is_empty() {
+        let remedy = "see cable, switch and VLAN in between, and whom it takes for that address by ARP";
+        Some((Fault, from, format!("{from_to} does not arrive"), remedy))
+    } else if answered == 0 {
+        let what = format!("frames for {first_port} arrive at {}", elsewhere[0]);
+        Some((Fault, first_host, what, "see for swapped cables, or correct the lab file"))
+    } else if let Some(at) = arrived.iter().position(|count| count.is_some() && !enough(count)) {
+        let (host, port) = &probe.arrives[at];
+        if still.contains(&&probe.arrives[at]) {
+            let what =
+                format!("the counters of {port} do not move, although frames that it takes are answered");
+            let remedy = "on FreeBSD, netstat may be of another release than the kernel: compare the two lines of `freebsd-version -ku`, and install the userland that fits the kernel";
+            // Told once, of the cable.
+            return (!probe.is_forwarded()).then_some((Fault, host, what, remedy));
+        }
+        let what = match elsewhere.first().filter(|_| at == 0) {
+            Some(other) => format!("frames for {port} arrive at {other}"),
+            None => format!("frames for {to} pass {port} by"),
+        };
+        let remedy = "see for swapped cables, two interfaces in one network, or a way around the DUT; or correct the lab file";
+        Some((Fault, host, what, remedy))
+    } else if answered < FRAMES {
+        let remedy =
+            "see the counters of errors at both ends: a bad cable or transceiver loses frames of any load";
+        Some((Warning, from, format!("of {from_to}, not everything is answered"), remedy))
+    } else {
+        None
+    }
+}
+
+fn evidence(tried: &Tried) -> String {
+    let mut parts = Vec::new();
+    match tried.replies.count {
+        Some((sent, answered)) => parts.push(format!("{answered} of {sent} pings were answered")),
+        None => parts.push("ping did not end".to_string()),
+    }
+    if !tried.replies.said.is_empty() && tried.replies.count.is_none_or(|(_, answered)| answered == 0) {
+        parts.push(tried.replies.said.clone());
+    }
+    for ((host, port), count) in tried.probe.arrives.iter().zip(&tried.arrived) {
+        parts.extend(count.map(|n| format!("{port} of {host} counted {n} frames")));
+    }
+    parts.join("; ")
+}
+
+#[cfg(test)]
+mod tests;

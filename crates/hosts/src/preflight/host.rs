@@ -1,6 +1,6 @@
 //! Checks of one host alone: system, clock, rights, programs, space.
 
-use super::{Needs, Problems, ports, ssh_command};
+use super::{Findings, Needs, ports, ssh_command};
 use crate::systems::{Facts, Kernel, Silence};
 use linerate_plan::backend::{Backend, Runs};
 use linerate_plan::lab::{Host, Lab, OperatingSystem, Role};
@@ -8,35 +8,32 @@ use linerate_plan::lab::{Host, Lab, OperatingSystem, Role};
 /// Beyond this a clock is not merely off.
 const WRONG_CLOCK_S: f64 = 60.0;
 
-pub(super) fn check(lab: &Lab, host: &Host, facts: &Facts, needs: &Needs, problems: &mut Problems) {
-    system(host, facts, problems);
-    clock(host, facts, needs, problems);
-    privileges(host, facts, problems);
-    programs(lab, host, facts, problems);
-    unanswered(host, facts, problems);
+pub(super) fn check(lab: &Lab, host: &Host, facts: &Facts, needs: &Needs, out: &mut Findings) {
+    system(host, facts, out);
+    clock(host, facts, needs, out);
+    privileges(host, facts, out);
+    programs(lab, host, facts, out);
+    unanswered(host, facts, out);
     for disk in facts.disks.iter().filter(|d| d.free < needs.free_bytes) {
-        problems.fault(
-            host,
-            "there is too little free space for the files of trials",
-            &format!(
+        out.fault(host, "there is too little free space for the files of trials")
+            .evidence(format!(
                 "{} MiB are free on {}, {} are needed",
                 disk.free >> 20,
                 disk.mounted_on,
                 needs.free_bytes >> 20
-            ),
-            "delete what is old there, or mount a larger file system (mdmfs -s 256m md /tmp on nanobsd)",
-        );
+            ))
+            .remedy(
+                "delete what is old there, or mount a larger file system (mdmfs -s 256m md /tmp on nanobsd)",
+            );
     }
 }
 
-fn system(host: &Host, facts: &Facts, problems: &mut Problems) {
+fn system(host: &Host, facts: &Facts, out: &mut Findings) {
     let Some(told) = &facts.system else {
-        problems.fault(
-            host,
-            "its operating system is unknown",
-            "uname -a named no system that is known here",
-            "say system = \"...\" in the lab file; FreeBSD, OpenBSD, NetBSD, Linux and systems based on them are supported",
-        );
+        let remedy = "say system = \"...\" in the lab file; FreeBSD, OpenBSD, NetBSD, Linux and systems based on them are supported";
+        out.fault(host, "its operating system is unknown")
+            .evidence("uname -a named no system that is known here")
+            .remedy(remedy);
         return;
     };
     let same = |said: OperatingSystem| {
@@ -45,29 +42,27 @@ fn system(host: &Host, facts: &Facts, problems: &mut Problems) {
             || (said == OperatingSystem::FreeBsd && Kernel::of(told.system) == Kernel::FreeBsd)
     };
     if let Some(said) = host.system.filter(|said| !same(*said)) {
-        problems.fault(
-            host,
-            format!("it is not the {} that the lab file says", said.key()),
-            &format!("it runs {} {}", told.product.as_deref().unwrap_or(told.system.key()), told.kernel),
-            format!(
+        out.fault(host, format!("it is not the {} that the lab file says", said.key()))
+            .evidence(format!(
+                "it runs {} {}",
+                told.product.as_deref().unwrap_or(told.system.key()),
+                told.kernel
+            ))
+            .remedy(format!(
                 "write system = \"{}\", or see whether {} is the right host",
                 told.system.key(),
                 host.ssh
-            ),
-        );
+            ));
     }
     let saved = host.config_save.is_some() || told.system.config_save().is_some();
     if facts.read_only_root == Some(true) && !saved {
-        problems.warning(
-            host,
-            "changes to its files would not outlive a reboot",
-            "its root is mounted read-only, and no command saves its settings",
-            "write config-save = \"...\" in the lab file, or measure no variants that need a reboot",
-        );
+        out.warning(host, "changes to its files would not outlive a reboot")
+            .evidence("its root is mounted read-only, and no command saves its settings")
+            .remedy("write config-save = \"...\" in the lab file, or measure no variants that need a reboot");
     }
 }
 
-fn clock(host: &Host, facts: &Facts, needs: &Needs, problems: &mut Problems) {
+fn clock(host: &Host, facts: &Facts, needs: &Needs, out: &mut Findings) {
     let Some(clock) = facts.clock else { return };
     let ahead = clock.ahead();
     if ahead.abs() <= needs.clock_s {
@@ -81,35 +76,29 @@ fn clock(host: &Host, facts: &Facts, needs: &Needs, problems: &mut Problems) {
     );
     let remedy = "run ntpdate or chronyd there; compare this machine's clock as well";
     if ahead.abs() > WRONG_CLOCK_S {
-        problems.fault(host, &what, &evidence, remedy);
+        out.fault(host, what).evidence(evidence).remedy(remedy);
     } else {
-        problems.warning(host, &what, &evidence, remedy);
+        out.warning(host, what).evidence(evidence).remedy(remedy);
     }
 }
 
-fn privileges(host: &Host, facts: &Facts, problems: &mut Problems) {
+fn privileges(host: &Host, facts: &Facts, out: &mut Findings) {
     let Some(user) = facts.user.filter(|u| *u != 0) else { return };
     let evidence = format!("id -u says {user}");
     match (host.sudo, facts.sudo) {
         (true, Some(true)) => {}
-        (true, _) => problems.fault(
-            host,
-            "sudo asks for a password, or is not there",
-            &format!("{evidence}, and sudo -n true failed"),
-            "allow this user NOPASSWD in sudoers, or let ssh log in as root",
-        ),
-        (false, Some(true)) => problems.fault(
-            host,
-            "this user cannot run commands that need root",
-            &format!("{evidence}; sudo -n works there"),
-            "write sudo = true for this host in the lab file",
-        ),
-        (false, _) => problems.fault(
-            host,
-            "this user cannot run commands that need root",
-            &evidence,
-            "let ssh log in as root, or allow sudo without password and write sudo = true",
-        ),
+        (true, _) => out
+            .fault(host, "sudo asks for a password, or is not there")
+            .evidence(format!("{evidence}, and sudo -n true failed"))
+            .remedy("allow this user NOPASSWD in sudoers, or let ssh log in as root"),
+        (false, Some(true)) => out
+            .fault(host, "this user cannot run commands that need root")
+            .evidence(format!("{evidence}; sudo -n works there"))
+            .remedy("write sudo = true for this host in the lab file"),
+        (false, _) => out
+            .fault(host, "this user cannot run commands that need root")
+            .evidence(evidence)
+            .remedy("let ssh log in as root, or allow sudo without password and write sudo = true"),
     }
 }
 
@@ -123,29 +112,24 @@ pub fn tool(host: &Host, facts: &Facts) -> Option<Backend> {
     if measures { host.tool.or_else(|| first().map(|(tool, _)| tool)) } else { None }
 }
 
-/// Problems for questions without an answer, because the host cannot answer, or did not in time.
-fn unanswered(host: &Host, facts: &Facts, problems: &mut Problems) {
+/// Findings for questions without an answer, because the host cannot answer, or did not in time.
+fn unanswered(host: &Host, facts: &Facts, out: &mut Findings) {
     for question in &facts.unanswered {
         let program = question.command.split(' ').next().unwrap_or_default();
-        match question.why {
-            Silence::Missing => problems.warning(
-                host,
-                format!("{program} is not there, so not everything could be asked"),
-                &format!("asked: {}", question.command),
-                "install it",
-            ),
-            Silence::TooSlow => problems.warning(
-                host,
-                format!("{program} gave no answer in time, so not everything is known"),
-                &format!("asked: {}", question.command),
+        let (what, remedy) = match question.why {
+            Silence::Missing => ("is not there, so not everything could be asked", "install it"),
+            Silence::TooSlow => (
+                "gave no answer in time, so not everything is known",
                 "run it there by hand: a file system or name server that does not answer holds programs up",
             ),
-        }
+        };
+        let asked = format!("asked: {}", question.command);
+        out.warning(host, format!("{program} {what}")).evidence(asked).remedy(remedy);
     }
 }
 
 /// The program that sends or counts, or any that could.
-fn programs(lab: &Lab, host: &Host, facts: &Facts, problems: &mut Problems) {
+fn programs(lab: &Lab, host: &Host, facts: &Facts, out: &mut Findings) {
     let sends = host.roles.contains(&Role::Generator);
     let receives = host.roles.contains(&Role::Receiver);
     if !sends && !receives {
@@ -161,12 +145,9 @@ fn programs(lab: &Lab, host: &Host, facts: &Facts, problems: &mut Problems) {
         }
     };
     let Some(tool) = tool(host, facts) else {
-        problems.fault(
-            host,
-            "it has nothing to send or count frames with",
-            &listed(),
-            "install linerate there, or pkt-gen (netmap), or say tool = \"iperf3\"",
-        );
+        out.fault(host, "it has nothing to send or count frames with")
+            .evidence(listed())
+            .remedy("install linerate there, or pkt-gen (netmap), or say tool = \"iperf3\"");
         return;
     };
     let needed: &[&str] = match tool.capabilities().runs {
@@ -174,31 +155,20 @@ fn programs(lab: &Lab, host: &Host, facts: &Facts, problems: &mut Problems) {
         Runs::Linerate | Runs::Memory => &["linerate"],
     };
     for program in needed.iter().filter(|p| !has(p)) {
-        problems.fault(
-            host,
-            format!("{program} is not there"),
-            &listed(),
-            format!(
-                "install it, or put it on the PATH of commands that come by ssh: {} env",
-                ssh_command(&host.ssh)
-            ),
-        );
+        out.fault(host, format!("{program} is not there")).evidence(listed()).remedy(format!(
+            "install it, or put it on the PATH of commands that come by ssh: {} env",
+            ssh_command(&host.ssh)
+        ));
     }
     if receives && !tool.capabilities().receives {
-        problems.fault(
-            host,
-            format!("{tool} does not receive"),
-            &format!("tool = \"{tool}\""),
-            "let linerate, pkt-gen or iperf3 receive",
-        );
+        out.fault(host, format!("{tool} does not receive"))
+            .evidence(format!("tool = \"{tool}\""))
+            .remedy("let linerate, pkt-gen or iperf3 receive");
     }
     let wanted = ports(lab, host).iter().any(|port| port.wanted.netmap == Some(true));
     if wanted && facts.kernel() != Some(Kernel::FreeBsd) {
-        problems.fault(
-            host,
-            "netmap = true needs FreeBSD",
-            facts.system.as_ref().map_or("its system is not known", |s| s.system.key()),
-            "leave netmap out, and let linerate send",
-        );
+        out.fault(host, "netmap = true needs FreeBSD")
+            .evidence(facts.system.as_ref().map_or("its system is not known", |s| s.system.key()))
+            .remedy("leave netmap out, and let linerate send");
     }
 }

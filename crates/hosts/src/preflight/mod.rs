@@ -2,7 +2,6 @@
 //!
 //! [`frames`] tests whether frames arrive, which only frames can show.
 
-mod across;
 mod cables;
 mod find;
 pub mod frames;
@@ -10,7 +9,6 @@ mod host;
 mod way;
 
 use crate::systems::{Facts, Interface, Kernel, Question, Unreachable};
-pub use across::ways;
 use find::{LabEnd, cabling};
 pub use find::{Port, ports};
 pub use host::tool;
@@ -19,6 +17,7 @@ use linerate_plan::settings::End;
 use linerate_plan::{Backend, Diagnostic};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+pub use way::ways;
 
 /// Needs beyond the lab file.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,30 +37,30 @@ impl Default for Needs {
 /// Compares the hosts' facts, by their names, with the lab. All problems come at once, in the order of the lab file. A host
 /// without facts is reported as not asked.
 pub fn check(lab: &Lab, facts: &BTreeMap<String, Facts>, needs: &Needs) -> Vec<Diagnostic> {
-    let mut problems = Problems::default();
-    whole(lab, &mut problems);
+    let mut out = Findings::default();
+    whole(lab, &mut out);
     for host in &lab.hosts {
         let Some(facts) = facts.get(&host.name) else {
-            problems.fault(host, "nothing is known of it", "it was not asked", "ask it again");
+            out.fault(host, "nothing is known of it").evidence("it was not asked").remedy("ask it again");
             continue;
         };
         if let Some(Unreachable { why, remedy }) = &facts.unreachable {
             let remedy = format!("{remedy}; try: {}", ssh_command(&host.ssh));
-            problems.fault(host, "it cannot be reached", why, &remedy);
+            out.fault(host, "it cannot be reached").evidence(why).remedy(remedy);
             continue;
         }
-        host::check(lab, host, facts, needs, &mut problems);
+        host::check(lab, host, facts, needs, &mut out);
     }
     let stations = stations(lab, facts);
     for station in &stations {
-        cables::interfaces(lab, station, &mut problems);
+        cables::interfaces(lab, station, &mut out);
     }
     for cable in cables(lab, &stations) {
-        cables::check(&cable, &mut problems);
+        cables::check(&cable, &mut out);
     }
-    way::check(lab, &stations, &mut problems);
-    across::check(lab, &stations, &mut problems);
-    problems.found
+    way::through(lab, &stations, &mut out);
+    way::across(lab, &stations, &mut out);
+    out.0
 }
 
 /// The hosts that have answered.
@@ -71,19 +70,16 @@ fn stations<'a>(lab: &'a Lab, facts: &'a BTreeMap<String, Facts>) -> Vec<Station
 }
 
 /// Checks of the whole lab, or of values that plans expect of the file.
-fn whole(lab: &Lab, problems: &mut Problems) {
+fn whole(lab: &Lab, out: &mut Findings) {
     if let Some(dut) = lab.dut().filter(|_| lab.placeholders().is_none()) {
-        problems.warning(
-            dut,
-            "plans cannot name its interfaces",
-            "the lab file leaves [in] or [out] without a name: {in} and {out} stand for these",
-            "write name = \"...\" for both",
-        );
+        out.warning(dut, "plans cannot name its interfaces")
+            .evidence("the lab file leaves [in] or [out] without a name: {in} and {out} stand for these")
+            .remedy("write name = \"...\" for both");
     }
     if !lab.isolated {
         let remedy = "say so once nothing but the lab's own hosts can receive what is sent in it (RFC 6815)";
         let what = Diagnostic::new("nothing will be sent in this lab");
-        problems.add(what.evidence("its file does not say isolated = true").remedy(remedy));
+        out.add(what).evidence("its file does not say isolated = true").remedy(remedy);
     }
 }
 
@@ -126,8 +122,8 @@ struct Station<'a> {
 }
 
 impl Station<'_> {
-    fn kernel(&self) -> Option<Kernel> {
-        self.facts.kernel()
+    fn is_linux(&self) -> bool {
+        self.facts.kernel() == Some(Kernel::Linux)
     }
 
     fn tool(&self) -> Option<Backend> {
@@ -159,24 +155,36 @@ fn cables<'a>(lab: &'a Lab, stations: &'a [Station<'a>]) -> Vec<Cable<'a>> {
     cabling(lab).into_iter().filter_map(found).collect()
 }
 
+/// Problems as they are found.
 #[derive(Default)]
-struct Problems {
-    found: Vec<Diagnostic>,
-}
+struct Findings(Vec<Diagnostic>);
 
-impl Problems {
-    fn fault(&mut self, host: &Host, what: impl Into<String>, evidence: &str, remedy: impl Into<String>) {
-        self.add(Diagnostic::new(what).of(&host.name).evidence(evidence).remedy(remedy));
+impl Findings {
+    /// A fault of a host; its evidence and its remedy follow.
+    fn fault(&mut self, host: &Host, what: impl Into<String>) -> &mut Self {
+        self.add(Diagnostic::new(what).of(&host.name))
     }
 
-    fn warning(&mut self, host: &Host, what: impl Into<String>, evidence: &str, remedy: impl Into<String>) {
-        self.add(Diagnostic::new(what).of(&host.name).evidence(evidence).remedy(remedy).doubtful());
+    fn warning(&mut self, host: &Host, what: impl Into<String>) -> &mut Self {
+        self.add(Diagnostic::new(what).of(&host.name).doubtful())
     }
 
-    /// A host with two roles may have the same problem twice.
-    fn add(&mut self, problem: Diagnostic) {
-        if !self.found.contains(&problem) {
-            self.found.push(problem);
+    fn add(&mut self, problem: Diagnostic) -> &mut Self {
+        self.0.push(problem);
+        self
+    }
+
+    fn evidence(&mut self, evidence: impl Into<String>) -> &mut Self {
+        let problem = self.0.pop().map(|problem| problem.evidence(evidence));
+        self.0.extend(problem);
+        self
+    }
+
+    /// Completes it. A host with two roles may have the same problem twice.
+    fn remedy(&mut self, remedy: impl Into<String>) {
+        let Some(problem) = self.0.pop().map(|problem| problem.remedy(remedy)) else { return };
+        if !self.0.contains(&problem) {
+            self.0.push(problem);
         }
     }
 }

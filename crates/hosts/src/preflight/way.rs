@@ -1,24 +1,27 @@
-//! The way through the DUT: it forwards, and has a route to both sides.
+//! Ways: through the DUT, and between hosts whose tools send by their system's own stack.
 
-use super::{Problems, Station, is_link_local, ports};
+use super::{Findings, Port, Station, alike, is_link_local, ports};
 use crate::systems::question::forwarding;
-use crate::systems::{Facts, Interface, Kernel};
+use crate::systems::{Facts, Interface};
+use linerate_plan::Backend;
 use linerate_plan::lab::{Host, HostAddress, Lab, Role};
 use linerate_plan::settings::End;
 use linerate_wire::Family;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-pub(super) fn check(lab: &Lab, stations: &[Station<'_>], problems: &mut Problems) {
+/// The way through the DUT: it forwards, and has a route to both sides.
+pub(super) fn through(lab: &Lab, stations: &[Station<'_>], out: &mut Findings) {
     let Some(dut) = stations.iter().find(|s| s.host.roles.contains(&Role::Dut)) else { return };
     for end in [End::In, End::Out] {
         for network in lab.networks(end) {
             if let Some(to) = behind(network, dut.host, dut.facts) {
-                route(lab, dut, end, network, to, problems);
+                route(lab, dut, end, network, to, out);
             }
         }
     }
     let six = |end: &End| lab.networks(*end).iter().any(|n| n.contains(':'));
-    forwards(lab, dut, [End::In, End::Out].iter().any(six), problems);
+    forwards(lab, dut, [End::In, End::Out].iter().any(six), out);
 }
 
 /// An address of a network that the DUT can only reach over a neighbour, where the network has one: the first, one in its middle, or
@@ -47,7 +50,7 @@ fn hosts(bits: u32, length: Option<u8>) -> u128 {
 }
 
 /// Frames for a network leave by the right interface, to the right neighbour. Ways that were not asked for are not judged.
-fn route(lab: &Lab, dut: &Station<'_>, end: End, network: &str, to: IpAddr, problems: &mut Problems) {
+fn route(lab: &Lab, dut: &Station<'_>, end: End, network: &str, to: IpAddr, out: &mut Findings) {
     let host = dut.host;
     let Some(way) = dut.facts.ways.get(&to) else { return };
     let family = if to.is_ipv4() { Family::V4 } else { Family::V6 };
@@ -57,27 +60,23 @@ fn route(lab: &Lab, dut: &Station<'_>, end: End, network: &str, to: IpAddr, prob
     if hop.is_none() && !interface.addresses.iter().any(|a| a.reaches(to) == Some(true)) {
         return;
     }
-    let remedy = add(dut.facts, network, hop, &interface.name);
+    let remedy = add(dut, network, hop);
     let Some(way) = way else {
-        problems.fault(host, format!("it has no route to {network}"), &format!("asked for {to}"), &remedy);
+        out.fault(host, format!("it has no route to {network}"))
+            .evidence(format!("asked for {to}"))
+            .remedy(remedy);
         return;
     };
     if way.interface != interface.name {
-        problems.fault(
-            host,
-            format!("it sends frames for {network} by another interface"),
-            &format!("the way to {to} is by {}, not {}", way.interface, interface.name),
-            &remedy,
-        );
+        out.fault(host, format!("it sends frames for {network} by another interface"))
+            .evidence(format!("the way to {to} is by {}, not {}", way.interface, interface.name))
+            .remedy(remedy);
     } else if let (Some(is), Some(hop)) = (way.gateway, hop)
         && is != hop
     {
-        problems.fault(
-            host,
-            format!("it sends frames for {network} to another neighbour"),
-            &format!("the way to {to} is over {is}, not {hop}"),
-            &remedy,
-        );
+        out.fault(host, format!("it sends frames for {network} to another neighbour"))
+            .evidence(format!("the way to {to} is over {is}, not {hop}"))
+            .remedy(remedy);
     }
 }
 
@@ -90,17 +89,8 @@ fn interface<'a>(lab: &Lab, dut: &Station<'a>, end: End) -> Option<&'a Interface
     ports(lab, dut.host).iter().find(|port| port.key == key)?.found(dut.facts).ok()
 }
 
-fn add(facts: &Facts, network: &str, hop: Option<IpAddr>, interface: &str) -> String {
-    let hop = hop.map_or("NEIGHBOUR".to_string(), |h| h.to_string());
-    match facts.kernel() {
-        Some(Kernel::Linux) => format!("ip route replace {network} via {hop} dev {interface}"),
-        _ if network.contains(':') => format!("route add -inet6 {network} {hop}"),
-        _ => format!("route add -net {network} {hop}"),
-    }
-}
-
-fn forwards(lab: &Lab, dut: &Station<'_>, six: bool, problems: &mut Problems) {
-    let Some(kernel) = dut.kernel() else { return };
+fn forwards(lab: &Lab, dut: &Station<'_>, six: bool, out: &mut Findings) {
+    let Some(kernel) = dut.facts.kernel() else { return };
     let host: &Host = dut.host;
     let carries = |v4: bool| {
         let ends = [End::In, End::Out].into_iter().filter_map(|end| interface(lab, dut, end));
@@ -108,12 +98,113 @@ fn forwards(lab: &Lab, dut: &Station<'_>, six: bool, problems: &mut Problems) {
     };
     for (key, wanted) in forwarding(kernel).into_iter().zip([carries(true), six && carries(false)]) {
         if let Some(value) = dut.facts.number(key).filter(|v| wanted && *v == 0) {
-            problems.fault(
-                host,
-                "it does not forward",
-                &format!("{key} is {value}"),
-                format!("sysctl {key}=1"),
-            );
+            out.fault(host, "it does not forward")
+                .evidence(format!("{key} is {value}"))
+                .remedy(format!("sysctl {key}=1"));
         }
     }
+}
+
+/// Ways between generators and receiver that are asked for with [`crate::systems::Question::Way`], by the names of the hosts: their
+/// interfaces' addresses must be known. Not more than 16 for a host.
+pub fn ways(lab: &Lab, facts: &BTreeMap<String, Facts>) -> BTreeMap<String, Vec<IpAddr>> {
+    let receiver = lab.receiver();
+    let of = |host: &linerate_plan::lab::Host, key: &str| -> Vec<IpAddr> {
+        let Some(facts) = facts.get(&host.name) else { return Vec::new() };
+        let ports: Vec<Port<'_>> = ports(lab, host).into_iter().filter(|port| port.key == key).collect();
+        ports.iter().filter_map(|port| port.found(facts).ok()).flat_map(addresses).take(16).collect()
+    };
+    let mut asked: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
+    for generator in lab.generators().filter(|host| host.name != receiver.name) {
+        asked.insert(generator.name.clone(), of(receiver, "receive"));
+        let back = asked.entry(receiver.name.clone()).or_default();
+        back.extend(of(generator, "send"));
+        back.truncate(16);
+    }
+    asked.retain(|_, to| !to.is_empty());
+    asked
+}
+
+/// Those of an interface that frames can be sent to.
+fn addresses(interface: &Interface) -> impl Iterator<Item = IpAddr> + '_ {
+    interface.addresses.iter().map(|a| a.address).filter(|a| !is_link_local(*a))
+}
+
+/// Tools that send by their system's own stack, iperf3 and netperf: they need two hosts, and routes from each to the other.
+pub(super) fn across(lab: &Lab, stations: &[Station<'_>], out: &mut Findings) {
+    let Some(receiver) = stations.iter().find(|s| s.host.roles.contains(&Role::Receiver)) else { return };
+    for generator in stations.iter().filter(|s| s.host.roles.contains(&Role::Generator)) {
+        let own = generator.tool().filter(|tool| tool.uses_host_stack());
+        let Some(tool) = own else { continue };
+        if generator.host.name == receiver.host.name {
+            out.fault(generator.host, format!("{} would not send over the cables", tool.name()))
+                .evidence(
+                    "generator and receiver are one host, whose system sends nothing to itself over cables",
+                )
+                .remedy("let linerate or pkt-gen send, or give each a host");
+            continue;
+        }
+        let theirs = receiver.tool();
+        if theirs != Some(tool) {
+            let evidence = format!("{} uses {}", receiver.host.name, theirs.map_or("nothing", Backend::name));
+            let remedy = format!("write tool = \"{}\" for both", tool.name());
+            let what = format!("{} has no server to connect to", tool.name());
+            out.fault(generator.host, what).evidence(evidence).remedy(remedy);
+        }
+        let needs = format!("{} sends by the system's routes", tool.name());
+        reaches(lab, (generator, "send"), (receiver, "receive"), &needs, out);
+        reaches(lab, (receiver, "receive"), (generator, "send"), &needs, out);
+    }
+}
+
+/// Whether one host's system sends frames for the other's interface by its own of the lab. Ways that were not asked for are not
+/// judged.
+fn reaches(
+    lab: &Lab,
+    (from, key): (&Station<'_>, &str),
+    (to, far): (&Station<'_>, &str),
+    needs: &str,
+    out: &mut Findings,
+) {
+    let own = ports(lab, from.host);
+    let names: Vec<&str> = own
+        .iter()
+        .filter(|port| port.key == key)
+        .filter_map(|port| port.found(from.facts).ok())
+        .map(|i| i.name.as_str())
+        .collect();
+    let theirs = ports(lab, to.host);
+    let theirs = theirs.iter().filter(|port| port.key == far).filter_map(|port| port.found(to.facts).ok());
+    for address in theirs.flat_map(addresses) {
+        let Some(way) = from.facts.ways.get(&address) else { continue };
+        let what = format!("it has no route to {address} of {} over the lab", to.host.name);
+        let evidence = match way {
+            Some(way) if names.contains(&way.interface.as_str()) => continue,
+            Some(way) => {
+                format!("{needs}, and its way there is by {}, not {}", way.interface, names.join(", "))
+            }
+            None => format!("{needs}, and it has no way there"),
+        };
+        out.fault(from.host, what).evidence(evidence).remedy(over_the_dut(lab, from, key, address));
+    }
+}
+
+/// The command that makes the route: over the DUT's interface at the same cable.
+fn over_the_dut(lab: &Lab, from: &Station<'_>, key: &str, to: IpAddr) -> String {
+    let near =
+        lab.dut().and_then(|dut| if key == "send" { dut.inside.as_ref() } else { dut.outside.as_ref() });
+    let hop = near.and_then(|i| i.addresses.iter().map(|a| a.address).find(|a| alike(*a, to)));
+    add(from, &to.to_string(), hop)
+}
+
+/// The command that adds or replaces a route to a network or an address.
+fn add(station: &Station<'_>, to: &str, hop: Option<IpAddr>) -> String {
+    let hop = hop.map_or("NEIGHBOUR".to_string(), |hop| hop.to_string());
+    let kind = match to {
+        _ if station.is_linux() => return format!("ip route replace {to} via {hop}"),
+        _ if to.contains(':') => "-inet6",
+        _ if to.contains('/') => "-net",
+        _ => "-host",
+    };
+    format!("route add {kind} {to} {hop}")
 }

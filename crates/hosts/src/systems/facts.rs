@@ -1,15 +1,12 @@
 //! Everything that is known of a host, as plain values: so that checks can be tested without a host.
 
-use super::counters::{self, Counters};
 use super::detect::{self, Kernel, System};
-use super::interface::Interface;
-use super::neighbours::{self, Neighbour};
 use super::question::Question;
-use super::small::{self, Disk};
-use super::text::{bounded, number};
-use super::way::{self, Way};
-use super::{ifconfig, linux};
-use linerate_plan::lab::OperatingSystem;
+use super::text::{self, bounded, number};
+use super::{bsd, linux};
+use linerate_plan::lab::{HostAddress, OperatingSystem};
+use linerate_wire::MacAddr;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -36,6 +33,86 @@ impl Clock {
             0.0
         }
     }
+}
+
+/// Pause frames (IEEE 802.3 annex 31B): whether they are obeyed and sent; `None` where the system does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Pause {
+    /// Those that arrive stop its transmitter.
+    pub rx: Option<bool>,
+    /// It sends them when its receiver is full.
+    pub tx: Option<bool>,
+}
+
+impl Pause {
+    /// Whether either is known to be on.
+    pub fn is_on(&self) -> bool {
+        self.rx == Some(true) || self.tx == Some(true)
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Interface {
+    pub name: String,
+    /// Whether it is switched on.
+    pub up: bool,
+    /// Whether it has a link; `None` where the system does not say: virtual interfaces often do not.
+    pub link: Option<bool>,
+    /// Its MTU in bytes.
+    pub mtu: Option<u32>,
+    pub mac: Option<MacAddr>,
+    pub addresses: Vec<HostAddress>,
+    /// Its medium in the system's words.
+    pub media: Option<String>,
+    /// Bit/s of its link.
+    pub speed: Option<f64>,
+    /// Whether it sends and receives at once.
+    pub full_duplex: Option<bool>,
+    pub pause: Pause,
+}
+
+/// The counters of an interface; `None` where its system has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub interface: String,
+    pub in_packets: Option<u64>,
+    /// Received with errors; many drivers also count frames without a buffer here.
+    pub in_errors: Option<u64>,
+    /// Dropped on the way in.
+    pub in_drops: Option<u64>,
+    pub out_packets: Option<u64>,
+    /// Not sent for errors.
+    pub out_errors: Option<u64>,
+    /// Dropped on the way out.
+    pub out_drops: Option<u64>,
+}
+
+/// Who has an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Neighbour {
+    pub address: IpAddr,
+    /// Its Ethernet address; `None` before an answer.
+    pub mac: Option<MacAddr>,
+    /// The interface that it is behind.
+    pub interface: String,
+    /// Whether it stays until it is deleted.
+    pub permanent: bool,
+}
+
+/// The way to an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Way {
+    /// Over whom; `None` where it is a neighbour.
+    pub gateway: Option<IpAddr>,
+    pub interface: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disk {
+    /// Where it is mounted.
+    pub mounted_on: String,
+    /// Bytes that an ordinary user can still write; 0 where less than that is left.
+    pub free: u64,
 }
 
 /// Why a host could not be reached.
@@ -132,38 +209,38 @@ impl Facts {
     pub fn answer(&mut self, question: &Question, output: &[u8], status: i32) {
         let kernel = self.kernel();
         let is_linux = kernel == Some(Kernel::Linux);
-        let text = &*bounded(output);
+        let answer = &*bounded(output);
         match question {
             Question::Uname => self.told(0, output),
             Question::Files => self.told(1, output),
             Question::Mounts => {
-                self.read_only_root = small::read_only_root(text);
+                self.read_only_root = text::read_only_root(answer);
                 self.told(2, output);
             }
             Question::Interfaces if is_linux => self.interfaces = linux::interfaces(output),
-            Question::Interfaces => self.interfaces = ifconfig::interfaces(text),
-            Question::Link(name) => self.with(name, |i| linux::ethtool(text, i)),
-            Question::Pause(name) if is_linux => self.with(name, |i| i.pause = linux::pause(text)),
+            Question::Interfaces => self.interfaces = bsd::interfaces(answer),
+            Question::Link(name) => self.with(name, |i| linux::ethtool(answer, i)),
+            Question::Pause(name) if is_linux => self.with(name, |i| i.pause = linux::pause(answer)),
             Question::Pause(name) => {
-                let settings = small::sysctls(text);
-                self.with(name, |i| ifconfig::pause(&settings, &mut i.pause));
+                let settings = text::sysctls(answer);
+                self.with(name, |i| bsd::pause(&settings, &mut i.pause));
                 self.sysctls.extend(settings);
             }
-            Question::Counters if is_linux => self.counters = counters::proc_net_dev(text),
-            Question::Counters => self.counters = counters::netstat_i(text),
-            Question::Statistics => self.statistics = counters::netstat_s(text),
+            Question::Counters if is_linux => self.counters = linux::counters(answer),
+            Question::Counters => self.counters = bsd::counters(answer),
+            Question::Statistics => self.statistics = text::statistics(answer),
             Question::Neighbours if is_linux => self.neighbours = linux::neighbours(output),
-            Question::Neighbours | Question::Neighbours6 => self.neighbours.extend(neighbours::table(text)),
+            Question::Neighbours | Question::Neighbours6 => self.neighbours.extend(bsd::neighbours(answer)),
             Question::Way(to) => {
-                let way = if is_linux { linux::way(output) } else { way::way(text) };
+                let way = if is_linux { linux::way(output) } else { bsd::way(answer) };
                 self.ways.insert(*to, way.filter(|_| status == 0));
             }
-            Question::Disk => self.disks = small::disks(text),
-            Question::Cpus => self.cpus = number(text),
-            Question::User => self.user = number(text),
+            Question::Disk => self.disks = text::disks(answer),
+            Question::Cpus => self.cpus = number(answer),
+            Question::User => self.user = number(answer),
             Question::Sudo => self.sudo = Some(status == 0),
-            Question::Sysctls(_) => self.sysctls.extend(small::sysctls(text)),
-            Question::Programs => self.programs = small::programs(text),
+            Question::Sysctls(_) => self.sysctls.extend(text::sysctls(answer)),
+            Question::Programs => self.programs = text::programs(answer),
             Question::Date => {}
         }
     }

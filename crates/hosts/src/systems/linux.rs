@@ -1,10 +1,7 @@
 //! Linux: `ip -j`, ethtool(8).
 
-use super::interface::{Interface, Pause};
-use super::neighbours::Neighbour;
-use super::text::{is_name, mac, pairs, shown};
-use super::way::Way;
-use super::{MOST_BYTES, MOST_ENTRIES};
+use super::text::{is_name, lines, mac, pairs, shown};
+use super::{Counters, Interface, MOST_BYTES, MOST_ENTRIES, Neighbour, Pause, Way};
 use linerate_plan::lab::HostAddress;
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -161,4 +158,24 @@ pub fn way(output: &[u8]) -> Option<Way> {
     let entry = entries.into_iter().next()?;
     let interface = entry.dev.filter(|d| is_name(d))?;
     Some(Way { gateway: entry.gateway.and_then(|g| g.parse().ok()), interface })
+}
+
+/// Linux' `/proc/net/dev`: sixteen numbers behind a name.
+pub fn counters(text: &str) -> Vec<Counters> {
+    let parsed = lines(text).filter_map(|line| {
+        let (name, rest) = line.split_once(':')?;
+        let numbers: Vec<u64> =
+            rest.split_ascii_whitespace().map_while(|w| w.parse().ok()).take(16).collect();
+        let name = name.trim();
+        (is_name(name) && numbers.len() == 16).then(|| Counters {
+            interface: name.into(),
+            in_packets: Some(numbers[1]),
+            in_errors: Some(numbers[2]),
+            in_drops: Some(numbers[3]),
+            out_packets: Some(numbers[9]),
+            out_errors: Some(numbers[10]),
+            out_drops: Some(numbers[11]),
+        })
+    });
+    parsed.take(MOST_ENTRIES).collect()
 }

@@ -5,27 +5,19 @@
 //! of an answer and [`MOST_ENTRIES`] of its entries are read. [`preflight`](crate::preflight) compares the facts with the lab
 //! file.
 
-pub mod counters;
+mod bsd;
 mod detect;
 mod facts;
-mod ifconfig;
-mod interface;
 mod linux;
-mod neighbours;
 pub mod ping;
 pub mod question;
-mod small;
 mod text;
-mod way;
 
-pub use counters::Counters;
 pub use detect::{Kernel, System};
-pub use facts::{Clock, Facts, Silence, Unanswered, Unreachable};
-pub use interface::{Interface, Pause};
-pub use neighbours::Neighbour;
+pub use facts::{
+    Clock, Counters, Disk, Facts, Interface, Neighbour, Pause, Silence, Unanswered, Unreachable, Way,
+};
 pub use question::Question;
-pub use small::Disk;
-pub use way::Way;
 
 /// Bytes of an answer that are looked at.
 pub const MOST_BYTES: usize = 4 << 20;

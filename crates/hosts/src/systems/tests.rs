@@ -52,7 +52,7 @@ wm0: flags=0x8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> mtu 1500
 ";
 
 fn ifconfig(text: &str) -> Vec<Interface> {
-    super::ifconfig::interfaces(text)
+    super::bsd::interfaces(text)
 }
 
 fn shown(interface: &Interface) -> String {
@@ -219,7 +219,7 @@ fn counters_whatever_the_columns() {
         igb1      - 198.18.0.0/24            198.18.0.205                              2     -     -         2     -     -     - \n\
         enc0*  1536 <Link#4>                 enc0                                      0     0     0         0     0     0     0 \n\
         tun0   1420 <Link#6>                                                           7     0     0         0     0     0     9 \n";
-    let all = counters::netstat_i(text);
+    let all = bsd::counters(text);
     let names: Vec<&str> = all.iter().map(|c| c.interface.as_str()).collect();
     assert_eq!(names, ["igb1", "enc0", "tun0"]);
     let igb = &all[0];
@@ -228,19 +228,19 @@ fn counters_whatever_the_columns() {
     assert_eq!((all[2].in_packets, all[2].out_drops), (Some(7), Some(9)));
     let bytes = "Name Mtu Network Address Ipkts Ierrs Idrop Ibytes Opkts Oerrs Obytes Coll Drop\n\
         ix0 1500 <Link#1> 00:25:90:91:14:0a 10 0 1 640 20 0 1280 0 2\n";
-    let all = counters::netstat_i(bytes);
+    let all = bsd::counters(bytes);
     assert_eq!((all[0].in_packets, all[0].out_packets, all[0].out_drops), (Some(10), Some(20), Some(2)));
     let open = "Name    Mtu   Network     Address              Ipkts Ifail    Opkts Ofail Colls\n\
         em1     1500  <Link>      00:0d:b9:3c:dd:3d     1000     3     2000     4     0\n\
         em1     1500  198.18.0/24 198.18.0.1            1000     3     2000     4     0\n";
-    let all = counters::netstat_i(open);
+    let all = bsd::counters(open);
     assert_eq!((all.len(), all[0].in_errors, all[0].out_errors), (1, Some(3), Some(4)));
     let linux = "Inter-|   Receive                                                |  Transmit\n face |bytes    packets errs\n\
         \x20 eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  lo:1 2\n";
-    let all = counters::proc_net_dev(linux);
+    let all = linux::counters(linux);
     assert_eq!((all.len(), all[0].in_packets, all[0].out_drops), (1, Some(2), Some(12)));
     let statistics = "ip:\n\t12 total packets received\n\t3 packets forwarded (3 packets fast forwarded)\nudp:\n\t0 datagrams\nx\n";
-    let all = counters::netstat_s(statistics);
+    let all = text::statistics(statistics);
     assert_eq!((all.len(), all["udp: datagrams"]), (3, 0));
     assert_eq!(all["ip: packets forwarded (3 packets fast forwarded)"], 3);
 }

@@ -1,8 +1,7 @@
-//! ifconfig(8) of FreeBSD, OpenBSD and NetBSD.
+//! Answers of FreeBSD, OpenBSD and NetBSD: ifconfig(8), arp(8) and ndp(8), route(8), netstat(1).
 
-use super::MOST_ENTRIES;
-use super::interface::{Interface, Pause};
-use super::text::{address, is_name, lines, mac, shown};
+use super::text::{address, is_name, lines, mac, pairs, shown};
+use super::{Counters, Interface, MOST_ENTRIES, Neighbour, Pause, Way};
 use linerate_plan::lab::HostAddress;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -129,4 +128,86 @@ pub fn pause(settings: &BTreeMap<String, String>, pause: &mut Pause) {
     if let Some(tx) = number(".tx_pauseframe_control") {
         pause.tx = Some(tx != 0);
     }
+}
+
+/// Entries of `arp -an` and `ndp -an`.
+pub fn neighbours(text: &str) -> Vec<Neighbour> {
+    lines(text).filter_map(|line| sentence(line).or_else(|| row(line))).take(MOST_ENTRIES).collect()
+}
+
+/// FreeBSD and NetBSD: `? (198.18.0.203) at 0c:c4:7a:ab:29:35 on igb1 expires in 1193 seconds [ethernet]`.
+fn sentence(line: &str) -> Option<Neighbour> {
+    let (_, rest) = line.split_once(" (")?;
+    let (host, rest) = rest.split_once(") at ")?;
+    let (station, rest) = rest.split_once(" on ")?;
+    let mut words = rest.split_ascii_whitespace();
+    let interface = words.next().filter(|w| is_name(w))?.to_string();
+    let permanent = words.any(|w| w == "permanent");
+    Some(Neighbour { address: address(host)?, mac: mac(station.trim()), interface, permanent })
+}
+
+/// OpenBSD's arp, and everybody's ndp: `198.18.0.203  0c:c4:7a:ab:29:35  em1  19m58s`.
+fn row(line: &str) -> Option<Neighbour> {
+    let mut words = line.split_ascii_whitespace();
+    let address = address(words.next()?)?;
+    let station = words.next()?;
+    let mac = mac(station);
+    if mac.is_none() && station != "(incomplete)" {
+        return None;
+    }
+    let interface = words.next().filter(|w| is_name(w))?.to_string();
+    let permanent = words.any(|w| w == "permanent");
+    Some(Neighbour { address, mac, interface, permanent })
+}
+
+/// The answer of `route -n get ADDRESS`: lines `  interface: igb2`.
+pub fn way(text: &str) -> Option<Way> {
+    let value = |key: &str| pairs(text, ':').find(|(name, _)| *name == key).map(|(_, value)| value);
+    let interface = value("interface").filter(|i| is_name(i))?.to_string();
+    let flags = value("flags").unwrap_or("");
+    // OpenBSD names the interface's own address as gateway of a network that is at it.
+    let gateway =
+        value("gateway").and_then(address).filter(|_| flags.is_empty() || flags.contains("GATEWAY"));
+    Some(Way { gateway, interface })
+}
+
+/// Rows of `netstat -i` with -b and -d in any combination, of FreeBSD, OpenBSD and NetBSD: those of the interfaces themselves,
+/// `<Link#2>`, not those of their addresses.
+///
+/// The header names the columns; as `Address` may be empty, they are counted from the right.
+pub fn counters(text: &str) -> Vec<Counters> {
+    let mut columns: Vec<&str> = Vec::new();
+    let mut all: Vec<Counters> = Vec::new();
+    for line in lines(text) {
+        let words: Vec<&str> = line.split_ascii_whitespace().take(32).collect();
+        if words.first() == Some(&"Name") {
+            let after = words.iter().position(|w| *w == "Address").map_or(words.len(), |at| at + 1);
+            columns = words[after..].to_vec();
+            continue;
+        }
+        let is_link = words.get(2).is_some_and(|w| w.starts_with("<Link"));
+        if !is_link || columns.is_empty() || words.len() < 3 + columns.len() || all.len() == MOST_ENTRIES {
+            continue;
+        }
+        let name = words[0].trim_end_matches('*');
+        if !is_name(name) || all.iter().rev().take(4).any(|c| c.interface == name) {
+            continue;
+        }
+        // Names differ between systems; none has two of a kind.
+        let value = |names: &[&str]| {
+            let values = words[words.len() - columns.len()..].iter();
+            let found = columns.iter().zip(values).rfind(|(column, _)| names.contains(column));
+            found.and_then(|(_, value)| value.parse().ok())
+        };
+        all.push(Counters {
+            interface: name.into(),
+            in_packets: value(&["Ipkts"]),
+            in_errors: value(&["Ierrs", "Ifail"]),
+            in_drops: value(&["Idrop", "Iqdrops"]),
+            out_packets: value(&["Opkts"]),
+            out_errors: value(&["Oerrs", "Ofail"]),
+            out_drops: value(&["Drop", "Drops", "Odrop", "Oqdrops"]),
+        });
+    }
+    all
 }
